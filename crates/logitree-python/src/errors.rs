@@ -1,0 +1,103 @@
+//! The exception tree and the one mapping from the core's error kinds to it.
+//!
+//! ```text
+//! LogitreeError(Exception)
+//! ├── VocabularyError(ValueError)   a vocabulary file or object that cannot be read
+//! ├── PayloadError(ValueError)      a token-tree payload that is malformed or does not fit
+//! ├── ConstraintError(ValueError)   a constraint that cannot be honoured
+//! ├── MaskError(ValueError)         a mask of the wrong length, dtype or shape
+//! ├── LogitsError(ValueError)       NaN, wrong length or dtype, nothing to choose from
+//! ├── SamplingError(ValueError)     sampler parameters or a chain that mean nothing
+//! ├── TokenError(ValueError)        a token that is not legal here, or not in the vocabulary
+//! ├── StateError(RuntimeError)      a call at a time when it means nothing
+//! ├── LimitError(ValueError)        a limit of size, depth or time was reached
+//! └── FileError(OSError)            the operating system refused
+//! ```
+
+use logitree::{Error, ErrorKind};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+
+/// Python class name and the built-in it also derives from, per kind.
+fn class_of(kind: ErrorKind) -> (&'static str, &'static str, &'static str) {
+    match kind {
+        ErrorKind::Vocabulary => {
+            ("VocabularyError", "ValueError", "A vocabulary file or object that cannot be read.")
+        }
+        ErrorKind::Payload => {
+            ("PayloadError", "ValueError", "A token-tree payload that is malformed or does not fit.")
+        }
+        ErrorKind::Constraint => ("ConstraintError", "ValueError", "A constraint that cannot be honoured."),
+        ErrorKind::Mask => ("MaskError", "ValueError", "A mask of the wrong length, dtype or shape."),
+        ErrorKind::Logits => (
+            "LogitsError",
+            "ValueError",
+            "Logits with NaN, of the wrong length or dtype, or with nothing to choose.",
+        ),
+        ErrorKind::Sampling => {
+            ("SamplingError", "ValueError", "Sampler parameters or a chain that mean nothing.")
+        }
+        ErrorKind::Token => {
+            ("TokenError", "ValueError", "A token that is not legal here, or not in the vocabulary.")
+        }
+        ErrorKind::State => ("StateError", "RuntimeError", "A call at a time when it means nothing."),
+        ErrorKind::Limit => ("LimitError", "ValueError", "A limit of size, depth or time was reached."),
+        ErrorKind::Io => ("FileError", "OSError", "The operating system refused."),
+    }
+}
+
+static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
+
+fn classes(py: Python<'_>) -> PyResult<&'static Vec<Py<PyType>>> {
+    CLASSES.get_or_try_init(py, || {
+        let base =
+            new_class(py, "LogitreeError", vec![py.get_type::<PyException>()], "Any error of logitree.")?;
+        let builtins = py.import("builtins")?;
+        let mut all = vec![base.clone().unbind()];
+        for kind in ErrorKind::ALL {
+            let (name, builtin, doc) = class_of(kind);
+            let also = builtins.getattr(builtin)?.cast_into::<PyType>()?;
+            all.push(new_class(py, name, vec![base.clone(), also], doc)?.unbind());
+        }
+        Ok(all)
+    })
+}
+
+fn new_class<'py>(
+    py: Python<'py>,
+    name: &str,
+    bases: Vec<Bound<'py, PyType>>,
+    doc: &str,
+) -> PyResult<Bound<'py, PyType>> {
+    let body = PyDict::new(py);
+    body.set_item("__module__", "logitree")?;
+    body.set_item("__doc__", doc)?;
+    let class = py.get_type::<PyType>().call1((name, PyTuple::new(py, bases)?, body))?;
+    Ok(class.cast_into::<PyType>()?)
+}
+
+/// The Python exception for a core error: its text is the error's, and `place` and `help` are attributes.
+pub fn to_py(error: Error) -> PyErr {
+    Python::attach(|py| {
+        let build = || -> PyResult<PyErr> {
+            let at = ErrorKind::ALL.iter().position(|k| *k == error.kind).unwrap_or(0);
+            let class = classes(py)?[at + 1].bind(py);
+            let value = class.call1((error.to_string(),))?;
+            value.setattr("place", &error.place)?;
+            value.setattr("help", &error.help)?;
+            Ok(PyErr::from_value(value))
+        };
+        build().unwrap_or_else(|failed| failed)
+    })
+}
+
+/// Adds the classes to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    for class in classes(m.py())? {
+        let class = class.bind(m.py());
+        m.add(class.name()?.to_str()?, class)?;
+    }
+    Ok(())
+}

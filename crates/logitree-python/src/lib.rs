@@ -1,0 +1,12 @@
+//! The Python face of the core: one file a room, conversions only.
+
+use pyo3::prelude::*;
+
+mod errors;
+
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::register(m)?;
+    Ok(())
+}

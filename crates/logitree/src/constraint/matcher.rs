@@ -1,0 +1,56 @@
+//! The interface that every constraint implements, and its laws (held by `tests/laws.rs`).
+//!
+//! Laws, for every matcher and every reachable state:
+//! 1. `legal` is a pure function of the accepted tokens: asking twice gives the same set, and nothing else changes.
+//! 2. `accept(t)` succeeds exactly when `legal` contains `t`; on an error the matcher is unchanged.
+//! 3. `legal` is empty in no reachable state: a dead end is refused before it is entered.
+//! 4. After `accept` of n tokens, `rollback(n)` is as if they had never been; `rollback` past the start is an
+//!    error that changes nothing.
+//! 5. A fork and its parent give equal answers and then live apart.
+//! 6. `reset` gives the state the matcher was born with.
+//! 7. `forced` is the longest run t1..tn such that each is the only legal token after those before it and the
+//!    matcher is neither finished nor accepting before it; asking changes nothing.
+//! 8. Once `is_finished`, `is_accepting` holds too and `legal` is [`Legal::All`]: a constraint that is over masks
+//!    nothing. What may follow is its owner's decision, not the matcher's.
+
+use crate::mask::Legal;
+use crate::{Result, TokenId};
+
+/// A constraint bound to a vocabulary and running for one sequence.
+pub trait Matcher: Send + Sync {
+    /// Number of token ids that masks cover.
+    fn vocabulary_size(&self) -> usize;
+
+    /// The legal next tokens. `&mut` so that an implementation may fill its own buffers.
+    fn legal(&mut self) -> Legal<'_>;
+
+    /// Takes one token.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Token`] if it is not legal here; the matcher is unchanged.
+    fn accept(&mut self, token: TokenId) -> Result<()>;
+
+    /// Forgets the last `n` accepted tokens.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::State`] if fewer than `n` were accepted; the matcher is unchanged.
+    fn rollback(&mut self, n: usize) -> Result<()>;
+
+    /// An independent copy in the same state.
+    fn fork(&self) -> Box<dyn Matcher>;
+
+    /// Back to the state it was born with.
+    fn reset(&mut self);
+
+    /// Appends to `out` the tokens that are the only way on from here. Changes nothing.
+    fn forced(&mut self, out: &mut Vec<TokenId>);
+
+    /// Whether what was accepted so far is complete (more may still be legal).
+    fn is_accepting(&self) -> bool;
+
+    /// Whether the constraint is over: complete, and with nothing more to say.
+    fn is_finished(&self) -> bool;
+
+    /// Number of tokens accepted since birth or reset, less those rolled back.
+    fn accepted(&self) -> usize;
+}

@@ -1,0 +1,1 @@
+//! The hallway: matcher + chain + history + metrics for one sequence.

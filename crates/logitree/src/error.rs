@@ -1,0 +1,110 @@
+//! The one error type: what kind, where, what was seen there, and the way out.
+//!
+//! Errors come when something is built; the per-token path fails only on misuse. It refuses to know which
+//! room made it: a kind is a promise to the caller about what went wrong, not a module name.
+
+use std::fmt;
+
+/// What went wrong, as the caller sees it. Each kind is one Python exception class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// A vocabulary file or object is malformed, truncated, or of a kind that is not read.
+    Vocabulary,
+    /// A token-tree payload (JSON or binary) is malformed or does not fit the vocabulary.
+    Payload,
+    /// A constraint cannot be built, or cannot be honoured.
+    Constraint,
+    /// A mask has the wrong length, type or shape.
+    Mask,
+    /// Logits have the wrong length or type, hold NaN, or leave nothing to choose from.
+    Logits,
+    /// A sampler or chain has parameters that mean nothing, or no selecting sampler.
+    Sampling,
+    /// A token is not legal here, or not in the vocabulary.
+    Token,
+    /// A call came at a time when it means nothing (step after the end, rollback before the start).
+    State,
+    /// A limit of size, depth or time was reached.
+    Limit,
+    /// The operating system refused (file not found, no permission).
+    Io,
+}
+
+impl ErrorKind {
+    /// Every kind, for tests that prove each is mapped.
+    pub const ALL: [ErrorKind; 10] = [
+        ErrorKind::Vocabulary,
+        ErrorKind::Payload,
+        ErrorKind::Constraint,
+        ErrorKind::Mask,
+        ErrorKind::Logits,
+        ErrorKind::Sampling,
+        ErrorKind::Token,
+        ErrorKind::State,
+        ErrorKind::Limit,
+        ErrorKind::Io,
+    ];
+}
+
+/// An error with its kind, its place, and the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Error {
+    /// What went wrong, as a class.
+    pub kind: ErrorKind,
+    /// What went wrong, with the evidence, in one sentence without a full stop.
+    pub message: String,
+    /// Where: a byte offset, a JSON pointer, a row and an id; empty where there is no place.
+    pub place: String,
+    /// The way out; empty where there is none.
+    pub help: String,
+}
+
+/// Result with logitree's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of `kind` with its message.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Error { kind, message: message.into(), place: String::new(), help: String::new() }
+    }
+
+    /// The same error, saying where.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.place = place.into();
+        self
+    }
+
+    /// The same error, saying the way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = help.into();
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if !self.place.is_empty() {
+            write!(f, " (at {})", self.place)?;
+        }
+        if !self.help.is_empty() {
+            write!(f, "; {}", self.help)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_message_place_and_way_out() {
+        let plain = Error::new(ErrorKind::Token, "token 7 is not legal");
+        assert_eq!(plain.to_string(), "token 7 is not legal");
+        let full = plain.at("step 3").help("legal: 1, 2");
+        assert_eq!(full.to_string(), "token 7 is not legal (at step 3); legal: 1, 2");
+    }
+}

@@ -1,0 +1,14 @@
+//! Masks: which token ids are legal, as a set.
+//!
+//! Dense masks are 32-bit words, least significant bit first (the layout of XGrammar, llguidance, vLLM and
+//! SGLang); sparse ones are ascending ids, so that the cost of a step is what is legal, not what exists.
+//! The room refuses to know who made a mask and what it is for.
+
+mod legal;
+
+pub use legal::Legal;
+
+/// Number of 32-bit words that hold a mask of `n` token ids.
+pub const fn words_for(n: usize) -> usize {
+    n.div_ceil(32)
+}

@@ -1,0 +1,1 @@
+//! Plain measures of a distribution: surprisal, entropy, perplexity, top candidates.

@@ -1,0 +1,1 @@
+//! The record of the steps: plain values, no policy.

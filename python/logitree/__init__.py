@@ -1,0 +1,1 @@
+"""Decides an LLM's next token."""
