@@ -3,10 +3,12 @@
 use pyo3::prelude::*;
 
 mod errors;
+mod vocabulary;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;
+    vocabulary::register(m)?;
     Ok(())
 }
