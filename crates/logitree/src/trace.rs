@@ -9,6 +9,9 @@ use crate::TokenId;
 /// How many legal tokens a step keeps by name; of larger sets it keeps the number.
 pub const LEGAL_KEPT: usize = 256;
 
+/// How many of the candidates that survived the chain a step keeps.
+pub const CANDIDATES_KEPT: usize = 5;
+
 /// One decoded token and what is known about how it came.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
@@ -24,6 +27,8 @@ pub struct Step {
     pub model: Option<Model>,
     /// Probability of the token after the chain; `None` when the chain did not run.
     pub probability: Option<f64>,
+    /// The likeliest candidates after the chain, at most [`CANDIDATES_KEPT`], with their probabilities there.
+    pub candidates: Vec<(TokenId, f32)>,
     /// What each sampler did, in chain order; empty when the chain did not run.
     pub effects: Vec<Effect>,
     /// Wall-clock time of the step in microseconds, the time spent on this record not counted.
@@ -89,6 +94,7 @@ mod tests {
             legal_tokens: None,
             model: None,
             probability: None,
+            candidates: Vec::new(),
             effects: Vec::new(),
             micros: 0.25,
         };

@@ -16,8 +16,8 @@ use std::time::Instant;
 
 use crate::constraint::Matcher;
 use crate::mask::Legal;
-use crate::sampling::Chain;
-use crate::trace::{Model, Origin, Step, LEGAL_KEPT};
+use crate::sampling::{Candidates, Chain};
+use crate::trace::{Model, Origin, Step, CANDIDATES_KEPT, LEGAL_KEPT};
 use crate::vocabulary::Vocabulary;
 use crate::{metrics, Error, ErrorKind, Result, TokenId};
 use span::Spans;
@@ -166,21 +166,34 @@ impl Decoder {
         let legal = self.spans.legal();
         let count = legal.count(self.vocabulary.len());
         let legal_tokens = few(legal);
-        let (token, origin, probability) = match legal {
+        let (token, origin) = match legal {
             Legal::Few(&[only]) => {
                 self.chain.forced();
-                (only, Origin::Forced, None)
+                (only, Origin::Forced)
             }
             legal => {
                 self.chain.apply(logits, legal, Some(&mut effects))?;
-                let token = self.chain.pick()?;
-                (token, Origin::Sampled, self.chain.candidates().probability(token))
+                (self.chain.pick()?, Origin::Sampled)
             }
         };
         self.take(token)?;
         let micros = started.elapsed().as_secs_f64() * 1e6;
+        let (probability, candidates) = match origin {
+            Origin::Sampled => chain_view(self.chain.candidates(), token),
+            _ => (None, Vec::new()),
+        };
         let model = model_view(logits, token);
-        self.record(Step { token, origin, legal: count, legal_tokens, model, probability, effects, micros });
+        self.record(Step {
+            token,
+            origin,
+            legal: count,
+            legal_tokens,
+            model,
+            probability,
+            candidates,
+            effects,
+            micros,
+        });
         Ok(token)
     }
 
@@ -189,7 +202,7 @@ impl Decoder {
         if self.finish.is_none() {
             let start = out.len();
             self.spans.forced(out);
-            out.truncate(start + self.stop.left(self.tokens.len()));
+            out.truncate(start.saturating_add(self.stop.left(self.tokens.len())));
         }
     }
 
@@ -343,8 +356,11 @@ impl Decoder {
     fn own<'l>(&self, logits: &'l [f32]) -> Result<&'l [f32]> {
         let size = self.vocabulary.len();
         logits.get(..size).ok_or_else(|| {
-            Error::new(ErrorKind::Logits, format!("{} logits for a vocabulary of {size} tokens", logits.len()))
-                .help("pass the last position's logits of the model that this vocabulary belongs to")
+            Error::new(
+                ErrorKind::Logits,
+                format!("{} logits for a vocabulary of {size} tokens", logits.len()),
+            )
+            .help("pass the last position's logits of the model that this vocabulary belongs to")
         })
     }
 
@@ -365,7 +381,17 @@ impl Step {
         started: Instant,
     ) -> Self {
         let micros = started.elapsed().as_secs_f64() * 1e6;
-        Step { token, origin, legal, legal_tokens, model: None, probability: None, effects: Vec::new(), micros }
+        Step {
+            token,
+            origin,
+            legal,
+            legal_tokens,
+            model: None,
+            probability: None,
+            candidates: Vec::new(),
+            effects: Vec::new(),
+            micros,
+        }
     }
 }
 
@@ -390,6 +416,16 @@ fn fits(vocabulary: &Vocabulary, matcher: &dyn Matcher) -> Result<()> {
         ),
     )
     .help("build the constraint with the vocabulary of the model that decodes"))
+}
+
+/// What the chain left: the token's probability and the likeliest candidates (equal ones in the chain's order).
+fn chain_view(left: &Candidates<'_>, token: TokenId) -> (Option<f64>, Vec<(TokenId, f32)>) {
+    let mut pairs: Vec<(TokenId, f32)> =
+        left.ids().iter().copied().zip(left.probabilities().iter().copied()).collect();
+    let own = pairs.iter().find(|&&(id, _)| id == token).map(|&(_, p)| f64::from(p));
+    pairs.sort_by(|a, b| b.1.total_cmp(&a.1));
+    pairs.truncate(CANDIDATES_KEPT);
+    (own, pairs)
 }
 
 /// The model's own view of a step; `None` if the logits have no finite sum (a step by force looks at no logits).

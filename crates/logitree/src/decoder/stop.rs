@@ -67,7 +67,12 @@ impl Stop {
 
     /// Whether decoding is over after `tokens`. Inside a constraint the end-of-generation ids and stop strings are
     /// the constraint's business: what it allows is wanted.
-    pub(super) fn check(&self, vocabulary: &Vocabulary, tokens: &[TokenId], constrained: bool) -> Option<Finish> {
+    pub(super) fn check(
+        &self,
+        vocabulary: &Vocabulary,
+        tokens: &[TokenId],
+        constrained: bool,
+    ) -> Option<Finish> {
         if !constrained {
             let last = tokens.last();
             if self.at_end_of_generation
@@ -95,7 +100,8 @@ impl Stop {
             from -= 1;
             reach += vocabulary.token_bytes(before[from]).len();
         }
-        let mut text: Vec<u8> = before[from..].iter().flat_map(|&id| vocabulary.token_bytes(id)).copied().collect();
+        let mut text: Vec<u8> =
+            before[from..].iter().flat_map(|&id| vocabulary.token_bytes(id)).copied().collect();
         let old = text.len();
         text.extend_from_slice(vocabulary.token_bytes(last));
         self.strings.iter().position(|stop| {
