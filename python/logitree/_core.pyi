@@ -1,7 +1,10 @@
 """Types of the compiled core. Shapes, units and errors are in the docstrings."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
+
+import numpy as np
+from numpy.typing import NDArray
 
 __version__: str
 __profile__: str
@@ -128,3 +131,221 @@ class Vocabulary:
     @property
     def adds_prefix_space(self) -> bool:
         """Whether the tokenizer puts one space in front of a text, which its detokeniser takes off again."""
+
+# -- sampling --
+
+class Sampler:
+    """One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy."""
+
+    @property
+    def name(self) -> str:
+        """llama.cpp's name of the sampler."""
+
+class Effect:
+    """What one sampler did in one step. A candidate counts while its logit is above -inf."""
+
+    @property
+    def sampler(self) -> str:
+        """The sampler's name."""
+    @property
+    def before(self) -> int:
+        """Candidates before it."""
+    @property
+    def after(self) -> int:
+        """Candidates after it."""
+    @property
+    def changed(self) -> int:
+        """Logits it changed, of those that stayed."""
+    @property
+    def mass_cut(self) -> float:
+        """Probability, before it and at the logits as they stood, of what it cut: 0 to 1."""
+
+class Chain:
+    """Samplers in order, with the state that goes with accepted tokens.
+
+    Logits: one row of float32, shape [n], read in place and never written: a NumPy array, or what NumPy can view
+    without copying (ctypes array, memoryview, array.array, torch tensor on the CPU, DLPack). Anything else is a
+    LogitsError, as are NaN and +inf among the legal logits, and nothing to choose from.
+
+    What is legal: ``mask``, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit ``id % 32`` of word
+    ``id // 32``, ids past its end being illegal; or ``legal``, a sequence of ids, of which alone the logits are
+    looked at. Neither: all. A legal id without a logit is a MaskError.
+    """
+
+    def __new__(cls, samplers: Sequence[Sampler]) -> Chain:
+        """The chain of the samplers. SamplingError if anything follows a selecting one (greedy, dist)."""
+
+    @staticmethod
+    def parse(
+        text: str,
+        *,
+        seed: int | None = None,
+        min_keep: int = 0,
+        top_k: int = 40,
+        top_p: float = 0.95,
+        min_p: float = 0.05,
+        typ_p: float = 1.0,
+        top_n_sigma: float = -1.0,
+        temp: float = 0.8,
+        penalty_last_n: int = 64,
+        penalty_repeat: float = 1.0,
+        penalty_freq: float = 0.0,
+        penalty_present: float = 0.0,
+        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
+    ) -> Chain:
+        """The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
+
+        Biases come first and ``dist`` last where the text does not name them. SamplingError for what means nothing.
+        """
+
+    @staticmethod
+    def llama_cpp(
+        *,
+        seed: int | None = None,
+        min_keep: int = 0,
+        top_k: int = 40,
+        top_p: float = 0.95,
+        min_p: float = 0.05,
+        typ_p: float = 1.0,
+        top_n_sigma: float = -1.0,
+        temp: float = 0.8,
+        penalty_last_n: int = 64,
+        penalty_repeat: float = 1.0,
+        penalty_freq: float = 0.0,
+        penalty_present: float = 0.0,
+        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
+    ) -> Chain:
+        """llama.cpp's order: biases, penalties, top_n_sigma, top_k, typ_p, top_p, min_p, temp, dist."""
+
+    @staticmethod
+    def tsampler(
+        *,
+        seed: int | None = None,
+        min_keep: int = 0,
+        top_k: int = 40,
+        top_p: float = 0.95,
+        min_p: float = 0.05,
+        typ_p: float = 1.0,
+        top_n_sigma: float = -1.0,
+        temp: float = 0.8,
+        penalty_last_n: int = 64,
+        penalty_repeat: float = 1.1,
+        penalty_freq: float = 0.0,
+        penalty_present: float = 0.0,
+        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
+    ) -> Chain:
+        """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist."""
+
+    @staticmethod
+    def greedy() -> Chain:
+        """The chain that picks the most likely token."""
+
+    def sample(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> int:
+        """Applies the chain and picks the next token; accept it with ``accept``."""
+
+    def apply(
+        self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]:
+        """Applies the chain (a ``dist`` draws): ids, logits and probabilities, each of shape [survivors], in order."""
+
+    def explain(
+        self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None
+    ) -> list[Effect]:
+        """Applies the chain (a ``dist`` draws) and tells what each sampler did."""
+
+    def pick(self) -> int:
+        """The token that the last apply, explain or sample selected. SamplingError if no sampler selects."""
+
+    def accept(self, token: int) -> None:
+        """Takes note of an accepted token, picked here or from outside."""
+
+    def forced(self) -> None:
+        """Advances as ``sample`` would with one sole candidate; accept the forced token afterwards."""
+
+    def rollback(self, n: int = 1) -> None:
+        """Forgets the last n accepted tokens and what was drawn for them. StateError if fewer were accepted."""
+
+    def reset(self) -> None:
+        """Back to the state it was born with."""
+
+    def fork(self) -> Chain:
+        """An independent copy in the same state."""
+
+    def __copy__(self) -> Chain: ...
+    def __deepcopy__(self, memo: object, /) -> Chain: ...
+    @property
+    def names(self) -> list[str]:
+        """The samplers' names, in order."""
+    @property
+    def samplers(self) -> list[Sampler]:
+        """The samplers, in order."""
+    @property
+    def seed(self) -> int | None:
+        """The seed it draws from, reported also where it was fresh entropy; None if it does not draw."""
+    @property
+    def accepted(self) -> int:
+        """Number of tokens accepted, less those rolled back."""
+
+def logit_bias(biases: Mapping[int, float] | Sequence[tuple[int, float]]) -> Sampler:
+    """Adds a number to the logits of tokens; -inf bans. NaN, +inf and a token named twice are SamplingErrors."""
+
+def penalties(last_n: int = 64, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0) -> Sampler:
+    """Penalises the last ``last_n`` accepted tokens: a logit above 0 is divided by ``repeat``, others multiplied;
+    then ``count * freq + present`` is subtracted."""
+
+def top_k(k: int = 40) -> Sampler:
+    """Keeps the k best candidates, sorted; 0 or less keeps all."""
+
+def typ_p(p: float = 1.0, min_keep: int | None = None) -> Sampler:
+    """Keeps the candidates of locally typical surprisal up to probability p; 1 keeps all."""
+
+def top_p(p: float = 0.95, min_keep: int | None = None) -> Sampler:
+    """Keeps the fewest best candidates whose probabilities reach p; 1 keeps all."""
+
+def min_p(p: float = 0.05, min_keep: int | None = None) -> Sampler:
+    """Keeps the candidates at least p times as probable as the best; 0 keeps all."""
+
+def top_n_sigma(n: float) -> Sampler:
+    """Sets to -inf what lies more than n standard deviations below the best logit; 0 or less rejects nothing."""
+
+def temp(t: float = 0.8) -> Sampler:
+    """Divides the logits by t; 0 or less leaves only the best above -inf."""
+
+def greedy() -> Sampler:
+    """Selects the first best candidate."""
+
+def dist(seed: int | None = None) -> Sampler:
+    """Draws by probability, llama.cpp's draws for the same seed (0 to 2**32 - 1, each means itself). None takes
+    fresh entropy, which ``Chain.seed`` tells."""
+
+# -- metrics --
+
+def surprisal(logits: object, id: int, base: str = "nats") -> float:
+    """-log p of a token under float32 logits, "nats" or "bits"; +inf where there is no answer."""
+
+def entropy(logits: object, base: str = "nats") -> float:
+    """The entropy of float32 logits, "nats" or "bits"; +inf if none is finite."""
+
+def log_sum_exp(logits: object) -> float:
+    """log(sum(exp(logits))) over the finite logits, in nats; never overflows."""
+
+def log_softmax(logits: object, ids: Sequence[int]) -> NDArray[np.float64]:
+    """log p, in nats, of each of the ids; -inf for an id out of range or a logit that is not finite."""
+
+def top_candidates(logits: object, n: int = 10) -> list[tuple[int, float]]:
+    """The n best (id, probability), descending, equal ones by id."""
+
+class RollingPerplexity:
+    """Perplexity over a growing text: exp of the mean surprisal."""
+
+    def __new__(cls) -> RollingPerplexity: ...
+    def add(self, surprisal: float) -> None:
+        """Adds a surprisal in nats; what is not finite is passed over."""
+    @property
+    def value(self) -> float:
+        """exp(sum / count); +inf before the first."""
+    @property
+    def count(self) -> int:
+        """How many surprisals it is the mean of."""
+    def reset(self) -> None:
+        """Back to none."""

@@ -3,6 +3,9 @@
 use pyo3::prelude::*;
 
 mod errors;
+mod logits;
+mod metrics;
+mod sampling;
 mod vocabulary;
 
 #[pymodule]
@@ -11,5 +14,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__profile__", if cfg!(debug_assertions) { "dev" } else { "release" })?;
     errors::register(m)?;
     vocabulary::register(m)?;
+    sampling::register(m)?;
+    metrics::register(m)?;
     Ok(())
 }
