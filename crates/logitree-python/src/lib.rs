@@ -2,7 +2,10 @@
 
 use pyo3::prelude::*;
 
+mod constraint;
 mod errors;
+mod matcher;
+mod payload;
 mod vocabulary;
 
 #[pymodule]
@@ -11,5 +14,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__profile__", if cfg!(debug_assertions) { "dev" } else { "release" })?;
     errors::register(m)?;
     vocabulary::register(m)?;
+    constraint::register(m)?;
     Ok(())
 }
