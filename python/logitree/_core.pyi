@@ -1,7 +1,12 @@
 """Types of the compiled core. Shapes, units and errors are in the docstrings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -349,3 +354,190 @@ class RollingPerplexity:
         """How many surprisals it is the mean of."""
     def reset(self) -> None:
         """Back to none."""
+# -- constraint --
+
+class Matcher:
+    """A constraint running for one sequence: what may come next, given what was accepted.
+
+    Not for two threads at once; ``fork`` gives each its own.
+    """
+
+    def mask(self) -> npt.NDArray[np.int32]:
+        """The legal set as a new int32 array of ``ceil(vocabulary_size / 32)`` words.
+
+        Bit ``id % 32`` of word ``id // 32``, least significant first.
+        """
+
+    def fill_mask(self, out: npt.NDArray[np.int32]) -> None:
+        """Writes the legal set over ``out`` (int32, contiguous, at least as long as ``mask()``).
+
+        Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError otherwise.
+        """
+
+    def legal(self) -> list[int] | None:
+        """The legal ids, ascending; None where nothing is masked (the constraint is over)."""
+
+    def is_legal(self, token: int) -> bool:
+        """Whether ``token`` is legal here."""
+
+    def accept(self, token: int) -> None:
+        """Takes one token. Raises TokenError, and changes nothing, if it is not legal here."""
+
+    def rollback(self, n: int = 1) -> None:
+        """Forgets the last ``n`` tokens. Raises StateError, and changes nothing, if fewer were accepted."""
+
+    def fork(self) -> Matcher:
+        """An independent copy in the same state."""
+
+    def __copy__(self) -> Matcher: ...
+    def __deepcopy__(self, memo: object, /) -> Matcher: ...
+    def reset(self) -> None:
+        """Back to the state it was born with."""
+
+    def forced_tokens(self) -> list[int]:
+        """The tokens that are the only way on from here, as far as there is one. Changes nothing."""
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether what was accepted is complete (more may still be legal)."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the constraint is over: complete, with nothing more to say. It then masks nothing."""
+
+    @property
+    def accepted(self) -> int:
+        """Number of tokens accepted."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids that masks cover."""
+
+class TokenTree:
+    """A compiled token-tree payload: the values' token lists, by path. Immutable; shared between threads."""
+
+    @staticmethod
+    def from_binary(data: bytes, vocabulary: Vocabulary | None = None) -> TokenTree:
+        """Reads the binary form of one descriptor; leaf names are not part of it.
+
+        Raises PayloadError, naming the byte offset, for anything malformed.
+        """
+
+    def to_binary(self, path: str | None = None) -> bytes:
+        """The binary form of the descriptor at ``path`` (which may be left out where there is one)."""
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the descriptors, in the payload's order."""
+
+    @property
+    def model_id(self) -> str | None:
+        """The model id that the payload carried."""
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The vocabulary it was held against."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What did not fit, where told to warn."""
+
+    def matcher(
+        self,
+        path: str,
+        end_tokens: Sequence[int] | None = None,
+        following: str | bytes | None = None,
+        vocabulary: Vocabulary | None = None,
+    ) -> Matcher:
+        """A matcher for the span at ``path``.
+
+        Without ``following`` the token lists are the only ways to write a value. With it (and a vocabulary),
+        any tokens whose bytes are a value and then the following text will do. ``end_tokens`` end a value that
+        is the beginning of another; the default is the vocabulary's end-of-generation ids.
+
+        Raises ConstraintError for an unknown path, a path without leaves, and a value that nothing ends.
+        """
+
+    def leaves(self, path: str | None = None) -> list[tuple[str | None, list[int]]]:
+        """Each leaf's name (None where the binary form lost it) and token list, in the order of the lists."""
+
+    def info(self, path: str | None = None) -> dict[str, Any]:
+        """path, leaves, nodes, depth, inner_leaves (that others go on from), widest (most children), bytes."""
+
+    def dump(self, path: str | None = None, *, max_lines: int = 200) -> str:
+        """The tree drawn in text."""
+
+    def __contains__(self, path: str, /) -> bool: ...
+
+class Choices:
+    """Texts of which one is to be generated, bound to a vocabulary. Immutable; shared between threads."""
+
+    def matcher(self) -> Matcher:
+        """A matcher at the beginning of a choice."""
+
+    @property
+    def texts(self) -> list[str | bytes]:
+        """The texts as they were given."""
+
+    @property
+    def tokenizations(self) -> str:
+        """Which tokenisations are legal: "all" or "canonical"."""
+
+    def __len__(self) -> int:
+        """Number of distinct texts."""
+
+class TokenTreeCache:
+    """The process-wide cache of compiled token trees: 128 entries, least recently used out first.
+
+    Entries whose tree is in use stay. With all 128 in use, a new tree is built and handed out but not kept.
+    """
+
+    def info(self) -> dict[str, int]:
+        """capacity, entries, hits, misses, bypassed (built, not kept), evicted."""
+
+    def entries(self) -> list[dict[str, Any]]:
+        """One dict an entry, latest use first: digest, model_id, paths, nodes, bytes, hits, in_use."""
+
+    def clear(self) -> None:
+        """Forgets every entry; trees in use live on with their holders."""
+
+    def __len__(self) -> int: ...
+
+token_tree_cache: TokenTreeCache
+
+def token_tree(
+    payload: str | bytes | bytearray | dict[str, Any],
+    vocabulary: Vocabulary | None = None,
+    *,
+    on_mismatch: str = "error",
+    model_id: str | None = None,
+) -> TokenTree:
+    """Compiles a token-tree payload ``{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}``.
+
+    With a ``vocabulary``, ids must be in range and each leaf's tokens must spell its name (with or without
+    one leading space, bare or as a JSON string); with a ``model_id``, the payload's must be that, if it has one.
+    ``on_mismatch="warn"`` makes warnings of these; a leaf with ids out of range is then left out.
+    Compiled trees are kept in ``token_tree_cache``.
+
+    Raises PayloadError, saying where by JSON pointer, line and column; LimitError past 2^28 tokens.
+    """
+
+def choices(
+    texts: Iterable[str | bytes],
+    vocabulary: Vocabulary,
+    *,
+    following: str | bytes | None = None,
+    end_tokens: Sequence[int] | None = None,
+    tokenizations: str = "all",
+    tokenize: Callable[[str], Sequence[int]] | None = None,
+) -> Choices:
+    """One of several texts, in any tokens that spell it; repeated texts count once.
+
+    ``following`` is text that comes after every choice: one token may hold the end of a choice and the
+    beginning of what follows, but not go past its end. ``end_tokens`` end a choice that is the beginning of
+    another; the default is the vocabulary's end-of-generation ids. ``tokenizations="canonical"`` allows only
+    what ``tokenize(text + following)`` gives.
+
+    Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is the
+    beginning of another; LimitError past 16 MiB of text.
+    """

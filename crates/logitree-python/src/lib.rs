@@ -2,10 +2,13 @@
 
 use pyo3::prelude::*;
 
+mod constraint;
 mod errors;
 mod logits;
 mod metrics;
 mod sampling;
+mod matcher;
+mod payload;
 mod vocabulary;
 
 #[pymodule]
@@ -16,5 +19,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     vocabulary::register(m)?;
     sampling::register(m)?;
     metrics::register(m)?;
+    constraint::register(m)?;
     Ok(())
 }
