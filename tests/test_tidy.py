@@ -21,18 +21,22 @@ BOTTOM = frozenset({"vocabulary", "trie", "mask"})
 
 LAW: dict[str, frozenset[str]] = {
     "error": frozenset(),
+    "kernel": frozenset(),
     "vocabulary": BOTTOM,
     "trie": BOTTOM,
-    "mask": BOTTOM,
+    "mask": BOTTOM | {"kernel"},
     "grammar": frozenset(),
     "constraint": BOTTOM | {"grammar"},
-    "sampling": frozenset({"mask"}),
-    "metrics": frozenset(),
-    "trace": frozenset(),
+    "sampling": frozenset({"mask", "kernel"}),
+    "metrics": frozenset({"kernel"}),
+    "trace": frozenset({"sampling", "metrics"}),
     "decoder": BOTTOM | {"grammar", "constraint", "sampling", "metrics", "trace"},
     "lib": frozenset({"decoder", "constraint", "sampling", "metrics", "trace", "grammar"}) | BOTTOM,
 }
-"""Room -> rooms it may import. Every room may use `error` and the names of the crate's root."""
+"""Room -> rooms it may import. Every room may use `error` and the names of the crate's root.
+
+`kernel` is loops over plain floats. A trace holds the plain values that sampling and metrics say about a step.
+"""
 
 RUNTIMES = frozenset(
     {"llama_cpp", "mlx_lm", "onnxruntime_genai", "sglang", "tensorrt_llm", "transformers", "vllm"}
@@ -45,6 +49,7 @@ ENGINES_MAY = {"_core", "_errors"}
 
 MAY_BE_UNSAFE = {
     "SIMD": "crates/logitree/src/mask/",
+    "SIMD of float loops": "crates/logitree/src/kernel.rs",
     "memory map": "crates/logitree/src/vocabulary/",
     "foreign functions": "crates/logitree-c/",
     "Python buffers": "crates/logitree-python/src/",
