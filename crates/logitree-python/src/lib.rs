@@ -3,10 +3,13 @@
 use pyo3::prelude::*;
 
 mod errors;
+mod vocabulary;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("__profile__", if cfg!(debug_assertions) { "dev" } else { "release" })?;
     errors::register(m)?;
+    vocabulary::register(m)?;
     Ok(())
 }

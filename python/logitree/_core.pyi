@@ -1,0 +1,130 @@
+"""Types of the compiled core. Shapes, units and errors are in the docstrings."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+
+__version__: str
+__profile__: str
+
+# -- errors --
+
+class LogitreeError(Exception):
+    """Any error of logitree."""
+
+    place: str
+    """Where: a byte offset and field, a JSON pointer, a row and an id; empty where there is no place."""
+    help: str
+    """The way out; empty where there is none."""
+
+class VocabularyError(LogitreeError, ValueError): ...
+class PayloadError(LogitreeError, ValueError): ...
+class ConstraintError(LogitreeError, ValueError): ...
+class MaskError(LogitreeError, ValueError): ...
+class LogitsError(LogitreeError, ValueError): ...
+class SamplingError(LogitreeError, ValueError): ...
+class TokenError(LogitreeError, ValueError): ...
+class StateError(LogitreeError, RuntimeError): ...
+class LimitError(LogitreeError, ValueError): ...
+class FileError(LogitreeError, OSError): ...
+
+# -- vocabulary --
+
+class Vocabulary:
+    """Bytes of every token, what each is for, and which end a generation. Immutable; shared between threads.
+
+    Equal, and of equal hash, where the fingerprints are. Pickles by value.
+
+    The leading space: where ``adds_prefix_space``, the tokenizer puts one space in front of a text, and its
+    detokeniser takes one leading space off a whole text. The tokens' bytes keep that space.
+
+    Padding: logits may be longer than the vocabulary; ids past its end stand for nothing and are never legal.
+    """
+
+    @staticmethod
+    def from_gguf(path: str | PathLike[str]) -> Vocabulary:
+        """The vocabulary of a GGUF file, a whole model or vocabulary-only.
+
+        Raises FileError if it cannot be read; VocabularyError, naming field and byte offset, if it is malformed.
+        """
+
+    @staticmethod
+    def from_tokens(
+        tokens: Iterable[bytes],
+        special_ids: Sequence[int] = ...,
+        eog_ids: Sequence[int] = ...,
+        bos_id: int | None = None,
+        name: str = "",
+        *,
+        kinds: Sequence[str] | None = None,
+        adds_prefix_space: bool = False,
+        source: str = "tokens",
+    ) -> Vocabulary:
+        """A vocabulary of ``tokens``, whose ids are their positions.
+
+        ``special_ids`` are control tokens. ``kinds`` gives every token's kind (see ``kind``); without it tokens
+        are "normal", and the ``eog_ids`` control tokens. Raises VocabularyError for ids out of range.
+        """
+
+    @staticmethod
+    def _from_parts(
+        bytes: bytes, lengths: bytes, kinds: bytes, about: tuple[str, str, int | None, list[int], bool]
+    ) -> Vocabulary: ...
+    def replace(
+        self, *, eog_ids: Sequence[int] | None = None, bos_id: int | None = None, name: str | None = None
+    ) -> Vocabulary:
+        """The same tokens with other end-of-generation ids, bos id or name; ``None`` keeps what there is."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, id: int, /) -> bytes: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+    def __contains__(self, bytes: bytes, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def token_bytes(self, id: int) -> bytes:
+        """The bytes that token ``id`` stands for; a special marker's name for one that is not text.
+
+        Raises TokenError for an id that is not in the vocabulary.
+        """
+
+    def kind(self, id: int) -> str:
+        """What token ``id`` is for: "normal", "byte", "user_defined" (text), "control", "unknown", "unused"."""
+
+    def find(self, bytes: bytes) -> list[int]:
+        """Ids of the tokens of any kind whose bytes are exactly ``bytes``, ascending."""
+
+    def search(self, part: bytes | str, limit: int | None = None) -> list[int]:
+        """Ids of the tokens of any kind whose bytes contain ``part``, ascending, at most ``limit``."""
+
+    def decode(self, ids: Sequence[int], skip_special: bool = True) -> bytes:
+        """The concatenated bytes of ``ids``; with ``skip_special`` those of text tokens only.
+
+        Nothing is added or taken off (see the leading space, above). Raises TokenError for unknown ids.
+        """
+
+    @property
+    def special_ids(self) -> list[int]:
+        """Ids of the tokens that are not text (control, unknown, unused), ascending."""
+
+    @property
+    def eog_ids(self) -> list[int]:
+        """End-of-generation ids, ascending."""
+
+    @property
+    def bos_id(self) -> int | None:
+        """Beginning-of-sequence id, if there is one."""
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits, equal for equal tokens, kinds and end ids, whatever they were read from."""
+
+    @property
+    def name(self) -> str:
+        """The model's or tokenizer's own name; empty where the source has none."""
+
+    @property
+    def source(self) -> str:
+        """What it was read from: "gguf", "tokenizer.json", "tekken", "sentencepiece", "tokens", ... ."""
+
+    @property
+    def adds_prefix_space(self) -> bool:
+        """Whether the tokenizer puts one space in front of a text, which its detokeniser takes off again."""
