@@ -1,4 +1,4 @@
-"""Decides an LLM's next token: which tokens are legal, what the samplers make of the logits, which is picked, and why.
+"""Decides an LLM's next token: which tokens are legal, what the samplers make of them, which is picked, and why.
 
 ``logitree.Vocabulary`` says what bytes each token id stands for; everything else builds on it.
 """
@@ -39,6 +39,7 @@ from logitree._core import (
     top_n_sigma,
     top_p,
     typ_p,
+    __profile__,
     __version__,
     choices,
     token_tree,
@@ -81,6 +82,7 @@ __all__ = [
     "top_n_sigma",
     "top_p",
     "typ_p",
+    "__profile__",
     "__version__",
     "choices",
     "token_tree",
