@@ -22,7 +22,7 @@ def markdown() -> str:
     out = [
         "# The public names",
         "",
-        "Written by `python scripts/api_docs.py > docs/api.md`; a test keeps it up to date. `help(logitree.Name)` says",
+        "Written by `python scripts/api_docs.py > docs/api.md`; a test keeps it so. `help(logitree.Name)` says",
         "more: shapes, units, errors.",
     ]
     left = [name for name in logitree.__all__ if not name.startswith("__")]
