@@ -1,15 +1,13 @@
 """Types of the compiled core. Shapes, units and errors are in the docstrings."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
-
-import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Self
 
 __version__: str
 __profile__: str
