@@ -22,6 +22,7 @@ from .engines import ContextFull, Engine, Messages, Session
 Model = Engine | str | os.PathLike[str] | Any
 """An engine, the path of a GGUF file, or a `llama_cpp.Llama`."""
 
+_TEXT = ("normal", "byte", "user_defined")
 _MAX_SEED = 2**32 - 2  # 2**32 - 1 is llama.cpp's word for "draw one"
 
 Cancel = Callable[[], bool] | Flag
@@ -36,7 +37,7 @@ def generate(
     token_tree: Any = None,
     path: str | None = None,
     matcher: _core.Matcher | None = None,
-    following: str | bytes | None = None,
+    following: str | None = None,
     chain: _core.Chain | None = None,
     seed: int | None = None,
     max_tokens: int = 256,
@@ -64,8 +65,9 @@ def generate(
         token_tree: the output is one leaf of this payload (JSON text, bytes, dict, or a `TokenTree`) ...
         path: ... of the descriptor with this path; may be left out if there is only one.
         matcher: the output is what this matcher allows. At most one of `choices`, `token_tree` and `matcher`.
-        following: with `choices` or `token_tree`: the text that will come next, which tells where the choice ends.
-            The tokens that reach into it are generated, the rest of it is not.
+        following: with `choices` or `token_tree`: text that comes right after it and is put out too, such as a
+            closing quote. It tells where a choice ends that is the beginning of another; without it the
+            end-of-generation tokens do.
         chain: the samplers; None makes llama.cpp's own chain of `sampling` and `seed`. It is copied.
         seed: 0 to 2**32 - 2, and 0 is 0; None draws one, and `Stats.seed` tells which.
         max_tokens: most tokens to put out.
@@ -144,6 +146,12 @@ def choose(
     raise EngineError("the generation ended without a last event")
 
 
+def _certainty(event: Token) -> float:
+    """How sure the model was of a sampled token among the legal ones; 1 for a forced one."""
+    p = None if event.forced or event.step is None else event.step.p
+    return 1.0 if p is None else p
+
+
 def _engine(model: Model, on_progress: Callable[[Progress], None] | None) -> Engine:
     """The engine itself, or a new one for a path or a runtime's own model object."""
     if isinstance(model, Engine):
@@ -174,15 +182,14 @@ class _Constraint:
     """What the output must be, and how the output is called then."""
 
     matcher: _core.Matcher | None = None
-    texts: frozenset[str] = frozenset()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Names by text, the following text included."""
     leaves: Mapping[tuple[int, ...], str] = field(default_factory=dict)
+    """Names by tokens."""
 
     def name(self, tokens: tuple[int, ...], text: str) -> str | None:
-        """The choice or leaf that was put out: the longest that the output begins with, or None."""
-        if self.leaves:
-            lengths = range(len(tokens), 0, -1)
-            return next((self.leaves[tokens[:n]] for n in lengths if tokens[:n] in self.leaves), None)
-        return max((c for c in self.texts if text.startswith(c)), key=len, default=None)
+        """The choice or leaf that was put out, or None."""
+        return self.leaves.get(tokens) or self.leaves.get(tokens[:-1]) or self.texts.get(text)
 
 
 def _constraint(
@@ -191,24 +198,41 @@ def _constraint(
     token_tree: Any,
     path: str | None,
     matcher: _core.Matcher | None,
-    following: str | bytes | None,
+    following: str | None,
 ) -> _Constraint:
     """The one constraint that was asked for, or an error if it was more than one."""
     asked = {"choices": choices, "token_tree": token_tree, "matcher": matcher}
     given = [name for name, value in asked.items() if value is not None]
     if len(given) > 1:
         raise _core.ConstraintError(f"{' and '.join(given)} together (help: give one of them)")
-    for name, value in {"path": path, "following": following}.items():
-        if value is not None and not {"path": token_tree is not None, "following": bool(given)}[name]:
-            raise _core.ConstraintError(f"{name} means nothing without what it belongs to")
+    if path is not None and token_tree is None:
+        raise _core.ConstraintError("a path without a token tree (help: give token_tree too)")
+    if following is not None and choices is None and token_tree is None:
+        raise _core.ConstraintError("following without choices or a token tree")
     if choices is not None:
         if isinstance(choices, str):
             raise _core.ConstraintError("choices is one text (help: give a list of texts)")
         made = _core.choices(list(choices), vocabulary, following=following).matcher()
-        return _Constraint(made, texts=frozenset(choices))
+        return _Constraint(made, {text + (following or ""): text for text in choices})
     if token_tree is not None:
-        return _tree(vocabulary, token_tree, path, following)
+        return _leaf(vocabulary, token_tree, path, following)
     return _Constraint(matcher)
+
+
+def _leaf(vocabulary: _core.Vocabulary, payload: Any, path: str | None, following: str | None) -> _Constraint:
+    """One descriptor of a token tree."""
+    tree = payload if isinstance(payload, _core.TokenTree) else _core.token_tree(payload, vocabulary)
+    if path is None:
+        if len(tree.paths) != 1:
+            names = ", ".join(map(repr, tree.paths))
+            raise _core.ConstraintError(f"the token tree has {len(tree.paths)} paths (help: give one of {names})")
+        path = tree.paths[0]
+    leaves = {tuple(tokens): name for name, tokens in tree.leaves(path)}
+    matcher = tree.matcher(path, following=following)
+    if following is None:
+        return _Constraint(matcher, leaves=leaves)
+    texts = {b"".join(vocabulary[t] for t in tokens): name for tokens, name in leaves.items()}
+    return _Constraint(matcher, {t.decode("utf-8", "replace") + following: name for t, name in texts.items()})
 
 
 @dataclass
@@ -287,8 +311,7 @@ class _Run:
         self.out.append(token)
         self.forced += forced
         vocabulary = self.engine.vocabulary
-        silent = token in self._silent
-        data = b"" if silent else vocabulary[token]
+        data = vocabulary[token] if vocabulary.kind(token) in _TEXT else b""
         return Token(token, data, self.text.push(data), forced, step)
 
     def _over(self) -> str | None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 
+from .. import bench
 from ._terminal import Terminal
 
-ABOUT = """Measure logitree, with its peers in the same run.
+ABOUT = """Measure logitree beside its peers, in the same run.
 
-Arguments are those of the benchmarks: a suite, --json, --quick. Without any: what there is to measure.
+example:
+  logitree bench choices --quick --json
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="SUITE [--json] [--quick]", help="see above")
+    bench.add_arguments(parser)
 
 
 def run(args: argparse.Namespace, _out: Terminal, _err: Terminal) -> int:
     """Runs the command."""
-    from .. import bench
-
-    return int(bench.main(args.rest) or 0)
+    return bench.run_command(args)
