@@ -1,7 +1,7 @@
 """Where the tests find their data: files of a plain clone's dependencies, and the shared data folder.
 
-The shared folder is named by ``LOGITREE_DATA``; without it, ``../shared/data`` beside the repository. A test that
-needs a file which is not there is skipped with the reason; nothing else skips.
+The shared folder is named by ``LOGITREE_DATA``; without it, ``../shared/data`` beside the repository. A test
+that needs a file which is not there is skipped with the reason; nothing else skips.
 """
 
 from __future__ import annotations

@@ -1,6 +1,543 @@
-"""The Rust core as Python sees it, one part a room."""
+"""Types of the compiled core. Shapes, units and errors are in the docstrings."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import numpy as np
+from numpy.typing import NDArray
 
 __version__: str
 __profile__: str
 
-class LogitreeError(Exception): ...
+# -- errors --
+
+class LogitreeError(Exception):
+    """Any error of logitree."""
+
+    place: str
+    """Where: a byte offset and field, a JSON pointer, a row and an id; empty where there is no place."""
+    help: str
+    """The way out; empty where there is none."""
+
+class VocabularyError(LogitreeError, ValueError): ...
+class PayloadError(LogitreeError, ValueError): ...
+class ConstraintError(LogitreeError, ValueError): ...
+class MaskError(LogitreeError, ValueError): ...
+class LogitsError(LogitreeError, ValueError): ...
+class SamplingError(LogitreeError, ValueError): ...
+class TokenError(LogitreeError, ValueError): ...
+class StateError(LogitreeError, RuntimeError): ...
+class LimitError(LogitreeError, ValueError): ...
+class FileError(LogitreeError, OSError): ...
+
+# -- vocabulary --
+
+class Vocabulary:
+    """Bytes of every token, what each is for, and which end a generation. Immutable; shared between threads.
+
+    Equal, and of equal hash, where the fingerprints are. Pickles by value.
+
+    The leading space: where ``adds_prefix_space``, the tokenizer puts one space in front of a text, and its
+    detokeniser takes one leading space off a whole text. The tokens' bytes keep that space.
+
+    Padding: logits may be longer than the vocabulary; ids past its end stand for nothing and are never legal.
+    """
+
+    @staticmethod
+    def from_gguf(path: str | PathLike[str]) -> Vocabulary:
+        """The vocabulary of a GGUF file, a whole model or vocabulary-only.
+
+        Raises FileError if it cannot be read; VocabularyError, naming field and byte offset, if it is malformed.
+        """
+
+    @staticmethod
+    def from_tokens(
+        tokens: Iterable[bytes],
+        special_ids: Sequence[int] = ...,
+        eog_ids: Sequence[int] = ...,
+        bos_id: int | None = None,
+        name: str = "",
+        *,
+        kinds: Sequence[str] | None = None,
+        adds_prefix_space: bool = False,
+        source: str = "tokens",
+    ) -> Vocabulary:
+        """A vocabulary of ``tokens``, whose ids are their positions.
+
+        ``special_ids`` are control tokens. ``kinds`` gives every token's kind (see ``kind``); without it tokens
+        are "normal", and the ``eog_ids`` control tokens. Raises VocabularyError for ids out of range.
+        """
+
+    @staticmethod
+    def _from_parts(
+        bytes: bytes, lengths: bytes, kinds: bytes, about: tuple[str, str, int | None, list[int], bool]
+    ) -> Vocabulary: ...
+    def replace(
+        self, *, eog_ids: Sequence[int] | None = None, bos_id: int | None = None, name: str | None = None
+    ) -> Vocabulary:
+        """The same tokens with other end-of-generation ids, bos id or name; ``None`` keeps what there is."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, id: int, /) -> bytes: ...
+    def __iter__(self) -> Iterator[bytes]: ...
+    def __contains__(self, bytes: bytes, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def token_bytes(self, id: int) -> bytes:
+        """The bytes that token ``id`` stands for; a special marker's name for one that is not text.
+
+        Raises TokenError for an id that is not in the vocabulary.
+        """
+
+    def kind(self, id: int) -> str:
+        """What token ``id`` is for: "normal", "byte", "user_defined" (text), "control", "unknown", "unused"."""
+
+    def find(self, bytes: bytes) -> list[int]:
+        """Ids of the tokens of any kind whose bytes are exactly ``bytes``, ascending."""
+
+    def search(self, part: bytes | str, limit: int | None = None) -> list[int]:
+        """Ids of the tokens of any kind whose bytes contain ``part``, ascending, at most ``limit``."""
+
+    def decode(self, ids: Sequence[int], skip_special: bool = True) -> bytes:
+        """The concatenated bytes of ``ids``; with ``skip_special`` those of text tokens only.
+
+        Nothing is added or taken off (see the leading space, above). Raises TokenError for unknown ids.
+        """
+
+    @property
+    def special_ids(self) -> list[int]:
+        """Ids of the tokens that are not text (control, unknown, unused), ascending."""
+
+    @property
+    def eog_ids(self) -> list[int]:
+        """End-of-generation ids, ascending."""
+
+    @property
+    def bos_id(self) -> int | None:
+        """Beginning-of-sequence id, if there is one."""
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits, equal for equal tokens, kinds and end ids, whatever they were read from."""
+
+    @property
+    def name(self) -> str:
+        """The model's or tokenizer's own name; empty where the source has none."""
+
+    @property
+    def source(self) -> str:
+        """What it was read from: "gguf", "tokenizer.json", "tekken", "sentencepiece", "tokens", ... ."""
+
+    @property
+    def adds_prefix_space(self) -> bool:
+        """Whether the tokenizer puts one space in front of a text, which its detokeniser takes off again."""
+
+# -- sampling --
+
+class Sampler:
+    """One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy."""
+
+    @property
+    def name(self) -> str:
+        """llama.cpp's name of the sampler."""
+
+class Effect:
+    """What one sampler did in one step. A candidate counts while its logit is above -inf."""
+
+    @property
+    def sampler(self) -> str:
+        """The sampler's name."""
+    @property
+    def before(self) -> int:
+        """Candidates before it."""
+    @property
+    def after(self) -> int:
+        """Candidates after it."""
+    @property
+    def changed(self) -> int:
+        """Logits it changed, of those that stayed."""
+    @property
+    def mass_cut(self) -> float:
+        """Probability, before it and at the logits as they stood, of what it cut: 0 to 1."""
+
+class Chain:
+    """Samplers in order, with the state that goes with accepted tokens.
+
+    Logits: one row of float32, shape [n], read in place and never written: a NumPy array, or what NumPy can view
+    without copying (ctypes array, memoryview, array.array, torch tensor on the CPU, DLPack). Anything else is a
+    LogitsError, as are NaN and +inf among the legal logits, and nothing to choose from.
+
+    What is legal: ``mask``, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit ``id % 32`` of word
+    ``id // 32``, ids past its end being illegal; or ``legal``, a sequence of ids, of which alone the logits are
+    looked at. Neither: all. A legal id without a logit is a MaskError.
+    """
+
+    def __new__(cls, samplers: Sequence[Sampler]) -> Chain:
+        """The chain of the samplers. SamplingError if anything follows a selecting one (greedy, dist)."""
+
+    @staticmethod
+    def parse(
+        text: str,
+        *,
+        seed: int | None = None,
+        min_keep: int = 0,
+        top_k: int = 40,
+        top_p: float = 0.95,
+        min_p: float = 0.05,
+        typ_p: float = 1.0,
+        top_n_sigma: float = -1.0,
+        temp: float = 0.8,
+        penalty_last_n: int = 64,
+        penalty_repeat: float = 1.0,
+        penalty_freq: float = 0.0,
+        penalty_present: float = 0.0,
+        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
+    ) -> Chain:
+        """The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
+
+        Biases come first and ``dist`` last where the text does not name them. SamplingError for what means nothing.
+        """
+
+    @staticmethod
+    def llama_cpp(
+        *,
+        seed: int | None = None,
+        min_keep: int = 0,
+        top_k: int = 40,
+        top_p: float = 0.95,
+        min_p: float = 0.05,
+        typ_p: float = 1.0,
+        top_n_sigma: float = -1.0,
+        temp: float = 0.8,
+        penalty_last_n: int = 64,
+        penalty_repeat: float = 1.0,
+        penalty_freq: float = 0.0,
+        penalty_present: float = 0.0,
+        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
+    ) -> Chain:
+        """llama.cpp's order: biases, penalties, top_n_sigma, top_k, typ_p, top_p, min_p, temp, dist."""
+
+    @staticmethod
+    def tsampler(
+        *,
+        seed: int | None = None,
+        min_keep: int = 0,
+        top_k: int = 40,
+        top_p: float = 0.95,
+        min_p: float = 0.05,
+        typ_p: float = 1.0,
+        top_n_sigma: float = -1.0,
+        temp: float = 0.8,
+        penalty_last_n: int = 64,
+        penalty_repeat: float = 1.1,
+        penalty_freq: float = 0.0,
+        penalty_present: float = 0.0,
+        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
+    ) -> Chain:
+        """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist."""
+
+    @staticmethod
+    def greedy() -> Chain:
+        """The chain that picks the most likely token."""
+
+    def sample(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> int:
+        """Applies the chain and picks the next token; accept it with ``accept``."""
+
+    def apply(
+        self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]:
+        """Applies the chain (a ``dist`` draws): ids, logits and probabilities, each of shape [survivors], in order."""
+
+    def explain(
+        self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None
+    ) -> list[Effect]:
+        """Applies the chain (a ``dist`` draws) and tells what each sampler did."""
+
+    def pick(self) -> int:
+        """The token that the last apply, explain or sample selected. SamplingError if no sampler selects."""
+
+    def accept(self, token: int) -> None:
+        """Takes note of an accepted token, picked here or from outside."""
+
+    def forced(self) -> None:
+        """Advances as ``sample`` would with one sole candidate; accept the forced token afterwards."""
+
+    def rollback(self, n: int = 1) -> None:
+        """Forgets the last n accepted tokens and what was drawn for them. StateError if fewer were accepted."""
+
+    def reset(self) -> None:
+        """Back to the state it was born with."""
+
+    def fork(self) -> Chain:
+        """An independent copy in the same state."""
+
+    def __copy__(self) -> Chain: ...
+    def __deepcopy__(self, memo: object, /) -> Chain: ...
+    @property
+    def names(self) -> list[str]:
+        """The samplers' names, in order."""
+    @property
+    def samplers(self) -> list[Sampler]:
+        """The samplers, in order."""
+    @property
+    def seed(self) -> int | None:
+        """The seed it draws from, reported also where it was fresh entropy; None if it does not draw."""
+    @property
+    def accepted(self) -> int:
+        """Number of tokens accepted, less those rolled back."""
+
+def logit_bias(biases: Mapping[int, float] | Sequence[tuple[int, float]]) -> Sampler:
+    """Adds a number to the logits of tokens; -inf bans. NaN, +inf and a token named twice are SamplingErrors."""
+
+def penalties(last_n: int = 64, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0) -> Sampler:
+    """Penalises the last ``last_n`` accepted tokens: a logit above 0 is divided by ``repeat``, others multiplied;
+    then ``count * freq + present`` is subtracted."""
+
+def top_k(k: int = 40) -> Sampler:
+    """Keeps the k best candidates, sorted; 0 or less keeps all."""
+
+def typ_p(p: float = 1.0, min_keep: int | None = None) -> Sampler:
+    """Keeps the candidates of locally typical surprisal up to probability p; 1 keeps all."""
+
+def top_p(p: float = 0.95, min_keep: int | None = None) -> Sampler:
+    """Keeps the fewest best candidates whose probabilities reach p; 1 keeps all."""
+
+def min_p(p: float = 0.05, min_keep: int | None = None) -> Sampler:
+    """Keeps the candidates at least p times as probable as the best; 0 keeps all."""
+
+def top_n_sigma(n: float) -> Sampler:
+    """Sets to -inf what lies more than n standard deviations below the best logit; 0 or less rejects nothing."""
+
+def temp(t: float = 0.8) -> Sampler:
+    """Divides the logits by t; 0 or less leaves only the best above -inf."""
+
+def greedy() -> Sampler:
+    """Selects the first best candidate."""
+
+def dist(seed: int | None = None) -> Sampler:
+    """Draws by probability, llama.cpp's draws for the same seed (0 to 2**32 - 1, each means itself). None takes
+    fresh entropy, which ``Chain.seed`` tells."""
+
+# -- metrics --
+
+def surprisal(logits: object, id: int, base: str = "nats") -> float:
+    """-log p of a token under float32 logits, "nats" or "bits"; +inf where there is no answer."""
+
+def entropy(logits: object, base: str = "nats") -> float:
+    """The entropy of float32 logits, "nats" or "bits"; +inf if none is finite."""
+
+def log_sum_exp(logits: object) -> float:
+    """log(sum(exp(logits))) over the finite logits, in nats; never overflows."""
+
+def log_softmax(logits: object, ids: Sequence[int]) -> NDArray[np.float64]:
+    """log p, in nats, of each of the ids; -inf for an id out of range or a logit that is not finite."""
+
+def top_candidates(logits: object, n: int = 10) -> list[tuple[int, float]]:
+    """The n best (id, probability), descending, equal ones by id."""
+
+class RollingPerplexity:
+    """Perplexity over a growing text: exp of the mean surprisal."""
+
+    def __new__(cls) -> RollingPerplexity: ...
+    def add(self, surprisal: float) -> None:
+        """Adds a surprisal in nats; what is not finite is passed over."""
+    @property
+    def value(self) -> float:
+        """exp(sum / count); +inf before the first."""
+    @property
+    def count(self) -> int:
+        """How many surprisals it is the mean of."""
+    def reset(self) -> None:
+        """Back to none."""
+# -- constraint --
+
+class Matcher:
+    """A constraint running for one sequence: what may come next, given what was accepted.
+
+    Not for two threads at once; ``fork`` gives each its own.
+    """
+
+    def mask(self) -> npt.NDArray[np.int32]:
+        """The legal set as a new int32 array of ``ceil(vocabulary_size / 32)`` words.
+
+        Bit ``id % 32`` of word ``id // 32``, least significant first.
+        """
+
+    def fill_mask(self, out: npt.NDArray[np.int32]) -> None:
+        """Writes the legal set over ``out`` (int32, contiguous, at least as long as ``mask()``).
+
+        Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError otherwise.
+        """
+
+    def legal(self) -> list[int] | None:
+        """The legal ids, ascending; None where nothing is masked (the constraint is over)."""
+
+    def is_legal(self, token: int) -> bool:
+        """Whether ``token`` is legal here."""
+
+    def accept(self, token: int) -> None:
+        """Takes one token. Raises TokenError, and changes nothing, if it is not legal here."""
+
+    def rollback(self, n: int = 1) -> None:
+        """Forgets the last ``n`` tokens. Raises StateError, and changes nothing, if fewer were accepted."""
+
+    def fork(self) -> Matcher:
+        """An independent copy in the same state."""
+
+    def __copy__(self) -> Matcher: ...
+    def __deepcopy__(self, memo: object, /) -> Matcher: ...
+    def reset(self) -> None:
+        """Back to the state it was born with."""
+
+    def forced_tokens(self) -> list[int]:
+        """The tokens that are the only way on from here, as far as there is one. Changes nothing."""
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether what was accepted is complete (more may still be legal)."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the constraint is over: complete, with nothing more to say. It then masks nothing."""
+
+    @property
+    def accepted(self) -> int:
+        """Number of tokens accepted."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids that masks cover."""
+
+class TokenTree:
+    """A compiled token-tree payload: the values' token lists, by path. Immutable; shared between threads."""
+
+    @staticmethod
+    def from_binary(data: bytes, vocabulary: Vocabulary | None = None) -> TokenTree:
+        """Reads the binary form of one descriptor; leaf names are not part of it.
+
+        Raises PayloadError, naming the byte offset, for anything malformed.
+        """
+
+    def to_binary(self, path: str | None = None) -> bytes:
+        """The binary form of the descriptor at ``path`` (which may be left out where there is one)."""
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the descriptors, in the payload's order."""
+
+    @property
+    def model_id(self) -> str | None:
+        """The model id that the payload carried."""
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The vocabulary it was held against."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What did not fit, where told to warn."""
+
+    def matcher(
+        self,
+        path: str,
+        end_tokens: Sequence[int] | None = None,
+        following: str | bytes | None = None,
+        vocabulary: Vocabulary | None = None,
+    ) -> Matcher:
+        """A matcher for the span at ``path``.
+
+        Without ``following`` the token lists are the only ways to write a value. With it (and a vocabulary),
+        any tokens whose bytes are a value and then the following text will do. ``end_tokens`` end a value that
+        is the beginning of another; the default is the vocabulary's end-of-generation ids.
+
+        Raises ConstraintError for an unknown path, a path without leaves, and a value that nothing ends.
+        """
+
+    def leaves(self, path: str | None = None) -> list[tuple[str | None, list[int]]]:
+        """Each leaf's name (None where the binary form lost it) and token list, in the order of the lists."""
+
+    def info(self, path: str | None = None) -> dict[str, Any]:
+        """path, leaves, nodes, depth, inner_leaves (that others go on from), widest (most children), bytes."""
+
+    def dump(self, path: str | None = None, *, max_lines: int = 200) -> str:
+        """The tree drawn in text."""
+
+    def __contains__(self, path: str, /) -> bool: ...
+
+class Choices:
+    """Texts of which one is to be generated, bound to a vocabulary. Immutable; shared between threads."""
+
+    def matcher(self) -> Matcher:
+        """A matcher at the beginning of a choice."""
+
+    @property
+    def texts(self) -> list[str | bytes]:
+        """The texts as they were given."""
+
+    @property
+    def tokenizations(self) -> str:
+        """Which tokenisations are legal: "all" or "canonical"."""
+
+    def __len__(self) -> int:
+        """Number of distinct texts."""
+
+class TokenTreeCache:
+    """The process-wide cache of compiled token trees: 128 entries, least recently used out first.
+
+    Entries whose tree is in use stay. With all 128 in use, a new tree is built and handed out but not kept.
+    """
+
+    def info(self) -> dict[str, int]:
+        """capacity, entries, hits, misses, bypassed (built, not kept), evicted."""
+
+    def entries(self) -> list[dict[str, Any]]:
+        """One dict an entry, latest use first: digest, model_id, paths, nodes, bytes, hits, in_use."""
+
+    def clear(self) -> None:
+        """Forgets every entry; trees in use live on with their holders."""
+
+    def __len__(self) -> int: ...
+
+token_tree_cache: TokenTreeCache
+
+def token_tree(
+    payload: str | bytes | bytearray | dict[str, Any],
+    vocabulary: Vocabulary | None = None,
+    *,
+    on_mismatch: str = "error",
+    model_id: str | None = None,
+) -> TokenTree:
+    """Compiles a token-tree payload ``{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}``.
+
+    With a ``vocabulary``, ids must be in range and each leaf's tokens must spell its name (with or without
+    one leading space, bare or as a JSON string); with a ``model_id``, the payload's must be that, if it has one.
+    ``on_mismatch="warn"`` makes warnings of these; a leaf with ids out of range is then left out.
+    Compiled trees are kept in ``token_tree_cache``.
+
+    Raises PayloadError, saying where by JSON pointer, line and column; LimitError past 2^28 tokens.
+    """
+
+def choices(
+    texts: Iterable[str | bytes],
+    vocabulary: Vocabulary,
+    *,
+    following: str | bytes | None = None,
+    end_tokens: Sequence[int] | None = None,
+    tokenizations: str = "all",
+    tokenize: Callable[[str], Sequence[int]] | None = None,
+) -> Choices:
+    """One of several texts, in any tokens that spell it; repeated texts count once.
+
+    ``following`` is text that comes after every choice: one token may hold the end of a choice and the
+    beginning of what follows, but not go past its end. ``end_tokens`` end a choice that is the beginning of
+    another; the default is the vocabulary's end-of-generation ids. ``tokenizations="canonical"`` allows only
+    what ``tokenize(text + following)`` gives.
+
+    Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is the
+    beginning of another; LimitError past 16 MiB of text.
+    """

@@ -2,12 +2,23 @@
 
 use pyo3::prelude::*;
 
+mod constraint;
 mod errors;
+mod logits;
+mod metrics;
+mod sampling;
+mod matcher;
+mod payload;
+mod vocabulary;
 
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("__profile__", if cfg!(debug_assertions) { "dev" } else { "release" })?;
     errors::register(m)?;
+    vocabulary::register(m)?;
+    sampling::register(m)?;
+    metrics::register(m)?;
+    constraint::register(m)?;
     Ok(())
 }

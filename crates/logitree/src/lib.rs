@@ -13,6 +13,7 @@
 pub mod constraint;
 pub mod decoder;
 pub mod error;
+mod kernel;
 pub mod mask;
 pub mod metrics;
 pub mod sampling;

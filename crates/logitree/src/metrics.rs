@@ -1,1 +1,216 @@
-//! Plain measures of a distribution: surprisal, entropy, perplexity, top candidates.
+//! Plain measures of a distribution: log-sum-exp, surprisal, entropy, perplexity, top candidates.
+//!
+//! Two levels: over the model's logits (the whole vocabulary) and over what a chain left (ids and logits). Only
+//! finite logits count. What has no answer (nothing finite, an id out of range, a picked logit that is not
+//! finite) is +inf, never an error and never NaN. The file refuses to know how to change what it measures.
+
+use crate::{kernel, TokenId};
+
+/// The unit of surprisal and entropy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Base {
+    /// Natural logarithm.
+    #[default]
+    Nats,
+    /// Logarithm to base 2.
+    Bits,
+}
+
+impl Base {
+    fn from_nats(self, nats: f64) -> f64 {
+        match self {
+            Base::Nats => nats,
+            Base::Bits => nats / std::f64::consts::LN_2,
+        }
+    }
+}
+
+/// The highest finite logit, and the sums of exp(z - highest) and of exp(z - highest) * (z - highest).
+fn sums(logits: &[f32]) -> Option<(f64, f64, f64)> {
+    let mut max = kernel::max(logits);
+    if max == f32::INFINITY {
+        max = logits.iter().filter(|x| x.is_finite()).fold(f32::NEG_INFINITY, |m, &x| m.max(x));
+    }
+    if max == f32::NEG_INFINITY {
+        return None;
+    }
+    let (sum, dot) = kernel::sum_exp(logits, max);
+    Some((f64::from(max), sum, dot))
+}
+
+/// log(sum(exp(logits))) over the finite logits, in nats; -inf if there are none. Never overflows.
+pub fn log_sum_exp(logits: &[f32]) -> f64 {
+    sums(logits).map_or(f64::NEG_INFINITY, |(max, sum, _)| max + sum.ln())
+}
+
+/// How surprising `id` is under `logits`: -log p, at least 0.
+pub fn surprisal(logits: &[f32], id: TokenId, base: Base) -> f64 {
+    surprisal_at(logits, logits.get(id as usize).copied(), base)
+}
+
+/// How surprising `id` is among the candidates that a chain left; 0 if it is the only one, +inf if it is not
+/// among them. `ids` and `logits` are of one length.
+pub fn surprisal_among(ids: &[TokenId], logits: &[f32], id: TokenId, base: Base) -> f64 {
+    let Some(at) = ids.iter().position(|&x| x == id) else { return f64::INFINITY };
+    if ids.len() == 1 {
+        return 0.0;
+    }
+    surprisal_at(logits, logits.get(at).copied(), base)
+}
+
+fn surprisal_at(logits: &[f32], picked: Option<f32>, base: Base) -> f64 {
+    match (picked.filter(|z| z.is_finite()), sums(logits)) {
+        (Some(z), Some((max, sum, _))) => base.from_nats((max + sum.ln() - f64::from(z)).max(0.0)),
+        _ => f64::INFINITY,
+    }
+}
+
+/// The entropy of `logits`, at least 0; +inf if none is finite.
+pub fn entropy(logits: &[f32], base: Base) -> f64 {
+    // log Z - sum p z, both shifted by the maximum.
+    sums(logits).map_or(f64::INFINITY, |(_, sum, dot)| base.from_nats((sum.ln() - dot / sum).max(0.0)))
+}
+
+/// The entropy of the candidates that a chain left; 0 if there is one.
+pub fn entropy_among(logits: &[f32], base: Base) -> f64 {
+    if logits.len() == 1 {
+        return 0.0;
+    }
+    entropy(logits, base)
+}
+
+/// Appends log p under `logits`, in nats, of each of `ids`; -inf for an id out of range or a logit that is not
+/// finite.
+pub fn log_softmax_of(logits: &[f32], ids: &[TokenId], out: &mut Vec<f64>) {
+    let log_sum = log_sum_exp(logits);
+    out.extend(ids.iter().map(|&id| {
+        let z = logits.get(id as usize).copied().filter(|z| z.is_finite());
+        z.map_or(f64::NEG_INFINITY, |z| (f64::from(z) - log_sum).min(0.0))
+    }));
+}
+
+/// One of the best candidates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Top {
+    /// The token.
+    pub id: TokenId,
+    /// Its logit.
+    pub logit: f32,
+    /// Its probability under all logits.
+    pub probability: f64,
+}
+
+/// The `n` best finite logits, descending, equal ones by id, with their probabilities. Takes one pass and a heap
+/// of `n`.
+pub fn top_candidates(logits: &[f32], n: usize) -> Vec<Top> {
+    let n = n.min(logits.len());
+    let log_sum = log_sum_exp(logits);
+    if n == 0 || log_sum == f64::NEG_INFINITY {
+        return Vec::new();
+    }
+    // The heap's greatest key is the worst candidate kept.
+    let mut heap = std::collections::BinaryHeap::with_capacity(n + 1);
+    let mut bar = f32::NEG_INFINITY;
+    for (&x, id) in logits.iter().zip(0..) {
+        if x > bar && x.is_finite() {
+            heap.push(kernel::descending_key(x, id));
+            if heap.len() > n {
+                heap.pop();
+            }
+            if heap.len() == n {
+                bar = heap.peek().map_or(bar, |&worst| kernel::from_key(worst).0);
+            }
+        }
+    }
+    let keys = heap.into_sorted_vec();
+    let top = |&key: &u64| {
+        let (logit, id) = kernel::from_key(key);
+        Top { id, logit, probability: (f64::from(logit) - log_sum).exp() }
+    };
+    keys.iter().map(top).collect()
+}
+
+/// Perplexity over a growing text: exp of the mean surprisal.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RollingPerplexity {
+    sum: f64,
+    count: u64,
+}
+
+impl RollingPerplexity {
+    /// Adds a surprisal in nats; what is not finite is passed over.
+    pub fn add(&mut self, surprisal: f64) {
+        if surprisal.is_finite() {
+            self.sum += surprisal;
+            self.count += 1;
+        }
+    }
+
+    /// exp(sum / count); +inf before the first.
+    pub fn value(&self) -> f64 {
+        if self.count == 0 {
+            return f64::INFINITY;
+        }
+        (self.sum / self.count as f64).exp()
+    }
+
+    /// How many surprisals it is the mean of.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Back to none.
+    pub fn reset(&mut self) {
+        *self = RollingPerplexity::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_has_no_answer_is_infinite() {
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        for logits in [&[][..], &[-inf, -inf], &[nan], &[inf]] {
+            assert_eq!(surprisal(logits, 0, Base::Nats), f64::INFINITY, "{logits:?}");
+            assert_eq!(entropy(logits, Base::Nats), f64::INFINITY, "{logits:?}");
+            assert!(top_candidates(logits, 3).is_empty());
+        }
+        assert_eq!(surprisal(&[1.0, 2.0], 2, Base::Nats), f64::INFINITY);
+        assert_eq!(surprisal_among(&[4, 9], &[1.0, 2.0], 5, Base::Nats), f64::INFINITY);
+        assert_eq!(surprisal_among(&[4], &[1.0], 4, Base::Nats), 0.0);
+        assert_eq!(entropy_among(&[1.0], Base::Bits), 0.0);
+        assert_eq!(entropy_among(&[], Base::Bits), f64::INFINITY);
+        // Beside NaN and +inf the finite ones count alone.
+        assert_eq!(log_sum_exp(&[nan, inf, 3.0, -inf]), 3.0);
+    }
+
+    proptest! {
+        #[test]
+        fn equal_to_the_plain_formulas(
+            logits in prop::collection::vec(prop_oneof![9 => -40f32..40f32, 1 => Just(f32::NEG_INFINITY)], 1..600),
+            pick in 0usize..600,
+            n in 0usize..20,
+        ) {
+            prop_assume!(logits.iter().any(|x| x.is_finite()));
+            let finite: Vec<f64> = logits.iter().filter(|x| x.is_finite()).map(|&x| f64::from(x)).collect();
+            let max = finite.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let log_sum = max + finite.iter().map(|z| (z - max).exp()).sum::<f64>().ln();
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-5 * (1.0 + b.abs()) || a == b;
+            prop_assert!(near(log_sum_exp(&logits), log_sum));
+            let h: f64 = finite.iter().map(|z| (z - log_sum).exp() * (log_sum - z)).sum();
+            prop_assert!(near(entropy(&logits, Base::Nats), h), "{} {}", entropy(&logits, Base::Nats), h);
+            let pick = pick % logits.len();
+            let z = f64::from(logits[pick]);
+            let s = if z.is_finite() { log_sum - z } else { f64::INFINITY };
+            prop_assert!(near(surprisal(&logits, pick as u32, Base::Nats), s));
+            let mut order: Vec<usize> = (0..logits.len()).filter(|&i| logits[i].is_finite()).collect();
+            order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+            let top: Vec<usize> = top_candidates(&logits, n).iter().map(|t| t.id as usize).collect();
+            order.truncate(n);
+            prop_assert_eq!(top, order);
+        }
+    }
+}

@@ -4,7 +4,7 @@ mod common;
 
 use common::{small, vocabulary, END, SMALL};
 use logitree::mask::words_for;
-use logitree::trie::{DumpOptions, Node, Recognizer, TokenTrie, MAX_DEPTH};
+use logitree::trie::{DumpOptions, Node, Recognizer, Table, TokenTrie, MAX_DEPTH};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::ErrorKind;
 use proptest::prelude::*;
@@ -148,7 +148,7 @@ fn tokens() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 /// (states, table, start, dead): about `live` percent of the transitions live.
 fn automaton() -> impl Strategy<Value = (Vec<u16>, u16, u16)> {
-    (1u16..6, 0u32..=100, any::<u64>(), prop_oneof![Just(0u16), Just(u16::MAX)]).prop_map(
+    (2u16..7, 0u32..=100, any::<u64>(), prop_oneof![Just(0u16), Just(u16::MAX)]).prop_map(
         |(states, live, seed, dead)| {
             let mut x = seed | 1;
             let mut draw = || {
@@ -160,7 +160,7 @@ fn automaton() -> impl Strategy<Value = (Vec<u16>, u16, u16)> {
             let next = (0..usize::from(states) * 256)
                 .map(|_| if draw() % 100 < live { (draw() % u32::from(states)) as u16 } else { dead })
                 .collect();
-            (next, (states - 1).max(u16::from(dead == 0 && states > 1)), dead)
+            (next, states - 1, dead)
         },
     )
 }
@@ -179,7 +179,9 @@ proptest! {
         recurse(trie, trie.root(), &mut stack, &mut want, &mut visited);
         prop_assert_eq!(&got, &want);
         prop_assert_eq!(trie.count_visited(&mut stack), visited);
-        prop_assert_eq!(want, scan(&v, &next, start, dead));
+        prop_assert_eq!(&want, &scan(&v, &next, start, dead));
+        trie.allowed_by(&Table::new(&next, start, dead).unwrap(), &mut got).unwrap();
+        prop_assert_eq!(got, want);
     }
 
     #[test]
@@ -218,5 +220,127 @@ proptest! {
             }
         }
         prop_assert_eq!(seen, trie.node_count());
+    }
+}
+
+/// Text automata as the grammars of this world have them: (table, dead), start 0.
+fn text_automata() -> Vec<(&'static str, Vec<u32>)> {
+    const DEAD: u32 = u32::MAX;
+    let build = |states: usize, step: &dyn Fn(usize, u8) -> Option<u32>| -> Vec<u32> {
+        (0..states * 256).map(|i| step(i / 256, (i % 256) as u8).unwrap_or(DEAD)).collect()
+    };
+    // 0 between characters, 1 to 3 continuation bytes to come, 4 E0, 5 ED, 6 F0, 7 F4, 8 behind a backslash
+    let utf8 = |state, byte| match (state, byte) {
+        (0, 0xc2..=0xdf) => Some(1),
+        (0, 0xe0) => Some(4),
+        (0, 0xed) => Some(5),
+        (0, 0xe1..=0xef) => Some(2),
+        (0, 0xf0) => Some(6),
+        (0, 0xf1..=0xf3) => Some(3),
+        (0, 0xf4) => Some(7),
+        (1, 0x80..=0xbf) => Some(0),
+        (2, 0x80..=0xbf) | (4, 0xa0..=0xbf) | (5, 0x80..=0x9f) => Some(1),
+        (3, 0x80..=0xbf) | (6, 0x90..=0xbf) | (7, 0x80..=0x8f) => Some(2),
+        _ => None,
+    };
+    vec![
+        (
+            "JSON string",
+            build(9, &|state, byte| match (state, byte) {
+                (0, b'\\') => Some(8),
+                (0, b'"') => None,
+                (0, 0x20..=0x7f) | (8, b'"' | b'\\' | b'/' | b'n') => Some(0),
+                _ => utf8(state, byte),
+            }),
+        ),
+        (
+            "any text",
+            build(8, &|state, byte| if state == 0 && byte < 0x80 { Some(0) } else { utf8(state, byte) }),
+        ),
+        (
+            "text without four-byte characters",
+            build(8, &|state, byte| match (state, byte) {
+                (0, 0x00..=0x7f) => Some(0),
+                (0, 0xf0..=0xff) => None,
+                _ => utf8(state, byte),
+            }),
+        ),
+        ("anything", build(1, &|_, _| Some(0))),
+        ("[a-c]+", build(1, &|_, byte| (b'a'..=b'c').contains(&byte).then_some(0))),
+        (
+            "identifier",
+            build(2, &|state, byte| {
+                (byte.is_ascii_alphabetic() || state == 1 && byte.is_ascii_digit()).then_some(1)
+            }),
+        ),
+        ("two in turn", build(2, &|state, byte| (byte.is_ascii() || state == 1).then_some(1 - state as u32))),
+        ("nothing", build(1, &|_, _| None)),
+    ]
+}
+
+/// Tokens enough for subtrees that are looked at as a whole, over few characters, some of them cut.
+fn many_tokens() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let piece = prop::sample::select(vec![
+        "a",
+        "b",
+        "c",
+        "é",
+        "ß",
+        "你",
+        "好",
+        "😀",
+        "\u{10ffff}",
+        "0",
+        "\"",
+        "\\",
+        " ",
+        "\u{800}",
+        "\u{d7ff}",
+    ]);
+    let token =
+        (prop::collection::vec(piece, 1..6), 0usize..40, any::<u8>()).prop_map(|(pieces, spoil, byte)| {
+            let mut bytes = pieces.concat().into_bytes();
+            match spoil {
+                0 => bytes.push(byte),
+                1..5 => bytes.truncate(bytes.len() - 1),
+                5 => {
+                    bytes.remove(0);
+                }
+                _ => {}
+            }
+            if bytes.is_empty() {
+                vec![byte]
+            } else {
+                bytes
+            }
+        });
+    prop::collection::vec(token, 800..2500)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn whole_subtrees_equal_the_recursion(tokens in many_tokens()) {
+        let v = vocabulary(&tokens);
+        let trie = v.trie().unwrap();
+        for (name, next) in text_automata() {
+            let table = Table::new(&next, 0, u32::MAX).unwrap();
+            let (mut got, mut want) = (vec![7; words_for(v.len())], vec![0; words_for(v.len())]);
+            let mut stack = table.recognizer();
+            recurse(trie, trie.root(), &mut stack, &mut want, &mut 0);
+            trie.allowed_by(&table, &mut got).unwrap();
+            prop_assert_eq!(&got, &want, "{}", name);
+            trie.allowed(&mut stack, &mut got).unwrap();
+            prop_assert_eq!(&got, &want, "{}", name);
+        }
+    }
+
+    #[test]
+    fn random_tables_over_many_tokens((next, start, dead) in automaton(), tokens in many_tokens()) {
+        let v = vocabulary(&tokens);
+        let mut got = vec![7; words_for(v.len())];
+        v.trie().unwrap().allowed_by(&Table::new(&next, start, dead).unwrap(), &mut got).unwrap();
+        prop_assert_eq!(got, scan(&v, &next, start, dead));
     }
 }

@@ -4,9 +4,14 @@
 //! SGLang); sparse ones are ascending ids, so that the cost of a step is what is legal, not what exists.
 //! The room refuses to know who made a mask and what it is for.
 
+mod apply;
+mod kernel;
 mod legal;
+mod set;
 
+pub use apply::{apply, apply_rows, Logit};
 pub use legal::Legal;
+pub use set::{count, ids, Ids, Mask};
 
 /// Number of 32-bit words that hold a mask of `n` token ids.
 pub const fn words_for(n: usize) -> usize {

@@ -1,7 +1,9 @@
 //! Builds the trie: sort the tokens by their bytes, then lay each behind the one before it, opening a node for
 //! every byte the two do not share. It refuses to cut a vocabulary down to the limits.
 
+use super::below::{Below, Gathering};
 use super::node::{Packed, MAX_DEPTH, MAX_NODES, MAX_SLOT};
+use super::sweep::Outline;
 use super::{TokenTrie, BOGUS_SLOTS};
 use crate::mask::words_for;
 use crate::vocabulary::Vocabulary;
@@ -76,7 +78,9 @@ struct Builder {
     ids: Vec<TokenId>,
     twins: Vec<(TokenId, TokenId)>,
     /// The open nodes, root first: the path of the token added last.
-    open: Vec<usize>,
+    open: Vec<(usize, Gathering)>,
+    /// What is below the big nodes closed so far.
+    below: Vec<(u32, Below)>,
     bogus: usize,
 }
 
@@ -89,6 +93,7 @@ impl Builder {
             ids: Vec::with_capacity(tokens),
             twins: Vec::new(),
             open: Vec::with_capacity(MAX_DEPTH + 1),
+            below: Vec::new(),
             bogus,
         };
         builder.open(0);
@@ -98,7 +103,7 @@ impl Builder {
     fn open(&mut self, byte: u8) {
         let slot = self.bogus + self.nodes.len() % BOGUS_SLOTS;
         let node = Packed::new(byte, slot as u32, self.open.len());
-        self.open.push(self.nodes.len());
+        self.open.push((self.nodes.len(), Gathering::LEAF));
         self.nodes.push(node);
         self.before.push(self.ids.len() as u32);
     }
@@ -106,9 +111,14 @@ impl Builder {
     /// Closes the open nodes deeper than `depth`.
     fn close(&mut self, depth: usize) {
         while self.open.len() > depth + 1 {
-            if let Some(at) = self.open.pop() {
-                let size = self.nodes.len() - at;
-                self.nodes[at].set_size(size);
+            let Some((at, gathered)) = self.open.pop() else { break };
+            let size = self.nodes.len() - at;
+            self.nodes[at].set_size(size);
+            if Outline::is_big(size) {
+                self.below.push((at as u32, gathered.below()));
+            }
+            if let Some((_, parent)) = self.open.last_mut() {
+                parent.add(self.nodes[at].byte(), &gathered);
             }
         }
     }
@@ -146,6 +156,7 @@ impl Builder {
             }
         }
         TokenTrie {
+            outline: Outline::new(&self.nodes, self.below),
             max_depth: self.nodes.iter().map(|node| node.depth()).max().unwrap_or(0),
             nodes: self.nodes.into(),
             before: self.before.into(),

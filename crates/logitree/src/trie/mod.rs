@@ -16,18 +16,24 @@
 //! It refuses to know grammars and logits: a walk asks a [`Recognizer`] one byte at a time, or reads a
 //! [`Table`].
 
+mod below;
 mod build;
 mod cursor;
 mod dump;
 mod node;
+mod sweep;
+mod table;
 mod walk;
 
+pub use below::{Below, ByteSet};
 pub use cursor::{Children, Node};
 pub use dump::DumpOptions;
 pub use node::{MAX_DEPTH, MAX_NODES};
+pub use table::{StateNumber, Table, TableStack};
 
 use crate::TokenId;
 use node::Packed;
+use sweep::Outline;
 
 /// Bogus slots behind the vocabulary's last word, dealt out in turn to the nodes where no token ends, so that
 /// setting their bits never waits for the one set just before.
@@ -44,7 +50,8 @@ pub trait Recognizer {
     fn pop(&mut self, n: usize);
 }
 
-/// The text tokens of one vocabulary as a byte trie. Immutable; 12 bytes a node.
+/// The text tokens of one vocabulary as a byte trie. Immutable. A node takes 12 bytes: 8
+/// that the walks read, and 4 that lead to its ids.
 pub struct TokenTrie {
     /// Depth-first; `nodes[0]` is the root.
     nodes: Box<[Packed]>,
@@ -56,6 +63,7 @@ pub struct TokenTrie {
     twins: Box<[(TokenId, TokenId)]>,
     /// `first[b]` is the root's first child with a byte of `b` or more.
     first: Box<[u32; 257]>,
+    outline: Outline,
     max_depth: usize,
     vocabulary_size: usize,
 }
@@ -89,6 +97,7 @@ impl TokenTrie {
             + size_of_val(&*self.ids)
             + size_of_val(&*self.twins)
             + size_of_val(&*self.first)
+            + self.outline.memory()
     }
 }
 

@@ -2,9 +2,27 @@
 //! shared by reference. It refuses to know grammars, logits and tokenizer algorithms: how text becomes tokens
 //! is its owner's business; it knows only what bytes each token stands for.
 
+mod builder;
+pub mod byte_level;
+mod file;
+mod gguf;
+mod gguf_metadata;
+mod json;
+mod markers;
+mod query;
+mod reader;
+mod sentencepiece;
+mod tekken;
+mod tokenizer_json;
+
+pub use builder::Builder;
+
 use crate::trie::TokenTrie;
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::sync::OnceLock;
+
+/// The most tokens that a vocabulary may have.
+pub const MAX_TOKENS: usize = 1 << 24;
 
 /// What a token is for. The numbers are this crate's own, not a file format's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,6 +43,28 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
+    /// Every kind, in the order of its number.
+    pub const ALL: [TokenKind; 6] = [
+        TokenKind::Normal,
+        TokenKind::Byte,
+        TokenKind::UserDefined,
+        TokenKind::Control,
+        TokenKind::Unknown,
+        TokenKind::Unused,
+    ];
+
+    /// Its name in lower case: "normal", "byte", "user_defined", "control", "unknown", "unused".
+    pub const fn name(self) -> &'static str {
+        match self {
+            TokenKind::Normal => "normal",
+            TokenKind::Byte => "byte",
+            TokenKind::UserDefined => "user_defined",
+            TokenKind::Control => "control",
+            TokenKind::Unknown => "unknown",
+            TokenKind::Unused => "unused",
+        }
+    }
+
     /// Whether the token's bytes are generated text (and so part of the trie).
     pub const fn is_text(self) -> bool {
         matches!(self, TokenKind::Normal | TokenKind::Byte | TokenKind::UserDefined)
@@ -51,6 +91,10 @@ pub struct About {
     pub bos: Option<TokenId>,
     /// End-of-generation ids, in any order; duplicates are dropped.
     pub end_of_generation: Vec<TokenId>,
+    /// Whether the tokenizer puts one space in front of a text, so that its detokeniser takes one leading space
+    /// off a whole text (SentencePiece's dummy prefix). The tokens' bytes keep that space: a text generated from
+    /// its first token on starts with a space that its owner would not show; one that continues a prompt does not.
+    pub adds_prefix_space: bool,
 }
 
 /// An immutable vocabulary. Cheap to share behind an `Arc`.
@@ -71,22 +115,23 @@ impl Vocabulary {
     /// # Errors
     /// [`ErrorKind::Vocabulary`] if there are no tokens, more than 2^24 of them, more than 4 GiB of bytes, or an
     /// id in `about` is out of range.
-    pub fn new(tokens: impl IntoIterator<Item = Token>, mut about: About) -> Result<Self> {
-        let mut bytes = Vec::new();
-        let mut offsets = vec![0u32];
-        let mut kinds = Vec::new();
+    pub fn new(tokens: impl IntoIterator<Item = Token>, about: About) -> Result<Self> {
+        let mut builder = Builder::new();
         for token in tokens {
-            bytes.extend_from_slice(&token.bytes);
-            let end = u32::try_from(bytes.len())
-                .map_err(|_| Error::new(ErrorKind::Vocabulary, "the tokens hold more than 4 GiB of bytes"))?;
-            offsets.push(end);
-            kinds.push(token.kind);
+            builder.push(token.kind, &token.bytes)?;
         }
-        if kinds.is_empty() || kinds.len() > 1 << 24 {
-            return Err(Error::new(
-                ErrorKind::Vocabulary,
-                format!("{} tokens, expected 1 to {}", kinds.len(), 1 << 24),
-            ));
+        builder.build(about)
+    }
+
+    /// The one place where a vocabulary comes into being; `offsets` has one more entry than `kinds`.
+    fn from_parts(
+        bytes: Vec<u8>,
+        offsets: Vec<u32>,
+        kinds: Vec<TokenKind>,
+        mut about: About,
+    ) -> Result<Self> {
+        if kinds.is_empty() {
+            return Err(Error::new(ErrorKind::Vocabulary, "a vocabulary needs at least one token"));
         }
         about.end_of_generation.sort_unstable();
         about.end_of_generation.dedup();
@@ -107,6 +152,14 @@ impl Vocabulary {
             fingerprint,
             trie: OnceLock::new(),
         })
+    }
+
+    /// The same tokens with other ends, another name and so on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Vocabulary`] if an id in `about` is out of range.
+    pub fn with_about(&self, about: About) -> Result<Self> {
+        Self::from_parts(self.bytes.to_vec(), self.offsets.to_vec(), self.kinds.to_vec(), about)
     }
 
     /// Number of tokens.
@@ -168,14 +221,30 @@ impl Vocabulary {
     }
 }
 
+/// Equal tokens, kinds and end ids.
+impl PartialEq for Vocabulary {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+    }
+}
+
+impl Eq for Vocabulary {}
+
 fn fingerprint(bytes: &[u8], offsets: &[u32], kinds: &[TokenKind], ends: &[TokenId]) -> u128 {
     let mut hash = xxhash_rust::xxh3::Xxh3::new();
     hash.update(bytes);
-    let mut little_endian = |n: u32| hash.update(&n.to_le_bytes());
-    offsets.iter().copied().for_each(&mut little_endian);
-    ends.iter().copied().for_each(&mut little_endian);
-    for kind in kinds {
-        hash.update(&[*kind as u8]);
+    let mut chunk = Vec::with_capacity(4 * 1024);
+    for numbers in [offsets, ends] {
+        for part in numbers.chunks(1024) {
+            chunk.clear();
+            part.iter().for_each(|n| chunk.extend_from_slice(&n.to_le_bytes()));
+            hash.update(&chunk);
+        }
+    }
+    for part in kinds.chunks(4 * 1024) {
+        chunk.clear();
+        chunk.extend(part.iter().map(|kind| *kind as u8));
+        hash.update(&chunk);
     }
     hash.digest128()
 }

@@ -1,0 +1,159 @@
+//! Logits and masks as Python holds them, read in place: the one door through which arrays come in.
+//!
+//! NumPy arrays are read directly; anything else that NumPy can look at without copying (ctypes arrays,
+//! memoryview, array.array, CPU torch tensors, DLPack) goes through NumPy. It refuses to convert: a float64 array
+//! would be copied at every token, so it is an error that says what to do.
+#![allow(unsafe_code)]
+
+use crate::errors;
+use logitree::mask::Legal;
+use logitree::{Error, ErrorKind, Result, TokenId};
+use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// Calls `f` with the logits of `obj`: one dimension, float32, contiguous; never written, never copied.
+///
+/// # Errors
+/// `LogitsError` saying what was got and what to do; else what `f` returns.
+pub fn with_logits<R>(obj: &Bound<'_, PyAny>, f: impl FnOnce(&[f32]) -> Result<R>) -> PyResult<R> {
+    let result = match obj.cast::<PyArray1<f32>>() {
+        Ok(array) => with_array(array, f),
+        Err(_) => with_array(through_numpy(obj)?.cast::<PyArray1<f32>>()?, f),
+    };
+    result.map_err(errors::to_py)
+}
+
+fn with_array<R>(array: &Bound<'_, PyArray1<f32>>, f: impl FnOnce(&[f32]) -> Result<R>) -> Result<R> {
+    // SAFETY: float32, checked to be contiguous and aligned, kept alive by `array`. The interpreter stays attached until `f` returns and
+    // `f` runs no Python, so no Python code writes it meanwhile; writing it from another thread during the call
+    // is the caller's race, as it is with every NumPy function.
+    match unsafe { array.as_slice() } {
+        Ok(logits) => f(logits),
+        Err(_) => Err(Error::new(ErrorKind::Logits, "the logits are not contiguous and aligned")
+            .help("pass numpy.ascontiguousarray(logits), or the row itself")),
+    }
+}
+
+/// A one-dimensional float32 NumPy view of `obj`, or the error that says why there is none.
+fn through_numpy<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let kind = obj.get_type().fully_qualified_name()?.to_string();
+    let wrong = |got: String, help: &str| {
+        errors::to_py(
+            Error::new(ErrorKind::Logits, format!("logits must be float32 of one dimension, got {got}"))
+                .help(help),
+        )
+    };
+    if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
+        return Err(wrong(format!("a {kind}"), "pass numpy.asarray(logits, dtype=numpy.float32)"));
+    }
+    let numpy = obj.py().import("numpy")?;
+    let array = if obj.is_instance_of::<PyUntypedArray>() {
+        obj.clone()
+    } else {
+        let view = numpy.call_method1("asarray", (obj,));
+        let usable = view.ok().filter(|a| a.getattr("dtype").is_ok_and(|d| !d.eq("object").unwrap_or(true)));
+        match usable {
+            Some(array) => array,
+            None => numpy.call_method1("from_dlpack", (obj,)).map_err(|_| {
+                let help = "pass a NumPy array or anything NumPy can view: for a tensor on a device \
+                            logits.float().cpu(), for a ctypes pointer numpy.ctypeslib.as_array(pointer, (n,))";
+                wrong(format!("a {kind}"), help)
+            })?,
+        }
+    };
+    let array = array.cast::<PyUntypedArray>()?;
+    let dtype = array.dtype();
+    if dtype.num() != numpy::dtype::<f32>(obj.py()).num() {
+        let got = format!("dtype {dtype} ({kind})");
+        return Err(wrong(got, "convert once where the logits are made: logits.astype(numpy.float32)"));
+    }
+    if array.ndim() != 1 {
+        let got = format!("shape {:?}", array.shape());
+        return Err(wrong(got, "pass one row: the logits of one position of one sequence"));
+    }
+    Ok(array.as_any().clone())
+}
+
+/// What may be picked, as Python says it.
+pub enum Mask<'py> {
+    /// No mask.
+    All,
+    /// Ids, sorted and without repeats.
+    Few(Vec<TokenId>),
+    /// int32 words.
+    Signed(Bound<'py, PyArray1<i32>>),
+    /// uint32 words.
+    Unsigned(Bound<'py, PyArray1<u32>>),
+}
+
+impl<'py> Mask<'py> {
+    /// Reads `mask` (int32 or uint32 NumPy words, one dimension, contiguous) or `legal` (token ids); not both.
+    ///
+    /// # Errors
+    /// `MaskError` for both, and for anything else.
+    pub fn new(mask: Option<&Bound<'py, PyAny>>, legal: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+        let wrong =
+            |message: String, help: &str| errors::to_py(Error::new(ErrorKind::Mask, message).help(help));
+        match (mask, legal) {
+            (None, None) => Ok(Mask::All),
+            (Some(_), Some(_)) => Err(wrong("both mask and legal are given".into(), "give one of them")),
+            (Some(mask), None) => {
+                let words = if let Ok(words) = mask.cast::<PyArray1<i32>>() {
+                    Some((Mask::Signed(words.clone()), is_plain(words)))
+                } else if let Ok(words) = mask.cast::<PyArray1<u32>>() {
+                    Some((Mask::Unsigned(words.clone()), is_plain(words)))
+                } else {
+                    None
+                };
+                match words {
+                    Some((words, true)) => Ok(words),
+                    Some(_) => Err(wrong("the mask is not contiguous".into(), "pass one row of it")),
+                    None => {
+                        let kind = mask.get_type().fully_qualified_name()?;
+                        Err(wrong(
+                            format!("a mask is one row of int32 words of a NumPy array, got {kind}"),
+                            "bit id % 32 of word id / 32 stands for an id; for a list of ids use legal=",
+                        ))
+                    }
+                }
+            }
+            (None, Some(ids)) => {
+                let mut ids: Vec<TokenId> = ids.extract().map_err(|_| {
+                    wrong("legal is not a sequence of token ids".into(), "pass ids from 0 to 2**32 - 1")
+                })?;
+                if !ids.is_sorted_by(|a, b| a < b) {
+                    ids.sort_unstable();
+                    ids.dedup();
+                }
+                Ok(Mask::Few(ids))
+            }
+        }
+    }
+
+    /// The legal set, for as long as `self` lives.
+    pub fn legal(&self) -> Legal<'_> {
+        match self {
+            Mask::All => Legal::All,
+            Mask::Few(ids) => Legal::Few(ids),
+            Mask::Signed(words) => {
+                let words = words_of(words);
+                // SAFETY: the same memory, for the same time; every i32 is a u32 of the same size and alignment.
+                Legal::Words(unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u32>(), words.len()) })
+            }
+            Mask::Unsigned(words) => Legal::Words(words_of(words)),
+        }
+    }
+}
+
+/// The words of an array that [`Mask::new`] found contiguous and aligned.
+fn words_of<'a, T: numpy::Element>(words: &'a Bound<'_, PyArray1<T>>) -> &'a [T] {
+    // SAFETY: kept alive by the array; read while the interpreter stays attached and no Python code runs.
+    unsafe { words.as_slice() }.unwrap_or(&[])
+}
+
+/// Whether the array is contiguous and aligned.
+fn is_plain<T: numpy::Element>(words: &Bound<'_, PyArray1<T>>) -> bool {
+    // SAFETY: the slice is not read, and dropped at once.
+    unsafe { words.as_slice() }.is_ok()
+}

@@ -1,0 +1,279 @@
+//! The vocabulary in Python: conversions only. What libraries' own tokenizer objects need is in
+//! `python/logitree/_vocabulary.py`, which ends in the constructors here.
+
+use crate::errors::to_py;
+use logitree::vocabulary::{About, Builder, TokenKind, Vocabulary};
+use logitree::{Error, ErrorKind, TokenId};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyIterator, PyList, PyTuple};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes of every token, what each is for, and which end a generation. Immutable; shared between threads.
+#[pyclass(frozen, name = "Vocabulary", module = "logitree")]
+pub struct PyVocabulary(pub Arc<Vocabulary>);
+
+impl PyVocabulary {
+    fn load(py: Python<'_>, read: impl FnOnce() -> logitree::Result<Vocabulary> + Send) -> PyResult<Self> {
+        py.detach(read).map(|v| PyVocabulary(Arc::new(v))).map_err(to_py)
+    }
+
+    fn check(&self, id: i64) -> PyResult<TokenId> {
+        let id = u32::try_from(id).map_err(|_| {
+            to_py(Error::new(ErrorKind::Token, format!("token id {id} is not in the vocabulary")))
+        })?;
+        self.0.check(id).map_err(to_py)
+    }
+}
+
+fn ids(values: Vec<i64>, count: usize) -> PyResult<Vec<TokenId>> {
+    let one = |id: i64| {
+        u32::try_from(id).ok().filter(|&id| (id as usize) < count).ok_or_else(|| {
+            let message = format!("special id {id} is out of range: the vocabulary has {count} tokens");
+            to_py(Error::new(ErrorKind::Vocabulary, message))
+        })
+    };
+    values.into_iter().map(one).collect()
+}
+
+fn kind_named(name: &str) -> PyResult<TokenKind> {
+    TokenKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+        let names: Vec<_> = TokenKind::ALL.iter().map(|kind| kind.name()).collect();
+        to_py(
+            Error::new(ErrorKind::Vocabulary, format!("{name:?} is no kind of token"))
+                .help(format!("kinds: {}", names.join(", "))),
+        )
+    })
+}
+
+#[pymethods]
+impl PyVocabulary {
+    /// The vocabulary of a GGUF file, a whole model or vocabulary-only.
+    #[staticmethod]
+    fn from_gguf(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Self::load(py, || Vocabulary::from_gguf(&path))
+    }
+
+    /// A vocabulary of ``tokens``, whose ids are their positions.
+    #[staticmethod]
+    #[pyo3(signature = (tokens, special_ids=vec![], eog_ids=vec![], bos_id=None, name=String::new(), *,
+                        kinds=None, adds_prefix_space=false, source="tokens".to_string()))]
+    #[allow(clippy::too_many_arguments)] // they are keywords in Python
+    fn from_tokens(
+        tokens: &Bound<'_, PyAny>,
+        special_ids: Vec<i64>,
+        eog_ids: Vec<i64>,
+        bos_id: Option<i64>,
+        name: String,
+        kinds: Option<Vec<String>>,
+        adds_prefix_space: bool,
+        source: String,
+    ) -> PyResult<Self> {
+        let mut builder = Builder::new();
+        for token in tokens.try_iter()? {
+            let token = token?;
+            builder.push(TokenKind::Normal, token.cast::<PyBytes>()?.as_bytes()).map_err(to_py)?;
+        }
+        let count = builder.len();
+        let ends = ids(eog_ids, count)?;
+        match kinds {
+            Some(kinds) if kinds.len() != count => {
+                let message = format!("{} kinds for {count} tokens", kinds.len());
+                return Err(to_py(Error::new(ErrorKind::Vocabulary, message)));
+            }
+            Some(kinds) => {
+                for (id, kind) in kinds.iter().enumerate() {
+                    builder.set_kind(id as TokenId, kind_named(kind)?);
+                }
+            }
+            None => ends.iter().for_each(|&id| builder.set_kind(id, TokenKind::Control)),
+        }
+        for id in ids(special_ids, count)? {
+            builder.set_kind(id, TokenKind::Control);
+        }
+        let bos = ids(bos_id.into_iter().collect(), count)?.first().copied();
+        let about = About { name, source, bos, end_of_generation: ends, adds_prefix_space };
+        builder.build(about).map(|v| PyVocabulary(Arc::new(v))).map_err(to_py)
+    }
+
+    #[staticmethod]
+    fn _from_parts(
+        bytes: &[u8],
+        lengths: &[u8],
+        kinds: &[u8],
+        about: (String, String, Option<u32>, Vec<u32>, bool),
+    ) -> PyResult<Self> {
+        let broken = || PyValueError::new_err("broken vocabulary state");
+        let mut builder = Builder::with_capacity(kinds.len(), bytes.len());
+        let mut rest = bytes;
+        for (length, kind) in lengths.chunks_exact(4).zip(kinds) {
+            let length = u32::from_le_bytes(length.try_into()?) as usize;
+            let (token, after) = rest.split_at_checked(length).ok_or_else(broken)?;
+            let kind = TokenKind::ALL.get(*kind as usize).ok_or_else(broken)?;
+            builder.push(*kind, token).map_err(to_py)?;
+            rest = after;
+        }
+        let (name, source, bos, end_of_generation, adds_prefix_space) = about;
+        let about = About { name, source, bos, end_of_generation, adds_prefix_space };
+        builder.build(about).map(|v| PyVocabulary(Arc::new(v))).map_err(to_py)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, v) = (slf.py(), &slf.get().0);
+        let (mut bytes, mut lengths, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
+        for id in v.ids() {
+            bytes.extend_from_slice(v.token_bytes(id));
+            lengths.extend_from_slice(&(v.token_bytes(id).len() as u32).to_le_bytes());
+            kinds.push(v.kind(id) as u8);
+        }
+        let about = v.about().clone();
+        let about = (about.name, about.source, about.bos, about.end_of_generation, about.adds_prefix_space);
+        let parts = (PyBytes::new(py, &bytes), PyBytes::new(py, &lengths), PyBytes::new(py, &kinds), about);
+        (slf.get_type().getattr("_from_parts")?, parts).into_pyobject(py)
+    }
+
+    /// The same tokens with other end-of-generation ids, beginning-of-sequence id or name; ``None`` keeps one.
+    #[pyo3(signature = (*, eog_ids=None, bos_id=None, name=None))]
+    fn replace(
+        &self,
+        eog_ids: Option<Vec<i64>>,
+        bos_id: Option<i64>,
+        name: Option<String>,
+    ) -> PyResult<Self> {
+        let mut about = self.0.about().clone();
+        if let Some(ends) = eog_ids {
+            about.end_of_generation = ids(ends, self.0.len())?;
+        }
+        if let Some(bos) = bos_id {
+            about.bos = ids(vec![bos], self.0.len())?.first().copied();
+        }
+        about.name = name.unwrap_or(about.name);
+        self.0.with_about(about).map(|v| PyVocabulary(Arc::new(v))).map_err(to_py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, id: i64) -> PyResult<Bound<'py, PyBytes>> {
+        self.token_bytes(py, id)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.0.ids().map(|id| PyBytes::new(py, self.0.token_bytes(id))))?.try_iter()
+    }
+
+    fn __contains__(&self, bytes: &[u8]) -> bool {
+        !self.0.find(bytes).is_empty()
+    }
+
+    /// The bytes that token ``id`` stands for; a special marker's name for one that is not text.
+    fn token_bytes<'py>(&self, py: Python<'py>, id: i64) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, self.0.token_bytes(self.check(id)?)))
+    }
+
+    /// What token ``id`` is for.
+    fn kind(&self, id: i64) -> PyResult<&'static str> {
+        Ok(self.0.kind(self.check(id)?).name())
+    }
+
+    /// Ids of the tokens whose bytes are exactly ``bytes``, ascending.
+    fn find(&self, bytes: &[u8]) -> Vec<TokenId> {
+        self.0.find(bytes)
+    }
+
+    /// Ids of the tokens whose bytes contain ``part``, ascending, at most ``limit``.
+    #[pyo3(signature = (part, limit=None))]
+    fn search(
+        &self,
+        py: Python<'_>,
+        part: &Bound<'_, PyAny>,
+        limit: Option<usize>,
+    ) -> PyResult<Vec<TokenId>> {
+        let part: Vec<u8> = match part.extract::<String>() {
+            Ok(text) => text.into_bytes(),
+            Err(_) => part.cast::<PyBytes>()?.as_bytes().to_vec(),
+        };
+        Ok(py.detach(|| self.0.search(&part, limit.unwrap_or(usize::MAX))))
+    }
+
+    /// The concatenated bytes of ``ids``; with ``skip_special`` those of text tokens only.
+    #[pyo3(signature = (ids, skip_special=true))]
+    fn decode<'py>(
+        &self,
+        py: Python<'py>,
+        ids: Vec<i64>,
+        skip_special: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let ids = ids.into_iter().map(|id| self.check(id)).collect::<PyResult<Vec<_>>>()?;
+        Ok(PyBytes::new(py, &self.0.decode(&ids, skip_special).map_err(to_py)?))
+    }
+
+    /// Ids of the tokens that are not text (control, unknown, unused), ascending.
+    #[getter]
+    fn special_ids(&self) -> Vec<TokenId> {
+        self.0.special()
+    }
+
+    /// End-of-generation ids, ascending.
+    #[getter]
+    fn eog_ids(&self) -> &[TokenId] {
+        self.0.end_of_generation()
+    }
+
+    /// Beginning-of-sequence id, if there is one.
+    #[getter]
+    fn bos_id(&self) -> Option<TokenId> {
+        self.0.bos()
+    }
+
+    /// 32 hex digits, equal for vocabularies with equal tokens, kinds and end ids, whatever they were read from.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        format!("{:032x}", self.0.fingerprint())
+    }
+
+    /// The model's or tokenizer's own name; empty where the source has none.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.about().name
+    }
+
+    /// What it was read from: "gguf", "tokenizer.json", "tekken", "sentencepiece", "tokens", ... .
+    #[getter]
+    fn source(&self) -> &str {
+        &self.0.about().source
+    }
+
+    /// Whether the tokenizer puts one space in front of a text, which its detokeniser takes off a whole text.
+    #[getter]
+    fn adds_prefix_space(&self) -> bool {
+        self.0.about().adds_prefix_space
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get().0.fingerprint() == self.0.fingerprint())
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.0.fingerprint() as u64
+    }
+
+    fn __repr__(&self) -> String {
+        let about = self.0.about();
+        let name = if about.name.is_empty() { String::new() } else { format!("{:?}, ", about.name) };
+        format!(
+            "Vocabulary({name}{} tokens, source={:?}, eog_ids={:?}, fingerprint={:.8})",
+            self.0.len(),
+            about.source,
+            self.0.end_of_generation(),
+            self.fingerprint()
+        )
+    }
+}
+
+/// Adds the class to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyVocabulary>()
+}

@@ -1,0 +1,74 @@
+//! logit_bias: adds a number to the logits of named tokens; -inf bans one.
+
+use super::{Candidates, Sampler};
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// Additions by ascending token id.
+#[derive(Debug, Clone, Default)]
+pub struct LogitBias {
+    biases: Vec<(TokenId, f32)>,
+    bans: bool,
+}
+
+impl LogitBias {
+    /// Adds each bias to its token's logit. Tokens that are no candidates are passed over.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] for a bias of NaN or +inf, and for a token named twice.
+    pub fn new(biases: &[(TokenId, f32)]) -> Result<Self> {
+        let mut biases = biases.to_vec();
+        biases.sort_unstable_by_key(|b| b.0);
+        if let Some(twice) = biases.windows(2).find(|w| w[0].0 == w[1].0) {
+            return Err(Error::new(ErrorKind::Sampling, format!("token {} is biased twice", twice[0].0))
+                .help("add the two biases up"));
+        }
+        if let Some((id, bias)) = biases.iter().find(|b| b.1.is_nan() || b.1 == f32::INFINITY) {
+            return Err(Error::new(ErrorKind::Sampling, format!("the bias of token {id} is {bias}"))
+                .help("a bias is finite, or -inf to ban the token; to force tokens use a mask"));
+        }
+        let bans = biases.iter().any(|b| b.1 == f32::NEG_INFINITY);
+        Ok(LogitBias { biases, bans })
+    }
+}
+
+/// `x`, kept below +inf, and above -inf unless it `may_end`. NaN (from -inf less -inf) is -inf.
+pub(super) fn within(x: f32, may_end: bool) -> f32 {
+    if x.is_nan() || (x == f32::NEG_INFINITY && may_end) {
+        f32::NEG_INFINITY
+    } else {
+        x.clamp(f32::MIN, f32::MAX)
+    }
+}
+
+impl Sampler for LogitBias {
+    fn name(&self) -> &'static str {
+        "logit_bias"
+    }
+
+    fn describe(&self) -> String {
+        match self.biases.len() {
+            0..=4 => {
+                let each: Vec<String> = self.biases.iter().map(|(id, b)| format!("{id}: {b}")).collect();
+                format!("logit_bias({{{}}})", each.join(", "))
+            }
+            n => format!("logit_bias({n} tokens)"),
+        }
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        candidates.update(&self.biases, |x, &bias| {
+            within(x + bias, x == f32::NEG_INFINITY || bias == f32::NEG_INFINITY)
+        });
+        if self.bans {
+            candidates.fail_unless_alive("logit_bias bans every candidate");
+        }
+    }
+
+    fn is_noop(&self) -> bool {
+        self.biases.is_empty()
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+}

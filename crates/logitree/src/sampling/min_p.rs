@@ -1,0 +1,70 @@
+//! min_p: keeps the candidates at least p times as probable as the best one. Needs no softmax: it compares logits.
+
+use super::{finite, Candidates, Sampler};
+use crate::Result;
+
+/// Keeps what reaches `p` times the highest probability, and at least `min_keep`.
+#[derive(Debug, Clone, Copy)]
+pub struct MinP {
+    p: f32,
+    min_keep: usize,
+}
+
+impl MinP {
+    /// `p <= 0` keeps all; above 1 the best one (or `min_keep`).
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] if `p` is not finite.
+    pub fn new(p: f32, min_keep: usize) -> Result<Self> {
+        Ok(MinP { p: finite("min_p", "p", p)?, min_keep })
+    }
+}
+
+/// `name(p)`, or `name(p, min_keep=n)`.
+pub(super) fn describe_cut(name: &str, p: f32, min_keep: usize) -> String {
+    if min_keep == 0 {
+        format!("{name}({p})")
+    } else {
+        format!("{name}({p}, min_keep={min_keep})")
+    }
+}
+
+impl Sampler for MinP {
+    fn name(&self) -> &'static str {
+        "min_p"
+    }
+
+    fn describe(&self) -> String {
+        describe_cut("min_p", self.p, self.min_keep)
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if !candidates.is_sorted() {
+            let max = candidates.max();
+            let threshold = max + self.p.ln();
+            let enough = if self.min_keep <= 1 {
+                max >= threshold
+            } else {
+                candidates.count_at_least(threshold) >= self.min_keep
+            };
+            if enough {
+                return candidates.keep_at_least(threshold);
+            }
+            candidates.sort();
+        }
+        let logits = candidates.logits();
+        let threshold = logits[0] + self.p.ln();
+        let below = logits.iter().skip(1).zip(1..).position(|(&x, at)| x < threshold && at >= self.min_keep);
+        if let Some(below) = below {
+            candidates.truncate(below + 1);
+        }
+    }
+
+    fn is_noop(&self) -> bool {
+        self.p <= 0.0
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(*self)
+    }
+}

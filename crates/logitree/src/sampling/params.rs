@@ -1,0 +1,69 @@
+//! The parameters of a whole chain, with llama.cpp's names and defaults. Plain values, checked where a sampler is
+//! built from them.
+
+use super::dist::Dist;
+use crate::TokenId;
+
+/// What the presets and [`super::Chain::parse`] build their samplers from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params {
+    /// Seed of `dist`; `None` takes fresh entropy, which [`super::Chain::seed`] tells.
+    pub seed: Option<u32>,
+    /// At least this many candidates survive top_p, min_p and typ_p each.
+    pub min_keep: usize,
+    /// Best candidates kept; 0 or less: all.
+    pub top_k: i32,
+    /// Probability that top_p keeps; 1: all.
+    pub top_p: f32,
+    /// Part of the highest probability that min_p asks for; 0: nothing.
+    pub min_p: f32,
+    /// Probability that typ_p keeps; 1: all.
+    pub typ_p: f32,
+    /// Standard deviations below the best logit; 0 or less: off.
+    pub top_n_sigma: f32,
+    /// Temperature; 0 or less: greedy.
+    pub temp: f32,
+    /// Accepted tokens that the penalties look back at; 0 or less: off.
+    pub penalty_last_n: i32,
+    /// Repeat penalty; 1: off.
+    pub penalty_repeat: f32,
+    /// Frequency penalty; 0: off.
+    pub penalty_freq: f32,
+    /// Presence penalty; 0: off.
+    pub penalty_present: f32,
+    /// Additions to the logits of single tokens.
+    pub logit_bias: Vec<(TokenId, f32)>,
+}
+
+impl Default for Params {
+    /// llama.cpp's defaults.
+    fn default() -> Self {
+        Params {
+            seed: None,
+            min_keep: 0,
+            top_k: 40,
+            top_p: 0.95,
+            min_p: 0.05,
+            typ_p: 1.0,
+            top_n_sigma: -1.0,
+            temp: 0.8,
+            penalty_last_n: 64,
+            penalty_repeat: 1.0,
+            penalty_freq: 0.0,
+            penalty_present: 0.0,
+            logit_bias: Vec::new(),
+        }
+    }
+}
+
+impl Params {
+    /// tsampler's defaults: llama.cpp's with a repeat penalty of 1.1.
+    pub fn tsampler() -> Self {
+        Params { penalty_repeat: 1.1, ..Params::default() }
+    }
+
+    /// The `dist` that `seed` asks for.
+    pub(super) fn dist(&self) -> Dist {
+        self.seed.map_or_else(Dist::from_entropy, Dist::new)
+    }
+}

@@ -1,0 +1,178 @@
+//! The two notations of llama.cpp for a chain: names with `;` between them, and one letter for each sampler.
+
+use super::{presets, Chain, Greedy, LogitBias, MinP, Params, Penalties, Sampler, Temp};
+use super::{TopK, TopNSigma, TopP, TypP};
+use crate::{Error, ErrorKind, Result};
+
+/// One row for each sampler: name, other names, letter in the short notation, and how it is built.
+struct Row {
+    name: &'static str,
+    aliases: &'static [&'static str],
+    letter: Option<char>,
+    build: fn(&Params) -> Result<Box<dyn Sampler>>,
+}
+
+const TABLE: &[Row] = &[
+    Row {
+        name: "logit_bias",
+        aliases: &["logit-bias", "logitbias"],
+        letter: None,
+        build: |p| Ok(Box::new(LogitBias::new(&p.logit_bias)?)),
+    },
+    Row {
+        name: "penalties",
+        aliases: &[],
+        letter: Some('e'),
+        build: |p| {
+            let (repeat, freq, present) = (p.penalty_repeat, p.penalty_freq, p.penalty_present);
+            Ok(Box::new(Penalties::new(p.penalty_last_n, repeat, freq, present)?))
+        },
+    },
+    Row {
+        name: "top_n_sigma",
+        aliases: &["top-n-sigma", "topnsigma"],
+        letter: Some('s'),
+        build: |p| Ok(Box::new(TopNSigma::new(p.top_n_sigma)?)),
+    },
+    Row {
+        name: "top_k",
+        aliases: &["top-k", "topk"],
+        letter: Some('k'),
+        build: |p| Ok(Box::new(TopK::new(p.top_k))),
+    },
+    Row {
+        name: "typ_p",
+        aliases: &["typ-p", "typp", "typ"],
+        letter: Some('y'),
+        build: |p| Ok(Box::new(TypP::new(p.typ_p, p.min_keep)?)),
+    },
+    Row {
+        name: "top_p",
+        aliases: &["top-p", "topp", "nucleus"],
+        letter: Some('p'),
+        build: |p| Ok(Box::new(TopP::new(p.top_p, p.min_keep)?)),
+    },
+    Row {
+        name: "min_p",
+        aliases: &["min-p", "minp"],
+        letter: Some('m'),
+        build: |p| Ok(Box::new(MinP::new(p.min_p, p.min_keep)?)),
+    },
+    Row {
+        name: "temperature",
+        aliases: &["temp"],
+        letter: Some('t'),
+        build: |p| Ok(Box::new(Temp::new(p.temp)?)),
+    },
+    Row { name: "greedy", aliases: &[], letter: None, build: |_| Ok(Box::new(Greedy)) },
+    Row { name: "dist", aliases: &[], letter: None, build: |p| Ok(Box::new(p.dist())) },
+];
+
+impl Chain {
+    /// Builds a chain from llama.cpp's notation: `"penalties;top_k;temperature"` (also with its aliases, as
+    /// `top-k`, `topk`, `nucleus`, `temp`, `typ`; case does not matter) or its letters, as `"ekpmt"`.
+    ///
+    /// As there, a `logit_bias` comes first if `params` has biases and none is named, and `dist` comes last
+    /// unless the text ends in a selecting sampler. A text that could be both is taken as a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] for a name or letter that means nothing (llama.cpp only warns), for parameters
+    /// that mean nothing, and for an empty text.
+    pub fn parse(text: &str, params: &Params) -> Result<Chain> {
+        let rows =
+            if text.contains(';') || find_name(text).is_some() { by_names(text) } else { by_letters(text) }?;
+        presets::assemble(rows.iter().map(|row| (row.build)(params)).collect::<Result<_>>()?, params)
+    }
+}
+
+fn find_name(text: &str) -> Option<&'static Row> {
+    let name = text.trim().to_ascii_lowercase();
+    TABLE.iter().find(|row| row.name == name || row.aliases.contains(&name.as_str()))
+}
+
+fn by_names(text: &str) -> Result<Vec<&'static Row>> {
+    let mut rows = Vec::new();
+    for (name, at) in text.split(';').zip(1..) {
+        match find_name(name) {
+            Some(row) => rows.push(row),
+            // A trailing separator is no name.
+            None if name.trim().is_empty() => {}
+            None => {
+                let known: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
+                return Err(Error::new(
+                    ErrorKind::Sampling,
+                    format!("there is no sampler {:?}", name.trim()),
+                )
+                .at(format!("name {at} of {text:?}"))
+                .help(format!("known: {}", known.join(", "))));
+            }
+        }
+    }
+    if rows.is_empty() {
+        return Err(empty());
+    }
+    Ok(rows)
+}
+
+fn by_letters(text: &str) -> Result<Vec<&'static Row>> {
+    let mut rows = Vec::new();
+    for (letter, at) in text.trim().chars().zip(1..) {
+        let Some(row) = TABLE.iter().find(|row| row.letter == Some(letter)) else {
+            let known: Vec<String> =
+                TABLE.iter().filter_map(|row| row.letter.map(|l| format!("{l} {}", row.name))).collect();
+            return Err(Error::new(ErrorKind::Sampling, format!("no sampler has the letter {letter:?}"))
+                .at(format!("letter {at} of {text:?}"))
+                .help(format!("letters: {}; or write names with ';' between them", known.join(", "))));
+        };
+        rows.push(row);
+    }
+    if rows.is_empty() {
+        return Err(empty());
+    }
+    Ok(rows)
+}
+
+fn empty() -> Error {
+    Error::new(ErrorKind::Sampling, "the chain's text names no sampler").help("write \"dist\" to only draw")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<&'static str> {
+        Chain::parse(text, &Params { seed: Some(1), ..Params::default() }).unwrap().names()
+    }
+
+    #[test]
+    fn both_notations_and_their_aliases() {
+        let expected = ["penalties", "top_k", "typ_p", "top_p", "min_p", "temp", "dist"];
+        assert_eq!(names("penalties;top_k;typ_p;top_p;min_p;temperature"), expected);
+        assert_eq!(names("PENALTIES; top-k ;typ;nucleus;minp;temp;"), expected);
+        assert_eq!(names("ekypmt"), expected);
+        // "temp" is a name before it is four letters.
+        assert_eq!(names("temp"), ["temp", "dist"]);
+        assert_eq!(names("tempp"), ["temp", "penalties", "min_p", "top_p", "top_p", "dist"]);
+        assert_eq!(names("top_k;greedy"), ["top_k", "greedy"]);
+        assert_eq!(names("topnsigma;dist"), ["top_n_sigma", "dist"]);
+    }
+
+    #[test]
+    fn biases_come_first_unless_named() {
+        let params = Params { seed: Some(0), logit_bias: vec![(3, 1.0)], ..Params::default() };
+        let names = |text| Chain::parse(text, &params).unwrap().names();
+        assert_eq!(names("kt"), ["logit_bias", "top_k", "temp", "dist"]);
+        assert_eq!(names("top_k;logit_bias"), ["top_k", "logit_bias", "dist"]);
+    }
+
+    #[test]
+    fn what_means_nothing_is_an_error_with_its_place() {
+        for (text, place) in [("top_k;topq", "name 2 of"), ("kzt", "letter 2 of"), ("", ""), (";", "")] {
+            let error = Chain::parse(text, &Params::default()).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Sampling, "{text}");
+            assert!(error.place.starts_with(place), "{error}");
+        }
+        assert!(Chain::parse("dist;top_k", &Params::default()).is_err());
+        assert!(Chain::parse("temp", &Params { temp: f32::NAN, ..Params::default() }).is_err());
+    }
+}

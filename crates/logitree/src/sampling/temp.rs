@@ -1,0 +1,56 @@
+//! temp: divides the logits by the temperature. At or below 0 only the first maximum stays above -inf, and the
+//! chain goes on, so that a later `dist` still draws.
+
+use super::{finite, Candidates, Sampler};
+use crate::Result;
+
+/// The temperature.
+#[derive(Debug, Clone, Copy)]
+pub struct Temp {
+    t: f32,
+}
+
+impl Temp {
+    /// `t <= 0` is greedy; 1 changes nothing.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] if `t` is not finite.
+    pub fn new(t: f32) -> Result<Self> {
+        Ok(Temp { t: finite("temp", "t", t)? })
+    }
+}
+
+impl Sampler for Temp {
+    fn name(&self) -> &'static str {
+        "temp"
+    }
+
+    fn describe(&self) -> String {
+        format!("temp({})", self.t)
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        // A temperature so small that the best logit overflows is as good as 0.
+        if self.t <= 0.0 || !(candidates.max() / self.t).is_finite() {
+            let best = candidates.first_max();
+            let logits = candidates.logits_mut();
+            let value = logits[best];
+            logits.fill(f32::NEG_INFINITY);
+            logits[best] = value;
+            candidates.logits_written(best == 0);
+        } else {
+            for x in candidates.logits_mut() {
+                *x /= self.t;
+            }
+            candidates.logits_written(true);
+        }
+    }
+
+    fn is_noop(&self) -> bool {
+        self.t == 1.0
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(*self)
+    }
+}

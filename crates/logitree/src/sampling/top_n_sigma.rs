@@ -1,0 +1,68 @@
+//! top_n_sigma: sets to -inf what lies more than n standard deviations of the logits below the best.
+//!
+//! Tang et al.: "Top-nσ: Not All Logits Are You Need", 2024. The number of candidates stays.
+
+use super::{finite, Candidates, Sampler};
+use crate::Result;
+
+/// Rejects below `max - n * standard deviation`, over the candidates above -inf.
+#[derive(Debug, Clone, Copy)]
+pub struct TopNSigma {
+    n: f32,
+}
+
+impl TopNSigma {
+    /// `n <= 0` rejects nothing.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] if `n` is not finite.
+    pub fn new(n: f32) -> Result<Self> {
+        Ok(TopNSigma { n: finite("top_n_sigma", "n", n)? })
+    }
+}
+
+impl Sampler for TopNSigma {
+    fn name(&self) -> &'static str {
+        "top_n_sigma"
+    }
+
+    fn describe(&self) -> String {
+        format!("top_n_sigma({})", self.n)
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if candidates.len() <= 1 {
+            return;
+        }
+        let (mut sum, mut count) = (0.0f32, 0usize);
+        candidates.for_each_logit(|x| {
+            if x != f32::NEG_INFINITY {
+                sum += x;
+                count += 1;
+            }
+        });
+        let mean = sum / count as f32;
+        let mut squares = 0.0f32;
+        candidates.for_each_logit(|x| {
+            if x != f32::NEG_INFINITY {
+                // llama.cpp squares and adds in double, and stores the sum as float.
+                squares = (f64::from(squares) + f64::from(x - mean).powi(2)) as f32;
+            }
+        });
+        let threshold = candidates.max() - self.n * (squares / count as f32).sqrt();
+        for x in candidates.logits_mut() {
+            if *x < threshold {
+                *x = f32::NEG_INFINITY;
+            }
+        }
+        candidates.logits_written(true);
+    }
+
+    fn is_noop(&self) -> bool {
+        self.n <= 0.0
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(*self)
+    }
+}

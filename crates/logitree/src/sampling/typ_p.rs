@@ -1,0 +1,71 @@
+//! typ_p (locally typical sampling): keeps the candidates whose surprisal is nearest to the entropy.
+//!
+//! Meister, Pimentel, Wiher, Cotterell: "Locally Typical Sampling", TACL 2023. Output in typicality order. A
+//! candidate at -inf has no surprisal and comes last (llama.cpp computes NaN from it).
+
+use super::{finite, Candidates, Sampler};
+use crate::Result;
+
+/// Keeps the most typical candidates until their probabilities exceed `p`, and at least `min_keep`.
+#[derive(Debug, Clone, Copy)]
+pub struct TypP {
+    p: f32,
+    min_keep: usize,
+}
+
+impl TypP {
+    /// `p >= 1` keeps all.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] if `p` is not finite.
+    pub fn new(p: f32, min_keep: usize) -> Result<Self> {
+        Ok(TypP { p: finite("typ_p", "p", p)?, min_keep })
+    }
+}
+
+impl Sampler for TypP {
+    fn name(&self) -> &'static str {
+        "typ_p"
+    }
+
+    fn describe(&self) -> String {
+        super::min_p::describe_cut("typ_p", self.p, self.min_keep)
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        candidates.sort();
+        let mut keys = candidates.take_scratch();
+        let mut sum = 0.0f32;
+        let probabilities = candidates.exponentials(|e| sum += e);
+        let mut entropy = 0.0f32;
+        for p in probabilities.iter_mut() {
+            *p /= sum;
+            if *p > 0.0 {
+                entropy += -*p * p.ln();
+            }
+        }
+        keys.extend(probabilities.iter().zip(0u64..).map(|(&p, at)| {
+            let distance = if p > 0.0 { (-p.ln() - entropy).abs() } else { f32::INFINITY };
+            u64::from(distance.to_bits()) << 32 | at
+        }));
+        // Non-negative floats sort as their bits do.
+        keys.sort_unstable();
+        let mut cumulative = 0.0f32;
+        let last = keys.iter().zip(1..).position(|(&key, kept): (_, usize)| {
+            cumulative += probabilities[key as u32 as usize];
+            cumulative > self.p && kept >= self.min_keep
+        });
+        if let Some(last) = last {
+            keys.truncate(last + 1);
+        }
+        candidates.rearrange(keys);
+    }
+
+    fn is_noop(&self) -> bool {
+        self.p >= 1.0
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(*self)
+    }
+}

@@ -1,0 +1,204 @@
+//! Automata given as tables, the form that the trie walks fastest. It refuses to know where a table came from.
+
+use super::below::{Below, ByteSet};
+use super::Recognizer;
+use crate::{Error, ErrorKind, Result};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u16 {}
+    impl Sealed for u32 {}
+}
+
+/// The number types a [`Table`] can have: `u16` and `u32`.
+pub trait StateNumber: sealed::Sealed + Copy + Default + PartialEq + PartialOrd + Into<u32> {
+    /// The number as an index.
+    fn index(self) -> usize;
+}
+
+impl StateNumber for u16 {
+    #[inline(always)]
+    fn index(self) -> usize {
+        usize::from(self)
+    }
+}
+
+impl StateNumber for u32 {
+    #[inline(always)]
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A deterministic automaton over bytes: `next[state * 256 + byte]` is the next state, or `dead` where the byte
+/// is refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Table<'a, S> {
+    next: &'a [S],
+    start: S,
+    dead: S,
+}
+
+impl<'a, S: StateNumber> Table<'a, S> {
+    /// The automaton of `next.len() / 256` states. `dead` may be a state's number (that state is never entered)
+    /// or lie outside.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if `next` is empty or not whole rows of 256, if `start` is dead or no state, or if
+    /// an entry is neither dead nor a state (all are checked).
+    pub fn new(next: &'a [S], start: S, dead: S) -> Result<Self> {
+        let bad = |message: String| Error::new(ErrorKind::Constraint, message);
+        if next.is_empty() || !next.len().is_multiple_of(256) {
+            return Err(bad(format!("an automaton table of {} entries is not rows of 256", next.len())));
+        }
+        let states = next.len() / 256;
+        if start == dead || start.index() >= states {
+            return Err(bad(format!("start state {} is dead or not below {states}", start.into())));
+        }
+        let strange = |entry: &S| *entry != dead && entry.index() >= states;
+        if next.iter().fold(false, |any, entry| any | strange(entry)) {
+            let at = next.iter().position(strange).unwrap_or(0);
+            return Err(bad(format!("next state {} is not below {states}", next[at].into()))
+                .at(format!("state {}, byte {}", at / 256, at % 256))
+                .help(format!("the dead state is {}", dead.into())));
+        }
+        Ok(Table { next, start, dead })
+    }
+
+    /// Number of states.
+    pub fn states(&self) -> usize {
+        self.next.len() / 256
+    }
+
+    /// The same automaton as a recogniser with a stack: slower, for whoever wants one byte at a time.
+    pub fn recognizer(&self) -> TableStack<'a, S> {
+        TableStack { table: *self, states: vec![self.start] }
+    }
+
+    pub(super) fn start(&self) -> S {
+        self.start
+    }
+
+    pub(super) fn dead(&self) -> S {
+        self.dead
+    }
+
+    #[inline(always)]
+    pub(super) fn step(&self, state: S, byte: u8) -> S {
+        self.next[state.index() << 8 | usize::from(byte)]
+    }
+
+    fn row(&self, state: S) -> &'a [S] {
+        &self.next[state.index() << 8..][..256]
+    }
+}
+
+/// A [`Table`] with its stack of states.
+#[derive(Debug, Clone)]
+pub struct TableStack<'a, S> {
+    table: Table<'a, S>,
+    states: Vec<S>,
+}
+
+impl<S: StateNumber> Recognizer for TableStack<'_, S> {
+    fn push(&mut self, byte: u8) -> bool {
+        let state = self.states.last().copied().unwrap_or(self.table.start);
+        let next = self.table.step(state, byte);
+        if next == self.table.dead {
+            return false;
+        }
+        self.states.push(next);
+        true
+    }
+
+    fn pop(&mut self, n: usize) {
+        self.states.truncate(self.states.len().saturating_sub(n).max(1));
+    }
+}
+
+/// What one state takes for ever: the bytes, and perhaps the characters, that lead back to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Loops {
+    bytes: ByteSet,
+    /// Every UTF-8 character of two bytes or more leads from the state back to it, alive all the way.
+    characters: bool,
+}
+
+impl Loops {
+    pub(super) fn of<S: StateNumber>(table: &Table<'_, S>, state: S) -> Loops {
+        let mut bytes = [0u64; 4];
+        for (byte, next) in table.row(state).iter().enumerate() {
+            bytes[byte / 64] |= u64::from(*next == state) << (byte % 64);
+        }
+        Loops { bytes, characters: loops_over_characters(table, state) }
+    }
+
+    /// Whether every path below is taken from the state. `false` says nothing.
+    #[inline]
+    pub(super) fn take(&self, below: &Below) -> bool {
+        let left = |i: usize| below.bytes[i] & !self.bytes[i];
+        left(0) | left(1) == 0 && (left(2) | left(3) == 0 || self.characters && below.text)
+    }
+}
+
+/// (lead bytes, what may follow the lead byte, continuation bytes), for all characters past ASCII.
+const CHARACTERS: [(std::ops::RangeInclusive<u8>, std::ops::RangeInclusive<usize>, usize); 8] = [
+    (0xc2..=0xdf, 0x80..=0xbf, 1),
+    (0xe0..=0xe0, 0xa0..=0xbf, 2),
+    (0xe1..=0xec, 0x80..=0xbf, 2),
+    (0xed..=0xed, 0x80..=0x9f, 2),
+    (0xee..=0xef, 0x80..=0xbf, 2),
+    (0xf0..=0xf0, 0x90..=0xbf, 3),
+    (0xf1..=0xf3, 0x80..=0xbf, 3),
+    (0xf4..=0xf4, 0x80..=0x8f, 3),
+];
+
+/// Holds only where the continuation bytes of one lead byte share their states, as in minimal automata; others
+/// lose speed, not correctness.
+fn loops_over_characters<S: StateNumber>(table: &Table<'_, S>, state: S) -> bool {
+    CHARACTERS.iter().all(|(leads, second, count)| {
+        let mut same_as_before = table.dead;
+        leads.clone().all(|lead| {
+            let mut at = table.step(state, lead);
+            if at == table.dead {
+                return false;
+            }
+            if at == same_as_before {
+                return true;
+            }
+            same_as_before = at;
+            let mut range = second.clone();
+            for _ in 0..*count {
+                let row = &table.row(at)[range];
+                if row[0] == table.dead || row.iter().any(|next| *next != row[0]) {
+                    return false;
+                }
+                at = row[0];
+                range = 0x80..=0xbf;
+            }
+            at == state
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_checked() {
+        let mut next = vec![9u16; 512];
+        next[300] = 1;
+        assert_eq!(Table::new(&next, 0, 9).unwrap().states(), 2);
+        next[301] = 2;
+        let error = Table::new(&next, 0, 9).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "next state 2 is not below 2 (at state 1, byte 45); the dead state is 9"
+        );
+        for (len, start) in [(0, 0), (255, 0), (257, 0), (256, 1), (256, 9)] {
+            assert!(Table::new(&vec![9u16; len], start, 9).is_err(), "{len} entries, start {start}");
+        }
+        assert!(Table::new(&[0u32; 256], 0, 0).is_err(), "the start state is dead");
+    }
+}

@@ -1,0 +1,87 @@
+//! The byte <-> character table of byte-level BPE (GPT-2's): every byte has one printable character, so that a
+//! vocabulary can be written as text. It refuses to know how text is split or merged.
+//!
+//! Bytes that are printable in Latin-1 (0x21-0x7E, 0xA1-0xAC, 0xAE-0xFF) stand for themselves; the other 68, in
+//! ascending order, have the characters from U+0100 on.
+
+const CHARACTERS: usize = 0x100 + 68;
+
+const fn is_printable(byte: usize) -> bool {
+    matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF)
+}
+
+/// Code point to byte; -1 where the code point stands for none.
+const BYTE_OF: [i16; CHARACTERS] = {
+    let mut table = [-1; CHARACTERS];
+    let (mut byte, mut next) = (0, 0x100);
+    while byte < 0x100 {
+        if is_printable(byte) {
+            table[byte] = byte as i16;
+        } else {
+            table[next] = byte as i16;
+            next += 1;
+        }
+        byte += 1;
+    }
+    table
+};
+
+/// The byte that `character` stands for.
+pub fn byte_of(character: char) -> Option<u8> {
+    BYTE_OF.get(character as usize).and_then(|&byte| u8::try_from(byte).ok())
+}
+
+/// The character that stands for `byte`.
+pub fn character_of(byte: u8) -> char {
+    if is_printable(byte as usize) {
+        return byte as char;
+    }
+    let rank = (0..byte).filter(|&b| !is_printable(b as usize)).count() as u32;
+    char::from_u32(0x100 + rank).unwrap_or('\u{100}')
+}
+
+/// Appends the bytes that `text` stands for. A text with a character that stands for no byte (an added token
+/// such as one with a space in it) stands for itself, as in Hugging Face's decoder.
+pub(super) fn decode_into(text: &[u8], out: &mut Vec<u8>) {
+    if text.iter().all(|b| (0x21..=0x7E).contains(b)) {
+        return out.extend_from_slice(text);
+    }
+    let start = out.len();
+    let Ok(characters) = std::str::from_utf8(text) else { return out.extend_from_slice(text) };
+    for character in characters.chars() {
+        let Some(byte) = byte_of(character) else {
+            out.truncate(start);
+            return out.extend_from_slice(text);
+        };
+        out.push(byte);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_has_one_character_of_its_own() {
+        let mut seen = std::collections::HashSet::new();
+        for byte in 0..=255u8 {
+            assert_eq!(byte_of(character_of(byte)), Some(byte));
+            assert!(seen.insert(character_of(byte)));
+        }
+        assert_eq!((character_of(b' '), character_of(b'\n'), character_of(b'a')), ('Ġ', 'Ċ', 'a'));
+        assert_eq!(byte_of('\u{144}'), None);
+    }
+
+    #[test]
+    fn text_is_decoded_or_left_alone() {
+        let decoded = |text: &str| {
+            let mut out = b"x".to_vec();
+            decode_into(text.as_bytes(), &mut out);
+            out
+        };
+        assert_eq!(decoded("Ġhi"), b"x hi");
+        assert_eq!(decoded("Ã©"), "xé".as_bytes());
+        assert_eq!(decoded("Ġ b"), "xĠ b".as_bytes());
+        assert_eq!(decoded("<｜end▁of▁sentence｜>"), "x<｜end▁of▁sentence｜>".as_bytes());
+    }
+}

@@ -1,0 +1,81 @@
+//! Questions to a vocabulary that walk over all its tokens, or over a list of ids. It refuses to know how the
+//! tokens were read.
+
+use super::Vocabulary;
+use crate::{Result, TokenId};
+
+impl Vocabulary {
+    /// Ids of the tokens that are not text (control, unknown, unused), ascending.
+    pub fn special(&self) -> Vec<TokenId> {
+        self.ids().filter(|&id| !self.kind(id).is_text()).collect()
+    }
+
+    /// Every id, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = TokenId> + '_ {
+        0..self.len() as TokenId
+    }
+
+    /// Ids of the tokens of any kind whose bytes are exactly `bytes`, ascending.
+    pub fn find(&self, bytes: &[u8]) -> Vec<TokenId> {
+        self.ids().filter(|&id| self.token_bytes(id) == bytes).collect()
+    }
+
+    /// The first `limit` ids, ascending, of the tokens of any kind whose bytes contain `part`.
+    pub fn search(&self, part: &[u8], limit: usize) -> Vec<TokenId> {
+        let contains = |id: &TokenId| {
+            let bytes = self.token_bytes(*id);
+            part.is_empty() || bytes.windows(part.len()).any(|window| window == part)
+        };
+        self.ids().filter(contains).take(limit).collect()
+    }
+
+    /// The concatenated bytes of `ids`; with `skip_special` those of text tokens only. Nothing is added or
+    /// taken off: see [`About::adds_prefix_space`](super::About::adds_prefix_space) for the leading space.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Token`](crate::ErrorKind::Token) for an id that is not in the vocabulary.
+    pub fn decode(&self, ids: &[TokenId], skip_special: bool) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        for &id in ids {
+            self.check(id)?;
+            if !skip_special || self.kind(id).is_text() {
+                out.extend_from_slice(self.token_bytes(id));
+            }
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{About, Builder, TokenKind};
+    use super::*;
+
+    fn tiny() -> Vocabulary {
+        let mut builder = Builder::new();
+        for (kind, bytes) in [
+            (TokenKind::Control, "</s>"),
+            (TokenKind::Normal, "ab"),
+            (TokenKind::Normal, "b"),
+            (TokenKind::Byte, "b"),
+            (TokenKind::Unused, ""),
+        ] {
+            builder.push(kind, bytes.as_bytes()).unwrap();
+        }
+        builder.build(About { end_of_generation: vec![0, 0], ..About::default() }).unwrap()
+    }
+
+    #[test]
+    fn answers() {
+        let v = tiny();
+        assert_eq!(v.special(), [0, 4]);
+        assert_eq!(v.find(b"b"), [2, 3]);
+        assert_eq!(v.find(b"x"), [] as [TokenId; 0]);
+        assert_eq!(v.search(b"b", 2), [1, 2]);
+        assert_eq!(v.search(b"", 9).len(), 5);
+        assert_eq!(v.decode(&[1, 0, 3, 4], true).unwrap(), b"abb");
+        assert_eq!(v.decode(&[1, 0, 3, 4], false).unwrap(), b"ab</s>b");
+        assert_eq!(v.decode(&[5], true).unwrap_err().kind, crate::ErrorKind::Token);
+        assert_eq!(v.end_of_generation(), [0]);
+    }
+}

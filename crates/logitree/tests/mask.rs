@@ -1,0 +1,144 @@
+//! Masks against ordinary sets, and masks on logits against a loop over ids.
+
+use half::{bf16, f16};
+use logitree::mask::{apply, apply_rows, words_for, Legal, Logit, Mask};
+use logitree::ErrorKind;
+use proptest::collection::btree_set;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn two_sets() -> impl Strategy<Value = (usize, BTreeSet<u32>, BTreeSet<u32>)> {
+    (1usize..200).prop_flat_map(|size| {
+        let ids = || btree_set(0..size as u32, 0..=size);
+        (Just(size), ids(), ids())
+    })
+}
+
+fn mask(size: usize, ids: &BTreeSet<u32>) -> Mask {
+    Mask::from_ids(size, ids.iter().copied()).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn masks_are_sets((size, a, b) in two_sets(), id in 0u32..250) {
+        let (x, y) = (mask(size, &a), mask(size, &b));
+        prop_assert_eq!(x.iter().collect::<BTreeSet<_>>(), a.clone());
+        prop_assert!(x.iter().is_sorted());
+        prop_assert_eq!((x.count(), x.is_empty(), x.first()), (a.len(), a.is_empty(), a.first().copied()));
+        prop_assert_eq!(x.contains(id), a.contains(&id));
+        prop_assert_eq!(x == y, a == b);
+        type Operation = fn(&mut Mask, &Mask) -> logitree::Result<()>;
+        let operations: [(Operation, BTreeSet<u32>); 4] = [
+            (Mask::and, &a & &b),
+            (Mask::or, &a | &b),
+            (Mask::and_not, &a - &b),
+            (Mask::xor, &a ^ &b),
+        ];
+        for (operation, want) in operations {
+            let mut got = x.clone();
+            operation(&mut got, &y).unwrap();
+            prop_assert_eq!(got, mask(size, &want));
+        }
+        let mut not = x.clone();
+        not.not();
+        let rest: BTreeSet<u32> = (0..size as u32).filter(|id| !a.contains(id)).collect();
+        prop_assert_eq!(&not, &mask(size, &rest));
+        let (mut edited, mut set) = (x.clone(), a.clone());
+        if (id as usize) < size {
+            prop_assert_eq!(edited.insert(id).unwrap(), set.insert(id));
+            prop_assert_eq!(&edited, &mask(size, &set));
+        } else {
+            prop_assert_eq!(edited.insert(id).unwrap_err().kind, ErrorKind::Mask);
+        }
+        prop_assert_eq!(edited.remove(id), set.remove(&id));
+        prop_assert_eq!(&edited, &mask(size, &set));
+        prop_assert_eq!(Mask::from_words(size, x.words().to_vec()).unwrap(), x);
+    }
+
+    #[test]
+    fn what_is_banned_is_minus_infinity_and_nothing_else_changes(
+        (size, legal, _) in two_sets(),
+        seed in any::<u64>(),
+        padding in 0usize..70,
+    ) {
+        let ids: Vec<u32> = legal.iter().copied().collect();
+        let words = mask(size, &legal).into_words();
+        let bits: Vec<u32> = (0..(size + padding) as u64)
+            .map(|i| ((i + 1).wrapping_mul(seed | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32)
+            .collect();
+        let check = |got: Vec<u32>, banned: u32, before: Vec<u32>| {
+            for (id, (got, before)) in got.into_iter().zip(before).enumerate() {
+                let want = if legal.contains(&(id as u32)) { before } else { banned };
+                prop_assert_eq!(got, want, "id {}", id);
+            }
+            Ok(())
+        };
+        for form in [Legal::Few(&ids), Legal::Words(&words)] {
+            let mut logits: Vec<f32> = bits.iter().map(|b| f32::from_bits(*b)).collect();
+            form.apply(&mut logits).unwrap();
+            check(logits.iter().map(|x| x.to_bits()).collect(), f32::NEG_INFINITY.to_bits(), bits.clone())?;
+            let halves: Vec<u32> = bits.iter().map(|b| b & 0xffff).collect();
+            let mut logits: Vec<f16> = halves.iter().map(|b| f16::from_bits(*b as u16)).collect();
+            form.apply(&mut logits).unwrap();
+            check(logits.iter().map(|x| x.to_bits().into()).collect(), 0xfc00, halves.clone())?;
+            let mut logits: Vec<bf16> = halves.iter().map(|b| bf16::from_bits(*b as u16)).collect();
+            form.apply(&mut logits).unwrap();
+            check(logits.iter().map(|x| x.to_bits().into()).collect(), 0xff80, halves)?;
+        }
+    }
+}
+
+#[test]
+fn lengths_that_do_not_fit() {
+    let mut logits = [1.0f32; 40];
+    let error = apply(&[u32::MAX, u32::MAX, 4], &mut logits).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Logits);
+    assert_eq!(error.message, "the mask allows id 66, and there are 40 logits");
+    assert_eq!(logits, [1.0; 40], "nothing is written on an error");
+    assert_eq!(Legal::Few(&[1, 40]).apply(&mut logits).unwrap_err().kind, ErrorKind::Logits);
+    assert_eq!(logits, [1.0; 40]);
+    apply(&[u32::MAX, u32::MAX, 0], &mut logits).unwrap();
+    assert_eq!(logits, [1.0; 40], "the last word's surplus bits are not looked at");
+    apply(&[u32::MAX], &mut logits).unwrap();
+    assert_eq!((logits[31], logits[32], logits[39]), (1.0, f32::BANNED, f32::BANNED));
+    Legal::All.apply(&mut logits).unwrap();
+    assert_eq!(logits[0], 1.0);
+    let mut none: [f32; 0] = [];
+    apply(&[0, 0], &mut none).unwrap();
+    assert!(apply(&[1], &mut none).is_err());
+}
+
+#[test]
+fn rows_are_applied_each_or_one_to_all() {
+    let words = [0b01, 0, 0b10, 1];
+    let mut logits = [1.0f32; 80];
+    apply_rows(&words, 2, &mut logits, 40).unwrap();
+    let alive: Vec<usize> = (0..80).filter(|i| logits[*i] == 1.0).collect();
+    assert_eq!(alive, [0, 41, 72]);
+    let mut logits = [1.0f32; 80];
+    apply_rows(&words[..2], 2, &mut logits, 40).unwrap();
+    assert_eq!((0..80).filter(|i| logits[*i] == 1.0).collect::<Vec<_>>(), [0, 40]);
+    for (words, per_row, columns, kind) in [
+        (&words[..], 2, 16, ErrorKind::Mask),
+        (&words[..3], 2, 40, ErrorKind::Mask),
+        (&words[..], 0, 40, ErrorKind::Mask),
+        (&words[..], 2, 41, ErrorKind::Logits),
+        (&words[..], 2, 0, ErrorKind::Logits),
+    ] {
+        let error = apply_rows(words, per_row, &mut logits, columns).unwrap_err();
+        assert_eq!(error.kind, kind, "{per_row} words, {columns} logits: {error}");
+    }
+    let error = apply_rows(&[0, 0, 1, 1 << 8], 2, &mut [1.0f32; 64], 32).unwrap_err();
+    assert_eq!(error.place, "row 1");
+}
+
+#[test]
+fn sizes_that_differ_are_errors() {
+    let mut a = Mask::full(33);
+    assert_eq!((a.count(), a.words().len()), (33, words_for(33)));
+    assert_eq!(a.and(&Mask::new(34)).unwrap_err().kind, ErrorKind::Mask);
+    assert_eq!(Mask::from_words(33, vec![0]).unwrap_err().kind, ErrorKind::Mask);
+    assert_eq!(Mask::from_words(33, vec![0, u32::MAX]).unwrap(), Mask::from_ids(33, [32]).unwrap());
+    assert_eq!(Mask::from_ids(33, [33]).unwrap_err().kind, ErrorKind::Mask);
+    assert_eq!(Mask::full(0), Mask::new(0));
+}

@@ -1,0 +1,12 @@
+//! GGUF bytes from nowhere good.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use logitree::vocabulary::Vocabulary;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(vocabulary) = Vocabulary::from_gguf_bytes(bytes) {
+        let total: usize = vocabulary.ids().map(|id| vocabulary.token_bytes(id).len()).sum();
+        assert!(vocabulary.len() * 8 <= bytes.len() && total <= bytes.len());
+    }
+});

@@ -1,0 +1,206 @@
+"""What a step costs beyond the model: the fused step, payloads, the chain over a whole vocabulary.
+
+Logits are random and fixed, so that every contender walks the same way. Nothing here runs a model.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import logitree as lt
+from logitree.bench import Bench, Skip, model_file, optional, vocabulary_file
+from logitree.bench.suites._actions import ACTIONS
+
+Logits = npt.NDArray[np.float32]
+Leaves = dict[str, list[int]]
+
+
+def run(bench: Bench) -> None:
+    """Measure the step, the payloads and the chain."""
+    path = vocabulary_file("llama-bpe")
+    if isinstance(path, Skip):
+        path = model_file()
+    if isinstance(path, Skip):
+        bench.skip("decoder", path.reason)
+        return
+    vocabulary = lt.Vocabulary.from_gguf(str(path))
+    size = len(vocabulary)
+    logits = np.random.default_rng(7).normal(0, 3, size).astype(np.float32)
+    leaves = {name: spell(vocabulary, name.encode()) for name in ACTIONS}
+    steps(bench, vocabulary, leaves, logits)
+    payloads(bench, vocabulary, leaves)
+    chains(bench, vocabulary, logits)
+
+
+def spell(vocabulary: Any, text: bytes) -> list[int]:
+    """Tokens of a text, the longest match first."""
+    tokens, at = [], 0
+    while at < len(text):
+        token, length = vocabulary.trie.longest_match(text[at:])
+        tokens.append(token)
+        at += length
+    return tokens
+
+
+def payload(leaves: Leaves, model: str) -> str:
+    """The JSON payload of one descriptor."""
+    named = [{"name": name, "tokens": tokens} for name, tokens in leaves.items()]
+    return json.dumps({"modelId": model, "descriptors": [{"path": "action", "leaves": named}]})
+
+
+def steps(bench: Bench, vocabulary: Any, leaves: Leaves, logits: Logits) -> None:
+    """One step of 30 actions through the fused path, beside the loop that one would write in Python."""
+    tree = lt.token_tree(payload(leaves, "bench"), vocabulary)
+    chains = {
+        "greedy": lt.Chain.greedy(),
+        "temp, dist": lt.Chain.parse("temperature;dist", temperature=0.8, seed=0),
+    }
+    for name, chain in chains.items():
+        decoder = lt.Decoder(vocabulary, chain, tree.matcher("action"))
+        length = walk_length(decoder, logits)
+        peers: dict[str, Callable[[], object]] = {}
+        if name == "greedy":
+            peers = {"Python loop, NumPy": python_walk(leaves, logits)}
+        bench.case(
+            f"step, 30 actions, {name}, beyond a plain call",
+            walk(decoder.step, decoder.reset, logits, length),
+            peers=peers,
+            minus=walk(len, str, logits, length),
+            target=1.0,
+            per=length,
+        )
+
+
+def walk_length(decoder: Any, logits: Logits) -> int:
+    """Steps until the decoder is finished."""
+    decoder.reset()
+    length = 0
+    while not decoder.is_finished:
+        decoder.step(logits)
+        length += 1
+    return length
+
+
+def walk(step: Callable[[Any], Any], reset: Callable[[], Any], logits: Logits, n: int) -> Callable[[], None]:
+    """Start over and take n steps."""
+
+    def go() -> None:
+        reset()
+        for _ in range(n):
+            step(logits)
+
+    return go
+
+
+def python_walk(leaves: Leaves, logits: Logits) -> Callable[[], None]:
+    """The naive version: a trie of dictionaries, the likeliest child, until a leaf."""
+    root = python_trie(leaves)
+
+    def go() -> None:
+        node = root
+        while any(type(key) is int for key in node):
+            ids = np.fromiter((key for key in node if type(key) is int), np.int64)
+            node = node[int(ids[logits[ids].argmax()])]
+
+    return go
+
+
+def python_trie(leaves: Leaves) -> dict[Any, Any]:
+    """Token sequences as nested dictionaries; a leaf's name stands under "name"."""
+    root: dict[Any, Any] = {}
+    for name, tokens in leaves.items():
+        node = root
+        for token in tokens:
+            node = node.setdefault(token, {})
+        node.setdefault("name", name)
+    return root
+
+
+def payloads(bench: Bench, vocabulary: Any, leaves: Leaves) -> None:
+    """JSON to a tree that can decode: not seen before, seen before, and large."""
+
+    def ours(texts: Sequence[str]) -> Callable[[], object]:
+        turn = itertools.cycle(texts)
+        return lambda: lt.token_tree(next(turn), vocabulary, on_mismatch="warn")
+
+    def python(text: str) -> Callable[[], object]:
+        def build() -> object:
+            (found,) = json.loads(text)["descriptors"]
+            return python_trie({leaf["name"]: leaf["tokens"] for leaf in found["leaves"]})
+
+        return build
+
+    small = [payload(leaves, f"model-{i}") for i in range(1000)]  # more than the cache holds
+    bench.case(
+        "payload of 30 actions, new", ours(small), peers={"Python dicts": python(small[0])}, target=60.0
+    )
+    bench.case("payload of 30 actions, cached", ours(small[:1]), target=5.0)
+    rng = np.random.default_rng(5)
+    many = {f"leaf-{i}": rng.integers(300, 30000, 5).tolist() for i in range(10_000)}
+    large = [payload(many, f"model-{i}") for i in range(130)]
+    peers = {"Python dicts": python(large[0])}
+    bench.case("payload of 10,000 leaves, new", ours(large), peers=peers, unit="ms", target=30.0)
+
+
+def chains(bench: Bench, vocabulary: Any, logits: Logits) -> None:
+    """Unconstrained: llama.cpp's default order over the whole vocabulary."""
+    settings = {"top_k": 40, "top_p": 0.95, "min_p": 0.05, "temperature": 0.8}
+    ours = lt.Decoder(vocabulary, lt.Chain.llama_cpp(**settings, seed=1))
+    greedy = lt.Decoder(vocabulary, lt.Chain.greedy())
+    size = f"{len(vocabulary):,}"
+
+    def step(decoder: Any) -> Callable[[], None]:
+        def go() -> None:
+            decoder.step(logits)
+            decoder.rollback(1)
+
+        return go
+
+    peers = llama_chains(logits, settings)
+    bench.case(f"default chain over {size} logits", step(ours), peers={"llama.cpp": peers["default"]})
+    bench.case(
+        f"greedy over {size} logits",
+        step(greedy),
+        peers={"llama.cpp": peers["greedy"], "NumPy argmax": lambda: int(logits.argmax())},
+    )
+
+
+def llama_chains(logits: Logits, settings: dict[str, Any]) -> dict[str, Callable[[], object] | Skip]:
+    """llama.cpp's own samplers on an array of candidates, refilled each time as llama_sampler_sample does."""
+    llama: Any = optional("llama_cpp")
+    if isinstance(llama, Skip):
+        return {"default": llama, "greedy": llama}
+    layout = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+    fresh = np.zeros(logits.size, layout)
+    fresh["id"], fresh["logit"] = np.arange(logits.size), logits
+
+    def sampling(samplers: Sequence[Any]) -> Callable[[], object]:
+        chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
+        for sampler in samplers:
+            llama.llama_sampler_chain_add(chain, sampler)
+        data = fresh.copy()
+        pointer = data.ctypes.data_as(ctypes.POINTER(llama.llama_token_data))
+
+        def go() -> object:
+            np.copyto(data, fresh)
+            array = llama.llama_token_data_array(pointer, data.size, -1, False)
+            llama.llama_sampler_apply(chain, ctypes.byref(array))
+            return array.selected
+
+        return go
+
+    default = [
+        llama.llama_sampler_init_top_k(settings["top_k"]),
+        llama.llama_sampler_init_top_p(settings["top_p"], 1),
+        llama.llama_sampler_init_min_p(settings["min_p"], 1),
+        llama.llama_sampler_init_temp(settings["temperature"]),
+        llama.llama_sampler_init_dist(1),
+    ]
+    return {"default": sampling(default), "greedy": sampling([llama.llama_sampler_init_greedy()])}
