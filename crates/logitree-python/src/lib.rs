@@ -3,12 +3,13 @@
 use pyo3::prelude::*;
 
 mod constraint;
+mod decoder;
 mod errors;
 mod logits;
-mod metrics;
-mod sampling;
 mod matcher;
+mod metrics;
 mod payload;
+mod sampling;
 mod vocabulary;
 
 #[pymodule]
@@ -20,5 +21,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     sampling::register(m)?;
     metrics::register(m)?;
     constraint::register(m)?;
+    decoder::register(m)?;
     Ok(())
 }
