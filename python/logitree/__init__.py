@@ -1,3 +1,14 @@
+"""Decides an LLM's next token."""
+
+from logitree._core import (
+    LogitreeError,
+    Vocabulary,
+    VocabularyError,
+    __version__,
+)
+from logitree._errors import EngineError
+from logitree._events import Choice, Event, Finish, Progress, Stats, Token
+from logitree._generate import choose, generate
 """Decides an LLM's next token: what is legal, what the samplers make of it, what is picked, and why.
 """Decides an LLM's next token: which are legal, what the samplers make of the logits, which is picked, and why.
 
