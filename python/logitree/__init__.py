@@ -1,16 +1,4 @@
-"""Decides an LLM's next token."""
-
-from logitree._core import (
-    LogitreeError,
-    Vocabulary,
-    VocabularyError,
-    __version__,
-)
-from logitree._errors import EngineError
-from logitree._events import Choice, Event, Finish, Progress, Stats, Token
-from logitree._generate import choose, generate
 """Decides an LLM's next token: what is legal, what the samplers make of it, what is picked, and why.
-"""Decides an LLM's next token: which are legal, what the samplers make of the logits, which is picked, and why.
 
 ``logitree.Vocabulary`` says what bytes each token id stands for; everything else builds on it.
 """
@@ -38,6 +26,9 @@ from logitree._core import (
     TokenTreeCache,
     Vocabulary,
     VocabularyError,
+    __profile__,
+    __version__,
+    choices,
     dist,
     entropy,
     greedy,
@@ -48,43 +39,55 @@ from logitree._core import (
     penalties,
     surprisal,
     temp,
+    token_tree,
+    token_tree_cache,
     top_candidates,
     top_k,
     top_n_sigma,
     top_p,
     typ_p,
-    __profile__,
-    __version__,
-    choices,
-    token_tree,
-    token_tree_cache,
 )
+from logitree._errors import EngineError
+from logitree._events import Choice, Event, Finish, Progress, Stats, Token
+from logitree._generate import choose, generate
 
 __all__ = [
     "Chain",
+    "Choice",
     "Choices",
     "ConstraintError",
     "Decoder",
     "Effect",
+    "EngineError",
+    "Event",
     "FileError",
+    "Finish",
     "LimitError",
     "LogitreeError",
     "LogitsError",
     "MaskError",
     "Matcher",
     "PayloadError",
+    "Progress",
     "RollingPerplexity",
     "Sampler",
     "SamplingError",
     "StateError",
+    "Stats",
     "Step",
+    "Token",
     "TokenError",
     "TokenTree",
     "TokenTreeCache",
     "Vocabulary",
     "VocabularyError",
+    "__profile__",
+    "__version__",
+    "choices",
+    "choose",
     "dist",
     "entropy",
+    "generate",
     "greedy",
     "log_softmax",
     "log_sum_exp",
@@ -93,14 +96,11 @@ __all__ = [
     "penalties",
     "surprisal",
     "temp",
+    "token_tree",
+    "token_tree_cache",
     "top_candidates",
     "top_k",
     "top_n_sigma",
     "top_p",
     "typ_p",
-    "__profile__",
-    "__version__",
-    "choices",
-    "token_tree",
-    "token_tree_cache",
 ]
