@@ -3,6 +3,7 @@
 ``logitree.Vocabulary`` says what bytes each token id stands for; everything else builds on it.
 """
 
+from logitree import _mask as mask
 from logitree._core import (
     ConstraintError,
     FileError,
@@ -14,6 +15,7 @@ from logitree._core import (
     SamplingError,
     StateError,
     TokenError,
+    TokenTrie,
     Vocabulary,
     VocabularyError,
     __profile__,
@@ -31,8 +33,10 @@ __all__ = [
     "SamplingError",
     "StateError",
     "TokenError",
+    "TokenTrie",
     "Vocabulary",
     "VocabularyError",
     "__profile__",
     "__version__",
+    "mask",
 ]

@@ -2,7 +2,10 @@
 
 use pyo3::prelude::*;
 
+mod buffer;
 mod errors;
+mod mask;
+mod trie;
 mod vocabulary;
 
 #[pymodule]
@@ -11,5 +14,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__profile__", if cfg!(debug_assertions) { "dev" } else { "release" })?;
     errors::register(m)?;
     vocabulary::register(m)?;
+    trie::register(m)?;
+    mask::register(m)?;
     Ok(())
 }
