@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -142,9 +142,10 @@ class Vocabulary:
 
 # -- trie --
 
-Automaton: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | npt.NDArray[np.int32]
+_Automaton: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | npt.NDArray[np.int32]
 """``table[state, byte]`` is the next state, or the dead value: shape [states, 256], C-contiguous."""
 
+@final
 class TokenTrie:
     """A vocabulary's text tokens as a byte trie (``vocabulary.trie``). Immutable; shared between threads.
 
@@ -175,17 +176,17 @@ class TokenTrie:
         """The same part as a Graphviz digraph."""
 
     def allowed(
-        self, table: Automaton, start: int = 0, dead: int | None = None, out: Mask | None = None
+        self, table: _Automaton, start: int = 0, dead: int | None = None, out: _Mask | None = None
     ) -> npt.NDArray[np.int32]:
         """The tokens all of whose bytes the automaton takes from ``start``, as a mask.
 
         ``dead`` is the value that refuses a byte; without it the largest of uint16 or uint32. ``out``, if
-        given, is a mask of one row to write instead of a new one, and is returned. Every entry of the table is checked.
-        Raises ConstraintError for a table of another shape or dtype, or with an entry that is no state;
-        MaskError for an ``out`` that does not fit.
+        given, is a mask of one row to write instead of a new one, and is returned.
+        Every entry of the table is checked. Raises ConstraintError for a table of another shape or dtype, or
+        with an entry that is no state; MaskError for an ``out`` that does not fit.
         """
 
-    def count_visited(self, table: Automaton, start: int = 0, dead: int | None = None) -> int:
+    def count_visited(self, table: _Automaton, start: int = 0, dead: int | None = None) -> int:
         """Number of nodes whose byte the plain walk tests: a refused one counts, those below it do not."""
 
     @property
@@ -205,7 +206,7 @@ class TokenTrie:
 class _DLPack(Protocol):
     def __dlpack__(self) -> Any: ...
 
-Mask: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.uint32] | _DLPack
+_Mask: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.uint32] | _DLPack
 """Words [words], or rows [rows, words]; see ``logitree.mask``."""
 
 def mask_new(size: int, rows: int | None = None, *, fill: bool = False) -> npt.NDArray[np.int32]:
@@ -217,43 +218,43 @@ def mask_words(size: int) -> int:
 def mask_from_ids(size: int, ids: Iterable[int]) -> npt.NDArray[np.int32]:
     """The mask of ``ids``, in any order. Raises MaskError for one that is not below ``size``."""
 
-def mask_ids(mask: Mask) -> npt.NDArray[np.int32]:
+def mask_ids(mask: _Mask) -> npt.NDArray[np.int32]:
     """The ids in a mask of one row, ascending."""
 
-def mask_count(mask: Mask) -> Any:
+def mask_count(mask: _Mask) -> Any:
     """How many ids are in the mask: an int, or for a batch an int64 array [rows]."""
 
-def mask_first(mask: Mask) -> int | None:
+def mask_first(mask: _Mask) -> int | None:
     """The lowest id in a mask of one row."""
 
-def mask_contains(mask: Mask, id: int) -> bool:
+def mask_contains(mask: _Mask, id: int) -> bool:
     """Whether ``id`` is in a mask of one row; ids past its end are not."""
 
-def mask_insert(mask: Mask, id: int) -> bool:
+def mask_insert(mask: _Mask, id: int) -> bool:
     """Puts ``id`` into a mask of one row, in place; says whether it is new. MaskError past the mask's end."""
 
-def mask_remove(mask: Mask, id: int) -> bool:
+def mask_remove(mask: _Mask, id: int) -> bool:
     """Takes ``id`` out of a mask of one row, in place; says whether it was there. MaskError past its end."""
 
-def mask_fill(mask: Mask, size: int, value: bool = True) -> None:
+def mask_fill(mask: _Mask, size: int, value: bool = True) -> None:
     """Puts every id below ``size`` in, or takes every id out, in place, in every row."""
 
-def mask_and(a: Mask, b: Mask, out: Any = None) -> Any:
+def mask_and(a: _Mask, b: _Mask, out: Any = None) -> Any:
     """Ids in both, into ``out`` (may be ``a`` or ``b``) or a new array. MaskError if the shapes differ."""
 
-def mask_or(a: Mask, b: Mask, out: Any = None) -> Any:
+def mask_or(a: _Mask, b: _Mask, out: Any = None) -> Any:
     """Ids in either; as ``and_``."""
 
-def mask_xor(a: Mask, b: Mask, out: Any = None) -> Any:
+def mask_xor(a: _Mask, b: _Mask, out: Any = None) -> Any:
     """Ids in exactly one; as ``and_``."""
 
-def mask_and_not(a: Mask, b: Mask, out: Any = None) -> Any:
+def mask_and_not(a: _Mask, b: _Mask, out: Any = None) -> Any:
     """Ids in ``a`` that are not in ``b``; as ``and_``."""
 
-def mask_not(mask: Mask, size: int, out: Any = None) -> Any:
+def mask_not(mask: _Mask, size: int, out: Any = None) -> Any:
     """Ids below ``size`` that are not in the mask; as ``and_``."""
 
-def mask_apply(logits: Any, mask: Mask) -> None:
+def mask_apply(logits: Any, mask: _Mask) -> None:
     """Minus infinity wherever the mask's bit is 0, in place; nothing else is written: NaN of legal ids stays.
 
     ``logits``: float32, float16, bfloat16, or uint16 (bfloat16 bits), [ids] or [rows, ids]; rows may be part
