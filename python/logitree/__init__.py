@@ -3,6 +3,7 @@
 ``logitree.Vocabulary`` says what bytes each token id stands for; everything else builds on it.
 """
 
+from logitree import _mask as mask
 from logitree._core import (
     Chain,
     Choices,
@@ -24,6 +25,7 @@ from logitree._core import (
     TokenError,
     TokenTree,
     TokenTreeCache,
+    TokenTrie,
     Vocabulary,
     VocabularyError,
     __profile__,
@@ -79,6 +81,7 @@ __all__ = [
     "TokenError",
     "TokenTree",
     "TokenTreeCache",
+    "TokenTrie",
     "Vocabulary",
     "VocabularyError",
     "__profile__",
@@ -103,4 +106,5 @@ __all__ = [
     "top_n_sigma",
     "top_p",
     "typ_p",
+    "mask",
 ]

@@ -10,6 +10,10 @@ mod matcher;
 mod metrics;
 mod payload;
 mod sampling;
+mod buffer;
+mod errors;
+mod mask;
+mod trie;
 mod vocabulary;
 
 #[pymodule]
@@ -22,5 +26,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     metrics::register(m)?;
     constraint::register(m)?;
     decoder::register(m)?;
+    trie::register(m)?;
+    mask::register(m)?;
     Ok(())
 }
