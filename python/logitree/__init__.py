@@ -22,8 +22,16 @@ from logitree._core import (
     VocabularyError,
     __version__,
     choices,
+    prefill_plan,
+    span_sampler_plan,
     token_tree,
     token_tree_cache,
+)
+from logitree._token_tree import (
+    TokenizerCache,
+    token_tree_descriptor,
+    token_tree_payload,
+    tokenizer_cache,
 )
 
 __all__ = [
@@ -41,10 +49,16 @@ __all__ = [
     "TokenError",
     "TokenTree",
     "TokenTreeCache",
+    "TokenizerCache",
     "Vocabulary",
     "VocabularyError",
     "__version__",
     "choices",
+    "prefill_plan",
+    "span_sampler_plan",
     "token_tree",
     "token_tree_cache",
+    "token_tree_descriptor",
+    "token_tree_payload",
+    "tokenizer_cache",
 ]

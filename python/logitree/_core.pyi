@@ -240,6 +240,12 @@ class TokenTree:
     def leaves(self, path: str | None = None) -> list[tuple[str | None, list[int]]]:
         """Each leaf's name (None where the binary form lost it) and token list, in the order of the lists."""
 
+    def look(self, path: str, tokens: Sequence[int]) -> dict[str, Any] | None:
+        """What stands after ``tokens``, or None if they lead nowhere.
+
+        children (ids, ascending), terminal (a value is complete), leaf_end (and none goes on), name.
+        """
+
     def info(self, path: str | None = None) -> dict[str, Any]:
         """path, leaves, nodes, depth, inner_leaves (that others go on from), widest (most children), bytes."""
 
@@ -320,3 +326,21 @@ def choices(
     Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is the
     beginning of another; LimitError past 16 MiB of text.
     """
+
+def prefill_plan(
+    skeleton: str | bytes | dict[str, Any],
+    tokenize: Callable[[str], Sequence[int]] | None = None,
+) -> dict[str, Any] | None:
+    """What of a response can be written without sampling; None if there is nothing.
+
+    ``skeleton`` is ``{spans: [{kind, key?, value?, enumValues?, rule?}], id?}`` with the kinds literal, enum,
+    number, boolean, free-string and free-json. The plan is ``{prefix, runs, free_count, id}``; a run is
+    ``{after_free_span, text, token_ids}``, after_free_span -1 at the very beginning, token_ids only with
+    ``tokenize``. Enum values are JSON values: with quotes, unless the text before them opened a string.
+
+    Raises PayloadError, with line and column, for any other skeleton.
+    """
+
+def span_sampler_plan(skeleton: str | bytes | dict[str, Any]) -> dict[str, Any]:
+    """``{overrides: [{span_index, temperature, top_k}]}``: enums of several values, numbers and booleans take the
+    likeliest token."""

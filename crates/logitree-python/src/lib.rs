@@ -6,6 +6,7 @@ mod constraint;
 mod errors;
 mod matcher;
 mod payload;
+mod skeleton;
 mod vocabulary;
 
 #[pymodule]
@@ -15,5 +16,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(m)?;
     vocabulary::register(m)?;
     constraint::register(m)?;
+    skeleton::register(m)?;
     Ok(())
 }
