@@ -38,12 +38,15 @@ def test_the_same_content_is_built_once() -> None:
     lt.token_tree(payload(1), on_mismatch="warn")  # another way to build it: another entry
     assert change(before, "misses", "hits") == [2, 1]
     [_, entry] = cache.entries()
-    assert entry["in_use"] and entry["hits"] == 1
+    assert entry["in_use"]
+    assert entry["hits"] == 1
     assert (entry["model_id"], entry["paths"], entry["nodes"]) == ("m", ["p"], 3)
-    assert len(entry["digest"]) == 32 and entry["bytes"] > len(payload(1))
+    assert len(entry["digest"]) == 32
+    assert entry["bytes"] > len(payload(1))
     del first
     assert not any(entry["in_use"] for entry in cache.entries())
-    assert len(cache) == 2 and "2 of 128 entries" in repr(cache)
+    assert len(cache) == 2
+    assert "2 of 128 entries" in repr(cache)
 
 
 def test_dicts_are_kept_by_content_too() -> None:
@@ -96,8 +99,10 @@ def test_clear_leaves_trees_in_use_alone() -> None:
     tree = lt.token_tree(payload(1))
     matcher = tree.matcher("p")
     cache.clear()
-    assert len(cache) == 0 and cache.entries() == []
-    assert tree.leaves() == [("A1", [1, 2])] and matcher.forced_tokens() == [1, 2]
+    assert len(cache) == 0
+    assert cache.entries() == []
+    assert tree.leaves() == [("A1", [1, 2])]
+    assert matcher.forced_tokens() == [1, 2]
 
 
 def test_threads_share_it() -> None:

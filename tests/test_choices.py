@@ -1,4 +1,4 @@
-"""Choices through the public API: every tokenisation, the canonical one, ends, following text, hostile lists."""
+"""Choices through the public API: all tokenisations, the canonical one, ends, following text, long lists."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_beginning_of_another_ends_by_end_tokens() -> None:
     chosen = lt.choices(["A", "ALL"], VOCABULARY, end_tokens=[6])
     assert (0, 6) in spellings(chosen.matcher())
     nothing = lt.Vocabulary.from_tokens([b"A", b"L"])
-    with pytest.raises(lt.ConstraintError, match='"A" is the beginning of "ALL".*end_tokens') as caught:
+    with pytest.raises(lt.ConstraintError, match=r'"A" is the beginning of "ALL".*end_tokens') as caught:
         lt.choices(["A", "ALL"], nothing)
     assert "following" in caught.value.help
     with pytest.raises(lt.ConstraintError, match="end token 4 after choice"):
@@ -140,7 +140,9 @@ def test_what_is_no_list_of_texts() -> None:
         lt.choices(["\ud800"], VOCABULARY)
 
 
-BYTES = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"aa", b"a" * 8, b"</s>"], eog_ids=[258])
+BYTES = lt.Vocabulary.from_tokens(
+    [bytes([b]) for b in range(256)] + [b"aa", b"a" * 8, b"</s>"], eog_ids=[258]
+)
 
 
 def test_a_hundred_thousand_choices() -> None:

@@ -231,8 +231,8 @@ class TokenTree:
         """A matcher for the span at ``path``.
 
         Without ``following`` the token lists are the only ways to write a value. With it (and a vocabulary),
-        any tokens whose bytes are a value and then the following text will do. ``end_tokens`` end a value that
-        is the beginning of another; the default is the vocabulary's end-of-generation ids.
+        any tokens whose bytes are a value and then the following text will do. ``end_tokens`` end a value
+        that is the beginning of another; the default is the vocabulary's end-of-generation ids.
 
         Raises ConstraintError for an unknown path, a path without leaves, and a value that nothing ends.
         """
@@ -247,7 +247,7 @@ class TokenTree:
         """
 
     def info(self, path: str | None = None) -> dict[str, Any]:
-        """path, leaves, nodes, depth, inner_leaves (that others go on from), widest (most children), bytes."""
+        """path, leaves, nodes, depth, inner_leaves (others go on from them), widest (children), bytes."""
 
     def dump(self, path: str | None = None, *, max_lines: int = 200) -> str:
         """The tree drawn in text."""
@@ -300,7 +300,7 @@ def token_tree(
     """Compiles a token-tree payload ``{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}``.
 
     With a ``vocabulary``, ids must be in range and each leaf's tokens must spell its name (with or without
-    one leading space, bare or as a JSON string); with a ``model_id``, the payload's must be that, if it has one.
+    one leading space, bare or as a JSON string); with a ``model_id``, the payload's must be that, if any.
     ``on_mismatch="warn"`` makes warnings of these; a leaf with ids out of range is then left out.
     Compiled trees are kept in ``token_tree_cache``.
 
@@ -342,5 +342,7 @@ def prefill_plan(
     """
 
 def span_sampler_plan(skeleton: str | bytes | dict[str, Any]) -> dict[str, Any]:
-    """``{overrides: [{span_index, temperature, top_k}]}``: enums of several values, numbers and booleans take the
-    likeliest token."""
+    """``{overrides: [{span_index, temperature, top_k}]}``, for the spans that take the likeliest token.
+
+    These are enums of several values, numbers and booleans.
+    """

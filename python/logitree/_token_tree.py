@@ -1,4 +1,4 @@
-"""Token-tree descriptors from names: what a payload's maker needs. Knows no model, only the function it is given."""
+"""Token-tree descriptors from names: what a payload's maker needs. Knows no model, only its tokenizer."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def token_tree_descriptor(
 ) -> dict[str, Any] | None:
     """The descriptor of the span at ``path`` whose values are ``names``; None if no names are left.
 
-    Missing and empty names are dropped, repeated ones count once, the rest is sorted by code point: the same names
-    in any order give the same descriptor, byte for byte. ``tokenize`` gives a name's ids without special tokens;
-    with a ``model_id`` its answers are kept in ``tokenizer_cache``.
+    Missing and empty names are dropped, repeated ones count once, the rest is sorted by code point: the
+    same names in any order give the same descriptor, byte for byte. ``tokenize`` gives a name's ids without
+    special tokens; with a ``model_id`` its answers are kept in ``tokenizer_cache``.
     """
     distinct = sorted({name for name in names if name})
     if not distinct:
@@ -81,7 +81,9 @@ def token_tree_descriptor(
     return {"path": path, "leaves": [{"name": name, "tokens": ids(name)} for name in distinct]}
 
 
-def token_tree_payload(model_id: str | None, descriptors: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:
+def token_tree_payload(
+    model_id: str | None, descriptors: Iterable[dict[str, Any] | None]
+) -> dict[str, Any] | None:
     """The payload of those descriptors that are there; None if none is (nothing is to be constrained)."""
     kept = [one for one in descriptors if one is not None]
     return {"modelId": model_id, "descriptors": kept} if kept else None
