@@ -41,6 +41,8 @@ from logitree._core import (
     penalties,
     surprisal,
     temp,
+    prefill_plan,
+    span_sampler_plan,
     token_tree,
     token_tree_cache,
     top_candidates,
@@ -52,6 +54,12 @@ from logitree._core import (
 from logitree._errors import EngineError
 from logitree._events import Choice, Event, Finish, Progress, Stats, Token
 from logitree._generate import choose, generate
+from logitree._token_tree import (
+    TokenizerCache,
+    token_tree_descriptor,
+    token_tree_payload,
+    tokenizer_cache,
+)
 
 __all__ = [
     "Chain",
@@ -82,6 +90,7 @@ __all__ = [
     "TokenTree",
     "TokenTreeCache",
     "TokenTrie",
+    "TokenizerCache",
     "Vocabulary",
     "VocabularyError",
     "__profile__",
@@ -107,4 +116,11 @@ __all__ = [
     "top_p",
     "typ_p",
     "mask",
+    "prefill_plan",
+    "span_sampler_plan",
+    "token_tree",
+    "token_tree_cache",
+    "token_tree_descriptor",
+    "token_tree_payload",
+    "tokenizer_cache",
 ]

@@ -493,8 +493,8 @@ class TokenTree:
         """A matcher for the span at ``path``.
 
         Without ``following`` the token lists are the only ways to write a value. With it (and a vocabulary),
-        any tokens whose bytes are a value and then the following text will do. ``end_tokens`` end a value that
-        is the beginning of another; the default is the vocabulary's end-of-generation ids.
+        any tokens whose bytes are a value and then the following text will do. ``end_tokens`` end a value
+        that is the beginning of another; the default is the vocabulary's end-of-generation ids.
 
         Raises ConstraintError for an unknown path, a path without leaves, and a value that nothing ends.
         """
@@ -502,8 +502,14 @@ class TokenTree:
     def leaves(self, path: str | None = None) -> list[tuple[str | None, list[int]]]:
         """Each leaf's name (None where the binary form lost it) and token list, in the order of the lists."""
 
+    def look(self, path: str, tokens: Sequence[int]) -> dict[str, Any] | None:
+        """What stands after ``tokens``, or None if they lead nowhere.
+
+        children (ids, ascending), terminal (a value is complete), leaf_end (and none goes on), name.
+        """
+
     def info(self, path: str | None = None) -> dict[str, Any]:
-        """path, leaves, nodes, depth, inner_leaves (that others go on from), widest (most children), bytes."""
+        """path, leaves, nodes, depth, inner_leaves (others go on from them), widest (children), bytes."""
 
     def dump(self, path: str | None = None, *, max_lines: int = 200) -> str:
         """The tree drawn in text."""
@@ -556,7 +562,7 @@ def token_tree(
     """Compiles a token-tree payload ``{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}``.
 
     With a ``vocabulary``, ids must be in range and each leaf's tokens must spell its name (with or without
-    one leading space, bare or as a JSON string); with a ``model_id``, the payload's must be that, if it has one.
+    one leading space, bare or as a JSON string); with a ``model_id``, the payload's must be that, if any.
     ``on_mismatch="warn"`` makes warnings of these; a leaf with ids out of range is then left out.
     Compiled trees are kept in ``token_tree_cache``.
 
@@ -776,4 +782,22 @@ def mask_apply(logits: Any, mask: _Mask) -> None:
     ``mask``: one row for all, or one for each. Ids past the mask's end are banned.
     Raises LogitsError for another dtype, shape or layout, read-only memory, or a mask that allows an id past
     the end of the logits (that row is not written then); MaskError for a mask of another dtype or shape.
+def prefill_plan(
+    skeleton: str | bytes | dict[str, Any],
+    tokenize: Callable[[str], Sequence[int]] | None = None,
+) -> dict[str, Any] | None:
+    """What of a response can be written without sampling; None if there is nothing.
+
+    ``skeleton`` is ``{spans: [{kind, key?, value?, enumValues?, rule?}], id?}`` with the kinds literal, enum,
+    number, boolean, free-string and free-json. The plan is ``{prefix, runs, free_count, id}``; a run is
+    ``{after_free_span, text, token_ids}``, after_free_span -1 at the very beginning, token_ids only with
+    ``tokenize``. Enum values are JSON values: with quotes, unless the text before them opened a string.
+
+    Raises PayloadError, with line and column, for any other skeleton.
+    """
+
+def span_sampler_plan(skeleton: str | bytes | dict[str, Any]) -> dict[str, Any]:
+    """``{overrides: [{span_index, temperature, top_k}]}``, for the spans that take the likeliest token.
+
+    These are enums of several values, numbers and booleans.
     """

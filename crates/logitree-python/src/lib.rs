@@ -14,6 +14,7 @@ mod buffer;
 mod errors;
 mod mask;
 mod trie;
+mod skeleton;
 mod vocabulary;
 
 #[pymodule]
@@ -28,5 +29,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     decoder::register(m)?;
     trie::register(m)?;
     mask::register(m)?;
+    skeleton::register(m)?;
     Ok(())
 }
