@@ -1,14 +1,3 @@
-"""Decides an LLM's next token."""
-
-from logitree._core import (
-    LogitreeError,
-    Vocabulary,
-    VocabularyError,
-    __version__,
-)
-from logitree._errors import EngineError
-from logitree._events import Choice, Event, Finish, Progress, Stats, Token
-from logitree._generate import choose, generate
 """Decides an LLM's next token: what is legal, what the samplers make of it, what is picked, and why.
 
 ``logitree.Vocabulary`` says what bytes each token id stands for; everything else builds on it.
@@ -58,32 +47,47 @@ from logitree._core import (
     token_tree,
     token_tree_cache,
 )
+from logitree._errors import EngineError
+from logitree._events import Choice, Event, Finish, Progress, Stats, Token
+from logitree._generate import choose, generate
 
 __all__ = [
     "Chain",
+    "Choice",
     "Choices",
     "ConstraintError",
     "Decoder",
     "Effect",
+    "EngineError",
+    "Event",
     "FileError",
+    "Finish",
     "LimitError",
     "LogitreeError",
     "LogitsError",
     "MaskError",
     "Matcher",
     "PayloadError",
+    "Progress",
     "RollingPerplexity",
     "Sampler",
     "SamplingError",
     "StateError",
+    "Stats",
     "Step",
+    "Token",
     "TokenError",
     "TokenTree",
     "TokenTreeCache",
     "Vocabulary",
     "VocabularyError",
+    "__profile__",
+    "__version__",
+    "choices",
+    "choose",
     "dist",
     "entropy",
+    "generate",
     "greedy",
     "log_softmax",
     "log_sum_exp",
@@ -92,14 +96,11 @@ __all__ = [
     "penalties",
     "surprisal",
     "temp",
+    "token_tree",
+    "token_tree_cache",
     "top_candidates",
     "top_k",
     "top_n_sigma",
     "top_p",
     "typ_p",
-    "__profile__",
-    "__version__",
-    "choices",
-    "token_tree",
-    "token_tree_cache",
 ]

@@ -55,7 +55,7 @@ class Stats:
     tokens_per_second: float
     """Output tokens over `seconds`."""
     seed: int | None
-    """The seed that was used, drawn or given; None with a chain of the caller's own."""
+    """The seed that was used, drawn or given; None with a chain that draws nothing."""
 
 
 @dataclass(frozen=True, slots=True)

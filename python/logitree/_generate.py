@@ -23,7 +23,7 @@ Model = Engine | str | os.PathLike[str] | Any
 """An engine, the path of a GGUF file, or a `llama_cpp.Llama`."""
 
 _TEXT = ("normal", "byte", "user_defined")
-_MAX_SEED = 2**32 - 2  # 2**32 - 1 is llama.cpp's word for "draw one"
+_NOT_SAMPLING = {"following", "max_tokens", "stop", "chat", "force", "on_progress", "cancel"}
 
 Cancel = Callable[[], bool] | Flag
 """Asked between forward passes: a function that says True, or a `threading.Event` that is set, ends the generation."""
@@ -39,6 +39,7 @@ def generate(
     matcher: _core.Matcher | None = None,
     following: str | None = None,
     chain: _core.Chain | None = None,
+    temperature: float | None = None,
     seed: int | None = None,
     max_tokens: int = 256,
     stop: str | Sequence[str] = (),
@@ -47,7 +48,7 @@ def generate(
     trace: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Cancel | None = None,
-    **sampling: float,
+    **sampling: Any,
 ) -> Iterator[Event]:
     """Generates from a prompt, one event a token.
 
@@ -68,8 +69,9 @@ def generate(
         following: with `choices` or `token_tree`: text that comes right after it and is put out too, such as a
             closing quote. It tells where a choice ends that is the beginning of another; without it the
             end-of-generation tokens do.
-        chain: the samplers; None makes llama.cpp's own chain of `sampling` and `seed`. It is copied.
-        seed: 0 to 2**32 - 2, and 0 is 0; None draws one, and `Stats.seed` tells which.
+        chain: the samplers; None makes llama.cpp's own chain of `temperature`, `seed` and `sampling`. It is copied.
+        temperature: 0 takes the likeliest token; None is llama.cpp's 0.8.
+        seed: 0 to 2**32 - 1, and 0 is 0; None draws one, and `Stats.seed` tells which.
         max_tokens: most tokens to put out.
         stop: texts that end the output; they are not part of it.
         chat: True applies the model's chat template, False does not, None does where there is one.
@@ -78,7 +80,7 @@ def generate(
         on_progress: called with `Progress` while the model is loaded and the prompt evaluated. The prompt's are
             events too.
         cancel: ends the generation with the reason "cancelled".
-        **sampling: the parameters of `Chain.llama_cpp`, such as `temperature=0.8`, `top_k=40`, `repeat_penalty=1.1`.
+        **sampling: other parameters of `Chain.llama_cpp`, such as `top_k=40`, `min_p=0.05`, `penalty_repeat=1.1`.
 
     Yields:
         `Progress` while a long prompt is evaluated, `Token` for every token, and one `Finish`.
@@ -92,6 +94,8 @@ def generate(
     stop = (stop,) if isinstance(stop, str) else tuple(stop)
     if "" in stop:
         raise _core.ConstraintError("a stop string is empty (help: it would end everything; leave it out)")
+    if temperature is not None:
+        sampling["temp"] = temperature
     chain, seed = _chain(chain, seed, sampling)
     engine = _engine(model, on_progress)
     constraint = _constraint(engine.vocabulary, choices, token_tree, path, matcher, following)
@@ -123,15 +127,15 @@ def choose(
     """Lets the model choose one of several texts.
 
     Args:
-        model, prompt, choices, options: as of `generate`; without a chain or a temperature the model's likeliest
-            token is taken at each step.
+        model, prompt, choices, options: as of `generate`; without a chain, a seed or sampling parameters the
+            model's likeliest token is taken at each step.
         on_event: called with every event of the generation.
 
     Raises:
         EngineError: the context was full or the generation cancelled before the choice was made; else as `generate`.
     """
-    if options.get("chain") is None:
-        options.setdefault("temperature", 0.0)
+    if not options.keys() - _NOT_SAMPLING:
+        options["chain"] = _core.Chain.greedy()
     options.setdefault("max_tokens", max((len(c.encode()) for c in choices), default=0) + 16)
     probability = 1.0
     for event in generate(model, prompt, choices=choices, trace=True, **options):
@@ -162,18 +166,16 @@ def _engine(model: Model, on_progress: Callable[[Progress], None] | None) -> Eng
 
 
 def _chain(
-    chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, float]
+    chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, Any]
 ) -> tuple[_core.Chain, int | None]:
-    """The chain and its seed, the seed drawn if none was given and None if the chain is the caller's."""
+    """The chain and its seed, drawn if none was given."""
     if chain is not None:
         given = [*sampling, *(["seed"] if seed is not None else [])]
         if given:
             raise _core.SamplingError(f"both a chain and {', '.join(given)} (help: put them into the chain)")
-        return chain, None
+        return chain, chain.seed
     if seed is None:
-        seed = secrets.randbelow(_MAX_SEED)
-    if not 0 <= seed <= _MAX_SEED:
-        raise _core.SamplingError(f"seed is {seed} (help: use 0 to {_MAX_SEED})")
+        seed = secrets.randbelow(2**32)
     return _core.Chain.llama_cpp(seed=seed, **sampling), seed
 
 
@@ -227,7 +229,7 @@ def _leaf(vocabulary: _core.Vocabulary, payload: Any, path: str | None, followin
             names = ", ".join(map(repr, tree.paths))
             raise _core.ConstraintError(f"the token tree has {len(tree.paths)} paths (help: give one of {names})")
         path = tree.paths[0]
-    leaves = {tuple(tokens): name for name, tokens in tree.leaves(path)}
+    leaves = {tuple(tokens): name for name, tokens in tree.leaves(path) if name is not None}
     matcher = tree.matcher(path, following=following)
     if following is None:
         return _Constraint(matcher, leaves=leaves)

@@ -18,7 +18,7 @@ _SAMPLING = {
     "top_k": ("top_k", int, "keep the K likeliest tokens"),
     "top_p": ("top_p", float, "keep the likeliest tokens that make up this much probability"),
     "min_p": ("min_p", float, "drop tokens below this share of the likeliest one's probability"),
-    "repeat_penalty": ("repeat_penalty", float, "make tokens of the last 64 less likely; 1 does nothing"),
+    "repeat_penalty": ("penalty_repeat", float, "make tokens of the last 64 less likely; 1 does nothing"),
 }
 
 
