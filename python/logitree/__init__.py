@@ -26,6 +26,9 @@ from logitree._core import (
     TokenTreeCache,
     Vocabulary,
     VocabularyError,
+    __profile__,
+    __version__,
+    choices,
     dist,
     entropy,
     greedy,
@@ -36,16 +39,13 @@ from logitree._core import (
     penalties,
     surprisal,
     temp,
+    token_tree,
+    token_tree_cache,
     top_candidates,
     top_k,
     top_n_sigma,
     top_p,
     typ_p,
-    __profile__,
-    __version__,
-    choices,
-    token_tree,
-    token_tree_cache,
 )
 from logitree._errors import EngineError
 from logitree._events import Choice, Event, Finish, Progress, Stats, Token
