@@ -1,15 +1,14 @@
 """Types of the compiled core. Shapes, units and errors are in the docstrings."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
-
-import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Self
+from typing import Any
 
 __version__: str
 __profile__: str
@@ -56,6 +55,39 @@ class Vocabulary:
         """
 
     @staticmethod
+    def from_tokenizer_json(source: str | bytes | PathLike[str]) -> Vocabulary:
+        """The vocabulary of a Hugging Face tokenizer.json: its path, or its text as bytes or as a str in braces.
+
+        BPE and Unigram models, byte-level or SentencePiece style; a decoder whose output for one piece depends
+        on its neighbours (WordPiece) is a VocabularyError. Ends of generation are the added tokens with
+        well-known texts, as the file does not name them: see ``replace``.
+        """
+
+    @staticmethod
+    def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabulary:
+        """The vocabulary of a transformers tokenizer, fast or slow.
+
+        End-of-generation ids: the tokenizer's eos, the generation config's where one is given, and the
+        well-known markers. Raises VocabularyError for a tokenizer that cannot be read.
+        """
+
+    @staticmethod
+    def from_tiktoken(encoding: Any) -> Vocabulary:
+        """The vocabulary of a tiktoken Encoding; ids that it leaves out are unused."""
+
+    @staticmethod
+    def from_sentencepiece(source: str | bytes | PathLike[str] | Any) -> Vocabulary:
+        """The vocabulary of a SentencePiece model: its path, its content, or a SentencePieceProcessor."""
+
+    @staticmethod
+    def from_tekken(source: str | bytes | PathLike[str]) -> Vocabulary:
+        """The vocabulary of a Mistral tekken JSON file: its path, or its content as bytes."""
+
+    @staticmethod
+    def from_llama(llm: Any) -> Vocabulary:
+        """The vocabulary of a llama_cpp.Llama."""
+
+    @staticmethod
     def from_tokens(
         tokens: Iterable[bytes],
         special_ids: Sequence[int] = ...,
@@ -66,11 +98,14 @@ class Vocabulary:
         kinds: Sequence[str] | None = None,
         adds_prefix_space: bool = False,
         source: str = "tokens",
+        find_markers: bool = False,
     ) -> Vocabulary:
         """A vocabulary of ``tokens``, whose ids are their positions.
 
         ``special_ids`` are control tokens. ``kinds`` gives every token's kind (see ``kind``); without it tokens
-        are "normal", and the ``eog_ids`` control tokens. Raises VocabularyError for ids out of range.
+        are "normal", and the ``eog_ids`` control tokens. ``find_markers`` gives control and user-defined tokens
+        with well-known texts ("<|im_end|>", "<s>", ...) the roles that they have in a GGUF file. Raises
+        VocabularyError for ids out of range.
         """
 
     @staticmethod
