@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
         if value < 0:
             raise UsageError(f"{name} is {value}, expected 0 or more")
     trie = read(args.file).trie
-    draw = trie.dot if args.dot else trie.dump
+    draw = trie.graphviz if args.dot else trie.dump
     text = draw(prefix=args.prefix.encode(), depth=args.depth, max_nodes=args.nodes)
     out.write(text if text.endswith("\n") else text + "\n")
     return 0
