@@ -60,6 +60,9 @@ from logitree._token_tree import (
     token_tree_payload,
     tokenizer_cache,
 )
+from logitree._errors import EngineError
+from logitree._events import Choice, Event, Finish, Progress, Stats, Token
+from logitree._generate import choose, generate
 
 __all__ = [
     "Chain",

@@ -16,15 +16,15 @@ class EngineError(LogitreeError, RuntimeError):
     """The engine is missing, cannot load the model, or cannot do what was asked.
 
     Attributes:
-        place: what it concerns (a path, a parameter), as in the core's errors; None if nothing in particular.
-        help: the way out, as one sentence; None if there is none.
+        place: what it concerns (a path, a text); empty if nothing in particular.
+        help: the way out; empty if there is none.
     """
 
-    place: str | None
-    help: str | None
+    place: str
+    help: str
 
-    def __init__(self, message: str, *, place: str | None = None, help: str | None = None) -> None:
-        text = message if place is None else f"{place}: {message}"
-        super().__init__(text if help is None else f"{text} (help: {help})")
+    def __init__(self, message: str, *, place: str = "", help: str = "") -> None:
+        text = message if not place else f"{place}: {message}"
+        super().__init__(text if not help else f"{text} (help: {help})")
         self.place = place
         self.help = help

@@ -25,7 +25,8 @@ class Token:
     bytes: bytes
     """The token's own bytes; they may be part of a character only."""
     text: str
-    """The text that is certain with this token: whole characters, and nothing that may still become a stop string."""
+    """The text that is certain with this token: whole characters, and nothing that may still become a stop
+    string."""
     forced: bool
     """True: the only way on, so the model was not asked."""
     step: _core.Step | None
@@ -46,8 +47,8 @@ class Stats:
     forward_passes: int
     """Times that the model was asked for logits; the prompt is one, however long."""
     passes_saved: int
-    """Passes that one-token-a-pass decoding would have needed beyond these: one per forced token, and the one that
-    would only have found out that a constraint is over."""
+    """Passes that one-token-a-pass decoding would have needed beyond these: one per forced token, and the
+    one that would only have found out that a constraint is over."""
     seconds: float
     """From the first evaluation to the end, the prompt included, loading not."""
     prefill_seconds: float
@@ -55,7 +56,7 @@ class Stats:
     tokens_per_second: float
     """Output tokens over `seconds`."""
     seed: int | None
-    """The seed that was used, drawn or given; None with a chain of the caller's own."""
+    """The seed that was used, drawn or given; None with a chain that draws nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ class Finish:
     tokens: tuple[int, ...]
     """The output tokens, an end-of-generation token included."""
     choice: str | None
-    """The choice or leaf that the output is, where there were choices or a token tree and it came to its end."""
+    """The choice or leaf that the output is, where there were choices or a token tree and it came to its
+    end."""
     stats: Stats
 
 
@@ -87,6 +89,8 @@ class Choice:
     index: int
     """Its place in the list of choices."""
     probability: float | None
-    """How sure the model was of the tokens that it chose, among the legal ones, at temperature 1: the product over
-    the sampled tokens. A choice that can be spelled by several token sequences counts the one that was taken."""
+    """How sure the model was of the tokens that it chose, among the legal ones, at temperature 1: the
+    product over the sampled tokens. A choice that can be spelled by several token sequences counts the one
+    that was
+    taken."""
     stats: Stats

@@ -1,6 +1,7 @@
 """The generation loop: engine, constraint, chain and decoder brought together, as a stream of events.
 
-Knows no runtime and no terminal: engines hand out logits, callers show the events. The whole loop is `_events`.
+Knows no runtime and no terminal: engines hand out logits, callers show the events. The whole loop is
+    `_events`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ Model = Engine | str | os.PathLike[str] | Any
 """An engine, the path of a GGUF file, or a `llama_cpp.Llama`."""
 
 _TEXT = ("normal", "byte", "user_defined")
-_MAX_SEED = 2**32 - 2  # 2**32 - 1 is llama.cpp's word for "draw one"
+_NOT_SAMPLING = {"following", "canonical", "max_tokens", "stop", "chat", "force", "on_progress", "cancel"}
 
 Cancel = Callable[[], bool] | Flag
-"""Asked between forward passes: a function that says True, or a `threading.Event` that is set, ends the generation."""
+"""Asked between forward passes: a function that says True, or a `threading.Event` that is set, ends the
+generation."""
 
 
 def generate(
@@ -38,7 +40,9 @@ def generate(
     path: str | None = None,
     matcher: _core.Matcher | None = None,
     following: str | None = None,
+    canonical: bool = False,
     chain: _core.Chain | None = None,
+    temperature: float | None = None,
     seed: int | None = None,
     max_tokens: int = 256,
     stop: str | Sequence[str] = (),
@@ -47,7 +51,7 @@ def generate(
     trace: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     cancel: Cancel | None = None,
-    **sampling: float,
+    **sampling: Any,
 ) -> Iterator[Event]:
     """Generates from a prompt, one event a token.
 
@@ -58,43 +62,55 @@ def generate(
     ```
 
     Args:
-        model: an engine, the path of a GGUF file, or a `llama_cpp.Llama`. A path is loaded anew by every call: to
-            generate more than once, make a `logitree.engines.llama_cpp.LlamaCpp` and pass that.
+        model: an engine, the path of a GGUF file, or a `llama_cpp.Llama`. A path is loaded anew by every
+            call: to generate more than once, make a `logitree.engines.llama_cpp.LlamaCpp` and pass that.
         prompt: text, or messages with "role" and "content".
         choices: the output is one of these texts, in any tokenisation.
         token_tree: the output is one leaf of this payload (JSON text, bytes, dict, or a `TokenTree`) ...
         path: ... of the descriptor with this path; may be left out if there is only one.
         matcher: the output is what this matcher allows. At most one of `choices`, `token_tree` and `matcher`.
-        following: with `choices` or `token_tree`: text that comes right after it and is put out too, such as a
-            closing quote. It tells where a choice ends that is the beginning of another; without it the
+        following: with `choices` or `token_tree`: text that comes right after it and is put out too, such as
+            a closing quote. It tells where a choice ends that is the beginning of another; without it the
             end-of-generation tokens do.
-        chain: the samplers; None makes llama.cpp's own chain of `sampling` and `seed`. It is copied.
-        seed: 0 to 2**32 - 2, and 0 is 0; None draws one, and `Stats.seed` tells which.
+        canonical: with `choices`: only the model's own tokenisation of each, rather than every one. More
+            tokens are forced then, and so fewer passes needed.
+        chain: the samplers; None makes llama.cpp's own chain of `temperature`, `seed` and `sampling`. It is
+            copied.
+        temperature: 0 takes the likeliest token; None is llama.cpp's 0.8.
+        seed: 0 to 2**32 - 1, and 0 is 0; None draws one, and `Stats.seed` tells which.
         max_tokens: most tokens to put out.
         stop: texts that end the output; they are not part of it.
         chat: True applies the model's chat template, False does not, None does where there is one.
-        force: take tokens that are the only way on without asking the model. Changes the cost, not the output.
+        force: take tokens that are the only way on without asking the model. Changes the cost, not the
+            output.
         trace: tell with every token how it was decided (`Token.step`); costs one look at all logits a token.
-        on_progress: called with `Progress` while the model is loaded and the prompt evaluated. The prompt's are
-            events too.
+        on_progress: called with `Progress` while the model is loaded and the prompt evaluated. The prompt's
+            are events too.
         cancel: ends the generation with the reason "cancelled".
-        **sampling: the parameters of `Chain.llama_cpp`, such as `temperature=0.8`, `top_k=40`, `repeat_penalty=1.1`.
+        **sampling: other parameters of `Chain.llama_cpp`, such as `top_k=40`, `min_p=0.05`,
+            `penalty_repeat=1.1`.
 
     Yields:
         `Progress` while a long prompt is evaluated, `Token` for every token, and one `Finish`.
 
     Raises:
-        EngineError: the model cannot be loaded, or the prompt is empty or does not fit. At the call, not later.
-        ConstraintError, PayloadError, SamplingError: arguments that cannot be honoured. At the call, not later.
+        EngineError: the model cannot be loaded, or the prompt is empty or does not fit. At the call, not
+            later.
+        ConstraintError, PayloadError, SamplingError: arguments that cannot be honoured. At the call, not
+            later.
     """
     if max_tokens < 0:
         raise _core.LimitError(f"max_tokens is {max_tokens} (help: use 0 or more)")
     stop = (stop,) if isinstance(stop, str) else tuple(stop)
     if "" in stop:
         raise _core.ConstraintError("a stop string is empty (help: it would end everything; leave it out)")
+    if temperature is not None:
+        if "temp" in sampling:
+            raise _core.SamplingError("both temperature and temp (help: they are the same, give one)")
+        sampling["temp"] = temperature
     chain, seed = _chain(chain, seed, sampling)
     engine = _engine(model, on_progress)
-    constraint = _constraint(engine.vocabulary, choices, token_tree, path, matcher, following)
+    constraint = _constraint(engine, choices, token_tree, path, matcher, following, canonical)
     tokens = engine.encode(prompt, chat=chat)
     if not tokens:
         raise EngineError("the prompt is empty", help="give at least one token of prompt")
@@ -107,7 +123,16 @@ def generate(
     decoder.prime(tokens)
     stopped = cancel.is_set if isinstance(cancel, Flag) else cancel
     run = _Run(
-        engine, engine.session(), decoder, tokens, TextStream(stop), constraint, seed, force, trace, max_tokens
+        engine,
+        engine.session(),
+        decoder,
+        tokens,
+        TextStream(stop),
+        constraint,
+        seed,
+        force,
+        trace,
+        max_tokens,
     )
     return run.events(on_progress or (lambda _: None), stopped or (lambda: False))
 
@@ -123,15 +148,16 @@ def choose(
     """Lets the model choose one of several texts.
 
     Args:
-        model, prompt, choices, options: as of `generate`; without a chain or a temperature the model's likeliest
-            token is taken at each step.
+        model, prompt, choices, options: as of `generate`; without a chain, a seed or sampling parameters the
+            model's likeliest token is taken at each step.
         on_event: called with every event of the generation.
 
     Raises:
-        EngineError: the context was full or the generation cancelled before the choice was made; else as `generate`.
+        EngineError: the context was full or the generation cancelled before the choice was made; else as
+            `generate`.
     """
-    if options.get("chain") is None:
-        options.setdefault("temperature", 0.0)
+    if not options.keys() - _NOT_SAMPLING:
+        options["chain"] = _core.Chain.greedy()
     options.setdefault("max_tokens", max((len(c.encode()) for c in choices), default=0) + 16)
     probability = 1.0
     for event in generate(model, prompt, choices=choices, trace=True, **options):
@@ -158,22 +184,22 @@ def _engine(model: Model, on_progress: Callable[[Progress], None] | None) -> Eng
         return model
     from .engines.llama_cpp import LlamaCpp
 
-    return LlamaCpp(model, on_load=None if on_progress is None else lambda f: on_progress(Progress("load", f)))
+    return LlamaCpp(
+        model, on_load=None if on_progress is None else lambda f: on_progress(Progress("load", f))
+    )
 
 
 def _chain(
-    chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, float]
+    chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, Any]
 ) -> tuple[_core.Chain, int | None]:
-    """The chain and its seed, the seed drawn if none was given and None if the chain is the caller's."""
+    """The chain and its seed, drawn if none was given."""
     if chain is not None:
         given = [*sampling, *(["seed"] if seed is not None else [])]
         if given:
             raise _core.SamplingError(f"both a chain and {', '.join(given)} (help: put them into the chain)")
-        return chain, None
+        return chain, chain.seed
     if seed is None:
-        seed = secrets.randbelow(_MAX_SEED)
-    if not 0 <= seed <= _MAX_SEED:
-        raise _core.SamplingError(f"seed is {seed} (help: use 0 to {_MAX_SEED})")
+        seed = secrets.randbelow(2**32)
     return _core.Chain.llama_cpp(seed=seed, **sampling), seed
 
 
@@ -193,12 +219,13 @@ class _Constraint:
 
 
 def _constraint(
-    vocabulary: _core.Vocabulary,
+    engine: Engine,
     choices: Sequence[str] | None,
     token_tree: Any,
     path: str | None,
     matcher: _core.Matcher | None,
     following: str | None,
+    canonical: bool,
 ) -> _Constraint:
     """The one constraint that was asked for, or an error if it was more than one."""
     asked = {"choices": choices, "token_tree": token_tree, "matcher": matcher}
@@ -209,13 +236,21 @@ def _constraint(
         raise _core.ConstraintError("a path without a token tree (help: give token_tree too)")
     if following is not None and choices is None and token_tree is None:
         raise _core.ConstraintError("following without choices or a token tree")
+    if canonical and choices is None:
+        raise _core.ConstraintError("canonical without choices (help: token trees are canonical anyway)")
     if choices is not None:
         if isinstance(choices, str):
             raise _core.ConstraintError("choices is one text (help: give a list of texts)")
-        made = _core.choices(list(choices), vocabulary, following=following).matcher()
-        return _Constraint(made, {text + (following or ""): text for text in choices})
+        made = _core.choices(
+            list(choices),
+            engine.vocabulary,
+            following=following,
+            tokenizations="canonical" if canonical else "all",
+            tokenize=engine.tokenize if canonical else None,
+        )
+        return _Constraint(made.matcher(), {text + (following or ""): text for text in choices})
     if token_tree is not None:
-        return _leaf(vocabulary, token_tree, path, following)
+        return _leaf(engine.vocabulary, token_tree, path, following)
     return _Constraint(matcher)
 
 
@@ -225,9 +260,11 @@ def _leaf(vocabulary: _core.Vocabulary, payload: Any, path: str | None, followin
     if path is None:
         if len(tree.paths) != 1:
             names = ", ".join(map(repr, tree.paths))
-            raise _core.ConstraintError(f"the token tree has {len(tree.paths)} paths (help: give one of {names})")
+            raise _core.ConstraintError(
+                f"the token tree has {len(tree.paths)} paths (help: give one of {names})"
+            )
         path = tree.paths[0]
-    leaves = {tuple(tokens): name for name, tokens in tree.leaves(path)}
+    leaves = {tuple(tokens): name for name, tokens in tree.leaves(path) if name is not None}
     matcher = tree.matcher(path, following=following)
     if following is None:
         return _Constraint(matcher, leaves=leaves)
@@ -256,8 +293,11 @@ class _Run:
     began: float = 0.0
     prefill: float = 0.0
 
-    def events(self, on_progress: Callable[[Progress], None], cancelled: Callable[[], bool]) -> Iterator[Event]:
-        """The loop: what is forced, one forward pass over all that the model has not seen, one sampled token, again."""
+    def events(
+        self, on_progress: Callable[[Progress], None], cancelled: Callable[[], bool]
+    ) -> Iterator[Event]:
+        """The loop: what is forced, one forward pass over all that the model has not seen, one sampled
+        token, again."""
         self.began = time.perf_counter()
         unseen = list(self.prompt)
         while True:
@@ -315,7 +355,8 @@ class _Run:
         return Token(token, data, self.text.push(data), forced, step)
 
     def _over(self) -> str | None:
-        """Why the output is over as far as it was told, or None. The decoder may be some forced tokens ahead."""
+        """Why the output is over as far as it was told, or None. The decoder may be some forced tokens
+        ahead."""
         if self.text.stopped is not None:
             return "stop"
         if self.decoder.is_finished and len(self.out) == len(self.decoder.tokens):
@@ -325,7 +366,9 @@ class _Run:
     def _finish(self, reason: str) -> Finish:
         seconds = time.perf_counter() - self.began
         tail, n = self.text.end(), len(self.out)
-        needless = reason == "constraint" and not (self.out and self.out[-1] in self.engine.vocabulary.eog_ids)
+        needless = reason == "constraint" and not (
+            self.out and self.out[-1] in self.engine.vocabulary.eog_ids
+        )
         stats = Stats(
             prompt_tokens=len(self.prompt),
             reused_tokens=self.reused,

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 class TextStream:
     """Turns byte pieces into text that never has to be taken back.
 
-    Bytes that are no UTF-8 become U+FFFD: at once if nothing could complete them, at the end if something could.
-    Equal to `b"".join(pieces).decode("utf-8", "replace")`, cut before the stop string that is complete first.
+    Bytes that are no UTF-8 become U+FFFD: at once if nothing could complete them, at the end if something
+    could. Equal to `b"".join(pieces).decode("utf-8", "replace")`, cut before the stop string that is
+    complete first.
     """
 
     def __init__(self, stop: Sequence[str] = ()) -> None:

@@ -1,4 +1,5 @@
-"""The command `logitree`: one file a command, over the public API. Exit codes: 0 done, 1 error, 2 usage, 130 Ctrl-C."""
+"""The command `logitree`: one file a command, over the public API. Exit codes: 0 done, 1 error, 2 usage, 130
+Ctrl-C."""
 
 from __future__ import annotations
 

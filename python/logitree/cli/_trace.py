@@ -1,4 +1,5 @@
-"""The live table of how each token was decided, and the line that sums it up. Shows events; decides nothing."""
+"""The live table of how each token was decided, and the line that sums it up. Shows events; decides
+nothing."""
 
 from __future__ import annotations
 
@@ -23,18 +24,16 @@ class TraceTable:
         self._rows += 1
         terminal.line(self._forced(event) if event.forced else self._sampled(event))
 
-    def _name(self, event: Token, raw: bytes | None = None) -> str:
-        return fit(visible(event.bytes) if event.bytes else "(end)", 19)
-
     def _forced(self, event: Token) -> str:
         paint = self._terminal.paint
         arrow = "└─" if self._terminal.unicode else "`-"
         name = fit(f"{arrow} {visible(event.bytes)}", 19)
-        return f"{paint(f'{self._rows:>4}', 'dim')}  {paint(name, 'cyan')} {paint('forced: the only way on', 'dim')}"
+        why = paint("forced: the only way on", "dim")
+        return f"{paint(f'{self._rows:>4}', 'dim')}  {paint(name, 'cyan')} {why}"
 
     def _sampled(self, event: Token) -> str:
         paint, step = self._terminal.paint, event.step
-        row = f"{paint(f'{self._rows:>4}', 'dim')}  {paint(self._name(event), 'bold')}"
+        row = f"{paint(f'{self._rows:>4}', 'dim')}  {paint(fit(visible(event.bytes) or '(end)', 19), 'bold')}"
         if step is None:
             return row
         p = step.p if step.p is not None else 1.0

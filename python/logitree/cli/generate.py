@@ -16,7 +16,7 @@ from .choose import add_choices, choices
 
 ABOUT = """Generate from a prompt, free or constrained, a token at a time.
 
-Free text is streamed. With choices or a token tree the table of decisions is shown instead (--no-trace: the text).
+Free text is streamed. With choices or a token tree the table of decisions is shown (--no-trace: the text).
 With --json every line is an object: {"event": "token", ...} for each token, then {"event": "finish", ...}.
 
 examples:
@@ -31,8 +31,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_choices(parser, required=False)
     parser.add_argument("--token-tree", metavar="FILE", help="the output is a leaf of this JSON payload")
     parser.add_argument("--path", metavar="PATH", help="... of the descriptor with this path, such as action")
-    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="most tokens to put out (256)")
-    parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; repeatable")
+    parser.add_argument(
+        "--max-tokens", type=int, default=256, metavar="N", help="most tokens to put out (256)"
+    )
+    parser.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end before this text; repeatable"
+    )
     _common.add_sampling(parser)
     _common.add_model(parser)
     _common.add_output(parser)
@@ -60,6 +64,7 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
         stop=args.stop,
         chat=False if args.raw else None,
         force=not args.no_force,
+        canonical=args.canonical,
         trace=traced or args.json,
         **_common.sampling(args),
     )

@@ -19,7 +19,9 @@ examples:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="where the vocabulary is read from (see vocab)")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="where the vocabulary is read from (see vocab)"
+    )
     parser.add_argument("--prefix", default="", metavar="STR", help="begin at the node of this text")
     parser.add_argument("--depth", type=int, default=2, metavar="N", help="levels to print (2)")
     parser.add_argument("--nodes", type=int, default=200, metavar="N", help="most nodes to print (200)")
@@ -33,7 +35,7 @@ def run(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
         if value < 0:
             raise UsageError(f"{name} is {value}, expected 0 or more")
     trie = read(args.file).trie
-    draw = trie.dot if args.dot else trie.dump
+    draw = trie.graphviz if args.dot else trie.dump
     text = draw(prefix=args.prefix.encode(), depth=args.depth, max_nodes=args.nodes)
     out.write(text if text.endswith("\n") else text + "\n")
     return 0

@@ -28,12 +28,20 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("file", nargs="?", metavar="FILE", help="where the vocabulary is read from")
-    parser.add_argument("--id", type=int, action="append", default=[], metavar="N", help="show this token; repeatable")
     parser.add_argument(
-        "--text", action="append", default=[], metavar="STR", help="show the tokens that STR begins with; repeatable"
+        "--id", type=int, action="append", default=[], metavar="N", help="show this token; repeatable"
+    )
+    parser.add_argument(
+        "--text",
+        action="append",
+        default=[],
+        metavar="STR",
+        help="show the tokens that STR begins with; repeatable",
     )
     parser.add_argument("--search", metavar="STR", help="show the tokens that contain STR")
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="most tokens that a search shows (50)")
+    parser.add_argument(
+        "--limit", type=int, default=50, metavar="N", help="most tokens that a search shows (50)"
+    )
     parser.add_argument("--json", action="store_true", help="JSON on standard output and nothing else")
     _common.add_common(parser)
 
@@ -50,7 +58,7 @@ def read(file: str | None) -> Vocabulary:
     if path.suffix == ".model":
         return Vocabulary.from_sentencepiece(str(path))
     raise VocabularyError(
-        f"{path}: neither GGUF nor JSON nor a SentencePiece .model (help: give one of these, or tokenizer.json)"
+        f"{path}: neither GGUF nor tokenizer.json nor tekken JSON nor SentencePiece .model"
     )
 
 
@@ -80,7 +88,7 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
 
 def _look_up(args: argparse.Namespace, vocabulary: Vocabulary, out: Terminal) -> None:
     asked: list[tuple[str, list[int]]] = [(f"id {i}", [i]) for i in args.id]
-    asked += [(f"text {text!r}", vocabulary.trie.prefixes(text.encode())) for text in args.text]
+    asked += [(f"text {text!r}", [i for i, _ in vocabulary.trie.prefixes(text.encode())]) for text in args.text]
     if args.search is not None:
         asked.append((f"search {args.search!r}", vocabulary.search(args.search, args.limit)))
     if args.json:
@@ -100,7 +108,12 @@ def _look_up(args: argparse.Namespace, vocabulary: Vocabulary, out: Terminal) ->
 
 def _token(vocabulary: Vocabulary, i: int) -> dict[str, Any]:
     token = vocabulary[i]
-    return {"id": i, "text": token.decode("utf-8", "replace"), "bytes": token.hex(), "kind": vocabulary.kind(i)}
+    return {
+        "id": i,
+        "text": token.decode("utf-8", "replace"),
+        "bytes": token.hex(),
+        "kind": vocabulary.kind(i),
+    }
 
 
 def _facts(vocabulary: Vocabulary) -> dict[str, Any]:
@@ -133,7 +146,8 @@ def _summary(vocabulary: Vocabulary, took: float, out: Terminal) -> None:
         "text": f"{facts['text_bytes']:,} bytes, the longest token {facts['longest_bytes']}",
         "begins with": _names(vocabulary, [] if facts["bos_id"] is None else [facts["bos_id"]]),
         "ends with": _names(vocabulary, facts["eog_ids"]),
-        "special": _names(vocabulary, named[:6]) + (f", and {len(named) - 6:,} more" if len(named) > 6 else ""),
+        "special": _names(vocabulary, named[:6])
+        + (f", and {len(named) - 6:,} more" if len(named) > 6 else ""),
         "fingerprint": facts["fingerprint"],
     }
     for name, text in rows.items():

@@ -1,7 +1,7 @@
 """Adapters to what runs a model, and the interface that they share.
 
-An engine turns tokens into logits and text into tokens. It knows nothing of constraints, samplers, the command line
-or other engines; `logitree.generate` is the loop that brings them together.
+An engine turns tokens into logits and text into tokens. It knows nothing of constraints, samplers, the
+command line or other engines; `logitree.generate` is the loop that brings them together.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Session(Protocol):
         """Says what the sequence will begin with, so that what memory already holds of it is kept.
 
         Returns:
-            How many of `tokens` are evaluated by that: all but the last at most. The rest is the caller's to evaluate.
+            How many of `tokens` are evaluated by that: all but the last at most. The rest is the caller's to
+                evaluate.
         """
         ...
 
@@ -88,7 +89,12 @@ class Engine(Protocol):
         ...
 
     def encode(self, prompt: str | Messages, *, chat: bool | None = None) -> list[int]:
-        """The prompt's tokens. `chat`: True applies the model's template, False does not, None: where it has one."""
+        """The prompt's tokens. `chat`: True applies the model's template, False does not, None: where it has
+        one."""
+        ...
+
+    def tokenize(self, text: str) -> list[int]:
+        """The model's own tokenisation of a text, no special tokens added or recognised."""
         ...
 
     def session(self) -> Session:

