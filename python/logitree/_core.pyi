@@ -294,9 +294,7 @@ class Chain:
     ) -> tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]:
         """Applies the chain (a ``dist`` draws): ids, logits and probabilities, each of shape [survivors], in order."""
 
-    def explain(
-        self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None
-    ) -> list[Effect]:
+    def explain(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> list[Effect]:
         """Applies the chain (a ``dist`` draws) and tells what each sampler did."""
 
     def pick(self) -> int:
@@ -395,6 +393,7 @@ class RollingPerplexity:
         """How many surprisals it is the mean of."""
     def reset(self) -> None:
         """Back to none."""
+
 # -- constraint --
 
 class Matcher:
@@ -660,6 +659,7 @@ class Decoder:
     def trace(self) -> list[Step]: ...
     @property
     def last(self) -> Step | None: ...
+
 # -- trie --
 
 _Automaton: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | npt.NDArray[np.int32]
@@ -782,6 +782,10 @@ def mask_apply(logits: Any, mask: _Mask) -> None:
     ``mask``: one row for all, or one for each. Ids past the mask's end are banned.
     Raises LogitsError for another dtype, shape or layout, read-only memory, or a mask that allows an id past
     the end of the logits (that row is not written then); MaskError for a mask of another dtype or shape.
+    """
+
+# -- skeleton --
+
 def prefill_plan(
     skeleton: str | bytes | dict[str, Any],
     tokenize: Callable[[str], Sequence[int]] | None = None,
