@@ -7,13 +7,14 @@ leading space off the text (Metaspace: every space of the first piece; Strip aft
 from __future__ import annotations
 
 import json
+import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import logitree as lt
 import pytest
 from texts import varied_texts
-
-import logitree as lt
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -57,14 +58,16 @@ def llama_style(prefix: bool) -> Any:
         steps.append(d.Strip(" ", 1, 0))
     t.decoder = d.Sequence(steps)
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
-    trainer = tokenizers.trainers.BpeTrainer(vocab_size=900, special_tokens=SPECIAL + bytes_, limit_alphabet=150)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=900, special_tokens=SPECIAL + bytes_, limit_alphabet=150
+    )
     data = json.loads(_train(t, trainer).to_str())
     # The trainer can only bring the byte pieces in as special tokens; in a real file they are ordinary ones.
     data["added_tokens"] = [a for a in data["added_tokens"] if a["content"] not in bytes_]
     return tokenizers.Tokenizer.from_str(json.dumps(data))
 
 
-CASES = {
+CASES: dict[str, Callable[[], Any]] = {
     "byte level": byte_level,
     "metaspace": lambda: metaspace("always"),
     "metaspace first": lambda: metaspace("first"),
@@ -147,7 +150,9 @@ def test_word_pieces_are_refused() -> None:
 def test_transformers_fast() -> None:
     transformers = pytest.importorskip("transformers")
     owner = llama_style(True)
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=owner, eos_token="<|extra|>", bos_token="<s>")
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=owner, eos_token="<|extra|>", bos_token="<s>"
+    )
     vocabulary = lt.Vocabulary.from_transformers(fast)
     assert list(vocabulary) == list(lt.Vocabulary.from_tokenizer_json(owner.to_str()))
     assert vocabulary.eog_ids == sorted(owner.token_to_id(t) for t in ("<|im_end|>", "<|extra|>"))
@@ -170,9 +175,10 @@ def test_transformers_slow(mistral_data: Path) -> None:
     class Slow:
         """The part of a slow tokenizer's interface that is used."""
 
-        sp_model = sentencepiece.SentencePieceProcessor(model_file=str(path))
-        added_tokens_decoder = {32001: Added("<|im_end|>", True), 32002: Added("<tool>", False)}
-        eos_token_id, bos_token_id, name_or_path = 2, 1, "slow"
+        def __init__(self) -> None:
+            self.sp_model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+            self.added_tokens_decoder = {32001: Added("<|im_end|>", True), 32002: Added("<tool>", False)}
+            self.eos_token_id, self.bos_token_id, self.name_or_path = 2, 1, "slow"
 
     vocabulary = lt.Vocabulary.from_transformers(Slow())
     base = lt.Vocabulary.from_sentencepiece(path)
@@ -184,3 +190,13 @@ def test_transformers_slow(mistral_data: Path) -> None:
         lt.Vocabulary.from_transformers(object())
     with pytest.raises(TypeError, match="SentencePieceProcessor"):
         lt.Vocabulary.from_sentencepiece(object())
+
+
+@pytest.mark.parametrize("name", ["tekken_240911.json", "mistral_instruct_tokenizer_240323.model.v3"])
+def test_transformers_mistral(mistral_data: Path, name: str) -> None:
+    mistral = pytest.importorskip("mistral_common.tokens.tokenizers.mistral")
+    owner = mistral.MistralTokenizer.from_file(str(mistral_data / name))
+    backend = types.SimpleNamespace(tokenizer=owner, eos_token_id=2, bos_token_id=1)
+    load = lt.Vocabulary.from_tekken if name.endswith(".json") else lt.Vocabulary.from_sentencepiece
+    vocabulary = lt.Vocabulary.from_transformers(backend)
+    assert vocabulary == load(mistral_data / name) and vocabulary.eog_ids == [2]

@@ -27,11 +27,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import logitree as lt
 import pytest
 from conftest import GGUF_VOCABULARIES, gguf_vocabulary
 from texts import varied_texts
-
-import logitree as lt
 
 TEXTS = varied_texts()
 
@@ -70,7 +69,9 @@ class LlamaOwner:
 
     def detokenize(self, ids: list[int]) -> bytes:
         array = (ctypes.c_int32 * len(ids))(*ids)
-        n = self.lib.llama_detokenize(self.vocab, array, len(ids), self.buffer, len(self.buffer), False, False)
+        n = self.lib.llama_detokenize(
+            self.vocab, array, len(ids), self.buffer, len(self.buffer), False, False
+        )
         assert n >= 0
         return self.buffer.raw[:n]
 
