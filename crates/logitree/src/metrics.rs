@@ -4,7 +4,8 @@
 //! finite logits count. What has no answer (nothing finite, an id out of range, a picked logit that is not
 //! finite) is +inf, never an error and never NaN. The file refuses to know how to change what it measures.
 
-use crate::{kernel, TokenId};
+use crate::kernel::{self, BLOCK};
+use crate::TokenId;
 
 /// The unit of surprisal and entropy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -111,14 +112,21 @@ pub fn top_candidates(logits: &[f32], n: usize) -> Vec<Top> {
     // The heap's greatest key is the worst candidate kept.
     let mut heap = std::collections::BinaryHeap::with_capacity(n + 1);
     let mut bar = f32::NEG_INFINITY;
-    for (&x, id) in logits.iter().zip(0..) {
-        if x > bar && x.is_finite() {
-            heap.push(kernel::descending_key(x, id));
-            if heap.len() > n {
-                heap.pop();
-            }
-            if heap.len() == n {
-                bar = heap.peek().map_or(bar, |&worst| kernel::from_key(worst).0);
+    let mut maxima = vec![0.0; logits.len().div_ceil(BLOCK)];
+    kernel::block_maxima(logits, &mut maxima);
+    for (block, (xs, first)) in logits.chunks(BLOCK).zip((0..).step_by(BLOCK)).enumerate() {
+        if maxima[block] <= bar {
+            continue;
+        }
+        for (&x, id) in xs.iter().zip(first..) {
+            if x > bar && x.is_finite() {
+                heap.push(kernel::descending_key(x, id));
+                if heap.len() > n {
+                    heap.pop();
+                }
+                if heap.len() == n {
+                    bar = heap.peek().map_or(bar, |&worst| kernel::from_key(worst).0);
+                }
             }
         }
     }
