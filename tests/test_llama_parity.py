@@ -1,9 +1,9 @@
 """The samplers against llama.cpp's own, called through llama-cpp-python: ids in order, logits, tokens, draws.
 
-Logits are drawn without ties, since llama.cpp leaves the order of equal logits to the standard library; so the
-order of candidates at -inf is not compared, their number is. Left out for the same reason, or because llama.cpp
-computes NaN there: typ_p after a sampler that leaves -inf, and typ_p over thousands of candidates (the distances to
-the entropy are ties then).
+Logits are drawn without ties, since llama.cpp leaves the order of equal logits to the standard library; so
+the order of candidates at -inf is not compared, their number is. Left out, for the same reason or because it
+computes NaN there: typ_p after a sampler that leaves -inf, and typ_p over thousands of candidates (their
+distances to the entropy are ties then).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import logitree as lt
 import numpy as np
 import pytest
+
+import logitree as lt
 
 llama = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
@@ -86,7 +87,10 @@ def random_sampler(pick: random.Random, n: int) -> tuple[str, tuple[Any, ...]]:
             ("typ_p", (pick.choice([0.1, 0.5, 0.9, 0.95, 1.0]), keep)),
             ("top_n_sigma", (pick.choice([-1.0, 0.5, 1.0, 2.0]),)),
             ("temp", (pick.choice([0.0, 0.7, 0.8, 1.0, 1.7]),)),
-            ("penalties", (pick.choice([0, 3, 64]), pick.choice([1.0, 1.1, 0.8, 2.0]), 0.3, pick.choice([0.0, 0.5]))),
+            (
+                "penalties",
+                (pick.choice([0, 3, 64]), pick.choice([1.0, 1.1, 0.8, 2.0]), 0.3, pick.choice([0.0, 0.5])),
+            ),
             ("logit_bias", ({pick.randrange(n): pick.uniform(-5, 5) for _ in range(3)},)),
         ]
     )

@@ -3,6 +3,7 @@
 ``logitree.Vocabulary`` says what bytes each token id stands for; everything else builds on it.
 """
 
+from logitree import _mask as mask
 from logitree._core import (
     Chain,
     Choices,
@@ -24,6 +25,7 @@ from logitree._core import (
     TokenError,
     TokenTree,
     TokenTreeCache,
+    TokenTrie,
     Vocabulary,
     VocabularyError,
     __profile__,
@@ -39,6 +41,8 @@ from logitree._core import (
     penalties,
     surprisal,
     temp,
+    prefill_plan,
+    span_sampler_plan,
     token_tree,
     token_tree_cache,
     top_candidates,
@@ -46,6 +50,15 @@ from logitree._core import (
     top_n_sigma,
     top_p,
     typ_p,
+)
+from logitree._errors import EngineError
+from logitree._events import Choice, Event, Finish, Progress, Stats, Token
+from logitree._generate import choose, generate
+from logitree._token_tree import (
+    TokenizerCache,
+    token_tree_descriptor,
+    token_tree_payload,
+    tokenizer_cache,
 )
 from logitree._errors import EngineError
 from logitree._events import Choice, Event, Finish, Progress, Stats, Token
@@ -79,6 +92,8 @@ __all__ = [
     "TokenError",
     "TokenTree",
     "TokenTreeCache",
+    "TokenTrie",
+    "TokenizerCache",
     "Vocabulary",
     "VocabularyError",
     "__profile__",
@@ -103,4 +118,12 @@ __all__ = [
     "top_n_sigma",
     "top_p",
     "typ_p",
+    "mask",
+    "prefill_plan",
+    "span_sampler_plan",
+    "token_tree",
+    "token_tree_cache",
+    "token_tree_descriptor",
+    "token_tree_payload",
+    "tokenizer_cache",
 ]

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, final
+from typing import Any, Literal, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 from typing_extensions import Self
-from typing import Any
 
 __version__: str
 __profile__: str
@@ -142,6 +141,13 @@ class Vocabulary:
         """The concatenated bytes of ``ids``; with ``skip_special`` those of text tokens only.
 
         Nothing is added or taken off (see the leading space, above). Raises TokenError for unknown ids.
+        """
+
+    @property
+    def trie(self) -> TokenTrie:
+        """The text tokens as a byte trie, built on first use (about 70 ns a token).
+
+        Raises LimitError if a token is longer than 1,023 bytes or the trie needs more than 4,194,303 nodes.
         """
 
     @property
@@ -487,8 +493,8 @@ class TokenTree:
         """A matcher for the span at ``path``.
 
         Without ``following`` the token lists are the only ways to write a value. With it (and a vocabulary),
-        any tokens whose bytes are a value and then the following text will do. ``end_tokens`` end a value that
-        is the beginning of another; the default is the vocabulary's end-of-generation ids.
+        any tokens whose bytes are a value and then the following text will do. ``end_tokens`` end a value
+        that is the beginning of another; the default is the vocabulary's end-of-generation ids.
 
         Raises ConstraintError for an unknown path, a path without leaves, and a value that nothing ends.
         """
@@ -496,8 +502,14 @@ class TokenTree:
     def leaves(self, path: str | None = None) -> list[tuple[str | None, list[int]]]:
         """Each leaf's name (None where the binary form lost it) and token list, in the order of the lists."""
 
+    def look(self, path: str, tokens: Sequence[int]) -> dict[str, Any] | None:
+        """What stands after ``tokens``, or None if they lead nowhere.
+
+        children (ids, ascending), terminal (a value is complete), leaf_end (and none goes on), name.
+        """
+
     def info(self, path: str | None = None) -> dict[str, Any]:
-        """path, leaves, nodes, depth, inner_leaves (that others go on from), widest (most children), bytes."""
+        """path, leaves, nodes, depth, inner_leaves (others go on from them), widest (children), bytes."""
 
     def dump(self, path: str | None = None, *, max_lines: int = 200) -> str:
         """The tree drawn in text."""
@@ -550,7 +562,7 @@ def token_tree(
     """Compiles a token-tree payload ``{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}``.
 
     With a ``vocabulary``, ids must be in range and each leaf's tokens must spell its name (with or without
-    one leading space, bare or as a JSON string); with a ``model_id``, the payload's must be that, if it has one.
+    one leading space, bare or as a JSON string); with a ``model_id``, the payload's must be that, if any.
     ``on_mismatch="warn"`` makes warnings of these; a leaf with ids out of range is then left out.
     Compiled trees are kept in ``token_tree_cache``.
 
@@ -648,3 +660,144 @@ class Decoder:
     def trace(self) -> list[Step]: ...
     @property
     def last(self) -> Step | None: ...
+# -- trie --
+
+_Automaton: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | npt.NDArray[np.int32]
+"""``table[state, byte]`` is the next state, or the dead value: shape [states, 256], C-contiguous."""
+
+@final
+class TokenTrie:
+    """A vocabulary's text tokens as a byte trie (``vocabulary.trie``). Immutable; shared between threads.
+
+    Control, unknown, unused and empty tokens are not in it. ``len`` is the number of nodes, root included.
+    """
+
+    def __len__(self) -> int: ...
+    def __contains__(self, bytes: bytes, /) -> bool: ...
+    def lookup(self, bytes: bytes) -> list[int]:
+        """Ids of the tokens that are exactly ``bytes``, ascending."""
+
+    def has_prefix(self, bytes: bytes) -> bool:
+        """Whether some token begins with ``bytes``."""
+
+    def with_prefix(self, bytes: bytes) -> list[int]:
+        """Ids of the tokens that begin with ``bytes``, in the order of their bytes, then ascending."""
+
+    def longest_match(self, bytes: bytes) -> tuple[int, int] | None:
+        """The longest token that ``bytes`` begin with: its lowest id and its length in bytes."""
+
+    def prefixes(self, bytes: bytes) -> list[tuple[int, int]]:
+        """All tokens that ``bytes`` begin with, shortest first: (id, length in bytes)."""
+
+    def dump(self, prefix: bytes = ..., depth: int | None = None, max_nodes: int = 200) -> str:
+        """The part below ``prefix`` as an indented tree; what is left out is said in the last line."""
+
+    def graphviz(self, prefix: bytes = ..., depth: int | None = None, max_nodes: int = 200) -> str:
+        """The same part as a Graphviz digraph."""
+
+    def allowed(
+        self, table: _Automaton, start: int = 0, dead: int | None = None, out: _Mask | None = None
+    ) -> npt.NDArray[np.int32]:
+        """The tokens all of whose bytes the automaton takes from ``start``, as a mask.
+
+        ``dead`` is the value that refuses a byte; without it the largest of uint16 or uint32. ``out``, if
+        given, is a mask of one row to write instead of a new one, and is returned.
+        Every entry of the table is checked. Raises ConstraintError for a table of another shape or dtype, or
+        with an entry that is no state; MaskError for an ``out`` that does not fit.
+        """
+
+    def count_visited(self, table: _Automaton, start: int = 0, dead: int | None = None) -> int:
+        """Number of nodes whose byte the plain walk tests: a refused one counts, those below it do not."""
+
+    @property
+    def token_count(self) -> int:
+        """Number of ids in the trie."""
+
+    @property
+    def max_depth(self) -> int:
+        """Length of the longest token in bytes."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that the trie holds."""
+
+# -- mask --
+
+class _DLPack(Protocol):
+    def __dlpack__(self) -> Any: ...
+
+_Mask: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.uint32] | _DLPack
+"""Words [words], or rows [rows, words]; see ``logitree.mask``."""
+
+def mask_new(size: int, rows: int | None = None, *, fill: bool = False) -> npt.NDArray[np.int32]:
+    """A mask of ids below ``size`` with none in it, or, with ``fill``, all; with ``rows``, a batch."""
+
+def mask_words(size: int) -> int:
+    """Number of 32-bit words of a mask of ``size`` ids."""
+
+def mask_from_ids(size: int, ids: Iterable[int]) -> npt.NDArray[np.int32]:
+    """The mask of ``ids``, in any order. Raises MaskError for one that is not below ``size``."""
+
+def mask_ids(mask: _Mask) -> npt.NDArray[np.int32]:
+    """The ids in a mask of one row, ascending."""
+
+def mask_count(mask: _Mask) -> Any:
+    """How many ids are in the mask: an int, or for a batch an int64 array [rows]."""
+
+def mask_first(mask: _Mask) -> int | None:
+    """The lowest id in a mask of one row."""
+
+def mask_contains(mask: _Mask, id: int) -> bool:
+    """Whether ``id`` is in a mask of one row; ids past its end are not."""
+
+def mask_insert(mask: _Mask, id: int) -> bool:
+    """Puts ``id`` into a mask of one row, in place; says whether it is new. MaskError past the mask's end."""
+
+def mask_remove(mask: _Mask, id: int) -> bool:
+    """Takes ``id`` out of a mask of one row, in place; says whether it was there. MaskError past its end."""
+
+def mask_fill(mask: _Mask, size: int, value: bool = True) -> None:
+    """Puts every id below ``size`` in, or takes every id out, in place, in every row."""
+
+def mask_and(a: _Mask, b: _Mask, out: Any = None) -> Any:
+    """Ids in both, into ``out`` (may be ``a`` or ``b``) or a new array. MaskError if the shapes differ."""
+
+def mask_or(a: _Mask, b: _Mask, out: Any = None) -> Any:
+    """Ids in either; as ``and_``."""
+
+def mask_xor(a: _Mask, b: _Mask, out: Any = None) -> Any:
+    """Ids in exactly one; as ``and_``."""
+
+def mask_and_not(a: _Mask, b: _Mask, out: Any = None) -> Any:
+    """Ids in ``a`` that are not in ``b``; as ``and_``."""
+
+def mask_not(mask: _Mask, size: int, out: Any = None) -> Any:
+    """Ids below ``size`` that are not in the mask; as ``and_``."""
+
+def mask_apply(logits: Any, mask: _Mask) -> None:
+    """Minus infinity wherever the mask's bit is 0, in place; nothing else is written: NaN of legal ids stays.
+
+    ``logits``: float32, float16, bfloat16, or uint16 (bfloat16 bits), [ids] or [rows, ids]; rows may be part
+    of longer ones (``logits[:, :size]``). NumPy arrays, or tensors in this machine's memory (DLPack).
+    ``mask``: one row for all, or one for each. Ids past the mask's end are banned.
+    Raises LogitsError for another dtype, shape or layout, read-only memory, or a mask that allows an id past
+    the end of the logits (that row is not written then); MaskError for a mask of another dtype or shape.
+def prefill_plan(
+    skeleton: str | bytes | dict[str, Any],
+    tokenize: Callable[[str], Sequence[int]] | None = None,
+) -> dict[str, Any] | None:
+    """What of a response can be written without sampling; None if there is nothing.
+
+    ``skeleton`` is ``{spans: [{kind, key?, value?, enumValues?, rule?}], id?}`` with the kinds literal, enum,
+    number, boolean, free-string and free-json. The plan is ``{prefix, runs, free_count, id}``; a run is
+    ``{after_free_span, text, token_ids}``, after_free_span -1 at the very beginning, token_ids only with
+    ``tokenize``. Enum values are JSON values: with quotes, unless the text before them opened a string.
+
+    Raises PayloadError, with line and column, for any other skeleton.
+    """
+
+def span_sampler_plan(skeleton: str | bytes | dict[str, Any]) -> dict[str, Any]:
+    """``{overrides: [{span_index, temperature, top_k}]}``, for the spans that take the likeliest token.
+
+    These are enums of several values, numbers and booleans.
+    """

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use logitree::constraint::cache::{token_trees, Key};
-use logitree::constraint::{Check, Choices, End, OnMismatch, SpanTree, TokenTree};
+use logitree::constraint::{Check, Choices, End, OnMismatch, SpanTree, TokenTree, ROOT};
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -179,6 +179,25 @@ impl PyTokenTree {
             leaves.push((span.leaf_name(node).map(str::to_string), tokens.to_vec()));
         });
         Ok(leaves)
+    }
+
+    /// What stands after `tokens`; `None` if they lead nowhere.
+    fn look<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        tokens: Vec<TokenId>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let span = self.span(Some(path))?;
+        let Some(node) = tokens.iter().try_fold(ROOT, |node, &token| span.step(node, token)) else {
+            return Ok(None);
+        };
+        let found = PyDict::new(py);
+        found.set_item("children", span.children(node).to_vec())?;
+        found.set_item("terminal", span.is_terminal(node))?;
+        found.set_item("leaf_end", span.is_leaf_end(node))?;
+        found.set_item("name", span.leaf_name(node))?;
+        Ok(Some(found))
     }
 
     /// Counts of the descriptor at `path`.

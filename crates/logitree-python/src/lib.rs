@@ -10,6 +10,11 @@ mod matcher;
 mod metrics;
 mod payload;
 mod sampling;
+mod buffer;
+mod errors;
+mod mask;
+mod trie;
+mod skeleton;
 mod vocabulary;
 
 #[pymodule]
@@ -22,5 +27,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     metrics::register(m)?;
     constraint::register(m)?;
     decoder::register(m)?;
+    trie::register(m)?;
+    mask::register(m)?;
+    skeleton::register(m)?;
     Ok(())
 }

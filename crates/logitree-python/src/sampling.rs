@@ -33,14 +33,14 @@ fn sampler(sampler: impl Sampler + 'static) -> PySampler {
 }
 
 /// A whole number of Python as `T`, or a SamplingError that names the parameter.
-fn whole<T: TryFrom<i128> + std::fmt::Display>(
+fn whole<T: TryFrom<i128> + PartialOrd + std::fmt::Display>(
     value: &Bound<'_, PyAny>,
     name: &str,
     least: T,
     most: T,
 ) -> PyResult<T> {
     let given: Option<i128> = value.extract().ok();
-    given.and_then(|v| T::try_from(v).ok()).ok_or_else(|| {
+    given.and_then(|v| T::try_from(v).ok()).filter(|v| (&least..=&most).contains(&v)).ok_or_else(|| {
         let shown = value.repr().map_or_else(|_| "?".into(), |r| r.to_string());
         to_py(
             Error::new(ErrorKind::Sampling, format!("{name} is {shown}"))

@@ -2,6 +2,7 @@
 //! `python/logitree/_vocabulary.py`, which ends in the constructors here.
 
 use crate::errors::to_py;
+use crate::trie::PyTokenTrie;
 use logitree::vocabulary::{About, Builder, TokenKind, Vocabulary};
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::PyValueError;
@@ -293,6 +294,12 @@ impl PyVocabulary {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let ids = ids.into_iter().map(|id| self.check(id)).collect::<PyResult<Vec<_>>>()?;
         Ok(PyBytes::new(py, &self.0.decode(&ids, skip_special).map_err(to_py)?))
+    }
+
+    /// The text tokens as a byte trie, built on first use.
+    #[getter]
+    fn trie(&self, py: Python<'_>) -> PyResult<PyTokenTrie> {
+        PyTokenTrie::of(py, &self.0)
     }
 
     /// Ids of the tokens that are not text (control, unknown, unused), ascending.

@@ -167,7 +167,7 @@ fn exp_not_positive(x: f32) -> f32 {
     let rounded = within * std::f32::consts::LOG2_E + ROUND;
     let k = rounded - ROUND;
     // ln 2 in two parts, the first exact when multiplied by a small integer.
-    let r = within - k * 0.693_359_375 + k * 2.121_944_4e-4;
+    let r = within - k * 0.693_359_4 + k * 2.121_944_4e-4;
     // Taylor to the seventh order: |r| <= ln2 / 2 leaves 5e-9 relative.
     let tail = 1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0)));
     let poly = 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * tail)));

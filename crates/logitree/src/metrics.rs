@@ -17,7 +17,7 @@ pub enum Base {
 }
 
 impl Base {
-    fn from_nats(self, nats: f64) -> f64 {
+    fn of_nats(self, nats: f64) -> f64 {
         match self {
             Base::Nats => nats,
             Base::Bits => nats / std::f64::consts::LN_2,
@@ -60,7 +60,7 @@ pub fn surprisal_among(ids: &[TokenId], logits: &[f32], id: TokenId, base: Base)
 
 fn surprisal_at(logits: &[f32], picked: Option<f32>, base: Base) -> f64 {
     match (picked.filter(|z| z.is_finite()), sums(logits)) {
-        (Some(z), Some((max, sum, _))) => base.from_nats((max + sum.ln() - f64::from(z)).max(0.0)),
+        (Some(z), Some((max, sum, _))) => base.of_nats((max + sum.ln() - f64::from(z)).max(0.0)),
         _ => f64::INFINITY,
     }
 }
@@ -68,7 +68,7 @@ fn surprisal_at(logits: &[f32], picked: Option<f32>, base: Base) -> f64 {
 /// The entropy of `logits`, at least 0; +inf if none is finite.
 pub fn entropy(logits: &[f32], base: Base) -> f64 {
     // log Z - sum p z, both shifted by the maximum.
-    sums(logits).map_or(f64::INFINITY, |(_, sum, dot)| base.from_nats((sum.ln() - dot / sum).max(0.0)))
+    sums(logits).map_or(f64::INFINITY, |(_, sum, dot)| base.of_nats((sum.ln() - dot / sum).max(0.0)))
 }
 
 /// The entropy of the candidates that a chain left; 0 if there is one.

@@ -10,6 +10,7 @@ mod matcher;
 mod payload;
 mod row_matcher;
 mod sequence_trie;
+pub mod skeleton;
 mod token_tree;
 mod tree_rows;
 

@@ -296,7 +296,8 @@ impl SpanTree {
     /// lines. `show` writes a token (its id, or its bytes where there is a vocabulary).
     pub fn dump(&self, max_lines: usize, show: &dyn Fn(TokenId) -> String) -> String {
         const RUN: usize = 16;
-        let mut out = format!("{}: {} leaves, {} nodes\n", self.path, self.leaves, self.node_count());
+        let mut out =
+            format!("{}: {} leaves, {} nodes\n", self.path.escape_debug(), self.leaves, self.node_count());
         // (first node of the run, ancestors' bars, whether it is its parent's last child)
         let mut stack: Vec<(Node, String, bool)> = Vec::new();
         let push_children = |stack: &mut Vec<(Node, String, bool)>, node: Node, bars: &str| {
@@ -329,7 +330,7 @@ impl SpanTree {
                 let _ = write!(out, " … {} more", run - RUN);
             }
             if self.is_terminal(node) {
-                let _ = write!(out, " ● {}", self.leaf_name(node).unwrap_or(""));
+                let _ = write!(out, " ● {}", self.leaf_name(node).unwrap_or("").escape_debug());
             }
             out.push('\n');
             let deeper = if bars.len() > 400 { bars } else { bars + if last { "   " } else { "│  " } };

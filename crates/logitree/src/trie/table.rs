@@ -12,21 +12,39 @@ mod sealed {
 
 /// The number types a [`Table`] can have: `u16` and `u32`.
 pub trait StateNumber: sealed::Sealed + Copy + Default + PartialEq + PartialOrd + Into<u32> {
+    /// The number that no state has: what is usual for the dead state.
+    const DEAD: Self;
+
     /// The number as an index.
     fn index(self) -> usize;
+
+    /// `count` as a number of this type, if there are more numbers than that.
+    fn from_count(count: usize) -> Option<Self>;
 }
 
 impl StateNumber for u16 {
+    const DEAD: u16 = u16::MAX;
+
     #[inline(always)]
     fn index(self) -> usize {
         usize::from(self)
     }
+
+    fn from_count(count: usize) -> Option<u16> {
+        u16::try_from(count).ok()
+    }
 }
 
 impl StateNumber for u32 {
+    const DEAD: u32 = u32::MAX;
+
     #[inline(always)]
     fn index(self) -> usize {
         self as usize
+    }
+
+    fn from_count(count: usize) -> Option<u32> {
+        u32::try_from(count).ok()
     }
 }
 
@@ -55,9 +73,12 @@ impl<'a, S: StateNumber> Table<'a, S> {
         if start == dead || start.index() >= states {
             return Err(bad(format!("start state {} is dead or not below {states}", start.into())));
         }
-        let strange = |entry: &S| *entry != dead && entry.index() >= states;
-        if next.iter().fold(false, |any, entry| any | strange(entry)) {
-            let at = next.iter().position(strange).unwrap_or(0);
+        // more states than numbers: no number is strange
+        let Some(limit) = S::from_count(states) else { return Ok(Table { next, start, dead }) };
+        let strange = |entry: &S| *entry != dead && *entry >= limit;
+        let any = |row: &[S]| row.iter().fold(false, |any, entry| any | strange(entry));
+        if let Some(row) = next.chunks_exact(256).position(any) {
+            let at = row * 256 + next[row * 256..].iter().position(strange).unwrap_or(0);
             return Err(bad(format!("next state {} is not below {states}", next[at].into()))
                 .at(format!("state {}, byte {}", at / 256, at % 256))
                 .help(format!("the dead state is {}", dead.into())));

@@ -1,7 +1,9 @@
 //! A vocabulary from Hugging Face's tokenizer.json: BPE and Unigram models, byte-level or SentencePiece style. It
 //! refuses to know how text is split, merged or normalised: it reads what each id decodes to.
 //!
-//! An id's bytes are what the file's own `decoder` makes of its piece, added tokens like all others:
+//! An id's bytes are what the file's own `decoder` makes of its piece. An added token's piece is its text as the
+//! file's normaliser leaves it (Prepend, Replace of a string and ByteLevel are known), unless it says that it is not
+//! normalised, which special ones are not by default:
 //!
 //! | decoder | effect on one piece |
 //! |---|---|
@@ -32,6 +34,11 @@ use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::path::Path;
 
+/// How long `length` bytes may become by normalising: without a limit a small file could ask for much memory.
+const fn longest_normalized(length: usize) -> usize {
+    64 + length.saturating_mul(3)
+}
+
 #[derive(Deserialize)]
 struct File<'a> {
     #[serde(borrow)]
@@ -39,7 +46,9 @@ struct File<'a> {
     #[serde(borrow, default)]
     added_tokens: Option<Vec<Added<'a>>>,
     #[serde(borrow, default)]
-    decoder: Option<Decoder<'a>>,
+    decoder: Option<Pipeline<'a>>,
+    #[serde(borrow, default)]
+    normalizer: Option<Pipeline<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -59,9 +68,11 @@ struct Added<'a> {
     content: Text<'a>,
     #[serde(default)]
     special: bool,
+    #[serde(default)]
+    normalized: Option<bool>,
 }
 
-/// A decoder; `N` is what a Sequence holds. Steps inside a Sequence hold nothing further.
+/// A decoder or normaliser; `N` is what a Sequence holds. Steps inside a Sequence hold nothing further.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "N: Deserialize<'de>"))]
 struct Step<'a, N> {
@@ -81,11 +92,13 @@ struct Step<'a, N> {
     prepend_scheme: Option<Text<'a>>,
     #[serde(default)]
     add_prefix_space: Option<bool>,
-    #[serde(default, deserialize_with = "short_list")]
+    #[serde(borrow, default)]
+    prepend: Option<Text<'a>>,
+    #[serde(default, alias = "normalizers", deserialize_with = "short_list")]
     decoders: Option<Vec<N>>,
 }
 
-type Decoder<'a> = Step<'a, Step<'a, IgnoredAny>>;
+type Pipeline<'a> = Step<'a, Step<'a, IgnoredAny>>;
 
 #[derive(Deserialize)]
 struct Pattern<'a> {
@@ -146,6 +159,8 @@ impl Vocabulary {
         let steps = Steps::new(&file.decoder)?;
         let added = file.added_tokens.unwrap_or_default();
         let slots = place(&file.model, &added)?;
+        let normalized: rustc_hash::FxHashSet<TokenId> =
+            added.iter().filter(|a| a.normalized.unwrap_or(!a.special)).map(|a| a.id).collect();
         let (mut builder, mut markers) = (Builder::with_capacity(slots.len(), 0), Markers::default());
         let mut scratch = Vec::new();
         for (id, slot) in slots.iter().enumerate() {
@@ -163,6 +178,9 @@ impl Vocabulary {
             }
             scratch.clear();
             scratch.extend_from_slice(text.as_bytes());
+            if normalized.contains(&(id as TokenId)) {
+                normalize(&file.normalizer, &mut scratch)?;
+            }
             let is_byte = steps.apply(&mut scratch);
             let kind = if is_byte && kind == TokenKind::Normal { TokenKind::Byte } else { kind };
             builder.push(kind, &scratch)?;
@@ -214,6 +232,19 @@ fn place<'a>(model: &'a Model<'_>, added: &'a [Added<'_>]) -> Result<Vec<Slot<'a
     Ok(slots)
 }
 
+/// What Prepend, Replace (of a string) and ByteLevel normalisers make of an added token's text; others are taken to
+/// leave it as it is.
+fn normalize(normalizer: &Option<Pipeline<'_>>, text: &mut Vec<u8>) -> Result<()> {
+    let longest = longest_normalized(text.len());
+    match normalizer {
+        None => Ok(()),
+        Some(pipeline) if pipeline.kind.0 == "Sequence" => {
+            pipeline.decoders.iter().flatten().try_for_each(|step| step.normalize(text, longest))
+        }
+        Some(pipeline) => pipeline.normalize(text, longest),
+    }
+}
+
 fn cut(text: &str) -> String {
     text.chars().take(40).collect()
 }
@@ -242,7 +273,7 @@ fn not_read<T>(message: impl Into<String>) -> Result<T> {
 }
 
 impl<'a> Steps<'a> {
-    fn new(decoder: &'a Option<Decoder<'a>>) -> Result<Self> {
+    fn new(decoder: &'a Option<Pipeline<'a>>) -> Result<Self> {
         let mut steps = Steps::default();
         match decoder {
             None => return not_read("the file has no decoder, so nothing says what its pieces stand for"),
@@ -333,6 +364,40 @@ impl<'a> Steps<'a> {
 }
 
 impl<N> Step<'_, N> {
+    fn normalize(&self, text: &mut Vec<u8>, longest: usize) -> Result<()> {
+        let length = match (&self.kind.0[..], &self.pattern) {
+            ("Prepend", _) => text.len() + self.prepend().len(),
+            ("Replace", Some(Pattern { string: Some(from) })) if !from.0.is_empty() => {
+                let times = count(text, from.0.as_bytes());
+                text.len() - times * from.0.len() + times.saturating_mul(self.content().len())
+            }
+            ("ByteLevel", _) => text.len() * 2,
+            _ => return Ok(()),
+        };
+        if length > longest {
+            let message = format!("an added token becomes longer than {longest} bytes by normalising");
+            return Err(Error::new(ErrorKind::Vocabulary, message).at("field normalizer"));
+        }
+        match (&self.kind.0[..], &self.pattern) {
+            ("Prepend", _) if !text.is_empty() => {
+                text.splice(0..0, self.prepend().bytes());
+            }
+            ("Replace", Some(Pattern { string: Some(from) })) => {
+                replace(text, from.0.as_bytes(), self.content().as_bytes());
+            }
+            ("ByteLevel", _) => {
+                let characters: String = text.iter().map(|&b| byte_level::character_of(b)).collect();
+                *text = characters.into_bytes();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn prepend(&self) -> &str {
+        self.prepend.as_ref().map_or("", |prepend| &prepend.0)
+    }
+
     fn content(&self) -> &str {
         self.content.as_ref().map_or("", |content| &content.0)
     }
@@ -353,6 +418,17 @@ fn replace(piece: &mut Vec<u8>, from: &[u8], to: &[u8]) {
         }
     }
     *piece = out;
+}
+
+/// How often `part` occurs in `text`, without overlaps.
+fn count(text: &[u8], part: &[u8]) -> usize {
+    let (mut found, mut at) = (0, 0);
+    while at + part.len() <= text.len() {
+        let here = text[at..].starts_with(part);
+        found += usize::from(here);
+        at += if here { part.len() } else { 1 };
+    }
+    found
 }
 
 fn strip(piece: &mut Vec<u8>, content: &[u8], start: usize, stop: usize) {

@@ -52,6 +52,28 @@ fn sentencepiece_style() {
 }
 
 #[test]
+fn added_tokens_are_normalised_where_they_say_so() {
+    let normalizer = r#"{"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"},
+        {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]}, "#;
+    let json = LLAMA.replacen('{', normalizer, 1);
+    assert_eq!(read(&json).unwrap().token_bytes(6), b"   ");
+    let spaces = json.replace(r#""content": "▁▁""#, &format!(r#""content": "{}""#, " ".repeat(300)));
+    assert_eq!(read(&spaces).unwrap().token_bytes(6), " ".repeat(301).as_bytes());
+    let json = json.replace(r#""special": false"#, r#""special": false, "normalized": false"#);
+    assert_eq!(read(&json).unwrap().token_bytes(6), b"  ");
+    let json = BYTE_LEVEL.replace("null", r#"{"type": "ByteLevel"}"#).replace("a b", "é b");
+    assert_eq!(read(&json).unwrap().token_bytes(5), "é b".as_bytes());
+    let much = "x".repeat(5000);
+    for grow in [
+        format!(r#""normalizer": {{"type": "Prepend", "prepend": "{much}"}}"#),
+        format!(r#""normalizer": {{"type": "Replace", "pattern": {{"String": "a"}}, "content": "{much}"}}"#),
+    ] {
+        let error = read(&BYTE_LEVEL.replace(r#""normalizer": null"#, &grow)).unwrap_err();
+        assert_eq!(error.place, "field normalizer");
+    }
+}
+
+#[test]
 fn unigram_with_metaspace() {
     let v = read(UNIGRAM).unwrap();
     assert_eq!(bytes(&v), [&b"<unk>"[..], b" a ", b"b"]);

@@ -1,0 +1,277 @@
+//! Masks in Python: functions over int32 arrays, in place and without copies; `logitree.mask` gives them their
+//! names. Conversions only.
+#![allow(unsafe_code)] // writes into other libraries' memory, each after a check that nothing overlaps
+
+use crate::buffer::{Element, Number, Rows};
+use crate::errors::to_py;
+use logitree::mask::{self, words_for, Logit, Mask};
+use logitree::{Error, ErrorKind, TokenId};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+
+fn fail(message: String, help: &str) -> PyErr {
+    to_py(Error::new(ErrorKind::Mask, message).help(help))
+}
+
+/// The mask's memory, which must hold 32-bit words.
+pub fn mask_rows<'py>(object: &Bound<'py, PyAny>) -> PyResult<Rows<'py>> {
+    let rows = Rows::of(object, "mask", ErrorKind::Mask)?;
+    rows.check::<u32>()?;
+    Ok(rows)
+}
+
+/// The words of a mask of one row.
+fn one_row<'a>(rows: &'a Rows<'_>) -> PyResult<&'a [u32]> {
+    if rows.rows() != 1 {
+        return Err(rows.error(format!("of {} rows", rows.rows()), "give one row: mask[i]"));
+    }
+    rows.row(0)
+}
+
+/// A new array of these words.
+pub fn new_array(py: Python<'_>, words: Vec<u32>) -> Bound<'_, PyAny> {
+    PyArray1::from_iter(py, words.into_iter().map(|word| word as i32)).into_any()
+}
+
+#[pyfunction]
+#[pyo3(signature = (size, rows=None, *, fill=false))]
+fn mask_new(py: Python<'_>, size: usize, rows: Option<usize>, fill: bool) -> PyResult<Bound<'_, PyAny>> {
+    if size > 1 << 32 || rows.unwrap_or(1).saturating_mul(words_for(size)) > 1 << 32 {
+        return Err(fail(format!("{} rows of {size} ids", rows.unwrap_or(1)), "token ids have 32 bits"));
+    }
+    let words = if fill { Mask::full(size) } else { Mask::new(size) }.into_words();
+    let Some(rows) = rows else { return Ok(new_array(py, words)) };
+    let array = PyArray2::<i32>::zeros(py, [rows, words.len()], false);
+    if fill {
+        let mut view = array.readwrite();
+        let mut view = view.as_array_mut();
+        for mut row in view.rows_mut() {
+            row.iter_mut().zip(&words).for_each(|(to, from)| *to = *from as i32);
+        }
+    }
+    Ok(array.into_any())
+}
+
+#[pyfunction]
+fn mask_words(size: usize) -> usize {
+    words_for(size)
+}
+
+#[pyfunction]
+fn mask_from_ids<'py>(py: Python<'py>, size: usize, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let mut mask = Mask::new(size);
+    for id in ids.try_iter()? {
+        let id: i64 = id?.extract()?;
+        let id = TokenId::try_from(id).map_err(|_| fail(format!("id {id} in a mask of {size} ids"), ""))?;
+        mask.insert(id).map_err(to_py)?;
+    }
+    Ok(new_array(py, mask.into_words()))
+}
+
+#[pyfunction]
+fn mask_ids<'py>(py: Python<'py>, mask: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i32>>> {
+    let rows = mask_rows(mask)?;
+    Ok(PyArray1::from_iter(py, mask::ids(one_row(&rows)?).map(|id| id as i32)))
+}
+
+#[pyfunction]
+fn mask_count<'py>(py: Python<'py>, mask: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let rows = mask_rows(mask)?;
+    if rows.is_flat() {
+        return Ok(mask::count(rows.row(0)?).into_pyobject(py)?.into_any());
+    }
+    let counts =
+        (0..rows.rows()).map(|i| Ok(mask::count(rows.row(i)?) as i64)).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyArray1::from_vec(py, counts).into_any())
+}
+
+#[pyfunction]
+fn mask_first(mask: &Bound<'_, PyAny>) -> PyResult<Option<TokenId>> {
+    let rows = mask_rows(mask)?;
+    Ok(mask::ids(one_row(&rows)?).next())
+}
+
+#[pyfunction]
+fn mask_contains(mask: &Bound<'_, PyAny>, id: i64) -> PyResult<bool> {
+    let rows = mask_rows(mask)?;
+    let words = one_row(&rows)?;
+    Ok(TokenId::try_from(id).is_ok_and(|id| mask::Legal::Words(words).contains(id)))
+}
+
+/// Sets or clears one bit; says whether that changed it.
+fn put(mask: &Bound<'_, PyAny>, id: i64, value: bool) -> PyResult<bool> {
+    let mut rows = mask_rows(mask)?;
+    let ids = one_row(&rows)?.len() as i64 * 32;
+    if !(0..ids).contains(&id) {
+        return Err(fail(format!("id {id} in a mask of {ids} ids"), ""));
+    }
+    // SAFETY: this is the only slice.
+    let word = &mut unsafe { rows.row_mut::<u32>(0)? }[id as usize / 32];
+    let was = *word;
+    *word = if value { was | 1 << (id % 32) } else { was & !(1 << (id % 32)) };
+    Ok(*word != was)
+}
+
+#[pyfunction]
+fn mask_insert(mask: &Bound<'_, PyAny>, id: i64) -> PyResult<bool> {
+    put(mask, id, true)
+}
+
+#[pyfunction]
+fn mask_remove(mask: &Bound<'_, PyAny>, id: i64) -> PyResult<bool> {
+    put(mask, id, false)
+}
+
+#[pyfunction]
+#[pyo3(signature = (mask, size, value=true))]
+fn mask_fill(mask: &Bound<'_, PyAny>, size: usize, value: bool) -> PyResult<()> {
+    let mut rows = mask_rows(mask)?;
+    check_size(&rows, size)?;
+    let from = if value { mask::Legal::All } else { mask::Legal::Few(&[]) };
+    for i in 0..rows.rows() {
+        // SAFETY: this is the only slice.
+        from.write(size, unsafe { rows.row_mut::<u32>(i)? });
+    }
+    Ok(())
+}
+
+fn check_size(rows: &Rows<'_>, size: usize) -> PyResult<()> {
+    if rows.columns() == words_for(size) {
+        return Ok(());
+    }
+    let message = format!("of {} words for {size} ids", rows.columns());
+    Err(rows.error(message, &format!("{size} ids take {} words", words_for(size))))
+}
+
+/// Every word of `a` and its fellow of `b`, combined into `out` (which may be `a` or `b`) or a new array.
+fn combine<'py>(
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
+    out: Option<Bound<'py, PyAny>>,
+    with: impl Fn(u32, u32) -> u32,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (x, y) = (mask_rows(a)?, mask_rows(b)?);
+    let shape = |rows: &Rows<'_>| (rows.is_flat(), rows.rows(), rows.columns());
+    let out = match out {
+        Some(out) => out,
+        None if x.is_flat() => PyArray1::<i32>::zeros(a.py(), x.columns(), false).into_any(),
+        None => PyArray2::<i32>::zeros(a.py(), [x.rows(), x.columns()], false).into_any(),
+    };
+    let mut z = mask_rows(&out)?;
+    for other in [&y, &z] {
+        if shape(other) != shape(&x) {
+            let [want, got] = [&x, other].map(|r| format!("{} rows of {} words", r.rows(), r.columns()));
+            return Err(fail(
+                format!("masks of {want} and of {got}"),
+                "masks of one operation have one shape",
+            ));
+        }
+    }
+    let shared = z.overlaps(&x) || z.overlaps(&y);
+    for i in 0..x.rows() {
+        if shared {
+            let words: Vec<u32> = x.row(i)?.iter().zip(y.row(i)?).map(|(p, q)| with(*p, *q)).collect();
+            // SAFETY: the slices of `x` and `y` are gone.
+            unsafe { z.row_mut::<u32>(i)? }.copy_from_slice(&words);
+        } else {
+            // SAFETY: `z` overlaps neither.
+            let to = unsafe { z.row_mut::<u32>(i)? };
+            to.iter_mut().zip(x.row(i)?.iter().zip(y.row(i)?)).for_each(|(r, (p, q))| *r = with(*p, *q));
+        }
+    }
+    drop(z);
+    Ok(out)
+}
+
+macro_rules! operations {
+    ($($name:ident: $with:expr;)*) => {$(
+        #[pyfunction]
+        #[pyo3(signature = (a, b, out=None))]
+        fn $name<'py>(
+            a: &Bound<'py, PyAny>,
+            b: &Bound<'py, PyAny>,
+            out: Option<Bound<'py, PyAny>>,
+        ) -> PyResult<Bound<'py, PyAny>> {
+            combine(a, b, out, $with)
+        }
+    )*};
+}
+
+operations! {
+    mask_and: |a, b| a & b;
+    mask_or: |a, b| a | b;
+    mask_xor: |a, b| a ^ b;
+    mask_and_not: |a, b| a & !b;
+}
+
+#[pyfunction]
+#[pyo3(signature = (mask, size, out=None))]
+fn mask_not<'py>(
+    mask: &Bound<'py, PyAny>,
+    size: usize,
+    out: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    check_size(&mask_rows(mask)?, size)?;
+    let out = combine(mask, mask, out, |word, _| !word)?;
+    if !size.is_multiple_of(32) {
+        let mut rows = mask_rows(&out)?;
+        for i in 0..rows.rows() {
+            // SAFETY: this is the only slice.
+            if let Some(last) = unsafe { rows.row_mut::<u32>(i)? }.last_mut() {
+                *last &= (1 << (size % 32)) - 1;
+            }
+        }
+    }
+    Ok(out)
+}
+
+#[pyfunction]
+fn mask_apply(logits: &Bound<'_, PyAny>, mask: &Bound<'_, PyAny>) -> PyResult<()> {
+    let logits = Rows::of(logits, "logits", ErrorKind::Logits)?;
+    let mask = mask_rows(mask)?;
+    match logits.number() {
+        Number::F16 => apply::<half::f16>(logits, &mask),
+        Number::Bf16 | Number::U16 => apply::<half::bf16>(logits, &mask),
+        _ => apply::<f32>(logits, &mask),
+    }
+}
+
+fn apply<T: Logit + Element>(mut logits: Rows<'_>, mask: &Rows<'_>) -> PyResult<()> {
+    logits.check_write::<T>()?;
+    if mask.rows() != 1 && mask.rows() != logits.rows() {
+        let message = format!("of {} rows for {} rows of logits", mask.rows(), logits.rows());
+        return Err(mask.error(message, "give one row, or one for each"));
+    }
+    if logits.overlaps(mask) {
+        return Err(mask.error("that shares memory with the logits", "give it memory of its own"));
+    }
+    let flat = logits.is_flat();
+    for i in 0..logits.rows() {
+        let words = mask.row(if mask.rows() == 1 { 0 } else { i })?;
+        // SAFETY: nothing else looks at the logits: the mask is elsewhere.
+        let row = unsafe { logits.row_mut::<T>(i)? };
+        mask::apply(words, row)
+            .map_err(|error| to_py(if flat { error } else { error.at(format!("row {i}")) }))?;
+    }
+    Ok(())
+}
+
+/// Adds the functions to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(mask_new, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_words, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_from_ids, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_ids, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_count, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_first, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_contains, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_insert, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_remove, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_fill, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_and, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_or, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_xor, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_and_not, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_not, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_apply, m)?)
+}

@@ -1,0 +1,47 @@
+"""``logitree.mask``: sets of token ids as NumPy arrays, and masks on logits. It knows no model, no grammar.
+
+A mask is an int32 array of ``words(size)`` words; bit ``id % 32`` of word ``id // 32``, least significant bit
+first, says whether the id is in the set. Two dimensions are a batch: one mask a row. This is the layout of
+XGrammar, llguidance, vLLM and SGLang. Wherever a mask is taken, uint32 arrays, rows of a larger array and
+int32 tensors in this machine's memory (DLPack) do as well; nothing is copied.
+
+Bits past the size are 0 in masks made here.
+"""
+
+from logitree import _core
+
+new = _core.mask_new
+words = _core.mask_words
+from_ids = _core.mask_from_ids
+to_ids = _core.mask_ids
+count = _core.mask_count
+first = _core.mask_first
+contains = _core.mask_contains
+insert = _core.mask_insert
+remove = _core.mask_remove
+fill = _core.mask_fill
+and_ = _core.mask_and
+or_ = _core.mask_or
+xor = _core.mask_xor
+and_not = _core.mask_and_not
+not_ = _core.mask_not
+apply = _core.mask_apply
+
+__all__ = [
+    "and_",
+    "and_not",
+    "apply",
+    "contains",
+    "count",
+    "fill",
+    "first",
+    "from_ids",
+    "insert",
+    "new",
+    "not_",
+    "or_",
+    "remove",
+    "to_ids",
+    "words",
+    "xor",
+]

@@ -1,0 +1,248 @@
+"""Masks through Python, against Python sets and NumPy."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import logitree as lt
+
+SIZES = [1, 31, 32, 33, 64, 100, 1000]
+INFINITY = {np.float32: 0xFF800000, np.float16: 0xFC00, np.uint16: 0xFF80}
+
+
+def bits(mask: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """The mask as booleans, by NumPy."""
+    return np.unpackbits(np.atleast_1d(mask).view(np.uint8), bitorder="little").astype(bool)
+
+
+def random_ids(size: int, seed: int) -> set[int]:
+    """A set of ids; dense, sparse, empty or full by its seed."""
+    rng = np.random.default_rng([size, seed])
+    return set(np.flatnonzero(rng.random(size) < [0.5, 0.05, 0, 1][seed % 4]).tolist())
+
+
+@pytest.mark.parametrize(("size", "seed"), list(itertools.product(SIZES, range(4))))
+def test_masks_are_sets(size: int, seed: int) -> None:
+    a, b = random_ids(size, seed), random_ids(size, seed + 5)
+    x, y = lt.mask.from_ids(size, a), lt.mask.from_ids(size, b)
+    assert x.dtype == np.int32
+    assert x.shape == (lt.mask.words(size),)
+    assert set(np.flatnonzero(bits(x)).tolist()) == a
+    assert lt.mask.to_ids(x).tolist() == sorted(a)
+    assert lt.mask.count(x) == len(a)
+    assert lt.mask.first(x) == min(a, default=None)
+    assert [lt.mask.contains(x, i) for i in range(-1, size + 40)] == [i in a for i in range(-1, size + 40)]
+    for operation, want in (
+        (lt.mask.and_, a & b),
+        (lt.mask.or_, a | b),
+        (lt.mask.xor, a ^ b),
+        (lt.mask.and_not, a - b),
+    ):
+        expected = lt.mask.from_ids(size, want).tolist()
+        assert operation(x, y).tolist() == expected
+        mine, theirs = x.copy(), y.copy()
+        assert operation(mine, y, mine) is mine
+        assert mine.tolist() == expected
+        assert operation(x, theirs, out=theirs) is theirs
+        assert theirs.tolist() == expected
+    rest = set(range(size)) - a
+    assert lt.mask.to_ids(lt.mask.not_(x, size)).tolist() == sorted(rest)
+    full = lt.mask.new(size, fill=True)
+    assert lt.mask.count(full) == size
+    assert lt.mask.count(lt.mask.new(size)) == 0
+    lt.mask.fill(x, size)
+    assert x.tolist() == full.tolist()
+    lt.mask.fill(x, size, False)
+    assert not x.any()
+
+
+def test_insert_and_remove() -> None:
+    mask = lt.mask.new(70)
+    assert lt.mask.insert(mask, 69)
+    assert not lt.mask.insert(mask, 69)
+    assert lt.mask.to_ids(mask).tolist() == [69]
+    assert lt.mask.remove(mask, 69)
+    assert not lt.mask.remove(mask, 69)
+    assert not mask.any()
+    for id in (-1, 96, 1 << 40):
+        with pytest.raises(lt.MaskError, match=rf"id {id} in a mask of 96 ids"):
+            lt.mask.insert(mask, id)
+    for id in (-1, 70):
+        with pytest.raises(lt.MaskError, match="in a mask of 70 ids"):
+            lt.mask.from_ids(70, [id])
+
+
+def test_batches_are_rows() -> None:
+    batch = lt.mask.new(100, rows=3)
+    assert batch.shape == (3, 4)
+    assert not batch.any()
+    lt.mask.insert(batch[1], 99)
+    assert lt.mask.count(batch).tolist() == [0, 1, 0]
+    assert lt.mask.count(lt.mask.new(100, 2, fill=True)).tolist() == [100, 100]
+    assert lt.mask.not_(batch, 100).sum() == 3 * sum(lt.mask.new(100, fill=True)) - batch.sum()
+    assert lt.mask.or_(batch, batch).tolist() == batch.tolist()
+    for call in (lt.mask.to_ids, lt.mask.first, lambda m: lt.mask.contains(m, 1)):
+        with pytest.raises(lt.MaskError, match=r"mask of 3 rows.*mask\[i\]"):
+            call(batch)
+    with pytest.raises(lt.MaskError, match="3 rows of 4 words and of 1 rows of 4 words"):
+        lt.mask.and_(batch, batch[0])
+
+
+def random_logits(dtype: Any, shape: Any) -> npt.NDArray[Any]:
+    """Any bits at all: NaNs with payloads, infinities, negative zeros among them."""
+    size = np.dtype(dtype).itemsize
+    draw = np.random.default_rng(1).integers(0, 2 ** (8 * size), shape, dtype=f"u{size}")
+    return draw.view(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint16])
+@pytest.mark.parametrize(("size", "seed"), list(itertools.product([*SIZES, 5000], range(4))))
+def test_apply_bans_and_writes_nothing_else(dtype: Any, size: int, seed: int) -> None:
+    legal = random_ids(size, seed)
+    mask = lt.mask.from_ids(size, legal)
+    for padding, offset in ((0, 0), (1, 1), (40, 3)):
+        memory = random_logits(dtype, offset + size + padding)
+        logits = memory[offset:]
+        before = memory.view(f"u{memory.itemsize}").copy()
+        lt.mask.apply(logits, mask)
+        want = before.copy()
+        want[offset:][~np.isin(np.arange(size + padding), list(legal))] = INFINITY[dtype]
+        assert memory.view(want.dtype).tolist() == want.tolist()
+
+
+def test_apply_to_batches() -> None:
+    masks = np.stack([lt.mask.from_ids(40, random_ids(40, seed)) for seed in range(3)])
+    wide = np.ones((3, 64), np.float32)
+    lt.mask.apply(wide[:, :40], masks)
+    for row in range(3):
+        assert np.isinf(wide[row, :40]).tolist() == (~bits(masks[row])[:40]).tolist()
+    assert (wide[:, 40:] == 1).all(), "beyond the slice nothing is written"
+    one_for_all = np.ones((3, 40), np.float16)
+    lt.mask.apply(one_for_all, masks[0])
+    assert (one_for_all == one_for_all[0]).all()
+    assert np.isinf(one_for_all[0]).sum() == 40 - lt.mask.count(masks[0])
+    lt.mask.apply(np.ones((0, 40), np.float32), masks[0])
+    big = np.zeros((3, 5), np.int32)
+    big[:, 1:3] = masks
+    logits = np.ones((3, 40), np.float32)
+    lt.mask.apply(logits, big[:, 1:3])
+    assert np.isfinite(logits).sum(axis=1).tolist() == lt.mask.count(masks).tolist()
+
+
+def test_ids_past_the_mask_are_banned_and_past_the_logits_an_error() -> None:
+    logits = np.ones(100, np.float32)
+    lt.mask.apply(logits, lt.mask.new(64, fill=True))
+    assert np.flatnonzero(np.isfinite(logits)).tolist() == list(range(64))
+    logits = np.ones((2, 40), np.float32)
+    mask = lt.mask.from_ids(100, [3, 70])
+    with pytest.raises(lt.LogitsError, match="allows id 70, and there are 40 logits") as raised:
+        lt.mask.apply(logits, mask)
+    assert raised.value.place == "row 0"
+    assert (logits == 1).all()
+    lt.mask.apply(logits, lt.mask.from_ids(100, [3]))
+    lt.mask.apply(np.ones(40, np.float32), np.full(2, -1, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("logits", "names"),
+    [
+        (np.ones(32), "float64"),
+        (np.ones(32, np.int32), "int32"),
+        (np.ones(32, ">f4"), ">f4"),
+        (np.ones((1, 1, 32), np.float32), r"\[1, 1, 32\]"),
+        (np.float32(1), "float32"),
+        (np.array(1, np.float32), r"\[\]"),
+        (np.ones(64, np.float32)[::2], r"\[8\]"),
+        (np.ones(32, np.float32)[::-1], r"\[-4\]"),
+        (np.ones((32, 2), np.float32).T, "strides"),
+        (np.broadcast_to(np.ones(32, np.float32), (2, 32)), "strides"),
+        (np.frombuffer(bytes(128), np.float32), "read-only"),
+        (np.frombuffer(bytearray(129), np.float32, 32, 1), "not aligned"),
+        ([1.0] * 32, "list"),
+        (None, "NoneType"),
+    ],
+)
+def test_strange_logits_are_refused(logits: Any, names: str) -> None:
+    with pytest.raises(lt.LogitsError, match=names):
+        lt.mask.apply(logits, lt.mask.new(32))
+
+
+@pytest.mark.parametrize(
+    ("mask", "names"),
+    [
+        (np.ones(1, np.int64), "int64"),
+        (np.ones(1, np.float32), "float32"),
+        (np.ones(32, np.bool_), "bool"),
+        (np.ones((3, 1), np.int32), "3 rows for 2 rows"),
+        (np.ones((1, 1, 1), np.int32), r"\[1, 1, 1\]"),
+        (np.ones(4, np.int32)[::2], "strides"),
+        ([1], "list"),
+    ],
+)
+def test_strange_masks_are_refused(mask: Any, names: str) -> None:
+    with pytest.raises(lt.MaskError, match=names):
+        lt.mask.apply(np.ones((2, 32), np.float32), mask)
+
+
+def test_shared_memory_is_refused_or_safe() -> None:
+    memory = np.zeros(64, np.int32)
+    with pytest.raises(lt.MaskError, match="shares memory"):
+        lt.mask.apply(memory[:32].view(np.float32), memory[31:32])
+    mask = np.arange(1, 9, dtype=np.int32)
+    assert lt.mask.or_(mask[:4], mask[2:6], mask[1:5]) is not None
+    assert mask.tolist() == [1, 1 | 3, 2 | 4, 3 | 5, 4 | 6, 6, 7, 8]
+
+
+def test_impossible_sizes() -> None:
+    with pytest.raises(lt.MaskError):
+        lt.mask.new(1 << 40)
+    with pytest.raises(lt.MaskError):
+        lt.mask.new(1 << 30, rows=1 << 30)
+    with pytest.raises(OverflowError):
+        lt.mask.new(-1)
+    with pytest.raises(lt.MaskError, match="1 words for 33 ids"):
+        lt.mask.not_(lt.mask.new(32), 33)
+
+
+def test_bfloat16_arrays() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    logits = np.ones(40, ml_dtypes.bfloat16)
+    lt.mask.apply(logits, lt.mask.from_ids(40, [3, 39]))
+    assert np.flatnonzero(np.isfinite(logits.astype(np.float32))).tolist() == [3, 39]
+
+
+@pytest.mark.peers
+def test_torch_tensors() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    mask = lt.mask.from_ids(40, [3, 39])
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        for logits in (torch.ones(40, dtype=dtype), torch.ones(3, 64, dtype=dtype)[:, :40]):
+            lt.mask.apply(logits, torch.from_numpy(mask))
+            assert torch.isfinite(torch.atleast_2d(logits)).nonzero()[:, 1].unique().tolist() == [3, 39]
+    with pytest.raises(lt.LogitsError, match="64 bits"):
+        lt.mask.apply(torch.ones(40, dtype=torch.float64), mask)
+    with pytest.raises(lt.LogitsError, match="strides"):
+        lt.mask.apply(torch.ones(40, 2).T, mask)
+
+
+def test_any_dlpack_producer() -> None:
+    class Tensor:
+        """Hands out NumPy's memory by DLPack and nothing else."""
+
+        def __init__(self, array: npt.NDArray[Any]) -> None:
+            self.array = array
+
+        def __dlpack__(self) -> Any:
+            return self.array.__dlpack__()
+
+    logits = np.ones((2, 40), np.float32)
+    lt.mask.apply(Tensor(logits), Tensor(lt.mask.from_ids(40, [3])))  # type: ignore[arg-type]
+    assert np.flatnonzero(np.isfinite(logits)).tolist() == [3, 43]
+    for array in (np.ones(40), np.ones((1, 1, 40), np.float32), np.ones(40, np.int64)):
+        with pytest.raises(lt.LogitsError):
+            lt.mask.apply(Tensor(array), lt.mask.new(40))
