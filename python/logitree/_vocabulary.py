@@ -23,7 +23,8 @@ def from_sentencepiece(processor: Any) -> Vocabulary:
 
 
 def from_tiktoken(encoding: Any) -> Vocabulary:
-    """The vocabulary of a ``tiktoken.Encoding``: ranks and special tokens; ids that neither names are unused."""
+    """The vocabulary of a ``tiktoken.Encoding``: ranks and special tokens; ids that neither names are
+    unused."""
     special = {encoding.encode_single_token(text) for text in encoding.special_tokens_set}
     tokens: list[bytes] = []
     kinds: list[str] = []
@@ -117,9 +118,9 @@ def _byte_level(piece: str | None, byte_decoder: dict[str, int]) -> bytes:
 def from_llama(llm: Any) -> Vocabulary:
     """The vocabulary of a ``llama_cpp.Llama``.
 
-    The model's file is read again with logitree's own reader, which takes milliseconds where asking llama.cpp for
-    every token takes about a second; a test holds both equal. llama.cpp is asked where the file is gone, where
-    its metadata were overridden on loading, or where the sizes differ.
+    The model's file is read again with logitree's own reader, which takes milliseconds where asking
+    llama.cpp for every token takes about a second; a test holds both equal. llama.cpp is asked where the
+    file is gone, where its metadata were overridden on loading, or where the sizes differ.
     """
     path = getattr(llm, "model_path", None)
     if path and os.path.isfile(path) and not getattr(llm, "kv_overrides", None):
