@@ -35,6 +35,7 @@ class FileError(LogitreeError, OSError): ...
 
 # -- vocabulary --
 
+@final
 class Vocabulary:
     """Bytes of every token, what each is for, and which end a generation. Immutable; shared between threads.
 
@@ -180,6 +181,7 @@ class Vocabulary:
 
 # -- sampling --
 
+@final
 class Sampler:
     """One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy."""
 
@@ -187,6 +189,7 @@ class Sampler:
     def name(self) -> str:
         """llama.cpp's name of the sampler."""
 
+@final
 class Effect:
     """What one sampler did in one step. A candidate counts while its logit is above -inf."""
 
@@ -206,6 +209,7 @@ class Effect:
     def mass_cut(self) -> float:
         """Probability, before it and at the logits as they stood, of what it cut: 0 to 1."""
 
+@final
 class Chain:
     """Samplers in order, with the state that goes with accepted tokens.
 
@@ -379,6 +383,7 @@ def log_softmax(logits: object, ids: Sequence[int]) -> NDArray[np.float64]:
 def top_candidates(logits: object, n: int = 10) -> list[tuple[int, float]]:
     """The n best (id, probability), descending, equal ones by id."""
 
+@final
 class RollingPerplexity:
     """Perplexity over a growing text: exp of the mean surprisal."""
 
@@ -396,6 +401,7 @@ class RollingPerplexity:
 
 # -- constraint --
 
+@final
 class Matcher:
     """A constraint running for one sequence: what may come next, given what was accepted.
 
@@ -453,6 +459,7 @@ class Matcher:
     def vocabulary_size(self) -> int:
         """Number of token ids that masks cover."""
 
+@final
 class TokenTree:
     """A compiled token-tree payload: the values' token lists, by path. Immutable; shared between threads."""
 
@@ -515,6 +522,7 @@ class TokenTree:
 
     def __contains__(self, path: str, /) -> bool: ...
 
+@final
 class Choices:
     """Texts of which one is to be generated, bound to a vocabulary. Immutable; shared between threads."""
 
@@ -532,6 +540,7 @@ class Choices:
     def __len__(self) -> int:
         """Number of distinct texts."""
 
+@final
 class TokenTreeCache:
     """The process-wide cache of compiled token trees: 128 entries, least recently used out first.
 
@@ -627,7 +636,7 @@ class Decoder:
         *,
         trace: bool = False,
         max_tokens: int | None = None,
-        stop: Sequence[str | bytes] = [],
+        stop: Sequence[str | bytes] = ...,
         stop_at_eog: bool = True,
     ) -> Self: ...
     def step(self, logits: object) -> int: ...
