@@ -7,6 +7,7 @@ leading space off the text (Metaspace: every space of the first piece; Strip aft
 from __future__ import annotations
 
 import json
+import types
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,9 @@ def llama_style(prefix: bool) -> Any:
         steps.append(d.Strip(" ", 1, 0))
     t.decoder = d.Sequence(steps)
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
-    trainer = tokenizers.trainers.BpeTrainer(vocab_size=900, special_tokens=SPECIAL + bytes_, limit_alphabet=150)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=900, special_tokens=SPECIAL + bytes_, limit_alphabet=150
+    )
     data = json.loads(_train(t, trainer).to_str())
     # The trainer can only bring the byte pieces in as special tokens; in a real file they are ordinary ones.
     data["added_tokens"] = [a for a in data["added_tokens"] if a["content"] not in bytes_]
@@ -147,7 +150,9 @@ def test_word_pieces_are_refused() -> None:
 def test_transformers_fast() -> None:
     transformers = pytest.importorskip("transformers")
     owner = llama_style(True)
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=owner, eos_token="<|extra|>", bos_token="<s>")
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=owner, eos_token="<|extra|>", bos_token="<s>"
+    )
     vocabulary = lt.Vocabulary.from_transformers(fast)
     assert list(vocabulary) == list(lt.Vocabulary.from_tokenizer_json(owner.to_str()))
     assert vocabulary.eog_ids == sorted(owner.token_to_id(t) for t in ("<|im_end|>", "<|extra|>"))
@@ -184,3 +189,13 @@ def test_transformers_slow(mistral_data: Path) -> None:
         lt.Vocabulary.from_transformers(object())
     with pytest.raises(TypeError, match="SentencePieceProcessor"):
         lt.Vocabulary.from_sentencepiece(object())
+
+
+@pytest.mark.parametrize("name", ["tekken_240911.json", "mistral_instruct_tokenizer_240323.model.v3"])
+def test_transformers_mistral(mistral_data: Path, name: str) -> None:
+    mistral = pytest.importorskip("mistral_common.tokens.tokenizers.mistral")
+    owner = mistral.MistralTokenizer.from_file(str(mistral_data / name))
+    backend = types.SimpleNamespace(tokenizer=owner, eos_token_id=2, bos_token_id=1)
+    load = lt.Vocabulary.from_tekken if name.endswith(".json") else lt.Vocabulary.from_sentencepiece
+    vocabulary = lt.Vocabulary.from_transformers(backend)
+    assert vocabulary == load(mistral_data / name) and vocabulary.eog_ids == [2]

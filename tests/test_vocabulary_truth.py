@@ -70,7 +70,9 @@ class LlamaOwner:
 
     def detokenize(self, ids: list[int]) -> bytes:
         array = (ctypes.c_int32 * len(ids))(*ids)
-        n = self.lib.llama_detokenize(self.vocab, array, len(ids), self.buffer, len(self.buffer), False, False)
+        n = self.lib.llama_detokenize(
+            self.vocab, array, len(ids), self.buffer, len(self.buffer), False, False
+        )
         assert n >= 0
         return self.buffer.raw[:n]
 

@@ -30,7 +30,7 @@ CODE = (
     "for (int i = 0; i < n; ++i) { a[i] += b[i] * 2.5e-3f; }\n",
     '{"key": [1, 2.0, null, true], "nested": {"a\\u00e9": "\\n"}}',
     "SELECT * FROM t WHERE a >= 'x' AND b IS NOT NULL;\r\n",
-    "<div class=\"a\">&nbsp;<!-- c --></div>\n\t\t<p>x</p>",
+    '<div class="a">&nbsp;<!-- c --></div>\n\t\t<p>x</p>',
     "fn main() -> Result<(), Box<dyn Error>> { Ok(()) }\n",
     "$ ls -la | grep '^d' && echo \"$HOME\" > /dev/null 2>&1\n",
     "\\frac{\\partial f}{\\partial x} = \\sum_{i=0}^{n} x_i^2",
@@ -60,7 +60,9 @@ def _part(rng: random.Random) -> str:
     if kind == 7:
         return rng.choice(" \n\t ") * rng.randint(1, 120)
     if kind == 8:
-        return "".join(chr(rng.choice((*range(0x20), 0x7F, *range(0x80, 0xA0)))) for _ in range(rng.randint(1, 6)))
+        return "".join(
+            chr(rng.choice((*range(0x20), 0x7F, *range(0x80, 0xA0)))) for _ in range(rng.randint(1, 6))
+        )
     code = rng.randrange(0x20, sys.maxunicode + 1)
     return "" if 0xD800 <= code < 0xE000 else chr(code)
 
@@ -70,7 +72,9 @@ def varied_texts(count: int = 1000, seed: int = 20260101) -> list[str]:
     rng = random.Random(seed)
     texts: list[str] = []
     while len(texts) < count:
-        parts = [_part(rng) + (rng.choice(BLANKS) if rng.random() < 0.5 else "") for _ in range(rng.randint(1, 12))]
+        parts = [
+            _part(rng) + (rng.choice(BLANKS) if rng.random() < 0.5 else "") for _ in range(rng.randint(1, 12))
+        ]
         text = ("" if rng.random() < 0.7 else rng.choice(BLANKS)) + "".join(parts)
         if text:
             texts.append(text)

@@ -42,13 +42,16 @@ def from_tiktoken(encoding: Any) -> Vocabulary:
 def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabulary:
     """The vocabulary of a transformers tokenizer.
 
-    A fast tokenizer is read through its own tokenizer.json; a slow one through its SentencePiece model and added
-    tokens, or its byte-level pieces. ``generation_config`` may name further ends of generation.
+    A fast tokenizer is read through its own tokenizer.json; a mistral-common one through its file; a slow one through
+    its SentencePiece model and added tokens, or its byte-level pieces. ``generation_config`` may name further ends of generation.
     Raises VocabularyError for a tokenizer that is neither.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
         vocabulary = Vocabulary.from_tokenizer_json(backend.to_str().encode())
+    elif (mistral := _mistral_file(tokenizer)) is not None:
+        load = Vocabulary.from_tekken if mistral.endswith(".json") else Vocabulary.from_sentencepiece
+        vocabulary = load(mistral)
     else:
         vocabulary = _from_slow(tokenizer)
     ends = set(vocabulary.eog_ids)
@@ -58,8 +61,15 @@ def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabula
     return vocabulary.replace(
         eog_ids=sorted(ends),
         bos_id=getattr(tokenizer, "bos_token_id", None),
-        name=str(getattr(tokenizer, "name_or_path", "") or ""),
+        name=str(getattr(tokenizer, "name_or_path", "") or vocabulary.name),
     )
+
+
+def _mistral_file(tokenizer: Any) -> str | None:
+    """The file behind a transformers MistralCommonBackend."""
+    inner = getattr(getattr(tokenizer, "tokenizer", None), "instruct_tokenizer", None)
+    path = getattr(getattr(inner, "tokenizer", None), "file_path", None)
+    return None if path is None else str(path)
 
 
 def _from_slow(tokenizer: Any) -> Vocabulary:
