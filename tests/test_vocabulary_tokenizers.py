@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import logitree as lt
 import pytest
 from texts import varied_texts
-
-import logitree as lt
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -67,7 +67,7 @@ def llama_style(prefix: bool) -> Any:
     return tokenizers.Tokenizer.from_str(json.dumps(data))
 
 
-CASES = {
+CASES: dict[str, Callable[[], Any]] = {
     "byte level": byte_level,
     "metaspace": lambda: metaspace("always"),
     "metaspace first": lambda: metaspace("first"),
@@ -175,9 +175,10 @@ def test_transformers_slow(mistral_data: Path) -> None:
     class Slow:
         """The part of a slow tokenizer's interface that is used."""
 
-        sp_model = sentencepiece.SentencePieceProcessor(model_file=str(path))
-        added_tokens_decoder = {32001: Added("<|im_end|>", True), 32002: Added("<tool>", False)}
-        eos_token_id, bos_token_id, name_or_path = 2, 1, "slow"
+        def __init__(self) -> None:
+            self.sp_model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+            self.added_tokens_decoder = {32001: Added("<|im_end|>", True), 32002: Added("<tool>", False)}
+            self.eos_token_id, self.bos_token_id, self.name_or_path = 2, 1, "slow"
 
     vocabulary = lt.Vocabulary.from_transformers(Slow())
     base = lt.Vocabulary.from_sentencepiece(path)

@@ -27,11 +27,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import logitree as lt
 import pytest
 from conftest import GGUF_VOCABULARIES, gguf_vocabulary
 from texts import varied_texts
-
-import logitree as lt
 
 TEXTS = varied_texts()
 
