@@ -42,9 +42,9 @@ def from_tiktoken(encoding: Any) -> Vocabulary:
 def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabulary:
     """The vocabulary of a transformers tokenizer.
 
-    A fast tokenizer is read through its own tokenizer.json; a mistral-common one through its file; a slow one through
-    its SentencePiece model and added tokens, or its byte-level pieces. ``generation_config`` may name further ends of generation.
-    Raises VocabularyError for a tokenizer that is neither.
+    A fast tokenizer is read through its own tokenizer.json; a mistral-common one through its file; a slow
+    one through its SentencePiece model and added tokens, or its byte-level pieces. ``generation_config`` may
+    name further ends of generation. Raises VocabularyError for a tokenizer that is none of these.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
@@ -117,9 +117,9 @@ def _byte_level(piece: str | None, byte_decoder: dict[str, int]) -> bytes:
 def from_llama(llm: Any) -> Vocabulary:
     """The vocabulary of a ``llama_cpp.Llama``.
 
-    The model's file is read again with logitree's own reader, which takes milliseconds where asking llama.cpp for
-    every token takes about a second; a test holds both equal. llama.cpp is asked where the file is gone, where
-    its metadata were overridden on loading, or where the sizes differ.
+    The model's file is read again with logitree's own reader, which takes milliseconds where asking
+    llama.cpp for every token takes about a second; a test holds both equal. llama.cpp is asked where the
+    file is gone, where its metadata were overridden on loading, or where the sizes differ.
     """
     path = getattr(llm, "model_path", None)
     if path and os.path.isfile(path) and not getattr(llm, "kv_overrides", None):
