@@ -93,14 +93,14 @@ class Vocabulary:
         special_ids: Sequence[int] = ...,
         eog_ids: Sequence[int] = ...,
         bos_id: int | None = None,
-        name: str = "",
+        name: str = ...,
         *,
         kinds: Sequence[str] | None = None,
         adds_prefix_space: bool = False,
-        source: str = "tokens",
+        source: str = ...,
         find_markers: bool = False,
     ) -> Vocabulary:
-        """A vocabulary of ``tokens``, whose ids are their positions.
+        """A vocabulary of ``tokens``, whose ids are their positions; ``source`` is "tokens" unless given.
 
         ``special_ids`` are control tokens. ``kinds`` gives every token's kind (see ``kind``); without it tokens
         are "normal", and the ``eog_ids`` control tokens. ``find_markers`` gives control and user-defined tokens
