@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -151,9 +152,19 @@ class Step:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     stdin=subprocess.DEVNULL,
+                    start_new_session=True,
                 )
             return None
         return status
+
+    def stop(self):
+        """End the command that runs, with all that it started: compilers outlive their makers."""
+        if self.process and self.process.poll() is None:
+            if hasattr(os, "killpg"):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.terminate()
+            self.process.wait()
 
     def tail(self, size=20000):
         """The end of the log."""
@@ -177,9 +188,7 @@ def work(environment, steps):
         watch(environment, running)
     finally:
         for step in running:
-            if step.process and step.process.poll() is None:
-                step.process.terminate()
-                step.process.wait()
+            step.stop()
 
 
 def watch(environment, running):
@@ -352,6 +361,7 @@ def main():
     if len(sys.argv) != 2 or sys.argv[1] not in verbs:
         say("usage: setup.py " + "|".join(verbs))
         return 2
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         need_python()
         prepare(sys.argv[1])

@@ -35,7 +35,7 @@ LAW: dict[str, frozenset[str]] = {
 }
 """Room -> rooms it may import. Every room may use `error` and the names of the crate's root.
 
-`kernel` is loops over plain floats. A trace holds the plain values that sampling and metrics say about a step.
+`kernel` is loops over plain floats; a trace holds the plain values that sampling and metrics say of a step.
 """
 
 RUNTIMES = frozenset(

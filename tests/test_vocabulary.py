@@ -7,8 +7,9 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import logitree as lt
 import pytest
+
+import logitree as lt
 
 TOKENS = [b"<unk>", b"a", b"ab", b"b", b"b", b"\xff", b"", b"</s>"]
 KINDS = ["unknown", "normal", "user_defined", "normal", "byte", "byte", "unused", "control"]

@@ -1,11 +1,13 @@
 """Types of the compiled core. Shapes, units and errors are in the docstrings."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, Literal, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import NDArray
+from typing_extensions import Self
 
 __version__: str
 __profile__: str
@@ -52,6 +54,39 @@ class Vocabulary:
         """
 
     @staticmethod
+    def from_tokenizer_json(source: str | bytes | PathLike[str]) -> Vocabulary:
+        """The vocabulary of a Hugging Face tokenizer.json: its path, or its text as bytes or as a str in braces.
+
+        BPE and Unigram models, byte-level or SentencePiece style; a decoder whose output for one piece depends
+        on its neighbours (WordPiece) is a VocabularyError. Ends of generation are the added tokens with
+        well-known texts, as the file does not name them: see ``replace``.
+        """
+
+    @staticmethod
+    def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabulary:
+        """The vocabulary of a transformers tokenizer, fast or slow.
+
+        End-of-generation ids: the tokenizer's eos, the generation config's where one is given, and the
+        well-known markers. Raises VocabularyError for a tokenizer that cannot be read.
+        """
+
+    @staticmethod
+    def from_tiktoken(encoding: Any) -> Vocabulary:
+        """The vocabulary of a tiktoken Encoding; ids that it leaves out are unused."""
+
+    @staticmethod
+    def from_sentencepiece(source: str | bytes | PathLike[str] | Any) -> Vocabulary:
+        """The vocabulary of a SentencePiece model: its path, its content, or a SentencePieceProcessor."""
+
+    @staticmethod
+    def from_tekken(source: str | bytes | PathLike[str]) -> Vocabulary:
+        """The vocabulary of a Mistral tekken JSON file: its path, or its content as bytes."""
+
+    @staticmethod
+    def from_llama(llm: Any) -> Vocabulary:
+        """The vocabulary of a llama_cpp.Llama."""
+
+    @staticmethod
     def from_tokens(
         tokens: Iterable[bytes],
         special_ids: Sequence[int] = ...,
@@ -62,11 +97,14 @@ class Vocabulary:
         kinds: Sequence[str] | None = None,
         adds_prefix_space: bool = False,
         source: str = "tokens",
+        find_markers: bool = False,
     ) -> Vocabulary:
         """A vocabulary of ``tokens``, whose ids are their positions.
 
         ``special_ids`` are control tokens. ``kinds`` gives every token's kind (see ``kind``); without it tokens
-        are "normal", and the ``eog_ids`` control tokens. Raises VocabularyError for ids out of range.
+        are "normal", and the ``eog_ids`` control tokens. ``find_markers`` gives control and user-defined tokens
+        with well-known texts ("<|im_end|>", "<s>", ...) the roles that they have in a GGUF file. Raises
+        VocabularyError for ids out of range.
         """
 
     @staticmethod
@@ -139,6 +177,488 @@ class Vocabulary:
     @property
     def adds_prefix_space(self) -> bool:
         """Whether the tokenizer puts one space in front of a text, which its detokeniser takes off again."""
+
+# -- sampling --
+
+class Sampler:
+    """One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy."""
+
+    @property
+    def name(self) -> str:
+        """llama.cpp's name of the sampler."""
+
+class Effect:
+    """What one sampler did in one step. A candidate counts while its logit is above -inf."""
+
+    @property
+    def sampler(self) -> str:
+        """The sampler's name."""
+    @property
+    def before(self) -> int:
+        """Candidates before it."""
+    @property
+    def after(self) -> int:
+        """Candidates after it."""
+    @property
+    def changed(self) -> int:
+        """Logits it changed, of those that stayed."""
+    @property
+    def mass_cut(self) -> float:
+        """Probability, before it and at the logits as they stood, of what it cut: 0 to 1."""
+
+class Chain:
+    """Samplers in order, with the state that goes with accepted tokens.
+
+    Logits: one row of float32, shape [n], read in place and never written: a NumPy array, or what NumPy can view
+    without copying (ctypes array, memoryview, array.array, torch tensor on the CPU, DLPack). Anything else is a
+    LogitsError, as are NaN and +inf among the legal logits, and nothing to choose from.
+
+    What is legal: ``mask``, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit ``id % 32`` of word
+    ``id // 32``, ids past its end being illegal; or ``legal``, a sequence of ids, of which alone the logits are
+    looked at. Neither: all. A legal id without a logit is a MaskError.
+    """
+
+    def __new__(cls, samplers: Sequence[Sampler]) -> Chain:
+        """The chain of the samplers. SamplingError if anything follows a selecting one (greedy, dist)."""
+
+    @staticmethod
+    def parse(
+        text: str,
+        *,
+        seed: int | None = None,
+        min_keep: int = 0,
+        top_k: int = 40,
+        top_p: float = 0.95,
+        min_p: float = 0.05,
+        typ_p: float = 1.0,
+        top_n_sigma: float = -1.0,
+        temp: float = 0.8,
+        penalty_last_n: int = 64,
+        penalty_repeat: float = 1.0,
+        penalty_freq: float = 0.0,
+        penalty_present: float = 0.0,
+        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
+    ) -> Chain:
+        """The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
+
+        Biases come first and ``dist`` last where the text does not name them. SamplingError for what means nothing.
+        """
+
+    @staticmethod
+    def llama_cpp(
+        *,
+        seed: int | None = None,
+        min_keep: int = 0,
+        top_k: int = 40,
+        top_p: float = 0.95,
+        min_p: float = 0.05,
+        typ_p: float = 1.0,
+        top_n_sigma: float = -1.0,
+        temp: float = 0.8,
+        penalty_last_n: int = 64,
+        penalty_repeat: float = 1.0,
+        penalty_freq: float = 0.0,
+        penalty_present: float = 0.0,
+        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
+    ) -> Chain:
+        """llama.cpp's order: biases, penalties, top_n_sigma, top_k, typ_p, top_p, min_p, temp, dist."""
+
+    @staticmethod
+    def tsampler(
+        *,
+        seed: int | None = None,
+        min_keep: int = 0,
+        top_k: int = 40,
+        top_p: float = 0.95,
+        min_p: float = 0.05,
+        typ_p: float = 1.0,
+        top_n_sigma: float = -1.0,
+        temp: float = 0.8,
+        penalty_last_n: int = 64,
+        penalty_repeat: float = 1.1,
+        penalty_freq: float = 0.0,
+        penalty_present: float = 0.0,
+        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
+    ) -> Chain:
+        """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist."""
+
+    @staticmethod
+    def greedy() -> Chain:
+        """The chain that picks the most likely token."""
+
+    def sample(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> int:
+        """Applies the chain and picks the next token; accept it with ``accept``."""
+
+    def apply(
+        self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]:
+        """Applies the chain (a ``dist`` draws): ids, logits and probabilities, each of shape [survivors], in order."""
+
+    def explain(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> list[Effect]:
+        """Applies the chain (a ``dist`` draws) and tells what each sampler did."""
+
+    def pick(self) -> int:
+        """The token that the last apply, explain or sample selected. SamplingError if no sampler selects."""
+
+    def accept(self, token: int) -> None:
+        """Takes note of an accepted token, picked here or from outside."""
+
+    def forced(self) -> None:
+        """Advances as ``sample`` would with one sole candidate; accept the forced token afterwards."""
+
+    def rollback(self, n: int = 1) -> None:
+        """Forgets the last n accepted tokens and what was drawn for them. StateError if fewer were accepted."""
+
+    def reset(self) -> None:
+        """Back to the state it was born with."""
+
+    def fork(self) -> Chain:
+        """An independent copy in the same state."""
+
+    def __copy__(self) -> Chain: ...
+    def __deepcopy__(self, memo: object, /) -> Chain: ...
+    @property
+    def names(self) -> list[str]:
+        """The samplers' names, in order."""
+    @property
+    def samplers(self) -> list[Sampler]:
+        """The samplers, in order."""
+    @property
+    def seed(self) -> int | None:
+        """The seed it draws from, reported also where it was fresh entropy; None if it does not draw."""
+    @property
+    def accepted(self) -> int:
+        """Number of tokens accepted, less those rolled back."""
+
+def logit_bias(biases: Mapping[int, float] | Sequence[tuple[int, float]]) -> Sampler:
+    """Adds a number to the logits of tokens; -inf bans. NaN, +inf and a token named twice are SamplingErrors."""
+
+def penalties(last_n: int = 64, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0) -> Sampler:
+    """Penalises the last ``last_n`` accepted tokens: a logit above 0 is divided by ``repeat``, others multiplied;
+    then ``count * freq + present`` is subtracted."""
+
+def top_k(k: int = 40) -> Sampler:
+    """Keeps the k best candidates, sorted; 0 or less keeps all."""
+
+def typ_p(p: float = 1.0, min_keep: int | None = None) -> Sampler:
+    """Keeps the candidates of locally typical surprisal up to probability p; 1 keeps all."""
+
+def top_p(p: float = 0.95, min_keep: int | None = None) -> Sampler:
+    """Keeps the fewest best candidates whose probabilities reach p; 1 keeps all."""
+
+def min_p(p: float = 0.05, min_keep: int | None = None) -> Sampler:
+    """Keeps the candidates at least p times as probable as the best; 0 keeps all."""
+
+def top_n_sigma(n: float) -> Sampler:
+    """Sets to -inf what lies more than n standard deviations below the best logit; 0 or less rejects nothing."""
+
+def temp(t: float = 0.8) -> Sampler:
+    """Divides the logits by t; 0 or less leaves only the best above -inf."""
+
+def greedy() -> Sampler:
+    """Selects the first best candidate."""
+
+def dist(seed: int | None = None) -> Sampler:
+    """Draws by probability, llama.cpp's draws for the same seed (0 to 2**32 - 1, each means itself). None takes
+    fresh entropy, which ``Chain.seed`` tells."""
+
+# -- metrics --
+
+def surprisal(logits: object, id: int, base: str = "nats") -> float:
+    """-log p of a token under float32 logits, "nats" or "bits"; +inf where there is no answer."""
+
+def entropy(logits: object, base: str = "nats") -> float:
+    """The entropy of float32 logits, "nats" or "bits"; +inf if none is finite."""
+
+def log_sum_exp(logits: object) -> float:
+    """log(sum(exp(logits))) over the finite logits, in nats; never overflows."""
+
+def log_softmax(logits: object, ids: Sequence[int]) -> NDArray[np.float64]:
+    """log p, in nats, of each of the ids; -inf for an id out of range or a logit that is not finite."""
+
+def top_candidates(logits: object, n: int = 10) -> list[tuple[int, float]]:
+    """The n best (id, probability), descending, equal ones by id."""
+
+class RollingPerplexity:
+    """Perplexity over a growing text: exp of the mean surprisal."""
+
+    def __new__(cls) -> RollingPerplexity: ...
+    def add(self, surprisal: float) -> None:
+        """Adds a surprisal in nats; what is not finite is passed over."""
+    @property
+    def value(self) -> float:
+        """exp(sum / count); +inf before the first."""
+    @property
+    def count(self) -> int:
+        """How many surprisals it is the mean of."""
+    def reset(self) -> None:
+        """Back to none."""
+
+# -- constraint --
+
+class Matcher:
+    """A constraint running for one sequence: what may come next, given what was accepted.
+
+    Not for two threads at once; ``fork`` gives each its own.
+    """
+
+    def mask(self) -> npt.NDArray[np.int32]:
+        """The legal set as a new int32 array of ``ceil(vocabulary_size / 32)`` words.
+
+        Bit ``id % 32`` of word ``id // 32``, least significant first.
+        """
+
+    def fill_mask(self, out: npt.NDArray[np.int32]) -> None:
+        """Writes the legal set over ``out`` (int32, contiguous, at least as long as ``mask()``).
+
+        Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError otherwise.
+        """
+
+    def legal(self) -> list[int] | None:
+        """The legal ids, ascending; None where nothing is masked (the constraint is over)."""
+
+    def is_legal(self, token: int) -> bool:
+        """Whether ``token`` is legal here."""
+
+    def accept(self, token: int) -> None:
+        """Takes one token. Raises TokenError, and changes nothing, if it is not legal here."""
+
+    def rollback(self, n: int = 1) -> None:
+        """Forgets the last ``n`` tokens. Raises StateError, and changes nothing, if fewer were accepted."""
+
+    def fork(self) -> Matcher:
+        """An independent copy in the same state."""
+
+    def __copy__(self) -> Matcher: ...
+    def __deepcopy__(self, memo: object, /) -> Matcher: ...
+    def reset(self) -> None:
+        """Back to the state it was born with."""
+
+    def forced_tokens(self) -> list[int]:
+        """The tokens that are the only way on from here, as far as there is one. Changes nothing."""
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether what was accepted is complete (more may still be legal)."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the constraint is over: complete, with nothing more to say. It then masks nothing."""
+
+    @property
+    def accepted(self) -> int:
+        """Number of tokens accepted."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of token ids that masks cover."""
+
+class TokenTree:
+    """A compiled token-tree payload: the values' token lists, by path. Immutable; shared between threads."""
+
+    @staticmethod
+    def from_binary(data: bytes, vocabulary: Vocabulary | None = None) -> TokenTree:
+        """Reads the binary form of one descriptor; leaf names are not part of it.
+
+        Raises PayloadError, naming the byte offset, for anything malformed.
+        """
+
+    def to_binary(self, path: str | None = None) -> bytes:
+        """The binary form of the descriptor at ``path`` (which may be left out where there is one)."""
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the descriptors, in the payload's order."""
+
+    @property
+    def model_id(self) -> str | None:
+        """The model id that the payload carried."""
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The vocabulary it was held against."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What did not fit, where told to warn."""
+
+    def matcher(
+        self,
+        path: str,
+        end_tokens: Sequence[int] | None = None,
+        following: str | bytes | None = None,
+        vocabulary: Vocabulary | None = None,
+    ) -> Matcher:
+        """A matcher for the span at ``path``.
+
+        Without ``following`` the token lists are the only ways to write a value. With it (and a vocabulary),
+        any tokens whose bytes are a value and then the following text will do. ``end_tokens`` end a value
+        that is the beginning of another; the default is the vocabulary's end-of-generation ids.
+
+        Raises ConstraintError for an unknown path, a path without leaves, and a value that nothing ends.
+        """
+
+    def leaves(self, path: str | None = None) -> list[tuple[str | None, list[int]]]:
+        """Each leaf's name (None where the binary form lost it) and token list, in the order of the lists."""
+
+    def look(self, path: str, tokens: Sequence[int]) -> dict[str, Any] | None:
+        """What stands after ``tokens``, or None if they lead nowhere.
+
+        children (ids, ascending), terminal (a value is complete), leaf_end (and none goes on), name.
+        """
+
+    def info(self, path: str | None = None) -> dict[str, Any]:
+        """path, leaves, nodes, depth, inner_leaves (others go on from them), widest (children), bytes."""
+
+    def dump(self, path: str | None = None, *, max_lines: int = 200) -> str:
+        """The tree drawn in text."""
+
+    def __contains__(self, path: str, /) -> bool: ...
+
+class Choices:
+    """Texts of which one is to be generated, bound to a vocabulary. Immutable; shared between threads."""
+
+    def matcher(self) -> Matcher:
+        """A matcher at the beginning of a choice."""
+
+    @property
+    def texts(self) -> list[str | bytes]:
+        """The texts as they were given."""
+
+    @property
+    def tokenizations(self) -> str:
+        """Which tokenisations are legal: "all" or "canonical"."""
+
+    def __len__(self) -> int:
+        """Number of distinct texts."""
+
+class TokenTreeCache:
+    """The process-wide cache of compiled token trees: 128 entries, least recently used out first.
+
+    Entries whose tree is in use stay. With all 128 in use, a new tree is built and handed out but not kept.
+    """
+
+    def info(self) -> dict[str, int]:
+        """capacity, entries, hits, misses, bypassed (built, not kept), evicted."""
+
+    def entries(self) -> list[dict[str, Any]]:
+        """One dict an entry, latest use first: digest, model_id, paths, nodes, bytes, hits, in_use."""
+
+    def clear(self) -> None:
+        """Forgets every entry; trees in use live on with their holders."""
+
+    def __len__(self) -> int: ...
+
+token_tree_cache: TokenTreeCache
+
+def token_tree(
+    payload: str | bytes | bytearray | dict[str, Any],
+    vocabulary: Vocabulary | None = None,
+    *,
+    on_mismatch: str = "error",
+    model_id: str | None = None,
+) -> TokenTree:
+    """Compiles a token-tree payload ``{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}``.
+
+    With a ``vocabulary``, ids must be in range and each leaf's tokens must spell its name (with or without
+    one leading space, bare or as a JSON string); with a ``model_id``, the payload's must be that, if any.
+    ``on_mismatch="warn"`` makes warnings of these; a leaf with ids out of range is then left out.
+    Compiled trees are kept in ``token_tree_cache``.
+
+    Raises PayloadError, saying where by JSON pointer, line and column; LimitError past 2^28 tokens.
+    """
+
+def choices(
+    texts: Iterable[str | bytes],
+    vocabulary: Vocabulary,
+    *,
+    following: str | bytes | None = None,
+    end_tokens: Sequence[int] | None = None,
+    tokenizations: str = "all",
+    tokenize: Callable[[str], Sequence[int]] | None = None,
+) -> Choices:
+    """One of several texts, in any tokens that spell it; repeated texts count once.
+
+    ``following`` is text that comes after every choice: one token may hold the end of a choice and the
+    beginning of what follows, but not go past its end. ``end_tokens`` end a choice that is the beginning of
+    another; the default is the vocabulary's end-of-generation ids. ``tokenizations="canonical"`` allows only
+    what ``tokenize(text + following)`` gives.
+
+    Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is the
+    beginning of another; LimitError past 16 MiB of text.
+    """
+
+# -- decoder --
+
+@final
+class Step:
+    @property
+    def token(self) -> int: ...
+    @property
+    def origin(self) -> Literal["sampled", "forced", "external"]: ...
+    @property
+    def forced(self) -> bool: ...
+    @property
+    def legal(self) -> int: ...
+    @property
+    def legal_tokens(self) -> list[int] | None: ...
+    @property
+    def p_model(self) -> float | None: ...
+    @property
+    def surprisal(self) -> float | None: ...
+    @property
+    def entropy(self) -> float | None: ...
+    @property
+    def p(self) -> float | None: ...
+    @property
+    def candidates(self) -> list[tuple[int, float]]: ...
+    @property
+    def effects(self) -> list[tuple[str, int, int, int, float]]: ...
+    @property
+    def micros(self) -> float: ...
+
+@final
+class Decoder:
+    def __new__(
+        cls,
+        vocabulary: Vocabulary,
+        chain: Chain,
+        matcher: Matcher | None = None,
+        *,
+        trace: bool = False,
+        max_tokens: int | None = None,
+        stop: Sequence[str | bytes] = [],
+        stop_at_eog: bool = True,
+    ) -> Self: ...
+    def step(self, logits: object) -> int: ...
+    def forced_tokens(self) -> list[int]: ...
+    def take_forced(self) -> list[int]: ...
+    def accept(self, token: int) -> None: ...
+    def prime(self, prompt: Sequence[int]) -> None: ...
+    def rollback(self, n: int = 1) -> None: ...
+    def fork(self) -> Self: ...
+    def reset(self) -> None: ...
+    def activate(self, matcher: Matcher, *, then: Literal["continue", "stop"] = "continue") -> None: ...
+    def clear(self) -> None: ...
+    def mask(self) -> npt.NDArray[np.int32]: ...
+    @property
+    def tokens(self) -> list[int]: ...
+    @property
+    def is_finished(self) -> bool: ...
+    @property
+    def finish_reason(
+        self,
+    ) -> Literal["constraint", "end_of_generation", "stop_string", "max_tokens"] | None: ...
+    @property
+    def stop_index(self) -> int | None: ...
+    @property
+    def matcher(self) -> Matcher | None: ...
+    @property
+    def chain(self) -> Chain: ...
+    @property
+    def trace(self) -> list[Step]: ...
+    @property
+    def last(self) -> Step | None: ...
 
 # -- trie --
 
@@ -262,4 +782,26 @@ def mask_apply(logits: Any, mask: _Mask) -> None:
     ``mask``: one row for all, or one for each. Ids past the mask's end are banned.
     Raises LogitsError for another dtype, shape or layout, read-only memory, or a mask that allows an id past
     the end of the logits (that row is not written then); MaskError for a mask of another dtype or shape.
+    """
+
+# -- skeleton --
+
+def prefill_plan(
+    skeleton: str | bytes | dict[str, Any],
+    tokenize: Callable[[str], Sequence[int]] | None = None,
+) -> dict[str, Any] | None:
+    """What of a response can be written without sampling; None if there is nothing.
+
+    ``skeleton`` is ``{spans: [{kind, key?, value?, enumValues?, rule?}], id?}`` with the kinds literal, enum,
+    number, boolean, free-string and free-json. The plan is ``{prefix, runs, free_count, id}``; a run is
+    ``{after_free_span, text, token_ids}``, after_free_span -1 at the very beginning, token_ids only with
+    ``tokenize``. Enum values are JSON values: with quotes, unless the text before them opened a string.
+
+    Raises PayloadError, with line and column, for any other skeleton.
+    """
+
+def span_sampler_plan(skeleton: str | bytes | dict[str, Any]) -> dict[str, Any]:
+    """``{overrides: [{span_index, temperature, top_k}]}``, for the spans that take the likeliest token.
+
+    These are enums of several values, numbers and booleans.
     """

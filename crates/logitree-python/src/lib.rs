@@ -3,8 +3,16 @@
 use pyo3::prelude::*;
 
 mod buffer;
+mod constraint;
+mod decoder;
 mod errors;
+mod logits;
 mod mask;
+mod matcher;
+mod metrics;
+mod payload;
+mod sampling;
+mod skeleton;
 mod trie;
 mod vocabulary;
 
@@ -14,7 +22,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__profile__", if cfg!(debug_assertions) { "dev" } else { "release" })?;
     errors::register(m)?;
     vocabulary::register(m)?;
+    sampling::register(m)?;
+    metrics::register(m)?;
+    constraint::register(m)?;
+    decoder::register(m)?;
     trie::register(m)?;
     mask::register(m)?;
+    skeleton::register(m)?;
     Ok(())
 }

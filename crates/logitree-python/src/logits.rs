@@ -25,23 +25,24 @@ pub fn with_logits<R>(obj: &Bound<'_, PyAny>, f: impl FnOnce(&[f32]) -> Result<R
 }
 
 fn with_array<R>(array: &Bound<'_, PyArray1<f32>>, f: impl FnOnce(&[f32]) -> Result<R>) -> Result<R> {
-    if !array.is_c_contiguous() {
-        return Err(Error::new(ErrorKind::Logits, "the logits are not contiguous")
-            .help("pass numpy.ascontiguousarray(logits), or the row itself"));
-    }
-    // SAFETY: contiguous float32, kept alive by `array`. The interpreter stays attached until `f` returns and
+    // SAFETY: float32, checked to be contiguous and aligned, kept alive by `array`. The interpreter stays attached until `f` returns and
     // `f` runs no Python, so no Python code writes it meanwhile; writing it from another thread during the call
     // is the caller's race, as it is with every NumPy function.
-    let logits = unsafe { array.as_slice() }
-        .map_err(|_| Error::new(ErrorKind::Logits, "the logits are not aligned or not contiguous"))?;
-    f(logits)
+    match unsafe { array.as_slice() } {
+        Ok(logits) => f(logits),
+        Err(_) => Err(Error::new(ErrorKind::Logits, "the logits are not contiguous and aligned")
+            .help("pass numpy.ascontiguousarray(logits), or the row itself")),
+    }
 }
 
 /// A one-dimensional float32 NumPy view of `obj`, or the error that says why there is none.
 fn through_numpy<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let kind = obj.get_type().fully_qualified_name()?.to_string();
     let wrong = |got: String, help: &str| {
-        errors::to_py(Error::new(ErrorKind::Logits, format!("logits must be float32 of one dimension, got {got}")).help(help))
+        errors::to_py(
+            Error::new(ErrorKind::Logits, format!("logits must be float32 of one dimension, got {got}"))
+                .help(help),
+        )
     };
     if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
         return Err(wrong(format!("a {kind}"), "pass numpy.asarray(logits, dtype=numpy.float32)"));
@@ -92,15 +93,16 @@ impl<'py> Mask<'py> {
     /// # Errors
     /// `MaskError` for both, and for anything else.
     pub fn new(mask: Option<&Bound<'py, PyAny>>, legal: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
-        let wrong = |message: String, help: &str| errors::to_py(Error::new(ErrorKind::Mask, message).help(help));
+        let wrong =
+            |message: String, help: &str| errors::to_py(Error::new(ErrorKind::Mask, message).help(help));
         match (mask, legal) {
             (None, None) => Ok(Mask::All),
             (Some(_), Some(_)) => Err(wrong("both mask and legal are given".into(), "give one of them")),
             (Some(mask), None) => {
                 let words = if let Ok(words) = mask.cast::<PyArray1<i32>>() {
-                    Some((Mask::Signed(words.clone()), words.is_c_contiguous()))
+                    Some((Mask::Signed(words.clone()), is_plain(words)))
                 } else if let Ok(words) = mask.cast::<PyArray1<u32>>() {
-                    Some((Mask::Unsigned(words.clone()), words.is_c_contiguous()))
+                    Some((Mask::Unsigned(words.clone()), is_plain(words)))
                 } else {
                     None
                 };
@@ -134,13 +136,24 @@ impl<'py> Mask<'py> {
         match self {
             Mask::All => Legal::All,
             Mask::Few(ids) => Legal::Few(ids),
-            // SAFETY: contiguous (checked when made) and kept alive by `self`; read while the interpreter stays
-            // attached and no Python code runs. Reading i32 as u32 is reading the same bits.
-            Mask::Signed(words) => Legal::Words(unsafe {
-                std::slice::from_raw_parts(words.data().cast::<u32>(), words.len())
-            }),
-            // SAFETY: as above.
-            Mask::Unsigned(words) => Legal::Words(unsafe { std::slice::from_raw_parts(words.data(), words.len()) }),
+            Mask::Signed(words) => {
+                let words = words_of(words);
+                // SAFETY: the same memory, for the same time; every i32 is a u32 of the same size and alignment.
+                Legal::Words(unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u32>(), words.len()) })
+            }
+            Mask::Unsigned(words) => Legal::Words(words_of(words)),
         }
     }
+}
+
+/// The words of an array that [`Mask::new`] found contiguous and aligned.
+fn words_of<'a, T: numpy::Element>(words: &'a Bound<'_, PyArray1<T>>) -> &'a [T] {
+    // SAFETY: kept alive by the array; read while the interpreter stays attached and no Python code runs.
+    unsafe { words.as_slice() }.unwrap_or(&[])
+}
+
+/// Whether the array is contiguous and aligned.
+fn is_plain<T: numpy::Element>(words: &Bound<'_, PyArray1<T>>) -> bool {
+    // SAFETY: the slice is not read, and dropped at once.
+    unsafe { words.as_slice() }.is_ok()
 }

@@ -28,6 +28,19 @@ impl PyVocabulary {
     }
 }
 
+fn python_side(
+    name: &str,
+    object: &Bound<'_, PyAny>,
+    more: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    let function = object.py().import("logitree._vocabulary")?.getattr(name)?;
+    Ok(match more {
+        Some(more) => function.call1((object, more))?,
+        None => function.call1((object,))?,
+    }
+    .unbind())
+}
+
 fn ids(values: Vec<i64>, count: usize) -> PyResult<Vec<TokenId>> {
     let one = |id: i64| {
         u32::try_from(id).ok().filter(|&id| (id as usize) < count).ok_or_else(|| {
@@ -56,10 +69,76 @@ impl PyVocabulary {
         Self::load(py, || Vocabulary::from_gguf(&path))
     }
 
+    /// The vocabulary of a Hugging Face tokenizer.json: its path, or its text as bytes or as a str in braces.
+    #[staticmethod]
+    fn from_tokenizer_json(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(content) = source.cast::<PyBytes>() {
+            let content = content.as_bytes();
+            return Self::load(py, || Vocabulary::from_tokenizer_json_bytes(content));
+        }
+        match source.extract::<String>() {
+            Ok(text) if text.trim_start().starts_with('{') => {
+                Self::load(py, || Vocabulary::from_tokenizer_json_bytes(text.as_bytes()))
+            }
+            _ => {
+                let path: PathBuf = source.extract()?;
+                Self::load(py, || Vocabulary::from_tokenizer_json(&path))
+            }
+        }
+    }
+
+    /// The vocabulary of a Mistral tekken JSON file: its path, or its content.
+    #[staticmethod]
+    fn from_tekken(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(content) = source.cast::<PyBytes>() {
+            let content = content.as_bytes();
+            return Self::load(py, || Vocabulary::from_tekken_bytes(content));
+        }
+        let path: PathBuf = source.extract()?;
+        Self::load(py, || Vocabulary::from_tekken(&path))
+    }
+
+    /// The vocabulary of a SentencePiece model: its path, its content, or a SentencePieceProcessor.
+    #[staticmethod]
+    fn from_sentencepiece(source: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let py = source.py();
+        let loaded = if let Ok(content) = source.cast::<PyBytes>() {
+            let content = content.as_bytes();
+            Self::load(py, || Vocabulary::from_sentencepiece_bytes(content))?
+        } else if let Ok(path) = source.extract::<PathBuf>() {
+            Self::load(py, || Vocabulary::from_sentencepiece(&path))?
+        } else {
+            return python_side("from_sentencepiece", source, None);
+        };
+        Ok(Py::new(py, loaded)?.into_any())
+    }
+
+    /// The vocabulary of a transformers tokenizer, fast or slow.
+    #[staticmethod]
+    #[pyo3(signature = (tokenizer, generation_config=None))]
+    fn from_transformers(
+        tokenizer: &Bound<'_, PyAny>,
+        generation_config: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        python_side("from_transformers", tokenizer, generation_config)
+    }
+
+    /// The vocabulary of a tiktoken Encoding.
+    #[staticmethod]
+    fn from_tiktoken(encoding: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        python_side("from_tiktoken", encoding, None)
+    }
+
+    /// The vocabulary of a llama_cpp.Llama.
+    #[staticmethod]
+    fn from_llama(llm: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        python_side("from_llama", llm, None)
+    }
+
     /// A vocabulary of ``tokens``, whose ids are their positions.
     #[staticmethod]
     #[pyo3(signature = (tokens, special_ids=vec![], eog_ids=vec![], bos_id=None, name=String::new(), *,
-                        kinds=None, adds_prefix_space=false, source="tokens".to_string()))]
+                        kinds=None, adds_prefix_space=false, source="tokens".to_string(), find_markers=false))]
     #[allow(clippy::too_many_arguments)] // they are keywords in Python
     fn from_tokens(
         tokens: &Bound<'_, PyAny>,
@@ -70,6 +149,7 @@ impl PyVocabulary {
         kinds: Option<Vec<String>>,
         adds_prefix_space: bool,
         source: String,
+        find_markers: bool,
     ) -> PyResult<Self> {
         let mut builder = Builder::new();
         for token in tokens.try_iter()? {
@@ -77,7 +157,7 @@ impl PyVocabulary {
             builder.push(TokenKind::Normal, token.cast::<PyBytes>()?.as_bytes()).map_err(to_py)?;
         }
         let count = builder.len();
-        let ends = ids(eog_ids, count)?;
+        let mut ends = ids(eog_ids, count)?;
         match kinds {
             Some(kinds) if kinds.len() != count => {
                 let message = format!("{} kinds for {count} tokens", kinds.len());
@@ -93,7 +173,12 @@ impl PyVocabulary {
         for id in ids(special_ids, count)? {
             builder.set_kind(id, TokenKind::Control);
         }
-        let bos = ids(bos_id.into_iter().collect(), count)?.first().copied();
+        let mut bos = ids(bos_id.into_iter().collect(), count)?.first().copied();
+        if find_markers {
+            let begin;
+            (begin, ends) = builder.find_markers(ends);
+            bos = bos.or(begin);
+        }
         let about = About { name, source, bos, end_of_generation: ends, adds_prefix_space };
         builder.build(about).map(|v| PyVocabulary(Arc::new(v))).map_err(to_py)
     }

@@ -127,33 +127,36 @@ fn collect_keys_body(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>
 
 #[inline(always)]
 fn sum_exp_body(xs: &[f32], max: f32) -> (f64, f64) {
-    let (mut sum, mut dot) = (0.0f64, 0.0f64);
+    let (mut sum, mut dot) = ([0.0f64; LANES], [0.0f64; LANES]);
+    // What is past the end of a short block stays at 0.
+    let (mut es, mut ds) = ([0.0f32; BLOCK], [0.0f32; BLOCK]);
     for block in xs.chunks(BLOCK) {
+        if block.len() < BLOCK {
+            (es, ds) = ([0.0; BLOCK], [0.0; BLOCK]);
+        }
+        for ((&x, e), d) in block.iter().zip(&mut es).zip(&mut ds) {
+            (*e, *d) = exp_term(x, max);
+        }
         let (mut sums, mut dots) = ([0.0f32; LANES], [0.0f32; LANES]);
-        let lines = block.chunks_exact(LANES);
-        let rest = lines.remainder();
-        for line in lines {
+        for (e, d) in es.chunks_exact(LANES).zip(ds.chunks_exact(LANES)) {
             for i in 0..LANES {
-                let (e, d) = exp_term(line[i], max);
-                sums[i] += e;
-                dots[i] += d;
+                sums[i] += e[i];
+                dots[i] += d[i];
             }
         }
-        for (&x, i) in rest.iter().zip(0..) {
-            let (e, d) = exp_term(x, max);
-            sums[i] += e;
-            dots[i] += d;
+        for i in 0..LANES {
+            sum[i] += f64::from(sums[i]);
+            dot[i] += f64::from(dots[i]);
         }
-        sum += sums.iter().map(|&s| f64::from(s)).sum::<f64>();
-        dot += dots.iter().map(|&d| f64::from(d)).sum::<f64>();
     }
-    (sum, dot)
+    (sum.iter().sum(), dot.iter().sum())
 }
 
 /// exp(x - max) and exp(x - max) * (x - max), both 0 for a non-finite x.
 #[inline(always)]
 fn exp_term(x: f32, max: f32) -> (f32, f32) {
-    let y = if x.is_finite() { x - max } else { f32::NEG_INFINITY };
+    let within = x > f32::NEG_INFINITY && x < f32::INFINITY;
+    let y = if within { x - max } else { -100.0 };
     let e = exp_not_positive(y);
     (e, if e > 0.0 { e * y } else { 0.0 })
 }
@@ -167,7 +170,7 @@ fn exp_not_positive(x: f32) -> f32 {
     let rounded = within * std::f32::consts::LOG2_E + ROUND;
     let k = rounded - ROUND;
     // ln 2 in two parts, the first exact when multiplied by a small integer.
-    let r = within - k * 0.693_359_375 + k * 2.121_944_4e-4;
+    let r = within - k * 0.693_359_4 + k * 2.121_944_4e-4;
     // Taylor to the seventh order: |r| <= ln2 / 2 leaves 5e-9 relative.
     let tail = 1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0)));
     let poly = 1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * tail)));

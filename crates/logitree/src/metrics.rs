@@ -4,7 +4,8 @@
 //! finite logits count. What has no answer (nothing finite, an id out of range, a picked logit that is not
 //! finite) is +inf, never an error and never NaN. The file refuses to know how to change what it measures.
 
-use crate::{kernel, TokenId};
+use crate::kernel::{self, BLOCK};
+use crate::TokenId;
 
 /// The unit of surprisal and entropy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,7 +18,7 @@ pub enum Base {
 }
 
 impl Base {
-    fn from_nats(self, nats: f64) -> f64 {
+    fn of_nats(self, nats: f64) -> f64 {
         match self {
             Base::Nats => nats,
             Base::Bits => nats / std::f64::consts::LN_2,
@@ -60,7 +61,7 @@ pub fn surprisal_among(ids: &[TokenId], logits: &[f32], id: TokenId, base: Base)
 
 fn surprisal_at(logits: &[f32], picked: Option<f32>, base: Base) -> f64 {
     match (picked.filter(|z| z.is_finite()), sums(logits)) {
-        (Some(z), Some((max, sum, _))) => base.from_nats((max + sum.ln() - f64::from(z)).max(0.0)),
+        (Some(z), Some((max, sum, _))) => base.of_nats((max + sum.ln() - f64::from(z)).max(0.0)),
         _ => f64::INFINITY,
     }
 }
@@ -68,7 +69,7 @@ fn surprisal_at(logits: &[f32], picked: Option<f32>, base: Base) -> f64 {
 /// The entropy of `logits`, at least 0; +inf if none is finite.
 pub fn entropy(logits: &[f32], base: Base) -> f64 {
     // log Z - sum p z, both shifted by the maximum.
-    sums(logits).map_or(f64::INFINITY, |(_, sum, dot)| base.from_nats((sum.ln() - dot / sum).max(0.0)))
+    sums(logits).map_or(f64::INFINITY, |(_, sum, dot)| base.of_nats((sum.ln() - dot / sum).max(0.0)))
 }
 
 /// The entropy of the candidates that a chain left; 0 if there is one.
@@ -111,14 +112,21 @@ pub fn top_candidates(logits: &[f32], n: usize) -> Vec<Top> {
     // The heap's greatest key is the worst candidate kept.
     let mut heap = std::collections::BinaryHeap::with_capacity(n + 1);
     let mut bar = f32::NEG_INFINITY;
-    for (&x, id) in logits.iter().zip(0..) {
-        if x > bar && x.is_finite() {
-            heap.push(kernel::descending_key(x, id));
-            if heap.len() > n {
-                heap.pop();
-            }
-            if heap.len() == n {
-                bar = heap.peek().map_or(bar, |&worst| kernel::from_key(worst).0);
+    let mut maxima = vec![0.0; logits.len().div_ceil(BLOCK)];
+    kernel::block_maxima(logits, &mut maxima);
+    for (block, (xs, first)) in logits.chunks(BLOCK).zip((0..).step_by(BLOCK)).enumerate() {
+        if maxima[block] <= bar {
+            continue;
+        }
+        for (&x, id) in xs.iter().zip(first..) {
+            if x > bar && x.is_finite() {
+                heap.push(kernel::descending_key(x, id));
+                if heap.len() > n {
+                    heap.pop();
+                }
+                if heap.len() == n {
+                    bar = heap.peek().map_or(bar, |&worst| kernel::from_key(worst).0);
+                }
             }
         }
     }

@@ -1,1 +1,108 @@
-//! The record of the steps: plain values, no policy.
+//! The record of the steps: what was possible, what was chosen, how sure the model was. Plain values; the room
+//! refuses to know how any of it came about or how to change it.
+
+use std::fmt;
+
+use crate::sampling::Effect;
+use crate::TokenId;
+
+/// How many legal tokens a step keeps by name; of larger sets it keeps the number.
+pub const LEGAL_KEPT: usize = 256;
+
+/// How many of the candidates that survived the chain a step keeps.
+pub const CANDIDATES_KEPT: usize = 5;
+
+/// One decoded token and what is known about how it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The token.
+    pub token: TokenId,
+    /// How it came.
+    pub origin: Origin,
+    /// Number of legal tokens at this step.
+    pub legal: usize,
+    /// The legal tokens, ascending, where the constraint lists at most [`LEGAL_KEPT`] of them.
+    pub legal_tokens: Option<Vec<TokenId>>,
+    /// What the logits said; `None` when no logits were looked at.
+    pub model: Option<Model>,
+    /// Probability of the token after the chain; `None` when the chain did not run.
+    pub probability: Option<f64>,
+    /// The likeliest candidates after the chain, at most [`CANDIDATES_KEPT`], with their probabilities there.
+    pub candidates: Vec<(TokenId, f32)>,
+    /// What each sampler did, in chain order; empty when the chain did not run.
+    pub effects: Vec<Effect>,
+    /// Wall-clock time of the step in microseconds, the time spent on this record not counted.
+    pub micros: f64,
+}
+
+/// How a token came to be accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Picked by the chain.
+    Sampled,
+    /// The only legal token: no choice was made.
+    Forced,
+    /// Handed in by the caller.
+    External,
+}
+
+impl Origin {
+    /// The lower-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Origin::Sampled => "sampled",
+            Origin::Forced => "forced",
+            Origin::External => "external",
+        }
+    }
+}
+
+/// What the model's own distribution (softmax of the unchanged logits over the whole vocabulary) says of a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Model {
+    /// Probability of the token.
+    pub probability: f64,
+    /// `-ln probability`, in nats.
+    pub surprisal: f64,
+    /// Entropy of the distribution, in nats.
+    pub entropy: f64,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "token {} {} of {} legal", self.token, self.origin.name(), self.legal)?;
+        if let Some(model) = &self.model {
+            write!(f, ", model p {:.4}, entropy {:.3} nats", model.probability, model.entropy)?;
+        }
+        if let Some(p) = self.probability {
+            write!(f, ", p {p:.4}")?;
+        }
+        write!(f, ", {:.1} us", self.micros)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_prints_what_is_known() {
+        let mut step = Step {
+            token: 7,
+            origin: Origin::Forced,
+            legal: 1,
+            legal_tokens: None,
+            model: None,
+            probability: None,
+            candidates: Vec::new(),
+            effects: Vec::new(),
+            micros: 0.25,
+        };
+        assert_eq!(step.to_string(), "token 7 forced of 1 legal, 0.2 us");
+        step.origin = Origin::Sampled;
+        step.model = Some(Model { probability: 0.5, surprisal: 0.693, entropy: 1.0 });
+        step.probability = Some(1.0);
+        let text = "token 7 sampled of 1 legal, model p 0.5000, entropy 1.000 nats, p 1.0000, 0.2 us";
+        assert_eq!(step.to_string(), text);
+    }
+}

@@ -74,8 +74,8 @@ fn the_small_vocabulary_by_hand() {
     let trie = v.trie().unwrap();
     assert_eq!((trie.token_count(), trie.node_count(), trie.max_depth()), (25, 36, 4));
     assert_eq!(trie.lookup(b"cat"), [11, 12]);
-    assert_eq!(trie.lookup(b"ca"), []);
-    assert_eq!(trie.lookup(b"<end>"), [], "control tokens are no text");
+    assert!(trie.lookup(b"ca").is_empty());
+    assert!(trie.lookup(b"<end>").is_empty(), "control tokens are no text");
     assert!(trie.has_prefix(b"ca") && !trie.has_prefix(b"cab") && trie.has_prefix(b""));
     assert_eq!(trie.with_prefix(b"1"), [6, 7, 8, 9]);
     assert_eq!(trie.longest_match(b"cats and dogs"), Some((13, 4)));

@@ -17,6 +17,8 @@ Results = dict[str, Any]
 RESULTS = Path("bench/results")
 DOCUMENTS = (Path("README.md"), Path("DESIGN.md"))
 MARKED = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench:\2 -->)", re.DOTALL)
+FIGURE = re.compile(r"\b\d[\d.,]*\s?(?:ns|us|µs|ms|tokens/s|x|times)\b")
+"""What looks like a measured figure in prose; those belong into tables."""
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 MODE_COLUMNS = {
     "mode": "mode",
@@ -43,6 +45,11 @@ def with_tables(text: str, results: dict[str, Results]) -> str:
         return found[0] if suite is None else f"{found[1]}{table(suite)}{found[3]}"
 
     return MARKED.sub(draw, text)
+
+
+def marks(text: str) -> list[tuple[str, str]]:
+    """The marked tables of a document: what stands there, and the suite."""
+    return [(found[0], found[2]) for found in MARKED.finditer(text)]
 
 
 def table(results: Results) -> str:

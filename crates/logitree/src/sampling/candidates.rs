@@ -57,6 +57,9 @@ enum Order {
     None,
 }
 
+/// Mask words that are looked at together, to pass over what is all illegal.
+const GROUP: usize = 16;
+
 /// Above this many edits at once the dense logits are copied.
 const MOST_EDITS: usize = 4096;
 
@@ -145,18 +148,30 @@ impl<'l> Candidates<'l> {
             return Err(no_logit(((covering + at) * 32) as TokenId, logits.len()));
         }
         let mut good = true;
-        for (line, (&word, first)) in logits.chunks(32).zip(words.iter().zip((0u32..).step_by(32))) {
-            let mut left = if line.len() < 32 { word & ((1 << line.len()) - 1) } else { word };
-            while left != 0 {
-                let bit = left.trailing_zeros();
-                left &= left - 1;
-                let x = line[bit as usize];
-                good &= x < f32::INFINITY;
-                self.ids.push(first + bit);
-                self.logits.push(x);
+        for (lines, group) in words[..words.len().min(covering)].chunks(GROUP).zip(0..) {
+            if lines.iter().fold(0, |any, word| any | word) == 0 {
+                continue;
+            }
+            for (&word, at) in lines.iter().zip(group * GROUP..) {
+                good &= self.gather(logits, word, at * 32);
             }
         }
         self.end_begin(good)
+    }
+
+    /// Adds the legal ids of one word, from `first` on, with their logits; whether all are below +inf.
+    fn gather(&mut self, logits: &[f32], mut word: u32, first: usize) -> bool {
+        let mut good = true;
+        while word != 0 {
+            let id = first + word.trailing_zeros() as usize;
+            word &= word - 1;
+            // Bits past the last logit mean nothing.
+            let Some(&x) = logits.get(id) else { break };
+            good &= x < f32::INFINITY;
+            self.ids.push(id as TokenId);
+            self.logits.push(x);
+        }
+        good
     }
 
     fn end_begin(&mut self, good: bool) -> Result<()> {
@@ -360,12 +375,15 @@ impl<'l> Candidates<'l> {
         self.best_first = false;
         match self.form {
             Form::List if self.order == Order::ById => {
-                let mut at = 0;
-                for (id, entry) in table {
-                    at += self.ids[at..].partition_point(|x| x < id);
-                    if self.ids.get(at) == Some(id) {
-                        self.logits[at] = f(self.logits[at], entry);
+                // Both ascend: one merge, without a branch that depends on which is ahead.
+                let (mut at, mut row) = (0, 0);
+                while at < self.ids.len() && row < table.len() {
+                    let (id, named) = (self.ids[at], table[row].0);
+                    if id == named {
+                        self.logits[at] = f(self.logits[at], &table[row].1);
                     }
+                    at += usize::from(id <= named);
+                    row += usize::from(named <= id);
                 }
             }
             Form::List => {

@@ -14,19 +14,27 @@ const DRAWS: u64 = WORDS as u64 / 2;
 pub struct Mt19937 {
     seed: u32,
     draws: u64,
-    /// Outputs `state_of * WORDS ..` come from `state`; twist number 0 is the first after seeding.
+    /// The words that the outputs are made of.
     state: Box<[u32; WORDS]>,
-    /// The state one twist earlier, so that short rollbacks cost nothing.
+    /// An earlier state, mostly that one twist before, so that short rollbacks cost nothing.
     earlier: Box<[u32; WORDS]>,
     /// Number of twists that made `state`.
     twists: u64,
+    /// Number of twists that made `earlier`; 0 if it was not made yet.
+    earlier_twists: u64,
 }
 
 impl Mt19937 {
     /// The generator as `std::mt19937(seed)`; every seed is taken as it is, 0 too.
     pub fn new(seed: u32) -> Self {
-        let mut rng =
-            Mt19937 { seed, draws: 0, state: Box::new([0; WORDS]), earlier: Box::new([0; WORDS]), twists: 0 };
+        let mut rng = Mt19937 {
+            seed,
+            draws: 0,
+            state: Box::new([0; WORDS]),
+            earlier: Box::new([0; WORDS]),
+            twists: 0,
+            earlier_twists: 0,
+        };
         rng.restart();
         rng
     }
@@ -66,7 +74,7 @@ impl Mt19937 {
     pub fn seek(&mut self, draws: u64) {
         let needed = draws / DRAWS + 1;
         if self.twists > needed {
-            if self.twists == needed + 1 && needed >= 1 {
+            if self.earlier_twists == needed {
                 self.state.copy_from_slice(&self.earlier[..]);
                 self.twists = needed;
             } else {
@@ -81,6 +89,7 @@ impl Mt19937 {
 
     fn advance(&mut self) {
         self.earlier.copy_from_slice(&self.state[..]);
+        self.earlier_twists = self.twists;
         twist(&mut self.state);
         self.twists += 1;
     }
@@ -95,6 +104,7 @@ impl Mt19937 {
             *word = x;
         }
         self.twists = 0;
+        self.earlier_twists = 0;
         self.draws = 0;
     }
 

@@ -1,6 +1,7 @@
 //! Puts a vocabulary together token by token, without an allocation per token. It refuses to know where the
 //! tokens come from.
 
+use super::markers::Markers;
 use super::{About, TokenKind, Vocabulary, MAX_TOKENS};
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -76,6 +77,20 @@ impl Builder {
         if let Some(slot) = self.kinds.get_mut(id as usize) {
             *slot = kind;
         }
+    }
+
+    /// Gives the control and user-defined tokens with well-known texts the kinds that llama.cpp gives them, and
+    /// says which begin a sequence and which end a generation; `ends` are ends already known.
+    pub fn find_markers(&mut self, ends: Vec<TokenId>) -> (Option<TokenId>, Vec<TokenId>) {
+        let mut markers = Markers::naming(ends);
+        for id in 0..self.kinds.len() {
+            let kind = self.kinds[id];
+            if matches!(kind, TokenKind::Control | TokenKind::UserDefined) {
+                let text = &self.bytes[self.offsets[id] as usize..self.offsets[id + 1] as usize];
+                self.kinds[id] = markers.see(id as TokenId, text, kind);
+            }
+        }
+        (markers.begin(), markers.ends(self))
     }
 
     /// The vocabulary.

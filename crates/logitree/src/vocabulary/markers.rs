@@ -121,6 +121,11 @@ pub(super) struct Markers {
 }
 
 impl Markers {
+    /// With `ends` as ids that the source names.
+    pub fn naming(ends: Vec<TokenId>) -> Self {
+        Markers { named_ends: ends, ..Markers::default() }
+    }
+
     /// Looks at one token as the source writes it, and says its kind, which `kind` is before these rules.
     pub fn see(&mut self, id: TokenId, text: &[u8], kind: TokenKind) -> TokenKind {
         // Every marker starts with one of these, which spares nearly all tokens the comparisons.

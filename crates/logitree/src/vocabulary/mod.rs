@@ -7,9 +7,13 @@ pub mod byte_level;
 mod file;
 mod gguf;
 mod gguf_metadata;
+mod json;
 mod markers;
 mod query;
 mod reader;
+mod sentencepiece;
+mod tekken;
+mod tokenizer_json;
 
 pub use builder::Builder;
 
@@ -216,6 +220,15 @@ impl Vocabulary {
         self.trie.get_or_init(|| TokenTrie::new(self)).as_ref().map_err(Error::clone)
     }
 }
+
+/// Equal tokens, kinds and end ids.
+impl PartialEq for Vocabulary {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+    }
+}
+
+impl Eq for Vocabulary {}
 
 fn fingerprint(bytes: &[u8], offsets: &[u32], kinds: &[TokenKind], ends: &[TokenId]) -> u128 {
     let mut hash = xxhash_rust::xxh3::Xxh3::new();

@@ -18,6 +18,9 @@
 
 #![allow(dead_code)] // each test file takes what it needs
 
+pub mod laws;
+pub mod sequences;
+
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use std::sync::Arc;
 
@@ -57,6 +60,16 @@ pub const END: u32 = 25;
 pub fn vocabulary<B: AsRef<[u8]>>(tokens: &[B]) -> Vocabulary {
     let tokens = tokens.iter().map(|b| Token { bytes: b.as_ref().to_vec(), kind: TokenKind::Normal });
     Vocabulary::new(tokens, About::default()).expect("a vocabulary of ordinary tokens")
+}
+
+/// A vocabulary of ordinary `tokens` and then the end marker `</s>`, whose id is their number.
+pub fn ending_vocabulary<B: AsRef<[u8]>>(tokens: &[B]) -> (Arc<Vocabulary>, u32) {
+    let mut all: Vec<Token> =
+        tokens.iter().map(|b| Token { bytes: b.as_ref().to_vec(), kind: TokenKind::Normal }).collect();
+    all.push(Token { bytes: b"</s>".to_vec(), kind: TokenKind::Control });
+    let end = tokens.len() as u32;
+    let about = About { end_of_generation: vec![end], ..About::default() };
+    (Arc::new(Vocabulary::new(all, about).expect("a vocabulary with an end")), end)
 }
 
 /// The 26 tokens drawn above.

@@ -6,7 +6,6 @@ Logits are random and fixed, so that every contender walks the same way. Nothing
 from __future__ import annotations
 
 import ctypes
-import itertools
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,12 +38,12 @@ def run(bench: Bench) -> None:
     chains(bench, vocabulary, logits)
 
 
-def spell(vocabulary: Any, text: bytes) -> list[int]:
+def spell(vocabulary: lt.Vocabulary, text: bytes) -> list[int]:
     """Tokens of a text, the longest match first."""
     tokens, at = [], 0
     while at < len(text):
-        token, length = vocabulary.trie.longest_match(text[at:])
-        tokens.append(token)
+        length = next(n for n in range(len(text) - at, 0, -1) if vocabulary.find(text[at : at + n]))
+        tokens.append(vocabulary.find(text[at : at + length])[0])
         at += length
     return tokens
 
@@ -55,12 +54,12 @@ def payload(leaves: Leaves, model: str) -> str:
     return json.dumps({"modelId": model, "descriptors": [{"path": "action", "leaves": named}]})
 
 
-def steps(bench: Bench, vocabulary: Any, leaves: Leaves, logits: Logits) -> None:
+def steps(bench: Bench, vocabulary: lt.Vocabulary, leaves: Leaves, logits: Logits) -> None:
     """One step of 30 actions through the fused path, beside the loop that one would write in Python."""
     tree = lt.token_tree(payload(leaves, "bench"), vocabulary)
     chains = {
         "greedy": lt.Chain.greedy(),
-        "temp, dist": lt.Chain.parse("temperature;dist", temperature=0.8, seed=0),
+        "temp, dist": lt.Chain.parse("temperature", temp=0.8, seed=0),
     }
     for name, chain in chains.items():
         decoder = lt.Decoder(vocabulary, chain, tree.matcher("action"))
@@ -123,12 +122,15 @@ def python_trie(leaves: Leaves) -> dict[Any, Any]:
     return root
 
 
-def payloads(bench: Bench, vocabulary: Any, leaves: Leaves) -> None:
+def payloads(bench: Bench, vocabulary: lt.Vocabulary, leaves: Leaves) -> None:
     """JSON to a tree that can decode: not seen before, seen before, and large."""
 
-    def ours(texts: Sequence[str]) -> Callable[[], object]:
-        turn = itertools.cycle(texts)
-        return lambda: lt.token_tree(next(turn), vocabulary, on_mismatch="warn")
+    def new(text: str) -> Callable[[], object]:
+        def build() -> object:
+            lt.token_tree_cache.clear()
+            return lt.token_tree(text, vocabulary)
+
+        return build
 
     def python(text: str) -> Callable[[], object]:
         def build() -> object:
@@ -137,22 +139,18 @@ def payloads(bench: Bench, vocabulary: Any, leaves: Leaves) -> None:
 
         return build
 
-    small = [payload(leaves, f"model-{i}") for i in range(1000)]  # more than the cache holds
-    bench.case(
-        "payload of 30 actions, new", ours(small), peers={"Python dicts": python(small[0])}, target=60.0
-    )
-    bench.case("payload of 30 actions, cached", ours(small[:1]), target=5.0)
-    rng = np.random.default_rng(5)
-    many = {f"leaf-{i}": rng.integers(300, 30000, 5).tolist() for i in range(10_000)}
-    large = [payload(many, f"model-{i}") for i in range(130)]
-    peers = {"Python dicts": python(large[0])}
-    bench.case("payload of 10,000 leaves, new", ours(large), peers=peers, unit="ms", target=30.0)
+    small = payload(leaves, "bench")
+    bench.case("payload of 30 actions, new", new(small), peers={"Python dicts": python(small)}, target=60.0)
+    bench.case("payload of 30 actions, cached", lambda: lt.token_tree(small, vocabulary), target=5.0)
+    names = [f"ACTION_{i * 7919 % 100_003}" for i in range(10_000)]
+    large = payload({name: spell(vocabulary, name.encode()) for name in names}, "bench")
+    peers = {"Python dicts": python(large)}
+    bench.case("payload of 10,000 leaves, new", new(large), peers=peers, unit="ms", target=30.0)
 
 
-def chains(bench: Bench, vocabulary: Any, logits: Logits) -> None:
+def chains(bench: Bench, vocabulary: lt.Vocabulary, logits: Logits) -> None:
     """Unconstrained: llama.cpp's default order over the whole vocabulary."""
-    settings = {"top_k": 40, "top_p": 0.95, "min_p": 0.05, "temperature": 0.8}
-    ours = lt.Decoder(vocabulary, lt.Chain.llama_cpp(**settings, seed=1))
+    ours = lt.Decoder(vocabulary, lt.Chain.llama_cpp(top_k=40, top_p=0.95, min_p=0.05, temp=0.8, seed=1))
     greedy = lt.Decoder(vocabulary, lt.Chain.greedy())
     size = f"{len(vocabulary):,}"
 
@@ -163,7 +161,7 @@ def chains(bench: Bench, vocabulary: Any, logits: Logits) -> None:
 
         return go
 
-    peers = llama_chains(logits, settings)
+    peers = llama_chains(logits)
     bench.case(f"default chain over {size} logits", step(ours), peers={"llama.cpp": peers["default"]})
     bench.case(
         f"greedy over {size} logits",
@@ -172,7 +170,7 @@ def chains(bench: Bench, vocabulary: Any, logits: Logits) -> None:
     )
 
 
-def llama_chains(logits: Logits, settings: dict[str, Any]) -> dict[str, Callable[[], object] | Skip]:
+def llama_chains(logits: Logits) -> dict[str, Callable[[], object] | Skip]:
     """llama.cpp's own samplers on an array of candidates, refilled each time as llama_sampler_sample does."""
     llama: Any = optional("llama_cpp")
     if isinstance(llama, Skip):
@@ -197,10 +195,10 @@ def llama_chains(logits: Logits, settings: dict[str, Any]) -> dict[str, Callable
         return go
 
     default = [
-        llama.llama_sampler_init_top_k(settings["top_k"]),
-        llama.llama_sampler_init_top_p(settings["top_p"], 1),
-        llama.llama_sampler_init_min_p(settings["min_p"], 1),
-        llama.llama_sampler_init_temp(settings["temperature"]),
+        llama.llama_sampler_init_top_k(40),
+        llama.llama_sampler_init_top_p(0.95, 1),
+        llama.llama_sampler_init_min_p(0.05, 1),
+        llama.llama_sampler_init_temp(0.8),
         llama.llama_sampler_init_dist(1),
     ]
     return {"default": sampling(default), "greedy": sampling([llama.llama_sampler_init_greedy()])}

@@ -1,0 +1,401 @@
+//! Constraints in Python: token trees, choices, the matcher, the cache of token trees. Conversions only.
+
+use std::sync::Arc;
+
+use logitree::constraint::cache::{token_trees, Key};
+use logitree::constraint::{Check, Choices, End, OnMismatch, SpanTree, TokenTree, ROOT};
+use logitree::{Error, ErrorKind, TokenId};
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
+
+use crate::errors::to_py;
+pub use crate::matcher::PyMatcher;
+use crate::payload::payload_from_python;
+use crate::vocabulary::PyVocabulary;
+
+/// A text of the caller's: `str` as UTF-8, `bytes` as they are.
+fn text_bytes(text: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u8>> {
+    if let Ok(text) = text.cast::<PyString>() {
+        return text.to_str().map(|s| s.as_bytes().to_vec()).map_err(|_| {
+            to_py(Error::new(
+                ErrorKind::Constraint,
+                format!("{what} holds half a surrogate pair: it is no text"),
+            ))
+        });
+    }
+    match text.cast::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.as_bytes().to_vec()),
+        Err(_) => {
+            Err(PyTypeError::new_err(format!("{what} must be str or bytes, not {}", text.get_type().name()?)))
+        }
+    }
+}
+
+fn end_of(
+    end_tokens: Option<Vec<TokenId>>,
+    following: Option<&Bound<'_, PyAny>>,
+    vocabulary: Option<&Arc<logitree::vocabulary::Vocabulary>>,
+) -> PyResult<End> {
+    let following = following.map(|text| text_bytes(text, "following")).transpose()?;
+    Ok(End { tokens: end_tokens, following, vocabulary: vocabulary.cloned() })
+}
+
+/// A compiled token-tree payload. Immutable; shared between threads.
+#[pyclass(frozen, name = "TokenTree", module = "logitree")]
+pub struct PyTokenTree {
+    tree: Arc<TokenTree>,
+    vocabulary: Option<Py<PyVocabulary>>,
+}
+
+impl PyTokenTree {
+    fn span(&self, path: Option<&str>) -> PyResult<&Arc<SpanTree>> {
+        match (path, self.tree.spans()) {
+            (None, [only]) => Ok(only),
+            (None, spans) => {
+                let message = format!("the token tree has {} paths: say which", spans.len());
+                Err(to_py(Error::new(ErrorKind::Constraint, message)))
+            }
+            (Some(path), _) => self.tree.span(path).map_err(to_py),
+        }
+    }
+}
+
+/// Compiles a token-tree payload, or finds it compiled in the cache.
+#[pyfunction]
+#[pyo3(signature = (payload, vocabulary=None, *, on_mismatch="error", model_id=None))]
+fn token_tree(
+    py: Python<'_>,
+    payload: &Bound<'_, PyAny>,
+    vocabulary: Option<Py<PyVocabulary>>,
+    on_mismatch: &str,
+    model_id: Option<&str>,
+) -> PyResult<PyTokenTree> {
+    let on_mismatch = match on_mismatch {
+        "error" => OnMismatch::Error,
+        "warn" => OnMismatch::Warn,
+        other => {
+            let message = format!("on_mismatch is {other:?}");
+            return Err(to_py(Error::new(ErrorKind::Constraint, message).help("\"error\" or \"warn\"")));
+        }
+    };
+    let known = vocabulary.as_ref().map(|v| &*v.get().0);
+    let check = Check { vocabulary: known, model_id, on_mismatch };
+    let mut context = Vec::with_capacity(64);
+    context.push(u8::from(on_mismatch == OnMismatch::Warn));
+    context.push(u8::from(known.is_some()));
+    context.extend_from_slice(&known.map_or(0, |v| v.fingerprint()).to_le_bytes());
+    context.extend(model_id.iter().flat_map(|id| [b"m", id.as_bytes()].concat()));
+    let cached = |content: &[u8], build: &dyn Fn() -> logitree::Result<TokenTree>| {
+        token_trees().get_or_build(Key { content, context: &context }, build).map_err(to_py)
+    };
+    let json = |text: &[u8]| cached(text, &|| TokenTree::from_json(text, &check));
+    let tree = if let Ok(text) = payload.cast::<PyString>() {
+        let no_text = |_| {
+            to_py(Error::new(ErrorKind::Payload, "the payload holds half a surrogate pair: it is no text"))
+        };
+        json(text.to_str().map_err(no_text)?.as_bytes())?
+    } else if let Ok(bytes) = payload.cast::<PyBytes>() {
+        json(bytes.as_bytes())?
+    } else if let Ok(bytes) = payload.cast::<PyByteArray>() {
+        json(&bytes.to_vec())?
+    } else if let Ok(dict) = payload.cast::<PyDict>() {
+        let payload = payload_from_python(dict)?;
+        cached(&payload.content(), &|| TokenTree::new(payload.clone(), &check))?
+    } else {
+        let name = payload.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("payload must be str, bytes or dict, not {name}")));
+    };
+    for warning in tree.warnings() {
+        let text = std::ffi::CString::new(warning.to_string().replace('\0', "\\0"))?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+    }
+    Ok(PyTokenTree { tree, vocabulary })
+}
+
+#[pymethods]
+impl PyTokenTree {
+    /// Reads the binary form of one descriptor.
+    #[staticmethod]
+    #[pyo3(signature = (data, vocabulary=None))]
+    fn from_binary(data: &[u8], vocabulary: Option<Py<PyVocabulary>>) -> PyResult<Self> {
+        let build = || SpanTree::from_binary(data).map(|span| TokenTree::from_span(Arc::new(span)));
+        let tree =
+            token_trees().get_or_build(Key { content: data, context: b"binary" }, build).map_err(to_py)?;
+        if let Some(vocabulary) = &vocabulary {
+            tree.check_range(vocabulary.get().0.len()).map_err(to_py)?;
+        }
+        Ok(PyTokenTree { tree, vocabulary })
+    }
+
+    /// The binary form of the descriptor at `path`.
+    #[pyo3(signature = (path=None))]
+    fn to_binary<'py>(&self, py: Python<'py>, path: Option<&str>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.span(path)?.to_binary()))
+    }
+
+    /// The paths of the descriptors, in the payload's order.
+    #[getter]
+    fn paths(&self) -> Vec<&str> {
+        self.tree.spans().iter().map(|span| span.path()).collect()
+    }
+
+    #[getter]
+    fn model_id(&self) -> Option<&str> {
+        self.tree.model_id()
+    }
+
+    #[getter]
+    fn vocabulary(&self, py: Python<'_>) -> Option<Py<PyVocabulary>> {
+        self.vocabulary.as_ref().map(|v| v.clone_ref(py))
+    }
+
+    /// What did not fit the vocabulary, where told to warn.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.tree.warnings().iter().map(Error::to_string).collect()
+    }
+
+    /// A matcher for the span at `path`.
+    #[pyo3(signature = (path, end_tokens=None, following=None, vocabulary=None))]
+    fn matcher(
+        &self,
+        path: &str,
+        end_tokens: Option<Vec<TokenId>>,
+        following: Option<&Bound<'_, PyAny>>,
+        vocabulary: Option<&Bound<'_, PyVocabulary>>,
+    ) -> PyResult<PyMatcher> {
+        let known = vocabulary.map(|v| &v.get().0).or(self.vocabulary.as_ref().map(|v| &v.get().0));
+        let end = end_of(end_tokens, following, known)?;
+        self.tree.matcher(path, &end).map(PyMatcher::new).map_err(to_py)
+    }
+
+    /// Names and token lists of the leaves at `path`, in the order of the lists.
+    #[pyo3(signature = (path=None))]
+    fn leaves(&self, path: Option<&str>) -> PyResult<Vec<(Option<String>, Vec<TokenId>)>> {
+        let span = self.span(path)?;
+        let mut leaves = Vec::with_capacity(span.leaf_count());
+        span.for_each_leaf(|node, tokens| {
+            leaves.push((span.leaf_name(node).map(str::to_string), tokens.to_vec()));
+        });
+        Ok(leaves)
+    }
+
+    /// What stands after `tokens`; `None` if they lead nowhere.
+    fn look<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        tokens: Vec<TokenId>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let span = self.span(Some(path))?;
+        let Some(node) = tokens.iter().try_fold(ROOT, |node, &token| span.step(node, token)) else {
+            return Ok(None);
+        };
+        let found = PyDict::new(py);
+        found.set_item("children", span.children(node).to_vec())?;
+        found.set_item("terminal", span.is_terminal(node))?;
+        found.set_item("leaf_end", span.is_leaf_end(node))?;
+        found.set_item("name", span.leaf_name(node))?;
+        Ok(Some(found))
+    }
+
+    /// Counts of the descriptor at `path`.
+    #[pyo3(signature = (path=None))]
+    fn info<'py>(&self, py: Python<'py>, path: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+        let span = self.span(path)?;
+        let info = PyDict::new(py);
+        info.set_item("path", span.path())?;
+        info.set_item("leaves", span.leaf_count())?;
+        info.set_item("nodes", span.node_count())?;
+        info.set_item("depth", span.depth())?;
+        info.set_item("inner_leaves", span.inner_leaf_count())?;
+        info.set_item("widest", span.widest())?;
+        info.set_item("bytes", span.bytes())?;
+        Ok(info)
+    }
+
+    /// The tree drawn in text, with the tokens' bytes where the vocabulary is known.
+    #[pyo3(signature = (path=None, *, max_lines=200))]
+    fn dump(&self, path: Option<&str>, max_lines: usize) -> PyResult<String> {
+        let show = |id: TokenId| match &self.vocabulary {
+            Some(v) if (id as usize) < v.get().0.len() => {
+                format!("{:?}", String::from_utf8_lossy(v.get().0.token_bytes(id)))
+            }
+            _ => id.to_string(),
+        };
+        Ok(self.span(path)?.dump(max_lines, &show))
+    }
+
+    fn __contains__(&self, path: &str) -> bool {
+        self.tree.span(path).is_ok()
+    }
+
+    fn __repr__(&self) -> String {
+        let spans = self.tree.spans();
+        let mut parts: Vec<String> =
+            spans.iter().take(4).map(|s| format!("{:?}: {} leaves", s.path(), s.leaf_count())).collect();
+        if spans.len() > 4 {
+            parts.push(format!("and {} more", spans.len() - 4));
+        }
+        let model = self.tree.model_id().map_or(String::new(), |id| format!(", model_id={id:?}"));
+        format!("TokenTree({}{model})", parts.join(", "))
+    }
+}
+
+/// Texts bound to a vocabulary, of which one is to be generated. Immutable; shared between threads.
+#[pyclass(frozen, name = "Choices", module = "logitree")]
+pub struct PyChoices {
+    choices: Choices,
+    texts: Vec<Vec<u8>>,
+}
+
+/// One of several texts, in any tokens that spell it.
+#[pyfunction]
+#[pyo3(signature = (texts, vocabulary, *, following=None, end_tokens=None, tokenizations="all", tokenize=None))]
+fn choices(
+    texts: &Bound<'_, PyAny>,
+    vocabulary: &Bound<'_, PyVocabulary>,
+    following: Option<&Bound<'_, PyAny>>,
+    end_tokens: Option<Vec<TokenId>>,
+    tokenizations: &str,
+    tokenize: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyChoices> {
+    if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err("texts must be a list of texts, not one text"));
+    }
+    let vocabulary = &vocabulary.get().0;
+    let end = end_of(end_tokens, following, Some(vocabulary))?;
+    let mut given = Vec::new();
+    for text in texts.try_iter()? {
+        given.push(text_bytes(&text?, "a choice")?);
+    }
+    let misused = |message: &str| Err(to_py(Error::new(ErrorKind::Constraint, message)));
+    let made = match (tokenizations, tokenize) {
+        ("all", None) => Choices::new(&given, vocabulary, &end),
+        ("all", Some(_)) => return misused("tokenize is for tokenizations=\"canonical\""),
+        ("canonical", None) => {
+            return misused("tokenizations=\"canonical\" needs tokenize=, a function str -> ids")
+        }
+        ("canonical", Some(tokenize)) => {
+            let mut lists = Vec::with_capacity(given.len());
+            for text in &given {
+                let whole = [text.as_slice(), end.following.as_deref().unwrap_or_default()].concat();
+                let whole = String::from_utf8(whole)
+                    .map_err(|_| PyTypeError::new_err("canonical choices must be text: one is not UTF-8"))?;
+                lists.push(tokenize.call1((whole,))?.extract::<Vec<TokenId>>()?);
+            }
+            Choices::canonical(&given, lists, vocabulary, &end)
+        }
+        _ => return misused("tokenizations is \"all\" or \"canonical\""),
+    };
+    Ok(PyChoices { choices: made.map_err(to_py)?, texts: given })
+}
+
+#[pymethods]
+impl PyChoices {
+    /// A matcher at the beginning of a choice.
+    fn matcher(&self) -> PyMatcher {
+        PyMatcher::new(self.choices.matcher())
+    }
+
+    /// The texts as they were given: `str` where they are text, else `bytes`.
+    #[getter]
+    fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for text in &self.texts {
+            match std::str::from_utf8(text) {
+                Ok(text) => list.append(text)?,
+                Err(_) => list.append(PyBytes::new(py, text))?,
+            }
+        }
+        Ok(list)
+    }
+
+    /// "all" or "canonical".
+    #[getter]
+    fn tokenizations(&self) -> &'static str {
+        if self.choices.is_canonical() {
+            "canonical"
+        } else {
+            "all"
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        self.choices.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let shown: Vec<String> = self
+            .texts
+            .iter()
+            .take(4)
+            .map(|t| format!("{:?}", String::from_utf8_lossy(&t[..t.len().min(40)])))
+            .collect();
+        let more = if self.texts.len() > 4 { ", …" } else { "" };
+        format!("Choices({} texts, {}: {}{more})", self.choices.len(), self.tokenizations(), shown.join(", "))
+    }
+}
+
+/// The process-wide cache of compiled token trees.
+#[pyclass(frozen, name = "TokenTreeCache", module = "logitree")]
+pub struct PyTokenTreeCache;
+
+#[pymethods]
+impl PyTokenTreeCache {
+    /// The counters.
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = token_trees().counts();
+        let info = PyDict::new(py);
+        info.set_item("capacity", counts.capacity)?;
+        info.set_item("entries", counts.len)?;
+        info.set_item("hits", counts.hits)?;
+        info.set_item("misses", counts.misses)?;
+        info.set_item("bypassed", counts.bypassed)?;
+        info.set_item("evicted", counts.evicted)?;
+        Ok(info)
+    }
+
+    /// One dict an entry, most recently used first.
+    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let row = |entry: logitree::constraint::cache::EntryInfo<TokenTree>| {
+            let info = PyDict::new(py);
+            info.set_item("digest", format!("{:032x}", entry.digest))?;
+            info.set_item("model_id", entry.value.model_id())?;
+            info.set_item("paths", entry.value.spans().iter().map(|s| s.path()).collect::<Vec<_>>())?;
+            info.set_item("nodes", entry.value.spans().iter().map(|s| s.node_count()).sum::<usize>())?;
+            info.set_item("bytes", entry.value.bytes() + entry.content_bytes)?;
+            info.set_item("hits", entry.hits)?;
+            info.set_item("in_use", entry.in_use)?;
+            Ok(info)
+        };
+        token_trees().entries().into_iter().map(row).collect()
+    }
+
+    /// Forgets every entry; trees in use live on with their holders.
+    fn clear(&self) {
+        token_trees().clear();
+    }
+
+    fn __len__(&self) -> usize {
+        token_trees().counts().len
+    }
+
+    fn __repr__(&self) -> String {
+        let c = token_trees().counts();
+        format!("TokenTreeCache({} of {} entries, {} hits, {} misses)", c.len, c.capacity, c.hits, c.misses)
+    }
+}
+
+/// Adds this room to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyMatcher>()?;
+    m.add_class::<PyTokenTree>()?;
+    m.add_class::<PyChoices>()?;
+    m.add_class::<PyTokenTreeCache>()?;
+    m.add("token_tree_cache", PyTokenTreeCache)?;
+    m.add_function(wrap_pyfunction!(token_tree, m)?)?;
+    m.add_function(wrap_pyfunction!(choices, m)?)?;
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! Decoder and Step for Python.
+
+use std::sync::Arc;
+
+use logitree::decoder::{Decoder, Finish, Stop, Then};
+use logitree::mask::words_for;
+use logitree::trace::Step;
+use logitree::TokenId;
+use numpy::PyArray1;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
+use pyo3::prelude::*;
+
+use crate::errors::to_py;
+use crate::logits::with_logits;
+use crate::matcher::PyMatcher;
+use crate::sampling::PyChain;
+use crate::vocabulary::PyVocabulary;
+
+/// One decoded token and what is known about how it came.
+///
+/// Attributes: `token`, `origin` ("sampled", "forced" or "external"), `forced`, `legal` (number of legal tokens),
+/// `legal_tokens` (their ids, ascending, where the constraint lists at most 256 of them, else None),
+/// `p_model`, `surprisal` and `entropy` (the model's own distribution, nats; None where no logits were looked at),
+/// `p` (after the chain; None where it did not run), `candidates` (the likeliest five after the
+/// chain: id, probability), `effects` (one tuple a sampler: name, candidates before, after,
+/// logits changed, probability mass cut), `micros`.
+#[pyclass(frozen, name = "Step", module = "logitree")]
+pub struct PyStep(Step);
+
+#[pymethods]
+impl PyStep {
+    #[getter]
+    fn token(&self) -> TokenId {
+        self.0.token
+    }
+
+    #[getter]
+    fn origin(&self) -> &'static str {
+        self.0.origin.name()
+    }
+
+    #[getter]
+    fn forced(&self) -> bool {
+        self.0.origin == logitree::trace::Origin::Forced
+    }
+
+    #[getter]
+    fn legal(&self) -> usize {
+        self.0.legal
+    }
+
+    #[getter]
+    fn legal_tokens(&self) -> Option<Vec<TokenId>> {
+        self.0.legal_tokens.clone()
+    }
+
+    #[getter]
+    fn p_model(&self) -> Option<f64> {
+        self.0.model.map(|m| m.probability)
+    }
+
+    #[getter]
+    fn surprisal(&self) -> Option<f64> {
+        self.0.model.map(|m| m.surprisal)
+    }
+
+    #[getter]
+    fn entropy(&self) -> Option<f64> {
+        self.0.model.map(|m| m.entropy)
+    }
+
+    #[getter]
+    fn p(&self) -> Option<f64> {
+        self.0.probability
+    }
+
+    #[getter]
+    fn candidates(&self) -> Vec<(TokenId, f32)> {
+        self.0.candidates.clone()
+    }
+
+    #[getter]
+    fn effects(&self) -> Vec<(&'static str, usize, usize, usize, f64)> {
+        self.0.effects.iter().map(|e| (e.sampler, e.before, e.after, e.changed, e.mass_cut)).collect()
+    }
+
+    #[getter]
+    fn micros(&self) -> f64 {
+        self.0.micros
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Step: {}>", self.0)
+    }
+}
+
+/// Decodes one sequence: constraint, chain, history, stop conditions and trace.
+///
+/// The matcher given here constrains the whole output and is copied: the caller's own does not move. Logits are read
+/// from any C-contiguous float32 buffer of at least `len(vocabulary)` values, without copying, and never written.
+#[pyclass(name = "Decoder", module = "logitree")]
+pub struct PyDecoder {
+    inner: Decoder,
+    tokens: Vec<TokenId>,
+    words: Vec<u32>,
+}
+
+impl PyDecoder {
+    fn warn(&mut self, py: Python<'_>) -> PyResult<()> {
+        if !self.inner.has_warnings() {
+            return Ok(());
+        }
+        for text in self.inner.take_warnings() {
+            let text = std::ffi::CString::new(text)?;
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)?;
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl PyDecoder {
+    #[new]
+    #[pyo3(signature = (vocabulary, chain, matcher=None, *, trace=false, max_tokens=None, stop=Vec::new(), stop_at_eog=true))]
+    fn new(
+        vocabulary: &PyVocabulary,
+        chain: &PyChain,
+        matcher: Option<&PyMatcher>,
+        trace: bool,
+        max_tokens: Option<usize>,
+        stop: Vec<Text>,
+        stop_at_eog: bool,
+    ) -> PyResult<Self> {
+        let stop = stop.into_iter().map(|s| s.0).collect();
+        let stop = Stop::new(max_tokens, stop, stop_at_eog).map_err(to_py)?;
+        let matcher = matcher.map(|m| m.inner.fork());
+        let mut inner =
+            Decoder::new(Arc::clone(&vocabulary.0), chain.inner.clone(), matcher, stop).map_err(to_py)?;
+        inner.set_trace(trace);
+        Ok(PyDecoder { inner, tokens: Vec::new(), words: Vec::new() })
+    }
+
+    /// One step in one native call: legal set, chain, pick, acceptance. Returns the token.
+    ///
+    /// Raises StateError when decoding is over, LogitsError for logits of the wrong dtype or length, with NaN, or
+    /// with nothing to choose from; nothing has changed then.
+    fn step(&mut self, py: Python<'_>, logits: &Bound<'_, PyAny>) -> PyResult<TokenId> {
+        let inner = &mut self.inner;
+        let token = with_logits(logits, |logits| inner.step(logits))?;
+        self.warn(py)?;
+        Ok(token)
+    }
+
+    /// The tokens that are the only way on. Changes nothing.
+    fn forced_tokens(&mut self) -> Vec<TokenId> {
+        self.tokens.clear();
+        self.inner.forced(&mut self.tokens);
+        self.tokens.clone()
+    }
+
+    /// Accepts the tokens that are the only way on and returns them. They need no forward pass of their own.
+    fn take_forced(&mut self, py: Python<'_>) -> PyResult<Vec<TokenId>> {
+        self.tokens.clear();
+        self.inner.take_forced(&mut self.tokens).map_err(to_py)?;
+        self.warn(py)?;
+        Ok(self.tokens.clone())
+    }
+
+    /// Takes a token from outside. Raises TokenError if it is not legal here, StateError when decoding is over.
+    fn accept(&mut self, py: Python<'_>, token: TokenId) -> PyResult<()> {
+        self.inner.accept(token).map_err(to_py)?;
+        self.warn(py)
+    }
+
+    /// Counts the prompt's tokens in the penalties, without touching the constraint. Before the first token only.
+    fn prime(&mut self, prompt: Vec<TokenId>) -> PyResult<()> {
+        self.inner.prime(&prompt).map_err(to_py)
+    }
+
+    /// Forgets the last `n` tokens: constraint, chain and its draws, history and trace are as before them.
+    #[pyo3(signature = (n=1))]
+    fn rollback(&mut self, n: usize) -> PyResult<()> {
+        self.inner.rollback(n).map_err(to_py)
+    }
+
+    /// An independent copy in the same state.
+    fn fork(&self) -> Self {
+        PyDecoder { inner: self.inner.fork(), tokens: Vec::new(), words: Vec::new() }
+    }
+
+    /// Back to the state it was built with.
+    fn reset(&mut self) {
+        self.inner.reset();
+    }
+
+    /// Constrains what comes next by a copy of `matcher`. When that is over, what follows is free (`then="continue"`)
+    /// or decoding is over too (`then="stop"`). A constraint that is over and not cleared within 500 tokens of its
+    /// activation is dropped with a warning; one that is not over is never dropped.
+    #[pyo3(signature = (matcher, *, then="continue"))]
+    fn activate(&mut self, matcher: &PyMatcher, then: &str) -> PyResult<()> {
+        let then = match then {
+            "continue" => Then::Continue,
+            "stop" => Then::Stop,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "then is {other:?}, expected 'continue' or 'stop'"
+                )))
+            }
+        };
+        self.inner.activate(matcher.inner.fork(), then).map_err(to_py)
+    }
+
+    /// Ends the running constraint: what comes next is free.
+    fn clear(&mut self) {
+        self.inner.clear();
+    }
+
+    /// The legal next tokens as an int32 mask of `ceil(len(vocabulary) / 32)` words, least significant bit first.
+    fn mask<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
+        let size = self.inner.vocabulary().len();
+        self.words.resize(words_for(size), 0);
+        self.inner.legal().write(size, &mut self.words);
+        PyArray1::from_iter(py, self.words.iter().map(|&word| word as i32))
+    }
+
+    /// The tokens accepted so far; a primed prompt is not among them.
+    #[getter]
+    fn tokens(&self) -> Vec<TokenId> {
+        self.inner.tokens().to_vec()
+    }
+
+    /// Whether decoding is over.
+    #[getter]
+    fn is_finished(&self) -> bool {
+        self.inner.finish().is_some()
+    }
+
+    /// Why decoding is over: None, "constraint", "end_of_generation", "stop_string" or "max_tokens".
+    #[getter]
+    fn finish_reason(&self) -> Option<&'static str> {
+        self.inner.finish().map(Finish::name)
+    }
+
+    /// Index of the stop string that ended decoding, or None.
+    #[getter]
+    fn stop_index(&self) -> Option<usize> {
+        match self.inner.finish() {
+            Some(Finish::StopString(at)) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// A copy of the running constraint in its present state, or None.
+    #[getter]
+    fn matcher(&self) -> Option<PyMatcher> {
+        self.inner.matcher().map(|m| PyMatcher::new(m.fork()))
+    }
+
+    /// A copy of the chain in its present state.
+    #[getter]
+    fn chain(&self) -> PyChain {
+        PyChain { inner: self.inner.chain().clone() }
+    }
+
+    /// The steps recorded (with `trace=True`), oldest first.
+    #[getter]
+    fn trace(&self) -> Vec<PyStep> {
+        self.inner.trace().iter().cloned().map(PyStep).collect()
+    }
+
+    /// The last step recorded (with `trace=True`), or None.
+    #[getter]
+    fn last(&self) -> Option<PyStep> {
+        self.inner.trace().last().cloned().map(PyStep)
+    }
+
+    fn __repr__(&self) -> String {
+        let state = self.inner.finish().map_or("running", Finish::name);
+        format!("<Decoder: {} tokens, {state}>", self.inner.tokens().len())
+    }
+}
+
+/// Text or bytes, as bytes.
+struct Text(Vec<u8>);
+
+impl<'py> FromPyObject<'_, 'py> for Text {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = obj.extract::<&str>() {
+            return Ok(Text(text.as_bytes().to_vec()));
+        }
+        Ok(Text(obj.extract::<&[u8]>()?.to_vec()))
+    }
+}
+
+/// Adds the classes to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyStep>()?;
+    m.add_class::<PyDecoder>()
+}

@@ -1,0 +1,112 @@
+//! The measures of a distribution in Python: conversions only.
+
+use crate::errors::to_py;
+use crate::logits::with_logits;
+use logitree::metrics::{self, Base};
+use logitree::{Error, ErrorKind, TokenId};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+
+/// The unit that a name stands for, or a SamplingError.
+pub fn base_of(name: &str) -> PyResult<Base> {
+    match name {
+        "nats" => Ok(Base::Nats),
+        "bits" => Ok(Base::Bits),
+        _ => Err(to_py(
+            Error::new(ErrorKind::Sampling, format!("there is no base {name:?}"))
+                .help("base is \"nats\" or \"bits\""),
+        )),
+    }
+}
+
+/// -log p of a token under float32 logits; +inf where there is no answer.
+#[pyfunction]
+#[pyo3(signature = (logits, id, base="nats"))]
+fn surprisal(logits: &Bound<'_, PyAny>, id: TokenId, base: &str) -> PyResult<f64> {
+    let base = base_of(base)?;
+    with_logits(logits, |logits| Ok(metrics::surprisal(logits, id, base)))
+}
+
+/// The entropy of float32 logits; +inf if none is finite.
+#[pyfunction]
+#[pyo3(signature = (logits, base="nats"))]
+fn entropy(logits: &Bound<'_, PyAny>, base: &str) -> PyResult<f64> {
+    let base = base_of(base)?;
+    with_logits(logits, |logits| Ok(metrics::entropy(logits, base)))
+}
+
+/// log(sum(exp(logits))) in nats.
+#[pyfunction]
+fn log_sum_exp(logits: &Bound<'_, PyAny>) -> PyResult<f64> {
+    with_logits(logits, |logits| Ok(metrics::log_sum_exp(logits)))
+}
+
+/// log p, in nats, of each of the ids (float64); -inf where there is none.
+#[pyfunction]
+fn log_softmax<'py>(logits: &Bound<'py, PyAny>, ids: Vec<TokenId>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let mut out = Vec::new();
+    with_logits(logits, |logits| {
+        metrics::log_softmax_of(logits, &ids, &mut out);
+        Ok(())
+    })?;
+    Ok(PyArray1::from_vec(logits.py(), out))
+}
+
+/// The n best (id, probability), descending.
+#[pyfunction]
+#[pyo3(signature = (logits, n=10))]
+fn top_candidates(logits: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<(TokenId, f64)>> {
+    with_logits(logits, |logits| {
+        Ok(metrics::top_candidates(logits, n).iter().map(|t| (t.id, t.probability)).collect())
+    })
+}
+
+/// Perplexity over a growing text: exp of the mean surprisal (in nats); +inf before the first.
+#[pyclass(name = "RollingPerplexity", module = "logitree")]
+#[derive(Default)]
+struct PyRollingPerplexity(metrics::RollingPerplexity);
+
+#[pymethods]
+impl PyRollingPerplexity {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a surprisal in nats; what is not finite is passed over.
+    fn add(&mut self, surprisal: f64) {
+        self.0.add(surprisal);
+    }
+
+    /// exp(sum / count).
+    #[getter]
+    fn value(&self) -> f64 {
+        self.0.value()
+    }
+
+    /// How many surprisals it is the mean of.
+    #[getter]
+    fn count(&self) -> u64 {
+        self.0.count()
+    }
+
+    /// Back to none.
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    fn __repr__(&self) -> String {
+        format!("RollingPerplexity(value={}, count={})", self.0.value(), self.0.count())
+    }
+}
+
+/// Adds the class and functions to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyRollingPerplexity>()?;
+    m.add_function(wrap_pyfunction!(surprisal, m)?)?;
+    m.add_function(wrap_pyfunction!(entropy, m)?)?;
+    m.add_function(wrap_pyfunction!(log_sum_exp, m)?)?;
+    m.add_function(wrap_pyfunction!(log_softmax, m)?)?;
+    m.add_function(wrap_pyfunction!(top_candidates, m)?)?;
+    Ok(())
+}

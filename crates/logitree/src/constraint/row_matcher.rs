@@ -1,0 +1,156 @@
+//! One matcher for every constraint whose states are numbered nodes and whose legal set at a node is one
+//! ascending row of ids: token trees and choices. A stack of nodes makes rollback O(1).
+//!
+//! It refuses to know where the rows come from.
+
+use std::sync::Arc;
+
+use super::Matcher;
+use crate::mask::Legal;
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// The node after an end token: nothing may follow.
+pub(crate) const AFTER_END: u32 = u32::MAX;
+
+/// A graph of nodes with rows, shared by all matchers over it. Node [`AFTER_END`] belongs to every graph.
+pub(crate) trait Rows: Send + Sync + 'static {
+    /// Number of token ids that masks cover.
+    fn vocabulary_size(&self) -> usize;
+    /// Where every sequence starts.
+    fn start(&self) -> u32;
+    /// The ids that are legal at `node`, ascending; empty exactly at finished nodes.
+    fn row(&self, node: u32) -> &[TokenId];
+    /// The node after the id at position `at` of the row of `node`.
+    fn next(&self, node: u32, at: usize) -> u32;
+    /// Whether something is complete at `node`.
+    fn is_accepting(&self, node: u32) -> bool;
+}
+
+/// A matcher over [`Rows`].
+pub(crate) struct RowMatcher<R> {
+    rows: Arc<R>,
+    /// The node before each accepted token; the current node is apart.
+    stack: Vec<u32>,
+    node: u32,
+    /// Tokens accepted after the end, where anything goes: counted, not kept.
+    past_end: usize,
+}
+
+impl<R: Rows> RowMatcher<R> {
+    pub fn new(rows: Arc<R>) -> Self {
+        let node = rows.start();
+        RowMatcher { rows, stack: Vec::new(), node, past_end: 0 }
+    }
+}
+
+impl<R: Rows> Matcher for RowMatcher<R> {
+    fn vocabulary_size(&self) -> usize {
+        self.rows.vocabulary_size()
+    }
+
+    fn legal(&mut self) -> Legal<'_> {
+        match self.rows.row(self.node) {
+            [] => Legal::All,
+            row => Legal::Few(row),
+        }
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<()> {
+        let row = self.rows.row(self.node);
+        if row.is_empty() {
+            self.past_end += 1;
+            return Ok(());
+        }
+        let Ok(at) = row.binary_search(&token) else { return Err(illegal(token, row, self.accepted())) };
+        self.stack.push(self.node);
+        self.node = self.rows.next(self.node, at);
+        Ok(())
+    }
+
+    fn rollback(&mut self, n: usize) -> Result<()> {
+        if n > self.accepted() {
+            return Err(Error::new(
+                ErrorKind::State,
+                format!("cannot roll back {n} tokens: {} were accepted", self.accepted()),
+            ));
+        }
+        let past = n.min(self.past_end);
+        self.past_end -= past;
+        let kept = self.stack.len() - (n - past);
+        if let Some(&node) = self.stack.get(kept) {
+            self.node = node;
+            self.stack.truncate(kept);
+        }
+        Ok(())
+    }
+
+    fn fork(&self) -> Box<dyn Matcher> {
+        Box::new(RowMatcher {
+            rows: Arc::clone(&self.rows),
+            stack: self.stack.clone(),
+            node: self.node,
+            past_end: self.past_end,
+        })
+    }
+
+    fn reset(&mut self) {
+        self.stack.clear();
+        self.node = self.rows.start();
+        self.past_end = 0;
+    }
+
+    fn forced(&mut self, out: &mut Vec<TokenId>) {
+        let mut node = self.node;
+        while let [only] = *self.rows.row(node) {
+            if self.rows.is_accepting(node) {
+                return;
+            }
+            out.push(only);
+            node = self.rows.next(node, 0);
+        }
+    }
+
+    fn is_accepting(&self) -> bool {
+        self.rows.is_accepting(self.node)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.rows.row(self.node).is_empty()
+    }
+
+    fn accepted(&self) -> usize {
+        self.stack.len() + self.past_end
+    }
+}
+
+fn illegal(token: TokenId, row: &[TokenId], accepted: usize) -> Error {
+    let shown: Vec<String> = row.iter().take(8).map(TokenId::to_string).collect();
+    let more = if row.len() > 8 { format!(" and {} more", row.len() - 8) } else { String::new() };
+    Error::new(ErrorKind::Token, format!("token {token} is not legal here"))
+        .at(format!("token {accepted} of the span"))
+        .help(format!("legal: {}{more}", shown.join(", ")))
+}
+
+/// Two ascending rows as one, without repeats.
+pub(crate) fn merged(a: &[TokenId], b: &[TokenId]) -> Box<[TokenId]> {
+    let mut all = [a, b].concat();
+    all.sort_unstable();
+    all.dedup();
+    all.into()
+}
+
+/// The end tokens of a constraint, sorted and distinct, once checked against the vocabulary.
+///
+/// # Errors
+/// [`ErrorKind::Constraint`] if one is not in the vocabulary.
+pub(crate) fn end_tokens(tokens: &[TokenId], vocabulary_size: Option<usize>) -> Result<Box<[TokenId]>> {
+    if let Some(size) = vocabulary_size {
+        if let Some(id) = tokens.iter().find(|&&id| id as usize >= size) {
+            return Err(Error::new(
+                ErrorKind::Constraint,
+                format!("end token {id} is not in the vocabulary of {size} tokens"),
+            ));
+        }
+    }
+    Ok(merged(tokens, &[]))
+}

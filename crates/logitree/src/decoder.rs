@@ -1,1 +1,0 @@
-//! The hallway: matcher + chain + history + metrics for one sequence.

@@ -1,0 +1,436 @@
+//! The hallway: matcher + chain + history + stop conditions + trace for one sequence. It opens the doors of all
+//! rooms and owns none of their business: what is legal is the matcher's word, what is picked is the chain's.
+//! It refuses to know engines, text and Python.
+//!
+//! The naive step that [`Decoder::step`] must equal: write the legal set as a dense mask, set every banned logit of
+//! a copy to -inf, run the chain over the whole copy, accept the token everywhere. The tests hold them equal.
+
+mod span;
+mod stop;
+
+pub use span::{Then, SPAN_LIMIT};
+pub use stop::{Finish, Stop};
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::constraint::Matcher;
+use crate::mask::Legal;
+use crate::sampling::{Candidates, Chain};
+use crate::trace::{Model, Origin, Step, CANDIDATES_KEPT, LEGAL_KEPT};
+use crate::vocabulary::Vocabulary;
+use crate::{metrics, Error, ErrorKind, Result, TokenId};
+use span::Spans;
+
+/// Decodes one sequence.
+///
+/// Tokens enter in three ways: [`step`](Decoder::step) picks one from logits, [`take_forced`](Decoder::take_forced)
+/// takes those that are the only way on, [`accept`](Decoder::accept) takes one from outside. A forced token advances
+/// the chain exactly as a step with one legal token would, so whether the caller skips forward passes never changes
+/// what comes after.
+pub struct Decoder {
+    vocabulary: Arc<Vocabulary>,
+    chain: Chain,
+    spans: Spans,
+    stop: Stop,
+    tokens: Vec<TokenId>,
+    finish: Option<Finish>,
+    trace: Option<Vec<Step>>,
+    warnings: Vec<String>,
+}
+
+impl Decoder {
+    /// A decoder over `vocabulary`. A `matcher` given here constrains the whole output: when it is finished, so is
+    /// the decoder.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if the matcher was made for a vocabulary of another size.
+    pub fn new(
+        vocabulary: Arc<Vocabulary>,
+        chain: Chain,
+        matcher: Option<Box<dyn Matcher>>,
+        stop: Stop,
+    ) -> Result<Self> {
+        if let Some(matcher) = &matcher {
+            fits(&vocabulary, matcher.as_ref())?;
+        }
+        let mut decoder = Decoder {
+            vocabulary,
+            chain,
+            spans: Spans::new(matcher),
+            stop,
+            tokens: Vec::new(),
+            finish: None,
+            trace: None,
+            warnings: Vec::new(),
+        };
+        decoder.finish = decoder.finish_now();
+        Ok(decoder)
+    }
+
+    /// Turns the trace on or off. Off (the default) costs nothing; on, every step is recorded, at the price of a
+    /// pass over the whole vocabulary. Turning it off forgets the record.
+    pub fn set_trace(&mut self, on: bool) {
+        self.trace = on.then(Vec::new);
+    }
+
+    /// The steps recorded since birth, reset or the start of tracing, less those rolled back.
+    pub fn trace(&self) -> &[Step] {
+        self.trace.as_deref().unwrap_or(&[])
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// The chain, as its state stands.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// The tokens accepted so far (a primed prompt is not among them).
+    pub fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    /// Why decoding is over; `None` while it is not.
+    pub fn finish(&self) -> Option<Finish> {
+        self.finish
+    }
+
+    /// The running constraint, if any.
+    pub fn matcher(&self) -> Option<&dyn Matcher> {
+        self.spans.matcher()
+    }
+
+    /// The legal next tokens; everything is legal without a constraint.
+    pub fn legal(&mut self) -> Legal<'_> {
+        self.spans.legal()
+    }
+
+    /// Warnings since the last call, oldest first (see [`SPAN_LIMIT`]).
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Whether there are warnings to take.
+    pub fn has_warnings(&self) -> bool {
+        !self.warnings.is_empty()
+    }
+
+    /// Counts the prompt's tokens in the chain's history (penalties), without touching the matcher.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] once tokens were accepted, [`ErrorKind::Token`] for an id outside the vocabulary.
+    pub fn prime(&mut self, prompt: &[TokenId]) -> Result<()> {
+        if !self.tokens.is_empty() {
+            return Err(Error::new(ErrorKind::State, "a prompt comes before the first token")
+                .help("call reset() first, or accept() for tokens that belong to the output"));
+        }
+        for &token in prompt {
+            self.vocabulary.check(token)?;
+        }
+        for &token in prompt {
+            self.chain.accept(token);
+        }
+        Ok(())
+    }
+
+    /// One step: the legal set, the chain, the pick, and its acceptance. Logits are read, never written; those past
+    /// the vocabulary's end (padding) are not looked at. With one legal token no logit is looked at.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] when finished; [`ErrorKind::Logits`] for too few logits, NaN, or nothing to choose from;
+    /// [`ErrorKind::Sampling`] for a chain that picks nothing. The decoder's tokens are unchanged then.
+    pub fn step(&mut self, logits: &[f32]) -> Result<TokenId> {
+        let started = self.trace.is_some().then(Instant::now);
+        self.check_running()?;
+        let logits = self.own(logits)?;
+        if let Some(started) = started {
+            return self.traced_step(logits, started);
+        }
+        let token = match self.spans.legal() {
+            Legal::Few(&[only]) => {
+                self.chain.forced();
+                only
+            }
+            legal => self.chain.sample(logits, legal)?,
+        };
+        self.take(token)?;
+        Ok(token)
+    }
+
+    fn traced_step(&mut self, logits: &[f32], started: Instant) -> Result<TokenId> {
+        let mut effects = Vec::new();
+        let legal = self.spans.legal();
+        let count = legal.count(self.vocabulary.len());
+        let legal_tokens = few(legal);
+        let (token, origin) = match legal {
+            Legal::Few(&[only]) => {
+                self.chain.forced();
+                (only, Origin::Forced)
+            }
+            legal => {
+                self.chain.apply(logits, legal, Some(&mut effects))?;
+                (self.chain.pick()?, Origin::Sampled)
+            }
+        };
+        self.take(token)?;
+        let micros = started.elapsed().as_secs_f64() * 1e6;
+        let (probability, candidates) = match origin {
+            Origin::Sampled => chain_view(self.chain.candidates(), token),
+            _ => (None, Vec::new()),
+        };
+        let model = model_view(logits, token);
+        self.record(Step {
+            token,
+            origin,
+            legal: count,
+            legal_tokens,
+            model,
+            probability,
+            candidates,
+            effects,
+            micros,
+        });
+        Ok(token)
+    }
+
+    /// Appends to `out` the tokens that are the only way on, changing nothing. Empty when finished or unconstrained.
+    pub fn forced(&mut self, out: &mut Vec<TokenId>) {
+        if self.finish.is_none() {
+            let start = out.len();
+            self.spans.forced(out);
+            out.truncate(start.saturating_add(self.stop.left(self.tokens.len())));
+        }
+    }
+
+    /// Accepts the tokens that are the only way on and appends them to `out`. They need no forward pass of their own:
+    /// evaluate them in the same batch as the token before them. Stops early where a stop condition is met.
+    ///
+    /// # Errors
+    /// None of its own; an error means that a matcher breaks its laws.
+    pub fn take_forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
+        let start = out.len();
+        self.forced(out);
+        for at in start..out.len() {
+            let started = self.trace.is_some().then(Instant::now);
+            let token = out[at];
+            self.chain.forced();
+            self.take(token)?;
+            if let Some(started) = started {
+                let only = Some(vec![token]);
+                self.record(Step::plain(token, Origin::Forced, 1, only, started));
+            }
+            if self.finish.is_some() {
+                out.truncate(at + 1);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a token from outside.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] when finished, [`ErrorKind::Token`] if it is not legal here or not in the vocabulary;
+    /// nothing has changed then.
+    pub fn accept(&mut self, token: TokenId) -> Result<()> {
+        let started = self.trace.is_some().then(Instant::now);
+        self.check_running()?;
+        self.vocabulary.check(token)?;
+        let Some(started) = started else {
+            return self.take(token);
+        };
+        let legal = self.spans.legal();
+        let (count, legal_tokens) = (legal.count(self.vocabulary.len()), few(legal));
+        self.take(token)?;
+        self.record(Step::plain(token, Origin::External, count, legal_tokens, started));
+        Ok(())
+    }
+
+    /// Forgets the last `n` tokens: matcher, chain (its draws too), history, trace and spans are as before them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] if fewer than `n` tokens were accepted; nothing has changed then.
+    pub fn rollback(&mut self, n: usize) -> Result<()> {
+        if n > self.tokens.len() {
+            return Err(Error::new(
+                ErrorKind::State,
+                format!("rollback of {n} tokens, but only {} were accepted", self.tokens.len()),
+            ));
+        }
+        let length = self.tokens.len() - n;
+        self.spans.rollback(length)?;
+        self.chain.rollback(n)?;
+        self.tokens.truncate(length);
+        if let Some(trace) = &mut self.trace {
+            trace.truncate(trace.len().saturating_sub(n));
+        }
+        self.finish = self.finish_now();
+        Ok(())
+    }
+
+    /// An independent copy in the same state.
+    pub fn fork(&self) -> Decoder {
+        Decoder {
+            vocabulary: Arc::clone(&self.vocabulary),
+            chain: self.chain.clone(),
+            spans: self.spans.fork(),
+            stop: self.stop.clone(),
+            tokens: self.tokens.clone(),
+            finish: self.finish,
+            trace: self.trace.clone(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Back to birth: no tokens, the chain and its seed as at first, the matcher given at construction (if any)
+    /// started anew, constraints activated since then gone.
+    pub fn reset(&mut self) {
+        self.spans.reset();
+        self.chain.reset();
+        self.tokens.clear();
+        self.warnings.clear();
+        if let Some(trace) = &mut self.trace {
+            trace.clear();
+        }
+        self.finish = self.finish_now();
+    }
+
+    /// Constrains what comes next by `matcher`, in place of the constraint that runs now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if the matcher was made for a vocabulary of another size, [`ErrorKind::State`] when
+    /// decoding is over for a reason that a new constraint does not change.
+    pub fn activate(&mut self, matcher: Box<dyn Matcher>, then: Then) -> Result<()> {
+        fits(&self.vocabulary, matcher.as_ref())?;
+        if self.finish != Some(Finish::Constraint) {
+            self.check_running()?;
+        }
+        self.spans.activate(self.tokens.len(), matcher, then);
+        self.finish = self.finish_now();
+        Ok(())
+    }
+
+    /// Ends the running constraint: what comes next is free. Without one, nothing happens.
+    pub fn clear(&mut self) {
+        self.spans.clear(self.tokens.len());
+        if self.finish == Some(Finish::Constraint) {
+            self.finish = self.finish_now();
+        }
+    }
+
+    /// Takes a token that the chain or the caller chose: matcher first, because it alone may refuse.
+    fn take(&mut self, token: TokenId) -> Result<()> {
+        self.spans.accept(token)?;
+        self.chain.accept(token);
+        self.tokens.push(token);
+        if let Some(warning) = self.spans.expire(self.tokens.len()) {
+            self.warnings.push(warning);
+        }
+        self.finish = self.finish_now();
+        Ok(())
+    }
+
+    fn finish_now(&self) -> Option<Finish> {
+        if self.spans.is_over() {
+            return Some(Finish::Constraint);
+        }
+        self.stop.check(&self.vocabulary, &self.tokens, self.spans.is_constraining())
+    }
+
+    fn check_running(&self) -> Result<()> {
+        match self.finish {
+            None => Ok(()),
+            Some(finish) => Err(Error::new(
+                ErrorKind::State,
+                format!("decoding is over ({}) after {} tokens", finish.name(), self.tokens.len()),
+            )
+            .help("call reset(), rollback(n) or activate(matcher) first")),
+        }
+    }
+
+    /// The logits of the vocabulary's own tokens.
+    fn own<'l>(&self, logits: &'l [f32]) -> Result<&'l [f32]> {
+        let size = self.vocabulary.len();
+        logits.get(..size).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Logits,
+                format!("{} logits for a vocabulary of {size} tokens", logits.len()),
+            )
+            .help("pass the last position's logits of the model that this vocabulary belongs to")
+        })
+    }
+
+    fn record(&mut self, step: Step) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(step);
+        }
+    }
+}
+
+impl Step {
+    /// A step without logits.
+    fn plain(
+        token: TokenId,
+        origin: Origin,
+        legal: usize,
+        legal_tokens: Option<Vec<TokenId>>,
+        started: Instant,
+    ) -> Self {
+        let micros = started.elapsed().as_secs_f64() * 1e6;
+        Step {
+            token,
+            origin,
+            legal,
+            legal_tokens,
+            model: None,
+            probability: None,
+            candidates: Vec::new(),
+            effects: Vec::new(),
+            micros,
+        }
+    }
+}
+
+/// The ids of a small legal set, for the record.
+fn few(legal: Legal<'_>) -> Option<Vec<TokenId>> {
+    match legal {
+        Legal::Few(ids) if ids.len() <= LEGAL_KEPT => Some(ids.to_vec()),
+        _ => None,
+    }
+}
+
+fn fits(vocabulary: &Vocabulary, matcher: &dyn Matcher) -> Result<()> {
+    if matcher.vocabulary_size() <= vocabulary.len() {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Constraint,
+        format!(
+            "the constraint was built for {} tokens, the vocabulary has {}",
+            matcher.vocabulary_size(),
+            vocabulary.len()
+        ),
+    )
+    .help("build the constraint with the vocabulary of the model that decodes"))
+}
+
+/// What the chain left: the token's probability and the likeliest candidates (equal ones in the chain's order).
+fn chain_view(left: &Candidates<'_>, token: TokenId) -> (Option<f64>, Vec<(TokenId, f32)>) {
+    let mut pairs: Vec<(TokenId, f32)> =
+        left.ids().iter().copied().zip(left.probabilities().iter().copied()).collect();
+    let own = pairs.iter().find(|&&(id, _)| id == token).map(|&(_, p)| f64::from(p));
+    pairs.sort_by(|a, b| b.1.total_cmp(&a.1));
+    pairs.truncate(CANDIDATES_KEPT);
+    (own, pairs)
+}
+
+/// The model's own view of a step; `None` if the logits have no finite sum (a step by force looks at no logits).
+fn model_view(logits: &[f32], token: TokenId) -> Option<Model> {
+    let surprisal = metrics::surprisal(logits, token, metrics::Base::Nats);
+    let entropy = metrics::entropy(logits, metrics::Base::Nats);
+    entropy.is_finite().then(|| Model { probability: (-surprisal).exp(), surprisal, entropy })
+}

@@ -1,0 +1,134 @@
+//! Spans: which constraint runs from which token on. A rollback past an activation brings the earlier one back.
+
+use crate::constraint::Matcher;
+use crate::mask::Legal;
+use crate::{Result, TokenId};
+
+/// A constraint that is over but was not cleared is dropped this many tokens after its activation, with a warning:
+/// the caller forgot. One that is not over is never dropped, however long it runs, so nothing illegal comes through.
+pub const SPAN_LIMIT: usize = 500;
+
+/// What happens when an activated constraint is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// Decoding is over too.
+    Stop,
+    /// What follows is free.
+    Continue,
+}
+
+struct Span {
+    /// Number of tokens before it.
+    start: usize,
+    matcher: Option<Box<dyn Matcher>>,
+    then: Then,
+}
+
+/// The spans so far; the last one runs. The first starts at 0 and is never removed.
+pub(super) struct Spans(Vec<Span>);
+
+impl Spans {
+    pub(super) fn new(matcher: Option<Box<dyn Matcher>>) -> Self {
+        Spans(vec![Span { start: 0, matcher, then: Then::Stop }])
+    }
+
+    fn current(&self) -> &Span {
+        &self.0[self.0.len() - 1]
+    }
+
+    fn current_mut(&mut self) -> &mut Span {
+        let last = self.0.len() - 1;
+        &mut self.0[last]
+    }
+
+    pub(super) fn matcher(&self) -> Option<&dyn Matcher> {
+        self.current().matcher.as_deref()
+    }
+
+    pub(super) fn legal(&mut self) -> Legal<'_> {
+        match &mut self.current_mut().matcher {
+            Some(matcher) => matcher.legal(),
+            None => Legal::All,
+        }
+    }
+
+    pub(super) fn forced(&mut self, out: &mut Vec<TokenId>) {
+        if let Some(matcher) = &mut self.current_mut().matcher {
+            matcher.forced(out);
+        }
+    }
+
+    /// A finished matcher constrains nothing and takes nothing: what follows is not its business.
+    pub(super) fn accept(&mut self, token: TokenId) -> Result<()> {
+        match &mut self.current_mut().matcher {
+            Some(matcher) if !matcher.is_finished() => matcher.accept(token),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn is_constraining(&self) -> bool {
+        self.matcher().is_some_and(|m| !m.is_finished())
+    }
+
+    /// Whether the running constraint is over and decoding with it.
+    pub(super) fn is_over(&self) -> bool {
+        self.current().then == Then::Stop && self.matcher().is_some_and(Matcher::is_finished)
+    }
+
+    pub(super) fn activate(&mut self, start: usize, matcher: Box<dyn Matcher>, then: Then) {
+        self.0.push(Span { start, matcher: Some(matcher), then });
+    }
+
+    pub(super) fn clear(&mut self, start: usize) {
+        if self.current().matcher.is_some() {
+            self.0.push(Span { start, matcher: None, then: Then::Continue });
+        }
+    }
+
+    /// Drops a forgotten constraint (see [`SPAN_LIMIT`]) and says so.
+    pub(super) fn expire(&mut self, length: usize) -> Option<String> {
+        let span = self.current();
+        let age = length - span.start;
+        if age < SPAN_LIMIT || span.then == Then::Stop || !self.matcher().is_some_and(Matcher::is_finished) {
+            return None;
+        }
+        self.clear(length);
+        Some(format!(
+            "a constraint activated {age} tokens ago is over but was never cleared; it is dropped now \
+             (call clear() when the span ends)"
+        ))
+    }
+
+    /// The state when there were `length` tokens. Matchers took the tokens between their span's start and the next
+    /// one's, until they were finished.
+    pub(super) fn rollback(&mut self, length: usize) -> Result<()> {
+        while self.0.len() > 1 && self.current().start > length {
+            self.0.pop();
+        }
+        let span = self.current_mut();
+        let keep = length - span.start;
+        if let Some(matcher) = &mut span.matcher {
+            let taken = matcher.accepted();
+            if taken > keep {
+                matcher.rollback(taken - keep)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.0.truncate(1);
+        if let Some(matcher) = &mut self.current_mut().matcher {
+            matcher.reset();
+        }
+    }
+
+    pub(super) fn fork(&self) -> Self {
+        let copy = |span: &Span| Span {
+            start: span.start,
+            matcher: span.matcher.as_ref().map(|m| m.fork()),
+            then: span.then,
+        };
+        Spans(self.0.iter().map(copy).collect())
+    }
+}

@@ -1,0 +1,137 @@
+//! The laws of `logitree::constraint::Matcher`, for any implementation: a script of numbers drives a matcher
+//! through accept, illegal accept, rollback, fork and reset, and after each the laws must hold.
+
+use logitree::constraint::Matcher;
+use logitree::mask::{words_for, Legal};
+use logitree::{ErrorKind, TokenId};
+
+/// What can be seen of a matcher without changing it. `legal` is `None` where nothing is masked.
+#[derive(Debug, PartialEq, Eq, Clone)]
+pub struct Seen {
+    pub legal: Option<Vec<TokenId>>,
+    pub accepting: bool,
+    pub finished: bool,
+    pub accepted: usize,
+    pub forced: Vec<TokenId>,
+}
+
+/// Looks at everything.
+pub fn look(matcher: &mut dyn Matcher) -> Seen {
+    let size = matcher.vocabulary_size();
+    let legal = match matcher.legal() {
+        Legal::All => None,
+        legal => {
+            let mut words = vec![0; words_for(size)];
+            legal.write(size, &mut words);
+            let ids: Vec<TokenId> =
+                (0..size as TokenId).filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1).collect();
+            assert!(ids.iter().all(|&id| legal.contains(id)));
+            if let Legal::Few(few) = legal {
+                assert_eq!(few, ids, "Few is ascending, without repeats, inside the vocabulary");
+            }
+            Some(ids)
+        }
+    };
+    let mut forced = Vec::new();
+    matcher.forced(&mut forced);
+    Seen {
+        legal,
+        accepting: matcher.is_accepting(),
+        finished: matcher.is_finished(),
+        accepted: matcher.accepted(),
+        forced,
+    }
+}
+
+/// Law 7 by its words, on a fork.
+fn forced_slowly(matcher: &dyn Matcher, limit: usize) -> Vec<TokenId> {
+    let mut on = matcher.fork();
+    let mut run = Vec::new();
+    while run.len() < limit && !on.is_finished() && !on.is_accepting() {
+        let Some(legal) = look(&mut *on).legal else { break };
+        let [only] = legal[..] else { break };
+        on.accept(only).expect("a legal token");
+        run.push(only);
+    }
+    run
+}
+
+/// The laws that one state must satisfy by itself.
+fn state_laws(matcher: &mut dyn Matcher) -> Seen {
+    let seen = look(matcher);
+    assert_eq!(look(matcher), seen, "law 1: looking changes nothing");
+    if let Some(legal) = &seen.legal {
+        assert!(!legal.is_empty(), "law 3: a dead end was entered");
+        let size = matcher.vocabulary_size() as TokenId;
+        let illegal = (0..size).chain([size, u32::MAX]).find(|id| legal.binary_search(id).is_err());
+        if let Some(id) = illegal {
+            let error = matcher.accept(id).expect_err("law 2: an illegal token was taken");
+            assert_eq!(error.kind, ErrorKind::Token);
+            assert_eq!(look(matcher), seen, "law 2: a refused token changed something");
+        }
+        for &id in legal.iter().take(8) {
+            let mut tried = matcher.fork();
+            tried.accept(id).expect("law 2: a legal token was refused");
+            assert_eq!(tried.accepted(), seen.accepted + 1);
+        }
+    }
+    let error = matcher.rollback(seen.accepted + 1).expect_err("law 4: rolled back past the start");
+    assert_eq!(error.kind, ErrorKind::State);
+    assert_eq!(look(matcher), seen, "law 4: a refused rollback changed something");
+    assert_eq!(seen.forced, forced_slowly(matcher, seen.forced.len() + 1), "law 7");
+    assert_eq!(look(&mut *matcher.fork()), seen, "law 5: a fork differs");
+    if seen.finished {
+        assert!(seen.accepting && seen.legal.is_none() && seen.forced.is_empty(), "law 8");
+    }
+    seen
+}
+
+/// Runs `script` over a matcher born by `fresh` and holds every state to the laws. `watch` sees each state with
+/// the tokens accepted so far, for whoever has a model to compare with.
+pub fn hold(fresh: &dyn Fn() -> Box<dyn Matcher>, script: &[u16], watch: &mut dyn FnMut(&[TokenId], &Seen)) {
+    let mut matcher = fresh();
+    let born = state_laws(&mut *matcher);
+    assert_eq!(born.accepted, 0, "law 6: born with tokens");
+    let mut history: Vec<TokenId> = Vec::new();
+    let mut parents: Vec<(Box<dyn Matcher>, Seen)> = Vec::new();
+    watch(&history, &born);
+    for &step in script {
+        let (action, pick) = (step % 16, usize::from(step / 16));
+        match action {
+            0 => {
+                let n = pick % (history.len() + 1);
+                matcher.rollback(n).expect("law 4: a rollback was refused");
+                history.truncate(history.len() - n);
+            }
+            1 => {
+                matcher.reset();
+                history.clear();
+                assert_eq!(look(&mut *matcher), born, "law 6");
+            }
+            2 => {
+                let child = matcher.fork();
+                let seen = look(&mut *matcher);
+                parents.push((std::mem::replace(&mut matcher, child), seen));
+            }
+            _ => {
+                let token = match matcher.legal() {
+                    Legal::All => pick as TokenId,
+                    _ => {
+                        let legal = look(&mut *matcher).legal.unwrap_or_default();
+                        legal[pick % legal.len()]
+                    }
+                };
+                matcher.accept(token).expect("law 2: a legal token was refused");
+                history.push(token);
+            }
+        }
+        let seen = state_laws(&mut *matcher);
+        let mut replayed = fresh();
+        history.iter().for_each(|&t| replayed.accept(t).expect("law 1: the same tokens again"));
+        assert_eq!(look(&mut *replayed), seen, "laws 1 and 4: the state is not the tokens' alone");
+        watch(&history, &seen);
+    }
+    for (mut parent, then) in parents {
+        assert_eq!(look(&mut *parent), then, "law 5: a child changed its parent");
+    }
+}

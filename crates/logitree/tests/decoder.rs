@@ -1,0 +1,347 @@
+//! The decoder against its naive version, and its own laws: forcing changes nothing but the work, rollback equals
+//! replay, a fork lives its own life, a forgotten constraint ends with a warning and a running one never.
+
+use std::sync::Arc;
+
+use logitree::constraint::Matcher;
+use logitree::decoder::{Decoder, Finish, Stop, Then, SPAN_LIMIT};
+use logitree::mask::Legal;
+use logitree::sampling::{presets, Chain, Params};
+use logitree::trace::Origin;
+use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::{Error, ErrorKind, Result, TokenId};
+use proptest::prelude::*;
+
+const SIZE: usize = 40;
+const END: TokenId = 39;
+
+/// The obvious matcher: a list of sequences, scanned anew at every question.
+#[derive(Clone)]
+struct Sequences {
+    all: Arc<Vec<Vec<TokenId>>>,
+    taken: Vec<TokenId>,
+    legal: Vec<TokenId>,
+}
+
+impl Sequences {
+    /// No sequence may be the beginning of another.
+    fn boxed(all: &[&[TokenId]]) -> Box<dyn Matcher> {
+        let all = Arc::new(all.iter().map(|s| s.to_vec()).collect());
+        Box::new(Sequences { all, taken: Vec::new(), legal: Vec::new() })
+    }
+
+    fn next(&self, taken: &[TokenId]) -> Vec<TokenId> {
+        let mut next: Vec<TokenId> = self
+            .all
+            .iter()
+            .filter(|s| s.starts_with(taken))
+            .filter_map(|s| s.get(taken.len()).copied())
+            .collect();
+        next.sort_unstable();
+        next.dedup();
+        next
+    }
+}
+
+impl Matcher for Sequences {
+    fn vocabulary_size(&self) -> usize {
+        SIZE
+    }
+    fn legal(&mut self) -> Legal<'_> {
+        if self.is_finished() {
+            return Legal::All;
+        }
+        self.legal = self.next(&self.taken);
+        Legal::Few(&self.legal)
+    }
+    fn accept(&mut self, token: TokenId) -> Result<()> {
+        if !self.is_finished() && !self.next(&self.taken).contains(&token) {
+            return Err(Error::new(ErrorKind::Token, format!("token {token} is not legal")));
+        }
+        self.taken.push(token);
+        Ok(())
+    }
+    fn rollback(&mut self, n: usize) -> Result<()> {
+        self.taken.truncate(self.taken.len() - n);
+        Ok(())
+    }
+    fn fork(&self) -> Box<dyn Matcher> {
+        Box::new(self.clone())
+    }
+    fn reset(&mut self) {
+        self.taken.clear();
+    }
+    fn forced(&mut self, out: &mut Vec<TokenId>) {
+        let mut taken = self.taken.clone();
+        while let [only] = self.next(&taken)[..] {
+            out.push(only);
+            taken.push(only);
+        }
+    }
+    fn is_accepting(&self) -> bool {
+        self.is_finished()
+    }
+    fn is_finished(&self) -> bool {
+        self.next(&self.taken).is_empty()
+    }
+    fn accepted(&self) -> usize {
+        self.taken.len()
+    }
+}
+
+/// Token i is the letter `a + i % 26`, so that stop strings can be spelt; the last one ends generation.
+fn vocabulary() -> Arc<Vocabulary> {
+    let tokens = (0..SIZE).map(|i| match i as TokenId {
+        END => Token { bytes: b"<end>".to_vec(), kind: TokenKind::Control },
+        _ => Token { bytes: vec![b'a' + (i % 26) as u8], kind: TokenKind::Normal },
+    });
+    let about = About { end_of_generation: vec![END], ..About::default() };
+    Arc::new(Vocabulary::new(tokens, about).expect("a sound vocabulary"))
+}
+
+fn chain(seed: u32) -> Chain {
+    let params = Params { seed: Some(seed), penalty_repeat: 1.3, temp: 1.5, ..Params::default() };
+    presets::llama_cpp(&params).expect("a sound chain")
+}
+
+/// Logits that depend on the tokens so far, as a model's do.
+fn model(tokens: &[TokenId], salt: u64) -> Vec<f32> {
+    let mut state =
+        tokens.iter().fold(salt ^ 0x9e37_79b9, |h, &t| (h ^ u64::from(t)).wrapping_mul(0x0100_0000_01b3));
+    (0..SIZE)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f32 / (1u64 << 24) as f32 * 8.0 - 4.0
+        })
+        .collect()
+}
+
+const TREE: [&[TokenId]; 6] =
+    [&[1, 2, 3, 4, 5], &[1, 2, 3, 9], &[1, 7, 8, 8, 8, 8], &[10, 11], &[12], &[10, 13, 14, 15, 20, 21, 22]];
+
+fn constrained(seed: u32) -> Decoder {
+    Decoder::new(vocabulary(), chain(seed), Some(Sequences::boxed(&TREE)), Stop::default()).expect("fits")
+}
+
+fn free(seed: u32, stop: Stop) -> Decoder {
+    Decoder::new(vocabulary(), chain(seed), None, stop).expect("fits")
+}
+
+fn run(decoder: &mut Decoder, salt: u64, forcing: bool, most: usize) -> Vec<TokenId> {
+    let mut ignored = Vec::new();
+    while decoder.finish().is_none() && decoder.tokens().len() < most {
+        if forcing {
+            decoder.take_forced(&mut ignored).expect("forced tokens are legal");
+        }
+        if decoder.finish().is_none() {
+            decoder.step(&model(decoder.tokens(), salt)).expect("a step");
+        }
+    }
+    decoder.tokens().to_vec()
+}
+
+proptest! {
+    #[test]
+    fn a_step_equals_masking_a_copy_and_running_the_chain_over_all_of_it(seed: u32, salt: u64) {
+        let mut fast = constrained(seed);
+        let mut slow = chain(seed);
+        let mut words = [0u32; SIZE.div_ceil(32)];
+        while fast.finish().is_none() {
+            let logits = model(fast.tokens(), salt);
+            fast.legal().write(SIZE, &mut words);
+            let masked: Vec<f32> = (0..SIZE)
+                .map(|i| if words[i / 32] >> (i % 32) & 1 == 1 { logits[i] } else { f32::NEG_INFINITY })
+                .collect();
+            let expected = slow.sample(&masked, Legal::All).expect("something is legal");
+            slow.accept(expected);
+            prop_assert_eq!(fast.step(&logits).expect("a step"), expected);
+        }
+        prop_assert!(TREE.contains(&fast.tokens()));
+    }
+
+    #[test]
+    fn forcing_changes_the_work_and_not_the_tokens(seed: u32, salt: u64) {
+        let script = |forcing: bool| {
+            let mut decoder = free(seed, Stop::default());
+            run(&mut decoder, salt, forcing, 5);
+            if decoder.finish().is_none() {
+                decoder.activate(Sequences::boxed(&TREE), Then::Continue).expect("fits");
+            }
+            run(&mut decoder, salt, forcing, 40)
+        };
+        prop_assert_eq!(script(true), script(false));
+    }
+
+    #[test]
+    fn rollback_equals_never_having_been_there(seed: u32, salt: u64, ops in prop::collection::vec(0u8..8, 1..60)) {
+        let mut decoder = free(seed, Stop::default());
+        decoder.prime(&[3, 4, 5]).expect("the prompt comes first");
+        // What was done for each length: a straight-line script that leads to the same state.
+        let mut script: Vec<(usize, u8)> = Vec::new();
+        for op in ops {
+            let at = decoder.tokens().len();
+            match op {
+                0 => if decoder.activate(Sequences::boxed(&TREE), Then::Continue).is_ok() { script.push((at, 0)) },
+                1 => { decoder.clear(); script.push((at, 1)); }
+                2 | 3 => {
+                    let to = at.saturating_sub(op as usize * 2);
+                    decoder.rollback(at - to).expect("not past the start");
+                    script.retain(|&(when, kind)| when < to || (when == to && kind < 2));
+                }
+                _ => if decoder.finish().is_none() {
+                    decoder.step(&model(decoder.tokens(), salt)).expect("a step");
+                    script.push((at, 2));
+                },
+            }
+        }
+        let mut replay = free(seed, Stop::default());
+        replay.prime(&[3, 4, 5]).expect("the prompt comes first");
+        for (_, kind) in script {
+            match kind {
+                0 => replay.activate(Sequences::boxed(&TREE), Then::Continue).expect("fits"),
+                1 => replay.clear(),
+                _ => { replay.step(&model(replay.tokens(), salt)).expect("a step"); }
+            }
+        }
+        prop_assert_eq!(decoder.tokens(), replay.tokens());
+        prop_assert_eq!(decoder.finish(), replay.finish());
+        let (mut a, mut b) = (decoder.fork(), replay.fork());
+        prop_assert_eq!(run(&mut a, salt, false, 60), run(&mut b, salt, false, 60));
+    }
+}
+
+#[test]
+fn a_fork_and_its_parent_live_apart() {
+    let mut parent = constrained(1);
+    parent.step(&model(&[], 1)).expect("a step");
+    let mut child = parent.fork();
+    let before = parent.tokens().to_vec();
+    run(&mut child, 1, false, 40);
+    assert_eq!(parent.tokens(), before);
+    assert_eq!(run(&mut parent, 1, false, 40), child.tokens());
+}
+
+#[test]
+fn reset_gives_the_same_run_again() {
+    let mut decoder = constrained(7);
+    let first = run(&mut decoder, 3, true, 40);
+    decoder.reset();
+    assert!(decoder.tokens().is_empty() && decoder.finish().is_none());
+    assert_eq!(run(&mut decoder, 3, true, 40), first);
+}
+
+#[test]
+fn the_end_of_generation_and_the_greatest_number_stop() {
+    let mut decoder = free(0, Stop::new(Some(3), vec![], true).expect("sound"));
+    decoder.accept(1).expect("free");
+    decoder.accept(END).expect("free");
+    assert_eq!(decoder.finish(), Some(Finish::EndOfGeneration));
+    assert_eq!(decoder.accept(1).expect_err("over").kind, ErrorKind::State);
+    assert_eq!(decoder.step(&[0.0; SIZE]).expect_err("over").kind, ErrorKind::State);
+    decoder.rollback(1).expect("two tokens");
+    assert_eq!(decoder.finish(), None);
+    decoder.accept(1).expect("free");
+    decoder.accept(2).expect("free");
+    assert_eq!(decoder.finish(), Some(Finish::MaxTokens));
+}
+
+#[test]
+fn forced_runs_respect_the_greatest_number() {
+    let only: [&[TokenId]; 1] = [&[1, 2, 3, 4, 5]];
+    let stop = Stop::new(Some(3), vec![], true).expect("sound");
+    let mut decoder =
+        Decoder::new(vocabulary(), chain(0), Some(Sequences::boxed(&only)), stop).expect("fits");
+    let mut out = Vec::new();
+    decoder.take_forced(&mut out).expect("legal");
+    assert_eq!((out, decoder.finish()), (vec![1, 2, 3], Some(Finish::MaxTokens)));
+}
+
+#[test]
+fn a_stop_string_is_found_across_tokens_and_only_once_it_is_whole() {
+    let stop = Stop::new(None, vec![b"zzz".to_vec(), b"bcd".to_vec()], true).expect("sound");
+    let mut decoder = free(0, stop);
+    for (token, expected) in [(0, None), (1, None), (1, None), (2, None), (3, Some(Finish::StopString(1)))] {
+        decoder.accept(token).expect("running");
+        assert_eq!(decoder.finish(), expected, "after token {token}");
+    }
+    decoder.rollback(2).expect("five tokens");
+    assert_eq!(decoder.finish(), None);
+    assert_eq!(Stop::new(None, vec![vec![]], true).expect_err("empty").kind, ErrorKind::State);
+}
+
+#[test]
+fn a_forgotten_constraint_is_dropped_with_a_warning_and_a_running_one_never() {
+    let mut decoder = free(0, Stop::default());
+    decoder.activate(Sequences::boxed(&[&[1, 2]]), Then::Continue).expect("fits");
+    for token in [1, 2] {
+        decoder.accept(token).expect("legal");
+    }
+    for _ in 2..SPAN_LIMIT - 1 {
+        decoder.accept(5).expect("the span is over");
+    }
+    assert!(decoder.matcher().is_some() && !decoder.has_warnings());
+    decoder.accept(5).expect("free");
+    assert!(decoder.matcher().is_none());
+    assert_eq!(decoder.take_warnings().len(), 1);
+
+    let long: Vec<TokenId> = (0..2 * SPAN_LIMIT as TokenId).map(|i| i % 30).collect();
+    decoder.activate(Sequences::boxed(&[&long]), Then::Continue).expect("fits");
+    for &token in &long[..long.len() - 1] {
+        decoder.accept(token).expect("legal");
+    }
+    assert_eq!(decoder.accept(38).expect_err("still constrained").kind, ErrorKind::Token);
+    assert!(!decoder.has_warnings());
+}
+
+#[test]
+fn when_a_span_is_over_what_follows_is_free_until_the_next() {
+    let mut decoder = free(0, Stop::default());
+    decoder.activate(Sequences::boxed(&[&[1, 2], &[3, 4]]), Then::Continue).expect("fits");
+    assert_eq!(decoder.accept(9).expect_err("not legal").kind, ErrorKind::Token);
+    decoder.accept(3).expect("legal");
+    decoder.accept(4).expect("legal");
+    assert_eq!(decoder.legal(), Legal::All);
+    decoder.accept(9).expect("free");
+    decoder.activate(Sequences::boxed(&[&[1, 2]]), Then::Stop).expect("fits");
+    let mut out = Vec::new();
+    decoder.take_forced(&mut out).expect("legal");
+    assert_eq!((out, decoder.finish()), (vec![1, 2], Some(Finish::Constraint)));
+    decoder.clear();
+    assert_eq!(decoder.finish(), None);
+}
+
+#[test]
+fn padding_is_never_picked_and_too_few_logits_are_refused() {
+    let mut decoder = free(0, Stop::default());
+    let mut logits = vec![0.0f32; SIZE + 24];
+    logits[SIZE..].fill(100.0);
+    assert!((decoder.step(&logits).expect("a step") as usize) < SIZE);
+    let error = decoder.step(&logits[..SIZE - 1]).expect_err("too few");
+    assert_eq!((error.kind, decoder.tokens().len()), (ErrorKind::Logits, 1));
+    assert_eq!(decoder.accept(SIZE as TokenId).expect_err("no such token").kind, ErrorKind::Token);
+}
+
+#[test]
+fn the_trace_tells_how_each_token_came() {
+    let mut decoder = constrained(0);
+    decoder.set_trace(true);
+    decoder.accept(10).expect("legal");
+    let logits = model(&[10], 0);
+    let token = decoder.step(&logits).expect("a step");
+    let mut out = Vec::new();
+    decoder.take_forced(&mut out).expect("legal");
+    let origins: Vec<Origin> = decoder.trace().iter().map(|s| s.origin).collect();
+    assert_eq!(origins[..2], [Origin::External, Origin::Sampled]);
+    assert!(origins[2..].iter().all(|&o| o == Origin::Forced) && origins.len() == 2 + out.len());
+    let step = &decoder.trace()[1];
+    assert_eq!((step.legal, step.legal_tokens.as_deref()), (2, Some(&[11, 13][..])));
+    let z: f64 = logits.iter().map(|&l| f64::from(l).exp()).sum();
+    let expected = f64::from(logits[token as usize]).exp() / z;
+    let model = step.model.expect("logits were looked at");
+    assert!((model.probability - expected).abs() < 1e-6, "{} against {expected}", model.probability);
+    assert_eq!(step.effects.len(), decoder.chain().names().len());
+    let shares: f32 = step.candidates.iter().map(|&(_, p)| p).sum();
+    assert!((shares - 1.0).abs() < 1e-5 && step.candidates.iter().any(|&(id, _)| id == token));
+    decoder.rollback(1 + out.len()).expect("so many");
+    assert_eq!(decoder.trace().len(), 1);
+}

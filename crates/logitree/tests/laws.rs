@@ -1,0 +1,113 @@
+//! Every matcher is put through the laws here, and held equal to its slow obvious model.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{ending_vocabulary, laws, sequences::tokenisations, sequences::Sequences};
+use logitree::constraint::{Check, Choices, Descriptor, End, Leaf, Payload, TokenTree};
+use logitree::{ErrorKind, TokenId};
+use proptest::prelude::*;
+
+fn script() -> impl Strategy<Value = Vec<u16>> {
+    prop::collection::vec(any::<u16>(), 0..40)
+}
+
+fn tree(lists: &[Vec<TokenId>]) -> Arc<TokenTree> {
+    let leaves =
+        lists.iter().map(|tokens| Leaf { name: format!("{tokens:?}"), tokens: tokens.clone() }).collect();
+    let payload = Payload { model_id: None, descriptors: vec![Descriptor { path: "p".into(), leaves }] };
+    Arc::new(TokenTree::new(payload, &Check::default()).expect("a valid payload"))
+}
+
+proptest! {
+    #[test]
+    fn token_trees(
+        lists in prop::collection::vec(prop::collection::vec(0u32..5, 0..5), 0..8),
+        ends in prop::collection::vec(3u32..8, 0..3),
+        script in script(),
+    ) {
+        let model = Sequences {
+            all: lists.iter().filter(|l| !l.is_empty()).cloned().collect(),
+            ends: ends.iter().copied().collect(),
+        };
+        let tree = tree(&lists);
+        let end = End { tokens: Some(ends.clone()), ..End::default() };
+        let refused = model.all.is_empty() || model.needs_end() && ends.is_empty() || model.ends_collide();
+        match tree.matcher("p", &end) {
+            Err(error) => {
+                prop_assert!(refused, "{error}");
+                prop_assert_eq!(error.kind, ErrorKind::Constraint);
+            }
+            Ok(matcher) => {
+                prop_assert!(!refused);
+                laws::hold(&|| matcher.fork(), &script, &mut |history, seen| model.expect(history, seen));
+            }
+        }
+    }
+
+    #[test]
+    fn choices(
+        tokens in prop::collection::vec("[abc]{1,3}", 1..10),
+        texts in prop::collection::vec("[abc]{0,5}", 1..6),
+        following in prop::option::of("[abc]{0,2}"),
+        single in any::<bool>(),
+        text_end in any::<bool>(),
+        no_end in any::<bool>(),
+        script in script(),
+    ) {
+        let mut tokens = tokens;
+        if single {
+            tokens.extend(["a", "b", "c"].map(String::from));
+        }
+        let (vocabulary, special) = ending_vocabulary(&tokens);
+        let spelled: Vec<(TokenId, Vec<u8>)> =
+            tokens.iter().enumerate().map(|(id, t)| (id as TokenId, t.as_bytes().to_vec())).collect();
+        let ends = match (no_end, text_end) {
+            (true, _) => vec![],
+            (_, true) => vec![0, special],
+            _ => vec![special],
+        };
+        let end = End {
+            tokens: (ends != [special]).then(|| ends.clone()),
+            following: following.clone().map(String::into_bytes),
+            vocabulary: None,
+        };
+        let mut model = Sequences { ends: ends.iter().copied().collect(), ..Sequences::default() };
+        let mut unspelled = false;
+        for text in &texts {
+            let whole = text.clone() + following.as_deref().unwrap_or("");
+            let all = tokenisations(whole.as_bytes(), &spelled);
+            unspelled |= all.is_empty();
+            model.all.extend(all);
+        }
+        let only_empty = model.all.iter().all(Vec::is_empty);
+        let refused =
+            unspelled || only_empty || model.needs_end() && ends.is_empty() || model.ends_collide();
+        match Choices::new(&texts, &vocabulary, &end) {
+            Err(error) => {
+                prop_assert!(refused, "{error}");
+                prop_assert_eq!(error.kind, ErrorKind::Constraint);
+            }
+            Ok(choices) => {
+                prop_assert!(!refused);
+                laws::hold(&|| choices.matcher(), &script, &mut |history, seen| model.expect(history, seen));
+            }
+        }
+    }
+
+    #[test]
+    fn canonical_choices(
+        texts in prop::collection::vec("[abc]{1,5}", 1..6),
+        script in script(),
+    ) {
+        let (vocabulary, end_id) = ending_vocabulary(&["a", "b", "c", "ab"]);
+        let spelled = [(0, b"a".to_vec()), (1, b"b".to_vec()), (2, b"c".to_vec()), (3, b"ab".to_vec())];
+        let lists: Vec<_> =
+            texts.iter().map(|t| tokenisations(t.as_bytes(), &spelled).pop().unwrap_or_default()).collect();
+        let model = Sequences { all: lists.iter().cloned().collect(), ends: [end_id].into() };
+        let choices = Choices::canonical(&texts, lists, &vocabulary, &End::default()).unwrap();
+        prop_assert!(choices.is_canonical());
+        laws::hold(&|| choices.matcher(), &script, &mut |history, seen| model.expect(history, seen));
+    }
+}

@@ -1,0 +1,142 @@
+//! What must not happen to the sampling room: hostile logits, masks and parameters end in typed errors that say
+//! where, or in a token that is legal; never in a panic, a NaN or an illegal pick.
+
+use logitree::mask::Legal;
+use logitree::sampling::{presets, Chain, Dist, LogitBias, MinP, Params, Penalties, Temp, TopK, TopP};
+use logitree::ErrorKind;
+
+const INF: f32 = f32::INFINITY;
+
+fn default_chain() -> Chain {
+    presets::llama_cpp(&Params { seed: Some(3), ..Params::default() }).unwrap()
+}
+
+fn refused(logits: &[f32], legal: Legal<'_>) -> (ErrorKind, String) {
+    let mut chain = default_chain();
+    let error = chain.sample(logits, legal).unwrap_err();
+    assert_eq!(chain.apply(logits, legal, None).unwrap_err(), error);
+    // The chain is as usable as before, and has drawn nothing.
+    let good = [0.0, 1.0, 2.0];
+    let next = chain.sample(&good, Legal::All).unwrap();
+    assert_eq!(next, default_chain().sample(&good, Legal::All).unwrap());
+    (error.kind, error.to_string())
+}
+
+#[test]
+fn bad_logits_are_errors_that_say_where() {
+    let mut logits = vec![0.5f32; 1000];
+    logits[517] = f32::NAN;
+    for legal in [Legal::All, Legal::Few(&[3, 517, 600]), Legal::Words(&[u32::MAX; 32])] {
+        let (kind, text) = refused(&logits, legal);
+        assert!(kind == ErrorKind::Logits && text.contains("NaN at id 517"), "{text}");
+    }
+    logits[517] = INF;
+    assert!(refused(&logits, Legal::All).1.contains("+inf at id 517"));
+    // What the mask hides is not looked at.
+    assert!([3, 600].contains(&default_chain().sample(&logits, Legal::Few(&[3, 600])).unwrap()));
+    assert_eq!(refused(&[], Legal::All).0, ErrorKind::Logits);
+    for legal in [Legal::All, Legal::Few(&[1]), Legal::Words(&[7])] {
+        assert!(refused(&[-INF; 3], legal).1.contains("-inf"));
+    }
+}
+
+#[test]
+fn bad_masks_are_errors() {
+    let logits = [0.0, 1.0, 2.0];
+    for legal in [Legal::Few(&[]), Legal::Words(&[]), Legal::Words(&[0]), Legal::Words(&[!7])] {
+        let (kind, text) = refused(&logits, legal);
+        assert!(kind == ErrorKind::Logits && text.contains("no token is legal"), "{text}");
+    }
+    for legal in [Legal::Few(&[1, 3]), Legal::Words(&[1, 0, 1])] {
+        assert_eq!(refused(&logits, legal).0, ErrorKind::Mask);
+    }
+    // Bits past the last logit within its word mean nothing: some engines fill them.
+    assert!(default_chain().sample(&logits, Legal::Words(&[u32::MAX])).is_ok());
+}
+
+#[test]
+fn parameters_that_mean_nothing_are_errors() {
+    for p in [f32::NAN, INF] {
+        assert!(TopP::new(p, 0).is_err() && MinP::new(p, 0).is_err() && Temp::new(p).is_err());
+        assert!(Penalties::new(64, p, 0.0, 0.0).is_err() && Penalties::new(64, 1.0, p, 0.0).is_err());
+        assert!(LogitBias::new(&[(0, p)]).is_err());
+    }
+    assert!(Penalties::new(64, 0.0, 0.0, 0.0).is_err());
+    assert!(LogitBias::new(&[(4, 1.0), (4, 2.0)]).is_err());
+    let mut unselecting = Chain::new(vec![Box::new(TopK::new(1))]).unwrap();
+    unselecting.apply(&[1.0, 2.0], Legal::All, None).unwrap();
+    assert_eq!(unselecting.candidates().ids(), [1]);
+    for error in [unselecting.pick().unwrap_err(), unselecting.sample(&[1.0], Legal::All).unwrap_err()] {
+        assert_eq!(error.kind, ErrorKind::Sampling);
+        assert!(error.help.contains("dist"));
+    }
+    assert_eq!(default_chain().pick().unwrap_err().kind, ErrorKind::State);
+    let late = Chain::new(vec![Box::new(Dist::new(0)), Box::new(TopK::new(1))]);
+    assert!(late.unwrap_err().place.contains("2 of 2"));
+}
+
+#[test]
+fn extreme_values_never_pick_what_is_impossible() {
+    let shapes: [&[f32]; 7] = [
+        &[f32::MAX, f32::MIN, 0.0],
+        &[-INF, f32::MIN, -INF],
+        &[1e-45, -1e-45, 0.0, -0.0],
+        &[f32::MAX; 4],
+        &[f32::MIN; 4],
+        &[-INF, -INF, 5.0, -INF],
+        &[3.0],
+    ];
+    let texts = ["dist", "kypmt", "typ_p;dist", "est", "top_n_sigma;typ_p;top_p", "temp;typ_p;min_p", "temp"];
+    for temp in [0.0, 1e-45, 1e-30, 0.8, 1e30, -1.0] {
+        for text in texts {
+            for logits in shapes {
+                let params = Params {
+                    seed: Some(9),
+                    temp,
+                    typ_p: 0.9,
+                    top_n_sigma: 1.0,
+                    penalty_repeat: 1e-30,
+                    penalty_freq: f32::MAX,
+                    penalty_present: f32::MAX,
+                    ..Params::default()
+                };
+                let Ok(mut chain) = Chain::parse(text, &params) else { panic!("{text}") };
+                for _ in 0..4 {
+                    let token = chain.sample(logits, Legal::All).unwrap();
+                    assert!(logits[token as usize] > -INF, "{text} {temp} {logits:?} picks {token}");
+                    chain.apply(logits, Legal::All, None).unwrap();
+                    let sum: f32 = chain.candidates().probabilities().iter().sum();
+                    assert!((sum - 1.0).abs() < 1e-4, "{text} {temp} {logits:?}: {sum}");
+                    chain.accept(token);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn banning_everything_is_an_error_and_a_few_is_not() {
+    let ban = |ids: &[u32]| {
+        let biases: Vec<(u32, f32)> = ids.iter().map(|&id| (id, -INF)).collect();
+        let params = Params { seed: Some(0), logit_bias: biases, ..Params::default() };
+        presets::llama_cpp(&params).unwrap()
+    };
+    let logits = [9.0, 1.0, 2.0];
+    for legal in [Legal::All, Legal::Few(&[0, 1, 2])] {
+        assert_eq!(ban(&[0, 1, 2]).sample(&logits, legal).unwrap_err().kind, ErrorKind::Logits);
+        assert_ne!(ban(&[0]).sample(&logits, legal).unwrap(), 0);
+    }
+    assert!(ban(&[1]).sample(&logits, Legal::Few(&[1])).is_err());
+    // More biases than are kept aside.
+    let many: Vec<u32> = (0..9000).collect();
+    let wide = vec![1.0f32; 9001];
+    assert_eq!(ban(&many).sample(&wide, Legal::All).unwrap(), 9000);
+}
+
+#[test]
+fn sixteen_million_equal_logits() {
+    let logits = vec![0.25f32; 1 << 24];
+    let mut chain = default_chain();
+    assert!(chain.sample(&logits, Legal::All).unwrap() < 40);
+    assert_eq!(presets::greedy().sample(&logits, Legal::All).unwrap(), 0);
+}

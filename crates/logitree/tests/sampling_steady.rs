@@ -1,0 +1,84 @@
+//! No allocation per token once the buffers have grown: a counting allocator watches the default chains.
+#![allow(unsafe_code)]
+
+use logitree::mask::Legal;
+use logitree::sampling::{presets, Chain, Params};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes on to the system's allocator unchanged; the count is a thread-local number.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|n| n.set(n.get() + 1));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.with(|n| n.set(n.get() + 1));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Pseudo-random logits of step `step`.
+fn fill(logits: &mut [f32], step: u32) {
+    let mut x = step.wrapping_mul(0x9e37_79b9) | 1;
+    for logit in logits {
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        *logit = (x >> 8) as f32 / 1e6 - 8.0;
+    }
+}
+
+/// Allocations in 200 steps after 100 to warm up, by when the window of the penalties is full.
+fn allocations(chain: &mut Chain, size: usize, legal: Legal<'_>) -> usize {
+    let mut logits = vec![0.0; size];
+    let mut before = 0;
+    for step in 0..300 {
+        fill(&mut logits, step);
+        if step == 100 {
+            before = ALLOCATIONS.with(Cell::get);
+        }
+        let token = chain.sample(&logits, legal).unwrap();
+        chain.accept(token);
+    }
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+#[test]
+fn no_allocation_per_token_after_the_first_steps() {
+    let few: Vec<u32> = (0..30).map(|i| i * 97).collect();
+    let words = vec![0x1111_1111u32; 128];
+    let penalised =
+        Params { seed: Some(1), penalty_repeat: 1.1, logit_bias: vec![(5, 1.0)], ..Params::default() };
+    let plain = Params { seed: Some(1), ..Params::default() };
+    // The penalties keep every accepted token: their history doubles twice between 100 and 300.
+    for (params, most) in [(plain, 0), (penalised, 2)] {
+        for legal in [Legal::Few(&few), Legal::Words(&words), Legal::All] {
+            let mut chain = presets::llama_cpp(&params).unwrap();
+            let n = allocations(&mut chain, 4096, legal);
+            assert!(n <= most, "{n} allocations with {legal:?} in {}", chain.describe());
+        }
+    }
+    assert_eq!(allocations(&mut presets::greedy(), 4096, Legal::All), 0);
+    assert_eq!(
+        allocations(&mut Chain::parse("min_p;temp", &Params::default()).unwrap(), 4096, Legal::All),
+        0
+    );
+}

@@ -1,0 +1,84 @@
+//! A soak: a million decoder steps through choices, forced runs, resets and rollbacks, with flat memory. Alone in its
+//! process, so that nothing else's memory is counted.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use logitree::constraint::{Choices, End};
+use logitree::decoder::{Decoder, Stop};
+use logitree::sampling::{presets, Params};
+use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+
+/// Bytes that are allocated now.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+struct Counting;
+
+#[allow(unsafe_code)]
+// SAFETY: every call is handed to the system's allocator unchanged; the counter only watches.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise for this call is the one that the system's allocator asks for.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const SIZE: usize = 300;
+const STEPS: usize = 1_000_000;
+
+fn vocabulary() -> Arc<Vocabulary> {
+    let tokens = (0..SIZE).map(|i| Token {
+        bytes: if i < 256 { vec![i as u8] } else { vec![b'A' + (i % 26) as u8, b'A' + (i / 26) as u8] },
+        kind: if i + 1 == SIZE { TokenKind::Control } else { TokenKind::Normal },
+    });
+    let about = About { end_of_generation: vec![SIZE as u32 - 1], ..About::default() };
+    Arc::new(Vocabulary::new(tokens, about).expect("a sound vocabulary"))
+}
+
+#[test]
+fn a_million_steps_keep_memory_flat() {
+    let vocabulary = vocabulary();
+    let names = ["REPLY", "REPLY_THREAD", "IGNORE", "SEND_MESSAGE", "SEND_MONEY"];
+    let choices = Choices::new(&names, &vocabulary, &End::default()).expect("sound choices");
+    let params = Params { seed: Some(1), penalty_repeat: 1.1, ..Params::default() };
+    let chain = presets::llama_cpp(&params).expect("a sound chain");
+    let mut decoder =
+        Decoder::new(vocabulary, chain, Some(choices.matcher()), Stop::default()).expect("it fits");
+    let logits: Vec<f32> = (0..SIZE).map(|i| ((i * 7919) % 101) as f32 / 20.0).collect();
+
+    let (mut steps, mut runs, mut out) = (0, 0, Vec::new());
+    let mut early = None;
+    while steps < STEPS {
+        if decoder.finish().is_some() {
+            runs += 1;
+            if runs % 3 == 0 {
+                decoder.rollback(decoder.tokens().len() / 2).expect("not past the start");
+            } else {
+                decoder.reset();
+            }
+        }
+        out.clear();
+        decoder.take_forced(&mut out).expect("forced tokens are legal");
+        steps += out.len();
+        if decoder.finish().is_none() {
+            decoder.step(&logits).expect("a step");
+            steps += 1;
+        }
+        if steps >= STEPS / 100 && early.is_none() {
+            early = Some(LIVE.load(Ordering::Relaxed));
+        }
+    }
+    let (early, late) = (early.expect("a hundredth was reached"), LIVE.load(Ordering::Relaxed));
+    assert!(runs > STEPS / 100, "only {runs} runs in {STEPS} steps");
+    assert!(late <= early + 4096, "live bytes grew from {early} to {late}");
+}

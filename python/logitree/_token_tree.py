@@ -1,0 +1,89 @@
+"""Token-tree descriptors from names: what a payload's maker needs. Knows no model, only its tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from typing import Any
+
+Tokenize = Callable[[str], Sequence[int]]
+
+CAPACITY = 8192
+"""Names whose tokens are kept per model; the next one drops them all."""
+
+
+class TokenizerCache:
+    """The tokens of names, per model. A model's names are dropped all at once when there are too many.
+
+    Safe to share between threads; two threads may tokenise one name at once, with equal results.
+    """
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self.capacity = capacity
+        self._models: dict[str, dict[str, tuple[int, ...]]] = {}
+        self._lock = Lock()
+
+    def tokens(self, model_id: str, name: str, tokenize: Tokenize) -> tuple[int, ...]:
+        """The tokens of ``name``; ``tokenize`` is asked only if they are not known."""
+        known = self._models.get(model_id, {}).get(name)
+        if known is not None:
+            return known
+        made = tuple(tokenize(name))
+        with self._lock:
+            names = self._models.setdefault(model_id, {})
+            if len(names) >= self.capacity:
+                names.clear()
+            names[name] = made
+        return made
+
+    def forget(self, model_id: str) -> None:
+        """Drops one model's names."""
+        with self._lock:
+            self._models.pop(model_id, None)
+
+    def clear(self) -> None:
+        """Drops everything."""
+        with self._lock:
+            self._models.clear()
+
+    def info(self) -> dict[str, int]:
+        """Number of names kept, per model."""
+        with self._lock:
+            return {model_id: len(names) for model_id, names in self._models.items()}
+
+
+tokenizer_cache = TokenizerCache()
+"""The process-wide cache that ``token_tree_descriptor`` uses."""
+
+
+def token_tree_descriptor(
+    path: str,
+    names: Iterable[str | None],
+    tokenize: Tokenize,
+    *,
+    model_id: str | None = None,
+) -> dict[str, Any] | None:
+    """The descriptor of the span at ``path`` whose values are ``names``; None if no names are left.
+
+    Missing and empty names are dropped, repeated ones count once, the rest is sorted by code point: the
+    same names in any order give the same descriptor, byte for byte. ``tokenize`` gives a name's ids without
+    special tokens; with a ``model_id`` its answers are kept in ``tokenizer_cache``.
+    """
+    distinct = sorted({name for name in names if name})
+    if not distinct:
+        return None
+
+    def ids(name: str) -> list[int]:
+        if model_id is None:
+            return list(tokenize(name))
+        return list(tokenizer_cache.tokens(model_id, name, tokenize))
+
+    return {"path": path, "leaves": [{"name": name, "tokens": ids(name)} for name in distinct]}
+
+
+def token_tree_payload(
+    model_id: str | None, descriptors: Iterable[dict[str, Any] | None]
+) -> dict[str, Any] | None:
+    """The payload of those descriptors that are there; None if none is (nothing is to be constrained)."""
+    kept = [one for one in descriptors if one is not None]
+    return {"modelId": model_id, "descriptors": kept} if kept else None

@@ -1,0 +1,118 @@
+"""`logitree choose`: the model picks one of several texts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from .. import Choice, Event, Progress, Token, choose
+from . import _common
+from ._common import UsageError
+from ._terminal import Terminal
+from ._trace import TraceTable, passes
+
+ABOUT = """Let the model choose one of several texts, and nothing else.
+
+examples:
+  logitree choose "Is the sky green?" --choices YES,NO
+  logitree choose "Book me a flight" --choices-file actions.txt --json
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    _common.add_prompting(parser)
+    add_choices(parser, required=True)
+    _common.add_sampling(parser)
+    _common.add_model(parser)
+    _common.add_output(parser)
+
+
+def add_choices(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """`--choices` and `--choices-file`."""
+    group = parser.add_mutually_exclusive_group(required=required)
+    group.add_argument("--choices", metavar="A,B,C", help="the texts, separated by commas")
+    group.add_argument("--choices-file", metavar="PATH", help="the texts: one a line, or a JSON array")
+    parser.add_argument(
+        "--canonical",
+        action="store_true",
+        help="only the model's own tokenisation of each text: fewer passes",
+    )
+
+
+def choices(args: argparse.Namespace) -> list[str] | None:
+    """The texts to choose from, without repetitions; None if there is neither option."""
+    if args.choices is not None:
+        found, where = [text.strip() for text in args.choices.split(",")], "--choices"
+    elif args.choices_file is not None:
+        found, where = _read(Path(args.choices_file)), args.choices_file
+    else:
+        return None
+    found = [text for text in dict.fromkeys(found) if text]
+    if not found:
+        raise UsageError(f"{where} holds no texts to choose from")
+    return found
+
+
+def _read(path: Path) -> list[str]:
+    text = path.read_text(encoding="utf-8-sig")
+    if not text.lstrip().startswith("["):
+        return [line.strip() for line in text.splitlines()]
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{path} begins like a JSON array but is none: {error}") from error
+    if not all(isinstance(value, str) for value in values):
+        raise UsageError(f"{path} must be an array of strings")
+    return list(values)
+
+
+def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
+    """Runs the command."""
+    texts, prompt = choices(args) or [], _common.prompt(args)
+    model = _common.load(args, err)
+    table = TraceTable(err)
+    steps: list[dict[str, Any]] = []
+    shown = err.is_tty and not args.json if args.trace is None else args.trace
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Progress):
+            _common.show_progress(err, event)
+        elif isinstance(event, Token):
+            steps.append(_common.token_json(event))
+            if shown:
+                table.token(event)
+
+    options: dict[str, Any] = _common.sampling(args)
+    if args.seed is not None:
+        options["seed"] = args.seed
+    chosen = choose(
+        model,
+        prompt,
+        texts,
+        chat=False if args.raw else None,
+        force=not args.no_force,
+        canonical=args.canonical,
+        on_event=watch,
+        **options,
+    )
+    if args.json:
+        out.line(json.dumps(_json(chosen, steps), ensure_ascii=False))
+        return 0
+    if shown:
+        sure = "" if chosen.probability is None else f", {chosen.probability:.1%} sure"
+        err.line(f"  {passes(err, chosen.stats)}, {chosen.stats.seconds:.2f} s{sure}")
+    out.line(out.paint(chosen.text, "bold"))
+    return 0
+
+
+def _json(chosen: Choice, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "choice": chosen.text,
+        "index": chosen.index,
+        "probability": chosen.probability,
+        "tokens": steps,
+        "stats": _common.stats_json(chosen.stats),
+    }

@@ -1,0 +1,150 @@
+"""`logitree generate`: text from a prompt, free or constrained."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from .. import Finish, Progress, Token, generate
+from . import _common
+from ._common import UsageError
+from ._terminal import Terminal, safe
+from ._trace import TraceTable, summary
+from .choose import add_choices, choices
+
+ABOUT = """Generate from a prompt, free or constrained, a token at a time.
+
+Free text is streamed. With choices or a token tree the table of decisions is shown (--no-trace: the text).
+With --json every line is an object: {"event": "token", ...} for each token, then {"event": "finish", ...}.
+
+examples:
+  logitree generate "Write a haiku about rain" --temp 0.7 --seed 0
+  logitree generate "Greet the user" --token-tree actions.json --path action
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    _common.add_prompting(parser)
+    add_choices(parser, required=False)
+    parser.add_argument("--token-tree", metavar="FILE", help="the output is a leaf of this JSON payload")
+    parser.add_argument("--path", metavar="PATH", help="... of the descriptor with this path, such as action")
+    parser.add_argument(
+        "--max-tokens", type=int, default=256, metavar="N", help="most tokens to put out (256)"
+    )
+    parser.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end before this text; repeatable"
+    )
+    _common.add_sampling(parser)
+    _common.add_model(parser)
+    _common.add_output(parser)
+
+
+def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
+    """Runs the command."""
+    texts, prompt = choices(args), _common.prompt(args)
+    tree = Path(args.token_tree).read_bytes() if args.token_tree else None
+    if texts is not None and tree is not None:
+        raise UsageError("choices and --token-tree together: give one of them")
+    if args.max_tokens < 0:
+        raise UsageError(f"--max-tokens is {args.max_tokens}, expected 0 or more")
+    model = _common.load(args, err)
+    constrained = texts is not None or tree is not None
+    traced = err.is_tty and constrained and not args.json if args.trace is None else args.trace
+    events = generate(
+        model,
+        prompt,
+        choices=texts,
+        token_tree=tree,
+        path=args.path,
+        seed=args.seed,
+        max_tokens=args.max_tokens,
+        stop=args.stop,
+        chat=False if args.raw else None,
+        force=not args.no_force,
+        canonical=args.canonical,
+        trace=traced or args.json,
+        **_common.sampling(args),
+    )
+    show = _Json(out, err) if args.json else _Text(out, err, traced)
+    try:
+        for event in events:
+            if isinstance(event, Progress):
+                _common.show_progress(err, event)
+            elif isinstance(event, Token):
+                show.token(event)
+            else:
+                show.finish(event)
+    except KeyboardInterrupt:
+        show.interrupted()
+        raise
+    return 0
+
+
+class _Text:
+    """For people: the table or the text as it comes, and a summary."""
+
+    def __init__(self, out: Terminal, err: Terminal, traced: bool) -> None:
+        self._out, self._err = out, err
+        self._table = TraceTable(err) if traced else None
+        self._text = ""
+        self._count = 0
+
+    def token(self, event: Token) -> None:
+        self._count += 1
+        if self._table is not None:
+            self._text += event.text
+            self._table.token(event)
+        elif event.text:
+            self._put(event.text)
+
+    def finish(self, event: Finish) -> None:
+        if self._table is not None:
+            self._put(event.text)
+        else:
+            self._put(event.tail)
+        self._out.write("\n")
+        if self._err.is_tty or self._table is not None:
+            self._err.line(summary(self._err, event))
+
+    def interrupted(self) -> None:
+        if self._table is not None:
+            self._put(self._text)
+        self._out.write("\n")
+        self._err.line(f"  interrupted after {self._count} tokens")
+
+    def _put(self, text: str) -> None:
+        self._err.clear()
+        self._out.write(safe(text) if self._out.is_tty else text)
+
+
+class _Json:
+    """For programs: JSON lines."""
+
+    def __init__(self, out: Terminal, err: Terminal) -> None:
+        self._out, self._err = out, err
+
+    def token(self, event: Token) -> None:
+        self._write({"event": "token", **_common.token_json(event)})
+
+    def finish(self, event: Finish) -> None:
+        self._err.clear()
+        self._write(
+            {
+                "event": "finish",
+                "reason": event.reason,
+                "text": event.text,
+                "choice": event.choice,
+                "tokens": list(event.tokens),
+                "stats": _common.stats_json(event.stats),
+            }
+        )
+
+    def interrupted(self) -> None:
+        """Nothing: every line so far is whole."""
+
+    def _write(self, value: dict[str, Any]) -> None:
+        self._err.clear()
+        self._out.write(json.dumps(value, ensure_ascii=False) + "\n")

@@ -1,0 +1,102 @@
+"""Adapters to what runs a model, and the interface that they share.
+
+An engine turns tokens into logits and text into tokens. It knows nothing of constraints, samplers, the
+command line or other engines; `logitree.generate` is the loop that brings them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+
+Logits = npt.NDArray[np.float32]
+"""Logits of one position: float32 [vocabulary], borrowed: valid until the session's next `evaluate`."""
+
+OnLoad = Callable[[float], None]
+"""Called with the fraction of the model that is loaded, 0.0 to 1.0."""
+
+Messages = Sequence[Mapping[str, Any]]
+"""A chat: mappings with at least "role" and "content"."""
+
+
+class ContextFull(Exception):
+    """The engine has no room for the tokens. Never leaves `logitree.generate`."""
+
+
+@runtime_checkable
+class Session(Protocol):
+    """One sequence of tokens in an engine's memory.
+
+    Sessions of the same engine may be used in turns: each brings its own tokens back before it goes on.
+    """
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The tokens evaluated so far, oldest first."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """How many more tokens fit."""
+        ...
+
+    def begin(self, tokens: Sequence[int]) -> int:
+        """Says what the sequence will begin with, so that what memory already holds of it is kept.
+
+        Returns:
+            How many of `tokens` are evaluated by that: all but the last at most. The rest is the caller's to
+                evaluate.
+        """
+        ...
+
+    def evaluate(self, tokens: Sequence[int]) -> Logits:
+        """Appends tokens, in as few passes as possible, and gives the logits after the last one.
+
+        Raises:
+            ContextFull: they do not fit; nothing was evaluated.
+            EngineError: the engine failed.
+        """
+        ...
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """What `logitree.generate` needs of a model runner."""
+
+    @property
+    def vocabulary(self) -> _core.Vocabulary:
+        """The vocabulary of the model."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What the model calls itself, for people."""
+        ...
+
+    @property
+    def n_ctx(self) -> int:
+        """How many tokens fit into one session."""
+        ...
+
+    @property
+    def n_batch(self) -> int:
+        """How many tokens one pass takes."""
+        ...
+
+    def encode(self, prompt: str | Messages, *, chat: bool | None = None) -> list[int]:
+        """The prompt's tokens. `chat`: True applies the model's template, False does not, None: where it has
+        one."""
+        ...
+
+    def tokenize(self, text: str) -> list[int]:
+        """The model's own tokenisation of a text, no special tokens added or recognised."""
+        ...
+
+    def session(self) -> Session:
+        """A new, empty sequence."""
+        ...

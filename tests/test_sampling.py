@@ -1,0 +1,302 @@
+"""The chain in Python: golden vectors, buffers it reads, masks, state, errors."""
+
+from __future__ import annotations
+
+import array
+import copy
+import ctypes
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logitree as lt
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+GOLDEN = tomllib.loads(
+    (Path(__file__).parents[1] / "testdata" / "sampling" / "golden.toml").read_text(encoding="utf-8")
+)
+LOGITS = np.array([0.5, 2.0, -1.0, 1.5, 0.0], np.float32)
+
+
+def close(got: float, expected: float) -> bool:
+    return got == expected or abs(got - expected) <= 1e-5
+
+
+@pytest.mark.parametrize("case", GOLDEN["sampler"], ids=lambda c: f"{c['sampler']}{c['args']}")
+def test_golden_sampler(case: dict[str, Any]) -> None:
+    chain = lt.Chain([getattr(lt, case["sampler"])(*case["args"])])
+    for token in case.get("history", []):
+        chain.accept(token)
+    ids, logits, p = chain.apply(np.log(np.array(case["p"], np.float32)))
+    assert (ids.dtype, logits.dtype, p.dtype) == (np.uint32, np.float32, np.float32)
+    assert ids.tolist() == case["ids"]
+    got = [case["p"][i] for i in ids] if case.get("raw") else p.tolist()
+    assert all(close(a, b) for a, b in zip(got, case["expect"], strict=True)), got
+
+
+@pytest.mark.parametrize("case", GOLDEN["metric"])
+def test_golden_metric(case: dict[str, Any]) -> None:
+    logits = np.array(case["logits"], np.float32)
+    if case["measure"] == "entropy":
+        got = lt.entropy(logits, case["base"])
+    else:
+        got = lt.surprisal(logits, case["id"], base=case["base"])
+    assert close(got, case["expect"])
+
+
+@pytest.mark.parametrize("case", GOLDEN["perplexity"])
+def test_golden_perplexity(case: dict[str, Any]) -> None:
+    rolling = lt.RollingPerplexity()
+    for surprisal in case["surprisals"]:
+        rolling.add(surprisal)
+    assert close(rolling.value, case["expect"])
+    assert rolling.count == case["count"]
+    rolling.reset()
+    assert (rolling.count, rolling.value) == (0, math.inf)
+
+
+def test_metrics_of_ids() -> None:
+    log_p = lt.log_softmax(LOGITS, [1, 3, 99])
+    expected = LOGITS.astype(np.float64) - math.log(np.exp(LOGITS.astype(np.float64)).sum())
+    np.testing.assert_allclose(log_p[:2], expected[[1, 3]], atol=1e-6)
+    assert log_p[2] == -math.inf
+    assert log_p.dtype == np.float64
+    top = lt.top_candidates(LOGITS, 2)
+    assert [i for i, _ in top] == [1, 3]
+    assert close(top[0][1], math.exp(expected[1]))
+    assert close(lt.surprisal(LOGITS, 1), -expected[1])
+    assert close(lt.log_sum_exp(LOGITS), 2 - expected[1])
+    with pytest.raises(lt.SamplingError, match="base"):
+        lt.entropy(LOGITS, "trits")
+
+
+def test_every_float32_buffer_is_read() -> None:
+    row = np.stack([LOGITS - 9, LOGITS])[1]
+    frozen = LOGITS.copy()
+    frozen.flags.writeable = False
+    buffers = [
+        LOGITS,
+        row,
+        frozen,
+        (ctypes.c_float * 5)(*LOGITS.tolist()),
+        array.array("f", LOGITS.tolist()),
+        memoryview(LOGITS),
+    ]
+    for buffer in buffers:
+        before = bytes(buffer)
+        assert lt.Chain.greedy().sample(buffer) == 1
+        chain = lt.Chain([lt.logit_bias({1: -100.0}), lt.penalties(8, 1.5), lt.temp(0.5), lt.greedy()])
+        chain.accept(3)
+        assert chain.sample(buffer) == 3
+        chain.apply(buffer)
+        assert bytes(buffer) == before
+
+
+class Dlpack:
+    """An object that NumPy can only take through DLPack."""
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return LOGITS.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return LOGITS.__dlpack_device__()
+
+
+def test_dlpack() -> None:
+    assert lt.Chain.greedy().sample(Dlpack()) == 1
+
+
+@pytest.mark.parametrize(
+    ("logits", "says"),
+    [
+        (LOGITS.astype(np.float64), "float64"),
+        (LOGITS.astype(np.float16), "float16"),
+        (LOGITS.tolist(), "list"),
+        (LOGITS.reshape(1, 5), r"\[1, 5\]"),
+        (np.arange(10, dtype=np.float32)[::2], "contiguous"),
+        (np.arange(5), "int64"),
+        ("text", "str"),
+        (None, "NoneType"),
+        (object(), "object"),
+        (np.zeros(0, np.float32), "0 logits"),
+        (np.array([1.0, np.nan, 2.0], np.float32), "NaN at id 1"),
+        (np.array([1.0, np.inf], np.float32), r"\+inf at id 1"),
+        (np.full(4, -np.inf, np.float32), "-inf"),
+    ],
+)
+def test_wrong_logits_say_what_to_do(logits: Any, says: str) -> None:
+    with pytest.raises(lt.LogitsError, match=says) as caught:
+        lt.Chain.greedy().sample(logits)
+    assert caught.value.help
+
+
+def test_masks() -> None:
+    greedy = lt.Chain.greedy()
+    assert greedy.sample(LOGITS, np.array([0b10101], np.int32)) == 0
+    assert greedy.sample(LOGITS, np.array([0b10101], np.uint32)) == 0
+    assert greedy.sample(LOGITS, np.array([-1], np.int32)) == 1
+    assert greedy.sample(LOGITS, legal=[4, 2, 4, 3]) == 3
+    assert greedy.sample(LOGITS, legal=(2,)) == 2
+    ids, logits, p = lt.Chain([lt.temp(2.0)]).apply(LOGITS, np.array([0b01010], np.int32))
+    assert ids.tolist() == [1, 3]
+    assert logits.tolist() == [1.0, 0.75]
+    assert close(float(p.sum()), 1.0)
+    for mask in ([1, 2], np.array([1], np.int64), np.zeros((1, 1), np.int32), np.zeros(4, np.int32)[::2]):
+        with pytest.raises(lt.MaskError):
+            greedy.sample(LOGITS, mask)
+    with pytest.raises(lt.MaskError, match="both"):
+        greedy.sample(LOGITS, np.array([1], np.int32), legal=[1])
+    with pytest.raises(lt.MaskError, match="id 5 is legal"):
+        greedy.sample(LOGITS, legal=[1, 5])
+    with pytest.raises(lt.MaskError, match="sequence of token ids"):
+        greedy.sample(LOGITS, legal=[-1])
+    for empty in ({"legal": []}, {"mask": np.zeros(1, np.int32)}):
+        with pytest.raises(lt.LogitsError, match="no token is legal"):
+            greedy.sample(LOGITS, **empty)
+
+
+def test_chains_say_what_they_are() -> None:
+    chain = lt.Chain([lt.penalties(64, 1.1), lt.top_k(40), lt.temp(0.8), lt.dist(0)])
+    assert chain.names == ["penalties", "top_k", "temp", "dist"]
+    assert chain.seed == 0
+    assert repr(chain) == (
+        "Chain([penalties(last_n=64, repeat=1.1, freq=0, present=0), top_k(40), temp(0.8), dist(seed=0)])"
+    )
+    assert [repr(s) for s in chain.samplers][1:] == ["top_k(40)", "temp(0.8)", "dist(seed=0)"]
+    assert lt.Chain.parse("penalties;top-k;nucleus;temp", seed=1).names == [
+        "penalties",
+        "top_k",
+        "top_p",
+        "temp",
+        "dist",
+    ]
+    assert lt.Chain.parse("kpt", seed=1, logit_bias={3: 1.0}).names == [
+        "logit_bias",
+        "top_k",
+        "top_p",
+        "temp",
+        "dist",
+    ]
+    default = ["penalties", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "temp", "dist"]
+    assert lt.Chain.llama_cpp().names == default
+    assert "repeat=1.1" in repr(lt.Chain.tsampler(seed=5))
+    assert lt.Chain.tsampler(seed=5).seed == 5
+    assert lt.Chain.greedy().seed is None
+
+
+def test_seeds_mean_what_they_say() -> None:
+    flat = np.zeros(1000, np.float32)
+
+    def tokens(seed: Any) -> list[int]:
+        chain = lt.Chain.parse("dist", seed=seed)
+        return [chain.sample(flat) for _ in range(8)]
+
+    assert tokens(0) == tokens(0) != tokens(1)
+    assert tokens(2**32 - 1) == tokens(2**32 - 1) != tokens(0)
+    fresh = lt.Chain.parse("dist")
+    assert fresh.seed is not None
+    assert tokens(fresh.seed) == [fresh.sample(flat) for _ in range(8)]
+    assert len({lt.Chain.parse("dist").seed for _ in range(20)}) > 15
+    for seed in (-1, 2**32, 1.5, "0"):
+        with pytest.raises(lt.SamplingError, match="seed"):
+            lt.dist(seed)
+
+
+def test_state() -> None:
+    flat = np.zeros(500, np.float32)
+    chain = lt.Chain.parse("penalties;dist", seed=3, penalty_repeat=2.0, penalty_present=9.0)
+
+    def run(chain: lt.Chain, n: int) -> list[int]:
+        tokens = []
+        for _ in range(n):
+            tokens.append(chain.sample(flat))
+            chain.accept(tokens[-1])
+        return tokens
+
+    first = run(chain, 40)
+    assert chain.accepted == 40
+    chain.rollback(25)
+    assert run(chain, 25) == first[15:]
+    forks = [chain.fork(), copy.copy(chain), copy.deepcopy(chain)]
+    expected = run(chain, 5)
+    assert all(run(fork, 5) == expected for fork in forks)
+    chain.reset()
+    assert run(chain, 40) == first
+    with pytest.raises(lt.StateError, match="41"):
+        chain.rollback(41)
+    chain.forced()
+    other = chain.fork()
+    other.rollback()
+    assert run(other, 1) == first[-1:]
+
+
+def test_pick_goes_with_apply() -> None:
+    chain = lt.Chain.llama_cpp(seed=0)
+    with pytest.raises(lt.StateError):
+        chain.pick()
+    ids, _, _ = chain.apply(LOGITS)
+    assert chain.pick() in ids.tolist()
+    assert chain.pick() == chain.pick()
+    shaping = lt.Chain([lt.top_k(2)])
+    with pytest.raises(lt.SamplingError, match="selects"):
+        shaping.sample(LOGITS)
+    with pytest.raises(lt.SamplingError, match="follows"):
+        lt.Chain([lt.greedy(), lt.top_k(2)])
+
+
+def test_explain() -> None:
+    chain = lt.Chain([lt.logit_bias({0: 1.0}), lt.top_k(3), lt.top_p(1.0), lt.temp(0.5), lt.greedy()])
+    effects = chain.explain(LOGITS)
+    seen = [(e.sampler, e.before, e.after, e.changed) for e in effects]
+    assert seen == [
+        ("logit_bias", 5, 5, 1),
+        ("top_k", 5, 3, 0),
+        ("top_p", 3, 3, 0),
+        ("temp", 3, 3, 3),
+        ("greedy", 3, 3, 0),
+    ]
+    biased = [*LOGITS.astype(np.float64), 1, 0, 0, 0, 0]
+    p = np.exp(biased) / np.exp(biased).sum()
+    assert close(effects[1].mass_cut, p[2] + p[4])
+    assert effects[2].mass_cut == effects[0].mass_cut == 0.0
+    assert "top_k: 5 -> 3" in repr(effects[1])
+    assert chain.pick() == 1
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: lt.top_p(math.nan),
+        lambda: lt.min_p(math.inf),
+        lambda: lt.temp(math.nan),
+        lambda: lt.penalties(64, 0.0),
+        lambda: lt.logit_bias({1: math.nan}),
+        lambda: lt.logit_bias({-1: 1.0}),
+        lambda: lt.logit_bias([(1, 1.0), (1, 2.0)]),
+        lambda: lt.top_p(0.5, min_keep=-1),
+        lambda: lt.Chain.llama_cpp(top_q=3),
+        lambda: lt.Chain.parse("top_k;tip_k"),
+        lambda: lt.Chain.parse("z"),
+        lambda: lt.Chain.parse(""),
+    ],
+)
+def test_what_means_nothing_is_an_error_when_built(build: Any) -> None:
+    with pytest.raises(lt.SamplingError) as caught:
+        build()
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.help
+
+
+def test_torch_tensors_on_the_cpu_are_read_in_place() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    assert lt.Chain.greedy().sample(torch.from_numpy(LOGITS)) == 1
+    with pytest.raises(lt.LogitsError, match="Tensor"):
+        lt.Chain.greedy().sample(torch.from_numpy(LOGITS).to(torch.bfloat16))

@@ -1,0 +1,364 @@
+"""Token trees through the public API: the corpus that the core's tests run too, and what only Python has."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logitree as lt
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+CORPUS = Path(__file__).resolve().parent.parent / "testdata" / "token_tree"
+
+
+def cases(name: str, key: str = "case") -> list[Any]:
+    with (CORPUS / f"{name}.toml").open("rb") as file:
+        found = tomllib.load(file)[key]
+    return [pytest.param(case, id=case["name"]) for case in found]
+
+
+def payload_of(leaves: list[Any], path: str = "p") -> dict[str, Any]:
+    return {"descriptors": [{"path": path, "leaves": [{"name": n, "tokens": t} for n, t in leaves]}]}
+
+
+@pytest.mark.parametrize("case", cases("build"))
+@pytest.mark.parametrize("form", ["text", "bytes", "bytearray", "dict"])
+def test_build(case: dict[str, Any], form: str) -> None:
+    payload: Any = payload_of(case["leaves"])
+    if form != "dict":
+        payload = json.dumps(payload)
+    if form in ("bytes", "bytearray"):
+        payload = {"bytes": bytes, "bytearray": bytearray}[form](payload.encode())
+    tree = lt.token_tree(payload)
+    info = tree.info("p")
+    assert (info["leaves"], info["nodes"]) == (case["terminals"], case["nodes"])
+    if "names" in case:
+        assert [name for name, _ in tree.leaves()] == case["names"]
+    for at in case.get("at", []):
+        found = tree.look("p", at["tokens"])
+        assert found is not None
+        assert found["children"] == at["children"]
+        for key, ours in (("terminal", "terminal"), ("leaf_end", "leaf_end"), ("value", "name")):
+            assert key not in at or found[ours] == at[key]
+    for miss in case.get("misses", []):
+        assert tree.look("p", miss) is None
+
+
+@pytest.mark.parametrize("case", cases("names"))
+def test_descriptor_from_names(case: dict[str, Any]) -> None:
+    def codes(name: str) -> list[int]:
+        return [ord(c) for c in name]
+
+    seen = set()
+    for _ in range(6):
+        given: list[str | None] = [name or random.choice([None, ""]) for name in case["given"]]
+        random.shuffle(given)
+        made = lt.token_tree_descriptor("action", given, codes)
+        if not case["expect"]:
+            assert made is None
+            assert lt.token_tree_payload("m", [made]) is None
+            continue
+        assert made is not None
+        assert [leaf["name"] for leaf in made["leaves"]] == case["expect"]
+        assert [leaf["tokens"] for leaf in made["leaves"]] == [codes(name) for name in case["expect"]]
+        seen.add(json.dumps(made))
+        payload = lt.token_tree_payload("m", [None, made])
+        assert payload is not None
+        assert lt.token_tree(payload).paths == ["action"]
+    assert len(seen) <= 1
+
+
+def test_tokenizer_cache() -> None:
+    cache = lt.TokenizerCache(capacity=3)
+    asked: list[str] = []
+
+    def tokenize(name: str) -> list[int]:
+        asked.append(name)
+        return [len(name)]
+
+    for name in ("a", "bb", "a", "ccc"):
+        assert cache.tokens("m", name, tokenize) == (len(name),)
+    assert cache.tokens("other", "a", tokenize) == (1,)
+    assert asked == ["a", "bb", "ccc", "a"]
+    cache.tokens("m", "dddd", tokenize)  # past the cap: the model's names are dropped whole
+    assert cache.info() == {"m": 1, "other": 1}
+    cache.forget("m")
+    assert cache.info() == {"other": 1}
+    cache.clear()
+    assert cache.info() == {}
+    assert lt.tokenizer_cache.capacity == 8192
+
+
+def unhex(text: str) -> bytes:
+    return bytes.fromhex("".join(text.split()))
+
+
+@pytest.mark.parametrize("case", cases("codec", "written"))
+def test_binary_round_trip(case: dict[str, Any]) -> None:
+    tree = lt.token_tree(payload_of(case["leaves"], case["path"]))
+    binary = tree.to_binary()
+    if "hex" in case:
+        assert binary == unhex(case["hex"])
+    again = lt.TokenTree.from_binary(binary)
+    assert again.paths == [case["path"]]
+    assert again.info()["nodes"] == case["nodes"]
+    assert again.leaves() == [(None, tokens) for _, tokens in sorted(case["leaves"], key=lambda x: x[1])]
+    assert again.to_binary(case["path"]) == binary
+    with pytest.raises(lt.PayloadError):
+        lt.TokenTree.from_binary(binary[:-4])
+
+
+@pytest.mark.parametrize("case", cases("codec", "refused"))
+def test_binary_refused(case: dict[str, Any]) -> None:
+    with pytest.raises(lt.PayloadError, match="byte ") as caught:
+        lt.TokenTree.from_binary(unhex(case["hex"]))
+    assert case["error"] in str(caught.value)
+
+
+@pytest.mark.parametrize("case", cases("match"))
+def test_matchers(case: dict[str, Any]) -> None:
+    tree = lt.token_tree(payload_of(case["leaves"]))
+    if "error" in case:
+        with pytest.raises(lt.ConstraintError) as caught:
+            tree.matcher("p", case.get("end_tokens"))
+        assert case["error"] in str(caught.value)
+        return
+    matcher = tree.matcher("p", case.get("end_tokens"))
+    for step in case["steps"]:
+        matcher.reset()
+        for token in step["accept"]:
+            matcher.accept(token)
+        assert matcher.legal() == step.get("legal")
+        assert matcher.forced_tokens() == step["forced"]
+        assert matcher.is_finished == step.get("finished", False)
+        assert matcher.accepted == len(step["accept"])
+        bits = np.unpackbits(matcher.mask().view(np.uint8), bitorder="little")
+        expected = step.get("legal", range(matcher.vocabulary_size))
+        assert np.flatnonzero(bits).tolist() == list(expected)
+    for tokens in case.get("refused", []):
+        matcher.reset()
+        for token in tokens[:-1]:
+            matcher.accept(token)
+        with pytest.raises(lt.TokenError):
+            matcher.accept(tokens[-1])
+
+
+def test_only_the_legal_logits_stay() -> None:
+    tree = lt.token_tree(payload_of([["A", [100, 101]], ["B", [200]]]))
+    matcher = tree.matcher("p")
+    logits = np.zeros(1000, dtype=np.float32)
+    logits[[100, 200, 999]] = [5, 4, 6]
+    words = np.zeros(32, dtype=np.int32)
+
+    def masked() -> Any:
+        matcher.fill_mask(words)
+        bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: logits.size]
+        return np.where(bits == 1, logits, -np.inf)
+
+    assert masked()[999] == -np.inf
+    assert masked()[[100, 200]].tolist() == [5, 4]
+    matcher.accept(100)
+    assert np.flatnonzero(np.isfinite(masked())).tolist() == [101]
+    matcher.accept(101)
+    assert matcher.is_finished
+    assert np.array_equal(masked(), logits)
+
+
+@pytest.mark.parametrize("case", cases("payload", "refused"))
+def test_payload_refused(case: dict[str, Any]) -> None:
+    for text in (case["text"], case["text"].encode()):
+        with pytest.raises(lt.PayloadError) as caught:
+            lt.token_tree(text)
+        assert case["error"] in str(caught.value)
+        assert caught.value.place.startswith(case["place"])
+
+
+def leaf(**fields: Any) -> dict[str, Any]:
+    return {"descriptors": [{"path": "p", "leaves": [{"name": "A", "tokens": [1], **fields}]}]}
+
+
+@pytest.mark.parametrize(
+    ("payload", "place"),
+    [
+        ({}, ""),
+        ({"descriptors": []}, "/descriptors"),
+        ({"descriptors": 5}, "/descriptors"),
+        ({"descriptors": [5]}, "/descriptors/0"),
+        ({"descriptors": [{"leaves": []}]}, "/descriptors/0"),
+        ({"descriptors": [{"path": "p", "leaves": {}}]}, "/descriptors/0/leaves"),
+        ({"modelId": 5, "descriptors": []}, "/modelId"),
+        (leaf(name=5), "/descriptors/0/leaves/0/name"),
+        (leaf(name="\ud800"), "/descriptors/0/leaves/0/name"),
+        (leaf(tokens="1"), "/descriptors/0/leaves/0/tokens"),
+        (leaf(tokens=[1, -1]), "/descriptors/0/leaves/0/tokens/1"),
+        (leaf(tokens=[2.0]), "/descriptors/0/leaves/0/tokens/0"),
+        (leaf(tokens=[True]), "/descriptors/0/leaves/0/tokens/0"),
+        (leaf(tokens=[2**31]), "/descriptors/0/leaves/0/tokens/0"),
+        (leaf(tokens=[10**30]), "/descriptors/0/leaves/0/tokens/0"),
+    ],
+)
+def test_dict_refused_as_its_json_would_be(payload: dict[str, Any], place: str) -> None:
+    with pytest.raises(lt.PayloadError) as caught:
+        lt.token_tree(payload)
+    assert caught.value.place == place
+    with pytest.raises(lt.PayloadError) as caught:
+        lt.token_tree(json.dumps(payload))
+    assert caught.value.place.startswith(place)
+
+
+def test_what_is_no_payload() -> None:
+    with pytest.raises(TypeError, match="str, bytes or dict, not list"):
+        lt.token_tree([])  # type: ignore[arg-type]
+    with pytest.raises(lt.PayloadError, match="surrogate"):
+        lt.token_tree("\ud800")
+    with pytest.raises(lt.ConstraintError, match="on_mismatch"):
+        lt.token_tree("{}", on_mismatch="shrug")
+
+
+VOCABULARY = lt.Vocabulary.from_tokens([b"RE", b"PLY", b" RE", b'"', b'Y"', b"_ALL", b"</s>"], eog_ids=[6])
+
+
+def test_a_payload_is_held_against_the_vocabulary() -> None:
+    good = payload_of([["REPLY", [0, 1]], ["REPLY", [2, 1]], ["REPLY", [3, 0, 1, 3]]])
+    assert lt.token_tree(good, VOCABULARY).info()["leaves"] == 3
+    wrong = payload_of([["REPLY", [1, 0]], ["REPLY", [0, 77]]])
+    with pytest.raises(lt.PayloadError, match='spell "PLYRE"') as caught:
+        lt.token_tree(wrong, VOCABULARY)
+    assert caught.value.place == "/descriptors/0/leaves/0"
+    assert lt.token_tree(wrong).info()["leaves"] == 2, (
+        "without a vocabulary there is nothing to hold it against"
+    )
+    for _ in range(2):  # built, then from the cache
+        with pytest.warns(UserWarning, match="token") as caught_warnings:
+            tree = lt.token_tree(wrong, VOCABULARY, on_mismatch="warn")
+        assert len(caught_warnings) == 2
+        assert caught_warnings[0].filename == __file__
+        assert len(tree.warnings) == 2
+        assert "id 77" in tree.warnings[1]
+        assert tree.leaves() == [("REPLY", [1, 0])]
+    with pytest.raises(lt.PayloadError, match="spell"):
+        lt.token_tree(wrong, VOCABULARY)
+
+
+def test_the_model_id() -> None:
+    payload = {"modelId": "one", **payload_of([["A", [1]]])}
+    assert lt.token_tree(payload, model_id="one").model_id == "one"
+    with pytest.raises(lt.PayloadError, match='made for model "one", not "two"'):
+        lt.token_tree(payload, model_id="two")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lt.token_tree(payload_of([["A", [1]]]), model_id="two").model_id is None
+
+
+def test_ends_by_the_vocabulary_and_by_following_text() -> None:
+    tree = lt.token_tree(payload_of([["REPLY", [0, 1]], ["REPLY_ALL", [0, 1, 5]]]), VOCABULARY)
+    matcher = tree.matcher("p")
+    assert matcher.forced_tokens() == [0, 1]
+    matcher.accept(0)
+    matcher.accept(1)
+    assert matcher.legal() == [5, 6]
+    assert matcher.is_accepting
+    matcher.accept(6)
+    assert matcher.is_finished
+    matcher = tree.matcher("p", following='"')
+    for token in (0, 1):
+        matcher.accept(token)
+    assert matcher.legal() == [3, 5]
+    assert not matcher.is_accepting
+    matcher.accept(5)
+    assert matcher.forced_tokens() == [3]
+    bare = lt.token_tree(payload_of([["REPLY", [0, 1]]]))
+    with pytest.raises(lt.ConstraintError, match="vocabulary"):
+        bare.matcher("p", following='"')
+    assert bare.matcher("p", following='"', vocabulary=VOCABULARY).vocabulary_size == 7
+
+
+def test_paths_and_looks() -> None:
+    tree = lt.token_tree({"descriptors": [
+        {"path": "action", "leaves": [{"name": "A", "tokens": [1, 2]}]},
+        {"path": "contexts[]", "leaves": [{"name": "B", "tokens": (3,)}]},
+    ]})  # fmt: skip
+    assert tree.paths == ["action", "contexts[]"]
+    assert "action" in tree
+    assert "x" not in tree
+    with pytest.raises(lt.ConstraintError, match=r'"action", "contexts\[\]"'):
+        tree.matcher("x")
+    with pytest.raises(lt.ConstraintError, match="2 paths"):
+        tree.info()
+    assert tree.dump("action") == "action: 1 leaves, 3 nodes\n└─ 1 2 ● A\n"
+    assert repr(tree) == 'TokenTree("action": 1 leaves, "contexts[]": 1 leaves)'
+    assert lt.token_tree(payload_of([["RE", [0]]]), VOCABULARY).dump().endswith('└─ "RE" ● RE\n')
+
+
+def test_matcher_manners() -> None:
+    matcher = lt.token_tree(payload_of([["A", [1, 2, 40]]])).matcher("p")
+    assert repr(matcher) == "Matcher(0 accepted, 1 of 41 tokens legal)"
+    with pytest.raises(lt.TokenError, match="legal: 1"):
+        matcher.accept(2)
+    with pytest.raises(lt.TokenError):
+        matcher.accept(-1)
+    matcher.accept(1)
+    other = matcher.fork()
+    other.accept(2)
+    assert (matcher.accepted, other.accepted) == (1, 2)
+    other.rollback()
+    assert other.legal() == matcher.legal() == [2]
+    assert matcher.is_legal(2)
+    assert not matcher.is_legal(1)
+    with pytest.raises(lt.StateError, match="1 were accepted"):
+        matcher.rollback(2)
+    for wrong in (np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros((2, 2), np.int32), [0, 0],
+                  np.zeros(4, np.int32)[::2]):  # fmt: skip
+        with pytest.raises(lt.MaskError):
+            matcher.fill_mask(wrong)  # type: ignore[arg-type]
+    frozen = np.zeros(2, np.int32)
+    frozen.setflags(write=False)
+    with pytest.raises(lt.MaskError, match="written"):
+        matcher.fill_mask(frozen)
+    longer = np.full(4, 7, np.int32)
+    matcher.fill_mask(longer)
+    assert longer.tolist() == [4, 0, 0, 0]
+    assert matcher.mask().dtype == np.int32
+    assert matcher.mask().shape == (2,)
+
+
+@pytest.mark.parametrize("case", cases("skeleton"))
+def test_skeletons(case: dict[str, Any]) -> None:
+    given = case["skeleton"]
+    for skeleton in (given, given.encode(), json.loads(given)):
+        plan = lt.prefill_plan(skeleton, lambda text: [ord(c) for c in text])
+        assert plan is not None
+        assert (plan["prefix"], plan["free_count"]) == (case["prefix"], case["free_count"])
+        assert [[run["after_free_span"], run["text"]] for run in plan["runs"]] == case["runs"]
+        if "token_ids" in case:
+            assert [run["token_ids"] for run in plan["runs"]] == case["token_ids"]
+        greedy = lt.span_sampler_plan(skeleton)["overrides"]
+        assert greedy == [{"span_index": i, "temperature": 0.0, "top_k": 1} for i in case["greedy"]]
+    bare = lt.prefill_plan(given)
+    assert bare is not None
+    assert "token_ids" not in bare["runs"][0]
+    if "json" in case:
+        text = bare["prefix"]
+        for i, value in enumerate(case["fill"]):
+            text += value + "".join(run["text"] for run in bare["runs"] if run["after_free_span"] == i)
+        assert text == case["json"]
+        json.loads(text)
+
+
+def test_skeletons_refused() -> None:
+    assert lt.prefill_plan({"spans": [{"kind": "free-string"}]}) is None
+    with pytest.raises(lt.PayloadError, match="song"):
+        lt.prefill_plan({"spans": [{"kind": "song"}]})
+    with pytest.raises(TypeError):
+        lt.prefill_plan(5)  # type: ignore[arg-type]
