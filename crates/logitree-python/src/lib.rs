@@ -2,19 +2,18 @@
 
 use pyo3::prelude::*;
 
+mod buffer;
 mod constraint;
 mod decoder;
 mod errors;
 mod logits;
+mod mask;
 mod matcher;
 mod metrics;
 mod payload;
 mod sampling;
-mod buffer;
-mod errors;
-mod mask;
-mod trie;
 mod skeleton;
+mod trie;
 mod vocabulary;
 
 #[pymodule]
