@@ -183,7 +183,7 @@ class Vocabulary:
 
 @final
 class Sampler:
-    """One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy."""
+    """One sampler with its parameters, to be put into chains. Each chain has its own copy, with its state."""
 
     @property
     def name(self) -> str:
@@ -213,13 +213,13 @@ class Effect:
 class Chain:
     """Samplers in order, with the state that goes with accepted tokens.
 
-    Logits: one row of float32, shape [n], read in place and never written: a NumPy array, or what NumPy can view
-    without copying (ctypes array, memoryview, array.array, torch tensor on the CPU, DLPack). Anything else is a
-    LogitsError, as are NaN and +inf among the legal logits, and nothing to choose from.
+    Logits: one row of float32, shape [n], read in place and never written: a NumPy array, or what NumPy can
+    view without copying (ctypes array, memoryview, array.array, torch tensor on the CPU, DLPack). Anything else
+    is a LogitsError, as are NaN and +inf among the legal logits, and nothing to choose from.
 
     What is legal: ``mask``, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit ``id % 32`` of word
-    ``id // 32``, ids past its end being illegal; or ``legal``, a sequence of ids, of which alone the logits are
-    looked at. Neither: all. A legal id without a logit is a MaskError.
+    ``id // 32``, ids past its end being illegal; or ``legal``, a sequence of ids. Only their logits are looked
+    at. Neither: all. A legal id without a logit is a MaskError.
     """
 
     def __new__(cls, samplers: Sequence[Sampler]) -> Chain:
@@ -245,7 +245,8 @@ class Chain:
     ) -> Chain:
         """The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
 
-        Biases come first and ``dist`` last where the text does not name them. SamplingError for what means nothing.
+        Biases come first and ``dist`` last where the text does not name them. SamplingError for what means
+        nothing.
         """
 
     @staticmethod
@@ -296,7 +297,7 @@ class Chain:
     def apply(
         self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None
     ) -> tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]:
-        """Applies the chain (a ``dist`` draws): ids, logits and probabilities, each of shape [survivors], in order."""
+        """Applies the chain (a ``dist`` draws): ids, logits and probabilities of the survivors, in order."""
 
     def explain(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> list[Effect]:
         """Applies the chain (a ``dist`` draws) and tells what each sampler did."""
@@ -311,7 +312,7 @@ class Chain:
         """Advances as ``sample`` would with one sole candidate; accept the forced token afterwards."""
 
     def rollback(self, n: int = 1) -> None:
-        """Forgets the last n accepted tokens and what was drawn for them. StateError if fewer were accepted."""
+        """Forgets the last n accepted tokens and what was drawn for them; StateError if there are fewer."""
 
     def reset(self) -> None:
         """Back to the state it was born with."""
@@ -335,11 +336,11 @@ class Chain:
         """Number of tokens accepted, less those rolled back."""
 
 def logit_bias(biases: Mapping[int, float] | Sequence[tuple[int, float]]) -> Sampler:
-    """Adds a number to the logits of tokens; -inf bans. NaN, +inf and a token named twice are SamplingErrors."""
+    """Adds a number to the logits of tokens; -inf bans. SamplingError for NaN, +inf, a token named twice."""
 
 def penalties(last_n: int = 64, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0) -> Sampler:
-    """Penalises the last ``last_n`` accepted tokens: a logit above 0 is divided by ``repeat``, others multiplied;
-    then ``count * freq + present`` is subtracted."""
+    """Penalises the last ``last_n`` accepted tokens: a logit above 0 is divided by ``repeat``, others
+    multiplied; then ``count * freq + present`` is subtracted."""
 
 def top_k(k: int = 40) -> Sampler:
     """Keeps the k best candidates, sorted; 0 or less keeps all."""
@@ -354,7 +355,7 @@ def min_p(p: float = 0.05, min_keep: int | None = None) -> Sampler:
     """Keeps the candidates at least p times as probable as the best; 0 keeps all."""
 
 def top_n_sigma(n: float) -> Sampler:
-    """Sets to -inf what lies more than n standard deviations below the best logit; 0 or less rejects nothing."""
+    """Sets to -inf what lies more than n standard deviations below the best logit; 0 or less is off."""
 
 def temp(t: float = 0.8) -> Sampler:
     """Divides the logits by t; 0 or less leaves only the best above -inf."""
@@ -363,8 +364,8 @@ def greedy() -> Sampler:
     """Selects the first best candidate."""
 
 def dist(seed: int | None = None) -> Sampler:
-    """Draws by probability, llama.cpp's draws for the same seed (0 to 2**32 - 1, each means itself). None takes
-    fresh entropy, which ``Chain.seed`` tells."""
+    """Draws by probability, llama.cpp's draws for the same seed (0 to 2**32 - 1, each means itself). None
+    takes fresh entropy, which ``Chain.seed`` tells."""
 
 # -- metrics --
 
