@@ -274,7 +274,5 @@ def same_spelling(stage: Stage, ours: Mode, baseline: Mode) -> tuple[float, list
             alike.append((a, b))
             continue
         spelt = {"logitree": stage.pieces(a.tokens), "grammar": stage.pieces(b.tokens)}
-        left.append(
-            {"prompt": request, "why": "the grammar's greedy tokens are not the tokenizer's", **spelt}
-        )
+        left.append({"prompt": request, "why": "the grammar's greedy tokens are not the tokenizer's", **spelt})
     return accuracy(alike) if alike else 0.0, left

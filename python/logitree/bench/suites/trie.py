@@ -69,9 +69,7 @@ def walks(bench: Bench, label: str, vocabulary: lt.Vocabulary) -> None:
         one(bench, f"{label}: random, {live:.0%} alive", trie, several, Skip("no grammar says this"))
 
 
-def one(
-    bench: Bench, name: str, trie: lt.TokenTrie, several: list[Table], peer: Callable[[], float] | Skip
-) -> None:
+def one(bench: Bench, name: str, trie: lt.TokenTrie, several: list[Table], peer: Callable[[], float] | Skip) -> None:
     """Time whole masks, the tables in turn, the peer's in the same rounds; then the same for each node."""
     turn = itertools.cycle(several)
     visited = statistics.fmean(trie.count_visited(table) for table in several)
