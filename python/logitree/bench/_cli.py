@@ -16,6 +16,9 @@ from logitree.bench._harness import Bench, Record
 
 HEADER = f"{'case':<46} {'ours':>10} {'unit':<5} {'target':>8} {'meets':<6} {'peer':>10}  {'times':>6}  by"
 
+_told: set[tuple[str, str, str]] = set()
+"""Reasons for skipping that were printed: once a suite is enough."""
+
 
 def suite_names() -> list[str]:
     """The suites there are, by name."""
@@ -87,4 +90,6 @@ def _show_row(record: Record) -> None:
         flush=True,
     )
     for name, reason in record["skipped"].items():
-        print(f"    {name} skipped: {reason}", flush=True)
+        if (record["suite"], name, reason) not in _told:
+            _told.add((record["suite"], name, reason))
+            print(f"    {name} skipped: {reason}", flush=True)
