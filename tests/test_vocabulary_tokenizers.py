@@ -1,7 +1,7 @@
 """tokenizer.json against the tokenizers package, and transformers tokenizers, on small ones trained here.
 
-The owner's ``decode`` and our joined bytes differ by one rule: where ``adds_prefix_space``, the owner takes the
-leading space off the text (Metaspace: every space of the first piece; Strip after Fuse: one).
+The owner's ``decode`` and our joined bytes differ by one rule: where ``adds_prefix_space``, the owner takes
+the leading space off the text (Metaspace: every space of the first piece; Strip after Fuse: one).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import logitree as lt
 import pytest
+
+import logitree as lt
 from texts import varied_texts
 
 tokenizers = pytest.importorskip("tokenizers")

@@ -1,18 +1,18 @@
 """Our token bytes against what the owners' own tokenise -> detokenise gives, for 1,000 varied texts each.
 
-For the ids that the owner's tokeniser gives for a text, the concatenated bytes of our vocabulary (``joined``) and the
-owner's detokenised bytes differ by these rules and nothing else:
+For the ids that the owner's tokeniser gives for a text, the concatenated bytes of our vocabulary (``joined``)
+and the owner's detokenised bytes differ by these rules and nothing else:
 
-1. *Leading space* (llama.cpp, SentencePiece; where ``adds_prefix_space``): the owner takes one leading space off its
-   first token.
-2. *Clean-up* (llama.cpp, some byte-pair pre-tokenisers; ``CLEANS``): the owner's detokeniser rewrites the text for
-   reading: it drops the space before ``? ! . ,``, both spaces around a lone apostrophe, and the space before
-   ``'s 'm 're 've``. A generated token's own bytes (``llama_token_to_piece``) are not cleaned up.
+1. *Leading space* (llama.cpp, SentencePiece; where ``adds_prefix_space``): the owner takes one leading space
+   off its first token.
+2. *Clean-up* (llama.cpp, some byte-pair pre-tokenisers; ``CLEANS``): the owner's detokeniser rewrites the text
+   for reading: it drops the space before ``? ! . ,``, both spaces around a lone apostrophe, and the space
+   before ``'s 'm 're 've``. A generated token's own bytes (``llama_token_to_piece``) are not cleaned up.
 3. *First piece* (Hugging Face Metaspace): the owner drops every replacement character of the first piece.
-4. *Missing bytes* (llama.cpp, byte-level): a byte that no token stands for (SmolLM2 has no token for some bytes of
-   four-byte UTF-8) is dropped when a text is tokenised.
-5. *Escape* (SentencePiece style; ``ESCAPES``): the tokeniser writes spaces as U+2581, so a U+2581 in the text comes
-   back as a space.
+4. *Missing bytes* (llama.cpp, byte-level): a byte that no token stands for (SmolLM2 has no token for some
+   bytes of four-byte UTF-8) is dropped when a text is tokenised.
+5. *Escape* (SentencePiece style; ``ESCAPES``): the tokeniser writes spaces as U+2581, so a U+2581 in the text
+   comes back as a space.
 6. *Unknown* (SentencePiece): an unknown token is shown as a question mark; our unknown token is no text.
 
 Where the tokeniser is lossless, ``joined`` is also held against the text itself, without the owner.
@@ -27,8 +27,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import logitree as lt
 import pytest
+
+import logitree as lt
 from conftest import GGUF_VOCABULARIES, gguf_vocabulary
 from texts import varied_texts
 

@@ -36,7 +36,8 @@ CODE = (
     "\\frac{\\partial f}{\\partial x} = \\sum_{i=0}^{n} x_i^2",
 )
 PROSE = (
-    "It's the model 's turn , isn't it ? We 've said : ' well ' ; they 're here . I 'm sure ! You 'd better n't .",
+    "It's the model 's turn , isn't it ? We 've said : ' well ' ; they 're here .",
+    "I 'm sure ! You 'd better n't .",
     "The quick brown fox jumps over the lazy dog.",
     "Don't panic, she'll say; we'd've known.",
     "3.14159, 1,000,000 and 0x7fff_ffff",

@@ -35,6 +35,7 @@ class FileError(LogitreeError, OSError): ...
 
 # -- vocabulary --
 
+@final
 class Vocabulary:
     """Bytes of every token, what each is for, and which end a generation. Immutable; shared between threads.
 
@@ -92,14 +93,14 @@ class Vocabulary:
         special_ids: Sequence[int] = ...,
         eog_ids: Sequence[int] = ...,
         bos_id: int | None = None,
-        name: str = "",
+        name: str = ...,
         *,
         kinds: Sequence[str] | None = None,
         adds_prefix_space: bool = False,
-        source: str = "tokens",
+        source: str = ...,
         find_markers: bool = False,
     ) -> Vocabulary:
-        """A vocabulary of ``tokens``, whose ids are their positions.
+        """A vocabulary of ``tokens``, whose ids are their positions; ``source`` is "tokens" unless given.
 
         ``special_ids`` are control tokens. ``kinds`` gives every token's kind (see ``kind``); without it tokens
         are "normal", and the ``eog_ids`` control tokens. ``find_markers`` gives control and user-defined tokens
@@ -180,13 +181,15 @@ class Vocabulary:
 
 # -- sampling --
 
+@final
 class Sampler:
-    """One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy."""
+    """One sampler with its parameters, to be put into chains. Each chain has its own copy, with its state."""
 
     @property
     def name(self) -> str:
         """llama.cpp's name of the sampler."""
 
+@final
 class Effect:
     """What one sampler did in one step. A candidate counts while its logit is above -inf."""
 
@@ -206,16 +209,17 @@ class Effect:
     def mass_cut(self) -> float:
         """Probability, before it and at the logits as they stood, of what it cut: 0 to 1."""
 
+@final
 class Chain:
     """Samplers in order, with the state that goes with accepted tokens.
 
-    Logits: one row of float32, shape [n], read in place and never written: a NumPy array, or what NumPy can view
-    without copying (ctypes array, memoryview, array.array, torch tensor on the CPU, DLPack). Anything else is a
-    LogitsError, as are NaN and +inf among the legal logits, and nothing to choose from.
+    Logits: one row of float32, shape [n], read in place and never written: a NumPy array, or what NumPy can
+    view without copying (ctypes array, memoryview, array.array, torch tensor on the CPU, DLPack). Anything else
+    is a LogitsError, as are NaN and +inf among the legal logits, and nothing to choose from.
 
     What is legal: ``mask``, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit ``id % 32`` of word
-    ``id // 32``, ids past its end being illegal; or ``legal``, a sequence of ids, of which alone the logits are
-    looked at. Neither: all. A legal id without a logit is a MaskError.
+    ``id // 32``, ids past its end being illegal; or ``legal``, a sequence of ids. Only their logits are looked
+    at. Neither: all. A legal id without a logit is a MaskError.
     """
 
     def __new__(cls, samplers: Sequence[Sampler]) -> Chain:
@@ -241,7 +245,8 @@ class Chain:
     ) -> Chain:
         """The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
 
-        Biases come first and ``dist`` last where the text does not name them. SamplingError for what means nothing.
+        Biases come first and ``dist`` last where the text does not name them. SamplingError for what means
+        nothing.
         """
 
     @staticmethod
@@ -292,7 +297,7 @@ class Chain:
     def apply(
         self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None
     ) -> tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]:
-        """Applies the chain (a ``dist`` draws): ids, logits and probabilities, each of shape [survivors], in order."""
+        """Applies the chain (a ``dist`` draws): ids, logits and probabilities of the survivors, in order."""
 
     def explain(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> list[Effect]:
         """Applies the chain (a ``dist`` draws) and tells what each sampler did."""
@@ -307,7 +312,7 @@ class Chain:
         """Advances as ``sample`` would with one sole candidate; accept the forced token afterwards."""
 
     def rollback(self, n: int = 1) -> None:
-        """Forgets the last n accepted tokens and what was drawn for them. StateError if fewer were accepted."""
+        """Forgets the last n accepted tokens and what was drawn for them; StateError if there are fewer."""
 
     def reset(self) -> None:
         """Back to the state it was born with."""
@@ -331,11 +336,11 @@ class Chain:
         """Number of tokens accepted, less those rolled back."""
 
 def logit_bias(biases: Mapping[int, float] | Sequence[tuple[int, float]]) -> Sampler:
-    """Adds a number to the logits of tokens; -inf bans. NaN, +inf and a token named twice are SamplingErrors."""
+    """Adds a number to the logits of tokens; -inf bans. SamplingError for NaN, +inf, a token named twice."""
 
 def penalties(last_n: int = 64, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0) -> Sampler:
-    """Penalises the last ``last_n`` accepted tokens: a logit above 0 is divided by ``repeat``, others multiplied;
-    then ``count * freq + present`` is subtracted."""
+    """Penalises the last ``last_n`` accepted tokens: a logit above 0 is divided by ``repeat``, others
+    multiplied; then ``count * freq + present`` is subtracted."""
 
 def top_k(k: int = 40) -> Sampler:
     """Keeps the k best candidates, sorted; 0 or less keeps all."""
@@ -350,7 +355,7 @@ def min_p(p: float = 0.05, min_keep: int | None = None) -> Sampler:
     """Keeps the candidates at least p times as probable as the best; 0 keeps all."""
 
 def top_n_sigma(n: float) -> Sampler:
-    """Sets to -inf what lies more than n standard deviations below the best logit; 0 or less rejects nothing."""
+    """Sets to -inf what lies more than n standard deviations below the best logit; 0 or less is off."""
 
 def temp(t: float = 0.8) -> Sampler:
     """Divides the logits by t; 0 or less leaves only the best above -inf."""
@@ -359,8 +364,8 @@ def greedy() -> Sampler:
     """Selects the first best candidate."""
 
 def dist(seed: int | None = None) -> Sampler:
-    """Draws by probability, llama.cpp's draws for the same seed (0 to 2**32 - 1, each means itself). None takes
-    fresh entropy, which ``Chain.seed`` tells."""
+    """Draws by probability, llama.cpp's draws for the same seed (0 to 2**32 - 1, each means itself). None
+    takes fresh entropy, which ``Chain.seed`` tells."""
 
 # -- metrics --
 
@@ -379,6 +384,7 @@ def log_softmax(logits: object, ids: Sequence[int]) -> NDArray[np.float64]:
 def top_candidates(logits: object, n: int = 10) -> list[tuple[int, float]]:
     """The n best (id, probability), descending, equal ones by id."""
 
+@final
 class RollingPerplexity:
     """Perplexity over a growing text: exp of the mean surprisal."""
 
@@ -396,6 +402,7 @@ class RollingPerplexity:
 
 # -- constraint --
 
+@final
 class Matcher:
     """A constraint running for one sequence: what may come next, given what was accepted.
 
@@ -453,6 +460,7 @@ class Matcher:
     def vocabulary_size(self) -> int:
         """Number of token ids that masks cover."""
 
+@final
 class TokenTree:
     """A compiled token-tree payload: the values' token lists, by path. Immutable; shared between threads."""
 
@@ -515,6 +523,7 @@ class TokenTree:
 
     def __contains__(self, path: str, /) -> bool: ...
 
+@final
 class Choices:
     """Texts of which one is to be generated, bound to a vocabulary. Immutable; shared between threads."""
 
@@ -532,6 +541,7 @@ class Choices:
     def __len__(self) -> int:
         """Number of distinct texts."""
 
+@final
 class TokenTreeCache:
     """The process-wide cache of compiled token trees: 128 entries, least recently used out first.
 
@@ -627,7 +637,7 @@ class Decoder:
         *,
         trace: bool = False,
         max_tokens: int | None = None,
-        stop: Sequence[str | bytes] = [],
+        stop: Sequence[str | bytes] = ...,
         stop_at_eog: bool = True,
     ) -> Self: ...
     def step(self, logits: object) -> int: ...

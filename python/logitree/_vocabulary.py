@@ -23,8 +23,7 @@ def from_sentencepiece(processor: Any) -> Vocabulary:
 
 
 def from_tiktoken(encoding: Any) -> Vocabulary:
-    """The vocabulary of a ``tiktoken.Encoding``: ranks and special tokens; ids that neither names are
-    unused."""
+    """The vocabulary of a ``tiktoken.Encoding``: ranks and special tokens; ids that neither names are unused."""
     special = {encoding.encode_single_token(text) for text in encoding.special_tokens_set}
     tokens: list[bytes] = []
     kinds: list[str] = []
@@ -43,9 +42,9 @@ def from_tiktoken(encoding: Any) -> Vocabulary:
 def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabulary:
     """The vocabulary of a transformers tokenizer.
 
-    A fast tokenizer is read through its own tokenizer.json; a mistral-common one through its file; a slow one through
-    its SentencePiece model and added tokens, or its byte-level pieces. ``generation_config`` may name further ends of generation.
-    Raises VocabularyError for a tokenizer that is neither.
+    A fast tokenizer is read through its own tokenizer.json; a mistral-common one through its file; a slow
+    one through its SentencePiece model and added tokens, or its byte-level pieces. ``generation_config`` may
+    name further ends of generation. Raises VocabularyError for a tokenizer that is none of these.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:

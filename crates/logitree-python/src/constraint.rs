@@ -11,7 +11,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 
 use crate::errors::to_py;
 pub use crate::matcher::PyMatcher;
-use crate::payload::payload_from_python;
+use crate::payload;
 use crate::vocabulary::PyVocabulary;
 
 /// A text of the caller's: `str` as UTF-8, `bytes` as they are.
@@ -61,6 +61,22 @@ impl PyTokenTree {
     }
 }
 
+/// The tree of a payload that is a dict: the same look-up, by what the dict holds.
+fn from_dict(dict: &Bound<'_, PyDict>, context: &[u8], check: &Check<'_>) -> PyResult<Arc<TokenTree>> {
+    let content = payload::content(dict)?;
+    // Python's own errors cannot pass through the core's: they wait here.
+    let mut raised = None;
+    let build = || {
+        let payload = payload::payload(dict).map_err(|error| {
+            raised = Some(error);
+            Error::new(ErrorKind::Payload, "the payload changed while it was read")
+        })?;
+        TokenTree::new(payload, check)
+    };
+    let made = token_trees().get_or_build(Key { content: &content, context }, build);
+    made.map_err(|error| raised.take().unwrap_or_else(|| to_py(error)))
+}
+
 /// Compiles a token-tree payload, or finds it compiled in the cache.
 #[pyfunction]
 #[pyo3(signature = (payload, vocabulary=None, *, on_mismatch="error", model_id=None))]
@@ -100,8 +116,7 @@ fn token_tree(
     } else if let Ok(bytes) = payload.cast::<PyByteArray>() {
         json(&bytes.to_vec())?
     } else if let Ok(dict) = payload.cast::<PyDict>() {
-        let payload = payload_from_python(dict)?;
-        cached(&payload.content(), &|| TokenTree::new(payload.clone(), &check))?
+        from_dict(dict, &context, &check)?
     } else {
         let name = payload.get_type().name()?;
         return Err(PyTypeError::new_err(format!("payload must be str, bytes or dict, not {name}")));

@@ -30,7 +30,7 @@ fn one_row<'a>(rows: &'a Rows<'_>) -> PyResult<&'a [u32]> {
 
 /// A new array of these words.
 pub fn new_array(py: Python<'_>, words: Vec<u32>) -> Bound<'_, PyAny> {
-    PyArray1::from_iter(py, words.into_iter().map(|word| word as i32)).into_any()
+    PyArray1::from_vec(py, words.into_iter().map(|word| word as i32).collect()).into_any()
 }
 
 #[pyfunction]

@@ -265,6 +265,14 @@ fn text_automata() -> Vec<(&'static str, Vec<u32>)> {
                 _ => utf8(state, byte),
             }),
         ),
+        (
+            "no ASCII behind a wide character",
+            build(9, &|state, byte| match (state, byte) {
+                (0, 0x00..=0x7f) => Some(0),
+                (8, 0x00..=0x7f) => None,
+                _ => utf8(state % 8, byte).map(|next| if next == 0 { 8 } else { next }),
+            }),
+        ),
         ("anything", build(1, &|_, _| Some(0))),
         ("[a-c]+", build(1, &|_, byte| (b'a'..=b'c').contains(&byte).then_some(0))),
         (

@@ -113,31 +113,6 @@ impl Payload {
     }
 }
 
-impl Payload {
-    /// The payload as one run of bytes, equal exactly for equal payloads: what a cache compares. Not a file format.
-    pub fn content(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(1024);
-        let number = |out: &mut Vec<u8>, n: usize| out.extend_from_slice(&(n as u64).to_le_bytes());
-        let text = |out: &mut Vec<u8>, text: &str| {
-            number(out, text.len());
-            out.extend_from_slice(text.as_bytes());
-        };
-        out.push(0); // JSON text never begins with it
-        number(&mut out, usize::from(self.model_id.is_some()));
-        text(&mut out, self.model_id.as_deref().unwrap_or_default());
-        for descriptor in &self.descriptors {
-            text(&mut out, &descriptor.path);
-            number(&mut out, descriptor.leaves.len());
-            for leaf in &descriptor.leaves {
-                text(&mut out, &leaf.name);
-                number(&mut out, leaf.tokens.len());
-                leaf.tokens.iter().for_each(|id| out.extend_from_slice(&id.to_le_bytes()));
-            }
-        }
-        out
-    }
-}
-
 fn too_many() -> Error {
     Error::new(ErrorKind::Limit, format!("the payload holds more than {MAX_TOKENS} tokens"))
 }

@@ -30,7 +30,7 @@ impl Legal<'_> {
             Legal::Few(ids) => ids.partition_point(|&id| (id as usize) < size),
             Legal::Words(words) => {
                 let full = (size / 32).min(words.len());
-                let mut n: usize = words[..full].iter().map(|w| w.count_ones() as usize).sum();
+                let mut n = super::count(&words[..full]);
                 if !size.is_multiple_of(32) && full < words.len() {
                     n += (words[full] & ((1u32 << (size % 32)) - 1)).count_ones() as usize;
                 }
