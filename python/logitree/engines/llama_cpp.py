@@ -371,7 +371,7 @@ class _Batch:
 class _LogitsView:
     """NumPy views over libllama's logits buffer, one per address that it was ever seen at.
 
-    Equal to `np.ctypeslib.as_array(llama_get_logits_ith(ctx, -1), (n,))`, which costs ten times as much
+    Equal to `np.ctypeslib.as_array(llama_get_logits_ith(ctx, -1), (n,))`, which costs five times as much
     because it builds the array anew each time.
     """
 
