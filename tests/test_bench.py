@@ -99,9 +99,7 @@ def test_an_unknown_suite_is_an_error(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("suite", suite_names())
-def test_a_suite_runs_and_prints_records(
-    suite: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_suite_runs_and_prints_records(suite: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     import argparse
 
     parser = argparse.ArgumentParser()

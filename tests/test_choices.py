@@ -88,9 +88,7 @@ def test_canonical_only() -> None:
 
     choices = lt.choices(["ALL", "A", "A"], VOCABULARY, tokenizations="canonical", tokenize=tokenize)
     assert spellings(choices.matcher()) == {(5,), (0,)}, "no token list is the beginning of another"
-    choices = lt.choices(
-        ["ALL", "A"], VOCABULARY, tokenizations="canonical", tokenize=tokenize, following='"'
-    )
+    choices = lt.choices(["ALL", "A"], VOCABULARY, tokenizations="canonical", tokenize=tokenize, following='"')
     assert spellings(choices.matcher()) == {(3, 7), (0, 6)}
     with pytest.raises(lt.ConstraintError, match='tokens given for choice "B" spell "A"'):
         lt.choices(["B"], VOCABULARY, tokenizations="canonical", tokenize=tokenize)
@@ -140,9 +138,7 @@ def test_what_is_no_list_of_texts() -> None:
         lt.choices(["\ud800"], VOCABULARY)
 
 
-BYTES = lt.Vocabulary.from_tokens(
-    [bytes([b]) for b in range(256)] + [b"aa", b"a" * 8, b"</s>"], eog_ids=[258]
-)
+BYTES = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"aa", b"a" * 8, b"</s>"], eog_ids=[258])
 
 
 def test_a_hundred_thousand_choices() -> None:

@@ -139,9 +139,7 @@ def test_a_choice_inside_another_ends_by_what_follows(engine: LlamaCpp) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2**32 - 1])
 def test_the_same_seed_gives_the_same_text(engine: LlamaCpp, seed: int) -> None:
-    first, again = (
-        run(engine, "Once upon a time", seed=seed, temperature=1.2, max_tokens=12)[1] for _ in "ab"
-    )
+    first, again = (run(engine, "Once upon a time", seed=seed, temperature=1.2, max_tokens=12)[1] for _ in "ab")
     assert (first.tokens, first.stats.seed) == (again.tokens, seed)
 
 
@@ -154,16 +152,12 @@ def test_seed_0_is_0_and_none_draws_one_that_is_told(engine: LlamaCpp) -> None:
     assert run(engine, "Once upon", seed=drawn.stats.seed, **options)[1].tokens == drawn.tokens
     chain = lt.Chain.llama_cpp(seed=0, temp=1.5)
     assert run(engine, "Once upon", chain=chain, max_tokens=12)[1].tokens == zero.tokens
-    assert run(engine, "Once upon", chain=chain, max_tokens=12)[1].tokens == zero.tokens, (
-        "the chain was used up"
-    )
+    assert run(engine, "Once upon", chain=chain, max_tokens=12)[1].tokens == zero.tokens, "the chain was used up"
 
 
 def test_the_prompt_counts_in_the_penalties(engine: LlamaCpp) -> None:
     prompt = "The cat sat. The cat sat. The cat"
-    free, penalised = (
-        run(engine, prompt, temperature=0.0, penalty_repeat=r, max_tokens=1)[1] for r in (1.0, 5.0)
-    )
+    free, penalised = (run(engine, prompt, temperature=0.0, penalty_repeat=r, max_tokens=1)[1] for r in (1.0, 5.0))
     assert free.text == " sat"
     assert penalised.tokens[0] not in engine.tokenize(prompt)
 
@@ -218,9 +212,7 @@ def test_cancel_by_flag_function_or_leaving(engine: LlamaCpp) -> None:
 def test_cancel_in_the_middle_of_a_long_prompt(engine: LlamaCpp) -> None:
     engine._truncate(0)
     seen: list[lt.Progress] = []
-    events = lt.generate(
-        engine, "word " * 200, chat=False, on_progress=seen.append, cancel=lambda: len(seen) == 2
-    )
+    events = lt.generate(engine, "word " * 200, chat=False, on_progress=seen.append, cancel=lambda: len(seen) == 2)
     assert [type(event) for event in events] == [lt.Progress, lt.Progress, lt.Finish]
     assert [progress.stage for progress in seen] == ["prefill"] * 2
     assert 0 < seen[0].fraction < seen[1].fraction < 1
@@ -239,9 +231,7 @@ def test_stop_strings(engine: LlamaCpp) -> None:
 
 
 def test_a_stop_string_inside_forced_tokens_changes_nothing(engine: LlamaCpp, tree: Any) -> None:
-    ends = [
-        run(engine, token_tree=tree, temperature=0.0, stop="SL", force=force)[1] for force in (True, False)
-    ]
+    ends = [run(engine, token_tree=tree, temperature=0.0, stop="SL", force=force)[1] for force in (True, False)]
     assert ends[0].reason == ends[1].reason == "stop"
     assert ends[0].text == ends[1].text == "TRAN"
     assert ends[0].tokens == ends[1].tokens
@@ -262,11 +252,7 @@ def test_characters_of_several_tokens_come_whole(engine: LlamaCpp) -> None:
 
 
 def _bytewise(engine: LlamaCpp, pieces: list[bytes]) -> list[int]:
-    one = {
-        engine.vocabulary[i]: i
-        for i in reversed(range(len(engine.vocabulary)))
-        if len(engine.vocabulary[i]) == 1
-    }
+    one = {engine.vocabulary[i]: i for i in reversed(range(len(engine.vocabulary))) if len(engine.vocabulary[i]) == 1}
     return [one[piece] for piece in pieces]
 
 

@@ -236,9 +236,7 @@ def test_a_payload_is_held_against_the_vocabulary() -> None:
     with pytest.raises(lt.PayloadError, match='spell "PLYRE"') as caught:
         lt.token_tree(wrong, VOCABULARY)
     assert caught.value.place == "/descriptors/0/leaves/0"
-    assert lt.token_tree(wrong).info()["leaves"] == 2, (
-        "without a vocabulary there is nothing to hold it against"
-    )
+    assert lt.token_tree(wrong).info()["leaves"] == 2, "without a vocabulary there is nothing to hold it against"
     for _ in range(2):  # built, then from the cache
         with pytest.warns(UserWarning, match="token") as caught_warnings:
             tree = lt.token_tree(wrong, VOCABULARY, on_mismatch="warn")

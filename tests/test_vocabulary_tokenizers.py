@@ -35,18 +35,14 @@ def byte_level() -> Any:
     t.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     t.decoder = tokenizers.decoders.ByteLevel()
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    return _train(
-        t, tokenizers.trainers.BpeTrainer(vocab_size=700, special_tokens=SPECIAL, initial_alphabet=alphabet)
-    )
+    return _train(t, tokenizers.trainers.BpeTrainer(vocab_size=700, special_tokens=SPECIAL, initial_alphabet=alphabet))
 
 
 def metaspace(scheme: str) -> Any:
     t = tokenizers.Tokenizer(tokenizers.models.Unigram())
     t.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(prepend_scheme=scheme)
     t.decoder = tokenizers.decoders.Metaspace(prepend_scheme=scheme)
-    return _train(
-        t, tokenizers.trainers.UnigramTrainer(vocab_size=900, special_tokens=SPECIAL, unk_token="<unk>")
-    )
+    return _train(t, tokenizers.trainers.UnigramTrainer(vocab_size=900, special_tokens=SPECIAL, unk_token="<unk>"))
 
 
 def llama_style(prefix: bool) -> Any:
@@ -59,9 +55,7 @@ def llama_style(prefix: bool) -> Any:
         steps.append(d.Strip(" ", 1, 0))
     t.decoder = d.Sequence(steps)
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=900, special_tokens=SPECIAL + bytes_, limit_alphabet=150
-    )
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=900, special_tokens=SPECIAL + bytes_, limit_alphabet=150)
     data = json.loads(_train(t, trainer).to_str())
     # The trainer can only bring the byte pieces in as special tokens; in a real file they are ordinary ones.
     data["added_tokens"] = [a for a in data["added_tokens"] if a["content"] not in bytes_]
@@ -151,9 +145,7 @@ def test_word_pieces_are_refused() -> None:
 def test_transformers_fast() -> None:
     transformers = pytest.importorskip("transformers")
     owner = llama_style(True)
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=owner, eos_token="<|extra|>", bos_token="<s>"
-    )
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=owner, eos_token="<|extra|>", bos_token="<s>")
     vocabulary = lt.Vocabulary.from_transformers(fast)
     assert list(vocabulary) == list(lt.Vocabulary.from_tokenizer_json(owner.to_str()))
     assert vocabulary.eog_ids == sorted(owner.token_to_id(t) for t in ("<|im_end|>", "<|extra|>"))

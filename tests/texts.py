@@ -61,9 +61,7 @@ def _part(rng: random.Random) -> str:
     if kind == 7:
         return rng.choice(" \n\t ") * rng.randint(1, 120)
     if kind == 8:
-        return "".join(
-            chr(rng.choice((*range(0x20), 0x7F, *range(0x80, 0xA0)))) for _ in range(rng.randint(1, 6))
-        )
+        return "".join(chr(rng.choice((*range(0x20), 0x7F, *range(0x80, 0xA0)))) for _ in range(rng.randint(1, 6)))
     code = rng.randrange(0x20, sys.maxunicode + 1)
     return "" if 0xD800 <= code < 0xE000 else chr(code)
 
@@ -73,9 +71,7 @@ def varied_texts(count: int = 1000, seed: int = 20260101) -> list[str]:
     rng = random.Random(seed)
     texts: list[str] = []
     while len(texts) < count:
-        parts = [
-            _part(rng) + (rng.choice(BLANKS) if rng.random() < 0.5 else "") for _ in range(rng.randint(1, 12))
-        ]
+        parts = [_part(rng) + (rng.choice(BLANKS) if rng.random() < 0.5 else "") for _ in range(rng.randint(1, 12))]
         text = ("" if rng.random() < 0.7 else rng.choice(BLANKS)) + "".join(parts)
         if text:
             texts.append(text)

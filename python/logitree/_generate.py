@@ -184,14 +184,10 @@ def _engine(model: Model, on_progress: Callable[[Progress], None] | None) -> Eng
         return model
     from .engines.llama_cpp import LlamaCpp
 
-    return LlamaCpp(
-        model, on_load=None if on_progress is None else lambda f: on_progress(Progress("load", f))
-    )
+    return LlamaCpp(model, on_load=None if on_progress is None else lambda f: on_progress(Progress("load", f)))
 
 
-def _chain(
-    chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, Any]
-) -> tuple[_core.Chain, int | None]:
+def _chain(chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, Any]) -> tuple[_core.Chain, int | None]:
     """The chain and its seed, drawn if none was given."""
     if chain is not None:
         given = [*sampling, *(["seed"] if seed is not None else [])]
@@ -260,9 +256,7 @@ def _leaf(vocabulary: _core.Vocabulary, payload: Any, path: str | None, followin
     if path is None:
         if len(tree.paths) != 1:
             names = ", ".join(map(repr, tree.paths))
-            raise _core.ConstraintError(
-                f"the token tree has {len(tree.paths)} paths (help: give one of {names})"
-            )
+            raise _core.ConstraintError(f"the token tree has {len(tree.paths)} paths (help: give one of {names})")
         path = tree.paths[0]
     leaves = {tuple(tokens): name for name, tokens in tree.leaves(path) if name is not None}
     matcher = tree.matcher(path, following=following)
@@ -293,9 +287,7 @@ class _Run:
     began: float = 0.0
     prefill: float = 0.0
 
-    def events(
-        self, on_progress: Callable[[Progress], None], cancelled: Callable[[], bool]
-    ) -> Iterator[Event]:
+    def events(self, on_progress: Callable[[Progress], None], cancelled: Callable[[], bool]) -> Iterator[Event]:
         """The loop: what is forced, one forward pass over all that the model has not seen, one sampled
         token, again."""
         self.began = time.perf_counter()
@@ -366,9 +358,7 @@ class _Run:
     def _finish(self, reason: str) -> Finish:
         seconds = time.perf_counter() - self.began
         tail, n = self.text.end(), len(self.out)
-        needless = reason == "constraint" and not (
-            self.out and self.out[-1] in self.engine.vocabulary.eog_ids
-        )
+        needless = reason == "constraint" and not (self.out and self.out[-1] in self.engine.vocabulary.eog_ids)
         stats = Stats(
             prompt_tokens=len(self.prompt),
             reused_tokens=self.reused,

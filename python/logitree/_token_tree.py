@@ -81,9 +81,7 @@ def token_tree_descriptor(
     return {"path": path, "leaves": [{"name": name, "tokens": ids(name)} for name in distinct]}
 
 
-def token_tree_payload(
-    model_id: str | None, descriptors: Iterable[dict[str, Any] | None]
-) -> dict[str, Any] | None:
+def token_tree_payload(model_id: str | None, descriptors: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:
     """The payload of those descriptors that are there; None if none is (nothing is to be constrained)."""
     kept = [one for one in descriptors if one is not None]
     return {"modelId": model_id, "descriptors": kept} if kept else None

@@ -35,9 +35,18 @@ fn with_array<R>(array: &Bound<'_, PyArray1<f32>>, f: impl FnOnce(&[f32]) -> Res
     }
 }
 
+/// The name of the object's class, for messages. A class made at run time may have no module (ctypes arrays).
+fn kind_of(obj: &Bound<'_, PyAny>) -> String {
+    let class = obj.get_type();
+    class
+        .fully_qualified_name()
+        .or_else(|_| class.name())
+        .map_or_else(|_| "?".into(), |name| name.to_string())
+}
+
 /// A one-dimensional float32 NumPy view of `obj`, or the error that says why there is none.
 fn through_numpy<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let kind = obj.get_type().fully_qualified_name()?.to_string();
+    let kind = kind_of(obj);
     let wrong = |got: String, help: &str| {
         errors::to_py(
             Error::new(ErrorKind::Logits, format!("logits must be float32 of one dimension, got {got}"))
@@ -110,7 +119,7 @@ impl<'py> Mask<'py> {
                     Some((words, true)) => Ok(words),
                     Some(_) => Err(wrong("the mask is not contiguous".into(), "pass one row of it")),
                     None => {
-                        let kind = mask.get_type().fully_qualified_name()?;
+                        let kind = kind_of(mask);
                         Err(wrong(
                             format!("a mask is one row of int32 words of a NumPy array, got {kind}"),
                             "bit id % 32 of word id / 32 stands for an id; for a list of ids use legal=",

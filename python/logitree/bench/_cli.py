@@ -24,9 +24,7 @@ def suite_names() -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``parser`` the arguments of the bench command."""
-    parser.add_argument(
-        "suite", nargs="+", metavar="SUITE", help=f"all, or any of: {', '.join(suite_names())}"
-    )
+    parser.add_argument("suite", nargs="+", metavar="SUITE", help=f"all, or any of: {', '.join(suite_names())}")
     parser.add_argument("--json", action="store_true", help="one JSON record a line, nothing else on stdout")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time, less certain figures")
     parser.add_argument("--save", type=Path, metavar="DIR", help="also write the records to DIR/SUITE.json")
@@ -76,19 +74,13 @@ def _show_json(record: Record) -> None:
 def _show_row(record: Record) -> None:
     if "ours" not in record:
         drop = ("suite", "case", "quick", "versions", "machine")
-        print(
-            f"{record['case']}: {json.dumps({k: v for k, v in record.items() if k not in drop})}", flush=True
-        )
+        print(f"{record['case']}: {json.dumps({k: v for k, v in record.items() if k not in drop})}", flush=True)
         return
     if record["ours"] is None:
         print(f"{record['case']:<46} skipped: {record['skipped']['']}", flush=True)
         return
     meets = {None: "-", True: "yes", False: "NO"}[record["meets"]]
-    peer = (
-        ""
-        if record["peer"] is None
-        else f"{record['peer']:>10.4g}  {record['ratio']:>6.4g}  {record['peer_name']}"
-    )
+    peer = "" if record["peer"] is None else f"{record['peer']:>10.4g}  {record['ratio']:>6.4g}  {record['peer_name']}"
     target = "-" if record["target"] is None else f"{record['target']:g}"
     print(
         f"{record['case']:<46} {record['ours']:>10.4g} {record['unit']:<5} {target:>8} {meets:<6} {peer}",

@@ -36,9 +36,7 @@ def optional(name: str) -> ModuleType | Skip:
     try:
         return importlib.import_module(name)
     except ImportError as problem:
-        return Skip(
-            f"{name} is not installed ({problem})" if problem.name != name else f"{name} is not installed"
-        )
+        return Skip(f"{name} is not installed ({problem})" if problem.name != name else f"{name} is not installed")
 
 
 class Bench:
@@ -49,9 +47,7 @@ class Bench:
     ``on_record`` is called with each record as soon as it is known.
     """
 
-    def __init__(
-        self, suite: str, *, quick: bool = False, on_record: Callable[[Record], object] | None = None
-    ) -> None:
+    def __init__(self, suite: str, *, quick: bool = False, on_record: Callable[[Record], object] | None = None) -> None:
         self.suite = suite
         self.quick = quick
         self.records: list[Record] = []
@@ -126,9 +122,7 @@ class Bench:
                 "unit": unit,
                 "ratio": _round(_times_better(ours, peer, better)),
                 "target": target,
-                "meets": None
-                if target is None
-                else (ours <= target if better == "lower" else ours >= target),
+                "meets": None if target is None else (ours <= target if better == "lower" else ours >= target),
                 "better": better,
                 "peers": {k: _round(v) for k, v in peers.items()},
                 "skipped": dict(skipped or {}),

@@ -118,9 +118,7 @@ def plot(results: Results, path: Path) -> bool:
     rows = []
     for r in timed:
         factor = SECONDS[r["unit"]] * 1e6
-        rows.append(
-            (r["case"], {k: v * factor for k, v in {"logitree": r["ours"], **r["peers"]}.items() if v > 0})
-        )
+        rows.append((r["case"], {k: v * factor for k, v in {"logitree": r["ours"], **r["peers"]}.items() if v > 0}))
     if rows:
         _bars(
             rows,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import logitree as lt
-from logitree.bench import Bench, Skip, model_file, optional
+from logitree.bench import Bench, Skip, machine, model_file, optional
 from logitree.bench.suites._actions import ACTIONS, REQUESTS, prompt
 
 MAX_TOKENS = 24
@@ -83,7 +83,11 @@ class Stage:
         from logitree.engines.llama_cpp import LlamaCpp
 
         self.llama = llama
-        self.model = llama.Llama(path, n_ctx=1024, flash_attn=True, verbose=False)
+        # As many threads for one token as for a batch: Llama's defaults differ, and the modes differ in their batches.
+        threads = int(machine()["cores"])
+        self.model = llama.Llama(
+            path, n_ctx=1024, n_threads=threads, n_threads_batch=threads, flash_attn=True, verbose=False
+        )
         self.engine = LlamaCpp(self.model)
         self.vocabulary = self.engine.vocabulary
         self._native = llama.llama_model_get_vocab(self.model.model)
@@ -270,7 +274,5 @@ def same_spelling(stage: Stage, ours: Mode, baseline: Mode) -> tuple[float, list
             alike.append((a, b))
             continue
         spelt = {"logitree": stage.pieces(a.tokens), "grammar": stage.pieces(b.tokens)}
-        left.append(
-            {"prompt": request, "why": "the grammar's greedy tokens are not the tokenizer's", **spelt}
-        )
+        left.append({"prompt": request, "why": "the grammar's greedy tokens are not the tokenizer's", **spelt})
     return accuracy(alike) if alike else 0.0, left

@@ -34,8 +34,7 @@ def run(bench: Bench) -> None:
     """Measure applying, then the rest."""
     rng = np.random.default_rng(11)
     masks = {
-        name: lt.mask.from_ids(SIZE, np.flatnonzero(rng.random(SIZE) < density))
-        for name, density in DENSITIES.items()
+        name: lt.mask.from_ids(SIZE, np.flatnonzero(rng.random(SIZE) < density)) for name, density in DENSITIES.items()
     }
     for name, mask in masks.items():
         logits = rng.normal(0, 3, SIZE).astype(np.float32)
@@ -50,9 +49,7 @@ def run(bench: Bench) -> None:
         short = np.zeros(SIZE, dtype)
         bench.case(f"apply to {SIZE:,} {kind}, half legal", applying(short, half), target=TARGET_US)
     batch = np.zeros((8, SIZE), np.float32)
-    bench.case(
-        f"apply to 8 rows of {SIZE:,} float32, half legal", applying(batch, half), per=8, target=TARGET_US
-    )
+    bench.case(f"apply to 8 rows of {SIZE:,} float32, half legal", applying(batch, half), per=8, target=TARGET_US)
     small, word = np.zeros(32, np.float32), lt.mask.new(32, fill=True)
     bench.case("apply to 32 float32 (the call itself)", applying(small, word), unit="ns", target=1000.0)
     calls(bench, half, masks["1 % legal"])
