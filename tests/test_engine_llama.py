@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import logitree as lt
 from logitree.engines import ContextFull, Engine, Session
-from logitree.engines.llama_cpp import LlamaCpp, bundled_model
+from logitree.engines.llama_cpp import LlamaCpp, _threads, bundled_model
 
 if importlib.util.find_spec("llama_cpp") is None:
     pytest.skip("llama-cpp-python is not installed", allow_module_level=True)
@@ -61,6 +62,20 @@ def test_batches_change_no_bit(engine: LlamaCpp, tokens: list[int], n: int) -> N
     for at in range(0, len(tokens), n):
         logits = session.evaluate(tokens[at : at + n])
     assert np.array_equal(logits, expected)
+
+
+def test_threads_change_no_bit(engine: LlamaCpp, smollm2_gguf: Path, tokens: list[int]) -> None:
+    two = LlamaCpp(smollm2_gguf, n_ctx=64, n_threads=2)
+    assert np.array_equal(two.session().evaluate(tokens), fresh(engine, tokens))
+
+
+def test_an_overloaded_machine_gets_fewer_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not hasattr(os, "sched_getaffinity"):
+        pytest.skip("this system does not tell which cores a process may use")
+    for cores, load, threads in ((1, 9.0, 1), (2, 0.5, 2), (2, 3.9, 2), (2, 4.1, 1), (8, 1.0, 8), (64, 1.0, 32)):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, n=cores: set(range(n)))
+        monkeypatch.setattr(os, "getloadavg", lambda x=load: (x, x, x))
+        assert _threads() == threads
 
 
 def test_a_common_beginning_is_reused_and_changes_no_bit(engine: LlamaCpp, tokens: list[int]) -> None:
@@ -128,9 +143,10 @@ def test_an_interrupt_between_batches_leaves_memory_true(
 
     lib = engine._lib
     session = engine.session()
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(engine, "_lib", Interrupted())
-        session.evaluate(tokens)
+        with pytest.raises(KeyboardInterrupt):
+            session.evaluate(tokens)
     assert np.array_equal(engine.session().evaluate(tokens), expected)
 
 
@@ -228,9 +244,7 @@ def test_the_bundled_model_is_the_package_s(smollm2_gguf: Path) -> None:
     assert bundled_model() == smollm2_gguf
 
 
-@pytest.mark.skipif(
-    not hasattr(lt.Vocabulary, "from_llama"), reason="this build has no Vocabulary.from_llama"
-)
+@pytest.mark.skipif(not hasattr(lt.Vocabulary, "from_llama"), reason="this build has no Vocabulary.from_llama")
 def test_a_llama_can_be_adopted(smollm2_gguf: Path, tokens: list[int], engine: LlamaCpp) -> None:
     import llama_cpp
 

@@ -97,12 +97,20 @@ def random_sampler(pick: random.Random, n: int) -> tuple[str, tuple[Any, ...]]:
 
 
 def comparable(spec: list[tuple[str, tuple[Any, ...]]], n: int) -> bool:
-    """Whether no typ_p sees -inf or too many candidates."""
-    floored = False
+    """Whether no typ_p sees -inf or too many candidates, and no -inf comes to stand first in a stale order.
+
+    logit_bias leaves llama.cpp's flag "sorted" as it was. If the candidate that stands first is then cut to -inf,
+    llama.cpp takes -inf for the maximum and computes NaN.
+    """
+    ordered = floored = stale = False
     for name, arguments in spec:
+        ordered |= name in ("top_k", "top_p", "min_p")
+        stale |= name == "logit_bias" and ordered
         if name == "typ_p" and (floored or n > 400):
             return False
         floored |= (name == "temp" and arguments[0] == 0.0) or name == "top_n_sigma"
+        if floored and stale:
+            return False
     return True
 
 

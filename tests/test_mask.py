@@ -228,6 +228,8 @@ def test_torch_tensors() -> None:
         lt.mask.apply(torch.ones(40, dtype=torch.float64), mask)
     with pytest.raises(lt.LogitsError, match="strides"):
         lt.mask.apply(torch.ones(40, 2).T, mask)
+    with pytest.raises(lt.LogitsError, match="not handed out.*gradient"):
+        lt.mask.apply(torch.ones(40, requires_grad=True), mask)
 
 
 def test_any_dlpack_producer() -> None:

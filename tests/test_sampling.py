@@ -263,7 +263,8 @@ def test_explain() -> None:
         ("temp", 3, 3, 3),
         ("greedy", 3, 3, 0),
     ]
-    biased = [*LOGITS.astype(np.float64), 1, 0, 0, 0, 0]
+    biased = LOGITS.astype(np.float64)
+    biased[0] += 1.0
     p = np.exp(biased) / np.exp(biased).sum()
     assert close(effects[1].mass_cut, p[2] + p[4])
     assert effects[2].mass_cut == effects[0].mass_cut == 0.0

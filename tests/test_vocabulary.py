@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +88,63 @@ def test_files_that_are_not_there_or_not_gguf(tmp_path: Path) -> None:
         with pytest.raises(lt.VocabularyError, match=name) as raised:
             lt.Vocabulary.from_gguf(str(path))
         assert raised.value.place.startswith("offset ")
+
+
+def _gguf(*pairs: bytes) -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs)) + b"".join(pairs)
+
+
+def _string(text: bytes) -> bytes:
+    return struct.pack("<Q", len(text)) + text
+
+
+HUNGRY = {
+    "many empty tokens": (
+        "from_gguf",
+        _gguf(
+            _string(b"tokenizer.ggml.model") + struct.pack("<I", 8) + _string(b"gpt2"),
+            _string(b"tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, 500_000) + bytes(8 * 500_000),
+        ),
+    ),
+    "many pairs": (
+        "from_gguf",
+        _gguf(*[_string(b"tokenizer.ggml.") + struct.pack("<IB", 0, 0)] * 150_000),
+    ),
+    "many pieces": (
+        "from_tokenizer_json",
+        b'{"decoder":{"type":"ByteLevel"},"model":{"vocab":{%s}}}'
+        % b",".join(b'"":%d' % id for id in range(400_000)),
+    ),
+    "a long list in the decoder": (
+        "from_tokenizer_json",
+        b'{"decoder":{"x":[%s0]},"model":{"vocab":{"a":0}}}' % (b"0," * 2_000_000),
+    ),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
+@pytest.mark.parametrize("case", HUNGRY)
+def test_memory_is_a_small_multiple_of_the_file(case: str, tmp_path: Path) -> None:
+    constructor, content = HUNGRY[case]
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    script = """if True:
+        import sys
+        import logitree as lt
+
+        def peak():
+            lines = open("/proc/self/status").read().splitlines()
+            return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024
+
+        open("/proc/self/clear_refs", "w").write("5")
+        before = peak()
+        try:
+            vocabulary = getattr(lt.Vocabulary, sys.argv[1])(sys.argv[2])
+        except lt.VocabularyError:
+            pass
+        print(peak() - before)
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", script, constructor, str(path)], check=True, capture_output=True, text=True
+    )
+    assert int(run.stdout) < 10 * len(content) + (4 << 20)

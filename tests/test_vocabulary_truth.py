@@ -5,9 +5,9 @@ and the owner's detokenised bytes differ by these rules and nothing else:
 
 1. *Leading space* (llama.cpp, SentencePiece; where ``adds_prefix_space``): the owner takes one leading space
    off its first token.
-2. *Clean-up* (llama.cpp, some byte-pair pre-tokenisers; ``CLEANS``): the owner's detokeniser rewrites the text
-   for reading: it drops the space before ``? ! . ,``, both spaces around a lone apostrophe, and the space
-   before ``'s 'm 're 've``. A generated token's own bytes (``llama_token_to_piece``) are not cleaned up.
+2. *Clean-up* (llama.cpp, some byte-pair pre-tokenisers; ``CLEANS``): the owner's detokeniser rewrites the
+   text for reading: it drops the space before ``? ! . ,``, both spaces around a lone apostrophe, and the
+   space before ``'s 'm 're 've``. A generated token's own bytes (``llama_token_to_piece``) are not.
 3. *First piece* (Hugging Face Metaspace): the owner drops every replacement character of the first piece.
 4. *Missing bytes* (llama.cpp, byte-level): a byte that no token stands for (SmolLM2 has no token for some
    bytes of four-byte UTF-8) is dropped when a text is tokenised.

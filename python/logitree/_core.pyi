@@ -51,16 +51,17 @@ class Vocabulary:
     def from_gguf(path: str | PathLike[str]) -> Vocabulary:
         """The vocabulary of a GGUF file, a whole model or vocabulary-only.
 
-        Raises FileError if it cannot be read; VocabularyError, naming field and byte offset, if it is malformed.
+        Raises FileError if it cannot be read; VocabularyError, naming field and byte offset, if it is
+        malformed.
         """
 
     @staticmethod
     def from_tokenizer_json(source: str | bytes | PathLike[str]) -> Vocabulary:
-        """The vocabulary of a Hugging Face tokenizer.json: its path, or its text as bytes or as a str in braces.
+        """The vocabulary of a Hugging Face tokenizer.json: its path, or its text as bytes or a str in braces.
 
-        BPE and Unigram models, byte-level or SentencePiece style; a decoder whose output for one piece depends
-        on its neighbours (WordPiece) is a VocabularyError. Ends of generation are the added tokens with
-        well-known texts, as the file does not name them: see ``replace``.
+        BPE and Unigram models, byte-level or SentencePiece style; a decoder whose output for one piece
+        depends on its neighbours (WordPiece) is a VocabularyError. Ends of generation are the added tokens
+        with well-known texts, as the file does not name them: see ``replace``.
         """
 
     @staticmethod
@@ -102,10 +103,10 @@ class Vocabulary:
     ) -> Vocabulary:
         """A vocabulary of ``tokens``, whose ids are their positions; ``source`` is "tokens" unless given.
 
-        ``special_ids`` are control tokens. ``kinds`` gives every token's kind (see ``kind``); without it tokens
-        are "normal", and the ``eog_ids`` control tokens. ``find_markers`` gives control and user-defined tokens
-        with well-known texts ("<|im_end|>", "<s>", ...) the roles that they have in a GGUF file. Raises
-        VocabularyError for ids out of range.
+        ``special_ids`` are control tokens. ``kinds`` gives every token's kind (see ``kind``); without it
+        tokens are "normal", and the ``eog_ids`` control tokens. ``find_markers`` gives control and
+        user-defined tokens with well-known texts ("<|im_end|>", "<s>", ...) the roles that they have in a
+        GGUF file. Raises VocabularyError for ids out of range.
         """
 
     @staticmethod
@@ -130,7 +131,10 @@ class Vocabulary:
         """
 
     def kind(self, id: int) -> str:
-        """What token ``id`` is for: "normal", "byte", "user_defined" (text), "control", "unknown", "unused"."""
+        """What token ``id`` is for: "normal", "byte", "user_defined" (text), "control", "unknown", "unused".
+
+        Raises TokenError for an id that is not in the vocabulary.
+        """
 
     def find(self, bytes: bytes) -> list[int]:
         """Ids of the tokens of any kind whose bytes are exactly ``bytes``, ascending."""

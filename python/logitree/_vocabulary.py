@@ -23,7 +23,7 @@ def from_sentencepiece(processor: Any) -> Vocabulary:
 
 
 def from_tiktoken(encoding: Any) -> Vocabulary:
-    """The vocabulary of a ``tiktoken.Encoding``: ranks and special tokens; ids that neither names are unused."""
+    """The vocabulary of a ``tiktoken.Encoding``; ids that it leaves out are unused."""
     special = {encoding.encode_single_token(text) for text in encoding.special_tokens_set}
     tokens: list[bytes] = []
     kinds: list[str] = []

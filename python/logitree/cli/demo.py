@@ -116,8 +116,9 @@ def _opening(model: LlamaCpp, tree: TokenTree, seconds: float, out: Terminal) ->
     dim = "dim"
     out.line()
     out.line(f"  {out.paint('logitree', 'bold', 'cyan')}  {model.name} chooses among {len(ACTIONS)} actions")
-    facts = f"{len(model.vocabulary):,} tokens in the vocabulary, {len(ACTIONS)} leaves in the token tree"
-    out.line(out.paint(f"            {facts}, ready in {seconds:.2f} s", dim))
+    nodes = tree.info("action")["nodes"]
+    facts = f"{len(model.vocabulary):,} tokens, a tree of {nodes} nodes, ready in {seconds:.2f} s"
+    out.line(out.paint(f"            {facts}", dim))
     out.line(out.paint("            the model is asked only where there is more than one way on", dim))
 
 
@@ -185,16 +186,14 @@ def _compare(model: LlamaCpp, tree: TokenTree, out: Terminal, err: Terminal) -> 
 def _closing(total: _Total, out: Terminal) -> None:
     tokens, whole = total.sampled + total.forced, total.passes + total.saved
     out.line()
-    saved = out.paint(
-        f"{total.saved} of {whole} forward passes saved ({total.saved / whole:.0%})", "bold", "green"
-    )
+    saved = out.paint(f"{total.saved} of {whole} forward passes saved ({total.saved / whole:.0%})", "bold", "green")
     out.line(f"  {len(_MESSAGES)} messages, {tokens} tokens: {total.sampled} sampled, {total.forced} forced")
     out.line(f"  {saved}, {tokens / total.seconds:,.0f} tokens/s with the prompts")
     out.line()
     out.line(out.paint("  try next", "dim"))
     for command in (
         'logitree choose "Is the sky green?" --choices YES,NO',
-        'logitree generate "Write a haiku about rain" --trace --seed 0 --max-tokens 20',
+        'logitree generate "Write a haiku about rain" --trace --seed 0',
         "logitree vocab --search token",
         'logitree trie --prefix " hell" --depth 4',
         "logitree bench choices --quick",

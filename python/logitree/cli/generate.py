@@ -31,12 +31,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_choices(parser, required=False)
     parser.add_argument("--token-tree", metavar="FILE", help="the output is a leaf of this JSON payload")
     parser.add_argument("--path", metavar="PATH", help="... of the descriptor with this path, such as action")
-    parser.add_argument(
-        "--max-tokens", type=int, default=256, metavar="N", help="most tokens to put out (256)"
-    )
-    parser.add_argument(
-        "--stop", action="append", default=[], metavar="TEXT", help="end before this text; repeatable"
-    )
+    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="most tokens to put out (256)")
+    parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; repeatable")
     _common.add_sampling(parser)
     _common.add_model(parser)
     _common.add_output(parser)

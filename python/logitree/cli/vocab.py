@@ -28,9 +28,7 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("file", nargs="?", metavar="FILE", help="where the vocabulary is read from")
-    parser.add_argument(
-        "--id", type=int, action="append", default=[], metavar="N", help="show this token; repeatable"
-    )
+    parser.add_argument("--id", type=int, action="append", default=[], metavar="N", help="show this token; repeatable")
     parser.add_argument(
         "--text",
         action="append",
@@ -39,9 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="show the tokens that STR begins with; repeatable",
     )
     parser.add_argument("--search", metavar="STR", help="show the tokens that contain STR")
-    parser.add_argument(
-        "--limit", type=int, default=50, metavar="N", help="most tokens that a search shows (50)"
-    )
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="most tokens that a search shows (50)")
     parser.add_argument("--json", action="store_true", help="JSON on standard output and nothing else")
     _common.add_common(parser)
 
@@ -57,9 +53,7 @@ def read(file: str | None) -> Vocabulary:
         return _from_json(path)
     if path.suffix == ".model":
         return Vocabulary.from_sentencepiece(str(path))
-    raise VocabularyError(
-        f"{path}: neither GGUF nor tokenizer.json nor tekken JSON nor SentencePiece .model"
-    )
+    raise VocabularyError(f"{path}: neither GGUF nor tokenizer.json nor tekken JSON nor SentencePiece .model")
 
 
 def _from_json(path: Path) -> Vocabulary:
@@ -91,6 +85,9 @@ def _look_up(args: argparse.Namespace, vocabulary: Vocabulary, out: Terminal) ->
     asked += [(f"text {text!r}", [i for i, _ in vocabulary.trie.prefixes(text.encode())]) for text in args.text]
     if args.search is not None:
         asked.append((f"search {args.search!r}", vocabulary.search(args.search, args.limit)))
+    for _, ids in asked:
+        for i in ids:
+            vocabulary[i]  # complain before anything is printed
     if args.json:
         found = {name: [_token(vocabulary, i) for i in ids] for name, ids in asked}
         out.line(json.dumps(found, ensure_ascii=False))
@@ -146,8 +143,7 @@ def _summary(vocabulary: Vocabulary, took: float, out: Terminal) -> None:
         "text": f"{facts['text_bytes']:,} bytes, the longest token {facts['longest_bytes']}",
         "begins with": _names(vocabulary, [] if facts["bos_id"] is None else [facts["bos_id"]]),
         "ends with": _names(vocabulary, facts["eog_ids"]),
-        "special": _names(vocabulary, named[:6])
-        + (f", and {len(named) - 6:,} more" if len(named) > 6 else ""),
+        "special": _names(vocabulary, named[:6]) + (f", and {len(named) - 6:,} more" if len(named) > 6 else ""),
         "fingerprint": facts["fingerprint"],
     }
     for name, text in rows.items():

@@ -9,8 +9,9 @@
 //! The file refuses to know any sampler's rule.
 
 use crate::kernel::{self, BLOCK};
-use crate::mask::{words_for, Legal};
 use crate::{Error, ErrorKind, Result, TokenId};
+
+mod begin;
 
 /// The candidates of one step. `'l` is the caller's logits; `'static` once a step is over and all are listed.
 #[derive(Debug, Clone, Default)]
@@ -57,40 +58,10 @@ enum Order {
     None,
 }
 
-/// Mask words that are looked at together, to pass over what is all illegal.
-const GROUP: usize = 16;
-
 /// Above this many edits at once the dense logits are copied.
 const MOST_EDITS: usize = 4096;
 
 impl<'l> Candidates<'l> {
-    /// Starts a step with the legal logits, reusing the buffers of an earlier step.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Logits`] for no logits, NaN or +inf among the legal ones, no legal id, or all -inf;
-    /// [`ErrorKind::Mask`] for a legal id without a logit.
-    pub fn begin(buffers: Candidates<'static>, logits: &'l [f32], legal: Legal<'_>) -> Result<Self> {
-        let mut c: Candidates<'l> = buffers;
-        c.edits.clear();
-        c.ids.clear();
-        c.logits.clear();
-        c.has_probabilities = false;
-        c.selected = None;
-        c.fault = None;
-        c.best_first = false;
-        c.order = Order::ById;
-        if logits.is_empty() || logits.len() > i32::MAX as usize {
-            return Err(Error::new(ErrorKind::Logits, format!("there are {} logits", logits.len()))
-                .help("pass one logit for each token of the vocabulary"));
-        }
-        match legal {
-            Legal::All => c.begin_dense(logits)?,
-            Legal::Few(ids) => c.begin_few(logits, ids)?,
-            Legal::Words(words) => c.begin_words(logits, words)?,
-        }
-        Ok(c)
-    }
-
     /// Ends a step: the borrow ends, the buffers stay. What was not listed is gone.
     pub(super) fn end(mut self) -> Candidates<'static> {
         if self.form != Form::List {
@@ -115,74 +86,6 @@ impl<'l> Candidates<'l> {
             keys: self.keys,
             fault: self.fault,
         }
-    }
-
-    fn begin_dense(&mut self, logits: &'l [f32]) -> Result<()> {
-        self.form = Form::Borrowed;
-        self.base = logits;
-        self.maxima.resize(logits.len().div_ceil(BLOCK), 0.0);
-        if !kernel::block_maxima(logits, &mut self.maxima) {
-            return Err(bad_logit(logits.iter().copied().zip(0..)));
-        }
-        self.check_alive("every logit is -inf")
-    }
-
-    fn begin_few(&mut self, logits: &'l [f32], ids: &[TokenId]) -> Result<()> {
-        self.form = Form::List;
-        let mut good = true;
-        self.ids.extend_from_slice(ids);
-        for &id in ids {
-            let Some(&x) = logits.get(id as usize) else {
-                return Err(no_logit(id, logits.len()));
-            };
-            good &= x < f32::INFINITY;
-            self.logits.push(x);
-        }
-        self.end_begin(good)
-    }
-
-    fn begin_words(&mut self, logits: &'l [f32], words: &[u32]) -> Result<()> {
-        self.form = Form::List;
-        let covering = words_for(logits.len());
-        if let Some(at) = words.iter().skip(covering).position(|&w| w != 0) {
-            return Err(no_logit(((covering + at) * 32) as TokenId, logits.len()));
-        }
-        let mut good = true;
-        for (lines, group) in words[..words.len().min(covering)].chunks(GROUP).zip(0..) {
-            if lines.iter().fold(0, |any, word| any | word) == 0 {
-                continue;
-            }
-            for (&word, at) in lines.iter().zip(group * GROUP..) {
-                good &= self.gather(logits, word, at * 32);
-            }
-        }
-        self.end_begin(good)
-    }
-
-    /// Adds the legal ids of one word, from `first` on, with their logits; whether all are below +inf.
-    fn gather(&mut self, logits: &[f32], mut word: u32, first: usize) -> bool {
-        let mut good = true;
-        while word != 0 {
-            let id = first + word.trailing_zeros() as usize;
-            word &= word - 1;
-            // Bits past the last logit mean nothing.
-            let Some(&x) = logits.get(id) else { break };
-            good &= x < f32::INFINITY;
-            self.ids.push(id as TokenId);
-            self.logits.push(x);
-        }
-        good
-    }
-
-    fn end_begin(&mut self, good: bool) -> Result<()> {
-        if !good {
-            return Err(bad_logit(self.logits.iter().copied().zip(self.ids.iter().copied())));
-        }
-        if self.ids.is_empty() {
-            return Err(Error::new(ErrorKind::Logits, "the mask is empty: no token is legal")
-                .help("a matcher never hands out an empty mask; check how this one was made"));
-        }
-        self.check_alive("every legal logit is -inf")
     }
 
     /// An error with `message` if no candidate has a logit above -inf.
@@ -641,21 +544,4 @@ fn plain_max(xs: &[f32]) -> f32 {
         return kernel::max(xs);
     }
     xs.iter().fold(f32::NEG_INFINITY, |m, &x| if x > m { x } else { m })
-}
-
-fn bad_logit(logits: impl Iterator<Item = (f32, TokenId)>) -> Error {
-    for (x, id) in logits {
-        if x.is_nan() || x == f32::INFINITY {
-            let what = if x.is_nan() { "NaN" } else { "+inf" };
-            return Error::new(ErrorKind::Logits, format!("{what} at id {id}")).help(
-                "the model's output is broken there; -inf is the only value allowed beside finite ones",
-            );
-        }
-    }
-    Error::new(ErrorKind::Logits, "a logit is neither finite nor -inf")
-}
-
-fn no_logit(id: TokenId, n: usize) -> Error {
-    Error::new(ErrorKind::Mask, format!("id {id} is legal, but there are {n} logits"))
-        .help("mask and logits must be of the same vocabulary")
 }

@@ -1,0 +1,327 @@
+"""The command line with the real model: what goes where, in which form, and with which exit code."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import os
+import pty
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logitree as lt
+from logitree.cli import main, parser
+from logitree.cli._terminal import Terminal, cells, fit, safe, visible
+from logitree.cli._trace import TraceTable
+from logitree.cli.docs import markdown
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+FAST = ["--threads", "1", "--ctx", "256"]
+TOKEN_KEYS = {"id", "text", "bytes", "forced", "legal", "p", "p_model", "entropy", "micros"}
+STATS_KEYS = set(lt.Stats.__dataclass_fields__)
+
+
+@pytest.fixture(autouse=True)
+def _model(smollm2_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("llama_cpp") is None:
+        pytest.skip("llama-cpp-python is not installed")
+    for name in ("NO_COLOR", "LOGITREE_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command."""
+    try:
+        code = main(argv)
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 1
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_choose_prints_the_choice_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "choose", "Is fire hot?", "--choices", "YES, NO", *FAST)
+    assert (code, err) == (0, "")
+    assert out in ("YES\n", "NO\n")
+
+
+def test_choose_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "choices.json"
+    file.write_text(json.dumps(["REPLY", "REPLY_THREAD", "IGNORE"]))
+    code, out, err = run(capsys, "choose", "Hello!", "--choices-file", str(file), "--json", "--canonical", *FAST)
+    told = json.loads(out)
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    assert set(told) == {"choice", "index", "probability", "tokens", "stats"}
+    assert told["choice"] == ["REPLY", "REPLY_THREAD", "IGNORE"][told["index"]]
+    assert 0 < told["probability"] <= 1
+    assert set(told["stats"]) == STATS_KEYS
+    assert told["stats"]["output_tokens"] == len(told["tokens"])
+    assert all(set(token) == TOKEN_KEYS for token in told["tokens"])
+    text = b"".join(bytes.fromhex(token["bytes"]) for token in told["tokens"]).decode()
+    assert text == told["choice"]
+
+
+def test_the_trace_goes_to_standard_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "choices.txt"
+    file.write_text("TRANSLATE\nIGNORE\n\nIGNORE\n")
+    argv = ("choose", "Translate!", "--choices-file", str(file), "--canonical", "--trace", *FAST)
+    code, out, err = run(capsys, *argv)
+    assert code == 0
+    lines = err.splitlines()
+    assert lines[0].split() == ["#", "token", "p", "model", "p", "entropy", "legal", "us"]
+    assert "forced: the only way on" in err
+    assert "saved" in lines[-1]
+    assert "sure" in lines[-1]
+    assert max(map(cells, lines)) <= 80
+    assert out.strip() in ("TRANSLATE", "IGNORE")
+
+
+def test_colour_is_asked_for(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    argv = ("choose", "Hi", "--choices", "A,B", "--trace", *FAST)
+    assert "\x1b[" not in "".join(run(capsys, *argv)[1:])
+    assert "\x1b[1mA\x1b[0m" in run(capsys, *argv, "--color", "always")[1].replace("B", "A")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in "".join(run(capsys, *argv)[1:])
+
+
+def test_generate_streams_text(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ("generate", "1 2 3 4 5 6 7", "--raw", "--temp", "0", "--max-tokens", "6", *FAST)
+    code, out, err = run(capsys, *argv)
+    assert (code, out, err) == (0, " 8 9 1\n", "")
+    assert run(capsys, *argv, "--stop", " 9")[1] == " 8\n"
+
+
+def test_generate_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ("generate", "Once upon a time", "--seed", "0", "--max-tokens", "5", "--json", *FAST)
+    code, out, err = run(capsys, *argv)
+    events = [json.loads(line) for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert [event["event"] for event in events] == ["token"] * (len(events) - 1) + ["finish"]
+    assert all(set(event) == TOKEN_KEYS | {"event"} for event in events[:-1])
+    finish = events[-1]
+    assert set(finish) == {"event", "reason", "text", "choice", "tokens", "stats"}
+    assert set(finish["stats"]) == STATS_KEYS
+    assert (finish["reason"], finish["stats"]["seed"]) == ("max_tokens", 0)
+    assert [event["id"] for event in events[:-1]] == finish["tokens"]
+    again = [json.loads(line) for line in run(capsys, *argv)[1].splitlines()]
+    assert again[-1]["tokens"] == finish["tokens"]
+
+
+def test_generate_from_a_token_tree(capsys: pytest.CaptureFixture[str], tmp_path: Path, smollm2_gguf: Path) -> None:
+    vocabulary = lt.Vocabulary.from_gguf(str(smollm2_gguf))
+    leaves = [{"name": text, "tokens": vocabulary.find(text.encode())} for text in ("yes", "no")]
+    file = tmp_path / "tree.json"
+    file.write_text(json.dumps({"descriptors": [{"path": "action", "leaves": leaves}]}))
+    code, out, err = run(
+        capsys, "generate", "Is fire hot?", "--token-tree", str(file), "--path", "action", "--trace", *FAST
+    )
+    assert code == 0
+    assert out in ("yes\n", "no\n")
+    assert "1 token (1 sampled, 0 forced)" in err
+
+
+def test_the_prompt_may_come_from_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1 2 3 4 5 6 7"))
+    argv = ("generate", "-", "--raw", "--temp", "0", "--max-tokens", "2", *FAST)
+    assert run(capsys, *argv)[1] == " 8\n"
+
+
+BAD: list[tuple[list[str], int, str]] = [
+    (["choose", "x", "--choices", "A", "--model", "nowhere.gguf"], 1, "nowhere.gguf: No such file"),
+    (["choose", "x", "--choices", "A", "--model", __file__], 1, "not a GGUF file"),
+    (["choose", "x", "--choices", ","], 2, "no texts to choose from"),
+    (["choose", "x", "--choices-file", "nowhere.txt"], 1, "nowhere.txt"),
+    (["choose", "x"], 2, "--choices"),
+    (["choose", "", "--choices", "A"], 2, "the prompt is empty"),
+    (["choose", "x", "--choices", "A", "--raw", "--system", "s"], 2, "--system needs the chat template"),
+    (["choose", "x", "--choices", "A,B", "--seed", "-1"], 1, "seed"),
+    (["choose", "x", "--choices", "A", "--ctx", "0"], 2, "--ctx is 0"),
+    (["choose", "x " * 300, "--choices", "A", *FAST], 1, "the context holds 256"),
+    (["generate", "x", "--token-tree", "nowhere.json"], 1, "nowhere.json"),
+    (["generate", "x", "--token-tree", __file__], 1, "payload"),
+    (["generate", "x", "--path", "action"], 1, "without a token tree"),
+    (["generate", "x", "--max-tokens", "-1"], 2, "--max-tokens is -1"),
+    (["generate", "x", "--temp", "hot"], 2, "--temp"),
+    (["vocab", "nowhere.gguf"], 1, "nowhere.gguf"),
+    (["vocab", __file__], 1, "neither GGUF nor"),
+    (["vocab", "--id", "99999999"], 1, "99999999"),
+    (["trie", "--depth", "-1"], 2, "--depth is -1"),
+    (["bench", "nonsense"], 2, "nonsense"),
+    (["nonsense"], 2, "nonsense"),
+    ([], 2, "COMMAND"),
+]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"), BAD, ids=lambda v: " ".join(v)[:60] if isinstance(v, list) else ""
+)
+def test_bad_input_is_one_clear_line(
+    capsys: pytest.CaptureFixture[str], argv: list[str], code: int, message: str
+) -> None:
+    got, out, err = run(capsys, *argv)
+    assert (got, out) == (code, "")
+    assert message in err.splitlines()[-1]
+    assert "Traceback" not in err
+    if code == 1:
+        assert err.startswith("logitree: error: ")
+        assert err.count("\n") == 1
+
+
+def test_a_json_array_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for text, message in (("[1, 2]", "array of strings"), ("[", "begins like a JSON array")):
+        (tmp_path / "c").write_text(text)
+        code, _, err = run(capsys, "choose", "x", "--choices-file", str(tmp_path / "c"))
+        assert code == 2
+        assert message in err
+
+
+def test_vocab(capsys: pytest.CaptureFixture[str], smollm2_gguf: Path) -> None:
+    summary = run(capsys, "vocab")[1]
+    assert "49,152" in summary
+    facts = json.loads(run(capsys, "vocab", str(smollm2_gguf), "--json")[1])
+    assert facts["tokens"] == 49152 == sum(facts["kinds"].values())
+    assert facts["eog_ids"] == [0, 2, 4]
+    found = json.loads(run(capsys, "vocab", "--text", "Hello", "--search", "ello", "--limit", "3", "--json")[1])
+    by_text, by_search = found.values()
+    assert [token["text"] for token in by_text] == ["H", "He", "Hel", "Hello"]
+    assert len(by_search) == 3
+    assert all("ello" in token["text"] for token in by_search)
+    shown = run(capsys, "vocab", "--id", "2")[1]
+    assert "<|im_end|>" in shown
+    assert "ends a generation" in shown
+
+
+def test_vocab_of_a_tekken_file(capsys: pytest.CaptureFixture[str], mistral_data: Path) -> None:
+    file = next(iter(sorted(mistral_data.glob("tekken*.json"))))
+    assert json.loads(run(capsys, "vocab", str(file), "--json")[1])["tokens"] > 100_000
+
+
+def test_trie(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "trie", "--prefix", "Hell", "--depth", "1")
+    assert code == 0
+    assert out.splitlines()[0].startswith("Hell")
+    assert any(line.startswith(("├─ o ", "└─ o ")) for line in out.splitlines())
+    assert run(capsys, "trie", "--prefix", "Hell", "--depth", "1", "--dot")[1].startswith("digraph")
+
+
+def test_demo(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "demo", "--threads", "1")
+    assert (code, err) == (0, "")
+    assert max(map(cells, out.splitlines())) <= 80
+    assert "WEATHER_REPORT" in out
+    assert "forced: the only way on" in out
+    assert "forward passes saved" in out
+    tried = [line.strip() for line in out.splitlines() if line.startswith("    logitree ")]
+    assert len(tried) >= 3
+    for command in tried:
+        parser().parse_args(shlex.split(command)[1:])
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--version") == (0, f"logitree {lt.__version__}\n", "")
+
+
+def test_the_documentation_is_up_to_date() -> None:
+    written = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert written == markdown(), "run: python -m logitree.cli.docs > docs/cli.md"
+
+
+def spawn(*argv: str, **options: Any) -> subprocess.Popen[bytes]:
+    """The command as a process of its own."""
+    return subprocess.Popen([sys.executable, "-m", "logitree", *argv], **options)
+
+
+def test_ctrl_c_leaves_the_terminal_sane() -> None:
+    leader, follower = pty.openpty()
+    process = spawn(
+        *("generate", "Count to a thousand.", "--raw", "--temp", "0", "--max-tokens", "2000", "--ctx", "4096"),
+        *("--threads", "1"),
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(follower)
+    said, deadline, sent = b"", time.monotonic() + 120, False
+    while time.monotonic() < deadline:
+        try:
+            part = os.read(leader, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        said += part
+        # The text begins after the last progress line was cleared.
+        if not sent and b"\x1b[?25h" in said and len(said.rsplit(b"\x1b[?25h", 1)[-1]) > 20:
+            process.send_signal(signal.SIGINT)
+            sent = True
+    assert process.wait(timeout=60) == 130
+    os.close(leader)
+    assert sent
+    assert b"Traceback" not in said
+    assert b"interrupted after" in said
+    assert said.count(b"\x1b[?25l") == said.count(b"\x1b[?25h") >= 1
+    assert said.endswith(b"\x1b[0m")
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    process = spawn("vocab", "--search", "a", "--limit", "20000", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal, of an encoding."""
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_one_line_that_goes_away() -> None:
+    screen = Screen()
+    terminal = Terminal(screen, "never")
+    terminal.progress("loading", 0.0)
+    terminal.progress("loading", 0.51)
+    terminal.line("done")
+    said = screen.getvalue()
+    assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 1
+    assert said.endswith("\r\x1b[K\x1b[?25hdone\n")
+    assert "\n" not in said[: said.index("done")]
+
+
+def test_a_terminal_without_unicode_gets_none() -> None:
+    screen = Screen("ascii")
+    terminal = Terminal(screen, "never")
+    TraceTable(terminal).token(lt.Token(5, "é".encode(), "é", True, None))
+    terminal.line(terminal.bar(0.5, 4))
+    assert screen.getvalue().isascii()
+    assert "##.." in screen.getvalue()
+
+
+def test_text_cannot_steer_the_terminal() -> None:
+    assert safe("a\x1b[2Jb\n\tc\x07") == "a\\x1b[2Jb\n\tc\\x07"
+    assert visible(b"  \n\xff\x1b") == "··\\n\\xff\\x1b"
+    assert (cells("日本"), fit("ab", 4), cells(fit("日本語", 4))) == (4, "ab  ", 4)
