@@ -296,12 +296,11 @@ def extension(environment):
 
 
 def llama(environment):
-    """llama.cpp's library only: no multimodal part, no common helpers, no tools."""
+    """llama.cpp without its multimodal part. Its build of common helpers cannot be left out: its install asks for them."""
     wanted = pinned("llama-cpp-python")
     cores = str(os.cpu_count() or 2)
     env = {
         "CMAKE_ARGS": (os.environ.get("CMAKE_ARGS", "") + " -DLLAVA_BUILD=OFF").strip(),
-        "SKBUILD_BUILD_TARGETS": os.environ.get("SKBUILD_BUILD_TARGETS", "llama"),
         "CMAKE_BUILD_PARALLEL_LEVEL": os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", cores),
     }
     value = digest(f"text:{wanted} {env['CMAKE_ARGS']}")
