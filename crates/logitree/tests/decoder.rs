@@ -311,6 +311,35 @@ fn when_a_span_is_over_what_follows_is_free_until_the_next() {
 }
 
 #[test]
+fn what_a_constraint_took_stays_its_business_once_it_is_cleared() {
+    let stop = Stop::new(None, vec![b"b".to_vec()], true).expect("sound");
+    for inside in [1, END] {
+        let mut decoder = free(0, stop.clone());
+        decoder.activate(Sequences::boxed(&[&[inside, 2]]), Then::Continue).expect("fits");
+        decoder.accept(inside).expect("legal");
+        decoder.clear();
+        assert_eq!(decoder.finish(), None);
+        decoder.rollback(0).expect("nothing is taken back");
+        assert_eq!(decoder.finish(), None, "token {inside}");
+        decoder.accept(1).expect("free");
+        assert_eq!(decoder.finish(), Some(Finish::StopString(0)));
+    }
+    // However a finished span is left, what its last token means is the same.
+    let ended = |activate: bool| {
+        let mut decoder = free(0, stop.clone());
+        decoder.activate(Sequences::boxed(&[&[2, 1]]), Then::Stop).expect("fits");
+        [2, 1].map(|token| decoder.accept(token).expect("legal"));
+        if activate {
+            decoder.activate(Sequences::boxed(&TREE), Then::Stop).expect("fits");
+            assert_eq!(decoder.finish(), None);
+        }
+        decoder.clear();
+        decoder.finish()
+    };
+    assert_eq!((ended(false), ended(true)), (Some(Finish::StopString(0)), Some(Finish::StopString(0))));
+}
+
+#[test]
 fn padding_is_never_picked_and_too_few_logits_are_refused() {
     let mut decoder = free(0, Stop::default());
     let mut logits = vec![0.0f32; SIZE + 24];

@@ -317,9 +317,7 @@ impl Decoder {
     /// Ends the running constraint: what comes next is free. Without one, nothing happens.
     pub fn clear(&mut self) {
         self.spans.clear(self.tokens.len());
-        if self.finish == Some(Finish::Constraint) {
-            self.finish = self.finish_now();
-        }
+        self.finish = self.finish_now();
     }
 
     /// Takes a token that the chain or the caller chose: matcher first, because it alone may refuse.
@@ -338,7 +336,7 @@ impl Decoder {
         if self.spans.is_over() {
             return Some(Finish::Constraint);
         }
-        self.stop.check(&self.vocabulary, &self.tokens, self.spans.is_constraining())
+        self.stop.check(&self.vocabulary, &self.tokens, self.spans.is_inside(self.tokens.len()))
     }
 
     fn check_running(&self) -> Result<()> {

@@ -66,13 +66,15 @@ impl Spans {
         }
     }
 
-    pub(super) fn is_constraining(&self) -> bool {
-        self.matcher().is_some_and(|m| !m.is_finished())
-    }
-
     /// Whether the running constraint is over and decoding with it.
     pub(super) fn is_over(&self) -> bool {
         self.current().then == Then::Stop && self.matcher().is_some_and(Matcher::is_finished)
+    }
+
+    /// Whether the last of `length` tokens is a constraint's business, the one that runs or the one that took it.
+    pub(super) fn is_inside(&self, length: usize) -> bool {
+        let unfinished = |span: &Span| span.matcher.as_ref().is_some_and(|m| !m.is_finished());
+        unfinished(self.current()) || self.0.iter().rfind(|span| span.start < length).is_some_and(unfinished)
     }
 
     pub(super) fn activate(&mut self, start: usize, matcher: Box<dyn Matcher>, then: Then) {
