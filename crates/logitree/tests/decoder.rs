@@ -231,6 +231,41 @@ fn reset_gives_the_same_run_again() {
 }
 
 #[test]
+fn a_matcher_and_a_chain_that_have_begun_stay_where_they_were() {
+    let begun = || {
+        let mut matcher = Sequences::boxed(&TREE);
+        [1, 2].map(|token| matcher.accept(token).expect("legal"));
+        matcher
+    };
+    let mut used = chain(5);
+    for token in [3, 2, 9] {
+        used.sample(&model(&[], 1), Legal::All).expect("a token");
+        used.accept(token);
+    }
+    let born = || Decoder::new(vocabulary(), used.clone(), Some(begun()), Stop::default()).expect("fits");
+    let mut decoder = born();
+    assert_eq!(decoder.legal(), Legal::Few(&[3]));
+    decoder.accept(3).expect("legal");
+    decoder.rollback(1).expect("one token");
+    assert_eq!(decoder.legal(), Legal::Few(&[3]));
+    let first = run(&mut decoder, 2, false, 40);
+    decoder.reset();
+    assert_eq!(decoder.legal(), Legal::Few(&[3]));
+    assert_eq!(decoder.chain().accepted(), 3);
+    assert_eq!(run(&mut decoder, 2, false, 40), first);
+
+    let mut later = free(0, Stop::default());
+    later.accept(30).expect("free");
+    later.activate(begun(), Then::Continue).expect("fits");
+    later.accept(3).expect("legal");
+    later.rollback(1).expect("two tokens");
+    assert_eq!(later.fork().legal(), Legal::Few(&[3]));
+    later.accept(3).expect("legal");
+    later.accept(9).expect("legal");
+    assert_eq!(later.legal(), Legal::All);
+}
+
+#[test]
 fn the_end_of_generation_and_the_greatest_number_stop() {
     let mut decoder = free(0, Stop::new(Some(3), vec![], true).expect("sound"));
     decoder.accept(1).expect("free");
