@@ -234,7 +234,7 @@ fn reset_gives_the_same_run_again() {
 fn a_matcher_and_a_chain_that_have_begun_stay_where_they_were() {
     let begun = || {
         let mut matcher = Sequences::boxed(&TREE);
-        [1, 2].map(|token| matcher.accept(token).expect("legal"));
+        [1, 2].into_iter().for_each(|token| matcher.accept(token).expect("legal"));
         matcher
     };
     let mut used = chain(5);
@@ -363,7 +363,7 @@ fn what_a_constraint_took_stays_its_business_once_it_is_cleared() {
     let ended = |activate: bool| {
         let mut decoder = free(0, stop.clone());
         decoder.activate(Sequences::boxed(&[&[2, 1]]), Then::Stop).expect("fits");
-        [2, 1].map(|token| decoder.accept(token).expect("legal"));
+        [2, 1].into_iter().for_each(|token| decoder.accept(token).expect("legal"));
         if activate {
             decoder.activate(Sequences::boxed(&TREE), Then::Stop).expect("fits");
             assert_eq!(decoder.finish(), None);
