@@ -305,6 +305,17 @@ fn a_stop_string_is_found_across_tokens_and_only_once_it_is_whole() {
 }
 
 #[test]
+fn the_name_of_a_special_token_is_no_text() {
+    let stop = Stop::new(None, vec![b"nd".to_vec(), b"a<".to_vec(), b"xy".to_vec()], false).expect("sound");
+    let mut decoder = free(0, stop);
+    for token in [0, END, 23, END, 24] {
+        assert_eq!(decoder.finish(), None);
+        decoder.accept(token).expect("running");
+    }
+    assert_eq!(decoder.finish(), Some(Finish::StopString(2)));
+}
+
+#[test]
 fn a_forgotten_constraint_is_dropped_with_a_warning_and_a_running_one_never() {
     let mut decoder = free(0, Stop::default());
     decoder.activate(Sequences::boxed(&[&[1, 2]]), Then::Continue).expect("fits");
