@@ -209,6 +209,12 @@ def test_impossible_sizes() -> None:
         lt.mask.not_(lt.mask.new(32), 33)
 
 
+@pytest.mark.parametrize("rows", [2**33, 2**63])
+def test_too_many_empty_rows_are_refused(rows: int) -> None:
+    with pytest.raises(lt.MaskError, match="rows of 0 ids"):
+        lt.mask.new(0, rows, fill=True)
+
+
 def test_bfloat16_arrays() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
     logits = np.ones(40, ml_dtypes.bfloat16)

@@ -119,6 +119,7 @@ def test_dlpack() -> None:
     [
         (LOGITS.astype(np.float64), "float64"),
         (LOGITS.astype(np.float16), "float16"),
+        (LOGITS.astype(">f4"), ">f4"),
         (LOGITS.tolist(), "list"),
         (LOGITS.reshape(1, 5), r"\[1, 5\]"),
         (np.arange(10, dtype=np.float32)[::2], "contiguous"),

@@ -229,6 +229,22 @@ def test_what_is_no_payload() -> None:
 VOCABULARY = lt.Vocabulary.from_tokens([b"RE", b"PLY", b" RE", b'"', b'Y"', b"_ALL", b"</s>"], eog_ids=[6])
 
 
+def test_a_dict_that_changes_while_it_is_read_does_not_reach_the_cache() -> None:
+    class Id:
+        looks = 0
+
+        def __index__(self) -> int:
+            self.looks += 1
+            return 70 + self.looks
+
+    def payload(token: Any) -> dict[str, Any]:
+        return {"descriptors": [{"path": "p", "leaves": [{"name": "A", "tokens": [token]}]}]}
+
+    with pytest.raises(lt.PayloadError, match="changed"):
+        lt.token_tree(payload(Id()))
+    assert lt.token_tree(payload(71)).leaves("p") == [("A", [71])]
+
+
 def test_a_payload_is_held_against_the_vocabulary() -> None:
     good = payload_of([["REPLY", [0, 1]], ["REPLY", [2, 1]], ["REPLY", [3, 0, 1, 3]]])
     assert lt.token_tree(good, VOCABULARY).info()["leaves"] == 3

@@ -67,9 +67,9 @@ fn from_dict(dict: &Bound<'_, PyDict>, context: &[u8], check: &Check<'_>) -> PyR
     // Python's own errors cannot pass through the core's: they wait here.
     let mut raised = None;
     let build = || {
-        let payload = payload::payload(dict).map_err(|error| {
+        let payload = payload::payload(dict, &content).map_err(|error| {
             raised = Some(error);
-            Error::new(ErrorKind::Payload, "the payload changed while it was read")
+            Error::new(ErrorKind::Payload, "the payload cannot be read")
         })?;
         TokenTree::new(payload, check)
     };

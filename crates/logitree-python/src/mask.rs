@@ -36,12 +36,14 @@ pub fn new_array(py: Python<'_>, words: Vec<u32>) -> Bound<'_, PyAny> {
 #[pyfunction]
 #[pyo3(signature = (size, rows=None, *, fill=false))]
 fn mask_new(py: Python<'_>, size: usize, rows: Option<usize>, fill: bool) -> PyResult<Bound<'_, PyAny>> {
-    if size > 1 << 32 || rows.unwrap_or(1).saturating_mul(words_for(size)) > 1 << 32 {
+    if size > 1 << 32 || rows.unwrap_or(1).saturating_mul(words_for(size).max(1)) > 1 << 32 {
         return Err(fail(format!("{} rows of {size} ids", rows.unwrap_or(1)), "token ids have 32 bits"));
     }
     let words = if fill { Mask::full(size) } else { Mask::new(size) }.into_words();
     let Some(rows) = rows else { return Ok(new_array(py, words)) };
-    let array = PyArray2::<i32>::zeros(py, [rows, words.len()], false);
+    // Through Python, so that too little memory is a MemoryError.
+    let array = py.import("numpy")?.call_method1("zeros", ((rows, words.len()), "int32"))?;
+    let array = array.cast_into::<PyArray2<i32>>()?;
     if fill {
         let mut view = array.readwrite();
         let mut view = view.as_array_mut();

@@ -1,7 +1,8 @@
 //! A token-tree payload that is a Python dict already: read without going through JSON text. The same rules and
 //! the same errors, by JSON pointer.
 //!
-//! It is walked once to know its content, which finds a tree in the cache, and a second time only to build one.
+//! It is walked once to know its content, which finds a tree in the cache, and a second time only to build one. What
+//! the second walk finds may differ: reading an id can run the caller's `__index__`.
 
 use logitree::constraint::{Descriptor, Leaf, Payload, MAX_TOKEN_ID};
 use logitree::{Error, ErrorKind, TokenId};
@@ -23,6 +24,12 @@ trait Sink {
 struct Content(Vec<u8>);
 
 impl Content {
+    fn new() -> Self {
+        let mut content = Content(Vec::with_capacity(2048));
+        content.0.push(0);
+        content
+    }
+
     fn text(&mut self, tag: u8, text: &str) {
         self.0.push(tag);
         self.0.extend_from_slice(&(text.len() as u64).to_le_bytes());
@@ -65,19 +72,41 @@ impl Sink for Payload {
     }
 }
 
+/// Both at once.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    fn model_id(&mut self, id: &str) {
+        self.0.model_id(id);
+        self.1.model_id(id);
+    }
+    fn descriptor(&mut self, path: &str) {
+        self.0.descriptor(path);
+        self.1.descriptor(path);
+    }
+    fn leaf(&mut self, name: &str) {
+        self.0.leaf(name);
+        self.1.leaf(name);
+    }
+    fn token(&mut self, id: TokenId) {
+        self.0.token(id);
+        self.1.token(id);
+    }
+}
+
 /// What the dict holds, for the cache to compare.
 pub fn content(from: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
-    let mut content = Content(Vec::with_capacity(2048));
-    content.0.push(0);
+    let mut content = Content::new();
     walk(from, &mut content)?;
     Ok(content.0)
 }
 
-/// The payload that the dict is.
-pub fn payload(from: &Bound<'_, PyDict>) -> PyResult<Payload> {
-    let mut payload = Payload::default();
-    walk(from, &mut payload)?;
-    Ok(payload)
+/// The payload that the dict is, if it still holds `expected`.
+pub fn payload(from: &Bound<'_, PyDict>, expected: &[u8]) -> PyResult<Payload> {
+    let mut both = (Content::new(), Payload::default());
+    walk(from, &mut both)?;
+    if both.0 .0 != expected {
+        return Err(to_py(Error::new(ErrorKind::Payload, "the payload changed while it was read")));
+    }
+    Ok(both.1)
 }
 
 fn wrong(expected: &str, value: &Bound<'_, PyAny>, place: String) -> PyErr {

@@ -231,6 +231,41 @@ fn reset_gives_the_same_run_again() {
 }
 
 #[test]
+fn a_matcher_and_a_chain_that_have_begun_stay_where_they_were() {
+    let begun = || {
+        let mut matcher = Sequences::boxed(&TREE);
+        [1, 2].into_iter().for_each(|token| matcher.accept(token).expect("legal"));
+        matcher
+    };
+    let mut used = chain(5);
+    for token in [3, 2, 9] {
+        used.sample(&model(&[], 1), Legal::All).expect("a token");
+        used.accept(token);
+    }
+    let born = || Decoder::new(vocabulary(), used.clone(), Some(begun()), Stop::default()).expect("fits");
+    let mut decoder = born();
+    assert_eq!(decoder.legal(), Legal::Few(&[3]));
+    decoder.accept(3).expect("legal");
+    decoder.rollback(1).expect("one token");
+    assert_eq!(decoder.legal(), Legal::Few(&[3]));
+    let first = run(&mut decoder, 2, false, 40);
+    decoder.reset();
+    assert_eq!(decoder.legal(), Legal::Few(&[3]));
+    assert_eq!(decoder.chain().accepted(), 3);
+    assert_eq!(run(&mut decoder, 2, false, 40), first);
+
+    let mut later = free(0, Stop::default());
+    later.accept(30).expect("free");
+    later.activate(begun(), Then::Continue).expect("fits");
+    later.accept(3).expect("legal");
+    later.rollback(1).expect("two tokens");
+    assert_eq!(later.fork().legal(), Legal::Few(&[3]));
+    later.accept(3).expect("legal");
+    later.accept(9).expect("legal");
+    assert_eq!(later.legal(), Legal::All);
+}
+
+#[test]
 fn the_end_of_generation_and_the_greatest_number_stop() {
     let mut decoder = free(0, Stop::new(Some(3), vec![], true).expect("sound"));
     decoder.accept(1).expect("free");
@@ -267,6 +302,17 @@ fn a_stop_string_is_found_across_tokens_and_only_once_it_is_whole() {
     decoder.rollback(2).expect("five tokens");
     assert_eq!(decoder.finish(), None);
     assert_eq!(Stop::new(None, vec![vec![]], true).expect_err("empty").kind, ErrorKind::State);
+}
+
+#[test]
+fn the_name_of_a_special_token_is_no_text() {
+    let stop = Stop::new(None, vec![b"nd".to_vec(), b"a<".to_vec(), b"xy".to_vec()], false).expect("sound");
+    let mut decoder = free(0, stop);
+    for token in [0, END, 23, END, 24] {
+        assert_eq!(decoder.finish(), None);
+        decoder.accept(token).expect("running");
+    }
+    assert_eq!(decoder.finish(), Some(Finish::StopString(2)));
 }
 
 #[test]
@@ -308,6 +354,35 @@ fn when_a_span_is_over_what_follows_is_free_until_the_next() {
     assert_eq!((out, decoder.finish()), (vec![1, 2], Some(Finish::Constraint)));
     decoder.clear();
     assert_eq!(decoder.finish(), None);
+}
+
+#[test]
+fn what_a_constraint_took_stays_its_business_once_it_is_cleared() {
+    let stop = Stop::new(None, vec![b"b".to_vec()], true).expect("sound");
+    for inside in [1, END] {
+        let mut decoder = free(0, stop.clone());
+        decoder.activate(Sequences::boxed(&[&[inside, 2]]), Then::Continue).expect("fits");
+        decoder.accept(inside).expect("legal");
+        decoder.clear();
+        assert_eq!(decoder.finish(), None);
+        decoder.rollback(0).expect("nothing is taken back");
+        assert_eq!(decoder.finish(), None, "token {inside}");
+        decoder.accept(1).expect("free");
+        assert_eq!(decoder.finish(), Some(Finish::StopString(0)));
+    }
+    // However a finished span is left, what its last token means is the same.
+    let ended = |activate: bool| {
+        let mut decoder = free(0, stop.clone());
+        decoder.activate(Sequences::boxed(&[&[2, 1]]), Then::Stop).expect("fits");
+        [2, 1].into_iter().for_each(|token| decoder.accept(token).expect("legal"));
+        if activate {
+            decoder.activate(Sequences::boxed(&TREE), Then::Stop).expect("fits");
+            assert_eq!(decoder.finish(), None);
+        }
+        decoder.clear();
+        decoder.finish()
+    };
+    assert_eq!((ended(false), ended(true)), (Some(Finish::StopString(0)), Some(Finish::StopString(0))));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use common::{ending_vocabulary, laws, sequences::tokenisations, sequences::Sequences};
 use logitree::constraint::{Check, Choices, Descriptor, End, Leaf, Payload, TokenTree};
+use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
 
@@ -20,7 +21,63 @@ fn tree(lists: &[Vec<TokenId>]) -> Arc<TokenTree> {
     Arc::new(TokenTree::new(payload, &Check::default()).expect("a valid payload"))
 }
 
+/// Bytes that cut characters in pieces, and no bytes at all.
+fn pieces(most: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop::sample::select(UNITS.to_vec()), 0..most)
+}
+
+const UNITS: [u8; 8] = [b' ', b'a', 0xc3, 0xa9, 0xe4, 0xbd, 0xff, 0];
+
 proptest! {
+    /// Tokens of every kind, repeated and empty ones among them, any of which may be an end token.
+    #[test]
+    fn choices_of_any_bytes(
+        tokens in prop::collection::vec((pieces(4), 0usize..9), 1..14),
+        single in any::<bool>(),
+        texts in prop::collection::vec(pieces(7), 1..6),
+        following in prop::option::of(pieces(3)),
+        ends in prop::option::of(prop::collection::vec(any::<prop::sample::Index>(), 0..3)),
+        script in script(),
+    ) {
+        let kind = |n: usize| TokenKind::ALL.get(n).copied().unwrap_or(TokenKind::Normal);
+        let mut all: Vec<Token> =
+            tokens.into_iter().map(|(bytes, n)| Token { bytes, kind: kind(n) }).collect();
+        if single {
+            all.extend(UNITS.map(|byte| Token { bytes: vec![byte], kind: TokenKind::Byte }));
+        }
+        let special = all.len() as TokenId;
+        all.push(Token { bytes: b"a".to_vec(), kind: TokenKind::Control });
+        let is_text = |token: &Token| token.kind.is_text() && !token.bytes.is_empty();
+        let spelled: Vec<(TokenId, Vec<u8>)> =
+            all.iter().zip(0..).filter(|(t, _)| is_text(t)).map(|(t, id)| (id, t.bytes.clone())).collect();
+        let ends: Option<Vec<TokenId>> =
+            ends.map(|ends| ends.iter().map(|end| end.index(all.len()) as TokenId).collect());
+        let about = About { end_of_generation: vec![special], ..About::default() };
+        let vocabulary = Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"));
+        let end = End { tokens: ends.clone(), following: following.clone(), vocabulary: None };
+        let ends = ends.unwrap_or(vec![special]);
+        let mut model = Sequences { ends: ends.into_iter().collect(), ..Sequences::default() };
+        let mut unspelled = false;
+        for text in &texts {
+            let whole = [text.as_slice(), following.as_deref().unwrap_or_default()].concat();
+            let all = tokenisations(&whole, &spelled);
+            unspelled |= all.is_empty();
+            model.all.extend(all);
+        }
+        let only_empty = model.all.iter().all(Vec::is_empty);
+        let refused = unspelled
+            || only_empty
+            || model.needs_end() && model.ends.is_empty()
+            || model.ends_collide();
+        match Choices::new(&texts, &vocabulary, &end) {
+            Err(error) => prop_assert!(refused, "{error}"),
+            Ok(choices) => {
+                prop_assert!(!refused);
+                laws::hold(&|| choices.matcher(), &script, &mut |history, seen| model.expect(history, seen));
+            }
+        }
+    }
+
     #[test]
     fn token_trees(
         lists in prop::collection::vec(prop::collection::vec(0u32..5, 0..5), 0..8),

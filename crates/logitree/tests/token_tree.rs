@@ -301,6 +301,27 @@ fn a_payload_that_does_not_fit_is_an_error_or_a_warning() {
     assert_eq!(tree.span("p").unwrap().leaf_count(), 2, "an id out of range cannot be generated");
 }
 
+#[test]
+fn an_id_outside_the_vocabulary_is_never_legal() {
+    let leaf = Leaf { name: "A".into(), tokens: vec![0, 9] };
+    let descriptor = Descriptor { path: "p".into(), leaves: vec![leaf] };
+    let payload = Payload { model_id: None, descriptors: vec![descriptor] };
+    let tree = Arc::new(TokenTree::new(payload, &Check::default()).unwrap());
+    let matcher = |size: usize| {
+        let tokens = (0..size).map(|_| logitree::vocabulary::Token {
+            bytes: b"A".to_vec(),
+            kind: logitree::vocabulary::TokenKind::Normal,
+        });
+        let vocabulary = logitree::vocabulary::Vocabulary::new(tokens, Default::default()).unwrap();
+        tree.matcher("p", &End { vocabulary: Some(Arc::new(vocabulary)), ..End::default() })
+    };
+    assert_eq!(matcher(10).unwrap().vocabulary_size(), 10);
+    let error = matcher(9).map(|_| ()).unwrap_err();
+    assert!(error.kind == ErrorKind::Constraint && error.to_string().contains("id 9"), "{error}");
+    assert_eq!(tree.check_range(9).unwrap_err().kind, ErrorKind::Payload);
+    assert_eq!(tree.check_range(10), Ok(()));
+}
+
 fn hostile(folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = testdata().join("hostile").join(folder);
     let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));

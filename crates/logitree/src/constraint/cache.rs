@@ -155,11 +155,12 @@ impl<V> ContentCache<V> {
             last_used: AtomicU64::new(0),
             hits: AtomicU64::new(0),
         };
+        let mut evicted = None; // declared before the lock, so that a large tree is dropped outside it
         let mut entries = self.write();
         if let Some(first) = self.find(&entries, digest, &key) {
             return Ok(first);
         }
-        if entries.contains_key(&digest) || !self.make_room(&mut entries) {
+        if entries.contains_key(&digest) || !self.make_room(&mut entries, &mut evicted) {
             self.bypassed.fetch_add(1, Relaxed);
             return Ok(value);
         }
@@ -168,16 +169,16 @@ impl<V> ContentCache<V> {
         Ok(value)
     }
 
-    /// Drops the least recently used entry that is not in use, if the cache is full. Under the exclusive lock a
-    /// value that only the cache holds cannot be taken by anyone else.
-    fn make_room(&self, entries: &mut Entries<V>) -> bool {
+    /// Moves the least recently used entry that is not in use to `evicted`, if the cache is full. Under the exclusive
+    /// lock a value that only the cache holds cannot be taken by anyone else.
+    fn make_room(&self, entries: &mut Entries<V>, evicted: &mut Option<Entry<V>>) -> bool {
         if entries.len() < self.capacity {
             return true;
         }
         let idle = entries.iter().filter(|(_, entry)| Arc::strong_count(&entry.value) == 1);
         let oldest = idle.min_by_key(|(_, entry)| entry.last_used.load(Relaxed)).map(|(&digest, _)| digest);
         let Some(digest) = oldest else { return false };
-        entries.remove(&digest);
+        *evicted = entries.remove(&digest);
         self.evicted.fetch_add(1, Relaxed);
         true
     }
@@ -244,6 +245,23 @@ mod tests {
         assert_eq!(entry(&cache), [4, 1]);
         cache.clear();
         assert_eq!((cache.counts().len, *held), (0, 1));
+    }
+
+    #[test]
+    fn what_is_pushed_out_is_dropped_outside_the_lock() {
+        struct Asks(&'static ContentCache<Asks>, Arc<AtomicU64>);
+        impl Drop for Asks {
+            fn drop(&mut self) {
+                self.1.store(u64::from(self.0.entries.try_read().is_ok()), Relaxed);
+            }
+        }
+        let cache: &'static ContentCache<Asks> = Box::leak(Box::new(ContentCache::new(1)));
+        let free = Arc::new(AtomicU64::new(9));
+        for content in [b"1", b"2"] {
+            let build = || Ok(Asks(cache, Arc::clone(&free)));
+            cache.get_or_build(Key { content, context: b"" }, build).unwrap();
+        }
+        assert_eq!((free.load(Relaxed), cache.counts().evicted), (1, 1));
     }
 
     #[test]

@@ -61,12 +61,10 @@ impl TokenTree {
     /// Checks that every id is below `size`.
     ///
     /// # Errors
-    /// [`ErrorKind::Payload`] with the first that is not.
+    /// [`ErrorKind::Payload`] with the largest id of the first path that holds one.
     pub fn check_range(&self, size: usize) -> Result<()> {
         for span in &self.spans {
-            let outside =
-                (1..span.node_count() as Node).find_map(|n| span.token(n).filter(|&id| id as usize >= size));
-            if let Some(id) = outside {
+            if let Some(id) = span.largest.filter(|&id| id as usize >= size) {
                 let message = format!("id {id} is outside the vocabulary of {size} tokens");
                 return Err(Error::new(ErrorKind::Payload, message).at(format!("path {:?}", span.path)));
             }
@@ -114,8 +112,8 @@ impl TokenTree {
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if there is no such path; if it has no leaves (never unconstrained instead); if a
-    /// value is a prefix of another and `end` says nothing that ends it, or an end token is also a way on; and
-    /// those of [`super::Choices`] where there is following text.
+    /// value is a prefix of another and `end` says nothing that ends it, or an end token is also a way on; if an id
+    /// is not in `end.vocabulary`; and those of [`super::Choices`] where there is following text.
     pub fn matcher(self: &Arc<Self>, path: &str, end: &End) -> Result<Box<dyn Matcher>> {
         let span = self.span(path)?;
         if span.leaf_count() == 0 {
@@ -144,6 +142,8 @@ pub struct SpanTree {
     /// Names by the trie's end numbers; empty where names are not known (the binary form loses them).
     names: Vec<String>,
     leaves: usize,
+    /// The largest id; `None` in a bare root.
+    pub(super) largest: Option<TokenId>,
     /// Nodes where a leaf ends and others go on, ascending.
     pub(super) inner: Vec<Node>,
 }
@@ -169,7 +169,8 @@ impl SpanTree {
     pub(super) fn from_trie(path: String, trie: SequenceTrie<TokenId>, names: Vec<String>) -> SpanTree {
         let inner = trie.inner_ends().collect();
         let leaves = (0..trie.len() as Node).filter(|&n| trie.end(n).is_some()).count();
-        SpanTree { path, trie, names, leaves, inner }
+        let largest = (0..trie.len() as Node).filter_map(|n| trie.symbol(n)).max();
+        SpanTree { path, trie, names, leaves, largest, inner }
     }
 
     /// Which span this is for.

@@ -22,10 +22,18 @@ pub(crate) struct TreeRows {
 
 impl TreeRows {
     /// # Errors
-    /// [`ErrorKind::Constraint`] if an inner terminal has nothing to end it, or an end token is one of its children.
+    /// [`ErrorKind::Constraint`] if an id is not in the vocabulary, an inner terminal has nothing to end it, or an end
+    /// token is one of its children.
     pub fn new(tree: Arc<TokenTree>, span: Arc<SpanTree>, end: &End) -> Result<TreeRows> {
         let known_size = end.vocabulary.as_ref().map(|v| v.len());
         let ends = end_tokens(end.tokens(), known_size)?;
+        let outside = |size: &usize| span.largest.is_some_and(|id| id as usize >= *size);
+        if let (Some(id), Some(size)) = (span.largest, known_size.filter(outside)) {
+            let message = format!("id {id} of the token tree is outside the vocabulary of {size} tokens");
+            return Err(Error::new(ErrorKind::Constraint, message)
+                .at(format!("path {:?}", span.path()))
+                .help("make the payload with this model's tokenizer"));
+        }
         for &node in &span.inner {
             let inner =
                 || span.leaf_name(node).map_or(format!("the leaf at node {node}"), |n| format!("{n:?}"));
@@ -44,8 +52,7 @@ impl TreeRows {
                     .help("choose end tokens that continue no value"));
             }
         }
-        let largest =
-            (1..span.node_count() as u32).filter_map(|n| span.token(n)).chain(ends.iter().copied()).max();
+        let largest = span.largest.max(ends.last().copied());
         let vocabulary_size = known_size.unwrap_or_else(|| largest.map_or(0, |id| id as usize + 1));
         let inner_rows = span.inner.iter().map(|_| OnceLock::new()).collect();
         Ok(TreeRows { span, _tree: tree, ends, inner_rows, vocabulary_size })

@@ -31,6 +31,8 @@ use span::Spans;
 pub struct Decoder {
     vocabulary: Arc<Vocabulary>,
     chain: Chain,
+    /// Tokens that the chain had accepted before it came here.
+    accepted_before: usize,
     spans: Spans,
     stop: Stop,
     tokens: Vec<TokenId>,
@@ -56,6 +58,7 @@ impl Decoder {
         }
         let mut decoder = Decoder {
             vocabulary,
+            accepted_before: chain.accepted(),
             chain,
             spans: Spans::new(matcher),
             stop,
@@ -277,6 +280,7 @@ impl Decoder {
         Decoder {
             vocabulary: Arc::clone(&self.vocabulary),
             chain: self.chain.clone(),
+            accepted_before: self.accepted_before,
             spans: self.spans.fork(),
             stop: self.stop.clone(),
             tokens: self.tokens.clone(),
@@ -286,11 +290,15 @@ impl Decoder {
         }
     }
 
-    /// Back to birth: no tokens, the chain and its seed as at first, the matcher given at construction (if any)
-    /// started anew, constraints activated since then gone.
+    /// Back to birth: no tokens, the chain (its seed and draws too) and the matcher (if any) as they were when the
+    /// decoder was made, constraints activated since then gone.
     pub fn reset(&mut self) {
         self.spans.reset();
-        self.chain.reset();
+        match self.chain.accepted() - self.accepted_before {
+            _ if self.accepted_before == 0 => self.chain.reset(),
+            // Cannot fail: so many were accepted here.
+            n => drop(self.chain.rollback(n)),
+        }
         self.tokens.clear();
         self.warnings.clear();
         if let Some(trace) = &mut self.trace {
@@ -317,9 +325,7 @@ impl Decoder {
     /// Ends the running constraint: what comes next is free. Without one, nothing happens.
     pub fn clear(&mut self) {
         self.spans.clear(self.tokens.len());
-        if self.finish == Some(Finish::Constraint) {
-            self.finish = self.finish_now();
-        }
+        self.finish = self.finish_now();
     }
 
     /// Takes a token that the chain or the caller chose: matcher first, because it alone may refuse.
@@ -338,7 +344,7 @@ impl Decoder {
         if self.spans.is_over() {
             return Some(Finish::Constraint);
         }
-        self.stop.check(&self.vocabulary, &self.tokens, self.spans.is_constraining())
+        self.stop.check(&self.vocabulary, &self.tokens, self.spans.is_inside(self.tokens.len()))
     }
 
     fn check_running(&self) -> Result<()> {

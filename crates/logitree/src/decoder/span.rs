@@ -20,8 +20,27 @@ pub enum Then {
 struct Span {
     /// Number of tokens before it.
     start: usize,
+    /// Tokens that its matcher had taken before it came here.
+    taken_before: usize,
     matcher: Option<Box<dyn Matcher>>,
     then: Then,
+}
+
+impl Span {
+    fn new(start: usize, matcher: Option<Box<dyn Matcher>>, then: Then) -> Self {
+        let taken_before = matcher.as_ref().map_or(0, |m| m.accepted());
+        Span { start, taken_before, matcher, then }
+    }
+
+    /// Takes back all but the first `keep` tokens that its matcher took here.
+    fn keep(&mut self, keep: usize) -> Result<()> {
+        let Some(matcher) = &mut self.matcher else { return Ok(()) };
+        let surplus = matcher.accepted().saturating_sub(self.taken_before.saturating_add(keep));
+        if surplus > 0 {
+            matcher.rollback(surplus)?;
+        }
+        Ok(())
+    }
 }
 
 /// The spans so far; the last one runs. The first starts at 0 and is never removed.
@@ -29,7 +48,7 @@ pub(super) struct Spans(Vec<Span>);
 
 impl Spans {
     pub(super) fn new(matcher: Option<Box<dyn Matcher>>) -> Self {
-        Spans(vec![Span { start: 0, matcher, then: Then::Stop }])
+        Spans(vec![Span::new(0, matcher, Then::Stop)])
     }
 
     fn current(&self) -> &Span {
@@ -66,22 +85,24 @@ impl Spans {
         }
     }
 
-    pub(super) fn is_constraining(&self) -> bool {
-        self.matcher().is_some_and(|m| !m.is_finished())
-    }
-
     /// Whether the running constraint is over and decoding with it.
     pub(super) fn is_over(&self) -> bool {
         self.current().then == Then::Stop && self.matcher().is_some_and(Matcher::is_finished)
     }
 
+    /// Whether the last of `length` tokens is a constraint's business, the one that runs or the one that took it.
+    pub(super) fn is_inside(&self, length: usize) -> bool {
+        let unfinished = |span: &Span| span.matcher.as_ref().is_some_and(|m| !m.is_finished());
+        unfinished(self.current()) || self.0.iter().rfind(|span| span.start < length).is_some_and(unfinished)
+    }
+
     pub(super) fn activate(&mut self, start: usize, matcher: Box<dyn Matcher>, then: Then) {
-        self.0.push(Span { start, matcher: Some(matcher), then });
+        self.0.push(Span::new(start, Some(matcher), then));
     }
 
     pub(super) fn clear(&mut self, start: usize) {
         if self.current().matcher.is_some() {
-            self.0.push(Span { start, matcher: None, then: Then::Continue });
+            self.0.push(Span::new(start, None, Then::Continue));
         }
     }
 
@@ -106,26 +127,23 @@ impl Spans {
             self.0.pop();
         }
         let span = self.current_mut();
-        let keep = length - span.start;
-        if let Some(matcher) = &mut span.matcher {
-            let taken = matcher.accepted();
-            if taken > keep {
-                matcher.rollback(taken - keep)?;
-            }
-        }
-        Ok(())
+        span.keep(length - span.start)
     }
 
     pub(super) fn reset(&mut self) {
         self.0.truncate(1);
-        if let Some(matcher) = &mut self.current_mut().matcher {
-            matcher.reset();
+        let first = self.current_mut();
+        match &mut first.matcher {
+            Some(matcher) if first.taken_before == 0 => matcher.reset(),
+            // Cannot fail: what it took here can be taken back (law 4).
+            _ => drop(first.keep(0)),
         }
     }
 
     pub(super) fn fork(&self) -> Self {
         let copy = |span: &Span| Span {
             start: span.start,
+            taken_before: span.taken_before,
             matcher: span.matcher.as_ref().map(|m| m.fork()),
             then: span.then,
         };

@@ -46,7 +46,7 @@ impl Default for Stop {
 
 impl Stop {
     /// Stops at an end-of-generation token (unless `at_end_of_generation` is false), after `max_tokens`, and where
-    /// one of the byte strings appears in the text.
+    /// one of the byte strings appears in the text. A special token's name is no text.
     ///
     /// # Errors
     /// [`ErrorKind::State`] for an empty stop string: it would stop before the first token.
@@ -94,16 +94,19 @@ impl Stop {
         if self.strings.is_empty() {
             return None;
         }
+        let text_of = |id: TokenId| match vocabulary.kind(id).is_text() {
+            true => vocabulary.token_bytes(id),
+            false => &[],
+        };
         let mut from = before.len();
         let mut reach = 0;
         while from > 0 && reach + 1 < self.longest {
             from -= 1;
-            reach += vocabulary.token_bytes(before[from]).len();
+            reach += text_of(before[from]).len();
         }
-        let mut text: Vec<u8> =
-            before[from..].iter().flat_map(|&id| vocabulary.token_bytes(id)).copied().collect();
+        let mut text: Vec<u8> = before[from..].iter().flat_map(|&id| text_of(id)).copied().collect();
         let old = text.len();
-        text.extend_from_slice(vocabulary.token_bytes(last));
+        text.extend_from_slice(text_of(last));
         self.strings.iter().position(|stop| {
             let first = (old + 1).saturating_sub(stop.len());
             text[first..].windows(stop.len()).any(|window| window == stop)

@@ -60,7 +60,7 @@ pub(super) fn apply_with<L: Logit>(kernel: Kernel, words: &[u32], logits: &mut [
     let reached = words_for(logits.len()).min(words.len());
     if let Some(word) = words[reached..].iter().position(|word| *word != 0) {
         let at = reached + word;
-        return Err(too_short(at as u32 * 32 + words[at].trailing_zeros(), logits.len()));
+        return Err(too_short(at * 32 + words[at].trailing_zeros() as usize, logits.len()));
     }
     let covered = (reached * 32).min(logits.len());
     let (covered, past) = logits.split_at_mut(covered);
@@ -69,7 +69,7 @@ pub(super) fn apply_with<L: Logit>(kernel: Kernel, words: &[u32], logits: &mut [
     Ok(())
 }
 
-fn too_short(id: u32, len: usize) -> Error {
+fn too_short(id: usize, len: usize) -> Error {
     Error::new(ErrorKind::Logits, format!("the mask allows id {id}, and there are {len} logits"))
         .help("logits and mask are of different vocabularies")
 }
@@ -116,7 +116,7 @@ impl Legal<'_> {
             Legal::Words(words) => apply(words, logits),
             Legal::Few(ids) => {
                 if let Some(&id) = ids.last().filter(|id| **id as usize >= logits.len()) {
-                    return Err(too_short(id, logits.len()));
+                    return Err(too_short(id as usize, logits.len()));
                 }
                 let kept: Vec<L> = ids.iter().map(|&id| logits[id as usize]).collect();
                 logits.fill(L::BANNED);

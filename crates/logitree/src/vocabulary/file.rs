@@ -1,5 +1,5 @@
-//! Files as bytes: memory-mapped, so that a model of gigabytes costs only the pages that are read. It refuses
-//! to know what is in them.
+//! Files as bytes: memory-mapped, so that a model of gigabytes costs only the pages that are read; or read whole,
+//! for the formats whose text stays borrowed while it is parsed. It refuses to know what is in them.
 #![allow(unsafe_code)]
 
 use crate::{Error, ErrorKind, Result};
@@ -21,29 +21,43 @@ impl Mapped {
 /// # Errors
 /// [`ErrorKind::Io`] if it cannot be opened or mapped (a folder, no permission).
 pub(super) fn map(path: &Path) -> Result<Mapped> {
-    let failed = |e: std::io::Error| {
-        Error::new(ErrorKind::Io, format!("cannot read the file: {e}")).at(path.display().to_string())
-    };
+    let failed = |e| cannot_read(path, e);
     let file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?;
     if length.is_file() && length.len() == 0 {
         return Ok(Mapped(None));
     }
-    // SAFETY: the map is private to this crate, read-only, and dropped before the loader returns. Its bytes may
-    // change under us if another process writes the file meanwhile: every read is bounds-checked against the
-    // length that was mapped and nothing read is trusted, so changed bytes are at worst a wrong vocabulary. A
-    // file cut short by another process while it is being read raises SIGBUS, as for every mapped reader.
+    // SAFETY: the map is private to this crate, read-only, and dropped before the loader returns. As for every
+    // mapped reader, nobody may write or cut the file meanwhile: that is the caller's part of the contract. Every
+    // read is bounds-checked against the length that was mapped, and no `str` is kept over the bytes.
     let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
     Ok(Mapped(Some(map)))
 }
 
-/// What `parse` makes of the file at `path`; its errors name the file.
+/// What `parse` makes of the mapped file at `path`; its errors name the file.
 pub(super) fn load<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
-    let mapped = map(path)?;
-    parse(mapped.bytes()).map_err(|mut error| {
-        error.message = format!("{}: {}", path.display(), error.message);
-        error
-    })
+    parse(map(path)?.bytes()).map_err(|error| naming(path, error))
+}
+
+/// What `parse` makes of the file at `path`, read whole: text borrowed from it stays what it was checked to be,
+/// whoever writes the file meanwhile. Errors as in [`load`].
+pub(super) fn load_text<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+    let failed = |e| cannot_read(path, e);
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        // A device or a pipe may never end.
+        return Err(failed(std::io::Error::other("it is no regular file")));
+    }
+    let bytes = std::fs::read(path).map_err(failed)?;
+    parse(&bytes).map_err(|error| naming(path, error))
+}
+
+fn naming(path: &Path, mut error: Error) -> Error {
+    error.message = format!("{}: {}", path.display(), error.message);
+    error
+}
+
+fn cannot_read(path: &Path, error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot read the file: {error}")).at(path.display().to_string())
 }
 
 #[cfg(test)]
@@ -59,9 +73,18 @@ mod tests {
     #[test]
     fn what_is_no_file_is_an_io_error() {
         for path in ["/nonexistent/file", env!("CARGO_MANIFEST_DIR")] {
-            let error = map(Path::new(path)).map(|_| ()).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::Io, "{error}");
-            assert!(error.to_string().contains(path), "{error}");
+            let path = Path::new(path);
+            for error in [map(path).map(|_| ()).unwrap_err(), load_text(path, |_| Ok(())).unwrap_err()] {
+                assert_eq!(error.kind, ErrorKind::Io, "{error}");
+                assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_never_ends_is_not_read() {
+        if Path::new("/dev/zero").exists() {
+            assert_eq!(load_text(Path::new("/dev/zero"), |_| Ok(())).unwrap_err().kind, ErrorKind::Io);
         }
     }
 }

@@ -73,7 +73,7 @@ impl Vocabulary {
     /// [`ErrorKind::Io`] if the file cannot be read; [`ErrorKind::Vocabulary`], naming the field and, where the
     /// JSON itself is at fault, the byte offset, if it is malformed or truncated.
     pub fn from_tekken(path: &Path) -> Result<Self> {
-        let vocabulary = file::load(path, Self::from_tekken_bytes)?;
+        let vocabulary = file::load_text(path, Self::from_tekken_bytes)?;
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let about = About { name: name.unwrap_or_default(), ..vocabulary.about().clone() };
         vocabulary.with_about(about)
@@ -105,16 +105,17 @@ impl Vocabulary {
             };
         }
         for (index, token) in file.vocab.iter().take(ranks).enumerate() {
-            let place = format_args!("vocab[{index}]").to_string();
             if token.rank != index {
                 let message = format!("rank {} where {index} is expected", token.rank);
-                return Err(Error::new(ErrorKind::Vocabulary, message).at(format!("field {place}.rank")));
+                return Err(
+                    Error::new(ErrorKind::Vocabulary, message).at(format!("field vocab[{index}].rank"))
+                );
             }
             let bytes = base64::engine::general_purpose::STANDARD
                 .decode(token.token_bytes.0.as_bytes())
                 .map_err(|e| {
                     Error::new(ErrorKind::Vocabulary, format!("not base64: {e}"))
-                        .at(format!("field {place}.token_bytes"))
+                        .at(format!("field vocab[{index}].token_bytes"))
                 })?;
             builder.push(TokenKind::Normal, &bytes)?;
         }

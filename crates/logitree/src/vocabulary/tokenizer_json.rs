@@ -39,6 +39,9 @@ const fn longest_normalized(length: usize) -> usize {
     64 + length.saturating_mul(3)
 }
 
+/// The longest text that a Replace may look for: looking for it takes as long as text and piece multiplied.
+const MAX_PATTERN: usize = 256;
+
 #[derive(Deserialize)]
 struct File<'a> {
     #[serde(borrow)]
@@ -147,7 +150,7 @@ impl Vocabulary {
     /// [`ErrorKind::Io`] if the file cannot be read; [`ErrorKind::Vocabulary`], naming the field and, where the
     /// JSON itself is at fault, the byte offset, if it is malformed, truncated, or of a kind that is not read.
     pub fn from_tokenizer_json(path: &Path) -> Result<Self> {
-        file::load(path, Self::from_tokenizer_json_bytes)
+        file::load_text(path, Self::from_tokenizer_json_bytes)
     }
 
     /// The vocabulary of the tokenizer.json whose text is `json`.
@@ -283,7 +286,7 @@ impl<'a> Steps<'a> {
             },
             Some(decoder) => steps.add(decoder)?,
         }
-        steps.check_growth()?;
+        steps.check_replacing()?;
         Ok(steps)
     }
 
@@ -320,13 +323,17 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Replacing may lengthen each piece; without a limit a small file could ask for much memory.
-    fn check_growth(&self) -> Result<()> {
+    /// Replacing may lengthen each piece, or look for a long text in it; without limits a small file could ask for
+    /// much memory or time.
+    fn check_replacing(&self) -> Result<()> {
         let mut growing = 0;
         for action in &self.actions {
             match action {
                 Action::Replace("", _) => {
                     return not_read("a Replace of nothing");
+                }
+                Action::Replace(from, _) if from.len() > MAX_PATTERN => {
+                    return not_read(format!("a Replace of more than {MAX_PATTERN} bytes is not read"));
                 }
                 Action::Replace(from, to) if to.len() > from.len() => growing += to.len(),
                 _ => {}
@@ -366,6 +373,10 @@ impl<'a> Steps<'a> {
 impl<N> Step<'_, N> {
     fn normalize(&self, text: &mut Vec<u8>, longest: usize) -> Result<()> {
         let length = match (&self.kind.0[..], &self.pattern) {
+            ("Replace", Some(Pattern { string: Some(from) })) if from.0.len() > MAX_PATTERN => {
+                let message = format!("a Replace of more than {MAX_PATTERN} bytes is not read");
+                return Err(Error::new(ErrorKind::Vocabulary, message).at("field normalizer"));
+            }
             ("Prepend", _) => text.len() + self.prepend().len(),
             ("Replace", Some(Pattern { string: Some(from) })) if !from.0.is_empty() => {
                 let times = count(text, from.0.as_bytes());

@@ -114,6 +114,23 @@ fn strip_and_replace_within_a_piece() {
 }
 
 #[test]
+fn a_replace_of_a_long_text_takes_no_time() {
+    let (long, piece) = ("a".repeat(100_000) + "b", "a".repeat(200_000));
+    let replace = format!(r#"{{"type": "Replace", "pattern": {{"String": "{long}"}}, "content": ""}}"#);
+    let vocabulary = format!(r#""model": {{"vocab": {{"{piece}": 0}}}}"#);
+    for (json, place) in [
+        (format!(r#"{{"decoder": {replace}, {vocabulary}}}"#), "field decoder"),
+        (
+            BYTE_LEVEL.replace(r#""normalizer": null"#, &format!(r#""normalizer": {replace}"#)),
+            "field normalizer",
+        ),
+    ] {
+        let error = read(&json).unwrap_err();
+        assert!(error.message.contains("256 bytes") && error.place == place, "{error}");
+    }
+}
+
+#[test]
 fn every_truncation_is_an_error_with_its_place() {
     for json in [BYTE_LEVEL, LLAMA, UNIGRAM] {
         for end in 0..json.len() {
