@@ -296,15 +296,23 @@ def extension(environment):
 
 
 def llama(environment):
-    """llama.cpp without its multimodal part. Its build of common helpers cannot be left out: its install asks for them."""
+    """llama.cpp's library only: no multimodal part, no common helpers, no tools.
+
+    The wheel goes into a cache of its own: pip's would hand it to other projects, which may want the rest.
+    """
     wanted = pinned("llama-cpp-python")
-    cores = str(os.cpu_count() or 2)
+    hook = os.path.join(ROOT, "scripts", "llama.cmake")
     env = {
-        "CMAKE_ARGS": (os.environ.get("CMAKE_ARGS", "") + " -DLLAVA_BUILD=OFF").strip(),
-        "CMAKE_BUILD_PARALLEL_LEVEL": os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", cores),
+        "SKBUILD_CMAKE_ARGS": f"-DLLAVA_BUILD=OFF;-DCMAKE_PROJECT_llama.cpp_INCLUDE={hook}",
+        "CMAKE_BUILD_PARALLEL_LEVEL": os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count() or 2)),
     }
-    value = digest(f"text:{wanted} {env['CMAKE_ARGS']}")
-    return Step("llama", "building llama.cpp (about 3 min, once)", [pip(environment, "-v", wanted)], value, env)
+    cache = []
+    if not os.environ.get("PIP_NO_CACHE_DIR"):
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        cache = ["--cache-dir", os.path.join(home, "logitree", "pip")]
+    value = digest("scripts/llama.cmake", "text:" + wanted)
+    command = pip(environment, "-v", *cache, wanted)
+    return Step("llama", "building llama.cpp (about 2 min, once)", [command], value, env)
 
 
 def model(environment):

@@ -47,7 +47,7 @@ def test_a_record_has_every_field_and_compares_with_the_fastest_peer() -> None:
     assert record["ratio"] > 1
     assert record["meets"] is True
     assert record["skipped"] == {"absent": "not here"}
-    assert record["ours_min"] <= record["ours"]
+    assert record["ours_min"] <= record["ours"] <= record["ours_median"]
 
 
 def test_minus_is_taken_off_ours_and_per_divides() -> None:

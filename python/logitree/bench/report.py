@@ -139,7 +139,7 @@ def _bars(rows: list[tuple[str, dict[str, float]]], title: str, axis: str, path:
 
     names = list(dict.fromkeys(name for _, values in rows for name in values))
     colours = {name: f"C{i}" for i, name in enumerate(names)}
-    figure, axes = pyplot.subplots(figsize=(8, 1.2 + 0.28 * sum(len(v) + 1 for _, v in rows)))
+    figure, axes = pyplot.subplots(layout="constrained", figsize=(8, 1.2 + 0.28 * sum(len(v) + 1 for _, v in rows)))
     at, ticks = 0.0, []
     for _, values in rows:
         ticks.append(at + (len(values) - 1) / 2)
@@ -150,7 +150,7 @@ def _bars(rows: list[tuple[str, dict[str, float]]], title: str, axis: str, path:
         at += 0.8
     axes.set_yticks(ticks, [case for case, _ in rows], fontsize=8)
     axes.invert_yaxis()
-    axes.margins(x=0.12)
+    axes.margins(x=0.12, y=0.02)
     if log:
         axes.set_xscale("log")
     axes.set_xlabel(axis)
@@ -159,8 +159,7 @@ def _bars(rows: list[tuple[str, dict[str, float]]], title: str, axis: str, path:
     if len(names) > 1:
         handles, labels = axes.get_legend_handles_labels()
         unique = dict(zip(labels, handles, strict=True))
-        axes.legend(unique.values(), unique.keys(), fontsize=7, frameon=False)
-    figure.tight_layout()
+        figure.legend(unique.values(), unique.keys(), fontsize=7, frameon=False, ncols=4, loc="outside lower center")
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import logitree as lt
-from logitree.bench import Bench, Skip, machine, model_file, optional
+from logitree.bench import Bench, Skip, lower_quartile, machine, model_file, optional
 from logitree.bench.suites._actions import ACTIONS, REQUESTS, prompt
 
 MAX_TOKENS = 24
@@ -53,10 +53,9 @@ class Mode:
     """By prompt, then by round."""
 
     def rate(self) -> float:
-        """Output tokens per second over all prompts, the median of the rounds."""
-        rounds = zip(*self.runs, strict=True)
-        rates = [sum(len(r.tokens) for r in runs) / sum(r.seconds for r in runs) for runs in rounds]
-        return float(statistics.median(rates))
+        """Output tokens per second over all prompts; a prompt's time is the lower quartile of its rounds."""
+        seconds = sum(lower_quartile([run.seconds for run in runs]) for runs in self.runs)
+        return sum(len(run.tokens) for run in self.first()) / seconds
 
     def first(self) -> list[Run]:
         """The first round: greedy modes repeat themselves exactly."""
