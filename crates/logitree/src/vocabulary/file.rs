@@ -26,6 +26,9 @@ pub(super) fn map(path: &Path) -> Result<Mapped> {
     };
     let file = File::open(path).map_err(failed)?;
     let length = file.metadata().map_err(failed)?;
+    if length.is_dir() {
+        return Err(failed(std::io::Error::other("it is a folder")));
+    }
     if length.is_file() && length.len() == 0 {
         return Ok(Mapped(None));
     }
@@ -58,10 +61,11 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_an_io_error() {
-        for path in ["/nonexistent/file", env!("CARGO_MANIFEST_DIR")] {
+        for (path, why) in [("/nonexistent/file", "os error"), (env!("CARGO_MANIFEST_DIR"), "it is a folder")]
+        {
             let error = map(Path::new(path)).map(|_| ()).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Io, "{error}");
-            assert!(error.to_string().contains(path), "{error}");
+            assert!(error.to_string().contains(path) && error.to_string().contains(why), "{error}");
         }
     }
 }
