@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import io
 import json
 import os
 import pty
+import re
 import shlex
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -331,6 +335,16 @@ def test_progress_is_one_line_that_goes_away() -> None:
     assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 1
     assert said.endswith("\r\x1b[K\x1b[?25hdone\n")
     assert "\n" not in said[: said.index("done")]
+
+
+@pytest.mark.parametrize("columns", [30, 40, 80, 200])
+def test_progress_does_not_wrap(columns: int) -> None:
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with os.fdopen(leader, "rb"), os.fdopen(follower, "w", encoding="utf-8") as screen:
+        Terminal(screen, "never").progress("loading the model", 1.0)
+        said = os.read(leader, 4096).decode()
+    assert cells(re.sub(r"\x1b\[\??\d*[a-zA-Z]|\r", "", said)) < columns
 
 
 def test_a_terminal_without_unicode_gets_none() -> None:
