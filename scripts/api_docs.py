@@ -23,8 +23,8 @@ def markdown() -> str:
     out = [
         "# The public names",
         "",
-        "Written by `python scripts/api_docs.py > docs/api.md`; a test keeps it so. `help(logitree.Name)` says",
-        "more: shapes, units, errors.",
+        "Written by `python scripts/api_docs.py > docs/api.md`; a test keeps it so. The types",
+        "in `python/logitree/_core.pyi`, which editors show, say more: shapes, units, errors.",
     ]
     left = [name for name in logitree.__all__ if not name.startswith("__")]
     for title, belongs in GROUPS:

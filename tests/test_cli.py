@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import io
 import json
 import os
 import pty
+import re
 import shlex
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -140,19 +144,27 @@ BAD: list[tuple[list[str], int, str]] = [
     (["choose", "x", "--choices", "A", "--model", "nowhere.gguf"], 1, "nowhere.gguf: No such file"),
     (["choose", "x", "--choices", "A", "--model", __file__], 1, "not a GGUF file"),
     (["choose", "x", "--choices", ","], 2, "no texts to choose from"),
-    (["choose", "x", "--choices-file", "nowhere.txt"], 1, "nowhere.txt"),
+    (["choose", "x", "--choices-file", "nowhere.txt"], 1, "nowhere.txt: No such file"),
     (["choose", "x"], 2, "--choices"),
     (["choose", "", "--choices", "A"], 2, "the prompt is empty"),
     (["choose", "x", "--choices", "A", "--raw", "--system", "s"], 2, "--system needs the chat template"),
-    (["choose", "x", "--choices", "A,B", "--seed", "-1"], 1, "seed"),
+    (["choose", "x", "--choices", "A,B", "--seed", "-1", *FAST], 2, "seed is -1"),
+    (["choose", "x", "--choices", "A,B", "--temp", "nan", *FAST], 2, "temp is NaN"),
+    (["choose", "x", "--choices", "\udcff,B"], 2, "--choices: not UTF-8"),
+    (["choose", "x", "--choices", "A", "--threads", "100000"], 1, "n_threads is 100000"),
+    (["choose", "x", "--choices", "A", "--ctx", "999999999"], 1, "the model was trained for 8192"),
     (["choose", "x", "--choices", "A", "--ctx", "0"], 2, "--ctx is 0"),
     (["choose", "x " * 300, "--choices", "A", *FAST], 1, "the context holds 256"),
-    (["generate", "x", "--token-tree", "nowhere.json"], 1, "nowhere.json"),
-    (["generate", "x", "--token-tree", __file__], 1, "payload"),
-    (["generate", "x", "--path", "action"], 1, "without a token tree"),
+    (["generate", "x", "--token-tree", "nowhere.json"], 1, "nowhere.json: No such file"),
+    (["generate", "x", "--token-tree", __file__], 1, "test_cli.py: the payload cannot be read"),
+    (["generate", "x", "--path", "action"], 2, "--path without --token-tree"),
+    (["generate", "x", "--canonical"], 2, "--canonical without --choices"),
+    (["generate", "x", "--stop", ""], 2, "--stop is empty"),
     (["generate", "x", "--max-tokens", "-1"], 2, "--max-tokens is -1"),
     (["generate", "x", "--temp", "hot"], 2, "--temp"),
-    (["vocab", "nowhere.gguf"], 1, "nowhere.gguf"),
+    (["vocab", "nowhere.gguf"], 1, "nowhere.gguf: No such file"),
+    (["vocab", "--search", "a", "--limit", "-1"], 2, "--limit is -1"),
+    (["vocab", "--search", "\udcff"], 2, "--search: not UTF-8"),
     (["vocab", __file__], 1, "neither GGUF nor"),
     (["vocab", "--id", "99999999"], 1, "99999999"),
     (["trie", "--depth", "-1"], 2, "--depth is -1"),
@@ -183,6 +195,19 @@ def test_a_json_array_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path:
         code, _, err = run(capsys, "choose", "x", "--choices-file", str(tmp_path / "c"))
         assert code == 2
         assert message in err
+
+
+def test_input_that_is_no_utf_8(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "c"
+    file.write_bytes(b"ab\xff\n")
+    code, _, err = run(capsys, "choose", "x", "--choices-file", str(file))
+    assert (code, err) == (2, f"logitree: error: {file} is not UTF-8 (at byte 2)\n")
+    for handler in ("strict", "surrogateescape"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff"), "utf-8", handler))
+        code, _, err = run(capsys, "choose", "-", "--choices", "A,B")
+        assert (code, err) == (2, "logitree: error: standard input is not UTF-8\n")
 
 
 def test_vocab(capsys: pytest.CaptureFixture[str], smollm2_gguf: Path) -> None:
@@ -310,6 +335,16 @@ def test_progress_is_one_line_that_goes_away() -> None:
     assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 1
     assert said.endswith("\r\x1b[K\x1b[?25hdone\n")
     assert "\n" not in said[: said.index("done")]
+
+
+@pytest.mark.parametrize("columns", [30, 40, 80, 200])
+def test_progress_does_not_wrap(columns: int) -> None:
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with os.fdopen(leader, "rb"), os.fdopen(follower, "w", encoding="utf-8") as screen:
+        Terminal(screen, "never").progress("loading the model", 1.0)
+        said = os.read(leader, 4096).decode()
+    assert cells(re.sub(r"\x1b\[\??\d*[a-zA-Z]|\r", "", said)) < columns
 
 
 def test_a_terminal_without_unicode_gets_none() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import warnings
 
@@ -115,6 +116,7 @@ def test_logits_come_in_any_float32_buffer(vocabulary: lt.Vocabulary) -> None:
     [
         (np.zeros(len(WORDS)), "float64"),
         (np.zeros(len(WORDS), dtype=np.float16), "float16"),
+        (np.zeros(len(WORDS), dtype=np.dtype("f4").newbyteorder()), "dtype [<>]f4"),
         (np.zeros(len(WORDS) - 1, dtype=np.float32), "7 logits for a vocabulary of 8"),
         (np.zeros((1, len(WORDS)), dtype=np.float32), "shape"),
         (np.zeros(2 * len(WORDS), dtype=np.float32)[::2], "contiguous"),
@@ -139,9 +141,23 @@ def test_tokens_from_outside_are_checked(vocabulary: lt.Vocabulary) -> None:
         decoder.accept(0)
     with pytest.raises(lt.TokenError, match="not in the vocabulary"):
         decoder.accept(99)
-    with pytest.raises(OverflowError):
-        decoder.accept(-1)
+    for number in (-1, 2**32):
+        with pytest.raises(lt.TokenError, match="is no token id"):
+            decoder.accept(number)
+        with pytest.raises(lt.TokenError, match="is no token id"):
+            decoder.prime([0, number])
+        with pytest.raises(lt.TokenError, match="is no token id"):
+            decoder.chain.accept(number)
+        assert not actions(vocabulary).is_legal(number)
     assert decoder.tokens == []
+
+
+def test_a_copy_is_a_fork(vocabulary: lt.Vocabulary) -> None:
+    decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), actions(vocabulary))
+    decoder.step(logits(0, 0, 0, 0, 9))
+    for other in (copy.copy(decoder), copy.deepcopy(decoder)):
+        other.accept(WORDS.index(b"_THREAD"))
+        assert (len(other.tokens), len(decoder.tokens)) == (2, 1)
 
 
 def test_a_constraint_for_a_larger_vocabulary_is_refused(vocabulary: lt.Vocabulary) -> None:

@@ -203,6 +203,26 @@ def test_loading_tells_how_far_it_is(smollm2_gguf: Path) -> None:
     assert seen[-1] == 1.0
 
 
+def test_a_closed_model_is_an_error_and_no_crash(smollm2_gguf: Path) -> None:
+    model = LlamaCpp(smollm2_gguf, n_ctx=64)
+    begun = model.session()
+    begun.evaluate([1, 2])
+    model.close()
+    model.close()
+    asks = (
+        lambda: model.chat_template,
+        lambda: model.tokenize("a"),
+        lambda: model.piece(1),
+        lambda: begun.evaluate([3]),
+        lambda: begun.evaluate([]),
+        lambda: model.session().evaluate([1]),
+        lambda: lt.generate(model, "a"),
+    )
+    for ask in asks:
+        with pytest.raises(lt.EngineError, match="the model is closed"):
+            ask()
+
+
 def test_an_exception_while_loading_ends_it(smollm2_gguf: Path) -> None:
     def stop(fraction: float) -> None:
         raise KeyboardInterrupt
@@ -230,6 +250,12 @@ def test_what_cannot_be_loaded(tmp_path: Path, smollm2_gguf: Path) -> None:
         LlamaCpp(half)
     with pytest.raises(lt.EngineError, match="n_batch is 0"):
         LlamaCpp(smollm2_gguf, n_batch=0)
+    for n_ctx, says in ((0, "n_ctx is 0"), (2**32 + 64, "the model was trained for 8192")):
+        with pytest.raises(lt.EngineError, match=says):
+            LlamaCpp(smollm2_gguf, n_ctx=n_ctx)
+    for n_threads in (-1, 0, 513):
+        with pytest.raises(lt.EngineError, match=f"n_threads is {n_threads}"):
+            LlamaCpp(smollm2_gguf, n_threads=n_threads)
     with pytest.raises(lt.EngineError, match="cannot run a int"):
         LlamaCpp(3)
 

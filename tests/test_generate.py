@@ -301,6 +301,12 @@ def test_what_cannot_be_honoured_is_an_error_at_the_call(
         lt.generate(engine, PROMPT, **options)
 
 
+def test_choose_takes_any_iterable_of_texts(engine: LlamaCpp) -> None:
+    assert lt.choose(engine, PROMPT, (text for text in ["ONLY"])).index == 0
+    with pytest.raises(lt.ConstraintError, match="choices is one text"):
+        lt.choose(engine, PROMPT, "YES")
+
+
 def test_choose_says_when_nothing_was_chosen(engine: LlamaCpp) -> None:
     with pytest.raises(lt.EngineError, match="no choice was made: cancelled"):
         lt.choose(engine, PROMPT, ACTIONS, cancel=lambda: True)

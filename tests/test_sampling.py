@@ -64,15 +64,16 @@ def test_golden_perplexity(case: dict[str, Any]) -> None:
 
 
 def test_metrics_of_ids() -> None:
-    log_p = lt.log_softmax(LOGITS, [1, 3, 99])
+    log_p = lt.log_softmax(LOGITS, [1, 3, 99, -1, 2**32])
     expected = LOGITS.astype(np.float64) - math.log(np.exp(LOGITS.astype(np.float64)).sum())
     np.testing.assert_allclose(log_p[:2], expected[[1, 3]], atol=1e-6)
-    assert log_p[2] == -math.inf
+    assert (log_p[2:] == -math.inf).all()
     assert log_p.dtype == np.float64
     top = lt.top_candidates(LOGITS, 2)
     assert [i for i, _ in top] == [1, 3]
     assert close(top[0][1], math.exp(expected[1]))
     assert close(lt.surprisal(LOGITS, 1), -expected[1])
+    assert lt.surprisal(LOGITS, -1) == lt.surprisal(LOGITS, 99) == math.inf
     assert close(lt.log_sum_exp(LOGITS), 2 - expected[1])
     with pytest.raises(lt.SamplingError, match="base"):
         lt.entropy(LOGITS, "trits")

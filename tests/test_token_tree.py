@@ -53,6 +53,8 @@ def test_build(case: dict[str, Any], form: str) -> None:
             assert key not in at or found[ours] == at[key]
     for miss in case.get("misses", []):
         assert tree.look("p", miss) is None
+    for number in (-1, 2**32):
+        assert tree.look("p", [number]) is None
 
 
 @pytest.mark.parametrize("case", cases("names"))

@@ -9,6 +9,70 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+__all__ = [
+    "Chain",
+    "Choices",
+    "ConstraintError",
+    "Decoder",
+    "Effect",
+    "FileError",
+    "LimitError",
+    "LogitreeError",
+    "LogitsError",
+    "MaskError",
+    "Matcher",
+    "PayloadError",
+    "RollingPerplexity",
+    "Sampler",
+    "SamplingError",
+    "StateError",
+    "Step",
+    "TokenError",
+    "TokenTree",
+    "TokenTreeCache",
+    "TokenTrie",
+    "Vocabulary",
+    "VocabularyError",
+    "__profile__",
+    "__version__",
+    "choices",
+    "dist",
+    "entropy",
+    "greedy",
+    "log_softmax",
+    "log_sum_exp",
+    "logit_bias",
+    "mask_and",
+    "mask_and_not",
+    "mask_apply",
+    "mask_contains",
+    "mask_count",
+    "mask_fill",
+    "mask_first",
+    "mask_from_ids",
+    "mask_ids",
+    "mask_insert",
+    "mask_new",
+    "mask_not",
+    "mask_or",
+    "mask_remove",
+    "mask_words",
+    "mask_xor",
+    "min_p",
+    "penalties",
+    "prefill_plan",
+    "span_sampler_plan",
+    "surprisal",
+    "temp",
+    "token_tree",
+    "token_tree_cache",
+    "top_candidates",
+    "top_k",
+    "top_n_sigma",
+    "top_p",
+    "typ_p",
+]
+
 __version__: str
 __profile__: str
 
@@ -651,6 +715,8 @@ class Decoder:
     def prime(self, prompt: Sequence[int]) -> None: ...
     def rollback(self, n: int = 1) -> None: ...
     def fork(self) -> Self: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: object, /) -> Self: ...
     def reset(self) -> None: ...
     def activate(self, matcher: Matcher, *, then: Literal["continue", "stop"] = "continue") -> None: ...
     def clear(self) -> None: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event as Flag
 from typing import Any
@@ -140,7 +140,7 @@ def generate(
 def choose(
     model: Model,
     prompt: str | Messages,
-    choices: Sequence[str],
+    choices: Iterable[str],
     *,
     on_event: Callable[[Event], None] | None = None,
     **options: Any,
@@ -156,6 +156,9 @@ def choose(
         EngineError: the context was full or the generation cancelled before the choice was made; else as
             `generate`.
     """
+    if isinstance(choices, str):
+        raise _core.ConstraintError("choices is one text (help: give a list of texts)")
+    choices = list(choices)
     if not options.keys() - _NOT_SAMPLING:
         options["chain"] = _core.Chain.greedy()
     options.setdefault("max_tokens", max((len(c.encode()) for c in choices), default=0) + 16)
@@ -166,7 +169,7 @@ def choose(
         if isinstance(event, Token):
             probability *= _certainty(event)
         elif isinstance(event, Finish) and event.choice is not None:
-            return Choice(event.choice, list(choices).index(event.choice), probability, event.stats)
+            return Choice(event.choice, choices.index(event.choice), probability, event.stats)
         elif isinstance(event, Finish):
             raise EngineError(f"no choice was made: {event.reason}", place=repr(event.text))
     raise EngineError("the generation ended without a last event")

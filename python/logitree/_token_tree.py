@@ -51,6 +51,9 @@ class TokenizerCache:
         with self._lock:
             return {model_id: len(names) for model_id, names in self._models.items()}
 
+    def __repr__(self) -> str:
+        return f"TokenizerCache({self.info()}, capacity={self.capacity})"
+
 
 tokenizer_cache = TokenizerCache()
 """The process-wide cache that ``token_tree_descriptor`` uses."""

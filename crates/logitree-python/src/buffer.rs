@@ -169,7 +169,7 @@ impl<'py> Rows<'py> {
         if self.writeable {
             return Ok(());
         }
-        Err(self.error("that are read-only", "copy them first"))
+        Err(self.error("in read-only memory", "pass a writable copy"))
     }
 
     /// Fails unless the memory holds `T`.

@@ -201,10 +201,11 @@ impl PyTokenTree {
         &self,
         py: Python<'py>,
         path: &str,
-        tokens: Vec<TokenId>,
+        tokens: Vec<i64>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let span = self.span(Some(path))?;
-        let Some(node) = tokens.iter().try_fold(ROOT, |node, &token| span.step(node, token)) else {
+        let step = |node, &token: &i64| span.step(node, TokenId::try_from(token).ok()?);
+        let Some(node) = tokens.iter().try_fold(ROOT, step) else {
             return Ok(None);
         };
         let found = PyDict::new(py);

@@ -14,7 +14,7 @@ use crate::errors::to_py;
 use crate::logits::with_logits;
 use crate::matcher::PyMatcher;
 use crate::sampling::PyChain;
-use crate::vocabulary::PyVocabulary;
+use crate::vocabulary::{token_id, PyVocabulary};
 
 /// One decoded token and what is known about how it came.
 ///
@@ -167,13 +167,14 @@ impl PyDecoder {
     }
 
     /// Takes a token from outside. Raises TokenError if it is not legal here, StateError when decoding is over.
-    fn accept(&mut self, py: Python<'_>, token: TokenId) -> PyResult<()> {
-        self.inner.accept(token).map_err(to_py)?;
+    fn accept(&mut self, py: Python<'_>, token: i64) -> PyResult<()> {
+        self.inner.accept(token_id(token)?).map_err(to_py)?;
         self.warn(py)
     }
 
     /// Counts the prompt's tokens in the penalties, without touching the constraint. Before the first token only.
-    fn prime(&mut self, prompt: Vec<TokenId>) -> PyResult<()> {
+    fn prime(&mut self, prompt: Vec<i64>) -> PyResult<()> {
+        let prompt = prompt.into_iter().map(token_id).collect::<PyResult<Vec<_>>>()?;
         self.inner.prime(&prompt).map_err(to_py)
     }
 
@@ -186,6 +187,14 @@ impl PyDecoder {
     /// An independent copy in the same state.
     fn fork(&self) -> Self {
         PyDecoder { inner: self.inner.fork(), tokens: Vec::new(), words: Vec::new() }
+    }
+
+    fn __copy__(&self) -> Self {
+        self.fork()
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.fork()
     }
 
     /// Back to the state it was built with.

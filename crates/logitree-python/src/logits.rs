@@ -73,8 +73,8 @@ fn through_numpy<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     };
     let array = array.cast::<PyUntypedArray>()?;
     let dtype = array.dtype();
-    let native = dtype.is_native_byteorder().unwrap_or(true);
-    if dtype.num() != numpy::dtype::<f32>(obj.py()).num() || !native {
+    // Not by number: float32 of the other byte order has the same.
+    if !dtype.is_equiv_to(&numpy::dtype::<f32>(obj.py())) {
         let got = format!("dtype {dtype} ({kind})");
         return Err(wrong(got, "convert once where the logits are made: logits.astype(numpy.float32)"));
     }

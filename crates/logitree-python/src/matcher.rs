@@ -7,6 +7,7 @@ use numpy::{PyArray1, PyArrayMethods, PyReadwriteArray1};
 use pyo3::prelude::*;
 
 use crate::errors::to_py;
+use crate::vocabulary::token_id;
 
 /// A constraint running for one sequence.
 #[pyclass(name = "Matcher", module = "logitree")]
@@ -77,15 +78,13 @@ impl PyMatcher {
     }
 
     /// Whether `token` is legal here.
-    fn is_legal(&mut self, token: TokenId) -> bool {
-        self.inner.legal().contains(token)
+    fn is_legal(&mut self, token: i64) -> bool {
+        TokenId::try_from(token).is_ok_and(|token| self.inner.legal().contains(token))
     }
 
     /// Takes one token.
     fn accept(&mut self, token: i64) -> PyResult<()> {
-        let token = TokenId::try_from(token)
-            .map_err(|_| to_py(Error::new(ErrorKind::Token, format!("{token} is no token id"))))?;
-        self.inner.accept(token).map_err(to_py)
+        self.inner.accept(token_id(token)?).map_err(to_py)
     }
 
     /// Forgets the last `n` tokens.

@@ -22,9 +22,11 @@ pub fn base_of(name: &str) -> PyResult<Base> {
 /// -log p of a token under float32 logits; +inf where there is no answer.
 #[pyfunction]
 #[pyo3(signature = (logits, id, base="nats"))]
-fn surprisal(logits: &Bound<'_, PyAny>, id: TokenId, base: &str) -> PyResult<f64> {
+fn surprisal(logits: &Bound<'_, PyAny>, id: i64, base: &str) -> PyResult<f64> {
     let base = base_of(base)?;
-    with_logits(logits, |logits| Ok(metrics::surprisal(logits, id, base)))
+    with_logits(logits, |logits| {
+        Ok(TokenId::try_from(id).map_or(f64::INFINITY, |id| metrics::surprisal(logits, id, base)))
+    })
 }
 
 /// The entropy of float32 logits; +inf if none is finite.
@@ -43,7 +45,9 @@ fn log_sum_exp(logits: &Bound<'_, PyAny>) -> PyResult<f64> {
 
 /// log p, in nats, of each of the ids (float64); -inf where there is none.
 #[pyfunction]
-fn log_softmax<'py>(logits: &Bound<'py, PyAny>, ids: Vec<TokenId>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+fn log_softmax<'py>(logits: &Bound<'py, PyAny>, ids: Vec<i64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    // No row of logits reaches the largest id, so it answers for every number that is no id.
+    let ids: Vec<_> = ids.into_iter().map(|id| TokenId::try_from(id).unwrap_or(TokenId::MAX)).collect();
     let mut out = Vec::new();
     with_logits(logits, |logits| {
         metrics::log_softmax_of(logits, &ids, &mut out);

@@ -2,6 +2,7 @@
 
 use crate::errors::to_py;
 use crate::logits::{with_logits, Mask};
+use crate::vocabulary::token_id;
 use logitree::sampling::{
     dist::fresh_seed, presets, Chain, Dist, Effect, Greedy, LogitBias, MinP, Params, Penalties, Sampler,
     Temp, TopK, TopNSigma, TopP, TypP,
@@ -313,8 +314,9 @@ impl PyChain {
     }
 
     /// Takes note of an accepted token.
-    fn accept(&mut self, token: TokenId) {
-        self.inner.accept(token);
+    fn accept(&mut self, token: i64) -> PyResult<()> {
+        self.inner.accept(token_id(token)?);
+        Ok(())
     }
 
     /// Advances as `sample` would with one sole candidate; accept the forced token afterwards.

@@ -21,11 +21,20 @@ impl PyVocabulary {
     }
 
     fn check(&self, id: i64) -> PyResult<TokenId> {
-        let id = u32::try_from(id).map_err(|_| {
-            to_py(Error::new(ErrorKind::Token, format!("token id {id} is not in the vocabulary")))
-        })?;
-        self.0.check(id).map_err(to_py)
+        self.0.check(token_id(id)?).map_err(to_py)
     }
+}
+
+/// A Python number as a token id.
+///
+/// # Errors
+/// `TokenError` for a number that is no token id of any vocabulary.
+pub fn token_id(id: i64) -> PyResult<TokenId> {
+    TokenId::try_from(id).map_err(|_| {
+        to_py(
+            Error::new(ErrorKind::Token, format!("{id} is no token id")).help("ids run from 0 to 2**32 - 1"),
+        )
+    })
 }
 
 fn python_side(

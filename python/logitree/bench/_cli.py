@@ -42,7 +42,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     wanted = known if "all" in arguments.suite else list(dict.fromkeys(arguments.suite))
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        print(f"no suite {', '.join(unknown)}; there are: {', '.join(known)}", file=sys.stderr)
+        print(f"logitree bench: error: no suite {', '.join(unknown)}; there are: {', '.join(known)}", file=sys.stderr)
         return 2
     for name in wanted:
         _run(name, arguments)

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from .. import LogitreeError, __version__
+from .. import LogitreeError, SamplingError, __version__
 from . import bench, choose, demo, generate, trie, vocab
 from ._common import UsageError
 from ._terminal import Terminal
@@ -47,15 +47,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = int(args.run(args, out, err))
         sys.stdout.flush()
         return code
-    except UsageError as error:
+    except (UsageError, SamplingError) as error:
         _complain(err, str(error))
         return 2
     except BrokenPipeError:
         # The reader of a pipe went away: end as quietly as other tools do, also in the flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (LogitreeError, OSError) as error:
+    except LogitreeError as error:
         _complain(err, str(error))
+        return 1
+    except OSError as error:
+        place = "" if error.filename is None else f"{error.filename}: "
+        _complain(err, f"{place}{error.strerror or error}")
         return 1
     except KeyboardInterrupt:
         return 130

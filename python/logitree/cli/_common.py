@@ -26,6 +26,15 @@ class UsageError(Exception):
     """The command line asks for something that means nothing: exit code 2."""
 
 
+def text(argument: str) -> str:
+    """The type of arguments that are text: whatever bytes the shell passed on, they must be UTF-8."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("not UTF-8") from None
+    return argument
+
+
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Options of every command."""
     parser.add_argument(
@@ -44,8 +53,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def add_prompting(parser: argparse.ArgumentParser) -> None:
     """The prompt and how it is dressed."""
-    parser.add_argument("prompt", metavar="PROMPT", help="what to ask; - reads standard input")
-    parser.add_argument("--system", metavar="TEXT", help="a system message in front of the prompt")
+    parser.add_argument("prompt", type=text, metavar="PROMPT", help="what to ask; - reads standard input")
+    parser.add_argument("--system", type=text, metavar="TEXT", help="a system message in front of the prompt")
     parser.add_argument("--raw", action="store_true", help="no chat template: the model continues the prompt")
 
 
@@ -82,14 +91,21 @@ def sampling(args: argparse.Namespace) -> dict[str, Any]:
 
 def prompt(args: argparse.Namespace) -> Any:
     """The prompt as `logitree.generate` takes it: text or messages."""
-    text = sys.stdin.read() if args.prompt == "-" else args.prompt
-    if not text.strip():
+    asked = _standard_input() if args.prompt == "-" else args.prompt
+    if not asked.strip():
         raise UsageError("the prompt is empty")
     if args.system is None:
-        return text
+        return asked
     if args.raw:
         raise UsageError("--system needs the chat template, --raw leaves it out")
-    return [{"role": "system", "content": args.system}, {"role": "user", "content": text}]
+    return [{"role": "system", "content": args.system}, {"role": "user", "content": asked}]
+
+
+def _standard_input() -> str:
+    try:
+        return text(sys.stdin.read())
+    except (UnicodeDecodeError, argparse.ArgumentTypeError):
+        raise UsageError("standard input is not UTF-8") from None
 
 
 def model_path(given: str | None) -> Path:

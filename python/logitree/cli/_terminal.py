@@ -4,7 +4,6 @@ models."""
 from __future__ import annotations
 
 import os
-import shutil
 import unicodedata
 from typing import TextIO
 
@@ -39,8 +38,11 @@ class Terminal:
 
     @property
     def width(self) -> int:
-        """Columns; 80 where there is no telling."""
-        return shutil.get_terminal_size((80, 24)).columns
+        """Columns of this stream, which need not be standard output; 80 where there is no telling."""
+        try:
+            return os.get_terminal_size(self.stream.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
 
     def paint(self, text: str, *styles: str) -> str:
         """The text in these styles, or as it is where there is no colour."""
@@ -60,11 +62,11 @@ class Terminal:
         self.stream.flush()
 
     def progress(self, label: str, fraction: float) -> None:
-        """A bar on a line that changes in place; only on a terminal."""
+        """A bar on a line that changes in place; only on a terminal. It never wraps, for a wrapped one would stay."""
         if not self.is_tty:
             return
         hide = "" if self._on_line else "\x1b[?25l"
-        bar = self.paint(self.bar(fraction, 24), "cyan")
+        bar = self.paint(self.bar(fraction, max(0, min(24, self.width - 29))), "cyan")
         self._on_line = True
         self.write(f"{hide}\r\x1b[K  {label:<20} {bar} {fraction:4.0%}")
 

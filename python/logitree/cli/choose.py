@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def add_choices(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """`--choices` and `--choices-file`."""
     group = parser.add_mutually_exclusive_group(required=required)
-    group.add_argument("--choices", metavar="A,B,C", help="the texts, separated by commas")
+    group.add_argument("--choices", type=_common.text, metavar="A,B,C", help="the texts, separated by commas")
     group.add_argument("--choices-file", metavar="PATH", help="the texts: one a line, or a JSON array")
     parser.add_argument(
         "--canonical",
@@ -57,7 +57,10 @@ def choices(args: argparse.Namespace) -> list[str] | None:
 
 
 def _read(path: Path) -> list[str]:
-    text = path.read_text(encoding="utf-8-sig")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 (at byte {error.start})") from error
     if not text.lstrip().startswith("["):
         return [line.strip() for line in text.splitlines()]
     try:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .. import Finish, Progress, Token, generate
+from .. import Finish, PayloadError, Progress, Token, generate
 from . import _common
 from ._common import UsageError
 from ._terminal import Terminal, safe
@@ -30,9 +30,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _common.add_prompting(parser)
     add_choices(parser, required=False)
     parser.add_argument("--token-tree", metavar="FILE", help="the output is a leaf of this JSON payload")
-    parser.add_argument("--path", metavar="PATH", help="... of the descriptor with this path, such as action")
+    parser.add_argument(
+        "--path", type=_common.text, metavar="PATH", help="... of the descriptor with this path, such as action"
+    )
     parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="most tokens to put out (256)")
-    parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text; repeatable")
+    parser.add_argument(
+        "--stop",
+        type=_common.text,
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="end before this text; repeatable",
+    )
     _common.add_sampling(parser)
     _common.add_model(parser)
     _common.add_output(parser)
@@ -44,26 +53,35 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     tree = Path(args.token_tree).read_bytes() if args.token_tree else None
     if texts is not None and tree is not None:
         raise UsageError("choices and --token-tree together: give one of them")
+    if args.path is not None and tree is None:
+        raise UsageError("--path without --token-tree")
+    if args.canonical and texts is None:
+        raise UsageError("--canonical without --choices; a token tree is canonical anyway")
+    if "" in args.stop:
+        raise UsageError("--stop is empty: it would end everything")
     if args.max_tokens < 0:
         raise UsageError(f"--max-tokens is {args.max_tokens}, expected 0 or more")
     model = _common.load(args, err)
     constrained = texts is not None or tree is not None
     traced = err.is_tty and constrained and not args.json if args.trace is None else args.trace
-    events = generate(
-        model,
-        prompt,
-        choices=texts,
-        token_tree=tree,
-        path=args.path,
-        seed=args.seed,
-        max_tokens=args.max_tokens,
-        stop=args.stop,
-        chat=False if args.raw else None,
-        force=not args.no_force,
-        canonical=args.canonical,
-        trace=traced or args.json,
-        **_common.sampling(args),
-    )
+    try:
+        events = generate(
+            model,
+            prompt,
+            choices=texts,
+            token_tree=tree,
+            path=args.path,
+            seed=args.seed,
+            max_tokens=args.max_tokens,
+            stop=args.stop,
+            chat=False if args.raw else None,
+            force=not args.no_force,
+            canonical=args.canonical,
+            trace=traced or args.json,
+            **_common.sampling(args),
+        )
+    except PayloadError as error:
+        raise PayloadError(f"{args.token_tree}: {error}") from error
     show = _Json(out, err) if args.json else _Text(out, err, traced)
     try:
         for event in events:

@@ -20,7 +20,7 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("file", nargs="?", metavar="FILE", help="where the vocabulary is read from (see vocab)")
-    parser.add_argument("--prefix", default="", metavar="STR", help="begin at the node of this text")
+    parser.add_argument("--prefix", type=_common.text, default="", metavar="STR", help="begin at the node of this text")
     parser.add_argument("--depth", type=int, default=2, metavar="N", help="levels to print (2)")
     parser.add_argument("--nodes", type=int, default=200, metavar="N", help="most nodes to print (200)")
     parser.add_argument("--dot", action="store_true", help="print it for Graphviz")

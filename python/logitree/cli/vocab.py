@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import Vocabulary, VocabularyError
 from . import _common
+from ._common import UsageError
 from ._terminal import Terminal, fit, visible
 
 ABOUT = """Show what a vocabulary holds: a summary, single tokens, or a search.
@@ -31,12 +32,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id", type=int, action="append", default=[], metavar="N", help="show this token; repeatable")
     parser.add_argument(
         "--text",
+        type=_common.text,
         action="append",
         default=[],
         metavar="STR",
         help="show the tokens that STR begins with; repeatable",
     )
-    parser.add_argument("--search", metavar="STR", help="show the tokens that contain STR")
+    parser.add_argument("--search", type=_common.text, metavar="STR", help="show the tokens that contain STR")
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="most tokens that a search shows (50)")
     parser.add_argument("--json", action="store_true", help="JSON on standard output and nothing else")
     _common.add_common(parser)
@@ -68,6 +70,8 @@ def _from_json(path: Path) -> Vocabulary:
 
 def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     """Runs the command."""
+    if args.limit < 0:
+        raise UsageError(f"--limit is {args.limit}, expected 0 or more")
     began = time.perf_counter()
     vocabulary = read(args.file)
     took = time.perf_counter() - began

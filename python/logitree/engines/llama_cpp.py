@@ -29,6 +29,9 @@ from . import ContextFull, Logits, Messages, OnLoad
 DEFAULT_CONTEXT = 4096
 """Tokens of context when none is asked for and the model was trained for at least as many."""
 
+MAX_THREADS = 512
+"""llama.cpp's GGML_MAX_N_THREADS: with more it crashes."""
+
 _LOGGER = "llama-cpp-python"
 _SILENT = logging.CRITICAL + 1
 
@@ -53,10 +56,10 @@ class LlamaCpp:
     Args:
         model: path of a GGUF file, or a `llama_cpp.Llama` to adopt (it stays usable; what it held in its
             context is forgotten whenever the other one of the two has used it).
-        n_ctx: tokens of context; None: what the model was trained for, at most 4096.
+        n_ctx: tokens of context, at most what the model was trained for; None: that, but no more than 4096.
         n_batch: tokens of a prompt evaluated at once, the grain of progress and cancelling; None: 128 on the
             CPU, where more is no faster, 512 with a GPU.
-        n_threads: threads; None: one per core that this process may use, half of them past eight, fewer on
+        n_threads: threads, 1 to 512; None: one per core that this process may use, half of them past eight, fewer on
             an overloaded machine.
         n_gpu_layers: layers on the GPU; 0: none, -1: all.
         on_load: called with the fraction that is loaded.
@@ -88,6 +91,10 @@ class LlamaCpp:
                 n_batch = 512 if n_gpu_layers else 128
             if n_batch < 1:
                 raise EngineError(f"n_batch is {n_batch}", help="use 1 or more")
+            if n_ctx is not None and n_ctx < 1:
+                raise EngineError(f"n_ctx is {n_ctx}", help="use 1 or more")
+            if n_threads is not None and not 1 <= n_threads <= MAX_THREADS:
+                raise EngineError(f"n_threads is {n_threads}", help=f"use 1 to {MAX_THREADS}")
             path = _checked_path(model)
             self.name = path.stem
             self.vocabulary = _core.Vocabulary.from_gguf(str(path))
@@ -174,9 +181,17 @@ class LlamaCpp:
         return LlamaSession(self)
 
     def close(self) -> None:
-        """Frees the model now rather than when it is collected. An adopted `Llama` is left alone."""
+        """Frees the model now rather than when it is collected; what is asked of it afterwards is an EngineError.
+
+        Logits that it handed out must not be looked at any more. An adopted `Llama` is left alone.
+        """
         if self._llama is None:
-            self._free()
+            with self._lock:
+                self._lib = _Closed()
+                self._free()
+
+    def __repr__(self) -> str:
+        return f"LlamaCpp({self.name!r}, n_ctx={self.n_ctx})"
 
     def _format(self, template: str, messages: Sequence[Any]) -> str:
         if self._formatter is None:
@@ -334,6 +349,13 @@ class LlamaSession:
             self._engine._current = None
 
 
+class _Closed:
+    """Stands for libllama once the model is freed: what would crash is an error."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise EngineError("the model is closed", help="make a new LlamaCpp")
+
+
 class _Batch:
     """A reusable llama_batch for one sequence; only the last position may ask for logits."""
 
@@ -468,9 +490,16 @@ def _load(
         raise raised[0]
     if not model:
         raise EngineError(
-            "llama.cpp cannot load this file", place=str(path), help="verbose=True shows what llama.cpp says"
+            "llama.cpp cannot load this file",
+            place=str(path),
+            help="it may be cut short, or too new for this llama.cpp; verbose=True shows what llama.cpp says",
         )
     trained = int(lib.llama_model_n_ctx_train(model))
+    if n_ctx is not None and 0 < trained < n_ctx:
+        lib.llama_model_free(model)
+        raise EngineError(
+            f"n_ctx is {n_ctx}, the model was trained for {trained}", place=str(path), help=f"use {trained} or less"
+        )
     params = lib.llama_context_default_params()
     params.n_ctx = n_ctx if n_ctx is not None else min(trained, DEFAULT_CONTEXT)
     params.n_batch = params.n_ubatch = min(n_batch, params.n_ctx)

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::{Error, ErrorKind, Result};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::path::Path;
 
 /// A file's bytes.
@@ -23,8 +23,8 @@ impl Mapped {
 pub(super) fn map(path: &Path) -> Result<Mapped> {
     let failed = |e| cannot_read(path, e);
     let file = File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?;
-    if length.is_file() && length.len() == 0 {
+    let kind = file.metadata().and_then(no_folder).map_err(failed)?;
+    if kind.is_file() && kind.len() == 0 {
         return Ok(Mapped(None));
     }
     // SAFETY: the map is private to this crate, read-only, and dropped before the loader returns. As for every
@@ -43,12 +43,19 @@ pub(super) fn load<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T>) -> Re
 /// whoever writes the file meanwhile. Errors as in [`load`].
 pub(super) fn load_text<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     let failed = |e| cannot_read(path, e);
-    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+    if !std::fs::metadata(path).and_then(no_folder).map_err(failed)?.is_file() {
         // A device or a pipe may never end.
         return Err(failed(std::io::Error::other("it is no regular file")));
     }
     let bytes = std::fs::read(path).map_err(failed)?;
     parse(&bytes).map_err(|error| naming(path, error))
+}
+
+fn no_folder(kind: Metadata) -> std::io::Result<Metadata> {
+    if kind.is_dir() {
+        return Err(std::io::Error::other("it is a folder"));
+    }
+    Ok(kind)
 }
 
 fn naming(path: &Path, mut error: Error) -> Error {
@@ -72,11 +79,13 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_an_io_error() {
-        for path in ["/nonexistent/file", env!("CARGO_MANIFEST_DIR")] {
+        for (path, why) in [("/nonexistent/file", "os error"), (env!("CARGO_MANIFEST_DIR"), "it is a folder")]
+        {
             let path = Path::new(path);
             for error in [map(path).map(|_| ()).unwrap_err(), load_text(path, |_| Ok(())).unwrap_err()] {
                 assert_eq!(error.kind, ErrorKind::Io, "{error}");
                 assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+                assert!(error.to_string().contains(why), "{error}");
             }
         }
     }

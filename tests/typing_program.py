@@ -1,0 +1,128 @@
+"""A program over the whole public surface, for mypy --strict: `test_typing.py` checks it. It is never run.
+
+Each `assert_type` says what a user's editor shows; a public name that stands nowhere here fails the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import assert_type
+
+import logitree as lt
+from logitree.engines import Engine
+from logitree.engines.llama_cpp import LlamaCpp
+
+Mask = npt.NDArray[np.int32]
+
+
+def vocabularies() -> lt.Vocabulary:
+    vocabulary = lt.Vocabulary.from_tokens([b"a", b"b"], eog_ids=[1])
+    assert_type(vocabulary[0], bytes)
+    assert_type(list(vocabulary), list[bytes])
+    assert_type(vocabulary.bos_id, int | None)
+    assert_type(vocabulary.replace(bos_id=0), lt.Vocabulary)
+    trie: lt.TokenTrie = vocabulary.trie
+    assert_type(trie.longest_match(b"ab"), tuple[int, int] | None)
+    assert_type(trie.allowed(np.zeros((1, 256), np.uint16)), Mask)
+    return vocabulary
+
+
+def constraints(vocabulary: lt.Vocabulary) -> lt.Matcher:
+    choices: lt.Choices = lt.choices(["a", b"b"], vocabulary)
+    assert_type(choices.texts, list[str | bytes])
+    descriptor = lt.token_tree_descriptor("action", ["a", None], lambda name: [0], model_id="m")
+    payload = lt.token_tree_payload("m", [descriptor])
+    assert_type(payload, dict[str, Any] | None)
+    tree: lt.TokenTree = lt.token_tree(payload or {}, vocabulary, on_mismatch="warn")
+    assert_type(tree.leaves(), list[tuple[str | None, list[int]]])
+    cache: lt.TokenTreeCache = lt.token_tree_cache
+    assert_type(cache.info(), dict[str, int])
+    names: lt.TokenizerCache = lt.tokenizer_cache
+    assert_type(names.tokens("m", "a", lambda name: [0]), tuple[int, ...])
+    assert_type(lt.prefill_plan({"spans": []}), dict[str, Any] | None)
+    assert_type(lt.span_sampler_plan({"spans": []}), dict[str, Any])
+    matcher = choices.matcher()
+    assert_type(matcher.legal(), list[int] | None)
+    mask = matcher.mask()
+    assert_type(mask, Mask)
+    matcher.fill_mask(mask)
+    assert_type(lt.mask.from_ids(2, [0]), Mask)
+    assert_type(lt.mask.first(mask), int | None)
+    return tree.matcher("action", following="!")
+
+
+def chains() -> lt.Chain:
+    samplers: list[lt.Sampler] = [
+        lt.logit_bias({0: -1.0}),
+        lt.penalties(64, repeat=1.1),
+        lt.top_n_sigma(1.0),
+        lt.top_k(40),
+        lt.typ_p(0.9),
+        lt.top_p(0.9),
+        lt.min_p(0.1),
+        lt.temp(0.7),
+    ]
+    chain = lt.Chain([*samplers, lt.dist(seed=0)])
+    assert_type(lt.Chain([lt.greedy()]).seed, int | None)
+    effects: list[lt.Effect] = chain.explain(np.zeros(2, np.float32), legal=[0])
+    assert_type(effects[0].mass_cut, float)
+    ids, _, probabilities = chain.apply(np.zeros(2, np.float32))
+    assert_type(ids, npt.NDArray[np.uint32])
+    assert_type(probabilities, npt.NDArray[np.float32])
+    return lt.Chain.parse("top_k;temperature", seed=0)
+
+
+def metrics(logits: npt.NDArray[np.float32]) -> float:
+    rolling = lt.RollingPerplexity()
+    rolling.add(lt.surprisal(logits, 0))
+    assert_type(lt.log_softmax(logits, [0]), npt.NDArray[np.float64])
+    assert_type(lt.top_candidates(logits), list[tuple[int, float]])
+    return lt.entropy(logits, "bits") + lt.log_sum_exp(logits) + rolling.value
+
+
+def decode(logits: npt.NDArray[np.float32]) -> lt.Decoder:
+    vocabulary = vocabularies()
+    decoder = lt.Decoder(vocabulary, chains(), constraints(vocabulary), trace=True, stop=["x", b"y"])
+    assert_type(decoder.step(logits), int)
+    step: lt.Step | None = decoder.last
+    if step is not None:
+        assert_type(step.origin, Literal["sampled", "forced", "external"])
+        assert_type(step.p, float | None)
+    decoder.activate(constraints(vocabulary), then="stop")
+    assert_type(decoder.matcher, lt.Matcher | None)
+    return decoder.fork()
+
+
+def generations(engine: LlamaCpp) -> str | None:
+    as_engine: Engine = engine
+    events = lt.generate(as_engine, "Hello", choices=["a", "b"], temperature=0.0, trace=True)
+    assert_type(events, Iterator[lt.Progress | lt.Token | lt.Finish])
+    event: lt.Event
+    for event in events:
+        if isinstance(event, lt.Progress):
+            assert_type(event.fraction, float)
+        elif isinstance(event, lt.Token):
+            assert_type(event.step, lt.Step | None)
+        else:
+            assert_type(event, lt.Finish)
+            stats: lt.Stats = event.stats
+            assert_type(stats.seed, int | None)
+            return event.choice
+    chosen: lt.Choice = lt.choose(engine, [{"role": "user", "content": "Hello"}], ["a", "b"], seed=0)
+    return chosen.text
+
+
+def errors() -> str:
+    try:
+        decode(np.zeros(2, np.float32))
+    except (lt.VocabularyError, lt.PayloadError, lt.ConstraintError, lt.MaskError, lt.LogitsError) as error:
+        assert_type(error.place, str)
+    except (lt.SamplingError, lt.TokenError, lt.StateError, lt.LimitError, lt.FileError, lt.EngineError) as error:
+        assert_type(error.help, str)
+    except lt.LogitreeError as error:
+        return error.help
+    return lt.__version__ + lt.__profile__
