@@ -21,7 +21,12 @@ impl PyVocabulary {
     }
 
     fn check(&self, id: i64) -> PyResult<TokenId> {
-        self.0.check(token_id(id)?).map_err(to_py)
+        let Ok(known) = TokenId::try_from(id) else {
+            let last = self.0.len() - 1;
+            let error = Error::new(ErrorKind::Token, format!("token id {id} is not in the vocabulary"));
+            return Err(to_py(error.help(format!("ids run from 0 to {last}"))));
+        };
+        self.0.check(known).map_err(to_py)
     }
 }
 
