@@ -378,3 +378,14 @@ def test_skeletons_refused() -> None:
         lt.prefill_plan({"spans": [{"kind": "song"}]})
     with pytest.raises(TypeError):
         lt.prefill_plan(5)  # type: ignore[arg-type]
+
+
+def test_ids_past_any_vocabulary_make_no_matcher() -> None:
+    tree = lt.token_tree(
+        {"modelId": "m", "descriptors": [{"path": "a", "leaves": [{"name": "A", "tokens": [2**31 - 1]}]}]}
+    )
+    with pytest.raises(lt.LimitError, match="any vocabulary"):
+        tree.matcher("a")
+    small = lt.token_tree({"modelId": "m", "descriptors": [{"path": "a", "leaves": [{"name": "A", "tokens": [1]}]}]})
+    with pytest.raises(lt.LimitError, match="any vocabulary"):
+        small.matcher("a", end_tokens=[2**32 - 1])

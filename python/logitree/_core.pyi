@@ -670,33 +670,60 @@ def choices(
 
 @final
 class Step:
+    """One decoded token and what is known about how it came (``Decoder(..., trace=True)``)."""
+
     @property
-    def token(self) -> int: ...
+    def token(self) -> int:
+        """The token's id."""
+
     @property
-    def origin(self) -> Literal["sampled", "forced", "external"]: ...
+    def origin(self) -> Literal["sampled", "forced", "external"]:
+        """How it came: "sampled" (picked by the chain), "forced" (the only legal one), "external" (handed in)."""
+
     @property
-    def forced(self) -> bool: ...
+    def forced(self) -> bool:
+        """Whether ``origin`` is "forced"."""
+
     @property
-    def legal(self) -> int: ...
+    def legal(self) -> int:
+        """Number of legal tokens at this step."""
+
     @property
-    def legal_tokens(self) -> list[int] | None: ...
+    def legal_tokens(self) -> list[int] | None:
+        """Ids of the legal tokens, ascending, where the constraint lists at most 256 of them; else None."""
+
     @property
-    def p_model(self) -> float | None: ...
+    def p_model(self) -> float | None:
+        """Probability by the model's own distribution (all tokens); None where no logits were looked at."""
+
     @property
-    def surprisal(self) -> float | None: ...
+    def surprisal(self) -> float | None:
+        """``-ln p_model``, in nats; None where no logits were looked at."""
+
     @property
-    def entropy(self) -> float | None: ...
+    def entropy(self) -> float | None:
+        """Entropy of the model's own distribution, in nats; None where no logits were looked at."""
+
     @property
-    def p(self) -> float | None: ...
+    def p(self) -> float | None:
+        """Probability after the chain; None where the chain did not run."""
+
     @property
-    def candidates(self) -> list[tuple[int, float]]: ...
+    def candidates(self) -> list[tuple[int, float]]:
+        """The likeliest five after the chain: (id, probability)."""
+
     @property
-    def effects(self) -> list[tuple[str, int, int, int, float]]: ...
+    def effects(self) -> list[tuple[str, int, int, int, float]]:
+        """One tuple a sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1)."""
+
     @property
-    def micros(self) -> float: ...
+    def micros(self) -> float:
+        """Wall-clock time of the step in microseconds, the chain's bookkeeping for ``effects`` included."""
 
 @final
 class Decoder:
+    """Decodes one sequence: constraint, chain, history, stop conditions and trace."""
+
     def __new__(
         cls,
         vocabulary: Vocabulary,
@@ -707,38 +734,99 @@ class Decoder:
         max_tokens: int | None = None,
         stop: Sequence[str | bytes] = ...,
         stop_at_eog: bool = True,
-    ) -> Self: ...
-    def step(self, logits: object) -> int: ...
-    def forced_tokens(self) -> list[int]: ...
-    def take_forced(self) -> list[int]: ...
-    def accept(self, token: int) -> None: ...
-    def prime(self, prompt: Sequence[int]) -> None: ...
-    def rollback(self, n: int = 1) -> None: ...
-    def fork(self) -> Self: ...
+    ) -> Self:
+        """``matcher`` constrains the whole output and is copied. ``max_tokens`` counts the output only. ``stop``:
+        texts that end it where they appear; ``stop_at_eog``: so do the vocabulary's end-of-generation ids.
+
+        Raises ConstraintError for a matcher of a larger vocabulary, StateError for an empty stop text.
+        """
+
+    def step(self, logits: object) -> int:
+        """One step in one native call: legal set, chain, pick, acceptance. Returns the token.
+
+        ``logits``: float32, shape [n], n at least ``len(vocabulary)``: a NumPy array, or what NumPy can view
+        without copying. Read in place, never written; those past the vocabulary (padding) are not looked at,
+        and none is where one token is legal. Raises StateError when decoding is over; LogitsError for another
+        dtype or shape, too few, NaN or +inf among the legal ones, nothing to choose from. Nothing has changed
+        then.
+        """
+
+    def forced_tokens(self) -> list[int]:
+        """The tokens that are the only way on. Changes nothing."""
+
+    def take_forced(self) -> list[int]:
+        """Accepts the tokens that are the only way on and returns them. They need no forward pass of their own."""
+
+    def accept(self, token: int) -> None:
+        """Takes a token from outside. Raises TokenError if it is not legal here, StateError when decoding is over."""
+
+    def prime(self, prompt: Sequence[int]) -> None:
+        """Counts the prompt in the penalties, without touching the constraint.
+
+        Raises StateError after the first token, TokenError for an id outside the vocabulary.
+        """
+
+    def rollback(self, n: int = 1) -> None:
+        """Forgets the last ``n`` tokens: constraint, chain and its draws, history and trace are as before them.
+
+        Raises StateError if there are fewer; nothing has changed then.
+        """
+
+    def fork(self) -> Self:
+        """An independent copy in the same state."""
+
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: object, /) -> Self: ...
-    def reset(self) -> None: ...
-    def activate(self, matcher: Matcher, *, then: Literal["continue", "stop"] = "continue") -> None: ...
-    def clear(self) -> None: ...
-    def mask(self) -> npt.NDArray[np.int32]: ...
+    def reset(self) -> None:
+        """Back to the state it was built with."""
+
+    def activate(self, matcher: Matcher, *, then: Literal["continue", "stop"] = "continue") -> None:
+        """Constrains what comes next by a copy of ``matcher``, in place of the constraint that runs now.
+
+        When it is over, what follows is free ("continue") or decoding is over too ("stop"). One that is over
+        and not cleared within 500 tokens of its activation is dropped with a UserWarning; one that is not over
+        is never dropped.
+        """
+
+    def clear(self) -> None:
+        """Ends the running constraint: what comes next is free."""
+
+    def mask(self) -> npt.NDArray[np.int32]:
+        """The legal set: int32 words, shape [ceil(len(vocabulary) / 32)], least significant bit first."""
+
     @property
-    def tokens(self) -> list[int]: ...
+    def tokens(self) -> list[int]:
+        """The tokens accepted so far; a primed prompt is not among them."""
+
     @property
-    def is_finished(self) -> bool: ...
+    def is_finished(self) -> bool:
+        """Whether decoding is over."""
+
     @property
     def finish_reason(
         self,
-    ) -> Literal["constraint", "end_of_generation", "stop_string", "max_tokens"] | None: ...
+    ) -> Literal["constraint", "end_of_generation", "stop_string", "max_tokens"] | None:
+        """Why decoding is over; None while it is not."""
+
     @property
-    def stop_index(self) -> int | None: ...
+    def stop_index(self) -> int | None:
+        """Index of the stop text that ended decoding, or None."""
+
     @property
-    def matcher(self) -> Matcher | None: ...
+    def matcher(self) -> Matcher | None:
+        """A copy of the running constraint in its present state, or None."""
+
     @property
-    def chain(self) -> Chain: ...
+    def chain(self) -> Chain:
+        """A copy of the chain in its present state."""
+
     @property
-    def trace(self) -> list[Step]: ...
+    def trace(self) -> list[Step]:
+        """The steps recorded (with ``trace=True``), oldest first."""
+
     @property
-    def last(self) -> Step | None: ...
+    def last(self) -> Step | None:
+        """The last step recorded (with ``trace=True``), or None."""
 
 # -- trie --
 

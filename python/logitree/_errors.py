@@ -9,7 +9,11 @@ LogitreeError(Exception)
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from ._core import LogitreeError
+
+_Error = TypeVar("_Error", bound=LogitreeError)
 
 
 class EngineError(LogitreeError, RuntimeError):
@@ -20,11 +24,22 @@ class EngineError(LogitreeError, RuntimeError):
         help: the way out; empty if there is none.
     """
 
-    place: str
-    help: str
-
     def __init__(self, message: str, *, place: str = "", help: str = "") -> None:
-        text = message if not place else f"{place}: {message}"
-        super().__init__(text if not help else f"{text} (help: {help})")
+        super().__init__(_text(message, place, help))
         self.place = place
         self.help = help
+
+
+def error(kind: type[_Error], message: str, *, place: str = "", help: str = "") -> _Error:
+    """An error of the core's tree that Python code found, worded as the core words its own."""
+    made = kind(_text(message, place, help))
+    made.place = place
+    made.help = help
+    return made
+
+
+def _text(message: str, place: str, help: str) -> str:
+    """What went wrong, where, and the way out; the core's `error.rs` has the same form."""
+    where = f" (at {place})" if place else ""
+    out = f"; {help}" if help else ""
+    return f"{message}{where}{out}"

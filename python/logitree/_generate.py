@@ -15,7 +15,7 @@ from threading import Event as Flag
 from typing import Any
 
 from . import _core
-from ._errors import EngineError
+from ._errors import EngineError, error
 from ._events import Choice, Event, Finish, Progress, Stats, Token
 from ._text import TextStream
 from .engines import ContextFull, Engine, Messages, Session
@@ -100,13 +100,13 @@ def generate(
             later.
     """
     if max_tokens < 0:
-        raise _core.LimitError(f"max_tokens is {max_tokens} (help: use 0 or more)")
+        raise error(_core.LimitError, f"max_tokens is {max_tokens}", help="use 0 or more")
     stop = (stop,) if isinstance(stop, str) else tuple(stop)
     if "" in stop:
-        raise _core.ConstraintError("a stop string is empty (help: it would end everything; leave it out)")
+        raise error(_core.ConstraintError, "a stop string is empty", help="it would end everything; leave it out")
     if temperature is not None:
         if "temp" in sampling:
-            raise _core.SamplingError("both temperature and temp (help: they are the same, give one)")
+            raise error(_core.SamplingError, "both temperature and temp", help="they are the same, give one")
         sampling["temp"] = temperature
     chain, seed = _chain(chain, seed, sampling)
     engine = _engine(model, on_progress)
@@ -157,7 +157,7 @@ def choose(
             `generate`.
     """
     if isinstance(choices, str):
-        raise _core.ConstraintError("choices is one text (help: give a list of texts)")
+        raise error(_core.ConstraintError, "choices is one text", help="give a list of texts")
     choices = list(choices)
     if not options.keys() - _NOT_SAMPLING:
         options["chain"] = _core.Chain.greedy()
@@ -195,7 +195,7 @@ def _chain(chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, A
     if chain is not None:
         given = [*sampling, *(["seed"] if seed is not None else [])]
         if given:
-            raise _core.SamplingError(f"both a chain and {', '.join(given)} (help: put them into the chain)")
+            raise error(_core.SamplingError, f"both a chain and {', '.join(given)}", help="put them into the chain")
         return chain, chain.seed
     if seed is None:
         seed = secrets.randbelow(2**32)
@@ -230,16 +230,16 @@ def _constraint(
     asked = {"choices": choices, "token_tree": token_tree, "matcher": matcher}
     given = [name for name, value in asked.items() if value is not None]
     if len(given) > 1:
-        raise _core.ConstraintError(f"{' and '.join(given)} together (help: give one of them)")
+        raise error(_core.ConstraintError, f"{' and '.join(given)} together", help="give one of them")
     if path is not None and token_tree is None:
-        raise _core.ConstraintError("a path without a token tree (help: give token_tree too)")
+        raise error(_core.ConstraintError, "a path without a token tree", help="give token_tree too")
     if following is not None and choices is None and token_tree is None:
-        raise _core.ConstraintError("following without choices or a token tree")
+        raise error(_core.ConstraintError, "following without choices or a token tree", help="give one of them")
     if canonical and choices is None:
-        raise _core.ConstraintError("canonical without choices (help: token trees are canonical anyway)")
+        raise error(_core.ConstraintError, "canonical without choices", help="token trees are canonical anyway")
     if choices is not None:
         if isinstance(choices, str):
-            raise _core.ConstraintError("choices is one text (help: give a list of texts)")
+            raise error(_core.ConstraintError, "choices is one text", help="give a list of texts")
         made = _core.choices(
             list(choices),
             engine.vocabulary,
@@ -259,7 +259,9 @@ def _leaf(vocabulary: _core.Vocabulary, payload: Any, path: str | None, followin
     if path is None:
         if len(tree.paths) != 1:
             names = ", ".join(map(repr, tree.paths))
-            raise _core.ConstraintError(f"the token tree has {len(tree.paths)} paths (help: give one of {names})")
+            raise error(
+                _core.ConstraintError, f"the token tree has {len(tree.paths)} paths", help=f"give one of {names}"
+            )
         path = tree.paths[0]
     leaves = {tuple(tokens): name for name, tokens in tree.leaves(path) if name is not None}
     matcher = tree.matcher(path, following=following)

@@ -288,7 +288,7 @@ fn choices(
     }
     let misused = |message: &str| Err(to_py(Error::new(ErrorKind::Constraint, message)));
     let made = match (tokenizations, tokenize) {
-        ("all", None) => Choices::new(&given, vocabulary, &end),
+        ("all", None) => texts.py().detach(|| Choices::new(&given, vocabulary, &end)),
         ("all", Some(_)) => return misused("tokenize is for tokenizations=\"canonical\""),
         ("canonical", None) => {
             return misused("tokenizations=\"canonical\" needs tokenize=, a function str -> ids")

@@ -29,61 +29,73 @@ pub struct PyStep(Step);
 
 #[pymethods]
 impl PyStep {
+    /// The token's id.
     #[getter]
     fn token(&self) -> TokenId {
         self.0.token
     }
 
+    /// How it came: "sampled" (picked by the chain), "forced" (the only legal one), "external" (handed in).
     #[getter]
     fn origin(&self) -> &'static str {
         self.0.origin.name()
     }
 
+    /// Whether ``origin`` is "forced".
     #[getter]
     fn forced(&self) -> bool {
         self.0.origin == logitree::trace::Origin::Forced
     }
 
+    /// Number of legal tokens at this step.
     #[getter]
     fn legal(&self) -> usize {
         self.0.legal
     }
 
+    /// Ids of the legal tokens, ascending, where the constraint lists at most 256 of them; else None.
     #[getter]
     fn legal_tokens(&self) -> Option<Vec<TokenId>> {
         self.0.legal_tokens.clone()
     }
 
+    /// Probability by the model's own distribution (all tokens); None where no logits were looked at.
     #[getter]
     fn p_model(&self) -> Option<f64> {
         self.0.model.map(|m| m.probability)
     }
 
+    /// ``-ln p_model``, in nats; None where no logits were looked at.
     #[getter]
     fn surprisal(&self) -> Option<f64> {
         self.0.model.map(|m| m.surprisal)
     }
 
+    /// Entropy of the model's own distribution, in nats; None where no logits were looked at.
     #[getter]
     fn entropy(&self) -> Option<f64> {
         self.0.model.map(|m| m.entropy)
     }
 
+    /// Probability after the chain; None where the chain did not run.
     #[getter]
     fn p(&self) -> Option<f64> {
         self.0.probability
     }
 
+    /// The likeliest five after the chain: (id, probability).
     #[getter]
     fn candidates(&self) -> Vec<(TokenId, f32)> {
         self.0.candidates.clone()
     }
 
+    /// One tuple a sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1).
     #[getter]
     fn effects(&self) -> Vec<(&'static str, usize, usize, usize, f64)> {
         self.0.effects.iter().map(|e| (e.sampler, e.before, e.after, e.changed, e.mass_cut)).collect()
     }
 
+    /// Wall-clock time of the step in microseconds, the chain's bookkeeping for ``effects`` included.
     #[getter]
     fn micros(&self) -> f64 {
         self.0.micros

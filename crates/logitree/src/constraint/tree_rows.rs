@@ -7,6 +7,7 @@ use super::row_matcher::{end_tokens, merged, Rows, AFTER_END};
 use super::sequence_trie::ROOT;
 use super::token_tree::{SpanTree, TokenTree};
 use super::End;
+use crate::vocabulary::MAX_TOKENS;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The rows of one span with its end tokens.
@@ -53,6 +54,10 @@ impl TreeRows {
             }
         }
         let largest = span.largest.max(ends.last().copied());
+        if let Some(id) = largest.filter(|&id| id as usize >= MAX_TOKENS) {
+            let message = format!("id {id} is past the {MAX_TOKENS} tokens that any vocabulary may have");
+            return Err(Error::new(ErrorKind::Limit, message).at(format!("path {:?}", span.path())));
+        }
         let vocabulary_size = known_size.unwrap_or_else(|| largest.map_or(0, |id| id as usize + 1));
         let inner_rows = span.inner.iter().map(|_| OnceLock::new()).collect();
         Ok(TreeRows { span, _tree: tree, ends, inner_rows, vocabulary_size })

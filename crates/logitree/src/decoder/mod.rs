@@ -46,7 +46,8 @@ impl Decoder {
     /// the decoder.
     ///
     /// # Errors
-    /// [`ErrorKind::Constraint`] if the matcher was made for a vocabulary of another size.
+    /// [`ErrorKind::Constraint`] if the matcher was made for a larger vocabulary (a token tree built without one covers
+    /// only the ids up to its largest).
     pub fn new(
         vocabulary: Arc<Vocabulary>,
         chain: Chain,
@@ -310,7 +311,7 @@ impl Decoder {
     /// Constrains what comes next by `matcher`, in place of the constraint that runs now.
     ///
     /// # Errors
-    /// [`ErrorKind::Constraint`] if the matcher was made for a vocabulary of another size, [`ErrorKind::State`] when
+    /// [`ErrorKind::Constraint`] if the matcher was made for a larger vocabulary, [`ErrorKind::State`] when
     /// decoding is over for a reason that a new constraint does not change.
     pub fn activate(&mut self, matcher: Box<dyn Matcher>, then: Then) -> Result<()> {
         fits(&self.vocabulary, matcher.as_ref())?;

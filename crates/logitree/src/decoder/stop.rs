@@ -66,7 +66,8 @@ impl Stop {
     }
 
     /// Whether decoding is over after `tokens`. Inside a constraint the end-of-generation ids and stop strings are
-    /// the constraint's business: what it allows is wanted.
+    /// the constraint's business: what it allows is wanted. The token that completes it counts as outside, so that an
+    /// end of generation that ends a span ends decoding too.
     pub(super) fn check(
         &self,
         vocabulary: &Vocabulary,
