@@ -112,8 +112,7 @@ HUNGRY = {
     ),
     "many pieces": (
         "from_tokenizer_json",
-        b'{"decoder":{"type":"ByteLevel"},"model":{"vocab":{%s}}}'
-        % b",".join(b'"":%d' % id for id in range(400_000)),
+        b'{"decoder":{"type":"ByteLevel"},"model":{"vocab":{%s}}}' % b",".join(b'"":%d' % id for id in range(400_000)),
     ),
     "a long list in the decoder": (
         "from_tokenizer_json",

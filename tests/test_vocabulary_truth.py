@@ -70,9 +70,7 @@ class LlamaOwner:
 
     def detokenize(self, ids: list[int]) -> bytes:
         array = (ctypes.c_int32 * len(ids))(*ids)
-        n = self.lib.llama_detokenize(
-            self.vocab, array, len(ids), self.buffer, len(self.buffer), False, False
-        )
+        n = self.lib.llama_detokenize(self.vocab, array, len(ids), self.buffer, len(self.buffer), False, False)
         assert n >= 0
         return self.buffer.raw[:n]
 
@@ -121,9 +119,7 @@ def test_from_llama(gguf: tuple[str, lt.Vocabulary, LlamaOwner]) -> None:
     by_file = lt.Vocabulary.from_llama(owner.llm)
     assert by_file == vocabulary and by_file.source == "gguf"
     llm = owner.llm
-    gone = types.SimpleNamespace(
-        model_path="gone.gguf", _model=llm._model, metadata=llm.metadata, n_vocab=llm.n_vocab
-    )
+    gone = types.SimpleNamespace(model_path="gone.gguf", _model=llm._model, metadata=llm.metadata, n_vocab=llm.n_vocab)
     asked = lt.Vocabulary.from_llama(gone)
     assert asked == vocabulary and asked.source == "llama_cpp" and asked.name == vocabulary.name
     assert (asked.bos_id, asked.adds_prefix_space) == (vocabulary.bos_id, vocabulary.adds_prefix_space)

@@ -34,9 +34,7 @@ def from_tiktoken(encoding: Any) -> Vocabulary:
         except KeyError:
             tokens.append(b"")
             kinds.append("unused")
-    return Vocabulary.from_tokens(
-        tokens, kinds=kinds, name=encoding.name, source="tiktoken", find_markers=True
-    )
+    return Vocabulary.from_tokens(tokens, kinds=kinds, name=encoding.name, source="tiktoken", find_markers=True)
 
 
 def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabulary:
