@@ -141,7 +141,7 @@ def test_the_prompt_may_come_from_standard_input(
 
 
 BAD: list[tuple[list[str], int, str]] = [
-    (["choose", "x", "--choices", "A", "--model", "nowhere.gguf"], 1, "nowhere.gguf: No such file"),
+    (["choose", "x", "--choices", "A", "--model", "nowhere.gguf"], 1, "No such file or directory (at nowhere.gguf)"),
     (["choose", "x", "--choices", "A", "--model", __file__], 1, "not a GGUF file"),
     (["choose", "x", "--choices", ","], 2, "no texts to choose from"),
     (["choose", "x", "--choices-file", "nowhere.txt"], 1, "nowhere.txt: No such file"),
