@@ -47,7 +47,7 @@ bench-peers:  ## the same beside xgrammar, llguidance, transformers and torch (s
 
 test-engines:  ## the tests that need the peer libraries (several GB, in .venv-engines)
 	@$(ready) engines
-	.venv-engines/bin/python -m pytest
+	.venv-engines/bin/python -m pytest -m peers
 
 fuzz:  ## every fuzz target for FUZZ_SECONDS each (needs nightly Rust and cargo-fuzz)
 	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs: rustup toolchain install nightly && cargo install cargo-fuzz"; exit 1; }

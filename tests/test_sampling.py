@@ -298,6 +298,7 @@ def test_what_means_nothing_is_an_error_when_built(build: Any) -> None:
     assert caught.value.help
 
 
+@pytest.mark.peers
 def test_torch_tensors_on_the_cpu_are_read_in_place() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     assert lt.Chain.greedy().sample(torch.from_numpy(LOGITS)) == 1

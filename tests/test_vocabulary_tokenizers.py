@@ -142,6 +142,7 @@ def test_word_pieces_are_refused() -> None:
         lt.Vocabulary.from_tokenizer_json(owner.to_str())
 
 
+@pytest.mark.peers
 def test_transformers_fast() -> None:
     transformers = pytest.importorskip("transformers")
     owner = llama_style(True)
