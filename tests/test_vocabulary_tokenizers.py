@@ -158,6 +158,7 @@ def test_transformers_fast() -> None:
         assert shown("llama", ids, vocabulary) == owner.decode(ids).encode()
 
 
+@pytest.mark.peers
 def test_transformers_slow(mistral_data: Path) -> None:
     sentencepiece = pytest.importorskip("sentencepiece")
     path = mistral_data / "tokenizer.model.v1"
@@ -187,6 +188,7 @@ def test_transformers_slow(mistral_data: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tekken_240911.json", "mistral_instruct_tokenizer_240323.model.v3"])
+@pytest.mark.peers
 def test_transformers_mistral(mistral_data: Path, name: str) -> None:
     mistral = pytest.importorskip("mistral_common.tokens.tokenizers.mistral")
     owner = mistral.MistralTokenizer.from_file(str(mistral_data / name))
