@@ -34,7 +34,7 @@ check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
 	$(venv) -m ruff format --check .
 	$(venv) -m ruff check .
 	$(venv) -m mypy
-	$(venv) -m mypy.stubtest logitree._core --allowlist scripts/stubtest-allow.txt
+	$(venv) -m mypy.stubtest logitree._core
 	$(venv) -m pytest tests/test_tidy.py
 
 bench:  ## every suite, then the README's tables and plots from bench/results
