@@ -42,9 +42,10 @@ def spell(vocabulary: lt.Vocabulary, text: bytes) -> list[int]:
     """Tokens of a text, the longest match first."""
     tokens, at = [], 0
     while at < len(text):
-        length = next(n for n in range(len(text) - at, 0, -1) if vocabulary.find(text[at : at + n]))
-        tokens.append(vocabulary.find(text[at : at + length])[0])
-        at += length
+        found = vocabulary.trie.longest_match(text[at:])
+        assert found is not None, f"no token begins {text[at:]!r}"
+        tokens.append(found[0])
+        at += found[1]
     return tokens
 
 
@@ -142,6 +143,8 @@ def payloads(bench: Bench, vocabulary: lt.Vocabulary, leaves: Leaves) -> None:
     small = payload(leaves, "bench")
     bench.case("payload of 30 actions, new", new(small), peers={"Python dicts": python(small)}, target=60.0)
     bench.case("payload of 30 actions, cached", lambda: lt.token_tree(small, vocabulary), target=5.0)
+    as_dict = json.loads(small)
+    bench.case("payload of 30 actions, cached, as a dict", lambda: lt.token_tree(as_dict, vocabulary), target=5.0)
     names = [f"ACTION_{i * 7919 % 100_003}" for i in range(10_000)]
     large = payload({name: spell(vocabulary, name.encode()) for name in names}, "bench")
     peers = {"Python dicts": python(large)}
@@ -171,7 +174,8 @@ def chains(bench: Bench, vocabulary: lt.Vocabulary, logits: Logits) -> None:
 
 
 def llama_chains(logits: Logits) -> dict[str, Callable[[], object] | Skip]:
-    """llama.cpp's own samplers on an array of candidates, refilled each time as llama_sampler_sample does."""
+    """llama.cpp's own samplers on an array of candidates, refilled each time by one memory copy (its own
+    llama_sampler_sample fills it in a loop)."""
     llama: Any = optional("llama_cpp")
     if isinstance(llama, Skip):
         return {"default": llama, "greedy": llama}
@@ -187,7 +191,7 @@ def llama_chains(logits: Logits) -> dict[str, Callable[[], object] | Skip]:
         pointer = data.ctypes.data_as(ctypes.POINTER(llama.llama_token_data))
 
         def go() -> object:
-            np.copyto(data, fresh)
+            ctypes.memmove(data.ctypes.data, fresh.ctypes.data, fresh.nbytes)
             array = llama.llama_token_data_array(pointer, data.size, -1, False)
             llama.llama_sampler_apply(chain, ctypes.byref(array))
             return array.selected
