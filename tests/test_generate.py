@@ -81,14 +81,14 @@ def test_forcing_changes_no_byte(engine: LlamaCpp, tree: Any, kind: str, samplin
     assert whole[0] == whole[1]
 
 
-def test_passes_saved_are_forced_tokens_and_the_needless_last(engine: LlamaCpp, tree: Any) -> None:
+def test_passes_saved_are_the_forced_tokens(engine: LlamaCpp, tree: Any) -> None:
     before = engine.counters.forward_passes
     _, finish = run(engine, PROMPT, token_tree=tree, temperature=0.0)
     assert finish.choice == "TRANSLATE"
     spelled = engine.tokenize("TRANSLATE")
     assert list(finish.tokens) == spelled
     assert finish.stats.forward_passes == 1
-    assert finish.stats.passes_saved == len(spelled) - 1 + 1
+    assert finish.stats.passes_saved == len(spelled) - 1
     # 44 tokens of prompt are two batches of 32; nothing is evaluated after the choice.
     prefill = -(-(finish.stats.prompt_tokens - finish.stats.reused_tokens) // engine.n_batch)
     assert engine.counters.forward_passes - before == prefill
@@ -112,14 +112,14 @@ def test_one_choice_needs_no_model(engine: LlamaCpp) -> None:
     chosen = lt.choose(engine, PROMPT, ["ONLY"], canonical=True)
     assert (chosen.text, chosen.index, chosen.probability) == ("ONLY", 0, 1.0)
     assert chosen.stats.forward_passes == 0
-    assert chosen.stats.passes_saved == len(engine.tokenize("ONLY")) + 1
+    assert chosen.stats.passes_saved == len(engine.tokenize("ONLY"))
     assert engine.counters.forward_passes == before
 
 
 def test_choices_of_one_token(engine: LlamaCpp) -> None:
     chosen = lt.choose(engine, "Is fire hot? Answer:", [" yes", " no"], chat=False, canonical=True)
     assert chosen.stats.output_tokens == chosen.stats.forward_passes == 1
-    assert chosen.stats.passes_saved == 1
+    assert chosen.stats.passes_saved == 0
     logits = engine.session().evaluate(engine.encode("Is fire hot? Answer:", chat=False)).astype(np.float64)
     yes, no = (np.exp(logits[engine.tokenize(text)[0]] - logits.max()) for text in (" yes", " no"))
     assert chosen.probability == pytest.approx(max(yes, no) / (yes + no), rel=1e-5)

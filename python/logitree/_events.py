@@ -47,8 +47,8 @@ class Stats:
     forward_passes: int
     """Times that the model was asked for logits; the prompt is one, however long."""
     passes_saved: int
-    """Passes that one-token-a-pass decoding would have needed beyond these: one per forced token, and the
-    one that would only have found out that a constraint is over."""
+    """Passes that one-token-a-pass decoding would have needed beyond these: one per forced token. (A loop that
+    waits for the model to end its turn would need one more after a constraint is over; that is not counted.)"""
     seconds: float
     """From the first evaluation to the end, the prompt included, loading not."""
     prefill_seconds: float

@@ -363,7 +363,6 @@ class _Run:
     def _finish(self, reason: str) -> Finish:
         seconds = time.perf_counter() - self.began
         tail, n = self.text.end(), len(self.out)
-        needless = reason == "constraint" and not (self.out and self.out[-1] in self.engine.vocabulary.eog_ids)
         stats = Stats(
             prompt_tokens=len(self.prompt),
             reused_tokens=self.reused,
@@ -371,7 +370,7 @@ class _Run:
             sampled_tokens=n - self.forced,
             forced_tokens=self.forced,
             forward_passes=self.passes,
-            passes_saved=self.forced + needless,
+            passes_saved=self.forced,
             seconds=seconds,
             prefill_seconds=self.prefill,
             tokens_per_second=n / seconds if n else 0.0,
