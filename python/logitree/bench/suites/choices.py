@@ -80,6 +80,7 @@ def run(bench: Bench) -> None:
     modes = stage.modes()
     measure(stage, modes, rounds=2 if bench.quick else 7)
     report(bench, stage, modes)
+    report_sampled(bench, stage)
 
 
 class Stage:
@@ -100,19 +101,28 @@ class Stage:
 
     def modes(self) -> list[Mode]:
         """The modes, in the order of the report."""
-        names = " | ".join(f'"{name}"' for name in ACTIONS)
-        text = f"root ::= {names}".encode()
-        grammar, checking = (self.llama.llama_sampler_init_grammar(self._native, text, b"root") for _ in range(2))
         free = lt.choices(ACTIONS, self.vocabulary)
         tokenize = self.engine.tokenize
         canonical = lt.choices(ACTIONS, self.vocabulary, tokenizations="canonical", tokenize=tokenize)
         return [
             Mode(UNCONSTRAINED, self._by_llama(None)),
-            Mode(BASELINE, self._by_llama(grammar), free),
-            Mode(CHECKED, self._by_llama(checking, sample_first=True), free),
+            Mode(BASELINE, self._by_llama(self._grammar()), free),
+            Mode(CHECKED, self._by_llama(self._grammar(), sample_first=True), free),
             Mode(UNFORCED, self._by_logitree(canonical, force=False), canonical),
             Mode(FORCED, self._by_logitree(canonical, force=True), canonical),
             Mode(ANY_SPELLING, self._by_logitree(free, force=True), free),
+        ]
+
+    def sampling(self, seed: int) -> list[Mode]:
+        """The grammar and the same choices, in any tokenisation, at temperature 0.8 with one seed."""
+        llama = self.llama
+        free = lt.choices(ACTIONS, self.vocabulary)
+        picks = (llama.llama_sampler_init_temp(0.8), llama.llama_sampler_init_dist(seed))
+        chain = lt.Chain([lt.temp(0.8), lt.dist(seed)])
+        return [
+            Mode(BASELINE, self._by_llama(self._grammar(), picks=picks), free),
+            Mode(UNFORCED, self._by_logitree(free, force=False, chain=chain), free),
+            Mode(FORCED, self._by_logitree(free, force=True, chain=chain), free),
         ]
 
     def canonical(self, tokens: Iterable[int]) -> list[int]:
@@ -141,9 +151,16 @@ class Stage:
         session.begin(tokens)
         session.evaluate(tokens[len(session.tokens) :])
 
-    def _by_llama(self, grammar: Any | None, *, sample_first: bool = False) -> Callable[[str, list[int]], Run]:
+    def _grammar(self) -> Any:
+        """A new grammar sampler: one of the actions."""
+        names = " | ".join(f'"{name}"' for name in ACTIONS)
+        return self.llama.llama_sampler_init_grammar(self._native, f"root ::= {names}".encode(), b"root")
+
+    def _by_llama(
+        self, grammar: Any | None, *, sample_first: bool = False, picks: Sequence[Any] = ()
+    ) -> Callable[[str, list[int]], Run]:
         llama = self.llama
-        chain = self._chain(grammar)
+        chain = self._chain(grammar, *picks)
         free = self._chain(None)
         complete = self._complete()
         one = llama.llama_token_data()
@@ -176,11 +193,11 @@ class Stage:
 
         return answer
 
-    def _chain(self, grammar: Any | None) -> Any:
-        """A native chain of the grammar, if any, and greedy."""
+    def _chain(self, grammar: Any | None, *picks: Any) -> Any:
+        """A native chain of the grammar, if any, and the samplers that pick; greedy if none are given."""
         llama = self.llama
         chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
-        for sampler in filter(None, (grammar, llama.llama_sampler_init_greedy())):
+        for sampler in filter(None, (grammar, *(picks or (llama.llama_sampler_init_greedy(),)))):
             llama.llama_sampler_chain_add(chain, sampler)
         return chain
 
@@ -194,8 +211,10 @@ class Stage:
 
         return complete
 
-    def _by_logitree(self, choices: Any, *, force: bool) -> Callable[[str, list[int]], Run]:
-        chain = lt.Chain.greedy()
+    def _by_logitree(
+        self, choices: Any, *, force: bool, chain: lt.Chain | None = None
+    ) -> Callable[[str, list[int]], Run]:
+        chain = chain or lt.Chain.greedy()
 
         def answer(text: str, prompt: list[int]) -> Run:
             matcher = choices.matcher()
@@ -268,6 +287,31 @@ def report(bench: Bench, stage: Stage, modes: list[Mode]) -> None:
         better="higher",
         spelt_otherwise=left,
     )
+
+
+def report_sampled(bench: Bench, stage: Stage) -> None:
+    """With a seed: the same tokens as llama.cpp's grammar, forced or not, because the draws are the same."""
+    same, left = {UNFORCED: 0, FORCED: 0}, []
+    for seed, request in enumerate(REQUESTS):
+        text = prompt(request)
+        tokens = stage.engine.encode(text, chat=False)
+        answers: dict[str, list[int]] = {}
+        for mode in stage.sampling(seed):
+            stage.ready(tokens)
+            answers[mode.name] = mode.answer(text, tokens).tokens
+        for name in same:
+            same[name] += answers[name] == answers[BASELINE]
+        if answers[FORCED] != answers[BASELINE]:
+            left.append({"request": request, "seed": seed, **{k: stage.pieces(v) for k, v in answers.items()}})
+    for name, count in same.items():
+        bench.record(
+            f"prompts sampled with the grammar's tokens, one seed each: {name}",
+            count / len(REQUESTS),
+            unit="of 1",
+            target=1.0,
+            better="higher",
+            differing=left,
+        )
 
 
 def row(stage: Stage, mode: Mode, baseline: Mode) -> dict[str, Any]:
