@@ -5,8 +5,6 @@ ready   = $(PYTHON) scripts/setup.py
 venv    = .venv/bin/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON = $(CURDIR)/$(venv)
-# Threads that wait by spinning make llama.cpp ten times slower where other programs want the cores as well.
-export OMP_WAIT_POLICY ?= passive
 FUZZ_SECONDS ?= 60
 
 .PHONY: help setup demo test check bench bench-peers test-engines fuzz clean

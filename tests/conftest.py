@@ -12,9 +12,6 @@ from pathlib import Path
 
 import pytest
 
-# Before llama.cpp is loaded: threads that wait by spinning make tests crawl where other programs want the cores.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
 REPOSITORY = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("LOGITREE_DATA") or REPOSITORY.parent / "shared" / "data")
 

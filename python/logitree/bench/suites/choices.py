@@ -16,7 +16,6 @@ through ``logitree.generate``, events and all.
 from __future__ import annotations
 
 import ctypes
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -69,8 +68,6 @@ class Mode:
 
 def run(bench: Bench) -> None:
     """Measure every mode and record one row a mode, then the figures that have targets."""
-    # Before llama.cpp is loaded: threads that wait by spinning would measure the neighbours. The same for all modes.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     llama, path = optional("llama_cpp"), model_file()
     for missing in (llama, path):
         if isinstance(missing, Skip):
