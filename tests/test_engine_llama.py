@@ -270,7 +270,6 @@ def test_the_bundled_model_is_the_package_s(smollm2_gguf: Path) -> None:
     assert bundled_model() == smollm2_gguf
 
 
-@pytest.mark.skipif(not hasattr(lt.Vocabulary, "from_llama"), reason="this build has no Vocabulary.from_llama")
 def test_a_llama_can_be_adopted(smollm2_gguf: Path, tokens: list[int], engine: LlamaCpp) -> None:
     import llama_cpp
 
