@@ -147,3 +147,11 @@ def test_memory_is_a_small_multiple_of_the_file(case: str, tmp_path: Path) -> No
         [sys.executable, "-c", script, constructor, str(path)], check=True, capture_output=True, text=True
     )
     assert int(run.stdout) < 10 * len(content) + (4 << 20)
+
+
+@pytest.mark.parametrize(
+    "read", [lt.Vocabulary.from_tiktoken, lt.Vocabulary.from_llama, lt.Vocabulary.from_sentencepiece]
+)
+def test_an_object_of_another_library_is_a_type_error(read: Any) -> None:
+    with pytest.raises(TypeError, match="expected"):
+        read(3)

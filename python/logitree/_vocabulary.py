@@ -23,7 +23,9 @@ def from_sentencepiece(processor: Any) -> Vocabulary:
 
 
 def from_tiktoken(encoding: Any) -> Vocabulary:
-    """The vocabulary of a ``tiktoken.Encoding``; ids that it leaves out are unused."""
+    """The vocabulary of a ``tiktoken.Encoding``; ids that it leaves out are unused. TypeError for anything else."""
+    if not hasattr(encoding, "decode_single_token_bytes"):
+        raise TypeError(f"a tiktoken.Encoding is expected, not {type(encoding).__name__}")
     special = {encoding.encode_single_token(text) for text in encoding.special_tokens_set}
     tokens: list[bytes] = []
     kinds: list[str] = []
@@ -117,8 +119,11 @@ def from_llama(llm: Any) -> Vocabulary:
 
     The model's file is read again with logitree's own reader, which takes milliseconds where asking
     llama.cpp for every token takes about a second; a test holds both equal. llama.cpp is asked where the
-    file is gone, where its metadata were overridden on loading, or where the sizes differ.
+    file is gone, where its metadata were overridden on loading, or where the sizes differ. Raises TypeError for
+    anything else.
     """
+    if not hasattr(llm, "n_vocab"):
+        raise TypeError(f"a llama_cpp.Llama is expected, not {type(llm).__name__}")
     path = getattr(llm, "model_path", None)
     if path and os.path.isfile(path) and not getattr(llm, "kv_overrides", None):
         vocabulary = Vocabulary.from_gguf(path)

@@ -28,10 +28,10 @@ fn bad_logits_are_errors_that_say_where() {
     logits[517] = f32::NAN;
     for legal in [Legal::All, Legal::Few(&[3, 517, 600]), Legal::Words(&[u32::MAX; 32])] {
         let (kind, text) = refused(&logits, legal);
-        assert!(kind == ErrorKind::Logits && text.contains("NaN at id 517"), "{text}");
+        assert!(kind == ErrorKind::Logits && text.contains("NaN among the logits (at id 517)"), "{text}");
     }
     logits[517] = INF;
-    assert!(refused(&logits, Legal::All).1.contains("+inf at id 517"));
+    assert!(refused(&logits, Legal::All).1.contains("+inf among the logits (at id 517)"));
     // What the mask hides is not looked at.
     assert!([3, 600].contains(&default_chain().sample(&logits, Legal::Few(&[3, 600])).unwrap()));
     assert_eq!(refused(&[], Legal::All).0, ErrorKind::Logits);

@@ -112,9 +112,11 @@ fn bad_logit(logits: impl Iterator<Item = (f32, TokenId)>) -> Error {
     for (x, id) in logits {
         if x.is_nan() || x == f32::INFINITY {
             let what = if x.is_nan() { "NaN" } else { "+inf" };
-            return Error::new(ErrorKind::Logits, format!("{what} at id {id}")).help(
-                "the model's output is broken there; -inf is the only value allowed beside finite ones",
-            );
+            return Error::new(ErrorKind::Logits, format!("{what} among the logits"))
+                .at(format!("id {id}"))
+                .help(
+                    "the model's output is broken there; -inf is the only value allowed beside finite ones",
+                );
         }
     }
     Error::new(ErrorKind::Logits, "a logit is neither finite nor -inf")
