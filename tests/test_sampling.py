@@ -304,3 +304,16 @@ def test_torch_tensors_on_the_cpu_are_read_in_place() -> None:
     assert lt.Chain.greedy().sample(torch.from_numpy(LOGITS)) == 1
     with pytest.raises(lt.LogitsError, match="Tensor"):
         lt.Chain.greedy().sample(torch.from_numpy(LOGITS).to(torch.bfloat16))
+
+
+def test_the_sampling_distribution_has_its_own_surprisal_and_entropy() -> None:
+    ids, logits, p = lt.Chain([lt.top_k(3), lt.temp(0.7)]).apply(LOGITS)
+    for id, share in zip(ids, p, strict=True):
+        assert lt.surprisal(logits, int(id), ids=ids) == pytest.approx(-np.log(share), rel=1e-5)
+        assert lt.surprisal(logits, int(id), "bits", ids=ids) == pytest.approx(-np.log2(share), rel=1e-5)
+    assert lt.entropy(logits) == pytest.approx(-(p * np.log(p)).sum(), rel=1e-5)
+    gone = next(id for id in range(len(LOGITS)) if id not in ids)
+    assert lt.surprisal(logits, gone, ids=ids) == np.inf
+    assert lt.surprisal(logits[:1], int(ids[0]), ids=ids[:1]) == 0.0
+    with pytest.raises(lt.LogitsError, match="2 ids for 3 logits"):
+        lt.surprisal(logits, 0, ids=ids[:2])

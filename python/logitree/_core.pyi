@@ -437,8 +437,14 @@ def dist(seed: int | None = None) -> Sampler:
 
 # -- metrics --
 
-def surprisal(logits: object, id: int, base: str = "nats") -> float:
-    """-log p of a token under float32 logits, "nats" or "bits"; +inf where there is no answer."""
+def surprisal(
+    logits: object, id: int, base: str = "nats", *, ids: Sequence[int] | NDArray[np.uint32] | None = None
+) -> float:
+    """-log p of a token under float32 logits, "nats" or "bits"; +inf where there is no answer.
+
+    With ``ids``, the logits are those of the candidates that ``Chain.apply`` left: the surprisal of the sampling
+    distribution, where ``entropy`` of the same logits is its entropy. Raises LogitsError if their lengths differ.
+    """
 
 def entropy(logits: object, base: str = "nats") -> float:
     """The entropy of float32 logits, "nats" or "bits"; +inf if none is finite."""

@@ -19,13 +19,21 @@ pub fn base_of(name: &str) -> PyResult<Base> {
     }
 }
 
-/// -log p of a token under float32 logits; +inf where there is no answer.
+/// -log p of a token under float32 logits, or among the candidates that a chain left; +inf where there is no answer.
 #[pyfunction]
-#[pyo3(signature = (logits, id, base="nats"))]
-fn surprisal(logits: &Bound<'_, PyAny>, id: i64, base: &str) -> PyResult<f64> {
+#[pyo3(signature = (logits, id, base="nats", *, ids=None))]
+fn surprisal(logits: &Bound<'_, PyAny>, id: i64, base: &str, ids: Option<Vec<TokenId>>) -> PyResult<f64> {
     let base = base_of(base)?;
-    with_logits(logits, |logits| {
-        Ok(TokenId::try_from(id).map_or(f64::INFINITY, |id| metrics::surprisal(logits, id, base)))
+    with_logits(logits, |logits| match (TokenId::try_from(id), &ids) {
+        (Err(_), _) => Ok(f64::INFINITY),
+        (Ok(id), None) => Ok(metrics::surprisal(logits, id, base)),
+        (Ok(id), Some(ids)) if ids.len() == logits.len() => {
+            Ok(metrics::surprisal_among(ids, logits, id, base))
+        }
+        (Ok(_), Some(ids)) => {
+            let message = format!("{} ids for {} logits", ids.len(), logits.len());
+            Err(Error::new(ErrorKind::Logits, message).help("pass the ids and logits of one apply()"))
+        }
     })
 }
 
