@@ -1,7 +1,7 @@
 """The generation loop: engine, constraint, chain and decoder brought together, as a stream of events.
 
 Knows no runtime and no terminal: engines hand out logits, callers show the events. The whole loop is
-    `_events`.
+`_Run.events`.
 """
 
 from __future__ import annotations
