@@ -298,6 +298,8 @@ class Chain:
         text: str,
         *,
         seed: int | None = None,
+        rng: str = "mt19937",
+        sequence: int = 0,
         min_keep: int = 0,
         top_k: int = 40,
         top_p: float = 0.95,
@@ -321,6 +323,8 @@ class Chain:
     def llama_cpp(
         *,
         seed: int | None = None,
+        rng: str = "mt19937",
+        sequence: int = 0,
         min_keep: int = 0,
         top_k: int = 40,
         top_p: float = 0.95,
@@ -340,6 +344,8 @@ class Chain:
     def tsampler(
         *,
         seed: int | None = None,
+        rng: str = "mt19937",
+        sequence: int = 0,
         min_keep: int = 0,
         top_k: int = 40,
         top_p: float = 0.95,
@@ -397,6 +403,23 @@ class Chain:
     def samplers(self) -> list[Sampler]:
         """The samplers, in order."""
     @property
+    def mode(self) -> str:
+        """"fast" or "parity"."""
+    def parity(self) -> Chain:
+        """A copy in the same state that computes as llama.cpp does, ties and rounding included, at its speed.
+
+        SamplingError if a sampler is not one of llama.cpp's.
+        """
+    def get(self, name: str) -> float | None:
+        """The value of a parameter, by its name as in ``llama_cpp``; None if no sampler has it."""
+    def set(self, **params: float) -> None:
+        """Changes parameters from the next step on, by their names as in ``llama_cpp``. SamplingError if no
+        sampler has one, or for a value that means nothing."""
+    def snapshot(self) -> bytes:
+        """The state (generators, histories, running means): ``restore`` goes on from here."""
+    def restore(self, snapshot: bytes) -> None:
+        """Takes the state of a snapshot of a chain with the same samplers and parameters; else StateError."""
+    @property
     def seed(self) -> int | None:
         """The seed it draws from, reported also where it was fresh entropy; None if it does not draw."""
     @property
@@ -431,9 +454,11 @@ def temp(t: float = 0.8) -> Sampler:
 def greedy() -> Sampler:
     """Selects the first best candidate."""
 
-def dist(seed: int | None = None) -> Sampler:
-    """Draws by probability, llama.cpp's draws for the same seed (0 to 2**32 - 1, each means itself). None
-    takes fresh entropy, which ``Chain.seed`` tells."""
+def dist(seed: int | None = None, rng: str = "mt19937", sequence: int = 0) -> Sampler:
+    """Draws by probability, llama.cpp's draws for the same seed (each means itself, 0 too). None takes fresh
+    entropy, which ``Chain.seed`` tells. ``rng``: "mt19937" (llama.cpp's, 32-bit seeds), "xoroshiro128plus" or
+    "philox" (64-bit seeds); with philox a draw depends on seed, ``sequence`` and position (the number of accepted
+    tokens) alone."""
 
 # -- metrics --
 

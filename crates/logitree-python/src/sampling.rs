@@ -4,13 +4,13 @@ use crate::errors::to_py;
 use crate::logits::{with_logits, Mask};
 use crate::vocabulary::token_id;
 use logitree::sampling::{
-    dist::fresh_seed, presets, Chain, Dist, Effect, Greedy, LogitBias, MinP, Params, Penalties, Sampler,
-    Temp, TopK, TopNSigma, TopP, TypP,
+    presets, rng::fresh_seed, Chain, Dist, Effect, Generator, Greedy, LogitBias, MinP, Mode, Params,
+    Penalties, Sampler, Seed, Temp, TopK, TopNSigma, TopP, TypP,
 };
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 /// One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy.
 #[pyclass(frozen, name = "Sampler", module = "logitree")]
@@ -50,8 +50,14 @@ fn whole<T: TryFrom<i128> + PartialOrd + std::fmt::Display>(
     })
 }
 
-fn seed_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u32>> {
-    value.filter(|v| !v.is_none()).map(|v| whole(v, "seed", 0, u32::MAX)).transpose()
+fn seed_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
+    value.filter(|v| !v.is_none()).map(|v| whole(v, "seed", 0, u64::MAX)).transpose()
+}
+
+/// What a drawing sampler starts from; fresh entropy for a seed of None.
+fn start_of(seed: Option<&Bound<'_, PyAny>>, rng: &str, sequence: u32) -> PyResult<Seed> {
+    let seed = seed_of(seed)?.unwrap_or_else(|| u64::from(fresh_seed()));
+    Ok(Seed { generator: Generator::parse(rng).map_err(to_py)?, seed, sequence })
 }
 
 fn keep_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
@@ -133,12 +139,13 @@ fn greedy() -> PySampler {
     sampler(Greedy)
 }
 
-/// Draws by probability, llama.cpp's draws for the same seed (0 to 2**32 - 1, each means itself). None takes fresh
-/// entropy: `repr` and `Chain.seed` tell it.
+/// Draws by probability, llama.cpp's draws for the same seed (each means itself, 0 too). None takes fresh entropy:
+/// `repr` and `Chain.seed` tell it. `rng`: "mt19937" (llama.cpp's, 32-bit seeds), "xoroshiro128plus" or "philox"
+/// (64-bit seeds); with philox a draw depends on seed, `sequence` and position alone.
 #[pyfunction]
-#[pyo3(signature = (seed=None))]
-fn dist(seed: Option<&Bound<'_, PyAny>>) -> PyResult<PySampler> {
-    Ok(sampler(Dist::new(seed_of(seed)?.unwrap_or_else(fresh_seed))))
+#[pyo3(signature = (seed=None, rng="mt19937", sequence=0))]
+fn dist(seed: Option<&Bound<'_, PyAny>>, rng: &str, sequence: u32) -> PyResult<PySampler> {
+    Ok(sampler(Dist::new(start_of(seed, rng, sequence)?).map_err(to_py)?))
 }
 
 /// Keyword parameters over `start`, with llama.cpp's names.
@@ -148,6 +155,8 @@ fn params_of(start: Params, given: Option<&Bound<'_, PyDict>>) -> PyResult<Param
         let name: String = name.extract()?;
         match name.as_str() {
             "seed" => params.seed = seed_of(Some(&value))?,
+            "rng" => params.rng = Generator::parse(&value.extract::<String>()?).map_err(to_py)?,
+            "sequence" => params.sequence = whole(&value, "sequence", 0, u32::MAX)?,
             "min_keep" => params.min_keep = keep_of(Some(&value))?,
             "top_k" => params.top_k = whole(&value, "top_k", i32::MIN, i32::MAX)?,
             "top_p" => params.top_p = value.extract()?,
@@ -161,7 +170,7 @@ fn params_of(start: Params, given: Option<&Bound<'_, PyDict>>) -> PyResult<Param
             "penalty_present" => params.penalty_present = value.extract()?,
             "logit_bias" => params.logit_bias = biases_of(&value)?,
             _ => {
-                let known = "seed, min_keep, top_k, top_p, min_p, typ_p, top_n_sigma, temp, penalty_last_n, \
+                let known = "seed, rng, sequence, min_keep, top_k, top_p, min_p, typ_p, top_n_sigma, temp, penalty_last_n, \
                              penalty_repeat, penalty_freq, penalty_present, logit_bias";
                 return Err(to_py(
                     Error::new(ErrorKind::Sampling, format!("there is no parameter {name}"))
@@ -362,8 +371,46 @@ impl PyChain {
 
     /// The seed it draws from; None if it does not draw.
     #[getter]
-    fn seed(&self) -> Option<u32> {
-        self.inner.seed()
+    fn seed(&self) -> Option<u64> {
+        self.inner.seed().map(|s| s.seed)
+    }
+
+    /// "fast" or "parity".
+    #[getter]
+    fn mode(&self) -> &'static str {
+        match self.inner.mode() {
+            Mode::Fast => "fast",
+            Mode::Parity => "parity",
+        }
+    }
+
+    /// A copy in the same state that computes as llama.cpp does, ties and rounding included, at its speed.
+    fn parity(&self) -> PyResult<Self> {
+        Ok(PyChain { inner: self.inner.clone().with_mode(Mode::Parity).map_err(to_py)? })
+    }
+
+    /// The value of a parameter, by its name as in `llama_cpp(...)`; None if no sampler has it.
+    fn get(&self, name: &str) -> Option<f64> {
+        self.inner.parameter(name)
+    }
+
+    /// Changes parameters from the next step on, by their names as in `llama_cpp(...)`.
+    #[pyo3(signature = (**params))]
+    fn set(&mut self, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        for (name, value) in params.into_iter().flatten() {
+            self.inner.set_parameter(&name.extract::<String>()?, value.extract()?).map_err(to_py)?;
+        }
+        Ok(())
+    }
+
+    /// The state (generators, histories) as bytes.
+    fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.snapshot())
+    }
+
+    /// Takes the state of a snapshot of a chain with the same samplers and parameters.
+    fn restore(&mut self, snapshot: &[u8]) -> PyResult<()> {
+        self.inner.restore(snapshot).map_err(to_py)
     }
 
     /// Number of tokens accepted, less those rolled back.

@@ -52,7 +52,7 @@ impl Birth {
     fn decoder(self) -> Decoder {
         let vocabulary = small();
         let params = Params {
-            seed: Some(self.seed),
+            seed: Some(self.seed.into()),
             penalty_repeat: 1.5,
             penalty_last_n: 3,
             temp: 1.5,

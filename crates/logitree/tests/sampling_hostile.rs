@@ -2,7 +2,7 @@
 //! where, or in a token that is legal; never in a panic, a NaN or an illegal pick.
 
 use logitree::mask::Legal;
-use logitree::sampling::{presets, Chain, Dist, LogitBias, MinP, Params, Penalties, Temp, TopK, TopP};
+use logitree::sampling::{presets, Chain, Dist, LogitBias, MinP, Params, Penalties, Seed, Temp, TopK, TopP};
 use logitree::ErrorKind;
 
 const INF: f32 = f32::INFINITY;
@@ -71,7 +71,7 @@ fn parameters_that_mean_nothing_are_errors() {
         assert!(error.help.contains("dist"));
     }
     assert_eq!(default_chain().pick().unwrap_err().kind, ErrorKind::State);
-    let late = Chain::new(vec![Box::new(Dist::new(0)), Box::new(TopK::new(1))]);
+    let late = Chain::new(vec![Box::new(Dist::new(Seed::mt19937(0)).unwrap()), Box::new(TopK::new(1))]);
     assert!(late.unwrap_err().place.contains("2 of 2"));
 }
 

@@ -2,9 +2,9 @@
 //! Equal bits are asked for, over random chains, logits with ties and -inf, and all three kinds of legal set.
 
 use logitree::mask::Legal;
-use logitree::sampling::rng::Mt19937;
+use logitree::sampling::rng::Draws;
 use logitree::sampling::{
-    Chain, Dist, Greedy, LogitBias, MinP, Penalties, Sampler, Temp, TopK, TopNSigma, TopP, TypP,
+    Chain, Dist, Greedy, LogitBias, MinP, Penalties, Sampler, Seed, Temp, TopK, TopNSigma, TopP, TypP,
 };
 use proptest::prelude::*;
 
@@ -164,11 +164,11 @@ impl Naive {
         }
     }
 
-    fn draw(&self, rng: &mut Mt19937) -> u32 {
+    fn draw(&self, rng: &mut Draws) -> u32 {
         let max = self.max();
         let e: Vec<f32> = self.all.iter().map(|c| (c.1 - max).exp()).collect();
         let sum = e.iter().fold(0.0f64, |s, x| s + f64::from(*x));
-        let target = sum * rng.uniform();
+        let target = sum * rng.double();
         let mut running = 0.0;
         for (c, x) in self.all.iter().zip(e) {
             running += f64::from(x);
@@ -260,7 +260,7 @@ proptest! {
         };
         let all = ids.iter().map(|&id| (id, case.logits[id as usize])).collect();
         let mut naive = Naive { all, sorted: false };
-        let mut drawn = chain_of(&case.ops, Some(Box::new(Dist::new(case.seed))), &case.history);
+        let mut drawn = chain_of(&case.ops, Some(Box::new(Dist::new(Seed::mt19937(case.seed)).unwrap())), &case.history);
         let mut effects = Vec::new();
         if naive.max() == f32::NEG_INFINITY {
             prop_assert!(drawn.apply(&case.logits, legal, None).is_err());
@@ -283,7 +283,7 @@ proptest! {
             let total: f32 = chain.candidates().probabilities().iter().sum();
             prop_assert!((total - 1.0).abs() < 1e-3);
         }
-        let mut rng = Mt19937::new(case.seed);
+        let mut rng = Draws::new(Seed::mt19937(case.seed), 0);
         for _ in 0..3 {
             let expected = naive.draw(&mut rng);
             prop_assert_eq!(drawn.clone().sample(&case.logits, legal).unwrap(), expected);
@@ -308,8 +308,8 @@ proptest! {
         }).collect();
         // What is accepted but not legal must keep its place in the window: number it past the end.
         let history: Vec<u32> = case.history.iter().map(|&t| at(t).unwrap_or(1_000_000 + t)).collect();
-        let mut masked = chain_of(&case.ops, Some(Box::new(Dist::new(case.seed))), &case.history);
-        let mut compact = chain_of(&ops, Some(Box::new(Dist::new(case.seed))), &history);
+        let mut masked = chain_of(&case.ops, Some(Box::new(Dist::new(Seed::mt19937(case.seed)).unwrap())), &case.history);
+        let mut compact = chain_of(&ops, Some(Box::new(Dist::new(Seed::mt19937(case.seed)).unwrap())), &history);
         masked.apply(&case.logits, Legal::Few(ids), None).unwrap();
         compact.apply(&small, Legal::All, None).unwrap();
         let mapped: Vec<(u32, f32)> = left(&compact).iter().map(|c| (ids[c.0 as usize], c.1)).collect();
@@ -326,7 +326,7 @@ proptest! {
     ) {
         prop_assume!(case.logits.iter().any(|x| *x > f32::NEG_INFINITY));
         let n = case.logits.len() as u32;
-        let mut chain = chain_of(&case.ops, Some(Box::new(Dist::new(case.seed))), &case.history);
+        let mut chain = chain_of(&case.ops, Some(Box::new(Dist::new(Seed::mt19937(case.seed)).unwrap())), &case.history);
         let run = |chain: &mut Chain, steps: &[(u8, u32)]| -> Vec<u32> {
             steps.iter().map(|&(kind, token)| {
                 let token = match kind {

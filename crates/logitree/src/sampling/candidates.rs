@@ -8,8 +8,9 @@
 //!
 //! The file refuses to know any sampler's rule.
 
+use super::TokenArray;
 use crate::kernel::{self, BLOCK};
-use crate::{Error, ErrorKind, Result, TokenId};
+use crate::{Error, Result, TokenId};
 
 mod begin;
 
@@ -62,6 +63,19 @@ enum Order {
 const MOST_EDITS: usize = 4096;
 
 impl<'l> Candidates<'l> {
+    /// Lists what an array of llama.cpp's holds.
+    pub(super) fn take(&mut self, array: &TokenArray) {
+        self.form = Form::List;
+        self.ids.clear();
+        self.logits.clear();
+        self.ids.extend(array.data.iter().map(|c| c.id));
+        self.logits.extend(array.data.iter().map(|c| c.logit));
+        self.order = if array.sorted { Order::Sorted } else { Order::None };
+        self.best_first = false;
+        self.has_probabilities = false;
+        self.selected = array.selected;
+    }
+
     /// Ends a step: the borrow ends, the buffers stay. What was not listed is gone.
     pub(super) fn end(mut self) -> Candidates<'static> {
         if self.form != Form::List {
@@ -97,7 +111,7 @@ impl<'l> Candidates<'l> {
         if alive {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Logits, message).help("at least one candidate needs a finite logit"))
+        Err(super::none_left(message))
     }
 
     /// How many candidates there are, those at -inf included.

@@ -2,9 +2,26 @@
 //!
 //! It refuses to know any sampler's rule, and does nothing that a caller could not do with the samplers one by one.
 
-use super::{Candidates, Sampler};
+mod ledger;
+mod snapshot;
+
+use super::{Candidates, Sampler, Seed, TokenArray};
 use crate::mask::Legal;
-use crate::{kernel, Error, ErrorKind, Result, TokenId};
+use crate::{Error, ErrorKind, Result, TokenId};
+pub use ledger::Effect;
+use ledger::Ledger;
+
+/// How a chain computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The fast paths: the same survivors and the same token as llama.cpp, but where its own f32 rounding or its
+    /// order of equal logits decides.
+    #[default]
+    Fast,
+    /// llama.cpp's own steps, one by one: the same survivors in the same order and the same token, ties and
+    /// rounding included, at about llama.cpp's speed.
+    Parity,
+}
 
 /// Samplers in order. Cloning gives an independent chain in the same state.
 ///
@@ -12,25 +29,12 @@ use crate::{kernel, Error, ErrorKind, Result, TokenId};
 #[derive(Debug, Clone)]
 pub struct Chain {
     samplers: Vec<Box<dyn Sampler>>,
+    mode: Mode,
     candidates: Candidates<'static>,
+    array: TokenArray,
     picked: Option<TokenId>,
     accepted: usize,
     ledger: Ledger,
-}
-
-/// What one sampler did in one step. A candidate counts while its logit is above -inf.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Effect {
-    /// The sampler's name.
-    pub sampler: &'static str,
-    /// Candidates before it.
-    pub before: usize,
-    /// Candidates after it.
-    pub after: usize,
-    /// Logits it changed, of those that stayed.
-    pub changed: usize,
-    /// Probability, before it and at the logits as they stood, of what it cut: 0 to 1.
-    pub mass_cut: f64,
 }
 
 impl Chain {
@@ -52,7 +56,27 @@ impl Chain {
     /// The chain of samplers that are known to stand right.
     pub(super) fn of(samplers: Vec<Box<dyn Sampler>>) -> Chain {
         let (candidates, ledger) = (Candidates::default(), Ledger::default());
-        Chain { samplers, candidates, picked: None, accepted: 0, ledger }
+        let (mode, array) = (Mode::Fast, TokenArray::default());
+        Chain { samplers, mode, candidates, array, picked: None, accepted: 0, ledger }
+    }
+
+    /// The same chain, computing in `mode` from the next step on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] for [`Mode::Parity`] if a sampler is not one of llama.cpp's.
+    pub fn with_mode(mut self, mode: Mode) -> Result<Chain> {
+        let strange = self.samplers.iter_mut().find_map(|s| s.reference().is_none().then_some(s.name()));
+        if let (Mode::Parity, Some(name)) = (mode, strange) {
+            return Err(Error::new(ErrorKind::Sampling, format!("llama.cpp has no sampler like {name}"))
+                .help("parity mode takes llama.cpp's samplers only; use fast mode"));
+        }
+        self.mode = mode;
+        Ok(self)
+    }
+
+    /// How it computes.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Applies the chain and picks: the next token. Nothing is accepted.
@@ -93,6 +117,9 @@ impl Chain {
             effects.clear();
             self.ledger.open(&c);
         }
+        if self.mode == Mode::Parity {
+            return self.run_reference(c, effects);
+        }
         for sampler in &mut self.samplers {
             let skip = sampler.is_noop();
             if !skip {
@@ -112,6 +139,30 @@ impl Chain {
             c.normalise();
         }
         self.candidates = c.end();
+        Ok(())
+    }
+
+    /// The samplers as llama.cpp computes them, over its own array.
+    fn run_reference(&mut self, c: Candidates<'_>, mut effects: Option<&mut Vec<Effect>>) -> Result<()> {
+        self.array.begin(&c);
+        for sampler in &mut self.samplers {
+            let skip = sampler.is_noop();
+            if let (false, Some(reference)) = (skip, sampler.reference()) {
+                reference.apply_reference(&mut self.array);
+                if let Some(fault) = self.array.fault.take() {
+                    return Err(fault);
+                }
+            }
+            if let Some(effects) = effects.as_deref_mut() {
+                let still = skip || sampler.selects();
+                effects.push(self.ledger.effect(sampler.name(), (!still).then_some(&self.array)));
+            }
+        }
+        self.picked = self.array.selected.and_then(|at| self.array.data.get(at)).map(|c| c.id);
+        let mut c = c.end();
+        c.take(&self.array);
+        c.normalise();
+        self.candidates = c;
         Ok(())
     }
 
@@ -184,6 +235,37 @@ impl Chain {
         self.picked = None;
     }
 
+    /// Starts over as sequence `sequence` of the same seed: a row of a batch that draws on its own.
+    pub fn resequence(&mut self, sequence: u32) {
+        for sampler in &mut self.samplers {
+            sampler.reset();
+            sampler.resequence(sequence);
+        }
+        self.accepted = 0;
+        self.picked = None;
+    }
+
+    /// The value of a parameter, by its name in [`super::Params`], of the first sampler that has it.
+    pub fn parameter(&self, name: &str) -> Option<f64> {
+        self.samplers.iter().find_map(|s| s.parameter(name))
+    }
+
+    /// Changes a parameter, by its name in [`super::Params`], of every sampler that has it, from the next step on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] if no sampler has it, or for a value that means nothing.
+    pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
+        let mut known = false;
+        for sampler in &mut self.samplers {
+            known |= sampler.set_parameter(name, value)?;
+        }
+        if known {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Sampling, format!("no sampler of the chain has the parameter {name}"))
+            .help(format!("the chain is {}", self.describe())))
+    }
+
     /// Number of tokens accepted, less those rolled back.
     pub fn accepted(&self) -> usize {
         self.accepted
@@ -206,75 +288,7 @@ impl Chain {
     }
 
     /// The seed of the sampler that draws, if one does.
-    pub fn seed(&self) -> Option<u32> {
+    pub fn seed(&self) -> Option<Seed> {
         self.samplers.iter().find_map(|s| s.seed())
-    }
-}
-
-/// The candidates above -inf before a sampler, by ascending id, to tell what it did.
-#[derive(Debug, Clone, Default)]
-struct Ledger {
-    before: Vec<(TokenId, f32)>,
-    after: Vec<(TokenId, f32)>,
-    scratch: Vec<f32>,
-    /// Highest logit before, and the sum of exp(logit - highest).
-    max: f32,
-    sum: f64,
-}
-
-impl Ledger {
-    fn open(&mut self, c: &Candidates<'_>) {
-        self.before.clear();
-        c.for_each(|id, x| {
-            if x > f32::NEG_INFINITY {
-                self.before.push((id, x));
-            }
-        });
-        self.weigh();
-    }
-
-    fn weigh(&mut self) {
-        self.before.sort_unstable_by_key(|b| b.0);
-        self.scratch.clear();
-        self.scratch.extend(self.before.iter().map(|b| b.1));
-        self.max = kernel::max(&self.scratch);
-        self.sum = kernel::sum_exp(&self.scratch, self.max).0;
-    }
-
-    /// The effect of a sampler that left the candidates as `c` (`None`: untouched).
-    fn effect(&mut self, sampler: &'static str, c: Option<&Candidates<'_>>) -> Effect {
-        let before = self.before.len();
-        let Some(c) = c else {
-            return Effect { sampler, before, after: before, changed: 0, mass_cut: 0.0 };
-        };
-        self.after.clear();
-        self.scratch.clear();
-        let (mut changed, mut next) = (0, 0);
-        c.for_each(|id, x| {
-            if x == f32::NEG_INFINITY {
-                return;
-            }
-            self.after.push((id, x));
-            // Candidates mostly come in the order they had.
-            let at = if self.before.get(next).is_some_and(|b| b.0 == id) {
-                Ok(next)
-            } else {
-                self.before.binary_search_by_key(&id, |b| b.0)
-            };
-            if let Ok(at) = at {
-                next = at + 1;
-                changed += usize::from(self.before[at].1 != x);
-                self.scratch.push(self.before[at].1);
-            }
-        });
-        let after = self.after.len();
-        let mass_cut = if after == before {
-            0.0
-        } else {
-            (1.0 - kernel::sum_exp(&self.scratch, self.max).0 / self.sum).clamp(0.0, 1.0)
-        };
-        std::mem::swap(&mut self.before, &mut self.after);
-        self.weigh();
-        Effect { sampler, before, after, changed, mass_cut }
     }
 }

@@ -1,41 +1,30 @@
 //! dist: draws one candidate by its probability, one double a step, even when only one candidate is left.
 //!
-//! The draw is llama.cpp's: exponentials in f32, their sum in f64, and the first candidate in order at which the
-//! running sum reaches `sum * draw`.
+//! The draw is llama.cpp's: the first candidate in order at which the running sum of exponentials reaches
+//! `sum * draw`.
 
-use super::rng::Mt19937;
-use super::{Candidates, Sampler};
-use crate::TokenId;
+use super::reference::{Reference, TokenArray};
+use super::rng::{Draws, Seed};
+use super::{Candidates, Sampler, StateReader, StateWriter};
+use crate::{Result, TokenId};
 
-/// Draws over [`Mt19937`], with a way back.
+/// Draws from a generator, with a way back.
 #[derive(Debug, Clone)]
 pub struct Dist {
-    rng: Mt19937,
-    /// Draws since the last accepted token, per accepted token, as runs of (draws, how many tokens).
-    steps: Vec<(u64, usize)>,
-    /// Draws made when the last token was accepted.
-    accepted_at: u64,
+    draws: Draws,
 }
 
 impl Dist {
-    /// Draws as llama.cpp does from this seed. Every seed means itself, 0 and 2^32 - 1 too.
-    pub fn new(seed: u32) -> Self {
-        Dist { rng: Mt19937::new(seed), steps: Vec::new(), accepted_at: 0 }
-    }
+    /// Which of a seed's counter-based streams is dist's.
+    const STREAM: u32 = 0;
 
-    /// Draws from a fresh seed, which [`Sampler::seed`] tells.
-    pub fn from_entropy() -> Self {
-        Dist::new(fresh_seed())
+    /// Draws from `seed`; with mt19937 as llama.cpp does.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] for a seed that the generator does not take.
+    pub fn new(seed: Seed) -> Result<Self> {
+        Ok(Dist { draws: Draws::new(seed.checked()?, Self::STREAM) })
     }
-}
-
-/// A seed from the operating system's entropy (that of the standard library's hash keys).
-pub fn fresh_seed() -> u32 {
-    use std::hash::{BuildHasher, Hasher};
-    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    hasher.write_u128(now.map_or(0, |d| d.as_nanos()));
-    (hasher.finish() >> 32) as u32
 }
 
 impl Sampler for Dist {
@@ -44,11 +33,11 @@ impl Sampler for Dist {
     }
 
     fn describe(&self) -> String {
-        format!("dist(seed={})", self.rng.seed())
+        format!("dist({})", self.draws.seed().describe())
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
-        let draw = self.rng.uniform();
+        let draw = self.draws.double();
         let mut sum = 0.0f64;
         let probabilities = candidates.exponentials(|e| sum += f64::from(e));
         let target = sum * draw;
@@ -68,47 +57,75 @@ impl Sampler for Dist {
         candidates.select(selected.unwrap_or(candidates.len() - 1));
     }
 
-    fn accept(&mut self, _token: TokenId) {
-        let drawn = self.rng.draws() - self.accepted_at;
-        self.accepted_at += drawn;
-        match self.steps.last_mut() {
-            Some((draws, tokens)) if *draws == drawn => *tokens += 1,
-            _ => self.steps.push((drawn, 1)),
-        }
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
     }
 
-    fn rollback(&mut self, mut n: usize) {
-        while let (Some((draws, tokens)), 1..) = (self.steps.last_mut(), n) {
-            let back = n.min(*tokens);
-            self.accepted_at -= *draws * back as u64;
-            *tokens -= back;
-            n -= back;
-            if *tokens == 0 {
-                self.steps.pop();
-            }
-        }
-        self.rng.seek(self.accepted_at);
+    fn accept(&mut self, _token: TokenId) {
+        self.draws.accept();
+    }
+
+    fn rollback(&mut self, n: usize) {
+        self.draws.rollback(n);
     }
 
     fn forced(&mut self) {
-        self.rng.uniform();
+        self.draws.double();
     }
 
     fn reset(&mut self) {
-        self.rng.seek(0);
-        self.steps.clear();
-        self.accepted_at = 0;
+        self.draws.reset();
     }
 
     fn selects(&self) -> bool {
         true
     }
 
-    fn seed(&self) -> Option<u32> {
-        Some(self.rng.seed())
+    fn seed(&self) -> Option<Seed> {
+        Some(self.draws.seed())
+    }
+
+    fn resequence(&mut self, sequence: u32) {
+        self.draws.resequence(sequence);
+    }
+
+    fn save(&self, state: &mut StateWriter) {
+        self.draws.save(state);
+    }
+
+    fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
+        self.draws.load(state)
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
         Box::new(self.clone())
+    }
+}
+
+impl Reference for Dist {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        array.selected = Some(0);
+        let draw = self.draws.double();
+        if let [one] = &mut array.data[..] {
+            one.p = 1.0;
+            return;
+        }
+        let Some(max) = array.finite_max() else { return };
+        let mut sum = 0.0f64;
+        for c in &mut array.data {
+            c.p = (c.logit - max).exp();
+            sum += f64::from(c.p);
+        }
+        let target = sum * draw;
+        let mut running = 0.0f64;
+        let mut selected = None;
+        for (c, at) in array.data.iter_mut().zip(0..) {
+            if selected.is_none() {
+                running += f64::from(c.p);
+                selected = (running >= target).then_some(at);
+            }
+            c.p = (f64::from(c.p) / sum) as f32;
+        }
+        array.selected = selected.or(Some(array.data.len() - 1));
     }
 }

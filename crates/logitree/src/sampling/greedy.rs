@@ -1,5 +1,6 @@
 //! greedy: selects the first candidate with the highest logit. Draws nothing.
 
+use super::reference::{Reference, TokenArray};
 use super::{Candidates, Sampler};
 
 /// Selects the first maximum.
@@ -19,11 +20,27 @@ impl Sampler for Greedy {
         candidates.select(candidates.first_max());
     }
 
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
     fn selects(&self) -> bool {
         true
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
         Box::new(*self)
+    }
+}
+
+impl Reference for Greedy {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        let mut best = 0;
+        for (c, at) in array.data.iter().zip(0..) {
+            if c.logit > array.data[best].logit {
+                best = at;
+            }
+        }
+        array.selected = Some(best);
     }
 }

@@ -1,7 +1,10 @@
 //! logit_bias: adds a number to the logits of named tokens; -inf bans one.
 
-use super::{Candidates, Sampler};
+use super::reference::{Reference, TokenArray};
+use super::{none_left, Candidates, Sampler};
 use crate::{Error, ErrorKind, Result, TokenId};
+
+const BANNED: &str = "logit_bias bans every candidate";
 
 /// Additions by ascending token id.
 #[derive(Debug, Clone, Default)]
@@ -46,13 +49,8 @@ impl Sampler for LogitBias {
     }
 
     fn describe(&self) -> String {
-        match self.biases.len() {
-            0..=4 => {
-                let each: Vec<String> = self.biases.iter().map(|(id, b)| format!("{id}: {b}")).collect();
-                format!("logit_bias({{{}}})", each.join(", "))
-            }
-            n => format!("logit_bias({n} tokens)"),
-        }
+        let each: Vec<String> = self.biases.iter().map(|(id, b)| format!("{id}: {b}")).collect();
+        format!("logit_bias({{{}}})", each.join(", "))
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -60,8 +58,12 @@ impl Sampler for LogitBias {
             within(x + bias, x == f32::NEG_INFINITY || bias == f32::NEG_INFINITY)
         });
         if self.bans {
-            candidates.fail_unless_alive("logit_bias bans every candidate");
+            candidates.fail_unless_alive(BANNED);
         }
+    }
+
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
     }
 
     fn is_noop(&self) -> bool {
@@ -70,5 +72,19 @@ impl Sampler for LogitBias {
 
     fn clone_box(&self) -> Box<dyn Sampler> {
         Box::new(self.clone())
+    }
+}
+
+impl Reference for LogitBias {
+    /// By place if the candidate with that id stands there, else by search; the order flag stays.
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        for c in &mut array.data {
+            if let Ok(at) = self.biases.binary_search_by_key(&c.id, |b| b.0) {
+                c.logit += self.biases[at].1;
+            }
+        }
+        if self.bans && array.data.iter().all(|c| c.logit == f32::NEG_INFINITY) {
+            array.fault = Some(none_left(BANNED));
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! min_p: keeps the candidates at least p times as probable as the best one. Needs no softmax: it compares logits.
 
-use super::{finite, Candidates, Sampler};
+use super::reference::{Reference, TokenArray};
+use super::{finite, whole, Candidates, Sampler};
 use crate::Result;
 
 /// Keeps what reaches `p` times the highest probability, and at least `min_keep`.
@@ -60,11 +61,51 @@ impl Sampler for MinP {
         }
     }
 
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "min_p" => Some(f64::from(self.p)),
+            "min_keep" => Some(self.min_keep as f64),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        match name {
+            "min_p" => *self = MinP::new(value as f32, self.min_keep)?,
+            "min_keep" => self.min_keep = whole("min_p", name, value)?.max(0) as usize,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     fn is_noop(&self) -> bool {
         self.p <= 0.0
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
         Box::new(*self)
+    }
+}
+
+impl Reference for MinP {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        if !array.sorted {
+            // Its own maximum: never below the lowest finite float.
+            let max = array.data.iter().fold(f32::MIN, |max, c| if max < c.logit { c.logit } else { max });
+            let least = max + self.p.ln();
+            let kept = array.data.iter().filter(|c| c.logit >= least).count();
+            if kept > 0 && kept >= self.min_keep {
+                return array.data.retain(|c| c.logit >= least);
+            }
+            array.sort_best(array.data.len());
+        }
+        let least = array.data[0].logit + self.p.ln();
+        let min_keep = self.min_keep;
+        let cut = (1..array.data.len()).find(|&at| array.data[at].logit < least && at >= min_keep);
+        array.data.truncate(cut.unwrap_or(array.data.len()));
     }
 }

@@ -32,21 +32,27 @@ pub mod params;
 pub mod parse;
 pub mod penalties;
 pub mod presets;
+pub mod reference;
 pub mod rng;
+pub mod state;
 pub mod temp;
 pub mod top_k;
 pub mod top_n_sigma;
 pub mod top_p;
 pub mod typ_p;
+pub mod undo;
 
 pub use candidates::Candidates;
-pub use chain::{Chain, Effect};
+pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;
 pub use greedy::Greedy;
 pub use logit_bias::LogitBias;
 pub use min_p::MinP;
 pub use params::Params;
 pub use penalties::Penalties;
+pub use reference::{Reference, TokenArray};
+pub use rng::{Generator, Seed};
+pub use state::{StateReader, StateWriter};
 pub use temp::Temp;
 pub use top_k::TopK;
 pub use top_n_sigma::TopNSigma;
@@ -70,6 +76,11 @@ pub trait Sampler: Send + Sync {
 
     /// Shapes the candidates. Never called with none.
     fn apply(&mut self, candidates: &mut Candidates<'_>);
+
+    /// The sampler as llama.cpp computes it, for parity mode; `None` if llama.cpp has none like it.
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        None
+    }
 
     /// Takes note of an accepted token.
     fn accept(&mut self, _token: TokenId) {}
@@ -98,8 +109,35 @@ pub trait Sampler: Send + Sync {
     }
 
     /// The seed of its generator, if it draws.
-    fn seed(&self) -> Option<u32> {
+    fn seed(&self) -> Option<Seed> {
         None
+    }
+
+    /// Starts over as sequence `sequence` of its seed, so that rows of a batch draw apart ([`rng::Draws`]).
+    fn resequence(&mut self, _sequence: u32) {}
+
+    /// The value of a parameter, by its name in [`Params`]; `None` if the sampler has no such.
+    fn parameter(&self, _name: &str) -> Option<f64> {
+        None
+    }
+
+    /// Changes a parameter between two tokens, by its name in [`Params`]; `false` if the sampler has no such.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] for a value that the sampler could not be built with; nothing is changed.
+    fn set_parameter(&mut self, _name: &str, _value: f64) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Writes its state: all that [`Sampler::load`] needs beside the parameters.
+    fn save(&self, _state: &mut StateWriter) {}
+
+    /// Takes the state that a sampler of the same parameters saved.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] if it did not; the sampler's state is then any valid one.
+    fn load(&mut self, _state: &mut StateReader<'_>) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -113,6 +151,23 @@ impl std::fmt::Debug for dyn Sampler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.describe())
     }
+}
+
+/// The error for candidates of which none is above -inf.
+fn none_left(message: &str) -> Error {
+    Error::new(ErrorKind::Logits, message).help("at least one candidate needs a finite logit")
+}
+
+/// A whole-number parameter from the double that [`Sampler::set_parameter`] is given.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`], naming the parameter, if it is not whole or out of range.
+fn whole(sampler: &str, parameter: &str, value: f64) -> Result<i32> {
+    if value.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value) {
+        return Ok(value as i32);
+    }
+    Err(Error::new(ErrorKind::Sampling, format!("{parameter} of {sampler} is {value}"))
+        .help(format!("{parameter} must be a whole number of at most 31 bits")))
 }
 
 /// `value`, unless it is NaN or infinite.

@@ -2,13 +2,18 @@
 //! built from them.
 
 use super::dist::Dist;
-use crate::TokenId;
+use super::rng::{fresh_seed, Generator, Seed};
+use crate::{Result, TokenId};
 
 /// What the presets and [`super::Chain::parse`] build their samplers from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// Seed of `dist`; `None` takes fresh entropy, which [`super::Chain::seed`] tells.
-    pub seed: Option<u32>,
+    /// Seed of what draws; `None` takes fresh entropy, which [`super::Chain::seed`] tells.
+    pub seed: Option<u64>,
+    /// Generator of what draws.
+    pub rng: Generator,
+    /// Which of many sequences of one seed; only philox tells them apart.
+    pub sequence: u32,
     /// At least this many candidates survive top_p, min_p and typ_p each.
     pub min_keep: usize,
     /// Best candidates kept; 0 or less: all.
@@ -40,6 +45,8 @@ impl Default for Params {
     fn default() -> Self {
         Params {
             seed: None,
+            rng: Generator::Mt19937,
+            sequence: 0,
             min_keep: 0,
             top_k: 40,
             top_p: 0.95,
@@ -62,8 +69,22 @@ impl Params {
         Params { penalty_repeat: 1.1, ..Params::default() }
     }
 
+    /// The same with a seed in any case, so that all that draws in a chain starts from one.
+    pub(super) fn settled(&self) -> Params {
+        Params { seed: self.seed.or_else(|| Some(u64::from(fresh_seed()))), ..self.clone() }
+    }
+
+    /// What drawing samplers start from.
+    pub(super) fn seed(&self) -> Seed {
+        let seed = self.seed.unwrap_or_else(|| u64::from(fresh_seed()));
+        Seed { generator: self.rng, seed, sequence: self.sequence }
+    }
+
     /// The `dist` that `seed` asks for.
-    pub(super) fn dist(&self) -> Dist {
-        self.seed.map_or_else(Dist::from_entropy, Dist::new)
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] for a seed that the generator does not take.
+    pub(super) fn dist(&self) -> Result<Dist> {
+        Dist::new(self.seed())
     }
 }

@@ -65,7 +65,7 @@ const TABLE: &[Row] = &[
         build: |p| Ok(Box::new(Temp::new(p.temp)?)),
     },
     Row { name: "greedy", aliases: &[], letter: None, build: |_| Ok(Box::new(Greedy)) },
-    Row { name: "dist", aliases: &[], letter: None, build: |p| Ok(Box::new(p.dist())) },
+    Row { name: "dist", aliases: &[], letter: None, build: |p| Ok(Box::new(p.dist()?)) },
 ];
 
 impl Chain {
@@ -81,6 +81,7 @@ impl Chain {
     pub fn parse(text: &str, params: &Params) -> Result<Chain> {
         let rows =
             if text.contains(';') || find_name(text).is_some() { by_names(text) } else { by_letters(text) }?;
+        let params = &params.settled();
         presets::assemble(rows.iter().map(|row| (row.build)(params)).collect::<Result<_>>()?, params)
     }
 }

@@ -1,7 +1,8 @@
 //! penalties: makes the tokens of the last n steps less likely: repeat, then frequency and presence.
 
 use super::logit_bias::within;
-use super::{finite, Candidates, Sampler};
+use super::reference::{Reference, TokenArray};
+use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The three penalties over a window of accepted tokens.
@@ -36,6 +37,22 @@ impl Penalties {
             history: Vec::new(),
             counts: Vec::new(),
         })
+    }
+
+    /// The same history under other parameters.
+    fn renew(&mut self, last_n: i32, repeat: f32, frequency: f32, presence: f32) -> Result<()> {
+        let mut new = Penalties::new(last_n, repeat, frequency, presence)?;
+        std::mem::swap(&mut new.history, &mut self.history);
+        *self = new;
+        self.recount();
+        Ok(())
+    }
+
+    fn recount(&mut self) {
+        self.counts.clear();
+        for at in self.history.len().saturating_sub(self.last_n)..self.history.len() {
+            self.enter(self.history[at]);
+        }
     }
 
     fn enter(&mut self, token: TokenId) {
@@ -74,13 +91,17 @@ impl Sampler for Penalties {
         candidates.unsort();
     }
 
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
     fn accept(&mut self, token: TokenId) {
-        if self.is_noop() {
-            return;
-        }
-        self.enter(token);
-        if self.history.len() >= self.last_n {
-            self.leave(self.history[self.history.len() - self.last_n]);
+        // Kept even while the penalties change nothing, for they may be changed between two tokens.
+        if self.last_n > 0 {
+            self.enter(token);
+            if self.history.len() >= self.last_n {
+                self.leave(self.history[self.history.len() - self.last_n]);
+            }
         }
         self.history.push(token);
     }
@@ -88,6 +109,9 @@ impl Sampler for Penalties {
     fn rollback(&mut self, n: usize) {
         for _ in 0..n {
             let Some(token) = self.history.pop() else { return };
+            if self.last_n == 0 {
+                continue;
+            }
             self.leave(token);
             if self.history.len() >= self.last_n {
                 self.enter(self.history[self.history.len() - self.last_n]);
@@ -100,11 +124,63 @@ impl Sampler for Penalties {
         self.counts.clear();
     }
 
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "penalty_last_n" => Some(self.last_n as f64),
+            "penalty_repeat" => Some(f64::from(self.repeat)),
+            "penalty_freq" => Some(f64::from(self.frequency)),
+            "penalty_present" => Some(f64::from(self.presence)),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        let (last_n, repeat, frequency, presence) =
+            (self.last_n as i32, self.repeat, self.frequency, self.presence);
+        match name {
+            "penalty_last_n" => {
+                self.renew(whole("penalties", "last_n", value)?, repeat, frequency, presence)?
+            }
+            "penalty_repeat" => self.renew(last_n, value as f32, frequency, presence)?,
+            "penalty_freq" => self.renew(last_n, repeat, value as f32, presence)?,
+            "penalty_present" => self.renew(last_n, repeat, frequency, value as f32)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn save(&self, state: &mut StateWriter) {
+        state.ids(&self.history);
+    }
+
+    fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
+        self.history = state.ids()?;
+        self.recount();
+        Ok(())
+    }
+
     fn is_noop(&self) -> bool {
         self.last_n == 0 || (self.repeat == 1.0 && self.frequency == 0.0 && self.presence == 0.0)
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
         Box::new(self.clone())
+    }
+}
+
+impl Reference for Penalties {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        for c in &mut array.data {
+            if let Ok(at) = self.counts.binary_search_by_key(&c.id, |entry| entry.0) {
+                let count = self.counts[at].1;
+                if c.logit <= 0.0 {
+                    c.logit *= self.repeat;
+                } else {
+                    c.logit /= self.repeat;
+                }
+                c.logit -= count as f32 * self.frequency + self.presence;
+            }
+        }
+        array.sorted = false;
     }
 }

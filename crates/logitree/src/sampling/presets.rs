@@ -8,6 +8,7 @@ use crate::Result;
 /// # Errors
 /// [`crate::ErrorKind::Sampling`] for parameters that mean nothing.
 pub fn llama_cpp(params: &Params) -> Result<Chain> {
+    let params = &params.settled();
     assemble(
         vec![
             penalties(params)?,
@@ -30,6 +31,7 @@ pub fn llama_cpp(params: &Params) -> Result<Chain> {
 /// # Errors
 /// [`crate::ErrorKind::Sampling`] for parameters that mean nothing.
 pub fn tsampler(params: &Params) -> Result<Chain> {
+    let params = &params.settled();
     // Built before the choice, so that wrong parameters are wrong in any case.
     let rest: [Box<dyn Sampler>; 5] = [
         Box::new(TypP::new(params.typ_p, params.min_keep)?),
@@ -69,7 +71,7 @@ pub(super) fn assemble(mut samplers: Vec<Box<dyn Sampler>>, params: &Params) -> 
         samplers.insert(0, Box::new(LogitBias::new(&params.logit_bias)?));
     }
     if samplers.last().is_none_or(|s| !s.selects()) {
-        samplers.push(Box::new(params.dist()));
+        samplers.push(Box::new(params.dist()?));
     }
     Chain::new(samplers)
 }
@@ -90,7 +92,11 @@ mod tests {
         let t = tsampler(&Params { seed: Some(7), ..Params::tsampler() }).unwrap();
         let order = ["penalties", "top_k", "typ_p", "top_p", "min_p", "top_n_sigma", "temp", "dist"];
         assert_eq!(t.names(), order);
-        assert!(t.describe().contains("repeat=1.1") && t.seed() == Some(7), "{}", t.describe());
+        assert!(
+            t.describe().contains("repeat=1.1") && t.seed().map(|s| s.seed) == Some(7),
+            "{}",
+            t.describe()
+        );
         let cold = tsampler(&Params { temp: 0.0, ..Params::tsampler() }).unwrap();
         assert_eq!(cold.names(), ["penalties", "greedy"]);
         let wide = tsampler(&Params { top_k: 0, ..Params::tsampler() }).unwrap();

@@ -1,6 +1,7 @@
 //! temp: divides the logits by the temperature. At or below 0 only the first maximum stays above -inf, and the
 //! chain goes on, so that a later `dist` still draws.
 
+use super::reference::{Reference, TokenArray};
 use super::{finite, Candidates, Sampler};
 use crate::Result;
 
@@ -46,11 +47,33 @@ impl Sampler for Temp {
         }
     }
 
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        (name == "temp").then_some(f64::from(self.t))
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        if name != "temp" {
+            return Ok(false);
+        }
+        *self = Temp::new(value as f32)?;
+        Ok(true)
+    }
+
     fn is_noop(&self) -> bool {
         self.t == 1.0
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
         Box::new(*self)
+    }
+}
+
+impl Reference for Temp {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        array.temper(self.t);
     }
 }

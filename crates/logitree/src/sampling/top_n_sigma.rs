@@ -2,6 +2,7 @@
 //!
 //! Tang et al.: "Top-nσ: Not All Logits Are You Need", 2024. The number of candidates stays.
 
+use super::reference::{Reference, TokenArray, TokenData};
 use super::{finite, Candidates, Sampler};
 use crate::Result;
 
@@ -58,11 +59,53 @@ impl Sampler for TopNSigma {
         candidates.logits_written(true);
     }
 
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        (name == "top_n_sigma").then_some(f64::from(self.n))
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        if name != "top_n_sigma" {
+            return Ok(false);
+        }
+        *self = TopNSigma::new(value as f32)?;
+        Ok(true)
+    }
+
     fn is_noop(&self) -> bool {
         self.n <= 0.0
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
         Box::new(*self)
+    }
+}
+
+impl Reference for TopNSigma {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        if array.data.len() <= 1 {
+            return;
+        }
+        let alive = |c: &&TokenData| c.logit != f32::NEG_INFINITY;
+        let (mut max, mut sum, mut count) = (array.data[0].logit, 0.0f32, 0usize);
+        for c in array.data.iter().filter(alive) {
+            max = if max < c.logit { c.logit } else { max };
+            sum += c.logit;
+            count += 1;
+        }
+        let mean = if count > 0 { sum / count as f32 } else { 0.0 };
+        let mut squares = 0.0f32;
+        for c in array.data.iter().filter(alive) {
+            // Squared and added in double, stored as float.
+            squares = (f64::from(squares) + f64::from(c.logit - mean).powi(2)) as f32;
+        }
+        let deviation = if count > 0 { (squares / count as f32).sqrt() } else { 0.0 };
+        let least = max - self.n * deviation;
+        for c in array.data.iter_mut().filter(|c| c.logit < least) {
+            c.logit = f32::NEG_INFINITY;
+        }
     }
 }

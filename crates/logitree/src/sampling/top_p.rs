@@ -1,6 +1,7 @@
 //! top_p (nucleus): keeps the fewest best candidates whose probabilities reach p. Output sorted.
 
-use super::{finite, Candidates, Sampler};
+use super::reference::{Reference, TokenArray, TokenData};
+use super::{finite, whole, Candidates, Sampler};
 use crate::Result;
 
 /// How many candidates are sorted at first; more only if they do not reach p.
@@ -66,11 +67,74 @@ impl Sampler for TopP {
         }
     }
 
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "top_p" => Some(f64::from(self.p)),
+            "min_keep" => Some(self.min_keep as f64),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        match name {
+            "top_p" => *self = TopP::new(value as f32, self.min_keep)?,
+            "min_keep" => self.min_keep = whole("top_p", name, value)?.max(0) as usize,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     fn is_noop(&self) -> bool {
         self.p >= 1.0
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
         Box::new(*self)
+    }
+}
+
+impl Reference for TopP {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        array.softmax(false);
+        if array.sorted || array.data.len() <= 4 * FIRST {
+            if !array.sorted {
+                array.sort_best(array.data.len());
+            }
+            let kept = self.reach(&array.data);
+            array.data.truncate(kept.unwrap_or(array.data.len()));
+            return;
+        }
+        // The first 256 are sorted alone; if they do not reach p, all are sorted and the sum goes on.
+        let mut ranked = array.ranked(FIRST);
+        let mut kept = self.reach(&ranked[..FIRST]);
+        if kept.is_none() {
+            let first: Vec<TokenData> = ranked[..FIRST].to_vec();
+            array.recycle(ranked);
+            ranked = array.ranked(array.data.len());
+            let after = first.iter().chain(&ranked[FIRST..]);
+            kept = self.reach(after).or(Some(ranked.len()));
+        }
+        ranked.truncate(kept.unwrap_or(0));
+        let before = std::mem::replace(&mut array.data, ranked);
+        array.recycle(before);
+        array.sorted = true;
+    }
+}
+
+impl TopP {
+    /// How many of the candidates, in this order, reach p; `None` if all of them do not.
+    fn reach<'a>(&self, candidates: impl IntoIterator<Item = &'a TokenData>) -> Option<usize> {
+        let mut cumulative = 0.0f32;
+        for (c, kept) in candidates.into_iter().zip(1..) {
+            cumulative += c.p;
+            if cumulative >= self.p && kept >= self.min_keep {
+                return Some(kept);
+            }
+        }
+        None
     }
 }

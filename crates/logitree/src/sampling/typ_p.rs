@@ -3,7 +3,8 @@
 //! Meister, Pimentel, Wiher, Cotterell: "Locally Typical Sampling", TACL 2023. Output in typicality order. A
 //! candidate at -inf has no surprisal and comes last (llama.cpp computes NaN from it).
 
-use super::{finite, Candidates, Sampler};
+use super::reference::{libstdcxx, Reference, TokenArray, TokenData};
+use super::{finite, whole, Candidates, Sampler};
 use crate::Result;
 
 /// Keeps the most typical candidates until their probabilities exceed `p`, and at least `min_keep`.
@@ -61,11 +62,59 @@ impl Sampler for TypP {
         candidates.rearrange(keys);
     }
 
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "typ_p" => Some(f64::from(self.p)),
+            "min_keep" => Some(self.min_keep as f64),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        match name {
+            "typ_p" => *self = TypP::new(value as f32, self.min_keep)?,
+            "min_keep" => self.min_keep = whole("typ_p", name, value)?.max(0) as usize,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     fn is_noop(&self) -> bool {
         self.p >= 1.0
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
         Box::new(*self)
+    }
+}
+
+impl Reference for TypP {
+    /// Where llama.cpp computes NaN, because a candidate has no probability, the candidate counts as the least
+    /// typical instead.
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        array.softmax(true);
+        let mut entropy = 0.0f32;
+        for c in array.data.iter().filter(|c| c.p > 0.0) {
+            entropy += -c.p * c.p.ln();
+        }
+        let mut order: Vec<(f32, TokenData)> = array
+            .data
+            .iter()
+            .map(|c| (if c.p > 0.0 { (-c.p.ln() - entropy).abs() } else { f32::INFINITY }, *c))
+            .collect();
+        libstdcxx::sort(&mut order, |a, b| a.0 < b.0);
+        let mut cumulative = 0.0f32;
+        let last = order.iter().zip(1..).position(|((_, c), kept): (_, usize)| {
+            cumulative += c.p;
+            cumulative > self.p && kept >= self.min_keep
+        });
+        order.truncate(last.map_or(order.len(), |last| last + 1));
+        array.data.clear();
+        array.data.extend(order.iter().map(|o| o.1));
+        array.sorted = false;
     }
 }

@@ -1,19 +1,16 @@
-//! The 32-bit Mersenne twister with the doubles that libstdc++ makes of it, and a way back.
+//! The 32-bit Mersenne twister, with a way back: the words of `std::mt19937`.
 //!
-//! Same seed, same numbers as `std::mt19937` under `std::uniform_real_distribution<double>(0, 1)` of libstdc++:
-//! two 32-bit outputs a double, the low word first. It refuses to know what the numbers decide.
+//! Matsumoto and Nishimura: "Mersenne Twister", 1998. It refuses to know what numbers are made of the words.
 
 /// Words of state, and outputs between two twists.
 const WORDS: usize = 624;
 const SHIFT: usize = 397;
-/// Doubles that one state gives before the next twist.
-const DRAWS: u64 = WORDS as u64 / 2;
 
-/// mt19937, counted in doubles drawn, with rollback to any earlier count.
+/// mt19937, counted in 32-bit words drawn, with a way to any earlier count.
 #[derive(Debug, Clone)]
 pub struct Mt19937 {
     seed: u32,
-    draws: u64,
+    drawn: u64,
     /// The words that the outputs are made of.
     state: Box<[u32; WORDS]>,
     /// An earlier state, mostly that one twist before, so that short rollbacks cost nothing.
@@ -29,7 +26,7 @@ impl Mt19937 {
     pub fn new(seed: u32) -> Self {
         let mut rng = Mt19937 {
             seed,
-            draws: 0,
+            drawn: 0,
             state: Box::new([0; WORDS]),
             earlier: Box::new([0; WORDS]),
             twists: 0,
@@ -44,35 +41,28 @@ impl Mt19937 {
         self.seed
     }
 
-    /// How many doubles were drawn since the seed.
-    pub fn draws(&self) -> u64 {
-        self.draws
+    /// How many words were drawn since the seed.
+    pub fn drawn(&self) -> u64 {
+        self.drawn
     }
 
-    /// The next double in [0, 1).
-    pub fn uniform(&mut self) -> f64 {
-        let block = self.draws / DRAWS;
+    /// The next word.
+    pub fn next_word(&mut self) -> u32 {
+        let block = self.drawn / WORDS as u64;
         while self.twists <= block {
             self.advance();
         }
-        let at = (self.draws % DRAWS) as usize * 2;
-        self.draws += 1;
-        let (low, high) = (temper(self.state[at]), temper(self.state[at + 1]));
-        let value = (f64::from(low) + f64::from(high) * 4_294_967_296.0) / 18_446_744_073_709_551_616.0;
-        // Rounding up to 1 is possible; libstdc++ then takes the double just below.
-        if value < 1.0 {
-            value
-        } else {
-            1.0 - f64::EPSILON / 2.0
-        }
+        let at = (self.drawn % WORDS as u64) as usize;
+        self.drawn += 1;
+        temper(self.state[at])
     }
 
-    /// Goes back (or forward) so that the next draw is draw number `draws`.
+    /// Goes back (or forward) so that the next word is word number `drawn`.
     ///
-    /// Free within the last 312 draws; beyond that the states are made again from the seed, a microsecond for
-    /// each 312 draws.
-    pub fn seek(&mut self, draws: u64) {
-        let needed = draws / DRAWS + 1;
+    /// Free within the last 624 words; beyond that the states are made again from the seed, a microsecond for
+    /// each 624 words.
+    pub fn seek(&mut self, drawn: u64) {
+        let needed = drawn / WORDS as u64 + 1;
         if self.twists > needed {
             if self.earlier_twists == needed {
                 self.state.copy_from_slice(&self.earlier[..]);
@@ -81,10 +71,10 @@ impl Mt19937 {
                 self.restart();
             }
         }
-        while self.twists < needed && draws > 0 {
+        while self.twists < needed && drawn > 0 {
             self.advance();
         }
-        self.draws = draws;
+        self.drawn = drawn;
     }
 
     fn advance(&mut self) {
@@ -105,15 +95,7 @@ impl Mt19937 {
         }
         self.twists = 0;
         self.earlier_twists = 0;
-        self.draws = 0;
-    }
-
-    /// The next two 32-bit outputs, for the known vectors.
-    #[cfg(test)]
-    fn next_pair(&mut self) -> [u32; 2] {
-        let at = (self.draws % DRAWS) as usize * 2;
-        self.uniform();
-        [temper(self.state[at]), temper(self.state[at + 1])]
+        self.drawn = 0;
     }
 }
 
@@ -139,33 +121,23 @@ mod tests {
     #[test]
     fn known_outputs_of_the_default_seed() {
         let mut rng = Mt19937::new(5489);
-        let mut outputs = Vec::new();
-        while outputs.len() < 10_000 {
-            outputs.extend(rng.next_pair());
-        }
+        let outputs: Vec<u32> = (0..10_000).map(|_| rng.next_word()).collect();
         assert_eq!(outputs[..5], [3_499_211_612, 581_869_302, 3_890_346_734, 3_586_334_585, 545_404_204]);
         // The C++ standard's own check.
         assert_eq!(outputs[9_999], 4_123_659_995);
     }
 
     #[test]
-    fn the_low_word_comes_first() {
-        let mut rng = Mt19937::new(5489);
-        let expected = (3_499_211_612.0 + 581_869_302.0 * 2f64.powi(32)) / 2f64.powi(64);
-        assert_eq!(rng.uniform(), expected);
-    }
-
-    #[test]
     fn seek_equals_drawing_again_from_the_seed() {
         let mut rng = Mt19937::new(0);
-        let all: Vec<f64> = (0..1500).map(|_| rng.uniform()).collect();
-        for to in [1499, 1300, 1248, 1247, 936, 935, 312, 311, 624, 1, 0, 1400, 313, 312, 0] {
+        let all: Vec<u32> = (0..3000).map(|_| rng.next_word()).collect();
+        for to in [2999, 2600, 2496, 2495, 1872, 1871, 625, 624, 623, 1248, 1, 0, 2800, 626, 624, 0] {
             rng.seek(to);
-            assert_eq!(rng.draws(), to);
-            assert_eq!(rng.uniform(), all[to as usize], "draw {to}");
+            assert_eq!(rng.drawn(), to);
+            assert_eq!(rng.next_word(), all[to as usize], "word {to}");
         }
         rng.seek(0);
-        let again: Vec<f64> = (0..1500).map(|_| rng.uniform()).collect();
+        let again: Vec<u32> = (0..3000).map(|_| rng.next_word()).collect();
         assert_eq!(again, all);
     }
 }

@@ -1,0 +1,107 @@
+//! What each sampler of a chain did in one step, told from the candidates before and after it. It refuses to know
+//! any sampler's rule.
+
+use crate::sampling::{Candidates, TokenArray};
+use crate::{kernel, TokenId};
+
+/// What one sampler did in one step. A candidate counts while its logit is above -inf.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effect {
+    /// The sampler's name.
+    pub sampler: &'static str,
+    /// Candidates before it.
+    pub before: usize,
+    /// Candidates after it.
+    pub after: usize,
+    /// Logits it changed, of those that stayed.
+    pub changed: usize,
+    /// Probability, before it and at the logits as they stood, of what it cut: 0 to 1.
+    pub mass_cut: f64,
+}
+
+/// Candidates that can be looked at one by one, whatever form they have.
+pub(super) trait Look {
+    /// Calls `f` with the id and the logit of each.
+    fn look(&self, f: &mut dyn FnMut(TokenId, f32));
+}
+
+impl Look for Candidates<'_> {
+    fn look(&self, f: &mut dyn FnMut(TokenId, f32)) {
+        self.for_each(f);
+    }
+}
+
+impl Look for TokenArray {
+    fn look(&self, f: &mut dyn FnMut(TokenId, f32)) {
+        self.data.iter().for_each(|c| f(c.id, c.logit));
+    }
+}
+
+/// The candidates above -inf before a sampler, by ascending id, to tell what it did.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ledger {
+    before: Vec<(TokenId, f32)>,
+    after: Vec<(TokenId, f32)>,
+    scratch: Vec<f32>,
+    /// Highest logit before, and the sum of exp(logit - highest).
+    max: f32,
+    sum: f64,
+}
+
+impl Ledger {
+    /// Before the first sampler.
+    pub(super) fn open(&mut self, c: &impl Look) {
+        self.before.clear();
+        c.look(&mut |id, x| {
+            if x > f32::NEG_INFINITY {
+                self.before.push((id, x));
+            }
+        });
+        self.weigh();
+    }
+
+    fn weigh(&mut self) {
+        self.before.sort_unstable_by_key(|b| b.0);
+        self.scratch.clear();
+        self.scratch.extend(self.before.iter().map(|b| b.1));
+        self.max = kernel::max(&self.scratch);
+        self.sum = kernel::sum_exp(&self.scratch, self.max).0;
+    }
+
+    /// The effect of a sampler that left the candidates as `c` (`None`: untouched).
+    pub(super) fn effect(&mut self, sampler: &'static str, c: Option<&impl Look>) -> Effect {
+        let before = self.before.len();
+        let Some(c) = c else {
+            return Effect { sampler, before, after: before, changed: 0, mass_cut: 0.0 };
+        };
+        self.after.clear();
+        self.scratch.clear();
+        let (mut changed, mut next) = (0, 0);
+        c.look(&mut |id, x| {
+            if x == f32::NEG_INFINITY {
+                return;
+            }
+            self.after.push((id, x));
+            // Candidates mostly come in the order they had.
+            let at = if self.before.get(next).is_some_and(|b| b.0 == id) {
+                Ok(next)
+            } else {
+                self.before.binary_search_by_key(&id, |b| b.0)
+            };
+            if let Ok(at) = at {
+                next = at + 1;
+                changed += usize::from(self.before[at].1 != x);
+                self.scratch.push(self.before[at].1);
+            }
+        });
+        let after = self.after.len();
+        let mass_cut = if after == before {
+            0.0
+        } else {
+            (1.0 - kernel::sum_exp(&self.scratch, self.max).0 / self.sum).clamp(0.0, 1.0)
+        };
+        std::mem::swap(&mut self.before, &mut self.after);
+        self.weigh();
+        Effect { sampler, before, after, changed, mass_cut }
+    }
+}

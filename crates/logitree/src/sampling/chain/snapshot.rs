@@ -1,0 +1,88 @@
+//! A chain's state as bytes, and back: generators, histories, running means. It refuses to hold parameters or
+//! samplers: a snapshot is restored into a chain of the same ones, and says so if it is not.
+//!
+//! Layout, all words 64-bit little-endian: magic and version, number of words, hash of the chain's description,
+//! accepted tokens, each sampler's words with their number before them, hash of all that.
+
+use super::Chain;
+use crate::sampling::{StateReader, StateWriter};
+use crate::{Error, ErrorKind, Result};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// "logitree" and the version of the layout.
+const MAGIC: u64 = u64::from_le_bytes(*b"lgtsnap1");
+
+impl Chain {
+    /// The state as bytes: [`Chain::restore`] on a chain of the same samplers and parameters goes on from here.
+    pub fn snapshot(&self) -> Vec<u8> {
+        let mut words = vec![MAGIC, self.fingerprint(), self.accepted as u64];
+        for sampler in &self.samplers {
+            let mut state = StateWriter::default();
+            sampler.save(&mut state);
+            words.push(state.words().len() as u64);
+            words.extend(state.words());
+        }
+        let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        bytes.extend(xxh3_64(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// Goes back (or forward) to a snapshot's state.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] if the bytes are damaged or of a chain with other samplers or parameters; nothing is
+    /// changed then.
+    pub fn restore(&mut self, snapshot: &[u8]) -> Result<()> {
+        let words = checked(snapshot)?;
+        let mut reader = StateReader::new(&words);
+        let (magic, fingerprint) = (reader.word()?, reader.word()?);
+        if magic != MAGIC {
+            return Err(damaged("the bytes are no snapshot of a chain"));
+        }
+        if fingerprint != self.fingerprint() {
+            return Err(damaged("the snapshot is of a chain with other samplers or parameters")
+                .help(format!("this chain is {}", self.describe())));
+        }
+        let accepted = reader.word()?;
+        let mut samplers = self.samplers.clone();
+        for sampler in &mut samplers {
+            let n = reader.length(1)?;
+            let mut state = StateReader::new(reader.take(n)?);
+            sampler.load(&mut state)?;
+            if !state.is_done() {
+                return Err(damaged("the snapshot holds more than the chain's state"));
+            }
+        }
+        if !reader.is_done() {
+            return Err(damaged("the snapshot holds more than the chain's state"));
+        }
+        self.accepted = usize::try_from(accepted).map_err(|_| damaged("the snapshot counts too far"))?;
+        self.samplers = samplers;
+        self.picked = None;
+        Ok(())
+    }
+
+    /// Samplers and parameters as a number.
+    fn fingerprint(&self) -> u64 {
+        xxh3_64(self.describe().as_bytes())
+    }
+}
+
+/// The words before the hash, if it fits them.
+fn checked(snapshot: &[u8]) -> Result<Vec<u64>> {
+    let words: Vec<u64> =
+        snapshot.chunks_exact(8).map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b))).collect();
+    match words.split_last() {
+        Some((&hash, rest))
+            if snapshot.len() % 8 == 0 && hash == xxh3_64(&snapshot[..snapshot.len() - 8]) =>
+        {
+            Ok(rest.to_vec())
+        }
+        _ => Err(damaged("the snapshot is damaged or truncated")),
+    }
+}
+
+fn damaged(message: &str) -> Error {
+    Error::new(ErrorKind::State, message)
+        .help("restore what Chain.snapshot gave, unchanged, into a chain of the same samplers and parameters")
+}

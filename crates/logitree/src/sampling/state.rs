@@ -1,0 +1,102 @@
+//! The words in which samplers write their state for a snapshot, and read it back. It refuses to know whose they
+//! are, and takes nothing on trust: lengths are checked against what is there.
+
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// Collects a sampler's state.
+#[derive(Debug, Clone, Default)]
+pub struct StateWriter {
+    words: Vec<u64>,
+}
+
+impl StateWriter {
+    /// Appends one word.
+    pub fn word(&mut self, word: u64) {
+        self.words.push(word);
+    }
+
+    /// Appends a float, bit for bit.
+    pub fn float(&mut self, x: f32) {
+        self.word(u64::from(x.to_bits()));
+    }
+
+    /// Appends a list of ids and its length.
+    pub fn ids(&mut self, ids: &[TokenId]) {
+        self.word(ids.len() as u64);
+        self.words.extend(ids.iter().map(|&id| u64::from(id)));
+    }
+
+    /// Appends a list of floats and its length, bit for bit.
+    pub fn floats(&mut self, xs: &[f32]) {
+        self.word(xs.len() as u64);
+        self.words.extend(xs.iter().map(|x| u64::from(x.to_bits())));
+    }
+
+    /// All that was written.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+}
+
+/// Reads what a [`StateWriter`] wrote, in the same order.
+#[derive(Debug)]
+pub struct StateReader<'a> {
+    words: std::slice::Iter<'a, u64>,
+}
+
+impl<'a> StateReader<'a> {
+    /// Reads from the first word on.
+    pub fn new(words: &'a [u64]) -> Self {
+        StateReader { words: words.iter() }
+    }
+
+    /// The next word.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] past the end, as do all that follow.
+    pub fn word(&mut self) -> Result<u64> {
+        self.words.next().copied().ok_or_else(truncated)
+    }
+
+    /// The next float.
+    pub fn float(&mut self) -> Result<f32> {
+        let word = self.word()?;
+        u32::try_from(word).map(f32::from_bits).map_err(|_| truncated())
+    }
+
+    /// The length of a list whose entries are `each` words long, none of them missing.
+    pub fn length(&mut self, each: usize) -> Result<usize> {
+        let n = self.word()?;
+        let there = self.words.len() / each;
+        usize::try_from(n).ok().filter(|&n| n <= there).ok_or_else(truncated)
+    }
+
+    /// A list of ids.
+    pub fn ids(&mut self) -> Result<Vec<TokenId>> {
+        let n = self.length(1)?;
+        (0..n).map(|_| TokenId::try_from(self.word()?).map_err(|_| truncated())).collect()
+    }
+
+    /// A list of floats.
+    pub fn floats(&mut self) -> Result<Vec<f32>> {
+        let n = self.length(1)?;
+        (0..n).map(|_| self.float()).collect()
+    }
+
+    /// The next `n` words.
+    pub fn take(&mut self, n: usize) -> Result<&'a [u64]> {
+        let (taken, rest) = self.words.as_slice().split_at_checked(n).ok_or_else(truncated)?;
+        self.words = rest.iter();
+        Ok(taken)
+    }
+
+    /// Whether all was read.
+    pub fn is_done(&self) -> bool {
+        self.words.len() == 0
+    }
+}
+
+fn truncated() -> Error {
+    Error::new(ErrorKind::State, "the snapshot is damaged or of another chain")
+        .help("restore what Chain.snapshot gave, unchanged, into a chain of the same samplers")
+}

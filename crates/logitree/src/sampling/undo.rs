@@ -1,0 +1,62 @@
+//! A value that changes from step to step and goes back with the tokens: mirostat's mu, a running mean.
+//!
+//! It refuses to know how the value is computed.
+
+use super::state::{StateReader, StateWriter};
+use crate::Result;
+
+/// The value now, at birth, and as it stood after each accepted token.
+#[derive(Debug, Clone)]
+pub struct Undo {
+    born: f32,
+    /// The value now.
+    pub now: f32,
+    accepted: Vec<f32>,
+}
+
+impl Undo {
+    /// A value that is `born` before the first step.
+    pub fn new(born: f32) -> Self {
+        Undo { born, now: born, accepted: Vec::new() }
+    }
+
+    /// A token was accepted: the value now belongs to it.
+    pub fn accept(&mut self) {
+        self.accepted.push(self.now);
+    }
+
+    /// Takes back the last `n` accepted tokens, and what changed since.
+    pub fn rollback(&mut self, n: usize) {
+        self.accepted.truncate(self.accepted.len().saturating_sub(n));
+        self.now = self.accepted.last().copied().unwrap_or(self.born);
+    }
+
+    /// Back to birth.
+    pub fn reset(&mut self) {
+        *self = Undo::new(self.born);
+    }
+
+    /// Another value at birth; what was accepted stays.
+    pub fn rebear(&mut self, born: f32) {
+        if self.accepted.is_empty() {
+            self.now = born;
+        }
+        self.born = born;
+    }
+
+    /// Writes what [`Undo::load`] needs.
+    pub fn save(&self, state: &mut StateWriter) {
+        state.float(self.now);
+        state.floats(&self.accepted);
+    }
+
+    /// Takes a saved state.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
+        self.now = state.float()?;
+        self.accepted = state.floats()?;
+        Ok(())
+    }
+}
