@@ -192,10 +192,9 @@ class Bench:
             }
         )
 
-    def skip(self, name: str, reason: str) -> Record:
+    def skip(self, name: str, reason: str, **more: Any) -> Record:
         """Record a case that cannot be measured here."""
-        empty = dict.fromkeys(EMPTY)
-        return self._keep({"suite": self.suite, "case": name, **empty, "skipped": {"": reason}})
+        return self._keep({"suite": self.suite, "case": name, **dict.fromkeys(EMPTY), "skipped": {"": reason}, **more})
 
     def fact(self, name: str, **values: Any) -> Record:
         """Record named values that are not a comparison, such as one row of the benchmark mode."""

@@ -77,6 +77,10 @@ class LlamaChain:
         ctypes.memmove(self._data.ctypes.data, self._fresh.ctypes.data, self._fresh.nbytes)
         self._array.size, self._array.selected, self._array.sorted = self._data.size, -1, False
 
+    def candidates(self) -> npt.NDArray[Any]:
+        """What is in the array, as it stands: ids, logits and probabilities."""
+        return self._data[: self._array.size]
+
     def picked(self) -> int | None:
         """The token that the last apply selected."""
         at = int(self._array.selected)

@@ -152,11 +152,12 @@ def ours(samplers: Sequence[Sampler], size: int, accepted: Sequence[int]) -> lt.
 def chain(bench: Bench, wish: Wish, logits: Logits, shape: str, *, is_main: bool) -> None:
     """One chain over one row of logits."""
     name = wish.name if is_main else f"{wish.name}: {shape}"
+    of: dict[str, Any] = {"chain": wish.name, "logits": shape, "size": logits.size, "main": is_main}
     # DRY looks for what came before; the others have the more to do the more different tokens there are.
     accepted = history(logits.size, repeating="dry" in dict(wish.samplers))
     mine = ours(wish.samplers, logits.size, accepted)
     if isinstance(mine, Skip):
-        bench.skip(name, mine.reason)
+        bench.skip(name, mine.reason, **of)
         return
     theirs = llama_chain(logits, wish.samplers, accepted=accepted)
     peers: dict[str, Contender | Skip] = {"llama.cpp": theirs if isinstance(theirs, Skip) else theirs.apply_only()}
@@ -164,18 +165,17 @@ def chain(bench: Bench, wish: Wish, logits: Logits, shape: str, *, is_main: bool
     if warped is not None:
         peers["transformers"] = warped
     sample = mine.sample
+    way, read = fastest_read(logits)
     bench.case(
         name,
         lambda: sample(logits),
         peers=peers,
         against="llama.cpp",
         target_ratio=wish.target_ratio if is_main else None,
-        read=fastest_read(logits)[1],
-        chain=wish.name,
-        logits=shape,
-        size=logits.size,
-        main=is_main,
+        read=read,
+        read_by=way,
         same_token=same_token(mine, theirs, logits),
+        **of,
     )
 
 
@@ -206,13 +206,14 @@ def masked(bench: Bench, logits: Logits) -> None:
     legal = sorted({*peaks(logits.size)[:10].tolist(), *history(logits.size)[30:50]})
     mask = lt.mask.from_ids(logits.size, legal)
     accepted = history(logits.size)
+    of: dict[str, Any] = {"logits": "40 peaks", "size": logits.size, "main": True}
     for name, given, target in (
         ("mask with 30 legal tokens, default chain", {"mask": mask}, 2.0),
         ("list of 30 legal tokens, default chain", {"legal": legal}, None),
     ):
         mine = ours(DEFAULT, logits.size, accepted)
         if isinstance(mine, Skip):
-            bench.skip(name, mine.reason)
+            bench.skip(name, mine.reason, chain=name, **of)
             continue
         theirs = llama_chain(logits, DEFAULT, accepted=accepted, legal=legal)
         bench.case(
@@ -221,11 +222,9 @@ def masked(bench: Bench, logits: Logits) -> None:
             peers={"llama.cpp": theirs if isinstance(theirs, Skip) else theirs.apply_only()},
             against="llama.cpp",
             target=target,
-            chain=name,
-            logits="40 peaks",
-            size=logits.size,
-            main=True,
             same_token=same_token(mine, theirs, logits, legal),
+            chain=name,
+            **of,
         )
 
 
@@ -249,14 +248,13 @@ def batches(bench: Bench, logits: Logits, rows: int = 8) -> None:
         return
     table = np.stack([np.roll(logits, i) for i in range(rows)])
     each = mine.fork().sample
+    way, read = fastest_read(table)
     bench.case(
         name,
         lambda: batch(table),
         peers={"logitree, a call a row": lambda: [each(row) for row in table]},
-        read=fastest_read(table)[1],
+        read=read,
+        read_by=way,
         per=rows,
-        chain=name,
-        logits="40 peaks",
-        size=logits.size,
-        main=True,
+        main=False,
     )
