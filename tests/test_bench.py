@@ -149,6 +149,21 @@ def test_llama_cpp_finds_its_candidates_filled_anew() -> None:
         assert len(chain.candidates()) == 5
 
 
+@pytest.mark.parametrize("wish", [*sampling_suite.WISHES, *sampling_suite.MORE], ids=lambda wish: wish.name)
+def test_llama_cpp_has_every_chain_and_selects_one_of_the_legal(wish: sampling_suite.Wish) -> None:
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    logits, legal = sampling_suite.forty_peaks(1000), [3, 5, 700]
+    accepted = sampling_suite.history(1000, repeating=True)
+    for ids in (None, legal):
+        chain = _llama.llama_chain(logits, wish.samplers, accepted=accepted, legal=ids)
+        assert isinstance(chain, _llama.LlamaChain)
+        for _ in range(3):  # some samplers move the array's bounds
+            chain.refill()
+            assert chain.candidates()["id"].tolist() == (ids or list(range(1000)))
+            chain.apply()
+            assert chain.picked() in (legal if ids else range(1000))
+
+
 def test_warpers_stand_for_what_transformers_has() -> None:
     pytest.importorskip("transformers", reason="transformers is not installed")
     pytest.importorskip("torch", reason="torch is not installed")

@@ -58,8 +58,8 @@ class LlamaChain:
         self._fresh = np.zeros(ids.size, CANDIDATE)
         self._fresh["id"], self._fresh["logit"] = ids, logits[ids]
         self._data = self._fresh.copy()
-        pointer = self._data.ctypes.data_as(ctypes.POINTER(llama.llama_token_data))
-        self._array = llama.llama_token_data_array(pointer, ids.size, -1, False)
+        self._pointer = self._data.ctypes.data_as(ctypes.POINTER(llama.llama_token_data))
+        self._array = llama.llama_token_data_array(self._pointer, ids.size, -1, False)
         self._free = llama.llama_sampler_free
         self._chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
         for name, given in samplers:
@@ -75,16 +75,19 @@ class LlamaChain:
     def refill(self) -> None:
         """Put all candidates back, in the vocabulary's order, by one copy."""
         ctypes.memmove(self._data.ctypes.data, self._fresh.ctypes.data, self._fresh.nbytes)
-        self._array.size, self._array.selected, self._array.sorted = self._data.size, -1, False
+        # xtc cuts by moving the pointer: without its reset the next apply would write past the array.
+        self._array.data, self._array.size = self._pointer, self._data.size
+        self._array.selected, self._array.sorted = -1, False
 
     def candidates(self) -> npt.NDArray[Any]:
         """What is in the array, as it stands: ids, logits and probabilities."""
-        return self._data[: self._array.size]
+        first = (ctypes.addressof(self._array.data.contents) - self._data.ctypes.data) // CANDIDATE.itemsize
+        return self._data[first : first + self._array.size]
 
     def picked(self) -> int | None:
         """The token that the last apply selected."""
         at = int(self._array.selected)
-        return int(self._data["id"][at]) if at >= 0 else None
+        return int(self.candidates()["id"][at]) if at >= 0 else None
 
     def apply_only(self) -> Prepared:
         """For the clock: the apply alone, on an array that was filled just before.

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 import logitree as lt
 from logitree.bench import Bench, Contender, Skip
-from logitree.bench.suites._llama import PARAMETERS, LlamaChain, Sampler, llama_chain
+from logitree.bench.suites._llama import LlamaChain, Sampler, llama_chain
 from logitree.bench.suites._warpers import one_thread, warpers
 
 Logits = npt.NDArray[np.float32]
@@ -141,8 +141,8 @@ def ours(samplers: Sequence[Sampler], size: int, accepted: Sequence[int]) -> lt.
     for name, arguments in samplers:
         if not hasattr(lt, name):
             return Skip(f"logitree has no {name} yet")
-        needs_size = name.startswith("mirostat") and "n_vocab" in PARAMETERS[name][1]
-        made.append(getattr(lt, name)(**({"n_vocab": size} if needs_size else {}), **arguments))
+        sized = {"n_vocab": size} if name == "mirostat" else {}
+        made.append(getattr(lt, name)(**sized, **arguments))
     found = lt.Chain(made)
     for token in accepted:
         found.accept(token)
