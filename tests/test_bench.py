@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from logitree import bench
-from logitree.bench import Bench, Skip, report
+from logitree.bench import Bench, Prepared, Skip, report
 from logitree.bench._cli import results_text, suite_names
+from logitree.bench.suites import _llama, _warpers
 from logitree.bench.suites import choices as choices_suite
+from logitree.bench.suites import sampling as sampling_suite
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORD = {
@@ -23,6 +26,7 @@ RECORD = {
     "unit",
     "ratio",
     "target",
+    "target_ratio",
     "meets",
     "versions",
     "machine",
@@ -67,6 +71,137 @@ def test_higher_may_be_better() -> None:
 
 def test_a_target_missed_is_said() -> None:
     assert Bench("s", quick=True).case("c", spin(1000), target=1e-6)["meets"] is False
+
+
+@pytest.mark.parametrize(
+    ("target_ratio", "target", "meets"),
+    [(4.9, None, True), (5.0, None, True), (5.1, None, False), (5.0, 1.9, False), (5.1, 2.0, False), (5.0, 2.0, True)],
+)
+def test_a_target_may_be_a_ratio_to_one_peer(target_ratio: float, target: float | None, meets: bool) -> None:
+    peers = {"fast": 1.0, "named": 10.0}
+    record = Bench("s").record(
+        "c", 2.0, unit="us", peers=peers, target=target, target_ratio=target_ratio, against="named"
+    )
+    assert (record["peer_name"], record["ratio"], record["meets"]) == ("named", 5.0, meets)
+    assert record["target_ratio"] == target_ratio
+
+
+def test_a_ratio_to_an_absent_peer_is_unknown() -> None:
+    record = Bench("s").record("c", 2.0, unit="us", peers={"p": 10.0}, target=3.0, target_ratio=2.0, against="absent")
+    assert (record["peer"], record["ratio"], record["meets"]) == (None, None, None)
+
+
+def test_the_fastest_peer_is_compared_with_unless_one_is_named() -> None:
+    record = Bench("s").record("c", 2.0, unit="us", peers={"fast": 1.0, "slow": 10.0}, target_ratio=1.0)
+    assert (record["peer_name"], record["meets"]) == ("fast", False)
+
+
+def test_preparation_runs_before_every_call_and_is_not_counted() -> None:
+    order: list[str] = []
+    Prepared(lambda: order.append("prepare"), lambda: order.append("call")).timeit(3)
+    assert order == ["prepare", "call"] * 3
+    long, short = spin(200_000), spin(1000)
+    alone = min(Prepared(short, short).timeit(20) for _ in range(5))
+    after = min(Prepared(long, short).timeit(20) for _ in range(5))
+    assert after < 10 * alone
+    assert min(Prepared(short, long).timeit(20) for _ in range(5)) > 20 * alone
+
+
+def test_a_peer_that_is_prepared_is_timed_without_it() -> None:
+    b = Bench("s", quick=True)
+    record = b.case("c", spin(1000), peers={"p": Prepared(spin(200_000), spin(1000))}, read=spin(100))
+    assert record["peer"] < 10 * record["ours"]
+    assert record["read"] < record["ours"]
+    assert record["reads"] == pytest.approx(record["ours"] / record["read"], rel=1e-2)
+
+
+def test_sampling_compares_the_same_chains() -> None:
+    b = Bench("sampling", quick=True)
+    sampling_suite.run(b, size=2048, sizes=(1024,))
+    main = {r["chain"]: r for r in b.records if r.get("main") and "logits" in r}
+    assert {w.name for w in (*sampling_suite.WISHES, *sampling_suite.MORE)} <= main.keys()
+    assert [main[w.name]["target_ratio"] for w in sampling_suite.WISHES if main[w.name]["ours"]] == [
+        w.target_ratio for w in sampling_suite.WISHES if main[w.name]["ours"]
+    ]
+    shapes = {r["logits"] for r in b.records if r.get("main") is False and "logits" in r}
+    assert shapes == {"2,048 tight", "2,048 flat", "1,024 with 40 peaks"}
+    measured = [r for r in b.records if r["ours"] is not None]
+    assert measured
+    for record in measured:
+        if "llama.cpp" in record["peers"]:
+            assert record["same_token"] is True, record["case"]
+            assert record["peer_name"] == "llama.cpp"
+    for record in b.records:
+        assert record["ours"] is not None or "has no" in record["skipped"][""], record
+
+
+def test_llama_cpp_finds_its_candidates_filled_anew() -> None:
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    logits = sampling_suite.forty_peaks(1000)
+    chain = _llama.llama_chain(logits, [("top_k", {"k": 5}), ("temp", {"t": 0.5}), ("greedy", {})])
+    assert isinstance(chain, _llama.LlamaChain)
+    timed = chain.apply_only()
+    for _ in range(3):
+        timed.prepare()
+        np.testing.assert_array_equal(chain.candidates()["logit"], logits)
+        timed.call()
+        assert chain.picked() == logits.argmax()
+        assert len(chain.candidates()) == 5
+
+
+@pytest.mark.parametrize("wish", [*sampling_suite.WISHES, *sampling_suite.MORE], ids=lambda wish: wish.name)
+def test_llama_cpp_has_every_chain_and_selects_one_of_the_legal(wish: sampling_suite.Wish) -> None:
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    logits, legal = sampling_suite.forty_peaks(1000), [3, 5, 700]
+    accepted = sampling_suite.history(1000, repeating=True)
+    for ids in (None, legal):
+        chain = _llama.llama_chain(logits, wish.samplers, accepted=accepted, legal=ids)
+        assert isinstance(chain, _llama.LlamaChain)
+        for _ in range(3):  # some samplers move the array's bounds
+            chain.refill()
+            assert chain.candidates()["id"].tolist() == (ids or list(range(1000)))
+            chain.apply()
+            assert chain.picked() in (legal if ids else range(1000))
+
+
+def test_warpers_stand_for_what_transformers_has() -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    pytest.importorskip("torch", reason="torch is not installed")
+    logits = sampling_suite.tight(1000)
+    for wish in sampling_suite.WISHES:
+        go = _warpers.warpers(logits, wish.samplers, sampling_suite.history(1000)[20:])
+        assert (go is None) == (wish.name == "mirostat_v2")
+        if callable(go):
+            assert go() == logits.argmax()
+
+
+def test_chains_make_a_table_of_their_own() -> None:
+    b = Bench("s", quick=True)
+    of = {"unit": "us", "against": "llama.cpp", "peers": {"llama.cpp": 20.0, "transformers": 15000.0}}
+    b.record("greedy", 2.0, target_ratio=5.0, reads=1.5, chain="greedy", logits="40 peaks", main=True, **of)
+    b.record("greedy: flat", 4.0, chain="greedy", logits="flat", main=False, **of)
+    b.skip("xtc", "not yet", chain="xtc", logits="40 peaks", main=True)
+    b.skip("xtc: flat", "not yet", chain="xtc", logits="flat", main=False)
+    b.record("rows", 1.0, unit="us", peers={"a call a row": 3.0}, main=False)
+    text = report.table(json.loads(results_text(b)))
+    assert "| greedy | 2 us | 20 us | 15,000 us | 10 | ≥ 5 times met | 1.5 |" in text
+    assert "| greedy | 4 us, 5 times |" in text
+    assert "| xtc | skipped |" in text
+    assert "xtc: flat" not in text
+    assert "| rows | 1 us |" in text
+
+
+def test_a_plot_shows_the_main_chains_and_the_one_read(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    b = Bench("s", quick=True)
+    peers = {"llama.cpp": 20.0}
+    b.record("main one", 2.0, unit="us", peers=peers, read=1.0, main=True)
+    b.record("another", 2.0, unit="us", peers=peers, read=1.0, main=False)
+    assert report.plot(json.loads(results_text(b)), tmp_path / "s.svg")
+    text = (tmp_path / "s.svg").read_text(encoding="utf-8")
+    assert "main one" in text
+    assert "one read of the logits" in text
+    assert "another" not in text
 
 
 def test_optional_says_what_is_missing() -> None:

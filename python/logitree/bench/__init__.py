@@ -7,11 +7,13 @@ in ``bench/results`` and draws the README's tables and the plots from those file
 
 from logitree.bench._cli import add_arguments, run_command
 from logitree.bench._facts import machine
-from logitree.bench._harness import Bench, Skip, lower_quartile, optional
+from logitree.bench._harness import Bench, Contender, Prepared, Skip, lower_quartile, optional
 from logitree.bench._sources import model_file, vocabulary_file
 
 __all__ = [
     "Bench",
+    "Contender",
+    "Prepared",
     "Skip",
     "add_arguments",
     "lower_quartile",

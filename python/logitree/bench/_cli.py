@@ -84,7 +84,9 @@ def _show_row(record: Record) -> None:
         return
     meets = {None: "-", True: "yes", False: "NO"}[record["meets"]]
     peer = "" if record["peer"] is None else f"{record['peer']:>10.4g}  {record['ratio']:>6.4g}  {record['peer_name']}"
-    target = "-" if record["target"] is None else f"{record['target']:g}"
+    goals = [f"{record['target']:g}"] if record["target"] is not None else []
+    goals += [f">={record['target_ratio']:g}x"] if record["target_ratio"] is not None else []
+    target = " ".join(goals) or "-"
     print(
         f"{record['case']:<46} {record['ours']:>10.4g} {record['unit']:<5} {target:>8} {meets:<6} {peer}",
         flush=True,

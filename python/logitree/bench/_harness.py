@@ -2,13 +2,16 @@
 
 How a case is timed: every contender is called once to warm up, then in batches long enough for the clock; a round times
 one batch of each contender, in an order that rotates, so that a noisy neighbour hits all of them alike. The figure is
-the lower quartile over the rounds, for noise only ever adds; the median and the minimum of ours stand beside it.
+the lower quartile over the rounds, for noise only ever adds; the median and the minimum of ours stand beside it. A
+contender that spoils its input is :class:`Prepared`: what mends the input before each call is not timed.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import statistics
+import time
 import timeit
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +21,9 @@ from typing import Any, Literal
 from logitree.bench._facts import machine, versions
 
 Record = dict[str, Any]
-Contender = Callable[[], object]
+
+EMPTY = ("ours", "peer", "peer_name", "unit", "ratio", "target", "target_ratio", "meets")
+"""What a skipped case does not have."""
 
 SCALE = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}
 """How many of a unit are one second."""
@@ -29,6 +34,35 @@ class Skip:
     """Stands for a contender that cannot be measured here, and says why."""
 
     reason: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A contender that spoils its input: ``prepare`` runs before every call of ``call`` and is not timed."""
+
+    prepare: Callable[[], object]
+    call: Callable[[], object]
+
+    def timeit(self, number: int) -> float:
+        """Seconds that ``number`` calls took, like :meth:`timeit.Timer.timeit`; reading the clock counts as theirs."""
+        clock, prepare, call = time.perf_counter, self.prepare, self.call
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            seconds = 0.0
+            for _ in range(number):
+                prepare()
+                start = clock()
+                call()
+                seconds += clock() - start
+        finally:
+            if collecting:
+                gc.enable()
+        return seconds
+
+
+Contender = Callable[[], object] | Prepared
+Timer = timeit.Timer | Prepared
 
 
 def optional(name: str) -> ModuleType | Skip:
@@ -64,6 +98,9 @@ class Bench:
         minus: Contender | None = None,
         unit: Literal["ns", "us", "ms", "s"] = "us",
         target: float | None = None,
+        target_ratio: float | None = None,
+        against: str | None = None,
+        read: Contender | None = None,
         per: float = 1,
         **more: Any,
     ) -> Record:
@@ -71,26 +108,35 @@ class Bench:
 
         ``per``: units of work in one call; figures are per unit of work. ``minus``: a callable whose time is
         taken off ours (never off a peer's), such as the bare call. ``target``: what ours should not
-        exceed, in ``unit``. ``more`` goes into the record as it is. The record compares with the fastest
-        peer; the others stand under ``peers``.
+        exceed, in ``unit``. ``target_ratio`` and ``against``: see :meth:`record`. ``read``: a callable that
+        only reads the input once; the record says under ``reads`` how many times as long ours takes. ``more``
+        goes into the record as it is.
         """
         peers = dict(peers or {})
         contenders = {"": ours, **{f"peer {k}": v for k, v in peers.items() if not isinstance(v, Skip)}}
         if minus is not None:
             contenders["minus"] = minus
+        if read is not None:
+            contenders["read"] = read
         times = self._rounds_of(contenders)
         scale = SCALE[unit] / per
         own = times.pop("")
         spared = times.pop("minus") if minus is not None else [0.0, 0.0]
+        ours_s = lower_quartile(own) - lower_quartile(spared)
+        if read is not None:
+            read_s = lower_quartile(times.pop("read"))
+            more = {"read": _round(read_s * scale), "reads": _round(ours_s / read_s), **more}
         measured = {k.removeprefix("peer "): lower_quartile(v) * scale for k, v in times.items()}
         skipped = {k: v.reason for k, v in peers.items() if isinstance(v, Skip)}
         return self.record(
             name,
-            (lower_quartile(own) - lower_quartile(spared)) * scale,
+            ours_s * scale,
             unit=unit,
             peers=measured,
             skipped=skipped,
             target=target,
+            target_ratio=target_ratio,
+            against=against,
             ours_median=_round((statistics.median(own) - statistics.median(spared)) * scale),
             ours_min=_round((min(own) - min(spared)) * scale),
             **more,
@@ -105,13 +151,28 @@ class Bench:
         peers: Mapping[str, float] | None = None,
         skipped: Mapping[str, str] | None = None,
         target: float | None = None,
+        target_ratio: float | None = None,
+        against: str | None = None,
         better: Literal["lower", "higher"] = "lower",
         **more: Any,
     ) -> Record:
-        """Record a case that the suite measured itself; ``better`` says which way is good."""
+        """Record a case that the suite measured itself; ``better`` says which way is good.
+
+        It compares with the peer called ``against``, or else with the best; all of them stand under
+        ``peers``. ``target_ratio``: how many times better than that peer ours should be; without the peer
+        nobody knows, and ``meets`` is None.
+        """
         peers = dict(peers or {})
         best = (min if better == "lower" else max)(peers, key=peers.__getitem__) if peers else None
+        if against is not None:
+            best = against if against in peers else None
         peer = peers[best] if best is not None else None
+        ratio = _times_better(ours, peer, better)
+        met = [
+            None if target is None else (ours <= target if better == "lower" else ours >= target),
+            None if target_ratio is None or ratio is None else ratio >= target_ratio,
+        ]
+        unknown = target_ratio is not None and ratio is None
         return self._keep(
             {
                 "suite": self.suite,
@@ -120,9 +181,10 @@ class Bench:
                 "peer": _round(peer),
                 "peer_name": best,
                 "unit": unit,
-                "ratio": _round(_times_better(ours, peer, better)),
+                "ratio": _round(ratio),
                 "target": target,
-                "meets": None if target is None else (ours <= target if better == "lower" else ours >= target),
+                "target_ratio": target_ratio,
+                "meets": None if unknown or met == [None, None] else False not in met,
                 "better": better,
                 "peers": {k: _round(v) for k, v in peers.items()},
                 "skipped": dict(skipped or {}),
@@ -130,10 +192,9 @@ class Bench:
             }
         )
 
-    def skip(self, name: str, reason: str) -> Record:
+    def skip(self, name: str, reason: str, **more: Any) -> Record:
         """Record a case that cannot be measured here."""
-        empty = dict.fromkeys(("ours", "peer", "peer_name", "unit", "ratio", "target", "meets"))
-        return self._keep({"suite": self.suite, "case": name, **empty, "skipped": {"": reason}})
+        return self._keep({"suite": self.suite, "case": name, **dict.fromkeys(EMPTY), "skipped": {"": reason}, **more})
 
     def fact(self, name: str, **values: Any) -> Record:
         """Record named values that are not a comparison, such as one row of the benchmark mode."""
@@ -148,7 +209,9 @@ class Bench:
 
     def _rounds_of(self, contenders: Mapping[str, Contender]) -> dict[str, list[float]]:
         """Seconds a call, one entry a round, of every contender."""
-        timers = {name: timeit.Timer(f) for name, f in contenders.items()}
+        timers: dict[str, Timer] = {
+            name: f if isinstance(f, Prepared) else timeit.Timer(f) for name, f in contenders.items()
+        }
         counts = {name: self._count(timer) for name, timer in timers.items()}
         times: dict[str, list[float]] = {name: [] for name in timers}
         order = list(timers)
@@ -160,7 +223,7 @@ class Bench:
             order.append(order.pop(0))
         return times
 
-    def _count(self, timer: timeit.Timer) -> int:
+    def _count(self, timer: Timer) -> int:
         """Calls in a batch, so that a batch lasts long enough; the first call warms up."""
         timer.timeit(1)
         count = 1

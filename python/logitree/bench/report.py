@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ MARKED = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench:\2 -->)", re.DOTAL
 FIGURE = re.compile(r"\b\d[\d.,]*\s?(?:ns|us|µs|ms|tokens/s|x|times)\b")
 """What looks like a measured figure in prose; those belong into tables."""
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+MAIN_PEER = "llama.cpp"
+"""Whom the chains are compared with."""
 MODE_COLUMNS = {
     "mode": "mode",
     "tokens_per_second": "tokens/s",
@@ -55,8 +58,10 @@ def marks(text: str) -> list[tuple[str, str]]:
 def table(results: Results) -> str:
     """A suite as a Markdown table, with a line that says where it was measured."""
     modes = [r for r in results["records"] if "mode" in r]
-    cases = [r for r in results["records"] if "ours" in r]
+    chains = [r for r in results["records"] if "chain" in r]
+    cases = [r for r in results["records"] if "ours" in r and "chain" not in r]
     parts = [_mode_table(modes)] if modes else []
+    parts += [_chain_table([r for r in chains if r["main"]]), _shape_table(chains)] if chains else []
     parts += [_case_table(cases)] if cases else []
     return "\n".join([*parts, _where(results)])
 
@@ -64,16 +69,54 @@ def table(results: Results) -> str:
 def _case_table(cases: list[Results]) -> str:
     rows = ["| case | logitree | target | fastest peer | times better |", "|---|--:|--:|--:|--:|"]
     for r in cases:
-        ours, target, peer, times = "skipped", "", "", ""
+        ours, peer, times = "skipped", "", ""
         if r["ours"] is not None:
             ours = f"{_number(r['ours'])} {r['unit']}"
-        if r["target"] is not None:
-            bound = "≥" if r["better"] == "higher" else "≤"
-            target = f"{bound} {_number(r['target'])} {'met' if r['meets'] else '**missed**'}"
         if r["peer"] is not None:
             peer, times = f"{_number(r['peer'])} {r['unit']} ({r['peer_name']})", _number(r["ratio"])
-        rows.append(f"| {r['case']} | {ours} | {target} | {peer} | {times} |")
+        rows.append(f"| {r['case']} | {ours} | {_target(r)} | {peer} | {times} |")
     return "\n".join(rows) + "\n"
+
+
+def _target(r: Results) -> str:
+    """What was asked of a case, and whether it was met."""
+    goals = []
+    if r["target"] is not None:
+        goals.append(f"{'≥' if r['better'] == 'higher' else '≤'} {_number(r['target'])}")
+    if r.get("target_ratio") is not None:
+        goals.append(f"≥ {_number(r['target_ratio'])} times")
+    verdict = {True: " met", False: " **missed**", None: ""}[r["meets"]]
+    return ", ".join(goals) + verdict
+
+
+def _chain_table(chains: list[Results]) -> str:
+    """Chains over the main logits: a column a peer, and how many reads of the logits ours takes."""
+    peers = list(dict.fromkeys(name for r in chains for name in r.get("peers", ())))
+    columns = ["chain", "logitree", *peers, "times faster than " + MAIN_PEER, "target", "reads of the logits"]
+    rows = ["| " + " | ".join(columns) + " |", "|---" + "|--:" * (len(columns) - 1) + "|"]
+    for r in chains:
+        cells = ["skipped", *[""] * (len(columns) - 2)]
+        if r["ours"] is not None:
+            theirs = [f"{_number(r['peers'][p])} {r['unit']}" if p in r["peers"] else "" for p in peers]
+            times = _number(r["ratio"]) if r["peer_name"] == MAIN_PEER else ""
+            cells = [f"{_number(r['ours'])} {r['unit']}", *theirs, times, _target(r), _number(r.get("reads"))]
+        rows.append(f"| {r['chain']} | " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def _shape_table(chains: list[Results]) -> str:
+    """Chains over other logits: ours, and how many times faster it is than the main peer."""
+    found = {(r["chain"], r["logits"]): r for r in chains if not r["main"] and r["ours"] is not None}
+    shapes = list(dict.fromkeys(logits for _, logits in found))
+    rows = ["| chain over | " + " | ".join(shapes) + " |", "|---" + "|--:" * len(shapes) + "|"]
+    for name in dict.fromkeys(chain for chain, _ in found):
+        cells = []
+        for shape in shapes:
+            r = found.get((name, shape))
+            times = f", {_number(r['ratio'])} times" if r and r["ratio"] is not None else ""
+            cells.append(f"{_number(r['ours'])} {r['unit']}{times}" if r else "")
+        rows.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n" if found else ""
 
 
 def _mode_table(modes: list[Results]) -> str:
@@ -85,13 +128,9 @@ def _mode_table(modes: list[Results]) -> str:
 def _number(value: Any) -> str:
     if value is None:
         return ""
-    return (
-        f"{value:,.4g}"
-        if isinstance(value, float) and abs(value) < 10000
-        else f"{value:,}"
-        if isinstance(value, int | float)
-        else str(value)
-    )
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 10000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _where(results: Results) -> str:
@@ -114,7 +153,7 @@ def plot(results: Results, path: Path) -> bool:
             False,
         )
         return True
-    timed = [r for r in results["records"] if r.get("unit") in SECONDS and r.get("peers")]
+    timed = [r for r in results["records"] if r.get("unit") in SECONDS and r.get("peers") and r.get("main", True)]
     rows = []
     for r in timed:
         factor = SECONDS[r["unit"]] * 1e6
@@ -126,11 +165,19 @@ def plot(results: Results, path: Path) -> bool:
             "microseconds (log scale)",
             path,
             True,
+            min((r["read"] * SECONDS[r["unit"]] * 1e6 for r in timed if "read" in r), default=None),
         )
     return bool(rows)
 
 
-def _bars(rows: list[tuple[str, dict[str, float]]], title: str, axis: str, path: Path, log: bool) -> None:
+def _bars(
+    rows: list[tuple[str, dict[str, float]]],
+    title: str,
+    axis: str,
+    path: Path,
+    log: bool,
+    read: float | None = None,
+) -> None:
     import matplotlib
 
     matplotlib.use("svg")
@@ -145,10 +192,12 @@ def _bars(rows: list[tuple[str, dict[str, float]]], title: str, axis: str, path:
         ticks.append(at + (len(values) - 1) / 2)
         for name, value in values.items():
             axes.barh(at, value, color=colours[name], label=name)
-            axes.text(value, at, f" {value:.3g}", va="center", fontsize=7)
+            axes.text(value, at, f" {value:.3g}" if value < 1000 else f" {value:,.0f}", va="center", fontsize=7)
             at += 1
         at += 0.8
-    axes.set_yticks(ticks, [case for case, _ in rows], fontsize=8)
+    if read is not None:
+        axes.axvline(read, color="black", linewidth=0.8, linestyle="--", label="one read of the logits")
+    axes.set_yticks(ticks, [textwrap.fill(case, 44) for case, _ in rows], fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.12, y=0.02)
     if log:

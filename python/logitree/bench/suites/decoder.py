@@ -5,17 +5,17 @@ Logits are random and fixed, so that every contender walks the same way. Nothing
 
 from __future__ import annotations
 
-import ctypes
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import logitree as lt
-from logitree.bench import Bench, Skip, model_file, optional, vocabulary_file
+from logitree.bench import Bench, Contender, Skip, model_file, vocabulary_file
 from logitree.bench.suites._actions import ACTIONS
+from logitree.bench.suites._llama import LlamaChain, Sampler, llama_chain
 
 Logits = npt.NDArray[np.float32]
 Leaves = dict[str, list[int]]
@@ -173,36 +173,27 @@ def chains(bench: Bench, vocabulary: lt.Vocabulary, logits: Logits) -> None:
     )
 
 
-def llama_chains(logits: Logits) -> dict[str, Callable[[], object] | Skip]:
+def llama_chains(logits: Logits) -> dict[str, Contender | Skip]:
     """llama.cpp's own samplers on an array of candidates, refilled each time by one memory copy (its own
     llama_sampler_sample fills it in a loop)."""
-    llama: Any = optional("llama_cpp")
-    if isinstance(llama, Skip):
-        return {"default": llama, "greedy": llama}
-    layout = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
-    fresh = np.zeros(logits.size, layout)
-    fresh["id"], fresh["logit"] = np.arange(logits.size), logits
-
-    def sampling(samplers: Sequence[Any]) -> Callable[[], object]:
-        chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
-        for sampler in samplers:
-            llama.llama_sampler_chain_add(chain, sampler)
-        data = fresh.copy()
-        pointer = data.ctypes.data_as(ctypes.POINTER(llama.llama_token_data))
-
-        def go() -> object:
-            ctypes.memmove(data.ctypes.data, fresh.ctypes.data, fresh.nbytes)
-            array = llama.llama_token_data_array(pointer, data.size, -1, False)
-            llama.llama_sampler_apply(chain, ctypes.byref(array))
-            return array.selected
-
-        return go
-
-    default = [
-        llama.llama_sampler_init_top_k(40),
-        llama.llama_sampler_init_top_p(0.95, 1),
-        llama.llama_sampler_init_min_p(0.05, 1),
-        llama.llama_sampler_init_temp(0.8),
-        llama.llama_sampler_init_dist(1),
+    default: list[Sampler] = [
+        ("top_k", {"k": 40}),
+        ("top_p", {"p": 0.95, "min_keep": 1}),
+        ("min_p", {"p": 0.05, "min_keep": 1}),
+        ("temp", {"t": 0.8}),
+        ("dist", {"seed": 1}),
     ]
-    return {"default": sampling(default), "greedy": sampling([llama.llama_sampler_init_greedy()])}
+    greedy: list[Sampler] = [("greedy", {})]
+    return {"default": refilling(llama_chain(logits, default)), "greedy": refilling(llama_chain(logits, greedy))}
+
+
+def refilling(chain: LlamaChain | Skip) -> Contender | Skip:
+    """A call that counts the filling of the candidates."""
+    if isinstance(chain, Skip):
+        return chain
+
+    def go() -> None:
+        chain.refill()
+        chain.apply()
+
+    return go
