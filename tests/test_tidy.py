@@ -47,7 +47,7 @@ ENGINES_MAY = {"_core", "_errors"}
 
 MAY_BE_UNSAFE = {
     "SIMD": "crates/logitree/src/mask/",
-    "SIMD of float loops": "crates/logitree/src/kernel.rs",
+    "SIMD of float loops": "crates/logitree/src/kernel/",
     "memory map": "crates/logitree/src/vocabulary/",
     "foreign functions": "crates/logitree-c/",
     "Python buffers": "crates/logitree-python/src/",

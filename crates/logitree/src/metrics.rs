@@ -4,7 +4,7 @@
 //! finite logits count. What has no answer (nothing finite, an id out of range, a picked logit that is not
 //! finite) is +inf, never an error and never NaN. The file refuses to know how to change what it measures.
 
-use crate::kernel::{self, BLOCK};
+use crate::kernel::{self, Floats, BLOCK};
 use crate::TokenId;
 
 /// The unit of surprisal and entropy.
@@ -35,7 +35,7 @@ fn sums(logits: &[f32]) -> Option<(f64, f64, f64)> {
     if max == f32::NEG_INFINITY {
         return None;
     }
-    let (sum, dot) = kernel::sum_exp(logits, max);
+    let (sum, dot) = kernel::sum_exp_dot(logits, max);
     Some((f64::from(max), sum, dot))
 }
 
@@ -113,7 +113,7 @@ pub fn top_candidates(logits: &[f32], n: usize) -> Vec<Top> {
     let mut heap = std::collections::BinaryHeap::with_capacity(n + 1);
     let mut bar = f32::NEG_INFINITY;
     let mut maxima = vec![0.0; logits.len().div_ceil(BLOCK)];
-    kernel::block_maxima(logits, &mut maxima);
+    kernel::block_maxima(Floats::F32(logits), &mut maxima);
     for (block, (xs, first)) in logits.chunks(BLOCK).zip((0..).step_by(BLOCK)).enumerate() {
         if maxima[block] <= bar {
             continue;

@@ -9,7 +9,7 @@
 //! The file refuses to know any sampler's rule.
 
 use super::TokenArray;
-use crate::kernel::{self, BLOCK};
+use crate::kernel::{self, Floats, BLOCK};
 use crate::{Error, Result, TokenId};
 
 mod begin;
@@ -281,7 +281,7 @@ impl<'l> Candidates<'l> {
     pub fn logits_written(&mut self, monotone: bool) {
         self.best_first &= monotone;
         if self.form == Form::Owned {
-            kernel::block_maxima(&self.logits, &mut self.maxima);
+            kernel::block_maxima(Floats::F32(&self.logits), &mut self.maxima);
         }
     }
 

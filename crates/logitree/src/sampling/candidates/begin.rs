@@ -4,7 +4,7 @@
 //! say where it stands.
 
 use super::{Candidates, Form, Order};
-use crate::kernel::{self, BLOCK};
+use crate::kernel::{self, Floats, BLOCK};
 use crate::mask::{words_for, Legal};
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -43,7 +43,7 @@ impl<'l> Candidates<'l> {
         self.form = Form::Borrowed;
         self.base = logits;
         self.maxima.resize(logits.len().div_ceil(BLOCK), 0.0);
-        if !kernel::block_maxima(logits, &mut self.maxima) {
+        if !kernel::block_maxima(Floats::F32(logits), &mut self.maxima) {
             return Err(bad_logit(logits.iter().copied().zip(0..)));
         }
         self.check_alive("every logit is -inf")

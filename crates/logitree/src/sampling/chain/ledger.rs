@@ -65,7 +65,7 @@ impl Ledger {
         self.scratch.clear();
         self.scratch.extend(self.before.iter().map(|b| b.1));
         self.max = kernel::max(&self.scratch);
-        self.sum = kernel::sum_exp(&self.scratch, self.max).0;
+        self.sum = kernel::sum_exp(&self.scratch, self.max);
     }
 
     /// The effect of a sampler that left the candidates as `c` (`None`: untouched).
@@ -98,7 +98,7 @@ impl Ledger {
         let mass_cut = if after == before {
             0.0
         } else {
-            (1.0 - kernel::sum_exp(&self.scratch, self.max).0 / self.sum).clamp(0.0, 1.0)
+            (1.0 - kernel::sum_exp(&self.scratch, self.max) / self.sum).clamp(0.0, 1.0)
         };
         std::mem::swap(&mut self.before, &mut self.after);
         self.weigh();

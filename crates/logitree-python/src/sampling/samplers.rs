@@ -1,0 +1,162 @@
+//! The samplers' constructors in Python: conversions only.
+
+use crate::errors::to_py;
+use logitree::sampling::{
+    rng::fresh_seed, Dist, Generator, Greedy, LogitBias, MinP, Penalties, Sampler, Seed, Temp, TopK,
+    TopNSigma, TopP, TypP,
+};
+use logitree::{Error, ErrorKind, TokenId};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy.
+#[pyclass(frozen, name = "Sampler", module = "logitree")]
+pub struct PySampler(pub Box<dyn Sampler>);
+
+#[pymethods]
+impl PySampler {
+    /// llama.cpp's name of the sampler.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn __repr__(&self) -> String {
+        self.0.describe()
+    }
+}
+
+pub(super) fn sampler(sampler: impl Sampler + 'static) -> PySampler {
+    PySampler(Box::new(sampler))
+}
+
+/// A whole number of Python as `T`, or a SamplingError that names the parameter.
+pub(super) fn whole<T: TryFrom<i128> + PartialOrd + std::fmt::Display>(
+    value: &Bound<'_, PyAny>,
+    name: &str,
+    least: T,
+    most: T,
+) -> PyResult<T> {
+    let given: Option<i128> = value.extract().ok();
+    given.and_then(|v| T::try_from(v).ok()).filter(|v| (&least..=&most).contains(&v)).ok_or_else(|| {
+        let shown = value.repr().map_or_else(|_| "?".into(), |r| r.to_string());
+        to_py(
+            Error::new(ErrorKind::Sampling, format!("{name} is {shown}"))
+                .help(format!("{name} must be a whole number from {least} to {most}")),
+        )
+    })
+}
+
+pub(super) fn seed_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
+    value.filter(|v| !v.is_none()).map(|v| whole(v, "seed", 0, u64::MAX)).transpose()
+}
+
+/// What a drawing sampler starts from; fresh entropy for a seed of None.
+pub(super) fn start_of(seed: Option<&Bound<'_, PyAny>>, rng: &str, sequence: u32) -> PyResult<Seed> {
+    let seed = seed_of(seed)?.unwrap_or_else(|| u64::from(fresh_seed()));
+    Ok(Seed { generator: Generator::parse(rng).map_err(to_py)?, seed, sequence })
+}
+
+pub(super) fn keep_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+    value.map_or(Ok(0), |v| whole(v, "min_keep", 0, i32::MAX).map(|n| n as usize))
+}
+
+/// Biases from a dict of id to number or a sequence of pairs.
+pub(super) fn biases_of(biases: &Bound<'_, PyAny>) -> PyResult<Vec<(TokenId, f32)>> {
+    let pairs = match biases.cast::<PyDict>() {
+        Ok(dict) => dict.items().into_any(),
+        Err(_) => biases.clone(),
+    };
+    pairs.extract().map_err(|_| {
+        to_py(
+            Error::new(ErrorKind::Sampling, "logit_bias is not a mapping of token ids to numbers")
+                .help("write {id: bias}, ids from 0 to 2**32 - 1"),
+        )
+    })
+}
+
+/// Adds a number to the logits of tokens: a dict of id to bias, or pairs. -inf bans; NaN and +inf are errors.
+#[pyfunction]
+fn logit_bias(biases: &Bound<'_, PyAny>) -> PyResult<PySampler> {
+    Ok(sampler(LogitBias::new(&biases_of(biases)?).map_err(to_py)?))
+}
+
+/// Penalises the last `last_n` accepted tokens: a logit above 0 is divided by `repeat`, others multiplied; then
+/// `count * freq + present` is subtracted.
+#[pyfunction]
+#[pyo3(signature = (last_n=64, repeat=1.0, freq=0.0, present=0.0))]
+fn penalties(last_n: i32, repeat: f32, freq: f32, present: f32) -> PyResult<PySampler> {
+    Ok(sampler(Penalties::new(last_n, repeat, freq, present).map_err(to_py)?))
+}
+
+/// Keeps the k best candidates, sorted; 0 or less keeps all.
+#[pyfunction]
+#[pyo3(signature = (k=40))]
+fn top_k(k: i32) -> PySampler {
+    sampler(TopK::new(k))
+}
+
+/// Keeps the candidates of locally typical surprisal up to probability p; 1 keeps all.
+#[pyfunction]
+#[pyo3(signature = (p=1.0, min_keep=None))]
+fn typ_p(p: f32, min_keep: Option<&Bound<'_, PyAny>>) -> PyResult<PySampler> {
+    Ok(sampler(TypP::new(p, keep_of(min_keep)?).map_err(to_py)?))
+}
+
+/// Keeps the fewest best candidates whose probabilities reach p; 1 keeps all.
+#[pyfunction]
+#[pyo3(signature = (p=0.95, min_keep=None))]
+fn top_p(p: f32, min_keep: Option<&Bound<'_, PyAny>>) -> PyResult<PySampler> {
+    Ok(sampler(TopP::new(p, keep_of(min_keep)?).map_err(to_py)?))
+}
+
+/// Keeps the candidates at least p times as probable as the best; 0 keeps all.
+#[pyfunction]
+#[pyo3(signature = (p=0.05, min_keep=None))]
+fn min_p(p: f32, min_keep: Option<&Bound<'_, PyAny>>) -> PyResult<PySampler> {
+    Ok(sampler(MinP::new(p, keep_of(min_keep)?).map_err(to_py)?))
+}
+
+/// Sets to -inf what lies more than n standard deviations below the best logit; 0 or less rejects nothing.
+#[pyfunction]
+fn top_n_sigma(n: f32) -> PyResult<PySampler> {
+    Ok(sampler(TopNSigma::new(n).map_err(to_py)?))
+}
+
+/// Divides the logits by t; 0 or less leaves only the best.
+#[pyfunction]
+#[pyo3(signature = (t=0.8))]
+fn temp(t: f32) -> PyResult<PySampler> {
+    Ok(sampler(Temp::new(t).map_err(to_py)?))
+}
+
+/// Selects the first best candidate.
+#[pyfunction]
+fn greedy() -> PySampler {
+    sampler(Greedy)
+}
+
+/// Draws by probability, llama.cpp's draws for the same seed (each means itself, 0 too). None takes fresh entropy:
+/// `repr` and `Chain.seed` tell it. `rng`: "mt19937" (llama.cpp's, 32-bit seeds), "xoroshiro128plus" or "philox"
+/// (64-bit seeds); with philox a draw depends on seed, `sequence` and position alone.
+#[pyfunction]
+#[pyo3(signature = (seed=None, rng="mt19937", sequence=0))]
+fn dist(seed: Option<&Bound<'_, PyAny>>, rng: &str, sequence: u32) -> PyResult<PySampler> {
+    Ok(sampler(Dist::new(start_of(seed, rng, sequence)?).map_err(to_py)?))
+}
+
+/// Adds the class and the functions to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PySampler>()?;
+    m.add_function(wrap_pyfunction!(logit_bias, m)?)?;
+    m.add_function(wrap_pyfunction!(penalties, m)?)?;
+    m.add_function(wrap_pyfunction!(top_k, m)?)?;
+    m.add_function(wrap_pyfunction!(typ_p, m)?)?;
+    m.add_function(wrap_pyfunction!(top_p, m)?)?;
+    m.add_function(wrap_pyfunction!(min_p, m)?)?;
+    m.add_function(wrap_pyfunction!(top_n_sigma, m)?)?;
+    m.add_function(wrap_pyfunction!(temp, m)?)?;
+    m.add_function(wrap_pyfunction!(greedy, m)?)?;
+    m.add_function(wrap_pyfunction!(dist, m)?)?;
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! Passes over slices of floats, compiled for the widest vectors the machine has (found at run time).
+//!
+//! Each pass is one plain loop, written in lanes so that the compiler vectorises it, and compiled three times:
+//! AVX-512, AVX2 with FMA, baseline. All three give the same bits: products and sums are fused by name
+//! (`mul_add`), and additions stand in one fixed order of lanes. The room refuses to know what the numbers mean.
+#![allow(dead_code, unused_imports)] // the samplers take these passes up one by one
+
+mod exp;
+mod floats;
+mod keys;
+mod maxima;
+mod sort;
+mod sums;
+mod width;
+
+pub use exp::{exp, exps, normalise};
+pub use floats::Floats;
+pub use keys::{collect_keys, descending_key, from_key};
+pub use maxima::{block_maxima, max};
+pub use sort::sort_keys;
+pub use sums::{block_sums, block_sums_dot, pick, sum_exp, sum_exp_dot};
+
+/// Elements a block: what [`block_maxima`] and [`block_sums`] reduce to one number.
+pub const BLOCK: usize = 256;
+
+/// Elements that go through a pass together: two of the widest vectors.
+const LANES: usize = 32;

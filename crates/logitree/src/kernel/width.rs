@@ -1,0 +1,89 @@
+//! How wide the machine's vectors are, and the macro that compiles a loop for each width. The file refuses to
+//! know any loop.
+#![allow(unsafe_code)] // calls of functions compiled for features that were detected
+
+use std::sync::OnceLock;
+
+/// Which compilation of a loop to run. A wide one can only be had where the machine was asked for it, so holding
+/// it proves that the machine runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Width(pub(super) Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// What the target has without asking: SSE2 or NEON.
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Detected),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Detected),
+}
+
+/// Made in this file only, and only after asking the machine.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Detected(());
+
+impl Width {
+    /// The widest, found out once.
+    #[inline]
+    pub(super) fn best() -> Width {
+        static BEST: OnceLock<Width> = OnceLock::new();
+        *BEST.get_or_init(|| Width::all().pop().unwrap_or(Width(Kind::Baseline)))
+    }
+
+    /// Every width that this machine has, the narrowest first.
+    pub(super) fn all() -> Vec<Width> {
+        #[allow(unused_mut)] // machines other than x86-64 have one only
+        let mut all = vec![Width(Kind::Baseline)];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            all.push(Width(Kind::Avx2(Detected(()))));
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+            {
+                all.push(Width(Kind::Avx512(Detected(()))));
+            }
+        }
+        all
+    }
+}
+
+/// Defines `$name`, which runs `$body` compiled for the machine's widest vectors, and `$at`, which runs it at a
+/// given width. `$body` is `#[inline(always)]`, and so is all that it calls: what is inlined takes on the features.
+macro_rules! widest {
+    ($(#[$doc:meta])* $name:ident, $at:ident = $body:ident($($arg:ident: $ty:ty),*) -> $ret:ty) => {
+        $(#[$doc])*
+        #[inline]
+        pub fn $name($($arg: $ty),*) -> $ret {
+            $at($crate::kernel::width::Width::best(), $($arg),*)
+        }
+
+        #[allow(unsafe_code)] // calls of functions compiled for features that `width` proves
+        fn $at(width: $crate::kernel::width::Width, $($arg: $ty),*) -> $ret {
+            use $crate::kernel::width::Kind;
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            fn avx512($($arg: $ty),*) -> $ret {
+                $body($($arg),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            fn avx2($($arg: $ty),*) -> $ret {
+                $body($($arg),*)
+            }
+            match width.0 {
+                Kind::Baseline => $body($($arg),*),
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: the width proves that the features it is compiled for are there.
+                Kind::Avx2(_) => unsafe { avx2($($arg),*) },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: as above.
+                Kind::Avx512(_) => unsafe { avx512($($arg),*) },
+            }
+        }
+    };
+}
+pub(super) use widest;
