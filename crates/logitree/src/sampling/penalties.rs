@@ -101,10 +101,10 @@ impl Sampler for Penalties {
     fn accept(&mut self, token: TokenId) {
         // Kept even while the penalties change nothing, for they may be changed between two tokens.
         if self.last_n > 0 {
-            self.enter(token);
             if self.history.len() >= self.last_n {
                 self.leave(self.history[self.history.len() - self.last_n]);
             }
+            self.enter(token);
         }
         if self.history.len() == self.history.capacity() {
             self.history.reserve_exact(HISTORY);
