@@ -65,6 +65,7 @@ def chains() -> lt.Chain:
         lt.top_p(0.9),
         lt.min_p(0.1),
         lt.temp(0.7),
+        lt.custom(lambda ids, logits: None, name="mine"),
     ]
     chain = lt.Chain([*samplers, lt.dist(seed=0)])
     assert_type(lt.Chain([lt.greedy()]).seed, int | None)
@@ -73,6 +74,13 @@ def chains() -> lt.Chain:
     ids, _, probabilities = chain.apply(np.zeros(2, np.float32))
     assert_type(ids, npt.NDArray[np.uint32])
     assert_type(probabilities, npt.NDArray[np.float32])
+    rows = np.zeros((2, 2), np.float32)
+    assert_type(chain.states(2), list[lt.Chain])
+    assert_type(chain.sample_batch(rows, threads=1), npt.NDArray[np.uint32])
+    _, before, _ = chain.sample_batch(rows, states=chain.states(2), log_probabilities=True)
+    assert_type(before, npt.NDArray[np.float64])
+    _, _, scores = lt.beam_top(rows, [0.0, -1.0], 2)
+    assert_type(scores, npt.NDArray[np.float64])
     return lt.Chain.parse("top_k;temperature", seed=0)
 
 

@@ -3,6 +3,9 @@
 #![allow(unsafe_code)] // raw array memory; every view is checked for type, layout, alignment and writability first
 
 use crate::errors::to_py;
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+use logitree::sampling::Floats;
 use logitree::{Error, ErrorKind};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -85,13 +88,9 @@ impl<'py> Rows<'py> {
     pub fn of(object: &Bound<'py, PyAny>, what: &'static str, kind: ErrorKind) -> PyResult<Self> {
         let fail = |message: String, help: &str| to_py(Error::new(kind, message).help(help));
         let found = match object.cast::<PyUntypedArray>() {
-            Ok(array) => from_numpy(array).map_err(|dtype| {
-                fail(
-                    format!("{what} of dtype {dtype}"),
-                    "the dtypes that are read are int32 and uint32 for masks, \
-                      float32, float16, bfloat16 and uint16 (bfloat16 bits) for logits",
-                )
-            })?,
+            Ok(array) => {
+                from_numpy(array).map_err(|dtype| fail(format!("{what} of dtype {dtype}"), accepted(kind)))?
+            }
             Err(_) => from_dlpack(object, what, kind)?,
         };
         let (rows, columns, stride) = match (&found.shape[..], &found.strides[..]) {
@@ -191,6 +190,18 @@ impl<'py> Rows<'py> {
         Ok(unsafe { std::slice::from_raw_parts(at, self.columns) })
     }
 
+    /// Row `i` as logits. Fails where its numbers are none, or there is no such row.
+    pub fn floats(&self, i: usize) -> PyResult<Floats<'_>> {
+        match self.number {
+            Number::F32 => Ok(Floats::F32(self.row(i)?)),
+            Number::F16 => Ok(Floats::F16(self.row::<f16>(i)?.reinterpret_cast())),
+            Number::Bf16 | Number::U16 => Ok(Floats::Bf16(self.row::<bf16>(i)?.reinterpret_cast())),
+            Number::I32 | Number::U32 => {
+                Err(self.error(format!("of dtype {}", self.number.name()), accepted(self.kind)))
+            }
+        }
+    }
+
     /// All rows as one slice. Fails where [`Rows::check`] does, or there are gaps between the rows.
     pub fn whole<T: Element>(&self) -> PyResult<&[T]> {
         self.check::<T>()?;
@@ -251,6 +262,18 @@ impl Number {
             Number::F32 | Number::I32 | Number::U32 => 4,
             Number::F16 | Number::Bf16 | Number::U16 => 2,
         }
+    }
+}
+
+/// Which dtypes are read.
+pub fn accepted(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Mask => "masks are int32 or uint32",
+        ErrorKind::Logits => {
+            "logits are float32, float16, bfloat16 or uint16 (the bits of bfloat16): convert once where they are \
+             made, logits.astype(numpy.float32)"
+        }
+        _ => "numbers of 16 or 32 bits are read",
     }
 }
 
@@ -342,7 +365,7 @@ fn from_dlpack<'py>(object: &Bound<'py, PyAny>, what: &'static str, kind: ErrorK
         (DL_UINT, 16, 1) => Number::U16,
         (code, bits, lanes) => {
             let message = format!("{what} of {class} with DLPack type {code}, {bits} bits, {lanes} lanes");
-            return Err(fail(message, "float32, float16 and bfloat16 are logits, int32 and uint32 masks"));
+            return Err(fail(message, accepted(kind)));
         }
     };
     let n = usize::try_from(tensor.dimensions).unwrap_or(0);

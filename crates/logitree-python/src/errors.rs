@@ -81,9 +81,25 @@ fn new_class<'py>(
     Ok(class.cast_into::<PyType>()?)
 }
 
-/// The Python exception for a core error: its text is the error's, and `place` and `help` are attributes.
+/// The exception that a callback raised, as it is; where the error has a place, a note says it (Python 3.11).
+fn raised(py: Python<'_>, error: &Error) -> Option<PyErr> {
+    let raised = error.cause.as_ref()?.0.downcast_ref::<PyErr>()?.clone_ref(py);
+    if !error.place.is_empty() {
+        if let Ok(add_note) = raised.value(py).getattr("add_note") {
+            // A note that cannot be added must not hide the exception.
+            drop(add_note.call1((format!("at {}", error.place),)));
+        }
+    }
+    Some(raised)
+}
+
+/// The Python exception for a core error: its text is the error's, and `place` and `help` are attributes. What a
+/// callback raised stays what it is.
 pub fn to_py(error: Error) -> PyErr {
     Python::attach(|py| {
+        if let Some(raised) = raised(py, &error) {
+            return raised;
+        }
         let build = || -> PyResult<PyErr> {
             let at = ErrorKind::ALL.iter().position(|k| *k == error.kind).unwrap_or(0);
             let class = classes(py)?[at + 1].bind(py);

@@ -1,11 +1,16 @@
-//! The chain in Python: conversions only. One file for the samplers, one for the keywords of whole chains.
+//! The chain in Python: conversions only. One file for the samplers, one for the keywords of whole chains, one for
+//! batches, one for samplers written in Python.
 
+mod batch;
+mod custom;
 mod params;
+mod pickled;
 mod samplers;
 
 use crate::errors::to_py;
 use crate::logits::{with_logits, Mask};
 use crate::vocabulary::token_id;
+use batch::Asked;
 use logitree::sampling::{presets, Chain, Effect, Mode, Params};
 use logitree::TokenId;
 use numpy::PyArray1;
@@ -62,6 +67,14 @@ impl PyEffect {
 pub struct PyChain {
     /// The chain of the core.
     pub inner: Chain,
+    /// The chains that it keeps for the rows of its batches, made when they are first needed.
+    rows: Vec<Chain>,
+}
+
+impl From<Chain> for PyChain {
+    fn from(inner: Chain) -> Self {
+        PyChain { inner, rows: Vec::new() }
+    }
 }
 
 type Columns<'py> = (Bound<'py, PyArray1<TokenId>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>);
@@ -71,7 +84,7 @@ impl PyChain {
     #[new]
     fn new(samplers: Vec<PyRef<'_, PySampler>>) -> PyResult<Self> {
         let samplers = samplers.iter().map(|s| s.0.clone()).collect();
-        Ok(PyChain { inner: Chain::new(samplers).map_err(to_py)? })
+        Ok(PyChain::from(Chain::new(samplers).map_err(to_py)?))
     }
 
     /// The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
@@ -79,7 +92,7 @@ impl PyChain {
     #[pyo3(signature = (text, **params))]
     fn parse(text: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let params = params_of(Params::default(), params)?;
-        Ok(PyChain { inner: Chain::parse(text, &params).map_err(to_py)? })
+        Ok(PyChain::from(Chain::parse(text, &params).map_err(to_py)?))
     }
 
     /// llama.cpp's default chain; keywords change its defaults.
@@ -87,7 +100,7 @@ impl PyChain {
     #[pyo3(signature = (**params))]
     fn llama_cpp(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let params = params_of(Params::default(), params)?;
-        Ok(PyChain { inner: presets::llama_cpp(&params).map_err(to_py)? })
+        Ok(PyChain::from(presets::llama_cpp(&params).map_err(to_py)?))
     }
 
     /// tsampler's order and defaults.
@@ -95,13 +108,13 @@ impl PyChain {
     #[pyo3(signature = (**params))]
     fn tsampler(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let params = params_of(Params::tsampler(), params)?;
-        Ok(PyChain { inner: presets::tsampler(&params).map_err(to_py)? })
+        Ok(PyChain::from(presets::tsampler(&params).map_err(to_py)?))
     }
 
     /// The chain that picks the most likely token.
     #[staticmethod]
     fn greedy() -> Self {
-        PyChain { inner: presets::greedy() }
+        PyChain::from(presets::greedy())
     }
 
     /// Applies the chain and picks the next token; accept it with `accept`.
@@ -171,9 +184,29 @@ impl PyChain {
         self.inner.rollback(n).map_err(to_py)
     }
 
-    /// Back to the state it was born with.
+    /// Back to the state it was born with, and so are the rows of its batches.
     fn reset(&mut self) {
         self.inner.reset();
+        self.rows.clear();
+    }
+
+    /// n chains that start over as sequences 0 to n - 1 of the seed.
+    fn states(&self, n: usize) -> Vec<Self> {
+        self.inner.states(n).into_iter().map(PyChain::from).collect()
+    }
+
+    /// Samples each row of a batch with a chain of its own.
+    #[pyo3(signature = (logits, masks=None, states=None, *, accept=false, threads=None, log_probabilities=false))]
+    fn sample_batch<'py>(
+        slf: &Bound<'py, Self>,
+        logits: &Bound<'py, PyAny>,
+        masks: Option<&Bound<'py, PyAny>>,
+        states: Option<&Bound<'py, PyAny>>,
+        accept: bool,
+        threads: Option<&Bound<'py, PyAny>>,
+        log_probabilities: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        batch::sample_batch(slf, logits, masks, &Asked { states, accept, threads, log_probabilities })
     }
 
     /// An independent copy in the same state.
@@ -218,7 +251,7 @@ impl PyChain {
 
     /// A copy in the same state that computes as llama.cpp does, ties and rounding included, at its speed.
     fn parity(&self) -> PyResult<Self> {
-        Ok(PyChain { inner: self.inner.clone().with_mode(Mode::Parity).map_err(to_py)? })
+        Ok(PyChain::from(self.inner.clone().with_mode(Mode::Parity).map_err(to_py)?))
     }
 
     /// The value of a parameter, by its name as in `llama_cpp(...)`; None if no sampler has it.
@@ -230,7 +263,9 @@ impl PyChain {
     #[pyo3(signature = (**params))]
     fn set(&mut self, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         for (name, value) in params.into_iter().flatten() {
-            self.inner.set_parameter(&name.extract::<String>()?, value.extract()?).map_err(to_py)?;
+            let (name, value) = (name.extract::<String>()?, value.extract()?);
+            self.inner.set_parameter(&name, value).map_err(to_py)?;
+            self.rows.iter_mut().try_for_each(|row| row.set_parameter(&name, value)).map_err(to_py)?;
         }
         Ok(())
     }
@@ -242,7 +277,18 @@ impl PyChain {
 
     /// Takes the state of a snapshot of a chain with the same samplers and parameters.
     fn restore(&mut self, snapshot: &[u8]) -> PyResult<()> {
-        self.inner.restore(snapshot).map_err(to_py)
+        self.inner.restore(snapshot).map_err(to_py)?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        pickled::chain(slf)
+    }
+
+    /// Takes the states of an unpickled chain: its own, and those of the rows of its batches.
+    fn _resume(&mut self, snapshot: &[u8], rows: Vec<Vec<u8>>) -> PyResult<()> {
+        pickled::resume(self, snapshot, &rows)
     }
 
     /// Number of tokens accepted, less those rolled back.
@@ -260,5 +306,7 @@ impl PyChain {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
+    batch::register(m)?;
+    custom::register(m)?;
     samplers::register(m)
 }

@@ -183,7 +183,7 @@ impl Chain {
         })
     }
 
-    fn check_selects(&self) -> Result<()> {
+    pub(super) fn check_selects(&self) -> Result<()> {
         if self.samplers.last().is_some_and(|s| s.selects()) {
             return Ok(());
         }

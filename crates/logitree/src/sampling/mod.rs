@@ -22,6 +22,8 @@
 //! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep the order they
 //! stood in (by id, in the beginning).
 
+pub mod batch;
+pub mod beam;
 pub mod candidates;
 pub mod chain;
 pub mod dist;
@@ -42,6 +44,8 @@ pub mod top_p;
 pub mod typ_p;
 pub mod undo;
 
+pub use batch::{How, Picked, Row};
+pub use beam::{beam_top, Beam};
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;
@@ -68,7 +72,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// as they are (the chain then skips it); `rollback` must undo `accept` and every draw of the steps it takes back,
 /// or a decoder that goes back does not repeat itself; `forced` must leave the state that `apply` on a single
 /// candidate leaves, or skipping a forced token changes the tokens after it.
-pub trait Sampler: Send + Sync {
+pub trait Sampler: std::any::Any + Send + Sync {
     /// llama.cpp's name of it.
     fn name(&self) -> &'static str;
 
@@ -106,6 +110,11 @@ pub trait Sampler: Send + Sync {
 
     /// Whether `apply` changes nothing, whatever the candidates.
     fn is_noop(&self) -> bool {
+        false
+    }
+
+    /// Whether it calls code of the host program, which must stay on the caller's thread.
+    fn is_foreign(&self) -> bool {
         false
     }
 
