@@ -278,6 +278,32 @@ class Effect:
         """Probability, before it and at the logits as they stood, of what it cut: 0 to 1."""
 
 @final
+class Measures:
+    """What a step's distributions were, in nats: the model's, over all finite logits as they came, and the one that
+    the chain left and drew from. Feed ``model_surprisal`` to a ``RollingPerplexity``."""
+
+    @property
+    def model_entropy(self) -> float:
+        """Entropy of the model's distribution, at least 0."""
+    @property
+    def model_log_probability(self) -> float:
+        """log p of the picked token under the model, before the filters."""
+    @property
+    def model_surprisal(self) -> float:
+        """-log p of the picked token under the model."""
+    @property
+    def entropy(self) -> float:
+        """Entropy of what the chain left, at least 0."""
+    @property
+    def log_probability(self) -> float:
+        """log p of the picked token in what the chain left, after the filters."""
+    @property
+    def surprisal(self) -> float:
+        """-log p of the picked token in what the chain left."""
+    def bits(self) -> Measures:
+        """The same in bits."""
+
+@final
 class Chain:
     """Samplers in order, with the state that goes with accepted tokens.
 
@@ -402,6 +428,12 @@ class Chain:
     @property
     def samplers(self) -> list[Sampler]:
         """The samplers, in order."""
+    def measure(self, on: bool = True) -> None:
+        """Whether each step from now on is measured: see ``measures``. Off costs nothing; on, the sums are those
+        that the samplers use where all tokens are legal."""
+    @property
+    def measures(self) -> Measures | None:
+        """What the last step's distributions were; None if steps are not measured or it picked nothing."""
     @property
     def mode(self) -> str:
         """"fast" or "parity"."""

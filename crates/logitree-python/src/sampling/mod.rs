@@ -1,5 +1,6 @@
 //! The chain in Python: conversions only. One file for the samplers, one for the keywords of whole chains.
 
+mod measures;
 mod params;
 mod samplers;
 
@@ -8,6 +9,7 @@ use crate::logits::{with_logits, Mask};
 use crate::vocabulary::token_id;
 use logitree::sampling::{presets, Chain, Effect, Mode, Params};
 use logitree::TokenId;
+use measures::PyMeasures;
 use numpy::PyArray1;
 use params::params_of;
 use pyo3::prelude::*;
@@ -207,6 +209,18 @@ impl PyChain {
         self.inner.seed().map(|s| s.seed)
     }
 
+    /// Whether each step from now on is measured: see `measures`. Off costs nothing.
+    #[pyo3(signature = (on=true))]
+    fn measure(&mut self, on: bool) {
+        self.inner.measure(on);
+    }
+
+    /// What the last step's distributions were; None if steps are not measured or it picked nothing.
+    #[getter]
+    fn measures(&self) -> Option<PyMeasures> {
+        self.inner.measures().map(PyMeasures::new)
+    }
+
     /// "fast" or "parity".
     #[getter]
     fn mode(&self) -> &'static str {
@@ -260,5 +274,6 @@ impl PyChain {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
+    m.add_class::<PyMeasures>()?;
     samplers::register(m)
 }
