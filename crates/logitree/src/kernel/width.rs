@@ -43,6 +43,7 @@ impl Width {
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("popcnt")
             {
                 all.push(Width(Kind::Avx512(Detected(()))));
             }
@@ -53,8 +54,15 @@ impl Width {
 
 /// Defines `$name`, which runs `$body` compiled for the machine's widest vectors, and `$at`, which runs it at a
 /// given width. `$body` is `#[inline(always)]`, and so is all that it calls: what is inlined takes on the features.
+/// Closures that are not inlined do not, and a `mul_add` in one is a call. With AVX-512, `$other` can run instead.
 macro_rules! widest {
     ($(#[$doc:meta])* $name:ident, $at:ident = $body:ident($($arg:ident: $ty:ty),*) -> $ret:ty) => {
+        $crate::kernel::width::widest! {
+            $(#[$doc])* $name, $at = $body, avx512 $body($($arg: $ty),*) -> $ret
+        }
+    };
+    ($(#[$doc:meta])* $name:ident, $at:ident =
+        $body:ident, avx512 $other:ident($($arg:ident: $ty:ty),*) -> $ret:ty) => {
         $(#[$doc])*
         #[inline]
         pub fn $name($($arg: $ty),*) -> $ret {
@@ -65,9 +73,9 @@ macro_rules! widest {
         fn $at(width: $crate::kernel::width::Width, $($arg: $ty),*) -> $ret {
             use $crate::kernel::width::Kind;
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
             fn avx512($($arg: $ty),*) -> $ret {
-                $body($($arg),*)
+                $other($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
