@@ -28,15 +28,15 @@ fn block_maxima_body(xs: Floats<'_>, maxima: &mut [f32]) -> bool {
 #[inline(always)]
 fn f32_maxima(xs: &[f32], maxima: &mut [f32]) -> bool {
     let (blocks, rest) = xs.as_chunks::<BLOCK>();
-    let mut good = true;
+    let (mut good, mut negative) = (true, false);
     for (block, out) in blocks.iter().zip(maxima.iter_mut()) {
         // A block of known length needs no code for what is over.
-        let (top, below) = f32_maximum(block);
+        let (top, below) = f32_maximum(block, &mut negative);
         *out = top;
         good &= below;
     }
     if let Some(out) = maxima.get_mut(blocks.len()).filter(|_| !rest.is_empty()) {
-        let (top, below) = f32_maximum(rest);
+        let (top, below) = f32_maximum(rest, &mut negative);
         *out = top;
         good &= below;
     }
@@ -44,16 +44,28 @@ fn f32_maxima(xs: &[f32], maxima: &mut [f32]) -> bool {
 }
 
 /// The maximum, and whether all are below +inf. It is found among the bits: read as integers, floats above zero
-/// order as they do, and floats below zero the other way round.
+/// order as they do, and floats below zero the other way round. `negative` is a guess, whether all are below zero,
+/// and is corrected: the right one saves a pass.
 #[inline(always)]
-fn f32_maximum(block: &[f32]) -> (f32, bool) {
+fn f32_maximum(block: &[f32], negative: &mut bool) -> (f32, bool) {
     const INFINITY: i32 = f32::INFINITY.to_bits() as i32;
     const BELOW_ALL: u32 = f32::NEG_INFINITY.to_bits();
+    if *negative {
+        let (mut low, mut high) = (i32::MAX, i32::MIN);
+        for x in block {
+            low = low.min(x.to_bits() as i32);
+            high = high.max(x.to_bits() as i32);
+        }
+        if high <= BELOW_ALL as i32 {
+            return (f32::from_bits(low as u32), true);
+        }
+    }
     let (mut high, mut far) = (i32::MIN, 0);
     for x in block {
         high = high.max(x.to_bits() as i32);
         far = far.max(x.to_bits());
     }
+    *negative = high < 0;
     // NaN stands above +inf, or beyond -inf.
     if high > INFINITY || far > BELOW_ALL {
         return (max_body(block), false);
