@@ -5,7 +5,7 @@
 mod ledger;
 mod snapshot;
 
-use super::{Candidates, Sampler, Seed, TokenArray};
+use super::{Candidates, Floats, Sampler, Seed, TokenArray};
 use crate::mask::Legal;
 use crate::{Error, ErrorKind, Result, TokenId};
 pub use ledger::Effect;
@@ -83,9 +83,9 @@ impl Chain {
     ///
     /// # Errors
     /// Those of [`Chain::apply`] and [`Chain::pick`].
-    pub fn sample(&mut self, logits: &[f32], legal: Legal<'_>) -> Result<TokenId> {
+    pub fn sample<'l>(&mut self, logits: impl Into<Floats<'l>>, legal: Legal<'_>) -> Result<TokenId> {
         self.check_selects()?;
-        self.run(logits, legal, None, false)?;
+        self.run(logits.into(), legal, None, false)?;
         self.pick()
     }
 
@@ -95,18 +95,18 @@ impl Chain {
     /// # Errors
     /// [`ErrorKind::Logits`] for NaN or +inf among the legal logits, and if nothing is left to choose from;
     /// [`ErrorKind::Mask`] for a legal id without a logit. Nothing is drawn then.
-    pub fn apply(
+    pub fn apply<'l>(
         &mut self,
-        logits: &[f32],
+        logits: impl Into<Floats<'l>>,
         legal: Legal<'_>,
         effects: Option<&mut Vec<Effect>>,
     ) -> Result<()> {
-        self.run(logits, legal, effects, true)
+        self.run(logits.into(), legal, effects, true)
     }
 
     fn run(
         &mut self,
-        logits: &[f32],
+        logits: Floats<'_>,
         legal: Legal<'_>,
         mut effects: Option<&mut Vec<Effect>>,
         list: bool,

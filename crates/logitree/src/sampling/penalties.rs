@@ -5,6 +5,9 @@ use super::reference::{Reference, TokenArray};
 use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result, TokenId};
 
+/// Tokens that the history grows by, so that hardly any step allocates.
+const HISTORY: usize = 1024;
+
 /// The three penalties over a window of accepted tokens.
 #[derive(Debug, Clone)]
 pub struct Penalties {
@@ -98,10 +101,13 @@ impl Sampler for Penalties {
     fn accept(&mut self, token: TokenId) {
         // Kept even while the penalties change nothing, for they may be changed between two tokens.
         if self.last_n > 0 {
-            self.enter(token);
             if self.history.len() >= self.last_n {
                 self.leave(self.history[self.history.len() - self.last_n]);
             }
+            self.enter(token);
+        }
+        if self.history.len() == self.history.capacity() {
+            self.history.reserve_exact(HISTORY);
         }
         self.history.push(token);
     }
