@@ -2,7 +2,7 @@
 //! know what is drawn.
 
 use super::exp::{exps_and_dots_of_line, exps_of_line, padded, top};
-use super::floats::{decode_body, from_bf16, from_f16};
+use super::floats::{from_bf16, from_f16};
 use super::width::widest;
 use super::{Floats, BLOCK, LANES};
 
@@ -19,12 +19,6 @@ widest! {
 widest! {
     /// Writes the sum of exp(x - max) of each [`BLOCK`] of `xs` to `sums`.
     block_sums, block_sums_at = block_sums_body, avx512 block_sums_512(xs: Floats<'_>, max: f32, sums: &mut [f64]) -> ()
-}
-
-widest! {
-    /// As [`block_sums`], and the sum of exp(x - max) * (x - max) of each block to `dots`.
-    block_sums_dot, block_sums_dot_at =
-        block_sums_dot_body(xs: Floats<'_>, max: f32, sums: &mut [f64], dots: &mut [f64]) -> ()
 }
 
 widest! {
@@ -141,19 +135,6 @@ fn sum_exp_dot_body(xs: &[f32], max: f32) -> (f64, f64) {
         (sum, dot) = (sum + s, dot + d);
     }
     (sum, dot)
-}
-
-#[inline(always)]
-fn block_sums_dot_body(xs: Floats<'_>, max: f32, sums: &mut [f64], dots: &mut [f64]) {
-    let (top, mut pairs, mut dot_pairs) = (top(max), Aligned([0.0; BLOCK / 2]), Aligned([0.0; BLOCK / 2]));
-    let mut buffer = Aligned([0.0; BLOCK]);
-    let buffer = &mut buffer.0;
-    for ((sum, dot), start) in sums.iter_mut().zip(dots).zip((0..xs.len()).step_by(BLOCK)) {
-        let block = xs.slice(start, start + BLOCK);
-        decode_body(block, buffer);
-        buffer[block.len()..].fill(f32::NEG_INFINITY);
-        (*sum, *dot) = block_sum_dot(buffer, top, &mut pairs, &mut dot_pairs);
-    }
 }
 
 #[inline(always)]
@@ -352,13 +333,9 @@ mod tests {
             let (sums, dots) = (naive_sums(&xs, max), naive_dots(&xs, max));
             let whole = (sums.iter().fold(0.0, |a, b| a + b), dots.iter().fold(0.0, |a, b| a + b));
             for width in Width::all() {
-                let (mut got, mut got_dots) = (vec![7.0; sums.len()], vec![7.0; sums.len()]);
+                let mut got = vec![7.0; sums.len()];
                 block_sums_at(width, Floats::F32(&xs), max, &mut got);
                 prop_assert_eq!(&got, &sums, "{:?}", width);
-                got.fill(7.0);
-                block_sums_dot_at(width, Floats::F32(&xs), max, &mut got, &mut got_dots);
-                prop_assert_eq!(&got, &sums, "{:?}", width);
-                prop_assert_eq!(&got_dots, &dots, "{:?}", width);
                 prop_assert_eq!(sum_exp_at(width, &xs, max), whole.0, "{:?}", width);
                 prop_assert_eq!(sum_exp_dot_at(width, &xs, max), whole, "{:?}", width);
             }
@@ -373,12 +350,9 @@ mod tests {
                 let wide: Vec<f32> = (0..bits.len()).map(|i| floats.get(i).unwrap()).collect();
                 let max = highest(&wide);
                 for width in Width::all() {
-                    let (mut got, mut dots) = (vec![7.0; wide.len().div_ceil(BLOCK)], vec![7.0; wide.len().div_ceil(BLOCK)]);
+                    let mut got = vec![7.0; wide.len().div_ceil(BLOCK)];
                     block_sums_at(width, floats, max, &mut got);
                     prop_assert_eq!(&got, &naive_sums(&wide, max), "{:?}", width);
-                    block_sums_dot_at(width, floats, max, &mut got, &mut dots);
-                    prop_assert_eq!(&got, &naive_sums(&wide, max), "{:?}", width);
-                    prop_assert_eq!(&dots, &naive_dots(&wide, max), "{:?}", width);
                 }
             }
         }
