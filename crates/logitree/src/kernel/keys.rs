@@ -21,6 +21,9 @@ pub fn from_key(key: u64) -> (f32, u32) {
     (f32::from_bits(bits), key as u32)
 }
 
+/// Up to so many of a line are looked for one by one.
+const FEW: u32 = 3;
+
 widest! {
     /// Appends to `keys` the [`descending_key`] of each element of `xs` that is `>= threshold`, numbered from
     /// `first`.
@@ -30,25 +33,30 @@ widest! {
 
 #[inline(always)]
 fn collect_keys_body(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>) {
-    for (block, base) in xs.chunks(BLOCK).zip((first..).step_by(BLOCK)) {
-        let mut n = keys.len();
-        // Room for all, and for one that is written but not wanted.
-        keys.resize(n + block.len() + 1, 0);
-        for (line, base) in block.chunks(LANES).zip((base..).step_by(LANES)) {
-            let mut reached = 0;
-            for &x in line {
-                reached |= u32::from(x >= threshold);
-            }
-            if reached == 0 {
-                continue;
-            }
-            for (&x, id) in line.iter().zip(base..) {
-                // What is not wanted is written over by the next: no branch to foretell.
-                keys[n] = descending_key(x, id);
-                n += usize::from(x >= threshold);
-            }
+    let mut room = [0; LANES];
+    for (line, base) in xs.chunks(LANES).zip((first..).step_by(LANES)) {
+        let mut reached = 0;
+        for &x in line {
+            reached += u32::from(x >= threshold);
         }
-        keys.truncate(n);
+        if reached == 0 {
+            continue;
+        }
+        if reached <= FEW {
+            for (&x, id) in line.iter().zip(base..) {
+                if x >= threshold {
+                    keys.push(descending_key(x, id));
+                }
+            }
+            continue;
+        }
+        let mut n = 0;
+        for (&x, id) in line.iter().zip(base..) {
+            // What is not wanted is written over by the next: no branch to foretell.
+            room[n % LANES] = descending_key(x, id);
+            n += usize::from(x >= threshold);
+        }
+        keys.extend_from_slice(&room[..n]);
     }
 }
 

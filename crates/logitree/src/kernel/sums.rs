@@ -2,23 +2,23 @@
 //! know what is drawn.
 
 use super::exp::{exps_and_dots_of_line, exps_of_line, padded, top};
-use super::floats::{from_bf16, from_f16};
-use super::width::widest;
+use super::floats::decode_at;
+use super::width::{at_width, widest, Width};
 use super::{Floats, BLOCK, LANES};
 
-widest! {
-    /// The sum of exp(x - max), see [`super::exps`]: that of [`block_sums`], added in order.
-    sum_exp, sum_exp_at = sum_exp_body, avx512 sum_exp_512(xs: &[f32], max: f32) -> f64
+/// The sum of exp(x - max), see [`super::exps`]: that of [`block_sums`], added in order.
+pub fn sum_exp(xs: &[f32], max: f32) -> f64 {
+    sum_exp_at(Width::best(), xs, max)
+}
+
+/// Writes the sum of exp(x - max) of each [`BLOCK`] of `xs` to `sums`.
+pub fn block_sums(xs: Floats<'_>, max: f32, sums: &mut [f64]) {
+    block_sums_at(Width::best(), xs, max, sums);
 }
 
 widest! {
     /// The sum of exp(x - max), see [`super::exps`], and of exp(x - max) * (x - max).
     sum_exp_dot, sum_exp_dot_at = sum_exp_dot_body(xs: &[f32], max: f32) -> (f64, f64)
-}
-
-widest! {
-    /// Writes the sum of exp(x - max) of each [`BLOCK`] of `xs` to `sums`.
-    block_sums, block_sums_at = block_sums_body, avx512 block_sums_512(xs: Floats<'_>, max: f32, sums: &mut [f64]) -> ()
 }
 
 widest! {
@@ -37,87 +37,47 @@ type Pairs = Aligned<[f64; BLOCK / 2]>;
 #[repr(align(64))]
 struct Aligned<T>(T);
 
-/// Writes the sum of each whole block.
-trait WholeSums: Fn(&[[f32; BLOCK]], f32, &mut [f64]) {}
-impl<F: Fn(&[[f32; BLOCK]], f32, &mut [f64])> WholeSums for F {}
-
-#[inline(always)]
-fn sum_exp_body(xs: &[f32], max: f32) -> f64 {
-    sum_exp_by(xs, max, whole_sums)
+at_width! {
+    whole_sums_at = whole_sums_body, avx512 whole_sums_512(blocks: &[[f32; BLOCK]], top: f32, sums: &mut [f64]) -> ()
 }
 
-#[inline(always)]
-fn block_sums_body(xs: Floats<'_>, max: f32, sums: &mut [f64]) {
-    block_sums_by(xs, max, sums, whole_sums);
+at_width! {
+    rest_sum_at = rest_sum_body(rest: &[f32], top: f32) -> f64
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
-fn sum_exp_512(xs: &[f32], max: f32) -> f64 {
-    sum_exp_by(xs, max, |blocks, top, sums| whole_sums_512(blocks, top, sums))
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
-fn block_sums_512(xs: Floats<'_>, max: f32, sums: &mut [f64]) {
-    block_sums_by(xs, max, sums, |blocks, top, sums| whole_sums_512(blocks, top, sums));
-}
-
-#[inline(always)]
-fn sum_exp_by(xs: &[f32], max: f32, whole_sums: impl WholeSums) -> f64 {
+fn sum_exp_at(width: Width, xs: &[f32], max: f32) -> f64 {
     let (top, mut sum, mut sums) = (top(max), 0.0, [0.0; 32]);
     let (blocks, rest) = xs.as_chunks::<BLOCK>();
     for blocks in blocks.chunks(sums.len()) {
-        whole_sums(blocks, top, &mut sums);
+        whole_sums_at(width, blocks, top, &mut sums);
         for s in &sums[..blocks.len()] {
             sum += s;
         }
     }
-    sum + rest_sum(rest, top)
+    sum + rest_sum_at(width, rest, top)
 }
 
-#[inline(always)]
-fn block_sums_by(xs: Floats<'_>, max: f32, sums: &mut [f64], whole_sums: impl WholeSums) {
-    match xs {
-        Floats::F32(xs) => {
-            let top = top(max);
-            let (blocks, rest) = xs.as_chunks::<BLOCK>();
-            whole_sums(blocks, top, sums);
-            if let Some(sum) = sums.get_mut(blocks.len()).filter(|_| !rest.is_empty()) {
-                *sum = rest_sum(rest, top);
-            }
-        }
-        Floats::F16(xs) => narrow_sums(xs, max, sums, whole_sums, from_f16),
-        Floats::Bf16(xs) => narrow_sums(xs, max, sums, whole_sums, from_bf16),
+fn block_sums_at(width: Width, xs: Floats<'_>, max: f32, sums: &mut [f64]) {
+    let top = top(max);
+    if let Floats::F32(xs) = xs {
+        return f32_sums(width, xs, top, sums);
     }
-}
-
-#[inline(always)]
-fn narrow_sums(
-    xs: &[u16],
-    max: f32,
-    sums: &mut [f64],
-    whole_sums: impl WholeSums,
-    value: impl Fn(u16) -> f32,
-) {
     // A few blocks at a time, which the fastest cache holds.
-    let (top, mut decoded) = (top(max), Aligned([[0.0; BLOCK]; 4]));
-    let decoded = &mut decoded.0;
-    let (blocks, rest) = xs.as_chunks::<BLOCK>();
-    for (sums, blocks) in sums.chunks_mut(decoded.len()).zip(blocks.chunks(decoded.len())) {
-        for (xs, block) in decoded.iter_mut().zip(blocks) {
-            for i in 0..BLOCK {
-                xs[i] = value(block[i]);
-            }
-        }
-        whole_sums(&decoded[..blocks.len()], top, sums);
+    let mut decoded = Aligned([0.0; 8 * BLOCK]);
+    let starts = (0..xs.len()).step_by(decoded.0.len());
+    for (sums, start) in sums.chunks_mut(decoded.0.len() / BLOCK).zip(starts) {
+        let part = xs.slice(start, start + decoded.0.len());
+        let wide = &mut decoded.0[..part.len()];
+        decode_at(width, part, wide);
+        f32_sums(width, wide, top, sums);
     }
-    let decoded = decoded.as_flattened_mut();
+}
+
+fn f32_sums(width: Width, xs: &[f32], top: f32, sums: &mut [f64]) {
+    let (blocks, rest) = xs.as_chunks::<BLOCK>();
+    whole_sums_at(width, blocks, top, sums);
     if let Some(sum) = sums.get_mut(blocks.len()).filter(|_| !rest.is_empty()) {
-        for (x, &bits) in decoded.iter_mut().zip(rest) {
-            *x = value(bits);
-        }
-        *sum = rest_sum(&decoded[..rest.len()], top);
+        *sum = rest_sum_at(width, rest, top);
     }
 }
 
@@ -138,7 +98,7 @@ fn sum_exp_dot_body(xs: &[f32], max: f32) -> (f64, f64) {
 }
 
 #[inline(always)]
-fn whole_sums(blocks: &[[f32; BLOCK]], top: f32, sums: &mut [f64]) {
+fn whole_sums_body(blocks: &[[f32; BLOCK]], top: f32, sums: &mut [f64]) {
     let mut pairs = Aligned([0.0; BLOCK / 2]);
     for (block, sum) in blocks.iter().zip(sums) {
         for (line, pairs) in block.as_chunks::<LANES>().0.iter().zip(pairs.0.as_chunks_mut::<PAIRS>().0) {
@@ -148,7 +108,7 @@ fn whole_sums(blocks: &[[f32; BLOCK]], top: f32, sums: &mut [f64]) {
     }
 }
 
-/// As [`whole_sums`], with the lanes of a sum held in two vectors.
+/// As [`whole_sums_body`], with the lanes of a sum held in two vectors.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
 #[allow(unsafe_code)] // vector loads and stores
@@ -179,7 +139,7 @@ fn whole_sums_512(blocks: &[[f32; BLOCK]], top: f32, sums: &mut [f64]) {
 
 /// The sum of a short block: as if it ended with what has no exponential.
 #[inline(always)]
-fn rest_sum(rest: &[f32], top: f32) -> f64 {
+fn rest_sum_body(rest: &[f32], top: f32) -> f64 {
     let mut pairs = Aligned([0.0; BLOCK / 2]);
     let (lines, rest) = rest.as_chunks::<LANES>();
     let (done, open) = pairs.0.as_chunks_mut::<PAIRS>().0.split_at_mut(lines.len());
@@ -259,7 +219,6 @@ fn pick_body(block: &[f32], max: f32, target: f64) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::kernel::exp;
-    use crate::kernel::width::Width;
     use half::{bf16, f16};
     use proptest::prelude::*;
 
