@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -65,7 +67,7 @@ def test_a_rows_tokens_do_not_depend_on_the_batch() -> None:
 
 
 def test_large_batches_run_in_threads_with_the_same_tokens() -> None:
-    rows = RNG.normal(scale=3, size=(12, 120_000)).astype(np.float32)
+    rows = RNG.normal(scale=3, size=(12, 400_000)).astype(np.float32)
     expected = default().sample_batch(rows, threads=1).tolist()
     for threads in (None, 2, 5, 64):
         assert default().sample_batch(rows, threads=threads).tolist() == expected
@@ -77,7 +79,7 @@ def test_large_batches_run_in_threads_with_the_same_tokens() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_process_samples_in_threads_too() -> None:
-    rows = RNG.normal(size=(4, 150_000)).astype(np.float32)
+    rows = RNG.normal(size=(4, 600_000)).astype(np.float32)
     expected = default().sample_batch(rows, threads=2).tolist()
     child = os.fork()
     if child == 0:
@@ -88,21 +90,29 @@ def test_a_forked_process_samples_in_threads_too() -> None:
 def test_other_threads_run_meanwhile() -> None:
     rows = RNG.normal(size=(16, 150_000)).astype(np.float32)
     chain = lt.Chain.parse("dist", seed=1)
-    chain.sample_batch(rows)
-    ticks, done = 0, threading.Event()
+    began, stop, done = threading.Event(), threading.Event(), threading.Event()
 
     def sample() -> None:
-        for _ in range(5):
-            chain.sample_batch(rows, threads=1)
+        began.set()
+        for _ in range(300):
+            if not stop.is_set():
+                chain.sample_batch(rows)
         done.set()
 
-    worker = threading.Thread(target=sample)
-    worker.start()
-    while not done.is_set():
-        ticks += 1
-    worker.join()
-    # With the interpreter held, one tick a call at most would get through.
-    assert ticks > 100
+    interval = sys.getswitchinterval()
+    # Nobody is asked to let go of the interpreter: this thread goes on only when a batch does so by itself.
+    sys.setswitchinterval(1000)
+    try:
+        worker = threading.Thread(target=sample)
+        worker.start()
+        while not began.is_set():
+            time.sleep(0)
+        time.sleep(0)
+        assert not done.is_set()
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        worker.join()
 
 
 def test_ragged_rows_and_other_chains() -> None:

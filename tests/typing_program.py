@@ -70,6 +70,8 @@ def chains() -> lt.Chain:
     chain = lt.Chain([*samplers, lt.dist(seed=0)])
     assert_type(lt.Chain([lt.greedy()]).seed, int | None)
     effects: list[lt.Effect] = chain.explain(np.zeros(2, np.float32), legal=[0])
+    measures: lt.Measures | None = chain.measures
+    assert_type(measures.bits().surprisal if measures else 0.0, float)
     assert_type(effects[0].mass_cut, float)
     ids, _, probabilities = chain.apply(np.zeros(2, np.float32))
     assert_type(ids, npt.NDArray[np.uint32])

@@ -281,6 +281,32 @@ class Effect:
         """Probability, before it and at the logits as they stood, of what it cut: 0 to 1."""
 
 @final
+class Measures:
+    """What a step's distributions were, in nats: the model's, over all finite logits as they came, and the one that
+    the chain left and drew from. Feed ``model_surprisal`` to a ``RollingPerplexity``."""
+
+    @property
+    def model_entropy(self) -> float:
+        """Entropy of the model's distribution, at least 0."""
+    @property
+    def model_log_probability(self) -> float:
+        """log p of the picked token under the model, before the filters."""
+    @property
+    def model_surprisal(self) -> float:
+        """-log p of the picked token under the model."""
+    @property
+    def entropy(self) -> float:
+        """Entropy of what the chain left, at least 0."""
+    @property
+    def log_probability(self) -> float:
+        """log p of the picked token in what the chain left, after the filters."""
+    @property
+    def surprisal(self) -> float:
+        """-log p of the picked token in what the chain left."""
+    def bits(self) -> Measures:
+        """The same in bits."""
+
+@final
 class Chain:
     """Samplers in order, with the state that goes with accepted tokens.
 
@@ -435,8 +461,7 @@ class Chain:
         write to the logits.
 
         ``log_probabilities``: returns (tokens, before, after): float64 [B], nats; ``before`` under all of the row's
-        logits, ``after`` among the candidates that the chain left. It costs a pass over the row and a list of what is
-        left.
+        logits, ``after`` among the candidates that the chain left: those of ``measures``.
 
         A bad row is an error of the kind that ``sample`` raises, with "row 3" in its place, for the first bad row:
         the others were sampled all the same and have their token (``states[i].pick()``), and none has accepted it.
@@ -459,6 +484,12 @@ class Chain:
     @property
     def samplers(self) -> list[Sampler]:
         """The samplers, in order."""
+    def measure(self, on: bool = True) -> None:
+        """Whether each step from now on is measured: see ``measures``. Off costs nothing; on, the sums are those
+        that the samplers use where all tokens are legal."""
+    @property
+    def measures(self) -> Measures | None:
+        """What the last step's distributions were; None if steps are not measured or it picked nothing."""
     @property
     def mode(self) -> str:
         """ "fast" or "parity"."""
@@ -513,7 +544,9 @@ def custom(fn: object, name: str = "custom", *, selects: bool = False) -> Sample
     of range, nothing kept: SamplingError. Using the chain that is calling, or lacking the ``rollback`` or ``reset``
     that goes with an ``accept``: StateError. Parity mode refuses it.
 
-    Cost: COST
+    Cost: a call that does nothing takes 0.3 us with 40 candidates, an operation of NumPy in it 0.7 us or more. All
+    128,256 candidates of a vocabulary take 60 us more, for they must be listed, and each operation over them 70 us or
+    more: put it after ``top_k`` where its rule allows.
     """
 
 def logit_bias(biases: Mapping[int, float] | Sequence[tuple[int, float]]) -> Sampler:

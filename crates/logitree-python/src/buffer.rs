@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The number types that can be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -277,6 +278,9 @@ pub fn accepted(kind: ErrorKind) -> &'static str {
     }
 }
 
+/// NumPy's number of the bfloat16 that a library registered: to ask for the name takes microseconds.
+static BFLOAT16: AtomicI32 = AtomicI32::new(-1);
+
 /// The array's layout, or its dtype's name where the numbers are none of ours.
 fn from_numpy<'py>(array: &Bound<'py, PyUntypedArray>) -> Result<Found<'py>, String> {
     use numpy::npyffi::{flags, NPY_TYPES};
@@ -295,7 +299,11 @@ fn from_numpy<'py>(array: &Bound<'py, PyUntypedArray>) -> Result<Found<'py>, Str
         n if n == num(NPY_TYPES::NPY_UINT) || (n == num(NPY_TYPES::NPY_ULONG) && dtype.itemsize() == 4) => {
             Some(Number::U32)
         }
-        _ if dtype.to_string() == "bfloat16" && dtype.itemsize() == 2 => Some(Number::Bf16),
+        n if n == BFLOAT16.load(Ordering::Relaxed) => Some(Number::Bf16),
+        n if dtype.to_string() == "bfloat16" && dtype.itemsize() == 2 => {
+            BFLOAT16.store(n, Ordering::Relaxed);
+            Some(Number::Bf16)
+        }
         _ => None,
     };
     let Some(number) = number.filter(|_| native) else { return Err(dtype.to_string()) };

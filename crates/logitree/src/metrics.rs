@@ -49,9 +49,9 @@ pub fn surprisal_among<'l>(ids: &[TokenId], logits: impl Into<Floats<'l>>, id: T
 }
 
 fn surprisal_at(logits: Floats<'_>, picked: Option<f32>, base: Base) -> f64 {
-    match (picked.filter(|z| z.is_finite()), kernel::finite_sums(logits)) {
-        (Some(z), Some((max, sum, _))) => base.of_nats((max + sum.ln() - f64::from(z)).max(0.0)),
-        _ => f64::INFINITY,
+    match picked.filter(|z| z.is_finite()) {
+        Some(z) => base.of_nats((kernel::log_sum_exp(logits) - f64::from(z)).max(0.0)),
+        None => f64::INFINITY,
     }
 }
 

@@ -32,7 +32,7 @@ fn run(rows: &[Row<'_>], chains: &mut [Chain], threads: usize) -> Vec<Vec<Picked
 
 #[test]
 fn a_batch_is_its_rows_one_by_one() {
-    let logits: Vec<Vec<f32>> = (0..13).map(|row| logits(row, 60_000 + 7 * row as usize)).collect();
+    let logits: Vec<Vec<f32>> = (0..13).map(|row| logits(row, 320_000 + 7 * row as usize)).collect();
     let few = [3u32, 70, 71, 50_000];
     let words = vec![0x8421_0f0fu32; 1000];
     let legal = |at: usize| [Legal::All, Legal::Few(&few), Legal::All, Legal::Words(&words)][at % 4];
@@ -85,7 +85,7 @@ fn states_of_philox_draw_by_sequence_and_position_alone() {
 #[test]
 fn a_bad_row_is_named_and_nothing_is_accepted() {
     for threads in [1, 3] {
-        let mut all: Vec<Vec<f32>> = (0..4).map(|row| logits(row, 140_000)).collect();
+        let mut all: Vec<Vec<f32>> = (0..4).map(|row| logits(row, 800_000)).collect();
         all[2][77] = f32::NAN;
         all[3][5] = f32::INFINITY;
         let rows: Vec<Row> = all.iter().map(|x| Row { logits: x.into(), legal: Legal::All }).collect();

@@ -3,6 +3,7 @@
 
 mod batch;
 mod custom;
+mod measures;
 mod params;
 mod pickled;
 mod samplers;
@@ -13,6 +14,7 @@ use crate::vocabulary::token_id;
 use batch::Asked;
 use logitree::sampling::{presets, Chain, Effect, Mode, Params};
 use logitree::TokenId;
+use measures::PyMeasures;
 use numpy::PyArray1;
 use params::params_of;
 use pyo3::prelude::*;
@@ -240,6 +242,18 @@ impl PyChain {
         self.inner.seed().map(|s| s.seed)
     }
 
+    /// Whether each step from now on is measured: see `measures`. Off costs nothing.
+    #[pyo3(signature = (on=true))]
+    fn measure(&mut self, on: bool) {
+        self.inner.measure(on);
+    }
+
+    /// What the last step's distributions were; None if steps are not measured or it picked nothing.
+    #[getter]
+    fn measures(&self) -> Option<PyMeasures> {
+        self.inner.measures().map(PyMeasures::new)
+    }
+
     /// "fast" or "parity".
     #[getter]
     fn mode(&self) -> &'static str {
@@ -306,6 +320,7 @@ impl PyChain {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
+    m.add_class::<PyMeasures>()?;
     batch::register(m)?;
     custom::register(m)?;
     samplers::register(m)

@@ -6,7 +6,6 @@
 //! refuses to know any sampler's rule.
 
 use super::{Chain, Floats};
-use crate::kernel;
 use crate::mask::Legal;
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -49,12 +48,12 @@ pub struct How {
     pub threads: usize,
     /// Whether each chain accepts its token.
     pub accept: bool,
-    /// Whether log-probabilities are wanted, which costs a pass over the logits and one over what is left.
+    /// Whether log-probabilities are wanted: each step is measured then.
     pub log_probabilities: bool,
 }
 
-/// Logits that one thread looks at in the time that it takes to start another.
-const PAYS: usize = 1 << 17;
+/// Logits that make a thread worth its start: some ten microseconds, in which 2^17 are looked at.
+const PAYS: usize = 1 << 20;
 
 /// Samples every row with its chain (as many chains as rows).
 ///
@@ -108,20 +107,20 @@ fn threads(rows: &[Row<'_>], most: usize) -> usize {
 }
 
 fn one(row: &Row<'_>, chain: &mut Chain, how: How) -> Result<Picked> {
-    if !how.log_probabilities {
-        let token = chain.sample(row.logits, row.legal)?;
-        return Ok(Picked { token, before: f64::NAN, after: f64::NAN });
+    let measuring = chain.is_measuring();
+    if how.log_probabilities && !measuring {
+        chain.measure(true);
     }
-    // Before the chain runs: a callback in it may write to the memory that the logits are in.
-    let log_sum = kernel::log_sum_exp(row.logits);
-    chain.check_selects()?;
-    chain.apply(row.logits, row.legal, None)?;
-    let token = chain.pick()?;
-    let c = chain.candidates();
-    let after =
-        c.selected().and_then(|at| c.probabilities().get(at)).map_or(f64::NAN, |&p| f64::from(p).ln());
-    let z = row.logits.get(token as usize).map_or(f64::NEG_INFINITY, f64::from);
-    Ok(Picked { token, before: (z - log_sum).min(0.0), after })
+    let token = chain.sample(row.logits, row.legal);
+    let measures = chain.measures().filter(|_| how.log_probabilities);
+    if how.log_probabilities && !measuring {
+        chain.measure(false);
+    }
+    Ok(Picked {
+        token: token?,
+        before: measures.map_or(f64::NAN, |m| m.model.log_probability),
+        after: measures.map_or(f64::NAN, |m| m.sampling.log_probability),
+    })
 }
 
 impl Chain {

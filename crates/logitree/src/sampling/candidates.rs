@@ -234,6 +234,15 @@ impl Candidates<'_> {
         }
     }
 
+    /// The logit of the candidate at `position`.
+    pub fn logit_at(&self, position: usize) -> Option<f32> {
+        if position >= self.len() {
+            return None;
+        }
+        let mut buffer = [0.0; BLOCK];
+        self.block(position / BLOCK, &mut buffer).get(position % BLOCK).copied()
+    }
+
     pub(super) fn take_fault(&mut self) -> Option<Error> {
         self.fault.take()
     }

@@ -5,7 +5,8 @@
 mod ledger;
 mod snapshot;
 
-use super::{Candidates, Floats, Sampler, Seed, TokenArray};
+use super::measures::Model;
+use super::{Candidates, Floats, Measures, Sampler, Seed, TokenArray};
 use crate::mask::Legal;
 use crate::{Error, ErrorKind, Result, TokenId};
 pub use ledger::Effect;
@@ -35,6 +36,8 @@ pub struct Chain {
     picked: Option<TokenId>,
     accepted: usize,
     ledger: Ledger,
+    measuring: bool,
+    measures: Option<Measures>,
 }
 
 impl Chain {
@@ -57,7 +60,8 @@ impl Chain {
     pub(super) fn of(samplers: Vec<Box<dyn Sampler>>) -> Chain {
         let (candidates, ledger) = (Candidates::default(), Ledger::default());
         let (mode, array) = (Mode::Fast, TokenArray::default());
-        Chain { samplers, mode, candidates, array, picked: None, accepted: 0, ledger }
+        let (picked, accepted, measuring, measures) = (None, 0, false, None);
+        Chain { samplers, mode, candidates, array, picked, accepted, ledger, measuring, measures }
     }
 
     /// The same chain, computing in `mode` from the next step on.
@@ -72,6 +76,22 @@ impl Chain {
         }
         self.mode = mode;
         Ok(self)
+    }
+
+    /// Whether each step from now on is measured ([`Chain::measures`]).
+    pub fn measure(&mut self, on: bool) {
+        self.measuring = on;
+        self.measures = None;
+    }
+
+    /// Whether each step is measured.
+    pub fn is_measuring(&self) -> bool {
+        self.measuring
+    }
+
+    /// What the last step's distributions were, if steps are measured and it picked a token.
+    pub fn measures(&self) -> Option<Measures> {
+        self.measures
     }
 
     /// How it computes.
@@ -113,27 +133,21 @@ impl Chain {
     ) -> Result<()> {
         self.picked = None;
         let mut c = Candidates::begin(std::mem::take(&mut self.candidates), logits, legal)?;
+        self.measures = None;
+        let model = self.measuring.then(|| Model::measure(logits, legal, &mut c));
         if let Some(effects) = effects.as_deref_mut() {
             effects.clear();
             self.ledger.open(&c);
         }
         if self.mode == Mode::Parity {
-            return self.run_reference(c, effects);
-        }
-        for sampler in &mut self.samplers {
-            let skip = sampler.is_noop();
-            if !skip {
-                sampler.apply(&mut c);
-                if let Some(fault) = c.take_fault() {
-                    return Err(fault);
-                }
-            }
-            if let Some(effects) = effects.as_deref_mut() {
-                let still = skip || sampler.selects();
-                effects.push(self.ledger.effect(sampler.name(), if still { None } else { Some(&c) }));
-            }
+            c = self.run_reference(c, effects)?;
+        } else {
+            self.run_samplers(&mut c, effects)?;
         }
         self.picked = c.selected().and_then(|at| c.id_at(at));
+        if let (Some(model), Some(token)) = (model, self.picked) {
+            self.measures = Some(model.with(logits, token, &mut c));
+        }
         if list {
             c.list();
             c.normalise();
@@ -142,8 +156,30 @@ impl Chain {
         Ok(())
     }
 
+    /// The samplers on their fast paths.
+    fn run_samplers(&mut self, c: &mut Candidates<'_>, mut effects: Option<&mut Vec<Effect>>) -> Result<()> {
+        for sampler in &mut self.samplers {
+            let skip = sampler.is_noop();
+            if !skip {
+                sampler.apply(c);
+                if let Some(fault) = c.take_fault() {
+                    return Err(fault);
+                }
+            }
+            if let Some(effects) = effects.as_deref_mut() {
+                let still = skip || sampler.selects();
+                effects.push(self.ledger.effect(sampler.name(), if still { None } else { Some(&*c) }));
+            }
+        }
+        Ok(())
+    }
+
     /// The samplers as llama.cpp computes them, over its own array.
-    fn run_reference(&mut self, c: Candidates<'_>, mut effects: Option<&mut Vec<Effect>>) -> Result<()> {
+    fn run_reference<'l>(
+        &mut self,
+        mut c: Candidates<'l>,
+        mut effects: Option<&mut Vec<Effect>>,
+    ) -> Result<Candidates<'l>> {
         self.array.begin(&c);
         for sampler in &mut self.samplers {
             let skip = sampler.is_noop();
@@ -158,12 +194,8 @@ impl Chain {
                 effects.push(self.ledger.effect(sampler.name(), (!still).then_some(&self.array)));
             }
         }
-        self.picked = self.array.selected.and_then(|at| self.array.data.get(at)).map(|c| c.id);
-        let mut c = c.end();
         c.take(&self.array);
-        c.normalise();
-        self.candidates = c;
-        Ok(())
+        Ok(c)
     }
 
     /// What survived the last [`Chain::apply`]: ids, logits and probabilities, in order. After
@@ -183,7 +215,7 @@ impl Chain {
         })
     }
 
-    pub(super) fn check_selects(&self) -> Result<()> {
+    fn check_selects(&self) -> Result<()> {
         if self.samplers.last().is_some_and(|s| s.selects()) {
             return Ok(());
         }

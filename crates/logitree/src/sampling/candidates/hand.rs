@@ -18,7 +18,10 @@ impl Candidates<'_> {
     /// # Errors
     /// [`ErrorKind::Logits`] for NaN or +inf, and if no logit is above -inf; the candidates are of no use then.
     pub fn take_back(&mut self, ids: Vec<TokenId>, logits: Vec<f32>, in_order: bool) -> Result<()> {
-        if let Some((x, id)) = logits.iter().zip(&ids).find(|(x, _)| x.is_nan() || **x == f32::INFINITY) {
+        let good = logits.iter().fold(true, |good, &x| good & (x < f32::INFINITY));
+        let is_bad = |(x, _): &(&f32, &TokenId)| x.is_nan() || **x == f32::INFINITY;
+        let bad = if good { None } else { logits.iter().zip(&ids).find(is_bad) };
+        if let Some((x, id)) = bad {
             let what = if x.is_nan() { "NaN" } else { "+inf" };
             return Err(Error::new(ErrorKind::Logits, format!("{what} among the logits"))
                 .at(format!("id {id}"))

@@ -50,15 +50,20 @@ impl Candidates<'_> {
         f64::from(self.max()) + self.weight().ln()
     }
 
-    /// The entropy of all, in nats; at least 0.
+    /// The entropy of all, in nats; at least 0. The sums it takes are kept for [`Candidates::weight`].
     pub fn entropy(&mut self) -> f64 {
         let max = self.max();
-        let (mut weight, mut dot) = (0.0, 0.0);
+        let mut sums = std::mem::take(&mut self.sums);
+        sums.clear();
+        let mut dot = 0.0;
         self.for_each_block(|_, block| {
             let (sum, product) = kernel::sum_exp_dot(block, max);
-            weight += sum;
+            sums.push(sum);
             dot += product;
         });
+        let weight: f64 = sums.iter().sum();
+        self.sums = sums;
+        self.weight = Some(weight);
         (weight.ln() - dot / weight).max(0.0)
     }
 
