@@ -1,5 +1,7 @@
 //! The chain in Python: conversions only. One file for the samplers, one for the keywords of whole chains.
 
+mod drawing;
+mod history;
 mod measures;
 mod params;
 mod samplers;
@@ -275,5 +277,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
     m.add_class::<PyMeasures>()?;
+    drawing::register(m)?;
+    history::register(m)?;
     samplers::register(m)
 }

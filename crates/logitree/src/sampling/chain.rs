@@ -135,9 +135,9 @@ impl Chain {
             self.ledger.open(&c);
         }
         if self.mode == Mode::Parity {
-            c = self.run_reference(c, effects)?;
+            c = self.run_reference(c, logits.len(), legal, effects)?;
         } else {
-            self.run_samplers(&mut c, effects)?;
+            self.run_samplers(&mut c, logits.len(), legal, effects)?;
         }
         self.picked = c.selected().and_then(|at| c.id_at(at));
         if let (Some(model), Some(token)) = (model, self.picked) {
@@ -152,12 +152,21 @@ impl Chain {
     }
 
     /// The samplers on their fast paths.
-    fn run_samplers(&mut self, c: &mut Candidates<'_>, mut effects: Option<&mut Vec<Effect>>) -> Result<()> {
+    fn run_samplers(
+        &mut self,
+        c: &mut Candidates<'_>,
+        n: usize,
+        legal: Legal<'_>,
+        mut effects: Option<&mut Vec<Effect>>,
+    ) -> Result<()> {
         for sampler in &mut self.samplers {
             let skip = sampler.is_noop();
             if !skip {
                 sampler.apply(c);
-                if let Some(fault) = c.take_fault() {
+                if let Some(fault) = c.take_fault().or_else(|| {
+                    let ids = c.ids().iter().copied();
+                    sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten()
+                }) {
                     return Err(fault);
                 }
             }
@@ -173,6 +182,8 @@ impl Chain {
     fn run_reference<'l>(
         &mut self,
         mut c: Candidates<'l>,
+        n: usize,
+        legal: Legal<'_>,
         mut effects: Option<&mut Vec<Effect>>,
     ) -> Result<Candidates<'l>> {
         self.array.begin(&c);
@@ -180,7 +191,9 @@ impl Chain {
             let skip = sampler.is_noop();
             if let (false, Some(reference)) = (skip, sampler.reference()) {
                 reference.apply_reference(&mut self.array);
-                if let Some(fault) = self.array.fault.take() {
+                let ids = self.array.data.iter().map(|c| c.id);
+                let added = sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten();
+                if let Some(fault) = self.array.fault.take().or(added) {
                     return Err(fault);
                 }
             }
@@ -318,4 +331,13 @@ impl Chain {
     pub fn seed(&self) -> Option<Seed> {
         self.samplers.iter().find_map(|s| s.seed())
     }
+}
+
+/// An error if a sampler left a candidate that is not legal, or has no logit among the `n`.
+fn stranger(name: &str, mut ids: impl Iterator<Item = TokenId>, legal: Legal<'_>, n: usize) -> Option<Error> {
+    let id = ids.find(|&id| id as usize >= n || !legal.contains(id))?;
+    Some(
+        Error::new(ErrorKind::Mask, format!("{name} wants token {id}, which is not legal"))
+            .help("allow that token where the text may end, or leave the sampler out"),
+    )
 }

@@ -2,11 +2,8 @@
 
 use super::logit_bias::within;
 use super::reference::{Reference, TokenArray};
-use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter};
+use super::{finite, follow, whole, Candidates, Sampler, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result, TokenId};
-
-/// Tokens that the history grows by, so that hardly any step allocates.
-const HISTORY: usize = 1024;
 
 /// The three penalties over a window of accepted tokens.
 #[derive(Debug, Clone)]
@@ -106,10 +103,7 @@ impl Sampler for Penalties {
             }
             self.enter(token);
         }
-        if self.history.len() == self.history.capacity() {
-            self.history.reserve_exact(HISTORY);
-        }
-        self.history.push(token);
+        follow(&mut self.history, token);
     }
 
     fn rollback(&mut self, n: usize) {
