@@ -188,7 +188,7 @@ def test_chains_say_what_they_are() -> None:
         "temp",
         "dist",
     ]
-    default = ["penalties", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "temp", "dist"]
+    default = ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temp", "dist"]
     assert lt.Chain.llama_cpp().names == default
     assert "repeat=1.1" in repr(lt.Chain.tsampler(seed=5))
     assert lt.Chain.tsampler(seed=5).seed == 5

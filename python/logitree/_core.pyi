@@ -499,7 +499,7 @@ def dry(
     base: float = 1.75,
     allowed_length: int = 2,
     last_n: int = 64,
-    breakers: Sequence[str | bytes] | Sequence[Sequence[int]] | None = None,
+    breakers: Sequence[str | bytes | Sequence[int]] | None = None,
     vocabulary: Vocabulary | None = None,
     tokenize: Callable[[str], Iterable[int]] | None = None,
 ) -> Sampler:

