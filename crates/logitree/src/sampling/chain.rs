@@ -2,12 +2,14 @@
 //!
 //! It refuses to know any sampler's rule, and does nothing that a caller could not do with the samplers one by one.
 
+mod align;
 mod ledger;
 mod snapshot;
 
 use super::{Candidates, Sampler, Seed, TokenArray};
 use crate::mask::Legal;
 use crate::{Error, ErrorKind, Result, TokenId};
+use align::Align;
 pub use ledger::Effect;
 use ledger::Ledger;
 
@@ -35,6 +37,7 @@ pub struct Chain {
     picked: Option<TokenId>,
     accepted: usize,
     ledger: Ledger,
+    align: Align,
 }
 
 impl Chain {
@@ -57,7 +60,8 @@ impl Chain {
     pub(super) fn of(samplers: Vec<Box<dyn Sampler>>) -> Chain {
         let (candidates, ledger) = (Candidates::default(), Ledger::default());
         let (mode, array) = (Mode::Fast, TokenArray::default());
-        Chain { samplers, mode, candidates, array, picked: None, accepted: 0, ledger }
+        let align = Align::default();
+        Chain { samplers, mode, candidates, array, picked: None, accepted: 0, ledger, align }
     }
 
     /// The same chain, computing in `mode` from the next step on.
@@ -117,9 +121,28 @@ impl Chain {
             effects.clear();
             self.ledger.open(&c);
         }
-        if self.mode == Mode::Parity {
-            return self.run_reference(c, effects);
+        if !self.align.steering.is_empty() {
+            self.align.steering.apply(&mut c)?;
+            if let Some(effects) = effects.as_deref_mut() {
+                effects.push(self.ledger.effect("steering", Some(&c)));
+            }
         }
+        let set = self.align.set(&mut self.samplers, &c);
+        let done = set.and_then(|()| match self.mode {
+            Mode::Fast => self.run_fast(c, effects, list),
+            Mode::Parity => self.run_reference(c, effects),
+        });
+        self.align.restore(&mut self.samplers);
+        done
+    }
+
+    /// The samplers' fast paths.
+    fn run_fast(
+        &mut self,
+        mut c: Candidates<'_>,
+        mut effects: Option<&mut Vec<Effect>>,
+        list: bool,
+    ) -> Result<()> {
         for sampler in &mut self.samplers {
             let skip = sampler.is_noop();
             if !skip {
@@ -196,6 +219,7 @@ impl Chain {
         for sampler in &mut self.samplers {
             sampler.accept(token);
         }
+        self.align.accept();
         self.accepted += 1;
     }
 
@@ -212,6 +236,7 @@ impl Chain {
             for sampler in &mut self.samplers {
                 sampler.rollback(n);
             }
+            self.align.rollback(n);
             self.accepted -= n;
             self.picked = None;
         }
@@ -219,28 +244,33 @@ impl Chain {
     }
 
     /// Advances as [`Chain::sample`] would with one sole candidate, so that a forced token can be taken without
-    /// logits and the tokens after it stay the same. Accept it afterwards.
+    /// logits and the tokens after it stay the same. Accept it afterwards. See [`Chain::vetoes`].
     pub fn forced(&mut self) {
         for sampler in &mut self.samplers {
             sampler.forced();
         }
+        self.align.forced();
     }
 
-    /// Back to the state it was born with: same seed, nothing accepted.
+    /// Back to the state it was born with: same seed, nothing accepted, no steering.
     pub fn reset(&mut self) {
         for sampler in &mut self.samplers {
             sampler.reset();
         }
+        self.align.reset();
+        self.align.steering.clear();
         self.accepted = 0;
         self.picked = None;
     }
 
-    /// Starts over as sequence `sequence` of the same seed: a row of a batch that draws on its own.
+    /// Starts over as sequence `sequence` of the same seed: a row of a batch that draws on its own. Its
+    /// steering stays.
     pub fn resequence(&mut self, sequence: u32) {
         for sampler in &mut self.samplers {
             sampler.reset();
             sampler.resequence(sequence);
         }
+        self.align.reset();
         self.accepted = 0;
         self.picked = None;
     }

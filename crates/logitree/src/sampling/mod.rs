@@ -22,10 +22,12 @@
 //! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep the order they
 //! stood in (by id, in the beginning).
 
+pub mod adapt;
 pub mod candidates;
 pub mod chain;
 pub mod dist;
 pub mod greedy;
+pub mod history;
 pub mod logit_bias;
 pub mod min_p;
 pub mod params;
@@ -35,6 +37,7 @@ pub mod presets;
 pub mod reference;
 pub mod rng;
 pub mod state;
+pub mod steering;
 pub mod temp;
 pub mod top_k;
 pub mod top_n_sigma;
@@ -42,10 +45,12 @@ pub mod top_p;
 pub mod typ_p;
 pub mod undo;
 
+pub use adapt::{Adapt, Burst, Distribution, EntropyRule, Setting};
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;
 pub use greedy::Greedy;
+pub use history::TokenHistory;
 pub use logit_bias::LogitBias;
 pub use min_p::MinP;
 pub use params::Params;
@@ -53,6 +58,7 @@ pub use penalties::Penalties;
 pub use reference::{Reference, TokenArray};
 pub use rng::{Generator, Seed};
 pub use state::{StateReader, StateWriter};
+pub use steering::Steering;
 pub use temp::Temp;
 pub use top_k::TopK;
 pub use top_n_sigma::TopNSigma;

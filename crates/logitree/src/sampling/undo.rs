@@ -36,9 +36,9 @@ impl Undo {
         *self = Undo::new(self.born);
     }
 
-    /// Another value at birth; what was accepted stays.
+    /// Another value at birth; what was accepted stays, and so does what changed since birth.
     pub fn rebear(&mut self, born: f32) {
-        if self.accepted.is_empty() {
+        if self.accepted.is_empty() && self.now == self.born {
             self.now = born;
         }
         self.born = born;
