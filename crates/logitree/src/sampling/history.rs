@@ -4,6 +4,9 @@
 use super::{StateReader, StateWriter};
 use crate::{Result, TokenId};
 
+/// Room that the history begins with, so that it hardly ever grows while tokens are sampled.
+const LEAST: usize = 1024;
+
 /// A window over the accepted tokens.
 #[derive(Debug, Clone, Default)]
 pub struct TokenHistory {
@@ -60,6 +63,9 @@ impl TokenHistory {
             if self.all.len() >= self.last_n {
                 self.leave(self.all[self.all.len() - self.last_n]);
             }
+        }
+        if self.all.len() == self.all.capacity() {
+            self.all.reserve(self.all.len().max(LEAST));
         }
         self.all.push(token);
     }
