@@ -59,13 +59,14 @@ impl TokenHistory {
     /// Takes note of an accepted token.
     pub fn accept(&mut self, token: TokenId) {
         if self.last_n > 0 {
-            self.enter(token);
             if self.all.len() >= self.last_n {
                 self.leave(self.all[self.all.len() - self.last_n]);
             }
+            self.enter(token);
         }
         if self.all.len() == self.all.capacity() {
             self.all.reserve(self.all.len().max(LEAST));
+            self.counts.reserve(self.last_n.min(LEAST));
         }
         self.all.push(token);
     }
