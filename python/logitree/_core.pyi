@@ -380,7 +380,7 @@ class Chain:
         """Applies the chain (a ``dist`` draws): ids, logits and probabilities of the survivors, in order."""
 
     def explain(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> list[Effect]:
-        """Applies the chain (a ``dist`` draws) and tells what each sampler did."""
+        """Applies the chain (a ``dist`` draws) and tells what each sampler did; first "steering", if it is steered."""
 
     def pick(self) -> int:
         """The token that the last apply, explain or sample selected. SamplingError if no sampler selects."""
@@ -924,7 +924,10 @@ class Step:
 
     @property
     def effects(self) -> list[tuple[str, int, int, int, float]]:
-        """One tuple a sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1)."""
+        """One tuple a sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1).
+
+        Where the chain is steered, "steering" comes first.
+        """
 
     @property
     def micros(self) -> float:

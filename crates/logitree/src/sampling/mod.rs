@@ -17,6 +17,9 @@
 //! with a mask only the legal logits are gathered; without one the logits stay borrowed and are looked at in
 //! blocks, with the few edited ones aside, until a sampler has cut them down to a list (`candidates.rs`).
 //!
+//! What an application fuses in stands beside the samplers: edits of logits before the first (`steering.rs`), and rules
+//! that pick parameters for one step (`adapt.rs`).
+//!
 //! The room refuses to know what made the mask, and what a token's text is.
 //!
 //! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep the order they

@@ -60,3 +60,27 @@ impl Undo {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_birth_undoes_nothing() {
+        let mut mu = Undo::new(10.0);
+        mu.rebear(6.0);
+        assert_eq!(mu.now, 6.0);
+        // A step changed it, and the parameters that held for this step are put back before the token is accepted.
+        mu.now = 5.5;
+        mu.rebear(10.0);
+        assert_eq!(mu.now, 5.5);
+        mu.accept();
+        mu.now = 4.0;
+        mu.accept();
+        mu.rebear(8.0);
+        mu.rollback(1);
+        assert_eq!(mu.now, 5.5);
+        mu.rollback(1);
+        assert_eq!(mu.now, 8.0);
+    }
+}
