@@ -72,7 +72,7 @@ fn no_allocation_per_token_after_the_first_steps() {
         for legal in [Legal::Few(&few), Legal::Words(&words), Legal::All] {
             let mut chain = presets::llama_cpp(&params).unwrap();
             let n = allocations(&mut chain, 4096, legal);
-            assert_eq!(n, 0, "allocations with {legal:?} in {}", chain.describe());
+            assert_eq!(n, 0, "with {legal:?} in {}", chain.describe());
         }
     }
     assert_eq!(allocations(&mut presets::greedy(), 4096, Legal::All), 0);

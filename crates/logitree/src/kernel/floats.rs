@@ -69,6 +69,24 @@ impl<'a> Floats<'a> {
     }
 }
 
+impl<'a> From<&'a [f32]> for Floats<'a> {
+    fn from(xs: &'a [f32]) -> Self {
+        Floats::F32(xs)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [f32; N]> for Floats<'a> {
+    fn from(xs: &'a [f32; N]) -> Self {
+        Floats::F32(xs)
+    }
+}
+
+impl<'a> From<&'a Vec<f32>> for Floats<'a> {
+    fn from(xs: &'a Vec<f32>) -> Self {
+        Floats::F32(xs)
+    }
+}
+
 widest! {
     /// Writes `xs` to `out`, as many as the shorter of the two has.
     decode, decode_at = decode_body(xs: Floats<'_>, out: &mut [f32]) -> ()

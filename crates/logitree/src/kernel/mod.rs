@@ -9,6 +9,7 @@ mod exp;
 mod floats;
 mod keys;
 mod maxima;
+mod shape;
 mod sort;
 mod sums;
 mod width;
@@ -17,6 +18,7 @@ pub use exp::{exp, exps, normalise};
 pub use floats::Floats;
 pub use keys::{collect_keys, descending_key, from_key};
 pub use maxima::{block_maxima, max};
+pub use shape::{deviations, divide, reject_below, squares};
 pub use sort::sort_keys;
 pub use sums::{block_sums, block_sums_dot, pick, sum_exp, sum_exp_dot};
 

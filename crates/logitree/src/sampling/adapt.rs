@@ -13,7 +13,6 @@ pub use entropy_rule::EntropyRule;
 use std::sync::Arc;
 
 use super::{Candidates, StateReader, StateWriter};
-use crate::kernel::{self, BLOCK};
 use crate::{Error, ErrorKind, Result};
 
 /// What a rule is told of the legal logits as they stand before the first sampler, steering included.
@@ -27,25 +26,9 @@ pub struct Distribution {
 
 impl Distribution {
     /// Of candidates of which at least one is above -inf.
-    pub fn of(candidates: &Candidates<'_>) -> Distribution {
-        let max = candidates.max();
-        let (mut sum, mut dot) = (0.0, 0.0);
-        let (mut block, mut filled) = ([0.0; BLOCK], 0);
-        let mut close = |xs: &[f32]| {
-            let (s, d) = kernel::sum_exp_dot(xs, max);
-            sum += s;
-            dot += d;
-        };
-        candidates.for_each_logit(|x| {
-            block[filled] = x;
-            filled += 1;
-            if filled == BLOCK {
-                close(&block);
-                filled = 0;
-            }
-        });
-        close(&block[..filled]);
-        Distribution { entropy: (sum.ln() - dot / sum).max(0.0), top_p: 1.0 / sum }
+    pub fn of(candidates: &mut Candidates<'_>) -> Distribution {
+        let (entropy, weight) = candidates.entropy_and_weight();
+        Distribution { entropy, top_p: 1.0 / weight }
     }
 }
 
@@ -150,7 +133,7 @@ mod tests {
                 .map(|i| if i % 7 == 3 { f32::NEG_INFINITY } else { (i * 37 % 101) as f32 / 9.0 })
                 .collect();
             let seen =
-                Distribution::of(&Candidates::begin(Candidates::default(), &logits, Legal::All).unwrap());
+                Distribution::of(&mut Candidates::begin(Candidates::default(), &logits, Legal::All).unwrap());
             assert!((seen.entropy - metrics::entropy(&logits, Base::Nats)).abs() < 1e-6, "{n}: {seen:?}");
             let top = metrics::top_candidates(&logits, 1)[0].probability;
             assert!((seen.top_p - top).abs() < 1e-6, "{n}: {seen:?} {top}");

@@ -6,7 +6,7 @@ mod align;
 mod ledger;
 mod snapshot;
 
-use super::{Candidates, Sampler, Seed, TokenArray};
+use super::{Candidates, Floats, Sampler, Seed, TokenArray};
 use crate::mask::Legal;
 use crate::{Error, ErrorKind, Result, TokenId};
 use align::Align;
@@ -87,9 +87,9 @@ impl Chain {
     ///
     /// # Errors
     /// Those of [`Chain::apply`] and [`Chain::pick`].
-    pub fn sample(&mut self, logits: &[f32], legal: Legal<'_>) -> Result<TokenId> {
+    pub fn sample<'l>(&mut self, logits: impl Into<Floats<'l>>, legal: Legal<'_>) -> Result<TokenId> {
         self.check_selects()?;
-        self.run(logits, legal, None, false)?;
+        self.run(logits.into(), legal, None, false)?;
         self.pick()
     }
 
@@ -99,18 +99,18 @@ impl Chain {
     /// # Errors
     /// [`ErrorKind::Logits`] for NaN or +inf among the legal logits, and if nothing is left to choose from;
     /// [`ErrorKind::Mask`] for a legal id without a logit. Nothing is drawn then.
-    pub fn apply(
+    pub fn apply<'l>(
         &mut self,
-        logits: &[f32],
+        logits: impl Into<Floats<'l>>,
         legal: Legal<'_>,
         effects: Option<&mut Vec<Effect>>,
     ) -> Result<()> {
-        self.run(logits, legal, effects, true)
+        self.run(logits.into(), legal, effects, true)
     }
 
     fn run(
         &mut self,
-        logits: &[f32],
+        logits: Floats<'_>,
         legal: Legal<'_>,
         mut effects: Option<&mut Vec<Effect>>,
         list: bool,
@@ -127,7 +127,7 @@ impl Chain {
                 effects.push(self.ledger.effect("steering", Some(&c)));
             }
         }
-        let set = self.align.set(&mut self.samplers, &c);
+        let set = self.align.set(&mut self.samplers, &mut c);
         let done = set.and_then(|()| match self.mode {
             Mode::Fast => self.run_fast(c, effects, list),
             Mode::Parity => self.run_reference(c, effects),

@@ -68,6 +68,7 @@ pub use top_n_sigma::TopNSigma;
 pub use top_p::TopP;
 pub use typ_p::TypP;
 
+pub use crate::kernel::Floats;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// One step of shaping: looks at the candidates, cuts or changes some, or selects one.

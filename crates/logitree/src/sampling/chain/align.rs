@@ -21,7 +21,7 @@ type Former = Vec<(usize, Arc<str>, f64)>;
 
 impl Align {
     /// Before the first sampler: asks the rule, and sets what it names. Followed by [`Align::restore`] in any case.
-    pub fn set(&mut self, samplers: &mut [Box<dyn Sampler>], candidates: &Candidates<'_>) -> Result<()> {
+    pub fn set(&mut self, samplers: &mut [Box<dyn Sampler>], candidates: &mut Candidates<'_>) -> Result<()> {
         let Some(rule) = &mut self.rule else { return Ok(()) };
         if candidates.len() == 1 {
             rule.forced();
