@@ -69,14 +69,78 @@ def test_the_surface_is_what_docs_list() -> None:
     assert sorted(listed) == sorted(n for n in logitree.__all__ if not n.startswith("__"))
 
 
-TSAMPLER = """TokenHistoryTracker accept getCount hasToken reset size getUniqueTokens computeAdjustment hasPenalties
-sampleWithStrategy SampleOptions tokenHistory params workspace SamplerMode mode prng SamplingParams topK topP minP
-typicalP topNSigma temperature penaltyRepeat penaltyFreq penaltyPresent seed greedy getTopCandidates applyPenalties
-applyRepetitionPenalty applyFrequencyPenalty applyPresencePenalty penaltyAccessor Xoroshiro128Plus next initializePRNG
-random resetPRNG applyTopK applyTypicalP applyTopP applyMinP applyTopNSigma applyTemperature sampleFromSet CandidateSet
-indices logits probs count candidateSetFromFullLogits SamplerWorkspace ensureCapacity requiredKcap DEFAULT_KCAP
-TYPICAL_P_KCAP computeModelEntropy computeModelSurprisal computeSamplingEntropy computeSamplingSurprisal
-RollingPerplexity addSurprisal ppl initGrammar applyGrammar acceptToken resetGrammar freeGrammar""".split()
+TSAMPLER = [
+    "TokenHistoryTracker",
+    "accept",
+    "getCount",
+    "hasToken",
+    "reset",
+    "size",
+    "getUniqueTokens",
+    "computeAdjustment",
+    "hasPenalties",
+    "sampleWithStrategy",
+    "SampleOptions",
+    "tokenHistory",
+    "params",
+    "workspace",
+    "SamplerMode",
+    "mode",
+    "prng",
+    "SamplingParams",
+    "topK",
+    "topP",
+    "minP",
+    "typicalP",
+    "topNSigma",
+    "temperature",
+    "penaltyRepeat",
+    "penaltyFreq",
+    "penaltyPresent",
+    "seed",
+    "greedy",
+    "getTopCandidates",
+    "applyPenalties",
+    "applyRepetitionPenalty",
+    "applyFrequencyPenalty",
+    "applyPresencePenalty",
+    "penaltyAccessor",
+    "Xoroshiro128Plus",
+    "next",
+    "initializePRNG",
+    "random",
+    "resetPRNG",
+    "applyTopK",
+    "applyTypicalP",
+    "applyTopP",
+    "applyMinP",
+    "applyTopNSigma",
+    "applyTemperature",
+    "sampleFromSet",
+    "CandidateSet",
+    "indices",
+    "logits",
+    "probs",
+    "count",
+    "candidateSetFromFullLogits",
+    "SamplerWorkspace",
+    "ensureCapacity",
+    "requiredKcap",
+    "DEFAULT_KCAP",
+    "TYPICAL_P_KCAP",
+    "computeModelEntropy",
+    "computeModelSurprisal",
+    "computeSamplingEntropy",
+    "computeSamplingSurprisal",
+    "RollingPerplexity",
+    "addSurprisal",
+    "ppl",
+    "initGrammar",
+    "applyGrammar",
+    "acceptToken",
+    "resetGrammar",
+    "freeGrammar",
+]
 """Every name that tsampler's README exports or uses."""
 
 
