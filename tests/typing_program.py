@@ -88,6 +88,24 @@ def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
     return lt.Chain.parse("top_k;temperature", seed=0)
 
 
+def alignment(chain: lt.Chain, decoder: lt.Decoder) -> None:
+    steering: lt.Steering = lt.Steering().veto([3]).boost(range(4, 6), 1.5).add({7: -1.0})
+    chain.steer(steering)
+    decoder.steer({3: 1.0})
+    decoder.steer(None)
+    assert_type(chain.steering.edits, dict[int, float])
+    chain.adapt(lt.EntropyRule([(2.0, {"temp": 1.5}), (None, {})]))
+    decoder.adapt(lt.Burst({"temp": 1.5, "top_k": 256}, top_p_below=0.15, tokens=3))
+    decoder.adapt(lambda entropy, top_p: {"temp": 0.5} if entropy > 5.0 and top_p < 0.5 else None)
+    decoder.set(temp=0.5, top_k=3)
+    gate: lt.PerplexityGate = lt.PerplexityGate(50.0, window=16)
+    assert_type(gate.add(2.0), bool)
+    history: lt.TokenHistory = lt.TokenHistory(64)
+    assert_type(history.compute_adjustment(3, 1.0, repeat=1.1), float)
+    random: lt.Random = lt.Random(42)
+    assert_type(random.uniform(), float)
+
+
 def metrics(logits: npt.NDArray[np.float32]) -> float:
     rolling = lt.RollingPerplexity()
     rolling.add(lt.surprisal(logits, 0))
@@ -109,9 +127,13 @@ def decode(logits: npt.NDArray[np.float32]) -> lt.Decoder:
     return decoder.fork()
 
 
+def steer(decoder: lt.Decoder, logits: npt.NDArray[np.float32]) -> None:
+    decoder.steer({0: float(logits[0])})
+
+
 def generations(engine: LlamaCpp) -> str | None:
     as_engine: Engine = engine
-    events = lt.generate(as_engine, "Hello", choices=["a", "b"], temperature=0.0, trace=True)
+    events = lt.generate(as_engine, "Hello", choices=["a", "b"], temperature=0.0, trace=True, on_step=steer)
     assert_type(events, Iterator[lt.Progress | lt.Token | lt.Finish])
     event: lt.Event
     for event in events:

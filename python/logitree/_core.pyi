@@ -12,11 +12,13 @@ from typing_extensions import Self, Unpack
 from logitree._params import ChainParams
 
 __all__ = [
+    "Burst",
     "Chain",
     "Choices",
     "ConstraintError",
     "Decoder",
     "Effect",
+    "EntropyRule",
     "FileError",
     "LimitError",
     "LogitreeError",
@@ -24,12 +26,16 @@ __all__ = [
     "MaskError",
     "Matcher",
     "PayloadError",
+    "PerplexityGate",
+    "Random",
     "RollingPerplexity",
     "Sampler",
     "SamplingError",
     "StateError",
+    "Steering",
     "Step",
     "TokenError",
+    "TokenHistory",
     "TokenTree",
     "TokenTreeCache",
     "TokenTrie",
@@ -366,7 +372,7 @@ class Chain:
         """Applies the chain (a ``dist`` draws): ids, logits and probabilities of the survivors, in order."""
 
     def explain(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> list[Effect]:
-        """Applies the chain (a ``dist`` draws) and tells what each sampler did."""
+        """Applies the chain (a ``dist`` draws) and tells what each sampler did; first "steering", if it is steered."""
 
     def pick(self) -> int:
         """The token that the last apply, explain or sample selected. SamplingError if no sampler selects."""
@@ -381,7 +387,7 @@ class Chain:
         """Forgets the last n accepted tokens and what was drawn for them; StateError if there are fewer."""
 
     def reset(self) -> None:
-        """Back to the state it was born with."""
+        """Back to the state it was born with; steering is cleared, a rule stays."""
 
     def fork(self) -> Chain:
         """An independent copy in the same state."""
@@ -413,8 +419,33 @@ class Chain:
     def set(self, **params: float) -> None:
         """Changes parameters from the next step on, by their names as in ``llama_cpp``. SamplingError if no
         sampler has one, or for a value that means nothing."""
+    def steer(self, edits: Steering | Mapping[int, float] | Sequence[tuple[int, float]] | None) -> None:
+        """Adds to single logits before the first sampler, from the next step on; -inf vetoes.
+
+        It stays until it is changed; None takes it away. ``fork`` copies it, ``rollback`` leaves it, ``reset``
+        clears it, ``snapshot`` does not hold it. Ids that are no candidates are passed over. Costs the edits, not
+        the vocabulary. Raises SamplingError for NaN and +inf. A step in which every legal token is vetoed raises
+        LogitsError.
+        """
+    @property
+    def steering(self) -> Steering:
+        """A copy of what steers it."""
+    def adapt(self, rule: EntropyRule | Burst | Callable[[float, float], Mapping[str, float] | None] | None) -> None:
+        """Lets ``rule`` pick parameters for each step from the next one on; None: the chain's own again.
+
+        A callable is given the entropy (nats) and the top probability of the legal logits, steering included,
+        and returns settings by the names of ``llama_cpp``, or None for the chain's own; its exceptions come out of
+        the step as they are. Settings hold for one step. Where one token is legal the rule is not asked. The
+        distribution is measured once a step, only while there is a rule.
+
+        Raises SamplingError for a declared parameter that no sampler has (a sampler that is switched off must
+        stand in the chain to be switched on), or a value that means nothing; from a callable, at the step.
+        """
     def snapshot(self) -> bytes:
-        """The state (generators, histories, running means): ``restore`` goes on from here."""
+        """The state (generators, histories, running means, a burst): ``restore`` goes on from here.
+
+        Steering is not in it.
+        """
     def restore(self, snapshot: bytes) -> None:
         """Takes the state of a snapshot of a chain with the same samplers and parameters; else StateError."""
     @property
@@ -423,6 +454,125 @@ class Chain:
     @property
     def accepted(self) -> int:
         """Number of tokens accepted, less those rolled back."""
+
+@final
+class Steering:
+    """Edits of single logits, made before the first sampler of a chain (``Chain.steer``). Calls can be chained.
+
+    ``edits``: numbers to add by token id. Build one and keep it, or clear and fill the same at each token.
+    """
+
+    def __new__(cls, edits: Mapping[int, float] | Sequence[tuple[int, float]] | Steering | None = None) -> Self: ...
+    def veto(self, ids: int | Iterable[int]) -> Self:
+        """Bans the tokens; what is added to them later does not bring them back."""
+
+    def boost(self, ids: int | Iterable[int], by: float) -> Self:
+        """Adds ``by`` to the tokens' logits, on top of earlier edits.
+
+        Raises SamplingError for NaN and +inf; nothing is changed then.
+        """
+
+    def add(self, edits: Mapping[int, float] | Sequence[tuple[int, float]]) -> Self:
+        """Adds to each token's logit its own number; -inf vetoes. Errors as ``boost``."""
+
+    def clear(self) -> Self:
+        """Takes all edits away."""
+
+    @property
+    def edits(self) -> dict[int, float]:
+        """What is added by token id, ascending; -inf is a veto."""
+
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __copy__(self) -> Self: ...
+
+@final
+class EntropyRule:
+    """Parameters by bands of entropy, for ``Chain.adapt``.
+
+    ``bands``: pairs of a bound in nats and settings, ascending; the first band whose bound lies above the entropy
+    holds, and the last bound is None. An empty mapping leaves the chain's own parameters. Raises SamplingError for
+    anything else.
+    """
+
+    def __new__(cls, bands: Sequence[tuple[float | None, Mapping[str, float]]]) -> Self: ...
+
+@final
+class Burst:
+    """Other parameters for some tokens where the model is unsure, for ``Chain.adapt``.
+
+    ``settings`` hold for ``tokens`` (1) accepted tokens, the first of them the one before which the likeliest
+    token's probability was below ``top_p_below`` or the entropy, in nats, above ``entropy_above``; meanwhile neither
+    is looked at. Its state goes with accept, rollback, fork, reset and snapshot. Raises SamplingError if nothing
+    sets it off, or a number means nothing.
+    """
+
+    def __new__(
+        cls,
+        settings: Mapping[str, float],
+        *,
+        top_p_below: float | None = None,
+        entropy_above: float | None = None,
+        tokens: int | None = None,
+    ) -> Self: ...
+
+@final
+class TokenHistory:
+    """Accepted tokens and how often each stands among the last ``last_n`` (64), for penalties by hand."""
+
+    def __new__(cls, last_n: int | None = None) -> Self: ...
+    def accept(self, token: int) -> None:
+        """Takes note of an accepted token."""
+    def rollback(self, n: int = 1) -> None:
+        """Forgets the last ``n`` tokens, or all; what had slid out of the window comes back."""
+    def reset(self) -> None:
+        """Forgets all tokens."""
+    def count(self, token: int) -> int:
+        """How often the token stands in the window."""
+    def has(self, token: int) -> bool:
+        """Whether the token stands in the window."""
+    def __contains__(self, token: int, /) -> bool: ...
+    def __len__(self) -> int: ...
+    @property
+    def last_n(self) -> int:
+        """The length of the window."""
+    @property
+    def size(self) -> int:
+        """How many tokens stand in the window."""
+    def unique_tokens(self) -> list[int]:
+        """Each token of the window once, ascending."""
+    def compute_adjustment(
+        self, token: int, logit: float, *, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0
+    ) -> float:
+        """What becomes of a token's logit (float32): divided by ``repeat`` if above 0, else multiplied, then less
+        ``count * freq + present``; that of a token outside the window stays (llama.cpp's llama-sampler.cpp).
+
+        Raises SamplingError for numbers that are not finite, or ``repeat`` not above 0.
+        """
+    @staticmethod
+    def has_penalties(*, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0) -> bool:
+        """Whether penalties of these numbers change anything."""
+
+@final
+class Random:
+    """Random numbers by themselves: those that ``dist`` of the same seed, generator and sequence draws."""
+
+    def __new__(cls, seed: int | None = None, rng: str = "xoroshiro128plus", sequence: int = 0) -> Self:
+        """None takes fresh entropy, which ``seed`` tells. Raises SamplingError as ``dist``."""
+    def uniform(self) -> float:
+        """The next number in [0, 1), of 53 bits."""
+    def seek(self, n: int) -> None:
+        """Goes to where ``n`` numbers are drawn, one step for each between, none with philox.
+
+        Raises StateError beyond 2**27 with another generator than philox.
+        """
+    @property
+    def drawn(self) -> int:
+        """How many numbers were drawn."""
+    @property
+    def seed(self) -> int:
+        """The seed."""
 
 def logit_bias(biases: Mapping[int, float] | Sequence[tuple[int, float]]) -> Sampler:
     """Adds a number to the logits of tokens; -inf bans. SamplingError for NaN, +inf, a token named twice."""
@@ -566,9 +716,12 @@ def top_candidates(logits: object, n: int = 10) -> list[tuple[int, float]]:
 
 @final
 class RollingPerplexity:
-    """Perplexity over a growing text: exp of the mean surprisal."""
+    """Perplexity over a growing text, or its last ``window`` surprisals: exp of their mean.
 
-    def __new__(cls) -> RollingPerplexity: ...
+    Raises SamplingError for a window below 1.
+    """
+
+    def __new__(cls, window: int | None = None) -> RollingPerplexity: ...
     def add(self, surprisal: float) -> None:
         """Adds a surprisal in nats; what is not finite is passed over."""
     @property
@@ -577,8 +730,34 @@ class RollingPerplexity:
     @property
     def count(self) -> int:
         """How many surprisals it is the mean of."""
+    @property
+    def window(self) -> int | None:
+        """How many surprisals it looks back at; None: all."""
     def reset(self) -> None:
         """Back to none."""
+
+@final
+class PerplexityGate:
+    """Opens while the perplexity has been above ``limit`` after ``patience + 1`` surprisals in a row.
+
+    ``window``: how many surprisals the perplexity looks back at; None: all. Raises SamplingError for a limit that
+    is not a finite number of at least 1, a window below 1, a patience below 0.
+    """
+
+    def __new__(cls, limit: float, window: int | None = None, patience: int | None = None) -> Self: ...
+    def add(self, surprisal: float) -> bool:
+        """Adds a surprisal in nats; whether the gate is open then. What is not finite is passed over."""
+    @property
+    def is_open(self) -> bool:
+        """Whether it is open."""
+    @property
+    def value(self) -> float:
+        """The perplexity as it stands; +inf before the first surprisal."""
+    @property
+    def limit(self) -> float:
+        """The limit."""
+    def reset(self) -> None:
+        """Back to the beginning, closed."""
 
 # -- constraint --
 
@@ -826,7 +1005,10 @@ class Step:
 
     @property
     def effects(self) -> list[tuple[str, int, int, int, float]]:
-        """One tuple a sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1)."""
+        """One tuple a sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1).
+
+        Where the chain is steered, "steering" comes first.
+        """
 
     @property
     def micros(self) -> float:
@@ -890,7 +1072,19 @@ class Decoder:
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: object, /) -> Self: ...
     def reset(self) -> None:
-        """Back to the state it was built with."""
+        """Back to the state it was built with, less what steers it."""
+
+    def steer(self, edits: Steering | Mapping[int, float] | Sequence[tuple[int, float]] | None) -> None:
+        """Steers the chain from the next step on, as ``Chain.steer``.
+
+        A token that is the only way on and vetoed is neither forced nor picked: the step there raises LogitsError.
+        """
+
+    def adapt(self, rule: EntropyRule | Burst | Callable[[float, float], Mapping[str, float] | None] | None) -> None:
+        """Lets a rule pick the chain's parameters for each step, as ``Chain.adapt``."""
+
+    def set(self, **params: float) -> None:
+        """Changes parameters of the chain from the next step on, as ``Chain.set``."""
 
     def activate(self, matcher: Matcher, *, then: Literal["continue", "stop"] = "continue") -> None:
         """Constrains what comes next by a copy of ``matcher``, in place of the constraint that runs now.

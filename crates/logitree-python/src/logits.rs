@@ -26,8 +26,8 @@ pub fn with_logits<R>(obj: &Bound<'_, PyAny>, f: impl FnOnce(&[f32]) -> Result<R
 
 fn with_array<R>(array: &Bound<'_, PyArray1<f32>>, f: impl FnOnce(&[f32]) -> Result<R>) -> Result<R> {
     // SAFETY: float32, checked to be contiguous and aligned, kept alive by `array`. The interpreter stays attached until `f` returns and
-    // `f` runs no Python, so no Python code writes it meanwhile; writing it from another thread during the call
-    // is the caller's race, as it is with every NumPy function.
+    // `f` runs no other Python, so no Python code writes it meanwhile; writing it from another thread during the call, or from
+    // a callable that the chain asks for parameters, is the caller's race, as it is with every NumPy function.
     match unsafe { array.as_slice() } {
         Ok(logits) => f(logits),
         Err(_) => Err(Error::new(ErrorKind::Logits, "the logits are not contiguous and aligned")

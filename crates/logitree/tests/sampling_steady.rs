@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use logitree::mask::Legal;
-use logitree::sampling::{presets, Chain, Params};
+use logitree::sampling::{presets, Burst, Chain, EntropyRule, Params, Setting, Steering};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -101,4 +101,46 @@ fn no_allocation_per_token_after_the_first_steps() {
         allocations(&mut Chain::parse("min_p;temp", &Params::default()).unwrap(), 4096, Legal::All),
         0
     );
+}
+
+fn settings(named: &[(&str, f64)]) -> Vec<Setting> {
+    named.iter().map(|&(name, value)| (name.into(), value)).collect()
+}
+
+#[test]
+fn steering_and_rules_allocate_nothing_after_the_first_steps() {
+    let few: Vec<u32> = (0..30).map(|i| i * 97).collect();
+    let params = Params { seed: Some(1), penalty_repeat: 1.1, ..Params::default() };
+    let bands = [(4.0, &[("temp", 1.5), ("penalty_last_n", 16.0)][..]), (f64::INFINITY, &[("top_k", 9.0)])];
+    let rule = EntropyRule::new(bands.map(|(below, named)| (below, settings(named))).to_vec()).unwrap();
+    let burst = Burst::new(0.3, 2.0, 200, settings(&[("temp", 1.5), ("typ_p", 0.9)])).unwrap();
+    for legal in [Legal::Few(&few), Legal::All] {
+        for bursts in [false, true] {
+            let mut chain = presets::llama_cpp(&params).unwrap();
+            match bursts {
+                true => chain.adapt(Some(Box::new(burst.clone()))),
+                false => chain.adapt(Some(Box::new(rule.clone()))),
+            }
+            .unwrap();
+            let mut steering = Steering::new();
+            let mut logits = vec![0.0; 4096];
+            let mut before = 0;
+            for step in 0..300u32 {
+                fill(&mut logits, step);
+                if step == 100 {
+                    before = ALLOCATIONS.with(Cell::get);
+                }
+                steering.clear();
+                for at in 0..20 {
+                    steering.add((step * 37 + at * 53) % 4096, 0.5).unwrap();
+                }
+                steering.veto(97);
+                chain.steer(&steering);
+                let token = chain.sample(&logits, legal).unwrap();
+                chain.accept(token);
+            }
+            let n = ALLOCATIONS.with(Cell::get) - before;
+            assert_eq!(n, 0, "allocations with {legal:?}, bursts {bursts}");
+        }
+    }
 }

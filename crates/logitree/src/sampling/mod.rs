@@ -17,17 +17,22 @@
 //! with a mask only the legal logits are gathered; without one the logits stay borrowed and are looked at in
 //! blocks, with the few edited ones aside, until a sampler has cut them down to a list (`candidates.rs`).
 //!
+//! What an application fuses in stands beside the samplers: edits of logits before the first (`steering.rs`), and rules
+//! that pick parameters for one step (`adapt.rs`).
+//!
 //! The room refuses to know what made the mask, and what a token's text is.
 //!
 //! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep the order they
 //! stood in (by id, in the beginning).
 
+pub mod adapt;
 pub mod adaptive_p;
 pub mod candidates;
 pub mod chain;
 pub mod dist;
 pub mod dry;
 pub mod greedy;
+pub mod history;
 pub mod infill;
 pub mod logit_bias;
 pub mod measures;
@@ -41,6 +46,7 @@ pub mod presets;
 pub mod reference;
 pub mod rng;
 pub mod state;
+pub mod steering;
 pub mod temp;
 pub mod temp_ext;
 pub mod top_k;
@@ -50,12 +56,14 @@ pub mod typ_p;
 pub mod undo;
 pub mod xtc;
 
+pub use adapt::{Adapt, Burst, Distribution, EntropyRule, Setting};
 pub use adaptive_p::AdaptiveP;
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;
 pub use dry::Dry;
 pub use greedy::Greedy;
+pub use history::TokenHistory;
 pub use infill::{Infill, Pieces, SharedPieces};
 pub use logit_bias::LogitBias;
 pub use measures::{Level, Measures};
@@ -67,6 +75,7 @@ pub use penalties::Penalties;
 pub use reference::{Reference, TokenArray};
 pub use rng::{Generator, Seed};
 pub use state::{StateReader, StateWriter};
+pub use steering::Steering;
 pub use temp::Temp;
 pub use temp_ext::TempExt;
 pub use top_k::TopK;
