@@ -14,7 +14,9 @@ import pytest
 import logitree
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-DOCUMENTS = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")])
+DOCUMENTS = sorted(
+    [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "examples" / "README.md"]
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\nPrints:\n\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
 
@@ -65,6 +67,89 @@ def test_the_surface_is_what_docs_list() -> None:
     assert text == api_docs.markdown(), "run: python scripts/api_docs.py > docs/api.md"
     listed = re.findall(r"^\| `(\w+)`", text, re.MULTILINE)
     assert sorted(listed) == sorted(n for n in logitree.__all__ if not n.startswith("__"))
+
+
+TSAMPLER = [
+    "TokenHistoryTracker",
+    "accept",
+    "getCount",
+    "hasToken",
+    "reset",
+    "size",
+    "getUniqueTokens",
+    "computeAdjustment",
+    "hasPenalties",
+    "sampleWithStrategy",
+    "SampleOptions",
+    "tokenHistory",
+    "params",
+    "workspace",
+    "SamplerMode",
+    "mode",
+    "prng",
+    "SamplingParams",
+    "topK",
+    "topP",
+    "minP",
+    "typicalP",
+    "topNSigma",
+    "temperature",
+    "penaltyRepeat",
+    "penaltyFreq",
+    "penaltyPresent",
+    "seed",
+    "greedy",
+    "getTopCandidates",
+    "applyPenalties",
+    "applyRepetitionPenalty",
+    "applyFrequencyPenalty",
+    "applyPresencePenalty",
+    "penaltyAccessor",
+    "Xoroshiro128Plus",
+    "next",
+    "initializePRNG",
+    "random",
+    "resetPRNG",
+    "applyTopK",
+    "applyTypicalP",
+    "applyTopP",
+    "applyMinP",
+    "applyTopNSigma",
+    "applyTemperature",
+    "sampleFromSet",
+    "CandidateSet",
+    "indices",
+    "logits",
+    "probs",
+    "count",
+    "candidateSetFromFullLogits",
+    "SamplerWorkspace",
+    "ensureCapacity",
+    "requiredKcap",
+    "DEFAULT_KCAP",
+    "TYPICAL_P_KCAP",
+    "computeModelEntropy",
+    "computeModelSurprisal",
+    "computeSamplingEntropy",
+    "computeSamplingSurprisal",
+    "RollingPerplexity",
+    "addSurprisal",
+    "ppl",
+    "initGrammar",
+    "applyGrammar",
+    "acceptToken",
+    "resetGrammar",
+    "freeGrammar",
+]
+"""Every name that tsampler's README exports or uses."""
+
+
+def test_every_name_of_tsampler_has_its_row() -> None:
+    text = (REPOSITORY / "docs" / "tsampler.md").read_text(encoding="utf-8")
+    left = " ".join(re.findall(r"^\|(.*?)\|", text, re.MULTILINE))
+    assert [word for word in TSAMPLER if not re.search(rf"\b{word}\b", left)] == []
+    ours = set(re.findall(r"`lt\.(\w+)", text))
+    assert ours <= set(logitree.__all__)
 
 
 def test_the_package_shows_nothing_else() -> None:

@@ -70,6 +70,49 @@ def test_mode_parameters_and_rows_of_batches_are_pickled() -> None:
         assert again.sample_batch(batch, accept=True).tolist() == chain.sample_batch(batch, accept=True).tolist()
 
 
+def likelier(entropy: float, top_p: float) -> dict[str, float]:
+    return {"temp": 0.3 if entropy > 3 else 1.5}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lt.EntropyRule([(2.5, {"temp": 0.25}), (None, {"temp": 1.5, "top_k": 9})]),
+        lt.Burst({"temp": 4.0}, top_p_below=0.2, tokens=3),
+        lt.Burst({"top_k": 2.0}, entropy_above=3.5),
+        likelier,
+    ],
+    ids=repr,
+)
+def test_steering_and_rules_are_pickled(rule: Any) -> None:
+    def chain() -> lt.Chain:
+        built = lt.Chain.llama_cpp(seed=3)
+        built.steer({4: 2.5, 9: -float("inf")})
+        built.adapt(rule)
+        return built
+
+    whole = run(chain(), 0, 12)
+    half = chain()
+    assert run(half, 0, 5) == whole[:5]
+    again = pickle.loads(pickle.dumps(half))
+    assert again.steering == half.steering
+    assert run(again, 5, 12) == whole[5:]
+    if rule is not likelier:
+        assert repr(pickle.loads(pickle.dumps(rule))) == repr(rule)
+    batch = np.stack(LOGITS[:3])
+    tokens = half.sample_batch(batch, accept=True).tolist()
+    assert tokens == [state.sample(row) for state, row in zip(chain().states(3), batch, strict=True)]
+    assert pickle.loads(pickle.dumps(half)).sample_batch(batch).tolist() == half.sample_batch(batch).tolist()
+
+
+def test_many_breakers_are_pickled_and_what_does_not_pickle_says_so() -> None:
+    vocabulary = lt.Vocabulary.from_tokens([b"%d" % i for i in range(400)], eog_ids=[0])
+    many = lt.dry(0.8, breakers=[[i, i + 1] for i in range(300)])
+    assert repr(pickle.loads(pickle.dumps(many))) == repr(many)
+    with pytest.raises(lt.SamplingError, match="does not pickle"):
+        pickle.dumps(lt.infill(vocabulary, eot=0))
+
+
 def test_a_run_goes_on_in_another_process() -> None:
     chain = lt.Chain.llama_cpp(seed=9, penalty_repeat=1.3, logit_bias={5: -float("inf")})
     run(chain, 0, 6)
@@ -135,18 +178,18 @@ def test_hostile_states_are_errors() -> None:
     samplers = chain.samplers
     for cut in range(0, len(snapshot), 7):
         with pytest.raises(lt.StateError):
-            _pickle.chain(samplers, False, snapshot[:cut], [])
+            _pickle.chain(samplers, False, snapshot[:cut], [], [], None)
     for at in range(len(snapshot)):
         damaged = bytearray(snapshot)
         damaged[at] ^= 0x40
         with pytest.raises(lt.StateError):
-            _pickle.chain(samplers, False, bytes(damaged), [])
+            _pickle.chain(samplers, False, bytes(damaged), [], [], None)
     with pytest.raises(lt.StateError):
-        _pickle.chain(samplers[1:], False, snapshot, [])
+        _pickle.chain(samplers[1:], False, snapshot, [], [], None)
     with pytest.raises(lt.StateError):
-        _pickle.chain(samplers, False, snapshot, [snapshot, b""])
+        _pickle.chain(samplers, False, snapshot, [snapshot, b""], [], None)
     with pytest.raises(lt.StateError):
-        _pickle.chain(samplers, False, "text", [])  # type: ignore[arg-type]
+        _pickle.chain(samplers, False, "text", [], [], None)  # type: ignore[arg-type]
     with pytest.raises(lt.SamplingError):
-        _pickle.chain(samplers[::-1], False, snapshot, [])
-    assert run(_pickle.chain(samplers, False, snapshot, []), 4, 12) == run(chain, 4, 12)
+        _pickle.chain(samplers[::-1], False, snapshot, [], [], None)
+    assert run(_pickle.chain(samplers, False, snapshot, [], [], None), 4, 12) == run(chain, 4, 12)

@@ -55,7 +55,7 @@ def constraints(vocabulary: lt.Vocabulary) -> lt.Matcher:
     return tree.matcher("action", following="!")
 
 
-def chains() -> lt.Chain:
+def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
     samplers: list[lt.Sampler] = [
         lt.logit_bias({0: -1.0}),
         lt.penalties(64, repeat=1.1),
@@ -64,9 +64,19 @@ def chains() -> lt.Chain:
         lt.typ_p(0.9),
         lt.top_p(0.9),
         lt.min_p(0.1),
+        lt.xtc(0.5, 0.1, seed=0),
         lt.temp(0.7),
+        lt.temp_ext(0.7, delta=0.2),
+        lt.dry(0.8, breakers=[[1]]),
+        lt.dry(0.8, vocabulary=vocabulary, breakers=["\n", b"::"], tokenize=lambda text: [0]),
+        lt.infill(vocabulary, eot=1),
         lt.custom(lambda ids, logits: None, name="mine"),
     ]
+    assert_type(lt.dry_breakers(vocabulary), list[list[int]])
+    selecting: list[lt.Sampler] = [lt.mirostat(seed=0), lt.mirostat_v2(tau=4.0), lt.adaptive_p(0.5)]
+    assert_type([lt.Chain([s]).seed for s in selecting], list[int | None])
+    params: lt.ChainParams = {"seed": 0, "mirostat": 2, "logit_bias": {1: 0.5}}
+    assert_type(lt.Chain.llama_cpp(**params), lt.Chain)
     chain = lt.Chain([*samplers, lt.dist(seed=0)])
     assert_type(lt.Chain([lt.greedy()]).seed, int | None)
     effects: list[lt.Effect] = chain.explain(np.zeros(2, np.float32), legal=[0])
@@ -86,6 +96,24 @@ def chains() -> lt.Chain:
     return lt.Chain.parse("top_k;temperature", seed=0)
 
 
+def alignment(chain: lt.Chain, decoder: lt.Decoder) -> None:
+    steering: lt.Steering = lt.Steering().veto([3]).boost(range(4, 6), 1.5).add({7: -1.0})
+    chain.steer(steering)
+    decoder.steer({3: 1.0})
+    decoder.steer(None)
+    assert_type(chain.steering.edits, dict[int, float])
+    chain.adapt(lt.EntropyRule([(2.0, {"temp": 1.5}), (None, {})]))
+    decoder.adapt(lt.Burst({"temp": 1.5, "top_k": 256}, top_p_below=0.15, tokens=3))
+    decoder.adapt(lambda entropy, top_p: {"temp": 0.5} if entropy > 5.0 and top_p < 0.5 else None)
+    decoder.set(temp=0.5, top_k=3)
+    gate: lt.PerplexityGate = lt.PerplexityGate(50.0, window=16)
+    assert_type(gate.add(2.0), bool)
+    history: lt.TokenHistory = lt.TokenHistory(64)
+    assert_type(history.compute_adjustment(3, 1.0, repeat=1.1), float)
+    random: lt.Random = lt.Random(42)
+    assert_type(random.uniform(), float)
+
+
 def metrics(logits: npt.NDArray[np.float32]) -> float:
     rolling = lt.RollingPerplexity()
     rolling.add(lt.surprisal(logits, 0))
@@ -96,7 +124,7 @@ def metrics(logits: npt.NDArray[np.float32]) -> float:
 
 def decode(logits: npt.NDArray[np.float32]) -> lt.Decoder:
     vocabulary = vocabularies()
-    decoder = lt.Decoder(vocabulary, chains(), constraints(vocabulary), trace=True, stop=["x", b"y"])
+    decoder = lt.Decoder(vocabulary, chains(vocabulary), constraints(vocabulary), trace=True, stop=["x", b"y"])
     assert_type(decoder.step(logits), int)
     step: lt.Step | None = decoder.last
     if step is not None:
@@ -107,9 +135,13 @@ def decode(logits: npt.NDArray[np.float32]) -> lt.Decoder:
     return decoder.fork()
 
 
+def steer(decoder: lt.Decoder, logits: npt.NDArray[np.float32]) -> None:
+    decoder.steer({0: float(logits[0])})
+
+
 def generations(engine: LlamaCpp) -> str | None:
     as_engine: Engine = engine
-    events = lt.generate(as_engine, "Hello", choices=["a", "b"], temperature=0.0, trace=True)
+    events = lt.generate(as_engine, "Hello", choices=["a", "b"], temperature=0.0, trace=True, on_step=steer)
     assert_type(events, Iterator[lt.Progress | lt.Token | lt.Finish])
     event: lt.Event
     for event in events:

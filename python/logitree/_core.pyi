@@ -7,14 +7,18 @@ from typing import Any, Literal, Protocol, TypeAlias, final, overload
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
+
+from logitree._params import ChainParams
 
 __all__ = [
+    "Burst",
     "Chain",
     "Choices",
     "ConstraintError",
     "Decoder",
     "Effect",
+    "EntropyRule",
     "FileError",
     "LimitError",
     "LogitreeError",
@@ -22,12 +26,16 @@ __all__ = [
     "MaskError",
     "Matcher",
     "PayloadError",
+    "PerplexityGate",
+    "Random",
     "RollingPerplexity",
     "Sampler",
     "SamplingError",
     "StateError",
+    "Steering",
     "Step",
     "TokenError",
+    "TokenHistory",
     "TokenTree",
     "TokenTreeCache",
     "TokenTrie",
@@ -35,12 +43,16 @@ __all__ = [
     "VocabularyError",
     "__profile__",
     "__version__",
+    "adaptive_p",
     "beam_top",
     "choices",
     "custom",
     "dist",
+    "dry",
+    "dry_breakers",
     "entropy",
     "greedy",
+    "infill",
     "log_softmax",
     "log_sum_exp",
     "logit_bias",
@@ -61,11 +73,14 @@ __all__ = [
     "mask_words",
     "mask_xor",
     "min_p",
+    "mirostat",
+    "mirostat_v2",
     "penalties",
     "prefill_plan",
     "span_sampler_plan",
     "surprisal",
     "temp",
+    "temp_ext",
     "token_tree",
     "token_tree_cache",
     "top_candidates",
@@ -73,6 +88,7 @@ __all__ = [
     "top_n_sigma",
     "top_p",
     "typ_p",
+    "xtc",
 ]
 
 __version__: str
@@ -327,72 +343,28 @@ class Chain:
         """The chain of the samplers. SamplingError if anything follows a selecting one (greedy, dist)."""
 
     @staticmethod
-    def parse(
-        text: str,
-        *,
-        seed: int | None = None,
-        rng: str = "mt19937",
-        sequence: int = 0,
-        min_keep: int = 0,
-        top_k: int = 40,
-        top_p: float = 0.95,
-        min_p: float = 0.05,
-        typ_p: float = 1.0,
-        top_n_sigma: float = -1.0,
-        temp: float = 0.8,
-        penalty_last_n: int = 64,
-        penalty_repeat: float = 1.0,
-        penalty_freq: float = 0.0,
-        penalty_present: float = 0.0,
-        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
-    ) -> Chain:
+    def parse(text: str, **params: Unpack[ChainParams]) -> Chain:
         """The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
 
-        Biases come first and ``dist`` last where the text does not name them. SamplingError for what means
-        nothing.
+        llama.cpp's own default is "edskypmxt"; "a" is adaptive_p, "i" infill. Biases come first and ``dist`` last
+        where the text does not name them; adaptive_p goes last wherever it is named. With ``mirostat`` 1 or 2 the
+        samplers named are not used, as there. SamplingError for what means nothing.
         """
 
     @staticmethod
-    def llama_cpp(
-        *,
-        seed: int | None = None,
-        rng: str = "mt19937",
-        sequence: int = 0,
-        min_keep: int = 0,
-        top_k: int = 40,
-        top_p: float = 0.95,
-        min_p: float = 0.05,
-        typ_p: float = 1.0,
-        top_n_sigma: float = -1.0,
-        temp: float = 0.8,
-        penalty_last_n: int = 64,
-        penalty_repeat: float = 1.0,
-        penalty_freq: float = 0.0,
-        penalty_present: float = 0.0,
-        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
-    ) -> Chain:
-        """llama.cpp's order: biases, penalties, top_n_sigma, top_k, typ_p, top_p, min_p, temp, dist."""
+    def llama_cpp(**params: Unpack[ChainParams]) -> Chain:
+        """llama.cpp's order: biases, penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature, dist.
+
+        With ``mirostat`` 1 or 2: biases, temp and that mirostat. With an ``adaptive_target`` of 0 or more adaptive_p
+        stands for dist.
+        """
 
     @staticmethod
-    def tsampler(
-        *,
-        seed: int | None = None,
-        rng: str = "mt19937",
-        sequence: int = 0,
-        min_keep: int = 0,
-        top_k: int = 40,
-        top_p: float = 0.95,
-        min_p: float = 0.05,
-        typ_p: float = 1.0,
-        top_n_sigma: float = -1.0,
-        temp: float = 0.8,
-        penalty_last_n: int = 64,
-        penalty_repeat: float = 1.1,
-        penalty_freq: float = 0.0,
-        penalty_present: float = 0.0,
-        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
-    ) -> Chain:
-        """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist."""
+    def tsampler(**params: Unpack[ChainParams]) -> Chain:
+        """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; repeat penalty 1.1.
+
+        SamplingError for keywords that switch on a sampler tsampler has not.
+        """
 
     @staticmethod
     def greedy() -> Chain:
@@ -407,7 +379,7 @@ class Chain:
         """Applies the chain (a ``dist`` draws): ids, logits and probabilities of the survivors, in order."""
 
     def explain(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> list[Effect]:
-        """Applies the chain (a ``dist`` draws) and tells what each sampler did."""
+        """Applies the chain (a ``dist`` draws) and tells what each sampler did; first "steering", if it is steered."""
 
     def pick(self) -> int:
         """The token that the last apply, explain or sample selected. SamplingError if no sampler selects."""
@@ -422,7 +394,7 @@ class Chain:
         """Forgets the last n accepted tokens and what was drawn for them; StateError if there are fewer."""
 
     def reset(self) -> None:
-        """Back to the state it was born with."""
+        """Back to the state it was born with; steering is cleared, a rule stays."""
 
     def fork(self) -> Chain:
         """An independent copy in the same state."""
@@ -503,8 +475,33 @@ class Chain:
     def set(self, **params: float) -> None:
         """Changes parameters from the next step on, by their names as in ``llama_cpp``. SamplingError if no
         sampler has one, or for a value that means nothing."""
+    def steer(self, edits: Steering | Mapping[int, float] | Sequence[tuple[int, float]] | None) -> None:
+        """Adds to single logits before the first sampler, from the next step on; -inf vetoes.
+
+        It stays until it is changed; None takes it away. ``fork`` copies it, ``rollback`` leaves it, ``reset``
+        clears it, ``snapshot`` does not hold it. Ids that are no candidates are passed over. Costs the edits, not
+        the vocabulary. Raises SamplingError for NaN and +inf. A step in which every legal token is vetoed raises
+        LogitsError.
+        """
+    @property
+    def steering(self) -> Steering:
+        """A copy of what steers it."""
+    def adapt(self, rule: EntropyRule | Burst | Callable[[float, float], Mapping[str, float] | None] | None) -> None:
+        """Lets ``rule`` pick parameters for each step from the next one on; None: the chain's own again.
+
+        A callable is given the entropy (nats) and the top probability of the legal logits, steering included,
+        and returns settings by the names of ``llama_cpp``, or None for the chain's own; its exceptions come out of
+        the step as they are. Settings hold for one step. Where one token is legal the rule is not asked. The
+        distribution is measured once a step, only while there is a rule.
+
+        Raises SamplingError for a declared parameter that no sampler has (a sampler that is switched off must
+        stand in the chain to be switched on), or a value that means nothing; from a callable, at the step.
+        """
     def snapshot(self) -> bytes:
-        """The state (generators, histories, running means): ``restore`` goes on from here."""
+        """The state (generators, histories, running means, a burst): ``restore`` goes on from here.
+
+        Steering is not in it.
+        """
     def restore(self, snapshot: bytes) -> None:
         """Takes the state of a snapshot of a chain with the same samplers and parameters; else StateError."""
     @property
@@ -513,6 +510,125 @@ class Chain:
     @property
     def accepted(self) -> int:
         """Number of tokens accepted, less those rolled back."""
+
+@final
+class Steering:
+    """Edits of single logits, made before the first sampler of a chain (``Chain.steer``). Calls can be chained.
+
+    ``edits``: numbers to add by token id. Build one and keep it, or clear and fill the same at each token.
+    """
+
+    def __new__(cls, edits: Mapping[int, float] | Sequence[tuple[int, float]] | Steering | None = None) -> Self: ...
+    def veto(self, ids: int | Iterable[int]) -> Self:
+        """Bans the tokens; what is added to them later does not bring them back."""
+
+    def boost(self, ids: int | Iterable[int], by: float) -> Self:
+        """Adds ``by`` to the tokens' logits, on top of earlier edits.
+
+        Raises SamplingError for NaN and +inf; nothing is changed then.
+        """
+
+    def add(self, edits: Mapping[int, float] | Sequence[tuple[int, float]]) -> Self:
+        """Adds to each token's logit its own number; -inf vetoes. Errors as ``boost``."""
+
+    def clear(self) -> Self:
+        """Takes all edits away."""
+
+    @property
+    def edits(self) -> dict[int, float]:
+        """What is added by token id, ascending; -inf is a veto."""
+
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __copy__(self) -> Self: ...
+
+@final
+class EntropyRule:
+    """Parameters by bands of entropy, for ``Chain.adapt``.
+
+    ``bands``: pairs of a bound in nats and settings, ascending; the first band whose bound lies above the entropy
+    holds, and the last bound is None. An empty mapping leaves the chain's own parameters. Raises SamplingError for
+    anything else.
+    """
+
+    def __new__(cls, bands: Sequence[tuple[float | None, Mapping[str, float]]]) -> Self: ...
+
+@final
+class Burst:
+    """Other parameters for some tokens where the model is unsure, for ``Chain.adapt``.
+
+    ``settings`` hold for ``tokens`` (1) accepted tokens, the first of them the one before which the likeliest
+    token's probability was below ``top_p_below`` or the entropy, in nats, above ``entropy_above``; meanwhile neither
+    is looked at. Its state goes with accept, rollback, fork, reset and snapshot. Raises SamplingError if nothing
+    sets it off, or a number means nothing.
+    """
+
+    def __new__(
+        cls,
+        settings: Mapping[str, float],
+        *,
+        top_p_below: float | None = None,
+        entropy_above: float | None = None,
+        tokens: int | None = None,
+    ) -> Self: ...
+
+@final
+class TokenHistory:
+    """Accepted tokens and how often each stands among the last ``last_n`` (64), for penalties by hand."""
+
+    def __new__(cls, last_n: int | None = None) -> Self: ...
+    def accept(self, token: int) -> None:
+        """Takes note of an accepted token."""
+    def rollback(self, n: int = 1) -> None:
+        """Forgets the last ``n`` tokens, or all; what had slid out of the window comes back."""
+    def reset(self) -> None:
+        """Forgets all tokens."""
+    def count(self, token: int) -> int:
+        """How often the token stands in the window."""
+    def has(self, token: int) -> bool:
+        """Whether the token stands in the window."""
+    def __contains__(self, token: int, /) -> bool: ...
+    def __len__(self) -> int: ...
+    @property
+    def last_n(self) -> int:
+        """The length of the window."""
+    @property
+    def size(self) -> int:
+        """How many tokens stand in the window."""
+    def unique_tokens(self) -> list[int]:
+        """Each token of the window once, ascending."""
+    def compute_adjustment(
+        self, token: int, logit: float, *, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0
+    ) -> float:
+        """What becomes of a token's logit (float32): divided by ``repeat`` if above 0, else multiplied, then less
+        ``count * freq + present``; that of a token outside the window stays (llama.cpp's llama-sampler.cpp).
+
+        Raises SamplingError for numbers that are not finite, or ``repeat`` not above 0.
+        """
+    @staticmethod
+    def has_penalties(*, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0) -> bool:
+        """Whether penalties of these numbers change anything."""
+
+@final
+class Random:
+    """Random numbers by themselves: those that ``dist`` of the same seed, generator and sequence draws."""
+
+    def __new__(cls, seed: int | None = None, rng: str = "xoroshiro128plus", sequence: int = 0) -> Self:
+        """None takes fresh entropy, which ``seed`` tells. Raises SamplingError as ``dist``."""
+    def uniform(self) -> float:
+        """The next number in [0, 1), of 53 bits."""
+    def seek(self, n: int) -> None:
+        """Goes to where ``n`` numbers are drawn, one step for each between, none with philox.
+
+        Raises StateError beyond 2**27 with another generator than philox.
+        """
+    @property
+    def drawn(self) -> int:
+        """How many numbers were drawn."""
+    @property
+    def seed(self) -> int:
+        """The seed."""
 
 def beam_top(
     logits: object, scores: Sequence[float] | NDArray[np.float64], width: int, masks: object = None
@@ -583,6 +699,89 @@ def dist(seed: int | None = None, rng: str = "mt19937", sequence: int = 0) -> Sa
     "philox" (64-bit seeds); with philox a draw depends on seed, ``sequence`` and position (the number of accepted
     tokens) alone."""
 
+def temp_ext(t: float = 0.8, delta: float = 0.0, exponent: float = 1.0) -> Sampler:
+    """Dynamic temperature: between ``t - delta`` and ``t + delta``, the higher the flatter the distribution is
+    (``(entropy / ln n) ** exponent`` of the way). ``delta`` of 0 or less is ``temp(t)``. SamplingError for an
+    exponent below 0. Source: llama.cpp, src/llama-sampler.cpp, as for all below."""
+
+def xtc(
+    p: float = 0.0,
+    t: float = 0.1,
+    min_keep: int | None = None,
+    seed: int | None = None,
+    rng: str = "mt19937",
+    sequence: int = 0,
+) -> Sampler:
+    """With probability ``p``, removes the candidates of probability ``t`` or more, but the least probable of them,
+    unless fewer than ``min_keep`` would stay. ``p <= 0`` or ``t > 0.5`` is off. Draws one float a step where there
+    are two candidates or more; ``seed``, ``rng`` and ``sequence`` as in ``dist``."""
+
+def mirostat(
+    n_vocab: int | None = None,
+    tau: float = 5.0,
+    eta: float = 0.1,
+    m: int = 100,
+    seed: int | None = None,
+    rng: str = "mt19937",
+    sequence: int = 0,
+) -> Sampler:
+    """Keeps the best candidates so that the surprisal of what is drawn stays near ``tau`` bits, corrected by ``eta``
+    of the error; the best ``m`` tell the exponent of Zipf's law. ``n_vocab`` is a number of the formula; None takes
+    the number of candidates of the step. Selects, so it stands last. Basu et al., ICLR 2021."""
+
+def mirostat_v2(
+    tau: float = 5.0, eta: float = 0.1, seed: int | None = None, rng: str = "mt19937", sequence: int = 0
+) -> Sampler:
+    """Keeps the candidates of at most mu bits of surprisal and draws; mu begins at ``2 * tau`` and moves by ``eta``
+    of the error, so that the surprisal stays near ``tau`` bits. Selects, so it stands last. Basu et al., ICLR 2021."""
+
+def dry(
+    multiplier: float = 0.0,
+    base: float = 1.75,
+    allowed_length: int = 2,
+    last_n: int = 64,
+    breakers: Sequence[str | bytes | Sequence[int]] | None = None,
+    vocabulary: Vocabulary | None = None,
+    tokenize: Callable[[str], Iterable[int]] | None = None,
+) -> Sampler:
+    """Don't repeat yourself: a token that would go on with a repetition of ``length`` accepted tokens, of the last
+    ``last_n`` (0 or less: off), loses ``multiplier * base ** (length - allowed_length)``, if ``length`` is
+    ``allowed_length`` or more.
+
+    No repetition goes back over a breaker. ``breakers``: sequences of token ids; or, with ``vocabulary``, texts, which
+    go through ``dry_breakers``. None: none without a vocabulary, with one llama.cpp's newline, colon, double quote
+    and asterisk.
+    """
+
+def dry_breakers(
+    vocabulary: Vocabulary,
+    breakers: Sequence[str | bytes] | None = None,
+    tokenize: Callable[[str], Iterable[int]] | None = None,
+) -> list[list[int]]:
+    """The token sequences of DRY's breakers over the whole vocabulary: every token whose text contains one, and every
+    token whose text ends with the beginning of one, followed by the tokens of the rest.
+
+    Of a breaker 40 bytes count, of a rest 20 tokens. ``tokenize`` turns a rest into ids, without special tokens and
+    without a space in front; breakers of one ASCII character need none, for others its absence is a SamplingError. A
+    rest that is not UTF-8 reaches it with U+FFFD in it.
+    """
+
+def infill(vocabulary: Vocabulary, eot: int | None = None) -> Sampler:
+    """Fill in the middle; for use after top_k and top_p. Keeps only end-of-generation tokens if they are likely; else
+    merges candidates of which one's text begins with the other's, and keeps those of probability 0.2 and then 1/(n + 1)
+    or more.
+
+    If no text is left, the end-of-text token ``eot`` is the only candidate, whether it was one before or not; where
+    it is not legal, that is a MaskError. ``eot`` of None is found by the texts that llama.cpp knows.
+    """
+
+def adaptive_p(
+    target: float, decay: float = 0.9, seed: int | None = None, rng: str = "mt19937", sequence: int = 0
+) -> Sampler:
+    """Prefers candidates whose probability is near ``target`` (0 to 1; below 0 only draws), corrected by the running
+    mean, which forgets by ``decay`` a token, of what the accepted tokens had. Selects, so it stands last; put
+    ``min_p`` before it. llama.cpp #17927."""
+
 # -- metrics --
 
 def surprisal(
@@ -608,9 +807,12 @@ def top_candidates(logits: object, n: int = 10) -> list[tuple[int, float]]:
 
 @final
 class RollingPerplexity:
-    """Perplexity over a growing text: exp of the mean surprisal."""
+    """Perplexity over a growing text, or its last ``window`` surprisals: exp of their mean.
 
-    def __new__(cls) -> RollingPerplexity: ...
+    Raises SamplingError for a window below 1.
+    """
+
+    def __new__(cls, window: int | None = None) -> RollingPerplexity: ...
     def add(self, surprisal: float) -> None:
         """Adds a surprisal in nats; what is not finite is passed over."""
     @property
@@ -619,8 +821,34 @@ class RollingPerplexity:
     @property
     def count(self) -> int:
         """How many surprisals it is the mean of."""
+    @property
+    def window(self) -> int | None:
+        """How many surprisals it looks back at; None: all."""
     def reset(self) -> None:
         """Back to none."""
+
+@final
+class PerplexityGate:
+    """Opens while the perplexity has been above ``limit`` after ``patience + 1`` surprisals in a row.
+
+    ``window``: how many surprisals the perplexity looks back at; None: all. Raises SamplingError for a limit that
+    is not a finite number of at least 1, a window below 1, a patience below 0.
+    """
+
+    def __new__(cls, limit: float, window: int | None = None, patience: int | None = None) -> Self: ...
+    def add(self, surprisal: float) -> bool:
+        """Adds a surprisal in nats; whether the gate is open then. What is not finite is passed over."""
+    @property
+    def is_open(self) -> bool:
+        """Whether it is open."""
+    @property
+    def value(self) -> float:
+        """The perplexity as it stands; +inf before the first surprisal."""
+    @property
+    def limit(self) -> float:
+        """The limit."""
+    def reset(self) -> None:
+        """Back to the beginning, closed."""
 
 # -- constraint --
 
@@ -868,7 +1096,10 @@ class Step:
 
     @property
     def effects(self) -> list[tuple[str, int, int, int, float]]:
-        """One tuple a sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1)."""
+        """One tuple a sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1).
+
+        Where the chain is steered, "steering" comes first.
+        """
 
     @property
     def micros(self) -> float:
@@ -932,7 +1163,19 @@ class Decoder:
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: object, /) -> Self: ...
     def reset(self) -> None:
-        """Back to the state it was built with."""
+        """Back to the state it was built with, less what steers it."""
+
+    def steer(self, edits: Steering | Mapping[int, float] | Sequence[tuple[int, float]] | None) -> None:
+        """Steers the chain from the next step on, as ``Chain.steer``.
+
+        A token that is the only way on and vetoed is neither forced nor picked: the step there raises LogitsError.
+        """
+
+    def adapt(self, rule: EntropyRule | Burst | Callable[[float, float], Mapping[str, float] | None] | None) -> None:
+        """Lets a rule pick the chain's parameters for each step, as ``Chain.adapt``."""
+
+    def set(self, **params: float) -> None:
+        """Changes parameters of the chain from the next step on, as ``Chain.set``."""
 
     def activate(self, matcher: Matcher, *, then: Literal["continue", "stop"] = "continue") -> None:
         """Constrains what comes next by a copy of ``matcher``, in place of the constraint that runs now.

@@ -18,17 +18,21 @@ from . import _core
 from ._errors import EngineError, error
 from ._events import Choice, Event, Finish, Progress, Stats, Token
 from ._text import TextStream
-from .engines import ContextFull, Engine, Messages, Session
+from .engines import ContextFull, Engine, Logits, Messages, Session
 
 Model = Engine | str | os.PathLike[str] | Any
 """An engine, the path of a GGUF file, or a `llama_cpp.Llama`."""
 
 _TEXT = ("normal", "byte", "user_defined")
-_NOT_SAMPLING = {"following", "canonical", "max_tokens", "stop", "chat", "force", "on_progress", "cancel"}
+_NOT_SAMPLING = {"following", "canonical", "max_tokens", "stop", "chat", "force", "on_progress", "on_step", "cancel"}
 
 Cancel = Callable[[], bool] | Flag
 """Asked between forward passes: a function that says True, or a `threading.Event` that is set, ends the
 generation."""
+
+OnStep = Callable[[_core.Decoder, Logits], None]
+"""Called before each token that is sampled, with the decoder, which it may steer, set and adapt, and the model's
+logits: read-only, valid during the call."""
 
 
 def generate(
@@ -50,6 +54,7 @@ def generate(
     force: bool = True,
     trace: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    on_step: OnStep | None = None,
     cancel: Cancel | None = None,
     **sampling: Any,
 ) -> Iterator[Event]:
@@ -86,6 +91,9 @@ def generate(
         trace: tell with every token how it was decided (`Token.step`); costs one look at all logits a token.
         on_progress: called with `Progress` while the model is loaded and the prompt evaluated. The prompt's
             are events too.
+        on_step: called with the decoder and the model's logits before each token that is sampled, to steer it
+            or change parameters (`Decoder.steer`, `set`, `adapt`); not for tokens that are the only way on. It
+            takes no tokens itself, and its exceptions end the generation.
         cancel: ends the generation with the reason "cancelled".
         **sampling: other parameters of `Chain.llama_cpp`, such as `top_k=40`, `min_p=0.05`,
             `penalty_repeat=1.1`.
@@ -133,6 +141,7 @@ def generate(
         force,
         trace,
         max_tokens,
+        on_step,
     )
     return run.events(on_progress or (lambda _: None), stopped or (lambda: False))
 
@@ -285,6 +294,7 @@ class _Run:
     force: bool
     trace: bool
     max_tokens: int
+    on_step: OnStep | None = None
     out: list[int] = field(default_factory=list)
     forced: int = 0
     passes: int = 0
@@ -319,6 +329,7 @@ class _Run:
                 break
             self.passes += 1
             self.prefill = self.prefill or time.perf_counter() - self.began
+            self._ask(logits)
             token = self.decoder.step(logits)
             unseen = [token]
             yield self._event(token, False, self.decoder.last if self.trace else None)
@@ -335,6 +346,17 @@ class _Run:
             self.session.evaluate(unseen[: self.engine.n_batch])
             del unseen[: self.engine.n_batch]
             yield Progress("prefill", 1.0 - len(unseen) / whole)
+
+    def _ask(self, logits: Logits) -> None:
+        """The caller's word before a token is sampled. Without forcing, what is the only way on comes by here
+        too, and is passed over."""
+        if self.on_step is None or (not self.force and self.decoder.forced_tokens()):
+            return
+        shown = logits.view()
+        shown.flags.writeable = False
+        self.on_step(self.decoder, shown)
+        if len(self.decoder.tokens) != len(self.out):
+            raise error(_core.StateError, "on_step took tokens", help="let it steer and set only")
 
     def _take_forced(self) -> list[tuple[int, _core.Step | None]]:
         """The tokens that are the only way on, taken, and with a trace how each came."""

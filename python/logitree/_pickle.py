@@ -7,11 +7,11 @@ read, nothing is evaluated. The file knows no sampler by name; what a call means
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from logitree import _core
-from logitree._core import Chain, Sampler, SamplingError, StateError
+from logitree._core import Burst, Chain, EntropyRule, Sampler, SamplingError, StateError
 
 LONGEST = 1 << 24
 """Characters of a description: more than a bias for each of a million tokens."""
@@ -19,28 +19,48 @@ LONGEST = 1 << 24
 
 def sampler(description: str) -> Sampler:
     """The sampler that a description such as ``top_k(40)`` describes. SamplingError if it describes none."""
+    name, arguments, keywords = _call(description)
+    build = getattr(_core, name, None)
+    if name.startswith("_") or not callable(build) or isinstance(build, type):
+        raise SamplingError(f"there is no sampler {name[:80]!r}")
+    built = _built(build, description, arguments, keywords)
+    if not isinstance(built, Sampler):
+        raise SamplingError(f"there is no sampler {name[:80]!r}")
+    return built
+
+
+def rule(description: str) -> EntropyRule | Burst:
+    """The rule for ``Chain.adapt`` that a description such as ``EntropyRule([...])`` describes, or SamplingError."""
+    name, arguments, keywords = _call(description)
+    build = {"EntropyRule": EntropyRule, "Burst": Burst}.get(name)
+    if build is None:
+        raise SamplingError(f"there is no rule {name[:80]!r}")
+    built: EntropyRule | Burst = _built(build, description, arguments, keywords)
+    return built
+
+
+def _built(build: Callable[..., Any], description: str, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+    """What the call gives; a call that does not fit its function is a SamplingError."""
+    try:
+        return build(*arguments, **keywords)
+    except (TypeError, OverflowError) as error:
+        raise SamplingError(f"{description[:80]!r} does not fit: {error}") from None
+
+
+def _call(description: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Name, arguments and keywords of one call, all values plain; else SamplingError."""
     try:
         if not isinstance(description, str) or len(description) > LONGEST:
             raise ValueError
         call = ast.parse(description, mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
             raise ValueError
-        arguments = [_value(argument) for argument in call.args]
         keywords = {keyword.arg: _value(keyword.value) for keyword in call.keywords if keyword.arg is not None}
         if len(keywords) != len(call.keywords):
             raise ValueError
+        return call.func.id, [_value(argument) for argument in call.args], keywords
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
-        raise SamplingError(f"no sampler is described by {str(description)[:80]!r}") from None
-    build = getattr(_core, call.func.id, None)
-    if call.func.id.startswith("_") or not callable(build) or isinstance(build, type):
-        raise SamplingError(f"there is no sampler {call.func.id[:80]!r}")
-    try:
-        built = build(*arguments, **keywords)
-    except (TypeError, OverflowError) as error:
-        raise SamplingError(f"{description[:80]!r} does not fit: {error}") from None
-    if not isinstance(built, Sampler):
-        raise SamplingError(f"there is no sampler {call.func.id[:80]!r}")
-    return built
+        raise SamplingError(f"nothing is described by {str(description)[:80]!r}") from None
 
 
 def _value(node: ast.expr) -> Any:
@@ -68,12 +88,26 @@ def custom(fn: object, name: str, selects: bool) -> Sampler:
     return _core.custom(fn, name, selects=selects)
 
 
-def chain(samplers: Sequence[Sampler], parity: bool, snapshot: bytes, rows: list[bytes]) -> Chain:
+def dry(multiplier: float, base: float, allowed_length: int, last_n: int, breakers: list[list[int]]) -> Sampler:
+    """The sampler of these numbers and breakers, of which its description does not list many."""
+    return _core.dry(multiplier, base, allowed_length, last_n, breakers)
+
+
+def chain(
+    samplers: Sequence[Sampler],
+    parity: bool,
+    snapshot: bytes,
+    rows: list[bytes],
+    steering: list[tuple[int, float]],
+    rule: EntropyRule | Burst | Callable[..., Any] | None,
+) -> Chain:
     """The chain of the samplers, in the state that the snapshots hold. StateError if they are not its own."""
     built = Chain(samplers)
     if parity:
         built = built.parity()
     if not isinstance(snapshot, bytes) or not all(isinstance(row, bytes) for row in rows):
         raise StateError("the chain's state is not bytes")
+    built.steer(steering)
+    built.adapt(rule)
     built._resume(snapshot, rows)
     return built

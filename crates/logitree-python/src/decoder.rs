@@ -9,11 +9,12 @@ use logitree::TokenId;
 use numpy::PyArray1;
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::errors::to_py;
 use crate::logits::with_logits;
 use crate::matcher::PyMatcher;
-use crate::sampling::PyChain;
+use crate::sampling::{adapt, set, steering, PyChain};
 use crate::vocabulary::{token_id, PyVocabulary};
 
 /// One decoded token and what is known about how it came.
@@ -234,6 +235,24 @@ impl PyDecoder {
     /// Ends the running constraint: what comes next is free.
     fn clear(&mut self) {
         self.inner.clear();
+    }
+
+    /// Steers the chain from the next step on, as `Chain.steer` does.
+    #[pyo3(signature = (edits))]
+    fn steer(&mut self, edits: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        steering::steer(edits, |steering| self.inner.steer(steering))
+    }
+
+    /// Lets a rule pick the chain's parameters for each step, as `Chain.adapt` does.
+    #[pyo3(signature = (rule))]
+    fn adapt(&mut self, rule: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.inner.adapt(adapt::rule_of(rule)?).map_err(to_py)
+    }
+
+    /// Changes parameters of the chain from the next step on, as `Chain.set` does.
+    #[pyo3(signature = (**params))]
+    fn set(&mut self, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        set(params, |name, value| self.inner.set_parameter(name, value))
     }
 
     /// The legal next tokens as an int32 mask of `ceil(len(vocabulary) / 32)` words, least significant bit first.

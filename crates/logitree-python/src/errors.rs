@@ -81,8 +81,13 @@ fn new_class<'py>(
     Ok(class.cast_into::<PyType>()?)
 }
 
+/// The core's error for an exception that a Python callable raised: [`to_py`] gives the exception itself back.
+pub fn raised(exception: PyErr) -> Error {
+    Error::new(ErrorKind::Sampling, "a Python callable raised an exception").because(exception)
+}
+
 /// The exception that a callback raised, as it is; where the error has a place, a note says it (Python 3.11).
-fn raised(py: Python<'_>, error: &Error) -> Option<PyErr> {
+fn exception_of(py: Python<'_>, error: &Error) -> Option<PyErr> {
     let raised = error.cause.as_ref()?.0.downcast_ref::<PyErr>()?.clone_ref(py);
     if !error.place.is_empty() {
         if let Ok(add_note) = raised.value(py).getattr("add_note") {
@@ -97,7 +102,7 @@ fn raised(py: Python<'_>, error: &Error) -> Option<PyErr> {
 /// callback raised stays what it is.
 pub fn to_py(error: Error) -> PyErr {
     Python::attach(|py| {
-        if let Some(raised) = raised(py, &error) {
+        if let Some(raised) = exception_of(py, &error) {
             return raised;
         }
         let build = || -> PyResult<PyErr> {

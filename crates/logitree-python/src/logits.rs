@@ -22,9 +22,9 @@ use pyo3::types::{PyList, PyTuple};
 /// `LogitsError` saying what was got and what to do; else what `f` returns.
 pub fn with_logits<R>(obj: &Bound<'_, PyAny>, f: impl FnOnce(Floats<'_>) -> Result<R>) -> PyResult<R> {
     if let Ok(array) = obj.cast::<PyArray1<f32>>() {
-        // SAFETY: float32, checked to be contiguous and aligned, kept alive by `array`. Python code runs before `f`
-        // returns only where a chain has a callback, and then after the logits were copied for it; writing them
-        // from another thread during the call is the caller's race, as it is with every NumPy function.
+        // SAFETY: float32, checked to be contiguous and aligned, kept alive by `array`. No Python code runs before `f`
+        // returns but a chain's own callables; writing the logits there, or from another thread during the call, is
+        // the caller's race, as it is with every NumPy function.
         if let Ok(logits) = unsafe { array.as_slice() } {
             return f(Floats::F32(logits)).map_err(errors::to_py);
         }

@@ -2,6 +2,7 @@
 
 use crate::errors::to_py;
 use crate::logits::with_logits;
+use crate::sampling::whole;
 use logitree::metrics::{self, Base};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::PyArray1;
@@ -73,16 +74,16 @@ fn top_candidates(logits: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<(TokenId,
     })
 }
 
-/// Perplexity over a growing text: exp of the mean surprisal (in nats); +inf before the first.
+/// Perplexity over a growing text, or its last `window` surprisals: exp of their mean (in nats); +inf before the first.
 #[pyclass(name = "RollingPerplexity", module = "logitree")]
-#[derive(Default)]
 struct PyRollingPerplexity(metrics::RollingPerplexity);
 
 #[pymethods]
 impl PyRollingPerplexity {
     #[new]
-    fn new() -> Self {
-        Self::default()
+    #[pyo3(signature = (window=None))]
+    fn new(window: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        Ok(PyRollingPerplexity(rolling(window)?))
     }
 
     /// Adds a surprisal in nats; what is not finite is passed over.
@@ -102,6 +103,12 @@ impl PyRollingPerplexity {
         self.0.count()
     }
 
+    /// How many surprisals it looks back at; None: all.
+    #[getter]
+    fn window(&self) -> Option<usize> {
+        self.0.window()
+    }
+
     /// Back to none.
     fn reset(&mut self) {
         self.0.reset();
@@ -112,9 +119,67 @@ impl PyRollingPerplexity {
     }
 }
 
-/// Adds the class and functions to the module.
+fn rolling(window: Option<&Bound<'_, PyAny>>) -> PyResult<metrics::RollingPerplexity> {
+    window.map_or(Ok(metrics::RollingPerplexity::default()), |n| {
+        metrics::RollingPerplexity::windowed(whole::<i32>(n, "window", 1, i32::MAX)? as usize).map_err(to_py)
+    })
+}
+
+/// Opens while the perplexity has been above `limit` after `patience + 1` surprisals in a row.
+#[pyclass(name = "PerplexityGate", module = "logitree")]
+struct PyPerplexityGate(metrics::PerplexityGate);
+
+#[pymethods]
+impl PyPerplexityGate {
+    #[new]
+    #[pyo3(signature = (limit, window=None, patience=None))]
+    fn new(
+        limit: f64,
+        window: Option<&Bound<'_, PyAny>>,
+        patience: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let patience = patience.map_or(Ok(0), |n| whole(n, "patience", 0, u64::MAX))?;
+        Ok(PyPerplexityGate(metrics::PerplexityGate::new(rolling(window)?, limit, patience).map_err(to_py)?))
+    }
+
+    /// Adds a surprisal in nats; whether the gate is open then. What is not finite is passed over.
+    fn add(&mut self, surprisal: f64) -> bool {
+        self.0.add(surprisal)
+    }
+
+    /// Whether it is open.
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.0.is_open()
+    }
+
+    /// The perplexity as it stands; +inf before the first surprisal.
+    #[getter]
+    fn value(&self) -> f64 {
+        self.0.perplexity().value()
+    }
+
+    /// The limit.
+    #[getter]
+    fn limit(&self) -> f64 {
+        self.0.limit()
+    }
+
+    /// Back to the beginning, closed.
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.0.is_open() { "open" } else { "closed" };
+        format!("<PerplexityGate: {} of at most {}, {state}>", self.value(), self.limit())
+    }
+}
+
+/// Adds the classes and functions to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyRollingPerplexity>()?;
+    m.add_class::<PyPerplexityGate>()?;
     m.add_function(wrap_pyfunction!(surprisal, m)?)?;
     m.add_function(wrap_pyfunction!(entropy, m)?)?;
     m.add_function(wrap_pyfunction!(log_sum_exp, m)?)?;

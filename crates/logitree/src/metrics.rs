@@ -4,8 +4,11 @@
 //! finite logits count. What has no answer (nothing finite, an id out of range, a picked logit that is not
 //! finite) is +inf, never an error and never NaN. The file refuses to know how to change what it measures.
 
+mod perplexity;
+
 use crate::kernel::{self, Floats, BLOCK};
 use crate::TokenId;
+pub use perplexity::{PerplexityGate, RollingPerplexity};
 
 /// The unit of surprisal and entropy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,41 +133,6 @@ pub fn top_candidates<'l>(logits: impl Into<Floats<'l>>, n: usize) -> Vec<Top> {
         Top { id, logit, probability: (f64::from(logit) - log_sum).exp() }
     };
     keys.iter().map(top).collect()
-}
-
-/// Perplexity over a growing text: exp of the mean surprisal.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct RollingPerplexity {
-    sum: f64,
-    count: u64,
-}
-
-impl RollingPerplexity {
-    /// Adds a surprisal in nats; what is not finite is passed over.
-    pub fn add(&mut self, surprisal: f64) {
-        if surprisal.is_finite() {
-            self.sum += surprisal;
-            self.count += 1;
-        }
-    }
-
-    /// exp(sum / count); +inf before the first.
-    pub fn value(&self) -> f64 {
-        if self.count == 0 {
-            return f64::INFINITY;
-        }
-        (self.sum / self.count as f64).exp()
-    }
-
-    /// How many surprisals it is the mean of.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Back to none.
-    pub fn reset(&mut self) {
-        *self = RollingPerplexity::default();
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use half::bf16;
 use logitree::mask::Legal;
-use logitree::sampling::{presets, Chain, Floats, Params};
+use logitree::sampling::{presets, Burst, Chain, EntropyRule, Floats, Params, Setting, Steering};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -82,6 +82,27 @@ fn no_allocation_per_token_after_the_first_steps() {
             assert_eq!(n, 0, "with {legal:?} in {}", chain.describe());
         }
     }
+    let busy = Params {
+        seed: Some(1),
+        dry_multiplier: 0.8,
+        xtc_probability: 0.5,
+        dynatemp_range: 0.3,
+        ..Params::default()
+    };
+    let adaptive = Params { adaptive_target: 0.5, ..busy.clone() };
+    for params in [busy, adaptive] {
+        let mut chain = presets::llama_cpp(&params).unwrap();
+        assert_eq!(allocations(&mut chain, 4096, Legal::All), 0, "in {}", chain.describe());
+    }
+    for mirostat in [1, 2] {
+        let params = Params { seed: Some(1), mirostat, ..Params::default() };
+        for legal in [Legal::Few(&few), Legal::Words(&words), Legal::All] {
+            let mut chain = presets::llama_cpp(&params).unwrap();
+            let n = allocations(&mut chain, 4096, legal);
+            // Scratch for more candidates than ever before.
+            assert!(n <= 3, "{n} allocations with {legal:?} in {}", chain.describe());
+        }
+    }
     assert_eq!(allocations(&mut presets::greedy(), 4096, Legal::All), 0);
     assert_eq!(
         allocations(&mut Chain::parse("min_p;temp", &Params::default()).unwrap(), 4096, Legal::All),
@@ -110,5 +131,47 @@ fn logits_of_16_bits_are_not_copied_to_32() {
         let mut chain = Chain::parse(text, &params).unwrap();
         chain.accept(5);
         assert_eq!(chain.sample(&wide, Legal::All).unwrap(), token, "{text}");
+    }
+}
+
+fn settings(named: &[(&str, f64)]) -> Vec<Setting> {
+    named.iter().map(|&(name, value)| (name.into(), value)).collect()
+}
+
+#[test]
+fn steering_and_rules_allocate_nothing_after_the_first_steps() {
+    let few: Vec<u32> = (0..30).map(|i| i * 97).collect();
+    let params = Params { seed: Some(1), penalty_repeat: 1.1, ..Params::default() };
+    let bands = [(4.0, &[("temp", 1.5), ("penalty_last_n", 16.0)][..]), (f64::INFINITY, &[("top_k", 9.0)])];
+    let rule = EntropyRule::new(bands.map(|(below, named)| (below, settings(named))).to_vec()).unwrap();
+    let burst = Burst::new(0.3, 2.0, 200, settings(&[("temp", 1.5), ("typ_p", 0.9)])).unwrap();
+    for legal in [Legal::Few(&few), Legal::All] {
+        for bursts in [false, true] {
+            let mut chain = presets::llama_cpp(&params).unwrap();
+            match bursts {
+                true => chain.adapt(Some(Box::new(burst.clone()))),
+                false => chain.adapt(Some(Box::new(rule.clone()))),
+            }
+            .unwrap();
+            let mut steering = Steering::new();
+            let mut logits = vec![0.0; 4096];
+            let mut before = 0;
+            for step in 0..300u32 {
+                fill(&mut logits, step);
+                if step == 100 {
+                    before = ALLOCATIONS.with(Cell::get);
+                }
+                steering.clear();
+                for at in 0..20 {
+                    steering.add((step * 37 + at * 53) % 4096, 0.5).unwrap();
+                }
+                steering.veto(97);
+                chain.steer(&steering);
+                let token = chain.sample(&logits, legal).unwrap();
+                chain.accept(token);
+            }
+            let n = ALLOCATIONS.with(Cell::get) - before;
+            assert_eq!(n, 0, "allocations with {legal:?}, bursts {bursts}");
+        }
     }
 }

@@ -1,12 +1,17 @@
 //! The chain in Python: conversions only. One file for the samplers, one for the keywords of whole chains, one for
-//! batches, one for samplers written in Python.
+//! each thing beside them.
 
+pub mod adapt;
 mod batch;
 mod custom;
+mod drawing;
+mod history;
 mod measures;
 mod params;
 mod pickled;
 mod samplers;
+pub mod steering;
+mod token_history;
 
 use crate::errors::to_py;
 use crate::logits::{with_logits, Mask};
@@ -19,7 +24,9 @@ use numpy::PyArray1;
 use params::params_of;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+pub use samplers::whole;
 use samplers::PySampler;
+use steering::PySteering;
 
 /// What one sampler did in one step.
 #[pyclass(frozen, name = "Effect", module = "logitree")]
@@ -276,15 +283,38 @@ impl PyChain {
     /// Changes parameters from the next step on, by their names as in `llama_cpp(...)`.
     #[pyo3(signature = (**params))]
     fn set(&mut self, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        for (name, value) in params.into_iter().flatten() {
-            let (name, value) = (name.extract::<String>()?, value.extract()?);
-            self.inner.set_parameter(&name, value).map_err(to_py)?;
-            self.rows.iter_mut().try_for_each(|row| row.set_parameter(&name, value)).map_err(to_py)?;
-        }
-        Ok(())
+        set(params, |name, value| {
+            self.inner.set_parameter(name, value)?;
+            self.rows.iter_mut().try_for_each(|row| row.set_parameter(name, value))
+        })
     }
 
-    /// The state (generators, histories) as bytes.
+    /// Edits logits before the first sampler, from the next step on: a `Steering`, a dict of id to number, pairs, or
+    /// None for nothing. It stays until it is changed, a copy has it, `reset` clears it.
+    #[pyo3(signature = (edits))]
+    fn steer(&mut self, edits: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        steering::steer(edits, |steering| {
+            self.inner.steer(steering);
+            self.rows.iter_mut().for_each(|row| row.steer(steering));
+        })
+    }
+
+    /// A copy of what steers it.
+    #[getter]
+    fn steering(&self) -> PySteering {
+        PySteering(self.inner.steering().clone())
+    }
+
+    /// Lets a rule pick parameters for each step from the next one on: an `EntropyRule`, a `Burst`, a callable of
+    /// (entropy, top_p) that gives a mapping or None, or None for no rule.
+    #[pyo3(signature = (rule))]
+    fn adapt(&mut self, rule: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let rule = adapt::rule_of(rule)?;
+        self.rows.iter_mut().try_for_each(|row| row.adapt(rule.clone())).map_err(to_py)?;
+        self.inner.adapt(rule).map_err(to_py)
+    }
+
+    /// The state (generators, histories, a rule's) as bytes; steering is not in it.
     fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.inner.snapshot())
     }
@@ -312,8 +342,21 @@ impl PyChain {
     }
 
     fn __repr__(&self) -> String {
-        format!("Chain([{}])", self.inner.describe().replace(" -> ", ", "))
+        let samplers = self.inner.describe().replace(" -> ", ", ");
+        let rule = self.inner.rule().map_or(String::new(), |r| format!(" adapting by {}", r.describe()));
+        format!("Chain([{samplers}]){rule}")
     }
+}
+
+/// Hands each keyword to `set`.
+pub fn set(
+    params: Option<&Bound<'_, PyDict>>,
+    mut set: impl FnMut(&str, f64) -> logitree::Result<()>,
+) -> PyResult<()> {
+    for (name, value) in params.into_iter().flatten() {
+        set(&name.extract::<String>()?, value.extract()?).map_err(to_py)?;
+    }
+    Ok(())
 }
 
 /// Adds the classes and functions to the module.
@@ -321,6 +364,12 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
     m.add_class::<PyMeasures>()?;
+    drawing::register(m)?;
+    m.add_class::<PySteering>()?;
+    m.add_class::<adapt::PyEntropyRule>()?;
+    m.add_class::<adapt::PyBurst>()?;
+    history::register(m)?;
+    token_history::register(m)?;
     batch::register(m)?;
     custom::register(m)?;
     samplers::register(m)

@@ -36,7 +36,7 @@ pub(super) fn sampler(sampler: impl Sampler + 'static) -> PySampler {
 }
 
 /// A whole number of Python as `T`, or a SamplingError that names the parameter.
-pub(super) fn whole<T: TryFrom<i128> + PartialOrd + std::fmt::Display>(
+pub fn whole<T: TryFrom<i128> + PartialOrd + std::fmt::Display>(
     value: &Bound<'_, PyAny>,
     name: &str,
     least: T,

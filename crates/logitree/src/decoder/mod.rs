@@ -5,9 +5,13 @@
 //! The naive step that [`Decoder::step`] must equal: write the legal set as a dense mask, set every banned logit of
 //! a copy to -inf, run the chain over the whole copy, accept the token everywhere. The tests hold them equal.
 
+mod breakers;
+mod pieces;
 mod span;
 mod stop;
 
+pub use breakers::{dry_breakers, DRY_BREAKERS};
+pub use pieces::VocabularyPieces;
 pub use span::{Then, SPAN_LIMIT};
 pub use stop::{Finish, Stop};
 
@@ -16,7 +20,7 @@ use std::time::Instant;
 
 use crate::constraint::Matcher;
 use crate::mask::Legal;
-use crate::sampling::{Candidates, Chain, Floats};
+use crate::sampling::{Adapt, Candidates, Chain, Floats, Steering};
 use crate::trace::{Model, Origin, Step, CANDIDATES_KEPT, LEGAL_KEPT};
 use crate::vocabulary::Vocabulary;
 use crate::{metrics, Error, ErrorKind, Result, TokenId};
@@ -93,6 +97,27 @@ impl Decoder {
         &self.chain
     }
 
+    /// Steers the chain from the next step on ([`Chain::steer`]).
+    pub fn steer(&mut self, steering: &Steering) {
+        self.chain.steer(steering);
+    }
+
+    /// Lets a rule pick the chain's parameters for each step ([`Chain::adapt`]).
+    ///
+    /// # Errors
+    /// Those of [`Chain::adapt`].
+    pub fn adapt(&mut self, rule: Option<Box<dyn Adapt>>) -> Result<()> {
+        self.chain.adapt(rule)
+    }
+
+    /// Changes a parameter of the chain from the next step on ([`Chain::set_parameter`]).
+    ///
+    /// # Errors
+    /// Those of [`Chain::set_parameter`].
+    pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
+        self.chain.set_parameter(name, value)
+    }
+
     /// The tokens accepted so far (a primed prompt is not among them).
     pub fn tokens(&self) -> &[TokenId] {
         &self.tokens
@@ -145,7 +170,8 @@ impl Decoder {
     /// the vocabulary's end (padding) are not looked at. With one legal token no logit is looked at.
     ///
     /// # Errors
-    /// [`ErrorKind::State`] when finished; [`ErrorKind::Logits`] for too few logits, NaN, or nothing to choose from;
+    /// [`ErrorKind::State`] when finished; [`ErrorKind::Logits`] for too few logits, NaN, or nothing to choose from
+    /// (a steering that vetoes all that is legal, too);
     /// [`ErrorKind::Sampling`] for a chain that picks nothing. The decoder's tokens are unchanged then.
     pub fn step<'l>(&mut self, logits: impl Into<Floats<'l>>) -> Result<TokenId> {
         let started = self.trace.is_some().then(Instant::now);
@@ -156,7 +182,7 @@ impl Decoder {
         }
         let token = match self.spans.legal() {
             Legal::Few(&[only]) => {
-                self.chain.forced();
+                self.chain.sole(only)?;
                 only
             }
             legal => self.chain.sample(logits, legal)?,
@@ -172,7 +198,7 @@ impl Decoder {
         let legal_tokens = few(legal);
         let (token, origin) = match legal {
             Legal::Few(&[only]) => {
-                self.chain.forced();
+                self.chain.sole(only)?;
                 (only, Origin::Forced)
             }
             legal => {
@@ -201,12 +227,15 @@ impl Decoder {
         Ok(token)
     }
 
-    /// Appends to `out` the tokens that are the only way on, changing nothing. Empty when finished or unconstrained.
+    /// Appends to `out` the tokens that are the only way on, up to one that the steering vetoes (a step there is an
+    /// error), changing nothing. Empty when finished or unconstrained.
     pub fn forced(&mut self, out: &mut Vec<TokenId>) {
         if self.finish.is_none() {
             let start = out.len();
             self.spans.forced(out);
             out.truncate(start.saturating_add(self.stop.left(self.tokens.len())));
+            let vetoed = out[start..].iter().position(|&token| self.chain.vetoes(token));
+            out.truncate(vetoed.map_or(out.len(), |at| start + at));
         }
     }
 
@@ -292,7 +321,7 @@ impl Decoder {
     }
 
     /// Back to birth: no tokens, the chain (its seed and draws too) and the matcher (if any) as they were when the
-    /// decoder was made, constraints activated since then gone.
+    /// decoder was made, constraints activated since then gone, nothing steered.
     pub fn reset(&mut self) {
         self.spans.reset();
         match self.chain.accepted() - self.accepted_before {
@@ -300,6 +329,7 @@ impl Decoder {
             // Cannot fail: so many were accepted here.
             n => drop(self.chain.rollback(n)),
         }
+        self.chain.steer(&Steering::default());
         self.tokens.clear();
         self.warnings.clear();
         if let Some(trace) = &mut self.trace {

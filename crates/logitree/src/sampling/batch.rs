@@ -137,8 +137,8 @@ impl Chain {
         chain
     }
 
-    /// Whether a sampler calls code of the host program, which must stay on the caller's thread.
+    /// Whether a sampler or the rule calls code of the host program, which must stay on the caller's thread.
     pub fn is_foreign(&self) -> bool {
-        self.samplers().iter().any(|s| s.is_foreign())
+        self.samplers().iter().any(|s| s.is_foreign()) || self.rule().is_some_and(|rule| rule.is_foreign())
     }
 }

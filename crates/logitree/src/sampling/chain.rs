@@ -2,6 +2,7 @@
 //!
 //! It refuses to know any sampler's rule, and does nothing that a caller could not do with the samplers one by one.
 
+mod align;
 mod ledger;
 mod snapshot;
 
@@ -9,6 +10,7 @@ use super::measures::Model;
 use super::{Candidates, Floats, Measures, Sampler, Seed, TokenArray};
 use crate::mask::Legal;
 use crate::{Error, ErrorKind, Result, TokenId};
+use align::Align;
 pub use ledger::Effect;
 use ledger::Ledger;
 
@@ -38,6 +40,7 @@ pub struct Chain {
     ledger: Ledger,
     measuring: bool,
     measures: Option<Measures>,
+    align: Align,
 }
 
 impl Chain {
@@ -61,7 +64,8 @@ impl Chain {
         let (candidates, ledger) = (Candidates::default(), Ledger::default());
         let (mode, array) = (Mode::Fast, TokenArray::default());
         let (picked, accepted, measuring, measures) = (None, 0, false, None);
-        Chain { samplers, mode, candidates, array, picked, accepted, ledger, measuring, measures }
+        let align = Align::default();
+        Chain { samplers, mode, candidates, array, picked, accepted, ledger, measuring, measures, align }
     }
 
     /// The same chain, computing in `mode` from the next step on.
@@ -139,11 +143,20 @@ impl Chain {
             effects.clear();
             self.ledger.open(&c);
         }
-        if self.mode == Mode::Parity {
-            c = self.run_reference(c, effects)?;
-        } else {
-            self.run_samplers(&mut c, effects)?;
+        if !self.align.steering.is_empty() {
+            self.align.steering.apply(&mut c)?;
+            if let Some(effects) = effects.as_deref_mut() {
+                effects.push(self.ledger.effect("steering", Some(&c)));
+            }
         }
+        let set = self.align.set(&mut self.samplers, &mut c);
+        let n = logits.len();
+        let done = set.and_then(|()| match self.mode {
+            Mode::Fast => self.run_samplers(c, n, legal, effects),
+            Mode::Parity => self.run_reference(c, n, legal, effects),
+        });
+        self.align.restore(&mut self.samplers);
+        let mut c = done?;
         self.picked = c.selected().and_then(|at| c.id_at(at));
         if let (Some(model), Some(token)) = (model, self.picked) {
             self.measures = Some(model.with(logits, token, &mut c));
@@ -157,27 +170,38 @@ impl Chain {
     }
 
     /// The samplers on their fast paths.
-    fn run_samplers(&mut self, c: &mut Candidates<'_>, mut effects: Option<&mut Vec<Effect>>) -> Result<()> {
+    fn run_samplers<'l>(
+        &mut self,
+        mut c: Candidates<'l>,
+        n: usize,
+        legal: Legal<'_>,
+        mut effects: Option<&mut Vec<Effect>>,
+    ) -> Result<Candidates<'l>> {
         for sampler in &mut self.samplers {
             let skip = sampler.is_noop();
             if !skip {
-                sampler.apply(c);
-                if let Some(fault) = c.take_fault() {
+                sampler.apply(&mut c);
+                if let Some(fault) = c.take_fault().or_else(|| {
+                    let ids = c.ids().iter().copied();
+                    sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten()
+                }) {
                     return Err(fault);
                 }
             }
             if let Some(effects) = effects.as_deref_mut() {
                 let still = skip || sampler.selects();
-                effects.push(self.ledger.effect(sampler.name(), if still { None } else { Some(&*c) }));
+                effects.push(self.ledger.effect(sampler.name(), if still { None } else { Some(&c) }));
             }
         }
-        Ok(())
+        Ok(c)
     }
 
     /// The samplers as llama.cpp computes them, over its own array.
     fn run_reference<'l>(
         &mut self,
         mut c: Candidates<'l>,
+        n: usize,
+        legal: Legal<'_>,
         mut effects: Option<&mut Vec<Effect>>,
     ) -> Result<Candidates<'l>> {
         self.array.begin(&c);
@@ -185,7 +209,9 @@ impl Chain {
             let skip = sampler.is_noop();
             if let (false, Some(reference)) = (skip, sampler.reference()) {
                 reference.apply_reference(&mut self.array);
-                if let Some(fault) = self.array.fault.take() {
+                let ids = self.array.data.iter().map(|c| c.id);
+                let added = sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten();
+                if let Some(fault) = self.array.fault.take().or(added) {
                     return Err(fault);
                 }
             }
@@ -228,6 +254,7 @@ impl Chain {
         for sampler in &mut self.samplers {
             sampler.accept(token);
         }
+        self.align.accept();
         self.accepted += 1;
     }
 
@@ -244,6 +271,7 @@ impl Chain {
             for sampler in &mut self.samplers {
                 sampler.rollback(n);
             }
+            self.align.rollback(n);
             self.accepted -= n;
             self.picked = None;
         }
@@ -251,28 +279,33 @@ impl Chain {
     }
 
     /// Advances as [`Chain::sample`] would with one sole candidate, so that a forced token can be taken without
-    /// logits and the tokens after it stay the same. Accept it afterwards.
+    /// logits and the tokens after it stay the same. Accept it afterwards. See [`Chain::vetoes`].
     pub fn forced(&mut self) {
         for sampler in &mut self.samplers {
             sampler.forced();
         }
+        self.align.forced();
     }
 
-    /// Back to the state it was born with: same seed, nothing accepted.
+    /// Back to the state it was born with: same seed, nothing accepted, no steering.
     pub fn reset(&mut self) {
         for sampler in &mut self.samplers {
             sampler.reset();
         }
+        self.align.reset();
+        self.align.steering.clear();
         self.accepted = 0;
         self.picked = None;
     }
 
-    /// Starts over as sequence `sequence` of the same seed: a row of a batch that draws on its own.
+    /// Starts over as sequence `sequence` of the same seed: a row of a batch that draws on its own. Its
+    /// steering stays.
     pub fn resequence(&mut self, sequence: u32) {
         for sampler in &mut self.samplers {
             sampler.reset();
             sampler.resequence(sequence);
         }
+        self.align.reset();
         self.accepted = 0;
         self.picked = None;
     }
@@ -323,4 +356,13 @@ impl Chain {
     pub fn seed(&self) -> Option<Seed> {
         self.samplers.iter().find_map(|s| s.seed())
     }
+}
+
+/// An error if a sampler left a candidate that is not legal, or has no logit among the `n`.
+fn stranger(name: &str, mut ids: impl Iterator<Item = TokenId>, legal: Legal<'_>, n: usize) -> Option<Error> {
+    let id = ids.find(|&id| id as usize >= n || !legal.contains(id))?;
+    Some(
+        Error::new(ErrorKind::Mask, format!("{name} wants token {id}, which is not legal"))
+            .help("allow that token where the text may end, or leave the sampler out"),
+    )
 }

@@ -17,20 +17,30 @@
 //! with a mask only the legal logits are gathered; without one the logits stay borrowed and are looked at in
 //! blocks, with the few edited ones aside, until a sampler has cut them down to a list (`candidates.rs`).
 //!
+//! What an application fuses in stands beside the samplers: edits of logits before the first (`steering.rs`), and rules
+//! that pick parameters for one step (`adapt.rs`).
+//!
 //! The room refuses to know what made the mask, and what a token's text is.
 //!
 //! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep the order they
 //! stood in (by id, in the beginning).
 
+pub mod adapt;
+pub mod adaptive_p;
 pub mod batch;
 pub mod beam;
 pub mod candidates;
 pub mod chain;
 pub mod dist;
+pub mod dry;
 pub mod greedy;
+pub mod history;
+pub mod infill;
 pub mod logit_bias;
 pub mod measures;
 pub mod min_p;
+pub mod mirostat;
+pub mod mirostat_v2;
 pub mod params;
 pub mod parse;
 pub mod penalties;
@@ -38,32 +48,45 @@ pub mod presets;
 pub mod reference;
 pub mod rng;
 pub mod state;
+pub mod steering;
 pub mod temp;
+pub mod temp_ext;
 pub mod top_k;
 pub mod top_n_sigma;
 pub mod top_p;
 pub mod typ_p;
 pub mod undo;
+pub mod xtc;
 
+pub use adapt::{Adapt, Burst, Distribution, EntropyRule, Setting};
+pub use adaptive_p::AdaptiveP;
 pub use batch::{How, Picked, Row};
 pub use beam::{beam_top, Beam};
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;
+pub use dry::Dry;
 pub use greedy::Greedy;
+pub use history::TokenHistory;
+pub use infill::{Infill, Pieces, SharedPieces};
 pub use logit_bias::LogitBias;
 pub use measures::{Level, Measures};
 pub use min_p::MinP;
+pub use mirostat::Mirostat;
+pub use mirostat_v2::MirostatV2;
 pub use params::Params;
 pub use penalties::Penalties;
 pub use reference::{Reference, TokenArray};
 pub use rng::{Generator, Seed};
 pub use state::{StateReader, StateWriter};
+pub use steering::Steering;
 pub use temp::Temp;
+pub use temp_ext::TempExt;
 pub use top_k::TopK;
 pub use top_n_sigma::TopNSigma;
 pub use top_p::TopP;
 pub use typ_p::TypP;
+pub use xtc::Xtc;
 
 pub use crate::kernel::Floats;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -107,6 +130,11 @@ pub trait Sampler: std::any::Any + Send + Sync {
 
     /// Whether `apply` selects a candidate.
     fn selects(&self) -> bool {
+        false
+    }
+
+    /// Whether `apply` may leave a candidate that was none before it. The chain then asks whether it is legal.
+    fn adds(&self) -> bool {
         false
     }
 
@@ -163,6 +191,17 @@ impl std::fmt::Debug for dyn Sampler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.describe())
     }
+}
+
+/// Entries that a list which follows the accepted tokens grows by, so that hardly any step allocates.
+const GROWTH: usize = 1024;
+
+/// Appends to a list that follows the accepted tokens.
+fn follow<T>(list: &mut Vec<T>, value: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(GROWTH.max(list.len() / 2));
+    }
+    list.push(value);
 }
 
 /// The error for candidates of which none is above -inf.

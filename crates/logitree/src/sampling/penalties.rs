@@ -2,23 +2,16 @@
 
 use super::logit_bias::within;
 use super::reference::{Reference, TokenArray};
-use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter};
+use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter, TokenHistory};
 use crate::{Error, ErrorKind, Result, TokenId};
-
-/// Tokens that the history grows by, so that hardly any step allocates.
-const HISTORY: usize = 1024;
 
 /// The three penalties over a window of accepted tokens.
 #[derive(Debug, Clone)]
 pub struct Penalties {
-    last_n: usize,
     repeat: f32,
     frequency: f32,
     presence: f32,
-    /// Every accepted token, so that a rollback finds what slides back into the window.
-    history: Vec<TokenId>,
-    /// How often each token stands in the window, by ascending id.
-    counts: Vec<(TokenId, u32)>,
+    history: TokenHistory,
 }
 
 impl Penalties {
@@ -33,45 +26,35 @@ impl Penalties {
                 .help("repeat must be above 0; 1 changes nothing"));
         }
         Ok(Penalties {
-            last_n: usize::try_from(last_n).unwrap_or(0),
             repeat,
             frequency: finite("penalties", "freq", frequency)?,
             presence: finite("penalties", "present", presence)?,
-            history: Vec::new(),
-            counts: Vec::new(),
+            history: TokenHistory::new(usize::try_from(last_n).unwrap_or(0)),
         })
+    }
+
+    /// Whether penalties of these numbers change any logit of the window.
+    pub fn penalises(repeat: f32, frequency: f32, presence: f32) -> bool {
+        repeat != 1.0 || frequency != 0.0 || presence != 0.0
+    }
+
+    /// What becomes of the logit `x` of a token that stands `count` times in the window.
+    pub fn penalised(&self, x: f32, count: u32) -> f32 {
+        if count == 0 {
+            return x;
+        }
+        let repeated = if x <= 0.0 { x * self.repeat } else { x / self.repeat };
+        let taken = count as f32 * self.frequency + self.presence;
+        within(repeated - taken, x == f32::NEG_INFINITY)
     }
 
     /// The same history under other parameters.
     fn renew(&mut self, last_n: i32, repeat: f32, frequency: f32, presence: f32) -> Result<()> {
         let mut new = Penalties::new(last_n, repeat, frequency, presence)?;
+        self.history.set_last_n(new.history.last_n());
         std::mem::swap(&mut new.history, &mut self.history);
         *self = new;
-        self.recount();
         Ok(())
-    }
-
-    fn recount(&mut self) {
-        self.counts.clear();
-        for at in self.history.len().saturating_sub(self.last_n)..self.history.len() {
-            self.enter(self.history[at]);
-        }
-    }
-
-    fn enter(&mut self, token: TokenId) {
-        match self.counts.binary_search_by_key(&token, |c| c.0) {
-            Ok(at) => self.counts[at].1 += 1,
-            Err(at) => self.counts.insert(at, (token, 1)),
-        }
-    }
-
-    fn leave(&mut self, token: TokenId) {
-        if let Ok(at) = self.counts.binary_search_by_key(&token, |c| c.0) {
-            self.counts[at].1 -= 1;
-            if self.counts[at].1 == 0 {
-                self.counts.remove(at);
-            }
-        }
     }
 }
 
@@ -81,16 +64,13 @@ impl Sampler for Penalties {
     }
 
     fn describe(&self) -> String {
-        let Penalties { last_n, repeat, frequency, presence, .. } = self;
+        let Penalties { repeat, frequency, presence, history } = self;
+        let last_n = history.last_n();
         format!("penalties(last_n={last_n}, repeat={repeat}, freq={frequency}, present={presence})")
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
-        candidates.update(&self.counts, |x, &count| {
-            let repeated = if x <= 0.0 { x * self.repeat } else { x / self.repeat };
-            let taken = count as f32 * self.frequency + self.presence;
-            within(repeated - taken, x == f32::NEG_INFINITY)
-        });
+        candidates.update(self.history.counts(), |x, &count| self.penalised(x, count));
         candidates.unsort();
     }
 
@@ -100,39 +80,20 @@ impl Sampler for Penalties {
 
     fn accept(&mut self, token: TokenId) {
         // Kept even while the penalties change nothing, for they may be changed between two tokens.
-        if self.last_n > 0 {
-            if self.history.len() >= self.last_n {
-                self.leave(self.history[self.history.len() - self.last_n]);
-            }
-            self.enter(token);
-        }
-        if self.history.len() == self.history.capacity() {
-            self.history.reserve_exact(HISTORY);
-        }
-        self.history.push(token);
+        self.history.accept(token);
     }
 
     fn rollback(&mut self, n: usize) {
-        for _ in 0..n {
-            let Some(token) = self.history.pop() else { return };
-            if self.last_n == 0 {
-                continue;
-            }
-            self.leave(token);
-            if self.history.len() >= self.last_n {
-                self.enter(self.history[self.history.len() - self.last_n]);
-            }
-        }
+        self.history.rollback(n);
     }
 
     fn reset(&mut self) {
-        self.history.clear();
-        self.counts.clear();
+        self.history.reset();
     }
 
     fn parameter(&self, name: &str) -> Option<f64> {
         match name {
-            "penalty_last_n" => Some(self.last_n as f64),
+            "penalty_last_n" => Some(self.history.last_n() as f64),
             "penalty_repeat" => Some(f64::from(self.repeat)),
             "penalty_freq" => Some(f64::from(self.frequency)),
             "penalty_present" => Some(f64::from(self.presence)),
@@ -142,7 +103,7 @@ impl Sampler for Penalties {
 
     fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
         let (last_n, repeat, frequency, presence) =
-            (self.last_n as i32, self.repeat, self.frequency, self.presence);
+            (self.history.last_n() as i32, self.repeat, self.frequency, self.presence);
         match name {
             "penalty_last_n" => {
                 self.renew(whole("penalties", "last_n", value)?, repeat, frequency, presence)?
@@ -156,17 +117,15 @@ impl Sampler for Penalties {
     }
 
     fn save(&self, state: &mut StateWriter) {
-        state.ids(&self.history);
+        self.history.save(state);
     }
 
     fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
-        self.history = state.ids()?;
-        self.recount();
-        Ok(())
+        self.history.load(state)
     }
 
     fn is_noop(&self) -> bool {
-        self.last_n == 0 || (self.repeat == 1.0 && self.frequency == 0.0 && self.presence == 0.0)
+        self.history.last_n() == 0 || !Penalties::penalises(self.repeat, self.frequency, self.presence)
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
@@ -177,8 +136,8 @@ impl Sampler for Penalties {
 impl Reference for Penalties {
     fn apply_reference(&mut self, array: &mut TokenArray) {
         for c in &mut array.data {
-            if let Ok(at) = self.counts.binary_search_by_key(&c.id, |entry| entry.0) {
-                let count = self.counts[at].1;
+            let count = self.history.count(c.id);
+            if count > 0 {
                 if c.logit <= 0.0 {
                     c.logit *= self.repeat;
                 } else {

@@ -22,7 +22,7 @@ impl Undo {
 
     /// A token was accepted: the value now belongs to it.
     pub fn accept(&mut self) {
-        self.accepted.push(self.now);
+        super::follow(&mut self.accepted, self.now);
     }
 
     /// Takes back the last `n` accepted tokens, and what changed since.
@@ -36,9 +36,9 @@ impl Undo {
         *self = Undo::new(self.born);
     }
 
-    /// Another value at birth; what was accepted stays.
+    /// Another value at birth; what was accepted stays, and so does what changed since birth.
     pub fn rebear(&mut self, born: f32) {
-        if self.accepted.is_empty() {
+        if self.accepted.is_empty() && self.now == self.born {
             self.now = born;
         }
         self.born = born;
@@ -58,5 +58,29 @@ impl Undo {
         self.now = state.float()?;
         self.accepted = state.floats()?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_birth_undoes_nothing() {
+        let mut mu = Undo::new(10.0);
+        mu.rebear(6.0);
+        assert_eq!(mu.now, 6.0);
+        // A step changed it, and the parameters that held for this step are put back before the token is accepted.
+        mu.now = 5.5;
+        mu.rebear(10.0);
+        assert_eq!(mu.now, 5.5);
+        mu.accept();
+        mu.now = 4.0;
+        mu.accept();
+        mu.rebear(8.0);
+        mu.rollback(1);
+        assert_eq!(mu.now, 5.5);
+        mu.rollback(1);
+        assert_eq!(mu.now, 8.0);
     }
 }

@@ -10,6 +10,10 @@ use crate::kernel::{self, BLOCK};
 /// Up to this many candidates sums go one by one.
 pub(in crate::sampling) const SHORT: usize = 1024;
 
+/// How near to a border a draw may be before it is in doubt: the kernel's sums differ from llama.cpp's by parts in
+/// 1e9 of the weight where many candidates share it, and by some parts in 1e8 where few do, which have few borders.
+const DOUBT: f64 = 5e-8;
+
 impl Candidates<'_> {
     /// Whether sums go one by one, as llama.cpp's do.
     pub(in crate::sampling) fn is_short(&self) -> bool {
@@ -82,10 +86,12 @@ impl Candidates<'_> {
         (squares / count as f64).sqrt()
     }
 
-    /// The position, in order, at which the running sum of probabilities reaches `draw` (0 to 1).
+    /// The position, in order, at which the running sum of probabilities reaches `draw` (0 to 1). Where the
+    /// kernel's exponentials leave a doubt, because the draw is next to the border of two candidates, the system's
+    /// decide.
     pub(in crate::sampling) fn position_of(&mut self, draw: f64) -> usize {
         let max = self.max();
-        let target = self.weight() * draw;
+        let (target, doubt) = (self.weight() * draw, self.weight() * DOUBT);
         let mut running = 0.0;
         let mut found = None;
         for (at, &sum) in self.sums.iter().enumerate().filter(|(_, &sum)| sum > 0.0) {
@@ -97,11 +103,39 @@ impl Candidates<'_> {
         }
         let Some((block, before)) = found else { return self.first_max() };
         let mut buffer = [0.0; BLOCK];
+        let mut exponentials = [0.0; BLOCK];
         let logits = self.block(block, &mut buffer);
-        let at = kernel::pick(logits, max, target - before)
-            // The block's sum was reached, its running sum rounds below it: the last one that has weight.
-            .or_else(|| logits.iter().rposition(|&x| kernel::exp(x - max) > 0.0));
-        block * BLOCK + at.unwrap_or(0)
+        kernel::exps(logits, max, &mut exponentials);
+        let (mut running, mut place) = (before, None);
+        for (&e, at) in exponentials[..logits.len()].iter().zip(block * BLOCK..).filter(|(&e, _)| e > 0.0) {
+            let below = running;
+            running += f64::from(e);
+            place = Some((below, at));
+            if running >= target {
+                break;
+            }
+        }
+        match place {
+            Some((below, at)) if target - below > doubt && running - target > doubt => at,
+            _ => self.exact_position_of(draw),
+        }
+    }
+
+    /// [`Candidates::position_of`] one by one, with the system's exponential.
+    fn exact_position_of(&self, draw: f64) -> usize {
+        let max = self.max();
+        let mut weight = 0.0f64;
+        self.for_each_logit(|x| weight += f64::from((x - max).exp()));
+        let (target, mut running, mut at, mut found) = (weight * draw, 0.0f64, 0, None);
+        self.for_each_logit(|x| {
+            let e = if found.is_some_and(|(_, reached)| reached) { 0.0 } else { (x - max).exp() };
+            if e > 0.0 {
+                running += f64::from(e);
+                found = Some((at, running >= target));
+            }
+            at += 1;
+        });
+        found.map_or(0, |(at, _)| at)
     }
 
     /// A buffer for one probability a candidate, and the way to fill it: exp(logit - max), in order, each passed

@@ -17,18 +17,33 @@ impl Candidates<'_> {
             return self.truncate(k);
         }
         let mut keys = self.take_scratch();
+        self.collect_best(k, &mut keys);
+        self.keep_ranked(keys, k);
+    }
+
+    /// The logits of the best `k` (at least 1, at most all), descending; nothing is changed.
+    pub(in crate::sampling) fn best(&mut self, k: usize) -> &[f32] {
+        let mut keys = self.take_scratch();
+        self.collect_best(k.clamp(1, self.len().max(1)), &mut keys);
+        kernel::sort_keys(&mut keys, &mut self.spare);
+        self.read_keys(&keys);
+        self.keys = keys;
+        &self.values
+    }
+
+    /// Collects the keys of the best `k`, by position, in any order.
+    fn collect_best(&mut self, k: usize, keys: &mut Vec<u64>) {
         if self.form == Form::List {
-            self.collect_all(&mut keys);
+            self.collect_all(keys);
         } else if k <= self.maxima.len() {
-            self.collect_top(k, &mut keys);
+            self.collect_top(k, keys);
         } else {
-            self.collect_until(&mut keys, |_, keys| keys.len() >= k);
+            self.collect_until(keys, |_, keys| keys.len() >= k);
         }
         if k < keys.len() {
             keys.select_nth_unstable(k);
             keys.truncate(k);
         }
-        self.keep_ranked(keys, k);
     }
 
     /// Sorts all candidates in descending order of logit; equal logits keep their order.

@@ -2,7 +2,8 @@
 //! samplers: a snapshot is restored into a chain of the same ones, and says so if it is not.
 //!
 //! Layout, all words 64-bit little-endian: magic and version, number of words, hash of the chain's description,
-//! accepted tokens, each sampler's words with their number before them, hash of all that.
+//! accepted tokens, each sampler's words with their number before them, those of the rule that picks parameters if
+//! there is one, hash of all that.
 
 use super::Chain;
 use crate::sampling::{StateReader, StateWriter};
@@ -16,12 +17,14 @@ impl Chain {
     /// The state as bytes: [`Chain::restore`] on a chain of the same samplers and parameters goes on from here.
     pub fn snapshot(&self) -> Vec<u8> {
         let mut words = vec![MAGIC, self.fingerprint(), self.accepted as u64];
-        for sampler in &self.samplers {
+        let mut push = |save: &dyn Fn(&mut StateWriter)| {
             let mut state = StateWriter::default();
-            sampler.save(&mut state);
+            save(&mut state);
             words.push(state.words().len() as u64);
             words.extend(state.words());
-        }
+        };
+        self.samplers.iter().for_each(|sampler| push(&|state| sampler.save(state)));
+        self.align.rule.iter().for_each(|rule| push(&|state| rule.save(state)));
         let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
         bytes
@@ -44,28 +47,43 @@ impl Chain {
                 .help(format!("this chain is {}", self.describe())));
         }
         let accepted = reader.word()?;
-        let mut samplers = self.samplers.clone();
+        let (mut samplers, mut rule) = (self.samplers.clone(), self.align.rule.clone());
         for sampler in &mut samplers {
-            let n = reader.length(1)?;
-            let mut state = StateReader::new(reader.take(n)?);
-            sampler.load(&mut state)?;
-            if !state.is_done() {
-                return Err(damaged("the snapshot holds more than the chain's state"));
-            }
+            next(&mut reader, |state| sampler.load(state))?;
+        }
+        if let Some(rule) = &mut rule {
+            next(&mut reader, |state| rule.load(state))?;
         }
         if !reader.is_done() {
             return Err(damaged("the snapshot holds more than the chain's state"));
         }
         self.accepted = usize::try_from(accepted).map_err(|_| damaged("the snapshot counts too far"))?;
         self.samplers = samplers;
+        self.align.rule = rule;
         self.picked = None;
         Ok(())
     }
 
-    /// Samplers and parameters as a number.
+    /// Samplers, parameters and rule as a number.
     fn fingerprint(&self) -> u64 {
-        xxh3_64(self.describe().as_bytes())
+        let mut described = self.describe();
+        if let Some(rule) = self.rule() {
+            described.push_str(" | ");
+            described.push_str(&rule.describe());
+        }
+        xxh3_64(described.as_bytes())
     }
+}
+
+/// Loads the next part, which must be read to its end.
+fn next(reader: &mut StateReader<'_>, load: impl FnOnce(&mut StateReader<'_>) -> Result<()>) -> Result<()> {
+    let n = reader.length(1)?;
+    let mut state = StateReader::new(reader.take(n)?);
+    load(&mut state)?;
+    if state.is_done() {
+        return Ok(());
+    }
+    Err(damaged("the snapshot holds more than the chain's state"))
 }
 
 /// The words before the hash, if it fits them.

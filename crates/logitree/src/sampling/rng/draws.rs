@@ -58,7 +58,7 @@ impl Draws {
         self.accepted_at += drawn;
         match self.steps.last_mut() {
             Some((words, tokens)) if *words == drawn => *tokens += 1,
-            _ => self.steps.push((drawn, 1)),
+            _ => crate::sampling::follow(&mut self.steps, (drawn, 1)),
         }
     }
 

@@ -6,9 +6,11 @@
 pub mod draws;
 pub mod mt19937;
 pub mod philox;
+pub mod random;
 pub mod xoroshiro128plus;
 
 pub use draws::Draws;
+pub use random::Random;
 
 use crate::{Error, ErrorKind, Result};
 use mt19937::Mt19937;

@@ -1,0 +1,148 @@
+//! Parameters picked anew for each token: a rule looks at the distribution before the chain and names settings,
+//! which hold for this one step.
+//!
+//! The slow version that it must equal: build, for each token, a chain of these parameters in the same state. It
+//! refuses to know the logits themselves, and which token is picked.
+
+mod burst;
+mod entropy_rule;
+
+pub use burst::Burst;
+pub use entropy_rule::EntropyRule;
+
+use std::sync::Arc;
+
+use super::{Candidates, StateReader, StateWriter};
+use crate::{Error, ErrorKind, Result};
+
+/// What a rule is told of the legal logits as they stand before the first sampler, steering included.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Distribution {
+    /// Its entropy in nats.
+    pub entropy: f64,
+    /// The probability of the likeliest token.
+    pub top_p: f64,
+}
+
+impl Distribution {
+    /// Of candidates of which at least one is above -inf.
+    pub fn of(candidates: &mut Candidates<'_>) -> Distribution {
+        let entropy = candidates.entropy();
+        let weight = candidates.weight();
+        Distribution { entropy, top_p: 1.0 / weight }
+    }
+}
+
+/// A parameter by its name in [`super::Params`], and its value.
+pub type Setting = (Arc<str>, f64);
+
+/// Picks parameters for each step.
+///
+/// What breaks if an implementation lies: `settings` must depend on the distribution and on what was accepted
+/// alone, or a chain that goes back does not repeat itself; `rollback` must undo `accept`. Where only one token
+/// is a candidate there is nothing to pick parameters for, and the rule is not asked.
+pub trait Adapt: std::any::Any + Send + Sync {
+    /// The rule with its numbers.
+    fn describe(&self) -> String;
+
+    /// The settings for the coming step. It may be asked again before a token is accepted.
+    ///
+    /// # Errors
+    /// Its own; the step fails with them.
+    fn settings(&mut self, seen: Distribution) -> Result<&[Setting]>;
+
+    /// All that it will ever name, as far as that is known; the chain tries them out when it gets the rule.
+    fn declared(&self) -> Vec<&[Setting]> {
+        Vec::new()
+    }
+
+    /// Whether it calls code of the host program, which must stay on the caller's thread.
+    fn is_foreign(&self) -> bool {
+        false
+    }
+
+    /// The step at hand has one sole candidate: nothing is asked, and what was asked before is void.
+    fn forced(&mut self) {}
+
+    /// Takes note that a token was accepted.
+    fn accept(&mut self) {}
+
+    /// Forgets the last `n` accepted tokens.
+    fn rollback(&mut self, _n: usize) {}
+
+    /// Back to the state it was born with.
+    fn reset(&mut self) {}
+
+    /// An independent copy in the same state.
+    fn clone_box(&self) -> Box<dyn Adapt>;
+
+    /// Writes its state: all that [`Adapt::load`] needs beside its numbers.
+    fn save(&self, _state: &mut StateWriter) {}
+
+    /// Takes the state that a rule of the same numbers saved.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] if it did not.
+    fn load(&mut self, _state: &mut StateReader<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Clone for Box<dyn Adapt> {
+    fn clone(&self) -> Self {
+        self.clone_box()
+    }
+}
+
+impl std::fmt::Debug for dyn Adapt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
+/// Settings in which each parameter stands once, with a finite value.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`], naming the parameter.
+pub fn checked(settings: Vec<Setting>) -> Result<Vec<Setting>> {
+    for (at, (name, value)) in settings.iter().enumerate() {
+        if !value.is_finite() {
+            return Err(wrong(format!("the setting of {name} is {value}"), "a setting is a finite number"));
+        }
+        if settings[..at].iter().any(|s| s.0 == *name) {
+            return Err(wrong(format!("{name} is set twice"), "name each parameter once"));
+        }
+    }
+    Ok(settings)
+}
+
+fn wrong(message: String, help: &str) -> Error {
+    Error::new(ErrorKind::Sampling, message).help(help)
+}
+
+/// `{top_k: 40, temp: 0.8}`.
+pub(super) fn show(settings: &[Setting]) -> String {
+    let each: Vec<String> = settings.iter().map(|(name, value)| format!("{name:?}: {value}")).collect();
+    format!("{{{}}}", each.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mask::Legal;
+    use crate::metrics::{self, Base};
+
+    #[test]
+    fn the_distribution_is_what_the_metrics_say() {
+        for n in [1usize, 2, 255, 256, 257, 1000] {
+            let logits: Vec<f32> = (0..n)
+                .map(|i| if i % 7 == 3 { f32::NEG_INFINITY } else { (i * 37 % 101) as f32 / 9.0 })
+                .collect();
+            let seen =
+                Distribution::of(&mut Candidates::begin(Candidates::default(), &logits, Legal::All).unwrap());
+            assert!((seen.entropy - metrics::entropy(&logits, Base::Nats)).abs() < 1e-6, "{n}: {seen:?}");
+            let top = metrics::top_candidates(&logits, 1)[0].probability;
+            assert!((seen.top_p - top).abs() < 1e-6, "{n}: {seen:?} {top}");
+        }
+    }
+}

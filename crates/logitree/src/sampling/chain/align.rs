@@ -1,0 +1,143 @@
+//! What is fused into a chain from outside: steering before the first sampler, and parameters that a rule picks for
+//! one step. It refuses to know what the application wants by it.
+
+use std::sync::Arc;
+
+use super::Chain;
+use crate::sampling::adapt::{self, Adapt, Distribution, Setting};
+use crate::sampling::{Candidates, Sampler, Steering};
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// Steering, the rule, and what its settings stand in for during a step.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Align {
+    pub steering: Steering,
+    pub rule: Option<Box<dyn Adapt>>,
+    former: Former,
+}
+
+/// Values to be put back: place of the sampler, parameter, value.
+type Former = Vec<(usize, Arc<str>, f64)>;
+
+impl Align {
+    /// Before the first sampler: asks the rule, and sets what it names. Followed by [`Align::restore`] in any case.
+    pub fn set(&mut self, samplers: &mut [Box<dyn Sampler>], candidates: &mut Candidates<'_>) -> Result<()> {
+        let Some(rule) = &mut self.rule else { return Ok(()) };
+        if candidates.len() == 1 {
+            rule.forced();
+            return Ok(());
+        }
+        set_all(rule.settings(Distribution::of(candidates))?, samplers, &mut self.former)
+    }
+
+    /// After the step, whatever came of it.
+    pub fn restore(&mut self, samplers: &mut [Box<dyn Sampler>]) {
+        put_back(&mut self.former, samplers);
+    }
+
+    /// A token was accepted.
+    pub fn accept(&mut self) {
+        self.rule.iter_mut().for_each(|rule| rule.accept());
+    }
+
+    /// A token is the only candidate.
+    pub fn forced(&mut self) {
+        self.rule.iter_mut().for_each(|rule| rule.forced());
+    }
+
+    /// The last `n` accepted tokens are taken back.
+    pub fn rollback(&mut self, n: usize) {
+        self.rule.iter_mut().for_each(|rule| rule.rollback(n));
+    }
+
+    /// The rule's state at birth.
+    pub fn reset(&mut self) {
+        self.rule.iter_mut().for_each(|rule| rule.reset());
+    }
+}
+
+/// Sets each setting in every sampler that has the parameter, and notes what it was.
+fn set_all(settings: &[Setting], samplers: &mut [Box<dyn Sampler>], former: &mut Former) -> Result<()> {
+    for (name, value) in settings {
+        let mut known = false;
+        for (at, sampler) in samplers.iter_mut().enumerate() {
+            if let Some(old) = sampler.parameter(name) {
+                former.push((at, Arc::clone(name), old));
+                known |= sampler.set_parameter(name, *value)?;
+            }
+        }
+        if !known {
+            return Err(unknown(name, samplers));
+        }
+    }
+    Ok(())
+}
+
+/// Puts the values back, the last set first. Cannot fail: the samplers had them.
+fn put_back(former: &mut Former, samplers: &mut [Box<dyn Sampler>]) {
+    while let Some((at, name, value)) = former.pop() {
+        drop(samplers[at].set_parameter(&name, value));
+    }
+}
+
+/// The error for a parameter that no sampler has.
+fn unknown(name: &str, samplers: &[Box<dyn Sampler>]) -> Error {
+    let each: Vec<&str> = samplers.iter().map(|s| s.name()).collect();
+    Error::new(ErrorKind::Sampling, format!("no sampler of the chain has the parameter {name}")).help(
+        format!(
+            "the chain is {}; to switch a sampler on, put it in switched off, as Chain.llama_cpp does",
+            each.join(" -> ")
+        ),
+    )
+}
+
+impl Chain {
+    /// Steers every step from the next one on, until it is steered otherwise. Rolling back leaves it, a copy has
+    /// it, [`Chain::reset`] clears it, a snapshot does not hold it. Allocates nothing once it has had as many edits.
+    pub fn steer(&mut self, steering: &Steering) {
+        self.align.steering.clone_from(steering);
+    }
+
+    /// What steers it.
+    pub fn steering(&self) -> &Steering {
+        &self.align.steering
+    }
+
+    /// Whether the steering bans `token`, which [`Chain::forced`] cannot know.
+    pub fn vetoes(&self, token: TokenId) -> bool {
+        self.align.steering.is_vetoed(token)
+    }
+
+    /// [`Chain::forced`] for a token that is known.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Logits`] if the steering vetoes it; nothing is changed then.
+    pub fn sole(&mut self, token: TokenId) -> Result<()> {
+        if self.vetoes(token) {
+            return Err(Steering::vetoed(token));
+        }
+        self.forced();
+        Ok(())
+    }
+
+    /// Lets `rule` pick parameters for each step from the next one on; `None`: the chain's own hold again. The
+    /// rule's state goes with accepted tokens, and is part of snapshots.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] if it declares a parameter that no sampler of the chain has, or a value that means
+    /// nothing; nothing is changed then.
+    pub fn adapt(&mut self, rule: Option<Box<dyn Adapt>>) -> Result<()> {
+        for settings in rule.iter().flat_map(|rule| rule.declared()) {
+            let tried = set_all(settings, &mut self.samplers, &mut self.align.former);
+            put_back(&mut self.align.former, &mut self.samplers);
+            tried.map_err(|error| error.at(adapt::show(settings)))?;
+        }
+        self.align.rule = rule;
+        Ok(())
+    }
+
+    /// What picks its parameters.
+    pub fn rule(&self) -> Option<&dyn Adapt> {
+        self.align.rule.as_deref()
+    }
+}

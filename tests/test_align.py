@@ -1,0 +1,410 @@
+"""Test-time alignment in Python: steering, rules, gates, history, random numbers; what is refused, and how."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import logitree as lt
+
+Row = npt.NDArray[np.float32]
+
+
+def row(step: int, size: int = 400) -> Row:
+    """Logits of one step, flat and peaked in turns."""
+    return np.random.default_rng(step).normal(0, (0.2, 2.0, 9.0)[step % 3], size).astype(np.float32)
+
+
+def run(chain: lt.Chain, n: int, start: int = 0) -> list[int]:
+    """The tokens of n steps."""
+    out = []
+    for step in range(start, start + n):
+        out.append(chain.sample(row(step)))
+        chain.accept(out[-1])
+    return out
+
+
+def test_steering_is_built_in_every_way() -> None:
+    built = lt.Steering().veto([5, 2]).boost((7, 9), 1.5).boost(9, 0.5).add({1: -1.0}).add([(3, -math.inf)])
+    assert built.edits == {1: -1.0, 2: -math.inf, 3: -math.inf, 5: -math.inf, 7: 1.5, 9: 2.0}
+    assert list(built.edits) == sorted(built.edits)
+    assert (len(built), bool(built), bool(lt.Steering())) == (6, True, False)
+    assert lt.Steering(built.edits) == built == copy.copy(built) == lt.Steering(list(built.edits.items()))
+    assert lt.Steering(built) is not built
+    assert repr(lt.Steering({4: 0.5, 2: -math.inf})) == "Steering({2: -inf, 4: 0.5})"
+    other = copy.copy(built)
+    assert other.clear() == lt.Steering() != built
+
+
+@pytest.mark.parametrize("parity", [False, True])
+def test_steering_equals_edits_of_a_copy(parity: bool) -> None:
+    made = lt.Chain.llama_cpp(seed=1, penalty_repeat=1.2)
+    chain = made.parity() if parity else made
+    plain = chain.fork()
+    edits = {3: 2.0, 8: -math.inf, 17: -0.5, 10_000: 4.0}
+    for given in (lt.Steering(edits), edits, list(edits.items())):
+        chain.steer(given)
+        for step in range(12):
+            logits, copied = row(step), row(step)
+            for token, by in edits.items():
+                if token < copied.size:
+                    copied[token] += np.float32(by)
+            before = logits.copy()
+            ids, left, p = chain.apply(logits)
+            assert np.array_equal(logits, before)
+            ids_, left_, p_ = plain.apply(copied)
+            assert np.array_equal(ids, ids_) and np.array_equal(left, left_) and np.array_equal(p, p_)
+            assert chain.pick() == plain.pick()
+            chain.accept(chain.pick())
+            plain.accept(plain.pick())
+    assert chain.steering == lt.Steering(edits)
+    chain.steer(None)
+    assert run(chain, 5) == run(plain, 5)
+
+
+def test_steering_is_the_applications_not_the_tokens() -> None:
+    chain = lt.Chain.llama_cpp(seed=2)
+    snapshot = chain.snapshot()
+    chain.steer({4: 1.0})
+    run(chain, 3)
+    chain.rollback(2)
+    assert chain.steering.edits == chain.fork().steering.edits == {4: 1.0}
+    chain.restore(snapshot)
+    assert chain.steering.edits == {4: 1.0}
+    chain.reset()
+    assert not chain.steering
+    mine = lt.Steering({4: 1.0})
+    chain.steer(mine)
+    mine.clear()
+    assert chain.steering.edits == {4: 1.0}, "the chain has its own"
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: lt.Steering({1: math.nan}),
+        lambda: lt.Steering().boost([1, 2], math.inf),
+        lambda: lt.Steering().add({1: 1e39}),
+        lambda: lt.Steering().add({-1: 1.0}),
+        lambda: lt.Steering({1: 3e38}).boost(1, 3e38),
+        lambda: lt.Chain.greedy().steer({1: math.nan}),
+        lambda: lt.Chain.greedy().steer("text"),
+        lambda: lt.EntropyRule([]),
+        lambda: lt.EntropyRule([(1.0, {})]),
+        lambda: lt.EntropyRule([(math.nan, {}), (None, {})]),
+        lambda: lt.EntropyRule([(2.0, {}), (1.0, {}), (None, {})]),
+        lambda: lt.EntropyRule([(None, {}), (None, {})]),
+        lambda: lt.EntropyRule([(None, {"temp": math.nan})]),
+        lambda: lt.EntropyRule([(None, {"temp": "hot"})]),
+        lambda: lt.EntropyRule([(None, {"temp": True})]),
+        lambda: lt.EntropyRule([(None, {3: 1.0})]),
+        lambda: lt.EntropyRule([(None, None)]),
+        lambda: lt.EntropyRule([3]),
+        lambda: lt.Burst({"temp": 2.0}),
+        lambda: lt.Burst({"temp": 2.0}, top_p_below=1.5),
+        lambda: lt.Burst({"temp": 2.0}, entropy_above=math.nan),
+        lambda: lt.Burst({"temp": 2.0}, entropy_above=1.0, tokens=0),
+        lambda: lt.Burst({"temp": 2.0}, entropy_above=1.0, tokens=1.5),
+        lambda: lt.Burst([("temp", 2.0)], entropy_above=1.0),
+        lambda: lt.Chain.greedy().adapt(lt.EntropyRule([(None, {"temp": 1.0})])),
+        lambda: lt.Chain.llama_cpp().adapt(lt.EntropyRule([(None, {"tau": 1.0})])),
+        lambda: lt.Chain.llama_cpp().adapt(lt.Burst({"top_k": 1.5}, entropy_above=1.0)),
+        lambda: lt.PerplexityGate(math.nan),
+        lambda: lt.PerplexityGate(0.5),
+        lambda: lt.PerplexityGate(5.0, window=0),
+        lambda: lt.PerplexityGate(5.0, patience=-1),
+        lambda: lt.RollingPerplexity(0),
+        lambda: lt.RollingPerplexity(-3),
+        lambda: lt.TokenHistory(-1),
+        lambda: lt.TokenHistory(4).compute_adjustment(1, 1.0, repeat=0.0),
+        lambda: lt.Random(-1),
+        lambda: lt.Random(2**32, rng="mt19937"),
+        lambda: lt.Random(1, rng="dice"),
+    ],
+)
+def test_what_means_nothing_is_an_error_when_built(build: Any) -> None:
+    with pytest.raises(lt.SamplingError) as caught:
+        build()
+    assert caught.value.help
+
+
+def test_ids_that_are_none() -> None:
+    steering = lt.Steering({1: 1.0})
+    for ids in (-1, [3, -1], [2**32]):
+        with pytest.raises(lt.TokenError):
+            steering.veto(ids)
+        with pytest.raises(lt.TokenError):
+            steering.boost(ids, 1.0)
+    with pytest.raises(TypeError):
+        steering.veto(None)  # type: ignore[arg-type]
+    assert steering.edits == {1: 1.0}
+
+
+def test_a_failed_edit_changes_nothing() -> None:
+    steering = lt.Steering({2: 3e38})
+    with pytest.raises(lt.SamplingError):
+        steering.boost([1, 2], 3e38)
+    with pytest.raises(lt.SamplingError):
+        steering.add({1: 1.0, 3: math.nan})
+    assert len(steering) == 1
+
+
+def test_a_veto_of_everything_says_so() -> None:
+    chain = lt.Chain.llama_cpp(seed=0)
+    chain.steer(lt.Steering().veto(range(400)))
+    for legal in (None, [1, 2], [3]):
+        with pytest.raises(lt.LogitsError, match="steering vetoes every legal token"):
+            chain.sample(row(1), legal=legal)
+    chain.steer(None)
+    assert run(chain, 9) == run(lt.Chain.llama_cpp(seed=0), 9)
+
+
+SETTINGS = {"temp": 1.4, "top_k": 90, "typ_p": 0.95, "penalty_present": 0.3}
+
+
+@pytest.mark.parametrize("parity", [False, True])
+@pytest.mark.parametrize("rule", [lt.EntropyRule([(None, SETTINGS)]), lambda entropy, top_p: SETTINGS])
+def test_constant_settings_equal_a_chain_built_with_them(rule: Any, parity: bool) -> None:
+    adapted, built = lt.Chain.llama_cpp(seed=3), lt.Chain.llama_cpp(seed=3, **SETTINGS)
+    plain = lt.Chain.llama_cpp(seed=3)
+    if parity:
+        adapted, built, plain = adapted.parity(), built.parity(), plain.parity()
+    before = {name: adapted.get(name) for name in SETTINGS}
+    adapted.adapt(rule)
+    assert run(adapted, 100) == run(built, 100) != run(plain, 100)
+    assert {name: adapted.get(name) for name in SETTINGS} == before
+    adapted.adapt(None)
+    adapted.reset()
+    plain.reset()
+    assert run(adapted, 30) == run(plain, 30)
+
+
+def test_a_rule_sees_the_steered_legal_logits() -> None:
+    seen: list[tuple[float, float]] = []
+    chain = lt.Chain.llama_cpp(seed=4)
+    chain.adapt(lambda entropy, top_p: seen.append((entropy, top_p)))
+    edits = {4: 3.0, 5: -math.inf}
+    chain.steer(edits)
+    for step in range(6):
+        legal = None if step % 2 else [4, 5, 6, 7]
+        logits = row(step)
+        chain.sample(logits, legal=legal)
+        logits[4] += 3.0
+        logits[5] = -np.inf
+        left = logits if legal is None else logits[legal]
+        assert seen[-1][0] == pytest.approx(lt.entropy(left), abs=1e-6)
+        assert seen[-1][1] == pytest.approx(lt.top_candidates(left, 1)[0][1], abs=1e-6)
+    chain.sample(row(0), legal=[7])
+    assert len(seen) == 6, "nothing is picked where one token is legal"
+
+
+def test_bands_are_chosen_by_the_entropy() -> None:
+    rule = lt.EntropyRule([(2.0, {"top_k": 1}), (5.0, {"top_k": 2}), (None, {"top_k": 3})])
+    assert repr(rule) == 'EntropyRule([(2, {"top_k": 1}), (5, {"top_k": 2}), (None, {"top_k": 3})])'
+    chain = lt.Chain([lt.top_k(0), lt.dist(1)])
+    chain.adapt(rule)
+    assert repr(chain) == f"Chain([top_k(0), dist(seed=1)]) adapting by {rule!r}"
+    sizes = []
+    for step in range(12):
+        entropy = lt.entropy(row(step))
+        ids, _, _ = chain.apply(row(step))
+        sizes.append(len(ids))
+        assert sizes[-1] == (1 if entropy < 2.0 else 2 if entropy < 5.0 else 3)
+    assert set(sizes) == {1, 2, 3}
+
+
+def test_a_burst_goes_with_the_tokens() -> None:
+    burst = lt.Burst({"temp": 3.0, "top_k": 200}, top_p_below=0.02, tokens=4)
+    assert repr(burst) == 'Burst({"temp": 3, "top_k": 200}, top_p_below=0.02, tokens=4)'
+    chain = lt.Chain.llama_cpp(seed=6)
+    chain.adapt(burst)
+    tokens = run(chain, 40)
+    assert tokens != run(lt.Chain.llama_cpp(seed=6), 40)
+    for n in (1, 3, 4, 22):
+        chain.rollback(n)
+        restored = lt.Chain.llama_cpp(seed=6)
+        with pytest.raises(lt.StateError, match="other samplers"):
+            restored.restore(chain.snapshot())
+        restored.adapt(burst)
+        restored.restore(chain.snapshot())
+        forks = [chain.fork(), copy.deepcopy(chain), restored]
+        assert all(run(fork, n, 40 - n) == tokens[40 - n :] for fork in forks)
+        assert run(chain, n, 40 - n) == tokens[40 - n :]
+    chain.reset()
+    assert run(chain, 40) == tokens
+
+
+class Boom(Exception):
+    """A caller's own."""
+
+
+def test_a_callables_exceptions_come_out_as_they_are() -> None:
+    boom = Boom("mine")
+
+    def fails(entropy: float, top_p: float) -> None:
+        raise boom
+
+    vocabulary = lt.Vocabulary.from_tokens([bytes([i]) for i in range(200)])
+    chain = lt.Chain.llama_cpp(seed=1)
+    decoder = lt.Decoder(vocabulary, chain)
+    expected = run(chain.fork(), 9)
+    chain.adapt(fails)
+    decoder.adapt(fails)
+    for call in (chain.sample, chain.apply, chain.explain, decoder.step):
+        with pytest.raises(Boom) as caught:
+            call(row(0))
+        assert caught.value is boom
+    assert decoder.tokens == []
+    for _ in range(200):
+        with pytest.raises(Boom):
+            chain.sample(row(0))
+    chain.adapt(None)
+    assert run(chain, 9) == expected
+    for exit in (KeyboardInterrupt, SystemExit):
+
+        def leaves(entropy: float, top_p: float, exit: type[BaseException] = exit) -> None:
+            raise exit
+
+        chain.adapt(leaves)
+        with pytest.raises(exit):
+            chain.sample(row(0))
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        3,
+        "temp",
+        [("temp", 1.0)],
+        {"temp": "x"},
+        {1: 1.0},
+        {"temp": math.nan},
+        {"tau": 1.0},
+        {"top_k": 0.5},
+        {"temp": None},
+    ],
+)
+def test_a_callable_that_gives_rubbish(rubbish: Any) -> None:
+    chain = lt.Chain.llama_cpp(seed=1)
+    expected, before = run(chain.fork(), 9), repr(chain)
+    chain.adapt(lambda entropy, top_p: rubbish)
+    with pytest.raises(lt.SamplingError):
+        chain.sample(row(0))
+    chain.adapt(None)
+    assert repr(chain) == before
+    assert run(chain, 9) == expected
+    with pytest.raises(TypeError, match="a rule is"):
+        chain.adapt(3)  # type: ignore[arg-type]
+
+
+def test_a_callable_cannot_reach_into_its_own_chain() -> None:
+    chain = lt.Chain.llama_cpp(seed=1)
+    chain.adapt(lambda entropy, top_p: chain.steer(None))  # type: ignore[arg-type, return-value, func-returns-value]
+    with pytest.raises(RuntimeError, match="borrowed"):
+        chain.sample(row(0))
+
+
+def test_a_running_decoder_is_aligned() -> None:
+    words = [b"a", b"b", b"c", b"d", b"<end>"]
+    vocabulary = lt.Vocabulary.from_tokens(words, eog_ids=[4])
+    logits = np.array([3, 2, 1, 0, -9], np.float32)
+    decoder = lt.Decoder(vocabulary, lt.Chain.llama_cpp(seed=0, temp=0.0), trace=True)
+    assert decoder.step(logits) == 0
+    decoder.steer({0: -math.inf, 3: 2.5})
+    fork = decoder.fork()
+    assert decoder.step(logits) == fork.step(logits) == 3
+    assert decoder.last is not None
+    assert decoder.last.effects[0][:3] == ("steering", 5, 4)
+    decoder.adapt(lt.EntropyRule([(None, {"temp": 0.8})]))
+    decoder.set(top_k=1)
+    assert decoder.chain.get("top_k") == 1.0
+    decoder.steer(None)
+    assert decoder.step(logits) == 0
+    decoder.rollback(2)
+    decoder.steer({1: 9.0})
+    assert decoder.step(logits) == 1
+    decoder.reset()
+    assert decoder.step(logits) == 0
+    with pytest.raises(lt.SamplingError, match="tau"):
+        decoder.set(tau=1.0)
+
+
+def test_what_is_the_only_way_on_and_vetoed_is_an_error() -> None:
+    vocabulary = lt.Vocabulary.from_tokens([b"Y", b"ES", b"N", b"O", b"</s>"], eog_ids=[4])
+    logits = np.zeros(5, np.float32)
+    for trace in (False, True):
+        matcher = lt.choices(["YES", "NO"], vocabulary).matcher()
+        decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), matcher, trace=trace)
+        decoder.steer(lt.Steering().veto([2, 1]))
+        assert decoder.step(logits) == 0, "N is vetoed"
+        assert decoder.forced_tokens() == decoder.take_forced() == []
+        with pytest.raises(lt.LogitsError, match=r"steering vetoes .*token 1, the only legal one"):
+            decoder.step(logits)
+        assert decoder.tokens == [0]
+        decoder.steer(None)
+        assert decoder.take_forced() == [1]
+
+
+def test_gates_and_windows() -> None:
+    windowed = lt.RollingPerplexity(window=2)
+    for surprisal in (9.0, 1.0, math.inf, 3.0):
+        windowed.add(surprisal)
+    assert (windowed.window, windowed.count) == (2, 2)
+    assert windowed.value == pytest.approx(math.exp(2.0))
+    assert lt.RollingPerplexity().window is None
+    gate = lt.PerplexityGate(math.exp(2.0), window=1, patience=1)
+    assert [gate.add(s) for s in (3.0, 1.0, 3.0, math.nan, 3.0, 3.0, 2.0)] == [
+        *(False, False, False, False),
+        *(True, True, False),
+    ]
+    assert (gate.is_open, gate.limit) == (False, pytest.approx(math.exp(2.0)))
+    gate.reset()
+    assert gate.value == math.inf
+    assert "closed" in repr(gate)
+
+
+def test_token_history_is_what_penalties_look_at() -> None:
+    history, chain = lt.TokenHistory(5), lt.Chain([lt.penalties(5, 1.3, 0.2, 0.1)])
+    for token in (3, 1, 3, 7, 3, 3, 9):
+        history.accept(token)
+        chain.accept(token)
+    assert (history.last_n, history.size, len(history)) == (5, 5, 5)
+    assert (history.count(3), history.count(1), history.has(7), 1 in history, 9 in history) == (3, 0, True, False, True)
+    assert history.unique_tokens() == [3, 7, 9]
+    logits = row(1, 12)
+    _, penalised, _ = chain.apply(logits)
+    by_hand = [
+        history.compute_adjustment(token, float(x), repeat=1.3, freq=0.2, present=0.1) for token, x in enumerate(logits)
+    ]
+    assert by_hand == penalised.tolist()
+    history.rollback(2)
+    assert (history.count(3), history.count(1), history.size) == (3, 1, 5)
+    history.reset()
+    assert (history.size, history.count(-1), history.unique_tokens()) == (0, 0, [])
+    assert not lt.TokenHistory.has_penalties(repeat=1.0)
+    assert lt.TokenHistory.has_penalties(freq=0.1) and lt.TokenHistory.has_penalties(repeat=1.1)
+
+
+@pytest.mark.parametrize("rng", ["mt19937", "xoroshiro128plus", "philox"])
+def test_random_numbers_are_those_of_dist(rng: str) -> None:
+    random, chain = lt.Random(5, rng=rng), lt.Chain([lt.dist(5, rng=rng)])
+    flat = np.zeros(1000, np.float32)
+    numbers = [random.uniform() for _ in range(20)]
+    for number in numbers:
+        assert 0.0 <= number < 1.0
+        token = chain.sample(flat)
+        chain.accept(token)
+        assert abs(token - number * 1000) <= 1.001
+    assert random.drawn == 20
+    random.seek(3)
+    assert random.uniform() == numbers[3]
+    assert (random.seed, lt.Random(random.seed, rng=rng).uniform()) == (5, numbers[0])
+    if rng != "philox":
+        with pytest.raises(lt.StateError, match="too far"):
+            random.seek(2**40)
+    assert lt.Random().seed != lt.Random().seed
