@@ -1,0 +1,154 @@
+"""The samplers that llama.cpp has: how each is built there and here, and arguments worth trying. One entry each.
+
+It knows no candidates' logits and compares nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import llama_cpp
+import numpy as np
+import numpy.typing as npt
+from parity_llama import FLOAT, INT, POINTER, SIZE, UINT, init
+
+import logitree as lt
+
+Arguments = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class World:
+    """What a chain is built for: the size of the vocabulary, and the candidates' ids, ascending."""
+
+    size: int
+    ids: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One sampler: its name here, arguments drawn for a world, and llama.cpp's sampler for them (an address)."""
+
+    name: str
+    draw: Callable[[random.Random, World], Arguments]
+    theirs: Callable[[Arguments, World], int]
+    selects: bool = False
+    """Whether it selects a candidate; nothing may follow it."""
+    clones: bool = True
+    """Whether llama.cpp's clone of it goes on where it was."""
+    softmax: bool = True
+    """Whether it computes probabilities, hence NaN where llama.cpp holds -inf to be the best logit."""
+
+    def ours(self, arguments: Arguments) -> lt.Sampler:
+        """Our sampler for the same arguments."""
+        sampler: lt.Sampler = getattr(lt, self.name)(*arguments)
+        return sampler
+
+
+def seed(pick: random.Random) -> int:
+    """A seed; 2**32 - 1 is left out, for it means a random one in llama.cpp."""
+    return pick.choice((0, 1, 2**32 - 2, pick.randrange(2**32 - 1)))
+
+
+def min_keep(pick: random.Random, world: World) -> int:
+    """How many to keep at least: mostly 0, also more than there are."""
+    n = len(world.ids)
+    return pick.choice((0, 0, 0, 0, 1, 2, 5, n // 2, n, n + 3))
+
+
+def some_id(pick: random.Random, world: World) -> int:
+    """Mostly the id of a candidate."""
+    if pick.random() < 0.2:
+        return pick.randrange(world.size)
+    return int(world.ids[pick.randrange(len(world.ids))])
+
+
+# -- drawing arguments
+
+
+def biases(pick: random.Random, world: World) -> Arguments:
+    of = (pick.uniform(-5, 5), pick.uniform(-50, 50), 0.0, -1.0, 1.0)
+    found = {some_id(pick, world): pick.choice(of) for _ in range(pick.randrange(1, 7))}
+    if pick.random() < 0.1:
+        found[next(iter(found))] = float("-inf")
+    return (found,)
+
+
+def penalties(pick: random.Random, world: World) -> Arguments:
+    repeat = pick.choice((1.0, 1.1, 1.3, 0.8, 2.0, 50.0))
+    freq, present = (pick.choice((0.0, 0.3, 5.0, -0.5, pick.uniform(-2, 2))) for _ in range(2))
+    return (pick.choice((-1, 0, 1, 3, 8, 64, 300)), repeat, freq, present)
+
+
+def top_k(pick: random.Random, world: World) -> Arguments:
+    n = len(world.ids)
+    return (pick.choice((-1, 0, 1, 2, 5, 40, 127, 128, 129, 300, n // 2, n - 1, n, n + 7)),)
+
+
+def top_p(pick: random.Random, world: World) -> Arguments:
+    p = pick.choice((-0.5, 0.0, 0.1, 0.5, 0.9, 0.95, 0.999, 0.999999, 1.0, pick.random()))
+    return (p, min_keep(pick, world))
+
+
+def min_p(pick: random.Random, world: World) -> Arguments:
+    p = pick.choice((-1.0, 0.0, 1e-30, 0.01, 0.05, 0.3, 0.9, 1.0, 1.5, pick.random()))
+    return (p, min_keep(pick, world))
+
+
+def typ_p(pick: random.Random, world: World) -> Arguments:
+    return (pick.choice((0.0, 0.1, 0.5, 0.9, 0.95, 0.999, 1.0, pick.random())), min_keep(pick, world))
+
+
+def top_n_sigma(pick: random.Random, world: World) -> Arguments:
+    return (pick.choice((-1.0, 0.0, 0.01, 0.5, 1.0, 2.0, 3.0, pick.uniform(0, 4))),)
+
+
+def temp(pick: random.Random, world: World) -> Arguments:
+    return (pick.choice((-1.0, 0.0, 1e-3, 0.1, 0.7, 0.8, 1.0, 1.7, 40.0, pick.uniform(0.1, 3))),)
+
+
+# -- llama.cpp's constructors
+
+
+def plain(name: str, *types: Any) -> Callable[[Arguments, World], int]:
+    """The constructor that takes the arguments as they are."""
+
+    def build(arguments: Arguments, world: World) -> int:
+        pointer: int = init(name, *types)(*arguments)
+        return pointer
+
+    return build
+
+
+def sized(name: str, *types: Any) -> Callable[[Arguments, World], int]:
+    """The constructor that takes the size of the vocabulary before the arguments."""
+    with_size = plain(name, INT, *types)
+    return lambda arguments, world: with_size((world.size, *arguments), world)
+
+
+def their_logit_bias(arguments: Arguments, world: World) -> int:
+    pairs = list(arguments[0].items())
+    array = (llama_cpp.llama_logit_bias * len(pairs))(*pairs)
+    pointer: int = init("logit_bias", INT, INT, POINTER)(world.size, len(pairs), ctypes.addressof(array))
+    return pointer
+
+
+KINDS = (
+    Kind("logit_bias", biases, their_logit_bias, softmax=False),
+    Kind("penalties", penalties, sized("penalties", INT, FLOAT, FLOAT, FLOAT), softmax=False),
+    Kind("top_n_sigma", top_n_sigma, plain("top_n_sigma", FLOAT), softmax=False),
+    Kind("top_k", top_k, plain("top_k", INT), softmax=False),
+    Kind("typ_p", typ_p, plain("typical", FLOAT, SIZE)),
+    Kind("top_p", top_p, plain("top_p", FLOAT, SIZE)),
+    Kind("min_p", min_p, plain("min_p", FLOAT, SIZE), softmax=False),
+    Kind("temp", temp, plain("temp", FLOAT), softmax=False),
+    Kind("greedy", lambda pick, world: (), plain("greedy"), selects=True, softmax=False),
+    Kind("dist", lambda pick, world: (seed(pick),), plain("dist", UINT), selects=True),
+)
+"""Every sampler of llama.cpp, in the order of its default chain, those that select last."""
+
+BY_NAME = {kind.name: kind for kind in KINDS}
