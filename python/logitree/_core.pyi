@@ -460,6 +460,49 @@ def dist(seed: int | None = None, rng: str = "mt19937", sequence: int = 0) -> Sa
     "philox" (64-bit seeds); with philox a draw depends on seed, ``sequence`` and position (the number of accepted
     tokens) alone."""
 
+def temp_ext(t: float = 0.8, delta: float = 0.0, exponent: float = 1.0) -> Sampler:
+    """Dynamic temperature: between ``t - delta`` and ``t + delta``, the higher the flatter the distribution is
+    (``(entropy / ln n) ** exponent`` of the way). ``delta`` of 0 or less is ``temp(t)``. SamplingError for an
+    exponent below 0. Source: llama.cpp, src/llama-sampler.cpp, as for all below."""
+
+def xtc(
+    p: float = 0.0,
+    t: float = 0.1,
+    min_keep: int | None = None,
+    seed: int | None = None,
+    rng: str = "mt19937",
+    sequence: int = 0,
+) -> Sampler:
+    """With probability ``p``, removes the candidates of probability ``t`` or more, but the least probable of them,
+    unless fewer than ``min_keep`` would stay. ``p <= 0`` or ``t > 0.5`` is off. Draws one float a step where there
+    are two candidates or more; ``seed``, ``rng`` and ``sequence`` as in ``dist``."""
+
+def mirostat(
+    n_vocab: int | None = None,
+    tau: float = 5.0,
+    eta: float = 0.1,
+    m: int = 100,
+    seed: int | None = None,
+    rng: str = "mt19937",
+    sequence: int = 0,
+) -> Sampler:
+    """Keeps the best candidates so that the surprisal of what is drawn stays near ``tau`` bits, corrected by ``eta``
+    of the error; the best ``m`` tell the exponent of Zipf's law. ``n_vocab`` is a number of the formula; None takes
+    the number of candidates of the step. Selects, so it stands last. Basu et al., ICLR 2021."""
+
+def mirostat_v2(
+    tau: float = 5.0, eta: float = 0.1, seed: int | None = None, rng: str = "mt19937", sequence: int = 0
+) -> Sampler:
+    """Keeps the candidates of at most mu bits of surprisal and draws; mu begins at ``2 * tau`` and moves by ``eta``
+    of the error, so that the surprisal stays near ``tau`` bits. Selects, so it stands last. Basu et al., ICLR 2021."""
+
+def adaptive_p(
+    target: float = -1.0, decay: float = 0.9, seed: int | None = None, rng: str = "mt19937", sequence: int = 0
+) -> Sampler:
+    """Prefers candidates whose probability is near ``target`` (0 to 1; below 0 only draws), corrected by the running
+    mean, which forgets by ``decay`` a token, of what the accepted tokens had. Selects, so it stands last; put
+    ``min_p`` before it. llama.cpp #17927."""
+
 # -- metrics --
 
 def surprisal(

@@ -1,5 +1,6 @@
 //! The chain in Python: conversions only. One file for the samplers, one for the keywords of whole chains.
 
+mod drawing;
 mod params;
 mod samplers;
 
@@ -260,5 +261,6 @@ impl PyChain {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
+    drawing::register(m)?;
     samplers::register(m)
 }

@@ -22,12 +22,15 @@
 //! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep the order they
 //! stood in (by id, in the beginning).
 
+pub mod adaptive_p;
 pub mod candidates;
 pub mod chain;
 pub mod dist;
 pub mod greedy;
 pub mod logit_bias;
 pub mod min_p;
+pub mod mirostat;
+pub mod mirostat_v2;
 pub mod params;
 pub mod parse;
 pub mod penalties;
@@ -36,28 +39,35 @@ pub mod reference;
 pub mod rng;
 pub mod state;
 pub mod temp;
+pub mod temp_ext;
 pub mod top_k;
 pub mod top_n_sigma;
 pub mod top_p;
 pub mod typ_p;
 pub mod undo;
+pub mod xtc;
 
+pub use adaptive_p::AdaptiveP;
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;
 pub use greedy::Greedy;
 pub use logit_bias::LogitBias;
 pub use min_p::MinP;
+pub use mirostat::Mirostat;
+pub use mirostat_v2::MirostatV2;
 pub use params::Params;
 pub use penalties::Penalties;
 pub use reference::{Reference, TokenArray};
 pub use rng::{Generator, Seed};
 pub use state::{StateReader, StateWriter};
 pub use temp::Temp;
+pub use temp_ext::TempExt;
 pub use top_k::TopK;
 pub use top_n_sigma::TopNSigma;
 pub use top_p::TopP;
 pub use typ_p::TypP;
+pub use xtc::Xtc;
 
 use crate::{Error, ErrorKind, Result, TokenId};
 
