@@ -35,7 +35,8 @@ DEFAULT = tuple(
         ("typ_p", (1.0, 0)),
         ("top_p", (0.95, 0)),
         ("min_p", (0.05, 0)),
-        ("temp", (0.8,)),
+        ("xtc", (0.0, 0.1, 0, 1)),
+        ("temp_ext", (0.8, 0.0, 1.0)),
     )
 )
 """llama.cpp's default chain with its default numbers (and penalties that do something), before ``dist``."""

@@ -111,6 +111,35 @@ def temp(pick: random.Random, world: World) -> Arguments:
     return (pick.choice((-1.0, 0.0, 1e-3, 0.1, 0.7, 0.8, 1.0, 1.7, 40.0, pick.uniform(0.1, 3))),)
 
 
+def temp_ext(pick: random.Random, world: World) -> Arguments:
+    delta, exponent = pick.choice((-1.0, 0.0, 0.3, 0.5, 2.0)), pick.choice((0.0, 0.5, 1.0, 1.0, pick.uniform(0, 3)))
+    return (pick.choice((-1.0, 0.0, 0.5, 0.8, 1.0, pick.uniform(0, 3))), delta, exponent)
+
+
+def xtc(pick: random.Random, world: World) -> Arguments:
+    t = pick.choice((0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 0.6, pick.uniform(0, 0.5)))
+    return (pick.choice((0.0, 0.5, 1.0, 1.0, pick.random())), t, min_keep(pick, world), seed(pick))
+
+
+def mirostat(pick: random.Random, world: World) -> Arguments:
+    m = pick.choice((100, 100, 1, 2, 10, len(world.ids) + 1))
+    return (world.size, *surprise(pick), m, seed(pick))
+
+
+def mirostat_v2(pick: random.Random, world: World) -> Arguments:
+    return (*surprise(pick), seed(pick))
+
+
+def surprise(pick: random.Random) -> tuple[float, float]:
+    """tau and eta."""
+    return pick.choice((0.0, 0.5, 3.0, 5.0, 5.0, 12.0)), pick.choice((0.0, 0.1, 0.1, 0.5, 2.0))
+
+
+def adaptive_p(pick: random.Random, world: World) -> Arguments:
+    target = pick.choice((-1.0, 0.0, 0.1, 0.5, 0.9, 1.0, 2.0, pick.random()))
+    return (target, pick.choice((0.0, 0.5, 0.9, 0.99, 1.5, pick.random())), seed(pick))
+
+
 # -- llama.cpp's constructors
 
 
@@ -137,6 +166,18 @@ def their_logit_bias(arguments: Arguments, world: World) -> int:
     return pointer
 
 
+def their_mirostat(arguments: Arguments, world: World) -> int:
+    n_vocab, tau, eta, m, seed = arguments
+    pointer: int = init("mirostat", INT, UINT, FLOAT, FLOAT, INT)(n_vocab, seed, tau, eta, m)
+    return pointer
+
+
+def their_mirostat_v2(arguments: Arguments, world: World) -> int:
+    tau, eta, seed = arguments
+    pointer: int = init("mirostat_v2", UINT, FLOAT, FLOAT)(seed, tau, eta)
+    return pointer
+
+
 KINDS = (
     Kind("logit_bias", biases, their_logit_bias, softmax=False),
     Kind("penalties", penalties, sized("penalties", INT, FLOAT, FLOAT, FLOAT), softmax=False),
@@ -145,9 +186,15 @@ KINDS = (
     Kind("typ_p", typ_p, plain("typical", FLOAT, SIZE)),
     Kind("top_p", top_p, plain("top_p", FLOAT, SIZE)),
     Kind("min_p", min_p, plain("min_p", FLOAT, SIZE), softmax=False),
+    Kind("xtc", xtc, plain("xtc", FLOAT, FLOAT, SIZE, UINT)),
     Kind("temp", temp, plain("temp", FLOAT), softmax=False),
+    Kind("temp_ext", temp_ext, plain("temp_ext", FLOAT, FLOAT, FLOAT)),
     Kind("greedy", lambda pick, world: (), plain("greedy"), selects=True, softmax=False),
     Kind("dist", lambda pick, world: (seed(pick),), plain("dist", UINT), selects=True),
+    Kind("mirostat", mirostat, their_mirostat, selects=True),
+    Kind("mirostat_v2", mirostat_v2, their_mirostat_v2, selects=True),
+    # llama.cpp's clone of it starts its generator anew; a fork of ours goes on.
+    Kind("adaptive_p", adaptive_p, plain("adaptive_p", FLOAT, FLOAT, UINT), selects=True, clones=False),
 )
 """Every sampler of llama.cpp, in the order of its default chain, those that select last."""
 
