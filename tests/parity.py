@@ -97,6 +97,13 @@ class Pair:
         self.template["logit"] = row
         self.array.fill(self.template)
 
+    def logits(self, row: Logits) -> Logits:
+        """The logits as we are given them: of the whole vocabulary, NaN for what is no candidate."""
+        if self.is_masked:
+            self.full[self.case.world.ids] = row
+            return self.full
+        return row
+
     def replayed(self) -> LlamaChain:
         """A fresh llama.cpp chain that has gone through all that was taken."""
         chain = self.llama_chain()
@@ -131,15 +138,11 @@ class Pair:
 
     def step(self, row: Logits) -> tuple[str, int]:
         """One step of both: what differs (nothing, it is to be hoped), and the token that was selected (or -1)."""
-        logits = row
-        if self.is_masked:
-            logits = self.full
-            logits[self.case.world.ids] = row
         self.fill(row)
         self.theirs.apply(self.array)
         left, token = self.array.left, self.array.selected
         try:
-            ids, values, _ = self.ours.apply(logits, self.mask, legal=self.legal)
+            ids, values, _ = self.ours.apply(self.logits(row), self.mask, legal=self.legal)
         except lt.LogitsError as error:
             return f"ours is an error: {error}", token
         if ids.tobytes() != left["id"].tobytes():
