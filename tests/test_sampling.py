@@ -32,7 +32,8 @@ def close(got: float, expected: float) -> bool:
 
 @pytest.mark.parametrize("case", GOLDEN["sampler"], ids=lambda c: f"{c['sampler']}{c['args']}")
 def test_golden_sampler(case: dict[str, Any]) -> None:
-    chain = lt.Chain([getattr(lt, case["sampler"])(*case["args"])])
+    more = {"breakers": case["breakers"]} if "breakers" in case else {}
+    chain = lt.Chain([getattr(lt, case["sampler"])(*case["args"], **more)])
     for token in case.get("history", []):
         chain.accept(token)
     ids, logits, p = chain.apply(np.log(np.array(case["p"], np.float32)))

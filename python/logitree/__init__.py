@@ -33,8 +33,11 @@ from logitree._core import (
     adaptive_p,
     choices,
     dist,
+    dry,
+    dry_breakers,
     entropy,
     greedy,
+    infill,
     log_softmax,
     log_sum_exp,
     logit_bias,
@@ -59,6 +62,7 @@ from logitree._core import (
 from logitree._errors import EngineError
 from logitree._events import Choice, Event, Finish, Progress, Stats, Token
 from logitree._generate import choose, generate
+from logitree._params import ChainParams
 from logitree._token_tree import (
     TokenizerCache,
     token_tree_descriptor,
@@ -68,6 +72,7 @@ from logitree._token_tree import (
 
 __all__ = [
     "Chain",
+    "ChainParams",
     "Choice",
     "Choices",
     "ConstraintError",
@@ -104,9 +109,12 @@ __all__ = [
     "choices",
     "choose",
     "dist",
+    "dry",
+    "dry_breakers",
     "entropy",
     "generate",
     "greedy",
+    "infill",
     "log_softmax",
     "log_sum_exp",
     "logit_bias",

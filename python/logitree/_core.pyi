@@ -7,7 +7,9 @@ from typing import Any, Literal, Protocol, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
+
+from logitree._params import ChainParams
 
 __all__ = [
     "Chain",
@@ -35,10 +37,14 @@ __all__ = [
     "VocabularyError",
     "__profile__",
     "__version__",
+    "adaptive_p",
     "choices",
     "dist",
+    "dry",
+    "dry_breakers",
     "entropy",
     "greedy",
+    "infill",
     "log_softmax",
     "log_sum_exp",
     "logit_bias",
@@ -59,11 +65,14 @@ __all__ = [
     "mask_words",
     "mask_xor",
     "min_p",
+    "mirostat",
+    "mirostat_v2",
     "penalties",
     "prefill_plan",
     "span_sampler_plan",
     "surprisal",
     "temp",
+    "temp_ext",
     "token_tree",
     "token_tree_cache",
     "top_candidates",
@@ -71,6 +80,7 @@ __all__ = [
     "top_n_sigma",
     "top_p",
     "typ_p",
+    "xtc",
 ]
 
 __version__: str
@@ -294,72 +304,28 @@ class Chain:
         """The chain of the samplers. SamplingError if anything follows a selecting one (greedy, dist)."""
 
     @staticmethod
-    def parse(
-        text: str,
-        *,
-        seed: int | None = None,
-        rng: str = "mt19937",
-        sequence: int = 0,
-        min_keep: int = 0,
-        top_k: int = 40,
-        top_p: float = 0.95,
-        min_p: float = 0.05,
-        typ_p: float = 1.0,
-        top_n_sigma: float = -1.0,
-        temp: float = 0.8,
-        penalty_last_n: int = 64,
-        penalty_repeat: float = 1.0,
-        penalty_freq: float = 0.0,
-        penalty_present: float = 0.0,
-        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
-    ) -> Chain:
+    def parse(text: str, **params: Unpack[ChainParams]) -> Chain:
         """The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
 
-        Biases come first and ``dist`` last where the text does not name them. SamplingError for what means
-        nothing.
+        llama.cpp's own default is "edskypmxt"; "a" is adaptive_p, "i" infill. Biases come first and ``dist`` last
+        where the text does not name them; adaptive_p goes last wherever it is named. With ``mirostat`` 1 or 2 the
+        samplers named are not used, as there. SamplingError for what means nothing.
         """
 
     @staticmethod
-    def llama_cpp(
-        *,
-        seed: int | None = None,
-        rng: str = "mt19937",
-        sequence: int = 0,
-        min_keep: int = 0,
-        top_k: int = 40,
-        top_p: float = 0.95,
-        min_p: float = 0.05,
-        typ_p: float = 1.0,
-        top_n_sigma: float = -1.0,
-        temp: float = 0.8,
-        penalty_last_n: int = 64,
-        penalty_repeat: float = 1.0,
-        penalty_freq: float = 0.0,
-        penalty_present: float = 0.0,
-        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
-    ) -> Chain:
-        """llama.cpp's order: biases, penalties, top_n_sigma, top_k, typ_p, top_p, min_p, temp, dist."""
+    def llama_cpp(**params: Unpack[ChainParams]) -> Chain:
+        """llama.cpp's order: biases, penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature, dist.
+
+        With ``mirostat`` 1 or 2: biases, temp and that mirostat. With an ``adaptive_target`` of 0 or more adaptive_p
+        stands for dist.
+        """
 
     @staticmethod
-    def tsampler(
-        *,
-        seed: int | None = None,
-        rng: str = "mt19937",
-        sequence: int = 0,
-        min_keep: int = 0,
-        top_k: int = 40,
-        top_p: float = 0.95,
-        min_p: float = 0.05,
-        typ_p: float = 1.0,
-        top_n_sigma: float = -1.0,
-        temp: float = 0.8,
-        penalty_last_n: int = 64,
-        penalty_repeat: float = 1.1,
-        penalty_freq: float = 0.0,
-        penalty_present: float = 0.0,
-        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
-    ) -> Chain:
-        """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist."""
+    def tsampler(**params: Unpack[ChainParams]) -> Chain:
+        """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; repeat penalty 1.1.
+
+        SamplingError for keywords that switch on a sampler tsampler has not.
+        """
 
     @staticmethod
     def greedy() -> Chain:
@@ -404,7 +370,7 @@ class Chain:
         """The samplers, in order."""
     @property
     def mode(self) -> str:
-        """"fast" or "parity"."""
+        """ "fast" or "parity"."""
     def parity(self) -> Chain:
         """A copy in the same state that computes as llama.cpp does, ties and rounding included, at its speed.
 
@@ -496,8 +462,48 @@ def mirostat_v2(
     """Keeps the candidates of at most mu bits of surprisal and draws; mu begins at ``2 * tau`` and moves by ``eta``
     of the error, so that the surprisal stays near ``tau`` bits. Selects, so it stands last. Basu et al., ICLR 2021."""
 
+def dry(
+    multiplier: float = 0.0,
+    base: float = 1.75,
+    allowed_length: int = 2,
+    last_n: int = 64,
+    breakers: Sequence[str | bytes] | Sequence[Sequence[int]] | None = None,
+    vocabulary: Vocabulary | None = None,
+    tokenize: Callable[[str], Iterable[int]] | None = None,
+) -> Sampler:
+    """Don't repeat yourself: a token that would go on with a repetition of ``length`` accepted tokens, of the last
+    ``last_n`` (0 or less: off), loses ``multiplier * base ** (length - allowed_length)``, if ``length`` is
+    ``allowed_length`` or more.
+
+    No repetition goes back over a breaker. ``breakers``: sequences of token ids; or, with ``vocabulary``, texts, which
+    go through ``dry_breakers``. None: none without a vocabulary, with one llama.cpp's newline, colon, double quote
+    and asterisk.
+    """
+
+def dry_breakers(
+    vocabulary: Vocabulary,
+    breakers: Sequence[str | bytes] | None = None,
+    tokenize: Callable[[str], Iterable[int]] | None = None,
+) -> list[list[int]]:
+    """The token sequences of DRY's breakers over the whole vocabulary: every token whose text contains one, and every
+    token whose text ends with the beginning of one, followed by the tokens of the rest.
+
+    Of a breaker 40 bytes count, of a rest 20 tokens. ``tokenize`` turns a rest into ids, without special tokens and
+    without a space in front; breakers of one ASCII character need none, for others its absence is a SamplingError. A
+    rest that is not UTF-8 reaches it with U+FFFD in it.
+    """
+
+def infill(vocabulary: Vocabulary, eot: int | None = None) -> Sampler:
+    """Fill in the middle; for use after top_k and top_p. Keeps only end-of-generation tokens if they are likely; else
+    merges candidates of which one's text begins with the other's, and keeps those of probability 0.2 and then 1/(n + 1)
+    or more.
+
+    If no text is left, the end-of-text token ``eot`` is the only candidate, whether it was one before or not; where
+    it is not legal, that is a MaskError. ``eot`` of None is found by the texts that llama.cpp knows.
+    """
+
 def adaptive_p(
-    target: float = -1.0, decay: float = 0.9, seed: int | None = None, rng: str = "mt19937", sequence: int = 0
+    target: float, decay: float = 0.9, seed: int | None = None, rng: str = "mt19937", sequence: int = 0
 ) -> Sampler:
     """Prefers candidates whose probability is near ``target`` (0 to 1; below 0 only draws), corrected by the running
     mean, which forgets by ``decay`` a token, of what the accepted tokens had. Selects, so it stands last; put

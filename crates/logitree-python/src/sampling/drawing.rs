@@ -61,7 +61,7 @@ fn mirostat_v2(
 
 /// Prefers probabilities near `target`, corrected by the running mean of what was accepted; selects.
 #[pyfunction]
-#[pyo3(signature = (target=-1.0, decay=0.9, seed=None, rng="mt19937", sequence=0))]
+#[pyo3(signature = (target, decay=0.9, seed=None, rng="mt19937", sequence=0))]
 fn adaptive_p(
     target: f32,
     decay: f32,

@@ -1,6 +1,7 @@
 //! The chain in Python: conversions only. One file for the samplers, one for the keywords of whole chains.
 
 mod drawing;
+mod history;
 mod params;
 mod samplers;
 
@@ -262,5 +263,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
     drawing::register(m)?;
+    history::register(m)?;
     samplers::register(m)
 }

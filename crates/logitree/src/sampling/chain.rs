@@ -112,19 +112,23 @@ impl Chain {
         list: bool,
     ) -> Result<()> {
         self.picked = None;
+        let n = logits.len();
         let mut c = Candidates::begin(std::mem::take(&mut self.candidates), logits, legal)?;
         if let Some(effects) = effects.as_deref_mut() {
             effects.clear();
             self.ledger.open(&c);
         }
         if self.mode == Mode::Parity {
-            return self.run_reference(c, effects);
+            return self.run_reference(c, n, legal, effects);
         }
         for sampler in &mut self.samplers {
             let skip = sampler.is_noop();
             if !skip {
                 sampler.apply(&mut c);
-                if let Some(fault) = c.take_fault() {
+                if let Some(fault) = c.take_fault().or_else(|| {
+                    let ids = c.ids().iter().copied();
+                    sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten()
+                }) {
                     return Err(fault);
                 }
             }
@@ -143,13 +147,21 @@ impl Chain {
     }
 
     /// The samplers as llama.cpp computes them, over its own array.
-    fn run_reference(&mut self, c: Candidates<'_>, mut effects: Option<&mut Vec<Effect>>) -> Result<()> {
+    fn run_reference(
+        &mut self,
+        c: Candidates<'_>,
+        n: usize,
+        legal: Legal<'_>,
+        mut effects: Option<&mut Vec<Effect>>,
+    ) -> Result<()> {
         self.array.begin(&c);
         for sampler in &mut self.samplers {
             let skip = sampler.is_noop();
             if let (false, Some(reference)) = (skip, sampler.reference()) {
                 reference.apply_reference(&mut self.array);
-                if let Some(fault) = self.array.fault.take() {
+                let ids = self.array.data.iter().map(|c| c.id);
+                let added = sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten();
+                if let Some(fault) = self.array.fault.take().or(added) {
                     return Err(fault);
                 }
             }
@@ -291,4 +303,13 @@ impl Chain {
     pub fn seed(&self) -> Option<Seed> {
         self.samplers.iter().find_map(|s| s.seed())
     }
+}
+
+/// An error if a sampler left a candidate that is not legal, or has no logit among the `n`.
+fn stranger(name: &str, mut ids: impl Iterator<Item = TokenId>, legal: Legal<'_>, n: usize) -> Option<Error> {
+    let id = ids.find(|&id| id as usize >= n || !legal.contains(id))?;
+    Some(
+        Error::new(ErrorKind::Mask, format!("{name} wants token {id}, which is not legal"))
+            .help("allow that token where the text may end, or leave the sampler out"),
+    )
 }

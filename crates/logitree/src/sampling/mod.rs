@@ -26,7 +26,9 @@ pub mod adaptive_p;
 pub mod candidates;
 pub mod chain;
 pub mod dist;
+pub mod dry;
 pub mod greedy;
+pub mod infill;
 pub mod logit_bias;
 pub mod min_p;
 pub mod mirostat;
@@ -51,7 +53,9 @@ pub use adaptive_p::AdaptiveP;
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;
+pub use dry::Dry;
 pub use greedy::Greedy;
+pub use infill::{Infill, Pieces, SharedPieces};
 pub use logit_bias::LogitBias;
 pub use min_p::MinP;
 pub use mirostat::Mirostat;
@@ -110,6 +114,11 @@ pub trait Sampler: Send + Sync {
 
     /// Whether `apply` selects a candidate.
     fn selects(&self) -> bool {
+        false
+    }
+
+    /// Whether `apply` may leave a candidate that was none before it. The chain then asks whether it is legal.
+    fn adds(&self) -> bool {
         false
     }
 
