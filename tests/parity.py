@@ -54,7 +54,7 @@ class Tally:
 
     def __str__(self) -> str:
         lines = [f"{self.compared} comparisons, {len(self.differences)} differences"]
-        lines += [f"  {self.undefined.total()} steps apart, where llama.cpp computes NaN"]
+        lines += [f"  {self.undefined.total()} steps apart, where llama.cpp computes NaN or leaves what is not legal"]
         lines += [f"    {count:8} {what}" for what, count in sorted(self.undefined.items())]
         for title, counter in (("with", self.samplers), ("candidates", self.sizes), ("after a", self.events)):
             lines += [f"  {title} {what}: {count}" for what, count in sorted(counter.items())]
@@ -143,7 +143,7 @@ class Pair:
         left, token = self.array.left, self.array.selected
         try:
             ids, values, _ = self.ours.apply(self.logits(row), self.mask, legal=self.legal)
-        except lt.LogitsError as error:
+        except (lt.LogitsError, lt.MaskError) as error:
             return f"ours is an error: {error}", token
         if ids.tobytes() != left["id"].tobytes():
             return f"ids {shown(ids)}, llama.cpp {shown(left['id'])}", token
@@ -177,6 +177,8 @@ def nan_in(name: str, softmax: bool, before: Candidates, was_sorted: bool, after
     logits = before["logit"]
     if np.isnan(after["logit"]).any():
         return f"{name}: NaN among the logits"
+    if name == "infill" and not np.isin(after["id"], before["id"]).all():
+        return "infill: adds a token that is no candidate"
     if after["logit"].max() == -np.inf:
         return f"{name}: leaves no candidate above -inf"
     if softmax and len(before) > 1:

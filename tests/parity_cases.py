@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import parity_vocabulary
 from parity_samplers import BY_NAME, KINDS, Arguments, Kind, World
 
 Logits = npt.NDArray[np.float32]
@@ -30,6 +31,7 @@ DEFAULT = tuple(
     (BY_NAME[name], arguments)
     for name, arguments in (
         ("penalties", (64, 1.1, 0.1, 0.1)),
+        ("dry", (0.0, 1.75, 2, 64, 0)),
         ("top_n_sigma", (-1.0,)),
         ("top_k", (40,)),
         ("typ_p", (1.0, 0)),
@@ -76,19 +78,22 @@ def make(seed: int, number: int) -> Case:
     pick = random.Random(seed << 40 | number)
     rng = np.random.default_rng((seed, number))
     kinds = kinds_of(number, pick)
-    n = candidates(number, pick)
+    world = world_of(pick, rng, candidates(number, pick), kinds)
+    n = len(world.ids)
     steps = pick.randrange(6, 13) if n <= 1024 else 3 if n < 30_000 else 2
-    world = world_of(pick, rng, n)
-    history_pool = [int(world.ids[pick.randrange(n)]) for _ in range(pick.randrange(1, 6))]
+    pool = [int(world.ids[pick.randrange(n)]) for _ in range(pick.randrange(1, 6))]
+    if world.has_text:
+        pool.append(pick.choice(parity_vocabulary.breaking()))
+    share = pick.choice((0.0, 0.1, 0.9))
     return Case(
         number=number,
         spec=spec_of(number, kinds, pick, world),
         world=world,
         as_words=pick.random() < 0.3,
-        history=tuple(pick.choice(history_pool) for _ in range(pick.choice((0, 0, 3, 10, 80)))),
-        rows=logits(pick, rng, steps, n),
+        history=tuple(pick.choice(pool) for _ in range(pick.choice((0, 0, 3, 10, 80)))),
+        rows=bend(pick, world, logits(pick, rng, steps, n)),
         events=tuple(pick.choice(EVENTS) if step and pick.random() < 0.12 else "" for step in range(steps)),
-        others=tuple(int(world.ids[pick.randrange(n)]) if pick.random() < 0.1 else -1 for _ in range(steps)),
+        others=tuple(pick.choice(pool) if pick.random() < share else -1 for _ in range(steps)),
         back=tuple(pick.randrange(1, 4) for _ in range(steps)),
     )
 
@@ -130,12 +135,25 @@ def candidates(number: int, pick: random.Random) -> int:
     return pick.randint(401, 1024) if x < 0.01 else pick.randint(1025, 5000)
 
 
-def world_of(pick: random.Random, rng: np.random.Generator, n: int) -> World:
-    """A vocabulary with ``n`` candidates: all of it, or some."""
+def world_of(pick: random.Random, rng: np.random.Generator, n: int, kinds: Sequence[Kind]) -> World:
+    """A vocabulary with about ``n`` candidates: all of it, or some."""
+    if any(kind.needs_text for kind in kinds):
+        n = min(n, *(kind.most for kind in kinds))
+        size = len(parity_vocabulary.ours())
+        if n > 30_000:
+            return World(size, np.arange(size, dtype=np.int32), has_text=True)
+        return World(size, parity_vocabulary.candidates(pick, n), has_text=True)
     if n >= 4 and pick.random() < 0.65:
         return World(n, np.arange(n, dtype=np.int32))
     size = max(4, n + pick.randrange(1, 3 * n + 1))
     return World(size, np.sort(rng.permutation(size)[:n]).astype(np.int32))
+
+
+def bend(pick: random.Random, world: World, rows: Logits) -> Logits:
+    """Makes the ends of generation unlikely, mostly: infill keeps nothing else where they are not."""
+    if world.has_text and pick.random() < 0.7:
+        rows[:, np.isin(world.ids, parity_vocabulary.ours().eog_ids)] -= np.float32(pick.uniform(3, 20))
+    return rows
 
 
 def logits(pick: random.Random, rng: np.random.Generator, steps: int, n: int) -> Logits:

@@ -6,6 +6,7 @@ It knows no candidates' logits and compares nothing.
 from __future__ import annotations
 
 import ctypes
+import functools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from typing import Any
 import llama_cpp
 import numpy as np
 import numpy.typing as npt
-from parity_llama import FLOAT, INT, POINTER, SIZE, UINT, init
+import parity_vocabulary
+from parity_llama import FLOAT, INT, POINTER, SIZE, UINT, clone, init
 
 import logitree as lt
 
@@ -27,6 +29,8 @@ class World:
 
     size: int
     ids: npt.NDArray[np.int32]
+    has_text: bool = False
+    """Whether the ids are those of :mod:`parity_vocabulary`."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +40,23 @@ class Kind:
     name: str
     draw: Callable[[random.Random, World], Arguments]
     theirs: Callable[[Arguments, World], int]
+    make: Callable[..., lt.Sampler] | None = None
+    """Our constructor, where it is not simply named as the sampler."""
     selects: bool = False
     """Whether it selects a candidate; nothing may follow it."""
     clones: bool = True
     """Whether llama.cpp's clone of it goes on where it was."""
     softmax: bool = True
     """Whether it computes probabilities, hence NaN where llama.cpp holds -inf to be the best logit."""
+    needs_text: bool = False
+    """Whether it asks what tokens stand for, so that it needs the vocabulary of :mod:`parity_vocabulary`."""
+    most: int = 2**20
+    """The most candidates for which llama.cpp takes no seconds."""
 
     def ours(self, arguments: Arguments) -> lt.Sampler:
         """Our sampler for the same arguments."""
-        sampler: lt.Sampler = getattr(lt, self.name)(*arguments)
+        make = self.make or getattr(lt, self.name)
+        sampler: lt.Sampler = make(*arguments)
         return sampler
 
 
@@ -140,6 +151,42 @@ def adaptive_p(pick: random.Random, world: World) -> Arguments:
     return (target, pick.choice((0.0, 0.5, 0.9, 0.99, 1.5, pick.random())), seed(pick))
 
 
+BREAKERS = ((), ("\n", ":", '"', "*"), (" the", "Hello world", "a"), ("\n\n- x", "ions of the", "0"))
+"""Some breakers of one byte, some that tokens overlap, some that are many tokens."""
+
+
+def dry_arguments(pick: random.Random) -> Arguments:
+    """Multiplier, base, allowed length, last_n, and which of :data:`BREAKERS`."""
+    multiplier, base = pick.choice((0.0, 0.8, 1.0, -0.5, 5.0)), pick.choice((0.5, 1.0, 1.0000005, 1.1, 1.75, 20.0))
+    return (multiplier, base, pick.choice((-1, 0, 1, 2, 2, 4)), pick.choice((-1, 0, 3, 16, 64, 64, 500)))
+
+
+DRIES = tuple((*dry_arguments(random.Random(at)), at % len(BREAKERS)) for at in range(48))
+"""The arguments of dry that are tried: few, since every set of breakers is looked for in the whole vocabulary."""
+
+
+def dry(pick: random.Random, world: World) -> Arguments:
+    return pick.choice(DRIES)
+
+
+# -- our constructors that want more than the arguments
+
+
+@functools.cache
+def our_dry(multiplier: float, base: float, allowed: int, last_n: int, breakers: int) -> lt.Sampler:
+    return lt.dry(multiplier, base, allowed, last_n, our_breakers(breakers))
+
+
+@functools.cache
+def our_breakers(at: int) -> list[list[int]]:
+    return lt.dry_breakers(parity_vocabulary.ours(), BREAKERS[at], parity_vocabulary.tokenize)
+
+
+@functools.cache
+def our_infill() -> lt.Sampler:
+    return lt.infill(parity_vocabulary.ours())
+
+
 # -- llama.cpp's constructors
 
 
@@ -178,9 +225,30 @@ def their_mirostat_v2(arguments: Arguments, world: World) -> int:
     return pointer
 
 
+@functools.cache
+def dry_template(arguments: Arguments) -> int:
+    """llama.cpp's dry that has looked its breakers up, to be cloned."""
+    *numbers, at = arguments
+    texts = (ctypes.c_char_p * len(BREAKERS[at]))(*(text.encode() for text in BREAKERS[at]))
+    build = init("dry", POINTER, FLOAT, FLOAT, INT, INT, POINTER, SIZE)
+    pointer: int = build(parity_vocabulary.theirs(), *numbers, ctypes.addressof(texts), len(texts))
+    return pointer
+
+
+def their_dry(arguments: Arguments, world: World) -> int:
+    pointer: int = clone(dry_template(arguments))
+    return pointer
+
+
+def their_infill(arguments: Arguments, world: World) -> int:
+    pointer: int = init("infill", POINTER)(parity_vocabulary.theirs())
+    return pointer
+
+
 KINDS = (
     Kind("logit_bias", biases, their_logit_bias, softmax=False),
     Kind("penalties", penalties, sized("penalties", INT, FLOAT, FLOAT, FLOAT), softmax=False),
+    Kind("dry", dry, their_dry, our_dry, softmax=False, needs_text=True),
     Kind("top_n_sigma", top_n_sigma, plain("top_n_sigma", FLOAT), softmax=False),
     Kind("top_k", top_k, plain("top_k", INT), softmax=False),
     Kind("typ_p", typ_p, plain("typical", FLOAT, SIZE)),
@@ -189,6 +257,7 @@ KINDS = (
     Kind("xtc", xtc, plain("xtc", FLOAT, FLOAT, SIZE, UINT)),
     Kind("temp", temp, plain("temp", FLOAT), softmax=False),
     Kind("temp_ext", temp_ext, plain("temp_ext", FLOAT, FLOAT, FLOAT)),
+    Kind("infill", lambda pick, world: (), their_infill, our_infill, needs_text=True, most=120),
     Kind("greedy", lambda pick, world: (), plain("greedy"), selects=True, softmax=False),
     Kind("dist", lambda pick, world: (seed(pick),), plain("dist", UINT), selects=True),
     Kind("mirostat", mirostat, their_mirostat, selects=True),

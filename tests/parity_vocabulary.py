@@ -63,6 +63,12 @@ def by_text() -> npt.NDArray[np.int32]:
     return np.array(sorted(range(len(ours())), key=lambda id: ours()[id]), np.int32)
 
 
+@functools.cache
+def breaking() -> list[int]:
+    """Some tokens that breakers are made of."""
+    return [id for text in (b"\n", b":", b" the", b"Hello", b" world", b"ions", b" of", b"a") for id in ours().find(text)]
+
+
 def candidates(pick: random.Random, n: int) -> npt.NDArray[np.int32]:
     """About ``n`` ids, ascending: runs of tokens that begin alike, the ends of generation, and some others."""
     found = set(ours().eog_ids) | {pick.randrange(len(ours())) for _ in range(n // 4)}
