@@ -113,6 +113,11 @@ def mirostat_v2(x: Floats, ours: Set, theirs: Set, tau: float, eta: float, seed:
     return bool((np.abs(surprisal[ours ^ theirs] - mu) <= slack).all())
 
 
+def infill(x: Floats, ours: Set, theirs: Set) -> bool:
+    """Merges go by the order of the candidates, which equal logits leave open."""
+    return len(np.unique(x)) < len(x)
+
+
 def is_top(x: Floats, kept: Set) -> bool:
     """Whether none left out is better than one that is kept."""
     return bool(kept.all() or x[kept].min() >= x[~kept].max())
@@ -124,6 +129,7 @@ RULES: dict[str, Callable[..., bool]] = {
     "min_p": min_p,
     "top_n_sigma": top_n_sigma,
     "xtc": xtc,
+    "infill": infill,
     "mirostat": mirostat,
     "mirostat_v2": mirostat_v2,
 }

@@ -157,8 +157,9 @@ BREAKERS = ((), ("\n", ":", '"', "*"), (" the", "Hello world", "a"), ("\n\n- x",
 
 def dry_arguments(pick: random.Random) -> Arguments:
     """Multiplier, base, allowed length, last_n, and which of :data:`BREAKERS`."""
-    multiplier, base = pick.choice((0.0, 0.8, 1.0, -0.5, 5.0)), pick.choice((0.5, 1.0, 1.0000005, 1.1, 1.75, 20.0))
-    return (multiplier, base, pick.choice((-1, 0, 1, 2, 2, 4)), pick.choice((-1, 0, 3, 16, 64, 64, 500)))
+    multiplier = pick.choice((0.0, 0.8, 0.8, 1.0, -0.5, 5.0, 2.0))
+    base = pick.choice((0.5, 1.0, 1.0000005, 1.1, 1.75, 1.75, 20.0))
+    return (multiplier, base, pick.choice((-1, 0, 1, 2, 2, 4)), pick.choice((-1, 3, 16, 64, 64, 64, 500)))
 
 
 DRIES = tuple((*dry_arguments(random.Random(at)), at % len(BREAKERS)) for at in range(48))
