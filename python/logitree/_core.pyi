@@ -25,6 +25,7 @@ __all__ = [
     "LogitsError",
     "MaskError",
     "Matcher",
+    "Measures",
     "PayloadError",
     "PerplexityGate",
     "Random",
