@@ -115,7 +115,7 @@ def test_logits_come_in_any_float32_buffer(vocabulary: lt.Vocabulary) -> None:
     ("bad", "says"),
     [
         (np.zeros(len(WORDS)), "float64"),
-        (np.zeros(len(WORDS), dtype=np.float16), "float16"),
+        (np.zeros(len(WORDS), dtype=np.dtype("f2").newbyteorder()), "dtype [<>]f2"),
         (np.zeros(len(WORDS), dtype=np.dtype("f4").newbyteorder()), "dtype [<>]f4"),
         (np.zeros(len(WORDS) - 1, dtype=np.float32), "7 logits for a vocabulary of 8"),
         (np.zeros((1, len(WORDS)), dtype=np.float32), "shape"),

@@ -25,6 +25,7 @@ __all__ = [
     "LogitsError",
     "MaskError",
     "Matcher",
+    "Measures",
     "PayloadError",
     "PerplexityGate",
     "Random",
@@ -1129,8 +1130,8 @@ class Decoder:
     def step(self, logits: object) -> int:
         """One step in one native call: legal set, chain, pick, acceptance. Returns the token.
 
-        ``logits``: float32, shape [n], n at least ``len(vocabulary)``: a NumPy array, or what NumPy can view
-        without copying. Read in place, never written; those past the vocabulary (padding) are not looked at,
+        ``logits``: float32, float16 or bfloat16, shape [n], n at least ``len(vocabulary)``, as ``Chain`` reads them.
+        Read in place, never written; those past the vocabulary (padding) are not looked at,
         and none is where one token is legal. Raises StateError when decoding is over; LogitsError for another
         dtype or shape, too few, NaN or +inf among the legal ones, nothing to choose from. Nothing has changed
         then.

@@ -110,7 +110,8 @@ impl PyStep {
 /// Decodes one sequence: constraint, chain, history, stop conditions and trace.
 ///
 /// The matcher given here constrains the whole output and is copied: the caller's own does not move. Logits are read
-/// from any C-contiguous float32 buffer of at least `len(vocabulary)` values, without copying, and never written.
+/// from any C-contiguous buffer of float32, float16 or bfloat16 of at least `len(vocabulary)` values, without copying,
+/// and never written.
 #[pyclass(name = "Decoder", module = "logitree")]
 pub struct PyDecoder {
     inner: Decoder,

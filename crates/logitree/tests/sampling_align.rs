@@ -159,6 +159,29 @@ fn constant_settings_equal_a_chain_built_with_them() {
 }
 
 #[test]
+fn constant_settings_equal_a_chain_built_with_them_where_a_sampler_keeps_a_mean() {
+    let start = Params { seed: Some(3), ..Params::default() };
+    let cases = [
+        (Params { mirostat: 1, ..start.clone() }, "mirostat_tau", 2.0, "mirostat_eta", 0.5),
+        (Params { mirostat: 2, ..start.clone() }, "mirostat_tau", 2.0, "mirostat_eta", 0.5),
+    ];
+    for (params, first, a, second, b) in cases {
+        for mode in [Mode::Fast, Mode::Parity] {
+            let built = Params { mirostat_tau: a as f32, mirostat_eta: b as f32, ..params.clone() };
+            let (mut adapted, mut built) = (chain(mode, &params), chain(mode, &built));
+            let named = settings(&[(first, a), (second, b)]);
+            let always = EntropyRule::new(vec![(f64::INFINITY, named)]).unwrap();
+            adapted.adapt(Some(Box::new(always))).unwrap();
+            let tokens = run(&mut built, 0, 80);
+            assert_eq!(run(&mut adapted, 0, 80), tokens, "{mode:?}");
+            adapted.rollback(80).unwrap();
+            assert_eq!(run(&mut adapted, 0, 80), tokens, "{mode:?}, rolled back to the beginning");
+            assert_ne!(run(&mut chain(mode, &params), 0, 80), tokens);
+        }
+    }
+}
+
+#[test]
 fn a_burst_goes_with_rollback_forks_snapshots_and_reset() {
     for mode in [Mode::Fast, Mode::Parity] {
         let born = {

@@ -20,7 +20,7 @@ pub use keys::{collect_keys, descending_key, from_key};
 pub use maxima::{block_maxima, max};
 pub use shape::{deviations, divide, reject_below, squares};
 pub use sort::sort_keys;
-pub use sums::{block_sums, pick, sum_exp, sum_exp_dot};
+pub use sums::{block_sums, sum_exp, sum_exp_dot};
 pub use whole::{finite_sums, log_sum_exp};
 
 /// Elements a block: what [`block_maxima`] and [`block_sums`] reduce to one number.

@@ -21,12 +21,6 @@ widest! {
     sum_exp_dot, sum_exp_dot_at = sum_exp_dot_body(xs: &[f32], max: f32) -> (f64, f64)
 }
 
-widest! {
-    /// The first index at which the running sum of exp(x - max) is at least `target` and the exponential is above 0;
-    /// `None` if the sum of `block` does not reach it.
-    pick, pick_at = pick_body(block: &[f32], max: f32, target: f64) -> Option<usize>
-}
-
 /// Pairs a line.
 const PAIRS: usize = LANES / 2;
 
@@ -200,21 +194,6 @@ fn across([a, b, c, d, e, f, g, h]: [f64; PAIRS / 2]) -> f64 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
-#[inline(always)]
-fn pick_body(block: &[f32], max: f32, target: f64) -> Option<usize> {
-    let (top, mut es, mut running) = (top(max), [0.0f32; LANES], 0.0);
-    for (line, first) in block.chunks(LANES).zip((0..).step_by(LANES)) {
-        exps_of_line(&padded(line), top, &mut es);
-        for (&e, at) in es.iter().zip(first..) {
-            running += f64::from(e);
-            if running >= target && e > 0.0 {
-                return Some(at);
-            }
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,17 +251,12 @@ mod tests {
             assert_eq!(sum_exp_at(width, &odd, 1.0), 1.0 + e);
             assert_eq!(sum_exp_at(width, &[f32::NEG_INFINITY; 300], f32::NEG_INFINITY), 0.0);
             assert_eq!((sum_exp_at(width, &[], 0.0), sum_exp_dot_at(width, &[], 0.0)), (0.0, (0.0, 0.0)));
-            assert_eq!(pick_at(width, &[], 0.0, 0.0), None);
         }
     }
 
     #[test]
     fn a_target_of_zero_is_not_reached_by_what_has_no_probability() {
-        for width in Width::all() {
-            assert_eq!(pick_at(width, &[f32::NEG_INFINITY, -500.0, 2.0, 1.0], 2.0, 0.0), Some(2));
-            assert_eq!(pick_at(width, &[2.0, 2.0, 2.0], 2.0, 2.0), Some(1));
-            assert_eq!(pick_at(width, &[2.0, 2.0, 2.0], 2.0, 3.1), None);
-        }
+        for width in Width::all() {}
     }
 
     proptest! {
@@ -329,21 +303,6 @@ mod tests {
             let (sum, dot) = sum_exp_dot(&xs, max);
             prop_assert!((sum - exact).abs() <= 1e-6 * exact, "{} {}", sum, exact);
             prop_assert!((dot - exact_dot).abs() <= 1e-6 * (1.0 + exact_dot.abs()), "{} {}", dot, exact_dot);
-        }
-
-        #[test]
-        fn picked_as_one_by_one(xs in logits(), part in 0f64..1.1) {
-            let max = highest(&xs);
-            let es = naive_exps(&xs, max);
-            let target = part * es.iter().map(|&e| f64::from(e)).sum::<f64>();
-            let mut running = 0.0;
-            let want = es.iter().position(|&e| {
-                running += f64::from(e);
-                running >= target && e > 0.0
-            });
-            for width in Width::all() {
-                prop_assert_eq!(pick_at(width, &xs, max, target), want, "{:?}", width);
-            }
         }
     }
 }

@@ -59,13 +59,14 @@ fn median_to_first<T: Copy>(
     before: &impl Fn(&T, &T) -> bool,
 ) {
     let less = |i: usize, j: usize| before(&xs[i], &xs[j]);
-    let median = match (less(a, b), less(b, c), less(a, c)) {
-        (true, true, _) => b,
-        (true, false, true) => c,
-        (true, false, false) => a,
-        (false, _, true) => a,
-        (false, true, false) => c,
-        (false, false, false) => b,
+    // Each comparison is made only where it is needed, and in this order: an adversary can tell.
+    let median = match less(a, b) {
+        true if less(b, c) => b,
+        true if less(a, c) => c,
+        true => a,
+        false if less(a, c) => a,
+        false if less(b, c) => c,
+        false => b,
     };
     xs.swap(first, median);
 }
