@@ -38,7 +38,7 @@ fn reject_below_body(xs: &mut [f32], least: f32) {
 fn deviations_body(xs: &[f32], centre: f32) -> (usize, f64) {
     let (mut alive, mut sums) = ([0u32; LANES], [0.0f64; LANES]);
     for line in xs.chunks(LANES) {
-        let line = padded(line);
+        let line = padded::<LANES>(line);
         for i in 0..LANES {
             let counts = line[i] > f32::NEG_INFINITY;
             alive[i] += u32::from(counts);
@@ -52,7 +52,7 @@ fn deviations_body(xs: &[f32], centre: f32) -> (usize, f64) {
 fn squares_body(xs: &[f32], centre: f32) -> f64 {
     let mut sums = [0.0f64; LANES];
     for line in xs.chunks(LANES) {
-        let line = padded(line);
+        let line = padded::<LANES>(line);
         for i in 0..LANES {
             let d = f64::from(if line[i] > f32::NEG_INFINITY { line[i] - centre } else { 0.0 });
             sums[i] += d * d;
