@@ -1,6 +1,5 @@
 //! Passes that change a block or measure its spread. The file refuses to know what the numbers mean.
 
-use super::exp::padded;
 use super::width::widest;
 use super::LANES;
 
@@ -36,27 +35,36 @@ fn reject_below_body(xs: &mut [f32], least: f32) {
 
 #[inline(always)]
 fn deviations_body(xs: &[f32], centre: f32) -> (usize, f64) {
-    let (mut alive, mut sums) = ([0u32; LANES], [0.0f64; LANES]);
-    for line in xs.chunks(LANES) {
-        let line = padded::<LANES>(line);
-        for i in 0..LANES {
-            let counts = line[i] > f32::NEG_INFINITY;
-            alive[i] += u32::from(counts);
-            sums[i] += f64::from(if counts { line[i] - centre } else { 0.0 });
-        }
-    }
-    (alive.iter().sum::<u32>() as usize, sums.iter().sum())
+    let mut alive = [0u32; LANES];
+    let sum = in_lanes(xs, |lane, x| {
+        let counts = x > f32::NEG_INFINITY;
+        alive[lane] += u32::from(counts);
+        f64::from(if counts { x - centre } else { 0.0 })
+    });
+    (alive.iter().sum::<u32>() as usize, sum)
 }
 
 #[inline(always)]
 fn squares_body(xs: &[f32], centre: f32) -> f64 {
+    in_lanes(xs, |_, x| {
+        let d = f64::from(if x > f32::NEG_INFINITY { x - centre } else { 0.0 });
+        d * d
+    })
+}
+
+/// The sum of `term` over all elements, kept in lanes that are added in order.
+#[inline(always)]
+fn in_lanes(xs: &[f32], mut term: impl FnMut(usize, f32) -> f64) -> f64 {
     let mut sums = [0.0f64; LANES];
-    for line in xs.chunks(LANES) {
-        let line = padded::<LANES>(line);
-        for i in 0..LANES {
-            let d = f64::from(if line[i] > f32::NEG_INFINITY { line[i] - centre } else { 0.0 });
-            sums[i] += d * d;
+    let lines = xs.chunks_exact(LANES);
+    let rest = lines.remainder();
+    for line in lines {
+        for lane in 0..LANES {
+            sums[lane] += term(lane, line[lane]);
         }
+    }
+    for (lane, &x) in rest.iter().enumerate() {
+        sums[lane] += term(lane, x);
     }
     sums.iter().sum()
 }
