@@ -119,8 +119,8 @@ def test_dlpack() -> None:
 @pytest.mark.parametrize(
     ("logits", "says"),
     [
-        (LOGITS.astype(np.float64), "float64"),
-        (LOGITS.astype(np.float16), "float16"),
+        (LOGITS.astype(np.float64), "float64.*float32, float16, bfloat16"),
+        (LOGITS.astype(">f2"), ">f2"),
         (LOGITS.astype(">f4"), ">f4"),
         (LOGITS.tolist(), "list"),
         (LOGITS.reshape(1, 5), r"\[1, 5\]"),
@@ -302,9 +302,12 @@ def test_what_means_nothing_is_an_error_when_built(build: Any) -> None:
 @pytest.mark.peers
 def test_torch_tensors_on_the_cpu_are_read_in_place() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    assert lt.Chain.greedy().sample(torch.from_numpy(LOGITS)) == 1
-    with pytest.raises(lt.LogitsError, match="Tensor"):
-        lt.Chain.greedy().sample(torch.from_numpy(LOGITS).to(torch.bfloat16))
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        tensor = torch.from_numpy(LOGITS).to(dtype)
+        assert lt.Chain.greedy().sample(tensor) == 1
+        assert lt.Chain.greedy().sample_batch(torch.stack([tensor, tensor.flip(0)])).tolist() == [1, 3]
+    with pytest.raises(lt.LogitsError, match="gradient"):
+        lt.Chain.greedy().sample(torch.from_numpy(LOGITS).to(torch.bfloat16).requires_grad_())
 
 
 def test_the_sampling_distribution_has_its_own_surprisal_and_entropy() -> None:

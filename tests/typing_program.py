@@ -70,6 +70,7 @@ def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
         lt.dry(0.8, breakers=[[1]]),
         lt.dry(0.8, vocabulary=vocabulary, breakers=["\n", b"::"], tokenize=lambda text: [0]),
         lt.infill(vocabulary, eot=1),
+        lt.custom(lambda ids, logits: None, name="mine"),
     ]
     assert_type(lt.dry_breakers(vocabulary), list[list[int]])
     selecting: list[lt.Sampler] = [lt.mirostat(seed=0), lt.mirostat_v2(tau=4.0), lt.adaptive_p(0.5)]
@@ -85,6 +86,13 @@ def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
     ids, _, probabilities = chain.apply(np.zeros(2, np.float32))
     assert_type(ids, npt.NDArray[np.uint32])
     assert_type(probabilities, npt.NDArray[np.float32])
+    rows = np.zeros((2, 2), np.float32)
+    assert_type(chain.states(2), list[lt.Chain])
+    assert_type(chain.sample_batch(rows, threads=1), npt.NDArray[np.uint32])
+    _, before, _ = chain.sample_batch(rows, states=chain.states(2), log_probabilities=True)
+    assert_type(before, npt.NDArray[np.float64])
+    _, _, scores = lt.beam_top(rows, [0.0, -1.0], 2)
+    assert_type(scores, npt.NDArray[np.float64])
     return lt.Chain.parse("top_k;temperature", seed=0)
 
 

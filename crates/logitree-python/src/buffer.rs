@@ -3,12 +3,16 @@
 #![allow(unsafe_code)] // raw array memory; every view is checked for type, layout, alignment and writability first
 
 use crate::errors::to_py;
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+use logitree::sampling::Floats;
 use logitree::{Error, ErrorKind};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The number types that can be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,13 +89,9 @@ impl<'py> Rows<'py> {
     pub fn of(object: &Bound<'py, PyAny>, what: &'static str, kind: ErrorKind) -> PyResult<Self> {
         let fail = |message: String, help: &str| to_py(Error::new(kind, message).help(help));
         let found = match object.cast::<PyUntypedArray>() {
-            Ok(array) => from_numpy(array).map_err(|dtype| {
-                fail(
-                    format!("{what} of dtype {dtype}"),
-                    "the dtypes that are read are int32 and uint32 for masks, \
-                      float32, float16, bfloat16 and uint16 (bfloat16 bits) for logits",
-                )
-            })?,
+            Ok(array) => {
+                from_numpy(array).map_err(|dtype| fail(format!("{what} of dtype {dtype}"), accepted(kind)))?
+            }
             Err(_) => from_dlpack(object, what, kind)?,
         };
         let (rows, columns, stride) = match (&found.shape[..], &found.strides[..]) {
@@ -191,6 +191,18 @@ impl<'py> Rows<'py> {
         Ok(unsafe { std::slice::from_raw_parts(at, self.columns) })
     }
 
+    /// Row `i` as logits. Fails where its numbers are none, or there is no such row.
+    pub fn floats(&self, i: usize) -> PyResult<Floats<'_>> {
+        match self.number {
+            Number::F32 => Ok(Floats::F32(self.row(i)?)),
+            Number::F16 => Ok(Floats::F16(self.row::<f16>(i)?.reinterpret_cast())),
+            Number::Bf16 | Number::U16 => Ok(Floats::Bf16(self.row::<bf16>(i)?.reinterpret_cast())),
+            Number::I32 | Number::U32 => {
+                Err(self.error(format!("of dtype {}", self.number.name()), accepted(self.kind)))
+            }
+        }
+    }
+
     /// All rows as one slice. Fails where [`Rows::check`] does, or there are gaps between the rows.
     pub fn whole<T: Element>(&self) -> PyResult<&[T]> {
         self.check::<T>()?;
@@ -254,6 +266,21 @@ impl Number {
     }
 }
 
+/// Which dtypes are read.
+pub fn accepted(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Mask => "masks are int32 or uint32",
+        ErrorKind::Logits => {
+            "logits are float32, float16, bfloat16 or uint16 (the bits of bfloat16): convert once where they are \
+             made, logits.astype(numpy.float32)"
+        }
+        _ => "numbers of 16 or 32 bits are read",
+    }
+}
+
+/// NumPy's number of the bfloat16 that a library registered: to ask for the name takes microseconds.
+static BFLOAT16: AtomicI32 = AtomicI32::new(-1);
+
 /// The array's layout, or its dtype's name where the numbers are none of ours.
 fn from_numpy<'py>(array: &Bound<'py, PyUntypedArray>) -> Result<Found<'py>, String> {
     use numpy::npyffi::{flags, NPY_TYPES};
@@ -272,7 +299,11 @@ fn from_numpy<'py>(array: &Bound<'py, PyUntypedArray>) -> Result<Found<'py>, Str
         n if n == num(NPY_TYPES::NPY_UINT) || (n == num(NPY_TYPES::NPY_ULONG) && dtype.itemsize() == 4) => {
             Some(Number::U32)
         }
-        _ if dtype.to_string() == "bfloat16" && dtype.itemsize() == 2 => Some(Number::Bf16),
+        n if n == BFLOAT16.load(Ordering::Relaxed) => Some(Number::Bf16),
+        n if dtype.to_string() == "bfloat16" && dtype.itemsize() == 2 => {
+            BFLOAT16.store(n, Ordering::Relaxed);
+            Some(Number::Bf16)
+        }
         _ => None,
     };
     let Some(number) = number.filter(|_| native) else { return Err(dtype.to_string()) };
@@ -342,7 +373,7 @@ fn from_dlpack<'py>(object: &Bound<'py, PyAny>, what: &'static str, kind: ErrorK
         (DL_UINT, 16, 1) => Number::U16,
         (code, bits, lanes) => {
             let message = format!("{what} of {class} with DLPack type {code}, {bits} bits, {lanes} lanes");
-            return Err(fail(message, "float32, float16 and bfloat16 are logits, int32 and uint32 masks"));
+            return Err(fail(message, accepted(kind)));
         }
     };
     let n = usize::try_from(tensor.dimensions).unwrap_or(0);

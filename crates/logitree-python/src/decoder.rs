@@ -299,7 +299,7 @@ impl PyDecoder {
     /// A copy of the chain in its present state.
     #[getter]
     fn chain(&self) -> PyChain {
-        PyChain { inner: self.inner.chain().clone() }
+        self.inner.chain().clone().into()
     }
 
     /// The steps recorded (with `trace=True`), oldest first.

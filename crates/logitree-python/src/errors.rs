@@ -19,7 +19,6 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use std::sync::Mutex;
 
 /// Python class name and the built-in it also derives from, per kind.
 fn class_of(kind: ErrorKind) -> (&'static str, &'static str, &'static str) {
@@ -82,39 +81,30 @@ fn new_class<'py>(
     Ok(class.cast_into::<PyType>()?)
 }
 
-/// Exceptions on their way through the core, by their number.
-static ON_THE_WAY: Mutex<Vec<(u64, PyErr)>> = Mutex::new(Vec::new());
-
-/// Most exceptions kept on their way; the core drops none of them, but nothing may pile up.
-const MOST_ON_THE_WAY: usize = 64;
-
-const RAISED: &str = "exception number ";
-
 /// The core's error for an exception that a Python callable raised: [`to_py`] gives the exception itself back.
 pub fn raised(exception: PyErr) -> Error {
-    let mut kept = ON_THE_WAY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let number = kept.last().map_or(0, |k| k.0 + 1);
-    if kept.len() == MOST_ON_THE_WAY {
-        kept.remove(0);
+    Error::new(ErrorKind::Sampling, "a Python callable raised an exception").because(exception)
+}
+
+/// The exception that a callback raised, as it is; where the error has a place, a note says it (Python 3.11).
+fn exception_of(py: Python<'_>, error: &Error) -> Option<PyErr> {
+    let raised = error.cause.as_ref()?.0.downcast_ref::<PyErr>()?.clone_ref(py);
+    if !error.place.is_empty() {
+        if let Ok(add_note) = raised.value(py).getattr("add_note") {
+            // A note that cannot be added must not hide the exception.
+            drop(add_note.call1((format!("at {}", error.place),)));
+        }
     }
-    kept.push((number, exception));
-    Error::new(ErrorKind::State, "a Python callable raised an exception").at(format!("{RAISED}{number}"))
+    Some(raised)
 }
 
-/// The exception that this error stands for, if it does.
-fn take_raised(error: &Error) -> Option<PyErr> {
-    let number: u64 = error.place.strip_prefix(RAISED)?.parse().ok()?;
-    let mut kept = ON_THE_WAY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let at = kept.iter().position(|k| k.0 == number)?;
-    Some(kept.remove(at).1)
-}
-
-/// The Python exception for a core error: its text is the error's, and `place` and `help` are attributes.
+/// The Python exception for a core error: its text is the error's, and `place` and `help` are attributes. What a
+/// callback raised stays what it is.
 pub fn to_py(error: Error) -> PyErr {
-    if let Some(exception) = take_raised(&error) {
-        return exception;
-    }
     Python::attach(|py| {
+        if let Some(raised) = exception_of(py, &error) {
+            return raised;
+        }
         let build = || -> PyResult<PyErr> {
             let at = ErrorKind::ALL.iter().position(|k| *k == error.kind).unwrap_or(0);
             let class = classes(py)?[at + 1].bind(py);

@@ -1,38 +1,40 @@
 //! Logits and masks as Python holds them, read in place: the one door through which arrays come in.
 //!
 //! NumPy arrays are read directly; anything else that NumPy can look at without copying (ctypes arrays,
-//! memoryview, array.array, CPU torch tensors, DLPack) goes through NumPy. It refuses to convert: a float64 array
-//! would be copied at every token, so it is an error that says what to do.
+//! memoryview, array.array, CPU torch tensors) goes through NumPy, and what it cannot (bfloat16 tensors) through
+//! DLPack. It refuses to convert: a float64 array would be copied at every token, so it is an error that says what
+//! to do.
 #![allow(unsafe_code)]
 
+use crate::buffer::Rows;
 use crate::errors;
 use logitree::mask::Legal;
+use logitree::sampling::Floats;
 use logitree::{Error, ErrorKind, Result, TokenId};
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// Calls `f` with the logits of `obj`: one dimension, float32, contiguous; never written, never copied.
+/// Calls `f` with the logits of `obj`: one dimension, float32, float16 or bfloat16, without gaps; never written, never
+/// copied.
 ///
 /// # Errors
 /// `LogitsError` saying what was got and what to do; else what `f` returns.
-pub fn with_logits<R>(obj: &Bound<'_, PyAny>, f: impl FnOnce(&[f32]) -> Result<R>) -> PyResult<R> {
-    let result = match obj.cast::<PyArray1<f32>>() {
-        Ok(array) => with_array(array, f),
-        Err(_) => with_array(through_numpy(obj)?.cast::<PyArray1<f32>>()?, f),
-    };
-    result.map_err(errors::to_py)
-}
-
-fn with_array<R>(array: &Bound<'_, PyArray1<f32>>, f: impl FnOnce(&[f32]) -> Result<R>) -> Result<R> {
-    // SAFETY: float32, checked to be contiguous and aligned, kept alive by `array`. The interpreter stays attached until `f` returns and
-    // `f` runs no other Python, so no Python code writes it meanwhile; writing it from another thread during the call, or from
-    // a callable that the chain asks for parameters, is the caller's race, as it is with every NumPy function.
-    match unsafe { array.as_slice() } {
-        Ok(logits) => f(logits),
-        Err(_) => Err(Error::new(ErrorKind::Logits, "the logits are not contiguous and aligned")
-            .help("pass numpy.ascontiguousarray(logits), or the row itself")),
+pub fn with_logits<R>(obj: &Bound<'_, PyAny>, f: impl FnOnce(Floats<'_>) -> Result<R>) -> PyResult<R> {
+    if let Ok(array) = obj.cast::<PyArray1<f32>>() {
+        // SAFETY: float32, checked to be contiguous and aligned, kept alive by `array`. No Python code runs before `f`
+        // returns but a chain's own callables; writing the logits there, or from another thread during the call, is
+        // the caller's race, as it is with every NumPy function.
+        if let Ok(logits) = unsafe { array.as_slice() } {
+            return f(Floats::F32(logits)).map_err(errors::to_py);
+        }
     }
+    let rows = rows_of(obj)?;
+    if !rows.is_flat() {
+        let got = format!("of shape [{}, {}]", rows.rows(), rows.columns());
+        return Err(rows.error(got, "pass one row: the logits of one position of one sequence"));
+    }
+    f(rows.floats(0)?).map_err(errors::to_py)
 }
 
 /// The name of the object's class, for messages. A class made at run time may have no module (ctypes arrays).
@@ -44,45 +46,34 @@ fn kind_of(obj: &Bound<'_, PyAny>) -> String {
         .map_or_else(|_| "?".into(), |name| name.to_string())
 }
 
-/// A one-dimensional float32 NumPy view of `obj`, or the error that says why there is none.
-fn through_numpy<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let kind = kind_of(obj);
-    let wrong = |got: String, help: &str| {
-        errors::to_py(
-            Error::new(ErrorKind::Logits, format!("logits must be float32 of one dimension, got {got}"))
-                .help(help),
-        )
+/// The memory of `obj` as rows of logits: a NumPy array, what NumPy can view, or what DLPack hands out.
+pub fn rows_of<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Rows<'py>> {
+    let what = "logits";
+    if obj.is_instance_of::<PyUntypedArray>() {
+        return Rows::of(obj, what, ErrorKind::Logits);
+    }
+    let wrong = |help: &str| {
+        let message =
+            format!("logits must be an array of float32, float16 or bfloat16, got a {}", kind_of(obj));
+        errors::to_py(Error::new(ErrorKind::Logits, message).help(help))
     };
     if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
-        return Err(wrong(format!("a {kind}"), "pass numpy.asarray(logits, dtype=numpy.float32)"));
+        return Err(wrong("pass numpy.asarray(logits, dtype=numpy.float32)"));
     }
-    let numpy = obj.py().import("numpy")?;
-    let array = if obj.is_instance_of::<PyUntypedArray>() {
-        obj.clone()
-    } else {
-        let view = numpy.call_method1("asarray", (obj,));
-        let usable = view.ok().filter(|a| a.getattr("dtype").is_ok_and(|d| !d.eq("object").unwrap_or(true)));
-        match usable {
-            Some(array) => array,
-            None => numpy.call_method1("from_dlpack", (obj,)).map_err(|_| {
-                let help = "pass a NumPy array or anything NumPy can view: for a tensor on a device \
-                            logits.float().cpu(), for a ctypes pointer numpy.ctypeslib.as_array(pointer, (n,))";
-                wrong(format!("a {kind}"), help)
-            })?,
-        }
+    // NumPy cannot view bfloat16 tensors; DLPack hands them out.
+    let view = obj.py().import("numpy")?.call_method1("asarray", (obj,));
+    // Objects, texts and bytes become arrays that view nothing of theirs.
+    let is_view = |array: &Bound<'py, PyAny>| {
+        array.cast::<PyUntypedArray>().is_ok_and(|array| !b"OSU".contains(&array.dtype().kind()))
     };
-    let array = array.cast::<PyUntypedArray>()?;
-    let dtype = array.dtype();
-    // Not by number: float32 of the other byte order has the same.
-    if !dtype.is_equiv_to(&numpy::dtype::<f32>(obj.py())) {
-        let got = format!("dtype {dtype} ({kind})");
-        return Err(wrong(got, "convert once where the logits are made: logits.astype(numpy.float32)"));
+    match view.ok().filter(is_view) {
+        Some(array) => Rows::of(&array, what, ErrorKind::Logits),
+        _ if obj.hasattr("__dlpack__").unwrap_or(false) => Rows::of(obj, what, ErrorKind::Logits),
+        _ => Err(wrong(
+            "pass a NumPy array or anything NumPy can view: for a tensor on a device logits.float().cpu(), for a \
+             ctypes pointer numpy.ctypeslib.as_array(pointer, (n,))",
+        )),
     }
-    if array.ndim() != 1 {
-        let got = format!("shape {:?}", array.shape());
-        return Err(wrong(got, "pass one row: the logits of one position of one sequence"));
-    }
-    Ok(array.as_any().clone())
 }
 
 /// What may be picked, as Python says it.

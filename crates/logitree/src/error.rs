@@ -4,6 +4,7 @@
 //! room made it: a kind is a promise to the caller about what went wrong, not a module name.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// What went wrong, as the caller sees it. Each kind is one Python exception class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,7 +58,21 @@ pub struct Error {
     pub place: String,
     /// The way out; empty where there is none.
     pub help: String,
+    /// The host program's own error behind it, if there is one: a callback's exception, to be raised unchanged.
+    pub cause: Option<Cause>,
 }
+
+/// An error of the host program's own, carried through the core without a look at it. Equal to its copies only.
+#[derive(Debug, Clone)]
+pub struct Cause(pub Arc<dyn std::error::Error + Send + Sync>);
+
+impl PartialEq for Cause {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.0), Arc::as_ptr(&other.0))
+    }
+}
+
+impl Eq for Cause {}
 
 /// Result with logitree's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -65,7 +80,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of `kind` with its message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error { kind, message: message.into(), place: String::new(), help: String::new() }
+        Error { kind, message: message.into(), place: String::new(), help: String::new(), cause: None }
     }
 
     /// The same error, saying where.
@@ -79,6 +94,21 @@ impl Error {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = help.into();
+        self
+    }
+
+    /// The same error, within a larger place: `"row 3"` of `"id 7"` is `"row 3, id 7"`.
+    #[must_use]
+    pub fn within(mut self, place: &str) -> Self {
+        let inner = std::mem::take(&mut self.place);
+        self.place = if inner.is_empty() { place.into() } else { format!("{place}, {inner}") };
+        self
+    }
+
+    /// The same error, carrying the host program's own.
+    #[must_use]
+    pub fn because(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.cause = Some(Cause(Arc::new(cause)));
         self
     }
 }
@@ -106,5 +136,16 @@ mod tests {
         assert_eq!(plain.to_string(), "token 7 is not legal");
         let full = plain.at("step 3").help("legal: 1, 2");
         assert_eq!(full.to_string(), "token 7 is not legal (at step 3); legal: 1, 2");
+        assert_eq!(full.within("row 2").place, "row 2, step 3");
+        assert_eq!(Error::new(ErrorKind::Token, "").within("row 2").place, "row 2");
+    }
+
+    #[test]
+    fn carries_a_cause_unchanged() {
+        let error = Error::new(ErrorKind::Sampling, "a callback failed").because(fmt::Error);
+        let cause = error.cause.clone().unwrap();
+        assert!(cause.0.downcast_ref::<fmt::Error>().is_some());
+        assert_eq!(error.clone(), error);
+        assert_ne!(Error::new(ErrorKind::Sampling, "a callback failed").because(fmt::Error), error);
     }
 }

@@ -29,54 +29,45 @@ impl Base {
     }
 }
 
-/// The highest finite logit, and the sums of exp(z - highest) and of exp(z - highest) * (z - highest).
-fn sums(logits: &[f32]) -> Option<(f64, f64, f64)> {
-    let mut max = kernel::max(logits);
-    if max == f32::INFINITY {
-        max = logits.iter().filter(|x| x.is_finite()).fold(f32::NEG_INFINITY, |m, &x| m.max(x));
-    }
-    if max == f32::NEG_INFINITY {
-        return None;
-    }
-    let (sum, dot) = kernel::sum_exp_dot(logits, max);
-    Some((f64::from(max), sum, dot))
-}
-
 /// log(sum(exp(logits))) over the finite logits, in nats; -inf if there are none. Never overflows.
-pub fn log_sum_exp(logits: &[f32]) -> f64 {
-    sums(logits).map_or(f64::NEG_INFINITY, |(max, sum, _)| max + sum.ln())
+pub fn log_sum_exp<'l>(logits: impl Into<Floats<'l>>) -> f64 {
+    kernel::log_sum_exp(logits.into())
 }
 
 /// How surprising `id` is under `logits`: -log p, at least 0.
-pub fn surprisal(logits: &[f32], id: TokenId, base: Base) -> f64 {
-    surprisal_at(logits, logits.get(id as usize).copied(), base)
+pub fn surprisal<'l>(logits: impl Into<Floats<'l>>, id: TokenId, base: Base) -> f64 {
+    let logits = logits.into();
+    surprisal_at(logits, logits.get(id as usize), base)
 }
 
 /// How surprising `id` is among the candidates that a chain left; 0 if it is the only one, +inf if it is not
 /// among them. `ids` and `logits` are of one length.
-pub fn surprisal_among(ids: &[TokenId], logits: &[f32], id: TokenId, base: Base) -> f64 {
+pub fn surprisal_among<'l>(ids: &[TokenId], logits: impl Into<Floats<'l>>, id: TokenId, base: Base) -> f64 {
+    let logits = logits.into();
     let Some(at) = ids.iter().position(|&x| x == id) else { return f64::INFINITY };
     if ids.len() == 1 {
         return 0.0;
     }
-    surprisal_at(logits, logits.get(at).copied(), base)
+    surprisal_at(logits, logits.get(at), base)
 }
 
-fn surprisal_at(logits: &[f32], picked: Option<f32>, base: Base) -> f64 {
-    match (picked.filter(|z| z.is_finite()), sums(logits)) {
-        (Some(z), Some((max, sum, _))) => base.of_nats((max + sum.ln() - f64::from(z)).max(0.0)),
-        _ => f64::INFINITY,
+fn surprisal_at(logits: Floats<'_>, picked: Option<f32>, base: Base) -> f64 {
+    match picked.filter(|z| z.is_finite()) {
+        Some(z) => base.of_nats((kernel::log_sum_exp(logits) - f64::from(z)).max(0.0)),
+        None => f64::INFINITY,
     }
 }
 
 /// The entropy of `logits`, at least 0; +inf if none is finite.
-pub fn entropy(logits: &[f32], base: Base) -> f64 {
+pub fn entropy<'l>(logits: impl Into<Floats<'l>>, base: Base) -> f64 {
     // log Z - sum p z, both shifted by the maximum.
-    sums(logits).map_or(f64::INFINITY, |(_, sum, dot)| base.of_nats((sum.ln() - dot / sum).max(0.0)))
+    let sums = kernel::finite_sums(logits.into());
+    sums.map_or(f64::INFINITY, |(_, sum, dot)| base.of_nats((sum.ln() - dot / sum).max(0.0)))
 }
 
 /// The entropy of the candidates that a chain left; 0 if there is one.
-pub fn entropy_among(logits: &[f32], base: Base) -> f64 {
+pub fn entropy_among<'l>(logits: impl Into<Floats<'l>>, base: Base) -> f64 {
+    let logits = logits.into();
     if logits.len() == 1 {
         return 0.0;
     }
@@ -85,10 +76,11 @@ pub fn entropy_among(logits: &[f32], base: Base) -> f64 {
 
 /// Appends log p under `logits`, in nats, of each of `ids`; -inf for an id out of range or a logit that is not
 /// finite.
-pub fn log_softmax_of(logits: &[f32], ids: &[TokenId], out: &mut Vec<f64>) {
+pub fn log_softmax_of<'l>(logits: impl Into<Floats<'l>>, ids: &[TokenId], out: &mut Vec<f64>) {
+    let logits = logits.into();
     let log_sum = log_sum_exp(logits);
     out.extend(ids.iter().map(|&id| {
-        let z = logits.get(id as usize).copied().filter(|z| z.is_finite());
+        let z = logits.get(id as usize).filter(|z| z.is_finite());
         z.map_or(f64::NEG_INFINITY, |z| (f64::from(z) - log_sum).min(0.0))
     }));
 }
@@ -106,7 +98,8 @@ pub struct Top {
 
 /// The `n` best finite logits, descending, equal ones by id, with their probabilities. Takes one pass and a heap
 /// of `n`.
-pub fn top_candidates(logits: &[f32], n: usize) -> Vec<Top> {
+pub fn top_candidates<'l>(logits: impl Into<Floats<'l>>, n: usize) -> Vec<Top> {
+    let logits = logits.into();
     let n = n.min(logits.len());
     let log_sum = log_sum_exp(logits);
     if n == 0 || log_sum == f64::NEG_INFINITY {
@@ -116,12 +109,13 @@ pub fn top_candidates(logits: &[f32], n: usize) -> Vec<Top> {
     let mut heap = std::collections::BinaryHeap::with_capacity(n + 1);
     let mut bar = f32::NEG_INFINITY;
     let mut maxima = vec![0.0; logits.len().div_ceil(BLOCK)];
-    kernel::block_maxima(Floats::F32(logits), &mut maxima);
-    for (block, (xs, first)) in logits.chunks(BLOCK).zip((0..).step_by(BLOCK)).enumerate() {
-        if maxima[block] <= bar {
+    kernel::block_maxima(logits, &mut maxima);
+    let mut buffer = [0.0; BLOCK];
+    for (block, &max) in maxima.iter().enumerate() {
+        if max <= bar {
             continue;
         }
-        for (&x, id) in xs.iter().zip(first..) {
+        for (&x, id) in logits.block(block, &mut buffer).iter().zip((block * BLOCK) as TokenId..) {
             if x > bar && x.is_finite() {
                 heap.push(kernel::descending_key(x, id));
                 if heap.len() > n {

@@ -1,8 +1,9 @@
 //! No allocation per token once the buffers have grown: a counting allocator watches the default chains.
 #![allow(unsafe_code)]
 
+use half::bf16;
 use logitree::mask::Legal;
-use logitree::sampling::{presets, Burst, Chain, EntropyRule, Params, Setting, Steering};
+use logitree::sampling::{presets, Burst, Chain, EntropyRule, Floats, Params, Setting, Steering};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -10,12 +11,18 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count(size: usize) {
+    ALLOCATIONS.with(|n| n.set(n.get() + 1));
+    LARGEST.with(|n| n.set(n.get().max(size)));
 }
 
 // SAFETY: every call goes on to the system's allocator unchanged; the count is a thread-local number.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
+        count(layout.size());
         // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
@@ -26,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|n| n.set(n.get() + 1));
+        count(size);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.realloc(at, layout, size) }
     }
@@ -101,6 +108,30 @@ fn no_allocation_per_token_after_the_first_steps() {
         allocations(&mut Chain::parse("min_p;temp", &Params::default()).unwrap(), 4096, Legal::All),
         0
     );
+}
+
+#[test]
+fn logits_of_16_bits_are_not_copied_to_32() {
+    let mut logits = vec![0.0f32; 1 << 17];
+    fill(&mut logits, 3);
+    // A few stand out, as with a model that has something to say.
+    logits[777..780].fill(20.0);
+    let bits: Vec<u16> = logits.iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
+    let params = Params { seed: Some(1), penalty_repeat: 1.1, ..Params::default() };
+    for text in
+        ["greedy", "penalties;top_k;typ_p;top_p;min_p;temperature", "min_p;temp", "top_p;temp", "temp;dist"]
+    {
+        let mut chain = Chain::parse(text, &params).unwrap();
+        chain.accept(5);
+        LARGEST.with(|n| n.set(0));
+        let token = chain.sample(Floats::Bf16(&bits), Legal::All).unwrap();
+        let largest = LARGEST.with(Cell::get);
+        assert!(largest < bits.len(), "{text} allocates {largest} bytes at once for {} logits", bits.len());
+        let wide: Vec<f32> = bits.iter().map(|&b| bf16::from_bits(b).to_f32()).collect();
+        let mut chain = Chain::parse(text, &params).unwrap();
+        chain.accept(5);
+        assert_eq!(chain.sample(&wide, Legal::All).unwrap(), token, "{text}");
+    }
 }
 
 fn settings(named: &[(&str, f64)]) -> Vec<Setting> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::pickled;
 use super::samplers::whole;
 use crate::errors::{raised, to_py};
 use logitree::sampling::{adapt, Adapt, Burst, Distribution, EntropyRule, Setting};
@@ -34,6 +35,10 @@ impl PyEntropyRule {
     fn __repr__(&self) -> String {
         self.0.describe()
     }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        pickled::described(py, "rule", &self.0.describe())
+    }
 }
 
 /// Other parameters for some tokens where the model is unsure, for `Chain.adapt`.
@@ -57,6 +62,10 @@ impl PyBurst {
 
     fn __repr__(&self) -> String {
         self.0.describe()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        pickled::described(py, "rule", &self.0.describe())
     }
 }
 
@@ -82,12 +91,17 @@ fn settings_of(settings: &Bound<'_, PyAny>) -> PyResult<Vec<Setting>> {
 }
 
 /// A callable of (entropy in nats, top probability) that gives a mapping or None.
-struct Called {
+pub struct Called {
     callable: Py<PyAny>,
     settings: Vec<Setting>,
 }
 
 impl Called {
+    /// What is called.
+    pub(super) fn callable(&self, py: Python<'_>) -> Py<PyAny> {
+        self.callable.clone_ref(py)
+    }
+
     fn call(&mut self, seen: Distribution) -> PyResult<()> {
         Python::attach(|py| {
             self.settings.clear();
@@ -109,6 +123,10 @@ impl Adapt for Called {
     fn settings(&mut self, seen: Distribution) -> logitree::Result<&[Setting]> {
         self.call(seen).map_err(raised)?;
         Ok(&self.settings)
+    }
+
+    fn is_foreign(&self) -> bool {
+        true
     }
 
     fn clone_box(&self) -> Box<dyn Adapt> {

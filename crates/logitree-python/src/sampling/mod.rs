@@ -2,10 +2,13 @@
 //! each thing beside them.
 
 pub mod adapt;
+mod batch;
+mod custom;
 mod drawing;
 mod history;
 mod measures;
 mod params;
+mod pickled;
 mod samplers;
 pub mod steering;
 mod token_history;
@@ -13,6 +16,7 @@ mod token_history;
 use crate::errors::to_py;
 use crate::logits::{with_logits, Mask};
 use crate::vocabulary::token_id;
+use batch::Asked;
 use logitree::sampling::{presets, Chain, Effect, Mode, Params};
 use logitree::TokenId;
 use measures::PyMeasures;
@@ -72,6 +76,14 @@ impl PyEffect {
 pub struct PyChain {
     /// The chain of the core.
     pub inner: Chain,
+    /// The chains that it keeps for the rows of its batches, made when they are first needed.
+    rows: Vec<Chain>,
+}
+
+impl From<Chain> for PyChain {
+    fn from(inner: Chain) -> Self {
+        PyChain { inner, rows: Vec::new() }
+    }
 }
 
 type Columns<'py> = (Bound<'py, PyArray1<TokenId>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>);
@@ -81,7 +93,7 @@ impl PyChain {
     #[new]
     fn new(samplers: Vec<PyRef<'_, PySampler>>) -> PyResult<Self> {
         let samplers = samplers.iter().map(|s| s.0.clone()).collect();
-        Ok(PyChain { inner: Chain::new(samplers).map_err(to_py)? })
+        Ok(PyChain::from(Chain::new(samplers).map_err(to_py)?))
     }
 
     /// The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
@@ -89,7 +101,7 @@ impl PyChain {
     #[pyo3(signature = (text, **params))]
     fn parse(text: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let params = params_of(Params::default(), params)?;
-        Ok(PyChain { inner: Chain::parse(text, &params).map_err(to_py)? })
+        Ok(PyChain::from(Chain::parse(text, &params).map_err(to_py)?))
     }
 
     /// llama.cpp's default chain; keywords change its defaults.
@@ -97,7 +109,7 @@ impl PyChain {
     #[pyo3(signature = (**params))]
     fn llama_cpp(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let params = params_of(Params::default(), params)?;
-        Ok(PyChain { inner: presets::llama_cpp(&params).map_err(to_py)? })
+        Ok(PyChain::from(presets::llama_cpp(&params).map_err(to_py)?))
     }
 
     /// tsampler's order and defaults.
@@ -105,13 +117,13 @@ impl PyChain {
     #[pyo3(signature = (**params))]
     fn tsampler(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let params = params_of(Params::tsampler(), params)?;
-        Ok(PyChain { inner: presets::tsampler(&params).map_err(to_py)? })
+        Ok(PyChain::from(presets::tsampler(&params).map_err(to_py)?))
     }
 
     /// The chain that picks the most likely token.
     #[staticmethod]
     fn greedy() -> Self {
-        PyChain { inner: presets::greedy() }
+        PyChain::from(presets::greedy())
     }
 
     /// Applies the chain and picks the next token; accept it with `accept`.
@@ -181,9 +193,29 @@ impl PyChain {
         self.inner.rollback(n).map_err(to_py)
     }
 
-    /// Back to the state it was born with.
+    /// Back to the state it was born with, and so are the rows of its batches.
     fn reset(&mut self) {
         self.inner.reset();
+        self.rows.clear();
+    }
+
+    /// n chains that start over as sequences 0 to n - 1 of the seed.
+    fn states(&self, n: usize) -> Vec<Self> {
+        self.inner.states(n).into_iter().map(PyChain::from).collect()
+    }
+
+    /// Samples each row of a batch with a chain of its own.
+    #[pyo3(signature = (logits, masks=None, states=None, *, accept=false, threads=None, log_probabilities=false))]
+    fn sample_batch<'py>(
+        slf: &Bound<'py, Self>,
+        logits: &Bound<'py, PyAny>,
+        masks: Option<&Bound<'py, PyAny>>,
+        states: Option<&Bound<'py, PyAny>>,
+        accept: bool,
+        threads: Option<&Bound<'py, PyAny>>,
+        log_probabilities: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        batch::sample_batch(slf, logits, masks, &Asked { states, accept, threads, log_probabilities })
     }
 
     /// An independent copy in the same state.
@@ -240,7 +272,7 @@ impl PyChain {
 
     /// A copy in the same state that computes as llama.cpp does, ties and rounding included, at its speed.
     fn parity(&self) -> PyResult<Self> {
-        Ok(PyChain { inner: self.inner.clone().with_mode(Mode::Parity).map_err(to_py)? })
+        Ok(PyChain::from(self.inner.clone().with_mode(Mode::Parity).map_err(to_py)?))
     }
 
     /// The value of a parameter, by its name as in `llama_cpp(...)`; None if no sampler has it.
@@ -251,14 +283,20 @@ impl PyChain {
     /// Changes parameters from the next step on, by their names as in `llama_cpp(...)`.
     #[pyo3(signature = (**params))]
     fn set(&mut self, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        set(params, |name, value| self.inner.set_parameter(name, value))
+        set(params, |name, value| {
+            self.inner.set_parameter(name, value)?;
+            self.rows.iter_mut().try_for_each(|row| row.set_parameter(name, value))
+        })
     }
 
     /// Edits logits before the first sampler, from the next step on: a `Steering`, a dict of id to number, pairs, or
     /// None for nothing. It stays until it is changed, a copy has it, `reset` clears it.
     #[pyo3(signature = (edits))]
     fn steer(&mut self, edits: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        steering::steer(edits, |steering| self.inner.steer(steering))
+        steering::steer(edits, |steering| {
+            self.inner.steer(steering);
+            self.rows.iter_mut().for_each(|row| row.steer(steering));
+        })
     }
 
     /// A copy of what steers it.
@@ -271,7 +309,9 @@ impl PyChain {
     /// (entropy, top_p) that gives a mapping or None, or None for no rule.
     #[pyo3(signature = (rule))]
     fn adapt(&mut self, rule: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        self.inner.adapt(adapt::rule_of(rule)?).map_err(to_py)
+        let rule = adapt::rule_of(rule)?;
+        self.rows.iter_mut().try_for_each(|row| row.adapt(rule.clone())).map_err(to_py)?;
+        self.inner.adapt(rule).map_err(to_py)
     }
 
     /// The state (generators, histories, a rule's) as bytes; steering is not in it.
@@ -281,7 +321,18 @@ impl PyChain {
 
     /// Takes the state of a snapshot of a chain with the same samplers and parameters.
     fn restore(&mut self, snapshot: &[u8]) -> PyResult<()> {
-        self.inner.restore(snapshot).map_err(to_py)
+        self.inner.restore(snapshot).map_err(to_py)?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        pickled::chain(slf)
+    }
+
+    /// Takes the states of an unpickled chain: its own, and those of the rows of its batches.
+    fn _resume(&mut self, snapshot: &[u8], rows: Vec<Vec<u8>>) -> PyResult<()> {
+        pickled::resume(self, snapshot, &rows)
     }
 
     /// Number of tokens accepted, less those rolled back.
@@ -319,5 +370,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<adapt::PyBurst>()?;
     history::register(m)?;
     token_history::register(m)?;
+    batch::register(m)?;
+    custom::register(m)?;
     samplers::register(m)
 }

@@ -1,5 +1,6 @@
 //! The samplers' constructors in Python: conversions only.
 
+use super::pickled;
 use crate::errors::to_py;
 use logitree::sampling::{
     rng::fresh_seed, Dist, Generator, Greedy, LogitBias, MinP, Penalties, Sampler, Seed, Temp, TopK,
@@ -23,6 +24,10 @@ impl PySampler {
 
     fn __repr__(&self) -> String {
         self.0.describe()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        pickled::sampler(py, &*self.0)
     }
 }
 

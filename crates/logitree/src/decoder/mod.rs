@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use crate::constraint::Matcher;
 use crate::mask::Legal;
-use crate::sampling::{Adapt, Candidates, Chain, Steering};
+use crate::sampling::{Adapt, Candidates, Chain, Floats, Steering};
 use crate::trace::{Model, Origin, Step, CANDIDATES_KEPT, LEGAL_KEPT};
 use crate::vocabulary::Vocabulary;
 use crate::{metrics, Error, ErrorKind, Result, TokenId};
@@ -173,10 +173,10 @@ impl Decoder {
     /// [`ErrorKind::State`] when finished; [`ErrorKind::Logits`] for too few logits, NaN, or nothing to choose from
     /// (a steering that vetoes all that is legal, too);
     /// [`ErrorKind::Sampling`] for a chain that picks nothing. The decoder's tokens are unchanged then.
-    pub fn step(&mut self, logits: &[f32]) -> Result<TokenId> {
+    pub fn step<'l>(&mut self, logits: impl Into<Floats<'l>>) -> Result<TokenId> {
         let started = self.trace.is_some().then(Instant::now);
         self.check_running()?;
-        let logits = self.own(logits)?;
+        let logits = self.own(logits.into())?;
         if let Some(started) = started {
             return self.traced_step(logits, started);
         }
@@ -191,7 +191,7 @@ impl Decoder {
         Ok(token)
     }
 
-    fn traced_step(&mut self, logits: &[f32], started: Instant) -> Result<TokenId> {
+    fn traced_step(&mut self, logits: Floats<'_>, started: Instant) -> Result<TokenId> {
         let mut effects = Vec::new();
         let legal = self.spans.legal();
         let count = legal.count(self.vocabulary.len());
@@ -390,15 +390,14 @@ impl Decoder {
     }
 
     /// The logits of the vocabulary's own tokens.
-    fn own<'l>(&self, logits: &'l [f32]) -> Result<&'l [f32]> {
+    fn own<'l>(&self, logits: Floats<'l>) -> Result<Floats<'l>> {
         let size = self.vocabulary.len();
-        logits.get(..size).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Logits,
-                format!("{} logits for a vocabulary of {size} tokens", logits.len()),
-            )
-            .help("pass the last position's logits of the model that this vocabulary belongs to")
-        })
+        if logits.len() < size {
+            let message = format!("{} logits for a vocabulary of {size} tokens", logits.len());
+            return Err(Error::new(ErrorKind::Logits, message)
+                .help("pass the last position's logits of the model that this vocabulary belongs to"));
+        }
+        Ok(logits.slice(0, size))
     }
 
     fn record(&mut self, step: Step) {
@@ -466,7 +465,7 @@ fn chain_view(left: &Candidates<'_>, token: TokenId) -> (Option<f64>, Vec<(Token
 }
 
 /// The model's own view of a step; `None` if the logits have no finite sum (a step by force looks at no logits).
-fn model_view(logits: &[f32], token: TokenId) -> Option<Model> {
+fn model_view(logits: Floats<'_>, token: TokenId) -> Option<Model> {
     let surprisal = metrics::surprisal(logits, token, metrics::Base::Nats);
     let entropy = metrics::entropy(logits, metrics::Base::Nats);
     entropy.is_finite().then(|| Model { probability: (-surprisal).exp(), surprisal, entropy })

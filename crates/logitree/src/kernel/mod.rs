@@ -11,6 +11,7 @@ mod maxima;
 mod shape;
 mod sort;
 mod sums;
+mod whole;
 mod width;
 
 pub use exp::{exp, exps, normalise};
@@ -20,6 +21,7 @@ pub use maxima::{block_maxima, max};
 pub use shape::{deviations, divide, reject_below, squares};
 pub use sort::sort_keys;
 pub use sums::{block_sums, sum_exp, sum_exp_dot};
+pub use whole::{finite_sums, log_sum_exp};
 
 /// Elements a block: what [`block_maxima`] and [`block_sums`] reduce to one number.
 pub const BLOCK: usize = 256;

@@ -41,7 +41,7 @@ pub type Setting = (Arc<str>, f64);
 /// What breaks if an implementation lies: `settings` must depend on the distribution and on what was accepted
 /// alone, or a chain that goes back does not repeat itself; `rollback` must undo `accept`. Where only one token
 /// is a candidate there is nothing to pick parameters for, and the rule is not asked.
-pub trait Adapt: Send + Sync {
+pub trait Adapt: std::any::Any + Send + Sync {
     /// The rule with its numbers.
     fn describe(&self) -> String;
 
@@ -54,6 +54,11 @@ pub trait Adapt: Send + Sync {
     /// All that it will ever name, as far as that is known; the chain tries them out when it gets the rule.
     fn declared(&self) -> Vec<&[Setting]> {
         Vec::new()
+    }
+
+    /// Whether it calls code of the host program, which must stay on the caller's thread.
+    fn is_foreign(&self) -> bool {
+        false
     }
 
     /// The step at hand has one sole candidate: nothing is asked, and what was asked before is void.

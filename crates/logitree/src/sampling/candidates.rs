@@ -16,6 +16,7 @@ use crate::{Error, Result, TokenId};
 
 mod begin;
 mod dense;
+mod hand;
 mod mass;
 mod rank;
 mod typical;

@@ -88,6 +88,11 @@ impl Chain {
         self.measures = None;
     }
 
+    /// Whether each step is measured.
+    pub fn is_measuring(&self) -> bool {
+        self.measuring
+    }
+
     /// What the last step's distributions were, if steps are measured and it picked a token.
     pub fn measures(&self) -> Option<Measures> {
         self.measures

@@ -76,6 +76,12 @@ impl Dry {
         })
     }
 
+    /// The breakers, head first, as they were cut: [`Dry::new`] of them is the same sampler.
+    pub fn breakers(&self) -> Vec<Vec<TokenId>> {
+        let whole = |(head, tail): &(TokenId, Vec<TokenId>)| [&[*head], tail.as_slice()].concat();
+        self.breakers.iter().map(whole).collect()
+    }
+
     /// The breakers that begin with `head`.
     fn breakers_of(&self, head: TokenId) -> &[(TokenId, Vec<TokenId>)] {
         let first = self.breakers.partition_point(|b| b.0 < head);

@@ -4,7 +4,7 @@
 //! samplers change what it measures. The plain functions over any logits are in the room `metrics`.
 
 use super::{Candidates, Floats};
-use crate::kernel::{self, BLOCK};
+use crate::kernel;
 use crate::mask::Legal;
 use crate::TokenId;
 
@@ -39,18 +39,9 @@ impl Model {
         if legal == Legal::All {
             return Model { entropy: candidates.entropy(), log_sum: candidates.log_sum() };
         }
-        let mut buffer = [0.0; BLOCK];
-        let blocks = logits.len().div_ceil(BLOCK);
-        let finite = |x: &f32| x.is_finite();
-        let highest = |block: &[f32]| block.iter().copied().filter(finite).fold(f32::NEG_INFINITY, f32::max);
-        let max = (0..blocks).fold(f32::NEG_INFINITY, |m, at| m.max(highest(logits.block(at, &mut buffer))));
-        let (mut sum, mut dot) = (0.0, 0.0);
-        for at in 0..blocks {
-            let (s, d) = kernel::sum_exp_dot(logits.block(at, &mut buffer), max);
-            sum += s;
-            dot += d;
-        }
-        Model { entropy: (sum.ln() - dot / sum).max(0.0), log_sum: f64::from(max) + sum.ln() }
+        // Where any is legal, one of them is finite.
+        let (max, sum, dot) = kernel::finite_sums(logits).unwrap_or((f64::NEG_INFINITY, 1.0, 0.0));
+        Model { entropy: (sum.ln() - dot / sum).max(0.0), log_sum: max + sum.ln() }
     }
 
     /// Both levels, once the chain has left `candidates` and picked `token`.

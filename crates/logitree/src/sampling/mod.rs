@@ -27,6 +27,8 @@
 
 pub mod adapt;
 pub mod adaptive_p;
+pub mod batch;
+pub mod beam;
 pub mod candidates;
 pub mod chain;
 pub mod dist;
@@ -58,6 +60,8 @@ pub mod xtc;
 
 pub use adapt::{Adapt, Burst, Distribution, EntropyRule, Setting};
 pub use adaptive_p::AdaptiveP;
+pub use batch::{How, Picked, Row};
+pub use beam::{beam_top, Beam};
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;
@@ -93,7 +97,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// as they are (the chain then skips it); `rollback` must undo `accept` and every draw of the steps it takes back,
 /// or a decoder that goes back does not repeat itself; `forced` must leave the state that `apply` on a single
 /// candidate leaves, or skipping a forced token changes the tokens after it.
-pub trait Sampler: Send + Sync {
+pub trait Sampler: std::any::Any + Send + Sync {
     /// llama.cpp's name of it.
     fn name(&self) -> &'static str;
 
@@ -136,6 +140,11 @@ pub trait Sampler: Send + Sync {
 
     /// Whether `apply` changes nothing, whatever the candidates.
     fn is_noop(&self) -> bool {
+        false
+    }
+
+    /// Whether it calls code of the host program, which must stay on the caller's thread.
+    fn is_foreign(&self) -> bool {
         false
     }
 

@@ -1,0 +1,248 @@
+//! Batches and beams in Python: conversions only.
+
+use super::samplers::whole;
+use super::PyChain;
+use crate::buffer::Rows;
+use crate::errors::to_py;
+use crate::logits::{rows_of, Mask};
+use crate::mask::mask_rows;
+use logitree::sampling::{batch, beam_top as best_beams, Chain, How, Picked, Row};
+use logitree::{Error, ErrorKind, TokenId};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// Rows of logits and what is legal in each, borrowed from Python.
+struct Batch<'py> {
+    /// One block of rows, or one row each.
+    logits: Vec<Rows<'py>>,
+    masks: Masks<'py>,
+}
+
+enum Masks<'py> {
+    All,
+    /// One block of mask rows.
+    Block(Rows<'py>),
+    Each(Vec<Mask<'py>>),
+}
+
+fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
+}
+
+impl<'py> Batch<'py> {
+    fn new(logits: &Bound<'py, PyAny>, masks: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+        let logits = if is_sequence(logits) {
+            logits.try_iter()?.zip(0..).map(|(row, at)| one_row(&row?, at)).collect::<PyResult<Vec<_>>>()?
+        } else {
+            let block = rows_of(logits)?;
+            if block.is_flat() {
+                let help = "give rows, shape [B, V] or a list; for one row use sample(logits)";
+                return Err(block.error("of one dimension", help));
+            }
+            vec![block]
+        };
+        let mut batch = Batch { logits, masks: Masks::All };
+        if let Some(masks) = masks {
+            batch.masks = masks_of(masks)?;
+        }
+        let rows = batch.len();
+        let masked = match &batch.masks {
+            Masks::All => rows,
+            Masks::Block(block) => block.rows(),
+            Masks::Each(each) => each.len(),
+        };
+        if masked != rows {
+            return Err(to_py(
+                Error::new(ErrorKind::Mask, format!("{masked} masks for {rows} rows"))
+                    .help("give one mask for each row; None in a list allows all"),
+            ));
+        }
+        Ok(batch)
+    }
+
+    fn len(&self) -> usize {
+        self.logits.iter().map(Rows::rows).sum()
+    }
+
+    /// The rows of the core, for as long as `self` lives.
+    fn rows(&self) -> PyResult<Vec<Row<'_>>> {
+        let mut rows = Vec::with_capacity(self.len());
+        for block in &self.logits {
+            for at in 0..block.rows() {
+                let legal = match &self.masks {
+                    Masks::All => logitree::mask::Legal::All,
+                    Masks::Block(masks) => logitree::mask::Legal::Words(masks.row(rows.len())?),
+                    Masks::Each(masks) => masks[rows.len()].legal(),
+                };
+                rows.push(Row { logits: block.floats(at)?, legal });
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// One row of a list, of any length.
+fn one_row<'py>(row: &Bound<'py, PyAny>, at: usize) -> PyResult<Rows<'py>> {
+    let found = rows_of(row).map_err(|error| in_row(row.py(), error, at))?;
+    if found.is_flat() {
+        return Ok(found);
+    }
+    let error = found.error("of two dimensions", "a list holds rows of one dimension");
+    Err(in_row(row.py(), error, at))
+}
+
+/// An error of ours about one row, with the row as its place; any other as it is.
+fn in_row(py: Python<'_>, error: PyErr, at: usize) -> PyErr {
+    let value = error.value(py);
+    let help = value.getattr("help").and_then(|help| help.extract::<String>());
+    let (Ok(help), kind) = (help, kind_of(py, &error)) else { return error };
+    let text = value.to_string();
+    let message = text.strip_suffix(&format!("; {help}")).unwrap_or(&text);
+    to_py(Error::new(kind, message).at(format!("row {at}")).help(help))
+}
+
+fn kind_of(py: Python<'_>, error: &PyErr) -> ErrorKind {
+    let name = error.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string());
+    if name == "MaskError" {
+        return ErrorKind::Mask;
+    }
+    ErrorKind::Logits
+}
+
+fn masks_of<'py>(masks: &Bound<'py, PyAny>) -> PyResult<Masks<'py>> {
+    if !is_sequence(masks) {
+        let block = mask_rows(masks)?;
+        if block.is_flat() {
+            return Err(
+                block.error("of one dimension", "give one row of words for each row of logits, or a list")
+            );
+        }
+        return Ok(Masks::Block(block));
+    }
+    let each = masks.try_iter()?.zip(0..).map(|(mask, at)| {
+        let mask = mask?;
+        let found = if mask.is_none() {
+            Mask::new(None, None)
+        } else if is_sequence(&mask) {
+            Mask::new(None, Some(&mask))
+        } else {
+            Mask::new(Some(&mask), None)
+        };
+        found.map_err(|error| in_row(masks.py(), error, at))
+    });
+    Ok(Masks::Each(each.collect::<PyResult<_>>()?))
+}
+
+/// Tokens, and log-probabilities before and after the chains if they were asked for.
+fn columns<'py>(py: Python<'py>, picked: &[Picked], log_probabilities: bool) -> PyResult<Bound<'py, PyAny>> {
+    let tokens = PyArray1::from_iter(py, picked.iter().map(|p| p.token));
+    if !log_probabilities {
+        return Ok(tokens.into_any());
+    }
+    let before = PyArray1::from_iter(py, picked.iter().map(|p| p.before));
+    let after = PyArray1::from_iter(py, picked.iter().map(|p| p.after));
+    Ok((tokens, before, after).into_pyobject(py)?.into_any())
+}
+
+/// What `Chain.sample_batch` was asked for, beside the rows.
+pub(super) struct Asked<'a, 'py> {
+    pub states: Option<&'a Bound<'py, PyAny>>,
+    pub accept: bool,
+    pub threads: Option<&'a Bound<'py, PyAny>>,
+    pub log_probabilities: bool,
+}
+
+/// Samples each row of `logits` with its chain: one of `asked.states`, or one that `chain` keeps for the row.
+pub(super) fn sample_batch<'py>(
+    chain: &Bound<'py, PyChain>,
+    logits: &Bound<'py, PyAny>,
+    masks: Option<&Bound<'py, PyAny>>,
+    asked: &Asked<'_, 'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = chain.py();
+    let threads = asked.threads.map_or(Ok(0), |threads| whole(threads, "threads", 1, 1 << 16))?;
+    let how = How { threads, accept: asked.accept, log_probabilities: asked.log_probabilities };
+    let batch = Batch::new(logits, masks)?;
+    let rows = batch.rows()?;
+    let picked = match asked.states {
+        Some(states) => {
+            let mut held = states_of(states)?;
+            let mut chains: Vec<&mut Chain> = held.iter_mut().map(|chain| &mut chain.inner).collect();
+            run(py, &rows, &mut chains, how)
+        }
+        None => {
+            let mut chain = chain.try_borrow_mut()?;
+            let PyChain { inner, rows: kept } = &mut *chain;
+            kept.extend((kept.len()..rows.len()).map(|at| inner.state_of(at)));
+            let mut chains: Vec<&mut Chain> = kept[..rows.len()].iter_mut().collect();
+            run(py, &rows, &mut chains, how)
+        }
+    };
+    columns(py, &picked?, asked.log_probabilities)
+}
+
+/// The chains of a list, each held for writing.
+fn states_of<'py>(states: &Bound<'py, PyAny>) -> PyResult<Vec<PyRefMut<'py, PyChain>>> {
+    let chains: Vec<Bound<'py, PyChain>> = states.extract().map_err(|_| {
+        let message = format!("states is a {}", states.get_type());
+        to_py(Error::new(ErrorKind::Sampling, message).help("give a sequence of chains, one for each row"))
+    })?;
+    let hold = |(at, chain): (usize, &Bound<'py, PyChain>)| {
+        chain.try_borrow_mut().map_err(|_| {
+            let first = chains[..at].iter().position(|other| other.is(chain));
+            let user = first.map_or("in use elsewhere".into(), |first| format!("that of row {first}"));
+            to_py(
+                Error::new(ErrorKind::State, format!("the chain is {user}"))
+                    .at(format!("row {at}"))
+                    .help("give each row a chain of its own: chain.states(n)"),
+            )
+        })
+    };
+    chains.iter().enumerate().map(hold).collect()
+}
+
+/// Runs the rows: without the interpreter, unless a chain calls Python.
+fn run(py: Python<'_>, rows: &[Row<'_>], chains: &mut [&mut Chain], how: How) -> PyResult<Vec<Picked>> {
+    let picked = if chains.iter().any(|chain| chain.is_foreign()) {
+        batch::sample(rows, chains, How { threads: 1, ..how })
+    } else {
+        py.detach(|| batch::sample(rows, chains, how))
+    };
+    picked.map_err(to_py)
+}
+
+type Columns<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<TokenId>>, Bound<'py, PyArray1<f64>>);
+
+/// The best continuations of several beams: rows (uint32), tokens (uint32), scores (float64, nats), best first.
+#[pyfunction]
+#[pyo3(signature = (logits, scores, width, masks=None))]
+fn beam_top<'py>(
+    py: Python<'py>,
+    logits: &Bound<'py, PyAny>,
+    scores: &Bound<'py, PyAny>,
+    width: &Bound<'py, PyAny>,
+    masks: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Columns<'py>> {
+    let width = whole(width, "width", 0, 1 << 32)?;
+    let scores: Vec<f64> = scores.extract().map_err(|_| {
+        let message = format!("scores is a {}", scores.get_type());
+        to_py(
+            Error::new(ErrorKind::Sampling, message)
+                .help("give one number for each row, its log-probability"),
+        )
+    })?;
+    let batch = Batch::new(logits, masks)?;
+    let rows = batch.rows()?;
+    let best = py.detach(|| best_beams(&rows, &scores, width)).map_err(to_py)?;
+    Ok((
+        PyArray1::from_iter(py, best.iter().map(|beam| beam.row)),
+        PyArray1::from_iter(py, best.iter().map(|beam| beam.token)),
+        PyArray1::from_iter(py, best.iter().map(|beam| beam.score)),
+    ))
+}
+
+/// Adds the function to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(beam_top, m)?)
+}

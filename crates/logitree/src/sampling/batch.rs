@@ -1,0 +1,144 @@
+//! A batch: one chain for each row of logits, in parallel where it pays.
+//!
+//! The slow version is a loop of [`Chain::sample`]; a row's result depends on its logits, its legal set and its
+//! chain alone, so that the number of rows, their order and the number of threads change nothing. Threads are
+//! started for the batch and end with it: no pool is left behind that a forked process would wait for. The file
+//! refuses to know any sampler's rule.
+
+use super::{Chain, Floats};
+use crate::mask::Legal;
+use crate::{Error, ErrorKind, Result, TokenId};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// One sequence's next step.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// The model's logits.
+    pub logits: Floats<'a>,
+    /// What may be picked.
+    pub legal: Legal<'a>,
+}
+
+impl Row<'_> {
+    /// Logits that are looked at, roughly: what the row costs.
+    fn cost(&self) -> usize {
+        match self.legal {
+            Legal::All => self.logits.len(),
+            Legal::Few(ids) => ids.len(),
+            Legal::Words(words) => self.logits.len().min(words.len() * 32),
+        }
+    }
+}
+
+/// What a row gave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Picked {
+    /// The token.
+    pub token: TokenId,
+    /// Its log-probability before the chain, under all of the row's logits, in nats; NaN if it was not asked for.
+    pub before: f64,
+    /// Its log-probability after the chain, among the candidates that were left, in nats; NaN if not asked for.
+    pub after: f64,
+}
+
+/// How a batch is sampled.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct How {
+    /// Most threads, the caller's included; 0: as many as there are cores.
+    pub threads: usize,
+    /// Whether each chain accepts its token.
+    pub accept: bool,
+    /// Whether log-probabilities are wanted: each step is measured then.
+    pub log_probabilities: bool,
+}
+
+/// Logits that make a thread worth its start: some ten microseconds, in which 2^17 are looked at.
+const PAYS: usize = 1 << 20;
+
+/// Samples every row with its chain (as many chains as rows).
+///
+/// # Errors
+/// [`ErrorKind::Sampling`] if there are not as many chains as rows; nothing was sampled then. Else those of
+/// [`Chain::sample`], for the first row that has one, with the row in its place (`row 3`): all rows were sampled,
+/// so that the chain of each good one has its token ([`Chain::pick`]), and none has accepted it.
+pub fn sample(rows: &[Row<'_>], chains: &mut [&mut Chain], how: How) -> Result<Vec<Picked>> {
+    if rows.len() != chains.len() {
+        let message = format!("{} chains for {} rows", chains.len(), rows.len());
+        return Err(Error::new(ErrorKind::Sampling, message).help("give one chain for each row"));
+    }
+    let mut results: Vec<Result<Picked>> = Vec::new();
+    results.resize_with(rows.len(), || Err(Error::new(ErrorKind::State, "the row was not sampled")));
+    let items = rows.iter().zip(chains.iter_mut()).zip(results.iter_mut());
+    let threads = threads(rows, how.threads);
+    if threads <= 1 {
+        items.for_each(|((row, chain), result)| *result = one(row, chain, how));
+    } else {
+        let items = Mutex::new(items);
+        let work = || loop {
+            let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(((row, chain), result)) = next else { break };
+            *result = one(row, chain, how);
+        };
+        std::thread::scope(|scope| {
+            (1..threads).for_each(|_| drop(scope.spawn(work)));
+            work();
+        });
+    }
+    let picked = results
+        .into_iter()
+        .enumerate()
+        .map(|(at, result)| result.map_err(|error| error.within(&format!("row {at}"))))
+        .collect::<Result<Vec<_>>>()?;
+    if how.accept {
+        chains.iter_mut().zip(&picked).for_each(|(chain, picked)| chain.accept(picked.token));
+    }
+    Ok(picked)
+}
+
+/// How many threads the rows are worth.
+fn threads(rows: &[Row<'_>], most: usize) -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    let most = match most {
+        0 => *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        most => most,
+    };
+    let cost = rows.iter().fold(0usize, |sum, row| sum.saturating_add(row.cost()));
+    most.min(rows.len()).min(cost / PAYS)
+}
+
+fn one(row: &Row<'_>, chain: &mut Chain, how: How) -> Result<Picked> {
+    let measuring = chain.is_measuring();
+    if how.log_probabilities && !measuring {
+        chain.measure(true);
+    }
+    let token = chain.sample(row.logits, row.legal);
+    let measures = chain.measures().filter(|_| how.log_probabilities);
+    if how.log_probabilities && !measuring {
+        chain.measure(false);
+    }
+    Ok(Picked {
+        token: token?,
+        before: measures.map_or(f64::NAN, |m| m.model.log_probability),
+        after: measures.map_or(f64::NAN, |m| m.sampling.log_probability),
+    })
+}
+
+impl Chain {
+    /// `n` chains of the same samplers that start over as sequences `0..n` of the seed: one for each row of a
+    /// batch. With philox their draws depend on seed, sequence and position alone.
+    pub fn states(&self, n: usize) -> Vec<Chain> {
+        (0..n).map(|at| self.state_of(at)).collect()
+    }
+
+    /// The chain of [`Chain::states`] with this number.
+    pub fn state_of(&self, at: usize) -> Chain {
+        let mut chain = self.clone();
+        chain.resequence(u32::try_from(at).unwrap_or(u32::MAX));
+        chain
+    }
+
+    /// Whether a sampler or the rule calls code of the host program, which must stay on the caller's thread.
+    pub fn is_foreign(&self) -> bool {
+        self.samplers().iter().any(|s| s.is_foreign()) || self.rule().is_some_and(|rule| rule.is_foreign())
+    }
+}

@@ -1,0 +1,76 @@
+//! Candidates in other hands: a sampler outside the core takes the list, shapes it, and gives it back. The file
+//! refuses to know who does that, and checks what comes back.
+
+use super::{Candidates, Form, Order};
+use crate::{Error, ErrorKind, Result, TokenId};
+
+impl Candidates<'_> {
+    /// Hands out the candidates as ids and logits, in order. None are left here until
+    /// [`Candidates::take_back`]; what borrowed the caller's logits does so no longer.
+    pub fn hand_out(&mut self) -> (Vec<TokenId>, Vec<f32>) {
+        self.list();
+        self.logits_mut();
+        (std::mem::take(&mut self.ids), std::mem::take(&mut self.logits))
+    }
+
+    /// Takes ids and logits, one each, as the candidates. `in_order`: none changed places with another.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Logits`] for NaN or +inf, and if no logit is above -inf; the candidates are of no use then.
+    pub fn take_back(&mut self, ids: Vec<TokenId>, logits: Vec<f32>, in_order: bool) -> Result<()> {
+        let good = logits.iter().fold(true, |good, &x| good & (x < f32::INFINITY));
+        let is_bad = |(x, _): &(&f32, &TokenId)| x.is_nan() || **x == f32::INFINITY;
+        let bad = if good { None } else { logits.iter().zip(&ids).find(is_bad) };
+        if let Some((x, id)) = bad {
+            let what = if x.is_nan() { "NaN" } else { "+inf" };
+            return Err(Error::new(ErrorKind::Logits, format!("{what} among the logits"))
+                .at(format!("id {id}"))
+                .help("-inf is the only value allowed beside finite ones"));
+        }
+        self.form = Form::List;
+        self.ids = ids;
+        self.logits = logits;
+        self.order = if in_order && self.order == Order::ById { Order::ById } else { Order::None };
+        self.best_first = false;
+        self.changed();
+        self.check_alive("no candidate is left above -inf")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mask::Legal;
+
+    fn begun(logits: &[f32]) -> Candidates<'_> {
+        Candidates::begin(Candidates::default(), logits, Legal::All).unwrap()
+    }
+
+    #[test]
+    fn what_is_given_back_is_what_is_there() {
+        let logits = [1.0, 3.0, 2.0];
+        let mut c = begun(&logits);
+        c.update(&[(0, 4.0f32)], |x, add| x + add);
+        let (mut ids, mut xs) = c.hand_out();
+        assert_eq!((&ids[..], &xs[..]), (&[0, 1, 2][..], &[5.0, 3.0, 2.0][..]));
+        ids.swap(0, 2);
+        xs.swap(0, 2);
+        c.take_back(ids, xs, false).unwrap();
+        assert_eq!((c.ids(), c.logits(), c.is_sorted()), (&[2, 1, 0][..], &[2.0, 3.0, 5.0][..], false));
+        assert_eq!((c.max(), c.first_max()), (5.0, 2));
+        c.sort();
+        assert_eq!(c.ids(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_no_logit_is_refused() {
+        let logits = [1.0, 3.0];
+        for (x, says) in [(f32::NAN, "NaN"), (f32::INFINITY, "+inf")] {
+            let error = begun(&logits).take_back(vec![4, 9], vec![0.0, x], true).unwrap_err();
+            assert!(error.message.starts_with(says) && error.place == "id 9", "{error}");
+        }
+        for (ids, xs) in [(vec![], vec![]), (vec![1], vec![f32::NEG_INFINITY])] {
+            assert_eq!(begun(&logits).take_back(ids, xs, true).unwrap_err().kind, ErrorKind::Logits);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+"""Batches and beams in Python: rows of all shapes and dtypes, masks, states, threads, errors, brute force."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import logitree as lt
+
+RNG = np.random.default_rng(7)
+LOGITS = RNG.normal(scale=3, size=(9, 500)).astype(np.float32)
+
+
+def default(**parameters: Any) -> lt.Chain:
+    return lt.Chain.llama_cpp(seed=5, penalty_repeat=1.2, **parameters)
+
+
+def one_by_one(chains: list[lt.Chain], rows: Any, masks: list[dict[str, Any]] | None = None) -> list[int]:
+    tokens = []
+    for at, (chain, row) in enumerate(zip(chains, rows, strict=True)):
+        tokens.append(chain.sample(row, **(masks[at] if masks else {})))
+        chain.accept(tokens[-1])
+    return tokens
+
+
+def test_a_batch_is_its_rows_one_by_one() -> None:
+    for rng in ("mt19937", "xoroshiro128plus", "philox"):
+        kept = default(rng=rng)
+        given = default(rng=rng).states(9)
+        expected = default(rng=rng).states(9)
+        for step in range(4):
+            rows = LOGITS + np.float32(step)
+            tokens = kept.sample_batch(rows, accept=True)
+            assert (tokens.dtype, tokens.shape) == (np.uint32, (9,))
+            slow = one_by_one(expected, rows)
+            assert tokens.tolist() == slow
+            assert kept.sample_batch(list(rows), states=given, accept=True, threads=3).tolist() == slow
+        assert [chain.accepted for chain in given] == [4] * 9
+        assert kept.accepted == 0
+
+
+def test_a_rows_tokens_do_not_depend_on_the_batch() -> None:
+    for size in (1, 3, 9):
+        chain = default(rng="philox")
+        steps = [chain.sample_batch(LOGITS[:size], accept=True).tolist() for _ in range(3)]
+        wide = default(rng="philox")
+        assert steps == [wide.sample_batch(LOGITS, accept=True)[:size].tolist() for _ in range(3)]
+    grown = default()
+    first = grown.sample_batch(LOGITS[:2], accept=True).tolist()
+    expected = default().states(9)
+    assert first == one_by_one(expected[:2], LOGITS[:2])
+    assert grown.sample_batch(LOGITS, accept=True).tolist() == one_by_one(expected, LOGITS)
+    grown.reset()
+    assert grown.sample_batch(LOGITS[:2]).tolist() == first
+    fork = grown.fork()
+    assert fork.sample_batch(LOGITS).tolist() == grown.sample_batch(LOGITS).tolist()
+    grown.set(temp=0.0)
+    assert grown.sample_batch(LOGITS).tolist() == LOGITS.argmax(axis=1).tolist()
+
+
+def test_large_batches_run_in_threads_with_the_same_tokens() -> None:
+    rows = RNG.normal(scale=3, size=(12, 400_000)).astype(np.float32)
+    expected = default().sample_batch(rows, threads=1).tolist()
+    for threads in (None, 2, 5, 64):
+        assert default().sample_batch(rows, threads=threads).tolist() == expected
+    order = RNG.permutation(12)
+    states = default().states(12)
+    shuffled = default().sample_batch(rows[order], states=[states[at] for at in order])
+    assert shuffled.tolist() == [expected[at] for at in order]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_samples_in_threads_too() -> None:
+    rows = RNG.normal(size=(4, 600_000)).astype(np.float32)
+    expected = default().sample_batch(rows, threads=2).tolist()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if default().sample_batch(rows, threads=2).tolist() == expected else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_other_threads_run_meanwhile() -> None:
+    rows = RNG.normal(size=(16, 150_000)).astype(np.float32)
+    chain = lt.Chain.parse("dist", seed=1)
+    began, stop, done = threading.Event(), threading.Event(), threading.Event()
+
+    def sample() -> None:
+        began.set()
+        for _ in range(300):
+            if not stop.is_set():
+                chain.sample_batch(rows)
+        done.set()
+
+    interval = sys.getswitchinterval()
+    # Nobody is asked to let go of the interpreter: this thread goes on only when a batch does so by itself.
+    sys.setswitchinterval(1000)
+    try:
+        worker = threading.Thread(target=sample)
+        worker.start()
+        while not began.is_set():
+            time.sleep(0)
+        time.sleep(0)
+        assert not done.is_set()
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        worker.join()
+
+
+def test_ragged_rows_and_other_chains() -> None:
+    rows = [LOGITS[0], LOGITS[1, :30], LOGITS[2].astype(np.float16), LOGITS[3, :1]]
+
+    def chains() -> list[lt.Chain]:
+        return [default(), lt.Chain.greedy(), lt.Chain.parse("dist", seed=4), lt.Chain.parse("min_p", seed=1)]
+
+    expected = one_by_one(chains(), rows)
+    assert lt.Chain.greedy().sample_batch(rows, states=chains()).tolist() == expected
+    assert lt.Chain.greedy().sample_batch(tuple(rows), states=tuple(chains())).tolist() == expected
+
+
+def test_masks() -> None:
+    ids = [sorted(RNG.choice(500, 12, replace=False).tolist()) for _ in range(9)]
+    words = np.stack([lt.mask.from_ids(500, row) for row in ids])
+    expected = one_by_one(default().states(9), LOGITS, [{"legal": row} for row in ids])
+    mixed = [ids[at] if at % 2 else words[at] for at in range(9)]
+    for masks in (words, words.view(np.uint32), list(words), ids, mixed):
+        assert default().sample_batch(LOGITS, masks).tolist() == expected
+    some = [None, *ids[1:]]
+    options: list[dict[str, Any]] = [{"legal": row} for row in ids]
+    options[0] = {}
+    assert default().sample_batch(LOGITS, some).tolist() == one_by_one(default().states(9), LOGITS, options)
+    for wrong, place in [
+        (words[:8], ""),
+        (ids[:8], ""),
+        (words[0], ""),
+        (words.astype(np.int64), ""),
+        ([*ids[:4], [-1], *ids[5:]], "row 4"),
+        ([*ids[:4], [500], *ids[5:]], "row 4"),
+        ([*ids[:4], "all", *ids[5:]], "row 4"),
+    ]:
+        with pytest.raises(lt.MaskError) as caught:
+            default().sample_batch(LOGITS, wrong)
+        assert caught.value.place.startswith(place)
+    with pytest.raises(lt.LogitsError, match="no token is legal") as nothing:
+        default().sample_batch(LOGITS, [*ids[:4], [], *ids[5:]])
+    assert nothing.value.place == "row 4"
+
+
+def test_a_bad_row_costs_the_others_nothing() -> None:
+    rows = LOGITS.copy()
+    rows[3, 40] = np.nan
+    rows[6, 1] = np.inf
+    expected = default().states(9)
+    good = [at for at in range(9) if at not in (3, 6)]
+    tokens = [expected[at].sample(rows[at]) for at in good]
+    states = default().states(9)
+    with pytest.raises(lt.LogitsError, match="NaN") as caught:
+        default().sample_batch(rows, states=states, accept=True)
+    assert caught.value.place == "row 3, id 40"
+    assert [chain.accepted for chain in states] == [0] * 9
+    assert [states[at].pick() for at in good] == tokens
+    for at in (3, 6):
+        with pytest.raises(lt.StateError):
+            states[at].pick()
+
+
+def test_misuse_is_an_error() -> None:
+    chain = default()
+    for logits in (LOGITS[0], LOGITS.astype(np.float64), LOGITS[None], LOGITS[:, ::2], None, "text", 3):
+        with pytest.raises(lt.LogitsError):
+            chain.sample_batch(logits)
+    for row in (LOGITS[:2], LOGITS[0, ::2], LOGITS[0].astype(np.float64), None, [0.5]):
+        with pytest.raises(lt.LogitsError) as caught:
+            chain.sample_batch([LOGITS[0], row])
+        assert caught.value.place == "row 1"
+    with pytest.raises(lt.SamplingError, match="8 chains for 9 rows"):
+        chain.sample_batch(LOGITS, states=chain.states(8))
+    twice = chain.states(9)
+    twice[7] = twice[2]
+    with pytest.raises(lt.StateError, match="that of row 2") as shared:
+        chain.sample_batch(LOGITS, states=twice)
+    assert shared.value.place == "row 7"
+    with pytest.raises(lt.SamplingError, match="states"):
+        chain.sample_batch(LOGITS, states=[1] * 9)  # type: ignore[list-item]
+    for threads in (0, -1, 1.5, "2", 2**70):
+        with pytest.raises(lt.SamplingError, match="threads"):
+            chain.sample_batch(LOGITS, threads=threads)  # type: ignore[arg-type]
+    with pytest.raises(lt.SamplingError, match="selects"):
+        lt.Chain([lt.top_k(3)]).sample_batch(LOGITS)
+    assert chain.sample_batch(LOGITS[:0]).tolist() == chain.sample_batch([]).tolist() == []
+    with pytest.raises(lt.LogitsError, match="0 logits"):
+        chain.sample_batch(LOGITS[:, :0])
+
+
+def test_log_probabilities() -> None:
+    temperature = 0.7
+    chain = lt.Chain([lt.top_k(5), lt.temp(temperature), lt.dist(seed=1)])
+    tokens, before, after = chain.sample_batch(LOGITS, log_probabilities=True)
+    assert (before.dtype, after.dtype) == (np.float64, np.float64)
+    for row, token, b, a in zip(LOGITS.astype(np.float64), tokens, before, after, strict=True):
+        assert b == pytest.approx(row[token] - np.log(np.exp(row).sum()), abs=1e-5)
+        left = np.sort(row)[-5:] / temperature
+        assert a == pytest.approx(row[token] / temperature - np.log(np.exp(left).sum()), abs=1e-5)
+    plain = lt.Chain([lt.top_k(5), lt.temp(temperature), lt.dist(seed=1)])
+    assert plain.sample_batch(LOGITS).tolist() == tokens.tolist()
+    _, _, sure = lt.Chain([lt.top_k(1), lt.dist(0)]).sample_batch(LOGITS, log_probabilities=True)
+    assert sure.tolist() == [0.0] * 9
+
+
+def brute(
+    logits: npt.NDArray[np.float32], scores: list[float], width: int, legal: list[list[int]] | None
+) -> list[tuple[int, int, float]]:
+    every: list[tuple[int, int, float]] = []
+    for row, score in enumerate(scores):
+        log_p = lt.log_softmax(logits[row], range(logits.shape[1]))
+        tokens = range(logits.shape[1]) if legal is None else legal[row]
+        live = [token for token in tokens if score > -math.inf and log_p[token] > -math.inf]
+        every.extend((row, token, score + log_p[token]) for token in live)
+    return sorted(every, key=lambda beam: (-beam[2], beam[0], beam[1]))[:width]
+
+
+def test_beams_are_those_of_brute_force() -> None:
+    for case in range(60):
+        rng = np.random.default_rng(case)
+        rows, size = int(rng.integers(1, 6)), int(rng.integers(1, 1500))
+        logits = rng.normal(scale=2, size=(rows, size)).astype(np.float32)
+        if case % 2:
+            logits = np.round(logits)
+        logits[rng.random((rows, size)) < 0.05] = -np.inf
+        logits[:, 0] = 0
+        scores = [-math.inf if rng.random() < 0.2 else float(np.round(rng.normal(), case % 2)) for _ in range(rows)]
+        width = int(rng.integers(0, 40))
+        legal = [sorted(rng.choice(size, size // 3, replace=False).tolist()) for _ in range(rows)]
+        for masks, listed in (
+            (None, None),
+            (legal, legal),
+            (np.stack([lt.mask.from_ids(size, x) for x in legal]), legal),
+        ):
+            got_rows, tokens, got_scores = lt.beam_top(logits, scores, width, masks)
+            assert (got_rows.dtype, tokens.dtype, got_scores.dtype) == (np.uint32, np.uint32, np.float64)
+            expected = brute(logits, scores, width, listed)
+            assert list(zip(got_rows.tolist(), tokens.tolist(), got_scores.tolist(), strict=True)) == expected
+
+
+def test_beams_search_as_a_plain_search_does() -> None:
+    table = RNG.normal(scale=2, size=(12, 12)).astype(np.float32)
+    log_p = table - np.log(np.exp(table.astype(np.float64)).sum(axis=1, keepdims=True))
+    beams: list[tuple[list[int], float]] = [([0], 0.0)]
+    plain: list[tuple[list[int], float]] = [([0], 0.0)]
+    for _ in range(5):
+        rows, tokens, scores = lt.beam_top(table[[b[0][-1] for b in beams]], [b[1] for b in beams], 4)
+        best = zip(rows, tokens, scores, strict=True)
+        beams = [([*beams[row][0], int(token)], float(score)) for row, token, score in best]
+        grown = [([*path, token], score + log_p[path[-1], token]) for path, score in plain for token in range(12)]
+        plain = sorted(grown, key=lambda beam: -beam[1])[:4]
+        assert [path for path, _ in beams] == [path for path, _ in plain]
+        assert [score for _, score in beams] == pytest.approx([score for _, score in plain], abs=1e-5)
+
+
+def test_wrong_beams() -> None:
+    bad = LOGITS.copy()
+    bad[2, 9] = np.nan
+    with pytest.raises(lt.LogitsError) as caught:
+        lt.beam_top(bad, [0.0] * 9, 3)
+    assert caught.value.place == "row 2, id 9"
+    rows, _, _ = lt.beam_top(bad, [0.0, -1.0, -math.inf, *[0.0] * 6], 20)
+    assert 2 not in rows.tolist()
+    for scores in ([0.0] * 8 + [math.nan], [0.0] * 8 + [math.inf]):
+        with pytest.raises(lt.LogitsError) as caught:
+            lt.beam_top(LOGITS, scores, 3)
+        assert caught.value.place == "row 8"
+    for scores, width in (([0.0] * 8, 3), (["a"] * 9, 3), ([0.0] * 9, -1), ([0.0] * 9, 2.5), (0.0, 3)):
+        with pytest.raises(lt.SamplingError):
+            lt.beam_top(LOGITS, scores, width)  # type: ignore[arg-type]
+    with pytest.raises(lt.MaskError):
+        lt.beam_top(LOGITS, [0.0] * 9, 3, [[600]] * 9)
+    assert [len(column) for column in lt.beam_top(LOGITS[:2], np.zeros(2), 1000, [[3], []])] == [1, 1, 1]
