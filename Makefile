@@ -7,7 +7,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON = $(CURDIR)/$(venv)
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup demo test check bench bench-peers test-engines fuzz clean
+.PHONY: help setup demo test check parity bench bench-peers test-engines fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -34,6 +34,11 @@ check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
 	$(venv) -m mypy
 	$(venv) -m mypy.stubtest logitree._core
 	$(venv) -m pytest tests/test_tidy.py
+
+parity:  ## a million comparisons of parity mode with llama.cpp's samplers, and a tenth of fast mode (some 10 minutes)
+	@$(ready) test
+	$(venv) tests/parity.py --cases 1000000 --jobs 2
+	$(venv) tests/parity_fast.py --cases 100000
 
 bench:  ## every suite, then the README's tables and plots from bench/results
 	@$(ready) bench

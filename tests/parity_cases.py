@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
 import parity_vocabulary
 from parity_samplers import BY_NAME, KINDS, Arguments, Kind, World
 
@@ -111,7 +112,9 @@ def kinds_of(number: int, pick: random.Random) -> Sequence[Kind]:
     return (*shapers[:-1], pick.choice((shapers[-1], *SELECTING)))
 
 
-def spec_of(number: int, kinds: Sequence[Kind], pick: random.Random, world: World) -> tuple[tuple[Kind, Arguments], ...]:
+def spec_of(
+    number: int, kinds: Sequence[Kind], pick: random.Random, world: World
+) -> tuple[tuple[Kind, Arguments], ...]:
     """The samplers with their arguments."""
     if kinds:
         return tuple((kind, kind.draw(pick, world)) for kind in kinds)

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+import logitree as lt
 from parity import Pair
 from parity_cases import Case, Logits, make
 from parity_llama import Candidates
 from parity_rounding import order_reason, reason, softmax
 from parity_samplers import KINDS, Arguments
-
-import logitree as lt
 
 WITHIN = 1e-6
 """How far a probability may be off."""
@@ -48,8 +48,17 @@ class Tally:
     faults: list[str] = field(default_factory=list)
     compared: int = 0
 
+    def add(self, other: Tally) -> None:
+        """Takes the counts of a step in."""
+        self.steps += other.steps
+        self.sets += other.sets
+        self.tokens += other.tokens
+        self.drawn += other.drawn
+        for name, off in other.off.items():
+            self.off[name] = max(self.off.get(name, 0.0), off)
+
     def __str__(self) -> str:
-        lines = [f"{self.compared} comparisons, {self.undefined} apart where llama.cpp computes NaN"]
+        lines = [f"{self.compared} comparisons, {self.undefined} apart where llama.cpp's result means nothing"]
         lines += [f"{'sampler':13} {'steps':>8} {'other survivors':>16} {'probability off':>16} {'other token':>12}"]
         for name in [kind.name for kind in KINDS]:
             sets = sum(count for what, count in self.sets.items() if what.startswith(f"{name}:"))
@@ -97,7 +106,7 @@ class FastPair(Pair):
         """
         chain, array = self.replayed(), self.array
         self.fill(row)
-        order = self.case.world.ids
+        order: Any = self.case.world.ids
         for at, (kind, arguments) in enumerate(self.case.spec):
             before, was_sorted = array.left.copy(), bool(array.struct.sorted)
             chain.apply_one(at, array)
@@ -146,61 +155,75 @@ def alive(candidates: Candidates) -> Candidates:
     return candidates[candidates["logit"] > -np.inf]
 
 
+@dataclass
+class Outcome:
+    """What both left of one step, candidates at -inf left out; ``ours`` is None for an error."""
+
+    theirs: Candidates
+    token: int
+    ours: tuple[Any, Any] | None
+    """Ids and probabilities."""
+
+    @property
+    def is_same_set(self) -> bool:
+        return self.ours is not None and set_of(self.ours[0]) == set_of(self.theirs["id"])
+
+
+def step(pair: FastPair, row: Logits) -> Outcome:
+    """One step of both chains."""
+    pair.fill(row)
+    pair.theirs.apply(pair.array)
+    theirs, token = alive(pair.array.left), pair.array.selected
+    try:
+        ids, logits, p = pair.ours.apply(pair.logits(row), pair.mask, legal=pair.legal)
+    except (lt.LogitsError, lt.MaskError):
+        return Outcome(theirs, token, None)
+    return Outcome(theirs, token, (ids[logits > -np.inf], p[logits > -np.inf]))
+
+
+def difference(pair: FastPair, row: Logits, got: Outcome, tally: Tally) -> str:
+    """Compares one step: what differs in kind ("survivors", "probability", "token"), after counting it."""
+    names = {kind.name for kind, _ in pair.case.spec}
+    if not got.is_same_set or got.ours is None or np.isnan(got.theirs["logit"]).any():
+        found = "error: " if got.ours is None else pair.blame(row, in_order=False)
+        tally.sets[found] += 1
+        return f"survivors by {found}"
+    tally.steps.update(names)
+    off = distance(got.theirs, *got.ours)
+    for name in names:
+        tally.off[name] = max(tally.off.get(name, 0.0), off)
+    if off > WITHIN:
+        return f"a probability is off by {off:.1e}: "
+    ours = pair.ours.pick() if pair.case.selects else got.token
+    if ours == got.token:
+        return ""
+    logit = dict(zip(got.theirs["id"].tolist(), got.theirs["logit"].tolist(), strict=True))
+    is_tie = logit.get(ours) == logit.get(got.token)
+    found = "equal logits" if is_tie else pair.blame(row, in_order=True)
+    tally.tokens.update([f"{name}: {found}" for name in names])
+    tally.drawn += found == ": "
+    return f"token by {found if found != ': ' else 'the draw'}"
+
+
 def compare(case: Case, tally: Tally) -> None:
-    """Runs one case; where survivors or tokens differ, the case ends, for the chains' states do too."""
+    """Runs one case; where something differs the case ends, for the chains' states do too."""
     pair = FastPair(case)
-    names = {kind.name for kind, _ in case.spec}
-    for step, row in enumerate(case.rows):
-        if event := case.events[step]:
-            pair.befall(event, case.back[step])
-        pair.fill(row)
-        pair.theirs.apply(pair.array)
-        theirs, token = pair.array.left.copy(), pair.array.selected
-        try:
-            ids, logits, p = pair.ours.apply(pair.logits(row), pair.mask, legal=pair.legal)
-        except lt.LogitsError:
-            ids, logits, p = None, None, None
-        where = f"{case}, step {step}"
-        theirs = alive(theirs)
-        is_same = ids is not None and set_of(ids[logits > -np.inf]) == set_of(theirs["id"])
-        if not is_same or np.isnan(theirs["logit"]).any():
-            if pair.nan(row):
-                tally.undefined += 1
-                return
-            tally.compared += 1
-            found = "error: " if ids is None else pair.blame(row, in_order=False)
-            tally.sets[found] += 1
-            if found.endswith(": "):
-                tally.faults.append(f"{where}: other survivors by {found}")
-            return
-        tally.compared += 1
-        tally.steps.update(names)
-        above = logits > -np.inf
-        off = distance(theirs, ids[above], p[above])
-        if off > WITHIN and pair.nan(row):
+    for at, row in enumerate(case.rows):
+        if event := case.events[at]:
+            pair.befall(event, case.back[at])
+        got, part = step(pair, row), Tally()
+        found = difference(pair, row, got, part)
+        if found and pair.nan(row):
             tally.undefined += 1
             return
-        for name in names:
-            tally.off[name] = max(tally.off.get(name, 0.0), off)
-        if off > WITHIN:
-            tally.faults.append(f"{where}: a probability is off by {off:.1e}")
+        tally.compared += 1
+        tally.add(part)
+        if found.endswith(": "):
+            tally.faults.append(f"{case}, step {at}: {found}")
+        if found:
             return
-        if case.selects and (ours := pair.ours.pick()) != token:
-            if pair.nan(row):
-                tally.undefined += 1
-                return
-            logit = dict(zip(theirs["id"].tolist(), theirs["logit"].tolist(), strict=True))
-            if logit.get(ours) == logit.get(token):
-                tally.tokens.update([f"{name}: equal logits" for name in names])
-                return
-            found = pair.blame(row, in_order=True)
-            tally.tokens.update([f"{name}: {found}" for name in names])
-            tally.drawn += found == ": "
-            if found != ": " and found.endswith(": "):
-                tally.faults.append(f"{where}: token {ours}, llama.cpp {token}, another order by {found}")
-            return
-        other = case.others[step]
-        pair.accept(row, token if other < 0 <= token else max(other, int(case.world.ids[0])))
+        other = case.others[at]
+        pair.accept(row, got.token if other < 0 <= got.token else max(other, int(case.world.ids[0])))
 
 
 def set_of(ids: Any) -> bytes:
@@ -221,12 +244,12 @@ def distance(theirs: Candidates, ids: Any, p: Any) -> float:
     return exact if exact <= WITHIN else min(exact, float(np.abs(mine - theirs["p"]).max()))
 
 
-def run(cases: int, seed: int = 1, first: int = 0, stride: int = 1) -> Tally:
+def run(cases: int, seed: int = 1) -> Tally:
     """Compares until there are so many comparisons, or 20 faults."""
-    tally, number = Tally(), first
+    tally, number = Tally(), 0
     while tally.compared < cases and len(tally.faults) < 20:
         compare(make(seed, number), tally)
-        number += stride
+        number += 1
     return tally
 
 

@@ -27,8 +27,9 @@ def sum_bound(n: int) -> float:
 
 def softmax(x: Floats) -> Floats:
     """Exact probabilities."""
-    e = np.exp(x - x.max())
-    return np.asarray(e / e.sum())
+    with np.errstate(invalid="ignore"):
+        e = np.exp(x - x.max())
+        return np.asarray(e / e.sum())
 
 
 def same_but_for_ties(x: Floats, ours: Set, theirs: Set) -> bool:
@@ -37,7 +38,7 @@ def same_but_for_ties(x: Floats, ours: Set, theirs: Set) -> bool:
 
 
 def reaches(rank: Floats, slack: float, p: Floats, kept: Set, limit: float, min_keep: int) -> bool:
-    """Whether ``kept`` are the first by ``rank`` (good to ``slack``) up to the one that brings their sum to ``limit``."""
+    """Whether ``kept`` are the first by ``rank`` (good to ``slack``) up to the one that brings the sum to ``limit``."""
     bound = sum_bound(len(p))
     out = ~kept
     worst = rank[kept].max()
@@ -81,8 +82,8 @@ def min_p(x: Floats, ours: Set, theirs: Set, p: float, min_keep: int) -> bool:
 def top_n_sigma(x: Floats, ours: Set, theirs: Set, n: float) -> bool:
     """Those within n standard deviations of the best."""
     largest = np.abs(x).max()
-    if largest**2 * len(x) > np.finfo(np.float32).max:
-        return True  # llama.cpp's sum of squares is infinite.
+    if largest**2 * len(x) > np.finfo(np.float32).max or x.var() * len(x) < 1e-30:
+        return True  # llama.cpp's sum of squares is infinite, or has lost its digits.
     threshold = x.max() - n * x.std()
     bound = sum_bound(len(x)) * (1 + n) * largest
     return bool((np.abs(x[ours ^ theirs] - threshold) <= bound).all())
@@ -94,8 +95,10 @@ def xtc(x: Floats, ours: Set, theirs: Set, p: float, t: float, min_keep: int, se
     return bool((np.abs(probability - t) <= sum_bound(len(x)) * t).any())
 
 
-def mirostat(x: Floats, ours: Set, theirs: Set, n_vocab: int, tau: float, eta: float, m: int, seed: int, mu: float) -> bool:
-    """The best k, k being computed from the best m; f32 is off by some units in its last place at each of its powers."""
+def mirostat(
+    x: Floats, ours: Set, theirs: Set, n_vocab: int, tau: float, eta: float, m: int, seed: int, mu: float
+) -> bool:
+    """The best k, which the best m tell; f32 is off by some units in the last place at each of the formula's powers."""
     p = np.sort(softmax(x))[::-1][:m]
     rank = np.arange(1, len(p))
     with np.errstate(all="ignore"):
@@ -140,7 +143,8 @@ def reason(name: str, arguments: tuple[object, ...], x: Floats, ours: Set, their
     if same_but_for_ties(x, ours, theirs):
         return "equal logits"
     rule = RULES.get(name)
-    if rule is not None and ours.any() and theirs.any() and rule(x, ours, theirs, *arguments):
+    some = name == "infill" or (ours.any() and theirs.any())
+    if rule is not None and some and rule(x, ours, theirs, *arguments):
         return "within rounding"
     return ""
 
@@ -150,5 +154,7 @@ def order_reason(name: str, x: Floats, ours: npt.NDArray[np.int64], theirs: npt.
     if name != "typ_p":
         return ""
     distance, slack = atypicality(x)
-    fit = all((np.maximum.accumulate(distance[some])[:-1] <= distance[some][1:] + slack).all() for some in (ours, theirs))
+    fit = all(
+        (np.maximum.accumulate(distance[some])[:-1] <= distance[some][1:] + slack).all() for some in (ours, theirs)
+    )
     return "distances that are equal within rounding" if fit else ""

@@ -15,10 +15,10 @@ from typing import Any
 import llama_cpp
 import numpy as np
 import numpy.typing as npt
-import parity_vocabulary
-from parity_llama import FLOAT, INT, POINTER, SIZE, UINT, clone, init
 
 import logitree as lt
+import parity_vocabulary
+from parity_llama import FLOAT, INT, POINTER, SIZE, UINT, clone, init
 
 Arguments = tuple[Any, ...]
 

