@@ -65,7 +65,19 @@ def chains() -> lt.Chain:
         lt.top_p(0.9),
         lt.min_p(0.1),
         lt.temp(0.7),
+        lt.no_repeat_ngram(3),
+        lt.epsilon_cutoff(3e-4, min_keep=1),
+        lt.eta_cutoff(3e-4),
+        lt.top_h(0.4),
+        lt.p_less(norm=True),
+        lt.min_k(3.0),
+        lt.edt(1.0, 0.5, n=0.8),
+        lt.hf_top_h(1.0),
+        lt.hf_top_k(50),
+        lt.hf_top_p(0.9, min_keep=2),
+        lt.hf_typ_p(0.9),
     ]
+    assert_type(lt.Chain.transformers(top_k=5, no_repeat_ngram=3, seed=0), lt.Chain)
     chain = lt.Chain([*samplers, lt.dist(seed=0)])
     assert_type(lt.Chain([lt.greedy()]).seed, int | None)
     effects: list[lt.Effect] = chain.explain(np.zeros(2, np.float32), legal=[0])

@@ -1,5 +1,6 @@
 //! The chain in Python: conversions only. One file for the samplers, one for the keywords of whole chains.
 
+mod beyond;
 mod params;
 mod samplers;
 
@@ -96,6 +97,14 @@ impl PyChain {
     fn tsampler(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let params = params_of(Params::tsampler(), params)?;
         Ok(PyChain { inner: presets::tsampler(&params).map_err(to_py)? })
+    }
+
+    /// transformers' order and defaults.
+    #[staticmethod]
+    #[pyo3(signature = (**params))]
+    fn transformers(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let params = params_of(Params::transformers(), params)?;
+        Ok(PyChain { inner: presets::transformers(&params).map_err(to_py)? })
     }
 
     /// The chain that picks the most likely token.
@@ -260,5 +269,6 @@ impl PyChain {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
-    samplers::register(m)
+    samplers::register(m)?;
+    beyond::register(m)
 }

@@ -27,10 +27,21 @@ pub(super) fn params_of(start: Params, given: Option<&Bound<'_, PyDict>>) -> PyR
             "penalty_repeat" => params.penalty_repeat = value.extract()?,
             "penalty_freq" => params.penalty_freq = value.extract()?,
             "penalty_present" => params.penalty_present = value.extract()?,
+            "no_repeat_ngram" => {
+                params.no_repeat_ngram = whole(&value, "no_repeat_ngram", i32::MIN, i32::MAX)?
+            }
+            "epsilon_cutoff" => params.epsilon_cutoff = value.extract()?,
+            "eta_cutoff" => params.eta_cutoff = value.extract()?,
+            "top_h" => params.top_h = value.extract()?,
+            "min_k" => params.min_k = value.extract()?,
+            "p_less_norm" => params.p_less_norm = value.extract()?,
+            "edt_theta" => params.edt_theta = value.extract()?,
+            "edt_n" => params.edt_n = value.extract()?,
             "logit_bias" => params.logit_bias = biases_of(&value)?,
             _ => {
                 let known = "seed, rng, sequence, min_keep, top_k, top_p, min_p, typ_p, top_n_sigma, temp, penalty_last_n, \
-                             penalty_repeat, penalty_freq, penalty_present, logit_bias";
+                             penalty_repeat, penalty_freq, penalty_present, no_repeat_ngram, epsilon_cutoff, eta_cutoff, \
+                             top_h, min_k, p_less_norm, edt_theta, edt_n, logit_bias";
                 return Err(to_py(
                     Error::new(ErrorKind::Sampling, format!("there is no parameter {name}"))
                         .help(format!("known: {known}")),

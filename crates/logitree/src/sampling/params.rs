@@ -2,6 +2,7 @@
 //! built from them.
 
 use super::dist::Dist;
+use super::edt::Edt;
 use super::rng::{fresh_seed, Generator, Seed};
 use crate::{Result, TokenId};
 
@@ -36,12 +37,28 @@ pub struct Params {
     pub penalty_freq: f32,
     /// Presence penalty; 0: off.
     pub penalty_present: f32,
+    /// Tokens in a row that no_repeat_ngram lets come once; 0 or less: off.
+    pub no_repeat_ngram: i32,
+    /// Probability that epsilon_cutoff asks for; 0 or less: off.
+    pub epsilon_cutoff: f32,
+    /// The epsilon of eta_cutoff; 0 or less: off.
+    pub eta_cutoff: f32,
+    /// Part of the entropy that top_h keeps; 0 or less: off.
+    pub top_h: f32,
+    /// The tau of min_k.
+    pub min_k: f32,
+    /// Whether p_less is p-less-norm.
+    pub p_less_norm: bool,
+    /// How soon the temperature of edt falls with the entropy; 0: it stays at `temp`.
+    pub edt_theta: f32,
+    /// The n of edt.
+    pub edt_n: f32,
     /// Additions to the logits of single tokens.
     pub logit_bias: Vec<(TokenId, f32)>,
 }
 
 impl Default for Params {
-    /// llama.cpp's defaults.
+    /// llama.cpp's defaults; for samplers that it lacks those of their papers, or off.
     fn default() -> Self {
         Params {
             seed: None,
@@ -58,6 +75,14 @@ impl Default for Params {
             penalty_repeat: 1.0,
             penalty_freq: 0.0,
             penalty_present: 0.0,
+            no_repeat_ngram: 0,
+            epsilon_cutoff: 0.0,
+            eta_cutoff: 0.0,
+            top_h: 0.4,
+            min_k: 3.0,
+            p_less_norm: false,
+            edt_theta: 0.0,
+            edt_n: Edt::N,
             logit_bias: Vec::new(),
         }
     }
@@ -67,6 +92,19 @@ impl Params {
     /// tsampler's defaults: llama.cpp's with a repeat penalty of 1.1.
     pub fn tsampler() -> Self {
         Params { penalty_repeat: 1.1, ..Params::default() }
+    }
+
+    /// transformers' defaults: top_k 50, temperature 1, penalties over all accepted tokens, everything else off.
+    pub fn transformers() -> Self {
+        Params {
+            top_k: 50,
+            top_p: 1.0,
+            min_p: 0.0,
+            top_h: 0.0,
+            temp: 1.0,
+            penalty_last_n: i32::MAX,
+            ..Params::default()
+        }
     }
 
     /// The same with a seed in any case, so that all that draws in a chain starts from one.

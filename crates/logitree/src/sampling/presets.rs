@@ -1,7 +1,8 @@
-//! Whole chains in the order of their owners: llama.cpp's, tsampler's, and plain greedy.
+//! Whole chains in the order of their owners: llama.cpp's, tsampler's, transformers', and plain greedy.
 
-use super::{Chain, Greedy, LogitBias, MinP, Params, Penalties, Sampler, Temp, TopK, TopNSigma, TopP, TypP};
-use crate::Result;
+use super::{Chain, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK, HfTopP, HfTypP, LogitBias, MinP};
+use super::{NoRepeatNgram, Params, Penalties, Sampler, Temp, TopK, TopNSigma, TopP, TypP};
+use crate::{Error, ErrorKind, Result};
 
 /// llama.cpp's default order: logit_bias, penalties, top_n_sigma, top_k, typ_p, top_p, min_p, temp, dist.
 ///
@@ -55,6 +56,43 @@ pub fn tsampler(params: &Params) -> Result<Chain> {
     assemble(samplers, params)
 }
 
+/// transformers' order, that of `GenerationMixin._get_logits_processor` (5.23) with `do_sample`: logit_bias,
+/// penalties, no_repeat_ngram, temp, hf_top_h, hf_top_k, hf_top_p, min_p, hf_typ_p, epsilon_cutoff, eta_cutoff, dist;
+/// use [`Params::transformers`].
+///
+/// The same candidates stay as there, with the same probabilities; `min_keep` is `min_tokens_to_keep`. Accept the
+/// prompt too: penalties and no_repeat_ngram look at all of it there. The draws are `dist`'s, for those of
+/// `torch.multinomial` are torch's own.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`] for parameters that mean nothing, as a temperature of 0 does there.
+pub fn transformers(params: &Params) -> Result<Chain> {
+    if params.temp <= 0.0 {
+        return Err(Error::new(
+            ErrorKind::Sampling,
+            format!("temp of transformers' order is {}", params.temp),
+        )
+        .help("it must be above 0 there; for the most likely token use the greedy chain"));
+    }
+    let params = &params.settled();
+    let keep = params.min_keep;
+    assemble(
+        vec![
+            penalties(params)?,
+            Box::new(NoRepeatNgram::new(params.no_repeat_ngram)?),
+            Box::new(Temp::new(params.temp)?),
+            Box::new(HfTopH::new(params.top_h)?),
+            Box::new(HfTopK::new(params.top_k, keep)),
+            Box::new(HfTopP::new(params.top_p, keep)?),
+            Box::new(MinP::new(params.min_p, keep)?),
+            Box::new(HfTypP::new(params.typ_p, keep)?),
+            Box::new(EpsilonCutoff::new(params.epsilon_cutoff, keep)?),
+            Box::new(EtaCutoff::new(params.eta_cutoff, keep)?),
+        ],
+        params,
+    )
+}
+
 /// The most likely token, nothing else.
 pub fn greedy() -> Chain {
     Chain::of(vec![Box::new(Greedy)])
@@ -102,5 +140,17 @@ mod tests {
         let wide = tsampler(&Params { top_k: 0, ..Params::tsampler() }).unwrap();
         assert!(wide.describe().contains("top_k(256)"));
         assert!(tsampler(&Params { top_k: 1, top_p: f32::NAN, ..Params::tsampler() }).is_err());
+        let described = transformers(&Params { seed: Some(0), ..Params::transformers() }).unwrap().describe();
+        assert_eq!(
+            described,
+            "penalties(last_n=2147483647, repeat=1, freq=0, present=0) -> no_repeat_ngram(0) -> temp(1) -> \
+             hf_top_h(0) -> hf_top_k(50) -> hf_top_p(1) -> min_p(0) -> hf_typ_p(1) -> epsilon_cutoff(0) -> \
+             eta_cutoff(0) -> dist(seed=0)"
+        );
+        for wrong in
+            [Params { temp: 0.0, ..Params::transformers() }, Params { top_p: 1.1, ..Params::transformers() }]
+        {
+            assert_eq!(transformers(&wrong).unwrap_err().kind, ErrorKind::Sampling);
+        }
     }
 }

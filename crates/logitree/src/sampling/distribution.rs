@@ -1,0 +1,136 @@
+//! What the samplers beyond llama.cpp ask of a distribution: its weight, its entropy, its collision probability, its
+//! best candidates, and all that reach a probability. The file refuses to know any sampler's rule.
+//!
+//! Exponentials are the kernel's, good to 2e-7; their sums are f64.
+
+use super::Candidates;
+use crate::kernel::{self, BLOCK};
+
+/// How far below the best the first look goes, in nats; each further look goes twice as far.
+const FIRST_LOOK: f32 = 4.0;
+/// A look as far as this sees all that is above -inf.
+const LAST_LOOK: f32 = 400.0;
+
+/// Sums of exponentials over the candidates.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Weight {
+    /// The highest logit.
+    pub max: f32,
+    /// Sum of exp(logit - max).
+    pub sum: f64,
+    /// Sum of exp(logit - max) * (logit - max).
+    dot: f64,
+}
+
+impl Weight {
+    /// Weighs the candidates, in one pass.
+    pub fn of(candidates: &Candidates<'_>) -> Self {
+        let max = candidates.max();
+        let (mut sum, mut dot) = (0.0, 0.0);
+        for_each_block(candidates, |block| {
+            let (s, d) = kernel::sum_exp_dot(block, max);
+            sum += s;
+            dot += d;
+        });
+        Weight { max, sum, dot }
+    }
+
+    /// log(sum(exp(logit))), in nats.
+    pub fn log_sum(&self) -> f64 {
+        f64::from(self.max) + self.sum.ln()
+    }
+
+    /// The entropy, in nats; at least 0.
+    pub fn entropy(&self) -> f64 {
+        (self.sum.ln() - self.dot / self.sum).max(0.0)
+    }
+}
+
+/// The probability that two draws agree, which is the sum of the squared probabilities, and how many candidates are
+/// above -inf. With them log(sum(exp(logit))).
+pub(super) fn collision(candidates: &Candidates<'_>) -> (f64, usize, f64) {
+    let max = candidates.max();
+    let (mut sum, mut squares, mut alive) = (0.0, 0.0, 0);
+    let mut below = [0.0; BLOCK];
+    for_each_block(candidates, |block| {
+        let below = &mut below[..block.len()];
+        for (b, &x) in below.iter_mut().zip(block) {
+            *b = x - max;
+            alive += usize::from(x > f32::NEG_INFINITY);
+        }
+        sum += kernel::sum_exp(below, 0.0);
+        below.iter_mut().for_each(|b| *b *= 2.0);
+        squares += kernel::sum_exp(below, 0.0);
+    });
+    (squares / (sum * sum), alive, f64::from(max) + sum.ln())
+}
+
+/// Keeps the candidates with a logit of at least `least`, in their order, and the best ones in any case.
+pub(super) fn keep_from(candidates: &mut Candidates<'_>, least: f64) {
+    let mut bar = least as f32;
+    if f64::from(bar) < least {
+        bar = bar.next_up();
+    }
+    candidates.keep_at_least(bar.min(candidates.max()));
+}
+
+/// Shows `decide` the logits above -inf in descending order, the best few at first, and more until it names a
+/// number. It is told whether it sees all; then all of them is the answer if it names none. The logits seen last
+/// are left in `seen`.
+pub(super) fn decide(
+    candidates: &Candidates<'_>,
+    seen: &mut Vec<f32>,
+    mut decide: impl FnMut(&[f32], bool) -> Option<usize>,
+) -> usize {
+    let max = candidates.max();
+    let mut look = FIRST_LOOK;
+    loop {
+        // Never -inf itself, which nothing chooses.
+        let least = if look < LAST_LOOK { (max - look).max(f32::MIN) } else { f32::MIN };
+        seen.clear();
+        candidates.for_each_logit(|x| {
+            if x >= least {
+                seen.push(x);
+            }
+        });
+        seen.sort_unstable_by(|a, b| b.total_cmp(a));
+        let all = look >= LAST_LOOK || seen.len() == candidates.len();
+        if let Some(n) = decide(seen, all) {
+            return n;
+        }
+        if all {
+            return seen.len();
+        }
+        look *= 2.0;
+    }
+}
+
+/// The `k`-th highest logit above -inf (`k` at least 1), or the lowest one if there are fewer.
+pub(super) fn kth(candidates: &Candidates<'_>, k: usize, seen: &mut Vec<f32>) -> f32 {
+    if k <= 1 {
+        return candidates.max();
+    }
+    let n = decide(candidates, seen, |xs, _| (xs.len() >= k).then_some(k));
+    seen.get(n.wrapping_sub(1)).copied().unwrap_or(f32::NEG_INFINITY)
+}
+
+/// The double that `x` is written as: 0.6 for the float nearest to 0.6. Where an owner computes with doubles, sums
+/// that meet a bound exactly then do so here.
+pub(super) fn as_written(x: f32) -> f64 {
+    x.to_string().parse().unwrap_or(f64::from(x))
+}
+
+/// Calls `f` with the logits, in order, in blocks.
+fn for_each_block(candidates: &Candidates<'_>, mut f: impl FnMut(&[f32])) {
+    let mut block = [0.0; BLOCK];
+    let mut filled = 0;
+    candidates.for_each_logit(|x| {
+        block[filled] = x;
+        filled += 1;
+        if filled == BLOCK {
+            f(&block);
+            filled = 0;
+        }
+    });
+    f(&block[..filled]);
+}
