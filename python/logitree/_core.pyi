@@ -446,7 +446,7 @@ class Chain:
         """The samplers, in order."""
     @property
     def mode(self) -> str:
-        """"fast" or "parity"."""
+        """ "fast" or "parity"."""
     def parity(self) -> Chain:
         """A copy in the same state that computes as llama.cpp does, ties and rounding included, at its speed.
 
@@ -556,8 +556,8 @@ def hf_top_k(k: int = 50, min_keep: int | None = None) -> Sampler:
     keeps all."""
 
 def hf_top_p(p: float, min_keep: int | None = None) -> Sampler:
-    """transformers' ``TopPLogitsWarper``: removes the least probable as long as they sum to at most 1 - p, of equal
-    ones the first; 1 keeps all, above 1 is a SamplingError."""
+    """transformers' ``TopPLogitsWarper``: removes the least probable as long as they sum to at most 1 - p; sorted.
+    1 keeps all, above 1 is a SamplingError."""
 
 def hf_typ_p(p: float, min_keep: int | None = None) -> Sampler:
     """transformers' ``TypicalLogitsWarper``: all whose surprisal is as near to the entropy as that of the last one

@@ -124,12 +124,9 @@ impl Sorted {
         }
     }
 
-    /// What is left when the least probable go while they sum to at most 1 - p, of equal ones the first.
+    /// What is left when the least probable go while they sum to at most 1 - p, of equal ones the last first.
     fn tail(&self, p: f64, keep: usize, loose: f64) -> Vec<u32> {
-        let mut rising: Vec<usize> = (0..self.all.len()).collect();
-        rising.sort_by(|&a, &b| {
-            self.all[a].1.total_cmp(&self.all[b].1).then(self.all[a].0.cmp(&self.all[b].0))
-        });
+        let rising: Vec<usize> = (0..self.all.len()).rev().collect();
         let mut sum = 0.0;
         let gone = rising.iter().take_while(|&&i| {
             sum += self.p[i];

@@ -3,17 +3,22 @@
 //!
 //! Source: `TopHLogitsWarper` of transformers 5.23. The paper's own bound is in `top_h.rs`.
 
+use super::distribution::as_written;
 use super::hf_top_k::fraction;
 use super::{Candidates, Sampler};
 use crate::Result;
 
 /// How many candidates are looked at.
 const LOOKED_AT: usize = 100;
+/// A running sum this little above the bound, relative to it, equals it in transformers' f32.
+const SLACK: f64 = 6e-8;
 
 /// Keeps the best while the running sum of `-p * log p` is at most `h` times the entropy; the best one in any case.
 #[derive(Debug, Clone, Copy)]
 pub struct HfTopH {
     h: f32,
+    /// h as it is written, for transformers computes with doubles.
+    share: f64,
 }
 
 impl HfTopH {
@@ -22,7 +27,7 @@ impl HfTopH {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `h` is NaN or above 1.
     pub fn new(h: f32) -> Result<Self> {
-        Ok(HfTopH { h: fraction("hf_top_h", "h", h)? })
+        Ok(HfTopH { h: fraction("hf_top_h", "h", h)?, share: as_written(h) })
     }
 }
 
@@ -43,7 +48,7 @@ impl Sampler for HfTopH {
         let sum: f64 = logits[..alive].iter().map(|&x| below(x).exp()).sum();
         let term = |x: f32| below(x).exp() / sum * (sum.ln() - below(x));
         let entropy = logits[..alive].iter().fold(0.0, |h, &x| h + term(x));
-        let bound = f64::from(self.h) * entropy;
+        let bound = self.share * entropy * (1.0 + SLACK);
         let mut running = 0.0;
         let kept = logits[..alive].iter().position(|&x| {
             running += term(x);

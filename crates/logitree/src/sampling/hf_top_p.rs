@@ -1,7 +1,7 @@
 //! hf_top_p: removes the least probable candidates as long as they sum to at most 1 - p, as transformers does.
 //!
-//! Source: `TopPLogitsWarper` of transformers 5.23. llama.cpp's `top_p` adds up from the best one instead; the two
-//! differ in which of equal candidates stay at the cut: here the later ones.
+//! Source: `TopPLogitsWarper` of transformers 5.23. That is what llama.cpp's `top_p` keeps, whose sums in f32 from the
+//! best one on round otherwise. Which of equal candidates goes first is left open there; here it is the later one.
 
 use super::distribution::{as_written, decide, Weight};
 use super::hf_top_k::fraction;
@@ -50,20 +50,7 @@ impl Sampler for HfTopP {
             });
             last.map(|at| at + 1)
         });
-        let bar = self.seen[kept - 1];
-        candidates.keep_at_least(bar);
-        candidates.list();
-        let mut surplus = candidates.len() - kept;
-        if surplus == 0 {
-            return;
-        }
-        let mut keys = candidates.take_scratch();
-        keys.extend(candidates.logits().iter().zip(0u64..).filter_map(|(&x, at)| {
-            let goes = x == bar && surplus > 0;
-            surplus -= usize::from(goes);
-            (!goes).then_some(at)
-        }));
-        candidates.rearrange(keys);
+        candidates.top(kept);
     }
 
     fn parameter(&self, name: &str) -> Option<f64> {
