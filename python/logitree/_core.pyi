@@ -495,7 +495,7 @@ def temp(t: float = 0.8) -> Sampler:
 
 def top_h(h: float = 0.4) -> Sampler:
     """Keeps the most probable candidates while their entropy, renormalised, is at most h times that of all (nats
-    or bits alike), and the best one; sorted. 0 or less, and 1 or more, keep all.
+    or bits alike), and the best one, in their order. 0 or less, and 1 or more, keep all.
 
     Baghaei Potraghloo et al.: Top-H Decoding, NeurIPS 2025, arXiv:2509.02510, the paper's own bound; that of
     transformers is ``hf_top_h``.
@@ -556,8 +556,8 @@ def hf_top_k(k: int = 50, min_keep: int | None = None) -> Sampler:
     keeps all."""
 
 def hf_top_p(p: float, min_keep: int | None = None) -> Sampler:
-    """transformers' ``TopPLogitsWarper``: removes the least probable as long as they sum to at most 1 - p; sorted.
-    1 keeps all, above 1 is a SamplingError."""
+    """transformers' ``TopPLogitsWarper``: removes the least probable as long as they sum to at most 1 - p; the others
+    stay in their order. 1 keeps all, above 1 is a SamplingError."""
 
 def hf_typ_p(p: float, min_keep: int | None = None) -> Sampler:
     """transformers' ``TypicalLogitsWarper``: all whose surprisal is as near to the entropy as that of the last one

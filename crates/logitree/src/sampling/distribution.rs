@@ -8,6 +8,8 @@ use crate::kernel::{self, BLOCK};
 
 /// How far below the best the first look goes, in nats; each further look goes twice as far.
 const FIRST_LOOK: f32 = 4.0;
+/// How many of them are shown in order at first; each further time 8 times as many.
+const FIRST_SHOWN: usize = 256;
 /// A look as far as this sees all that is above -inf.
 const LAST_LOOK: f32 = 400.0;
 
@@ -75,28 +77,26 @@ pub(super) fn keep_from(candidates: &mut Candidates<'_>, least: f64) {
 }
 
 /// Shows `decide` the logits above -inf in descending order, the best few at first, and more until it names a
-/// number. It is told whether it sees all; then all of them is the answer if it names none. The logits seen last
-/// are left in `seen`.
+/// number. It is told whether it sees all; then all of them is the answer if it names none. As many of the logits
+/// as it saw last stand at the front of `seen`.
 pub(super) fn decide(
     candidates: &Candidates<'_>,
     seen: &mut Vec<f32>,
     mut decide: impl FnMut(&[f32], bool) -> Option<usize>,
 ) -> usize {
-    let max = candidates.max();
     let mut look = FIRST_LOOK;
     loop {
-        // Never -inf itself, which nothing chooses.
-        let least = if look < LAST_LOOK { (max - look).max(f32::MIN) } else { f32::MIN };
-        seen.clear();
-        candidates.for_each_logit(|x| {
-            if x >= least {
-                seen.push(x);
+        let all = collect(candidates, look, seen);
+        let mut shown = 0;
+        while shown < seen.len() {
+            shown = (shown * 8).max(FIRST_SHOWN).min(seen.len());
+            if shown < seen.len() {
+                seen.select_nth_unstable_by(shown - 1, descending);
             }
-        });
-        seen.sort_unstable_by(|a, b| b.total_cmp(a));
-        let all = look >= LAST_LOOK || seen.len() == candidates.len();
-        if let Some(n) = decide(seen, all) {
-            return n;
+            seen[..shown].sort_unstable_by(descending);
+            if let Some(n) = decide(&seen[..shown], all && shown == seen.len()) {
+                return n;
+            }
         }
         if all {
             return seen.len();
@@ -105,13 +105,56 @@ pub(super) fn decide(
     }
 }
 
+/// Collects the logits within `look` nats of the best, in their order; whether those are all above -inf.
+fn collect(candidates: &Candidates<'_>, look: f32, seen: &mut Vec<f32>) -> bool {
+    // Never -inf itself, which nothing chooses.
+    let least = if look < LAST_LOOK { (candidates.max() - look).max(f32::MIN) } else { f32::MIN };
+    seen.clear();
+    candidates.for_each_logit(|x| {
+        if x >= least {
+            seen.push(x);
+        }
+    });
+    look >= LAST_LOOK || seen.len() == candidates.len()
+}
+
+fn descending(a: &f32, b: &f32) -> std::cmp::Ordering {
+    b.total_cmp(a)
+}
+
+/// Keeps the `n` best candidates in their order, `lowest` being the logit of the last of them; of equal ones the
+/// first.
+pub(super) fn keep_best(candidates: &mut Candidates<'_>, n: usize, lowest: f32) {
+    if candidates.is_sorted() {
+        return candidates.truncate(n);
+    }
+    candidates.keep_at_least(lowest);
+    candidates.list();
+    if candidates.len() <= n {
+        return;
+    }
+    let mut keys = candidates.take_scratch();
+    let logits = candidates.logits();
+    let mut equal = n - logits.iter().filter(|&&x| x > lowest).count();
+    keys.extend(logits.iter().zip(0u64..).filter_map(|(&x, at)| {
+        let stays = x > lowest || equal > 0;
+        equal -= usize::from(stays && x == lowest);
+        stays.then_some(at)
+    }));
+    candidates.rearrange(keys);
+}
+
 /// The `k`-th highest logit above -inf (`k` at least 1), or the lowest one if there are fewer.
 pub(super) fn kth(candidates: &Candidates<'_>, k: usize, seen: &mut Vec<f32>) -> f32 {
     if k <= 1 {
         return candidates.max();
     }
-    let n = decide(candidates, seen, |xs, _| (xs.len() >= k).then_some(k));
-    seen.get(n.wrapping_sub(1)).copied().unwrap_or(f32::NEG_INFINITY)
+    let mut look = FIRST_LOOK;
+    while !collect(candidates, look, seen) && seen.len() < k {
+        look *= 2.0;
+    }
+    let at = k.min(seen.len()).saturating_sub(1);
+    *seen.select_nth_unstable_by(at, descending).1
 }
 
 /// The double that `x` is written as: 0.6 for the float nearest to 0.6. Where an owner computes with doubles, sums

@@ -3,13 +3,13 @@
 //! Source: `TopPLogitsWarper` of transformers 5.23. That is what llama.cpp's `top_p` keeps, whose sums in f32 from the
 //! best one on round otherwise. Which of equal candidates goes first is left open there; here it is the later one.
 
-use super::distribution::{as_written, decide, Weight};
+use super::distribution::{as_written, decide, keep_best, Weight};
 use super::hf_top_k::fraction;
 use super::min_p::describe_cut;
 use super::{whole, Candidates, Sampler};
 use crate::Result;
 
-/// Removes a tail of at most `1 - p`, but leaves `min_keep`.
+/// Removes a tail of at most `1 - p`, but leaves `min_keep`, in their order.
 #[derive(Debug, Clone)]
 pub struct HfTopP {
     p: f32,
@@ -50,7 +50,7 @@ impl Sampler for HfTopP {
             });
             last.map(|at| at + 1)
         });
-        candidates.top(kept);
+        keep_best(candidates, kept, self.seen[kept - 1]);
     }
 
     fn parameter(&self, name: &str) -> Option<f64> {

@@ -5,14 +5,15 @@
 //! kept ones renormalised; transformers' class of that name, and its authors' code, bound a running sum over p
 //! instead (`hf_top_h.rs`).
 
-use super::distribution::{decide, Weight};
+use super::distribution::{decide, keep_best, Weight};
 use super::{finite, Candidates, Sampler};
 use crate::Result;
 
 /// Sums of exponentials are good to 2e-7: an entropy this little above the bound, relative to it, is at the bound.
 const SLACK: f64 = 1e-6;
 
-/// Keeps the most best candidates whose entropy is at most `h` times that of all, and the best one in any case.
+/// Keeps the most best candidates whose entropy is at most `h` times that of all, and the best one in any case, in
+/// their order.
 #[derive(Debug, Clone)]
 pub struct TopH {
     h: f32,
@@ -52,7 +53,7 @@ impl Sampler for TopH {
                 sum > e && sum.ln() - dot / sum > bound
             })
         });
-        candidates.top(kept);
+        keep_best(candidates, kept, self.seen[kept - 1]);
     }
 
     fn parameter(&self, name: &str) -> Option<f64> {
