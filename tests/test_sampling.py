@@ -32,7 +32,8 @@ def close(got: float, expected: float) -> bool:
 
 @pytest.mark.parametrize("case", GOLDEN["sampler"], ids=lambda c: f"{c['sampler']}{c['args']}")
 def test_golden_sampler(case: dict[str, Any]) -> None:
-    chain = lt.Chain([getattr(lt, case["sampler"])(*case["args"])])
+    more = {"breakers": case["breakers"]} if "breakers" in case else {}
+    chain = lt.Chain([getattr(lt, case["sampler"])(*case["args"], **more)])
     for token in case.get("history", []):
         chain.accept(token)
     ids, logits, p = chain.apply(np.log(np.array(case["p"], np.float32)))
@@ -187,7 +188,7 @@ def test_chains_say_what_they_are() -> None:
         "temp",
         "dist",
     ]
-    default = ["penalties", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "temp", "dist"]
+    default = ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temp", "dist"]
     assert lt.Chain.llama_cpp().names == default
     assert "repeat=1.1" in repr(lt.Chain.tsampler(seed=5))
     assert lt.Chain.tsampler(seed=5).seed == 5

@@ -55,7 +55,7 @@ def constraints(vocabulary: lt.Vocabulary) -> lt.Matcher:
     return tree.matcher("action", following="!")
 
 
-def chains() -> lt.Chain:
+def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
     samplers: list[lt.Sampler] = [
         lt.logit_bias({0: -1.0}),
         lt.penalties(64, repeat=1.1),
@@ -64,6 +64,7 @@ def chains() -> lt.Chain:
         lt.typ_p(0.9),
         lt.top_p(0.9),
         lt.min_p(0.1),
+        lt.xtc(0.5, 0.1, seed=0),
         lt.temp(0.7),
         lt.no_repeat_ngram(3),
         lt.epsilon_cutoff(3e-4, min_keep=1),
@@ -76,11 +77,22 @@ def chains() -> lt.Chain:
         lt.hf_top_k(50),
         lt.hf_top_p(0.9, min_keep=2),
         lt.hf_typ_p(0.9),
+        lt.temp_ext(0.7, delta=0.2),
+        lt.dry(0.8, breakers=[[1]]),
+        lt.dry(0.8, vocabulary=vocabulary, breakers=["\n", b"::"], tokenize=lambda text: [0]),
+        lt.infill(vocabulary, eot=1),
     ]
+    assert_type(lt.dry_breakers(vocabulary), list[list[int]])
+    selecting: list[lt.Sampler] = [lt.mirostat(seed=0), lt.mirostat_v2(tau=4.0), lt.adaptive_p(0.5)]
+    assert_type([lt.Chain([s]).seed for s in selecting], list[int | None])
+    params: lt.ChainParams = {"seed": 0, "mirostat": 2, "logit_bias": {1: 0.5}}
+    assert_type(lt.Chain.llama_cpp(**params), lt.Chain)
     assert_type(lt.Chain.transformers(top_k=5, no_repeat_ngram=3, seed=0), lt.Chain)
     chain = lt.Chain([*samplers, lt.dist(seed=0)])
     assert_type(lt.Chain([lt.greedy()]).seed, int | None)
     effects: list[lt.Effect] = chain.explain(np.zeros(2, np.float32), legal=[0])
+    measures: lt.Measures | None = chain.measures
+    assert_type(measures.bits().surprisal if measures else 0.0, float)
     assert_type(effects[0].mass_cut, float)
     ids, _, probabilities = chain.apply(np.zeros(2, np.float32))
     assert_type(ids, npt.NDArray[np.uint32])
@@ -98,7 +110,7 @@ def metrics(logits: npt.NDArray[np.float32]) -> float:
 
 def decode(logits: npt.NDArray[np.float32]) -> lt.Decoder:
     vocabulary = vocabularies()
-    decoder = lt.Decoder(vocabulary, chains(), constraints(vocabulary), trace=True, stop=["x", b"y"])
+    decoder = lt.Decoder(vocabulary, chains(vocabulary), constraints(vocabulary), trace=True, stop=["x", b"y"])
     assert_type(decoder.step(logits), int)
     step: lt.Step | None = decoder.last
     if step is not None:

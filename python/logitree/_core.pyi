@@ -7,7 +7,9 @@ from typing import Any, Literal, Protocol, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
+
+from logitree._params import ChainParams
 
 __all__ = [
     "Chain",
@@ -35,8 +37,11 @@ __all__ = [
     "VocabularyError",
     "__profile__",
     "__version__",
+    "adaptive_p",
     "choices",
     "dist",
+    "dry",
+    "dry_breakers",
     "edt",
     "entropy",
     "epsilon_cutoff",
@@ -46,6 +51,7 @@ __all__ = [
     "hf_top_k",
     "hf_top_p",
     "hf_typ_p",
+    "infill",
     "log_softmax",
     "log_sum_exp",
     "logit_bias",
@@ -67,6 +73,8 @@ __all__ = [
     "mask_xor",
     "min_k",
     "min_p",
+    "mirostat",
+    "mirostat_v2",
     "no_repeat_ngram",
     "p_less",
     "penalties",
@@ -74,6 +82,7 @@ __all__ = [
     "span_sampler_plan",
     "surprisal",
     "temp",
+    "temp_ext",
     "token_tree",
     "token_tree_cache",
     "top_candidates",
@@ -82,6 +91,7 @@ __all__ = [
     "top_n_sigma",
     "top_p",
     "typ_p",
+    "xtc",
 ]
 
 __version__: str
@@ -289,6 +299,32 @@ class Effect:
         """Probability, before it and at the logits as they stood, of what it cut: 0 to 1."""
 
 @final
+class Measures:
+    """What a step's distributions were, in nats: the model's, over all finite logits as they came, and the one that
+    the chain left and drew from. Feed ``model_surprisal`` to a ``RollingPerplexity``."""
+
+    @property
+    def model_entropy(self) -> float:
+        """Entropy of the model's distribution, at least 0."""
+    @property
+    def model_log_probability(self) -> float:
+        """log p of the picked token under the model, before the filters."""
+    @property
+    def model_surprisal(self) -> float:
+        """-log p of the picked token under the model."""
+    @property
+    def entropy(self) -> float:
+        """Entropy of what the chain left, at least 0."""
+    @property
+    def log_probability(self) -> float:
+        """log p of the picked token in what the chain left, after the filters."""
+    @property
+    def surprisal(self) -> float:
+        """-log p of the picked token in what the chain left."""
+    def bits(self) -> Measures:
+        """The same in bits."""
+
+@final
 class Chain:
     """Samplers in order, with the state that goes with accepted tokens.
 
@@ -305,102 +341,39 @@ class Chain:
         """The chain of the samplers. SamplingError if anything follows a selecting one (greedy, dist)."""
 
     @staticmethod
-    def parse(
-        text: str,
-        *,
-        seed: int | None = None,
-        rng: str = "mt19937",
-        sequence: int = 0,
-        min_keep: int = 0,
-        top_k: int = 40,
-        top_p: float = 0.95,
-        min_p: float = 0.05,
-        typ_p: float = 1.0,
-        top_n_sigma: float = -1.0,
-        temp: float = 0.8,
-        penalty_last_n: int = 64,
-        penalty_repeat: float = 1.0,
-        penalty_freq: float = 0.0,
-        penalty_present: float = 0.0,
-        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
-    ) -> Chain:
+    def parse(text: str, **params: Unpack[ChainParams]) -> Chain:
         """The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
 
-        Biases come first and ``dist`` last where the text does not name them. SamplingError for what means
-        nothing.
+        llama.cpp's own default is "edskypmxt"; "a" is adaptive_p, "i" infill. Biases come first and ``dist`` last
+        where the text does not name them; adaptive_p goes last wherever it is named. With ``mirostat`` 1 or 2 the
+        samplers named are not used, as there. SamplingError for what means nothing.
         """
 
     @staticmethod
-    def llama_cpp(
-        *,
-        seed: int | None = None,
-        rng: str = "mt19937",
-        sequence: int = 0,
-        min_keep: int = 0,
-        top_k: int = 40,
-        top_p: float = 0.95,
-        min_p: float = 0.05,
-        typ_p: float = 1.0,
-        top_n_sigma: float = -1.0,
-        temp: float = 0.8,
-        penalty_last_n: int = 64,
-        penalty_repeat: float = 1.0,
-        penalty_freq: float = 0.0,
-        penalty_present: float = 0.0,
-        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
-    ) -> Chain:
-        """llama.cpp's order: biases, penalties, top_n_sigma, top_k, typ_p, top_p, min_p, temp, dist."""
+    def llama_cpp(**params: Unpack[ChainParams]) -> Chain:
+        """llama.cpp's order: biases, penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature, dist.
+
+        With ``mirostat`` 1 or 2: biases, temp and that mirostat. With an ``adaptive_target`` of 0 or more adaptive_p
+        stands for dist.
+        """
 
     @staticmethod
-    def tsampler(
-        *,
-        seed: int | None = None,
-        rng: str = "mt19937",
-        sequence: int = 0,
-        min_keep: int = 0,
-        top_k: int = 40,
-        top_p: float = 0.95,
-        min_p: float = 0.05,
-        typ_p: float = 1.0,
-        top_n_sigma: float = -1.0,
-        temp: float = 0.8,
-        penalty_last_n: int = 64,
-        penalty_repeat: float = 1.1,
-        penalty_freq: float = 0.0,
-        penalty_present: float = 0.0,
-        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
-    ) -> Chain:
-        """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist."""
+    def tsampler(**params: Unpack[ChainParams]) -> Chain:
+        """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; repeat penalty 1.1.
+
+        SamplingError for keywords that switch on a sampler tsampler has not.
+        """
 
     @staticmethod
-    def transformers(
-        *,
-        seed: int | None = None,
-        rng: str = "mt19937",
-        sequence: int = 0,
-        min_keep: int = 0,
-        temp: float = 1.0,
-        top_k: int = 50,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
-        typ_p: float = 1.0,
-        top_h: float = 0.0,
-        epsilon_cutoff: float = 0.0,
-        eta_cutoff: float = 0.0,
-        no_repeat_ngram: int = 0,
-        penalty_last_n: int = 2147483647,
-        penalty_repeat: float = 1.0,
-        penalty_freq: float = 0.0,
-        penalty_present: float = 0.0,
-        logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] = ...,
-    ) -> Chain:
+    def transformers(**params: Unpack[ChainParams]) -> Chain:
         """transformers' order (5.23, ``do_sample=True``): biases, penalties, no_repeat_ngram, temp, hf_top_h,
         hf_top_k, hf_top_p, min_p, hf_typ_p, epsilon_cutoff, eta_cutoff, dist.
 
         The same candidates stay as there, with the same probabilities within 1e-6; ``min_keep`` is
         ``min_tokens_to_keep``. Accept the prompt too: penalties and no_repeat_ngram look at all of it there. The
-        draws are ``dist``'s: those of ``torch.multinomial`` are not reproduced. SamplingError for a ``temp`` of 0
-        or less, as there.
+        draws are ``dist``'s: those of ``torch.multinomial`` are not reproduced. Defaults: ``top_k`` 50, ``temp`` 1, the
+        penalties over all accepted tokens, everything else off. SamplingError for a ``temp`` of 0 or less, as there,
+        and for keywords that switch on a sampler transformers has not.
         """
 
     @staticmethod
@@ -444,6 +417,12 @@ class Chain:
     @property
     def samplers(self) -> list[Sampler]:
         """The samplers, in order."""
+    def measure(self, on: bool = True) -> None:
+        """Whether each step from now on is measured: see ``measures``. Off costs nothing; on, the sums are those
+        that the samplers use where all tokens are legal."""
+    @property
+    def measures(self) -> Measures | None:
+        """What the last step's distributions were; None if steps are not measured or it picked nothing."""
     @property
     def mode(self) -> str:
         """ "fast" or "parity"."""
@@ -571,6 +550,89 @@ def dist(seed: int | None = None, rng: str = "mt19937", sequence: int = 0) -> Sa
     entropy, which ``Chain.seed`` tells. ``rng``: "mt19937" (llama.cpp's, 32-bit seeds), "xoroshiro128plus" or
     "philox" (64-bit seeds); with philox a draw depends on seed, ``sequence`` and position (the number of accepted
     tokens) alone."""
+
+def temp_ext(t: float = 0.8, delta: float = 0.0, exponent: float = 1.0) -> Sampler:
+    """Dynamic temperature: between ``t - delta`` and ``t + delta``, the higher the flatter the distribution is
+    (``(entropy / ln n) ** exponent`` of the way). ``delta`` of 0 or less is ``temp(t)``. SamplingError for an
+    exponent below 0. Source: llama.cpp, src/llama-sampler.cpp, as for all below."""
+
+def xtc(
+    p: float = 0.0,
+    t: float = 0.1,
+    min_keep: int | None = None,
+    seed: int | None = None,
+    rng: str = "mt19937",
+    sequence: int = 0,
+) -> Sampler:
+    """With probability ``p``, removes the candidates of probability ``t`` or more, but the least probable of them,
+    unless fewer than ``min_keep`` would stay. ``p <= 0`` or ``t > 0.5`` is off. Draws one float a step where there
+    are two candidates or more; ``seed``, ``rng`` and ``sequence`` as in ``dist``."""
+
+def mirostat(
+    n_vocab: int | None = None,
+    tau: float = 5.0,
+    eta: float = 0.1,
+    m: int = 100,
+    seed: int | None = None,
+    rng: str = "mt19937",
+    sequence: int = 0,
+) -> Sampler:
+    """Keeps the best candidates so that the surprisal of what is drawn stays near ``tau`` bits, corrected by ``eta``
+    of the error; the best ``m`` tell the exponent of Zipf's law. ``n_vocab`` is a number of the formula; None takes
+    the number of candidates of the step. Selects, so it stands last. Basu et al., ICLR 2021."""
+
+def mirostat_v2(
+    tau: float = 5.0, eta: float = 0.1, seed: int | None = None, rng: str = "mt19937", sequence: int = 0
+) -> Sampler:
+    """Keeps the candidates of at most mu bits of surprisal and draws; mu begins at ``2 * tau`` and moves by ``eta``
+    of the error, so that the surprisal stays near ``tau`` bits. Selects, so it stands last. Basu et al., ICLR 2021."""
+
+def dry(
+    multiplier: float = 0.0,
+    base: float = 1.75,
+    allowed_length: int = 2,
+    last_n: int = 64,
+    breakers: Sequence[str | bytes | Sequence[int]] | None = None,
+    vocabulary: Vocabulary | None = None,
+    tokenize: Callable[[str], Iterable[int]] | None = None,
+) -> Sampler:
+    """Don't repeat yourself: a token that would go on with a repetition of ``length`` accepted tokens, of the last
+    ``last_n`` (0 or less: off), loses ``multiplier * base ** (length - allowed_length)``, if ``length`` is
+    ``allowed_length`` or more.
+
+    No repetition goes back over a breaker. ``breakers``: sequences of token ids; or, with ``vocabulary``, texts, which
+    go through ``dry_breakers``. None: none without a vocabulary, with one llama.cpp's newline, colon, double quote
+    and asterisk.
+    """
+
+def dry_breakers(
+    vocabulary: Vocabulary,
+    breakers: Sequence[str | bytes] | None = None,
+    tokenize: Callable[[str], Iterable[int]] | None = None,
+) -> list[list[int]]:
+    """The token sequences of DRY's breakers over the whole vocabulary: every token whose text contains one, and every
+    token whose text ends with the beginning of one, followed by the tokens of the rest.
+
+    Of a breaker 40 bytes count, of a rest 20 tokens. ``tokenize`` turns a rest into ids, without special tokens and
+    without a space in front; breakers of one ASCII character need none, for others its absence is a SamplingError. A
+    rest that is not UTF-8 reaches it with U+FFFD in it.
+    """
+
+def infill(vocabulary: Vocabulary, eot: int | None = None) -> Sampler:
+    """Fill in the middle; for use after top_k and top_p. Keeps only end-of-generation tokens if they are likely; else
+    merges candidates of which one's text begins with the other's, and keeps those of probability 0.2 and then 1/(n + 1)
+    or more.
+
+    If no text is left, the end-of-text token ``eot`` is the only candidate, whether it was one before or not; where
+    it is not legal, that is a MaskError. ``eot`` of None is found by the texts that llama.cpp knows.
+    """
+
+def adaptive_p(
+    target: float, decay: float = 0.9, seed: int | None = None, rng: str = "mt19937", sequence: int = 0
+) -> Sampler:
+    """Prefers candidates whose probability is near ``target`` (0 to 1; below 0 only draws), corrected by the running
+    mean, which forgets by ``decay`` a token, of what the accepted tokens had. Selects, so it stands last; put
+    ``min_p`` before it. llama.cpp #17927."""
 
 # -- metrics --
 

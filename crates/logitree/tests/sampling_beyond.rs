@@ -396,9 +396,9 @@ fn extreme_logits_never_pick_what_is_impossible() {
             };
             let mut chain = Chain::parse(name, &params).unwrap();
             for _ in 0..3 {
-                let token = chain.sample(logits, Legal::All).unwrap();
+                let token = chain.sample(*logits, Legal::All).unwrap();
                 assert!(logits[token as usize] > -INF, "{name} {x} {logits:?} picks {token}");
-                chain.apply(logits, Legal::All, None).unwrap();
+                chain.apply(*logits, Legal::All, None).unwrap();
                 let sum: f32 = chain.candidates().probabilities().iter().sum();
                 assert!((sum - 1.0).abs() < 1e-4, "{name} {x} {logits:?}: {sum}");
                 chain.accept(token);

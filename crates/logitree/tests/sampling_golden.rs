@@ -2,7 +2,9 @@
 
 use logitree::mask::Legal;
 use logitree::metrics::{entropy, surprisal, Base, RollingPerplexity};
-use logitree::sampling::{Chain, MinP, Penalties, Sampler, Temp, TopK, TopNSigma, TopP, TypP};
+use logitree::sampling::{
+    Chain, Dry, MinP, Penalties, Sampler, Seed, Temp, TempExt, TopK, TopNSigma, TopP, TypP, Xtc,
+};
 use toml::{Table, Value};
 
 const GOLDEN: &str = include_str!("../../../testdata/sampling/golden.toml");
@@ -16,7 +18,12 @@ fn near(got: f64, expected: f64) -> bool {
     got == expected || (got - expected).abs() <= 1e-5
 }
 
-fn sampler(name: &str, args: &[f64]) -> Box<dyn Sampler> {
+fn breakers(case: &Table) -> Vec<Vec<u32>> {
+    let ids = |b: &Value| b.as_array().unwrap().iter().map(|id| id.as_integer().unwrap() as u32).collect();
+    case.get("breakers").and_then(Value::as_array).into_iter().flatten().map(ids).collect()
+}
+
+fn sampler(name: &str, args: &[f64], breakers: &[Vec<u32>]) -> Box<dyn Sampler> {
     let a = |i: usize| args[i] as f32;
     match name {
         "temp" => Box::new(Temp::new(a(0)).unwrap()),
@@ -26,6 +33,9 @@ fn sampler(name: &str, args: &[f64]) -> Box<dyn Sampler> {
         "typ_p" => Box::new(TypP::new(a(0), 0).unwrap()),
         "top_n_sigma" => Box::new(TopNSigma::new(a(0)).unwrap()),
         "penalties" => Box::new(Penalties::new(args[0] as i32, a(1), a(2), a(3)).unwrap()),
+        "temp_ext" => Box::new(TempExt::new(a(0), a(1), a(2)).unwrap()),
+        "xtc" => Box::new(Xtc::new(a(0), a(1), args[2] as usize, Seed::mt19937(args[3] as u32)).unwrap()),
+        "dry" => Box::new(Dry::new(a(0), a(1), args[2] as i32, args[3] as i32, breakers).unwrap()),
         _ => panic!("no sampler {name}"),
     }
 }
@@ -39,7 +49,7 @@ fn tables(key: &str) -> Vec<Table> {
 #[test]
 fn samplers() {
     let cases = tables("sampler");
-    assert_eq!(cases.len(), 30);
+    assert_eq!(cases.len(), 41);
     for case in cases {
         let p = numbers(&case, "p");
         let logits: Vec<f32> = p.iter().map(|x| (*x as f32).ln()).collect();
@@ -47,7 +57,8 @@ fn samplers() {
         let ids: Vec<u32> = numbers(&case, "ids").iter().map(|x| *x as u32).collect();
         let all: Vec<u32> = (0..logits.len() as u32).collect();
         for legal in [Legal::All, Legal::Few(&all), Legal::Words(&[u32::MAX])] {
-            let sampler = sampler(case["sampler"].as_str().unwrap(), &numbers(&case, "args"));
+            let sampler =
+                sampler(case["sampler"].as_str().unwrap(), &numbers(&case, "args"), &breakers(&case));
             let mut chain = Chain::new(vec![sampler]).unwrap();
             for token in numbers(&case, "history") {
                 chain.accept(token as u32);

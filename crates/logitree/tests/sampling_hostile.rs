@@ -2,7 +2,10 @@
 //! where, or in a token that is legal; never in a panic, a NaN or an illegal pick.
 
 use logitree::mask::Legal;
-use logitree::sampling::{presets, Chain, Dist, LogitBias, MinP, Params, Penalties, Seed, Temp, TopK, TopP};
+use logitree::sampling::{
+    presets, AdaptiveP, Chain, Dist, Dry, LogitBias, MinP, Mirostat, MirostatV2, Params, Penalties, Seed,
+    Temp, TempExt, TopK, TopP, Xtc,
+};
 use logitree::ErrorKind;
 
 const INF: f32 = f32::INFINITY;
@@ -61,6 +64,25 @@ fn parameters_that_mean_nothing_are_errors() {
         assert!(Penalties::new(64, p, 0.0, 0.0).is_err() && Penalties::new(64, 1.0, p, 0.0).is_err());
         assert!(LogitBias::new(&[(0, p)]).is_err());
     }
+    let seed = Seed::mt19937(0);
+    for x in [f32::NAN, INF, -INF] {
+        for i in 0..3 {
+            let [a, b, c] = [0, 1, 2].map(|at| if at == i { x } else { 0.5 });
+            assert!(TempExt::new(a, b, c).is_err());
+            assert!(i == 2 || Xtc::new(a, b, 0, seed).is_err());
+            assert!(i == 2 || Mirostat::new(None, a, b, 100, seed).is_err());
+            assert!(i == 2 || MirostatV2::new(a, b, seed).is_err());
+            assert!(i == 2 || AdaptiveP::new(a, b, seed).is_err());
+            assert!(i == 2 || Dry::new(a, b, 2, 64, &[]).is_err());
+        }
+    }
+    assert!(TempExt::new(f32::MAX, f32::MAX, 1.0).is_err() && TempExt::new(1.0, 0.5, -0.1).is_err());
+    assert!(MirostatV2::new(f32::MAX, 0.1, seed).is_err());
+    assert!(Mirostat::new(Some(0), 5.0, 0.1, 100, seed).is_err());
+    assert!(Mirostat::new(None, 5.0, 0.1, 0, seed).is_err());
+    let mut chain = Chain::new(vec![Box::new(MirostatV2::new(5.0, 0.1, seed).unwrap())]).unwrap();
+    assert!(chain.set_parameter("mirostat_tau", f64::NAN).is_err());
+    assert_eq!(chain.parameter("mirostat_tau"), Some(5.0));
     assert!(Penalties::new(64, 0.0, 0.0, 0.0).is_err());
     assert!(LogitBias::new(&[(4, 1.0), (4, 2.0)]).is_err());
     let mut unselecting = Chain::new(vec![Box::new(TopK::new(1))]).unwrap();
@@ -86,7 +108,21 @@ fn extreme_values_never_pick_what_is_impossible() {
         &[-INF, -INF, 5.0, -INF],
         &[3.0],
     ];
-    let texts = ["dist", "kypmt", "typ_p;dist", "est", "top_n_sigma;typ_p;top_p", "temp;typ_p;min_p", "temp"];
+    let texts = [
+        "dist",
+        "kypmt",
+        "typ_p;dist",
+        "est",
+        "top_n_sigma;typ_p;top_p",
+        "temp;typ_p;min_p",
+        "temp",
+        "edskypmxt",
+        "temp;xtc",
+        "sda",
+        "top_n_sigma;xtc;mirostat",
+        "temp;mirostat_v2",
+        "xtc;top_n_sigma;mirostat_v2",
+    ];
     for temp in [0.0, 1e-45, 1e-30, 0.8, 1e30, -1.0] {
         for text in texts {
             for logits in shapes {
@@ -98,6 +134,16 @@ fn extreme_values_never_pick_what_is_impossible() {
                     penalty_repeat: 1e-30,
                     penalty_freq: f32::MAX,
                     penalty_present: f32::MAX,
+                    xtc_probability: 0.9,
+                    xtc_threshold: -1.0,
+                    dry_multiplier: f32::MAX,
+                    dry_allowed_length: i32::MIN,
+                    dry_penalty_last_n: i32::MAX,
+                    dynatemp_range: temp.abs().min(1e30),
+                    dynatemp_exponent: 1e30,
+                    adaptive_target: 1e30,
+                    mirostat_tau: 1e38,
+                    mirostat_eta: f32::MAX,
                     ..Params::default()
                 };
                 let Ok(mut chain) = Chain::parse(text, &params) else { panic!("{text}") };

@@ -68,12 +68,32 @@ fn no_allocation_per_token_after_the_first_steps() {
     let penalised =
         Params { seed: Some(1), penalty_repeat: 1.1, logit_bias: vec![(5, 1.0)], ..Params::default() };
     let plain = Params { seed: Some(1), ..Params::default() };
-    // The penalties keep every accepted token: their history doubles twice between 100 and 300.
-    for (params, most) in [(plain, 0), (penalised, 2)] {
+    for params in [plain, penalised] {
         for legal in [Legal::Few(&few), Legal::Words(&words), Legal::All] {
             let mut chain = presets::llama_cpp(&params).unwrap();
             let n = allocations(&mut chain, 4096, legal);
-            assert!(n <= most, "{n} allocations with {legal:?} in {}", chain.describe());
+            assert_eq!(n, 0, "with {legal:?} in {}", chain.describe());
+        }
+    }
+    let busy = Params {
+        seed: Some(1),
+        dry_multiplier: 0.8,
+        xtc_probability: 0.5,
+        dynatemp_range: 0.3,
+        ..Params::default()
+    };
+    let adaptive = Params { adaptive_target: 0.5, ..busy.clone() };
+    for params in [busy, adaptive] {
+        let mut chain = presets::llama_cpp(&params).unwrap();
+        assert_eq!(allocations(&mut chain, 4096, Legal::All), 0, "in {}", chain.describe());
+    }
+    for mirostat in [1, 2] {
+        let params = Params { seed: Some(1), mirostat, ..Params::default() };
+        for legal in [Legal::Few(&few), Legal::Words(&words), Legal::All] {
+            let mut chain = presets::llama_cpp(&params).unwrap();
+            let n = allocations(&mut chain, 4096, legal);
+            // Scratch for more candidates than ever before.
+            assert!(n <= 3, "{n} allocations with {legal:?} in {}", chain.describe());
         }
     }
     assert_eq!(allocations(&mut presets::greedy(), 4096, Legal::All), 0);

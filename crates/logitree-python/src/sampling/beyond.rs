@@ -51,7 +51,7 @@ fn no_repeat_ngram(n: &Bound<'_, PyAny>) -> PyResult<PySampler> {
 
 /// Divides the logits by t0 * n ** (theta / entropy) (entropy-based dynamic temperature).
 #[pyfunction]
-#[pyo3(signature = (t0, theta, n=Edt::N))]
+#[pyo3(signature = (t0, theta, n=0.8))]
 fn edt(t0: f32, theta: f32, n: f32) -> PyResult<PySampler> {
     Ok(sampler(Edt::new(t0, theta, n).map_err(to_py)?))
 }

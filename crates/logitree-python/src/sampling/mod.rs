@@ -1,6 +1,9 @@
 //! The chain in Python: conversions only. One file for the samplers, one for the keywords of whole chains.
 
 mod beyond;
+mod drawing;
+mod history;
+mod measures;
 mod params;
 mod samplers;
 
@@ -9,6 +12,7 @@ use crate::logits::{with_logits, Mask};
 use crate::vocabulary::token_id;
 use logitree::sampling::{presets, Chain, Effect, Mode, Params};
 use logitree::TokenId;
+use measures::PyMeasures;
 use numpy::PyArray1;
 use params::params_of;
 use pyo3::prelude::*;
@@ -216,6 +220,18 @@ impl PyChain {
         self.inner.seed().map(|s| s.seed)
     }
 
+    /// Whether each step from now on is measured: see `measures`. Off costs nothing.
+    #[pyo3(signature = (on=true))]
+    fn measure(&mut self, on: bool) {
+        self.inner.measure(on);
+    }
+
+    /// What the last step's distributions were; None if steps are not measured or it picked nothing.
+    #[getter]
+    fn measures(&self) -> Option<PyMeasures> {
+        self.inner.measures().map(PyMeasures::new)
+    }
+
     /// "fast" or "parity".
     #[getter]
     fn mode(&self) -> &'static str {
@@ -269,6 +285,9 @@ impl PyChain {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
-    samplers::register(m)?;
-    beyond::register(m)
+    m.add_class::<PyMeasures>()?;
+    beyond::register(m)?;
+    drawing::register(m)?;
+    history::register(m)?;
+    samplers::register(m)
 }

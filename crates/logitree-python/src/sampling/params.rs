@@ -1,11 +1,29 @@
 //! The keywords of whole chains in Python: conversions only.
 
+use super::history::{breakers_of, pieces_of};
 use super::samplers::{biases_of, keep_of, seed_of, whole};
 use crate::errors::to_py;
-use logitree::sampling::{Generator, Params};
+use crate::vocabulary::PyVocabulary;
+use logitree::sampling::{Generator, Params, SharedPieces};
 use logitree::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+const KNOWN: &str =
+    "seed, rng, sequence, min_keep, top_k, top_p, min_p, typ_p, top_n_sigma, xtc_probability, \
+    xtc_threshold, temp, dynatemp_range, dynatemp_exponent, penalty_last_n, penalty_repeat, penalty_freq, \
+    penalty_present, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, dry_breakers, \
+    adaptive_target, adaptive_decay, mirostat, mirostat_tau, mirostat_eta, no_repeat_ngram, epsilon_cutoff, \
+    eta_cutoff, top_h, min_k, p_less_norm, edt_theta, edt_n, n_vocab, vocabulary, logit_bias";
+
+fn int(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
+    whole(value, name, i32::MIN, i32::MAX)
+}
+
+fn pieces(value: &Bound<'_, PyAny>) -> PyResult<Option<SharedPieces>> {
+    let vocabulary: Option<PyRef<'_, PyVocabulary>> = value.extract()?;
+    vocabulary.map(|v| pieces_of(&v, None)).transpose()
+}
 
 /// Keyword parameters over `start`, with llama.cpp's names.
 pub(super) fn params_of(start: Params, given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
@@ -17,19 +35,31 @@ pub(super) fn params_of(start: Params, given: Option<&Bound<'_, PyDict>>) -> PyR
             "rng" => params.rng = Generator::parse(&value.extract::<String>()?).map_err(to_py)?,
             "sequence" => params.sequence = whole(&value, "sequence", 0, u32::MAX)?,
             "min_keep" => params.min_keep = keep_of(Some(&value))?,
-            "top_k" => params.top_k = whole(&value, "top_k", i32::MIN, i32::MAX)?,
+            "top_k" => params.top_k = int(&value, &name)?,
             "top_p" => params.top_p = value.extract()?,
             "min_p" => params.min_p = value.extract()?,
             "typ_p" => params.typ_p = value.extract()?,
             "top_n_sigma" => params.top_n_sigma = value.extract()?,
             "temp" => params.temp = value.extract()?,
-            "penalty_last_n" => params.penalty_last_n = whole(&value, "penalty_last_n", i32::MIN, i32::MAX)?,
+            "penalty_last_n" => params.penalty_last_n = int(&value, &name)?,
             "penalty_repeat" => params.penalty_repeat = value.extract()?,
             "penalty_freq" => params.penalty_freq = value.extract()?,
             "penalty_present" => params.penalty_present = value.extract()?,
-            "no_repeat_ngram" => {
-                params.no_repeat_ngram = whole(&value, "no_repeat_ngram", i32::MIN, i32::MAX)?
-            }
+            "xtc_probability" => params.xtc_probability = value.extract()?,
+            "xtc_threshold" => params.xtc_threshold = value.extract()?,
+            "dynatemp_range" => params.dynatemp_range = value.extract()?,
+            "dynatemp_exponent" => params.dynatemp_exponent = value.extract()?,
+            "dry_multiplier" => params.dry_multiplier = value.extract()?,
+            "dry_base" => params.dry_base = value.extract()?,
+            "dry_allowed_length" => params.dry_allowed_length = int(&value, &name)?,
+            "dry_penalty_last_n" => params.dry_penalty_last_n = int(&value, &name)?,
+            "dry_breakers" => params.dry_breakers = breakers_of(&value)?,
+            "adaptive_target" => params.adaptive_target = value.extract()?,
+            "adaptive_decay" => params.adaptive_decay = value.extract()?,
+            "mirostat" => params.mirostat = int(&value, &name)?,
+            "mirostat_tau" => params.mirostat_tau = value.extract()?,
+            "mirostat_eta" => params.mirostat_eta = value.extract()?,
+            "no_repeat_ngram" => params.no_repeat_ngram = int(&value, &name)?,
             "epsilon_cutoff" => params.epsilon_cutoff = value.extract()?,
             "eta_cutoff" => params.eta_cutoff = value.extract()?,
             "top_h" => params.top_h = value.extract()?,
@@ -37,14 +67,13 @@ pub(super) fn params_of(start: Params, given: Option<&Bound<'_, PyDict>>) -> PyR
             "p_less_norm" => params.p_less_norm = value.extract()?,
             "edt_theta" => params.edt_theta = value.extract()?,
             "edt_n" => params.edt_n = value.extract()?,
+            "n_vocab" => params.n_vocab = value.extract()?,
+            "vocabulary" => params.pieces = pieces(&value)?,
             "logit_bias" => params.logit_bias = biases_of(&value)?,
             _ => {
-                let known = "seed, rng, sequence, min_keep, top_k, top_p, min_p, typ_p, top_n_sigma, temp, penalty_last_n, \
-                             penalty_repeat, penalty_freq, penalty_present, no_repeat_ngram, epsilon_cutoff, eta_cutoff, \
-                             top_h, min_k, p_less_norm, edt_theta, edt_n, logit_bias";
                 return Err(to_py(
                     Error::new(ErrorKind::Sampling, format!("there is no parameter {name}"))
-                        .help(format!("known: {known}")),
+                        .help(format!("known: {KNOWN}")),
                 ));
             }
         }

@@ -5,9 +5,13 @@
 //! The naive step that [`Decoder::step`] must equal: write the legal set as a dense mask, set every banned logit of
 //! a copy to -inf, run the chain over the whole copy, accept the token everywhere. The tests hold them equal.
 
+mod breakers;
+mod pieces;
 mod span;
 mod stop;
 
+pub use breakers::{dry_breakers, DRY_BREAKERS};
+pub use pieces::VocabularyPieces;
 pub use span::{Then, SPAN_LIMIT};
 pub use stop::{Finish, Stop};
 

@@ -69,6 +69,24 @@ impl<'a> Floats<'a> {
     }
 }
 
+impl<'a> From<&'a [f32]> for Floats<'a> {
+    fn from(xs: &'a [f32]) -> Self {
+        Floats::F32(xs)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [f32; N]> for Floats<'a> {
+    fn from(xs: &'a [f32; N]) -> Self {
+        Floats::F32(xs)
+    }
+}
+
+impl<'a> From<&'a Vec<f32>> for Floats<'a> {
+    fn from(xs: &'a Vec<f32>) -> Self {
+        Floats::F32(xs)
+    }
+}
+
 widest! {
     /// Writes `xs` to `out`, as many as the shorter of the two has.
     decode, decode_at = decode_body(xs: Floats<'_>, out: &mut [f32]) -> ()
@@ -85,22 +103,19 @@ pub(super) fn decode_body(xs: Floats<'_>, out: &mut [f32]) {
 
 /// The value of binary16 `bits`; NaN stays NaN.
 #[inline(always)]
-fn from_f16(bits: u16) -> f32 {
-    let bits = u32::from(bits);
-    // Exponent and fraction, where binary32 has them.
-    let magnitude = (bits & 0x7fff) << 13;
-    // The bias is 112 higher; infinity and NaN are at the top of both exponents.
-    let rebias = if magnitude >= 0x7c00 << 13 { 224 << 23 } else { 112 << 23 };
-    // A subnormal gets an implicit one of 2^-14, which is taken off again.
-    let normal = magnitude >= 0x0400 << 13;
-    let lifted = f32::from_bits(magnitude + (113 << 23)) - f32::from_bits(113 << 23);
-    let value = if normal { magnitude + rebias } else { lifted.to_bits() };
-    f32::from_bits(value | (bits & 0x8000) << 16)
+pub(super) fn from_f16(bits: u16) -> f32 {
+    // Sign, exponent and fraction where binary32 has them; the exponent's bias is 112 too low for there.
+    let moved = (i32::from(bits as i16) << 13) as u32 & 0x8fff_e000;
+    // A product by 2^112 moves the bias and is exact; the subnormal of one is a subnormal of the other before it.
+    let scaled = f32::from_bits(moved) * f32::from_bits((127 + 112) << 23);
+    // Infinity and NaN have all of the exponent's bits set, in both.
+    let above = if scaled.abs() >= 65536.0 { 0x7f80_0000 } else { 0 };
+    f32::from_bits(scaled.to_bits() | above)
 }
 
 /// The value of bfloat16 `bits`.
 #[inline(always)]
-fn from_bf16(bits: u16) -> f32 {
+pub(super) fn from_bf16(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 

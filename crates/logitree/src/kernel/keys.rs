@@ -2,7 +2,7 @@
 //! refuses to know how many are wanted.
 
 use super::width::widest;
-use super::LANES;
+use super::{BLOCK, LANES};
 
 /// A number that sorts ascending as `x` descends, and as `id` ascends where x is equal. Undone by [`from_key`].
 #[inline(always)]
@@ -21,28 +21,87 @@ pub fn from_key(key: u64) -> (f32, u32) {
     (f32::from_bits(bits), key as u32)
 }
 
+/// Up to so many of a line are looked for one by one.
+const FEW: u32 = 3;
+
 widest! {
     /// Appends to `keys` the [`descending_key`] of each element of `xs` that is `>= threshold`, numbered from
     /// `first`.
     collect_keys, collect_keys_at =
-        collect_keys_body(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>) -> ()
+        collect_keys_body, avx512 compress_keys(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>) -> ()
 }
 
 #[inline(always)]
 fn collect_keys_body(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>) {
+    let mut room = [0; LANES];
     for (line, base) in xs.chunks(LANES).zip((first..).step_by(LANES)) {
-        let mut any = false;
+        let mut reached = 0;
         for &x in line {
-            any |= x >= threshold;
+            reached += u32::from(x >= threshold);
         }
-        if any {
+        if reached == 0 {
+            continue;
+        }
+        if reached <= FEW {
             for (&x, id) in line.iter().zip(base..) {
                 if x >= threshold {
                     keys.push(descending_key(x, id));
                 }
             }
+            continue;
         }
+        let mut n = 0;
+        for (&x, id) in line.iter().zip(base..) {
+            // What is not wanted is written over by the next: no branch to foretell.
+            room[n % LANES] = descending_key(x, id);
+            n += usize::from(x >= threshold);
+        }
+        keys.extend_from_slice(&room[..n]);
     }
+}
+
+/// As [`collect_keys_body`], by the instruction that moves the wanted lanes together.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
+#[allow(unsafe_code)] // vector loads and stores
+fn compress_keys(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>) {
+    use std::arch::x86_64::*;
+    const WIDE: usize = 16;
+    let limit = _mm512_set1_ps(threshold);
+    let ascending = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let (lines, rest) = xs.as_chunks::<WIDE>();
+    let mut n = keys.len();
+    for (line, base) in lines.iter().zip((first..).step_by(WIDE)) {
+        // SAFETY: a line is 16 f32s; the load is an unaligned one.
+        let x = unsafe { _mm512_loadu_ps(line.as_ptr()) };
+        let wanted = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(x, limit);
+        if wanted == 0 {
+            continue;
+        }
+        let bits = _mm512_castps_si512(_mm512_add_ps(x, _mm512_setzero_ps()));
+        // Negative ones stay as they are, the others have all but the sign flipped.
+        let negative = _mm512_srai_epi32::<31>(bits);
+        let flip = _mm512_andnot_si512(negative, _mm512_set1_epi32(i32::MAX));
+        let values = _mm512_maskz_compress_epi32(wanted, _mm512_xor_si512(bits, flip));
+        let ids = _mm512_add_epi32(ascending, _mm512_set1_epi32(base as i32));
+        let ids = _mm512_maskz_compress_epi32(wanted, ids);
+        if keys.len() < n + WIDE {
+            keys.resize(n + BLOCK, 0);
+        }
+        let (low, high) = keys[n..n + WIDE].split_at_mut(WIDE / 2);
+        for (room, values, ids) in [
+            (low, _mm512_castsi512_si256(values), _mm512_castsi512_si256(ids)),
+            (high, _mm512_extracti64x4_epi64::<1>(values), _mm512_extracti64x4_epi64::<1>(ids)),
+        ] {
+            let upper = _mm512_slli_epi64::<32>(_mm512_cvtepu32_epi64(values));
+            let key = _mm512_or_si512(upper, _mm512_cvtepu32_epi64(ids));
+            // SAFETY: either half is eight u64s; the store is an unaligned one.
+            unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), key) };
+        }
+        n += wanted.count_ones() as usize;
+    }
+    keys.truncate(n);
+    collect_keys_body(rest, threshold, first.wrapping_add((lines.len() * WIDE) as u32), keys);
 }
 
 #[cfg(test)]

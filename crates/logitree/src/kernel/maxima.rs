@@ -1,7 +1,7 @@
 //! Maxima: of a slice, and of each block of one, with a check for what may not be there. The file refuses to know
 //! where the maximum stands.
 
-use super::floats::decode_body;
+use super::floats::{from_bf16, from_f16};
 use super::width::widest;
 use super::{Floats, BLOCK, LANES};
 
@@ -20,40 +20,108 @@ widest! {
 fn block_maxima_body(xs: Floats<'_>, maxima: &mut [f32]) -> bool {
     match xs {
         Floats::F32(xs) => f32_maxima(xs, maxima),
-        narrow => {
-            let mut buffer = [0.0; BLOCK];
-            let mut good = true;
-            for (out, start) in maxima.iter_mut().zip((0..narrow.len()).step_by(BLOCK)) {
-                let block = narrow.slice(start, start + BLOCK);
-                decode_body(block, &mut buffer);
-                good &= f32_maxima(&buffer[..block.len()], std::slice::from_mut(out));
-            }
-            good
-        }
+        Floats::F16(xs) => narrow_maxima(xs, maxima, 0x7c00, from_f16),
+        Floats::Bf16(xs) => narrow_maxima(xs, maxima, 0x7f80, from_bf16),
     }
 }
 
 #[inline(always)]
 fn f32_maxima(xs: &[f32], maxima: &mut [f32]) -> bool {
-    let mut above = [0u32; LANES];
-    for (block, out) in xs.chunks(BLOCK).zip(maxima) {
-        let mut best = [f32::NEG_INFINITY; LANES];
-        let lines = block.chunks_exact(LANES);
-        let rest = lines.remainder();
-        for line in lines {
-            for i in 0..LANES {
-                best[i] = if line[i] > best[i] { line[i] } else { best[i] };
-                above[i] |= if line[i] < f32::INFINITY { 0 } else { u32::MAX };
-            }
-        }
-        let mut top = highest(best);
-        for &x in rest {
-            top = if x > top { x } else { top };
-            above[0] |= if x < f32::INFINITY { 0 } else { u32::MAX };
-        }
+    let (blocks, rest) = xs.as_chunks::<BLOCK>();
+    let (mut good, mut negative) = (true, false);
+    for (block, out) in blocks.iter().zip(maxima.iter_mut()) {
+        // A block of known length needs no code for what is over.
+        let (top, below) = f32_maximum(block, &mut negative);
         *out = top;
+        good &= below;
     }
-    above.iter().all(|&a| a == 0)
+    if let Some(out) = maxima.get_mut(blocks.len()).filter(|_| !rest.is_empty()) {
+        let (top, below) = f32_maximum(rest, &mut negative);
+        *out = top;
+        good &= below;
+    }
+    good
+}
+
+/// The maximum, and whether all are below +inf. It is found among the bits: read as integers, floats above zero
+/// order as they do, and floats below zero the other way round. `negative` is a guess, whether all are below zero,
+/// and is corrected: the right one saves a pass.
+#[inline(always)]
+fn f32_maximum(block: &[f32], negative: &mut bool) -> (f32, bool) {
+    const INFINITY: i32 = f32::INFINITY.to_bits() as i32;
+    const BELOW_ALL: u32 = f32::NEG_INFINITY.to_bits();
+    if *negative {
+        let (mut low, mut high) = (i32::MAX, i32::MIN);
+        for x in block {
+            low = low.min(x.to_bits() as i32);
+            high = high.max(x.to_bits() as i32);
+        }
+        if high <= BELOW_ALL as i32 {
+            return (f32::from_bits(low as u32), true);
+        }
+    }
+    let (mut high, mut far) = (i32::MIN, 0);
+    for x in block {
+        high = high.max(x.to_bits() as i32);
+        far = far.max(x.to_bits());
+    }
+    *negative = high < 0;
+    // NaN stands above +inf, or beyond -inf.
+    if high > INFINITY || far > BELOW_ALL {
+        return (max_body(block), false);
+    }
+    if high < 0 {
+        for x in block {
+            high = high.min(x.to_bits() as i32);
+        }
+    }
+    (f32::from_bits(high as u32), high < INFINITY)
+}
+
+/// As [`f32_maxima`] for numbers of 16 bits.
+#[inline(always)]
+fn narrow_maxima(xs: &[u16], maxima: &mut [f32], infinity: i16, value: fn(u16) -> f32) -> bool {
+    let (blocks, rest) = xs.as_chunks::<BLOCK>();
+    let mut good = true;
+    for (block, out) in blocks.iter().zip(maxima.iter_mut()) {
+        let (top, below) = narrow_maximum(block, infinity);
+        *out = value(top);
+        good &= below;
+    }
+    if let Some(out) = maxima.get_mut(blocks.len()).filter(|_| !rest.is_empty()) {
+        let (top, below) = narrow_maximum(rest, infinity);
+        *out = value(top);
+        good &= below;
+    }
+    good
+}
+
+/// The bits of the maximum, and whether all are below +inf, the bits of which are `infinity`.
+#[inline(always)]
+fn narrow_maximum(block: &[u16], infinity: i16) -> (u16, bool) {
+    let (mut top, mut low) = (i16::MIN, i16::MAX);
+    for &bits in block {
+        let key = narrow_key(bits);
+        top = top.max(key);
+        low = low.min(key);
+    }
+    // NaN stands above +inf, or below -inf.
+    let nan = top > infinity || low < !infinity;
+    if nan {
+        top = !infinity;
+        for &bits in block {
+            let key = narrow_key(bits);
+            top = if key <= infinity { top.max(key) } else { top };
+        }
+    }
+    (narrow_key(top as u16) as u16, !nan && top < infinity)
+}
+
+/// The bits of a number as an integer that orders as the number does; its own inverse.
+#[inline(always)]
+fn narrow_key(bits: u16) -> i16 {
+    let bits = bits as i16;
+    bits ^ (bits >> 15 & i16::MAX)
 }
 
 #[inline(always)]
@@ -80,4 +148,64 @@ fn highest(mut lanes: [f32; LANES]) -> f32 {
         half /= 2;
     }
     lanes[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::width::Width;
+    use half::{bf16, f16};
+    use proptest::prelude::*;
+
+    fn naive(xs: &[f32]) -> f32 {
+        xs.iter().copied().fold(f32::NEG_INFINITY, |top, x| if x > top { x } else { top })
+    }
+
+    /// Block lengths of all kinds; all of one sign at times; what may not be there at times.
+    fn floats() -> impl Strategy<Value = Vec<f32>> {
+        let odd = prop::sample::select(vec![f32::NAN, -f32::NAN, f32::INFINITY]);
+        let plain = || {
+            prop_oneof![
+                8 => -30f32..30f32, 1 => Just(f32::NEG_INFINITY), 1 => prop::sample::select(vec![0.0, -0.0, 1e-40, -1e-40])
+            ]
+        };
+        prop_oneof![
+            4 => prop::collection::vec(plain(), 0..1500),
+            2 => prop::collection::vec(prop_oneof![9 => -30f32..-1f32, 1 => Just(f32::NEG_INFINITY)], 0..1500),
+            2 => prop::collection::vec(prop_oneof![99 => plain(), 1 => odd], 0..1500),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_width_finds_the_naive_maxima(xs in floats()) {
+            let f16s: Vec<u16> = xs.iter().map(|&x| f16::from_f32(x).to_bits()).collect();
+            let bf16s: Vec<u16> = xs.iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
+            for floats in [Floats::F32(&xs), Floats::F16(&f16s), Floats::Bf16(&bf16s)] {
+                let wide: Vec<f32> = (0..xs.len()).map(|i| floats.get(i).unwrap()).collect();
+                let want: Vec<f32> = wide.chunks(BLOCK).map(naive).collect();
+                let good = wide.iter().all(|&x| x < f32::INFINITY);
+                for width in Width::all() {
+                    let mut got = vec![7.0; want.len()];
+                    prop_assert_eq!(block_maxima_at(width, floats, &mut got), good, "{:?}", width);
+                    prop_assert_eq!(&got, &want, "{:?}", width);
+                    prop_assert_eq!(max_at(width, &wide), naive(&wide), "{:?}", width);
+                }
+            }
+        }
+
+        #[test]
+        fn one_bad_element_is_seen(n in 1usize..1500, at in 0usize..1500, bad in 0usize..3, rest in -5f32..5f32) {
+            let bad = [f32::NAN, -f32::NAN, f32::INFINITY][bad];
+            let mut xs = vec![rest; n];
+            xs[at % n] = bad;
+            let bits: Vec<u16> = xs.iter().map(|&x| f16::from_f32(x).to_bits()).collect();
+            let brain: Vec<u16> = xs.iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
+            for floats in [Floats::F32(&xs), Floats::F16(&bits), Floats::Bf16(&brain)] {
+                for width in Width::all() {
+                    prop_assert!(!block_maxima_at(width, floats, &mut vec![0.0; n.div_ceil(BLOCK)]));
+                }
+            }
+        }
+    }
 }

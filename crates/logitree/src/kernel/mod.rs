@@ -3,12 +3,12 @@
 //! Each pass is one plain loop, written in lanes so that the compiler vectorises it, and compiled three times:
 //! AVX-512, AVX2 with FMA, baseline. All three give the same bits: products and sums are fused by name
 //! (`mul_add`), and additions stand in one fixed order of lanes. The room refuses to know what the numbers mean.
-#![allow(dead_code, unused_imports)] // the samplers take these passes up one by one
 
 mod exp;
 mod floats;
 mod keys;
 mod maxima;
+mod shape;
 mod sort;
 mod sums;
 mod width;
@@ -17,8 +17,9 @@ pub use exp::{exp, exps, normalise};
 pub use floats::Floats;
 pub use keys::{collect_keys, descending_key, from_key};
 pub use maxima::{block_maxima, max};
+pub use shape::{deviations, divide, reject_below, squares};
 pub use sort::sort_keys;
-pub use sums::{block_sums, block_sums_dot, pick, sum_exp, sum_exp_dot};
+pub use sums::{block_sums, pick, sum_exp, sum_exp_dot};
 
 /// Elements a block: what [`block_maxima`] and [`block_sums`] reduce to one number.
 pub const BLOCK: usize = 256;

@@ -43,6 +43,7 @@ impl Width {
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("popcnt")
             {
                 all.push(Width(Kind::Avx512(Detected(()))));
             }
@@ -52,22 +53,36 @@ impl Width {
 }
 
 /// Defines `$name`, which runs `$body` compiled for the machine's widest vectors, and `$at`, which runs it at a
-/// given width. `$body` is `#[inline(always)]`, and so is all that it calls: what is inlined takes on the features.
+/// given width. With AVX-512, `$other` can run instead.
 macro_rules! widest {
-    ($(#[$doc:meta])* $name:ident, $at:ident = $body:ident($($arg:ident: $ty:ty),*) -> $ret:ty) => {
+    ($(#[$doc:meta])* $name:ident, $at:ident = $body:ident $(, avx512 $other:ident)?
+        ($($arg:ident: $ty:ty),*) -> $ret:ty) => {
         $(#[$doc])*
         #[inline]
         pub fn $name($($arg: $ty),*) -> $ret {
             $at($crate::kernel::width::Width::best(), $($arg),*)
         }
 
+        $crate::kernel::width::at_width! { $at = $body $(, avx512 $other)?($($arg: $ty),*) -> $ret }
+    };
+}
+pub(super) use widest;
+
+/// Defines `$at`, which runs `$body` compiled for a width. `$body` is `#[inline(always)]`, and so is all that it
+/// calls, as what is inlined takes on the features. What is passed as a function or a closure may not be inlined: a
+/// `mul_add` in it would be a call.
+macro_rules! at_width {
+    ($at:ident = $body:ident($($arg:ident: $ty:ty),*) -> $ret:ty) => {
+        $crate::kernel::width::at_width! { $at = $body, avx512 $body($($arg: $ty),*) -> $ret }
+    };
+    ($at:ident = $body:ident, avx512 $other:ident($($arg:ident: $ty:ty),*) -> $ret:ty) => {
         #[allow(unsafe_code)] // calls of functions compiled for features that `width` proves
-        fn $at(width: $crate::kernel::width::Width, $($arg: $ty),*) -> $ret {
+        pub(in crate::kernel) fn $at(width: $crate::kernel::width::Width, $($arg: $ty),*) -> $ret {
             use $crate::kernel::width::Kind;
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
             fn avx512($($arg: $ty),*) -> $ret {
-                $body($($arg),*)
+                $other($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
@@ -86,4 +101,4 @@ macro_rules! widest {
         }
     };
 }
-pub(super) use widest;
+pub(super) use at_width;

@@ -1,28 +1,38 @@
 //! The candidates: what may still be picked, with logits, in the order that later samplers see.
 //!
 //! Two forms, and samplers need not care which:
-//! - *dense*: ids 0..n in order. The logits stay borrowed from the caller, never copied and never written; the
-//!   few that a sampler changed stand aside as edits. The maximum of each block of 256 is known, so that the
-//!   best k, the first maximum, or all above a threshold are found by looking into few blocks.
+//! - *dense*: ids 0..n in order. The logits stay borrowed from the caller, never copied and never written, be they
+//!   32 or 16 bits wide. What samplers did to all of them (a division, a floor) is done as blocks are read; the few
+//!   that a sampler changed stand aside as edits. The maximum of each block of 256 is known, so that the best k, the
+//!   first maximum, or all above a threshold are found by looking into few blocks (`dense.rs`).
 //! - *list*: ids and logits, one entry each, in any order. With a mask it starts as the legal ids, ascending.
 //!
-//! The file refuses to know any sampler's rule.
+//! Ranking is in `rank.rs`, all that needs sums of exponentials in `mass.rs`. The file refuses to know any
+//! sampler's rule.
 
 use super::TokenArray;
 use crate::kernel::{self, Floats, BLOCK};
 use crate::{Error, Result, TokenId};
 
 mod begin;
+mod dense;
+mod mass;
+mod rank;
+mod typical;
+
+use dense::Shape;
 
 /// The candidates of one step. `'l` is the caller's logits; `'static` once a step is over and all are listed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Candidates<'l> {
     form: Form,
     /// Borrowed logits (dense form).
-    base: &'l [f32],
-    /// Changed logits by ascending id (dense form, while `base` is what is read).
+    base: Floats<'l>,
+    /// What was done to all borrowed logits, in order.
+    shapes: Vec<Shape>,
+    /// Logits of single ids as they now are, by ascending id (borrowed form).
     edits: Vec<(TokenId, f32)>,
-    /// Maximum of each block, edits included (dense form).
+    /// Maximum of each block as it now is (dense form).
     maxima: Vec<f32>,
     /// Ids (list form).
     ids: Vec<TokenId>,
@@ -31,17 +41,25 @@ pub struct Candidates<'l> {
     probabilities: Vec<f32>,
     /// Whether `probabilities` is one for each candidate and sums to one.
     has_probabilities: bool,
+    /// Sum of the exponentials of each block of 256 candidates in order, if `weight` is known.
+    sums: Vec<f64>,
+    /// Sum of all exponentials, until a logit changes.
+    weight: Option<f64>,
     order: Order,
     /// Whether the first candidate has the highest logit.
     best_first: bool,
     selected: Option<usize>,
+    /// Scratch: what is ranked, what the sort needs, logits of keys.
     keys: Vec<u64>,
+    spare: Vec<u64>,
+    nearest: Vec<u64>,
+    values: Vec<f32>,
     fault: Option<Error>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Form {
-    /// Dense, read from `base` and `edits`.
+    /// Dense, read from `base`, `shapes` and `edits`.
     Borrowed,
     /// Dense, read from `logits`.
     Owned,
@@ -59,10 +77,33 @@ enum Order {
     None,
 }
 
-/// Above this many edits at once the dense logits are copied.
-const MOST_EDITS: usize = 4096;
+impl Default for Candidates<'_> {
+    fn default() -> Self {
+        Candidates {
+            form: Form::List,
+            base: Floats::F32(&[]),
+            shapes: Vec::new(),
+            edits: Vec::new(),
+            maxima: Vec::new(),
+            ids: Vec::new(),
+            logits: Vec::new(),
+            probabilities: Vec::new(),
+            has_probabilities: false,
+            sums: Vec::new(),
+            weight: None,
+            order: Order::None,
+            best_first: false,
+            selected: None,
+            keys: Vec::new(),
+            spare: Vec::new(),
+            nearest: Vec::new(),
+            values: Vec::new(),
+            fault: None,
+        }
+    }
+}
 
-impl<'l> Candidates<'l> {
+impl Candidates<'_> {
     /// Lists what an array of llama.cpp's holds.
     pub(super) fn take(&mut self, array: &TokenArray) {
         self.form = Form::List;
@@ -72,7 +113,7 @@ impl<'l> Candidates<'l> {
         self.logits.extend(array.data.iter().map(|c| c.logit));
         self.order = if array.sorted { Order::Sorted } else { Order::None };
         self.best_first = false;
-        self.has_probabilities = false;
+        self.changed();
         self.selected = array.selected;
     }
 
@@ -87,19 +128,31 @@ impl<'l> Candidates<'l> {
         }
         Candidates {
             form: self.form,
-            base: &[],
+            base: Floats::F32(&[]),
+            shapes: self.shapes,
             edits: self.edits,
             maxima: self.maxima,
             ids: self.ids,
             logits: self.logits,
             probabilities: self.probabilities,
             has_probabilities: self.has_probabilities,
+            sums: self.sums,
+            weight: None,
             order: self.order,
             best_first: self.best_first,
             selected: self.selected,
             keys: self.keys,
+            spare: self.spare,
+            nearest: self.nearest,
+            values: self.values,
             fault: self.fault,
         }
+    }
+
+    /// What was computed from the logits no longer holds.
+    fn changed(&mut self) {
+        self.has_probabilities = false;
+        self.weight = None;
     }
 
     /// An error with `message` if no candidate has a logit above -inf.
@@ -180,8 +233,22 @@ impl<'l> Candidates<'l> {
         }
     }
 
+    /// The logit of the candidate at `position`.
+    pub fn logit_at(&self, position: usize) -> Option<f32> {
+        if position >= self.len() {
+            return None;
+        }
+        let mut buffer = [0.0; BLOCK];
+        self.block(position / BLOCK, &mut buffer).get(position % BLOCK).copied()
+    }
+
     pub(super) fn take_fault(&mut self) -> Option<Error> {
         self.fault.take()
+    }
+
+    /// Notes that a sampler could not do its work; the chain stops there with this error.
+    pub fn fail(&mut self, error: Error) {
+        self.fault = Some(error);
     }
 
     /// Notes an error if no candidate is left above -inf; the chain stops there.
@@ -207,8 +274,8 @@ impl<'l> Candidates<'l> {
             Form::List => (0, self.logits.iter().position(|&x| x == max)),
             _ => {
                 let block = self.maxima.iter().position(|&x| x == max).unwrap_or(0);
-                let mut patched = [0.0; BLOCK];
-                (block * BLOCK, self.block(block, &mut patched).iter().position(|&x| x == max))
+                let mut buffer = [0.0; BLOCK];
+                (block * BLOCK, self.block(block, &mut buffer).iter().position(|&x| x == max))
             }
         };
         start + found.unwrap_or(0)
@@ -225,55 +292,55 @@ impl<'l> Candidates<'l> {
 
     /// Calls `f` with each logit, in order.
     pub fn for_each_logit(&self, mut f: impl FnMut(f32)) {
-        if self.form == Form::Borrowed && !self.edits.is_empty() {
-            let mut patched = [0.0; BLOCK];
-            for block in 0..self.maxima.len() {
-                self.block(block, &mut patched).iter().for_each(|&x| f(x));
-            }
-        } else {
-            self.values().iter().for_each(|&x| f(x));
-        }
+        self.for_each_block(|_, block| block.iter().for_each(|&x| f(x)));
     }
 
-    /// The logits in one piece: right only if there are no edits.
-    fn values(&self) -> &[f32] {
+    /// Divides every logit by `t`, which is above 0 and small enough to leave them finite.
+    pub(super) fn divide(&mut self, t: f32) {
+        self.changed();
         match self.form {
-            Form::Borrowed => self.base,
-            _ => &self.logits,
+            Form::Borrowed => self.shape(Shape::Divide(t)),
+            _ => {
+                kernel::divide(&mut self.logits, t);
+                kernel::divide(&mut self.maxima, t);
+            }
         }
     }
 
-    /// The logits of one block of the dense form, edits included.
-    fn block<'a>(&'a self, block: usize, patched: &'a mut [f32; BLOCK]) -> &'a [f32] {
-        let start = block * BLOCK;
-        let values = self.values();
-        let plain = &values[start..values.len().min(start + BLOCK)];
-        let first = self.edits.partition_point(|e| (e.0 as usize) < start);
-        let edits = &self.edits[first..];
-        if edits.first().is_none_or(|e| e.0 as usize >= start + BLOCK) {
-            return plain;
+    /// Sets to -inf every logit below `least`.
+    pub(super) fn reject_below(&mut self, least: f32) {
+        self.changed();
+        match self.form {
+            Form::Borrowed => self.shape(Shape::Floor(least)),
+            _ => {
+                kernel::reject_below(&mut self.logits, least);
+                kernel::reject_below(&mut self.maxima, least);
+            }
         }
-        let patched = &mut patched[..plain.len()];
-        patched.copy_from_slice(plain);
-        for &(id, x) in edits.iter().take_while(|e| (e.0 as usize) < start + BLOCK) {
-            patched[id as usize - start] = x;
+    }
+
+    /// Sets to -inf every logit but the first highest.
+    pub(super) fn keep_only_best(&mut self) {
+        let best = self.first_max();
+        self.changed();
+        match self.form {
+            Form::Borrowed => self.shape(Shape::Only(best as TokenId)),
+            _ => {
+                let value = self.logits[best];
+                self.logits.fill(f32::NEG_INFINITY);
+                self.logits[best] = value;
+                self.logits_written(best == 0);
+            }
         }
-        patched
     }
 
     /// All logits for writing, in order: copied from the borrowed ones if need be. Call
     /// [`Candidates::logits_written`] afterwards.
     pub fn logits_mut(&mut self) -> &mut [f32] {
         if self.form == Form::Borrowed {
-            self.logits.clear();
-            self.logits.extend_from_slice(self.base);
-            for &(id, x) in &self.edits {
-                self.logits[id as usize] = x;
-            }
-            self.edits.clear();
-            self.form = Form::Owned;
+            self.copy_base();
         }
-        self.has_probabilities = false;
+        self.changed();
         &mut self.logits
     }
 
@@ -288,7 +355,7 @@ impl<'l> Candidates<'l> {
     /// Changes the logits of the candidates that `table` (ascending ids) names: `f(logit, entry)`. The order flag
     /// stays, but see [`Candidates::unsort`].
     pub fn update<T>(&mut self, table: &[(TokenId, T)], f: impl Fn(f32, &T) -> f32) {
-        self.has_probabilities = false;
+        self.changed();
         self.best_first = false;
         match self.form {
             Form::List if self.order == Order::ById => {
@@ -310,7 +377,7 @@ impl<'l> Candidates<'l> {
                     }
                 }
             }
-            Form::Borrowed if table.len() <= MOST_EDITS => self.update_borrowed(table, f),
+            Form::Borrowed if table.len() <= dense::MOST_EDITS => self.update_borrowed(table, f),
             _ => {
                 let logits = self.logits_mut();
                 for (id, entry) in table {
@@ -319,32 +386,6 @@ impl<'l> Candidates<'l> {
                     }
                 }
                 self.logits_written(false);
-            }
-        }
-    }
-
-    fn update_borrowed<T>(&mut self, table: &[(TokenId, T)], f: impl Fn(f32, &T) -> f32) {
-        let old = self.edits.len();
-        for (id, entry) in table {
-            match self.edits[..old].binary_search_by_key(id, |e| e.0) {
-                Ok(at) => self.edits[at].1 = f(self.edits[at].1, entry),
-                Err(_) => {
-                    if let Some(&x) = self.base.get(*id as usize) {
-                        self.edits.push((*id, f(x, entry)));
-                    }
-                }
-            }
-        }
-        if old > 0 {
-            self.edits.sort_unstable_by_key(|e| e.0);
-        }
-        let mut patched = [0.0; BLOCK];
-        let mut last = usize::MAX;
-        for at in 0..self.edits.len() {
-            let block = self.edits[at].0 as usize / BLOCK;
-            if block != last {
-                self.maxima[block] = kernel::max(self.block(block, &mut patched));
-                last = block;
             }
         }
     }
@@ -362,123 +403,33 @@ impl<'l> Candidates<'l> {
             return;
         }
         if self.form == Form::Borrowed {
-            let had = self.has_probabilities;
-            self.logits_mut();
-            self.has_probabilities = had;
+            self.copy_base();
         }
         self.ids.clear();
         self.ids.extend(0..self.logits.len() as TokenId);
         self.form = Form::List;
     }
 
-    /// Keeps the `k` (at least 1) candidates with the highest logits, in descending order; equal logits keep
-    /// their order. Sorted candidates are only cut.
-    pub fn top(&mut self, k: usize) {
-        let k = k.clamp(1, self.len().max(1));
-        if self.order == Order::Sorted {
-            return self.truncate(k);
-        }
-        self.rank(k);
-        self.keep_ranked(k);
-    }
-
-    /// Sorts all candidates in descending order of logit.
-    pub fn sort(&mut self) {
-        self.top(self.len());
-    }
-
-    /// Ranks the `k` best (1 to all) without changing anything: read them with [`Candidates::ranked`], keep them
-    /// with [`Candidates::keep_ranked`].
-    pub(super) fn rank(&mut self, k: usize) {
-        let mut keys = self.take_scratch();
-        if self.form != Form::List && k <= self.maxima.len() {
-            self.collect_top(k, &mut keys);
-        } else {
-            let mut at = 0;
-            self.for_each_logit(|x| {
-                keys.push(kernel::descending_key(x, at));
-                at += 1;
-            });
-        }
-        if k < keys.len() {
-            keys.select_nth_unstable(k);
-            keys.truncate(k);
-        }
-        keys.sort_unstable();
-        self.keys = keys;
-    }
-
-    /// The logits of the ranked candidates, descending.
-    pub(super) fn ranked(&self) -> impl Iterator<Item = f32> + '_ {
-        self.keys.iter().map(|&key| kernel::from_key(key).0)
-    }
-
-    /// Keeps the first `n` of the ranked candidates, sorted.
-    pub(super) fn keep_ranked(&mut self, n: usize) {
-        self.keys.truncate(n);
-        if self.form == Form::List {
-            for key in &mut self.keys {
-                let at = kernel::from_key(*key).1;
-                *key = *key & !0xffff_ffff | u64::from(self.ids[at as usize]);
-            }
-        }
-        self.take_keys();
-        self.order = Order::Sorted;
-        self.best_first = true;
-    }
-
-    /// Collects the keys of at least the best `k` of the dense form, `k` not above the number of blocks: the k-th
-    /// highest block maximum is a bound that k elements reach.
-    fn collect_top(&self, k: usize, keys: &mut Vec<u64>) {
-        keys.extend(self.maxima.iter().map(|&x| kernel::descending_key(x, 0)));
-        let bound = kernel::from_key(*keys.select_nth_unstable(k - 1).1).0;
-        keys.clear();
-        self.collect_at_least(bound, keys);
-    }
-
-    /// Collects the keys, by id, of the elements of the dense form that are `>= threshold`.
-    fn collect_at_least(&self, threshold: f32, keys: &mut Vec<u64>) {
-        let mut patched = [0.0; BLOCK];
-        for (block, &max) in self.maxima.iter().enumerate() {
-            if max >= threshold {
-                let first = (block * BLOCK) as TokenId;
-                kernel::collect_keys(self.block(block, &mut patched), threshold, first, keys);
-            }
-        }
-    }
-
-    /// Makes the list from the keys, whose low half is an id.
-    fn take_keys(&mut self) {
-        self.ids.clear();
-        self.logits.clear();
-        for &key in &self.keys {
-            let (x, id) = kernel::from_key(key);
-            self.ids.push(id);
-            self.logits.push(x);
-        }
-        self.edits.clear();
-        self.form = Form::List;
-        self.has_probabilities = false;
-    }
-
     /// Keeps the first `k` of the list.
     pub fn truncate(&mut self, k: usize) {
         self.list();
-        self.ids.truncate(k);
-        self.logits.truncate(k);
-        self.has_probabilities = false;
+        if k < self.ids.len() {
+            self.ids.truncate(k);
+            self.logits.truncate(k);
+            self.changed();
+        }
     }
 
     /// How many candidates have a logit `>= threshold`.
     pub fn count_at_least(&self, threshold: f32) -> usize {
         let mut n = 0;
-        self.for_each_logit(|x| n += usize::from(x >= threshold));
+        self.for_each_block(|_, block| n += block.iter().filter(|&&x| x >= threshold).count());
         n
     }
 
     /// Keeps the candidates with a logit `>= threshold`, in their order.
     pub fn keep_at_least(&mut self, threshold: f32) {
-        self.has_probabilities = false;
+        self.changed();
         if self.form == Form::List {
             let mut kept = 0;
             for at in 0..self.ids.len() {
@@ -496,59 +447,15 @@ impl<'l> Candidates<'l> {
         self.take_keys();
     }
 
-    /// Makes the list from keys whose low half is a position in the present list, in that order; it counts as
-    /// unsorted.
-    pub(super) fn rearrange(&mut self, mut keys: Vec<u64>) {
+    /// Keeps the candidates at these positions of the list, in that order; they count as unsorted.
+    pub fn keep(&mut self, positions: impl Iterator<Item = usize>) {
         self.list();
-        for key in &mut keys {
-            let at = *key as u32 as usize;
-            *key = kernel::descending_key(self.logits[at], self.ids[at]);
-        }
+        let mut keys = self.take_scratch();
+        keys.extend(positions.map(|at| kernel::descending_key(self.logits[at], self.ids[at])));
         self.keys = keys;
         self.take_keys();
         self.best_first = false;
         self.order = Order::None;
-    }
-
-    /// The scratch that samplers sort in; [`Candidates::rearrange`] takes it back.
-    pub(super) fn take_scratch(&mut self) -> Vec<u64> {
-        let mut keys = std::mem::take(&mut self.keys);
-        keys.clear();
-        keys
-    }
-
-    /// A buffer for one probability a candidate, and the way to fill it: exp(logit - max), in order, each passed
-    /// to `f`.
-    pub(super) fn exponentials(&mut self, mut f: impl FnMut(f32)) -> &mut Vec<f32> {
-        let max = self.max();
-        let mut p = std::mem::take(&mut self.probabilities);
-        p.clear();
-        p.reserve(self.len());
-        self.for_each_logit(|x| {
-            let e = (x - max).exp();
-            f(e);
-            p.push(e);
-        });
-        self.probabilities = p;
-        self.has_probabilities = false;
-        &mut self.probabilities
-    }
-
-    /// Declares that the buffer of [`Candidates::exponentials`] now holds probabilities.
-    pub(super) fn normalised(&mut self) {
-        self.has_probabilities = true;
-    }
-
-    /// Computes the probabilities of what is left, if no sampler has: softmax with f32 sums, in order.
-    pub fn normalise(&mut self) {
-        if self.has_probabilities || self.is_empty() {
-            return;
-        }
-        let mut sum = 0.0f32;
-        for p in self.exponentials(|e| sum += e) {
-            *p /= sum;
-        }
-        self.has_probabilities = true;
     }
 }
 

@@ -5,7 +5,8 @@
 mod ledger;
 mod snapshot;
 
-use super::{Candidates, Sampler, Seed, TokenArray};
+use super::measures::Model;
+use super::{Candidates, Floats, Measures, Sampler, Seed, TokenArray};
 use crate::mask::Legal;
 use crate::{Error, ErrorKind, Result, TokenId};
 pub use ledger::Effect;
@@ -35,6 +36,8 @@ pub struct Chain {
     picked: Option<TokenId>,
     accepted: usize,
     ledger: Ledger,
+    measuring: bool,
+    measures: Option<Measures>,
 }
 
 impl Chain {
@@ -57,7 +60,8 @@ impl Chain {
     pub(super) fn of(samplers: Vec<Box<dyn Sampler>>) -> Chain {
         let (candidates, ledger) = (Candidates::default(), Ledger::default());
         let (mode, array) = (Mode::Fast, TokenArray::default());
-        Chain { samplers, mode, candidates, array, picked: None, accepted: 0, ledger }
+        let (picked, accepted, measuring, measures) = (None, 0, false, None);
+        Chain { samplers, mode, candidates, array, picked, accepted, ledger, measuring, measures }
     }
 
     /// The same chain, computing in `mode` from the next step on.
@@ -74,6 +78,17 @@ impl Chain {
         Ok(self)
     }
 
+    /// Whether each step from now on is measured ([`Chain::measures`]).
+    pub fn measure(&mut self, on: bool) {
+        self.measuring = on;
+        self.measures = None;
+    }
+
+    /// What the last step's distributions were, if steps are measured and it picked a token.
+    pub fn measures(&self) -> Option<Measures> {
+        self.measures
+    }
+
     /// How it computes.
     pub fn mode(&self) -> Mode {
         self.mode
@@ -83,9 +98,9 @@ impl Chain {
     ///
     /// # Errors
     /// Those of [`Chain::apply`] and [`Chain::pick`].
-    pub fn sample(&mut self, logits: &[f32], legal: Legal<'_>) -> Result<TokenId> {
+    pub fn sample<'l>(&mut self, logits: impl Into<Floats<'l>>, legal: Legal<'_>) -> Result<TokenId> {
         self.check_selects()?;
-        self.run(logits, legal, None, false)?;
+        self.run(logits.into(), legal, None, false)?;
         self.pick()
     }
 
@@ -95,45 +110,39 @@ impl Chain {
     /// # Errors
     /// [`ErrorKind::Logits`] for NaN or +inf among the legal logits, and if nothing is left to choose from;
     /// [`ErrorKind::Mask`] for a legal id without a logit. Nothing is drawn then.
-    pub fn apply(
+    pub fn apply<'l>(
         &mut self,
-        logits: &[f32],
+        logits: impl Into<Floats<'l>>,
         legal: Legal<'_>,
         effects: Option<&mut Vec<Effect>>,
     ) -> Result<()> {
-        self.run(logits, legal, effects, true)
+        self.run(logits.into(), legal, effects, true)
     }
 
     fn run(
         &mut self,
-        logits: &[f32],
+        logits: Floats<'_>,
         legal: Legal<'_>,
         mut effects: Option<&mut Vec<Effect>>,
         list: bool,
     ) -> Result<()> {
         self.picked = None;
         let mut c = Candidates::begin(std::mem::take(&mut self.candidates), logits, legal)?;
+        self.measures = None;
+        let model = self.measuring.then(|| Model::measure(logits, legal, &mut c));
         if let Some(effects) = effects.as_deref_mut() {
             effects.clear();
             self.ledger.open(&c);
         }
         if self.mode == Mode::Parity {
-            return self.run_reference(c, effects);
-        }
-        for sampler in &mut self.samplers {
-            let skip = sampler.is_noop();
-            if !skip {
-                sampler.apply(&mut c);
-                if let Some(fault) = c.take_fault() {
-                    return Err(fault);
-                }
-            }
-            if let Some(effects) = effects.as_deref_mut() {
-                let still = skip || sampler.selects();
-                effects.push(self.ledger.effect(sampler.name(), if still { None } else { Some(&c) }));
-            }
+            c = self.run_reference(c, logits.len(), legal, effects)?;
+        } else {
+            self.run_samplers(&mut c, logits.len(), legal, effects)?;
         }
         self.picked = c.selected().and_then(|at| c.id_at(at));
+        if let (Some(model), Some(token)) = (model, self.picked) {
+            self.measures = Some(model.with(logits, token, &mut c));
+        }
         if list {
             c.list();
             c.normalise();
@@ -142,14 +151,49 @@ impl Chain {
         Ok(())
     }
 
+    /// The samplers on their fast paths.
+    fn run_samplers(
+        &mut self,
+        c: &mut Candidates<'_>,
+        n: usize,
+        legal: Legal<'_>,
+        mut effects: Option<&mut Vec<Effect>>,
+    ) -> Result<()> {
+        for sampler in &mut self.samplers {
+            let skip = sampler.is_noop();
+            if !skip {
+                sampler.apply(c);
+                if let Some(fault) = c.take_fault().or_else(|| {
+                    let ids = c.ids().iter().copied();
+                    sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten()
+                }) {
+                    return Err(fault);
+                }
+            }
+            if let Some(effects) = effects.as_deref_mut() {
+                let still = skip || sampler.selects();
+                effects.push(self.ledger.effect(sampler.name(), if still { None } else { Some(&*c) }));
+            }
+        }
+        Ok(())
+    }
+
     /// The samplers as llama.cpp computes them, over its own array.
-    fn run_reference(&mut self, c: Candidates<'_>, mut effects: Option<&mut Vec<Effect>>) -> Result<()> {
+    fn run_reference<'l>(
+        &mut self,
+        mut c: Candidates<'l>,
+        n: usize,
+        legal: Legal<'_>,
+        mut effects: Option<&mut Vec<Effect>>,
+    ) -> Result<Candidates<'l>> {
         self.array.begin(&c);
         for sampler in &mut self.samplers {
             let skip = sampler.is_noop();
             if let (false, Some(reference)) = (skip, sampler.reference()) {
                 reference.apply_reference(&mut self.array);
-                if let Some(fault) = self.array.fault.take() {
+                let ids = self.array.data.iter().map(|c| c.id);
+                let added = sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten();
+                if let Some(fault) = self.array.fault.take().or(added) {
                     return Err(fault);
                 }
             }
@@ -158,12 +202,8 @@ impl Chain {
                 effects.push(self.ledger.effect(sampler.name(), (!still).then_some(&self.array)));
             }
         }
-        self.picked = self.array.selected.and_then(|at| self.array.data.get(at)).map(|c| c.id);
-        let mut c = c.end();
         c.take(&self.array);
-        c.normalise();
-        self.candidates = c;
-        Ok(())
+        Ok(c)
     }
 
     /// What survived the last [`Chain::apply`]: ids, logits and probabilities, in order. After
@@ -291,4 +331,13 @@ impl Chain {
     pub fn seed(&self) -> Option<Seed> {
         self.samplers.iter().find_map(|s| s.seed())
     }
+}
+
+/// An error if a sampler left a candidate that is not legal, or has no logit among the `n`.
+fn stranger(name: &str, mut ids: impl Iterator<Item = TokenId>, legal: Legal<'_>, n: usize) -> Option<Error> {
+    let id = ids.find(|&id| id as usize >= n || !legal.contains(id))?;
+    Some(
+        Error::new(ErrorKind::Mask, format!("{name} wants token {id}, which is not legal"))
+            .help("allow that token where the text may end, or leave the sampler out"),
+    )
 }

@@ -38,6 +38,10 @@ impl Sampler for Dist {
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
         let draw = self.draws.double();
+        if !candidates.is_short() {
+            let position = candidates.position_of(draw);
+            return candidates.select(position);
+        }
         let mut sum = 0.0f64;
         let probabilities = candidates.exponentials(|e| sum += f64::from(e));
         let target = sum * draw;

@@ -29,7 +29,7 @@ impl Weight {
     pub fn of(candidates: &Candidates<'_>) -> Self {
         let max = candidates.max();
         let (mut sum, mut dot) = (0.0, 0.0);
-        for_each_block(candidates, |block| {
+        candidates.for_each_block(|_, block| {
             let (s, d) = kernel::sum_exp_dot(block, max);
             sum += s;
             dot += d;
@@ -54,7 +54,7 @@ pub(super) fn collision(candidates: &Candidates<'_>) -> (f64, usize, f64) {
     let max = candidates.max();
     let (mut sum, mut squares, mut alive) = (0.0, 0.0, 0);
     let mut below = [0.0; BLOCK];
-    for_each_block(candidates, |block| {
+    candidates.for_each_block(|_, block| {
         let below = &mut below[..block.len()];
         for (b, &x) in below.iter_mut().zip(block) {
             *b = x - max;
@@ -110,11 +110,7 @@ fn collect(candidates: &Candidates<'_>, look: f32, seen: &mut Vec<f32>) -> bool 
     // Never -inf itself, which nothing chooses.
     let least = if look < LAST_LOOK { (candidates.max() - look).max(f32::MIN) } else { f32::MIN };
     seen.clear();
-    candidates.for_each_logit(|x| {
-        if x >= least {
-            seen.push(x);
-        }
-    });
+    candidates.for_each_block(|_, block| seen.extend(block.iter().filter(|&&x| x >= least)));
     look >= LAST_LOOK || seen.len() == candidates.len()
 }
 
@@ -144,36 +140,16 @@ pub(super) fn keep_best(candidates: &mut Candidates<'_>, n: usize, lowest: f32) 
     candidates.rearrange(keys);
 }
 
-/// The `k`-th highest logit above -inf (`k` at least 1), or the lowest one if there are fewer.
-pub(super) fn kth(candidates: &Candidates<'_>, k: usize, seen: &mut Vec<f32>) -> f32 {
+/// The `k`-th highest logit (`k` at least 1), or the lowest one if there are fewer.
+pub(super) fn kth(candidates: &mut Candidates<'_>, k: usize) -> f32 {
     if k <= 1 {
         return candidates.max();
     }
-    let mut look = FIRST_LOOK;
-    while !collect(candidates, look, seen) && seen.len() < k {
-        look *= 2.0;
-    }
-    let at = k.min(seen.len()).saturating_sub(1);
-    *seen.select_nth_unstable_by(at, descending).1
+    candidates.best(k).last().copied().unwrap_or(f32::NEG_INFINITY)
 }
 
 /// The double that `x` is written as: 0.6 for the float nearest to 0.6. Where an owner computes with doubles, sums
 /// that meet a bound exactly then do so here.
 pub(super) fn as_written(x: f32) -> f64 {
     x.to_string().parse().unwrap_or(f64::from(x))
-}
-
-/// Calls `f` with the logits, in order, in blocks.
-fn for_each_block(candidates: &Candidates<'_>, mut f: impl FnMut(&[f32])) {
-    let mut block = [0.0; BLOCK];
-    let mut filled = 0;
-    candidates.for_each_logit(|x| {
-        block[filled] = x;
-        filled += 1;
-        if filled == BLOCK {
-            f(&block);
-            filled = 0;
-        }
-    });
-    f(&block[..filled]);
 }

@@ -9,11 +9,10 @@ use super::{finite, whole, Candidates, Sampler};
 use crate::{Error, ErrorKind, Result};
 
 /// Keeps what has a probability of `epsilon` or more, in its order, and the `min_keep` best.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct EpsilonCutoff {
     epsilon: f32,
     min_keep: usize,
-    seen: Vec<f32>,
 }
 
 impl EpsilonCutoff {
@@ -23,7 +22,7 @@ impl EpsilonCutoff {
     /// [`ErrorKind::Sampling`] if `epsilon` is not finite or not below 1.
     pub fn new(epsilon: f32, min_keep: usize) -> Result<Self> {
         let epsilon = below_one("epsilon_cutoff", epsilon)?;
-        Ok(EpsilonCutoff { epsilon, min_keep: min_keep.max(1), seen: Vec::new() })
+        Ok(EpsilonCutoff { epsilon, min_keep: min_keep.max(1) })
     }
 }
 
@@ -55,7 +54,7 @@ impl Sampler for EpsilonCutoff {
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
         let least = Weight::of(candidates).log_sum() + f64::from(self.epsilon).ln();
-        let spared = kth(candidates, self.min_keep, &mut self.seen);
+        let spared = kth(candidates, self.min_keep);
         keep_from(candidates, least.min(f64::from(spared)));
     }
 
@@ -81,6 +80,6 @@ impl Sampler for EpsilonCutoff {
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
+        Box::new(*self)
     }
 }

@@ -10,11 +10,10 @@ use super::{whole, Candidates, Sampler};
 use crate::Result;
 
 /// Keeps what has a probability of eta or more, in its order, and the `min_keep` best.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct EtaCutoff {
     epsilon: f32,
     min_keep: usize,
-    seen: Vec<f32>,
 }
 
 impl EtaCutoff {
@@ -24,7 +23,7 @@ impl EtaCutoff {
     /// [`crate::ErrorKind::Sampling`] if `epsilon` is not finite or not below 1.
     pub fn new(epsilon: f32, min_keep: usize) -> Result<Self> {
         let epsilon = below_one("eta_cutoff", epsilon)?;
-        Ok(EtaCutoff { epsilon, min_keep: min_keep.max(1), seen: Vec::new() })
+        Ok(EtaCutoff { epsilon, min_keep: min_keep.max(1) })
     }
 }
 
@@ -41,7 +40,7 @@ impl Sampler for EtaCutoff {
         let weight = Weight::of(candidates);
         let log = f64::from(self.epsilon).ln();
         let least = weight.log_sum() + log.min(log / 2.0 - weight.entropy());
-        let spared = kth(candidates, self.min_keep, &mut self.seen);
+        let spared = kth(candidates, self.min_keep);
         keep_from(candidates, least.min(f64::from(spared)));
     }
 
@@ -67,6 +66,6 @@ impl Sampler for EtaCutoff {
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
+        Box::new(*self)
     }
 }

@@ -7,17 +7,16 @@ use super::{finite, whole, Candidates, Sampler};
 use crate::{Error, ErrorKind, Result};
 
 /// Keeps what reaches the k-th highest logit, in its order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct HfTopK {
     k: i32,
     min_keep: usize,
-    seen: Vec<f32>,
 }
 
 impl HfTopK {
     /// `k <= 0` keeps all; a `k` below `min_keep` counts as `min_keep`.
     pub fn new(k: i32, min_keep: usize) -> Self {
-        HfTopK { k, min_keep, seen: Vec::new() }
+        HfTopK { k, min_keep }
     }
 }
 
@@ -50,7 +49,7 @@ impl Sampler for HfTopK {
         if let Ok(k @ 1..) = usize::try_from(self.k) {
             let k = k.max(self.min_keep);
             if k < candidates.len() {
-                let least = kth(candidates, k, &mut self.seen);
+                let least = kth(candidates, k);
                 candidates.keep_at_least(least);
             }
         }
@@ -78,6 +77,6 @@ impl Sampler for HfTopK {
     }
 
     fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
+        Box::new(*self)
     }
 }

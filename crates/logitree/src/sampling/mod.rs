@@ -22,10 +22,12 @@
 //! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep the order they
 //! stood in (by id, in the beginning).
 
+pub mod adaptive_p;
 pub mod candidates;
 pub mod chain;
 pub mod dist;
 mod distribution;
+pub mod dry;
 pub mod edt;
 pub mod epsilon_cutoff;
 pub mod eta_cutoff;
@@ -34,9 +36,13 @@ pub mod hf_top_h;
 pub mod hf_top_k;
 pub mod hf_top_p;
 pub mod hf_typ_p;
+pub mod infill;
 pub mod logit_bias;
+pub mod measures;
 pub mod min_k;
 pub mod min_p;
+pub mod mirostat;
+pub mod mirostat_v2;
 pub mod no_repeat_ngram;
 pub mod p_less;
 pub mod params;
@@ -47,16 +53,21 @@ pub mod reference;
 pub mod rng;
 pub mod state;
 pub mod temp;
+pub mod temp_ext;
 pub mod top_h;
 pub mod top_k;
 pub mod top_n_sigma;
 pub mod top_p;
 pub mod typ_p;
 pub mod undo;
+pub mod xtc;
 
+pub use crate::kernel::Floats;
+pub use adaptive_p::AdaptiveP;
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;
+pub use dry::Dry;
 pub use edt::Edt;
 pub use epsilon_cutoff::EpsilonCutoff;
 pub use eta_cutoff::EtaCutoff;
@@ -65,9 +76,13 @@ pub use hf_top_h::HfTopH;
 pub use hf_top_k::HfTopK;
 pub use hf_top_p::HfTopP;
 pub use hf_typ_p::HfTypP;
+pub use infill::{Infill, Pieces, SharedPieces};
 pub use logit_bias::LogitBias;
+pub use measures::{Level, Measures};
 pub use min_k::MinK;
 pub use min_p::MinP;
+pub use mirostat::Mirostat;
+pub use mirostat_v2::MirostatV2;
 pub use no_repeat_ngram::NoRepeatNgram;
 pub use p_less::PLess;
 pub use params::Params;
@@ -76,11 +91,13 @@ pub use reference::{Reference, TokenArray};
 pub use rng::{Generator, Seed};
 pub use state::{StateReader, StateWriter};
 pub use temp::Temp;
+pub use temp_ext::TempExt;
 pub use top_h::TopH;
 pub use top_k::TopK;
 pub use top_n_sigma::TopNSigma;
 pub use top_p::TopP;
 pub use typ_p::TypP;
+pub use xtc::Xtc;
 
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -123,6 +140,11 @@ pub trait Sampler: Send + Sync {
 
     /// Whether `apply` selects a candidate.
     fn selects(&self) -> bool {
+        false
+    }
+
+    /// Whether `apply` may leave a candidate that was none before it. The chain then asks whether it is legal.
+    fn adds(&self) -> bool {
         false
     }
 
@@ -174,6 +196,17 @@ impl std::fmt::Debug for dyn Sampler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.describe())
     }
+}
+
+/// Entries that a list which follows the accepted tokens grows by, so that hardly any step allocates.
+const GROWTH: usize = 1024;
+
+/// Appends to a list that follows the accepted tokens.
+fn follow<T>(list: &mut Vec<T>, value: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(GROWTH.max(list.len() / 2));
+    }
+    list.push(value);
 }
 
 /// The error for candidates of which none is above -inf.

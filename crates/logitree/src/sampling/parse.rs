@@ -4,8 +4,7 @@
 use super::{
     presets, Chain, Edt, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK, HfTopP, HfTypP, LogitBias,
 };
-use super::{MinK, MinP, NoRepeatNgram, PLess, Params, Penalties, Sampler, Temp, TopH};
-use super::{TopK, TopNSigma, TopP, TypP};
+use super::{MinK, MinP, NoRepeatNgram, PLess, Params, Sampler, TopH, TopK, TopNSigma, TopP, TypP};
 use crate::{Error, ErrorKind, Result};
 
 /// One row for each sampler: name, other names, letter in the short notation, and how it is built.
@@ -23,15 +22,8 @@ const TABLE: &[Row] = &[
         letter: None,
         build: |p| Ok(Box::new(LogitBias::new(&p.logit_bias)?)),
     },
-    Row {
-        name: "penalties",
-        aliases: &[],
-        letter: Some('e'),
-        build: |p| {
-            let (repeat, freq, present) = (p.penalty_repeat, p.penalty_freq, p.penalty_present);
-            Ok(Box::new(Penalties::new(p.penalty_last_n, repeat, freq, present)?))
-        },
-    },
+    Row { name: "penalties", aliases: &[], letter: Some('e'), build: |p| Ok(Box::new(p.penalties()?)) },
+    Row { name: "dry", aliases: &[], letter: Some('d'), build: |p| Ok(Box::new(p.dry()?)) },
     Row {
         name: "top_n_sigma",
         aliases: &["top-n-sigma", "topnsigma"],
@@ -62,11 +54,21 @@ const TABLE: &[Row] = &[
         letter: Some('m'),
         build: |p| Ok(Box::new(MinP::new(p.min_p, p.min_keep)?)),
     },
+    Row { name: "xtc", aliases: &[], letter: Some('x'), build: |p| Ok(Box::new(p.xtc()?)) },
+    Row { name: "temperature", aliases: &["temp"], letter: Some('t'), build: Params::temperature },
+    Row { name: "infill", aliases: &[], letter: Some('i'), build: |p| Ok(Box::new(p.infill()?)) },
     Row {
-        name: "temperature",
-        aliases: &["temp"],
-        letter: Some('t'),
-        build: |p| Ok(Box::new(Temp::new(p.temp)?)),
+        name: "adaptive_p",
+        aliases: &["adaptive-p", "adaptivep"],
+        letter: Some('a'),
+        build: |p| Ok(Box::new(p.adaptive_p()?)),
+    },
+    Row { name: "mirostat", aliases: &[], letter: None, build: |p| Ok(Box::new(p.mirostat_v1()?)) },
+    Row {
+        name: "mirostat_v2",
+        aliases: &["mirostat-v2"],
+        letter: None,
+        build: |p| Ok(Box::new(p.mirostat_v2()?)),
     },
     Row {
         name: "no_repeat_ngram",
@@ -143,15 +145,22 @@ impl Chain {
     /// `top-k`, `topk`, `nucleus`, `temp`, `typ`; case does not matter) or its letters, as `"ekpmt"`.
     ///
     /// As there, a `logit_bias` comes first if `params` has biases and none is named, and `dist` comes last
-    /// unless the text ends in a selecting sampler. A text that could be both is taken as a name.
+    /// unless the text ends in a selecting sampler; `adaptive_p` goes last wherever it is named; with `mirostat` 1
+    /// or 2 the chain is that of [`presets::llama_cpp`], whatever the text names. A text that could be both is
+    /// taken as a name.
     ///
     /// # Errors
     /// [`ErrorKind::Sampling`] for a name or letter that means nothing (llama.cpp only warns), for parameters
     /// that mean nothing, and for an empty text.
     pub fn parse(text: &str, params: &Params) -> Result<Chain> {
-        let rows =
+        let mut rows =
             if text.contains(';') || find_name(text).is_some() { by_names(text) } else { by_letters(text) }?;
         let params = &params.settled();
+        if params.mirostat != 0 {
+            return presets::mirostat(params);
+        }
+        // A stable sort: all others keep their order.
+        rows.sort_by_key(|row| row.name == "adaptive_p");
         presets::assemble(rows.iter().map(|row| (row.build)(params)).collect::<Result<_>>()?, params)
     }
 }
@@ -242,6 +251,12 @@ mod tests {
             "dist",
         ];
         assert_eq!(names(beyond), expected);
+        let all =
+            ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temp", "dist"];
+        assert_eq!(names("edskypmxt"), all);
+        assert_eq!(names("akt"), ["top_k", "temp", "adaptive_p"]);
+        assert_eq!(names("adaptive-p;top_k"), ["top_k", "adaptive_p"]);
+        assert_eq!(names("top_k;mirostat_v2"), ["top_k", "mirostat_v2"]);
     }
 
     #[test]
@@ -253,6 +268,17 @@ mod tests {
     }
 
     #[test]
+    fn a_range_makes_the_temperature_dynamic_and_mirostat_replaces_the_rest() {
+        let params = Params { seed: Some(1), dynatemp_range: 0.5, ..Params::default() };
+        assert_eq!(Chain::parse("kt", &params).unwrap().names(), ["top_k", "temp_ext", "dist"]);
+        for (mirostat, name) in [(1, "mirostat"), (2, "mirostat_v2")] {
+            let params = Params { mirostat, logit_bias: vec![(3, 1.0)], ..params.clone() };
+            assert_eq!(Chain::parse("kt", &params).unwrap().names(), ["logit_bias", "temp", name]);
+        }
+        assert!(Chain::parse("kt", &Params { mirostat: 3, ..params }).is_err());
+    }
+
+    #[test]
     fn what_means_nothing_is_an_error_with_its_place() {
         for (text, place) in [("top_k;topq", "name 2 of"), ("kzt", "letter 2 of"), ("", ""), (";", "")] {
             let error = Chain::parse(text, &Params::default()).unwrap_err();
@@ -260,6 +286,9 @@ mod tests {
             assert!(error.place.starts_with(place), "{error}");
         }
         assert!(Chain::parse("dist;top_k", &Params::default()).is_err());
+        assert!(Chain::parse("mirostat;top_k", &Params::default()).is_err());
+        assert!(Chain::parse("adaptive_p;dist", &Params::default()).is_err());
+        assert!(Chain::parse("i", &Params::default()).unwrap_err().help.contains("vocabulary"));
         assert!(Chain::parse("temp", &Params { temp: f32::NAN, ..Params::default() }).is_err());
     }
 }

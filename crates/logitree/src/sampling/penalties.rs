@@ -2,7 +2,7 @@
 
 use super::logit_bias::within;
 use super::reference::{Reference, TokenArray};
-use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter};
+use super::{finite, follow, whole, Candidates, Sampler, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The three penalties over a window of accepted tokens.
@@ -98,12 +98,12 @@ impl Sampler for Penalties {
     fn accept(&mut self, token: TokenId) {
         // Kept even while the penalties change nothing, for they may be changed between two tokens.
         if self.last_n > 0 {
-            self.enter(token);
             if self.history.len() >= self.last_n {
                 self.leave(self.history[self.history.len() - self.last_n]);
             }
+            self.enter(token);
         }
-        self.history.push(token);
+        follow(&mut self.history, token);
     }
 
     fn rollback(&mut self, n: usize) {

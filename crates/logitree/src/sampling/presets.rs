@@ -1,27 +1,89 @@
 //! Whole chains in the order of their owners: llama.cpp's, tsampler's, transformers', and plain greedy.
 
 use super::{Chain, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK, HfTopP, HfTypP, LogitBias, MinP};
-use super::{NoRepeatNgram, Params, Penalties, Sampler, Temp, TopK, TopNSigma, TopP, TypP};
+use super::{NoRepeatNgram, Params, Sampler, Temp, TopK, TopNSigma, TopP, TypP};
 use crate::{Error, ErrorKind, Result};
 
-/// llama.cpp's default order: logit_bias, penalties, top_n_sigma, top_k, typ_p, top_p, min_p, temp, dist.
+/// llama.cpp's default order: logit_bias, penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temp (or
+/// temp_ext, with a range), dist. With `mirostat` 1 or 2 it is logit_bias, temp and that mirostat, as in llama.cpp's
+/// programs (common/sampling.cpp). With an `adaptive_target` of 0 or more adaptive_p stands for dist; there it has to
+/// be named.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Sampling`] for parameters that mean nothing.
 pub fn llama_cpp(params: &Params) -> Result<Chain> {
     let params = &params.settled();
-    assemble(
-        vec![
-            penalties(params)?,
-            Box::new(TopNSigma::new(params.top_n_sigma)?),
-            Box::new(TopK::new(params.top_k)),
-            Box::new(TypP::new(params.typ_p, params.min_keep)?),
-            Box::new(TopP::new(params.top_p, params.min_keep)?),
-            Box::new(MinP::new(params.min_p, params.min_keep)?),
-            Box::new(Temp::new(params.temp)?),
-        ],
-        params,
-    )
+    refuse("llama.cpp", &beyond_only(params))?;
+    if params.mirostat != 0 {
+        return mirostat(params);
+    }
+    let mut samplers: Vec<Box<dyn Sampler>> = vec![
+        Box::new(params.penalties()?),
+        Box::new(params.dry()?),
+        Box::new(TopNSigma::new(params.top_n_sigma)?),
+        Box::new(TopK::new(params.top_k)),
+        Box::new(TypP::new(params.typ_p, params.min_keep)?),
+        Box::new(TopP::new(params.top_p, params.min_keep)?),
+        Box::new(MinP::new(params.min_p, params.min_keep)?),
+        Box::new(params.xtc()?),
+        params.temperature()?,
+    ];
+    let adaptive = params.adaptive_p()?;
+    if params.adaptive_target >= 0.0 {
+        samplers.push(Box::new(adaptive));
+    }
+    assemble(samplers, params)
+}
+
+/// The biases, the temperature and the mirostat that `params` ask for.
+pub(super) fn mirostat(params: &Params) -> Result<Chain> {
+    let last: Box<dyn Sampler> = match params.mirostat {
+        1 => Box::new(params.mirostat_v1()?),
+        2 => Box::new(params.mirostat_v2()?),
+        other => {
+            return Err(Error::new(ErrorKind::Sampling, format!("there is no mirostat {other}"))
+                .help("1 is mirostat, 2 is mirostat 2.0, 0 is neither"))
+        }
+    };
+    assemble(vec![Box::new(Temp::new(params.temp)?), last], params)
+}
+
+/// What only llama.cpp's order has: whether `params` ask for it, and its name.
+fn llama_cpp_only(params: &Params) -> [(bool, &'static str); 5] {
+    [
+        (params.dry_multiplier != 0.0, "dry_multiplier"),
+        (params.xtc_probability > 0.0, "xtc_probability"),
+        (params.dynatemp_range > 0.0, "dynatemp_range"),
+        (params.adaptive_target >= 0.0, "adaptive_target"),
+        (params.mirostat != 0, "mirostat"),
+    ]
+}
+
+/// What no order of an owner has, but for a few that transformers has.
+fn beyond_only(params: &Params) -> [(bool, &'static str); 8] {
+    let usual = Params::default();
+    [
+        (params.min_k != usual.min_k, "min_k"),
+        (params.p_less_norm, "p_less_norm"),
+        (params.edt_theta != usual.edt_theta, "edt_theta"),
+        (params.edt_n != usual.edt_n, "edt_n"),
+        (params.top_h != usual.top_h, "top_h"),
+        (params.no_repeat_ngram > 0, "no_repeat_ngram"),
+        (params.epsilon_cutoff > 0.0, "epsilon_cutoff"),
+        (params.eta_cutoff > 0.0, "eta_cutoff"),
+    ]
+}
+
+/// An error if a parameter is asked for that the chain of `owner` has no sampler for.
+fn refuse(owner: &str, strange: &[(bool, &str)]) -> Result<()> {
+    match strange.iter().find(|s| s.0) {
+        None => Ok(()),
+        Some((_, name)) => {
+            Err(Error::new(ErrorKind::Sampling, format!("{owner}'s chain has no use for {name}")).help(
+                "use the chain of another owner (llama_cpp, transformers), or name the samplers one by one",
+            ))
+        }
+    }
 }
 
 /// tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; use [`Params::tsampler`].
@@ -30,9 +92,11 @@ pub fn llama_cpp(params: &Params) -> Result<Chain> {
 /// best 256 (512 before typ_p). The draws are llama.cpp's, for tsampler's are not published.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Sampling`] for parameters that mean nothing.
+/// [`crate::ErrorKind::Sampling`] for parameters that mean nothing, and for those that switch on a sampler that
+/// tsampler has not: dry, xtc, dynamic temperature, adaptive_p, mirostat.
 pub fn tsampler(params: &Params) -> Result<Chain> {
     let params = &params.settled();
+    refuse("tsampler", &[&llama_cpp_only(params)[..], &beyond_only(params)[..]].concat())?;
     // Built before the choice, so that wrong parameters are wrong in any case.
     let rest: [Box<dyn Sampler>; 5] = [
         Box::new(TypP::new(params.typ_p, params.min_keep)?),
@@ -41,7 +105,7 @@ pub fn tsampler(params: &Params) -> Result<Chain> {
         Box::new(TopNSigma::new(params.top_n_sigma)?),
         Box::new(Temp::new(params.temp)?),
     ];
-    let mut samplers = vec![penalties(params)?];
+    let mut samplers = vec![Box::new(params.penalties()?) as Box<dyn Sampler>];
     if params.temp < 1e-3 || params.top_k == 1 {
         samplers.push(Box::new(Greedy));
         return assemble(samplers, params);
@@ -67,6 +131,8 @@ pub fn tsampler(params: &Params) -> Result<Chain> {
 /// # Errors
 /// [`ErrorKind::Sampling`] for parameters that mean nothing, as a temperature of 0 does there.
 pub fn transformers(params: &Params) -> Result<Chain> {
+    let strange = (params.top_n_sigma > 0.0, "top_n_sigma");
+    refuse("transformers", &[&llama_cpp_only(params)[..], &beyond_only(params)[..4], &[strange]].concat())?;
     if params.temp <= 0.0 {
         return Err(Error::new(
             ErrorKind::Sampling,
@@ -78,7 +144,7 @@ pub fn transformers(params: &Params) -> Result<Chain> {
     let keep = params.min_keep;
     assemble(
         vec![
-            penalties(params)?,
+            Box::new(params.penalties()?),
             Box::new(NoRepeatNgram::new(params.no_repeat_ngram)?),
             Box::new(Temp::new(params.temp)?),
             Box::new(HfTopH::new(params.top_h)?),
@@ -96,11 +162,6 @@ pub fn transformers(params: &Params) -> Result<Chain> {
 /// The most likely token, nothing else.
 pub fn greedy() -> Chain {
     Chain::of(vec![Box::new(Greedy)])
-}
-
-fn penalties(params: &Params) -> Result<Box<dyn Sampler>> {
-    let (repeat, freq, present) = (params.penalty_repeat, params.penalty_freq, params.penalty_present);
-    Ok(Box::new(Penalties::new(params.penalty_last_n, repeat, freq, present)?))
 }
 
 /// The chain with the biases of `params` before and `dist` after it, where they are missing.
@@ -124,8 +185,9 @@ mod tests {
         let described = llama_cpp(&params).unwrap().describe();
         assert_eq!(
             described,
-            "logit_bias({1: 2}) -> penalties(last_n=64, repeat=1, freq=0, present=0) -> top_n_sigma(-1) -> \
-             top_k(40) -> typ_p(1) -> top_p(0.95) -> min_p(0.05) -> temp(0.8) -> dist(seed=0)"
+            "logit_bias({1: 2}) -> penalties(last_n=64, repeat=1, freq=0, present=0) -> \
+             dry(0, base=1.75, allowed_length=2, last_n=64) -> top_n_sigma(-1) -> top_k(40) -> typ_p(1) -> \
+             top_p(0.95) -> min_p(0.05) -> xtc(0, 0.1, seed=0) -> temp(0.8) -> dist(seed=0)"
         );
         let t = tsampler(&Params { seed: Some(7), ..Params::tsampler() }).unwrap();
         let order = ["penalties", "top_k", "typ_p", "top_p", "min_p", "top_n_sigma", "temp", "dist"];
@@ -139,7 +201,24 @@ mod tests {
         assert_eq!(cold.names(), ["penalties", "greedy"]);
         let wide = tsampler(&Params { top_k: 0, ..Params::tsampler() }).unwrap();
         assert!(wide.describe().contains("top_k(256)"));
+        for strange in [
+            Params { dry_multiplier: 1.0, ..Params::tsampler() },
+            Params { xtc_probability: 0.1, ..Params::tsampler() },
+            Params { dynatemp_range: 0.1, ..Params::tsampler() },
+            Params { adaptive_target: 0.5, ..Params::tsampler() },
+            Params { mirostat: 2, ..Params::tsampler() },
+        ] {
+            assert!(tsampler(&strange).unwrap_err().help.contains("llama_cpp"));
+        }
+        let adaptive = llama_cpp(&Params { adaptive_target: 0.5, ..params.clone() }).unwrap();
+        assert_eq!(adaptive.names().last(), Some(&"adaptive_p"));
+        let drawn = llama_cpp(&Params { mirostat: 2, ..params }).unwrap();
+        assert_eq!(drawn.names(), ["logit_bias", "temp", "mirostat_v2"]);
         assert!(tsampler(&Params { top_k: 1, top_p: f32::NAN, ..Params::tsampler() }).is_err());
+    }
+
+    #[test]
+    fn transformers_order_and_what_no_order_has() {
         let described = transformers(&Params { seed: Some(0), ..Params::transformers() }).unwrap().describe();
         assert_eq!(
             described,
@@ -147,6 +226,21 @@ mod tests {
              hf_top_h(0) -> hf_top_k(50) -> hf_top_p(1) -> min_p(0) -> hf_typ_p(1) -> epsilon_cutoff(0) -> \
              eta_cutoff(0) -> dist(seed=0)"
         );
+        for strange in [
+            Params { mirostat: 1, ..Params::transformers() },
+            Params { min_k: 1.0, ..Params::transformers() },
+            Params { top_n_sigma: 1.0, ..Params::transformers() },
+        ] {
+            assert!(transformers(&strange).unwrap_err().help.contains("llama_cpp"));
+        }
+        for strange in [
+            Params { epsilon_cutoff: 0.1, ..Params::default() },
+            Params { no_repeat_ngram: 2, ..Params::default() },
+            Params { edt_theta: 1.0, ..Params::default() },
+        ] {
+            assert!(llama_cpp(&strange).unwrap_err().help.contains("transformers"));
+            assert!(tsampler(&strange).unwrap_err().help.contains("transformers"));
+        }
         for wrong in
             [Params { temp: 0.0, ..Params::transformers() }, Params { top_p: 1.1, ..Params::transformers() }]
         {

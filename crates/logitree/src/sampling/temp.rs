@@ -33,17 +33,9 @@ impl Sampler for Temp {
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
         // A temperature so small that the best logit overflows is as good as 0.
         if self.t <= 0.0 || !(candidates.max() / self.t).is_finite() {
-            let best = candidates.first_max();
-            let logits = candidates.logits_mut();
-            let value = logits[best];
-            logits.fill(f32::NEG_INFINITY);
-            logits[best] = value;
-            candidates.logits_written(best == 0);
+            candidates.keep_only_best();
         } else {
-            for x in candidates.logits_mut() {
-                *x /= self.t;
-            }
-            candidates.logits_written(true);
+            candidates.divide(self.t);
         }
     }
 

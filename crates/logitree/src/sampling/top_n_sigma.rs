@@ -35,28 +35,26 @@ impl Sampler for TopNSigma {
         if candidates.len() <= 1 {
             return;
         }
-        let (mut sum, mut count) = (0.0f32, 0usize);
-        candidates.for_each_logit(|x| {
-            if x != f32::NEG_INFINITY {
-                sum += x;
-                count += 1;
-            }
-        });
-        let mean = sum / count as f32;
-        let mut squares = 0.0f32;
-        candidates.for_each_logit(|x| {
-            if x != f32::NEG_INFINITY {
-                // llama.cpp squares and adds in double, and stores the sum as float.
-                squares = (f64::from(squares) + f64::from(x - mean).powi(2)) as f32;
-            }
-        });
-        let threshold = candidates.max() - self.n * (squares / count as f32).sqrt();
-        for x in candidates.logits_mut() {
-            if *x < threshold {
-                *x = f32::NEG_INFINITY;
-            }
-        }
-        candidates.logits_written(true);
+        let deviation = if candidates.is_short() {
+            let mut sum = (0.0f32, 0usize);
+            candidates.for_each_logit(|x| {
+                if x != f32::NEG_INFINITY {
+                    sum = (sum.0 + x, sum.1 + 1);
+                }
+            });
+            let mean = sum.0 / sum.1 as f32;
+            let mut squares = 0.0f32;
+            candidates.for_each_logit(|x| {
+                if x != f32::NEG_INFINITY {
+                    // llama.cpp squares and adds in double, and stores the sum as float.
+                    squares = (f64::from(squares) + f64::from(x - mean).powi(2)) as f32;
+                }
+            });
+            (squares / sum.1 as f32).sqrt()
+        } else {
+            candidates.deviation() as f32
+        };
+        candidates.reject_below(candidates.max() - self.n * deviation);
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -24,9 +24,9 @@ impl TopP {
     }
 
     /// How many of the descending `logits` to keep; `None` if all of them do not reach p.
-    fn cut(&self, logits: impl Iterator<Item = f32>, max: f32, sum: f32) -> Option<usize> {
+    fn cut(&self, logits: &[f32], max: f32, sum: f32) -> Option<usize> {
         let mut cumulative = 0.0f32;
-        for (x, kept) in logits.zip(1..) {
+        for (&x, kept) in logits.iter().zip(1..) {
             cumulative += (x - max).exp() / sum;
             if cumulative >= self.p && kept >= self.min_keep {
                 return Some(kept);
@@ -46,24 +46,16 @@ impl Sampler for TopP {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if !candidates.is_short() {
+            return candidates.keep_share(f64::from(self.p), self.min_keep.max(1));
+        }
+        // llama.cpp sums before it sorts.
         let max = candidates.max();
         let mut sum = 0.0f32;
         candidates.for_each_logit(|x| sum += (x - max).exp());
-        let all = candidates.len();
-        if candidates.is_sorted() {
-            if let Some(keep) = self.cut(candidates.logits().iter().copied(), max, sum) {
-                candidates.truncate(keep);
-            }
-            return;
-        }
-        let mut ranked = if all > 4 * FIRST { FIRST } else { all };
-        loop {
-            candidates.rank(ranked);
-            match self.cut(candidates.ranked(), max, sum) {
-                Some(keep) => return candidates.keep_ranked(keep),
-                None if ranked == all => return candidates.keep_ranked(all),
-                None => ranked = (ranked * 16).min(all),
-            }
+        candidates.sort();
+        if let Some(keep) = self.cut(candidates.logits(), max, sum) {
+            candidates.truncate(keep);
         }
     }
 

@@ -34,6 +34,9 @@ impl Sampler for TypP {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if !candidates.is_short() {
+            return candidates.keep_typical(f64::from(self.p), self.min_keep.max(1));
+        }
         candidates.sort();
         let mut keys = candidates.take_scratch();
         let mut sum = 0.0f32;

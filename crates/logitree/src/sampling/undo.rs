@@ -22,7 +22,7 @@ impl Undo {
 
     /// A token was accepted: the value now belongs to it.
     pub fn accept(&mut self) {
-        self.accepted.push(self.now);
+        super::follow(&mut self.accepted, self.now);
     }
 
     /// Takes back the last `n` accepted tokens, and what changed since.

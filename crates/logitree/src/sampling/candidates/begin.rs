@@ -17,12 +17,18 @@ impl<'l> Candidates<'l> {
     /// # Errors
     /// [`ErrorKind::Logits`] for no logits, NaN or +inf among the legal ones, no legal id, or all -inf;
     /// [`ErrorKind::Mask`] for a legal id without a logit.
-    pub fn begin(buffers: Candidates<'static>, logits: &'l [f32], legal: Legal<'_>) -> Result<Self> {
+    pub fn begin(
+        buffers: Candidates<'static>,
+        logits: impl Into<Floats<'l>>,
+        legal: Legal<'_>,
+    ) -> Result<Self> {
+        let logits = logits.into();
         let mut c: Candidates<'l> = buffers;
         c.edits.clear();
+        c.shapes.clear();
         c.ids.clear();
         c.logits.clear();
-        c.has_probabilities = false;
+        c.changed();
         c.selected = None;
         c.fault = None;
         c.best_first = false;
@@ -39,22 +45,23 @@ impl<'l> Candidates<'l> {
         Ok(c)
     }
 
-    fn begin_dense(&mut self, logits: &'l [f32]) -> Result<()> {
+    fn begin_dense(&mut self, logits: Floats<'l>) -> Result<()> {
         self.form = Form::Borrowed;
         self.base = logits;
         self.maxima.resize(logits.len().div_ceil(BLOCK), 0.0);
-        if !kernel::block_maxima(Floats::F32(logits), &mut self.maxima) {
-            return Err(bad_logit(logits.iter().copied().zip(0..)));
+        if !kernel::block_maxima(logits, &mut self.maxima) {
+            let all = (0..logits.len()).filter_map(|at| Some((logits.get(at)?, at as TokenId)));
+            return Err(bad_logit(all));
         }
         self.check_alive("every logit is -inf")
     }
 
-    fn begin_few(&mut self, logits: &'l [f32], ids: &[TokenId]) -> Result<()> {
+    fn begin_few(&mut self, logits: Floats<'l>, ids: &[TokenId]) -> Result<()> {
         self.form = Form::List;
         let mut good = true;
         self.ids.extend_from_slice(ids);
         for &id in ids {
-            let Some(&x) = logits.get(id as usize) else {
+            let Some(x) = logits.get(id as usize) else {
                 return Err(no_logit(id, logits.len()));
             };
             good &= x < f32::INFINITY;
@@ -63,7 +70,7 @@ impl<'l> Candidates<'l> {
         self.end_begin(good)
     }
 
-    fn begin_words(&mut self, logits: &'l [f32], words: &[u32]) -> Result<()> {
+    fn begin_words(&mut self, logits: Floats<'l>, words: &[u32]) -> Result<()> {
         self.form = Form::List;
         let covering = words_for(logits.len());
         if let Some(at) = words.iter().skip(covering).position(|&w| w != 0) {
@@ -82,13 +89,13 @@ impl<'l> Candidates<'l> {
     }
 
     /// Adds the legal ids of one word, from `first` on, with their logits; whether all are below +inf.
-    fn gather(&mut self, logits: &[f32], mut word: u32, first: usize) -> bool {
+    fn gather(&mut self, logits: Floats<'_>, mut word: u32, first: usize) -> bool {
         let mut good = true;
         while word != 0 {
             let id = first + word.trailing_zeros() as usize;
             word &= word - 1;
             // Bits past the last logit mean nothing.
-            let Some(&x) = logits.get(id) else { break };
+            let Some(x) = logits.get(id) else { break };
             good &= x < f32::INFINITY;
             self.ids.push(id as TokenId);
             self.logits.push(x);

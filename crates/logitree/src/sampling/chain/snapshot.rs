@@ -74,7 +74,7 @@ fn checked(snapshot: &[u8]) -> Result<Vec<u64>> {
         snapshot.chunks_exact(8).map(|c| c.iter().rev().fold(0, |w, &b| w << 8 | u64::from(b))).collect();
     match words.split_last() {
         Some((&hash, rest))
-            if snapshot.len() % 8 == 0 && hash == xxh3_64(&snapshot[..snapshot.len() - 8]) =>
+            if snapshot.len().is_multiple_of(8) && hash == xxh3_64(&snapshot[..snapshot.len() - 8]) =>
         {
             Ok(rest.to_vec())
         }

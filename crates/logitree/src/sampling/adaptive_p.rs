@@ -1,0 +1,250 @@
+//! adaptive_p: prefers candidates whose probability is near a target, which a running mean of what was picked so
+//! far corrects. Selects.
+//!
+//! llama.cpp, src/llama-sampler.cpp (MrJackSpade and ddh0, llama.cpp #17927). The mean is of the probabilities that
+//! the picked tokens had before the change; it moves when the token that was selected is accepted, and not when
+//! another is. The distribution has a long tail: put min_p before it.
+
+use super::reference::{libstdcxx, Reference, TokenArray};
+use super::rng::{Draws, Seed};
+use super::undo::Undo;
+use super::{finite, Candidates, Sampler, StateReader, StateWriter};
+use crate::{Result, TokenId};
+
+/// The logit of a candidate on target, and how it falls with the distance in units of a width.
+const PEAK: f32 = 5.0;
+const SHARPNESS: f32 = 10.0;
+const INVERSE_WIDTH: f32 = 1.0 / 0.3;
+
+/// What was selected and is not accepted yet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Pending {
+    Nothing,
+    /// A token and the probability it had.
+    Token(TokenId, f32),
+    /// Whatever is accepted: it was the only one.
+    Forced,
+}
+
+/// A target probability and the running mean that steers towards it.
+#[derive(Debug, Clone)]
+pub struct AdaptiveP {
+    target: f32,
+    decay: f32,
+    draws: Draws,
+    weighted: Undo,
+    weight: Undo,
+    pending: Pending,
+    original: Vec<f32>,
+    cumulative: Vec<f64>,
+}
+
+impl AdaptiveP {
+    /// Which of a seed's counter-based streams is adaptive_p's.
+    const STREAM: u32 = 4;
+
+    /// Aims at probability `target` (above 1 is 1; below 0 only draws); the mean forgets by `decay` a token, held
+    /// to 0 to 0.99.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] if a number is not finite, or for a seed that the generator does not take.
+    pub fn new(target: f32, decay: f32, seed: Seed) -> Result<Self> {
+        let target = finite("adaptive_p", "target", target)?.clamp(-1e30, 1e30);
+        let decay = finite("adaptive_p", "decay", decay)?.clamp(0.0, 0.99);
+        Ok(AdaptiveP {
+            target,
+            decay,
+            draws: Draws::new(seed.checked()?, Self::STREAM),
+            weighted: Undo::new(target / (1.0 - decay)),
+            weight: Undo::new(1.0 / (1.0 - decay)),
+            pending: Pending::Nothing,
+            original: Vec::new(),
+            cumulative: Vec::new(),
+        })
+    }
+
+    /// Other parameters; the mean begins anew if nothing was accepted.
+    fn renew(&mut self, target: f32, decay: f32) -> Result<()> {
+        let new = AdaptiveP::new(target, decay, self.draws.seed())?;
+        (self.target, self.decay) = (new.target, new.decay);
+        self.weighted.rebear(new.weighted.now);
+        self.weight.rebear(new.weight.now);
+        Ok(())
+    }
+
+    /// The probability to aim at now.
+    fn adapted(&self) -> f32 {
+        let target = self.target.clamp(0.0, 1.0);
+        (2.0 * target - self.weighted.now / self.weight.now).clamp(0.0, 1.0)
+    }
+
+    /// The logit of a candidate of probability `p`; what is at -inf stays there.
+    fn bend(logit: f32, p: f32, aim: f32) -> f32 {
+        if logit == f32::NEG_INFINITY {
+            return logit;
+        }
+        let distance = ((p - aim) * INVERSE_WIDTH).abs();
+        PEAK - SHARPNESS * distance * distance / (1.0 + distance)
+    }
+}
+
+impl Sampler for AdaptiveP {
+    fn name(&self) -> &'static str {
+        "adaptive_p"
+    }
+
+    fn describe(&self) -> String {
+        format!("adaptive_p({}, decay={}, {})", self.target, self.decay, self.draws.seed().describe())
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        let mut sum = 0.0f32;
+        let mut probabilities = candidates.exponentials(|e| sum += e);
+        probabilities.iter_mut().for_each(|p| *p /= sum);
+        if self.target >= 0.0 {
+            self.original.clear();
+            self.original.extend_from_slice(probabilities);
+            let aim = self.adapted();
+            for (x, &p) in candidates.logits_mut().iter_mut().zip(&self.original) {
+                *x = AdaptiveP::bend(*x, p, aim);
+            }
+            candidates.logits_written(false);
+            candidates.unsort();
+            sum = 0.0;
+            probabilities = candidates.exponentials(|e| sum += e);
+            probabilities.iter_mut().for_each(|p| *p /= sum);
+        }
+        let weights = probabilities.iter().copied();
+        let at = libstdcxx::discrete(weights, &mut self.cumulative, || self.draws.double());
+        candidates.normalised();
+        candidates.select(at);
+        if let (true, Some(id)) = (self.target >= 0.0, candidates.id_at(at)) {
+            self.pending = Pending::Token(id, self.original[at]);
+        }
+    }
+
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
+    fn accept(&mut self, token: TokenId) {
+        let p = match self.pending {
+            Pending::Token(id, p) if id == token => Some(p),
+            Pending::Forced => Some(1.0),
+            _ => None,
+        };
+        if let Some(p) = p {
+            self.weighted.now = p + self.decay * self.weighted.now;
+            self.weight.now = 1.0 + self.decay * self.weight.now;
+        }
+        self.pending = Pending::Nothing;
+        self.weighted.accept();
+        self.weight.accept();
+        self.draws.accept();
+    }
+
+    fn rollback(&mut self, n: usize) {
+        self.pending = Pending::Nothing;
+        self.weighted.rollback(n);
+        self.weight.rollback(n);
+        self.draws.rollback(n);
+    }
+
+    fn forced(&mut self) {
+        if self.target >= 0.0 {
+            self.pending = Pending::Forced;
+        }
+    }
+
+    fn reset(&mut self) {
+        self.pending = Pending::Nothing;
+        self.weighted.reset();
+        self.weight.reset();
+        self.draws.reset();
+    }
+
+    fn selects(&self) -> bool {
+        true
+    }
+
+    fn seed(&self) -> Option<Seed> {
+        Some(self.draws.seed())
+    }
+
+    fn resequence(&mut self, sequence: u32) {
+        self.draws.resequence(sequence);
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "adaptive_target" => Some(f64::from(self.target)),
+            "adaptive_decay" => Some(f64::from(self.decay)),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        match name {
+            "adaptive_target" => self.renew(value as f32, self.decay)?,
+            "adaptive_decay" => self.renew(self.target, value as f32)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn save(&self, state: &mut StateWriter) {
+        self.draws.save(state);
+        self.weighted.save(state);
+        self.weight.save(state);
+        let (kind, id, p) = match self.pending {
+            Pending::Nothing => (0, 0, 0.0),
+            Pending::Token(id, p) => (1, id, p),
+            Pending::Forced => (2, 0, 0.0),
+        };
+        state.word(kind);
+        state.ids(&[id]);
+        state.float(p);
+    }
+
+    fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
+        self.draws.load(state)?;
+        self.weighted.load(state)?;
+        self.weight.load(state)?;
+        let (kind, ids, p) = (state.word()?, state.ids()?, state.float()?);
+        self.pending = match (kind, ids.first()) {
+            (1, Some(&id)) => Pending::Token(id, p),
+            (2, _) => Pending::Forced,
+            _ => Pending::Nothing,
+        };
+        Ok(())
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+}
+
+impl Reference for AdaptiveP {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        array.softmax(false);
+        if array.fault.is_some() {
+            return;
+        }
+        if self.target >= 0.0 {
+            self.original.clear();
+            self.original.extend(array.data.iter().map(|c| c.p));
+            let aim = self.adapted();
+            for c in &mut array.data {
+                c.logit = AdaptiveP::bend(c.logit, c.p, aim);
+            }
+            // The order flag stays, so llama.cpp then holds the first logit to be the highest.
+            array.softmax(false);
+        }
+        let weights = array.data.iter().map(|c| c.p);
+        let at = libstdcxx::discrete(weights, &mut array.cumulative, || self.draws.double());
+        array.selected = Some(at);
+        if self.target >= 0.0 {
+            self.pending = Pending::Token(array.data[at].id, self.original[at]);
+        }
+    }
+}

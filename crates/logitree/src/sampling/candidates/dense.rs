@@ -1,0 +1,133 @@
+//! The dense form: blocks of borrowed logits as samplers have left them. It refuses to know why they did.
+
+use super::{Candidates, Form};
+use crate::kernel::{self, BLOCK};
+use crate::TokenId;
+
+/// Above this many edits at once the dense logits are copied.
+pub(super) const MOST_EDITS: usize = 4096;
+
+/// What is done to every borrowed logit as it is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shape {
+    /// Divided.
+    Divide(f32),
+    /// -inf if below.
+    Floor(f32),
+    /// -inf for every other id.
+    Only(TokenId),
+}
+
+impl Shape {
+    fn apply(self, block: &mut [f32], start: usize) {
+        match self {
+            Shape::Divide(by) => kernel::divide(block, by),
+            Shape::Floor(least) => kernel::reject_below(block, least),
+            Shape::Only(id) => {
+                for (x, at) in block.iter_mut().zip(start..) {
+                    if at != id as usize {
+                        *x = f32::NEG_INFINITY;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Candidates<'_> {
+    /// Calls `f` with the number of each block of 256 candidates and its logits, in order, whatever the form.
+    pub(in crate::sampling) fn for_each_block(&self, mut f: impl FnMut(usize, &[f32])) {
+        if self.form != Form::Borrowed {
+            return self.logits.chunks(BLOCK).enumerate().for_each(|(at, block)| f(at, block));
+        }
+        let mut buffer = [0.0; BLOCK];
+        for at in 0..self.maxima.len() {
+            f(at, self.block(at, &mut buffer));
+        }
+    }
+
+    /// The logits of one block of 256 candidates as they now are, whatever the form.
+    pub(super) fn block<'a>(&'a self, at: usize, buffer: &'a mut [f32; BLOCK]) -> &'a [f32] {
+        let start = at * BLOCK;
+        if self.form != Form::Borrowed {
+            return &self.logits[start..self.logits.len().min(start + BLOCK)];
+        }
+        let first = self.edits.partition_point(|e| (e.0 as usize) < start);
+        let edits = &self.edits[first..];
+        let edited = edits.first().is_some_and(|e| (e.0 as usize) < start + BLOCK);
+        if !edited && self.shapes.is_empty() {
+            return self.base.block(at, buffer);
+        }
+        let mut plain = [0.0; BLOCK];
+        let plain = self.base.block(at, &mut plain);
+        let block = &mut buffer[..plain.len()];
+        block.copy_from_slice(plain);
+        self.shapes.iter().for_each(|shape| shape.apply(block, start));
+        for &(id, x) in edits.iter().take_while(|e| (e.0 as usize) < start + BLOCK) {
+            block[id as usize - start] = x;
+        }
+        block
+    }
+
+    /// Does `shape` to all borrowed logits: to edits and maxima now, to the others as they are read.
+    pub(super) fn shape(&mut self, shape: Shape) {
+        self.shapes.push(shape);
+        for (id, x) in &mut self.edits {
+            shape.apply(std::slice::from_mut(x), *id as usize);
+        }
+        match shape {
+            Shape::Divide(by) => kernel::divide(&mut self.maxima, by),
+            Shape::Floor(least) => kernel::reject_below(&mut self.maxima, least),
+            Shape::Only(id) => {
+                let block = id as usize / BLOCK;
+                for (max, at) in self.maxima.iter_mut().zip(0..) {
+                    *max = if at == block { *max } else { f32::NEG_INFINITY };
+                }
+            }
+        }
+    }
+
+    /// The logit of one id, which is below the number of borrowed logits, unless it is an edit.
+    fn shaped(&self, id: TokenId) -> Option<f32> {
+        let mut x = [self.base.get(id as usize)?];
+        self.shapes.iter().for_each(|shape| shape.apply(&mut x, id as usize));
+        Some(x[0])
+    }
+
+    pub(super) fn update_borrowed<T>(&mut self, table: &[(TokenId, T)], f: impl Fn(f32, &T) -> f32) {
+        let old = self.edits.len();
+        for (id, entry) in table {
+            match self.edits[..old].binary_search_by_key(id, |e| e.0) {
+                Ok(at) => self.edits[at].1 = f(self.edits[at].1, entry),
+                Err(_) => {
+                    if let Some(x) = self.shaped(*id) {
+                        self.edits.push((*id, f(x, entry)));
+                    }
+                }
+            }
+        }
+        if old > 0 {
+            self.edits.sort_unstable_by_key(|e| e.0);
+        }
+        let mut buffer = [0.0; BLOCK];
+        let mut last = usize::MAX;
+        for at in 0..self.edits.len() {
+            let block = self.edits[at].0 as usize / BLOCK;
+            if block != last {
+                self.maxima[block] = kernel::max(self.block(block, &mut buffer));
+                last = block;
+            }
+        }
+    }
+
+    /// Copies the borrowed logits, as they now are, and reads from the copy from now on.
+    pub(super) fn copy_base(&mut self) {
+        let mut logits = std::mem::take(&mut self.logits);
+        logits.clear();
+        self.for_each_block(|_, block| logits.extend_from_slice(block));
+        self.logits = logits;
+        self.edits.clear();
+        self.shapes.clear();
+        self.form = Form::Owned;
+    }
+}

@@ -1,0 +1,167 @@
+//! Sums of exponentials: the weight of all candidates, their probabilities and entropy, the one that a draw falls
+//! on. The file refuses to know what a draw is for.
+//!
+//! Short lists are summed one by one with the system's exponential, which is what llama.cpp does; long ones in
+//! blocks of 256 with the kernel's, good to 2e-7, and sums in f64.
+
+use super::{Candidates, Form};
+use crate::kernel::{self, BLOCK};
+
+/// Up to this many candidates sums go one by one.
+pub(in crate::sampling) const SHORT: usize = 1024;
+
+impl Candidates<'_> {
+    /// Whether sums go one by one, as llama.cpp's do.
+    pub(in crate::sampling) fn is_short(&self) -> bool {
+        self.len() <= SHORT
+    }
+
+    /// The sum of exp(logit - max) over all.
+    pub(in crate::sampling) fn weight(&mut self) -> f64 {
+        if let Some(weight) = self.weight {
+            return weight;
+        }
+        let max = self.max();
+        let mut sums = std::mem::take(&mut self.sums);
+        sums.clear();
+        sums.resize(self.len().div_ceil(BLOCK), 0.0);
+        if self.form == Form::Borrowed && self.shapes.is_empty() {
+            kernel::block_sums(self.base, max, &mut sums);
+            let mut buffer = [0.0; BLOCK];
+            let mut last = usize::MAX;
+            for &(id, _) in &self.edits {
+                let block = id as usize / BLOCK;
+                if block != last {
+                    sums[block] = kernel::sum_exp(self.block(block, &mut buffer), max);
+                    last = block;
+                }
+            }
+        } else {
+            self.for_each_block(|at, block| sums[at] = kernel::sum_exp(block, max));
+        }
+        let weight = sums.iter().sum();
+        self.sums = sums;
+        self.weight = Some(weight);
+        weight
+    }
+
+    /// log(sum(exp(logit))) over all, in nats; within 1e-7 of exact.
+    pub fn log_sum(&mut self) -> f64 {
+        f64::from(self.max()) + self.weight().ln()
+    }
+
+    /// The entropy of all, in nats; at least 0. The sums it takes are kept for [`Candidates::weight`].
+    pub fn entropy(&mut self) -> f64 {
+        let max = self.max();
+        let mut sums = std::mem::take(&mut self.sums);
+        sums.clear();
+        let mut dot = 0.0;
+        self.for_each_block(|_, block| {
+            let (sum, product) = kernel::sum_exp_dot(block, max);
+            sums.push(sum);
+            dot += product;
+        });
+        let weight: f64 = sums.iter().sum();
+        self.sums = sums;
+        self.weight = Some(weight);
+        (weight.ln() - dot / weight).max(0.0)
+    }
+
+    /// The standard deviation of the logits above -inf.
+    pub(in crate::sampling) fn deviation(&self) -> f64 {
+        let max = self.max();
+        let (mut count, mut sum) = (0usize, 0.0);
+        self.for_each_block(|_, block| {
+            let (n, deviations) = kernel::deviations(block, max);
+            count += n;
+            sum += deviations;
+        });
+        let mean = (f64::from(max) + sum / count as f64) as f32;
+        let mut squares = 0.0;
+        self.for_each_block(|_, block| squares += kernel::squares(block, mean));
+        (squares / count as f64).sqrt()
+    }
+
+    /// The position, in order, at which the running sum of probabilities reaches `draw` (0 to 1).
+    pub(in crate::sampling) fn position_of(&mut self, draw: f64) -> usize {
+        let max = self.max();
+        let target = self.weight() * draw;
+        let mut running = 0.0;
+        let mut found = None;
+        for (at, &sum) in self.sums.iter().enumerate().filter(|(_, &sum)| sum > 0.0) {
+            found = Some((at, running));
+            running += sum;
+            if running >= target {
+                break;
+            }
+        }
+        let Some((block, before)) = found else { return self.first_max() };
+        let mut buffer = [0.0; BLOCK];
+        let logits = self.block(block, &mut buffer);
+        let at = kernel::pick(logits, max, target - before)
+            // The block's sum was reached, its running sum rounds below it: the last one that has weight.
+            .or_else(|| logits.iter().rposition(|&x| kernel::exp(x - max) > 0.0));
+        block * BLOCK + at.unwrap_or(0)
+    }
+
+    /// A buffer for one probability a candidate, and the way to fill it: exp(logit - max), in order, each passed
+    /// to `f`.
+    pub(in crate::sampling) fn exponentials(&mut self, mut f: impl FnMut(f32)) -> &mut Vec<f32> {
+        let max = self.max();
+        let mut p = std::mem::take(&mut self.probabilities);
+        p.clear();
+        p.reserve(self.len());
+        self.for_each_logit(|x| {
+            let e = (x - max).exp();
+            f(e);
+            p.push(e);
+        });
+        self.probabilities = p;
+        self.has_probabilities = false;
+        &mut self.probabilities
+    }
+
+    /// Declares that the buffer of [`Candidates::exponentials`] now holds probabilities.
+    pub(in crate::sampling) fn normalised(&mut self) {
+        self.has_probabilities = true;
+    }
+
+    /// Computes the probabilities of what is left, if no sampler has: softmax with sums in f64.
+    pub fn normalise(&mut self) {
+        if self.has_probabilities || self.is_empty() {
+            return;
+        }
+        if self.is_short() {
+            let mut sum = 0.0;
+            for p in self.exponentials(|e| sum += f64::from(e)) {
+                *p = (f64::from(*p) / sum) as f32;
+            }
+        } else {
+            let (max, weight) = (self.max(), self.weight());
+            let mut p = std::mem::take(&mut self.probabilities);
+            p.resize(self.len(), 0.0);
+            self.for_each_block(|at, block| {
+                kernel::exps(block, max, &mut p[at * BLOCK..][..block.len()]);
+            });
+            kernel::normalise(&mut p, weight);
+            self.probabilities = p;
+        }
+        self.has_probabilities = true;
+    }
+
+    /// Keeps the fewest best candidates, sorted, that hold `share` (0 to 1) of the weight, and at least `least`.
+    pub(in crate::sampling) fn keep_share(&mut self, share: f64, least: usize) {
+        let mass = self.weight() * share;
+        if !self.is_sorted() {
+            return self.top_by_mass(mass, least);
+        }
+        self.list();
+        let max = self.max();
+        let mut running = 0.0;
+        let kept = self.logits.iter().zip(1..).find_map(|(&x, kept): (_, usize)| {
+            running += f64::from(kernel::exp(x - max));
+            (running >= mass && kept >= least).then_some(kept)
+        });
+        self.truncate(kept.unwrap_or(self.len()));
+    }
+}

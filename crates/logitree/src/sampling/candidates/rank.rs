@@ -1,0 +1,188 @@
+//! Ranking: the best k, the best that reach a mass, all in order. Keys of (logit, id or position) are collected from
+//! few blocks, widened until they suffice, and sorted. The file refuses to know what they must suffice for.
+
+use super::{Candidates, Form, Order};
+use crate::kernel::{self, BLOCK};
+use crate::TokenId;
+
+/// How far below the best the first look goes, in nats; each further look goes 1.5 times as far.
+const FIRST_LOOK: f32 = 4.0;
+
+impl Candidates<'_> {
+    /// Keeps the `k` (at least 1) candidates with the highest logits, in descending order; equal logits keep
+    /// their order. Sorted candidates are only cut.
+    pub fn top(&mut self, k: usize) {
+        let k = k.clamp(1, self.len().max(1));
+        if self.order == Order::Sorted {
+            return self.truncate(k);
+        }
+        let mut keys = self.take_scratch();
+        self.collect_best(k, &mut keys);
+        self.keep_ranked(keys, k);
+    }
+
+    /// The logits of the best `k` (at least 1, at most all), descending; nothing is changed.
+    pub(in crate::sampling) fn best(&mut self, k: usize) -> &[f32] {
+        let mut keys = self.take_scratch();
+        self.collect_best(k.clamp(1, self.len().max(1)), &mut keys);
+        kernel::sort_keys(&mut keys, &mut self.spare);
+        self.read_keys(&keys);
+        self.keys = keys;
+        &self.values
+    }
+
+    /// Collects the keys of the best `k`, by position, in any order.
+    fn collect_best(&mut self, k: usize, keys: &mut Vec<u64>) {
+        if self.form == Form::List {
+            self.collect_all(keys);
+        } else if k <= self.maxima.len() {
+            self.collect_top(k, keys);
+        } else {
+            self.collect_until(keys, |_, keys| keys.len() >= k);
+        }
+        if k < keys.len() {
+            keys.select_nth_unstable(k);
+            keys.truncate(k);
+        }
+    }
+
+    /// Sorts all candidates in descending order of logit; equal logits keep their order.
+    pub fn sort(&mut self) {
+        self.top(self.len());
+    }
+
+    /// Keeps the fewest best candidates, sorted, whose exponentials sum to `mass` or more, and at least `least`
+    /// (or all).
+    pub(super) fn top_by_mass(&mut self, mass: f64, least: usize) {
+        let max = self.max();
+        let mut keys = self.take_scratch();
+        // A little more than the mass, for the walk below may round otherwise.
+        self.collect_until(&mut keys, |xs, keys| {
+            keys.len() >= least && kernel::sum_exp(xs, max) >= mass * (1.0 + 1e-12)
+        });
+        kernel::sort_keys(&mut keys, &mut self.spare);
+        self.read_keys(&keys);
+        let mut exponentials = std::mem::take(&mut self.probabilities);
+        exponentials.resize(self.values.len(), 0.0);
+        kernel::exps(&self.values, max, &mut exponentials);
+        let mut running = 0.0;
+        let kept = exponentials.iter().zip(1..).find_map(|(&e, kept): (_, usize)| {
+            running += f64::from(e);
+            (running >= mass && kept >= least).then_some(kept)
+        });
+        self.probabilities = exponentials;
+        let kept = kept.unwrap_or(keys.len());
+        self.keep_ranked(keys, kept);
+    }
+
+    /// Keeps the first `n` of the keys, sorted; the low half of a key is the position.
+    fn keep_ranked(&mut self, mut keys: Vec<u64>, n: usize) {
+        keys.truncate(n);
+        kernel::sort_keys(&mut keys, &mut self.spare);
+        if self.form == Form::List {
+            for key in &mut keys {
+                let at = kernel::from_key(*key).1;
+                *key = *key & !0xffff_ffff | u64::from(self.ids[at as usize]);
+            }
+        }
+        self.keys = keys;
+        self.take_keys();
+        self.order = Order::Sorted;
+        self.best_first = true;
+    }
+
+    /// Collects the key of every candidate, by position.
+    pub(super) fn collect_all(&self, keys: &mut Vec<u64>) {
+        let mut buffer = [0.0; BLOCK];
+        for at in 0..self.len().div_ceil(BLOCK) {
+            let block = self.block(at, &mut buffer);
+            kernel::collect_keys(block, f32::NEG_INFINITY, (at * BLOCK) as TokenId, keys);
+        }
+    }
+
+    /// Collects the keys, by position, of at least the best candidates that make `enough` true of their logits
+    /// and keys, or all.
+    pub(super) fn collect_until(
+        &mut self,
+        keys: &mut Vec<u64>,
+        mut enough: impl FnMut(&[f32], &[u64]) -> bool,
+    ) {
+        let max = self.max();
+        let mut look = FIRST_LOOK;
+        while look < 200.0 {
+            keys.clear();
+            self.collect_at_least(max - look, keys);
+            self.read_keys(keys);
+            if enough(&self.values, keys) || keys.len() == self.len() {
+                return;
+            }
+            look *= 1.5;
+        }
+        keys.clear();
+        self.collect_all(keys);
+    }
+
+    /// Reads the logits of the keys into `values`.
+    pub(super) fn read_keys(&mut self, keys: &[u64]) {
+        self.values.clear();
+        self.values.extend(keys.iter().map(|&key| kernel::from_key(key).0));
+    }
+
+    /// Collects the keys of at least the best `k` of the dense form, `k` not above the number of blocks: the k-th
+    /// highest block maximum is a bound that k elements reach.
+    fn collect_top(&self, k: usize, keys: &mut Vec<u64>) {
+        keys.extend(self.maxima.iter().map(|&x| kernel::descending_key(x, 0)));
+        let bound = kernel::from_key(*keys.select_nth_unstable(k - 1).1).0;
+        keys.clear();
+        self.collect_at_least(bound, keys);
+    }
+
+    /// Collects the keys, by position, of the candidates that are `>= threshold`, in order.
+    pub(super) fn collect_at_least(&self, threshold: f32, keys: &mut Vec<u64>) {
+        if self.form == Form::List {
+            return kernel::collect_keys(&self.logits, threshold, 0, keys);
+        }
+        let mut buffer = [0.0; BLOCK];
+        for (at, &max) in self.maxima.iter().enumerate() {
+            if max >= threshold {
+                let first = (at * BLOCK) as TokenId;
+                kernel::collect_keys(self.block(at, &mut buffer), threshold, first, keys);
+            }
+        }
+    }
+
+    /// Makes the list from the keys, whose low half is an id.
+    pub(super) fn take_keys(&mut self) {
+        self.ids.clear();
+        self.logits.clear();
+        for &key in &self.keys {
+            let (x, id) = kernel::from_key(key);
+            self.ids.push(id);
+            self.logits.push(x);
+        }
+        self.edits.clear();
+        self.shapes.clear();
+        self.form = Form::List;
+        self.changed();
+    }
+
+    /// Makes the list anew from keys whose low half is a position in it, in the order of the keys; it
+    /// counts as unsorted.
+    pub(in crate::sampling) fn rearrange(&mut self, mut keys: Vec<u64>) {
+        for key in &mut keys {
+            let at = *key as u32 as usize;
+            *key = kernel::descending_key(self.logits[at], self.ids[at]);
+        }
+        self.keys = keys;
+        self.take_keys();
+        self.best_first = false;
+        self.order = Order::None;
+    }
+
+    /// The scratch that samplers sort in; [`Candidates::rearrange`] takes it back.
+    pub(in crate::sampling) fn take_scratch(&mut self) -> Vec<u64> {
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.clear();
+        keys
+    }
+}

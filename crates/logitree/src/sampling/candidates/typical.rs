@@ -1,0 +1,71 @@
+//! The candidates of nearest to typical surprisal, found without sorting the others. The file refuses to know how
+//! much of them is wanted.
+
+use super::{Candidates, Form, Order};
+use crate::kernel;
+
+/// How far from the entropy the first look goes, in nats; each further look goes 1.5 times as far.
+const FIRST_LOOK: f64 = 1.0;
+
+impl Candidates<'_> {
+    /// Keeps the fewest candidates whose surprisal is nearest to the entropy that hold more than `share` (0 to 1) of
+    /// the weight, and at least `least` (or all); nearest first, equal ones in their order.
+    pub(in crate::sampling) fn keep_typical(&mut self, share: f64, least: usize) {
+        let (entropy, log_sum, mass) = (self.entropy(), self.log_sum(), self.weight() * share);
+        let (max, centre) = (self.max(), log_sum - entropy);
+        let mut keys = self.take_scratch();
+        let mut look = FIRST_LOOK;
+        loop {
+            let all = look > 400.0;
+            keys.clear();
+            if all {
+                self.collect_all(&mut keys);
+            } else {
+                self.collect_at_least((centre - look) as f32, &mut keys);
+                keys.retain(|&key| (centre - f64::from(kernel::from_key(key).0)).abs() <= look);
+            }
+            self.read_keys(&keys);
+            let reached = keys.len() >= least && kernel::sum_exp(&self.values, max) > mass * (1.0 + 1e-12);
+            if all || reached {
+                break;
+            }
+            look *= 1.5;
+        }
+        self.keep_nearest(keys, centre, mass, least);
+    }
+
+    /// Keeps, of the keys by position, those nearest to `centre` until their weight is above `mass`.
+    fn keep_nearest(&mut self, keys: Vec<u64>, centre: f64, mass: f64, least: usize) {
+        let max = self.max();
+        let mut nearest = std::mem::take(&mut self.nearest);
+        nearest.clear();
+        nearest.extend(keys.iter().zip(0u64..).map(|(&key, at)| {
+            let distance = (centre - f64::from(kernel::from_key(key).0)).abs() as f32;
+            // Non-negative floats sort as their bits do.
+            u64::from(distance.to_bits()) << 32 | at
+        }));
+        kernel::sort_keys(&mut nearest, &mut self.spare);
+        self.values.clear();
+        self.values.extend(nearest.iter().map(|&n| kernel::from_key(keys[n as u32 as usize]).0));
+        let mut exponentials = std::mem::take(&mut self.probabilities);
+        exponentials.resize(self.values.len(), 0.0);
+        kernel::exps(&self.values, max, &mut exponentials);
+        let mut running = 0.0;
+        let kept = exponentials.iter().zip(1..).find_map(|(&e, kept): (_, usize)| {
+            running += f64::from(e);
+            (running > mass && kept >= least).then_some(kept)
+        });
+        nearest.truncate(kept.unwrap_or(nearest.len()));
+        for n in &mut nearest {
+            let (x, at) = kernel::from_key(keys[*n as u32 as usize]);
+            let id = if self.form == Form::List { self.ids[at as usize] } else { at };
+            *n = kernel::descending_key(x, id);
+        }
+        self.probabilities = exponentials;
+        // The two lists change places, so that neither is allocated again.
+        (self.keys, self.nearest) = (nearest, keys);
+        self.take_keys();
+        self.best_first = false;
+        self.order = Order::None;
+    }
+}

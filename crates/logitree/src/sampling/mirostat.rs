@@ -1,0 +1,280 @@
+//! mirostat: keeps so many of the best candidates that the surprisal of what is drawn stays near tau.
+//!
+//! Basu, Ramachandran, Keskar, Varshney: "Mirostat: A Neural Text Decoding Algorithm that Directly Controls
+//! Perplexity", ICLR 2021. The exponent of Zipf's law is estimated from the best m candidates, the number to keep
+//! from that; all of it in f32, as llama.cpp (src/llama-sampler.cpp) has it. Selects. The control loop is shared
+//! with mirostat_v2.
+
+use super::reference::{libstdcxx, Reference, TokenArray};
+use super::rng::{Draws, Seed};
+use super::undo::Undo;
+use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter};
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// Up to this many candidates are sorted and summed as llama.cpp does; of more only the best are looked at.
+const FEW: usize = 1024;
+
+/// The loop of both mirostats: draws among what is left, and moves mu by how far the surprisal is from tau.
+#[derive(Debug, Clone)]
+pub(super) struct Control {
+    pub(super) tau: f32,
+    pub(super) eta: f32,
+    pub(super) mu: Undo,
+    pub(super) draws: Draws,
+    cumulative: Vec<f64>,
+}
+
+impl Control {
+    pub(super) fn new(name: &str, tau: f32, eta: f32, seed: Seed, stream: u32) -> Result<Self> {
+        finite(name, "tau", tau)?;
+        let born = finite(name, "2 * tau", 2.0 * tau)?;
+        finite(name, "eta", eta)?;
+        let draws = Draws::new(seed.checked()?, stream);
+        Ok(Control { tau, eta, mu: Undo::new(born), draws, cumulative: Vec::new() })
+    }
+
+    /// Sets tau and eta; mu follows tau if nothing was accepted.
+    fn steer(&mut self, name: &str, tau: f32, eta: f32) -> Result<()> {
+        let new = Control::new(name, tau, eta, self.draws.seed(), 0)?;
+        if tau != self.tau {
+            self.mu.rebear(new.mu.now);
+        }
+        (self.tau, self.eta) = (tau, eta);
+        Ok(())
+    }
+
+    /// Draws one of the candidates, which are sorted, selects it and learns from it.
+    pub(super) fn settle(&mut self, candidates: &mut Candidates<'_>) {
+        let mut sum = 0.0f32;
+        let probabilities = candidates.exponentials(|e| sum += e);
+        probabilities.iter_mut().for_each(|p| *p /= sum);
+        let weights = probabilities.iter().copied();
+        let at = libstdcxx::discrete(weights, &mut self.cumulative, || self.draws.double());
+        let p = probabilities[at];
+        candidates.normalised();
+        candidates.select(at);
+        self.learn(p);
+    }
+
+    /// The same, as llama.cpp does it.
+    pub(super) fn settle_reference(&mut self, array: &mut TokenArray) {
+        array.softmax(true);
+        if array.fault.is_some() {
+            return;
+        }
+        let weights = array.data.iter().map(|c| c.p);
+        let at = libstdcxx::discrete(weights, &mut array.cumulative, || self.draws.double());
+        array.selected = Some(at);
+        self.learn(array.data[at].p);
+    }
+
+    /// Moves mu after something of probability `p` was drawn. It stays finite, however large eta is.
+    pub(super) fn learn(&mut self, p: f32) {
+        let error = -p.log2() - self.tau;
+        self.mu.now = (self.mu.now - self.eta * error).clamp(f32::MIN, f32::MAX);
+    }
+
+    pub(super) fn accept(&mut self) {
+        self.draws.accept();
+        self.mu.accept();
+    }
+
+    pub(super) fn rollback(&mut self, n: usize) {
+        self.draws.rollback(n);
+        self.mu.rollback(n);
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.draws.reset();
+        self.mu.reset();
+    }
+
+    pub(super) fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "mirostat_tau" => Some(f64::from(self.tau)),
+            "mirostat_eta" => Some(f64::from(self.eta)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn set_parameter(&mut self, sampler: &str, name: &str, value: f64) -> Result<bool> {
+        match name {
+            "mirostat_tau" => self.steer(sampler, value as f32, self.eta)?,
+            "mirostat_eta" => self.steer(sampler, self.tau, value as f32)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    pub(super) fn save(&self, state: &mut StateWriter) {
+        self.draws.save(state);
+        self.mu.save(state);
+    }
+
+    pub(super) fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
+        self.draws.load(state)?;
+        self.mu.load(state)
+    }
+}
+
+/// The sum of exp(logit - max). Few candidates are sorted, and summed as llama.cpp does: f32, the best first. Many
+/// are not; the f64 sum of many differs from llama.cpp's by its rounding (1e-5 of it at 128,256).
+pub(super) fn mass(candidates: &mut Candidates<'_>) -> f32 {
+    let few = candidates.len() <= FEW || candidates.is_sorted();
+    if few {
+        candidates.sort();
+    }
+    let max = candidates.max();
+    if few {
+        return candidates.logits().iter().fold(0.0, |sum, x| sum + (x - max).exp());
+    }
+    candidates.weight() as f32
+}
+
+/// Mirostat with its estimate of Zipf's exponent.
+#[derive(Debug, Clone)]
+pub struct Mirostat {
+    n_vocab: Option<i32>,
+    m: i32,
+    control: Control,
+}
+
+impl Mirostat {
+    /// Which of a seed's counter-based streams is mirostat's.
+    const STREAM: u32 = 2;
+
+    /// Aims at a surprisal of `tau` bits and corrects by `eta` of the error; `m` candidates tell the exponent.
+    /// `n_vocab` is a number of the formula: `None` takes the number of candidates of the step.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] if tau, twice tau or eta is not finite, if m or n_vocab is below 1, or for a seed
+    /// that the generator does not take.
+    pub fn new(n_vocab: Option<i32>, tau: f32, eta: f32, m: i32, seed: Seed) -> Result<Self> {
+        for (name, value) in [("m", m), ("n_vocab", n_vocab.unwrap_or(1))] {
+            if value < 1 {
+                return Err(Error::new(ErrorKind::Sampling, format!("{name} of mirostat is {value}"))
+                    .help(format!("{name} must be at least 1")));
+            }
+        }
+        Ok(Mirostat { n_vocab, m, control: Control::new("mirostat", tau, eta, seed, Self::STREAM)? })
+    }
+
+    /// How many of `n` candidates to keep, the best of them having these probabilities, in order.
+    fn keep(&self, n: usize, best: impl Iterator<Item = f32>) -> usize {
+        let (mut products, mut squares) = (0.0f32, 0.0f32);
+        let mut last = None;
+        for (p, rank) in best.take(self.m as usize).zip(0u32..) {
+            if let Some(before) = last.replace(p) {
+                let t = ((rank + 1) as f32 / rank as f32).ln();
+                let b = (before / p).ln();
+                products += t * b;
+                squares += t * t;
+            }
+        }
+        let s = products / squares;
+        let epsilon = s - 1.0;
+        let n_vocab = self.n_vocab.unwrap_or(n as i32) as f32;
+        let k = ((epsilon * 2.0f32.powf(self.control.mu.now)) / (1.0 - n_vocab.powf(-epsilon))).powf(1.0 / s);
+        // What is no int is the least int, as the conversion on x86-64 has it, and hence 1.
+        let k = if (-2_147_483_648.0..2_147_483_648.0).contains(&k) { k as i32 } else { i32::MIN };
+        (k.max(1) as usize).min(n)
+    }
+}
+
+impl Sampler for Mirostat {
+    fn name(&self) -> &'static str {
+        "mirostat"
+    }
+
+    fn describe(&self) -> String {
+        let n_vocab = self.n_vocab.map(|n| format!("{n}, ")).unwrap_or_default();
+        let (tau, eta, m) = (self.control.tau, self.control.eta, self.m);
+        format!("mirostat({n_vocab}tau={tau}, eta={eta}, m={m}, {})", self.control.draws.seed().describe())
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        let sum = mass(candidates);
+        let (n, max) = (candidates.len(), candidates.max());
+        let p = |x: f32| (x - max).exp() / sum;
+        let k = if candidates.is_sorted() {
+            self.keep(n, candidates.logits().iter().map(|&x| p(x)))
+        } else {
+            self.keep(n, candidates.best(self.m as usize).iter().map(|&x| p(x)))
+        };
+        candidates.top(k);
+        self.control.settle(candidates);
+    }
+
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
+    fn accept(&mut self, _token: TokenId) {
+        self.control.accept();
+    }
+
+    fn rollback(&mut self, n: usize) {
+        self.control.rollback(n);
+    }
+
+    fn forced(&mut self) {
+        self.control.learn(1.0);
+    }
+
+    fn reset(&mut self) {
+        self.control.reset();
+    }
+
+    fn selects(&self) -> bool {
+        true
+    }
+
+    fn seed(&self) -> Option<Seed> {
+        Some(self.control.draws.seed())
+    }
+
+    fn resequence(&mut self, sequence: u32) {
+        self.control.draws.resequence(sequence);
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "mirostat_m" => Some(f64::from(self.m)),
+            _ => self.control.parameter(name),
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        if name == "mirostat_m" {
+            let m = whole("mirostat", name, value)?;
+            let seed = self.control.draws.seed();
+            self.m = Mirostat::new(self.n_vocab, self.control.tau, self.control.eta, m, seed)?.m;
+            return Ok(true);
+        }
+        self.control.set_parameter("mirostat", name, value)
+    }
+
+    fn save(&self, state: &mut StateWriter) {
+        self.control.save(state);
+    }
+
+    fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
+        self.control.load(state)
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+}
+
+impl Reference for Mirostat {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        array.softmax(true);
+        if array.fault.is_some() {
+            return;
+        }
+        let k = self.keep(array.data.len(), array.data.iter().map(|c| c.p));
+        array.top_k(k as i32);
+        self.control.settle_reference(array);
+    }
+}

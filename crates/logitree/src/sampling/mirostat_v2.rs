@@ -1,0 +1,130 @@
+//! mirostat_v2: keeps the candidates of at most mu bits of surprisal, and moves mu so that the surprisal of what is
+//! drawn stays near tau.
+//!
+//! Basu et al., ICLR 2021, without the estimate of Zipf's exponent; llama.cpp, src/llama-sampler.cpp. Selects. The
+//! fast path sorts only what may stay: a surprisal of at most mu is a logit of at least `log Z - mu ln 2`.
+
+use super::mirostat::{mass, Control};
+use super::reference::{Reference, TokenArray};
+use super::rng::Seed;
+use super::{Candidates, Sampler, StateReader, StateWriter};
+use crate::{Result, TokenId};
+use std::f64::consts::LN_2;
+
+/// Logits this close below the bound are looked at, too: wider than the rounding of f32 exponentials.
+const MARGIN: f64 = 1e-3;
+
+/// Mirostat 2.0.
+#[derive(Debug, Clone)]
+pub struct MirostatV2 {
+    control: Control,
+}
+
+impl MirostatV2 {
+    /// Which of a seed's counter-based streams is mirostat_v2's.
+    const STREAM: u32 = 3;
+
+    /// Aims at a surprisal of `tau` bits and corrects by `eta` of the error. mu begins at twice tau.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] if tau, twice tau or eta is not finite, or for a seed that the generator does
+    /// not take.
+    pub fn new(tau: f32, eta: f32, seed: Seed) -> Result<Self> {
+        Ok(MirostatV2 { control: Control::new("mirostat_v2", tau, eta, seed, Self::STREAM)? })
+    }
+
+    /// How many of these probabilities, in order, come before the first that is too surprising; at least 1.
+    fn keep(&self, probabilities: impl Iterator<Item = f32>) -> usize {
+        let mu = self.control.mu.now;
+        probabilities.take_while(|p| -p.log2() <= mu).count().max(1)
+    }
+}
+
+impl Sampler for MirostatV2 {
+    fn name(&self) -> &'static str {
+        "mirostat_v2"
+    }
+
+    fn describe(&self) -> String {
+        let (tau, eta) = (self.control.tau, self.control.eta);
+        format!("mirostat_v2(tau={tau}, eta={eta}, {})", self.control.draws.seed().describe())
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        let sum = mass(candidates);
+        let max = candidates.max();
+        if !candidates.is_sorted() {
+            let log_z = f64::from(max) + f64::from(sum).ln();
+            let bound = log_z - f64::from(self.control.mu.now) * LN_2 - MARGIN;
+            candidates.keep_at_least((bound as f32).min(max));
+            candidates.sort();
+        }
+        let kept = self.keep(candidates.logits().iter().map(|x| (x - max).exp() / sum));
+        candidates.truncate(kept);
+        self.control.settle(candidates);
+    }
+
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
+    fn accept(&mut self, _token: TokenId) {
+        self.control.accept();
+    }
+
+    fn rollback(&mut self, n: usize) {
+        self.control.rollback(n);
+    }
+
+    fn forced(&mut self) {
+        self.control.learn(1.0);
+    }
+
+    fn reset(&mut self) {
+        self.control.reset();
+    }
+
+    fn selects(&self) -> bool {
+        true
+    }
+
+    fn seed(&self) -> Option<Seed> {
+        Some(self.control.draws.seed())
+    }
+
+    fn resequence(&mut self, sequence: u32) {
+        self.control.draws.resequence(sequence);
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        self.control.parameter(name)
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        self.control.set_parameter("mirostat_v2", name, value)
+    }
+
+    fn save(&self, state: &mut StateWriter) {
+        self.control.save(state);
+    }
+
+    fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
+        self.control.load(state)
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+}
+
+impl Reference for MirostatV2 {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        array.softmax(true);
+        if array.fault.is_some() {
+            return;
+        }
+        let kept = self.keep(array.data.iter().map(|c| c.p));
+        array.data.truncate(kept);
+        self.control.settle_reference(array);
+    }
+}

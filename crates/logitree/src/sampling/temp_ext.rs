@@ -1,0 +1,123 @@
+//! temp_ext (dynamic temperature): a temperature between t - delta and t + delta, the higher the flatter the
+//! distribution is. With delta <= 0 it is temp.
+//!
+//! The temperature is `least + (most - least) * (entropy / ln n) ^ exponent`, n being the number of candidates.
+//! Output sorted; one sole candidate is left alone. Source: llama.cpp, src/llama-sampler.cpp.
+
+use super::reference::{Reference, TokenArray};
+use super::{finite, Candidates, Sampler, Temp};
+use crate::{Error, ErrorKind, Result};
+
+/// The temperature, how far it may go from there, and how the entropy is bent.
+#[derive(Debug, Clone, Copy)]
+pub struct TempExt {
+    t: f32,
+    delta: f32,
+    exponent: f32,
+}
+
+impl TempExt {
+    /// Between `max(0, t - delta)` and `t + delta`; `delta <= 0` is temp(t).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] if a number, or their sum, is not finite, or for an exponent below 0, which would
+    /// ask for infinite temperatures.
+    pub fn new(t: f32, delta: f32, exponent: f32) -> Result<Self> {
+        finite("temp_ext", "t", t)?;
+        finite("temp_ext", "delta", delta)?;
+        finite("temp_ext", "t + delta", t + delta.max(0.0))?;
+        if finite("temp_ext", "exponent", exponent)? < 0.0 {
+            return Err(Error::new(ErrorKind::Sampling, format!("exponent of temp_ext is {exponent}"))
+                .help("exponent must be 0 or more; 1 is llama.cpp's default"));
+        }
+        Ok(TempExt { t, delta, exponent })
+    }
+
+    /// The temperature for `n` candidates of these probabilities.
+    fn temperature(&self, n: usize, probabilities: impl Iterator<Item = f32>) -> f32 {
+        let most_entropy = -(1.0 / n as f32).ln();
+        let mut entropy = 0.0f32;
+        for p in probabilities.filter(|&p| p > 0.0) {
+            entropy -= p * p.ln();
+        }
+        let (least, most) = ((self.t - self.delta).max(0.0), self.t + self.delta);
+        least + (most - least) * (entropy / most_entropy).powf(self.exponent)
+    }
+}
+
+impl Sampler for TempExt {
+    fn name(&self) -> &'static str {
+        "temp_ext"
+    }
+
+    fn describe(&self) -> String {
+        format!("temp_ext({}, delta={}, exponent={})", self.t, self.delta, self.exponent)
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        let mut t = self.t;
+        if self.delta > 0.0 {
+            let n = candidates.len();
+            if n <= 1 {
+                return;
+            }
+            candidates.sort();
+            let mut sum = 0.0f32;
+            let exponentials = candidates.exponentials(|e| sum += e);
+            t = self.temperature(n, exponentials.iter().map(|e| e / sum));
+        }
+        if let Ok(mut temp) = Temp::new(t) {
+            temp.apply(candidates);
+        }
+    }
+
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "temp" => Some(f64::from(self.t)),
+            "dynatemp_range" => Some(f64::from(self.delta)),
+            "dynatemp_exponent" => Some(f64::from(self.exponent)),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        let value = value as f32;
+        match name {
+            "temp" => *self = TempExt::new(value, self.delta, self.exponent)?,
+            "dynatemp_range" => *self = TempExt::new(self.t, value, self.exponent)?,
+            "dynatemp_exponent" => *self = TempExt::new(self.t, self.delta, value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn is_noop(&self) -> bool {
+        self.delta <= 0.0 && self.t == 1.0
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(*self)
+    }
+}
+
+impl Reference for TempExt {
+    /// llama.cpp also computes the new probabilities, in double, which no sampler reads.
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        let n = array.data.len();
+        if self.delta <= 0.0 {
+            return array.temper(self.t);
+        }
+        if n <= 1 {
+            return;
+        }
+        array.softmax(true);
+        if array.fault.is_none() {
+            let t = self.temperature(n, array.data.iter().map(|c| c.p));
+            array.temper(t);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! xtc (exclude top choices): now and then takes away all but the last of the candidates that are above a
+//! threshold, so that the obvious is not always said.
+//!
+//! One float is drawn a step, but none for a sole candidate. Output sorted whenever the draw says that something
+//! may be taken away. Source: llama.cpp, src/llama-sampler.cpp (p-e-w's sampler, text-generation-webui #6335).
+
+use super::reference::{Reference, TokenArray};
+use super::rng::{Draws, Seed};
+use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter};
+use crate::{Result, TokenId};
+
+/// With probability `p`, removes what is at least `threshold` probable, but the least probable of them.
+#[derive(Debug, Clone)]
+pub struct Xtc {
+    p: f32,
+    threshold: f32,
+    min_keep: usize,
+    draws: Draws,
+}
+
+impl Xtc {
+    /// Which of a seed's counter-based streams is xtc's.
+    const STREAM: u32 = 1;
+
+    /// `p <= 0` or `threshold > 0.5` changes nothing and draws nothing; nothing is removed that would leave fewer
+    /// than `min_keep`.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] if a number is not finite, or for a seed that the generator does not take.
+    pub fn new(p: f32, threshold: f32, min_keep: usize, seed: Seed) -> Result<Self> {
+        Ok(Xtc {
+            p: finite("xtc", "p", p)?,
+            threshold: finite("xtc", "t", threshold)?,
+            min_keep,
+            draws: Draws::new(seed.checked()?, Self::STREAM),
+        })
+    }
+
+    /// Whether this step may take something away. Draws.
+    fn strikes(&mut self, candidates: usize) -> bool {
+        candidates >= 2 && self.draws.float() <= self.p
+    }
+
+    /// How many of the best of `n` candidates to take away, their probabilities and logits being these, the best
+    /// first. What is at -inf is never the one to stay (llama.cpp computes NaN then).
+    fn excess(&self, n: usize, best: impl Iterator<Item = (f32, f32)>) -> usize {
+        let above = best.take_while(|&(p, x)| p >= self.threshold && x > f32::NEG_INFINITY).count();
+        let excess = above.saturating_sub(1);
+        if n - excess >= self.min_keep {
+            excess
+        } else {
+            0
+        }
+    }
+}
+
+impl Sampler for Xtc {
+    fn name(&self) -> &'static str {
+        "xtc"
+    }
+
+    fn describe(&self) -> String {
+        let Xtc { p, threshold, min_keep, draws } = self;
+        let keep = if *min_keep == 0 { String::new() } else { format!("min_keep={min_keep}, ") };
+        format!("xtc({p}, {threshold}, {keep}{})", draws.seed().describe())
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        let n = candidates.len();
+        if !self.strikes(n) {
+            return;
+        }
+        candidates.sort();
+        let mut sum = 0.0f32;
+        candidates.exponentials(|e| sum += e);
+        let max = candidates.max();
+        let excess = self.excess(n, candidates.logits().iter().map(|&x| ((x - max).exp() / sum, x)));
+        if excess > 0 {
+            let mut kept = candidates.take_scratch();
+            kept.extend(excess as u64..n as u64);
+            candidates.rearrange(kept);
+        }
+    }
+
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        Some(self)
+    }
+
+    fn accept(&mut self, _token: TokenId) {
+        self.draws.accept();
+    }
+
+    fn rollback(&mut self, n: usize) {
+        self.draws.rollback(n);
+    }
+
+    fn reset(&mut self) {
+        self.draws.reset();
+    }
+
+    fn is_noop(&self) -> bool {
+        self.p <= 0.0 || self.threshold > 0.5
+    }
+
+    fn seed(&self) -> Option<Seed> {
+        Some(self.draws.seed())
+    }
+
+    fn resequence(&mut self, sequence: u32) {
+        self.draws.resequence(sequence);
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "xtc_probability" => Some(f64::from(self.p)),
+            "xtc_threshold" => Some(f64::from(self.threshold)),
+            "min_keep" => Some(self.min_keep as f64),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        match name {
+            "xtc_probability" => self.p = finite("xtc", "p", value as f32)?,
+            "xtc_threshold" => self.threshold = finite("xtc", "t", value as f32)?,
+            "min_keep" => self.min_keep = whole("xtc", name, value)?.max(0) as usize,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn save(&self, state: &mut StateWriter) {
+        self.draws.save(state);
+    }
+
+    fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
+        self.draws.load(state)
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+}
+
+impl Reference for Xtc {
+    fn apply_reference(&mut self, array: &mut TokenArray) {
+        let n = array.data.len();
+        if !self.strikes(n) {
+            return;
+        }
+        array.softmax(true);
+        if array.fault.is_none() {
+            let excess = self.excess(n, array.data.iter().map(|c| (c.p, c.logit)));
+            array.data.drain(..excess);
+        }
+    }
+}

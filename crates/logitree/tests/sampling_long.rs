@@ -1,0 +1,191 @@
+//! Lists of more than 1,024 candidates, whose sums are taken in blocks, against exact arithmetic: what is kept is a
+//! prefix of the right order, cut where the mass in f64 says, and a draw falls where it should. `BOUND` is all the
+//! room that rounding is given.
+
+use logitree::mask::Legal;
+use logitree::sampling::rng::Draws;
+use logitree::sampling::{Chain, Dist, Floats, Sampler, Seed, Temp, TopK, TopNSigma, TopP, TypP};
+use proptest::prelude::*;
+
+/// Of probability: the exponentials are good to 2e-7 each.
+const BOUND: f64 = 3e-7;
+
+/// The logits of a case: pseudo-random, normal-like, with some peaks, ties and -inf.
+fn logits(n: usize, salt: u32, spread: f32, peaks: usize, ties: bool) -> Vec<f32> {
+    let mut x = salt | 1;
+    let mut next = || {
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        (x >> 8) as f32 / (1 << 24) as f32
+    };
+    let mut all: Vec<f32> = (0..n)
+        .map(|_| {
+            let value = (next() + next() + next() + next() - 2.0) * spread;
+            match next() {
+                r if r < 0.02 => f32::NEG_INFINITY,
+                _ if ties => (value * 2.0).round() / 2.0,
+                _ => value,
+            }
+        })
+        .collect();
+    for _ in 0..peaks {
+        let at = (next() * n as f32) as usize % n;
+        all[at] = spread + 6.0 + next() * 4.0;
+    }
+    all[n / 2] = all[n / 2].max(0.0);
+    all
+}
+
+fn probabilities(xs: &[f32]) -> Vec<f64> {
+    let max = xs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let e: Vec<f64> = xs.iter().map(|&x| (f64::from(x) - f64::from(max)).exp()).collect();
+    let sum: f64 = e.iter().sum();
+    e.iter().map(|x| x / sum).collect()
+}
+
+fn apply(sampler: impl Sampler + 'static, xs: &[f32]) -> Vec<u32> {
+    let mut chain = Chain::new(vec![Box::new(sampler)]).unwrap();
+    chain.apply(xs, Legal::All, None).unwrap();
+    let c = chain.candidates();
+    for (&id, &x) in c.ids().iter().zip(c.logits()) {
+        assert!(x == xs[id as usize] || x == f32::NEG_INFINITY);
+    }
+    let left: Vec<f32> = c.logits().to_vec();
+    for (p, exact) in c.probabilities().iter().zip(probabilities(&left)) {
+        assert!((f64::from(*p) - exact).abs() < 1e-6, "{p} {exact}");
+    }
+    c.ids().to_vec()
+}
+
+/// `kept` must be the first of `order`, and reach `share` of the mass with its last one and not before.
+fn check_cut(kept: &[u32], order: &[u32], p: &[f64], share: f64, least: usize) {
+    let differs = kept.iter().zip(order).position(|(a, b)| a != b);
+    assert!(differs.is_none(), "{differs:?} of {}", kept.len());
+    let mass: f64 = kept.iter().map(|&id| p[id as usize]).sum();
+    let last = p[kept[kept.len() - 1] as usize];
+    assert!(kept.len() >= least.min(order.len()));
+    assert!(mass >= share - BOUND || kept.len() == order.len(), "{mass} of {share}");
+    assert!(mass - last <= share + BOUND || kept.len() <= least, "{mass} less {last} of {share}");
+}
+
+fn descending(xs: &[f32]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..xs.len() as u32).collect();
+    order.sort_by(|&a, &b| xs[b as usize].partial_cmp(&xs[a as usize]).unwrap().then(a.cmp(&b)));
+    order
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn cuts_and_draws_are_where_exact_arithmetic_has_them(
+        n in 1025usize..9000,
+        salt: u32,
+        spread in 0.01f32..20.0,
+        peaks in 0usize..40,
+        ties: bool,
+        share in 0.01f64..0.999,
+        least in prop_oneof![3 => Just(0usize), 1 => 0usize..3000],
+        k in 1usize..4000,
+    ) {
+        let xs = logits(n, salt, spread, peaks, ties);
+        let (p, order) = (probabilities(&xs), descending(&xs));
+        let kept = apply(TopP::new(share as f32, least).unwrap(), &xs);
+        let share = f64::from(share as f32);
+        check_cut(&kept, &order, &p, share, least);
+        let kept = apply(TopK::new(k as i32), &xs);
+        prop_assert_eq!(&kept[..], &order[..k.min(n)]);
+
+        // Typical: by distance from the entropy; the sampler knows it to a few parts in 1e7.
+        let entropy: f64 = p.iter().filter(|&&q| q > 0.0).map(|q| -q * q.ln()).sum();
+        let distance = |id: u32| (-p[id as usize].ln() - entropy).abs();
+        let kept = apply(TypP::new(share as f32, least).unwrap(), &xs);
+        for two in kept.windows(2) {
+            let (a, b) = (distance(two[0]), distance(two[1]));
+            prop_assert!(a <= b + 4e-6 * (1.0 + b) || b.is_infinite(), "{} {}", a, b);
+        }
+        let farthest = distance(kept[kept.len() - 1]);
+        let mut is_kept = vec![false; n];
+        kept.iter().for_each(|&id| is_kept[id as usize] = true);
+        for id in (0..n as u32).filter(|&id| !is_kept[id as usize]) {
+            prop_assert!(distance(id) >= farthest - 4e-6 * (1.0 + farthest), "{} {}", distance(id), farthest);
+        }
+        check_cut(&kept, &kept.clone(), &p, share, least.max(1));
+
+        let mut draws = Draws::new(Seed::mt19937(salt), 0);
+        let mut chain = Chain::new(vec![Box::new(Dist::new(Seed::mt19937(salt)).unwrap())]).unwrap();
+        let mut upto = vec![0.0; n + 1];
+        (0..n).for_each(|i| upto[i + 1] = upto[i] + p[i]);
+        for _ in 0..8 {
+            let (draw, id) = (draws.double(), chain.sample(&xs, Legal::All).unwrap() as usize);
+            prop_assert!(upto[id] - BOUND <= draw && draw <= upto[id + 1] + BOUND, "{} not in {:?}", draw, &upto[id..id + 2]);
+            prop_assert!(p[id] > 0.0);
+        }
+    }
+
+    #[test]
+    fn shapes_of_borrowed_logits_equal_those_of_lists(
+        n in 1025usize..5000,
+        salt: u32,
+        spread in 0.1f32..10.0,
+        t in 0.2f32..3.0,
+        sigma in 0.3f32..3.0,
+        cold: bool,
+    ) {
+        let xs = logits(n, salt, spread, 5, salt % 2 == 0);
+        let words = vec![u32::MAX; n.div_ceil(32)];
+        let build = || -> Chain {
+            let mut samplers: Vec<Box<dyn Sampler>> = vec![
+                Box::new(Temp::new(t).unwrap()),
+                Box::new(logitree::sampling::Penalties::new(64, 1.3, 0.2, 0.1).unwrap()),
+                Box::new(TopNSigma::new(sigma).unwrap()),
+            ];
+            if cold {
+                samplers.push(Box::new(Temp::new(0.0).unwrap()));
+            }
+            samplers.push(Box::new(logitree::sampling::LogitBias::new(&[(3, 1.0), (700, -2.0)]).unwrap()));
+            samplers.push(Box::new(Dist::new(Seed::mt19937(salt)).unwrap()));
+            let mut chain = Chain::new(samplers).unwrap();
+            (0..40).for_each(|i| chain.accept(i * 37 % n as u32));
+            chain
+        };
+        let (mut dense, mut list) = (build(), build());
+        dense.apply(&xs, Legal::All, None).unwrap();
+        list.apply(&xs, Legal::Words(&words), None).unwrap();
+        prop_assert_eq!(dense.candidates().ids(), list.candidates().ids());
+        prop_assert_eq!(dense.candidates().logits(), list.candidates().logits());
+        prop_assert_eq!(dense.candidates().probabilities(), list.candidates().probabilities());
+        prop_assert_eq!(dense.pick().unwrap(), list.pick().unwrap());
+        prop_assert_eq!(build().sample(&xs, Legal::All).unwrap(), list.pick().unwrap());
+    }
+
+    #[test]
+    fn logits_of_16_bits_equal_the_same_values_in_32(n in 1usize..4000, salt: u32, spread in 0.1f32..20.0) {
+        let wide = logits(n, salt, spread, 3, false);
+        let half: Vec<u16> = wide.iter().map(|&x| half::f16::from_f32(x).to_bits()).collect();
+        let brain: Vec<u16> = wide.iter().map(|&x| half::bf16::from_f32(x).to_bits()).collect();
+        let as_half: Vec<f32> = half.iter().map(|&b| half::f16::from_bits(b).to_f32()).collect();
+        let as_brain: Vec<f32> = brain.iter().map(|&b| half::bf16::from_bits(b).to_f32()).collect();
+        let few: Vec<u32> = (0..n as u32).step_by(3).filter(|&i| wide[i as usize] > f32::NEG_INFINITY).collect();
+        for text in ["penalties;top_k;top_p;min_p;temperature", "typ_p;temp", "topnsigma;temp", "min_p;temp", "dist"] {
+            let params = logitree::sampling::Params { seed: Some(u64::from(salt)), typ_p: 0.9, top_n_sigma: 1.0,
+                penalty_repeat: 1.2, ..Default::default() };
+            let mut chain = Chain::parse(text, &params).unwrap();
+            chain.accept(0);
+            for (narrow, same) in [(Floats::F16(&half), &as_half), (Floats::Bf16(&brain), &as_brain)] {
+                for legal in [Legal::All, Legal::Few(&few)] {
+                    if few.is_empty() && legal != Legal::All {
+                        continue;
+                    }
+                    let (mut a, mut b) = (chain.clone(), chain.clone());
+                    a.apply(narrow, legal, None).unwrap();
+                    b.apply(same, legal, None).unwrap();
+                    prop_assert_eq!(a.candidates().ids(), b.candidates().ids());
+                    prop_assert_eq!(a.candidates().logits(), b.candidates().logits());
+                    prop_assert_eq!(a.pick().unwrap(), b.pick().unwrap());
+                }
+            }
+        }
+    }
+}

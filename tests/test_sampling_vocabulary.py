@@ -1,0 +1,200 @@
+"""The samplers that need a vocabulary, dry and infill, beside llama.cpp's own; the keywords of chains; rollback."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logitree as lt
+
+TOKENS = [b"a", b"b", b"ab", b"xa", b"a:", b"\n", b"</s>"]
+LOGITS = np.zeros(7, np.float32)
+
+
+@pytest.fixture
+def vocabulary() -> lt.Vocabulary:
+    return lt.Vocabulary.from_tokens(TOKENS, eog_ids=[6])
+
+
+def test_breakers_of_a_small_vocabulary(vocabulary: lt.Vocabulary) -> None:
+    assert lt.dry_breakers(vocabulary) == [[4], [5]]
+    assert lt.dry_breakers(vocabulary, ["b"]) == [[1], [2]]
+    asked = []
+
+    def tokenize(text: str) -> list[int]:
+        asked.append(text)
+        return [1]
+
+    assert lt.dry_breakers(vocabulary, [b"ab"], tokenize) == [[0, 1], [2], [3, 1]]
+    assert asked == ["b"]
+    described = repr(lt.dry(0.8, vocabulary=vocabulary))
+    assert described == "dry(0.8, base=1.75, allowed_length=2, last_n=64, breakers=[[4], [5]])"
+    assert repr(lt.dry(0.8)) == "dry(0.8, base=1.75, allowed_length=2, last_n=64)"
+
+
+def test_what_dry_and_infill_refuse(vocabulary: lt.Vocabulary) -> None:
+    with pytest.raises(lt.SamplingError, match="has to be tokenised") as caught:
+        lt.dry(0.8, vocabulary=vocabulary, breakers=["ab"])
+    assert "tokenize" in str(caught.value.help)
+    for wrong in ("ab", [[1]]):
+        with pytest.raises(lt.SamplingError, match="text"):
+            lt.dry_breakers(vocabulary, wrong)  # type: ignore[arg-type]
+    with pytest.raises(lt.SamplingError, match="takes a vocabulary"):
+        lt.dry(0.8, breakers=["ab"])
+    with pytest.raises(lt.SamplingError, match="empty"):
+        lt.dry_breakers(vocabulary, [""])
+    with pytest.raises(ZeroDivisionError):
+        lt.dry_breakers(vocabulary, ["ab"], lambda text: [1 // 0])
+    with pytest.raises(lt.TokenError):
+        lt.dry_breakers(vocabulary, ["ab"], lambda text: [-1])
+    with pytest.raises(lt.VocabularyError, match="end-of-generation"):
+        lt.infill(lt.Vocabulary.from_tokens([b"a"]))
+    with pytest.raises(lt.TokenError):
+        lt.infill(vocabulary, eot=7)
+
+
+def test_infill_ends_the_text_where_nothing_is_likely(vocabulary: lt.Vocabulary) -> None:
+    logits = np.where(np.arange(7) == 6, -30.0, 0.0).astype(np.float32)
+    chain = lt.Chain([lt.infill(vocabulary), lt.greedy()])
+    assert chain.sample(logits, legal=[0, 1, 5, 6]) == 0
+    assert chain.sample(logits) == 0
+    nothing = np.array([0, 0, -math.inf, -math.inf, -math.inf, 0, -30, 0, 0, 0], np.float32)
+    assert chain.sample(nothing) == 6
+    with pytest.raises(lt.MaskError, match="infill wants token 6"):
+        chain.sample(nothing, legal=[0, 1, 5, 7, 8, 9])
+
+
+def test_keywords_of_chains(vocabulary: lt.Vocabulary) -> None:
+    chain = lt.Chain.parse("edskypmxt", seed=1, dry_multiplier=0.5, dry_breakers=[[3]], dynatemp_range=0.25)
+    assert chain.names[1] == "dry"
+    assert chain.names[-2:] == ["temp_ext", "dist"]
+    assert chain.get("dry_multiplier") == chain.get("dynatemp_range") * 2 == 0.5
+    chain.set(dry_multiplier=1.5, xtc_probability=0.25, dry_penalty_last_n=7)
+    assert "dry(1.5, base=1.75, allowed_length=2, last_n=7, breakers=[[3]])" in repr(chain)
+    assert chain.get("xtc_probability") == 0.25
+    assert lt.Chain.parse("ki", vocabulary=vocabulary).names == ["top_k", "infill", "dist"]
+    assert lt.Chain.llama_cpp(mirostat=1, n_vocab=7, seed=1).names == ["temp", "mirostat"]
+    assert "mirostat(7, tau=5, eta=0.1, m=100, seed=1)" in repr(lt.Chain.llama_cpp(mirostat=1, n_vocab=7, seed=1))
+    with pytest.raises(lt.SamplingError, match="tsampler"):
+        lt.Chain.tsampler(mirostat=2)
+    with pytest.raises(lt.SamplingError, match="no parameter") as caught:
+        lt.Chain.llama_cpp(mirrorstat=2)  # type: ignore[call-arg]
+    assert set(lt.ChainParams.__annotations__) == set(str(caught.value.help).removeprefix("known: ").split(", "))
+
+
+# -- llama.cpp's own
+
+
+@pytest.fixture(scope="module")
+def llama(smollm2_gguf: Path) -> Iterator[Llama]:
+    if importlib.util.find_spec("llama_cpp") is None:
+        pytest.skip("llama-cpp-python is not installed")
+    loaded = Llama(smollm2_gguf)
+    yield loaded
+    loaded.lib.llama_model_free(loaded.model)
+
+
+CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+
+
+class Llama:
+    """llama.cpp with a vocabulary and nothing else, and one sampler applied to candidates."""
+
+    def __init__(self, path: Path) -> None:
+        import llama_cpp
+
+        self.lib: Any = llama_cpp
+        params = llama_cpp.llama_model_default_params()
+        params.vocab_only = True
+        self.model = self.lib.llama_model_load_from_file(str(path).encode(), params)
+        self.vocabulary = self.lib.llama_model_get_vocab(self.model)
+
+    def tokenize(self, text: str) -> list[int]:
+        encoded, buffer = text.encode(), (ctypes.c_int32 * 64)()
+        n = self.lib.llama_tokenize(self.vocabulary, encoded, len(encoded), buffer, 64, False, False)
+        return list(buffer[:n])
+
+    def apply(self, sampler: Any, logits: np.ndarray, ids: list[int]) -> tuple[list[int], list[float]]:
+        data = np.zeros(len(ids), CANDIDATE)
+        data["id"], data["logit"] = ids, logits[ids]
+        pointer = data.ctypes.data_as(ctypes.POINTER(self.lib.llama_token_data))
+        array = self.lib.llama_token_data_array(pointer, len(ids), -1, False)
+        self.lib.llama_sampler_apply(sampler, ctypes.byref(array))
+        return data["id"][: array.size].tolist(), data["logit"][: array.size].tolist()
+
+
+def agree(chain: lt.Chain, logits: np.ndarray, ids: list[int], expected: tuple[list[int], list[float]]) -> None:
+    for ours in (chain, chain.parity()):
+        left, values, _ = ours.apply(logits, legal=ids)
+        assert (left.tolist(), values.tolist()) == expected
+
+
+@pytest.mark.parametrize("breakers", [["\n", ":", '"', "*"], ["the end", " a"]])
+def test_dry_over_a_real_vocabulary(llama: Llama, smollm2_gguf: Path, breakers: list[str]) -> None:
+    vocabulary = lt.Vocabulary.from_gguf(smollm2_gguf)
+    texts = (ctypes.c_char_p * len(breakers))(*(b.encode() for b in breakers))
+    rng = np.random.default_rng(5)
+    pool = [*llama.tokenize(" a cat: the end of the the end"), 300, 301]
+    for case in range(6):
+        last_n = int(rng.choice([5, 20, 64]))
+        arguments = (float(np.float32(rng.uniform(0.1, 3))), 1.5, case % 4, last_n)
+        theirs = llama.lib.llama_sampler_init_dry(
+            llama.vocabulary, *arguments, ctypes.cast(texts, ctypes.POINTER(ctypes.c_char_p)), len(breakers)
+        )
+        made = lt.dry(*arguments, breakers=breakers, vocabulary=vocabulary, tokenize=llama.tokenize)
+        chain = lt.Chain([made])
+        for token in rng.choice(pool, 100).tolist():
+            llama.lib.llama_sampler_accept(theirs, token)
+            chain.accept(token)
+        logits = rng.normal(0, 3, len(vocabulary)).astype(np.float32)
+        ids = sorted({*pool, *range(20)})
+        agree(chain, logits, ids, llama.apply(theirs, logits, ids))
+        llama.lib.llama_sampler_free(theirs)
+
+
+def test_infill_over_a_real_vocabulary(llama: Llama, smollm2_gguf: Path) -> None:
+    vocabulary = lt.Vocabulary.from_gguf(smollm2_gguf)
+    theirs = llama.lib.llama_sampler_init_infill(llama.vocabulary)
+    chain = lt.Chain([lt.infill(vocabulary)])
+    rng = np.random.default_rng(6)
+    sizes = set()
+    for _ in range(80):
+        alike = vocabulary.search(vocabulary[int(rng.integers(300, len(vocabulary)))][:2])
+        ids = sorted({0, 2, *rng.choice(alike, min(len(alike), int(rng.integers(1, 20)))).tolist()})
+        logits = (rng.normal(0, 3, len(vocabulary)) * rng.uniform(0.1, 2)).astype(np.float32)
+        logits[[0, 2]] -= rng.uniform(5, 15)
+        expected = llama.apply(theirs, logits, ids)
+        agree(chain, logits, ids, expected)
+        sizes.add(len(expected[0]))
+    assert len(sizes) > 2
+    llama.lib.llama_sampler_free(theirs)
+
+
+def test_rolling_back_every_sampler_that_draws() -> None:
+    logits = np.random.default_rng(0).normal(0, 3, 2000).astype(np.float32)
+    makers: list[Callable[[], list[lt.Sampler]]] = [
+        lambda: [lt.xtc(0.5, 0.05, seed=3), lt.dist(seed=3)],
+        lambda: [lt.mirostat(2000, seed=3)],
+        lambda: [lt.mirostat_v2(tau=3.0, seed=3)],
+        lambda: [lt.min_p(0.05), lt.adaptive_p(0.3, seed=3)],
+        lambda: [lt.dry(0.8), lt.top_k(40), lt.dist(seed=3)],
+    ]
+    for make in makers:
+        chain = lt.Chain(make())
+        first = [step(chain, logits) for _ in range(20)]
+        chain.rollback(15)
+        assert [step(chain, logits) for _ in range(15)] == first[5:]
+        assert len(set(first)) > 2
+
+
+def step(chain: lt.Chain, logits: np.ndarray) -> int:
+    token = chain.sample(logits)
+    chain.accept(token)
+    return token
