@@ -66,6 +66,17 @@ def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
         lt.min_p(0.1),
         lt.xtc(0.5, 0.1, seed=0),
         lt.temp(0.7),
+        lt.no_repeat_ngram(3),
+        lt.epsilon_cutoff(3e-4, min_keep=1),
+        lt.eta_cutoff(3e-4),
+        lt.top_h(0.4),
+        lt.p_less(norm=True),
+        lt.min_k(3.0),
+        lt.edt(1.0, 0.5, n=0.8),
+        lt.hf_top_h(1.0),
+        lt.hf_top_k(50),
+        lt.hf_top_p(0.9, min_keep=2),
+        lt.hf_typ_p(0.9),
         lt.temp_ext(0.7, delta=0.2),
         lt.dry(0.8, breakers=[[1]]),
         lt.dry(0.8, vocabulary=vocabulary, breakers=["\n", b"::"], tokenize=lambda text: [0]),
@@ -77,6 +88,7 @@ def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
     assert_type([lt.Chain([s]).seed for s in selecting], list[int | None])
     params: lt.ChainParams = {"seed": 0, "mirostat": 2, "logit_bias": {1: 0.5}}
     assert_type(lt.Chain.llama_cpp(**params), lt.Chain)
+    assert_type(lt.Chain.transformers(top_k=5, no_repeat_ngram=3, seed=0), lt.Chain)
     chain = lt.Chain([*samplers, lt.dist(seed=0)])
     assert_type(lt.Chain([lt.greedy()]).seed, int | None)
     effects: list[lt.Effect] = chain.explain(np.zeros(2, np.float32), legal=[0])

@@ -51,8 +51,15 @@ __all__ = [
     "dist",
     "dry",
     "dry_breakers",
+    "edt",
     "entropy",
+    "epsilon_cutoff",
+    "eta_cutoff",
     "greedy",
+    "hf_top_h",
+    "hf_top_k",
+    "hf_top_p",
+    "hf_typ_p",
     "infill",
     "log_softmax",
     "log_sum_exp",
@@ -73,9 +80,12 @@ __all__ = [
     "mask_remove",
     "mask_words",
     "mask_xor",
+    "min_k",
     "min_p",
     "mirostat",
     "mirostat_v2",
+    "no_repeat_ngram",
+    "p_less",
     "penalties",
     "prefill_plan",
     "span_sampler_plan",
@@ -85,6 +95,7 @@ __all__ = [
     "token_tree",
     "token_tree_cache",
     "top_candidates",
+    "top_h",
     "top_k",
     "top_n_sigma",
     "top_p",
@@ -365,6 +376,18 @@ class Chain:
         """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; repeat penalty 1.1.
 
         SamplingError for keywords that switch on a sampler tsampler has not.
+        """
+
+    @staticmethod
+    def transformers(**params: Unpack[ChainParams]) -> Chain:
+        """transformers' order (5.23, ``do_sample=True``): biases, penalties, no_repeat_ngram, temp, hf_top_h,
+        hf_top_k, hf_top_p, min_p, hf_typ_p, epsilon_cutoff, eta_cutoff, dist.
+
+        The same candidates stay as there, with the same probabilities within 1e-6; ``min_keep`` is
+        ``min_tokens_to_keep``. Accept the prompt too: penalties and no_repeat_ngram look at all of it there. The
+        draws are ``dist``'s: those of ``torch.multinomial`` are not reproduced. Defaults: ``top_k`` 50, ``temp`` 1, the
+        penalties over all accepted tokens, everything else off. SamplingError for a ``temp`` of 0 or less, as there,
+        and for keywords that switch on a sampler transformers has not.
         """
 
     @staticmethod
@@ -690,6 +713,76 @@ def top_n_sigma(n: float) -> Sampler:
 
 def temp(t: float = 0.8) -> Sampler:
     """Divides the logits by t; 0 or less leaves only the best above -inf."""
+
+def top_h(h: float = 0.4) -> Sampler:
+    """Keeps the most probable candidates while their entropy, renormalised, is at most h times that of all (nats
+    or bits alike), and the best one, in their order. 0 or less, and 1 or more, keep all.
+
+    Baghaei Potraghloo et al.: Top-H Decoding, NeurIPS 2025, arXiv:2509.02510, the paper's own bound; that of
+    transformers is ``hf_top_h``.
+    """
+
+def p_less(norm: bool = False) -> Sampler:
+    """Keeps the candidates at least as probable as two draws are to agree: ``p >= c``, ``c = sum(p**2)``; with
+    ``norm``, p-less-norm, ``(v * c - 1) / (v - 1)`` for v candidates above -inf.
+
+    Tan, Wu, Howard: p-less Sampling, 2025, arXiv:2509.23234.
+    """
+
+def min_k(tau: float = 3.0) -> Sampler:
+    """Cuts the sorted logits l after the first k (from 1) at which ``(l[k] - l[k+1]) / R / k`` is greatest, R being
+    their range, or after ``floor(tau / R)``, whichever is later. SamplingError for a tau below 0.
+
+    Ding et al.: Min-k Sampling, ACL 2026, arXiv:2604.11012.
+    """
+
+def epsilon_cutoff(epsilon: float, min_keep: int | None = None) -> Sampler:
+    """Keeps the candidates of probability epsilon or more, and the ``min_keep`` (at least 1) best with their
+    equals; 0 or less keeps all, 1 or more is a SamplingError.
+
+    Hewitt, Manning, Liang: Truncation Sampling as Language Model Desmoothing, 2022, arXiv:2210.15191; as
+    transformers has it.
+    """
+
+def eta_cutoff(epsilon: float, min_keep: int | None = None) -> Sampler:
+    """As ``epsilon_cutoff``, with the probability ``min(epsilon, sqrt(epsilon) * exp(-entropy))``, entropy in nats.
+
+    Hewitt, Manning, Liang: Truncation Sampling as Language Model Desmoothing, 2022, arXiv:2210.15191; as
+    transformers has it.
+    """
+
+def no_repeat_ngram(n: int) -> Sampler:
+    """Sets to -inf the tokens that would complete an n-gram which the accepted tokens (a prompt's, too) hold
+    already; 0 or less bans nothing, 1 every token accepted before, above 1024 is a SamplingError. Where all
+    candidates would be banned none is.
+
+    Paulus, Xiong, Socher: A Deep Reinforced Model for Abstractive Summarization, 2017, arXiv:1705.04304; as
+    transformers has it.
+    """
+
+def edt(t0: float, theta: float, n: float = 0.8) -> Sampler:
+    """Divides the logits by ``t0 * n ** (theta / entropy)``, entropy in nats: entropy-based dynamic temperature.
+    SamplingError for a theta below 0 and for an n that is not above 0 and at most 1.
+
+    Zhang, Bao, Huang: EDT, 2024, arXiv:2403.14541.
+    """
+
+def hf_top_h(h: float = 0.4) -> Sampler:
+    """transformers' ``TopHLogitsWarper``: of the best hundred, renormalised, those up to which the sum of
+    ``-p * log(p)`` is at most h times the entropy, and the best one; sorted. 0 or less keeps all, above 1 is a
+    SamplingError."""
+
+def hf_top_k(k: int = 50, min_keep: int | None = None) -> Sampler:
+    """transformers' ``TopKLogitsWarper``: the k best and all that equal the last of them, in their order; 0 or less
+    keeps all."""
+
+def hf_top_p(p: float, min_keep: int | None = None) -> Sampler:
+    """transformers' ``TopPLogitsWarper``: removes the least probable as long as they sum to at most 1 - p; the others
+    stay in their order. 1 keeps all, above 1 is a SamplingError."""
+
+def hf_typ_p(p: float, min_keep: int | None = None) -> Sampler:
+    """transformers' ``TypicalLogitsWarper``: all whose surprisal is as near to the entropy as that of the last one
+    needed to reach p, in their order; 1 keeps all, above 1 is a SamplingError."""
 
 def greedy() -> Sampler:
     """Selects the first best candidate."""

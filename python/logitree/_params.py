@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class ChainParams(TypedDict, total=False):
-    """Keywords of ``Chain.parse``, ``Chain.llama_cpp`` and ``Chain.tsampler``, all of them optional.
+    """Keywords of ``Chain.parse`` and of the presets (``Chain.llama_cpp`` and others), all of them optional.
 
-    Names and defaults are llama.cpp's (common/common.h). The numbers among them can be read and changed between
-    tokens by ``Chain.get`` and ``Chain.set``, where a sampler of the chain has them.
+    Names and defaults are llama.cpp's (common/common.h), where it has them. The numbers among them can be read and
+    changed between tokens by ``Chain.get`` and ``Chain.set``, where a sampler of the chain has them.
     """
 
     seed: int | None
@@ -26,13 +26,13 @@ class ChainParams(TypedDict, total=False):
     sequence: int
     """Which of many sequences of one seed, from 0; only philox tells them apart."""
     min_keep: int
-    """At least so many candidates survive top_p, min_p, typ_p and xtc each; 0."""
+    """At least so many candidates survive top_p, min_p, typ_p, xtc and the cut-offs each; 0."""
     top_k: int
-    """Best candidates kept; 40. 0 or less: all."""
+    """Best candidates kept; 40 (transformers 50). 0 or less: all."""
     top_p: float
-    """Probability that top_p keeps; 0.95. 1: all."""
+    """Probability that top_p keeps; 0.95 (transformers 1). 1: all."""
     min_p: float
-    """Part of the highest probability that min_p asks for; 0.05. 0: nothing."""
+    """Part of the highest probability that min_p asks for; 0.05 (transformers 0). 0: nothing."""
     typ_p: float
     """Probability that typ_p keeps; 1, which is all."""
     top_n_sigma: float
@@ -42,13 +42,13 @@ class ChainParams(TypedDict, total=False):
     xtc_threshold: float
     """Probability from which on xtc removes candidates; 0.1. Above 0.5: off."""
     temp: float
-    """Temperature; 0.8. 0 or less: only the best stays above -inf."""
+    """Temperature; 0.8 (transformers 1, and above 0). 0 or less: only the best stays above -inf."""
     dynatemp_range: float
     """How far the temperature may go from ``temp`` with the entropy; 0: it is fixed."""
     dynatemp_exponent: float
     """How the entropy is bent before it sets the temperature; 1. Not below 0."""
     penalty_last_n: int
-    """Accepted tokens that the penalties look back at; 64. 0 or less: off."""
+    """Accepted tokens that the penalties look back at; 64 (transformers: all). 0 or less: off."""
     penalty_repeat: float
     """Repeat penalty; 1 (tsampler 1.1). 1: off."""
     penalty_freq: float
@@ -75,6 +75,22 @@ class ChainParams(TypedDict, total=False):
     """Surprisal, in bits, that mirostat aims at; 5."""
     mirostat_eta: float
     """Part of the error that mirostat corrects with each token; 0.1."""
+    no_repeat_ngram: int
+    """Tokens in a row that no_repeat_ngram lets come once; 0, which is off."""
+    epsilon_cutoff: float
+    """Probability that epsilon_cutoff asks for; 0, which is off. Below 1."""
+    eta_cutoff: float
+    """The epsilon of eta_cutoff; 0, which is off. Below 1."""
+    top_h: float
+    """Part of the entropy that top_h keeps; 0.4 (transformers 0). 0 or less: off."""
+    min_k: float
+    """The tau of min_k; 3."""
+    p_less_norm: bool
+    """Whether p_less is p-less-norm; False."""
+    edt_theta: float
+    """How soon the temperature of edt falls with the entropy, ``temp`` being its t0; 0: not at all."""
+    edt_n: float
+    """The n of edt; 0.8."""
     n_vocab: int | None
     """Size of the vocabulary, a number of mirostat 1's formula; None: the number of candidates."""
     vocabulary: Vocabulary | None

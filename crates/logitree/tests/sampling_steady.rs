@@ -175,3 +175,26 @@ fn steering_and_rules_allocate_nothing_after_the_first_steps() {
         }
     }
 }
+
+#[test]
+fn no_allocation_in_the_samplers_that_llama_cpp_lacks() {
+    let few: Vec<u32> = (0..30).map(|i| i * 97).collect();
+    let words = vec![0x1111_1111u32; 128];
+    // Only the one with a history grows, in its four lists.
+    let beyond = "epsilon;eta;min_k;top_h;p_less;edt;hf_top_h;hf_top_k;hf_top_p;hf_typ_p";
+    let params = Params {
+        epsilon_cutoff: 1e-5,
+        eta_cutoff: 1e-5,
+        min_k: 1e4,
+        typ_p: 0.9,
+        seed: Some(1),
+        ..Params::default()
+    };
+    for legal in [Legal::Few(&few), Legal::Words(&words), Legal::All] {
+        let mut chain = Chain::parse(beyond, &params).unwrap();
+        assert_eq!(allocations(&mut chain, 4096, legal), 0, "{legal:?} in {}", chain.describe());
+        let mut chain =
+            Chain::parse("no_repeat_ngram", &Params { no_repeat_ngram: 2, ..params.clone() }).unwrap();
+        assert!(allocations(&mut chain, 4096, legal) <= 10, "{legal:?}");
+    }
+}

@@ -3,6 +3,7 @@
 
 pub mod adapt;
 mod batch;
+mod beyond;
 mod custom;
 mod drawing;
 mod history;
@@ -118,6 +119,14 @@ impl PyChain {
     fn tsampler(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let params = params_of(Params::tsampler(), params)?;
         Ok(PyChain::from(presets::tsampler(&params).map_err(to_py)?))
+    }
+
+    /// transformers' order and defaults.
+    #[staticmethod]
+    #[pyo3(signature = (**params))]
+    fn transformers(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let params = params_of(Params::transformers(), params)?;
+        Ok(PyChain::from(presets::transformers(&params).map_err(to_py)?))
     }
 
     /// The chain that picks the most likely token.
@@ -364,6 +373,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
     m.add_class::<PyMeasures>()?;
+    beyond::register(m)?;
     drawing::register(m)?;
     m.add_class::<PySteering>()?;
     m.add_class::<adapt::PyEntropyRule>()?;

@@ -13,7 +13,8 @@ const KNOWN: &str =
     "seed, rng, sequence, min_keep, top_k, top_p, min_p, typ_p, top_n_sigma, xtc_probability, \
     xtc_threshold, temp, dynatemp_range, dynatemp_exponent, penalty_last_n, penalty_repeat, penalty_freq, \
     penalty_present, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, dry_breakers, \
-    adaptive_target, adaptive_decay, mirostat, mirostat_tau, mirostat_eta, n_vocab, vocabulary, logit_bias";
+    adaptive_target, adaptive_decay, mirostat, mirostat_tau, mirostat_eta, no_repeat_ngram, epsilon_cutoff, \
+    eta_cutoff, top_h, min_k, p_less_norm, edt_theta, edt_n, n_vocab, vocabulary, logit_bias";
 
 fn int(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i32> {
     whole(value, name, i32::MIN, i32::MAX)
@@ -58,6 +59,14 @@ pub(super) fn params_of(start: Params, given: Option<&Bound<'_, PyDict>>) -> PyR
             "mirostat" => params.mirostat = int(&value, &name)?,
             "mirostat_tau" => params.mirostat_tau = value.extract()?,
             "mirostat_eta" => params.mirostat_eta = value.extract()?,
+            "no_repeat_ngram" => params.no_repeat_ngram = int(&value, &name)?,
+            "epsilon_cutoff" => params.epsilon_cutoff = value.extract()?,
+            "eta_cutoff" => params.eta_cutoff = value.extract()?,
+            "top_h" => params.top_h = value.extract()?,
+            "min_k" => params.min_k = value.extract()?,
+            "p_less_norm" => params.p_less_norm = value.extract()?,
+            "edt_theta" => params.edt_theta = value.extract()?,
+            "edt_n" => params.edt_n = value.extract()?,
             "n_vocab" => params.n_vocab = value.extract()?,
             "vocabulary" => params.pieces = pieces(&value)?,
             "logit_bias" => params.logit_bias = biases_of(&value)?,

@@ -3,7 +3,9 @@
 
 use super::infill::SharedPieces;
 use super::rng::{fresh_seed, Generator, Seed};
-use super::{AdaptiveP, Dist, Dry, Infill, Mirostat, MirostatV2, Penalties, Sampler, Temp, TempExt, Xtc};
+use super::{
+    AdaptiveP, Dist, Dry, Edt, Infill, Mirostat, MirostatV2, Penalties, Sampler, Temp, TempExt, Xtc,
+};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// What the presets and [`super::Chain::parse`] build their samplers from.
@@ -45,6 +47,22 @@ pub struct Params {
     pub penalty_freq: f32,
     /// Presence penalty; 0: off.
     pub penalty_present: f32,
+    /// Tokens in a row that no_repeat_ngram lets come once; 0 or less: off.
+    pub no_repeat_ngram: i32,
+    /// Probability that epsilon_cutoff asks for; 0 or less: off.
+    pub epsilon_cutoff: f32,
+    /// The epsilon of eta_cutoff; 0 or less: off.
+    pub eta_cutoff: f32,
+    /// Part of the entropy that top_h keeps; 0 or less: off.
+    pub top_h: f32,
+    /// The tau of min_k.
+    pub min_k: f32,
+    /// Whether p_less is p-less-norm.
+    pub p_less_norm: bool,
+    /// How soon the temperature of edt falls with the entropy; 0: it stays at `temp`.
+    pub edt_theta: f32,
+    /// The n of edt.
+    pub edt_n: f32,
     /// What DRY takes from a token that goes on with a repetition of the allowed length; 0: off.
     pub dry_multiplier: f32,
     /// By how much more with each token of a longer one; below 1: off.
@@ -74,7 +92,7 @@ pub struct Params {
 }
 
 impl Default for Params {
-    /// llama.cpp's defaults.
+    /// llama.cpp's defaults; for samplers that it lacks those of their papers, or off.
     fn default() -> Self {
         Params {
             seed: None,
@@ -95,6 +113,14 @@ impl Default for Params {
             penalty_repeat: 1.0,
             penalty_freq: 0.0,
             penalty_present: 0.0,
+            no_repeat_ngram: 0,
+            epsilon_cutoff: 0.0,
+            eta_cutoff: 0.0,
+            top_h: 0.4,
+            min_k: 3.0,
+            p_less_norm: false,
+            edt_theta: 0.0,
+            edt_n: Edt::N,
             dry_multiplier: 0.0,
             dry_base: 1.75,
             dry_allowed_length: 2,
@@ -116,6 +142,19 @@ impl Params {
     /// tsampler's defaults: llama.cpp's with a repeat penalty of 1.1.
     pub fn tsampler() -> Self {
         Params { penalty_repeat: 1.1, ..Params::default() }
+    }
+
+    /// transformers' defaults: top_k 50, temperature 1, penalties over all accepted tokens, everything else off.
+    pub fn transformers() -> Self {
+        Params {
+            top_k: 50,
+            top_p: 1.0,
+            min_p: 0.0,
+            top_h: 0.0,
+            temp: 1.0,
+            penalty_last_n: i32::MAX,
+            ..Params::default()
+        }
     }
 
     /// The same with a seed in any case, so that all that draws in a chain starts from one.

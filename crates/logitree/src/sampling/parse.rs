@@ -1,6 +1,10 @@
-//! The two notations of llama.cpp for a chain: names with `;` between them, and one letter for each sampler.
+//! The two notations of llama.cpp for a chain: names with `;` between them, and one letter for each sampler that
+//! llama.cpp has.
 
-use super::{presets, Chain, Greedy, LogitBias, MinP, Params, Sampler, TopK, TopNSigma, TopP, TypP};
+use super::{
+    presets, Chain, Edt, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK, HfTopP, HfTypP, LogitBias,
+};
+use super::{MinK, MinP, NoRepeatNgram, PLess, Params, Sampler, TopH, TopK, TopNSigma, TopP, TypP};
 use crate::{Error, ErrorKind, Result};
 
 /// One row for each sampler: name, other names, letter in the short notation, and how it is built.
@@ -65,6 +69,72 @@ const TABLE: &[Row] = &[
         aliases: &["mirostat-v2"],
         letter: None,
         build: |p| Ok(Box::new(p.mirostat_v2()?)),
+    },
+    Row {
+        name: "no_repeat_ngram",
+        aliases: &["no-repeat-ngram", "no_repeat_ngram_size"],
+        letter: None,
+        build: |p| Ok(Box::new(NoRepeatNgram::new(p.no_repeat_ngram)?)),
+    },
+    Row {
+        name: "epsilon_cutoff",
+        aliases: &["epsilon-cutoff", "epsilon"],
+        letter: None,
+        build: |p| Ok(Box::new(EpsilonCutoff::new(p.epsilon_cutoff, p.min_keep)?)),
+    },
+    Row {
+        name: "eta_cutoff",
+        aliases: &["eta-cutoff", "eta"],
+        letter: None,
+        build: |p| Ok(Box::new(EtaCutoff::new(p.eta_cutoff, p.min_keep)?)),
+    },
+    Row {
+        name: "top_h",
+        aliases: &["top-h", "toph"],
+        letter: None,
+        build: |p| Ok(Box::new(TopH::new(p.top_h)?)),
+    },
+    Row {
+        name: "min_k",
+        aliases: &["min-k", "mink"],
+        letter: None,
+        build: |p| Ok(Box::new(MinK::new(p.min_k)?)),
+    },
+    Row {
+        name: "p_less",
+        aliases: &["p-less", "pless"],
+        letter: None,
+        build: |p| Ok(Box::new(PLess::new(p.p_less_norm))),
+    },
+    Row {
+        name: "edt",
+        aliases: &[],
+        letter: None,
+        build: |p| Ok(Box::new(Edt::new(p.temp, p.edt_theta, p.edt_n)?)),
+    },
+    Row {
+        name: "hf_top_h",
+        aliases: &["hf-top-h"],
+        letter: None,
+        build: |p| Ok(Box::new(HfTopH::new(p.top_h)?)),
+    },
+    Row {
+        name: "hf_top_k",
+        aliases: &["hf-top-k"],
+        letter: None,
+        build: |p| Ok(Box::new(HfTopK::new(p.top_k, p.min_keep))),
+    },
+    Row {
+        name: "hf_top_p",
+        aliases: &["hf-top-p"],
+        letter: None,
+        build: |p| Ok(Box::new(HfTopP::new(p.top_p, p.min_keep)?)),
+    },
+    Row {
+        name: "hf_typ_p",
+        aliases: &["hf-typ-p"],
+        letter: None,
+        build: |p| Ok(Box::new(HfTypP::new(p.typ_p, p.min_keep)?)),
     },
     Row { name: "greedy", aliases: &[], letter: None, build: |_| Ok(Box::new(Greedy)) },
     Row { name: "dist", aliases: &[], letter: None, build: |p| Ok(Box::new(p.dist()?)) },
@@ -165,6 +235,22 @@ mod tests {
         assert_eq!(names("tempp"), ["temp", "penalties", "min_p", "top_p", "top_p", "dist"]);
         assert_eq!(names("top_k;greedy"), ["top_k", "greedy"]);
         assert_eq!(names("topnsigma;dist"), ["top_n_sigma", "dist"]);
+        let beyond = "no-repeat-ngram;epsilon;eta;toph;mink;pless;edt;hf-top-h;hf-top-k;hf-top-p;hf-typ-p";
+        let expected = [
+            "no_repeat_ngram",
+            "epsilon_cutoff",
+            "eta_cutoff",
+            "top_h",
+            "min_k",
+            "p_less",
+            "edt",
+            "hf_top_h",
+            "hf_top_k",
+            "hf_top_p",
+            "hf_typ_p",
+            "dist",
+        ];
+        assert_eq!(names(beyond), expected);
         let all =
             ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temp", "dist"];
         assert_eq!(names("edskypmxt"), all);

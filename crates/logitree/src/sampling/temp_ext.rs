@@ -23,7 +23,7 @@ impl TempExt {
     /// [`ErrorKind::Sampling`] if a number, or their sum, is not finite, or for an exponent below 0, which would
     /// ask for infinite temperatures.
     pub fn new(t: f32, delta: f32, exponent: f32) -> Result<Self> {
-        finite("temp_ext", "t", t)?;
+        finite("temp", "t", t)?;
         finite("temp_ext", "delta", delta)?;
         finite("temp_ext", "t + delta", t + delta.max(0.0))?;
         if finite("temp_ext", "exponent", exponent)? < 0.0 {

@@ -36,7 +36,7 @@ impl Shape {
 
 impl Candidates<'_> {
     /// Calls `f` with the number of each block of 256 candidates and its logits, in order, whatever the form.
-    pub(super) fn for_each_block(&self, mut f: impl FnMut(usize, &[f32])) {
+    pub(in crate::sampling) fn for_each_block(&self, mut f: impl FnMut(usize, &[f32])) {
         if self.form != Form::Borrowed {
             return self.logits.chunks(BLOCK).enumerate().for_each(|(at, block)| f(at, block));
         }

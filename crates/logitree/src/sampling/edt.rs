@@ -1,0 +1,100 @@
+//! edt: divides the logits by a temperature that rises with the entropy, so that only an unsure model is drawn from
+//! warmly.
+//!
+//! Zhang, Bao, Huang: "EDT: Improving Large Language Models' Generation by Entropy-based Dynamic Temperature Sampling",
+//! 2024, arXiv:2403.14541: `T = t0 * n^(theta / H)`, H the entropy in nats, n = 0.8. llama.cpp's temp_ext, which also
+//! looks at the entropy, has another formula.
+
+use super::distribution::Weight;
+use super::{finite, Candidates, Sampler, Temp};
+use crate::{Error, ErrorKind, Result};
+
+/// The temperature as a function of the entropy.
+#[derive(Debug, Clone, Copy)]
+pub struct Edt {
+    t0: f32,
+    theta: f32,
+    n: f32,
+}
+
+impl Edt {
+    /// The paper's n.
+    pub const N: f32 = 0.8;
+
+    /// `t0` is the temperature of boundless entropy (0 or less is greedy); `theta` how soon it falls (0: it stays).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] if a number is not finite, `theta` is below 0, or `n` is not above 0 and at most 1.
+    pub fn new(t0: f32, theta: f32, n: f32) -> Result<Self> {
+        finite("edt", "t0", t0)?;
+        if finite("edt", "theta", theta)? < 0.0 {
+            return Err(Error::new(ErrorKind::Sampling, format!("theta of edt is {theta}"))
+                .help("theta must be 0 or above; 0 leaves the temperature at t0"));
+        }
+        if finite("edt", "n", n)? <= 0.0 || n > 1.0 {
+            return Err(Error::new(ErrorKind::Sampling, format!("n of edt is {n}"))
+                .help("n must be above 0 and at most 1; the paper uses 0.8"));
+        }
+        Ok(Edt { t0, theta, n })
+    }
+
+    /// The temperature at an entropy in nats.
+    fn temperature(&self, entropy: f64) -> f32 {
+        if self.theta == 0.0 || self.n == 1.0 {
+            return self.t0;
+        }
+        // Without any entropy the exponent is infinite and the temperature 0.
+        (f64::from(self.t0) * f64::from(self.n).powf(f64::from(self.theta) / entropy)) as f32
+    }
+}
+
+impl Sampler for Edt {
+    fn name(&self) -> &'static str {
+        "edt"
+    }
+
+    fn describe(&self) -> String {
+        if self.n == Edt::N {
+            format!("edt({}, {})", self.t0, self.theta)
+        } else {
+            format!("edt({}, {}, n={})", self.t0, self.theta, self.n)
+        }
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        let t = self.temperature(Weight::of(candidates).entropy());
+        if let Ok(mut temp) = Temp::new(t) {
+            if !temp.is_noop() {
+                temp.apply(candidates);
+            }
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "temp" => Some(f64::from(self.t0)),
+            "edt_theta" => Some(f64::from(self.theta)),
+            "edt_n" => Some(f64::from(self.n)),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        let value = value as f32;
+        *self = match name {
+            "temp" => Edt::new(value, self.theta, self.n)?,
+            "edt_theta" => Edt::new(self.t0, value, self.n)?,
+            "edt_n" => Edt::new(self.t0, self.theta, value)?,
+            _ => return Ok(false),
+        };
+        Ok(true)
+    }
+
+    fn is_noop(&self) -> bool {
+        self.t0 == 1.0 && (self.theta == 0.0 || self.n == 1.0)
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(*self)
+    }
+}

@@ -1,0 +1,85 @@
+//! epsilon_cutoff: keeps the candidates of at least a given probability.
+//!
+//! Hewitt, Manning, Liang: "Truncation Sampling as Language Model Desmoothing", EMNLP Findings 2022, arXiv:2210.15191.
+//! The same candidates as `EpsilonLogitsWarper` of transformers keeps, ties with the last of `min_keep` included.
+
+use super::distribution::{keep_from, kth, Weight};
+use super::min_p::describe_cut;
+use super::{finite, whole, Candidates, Sampler};
+use crate::{Error, ErrorKind, Result};
+
+/// Keeps what has a probability of `epsilon` or more, in its order, and the `min_keep` best.
+#[derive(Debug, Clone, Copy)]
+pub struct EpsilonCutoff {
+    epsilon: f32,
+    min_keep: usize,
+}
+
+impl EpsilonCutoff {
+    /// `epsilon <= 0` keeps all; the paper uses 3e-4 to 9e-4. `min_keep` counts as 1 if it is 0.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] if `epsilon` is not finite or not below 1.
+    pub fn new(epsilon: f32, min_keep: usize) -> Result<Self> {
+        let epsilon = below_one("epsilon_cutoff", epsilon)?;
+        Ok(EpsilonCutoff { epsilon, min_keep: min_keep.max(1) })
+    }
+}
+
+/// `epsilon`, if it is finite and below 1.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`], naming the sampler.
+pub(super) fn below_one(sampler: &str, epsilon: f32) -> Result<f32> {
+    if finite(sampler, "epsilon", epsilon)? < 1.0 {
+        return Ok(epsilon);
+    }
+    Err(Error::new(ErrorKind::Sampling, format!("epsilon of {sampler} is {epsilon}"))
+        .help("epsilon is a probability below 1; 0 keeps all"))
+}
+
+/// `name(epsilon)`, or `name(epsilon, min_keep=n)` if n is above 1.
+pub(super) fn describe_epsilon(name: &str, epsilon: f32, min_keep: usize) -> String {
+    describe_cut(name, epsilon, if min_keep > 1 { min_keep } else { 0 })
+}
+
+impl Sampler for EpsilonCutoff {
+    fn name(&self) -> &'static str {
+        "epsilon_cutoff"
+    }
+
+    fn describe(&self) -> String {
+        describe_epsilon("epsilon_cutoff", self.epsilon, self.min_keep)
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        let least = Weight::of(candidates).log_sum() + f64::from(self.epsilon).ln();
+        let spared = kth(candidates, self.min_keep);
+        keep_from(candidates, least.min(f64::from(spared)));
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "epsilon_cutoff" => Some(f64::from(self.epsilon)),
+            "min_keep" => Some(self.min_keep as f64),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        match name {
+            "epsilon_cutoff" => self.epsilon = below_one("epsilon_cutoff", value as f32)?,
+            "min_keep" => self.min_keep = whole("epsilon_cutoff", name, value)?.max(1) as usize,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn is_noop(&self) -> bool {
+        self.epsilon <= 0.0
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(*self)
+    }
+}

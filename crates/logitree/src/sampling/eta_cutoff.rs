@@ -1,0 +1,71 @@
+//! eta_cutoff: keeps the candidates of at least a probability that falls as the entropy rises.
+//!
+//! Hewitt, Manning, Liang: "Truncation Sampling as Language Model Desmoothing", EMNLP Findings 2022, arXiv:2210.15191:
+//! `eta = min(epsilon, sqrt(epsilon) * exp(-H(p)))`. The same candidates as `EtaLogitsWarper` of transformers keeps,
+//! ties with the last of `min_keep` included.
+
+use super::distribution::{keep_from, kth, Weight};
+use super::epsilon_cutoff::{below_one, describe_epsilon};
+use super::{whole, Candidates, Sampler};
+use crate::Result;
+
+/// Keeps what has a probability of eta or more, in its order, and the `min_keep` best.
+#[derive(Debug, Clone, Copy)]
+pub struct EtaCutoff {
+    epsilon: f32,
+    min_keep: usize,
+}
+
+impl EtaCutoff {
+    /// `epsilon <= 0` keeps all; the paper uses 3e-4 to 4e-3. `min_keep` counts as 1 if it is 0.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] if `epsilon` is not finite or not below 1.
+    pub fn new(epsilon: f32, min_keep: usize) -> Result<Self> {
+        let epsilon = below_one("eta_cutoff", epsilon)?;
+        Ok(EtaCutoff { epsilon, min_keep: min_keep.max(1) })
+    }
+}
+
+impl Sampler for EtaCutoff {
+    fn name(&self) -> &'static str {
+        "eta_cutoff"
+    }
+
+    fn describe(&self) -> String {
+        describe_epsilon("eta_cutoff", self.epsilon, self.min_keep)
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        let weight = Weight::of(candidates);
+        let log = f64::from(self.epsilon).ln();
+        let least = weight.log_sum() + log.min(log / 2.0 - weight.entropy());
+        let spared = kth(candidates, self.min_keep);
+        keep_from(candidates, least.min(f64::from(spared)));
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "eta_cutoff" => Some(f64::from(self.epsilon)),
+            "min_keep" => Some(self.min_keep as f64),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        match name {
+            "eta_cutoff" => self.epsilon = below_one("eta_cutoff", value as f32)?,
+            "min_keep" => self.min_keep = whole("eta_cutoff", name, value)?.max(1) as usize,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn is_noop(&self) -> bool {
+        self.epsilon <= 0.0
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(*self)
+    }
+}

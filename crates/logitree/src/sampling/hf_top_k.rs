@@ -1,0 +1,82 @@
+//! hf_top_k: keeps the k best candidates, and all that equal the last of them, as transformers does.
+//!
+//! Source: `TopKLogitsWarper` of transformers 5.23. llama.cpp's `top_k` keeps k whatever is equal.
+
+use super::distribution::kth;
+use super::{finite, whole, Candidates, Sampler};
+use crate::{Error, ErrorKind, Result};
+
+/// Keeps what reaches the k-th highest logit, in its order.
+#[derive(Debug, Clone, Copy)]
+pub struct HfTopK {
+    k: i32,
+    min_keep: usize,
+}
+
+impl HfTopK {
+    /// `k <= 0` keeps all; a `k` below `min_keep` counts as `min_keep`.
+    pub fn new(k: i32, min_keep: usize) -> Self {
+        HfTopK { k, min_keep }
+    }
+}
+
+/// `value`, if it is finite and at most 1.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`], naming the parameter.
+pub(super) fn fraction(sampler: &str, parameter: &str, value: f32) -> Result<f32> {
+    if finite(sampler, parameter, value)? <= 1.0 {
+        return Ok(value);
+    }
+    Err(Error::new(ErrorKind::Sampling, format!("{parameter} of {sampler} is {value}"))
+        .help(format!("{parameter} is a part of the whole, at most 1")))
+}
+
+impl Sampler for HfTopK {
+    fn name(&self) -> &'static str {
+        "hf_top_k"
+    }
+
+    fn describe(&self) -> String {
+        if self.min_keep > 1 {
+            format!("hf_top_k({}, min_keep={})", self.k, self.min_keep)
+        } else {
+            format!("hf_top_k({})", self.k)
+        }
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if let Ok(k @ 1..) = usize::try_from(self.k) {
+            let k = k.max(self.min_keep);
+            if k < candidates.len() {
+                let least = kth(candidates, k);
+                candidates.keep_at_least(least);
+            }
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        match name {
+            "top_k" => Some(f64::from(self.k)),
+            "min_keep" => Some(self.min_keep as f64),
+            _ => None,
+        }
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        match name {
+            "top_k" => self.k = whole("hf_top_k", "k", value)?,
+            "min_keep" => self.min_keep = whole("hf_top_k", name, value)?.max(0) as usize,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn is_noop(&self) -> bool {
+        self.k <= 0
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(*self)
+    }
+}

@@ -1,0 +1,84 @@
+//! min_k: cuts at the steepest step between neighbours of the sorted logits, steps further down counting less. Knows no
+//! probability, so that a temperature before it changes little: only how many are kept where all are nearly equal.
+//!
+//! Ding, Li, Garces Arias, Aßenmacher, Heumann, Zhang: "Min-k Sampling: Decoupling Truncation from Temperature Scaling
+//! via Relative Logit Dynamics", ACL 2026, arXiv:2604.11012. With the logits descending and R the range between the
+//! first and the last, the cut stands after the first k at which `(l[k] - l[k+1]) / R / k` is greatest, or after
+//! `floor(tau / R)`, whichever is later.
+
+use super::distribution::decide;
+use super::{finite, Candidates, Sampler};
+use crate::{Error, ErrorKind, Result};
+
+/// Keeps the range of equal logits above 0, as the paper's algorithm does.
+const EPSILON: f64 = 1e-8;
+
+/// Keeps the candidates above the steepest step, sorted.
+#[derive(Debug, Clone)]
+pub struct MinK {
+    tau: f32,
+    seen: Vec<f32>,
+}
+
+impl MinK {
+    /// `tau` is how many candidates are kept at least, times the range of the logits; the paper uses 3. 0 leaves it
+    /// to the step alone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] if `tau` is not finite or below 0.
+    pub fn new(tau: f32) -> Result<Self> {
+        if finite("min_k", "tau", tau)? < 0.0 {
+            return Err(Error::new(ErrorKind::Sampling, format!("tau of min_k is {tau}"))
+                .help("tau must be 0 or above; the paper uses 3"));
+        }
+        Ok(MinK { tau, seen: Vec::new() })
+    }
+}
+
+impl Sampler for MinK {
+    fn name(&self) -> &'static str {
+        "min_k"
+    }
+
+    fn describe(&self) -> String {
+        format!("min_k({})", self.tau)
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        let mut min = f32::INFINITY;
+        candidates.for_each_logit(|x| min = if x > f32::NEG_INFINITY && x < min { x } else { min });
+        let least = f64::from(min);
+        let step = decide(candidates, &mut self.seen, |xs, all| {
+            let (mut steepest, mut cut) = (f64::NEG_INFINITY, 1);
+            for (pair, k) in xs.windows(2).zip(1..) {
+                let step = (f64::from(pair[0]) - f64::from(pair[1])) / k as f64;
+                if step > steepest {
+                    (steepest, cut) = (step, k);
+                }
+            }
+            // No step from the last one seen on is longer than all that is left of the range.
+            let left = xs.last().map_or(0.0, |&x| (f64::from(x) - least) / xs.len() as f64);
+            (all || steepest >= left).then_some(cut)
+        });
+        let range = f64::from(candidates.max()) - least + EPSILON;
+        // A float beyond usize saturates; `top` keeps no more than there are.
+        let fallback = (f64::from(self.tau) / range).floor() as usize;
+        candidates.top(step.max(fallback));
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        (name == "min_k").then_some(f64::from(self.tau))
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        if name != "min_k" {
+            return Ok(false);
+        }
+        self.tau = MinK::new(value as f32)?.tau;
+        Ok(true)
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+}

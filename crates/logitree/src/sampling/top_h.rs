@@ -1,0 +1,78 @@
+//! top_h: keeps the most probable candidates as long as their own entropy stays within a part of the whole one.
+//!
+//! Baghaei Potraghloo, Azizi, Kundu, Pedram: "Top-H Decoding: Adapting the Creativity and Coherence with Bounded
+//! Entropy in Text Generation", NeurIPS 2025, arXiv:2509.02510. The paper's bound, `H(q) <= h * H(p)` with q the
+//! kept ones renormalised; transformers' class of that name, and its authors' code, bound a running sum over p
+//! instead (`hf_top_h.rs`).
+
+use super::distribution::{decide, keep_best, Weight};
+use super::{finite, Candidates, Sampler};
+use crate::Result;
+
+/// Sums of exponentials are good to 2e-7: an entropy this little above the bound, relative to it, is at the bound.
+const SLACK: f64 = 1e-6;
+
+/// Keeps the most best candidates whose entropy is at most `h` times that of all, and the best one in any case, in
+/// their order.
+#[derive(Debug, Clone)]
+pub struct TopH {
+    h: f32,
+    seen: Vec<f32>,
+}
+
+impl TopH {
+    /// The paper uses 0.4; 0 or less, and 1 or more, keep all.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] if `h` is not finite.
+    pub fn new(h: f32) -> Result<Self> {
+        Ok(TopH { h: finite("top_h", "h", h)?, seen: Vec::new() })
+    }
+}
+
+impl Sampler for TopH {
+    fn name(&self) -> &'static str {
+        "top_h"
+    }
+
+    fn describe(&self) -> String {
+        format!("top_h({})", self.h)
+    }
+
+    fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        let weight = Weight::of(candidates);
+        let bound = f64::from(self.h) * weight.entropy() * (1.0 + SLACK);
+        let kept = decide(candidates, &mut self.seen, |xs, _| {
+            // The entropy only rises with each candidate added (the paper's theorem 3).
+            let (mut sum, mut dot) = (0.0f64, 0.0);
+            xs.iter().position(|&x| {
+                let below = f64::from(x - weight.max);
+                let e = below.exp();
+                sum += e;
+                dot += e * below;
+                sum > e && sum.ln() - dot / sum > bound
+            })
+        });
+        keep_best(candidates, kept, self.seen[kept - 1]);
+    }
+
+    fn parameter(&self, name: &str) -> Option<f64> {
+        (name == "top_h").then_some(f64::from(self.h))
+    }
+
+    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
+        if name != "top_h" {
+            return Ok(false);
+        }
+        self.h = finite("top_h", "h", value as f32)?;
+        Ok(true)
+    }
+
+    fn is_noop(&self) -> bool {
+        self.h <= 0.0 || self.h >= 1.0
+    }
+
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+}
