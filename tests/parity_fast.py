@@ -4,6 +4,10 @@ The cases are those of parity mode. The candidates left above -inf must be the s
 llama.cpp's own rounding decide (:mod:`parity_rounding`; the sampler that is to blame is found by running the chain's
 beginnings), the probabilities within 1e-6 of the exact softmax of what llama.cpp leaves, and the token the same but for
 equal logits, and for draws that fall within rounding of a boundary: at most one in 100,000.
+
+One more thing leads elsewhere: llama.cpp's logit_bias leaves the flag standing that says the candidates are sorted, so
+that what comes after holds the first to be the best. Fast mode keeps to the flag where it decides what is cut, and
+looks at the logits as they are where probabilities are computed; what differs then is counted apart.
 """
 
 from __future__ import annotations
@@ -44,6 +48,8 @@ class Tally:
     """Other tokens, by sampler and reason; each counts for all samplers of its chain."""
     drawn: int = 0
     """Other tokens for which there is no reason but that the draw fell within rounding of a boundary."""
+    stale: int = 0
+    """Probabilities that are off because llama.cpp holds a logit to be the highest that is not."""
     undefined: int = 0
     faults: list[str] = field(default_factory=list)
     compared: int = 0
@@ -54,6 +60,7 @@ class Tally:
         self.sets += other.sets
         self.tokens += other.tokens
         self.drawn += other.drawn
+        self.stale += other.stale
         for name, off in other.off.items():
             self.off[name] = max(self.off.get(name, 0.0), off)
 
@@ -67,6 +74,7 @@ class Tally:
         lines += [f"survivors by {what}: {count}" for what, count in sorted(self.sets.items())]
         lines += [f"tokens by {what}: {count}" for what, count in sorted(self.tokens.items())]
         lines += [f"{self.drawn} other tokens by the draw's rounding"]
+        lines += [f"{self.stale} probabilities off after an order that no longer holds"]
         return "\n".join([*lines, f"{len(self.faults)} faults", *self.faults[:20]])
 
 
@@ -98,6 +106,16 @@ class FastPair(Pair):
             mu -= eta * (-np.log2(array.left["p"][array.struct.selected]) - tau)
             chain.accept(token)
         return float(mu)
+
+    def is_stale(self, row: Logits) -> bool:
+        """Whether a sampler of llama.cpp's chain is given an order that no longer holds."""
+        chain, array = self.replayed(), self.array
+        self.fill(row)
+        for at in range(len(self.case.spec)):
+            if is_stale(array.left, bool(array.struct.sorted)):
+                return True
+            chain.apply_one(at, array)
+        return False
 
     def blame(self, row: Logits, in_order: bool) -> str:
         """The first sampler that leaves other candidates, or logits in another order, and the reason.
@@ -143,11 +161,16 @@ def values_of(ids: Any, candidates: Candidates) -> Any:
 
 def reason_before(before: Candidates, was_sorted: bool, order: Any) -> str:
     """What llama.cpp's candidates had about them that can lead anywhere; ``order``: ours, at the same place."""
-    if was_sorted and (before["logit"][1:] > before["logit"][:-1]).any():
+    if is_stale(before, was_sorted):
         return "llama.cpp's flag for an order that no longer holds"
     if np.abs(alive(before)["logit"]).max() > INT_RANGE:
         return "logits past the range that llama.cpp's buckets convert"
     return "" if np.array_equal(order, before["id"]) else "another order of equals before it"
+
+
+def is_stale(candidates: Candidates, is_sorted: bool) -> bool:
+    """Whether llama.cpp holds these to be in descending order, and they are not."""
+    return is_sorted and bool((candidates["logit"][1:] > candidates["logit"][:-1]).any())
 
 
 def alive(candidates: Candidates) -> Candidates:
@@ -190,6 +213,9 @@ def difference(pair: FastPair, row: Logits, got: Outcome, tally: Tally) -> str:
         return f"survivors by {found}"
     tally.steps.update(names)
     off = distance(got.theirs, *got.ours)
+    if off > WITHIN and pair.is_stale(row):
+        tally.stale += 1
+        return "probability, after an order that no longer holds"
     for name in names:
         tally.off[name] = max(tally.off.get(name, 0.0), off)
     if off > WITHIN:
