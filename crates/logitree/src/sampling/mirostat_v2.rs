@@ -58,10 +58,14 @@ impl Sampler for MirostatV2 {
             let bound = log_z - f64::from(self.control.mu.now) * LN_2;
             // Of few, each is looked at again below, with llama.cpp's rounding.
             candidates.keep_at_least(((bound - MARGIN) as f32).min(max));
-            if !candidates.is_short() {
-                candidates.keep_at_least((bound as f32).min(max));
+            if candidates.is_short() {
+                candidates.sort();
+            } else if bound > f64::from(max) {
+                candidates.top(1);
+            } else {
+                candidates.keep_at_least(bound as f32);
+                candidates.sort_later();
             }
-            candidates.sort_later();
         }
         if candidates.is_sorted() {
             let kept = self.keep(candidates.logits().iter().map(|x| (x - max).exp() / sum));

@@ -65,7 +65,7 @@ impl Candidates<'_> {
         let mut running = 0.0;
         let kept = exponentials.iter().zip(1..).find_map(|(&e, kept): (_, usize)| {
             running += f64::from(e);
-            (running >= mass && kept >= least && e > 0.0).then_some(kept)
+            (running >= mass && kept >= least).then_some(kept)
         });
         self.probabilities = exponentials;
         self.has_probabilities = false;
