@@ -98,10 +98,13 @@ impl Sampler for AdaptiveP {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
-        let mut sum = 0.0f32;
-        let mut probabilities = candidates.exponentials(|e| sum += e);
-        probabilities.iter_mut().for_each(|p| *p /= sum);
-        if self.target >= 0.0 {
+        let target = self.target >= 0.0;
+        let (mut sum, mut exact) = (0.0f32, 0.0f64);
+        let mut probabilities = candidates.exponentials(|e| (sum, exact) = (sum + e, exact + f64::from(e)));
+        // What is to be bent is llama.cpp's f32; what is only drawn is what the caller sees.
+        let whole = if target { f64::from(sum) } else { exact };
+        probabilities.iter_mut().for_each(|p| *p = (f64::from(*p) / whole) as f32);
+        if target {
             self.original.clear();
             self.original.extend_from_slice(probabilities);
             let aim = self.adapted();
@@ -211,7 +214,7 @@ impl Sampler for AdaptiveP {
         self.draws.load(state)?;
         self.weighted.load(state)?;
         self.weight.load(state)?;
-        let (kind, ids, p) = (state.word()?, state.ids()?, state.float()?);
+        let (kind, ids, p) = (state.word()?, state.ids()?, state.finite()?);
         self.pending = match (kind, ids.first()) {
             (1, Some(&id)) => Pending::Token(id, p),
             (2, _) => Pending::Forced,

@@ -220,6 +220,10 @@ impl Chain {
                 effects.push(self.ledger.effect(sampler.name(), (!still).then_some(&self.array)));
             }
         }
+        self.array.check();
+        if let Some(fault) = self.array.fault.take() {
+            return Err(fault);
+        }
         c.take(&self.array);
         Ok(c)
     }

@@ -120,6 +120,9 @@ impl Reference for Dist {
             c.p = (c.logit - max).exp();
             sum += f64::from(c.p);
         }
+        if !array.check_sum(sum) {
+            return;
+        }
         let target = sum * draw;
         let mut running = 0.0f64;
         let mut selected = None;

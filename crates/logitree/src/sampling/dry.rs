@@ -104,6 +104,9 @@ impl Dry {
 
     /// Fills the table of penalties; `false` where llama.cpp leaves the candidates without a look.
     fn weigh(&mut self) -> bool {
+        if self.is_noop() {
+            return false;
+        }
         let n = self.last_n.min(self.history.len());
         let window = &self.history[self.history.len() - n..];
         // As llama.cpp compares: `allowed` may be below 0.

@@ -53,6 +53,9 @@ impl Sampler for EpsilonCutoff {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if self.is_noop() {
+            return;
+        }
         let least = Weight::of(candidates).log_sum() + f64::from(self.epsilon).ln();
         let spared = kth(candidates, self.min_keep);
         keep_from(candidates, least.min(f64::from(spared)));

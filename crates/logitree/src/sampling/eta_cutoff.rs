@@ -37,6 +37,9 @@ impl Sampler for EtaCutoff {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if self.is_noop() {
+            return;
+        }
         let weight = Weight::of(candidates);
         let log = f64::from(self.epsilon).ln();
         let least = weight.log_sum() + log.min(log / 2.0 - weight.entropy());

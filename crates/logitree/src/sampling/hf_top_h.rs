@@ -41,6 +41,9 @@ impl Sampler for HfTopH {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if self.is_noop() {
+            return;
+        }
         candidates.top(LOOKED_AT);
         let logits = candidates.logits();
         let alive = logits.iter().take_while(|&&x| x > f32::NEG_INFINITY).count();

@@ -39,6 +39,9 @@ impl Sampler for HfTopP {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if self.is_noop() {
+            return;
+        }
         let weight = Weight::of(candidates);
         let target = self.share * weight.sum;
         let least = self.min_keep.max(1);

@@ -67,6 +67,9 @@ impl Sampler for HfTypP {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if self.is_noop() {
+            return;
+        }
         let weight = Weight::of(candidates);
         let typical = weight.log_sum() - weight.entropy();
         candidates.list();

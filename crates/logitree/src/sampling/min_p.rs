@@ -40,6 +40,9 @@ impl Sampler for MinP {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if self.is_noop() {
+            return;
+        }
         if !candidates.is_sorted() {
             let max = candidates.max();
             let threshold = max + self.p.ln();
@@ -93,6 +96,9 @@ impl Sampler for MinP {
 
 impl Reference for MinP {
     fn apply_reference(&mut self, array: &mut TokenArray) {
+        if self.is_noop() {
+            return;
+        }
         if !array.sorted {
             // Its own maximum: never below the lowest finite float.
             let max = array.data.iter().fold(f32::MIN, |max, c| if max < c.logit { c.logit } else { max });

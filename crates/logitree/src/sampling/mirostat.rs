@@ -57,6 +57,9 @@ impl Control {
         let weights = probabilities.iter().copied();
         let at = libstdcxx::discrete(weights, &mut self.cumulative, || self.draws.double());
         let p = probabilities[at];
+        // These the caller sees: the f32 sum of many small terms, by which they are drawn, is off by more than 1e-6.
+        let sum: f64 = probabilities.iter().copied().map(f64::from).sum();
+        probabilities.iter_mut().for_each(|p| *p = (f64::from(*p) / sum) as f32);
         candidates.normalised();
         candidates.select(at);
         self.learn(p);

@@ -147,6 +147,9 @@ impl Sampler for NoRepeatNgram {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if self.n == 0 {
+            return;
+        }
         self.list_banned();
         if !self.banned.is_empty() && self.leaves_any(candidates) {
             candidates.update(&self.banned, |_, ()| f32::NEG_INFINITY);

@@ -7,6 +7,9 @@ use super::{
 use super::{MinK, MinP, NoRepeatNgram, PLess, Params, Sampler, TopH, TopK, TopNSigma, TopP, TypP};
 use crate::{Error, ErrorKind, Result};
 
+/// Characters of a text that an error shows.
+const SHOWN: usize = 60;
+
 /// One row for each sampler: name, other names, letter in the short notation, and how it is built.
 struct Row {
     name: &'static str,
@@ -181,9 +184,9 @@ fn by_names(text: &str) -> Result<Vec<&'static Row>> {
                 let known: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
                 return Err(Error::new(
                     ErrorKind::Sampling,
-                    format!("there is no sampler {:?}", name.trim()),
+                    format!("there is no sampler {:?}", short(name.trim())),
                 )
-                .at(format!("name {at} of {text:?}"))
+                .at(format!("name {at} of {:?}", short(text)))
                 .help(format!("known: {}", known.join(", "))));
             }
         }
@@ -201,7 +204,7 @@ fn by_letters(text: &str) -> Result<Vec<&'static Row>> {
             let known: Vec<String> =
                 TABLE.iter().filter_map(|row| row.letter.map(|l| format!("{l} {}", row.name))).collect();
             return Err(Error::new(ErrorKind::Sampling, format!("no sampler has the letter {letter:?}"))
-                .at(format!("letter {at} of {text:?}"))
+                .at(format!("letter {at} of {:?}", short(text)))
                 .help(format!("letters: {}; or write names with ';' between them", known.join(", "))));
         };
         rows.push(row);
@@ -210,6 +213,14 @@ fn by_letters(text: &str) -> Result<Vec<&'static Row>> {
         return Err(empty());
     }
     Ok(rows)
+}
+
+/// The text, or its beginning if it is too long to be shown.
+fn short(text: &str) -> std::borrow::Cow<'_, str> {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]).into(),
+        None => text.into(),
+    }
 }
 
 fn empty() -> Error {

@@ -44,6 +44,8 @@ impl Penalties {
             return x;
         }
         let repeated = if x <= 0.0 { x * self.repeat } else { x / self.repeat };
+        // Within bounds by itself, for what is taken may be infinite, too.
+        let repeated = within(repeated, x == f32::NEG_INFINITY);
         let taken = count as f32 * self.frequency + self.presence;
         within(repeated - taken, x == f32::NEG_INFINITY)
     }

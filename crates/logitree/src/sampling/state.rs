@@ -64,6 +64,22 @@ impl<'a> StateReader<'a> {
         u32::try_from(word).map(f32::from_bits).map_err(|_| truncated())
     }
 
+    /// A number of tokens or draws, small enough to be counted on from.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] past the end and for more than 2^48.
+    pub fn count(&mut self) -> Result<u64> {
+        Some(self.word()?).filter(|&n| n <= 1 << 48).ok_or_else(truncated)
+    }
+
+    /// A float that is neither infinite nor NaN.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] past the end and for any other.
+    pub fn finite(&mut self) -> Result<f32> {
+        Some(self.float()?).filter(|x| x.is_finite()).ok_or_else(truncated)
+    }
+
     /// The length of a list whose entries are `each` words long, none of them missing.
     pub fn length(&mut self, each: usize) -> Result<usize> {
         let n = self.word()?;
@@ -77,10 +93,10 @@ impl<'a> StateReader<'a> {
         (0..n).map(|_| TokenId::try_from(self.word()?).map_err(|_| truncated())).collect()
     }
 
-    /// A list of floats.
+    /// A list of floats, none of them infinite or NaN.
     pub fn floats(&mut self) -> Result<Vec<f32>> {
         let n = self.length(1)?;
-        (0..n).map(|_| self.float()).collect()
+        (0..n).map(|_| self.finite()).collect()
     }
 
     /// The next `n` words.

@@ -40,6 +40,9 @@ impl Sampler for TopH {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if self.is_noop() {
+            return;
+        }
         let weight = Weight::of(candidates);
         let bound = f64::from(self.h) * weight.entropy() * (1.0 + SLACK);
         let kept = decide(candidates, &mut self.seen, |xs, _| {

@@ -32,7 +32,7 @@ impl Sampler for TopNSigma {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
-        if candidates.len() <= 1 {
+        if self.is_noop() || candidates.len() <= 1 {
             return;
         }
         let deviation = if candidates.is_short() {
@@ -84,7 +84,7 @@ impl Sampler for TopNSigma {
 
 impl Reference for TopNSigma {
     fn apply_reference(&mut self, array: &mut TokenArray) {
-        if array.data.len() <= 1 {
+        if self.is_noop() || array.data.len() <= 1 {
             return;
         }
         let alive = |c: &&TokenData| c.logit != f32::NEG_INFINITY;

@@ -46,6 +46,9 @@ impl Sampler for TopP {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if self.is_noop() {
+            return;
+        }
         if !candidates.is_short() {
             return candidates.keep_share(f64::from(self.p), self.min_keep.max(1));
         }
@@ -91,6 +94,9 @@ impl Sampler for TopP {
 
 impl Reference for TopP {
     fn apply_reference(&mut self, array: &mut TokenArray) {
+        if self.is_noop() {
+            return;
+        }
         array.softmax(false);
         if array.sorted || array.data.len() <= 4 * FIRST {
             if !array.sorted {

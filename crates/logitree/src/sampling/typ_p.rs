@@ -34,6 +34,9 @@ impl Sampler for TypP {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
+        if self.is_noop() {
+            return;
+        }
         if !candidates.is_short() {
             return candidates.keep_typical(f64::from(self.p), self.min_keep.max(1));
         }
@@ -99,6 +102,9 @@ impl Reference for TypP {
     /// Where llama.cpp computes NaN, because a candidate has no probability, the candidate counts as the least
     /// typical instead.
     fn apply_reference(&mut self, array: &mut TokenArray) {
+        if self.is_noop() {
+            return;
+        }
         array.softmax(true);
         let mut entropy = 0.0f32;
         for c in array.data.iter().filter(|c| c.p > 0.0) {

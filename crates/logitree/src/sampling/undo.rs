@@ -55,7 +55,7 @@ impl Undo {
     /// # Errors
     /// Those of the reader.
     pub fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
-        self.now = state.float()?;
+        self.now = state.finite()?;
         self.accepted = state.floats()?;
         Ok(())
     }

@@ -38,7 +38,7 @@ impl Xtc {
 
     /// Whether this step may take something away. Draws.
     fn strikes(&mut self, candidates: usize) -> bool {
-        candidates >= 2 && self.draws.float() <= self.p
+        !self.is_noop() && candidates >= 2 && self.draws.float() <= self.p
     }
 
     /// How many of the best of `n` candidates to take away, their probabilities and logits being these, the best

@@ -112,7 +112,7 @@ impl Adapt for Burst {
     }
 
     fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
-        let accepted = state.word()?;
+        let accepted = state.count()?;
         let n = state.length(1)?;
         let begun: Vec<u64> = (0..n).map(|_| state.word()).collect::<Result<_>>()?;
         let apart = begun.windows(2).all(|w| w[1].checked_sub(w[0]).is_some_and(|d| d >= self.tokens as u64));

@@ -46,7 +46,7 @@ impl Chain {
             return Err(damaged("the snapshot is of a chain with other samplers or parameters")
                 .help(format!("this chain is {}", self.describe())));
         }
-        let accepted = reader.word()?;
+        let accepted = reader.count()?;
         let (mut samplers, mut rule) = (self.samplers.clone(), self.align.rule.clone());
         for sampler in &mut samplers {
             next(&mut reader, |state| sampler.load(state))?;
@@ -57,7 +57,7 @@ impl Chain {
         if !reader.is_done() {
             return Err(damaged("the snapshot holds more than the chain's state"));
         }
-        self.accepted = usize::try_from(accepted).map_err(|_| damaged("the snapshot counts too far"))?;
+        self.accepted = accepted as usize;
         self.samplers = samplers;
         self.align.rule = rule;
         self.picked = None;

@@ -79,6 +79,26 @@ impl TokenArray {
         self.fault.is_none().then_some(max)
     }
 
+    /// A fault if what is left has no probabilities: a logit is NaN or +inf, or none is above -inf.
+    pub fn check(&mut self) {
+        if self.data.iter().any(|c| c.logit.is_nan() || c.logit == f32::INFINITY) {
+            self.check_sum(f64::NAN);
+        } else if self.data.iter().all(|c| c.logit == f32::NEG_INFINITY) {
+            self.sorted = false;
+            self.finite_max();
+        }
+    }
+
+    /// A fault if a sum of exponentials is not a number; whether it is.
+    pub fn check_sum(&mut self, sum: f64) -> bool {
+        if !sum.is_finite() {
+            let message = "llama.cpp computes NaN here: a sampler left a logit that is NaN or +inf";
+            let help = "use fast mode, which keeps logits finite, or parameters that are nearer to 1";
+            self.fault = Some(Error::new(ErrorKind::Logits, message).help(help));
+        }
+        sum.is_finite()
+    }
+
     /// Computes `p`: f32 exponentials, their f32 sum in order, a division each. Sorts before if asked and needed.
     pub fn softmax(&mut self, sort: bool) {
         if sort && !self.sorted {
@@ -89,6 +109,9 @@ impl TokenArray {
         for c in &mut self.data {
             c.p = (c.logit - max).exp();
             sum += c.p;
+        }
+        if !self.check_sum(f64::from(sum)) {
+            return;
         }
         for c in &mut self.data {
             c.p /= sum;

@@ -117,12 +117,12 @@ impl Draws {
     /// # Errors
     /// [`ErrorKind::State`] if it is not one that [`Draws::save`] wrote, or was drawn from too often to go back.
     pub fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
-        let (count, accepted_at) = (state.word()?, state.word()?);
+        let (count, accepted_at) = (state.count()?, state.count()?);
         let runs = state.length(2)?;
         let mut steps = Vec::with_capacity(runs);
         let mut sum = 0u64;
         for _ in 0..runs {
-            let (words, tokens) = (state.word()?, state.word()?);
+            let (words, tokens) = (state.count()?, state.count()?);
             sum = words.checked_mul(tokens).and_then(|n| sum.checked_add(n)).ok_or_else(wrong)?;
             steps.push((words, tokens as usize));
         }

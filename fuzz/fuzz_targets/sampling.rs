@@ -1,0 +1,161 @@
+//! Chains from bytes over logits from bytes: any call ends in an error or in a legal token above -inf, and what was
+//! taken back comes again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use logitree::mask::Legal;
+use logitree::sampling::{Chain, Generator, Mode, Params};
+
+/// Bytes, taken from the front; zeros when they are used up.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    /// A float of any kind, mostly of a usual size.
+    fn float(&mut self) -> f32 {
+        match self.byte() {
+            0 => f32::from_le_bytes([self.byte(), self.byte(), self.byte(), self.byte()]),
+            1 => 0.0,
+            2 => 1.0,
+            b => f32::from(b) / 64.0 - f32::from(self.byte()) / 128.0,
+        }
+    }
+
+    fn int(&mut self) -> i32 {
+        match self.byte() {
+            0 => i32::from_le_bytes([self.byte(), self.byte(), self.byte(), self.byte()]),
+            b => i32::from(b) - 8,
+        }
+    }
+
+    fn params(&mut self) -> Params {
+        Params {
+            seed: Some(u64::from(self.byte())),
+            rng: Generator::ALL[usize::from(self.byte()) % 3],
+            sequence: u32::from(self.byte()),
+            min_keep: usize::from(self.byte() % 16),
+            top_k: self.int(),
+            top_p: self.float(),
+            min_p: self.float(),
+            typ_p: self.float(),
+            top_n_sigma: self.float(),
+            xtc_probability: self.float(),
+            xtc_threshold: self.float(),
+            temp: self.float(),
+            dynatemp_range: self.float(),
+            dynatemp_exponent: self.float(),
+            penalty_last_n: self.int(),
+            penalty_repeat: self.float(),
+            penalty_freq: self.float(),
+            penalty_present: self.float(),
+            no_repeat_ngram: self.int(),
+            epsilon_cutoff: self.float(),
+            eta_cutoff: self.float(),
+            top_h: self.float(),
+            min_k: self.float(),
+            p_less_norm: self.byte() % 2 == 1,
+            edt_theta: self.float(),
+            edt_n: self.float(),
+            dry_multiplier: self.float(),
+            dry_base: self.float(),
+            dry_allowed_length: self.int(),
+            dry_penalty_last_n: self.int(),
+            dry_breakers: vec![vec![u32::from(self.byte() % 8)]],
+            adaptive_target: self.float(),
+            adaptive_decay: self.float(),
+            mirostat: i32::from(self.byte() % 8),
+            mirostat_tau: self.float(),
+            mirostat_eta: self.float(),
+            logit_bias: vec![(u32::from(self.byte() % 16), self.float())],
+            ..Params::default()
+        }
+    }
+}
+
+const NAMES: [&str; 24] = [
+    "logit_bias", "penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temp",
+    "adaptive_p", "mirostat", "mirostat_v2", "no_repeat_ngram", "epsilon_cutoff", "eta_cutoff", "top_h", "min_k",
+    "p_less", "edt", "hf_top_k", "hf_top_p", "hf_typ_p", "hf_top_h",
+];
+
+fuzz_target!(|data: &[u8]| {
+    let mut bytes = Bytes(data);
+    let mut names = Vec::new();
+    for _ in 0..bytes.byte() % 6 + 1 {
+        names.push(NAMES[usize::from(bytes.byte()) % NAMES.len()]);
+    }
+    let params = bytes.params();
+    let Ok(mut chain) = Chain::parse(&names.join(";"), &params) else { return };
+    if bytes.byte() % 2 == 1 {
+        chain = match chain.with_mode(Mode::Parity) {
+            Ok(chain) => chain,
+            Err(_) => return,
+        };
+    }
+    // Short logits are told one by one, long ones are a short pattern again and again.
+    let pattern: Vec<f32> = (0..bytes.byte() % 40 + 1).map(|_| bytes.float()).collect();
+    let n = if bytes.byte() % 4 == 0 { usize::from(bytes.byte()) * 16 + 1 } else { pattern.len() };
+    let mut logits: Vec<f32> = pattern.iter().copied().cycle().take(n).collect();
+    if bytes.byte() % 2 == 0 {
+        for x in &mut logits {
+            *x = if x.is_nan() || *x == f32::INFINITY { f32::NEG_INFINITY } else { *x };
+        }
+    }
+    let few: Vec<u32> = (0..n as u32).filter(|i| i % 3 == 1).collect();
+    let broken = |x: &f32| x.is_nan() || *x == f32::INFINITY;
+    let mut saved = (chain.snapshot(), 0);
+    for _ in 0..bytes.byte() % 24 {
+        let call = bytes.byte();
+        match call % 8 {
+            0 => chain.accept(u32::from(call / 8)),
+            1 => {
+                chain.forced();
+                chain.accept(u32::from(call / 8));
+            }
+            2 => {
+                let (n, accepted) = (usize::from(call / 8), chain.accepted());
+                assert_eq!(chain.rollback(n).is_ok(), n <= accepted);
+            }
+            3 => saved = (chain.snapshot(), chain.accepted()),
+            4 => {
+                chain.restore(&saved.0).expect("its own snapshot");
+                assert_eq!(chain.accepted(), saved.1);
+                assert_eq!(chain.snapshot(), saved.0);
+            }
+            5 => chain.reset(),
+            _ => {
+                let legal = if call & 8 == 0 || few.is_empty() { Legal::All } else { Legal::Few(&few) };
+                let mut copy = chain.clone();
+                let token = match chain.sample(&logits, legal) {
+                    Ok(token) => token,
+                    Err(error) => {
+                        assert!(copy.apply(&logits, legal, None).is_err_and(|other| other == error));
+                        continue;
+                    }
+                };
+                assert!(legal.contains(token) && logits[token as usize] > f32::NEG_INFINITY);
+                assert!(legal != Legal::All || !logits.iter().any(broken));
+                copy.apply(&logits, legal, None).expect("what could be sampled can be applied");
+                assert_eq!(copy.pick().expect("it selects"), token);
+                let sum: f64 = copy.candidates().probabilities().iter().copied().map(f64::from).sum();
+                assert!((sum - 1.0).abs() < 1e-4, "{sum}: {}", chain.describe());
+                chain.accept(token);
+                // What was drawn and not accepted goes, too: so twice.
+                let mut twice = [(); 2].map(|()| {
+                    chain.rollback(1).expect("one was accepted");
+                    let again = chain.sample(&logits, legal).expect("it could be sampled");
+                    chain.accept(again);
+                    (again, chain.snapshot())
+                });
+                twice.sort();
+                assert_eq!(twice[0], twice[1], "{}", chain.describe());
+            }
+        }
+    }
+});
