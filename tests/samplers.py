@@ -21,6 +21,12 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "mirostat": [{"seed": 3}],
     "mirostat_v2": [{"seed": 3, "tau": 4.0}],
     "adaptive_p": [{"target": 0.4, "seed": 2}],
+    "epsilon_cutoff": [{"epsilon": 1e-3}, {"epsilon": 0.0}],
+    "eta_cutoff": [{"epsilon": 1e-3}],
+    "edt": [{"t0": 0.8, "theta": 0.3}],
+    "hf_top_p": [{"p": 0.8}],
+    "hf_typ_p": [{"p": 0.8}],
+    "no_repeat_ngram": [{"n": 2}, {"n": 1}],
     "dist": [{"seed": 0}, {"seed": 2**40, "rng": "philox", "sequence": 3}, {"seed": 5, "rng": "xoroshiro128plus"}],
 }
 """What a sampler is built with: needed where an argument has no default, else what is worth a case of its own."""

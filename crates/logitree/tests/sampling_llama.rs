@@ -226,9 +226,8 @@ proptest! {
             }
             let mut restored = chain(&case.op, case.before, case.seed).with_mode(mode).unwrap();
             restored.restore(&saved).unwrap();
-            for at in n - back..n {
-                prop_assert_eq!(step(&mut restored, at), tokens[at]);
-            }
+            let restored_tokens: Vec<u32> = (n - back..n).map(|at| step(&mut restored, at)).collect();
+            prop_assert_eq!(&restored_tokens, &tokens[n - back..]);
             prop_assert_eq!(restored.snapshot(), one.snapshot());
             one.reset();
             case.history.iter().for_each(|&t| one.accept(t));

@@ -189,3 +189,73 @@ proptest! {
         }
     }
 }
+
+/// What is sorted only when somebody looks equals what was sorted at once, whoever looks next.
+#[test]
+fn sorting_later_equals_sorting_at_once() {
+    use logitree::sampling::{AdaptiveP, Greedy, LogitBias, MinP, MirostatV2, Penalties, TempExt, Xtc};
+    let seed = Seed::mt19937(5);
+    let later: Vec<Box<dyn Sampler>> =
+        vec![Box::new(TempExt::new(0.9, 0.4, 1.0).unwrap()), Box::new(Xtc::new(1.0, 0.02, 0, seed).unwrap())];
+    let next: Vec<Box<dyn Sampler>> = vec![
+        Box::new(TopK::new(50)),
+        Box::new(TopP::new(0.7, 0).unwrap()),
+        Box::new(TopP::new(0.999, 1500).unwrap()),
+        Box::new(MinP::new(0.05, 0).unwrap()),
+        Box::new(MinP::new(0.9, 1200).unwrap()),
+        Box::new(TypP::new(0.8, 0).unwrap()),
+        Box::new(Temp::new(0.7).unwrap()),
+        Box::new(Temp::new(0.0).unwrap()),
+        Box::new(TopNSigma::new(1.0).unwrap()),
+        Box::new(Penalties::new(64, 1.4, 0.1, 0.2).unwrap()),
+        Box::new(LogitBias::new(&[(7, 3.0), (900, -2.0)]).unwrap()),
+        Box::new(TempExt::new(1.1, 0.3, 0.5).unwrap()),
+        Box::new(Xtc::new(1.0, 0.01, 0, Seed::mt19937(6)).unwrap()),
+    ];
+    let last: Vec<Box<dyn Sampler>> = vec![
+        Box::new(Dist::new(seed).unwrap()),
+        Box::new(Greedy),
+        Box::new(MirostatV2::new(3.0, 0.1, seed).unwrap()),
+        Box::new(AdaptiveP::new(0.3, 0.9, seed).unwrap()),
+    ];
+    for (salt, n) in [(1, 1500), (2, 4000), (3, 2600)] {
+        let xs = logits(n, salt, 3.0, 12, false);
+        let some: Vec<u32> = (0..n as u32).filter(|i| i % 8 != 3).collect();
+        for first in &later {
+            for between in &next {
+                for end in &last {
+                    for legal in [Legal::All, Legal::Few(&some)] {
+                        let samplers = vec![first.clone(), between.clone(), end.clone()];
+                        let name = Chain::new(samplers.clone()).unwrap().describe();
+                        let mut fast = Chain::new(samplers.clone()).unwrap();
+                        let mut listed = Chain::new(samplers.clone()).unwrap();
+                        let mut parity = Chain::new(samplers)
+                            .unwrap()
+                            .with_mode(logitree::sampling::Mode::Parity)
+                            .unwrap();
+                        for chain in [&mut fast, &mut listed, &mut parity] {
+                            (0..40).for_each(|i| chain.accept(i * 37 % n as u32));
+                        }
+                        let token = fast.sample(&xs, legal).unwrap();
+                        listed.apply(&xs, legal, None).unwrap();
+                        assert_eq!(listed.pick().unwrap(), token, "{name}");
+                        parity.apply(&xs, legal, None).unwrap();
+                        assert_eq!(parity.pick().unwrap(), token, "{name}");
+                        // The order among those at -inf is libstdc++'s there.
+                        let alive = |chain: &Chain| -> Vec<u32> {
+                            let c = chain.candidates();
+                            let both = c.ids().iter().zip(c.logits());
+                            both.filter(|(_, &x)| x > f32::NEG_INFINITY).map(|(&id, _)| id).collect()
+                        };
+                        let (a, b) = (alive(&listed), alive(&parity));
+                        assert!(a.len().abs_diff(b.len()) <= 1, "{name}");
+                        let shorter = a.len().min(b.len());
+                        if end.name() != "adaptive_p" && between.name() != "typ_p" {
+                            assert_eq!(a[..shorter], b[..shorter], "{name}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

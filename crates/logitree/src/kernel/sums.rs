@@ -254,11 +254,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_target_of_zero_is_not_reached_by_what_has_no_probability() {
-        for width in Width::all() {}
-    }
-
     proptest! {
         #[test]
         fn every_width_gives_the_bits_of_the_naive_sums(xs in logits()) {

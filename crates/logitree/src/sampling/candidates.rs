@@ -74,6 +74,8 @@ enum Order {
     ById,
     /// Descending, or held to be so as llama.cpp's flag says.
     Sorted,
+    /// To be read in descending order, equal logits in the order they stand in; sorted when somebody looks.
+    Later,
     #[default]
     None,
 }
@@ -338,6 +340,7 @@ impl Candidates<'_> {
     /// All logits for writing, in order: copied from the borrowed ones if need be. Call
     /// [`Candidates::logits_written`] afterwards.
     pub fn logits_mut(&mut self) -> &mut [f32] {
+        self.sort_now();
         if self.form == Form::Borrowed {
             self.copy_base();
         }
@@ -356,6 +359,7 @@ impl Candidates<'_> {
     /// Changes the logits of the candidates that `table` (ascending ids) names: `f(logit, entry)`. The order flag
     /// stays, but see [`Candidates::unsort`].
     pub fn update<T>(&mut self, table: &[(TokenId, T)], f: impl Fn(f32, &T) -> f32) {
+        self.sort_now();
         self.changed();
         self.best_first = false;
         match self.form {
@@ -393,6 +397,7 @@ impl Candidates<'_> {
 
     /// Takes the order flag away, so that samplers which need the order sort again.
     pub fn unsort(&mut self) {
+        self.sort_now();
         if self.order == Order::Sorted {
             self.order = Order::None;
         }
@@ -400,6 +405,12 @@ impl Candidates<'_> {
 
     /// Turns the dense form into the list form.
     pub fn list(&mut self) {
+        self.sort_now();
+        self.list_as_it_stands();
+    }
+
+    /// Turns the dense form into the list form, in the present order.
+    fn list_as_it_stands(&mut self) {
         if self.form == Form::List {
             return;
         }
@@ -440,7 +451,9 @@ impl Candidates<'_> {
                     kept += 1;
                 }
             }
-            return self.truncate(kept);
+            self.ids.truncate(kept);
+            self.logits.truncate(kept);
+            return;
         }
         let mut keys = self.take_scratch();
         self.collect_at_least(threshold, &mut keys);

@@ -43,8 +43,14 @@ impl Control {
         Ok(())
     }
 
-    /// Draws one of the candidates, which are sorted, selects it and learns from it.
+    /// Draws one of the candidates, which are sorted or to be sorted later, selects it and learns from it.
     pub(super) fn settle(&mut self, candidates: &mut Candidates<'_>) {
+        if !candidates.is_short() {
+            let at = candidates.position_of(self.draws.double());
+            let x = candidates.logit_at(at).unwrap_or(f32::NEG_INFINITY);
+            candidates.select(at);
+            return self.learn((f64::from(x) - candidates.log_sum()).exp() as f32);
+        }
         let mut sum = 0.0f32;
         let probabilities = candidates.exponentials(|e| sum += e);
         probabilities.iter_mut().for_each(|p| *p /= sum);

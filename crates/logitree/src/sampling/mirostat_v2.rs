@@ -55,12 +55,18 @@ impl Sampler for MirostatV2 {
         let max = candidates.max();
         if !candidates.is_sorted() {
             let log_z = f64::from(max) + f64::from(sum).ln();
-            let bound = log_z - f64::from(self.control.mu.now) * LN_2 - MARGIN;
-            candidates.keep_at_least((bound as f32).min(max));
-            candidates.sort();
+            let bound = log_z - f64::from(self.control.mu.now) * LN_2;
+            // Of few, each is looked at again below, with llama.cpp's rounding.
+            candidates.keep_at_least(((bound - MARGIN) as f32).min(max));
+            if !candidates.is_short() {
+                candidates.keep_at_least((bound as f32).min(max));
+            }
+            candidates.sort_later();
         }
-        let kept = self.keep(candidates.logits().iter().map(|x| (x - max).exp() / sum));
-        candidates.truncate(kept);
+        if candidates.is_sorted() {
+            let kept = self.keep(candidates.logits().iter().map(|x| (x - max).exp() / sum));
+            candidates.truncate(kept);
+        }
         self.control.settle(candidates);
     }
 

@@ -33,16 +33,17 @@ impl TempExt {
         Ok(TempExt { t, delta, exponent })
     }
 
-    /// The temperature for `n` candidates of these probabilities.
-    fn temperature(&self, n: usize, probabilities: impl Iterator<Item = f32>) -> f32 {
+    /// The temperature for `n` candidates of this entropy.
+    fn temperature(&self, n: usize, entropy: f32) -> f32 {
         let most_entropy = -(1.0 / n as f32).ln();
-        let mut entropy = 0.0f32;
-        for p in probabilities.filter(|&p| p > 0.0) {
-            entropy -= p * p.ln();
-        }
         let (least, most) = ((self.t - self.delta).max(0.0), self.t + self.delta);
         least + (most - least) * (entropy / most_entropy).powf(self.exponent)
     }
+}
+
+/// The entropy of these probabilities, summed in f32.
+fn entropy(probabilities: impl Iterator<Item = f32>) -> f32 {
+    probabilities.filter(|&p| p > 0.0).fold(0.0, |entropy, p| entropy - p * p.ln())
 }
 
 impl Sampler for TempExt {
@@ -61,10 +62,14 @@ impl Sampler for TempExt {
             if n <= 1 {
                 return;
             }
-            candidates.sort();
-            let mut sum = 0.0f32;
-            let exponentials = candidates.exponentials(|e| sum += e);
-            t = self.temperature(n, exponentials.iter().map(|e| e / sum));
+            candidates.sort_later();
+            t = if candidates.is_short() {
+                let mut sum = 0.0f32;
+                let exponentials = candidates.exponentials(|e| sum += e);
+                self.temperature(n, entropy(exponentials.iter().map(|e| e / sum)))
+            } else {
+                self.temperature(n, candidates.entropy() as f32)
+            };
         }
         if let Ok(mut temp) = Temp::new(t) {
             temp.apply(candidates);
@@ -116,7 +121,7 @@ impl Reference for TempExt {
         }
         array.softmax(true);
         if array.fault.is_none() {
-            let t = self.temperature(n, array.data.iter().map(|c| c.p));
+            let t = self.temperature(n, entropy(array.data.iter().map(|c| c.p)));
             array.temper(t);
         }
     }

@@ -70,16 +70,20 @@ impl Sampler for Xtc {
         if !self.strikes(n) {
             return;
         }
-        candidates.sort();
-        let mut sum = 0.0f32;
-        candidates.exponentials(|e| sum += e);
-        let max = candidates.max();
-        let excess = self.excess(n, candidates.logits().iter().map(|&x| ((x - max).exp() / sum, x)));
-        if excess > 0 {
-            let mut kept = candidates.take_scratch();
-            kept.extend(excess as u64..n as u64);
-            candidates.rearrange(kept);
-        }
+        candidates.sort_later();
+        let excess = if candidates.is_short() || self.threshold <= 0.0 {
+            candidates.sort();
+            let mut sum = 0.0f32;
+            candidates.exponentials(|e| sum += e);
+            let max = candidates.max();
+            self.excess(n, candidates.logits().iter().map(|&x| ((x - max).exp() / sum, x)))
+        } else {
+            let log_sum = candidates.log_sum();
+            let most = (1.0 / self.threshold) as usize + 1;
+            let p = |x: f32| (f64::from(x) - log_sum).exp() as f32;
+            self.excess(n, candidates.best(most.min(n)).iter().map(|&x| (p(x), x)))
+        };
+        candidates.remove_best(excess);
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

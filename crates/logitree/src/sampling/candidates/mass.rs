@@ -4,7 +4,7 @@
 //! Short lists are summed one by one with the system's exponential, which is what llama.cpp does; long ones in
 //! blocks of 256 with the kernel's, good to 2e-7, and sums in f64.
 
-use super::{Candidates, Form};
+use super::{Candidates, Form, Order};
 use crate::kernel::{self, BLOCK};
 
 /// Up to this many candidates sums go one by one.
@@ -92,6 +92,9 @@ impl Candidates<'_> {
     pub(in crate::sampling) fn position_of(&mut self, draw: f64) -> usize {
         let max = self.max();
         let (target, doubt) = (self.weight() * draw, self.weight() * DOUBT);
+        if self.order == Order::Later {
+            return self.ranked_position_of(target);
+        }
         let mut running = 0.0;
         let mut found = None;
         for (at, &sum) in self.sums.iter().enumerate().filter(|(_, &sum)| sum > 0.0) {
@@ -141,6 +144,7 @@ impl Candidates<'_> {
     /// A buffer for one probability a candidate, and the way to fill it: exp(logit - max), in order, each passed
     /// to `f`.
     pub(in crate::sampling) fn exponentials(&mut self, mut f: impl FnMut(f32)) -> &mut Vec<f32> {
+        self.sort_now();
         let max = self.max();
         let mut p = std::mem::take(&mut self.probabilities);
         p.clear();

@@ -18,7 +18,58 @@ impl Candidates<'_> {
         }
         let mut keys = self.take_scratch();
         self.collect_best(k, &mut keys);
-        self.keep_ranked(keys, k);
+        kernel::sort_keys(&mut keys, &mut self.spare);
+        self.keep_sorted(keys);
+    }
+
+    /// From now on the candidates are to be read in descending order; they are sorted when somebody looks, and a draw
+    /// that needs only the best does not.
+    pub(in crate::sampling) fn sort_later(&mut self) {
+        if self.is_short() {
+            self.sort();
+        } else if self.order != Order::Sorted {
+            self.order = Order::Later;
+        }
+    }
+
+    /// Sorts what was to be sorted later. What is selected stays so.
+    pub(super) fn sort_now(&mut self) {
+        if self.order != Order::Later {
+            return;
+        }
+        let selected = self.selected.and_then(|at| self.id_at(at));
+        self.order = if self.form == Form::List { Order::None } else { Order::ById };
+        self.sort();
+        self.selected = selected.and_then(|id| self.ids.iter().position(|&i| i == id));
+    }
+
+    /// Where the running sum of exponentials, best first, reaches `target`: a position in the present order.
+    pub(super) fn ranked_position_of(&mut self, target: f64) -> usize {
+        let max = self.max();
+        let mut keys = self.take_scratch();
+        self.collect_until(&mut keys, |xs, _| kernel::sum_exp(xs, max) >= target * (1.0 + 1e-12));
+        kernel::sort_keys(&mut keys, &mut self.spare);
+        let kept = self.reach(&keys, target, 0);
+        let at = keys[kept.unwrap_or(keys.len()) - 1] as u32 as usize;
+        self.keys = keys;
+        at
+    }
+
+    /// How many of the sorted keys it takes for their exponentials to sum to `mass` and to be `least`.
+    fn reach(&mut self, keys: &[u64], mass: f64, least: usize) -> Option<usize> {
+        let max = self.max();
+        self.read_keys(keys);
+        let mut exponentials = std::mem::take(&mut self.probabilities);
+        exponentials.resize(self.values.len(), 0.0);
+        kernel::exps(&self.values, max, &mut exponentials);
+        let mut running = 0.0;
+        let kept = exponentials.iter().zip(1..).find_map(|(&e, kept): (_, usize)| {
+            running += f64::from(e);
+            (running >= mass && kept >= least && e > 0.0).then_some(kept)
+        });
+        self.probabilities = exponentials;
+        self.has_probabilities = false;
+        kept
     }
 
     /// The logits of the best `k` (at least 1, at most all), descending; nothing is changed.
@@ -29,6 +80,35 @@ impl Candidates<'_> {
         self.read_keys(&keys);
         self.keys = keys;
         &self.values
+    }
+
+    /// Takes the best `n` away, which are not all. The candidates are sorted, or are to be sorted later.
+    pub(in crate::sampling) fn remove_best(&mut self, n: usize) {
+        if n == 0 {
+            return;
+        }
+        self.changed();
+        if self.order == Order::Sorted {
+            self.ids.drain(..n);
+            self.logits.drain(..n);
+            return;
+        }
+        let mut keys = self.take_scratch();
+        self.collect_best(n, &mut keys);
+        keys.sort_unstable_by_key(|&key| key as u32);
+        self.list_as_it_stands();
+        let mut gone = keys.iter().map(|&key| key as u32 as usize).peekable();
+        let mut kept = 0;
+        for at in 0..self.ids.len() {
+            if gone.next_if_eq(&at).is_none() {
+                self.ids[kept] = self.ids[at];
+                self.logits[kept] = self.logits[at];
+                kept += 1;
+            }
+        }
+        self.ids.truncate(kept);
+        self.logits.truncate(kept);
+        self.keys = keys;
     }
 
     /// Collects the keys of the best `k`, by position, in any order.
@@ -61,24 +141,13 @@ impl Candidates<'_> {
             keys.len() >= least && kernel::sum_exp(xs, max) >= mass * (1.0 + 1e-12)
         });
         kernel::sort_keys(&mut keys, &mut self.spare);
-        self.read_keys(&keys);
-        let mut exponentials = std::mem::take(&mut self.probabilities);
-        exponentials.resize(self.values.len(), 0.0);
-        kernel::exps(&self.values, max, &mut exponentials);
-        let mut running = 0.0;
-        let kept = exponentials.iter().zip(1..).find_map(|(&e, kept): (_, usize)| {
-            running += f64::from(e);
-            (running >= mass && kept >= least).then_some(kept)
-        });
-        self.probabilities = exponentials;
-        let kept = kept.unwrap_or(keys.len());
-        self.keep_ranked(keys, kept);
+        let kept = self.reach(&keys, mass, least);
+        keys.truncate(kept.unwrap_or(keys.len()));
+        self.keep_sorted(keys);
     }
 
-    /// Keeps the first `n` of the keys, sorted; the low half of a key is the position.
-    fn keep_ranked(&mut self, mut keys: Vec<u64>, n: usize) {
-        keys.truncate(n);
-        kernel::sort_keys(&mut keys, &mut self.spare);
+    /// Makes the list from sorted keys, whose low half is a position.
+    fn keep_sorted(&mut self, mut keys: Vec<u64>) {
         if self.form == Form::List {
             for key in &mut keys {
                 let at = kernel::from_key(*key).1;
@@ -155,11 +224,8 @@ impl Candidates<'_> {
     pub(super) fn take_keys(&mut self) {
         self.ids.clear();
         self.logits.clear();
-        for &key in &self.keys {
-            let (x, id) = kernel::from_key(key);
-            self.ids.push(id);
-            self.logits.push(x);
-        }
+        self.ids.extend(self.keys.iter().map(|&key| kernel::from_key(key).1));
+        self.logits.extend(self.keys.iter().map(|&key| kernel::from_key(key).0));
         self.edits.clear();
         self.shapes.clear();
         self.form = Form::List;
