@@ -8,7 +8,7 @@ use logitree::sampling::{
 };
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::PyMapping;
 
 /// One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy.
 #[pyclass(frozen, name = "Sampler", module = "logitree")]
@@ -52,6 +52,24 @@ pub fn whole<T: TryFrom<i128> + PartialOrd + std::fmt::Display>(
     })
 }
 
+/// The value of a parameter to be changed, or a SamplingError that names it.
+pub(super) fn setting(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    value.extract().map_err(|_| no_number(value, name))
+}
+
+fn no_number(value: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    let shown = value.repr().map_or_else(|_| "?".into(), |r| r.to_string());
+    to_py(
+        Error::new(ErrorKind::Sampling, format!("{name} is {shown}"))
+            .help(format!("{name} must be a number")),
+    )
+}
+
+/// A number of Python as a float32, or an error of the same kind that names the parameter.
+pub(super) fn number(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f32> {
+    value.extract().map_err(|_| no_number(value, name))
+}
+
 pub(super) fn seed_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
     value.filter(|v| !v.is_none()).map(|v| whole(v, "seed", 0, u64::MAX)).transpose()
 }
@@ -66,24 +84,30 @@ pub(super) fn keep_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
     value.map_or(Ok(0), |v| whole(v, "min_keep", 0, i32::MAX).map(|n| n as usize))
 }
 
-/// Biases from a dict of id to number or a sequence of pairs.
-pub(super) fn biases_of(biases: &Bound<'_, PyAny>) -> PyResult<Vec<(TokenId, f32)>> {
-    let pairs = match biases.cast::<PyDict>() {
-        Ok(dict) => dict.items().into_any(),
-        Err(_) => biases.clone(),
+/// Biases from a mapping of id to number or a sequence of pairs; `what` they are, for the message.
+pub(super) fn biases_of(biases: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<(TokenId, f32)>> {
+    let wrong = |message: String| {
+        to_py(Error::new(ErrorKind::Sampling, message).help("write {id: number}, ids from 0 to 2**32 - 1"))
     };
-    pairs.extract().map_err(|_| {
-        to_py(
-            Error::new(ErrorKind::Sampling, "logit_bias is not a mapping of token ids to numbers")
-                .help("write {id: bias}, ids from 0 to 2**32 - 1"),
-        )
-    })
+    let strange = |_| wrong(format!("{what} is not a mapping of token ids to numbers"));
+    let pairs: Vec<Bound<'_, PyAny>> = match biases.cast::<PyMapping>() {
+        Ok(mapping) => mapping.items()?.extract(),
+        Err(_) => biases.extract(),
+    }
+    .map_err(strange)?;
+    let pair = |(at, pair): (usize, &Bound<'_, PyAny>)| {
+        pair.extract().map_err(|_| {
+            let shown = pair.repr().map_or_else(|_| "?".into(), |r| r.to_string());
+            wrong(format!("{what} has {shown} at {at}, which is no pair of a token id and a number"))
+        })
+    };
+    pairs.iter().enumerate().map(pair).collect()
 }
 
 /// Adds a number to the logits of tokens: a dict of id to bias, or pairs. -inf bans; NaN and +inf are errors.
 #[pyfunction]
 fn logit_bias(biases: &Bound<'_, PyAny>) -> PyResult<PySampler> {
-    Ok(sampler(LogitBias::new(&biases_of(biases)?).map_err(to_py)?))
+    Ok(sampler(LogitBias::new(&biases_of(biases, "logit_bias")?).map_err(to_py)?))
 }
 
 /// Penalises the last `last_n` accepted tokens: a logit above 0 is divided by `repeat`, others multiplied; then
@@ -96,9 +120,9 @@ fn penalties(last_n: i32, repeat: f32, freq: f32, present: f32) -> PyResult<PySa
 
 /// Keeps the k best candidates, sorted; 0 or less keeps all.
 #[pyfunction]
-#[pyo3(signature = (k=40))]
-fn top_k(k: i32) -> PySampler {
-    sampler(TopK::new(k))
+#[pyo3(signature = (k=None), text_signature = "(k=40)")]
+fn top_k(k: Option<&Bound<'_, PyAny>>) -> PyResult<PySampler> {
+    Ok(sampler(TopK::new(k.map_or(Ok(40), |k| whole(k, "k", i32::MIN, i32::MAX))?)))
 }
 
 /// Keeps the candidates of locally typical surprisal up to probability p; 1 keeps all.
