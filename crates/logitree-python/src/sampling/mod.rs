@@ -24,7 +24,7 @@ use measures::PyMeasures;
 use numpy::PyArray1;
 use params::params_of;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBool, PyBytes, PyDict};
 pub use samplers::whole;
 use samplers::PySampler;
 use steering::PySteering;
@@ -363,7 +363,13 @@ pub fn set(
     mut set: impl FnMut(&str, f64) -> logitree::Result<()>,
 ) -> PyResult<()> {
     for (name, value) in params.into_iter().flatten() {
-        set(&name.extract::<String>()?, value.extract()?).map_err(to_py)?;
+        let name: String = name.extract()?;
+        // A switch is set by its truth.
+        let value = match value.cast::<PyBool>() {
+            Ok(truth) => f64::from(u8::from(truth.is_true())),
+            Err(_) => samplers::real(&value, &name)?,
+        };
+        set(&name, value).map_err(to_py)?;
     }
     Ok(())
 }
