@@ -1,6 +1,6 @@
 //! The constructors of the samplers that need a vocabulary's help, dry and infill: conversions only.
 
-use super::samplers::{sampler, PySampler};
+use super::samplers::{sampler, Number, PySampler};
 use crate::errors::to_py;
 use crate::vocabulary::{token_id, PyVocabulary};
 use logitree::decoder::{self, VocabularyPieces, DRY_BREAKERS};
@@ -87,16 +87,21 @@ fn dry_breakers(
 
 /// Makes less likely what would go on with a repetition of `allowed_length` accepted tokens or more.
 #[pyfunction]
-#[pyo3(signature = (multiplier=0.0, base=1.75, allowed_length=2, last_n=64, breakers=None, vocabulary=None, tokenize=None))]
+#[pyo3(signature = (multiplier=Number::Is(0.0), base=Number::Is(1.75), allowed_length=Number::Is(2.0), last_n=Number::Is(64.0), breakers=None, vocabulary=None, tokenize=None),
+    text_signature = "(multiplier=0.0, base=1.75, allowed_length=2, last_n=64, breakers=None, vocabulary=None, tokenize=None)")]
 fn dry(
-    multiplier: f32,
-    base: f32,
-    allowed_length: i32,
-    last_n: i32,
+    multiplier: Number<'_>,
+    base: Number<'_>,
+    allowed_length: Number<'_>,
+    last_n: Number<'_>,
     breakers: Option<&Bound<'_, PyAny>>,
     vocabulary: Option<&PyVocabulary>,
     tokenize: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PySampler> {
+    let multiplier = multiplier.real("multiplier")?;
+    let base = base.real("base")?;
+    let allowed_length = allowed_length.int("allowed_length")?;
+    let last_n = last_n.int("last_n")?;
     let breakers = match (breakers, vocabulary) {
         (None, None) => Vec::new(),
         (breakers, Some(vocabulary)) => dry_breakers(vocabulary, breakers, tokenize)?,

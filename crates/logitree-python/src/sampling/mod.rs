@@ -24,7 +24,7 @@ use measures::PyMeasures;
 use numpy::PyArray1;
 use params::params_of;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBool, PyBytes, PyDict};
 pub use samplers::whole;
 use samplers::PySampler;
 use steering::PySteering;
@@ -374,7 +374,11 @@ pub fn set(
 ) -> PyResult<()> {
     for (name, value) in params.into_iter().flatten() {
         let name: String = name.extract()?;
-        let value = samplers::setting(&value, &name)?;
+        // A switch is set by its truth.
+        let value = match value.cast::<PyBool>() {
+            Ok(truth) => f64::from(u8::from(truth.is_true())),
+            Err(_) => samplers::real(&value, &name)?,
+        };
         set(&name, value).map_err(to_py)?;
     }
     Ok(())

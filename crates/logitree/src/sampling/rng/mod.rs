@@ -47,7 +47,7 @@ impl Generator {
     /// [`ErrorKind::Sampling`] for any other name.
     pub fn parse(name: &str) -> Result<Generator> {
         Generator::ALL.into_iter().find(|g| g.name() == name).ok_or_else(|| {
-            Error::new(ErrorKind::Sampling, format!("there is no generator {name:?}"))
+            Error::new(ErrorKind::Sampling, format!("there is no generator rng={name:?}"))
                 .help("known: mt19937, xoroshiro128plus, philox")
         })
     }

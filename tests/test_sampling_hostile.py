@@ -1,0 +1,167 @@
+"""Hostile parameters of samplers and chains: whatever Python can hand over ends in an error that names the parameter."""
+
+from __future__ import annotations
+
+import ast
+import math
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logitree as lt
+from samplers import ARGUMENTS, STUB, constructors
+
+HUGE = 10**400
+NO_NUMBER: list[Any] = [True, np.True_, "x", "1", b"1", 1 + 2j, [1], (), {}, object(), np.zeros(2)]
+NO_REAL: list[Any] = [*NO_NUMBER, HUGE, -HUGE, math.nan, math.inf, -math.inf, 1e300, np.float64("nan")]
+NO_WHOLE: list[Any] = [*NO_NUMBER, HUGE, -HUGE, 2**40, 0.5, math.nan, math.inf, 1e300, np.float32(1.5), Decimal(1)]
+
+
+def parameters() -> list[tuple[str, str, str]]:
+    """Sampler, parameter and annotation of each numeric parameter, by the stub."""
+    found = []
+    for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name in constructors():
+            for arg in node.args.args:
+                annotation = ast.unparse(arg.annotation) if arg.annotation else ""
+                if annotation.removesuffix(" | None") in {"int", "float"}:
+                    found.append((node.name, arg.arg, annotation))
+    return found
+
+
+def keywords() -> list[tuple[str, str]]:
+    """Keyword and annotation of each numeric keyword of whole chains."""
+    numeric = []
+    for name, annotation in lt.ChainParams.__annotations__.items():
+        text = annotation if isinstance(annotation, str) else getattr(annotation, "__forward_arg__", str(annotation))
+        text = text.removesuffix(" | None")
+        if text in {"int", "float"}:
+            numeric.append((name, text))
+    return numeric
+
+
+def refused(name: str, call: Any, value: Any) -> None:
+    with pytest.raises(lt.SamplingError) as caught:
+        call()
+    told = f"{name} = {value!r:.30}: {caught.value}"
+    assert name in str(caught.value) and caught.value.help, told
+    assert len(str(caught.value)) < 400, told
+
+
+@pytest.mark.parametrize(("sampler", "name", "kind"), parameters(), ids=lambda x: str(x))
+def test_every_parameter_refuses_what_is_no_such_number(sampler: str, name: str, kind: str) -> None:
+    rest = dict(ARGUMENTS.get(sampler, [{}])[0])
+    rest.pop(name, None)
+    wrong = NO_REAL if kind == "float" else NO_WHOLE
+    for value in [*wrong, *([] if "None" in kind else [None])]:
+        refused(name, lambda value=value: getattr(lt, sampler)(**rest, **{name: value}), value)
+    right: list[Any] = [1, np.int64(1), np.uint8(1), np.array(1)]
+    if kind == "float":
+        right = [0.5, np.float32(0.5), np.float64(0.5), np.float16(0.5), np.array(0.5, np.float32), Decimal("0.5")]
+    shown = {repr(getattr(lt, sampler)(**rest, **{name: value})) for value in right}
+    assert len(shown) == 1, shown
+
+
+def test_every_parameter_is_known() -> None:
+    assert len(parameters()) > 40
+    assert {sampler for sampler, _, _ in parameters()} >= set(constructors()) - {"logit_bias", "greedy", "p_less"}
+    assert len(keywords()) > 25
+
+
+@pytest.mark.parametrize(("name", "kind"), keywords(), ids=lambda x: str(x))
+def test_every_keyword_refuses_what_is_no_such_number(name: str, kind: str) -> None:
+    presets: list[Any] = [lt.Chain.llama_cpp, lt.Chain.tsampler, lt.Chain.transformers]
+    presets.append(lambda **keywords: lt.Chain.parse("ekypmt", **keywords))
+    for preset in presets:
+        for value in [*NO_NUMBER, HUGE, -HUGE, *([0.5, 1e300] if kind == "int" else [])]:
+            refused(name, lambda value=value, preset=preset: preset(**{name: value}), value)
+        # What no sampler of the chain is built from is not looked at.
+        for value in [math.nan, math.inf, 1e300] if kind == "float" else []:
+            shown = ""
+            with suppress(lt.SamplingError):
+                shown = repr(preset(seed=1, **{name: value}))
+            assert "nan" not in shown and "inf" not in shown
+
+
+def test_changing_a_parameter_refuses_the_same() -> None:
+    chain = lt.Chain.llama_cpp(seed=0)
+    shown = repr(chain)
+    for value in ["x", None, HUGE, math.nan, [1], object()]:
+        refused("top_p", lambda value=value: chain.set(top_p=value), value)
+        refused("top_k", lambda value=value: chain.set(top_k=value), value)
+    for value in [0.5, 2**40, 1e300]:
+        refused("top_k" if value == 0.5 else "k", lambda value=value: chain.set(top_k=value), value)
+    assert repr(chain) == shown
+    scalars: dict[str, Any] = {"top_k": np.int64(7), "top_p": np.float32(0.5)}
+    chain.set(**scalars)
+    assert (chain.get("top_k"), chain.get("top_p")) == (7, 0.5)
+
+
+@pytest.mark.parametrize(
+    "biases", [None, 3, "x", [1], [(1,)], {"a": 1.0}, {-1: 1.0}, {2**32: 1.0}, {1: "x"}, {1: math.nan}, {1: HUGE}]
+)
+def test_biases_that_are_none(biases: Any) -> None:
+    refused("bias", lambda: lt.logit_bias(biases), biases)
+    if biases is not None:
+        refused("bias", lambda: lt.Chain.llama_cpp(logit_bias=biases), biases)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ";", "\0", "k\0", "top_k\0;top_p", "ключ", "top_k;\N{ROBOT FACE}", "q" * 2**20, "q;" * 2**19, "é" * 2**20],
+    ids=lambda t: repr(t[:12]),
+)
+def test_texts_that_name_no_chain(text: str) -> None:
+    with pytest.raises(lt.SamplingError) as caught:
+        lt.Chain.parse(text)
+    assert caught.value.help and len(str(caught.value)) < 2000
+
+
+def test_seeds_mean_themselves() -> None:
+    for name in ["dist", "mirostat", "mirostat_v2", "xtc"]:
+        sampler = getattr(lt, name)
+        assert "seed=0" in repr(sampler(seed=0)) and "seed=4294967295" in repr(sampler(seed=2**32 - 1))
+        for wrong in [-1, 2**32, 2**64]:
+            with pytest.raises(lt.SamplingError, match="seed"):
+                sampler(seed=wrong)
+        assert f"seed={2**64 - 1}" in repr(sampler(seed=2**64 - 1, rng="philox"))
+    assert lt.Chain.llama_cpp(seed=0).seed == 0
+    assert lt.Chain.llama_cpp().seed is not None
+
+
+def test_snapshots_of_anything_are_refused() -> None:
+    chain = lt.Chain.llama_cpp(seed=1)
+    chain.accept(3)
+    saved = chain.snapshot()
+    for bytes_ in [b"", b"x", bytes(8), bytes(80), saved[:-1], saved[8:], saved * 2, bytes(2**20)]:
+        with pytest.raises(lt.StateError):
+            chain.restore(bytes_)
+    for at in range(len(saved)):
+        touched = bytearray(saved)
+        touched[at] ^= 0xFF
+        with pytest.raises(lt.StateError):
+            chain.restore(bytes(touched))
+    assert chain.snapshot() == saved
+
+
+def test_logits_of_every_hostile_kind() -> None:
+    chain = lt.Chain.llama_cpp(seed=0)
+    for value, name in [(math.nan, "NaN"), (math.inf, "inf")]:
+        logits = np.zeros(1000, np.float32)
+        logits[517] = value
+        for call in (chain, chain.parity()):
+            with pytest.raises(lt.LogitsError, match=rf"{name}.*517"):
+                call.sample(logits)
+            assert call.sample(logits, legal=[3]) == 3
+            with pytest.raises(lt.MaskError):
+                call.sample(logits, legal=[3, 1000])
+    one = np.full(300, -np.inf, np.float32)
+    one[299] = -3e38
+    for preset in (lt.Chain.llama_cpp, lt.Chain.tsampler, lt.Chain.transformers):
+        chain = preset(seed=0)
+        assert chain.sample(one) == 299
+        ids, _, p = chain.apply(one)
+        assert abs(p.sum() - 1) < 1e-6 and ids[p > 0].tolist() == [299]
