@@ -321,3 +321,14 @@ def test_the_sampling_distribution_has_its_own_surprisal_and_entropy() -> None:
     assert lt.surprisal(logits[:1], int(ids[0]), ids=ids[:1]) == 0.0
     with pytest.raises(lt.LogitsError, match="2 ids for 3 logits"):
         lt.surprisal(logits, 0, ids=ids[:2])
+
+
+def test_set_changes_all_or_nothing() -> None:
+    chain = lt.Chain.llama_cpp(seed=0)
+    before = repr(chain)
+    for wrong in ({"temp": 0.5, "bogus": 1.0}, {"temp": 0.5, "top_k": 1.5}, {"temp": 0.5, "penalty_repeat": -1.0}):
+        with pytest.raises(lt.SamplingError):
+            chain.set(**wrong)
+        assert repr(chain) == before
+    chain.set(temp=0.5, top_k=7)
+    assert (chain.get("temp"), chain.get("top_k")) == (0.5, 7.0)

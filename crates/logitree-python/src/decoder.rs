@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 use crate::errors::to_py;
 use crate::logits::with_logits;
 use crate::matcher::PyMatcher;
-use crate::sampling::{adapt, set, steering, PyChain};
+use crate::sampling::{adapt, settings, steering, PyChain};
 use crate::vocabulary::{token_id, PyVocabulary};
 
 /// One decoded token and what is known about how it came.
@@ -253,7 +253,7 @@ impl PyDecoder {
     /// Changes parameters of the chain from the next step on, as `Chain.set` does.
     #[pyo3(signature = (**params))]
     fn set(&mut self, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        set(params, |name, value| self.inner.set_parameter(name, value))
+        self.inner.set_parameters(&settings(params)?).map_err(to_py)
     }
 
     /// The legal next tokens as an int32 mask of `ceil(len(vocabulary) / 32)` words, least significant bit first.

@@ -18,7 +18,7 @@ use crate::errors::to_py;
 use crate::logits::{with_logits, Mask};
 use crate::vocabulary::token_id;
 use batch::Asked;
-use logitree::sampling::{presets, Chain, Effect, Mode, Params};
+use logitree::sampling::{presets, Chain, Effect, Mode, Params, Setting};
 use logitree::{Error, ErrorKind, TokenId};
 use measures::PyMeasures;
 use numpy::PyArray1;
@@ -301,10 +301,10 @@ impl PyChain {
     /// Changes parameters from the next step on, by their names as in `llama_cpp(...)`.
     #[pyo3(signature = (**params))]
     fn set(&mut self, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        set(params, |name, value| {
-            self.inner.set_parameter(name, value)?;
-            self.rows.iter_mut().try_for_each(|row| row.set_parameter(name, value))
-        })
+        let settings = settings(params)?;
+        self.inner.set_parameters(&settings).map_err(to_py)?;
+        // The rows have the same samplers: what the chain takes they take.
+        self.rows.iter_mut().try_for_each(|row| row.set_parameters(&settings)).map_err(to_py)
     }
 
     /// Edits logits before the first sampler, from the next step on: a `Steering`, a dict of id to number, pairs, or
@@ -367,21 +367,18 @@ impl PyChain {
     }
 }
 
-/// Hands each keyword to `set`.
-pub fn set(
-    params: Option<&Bound<'_, PyDict>>,
-    mut set: impl FnMut(&str, f64) -> logitree::Result<()>,
-) -> PyResult<()> {
-    for (name, value) in params.into_iter().flatten() {
+/// Parameters to be changed, from keywords.
+pub fn settings(params: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<Setting>> {
+    let setting = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name: String = name.extract()?;
         // A switch is set by its truth.
         let value = match value.cast::<PyBool>() {
             Ok(truth) => f64::from(u8::from(truth.is_true())),
             Err(_) => samplers::real(&value, &name)?,
         };
-        set(&name, value).map_err(to_py)?;
-    }
-    Ok(())
+        Ok((name.into(), value))
+    };
+    params.into_iter().flatten().map(setting).collect()
 }
 
 /// Adds the classes and functions to the module.

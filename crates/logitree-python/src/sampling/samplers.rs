@@ -66,13 +66,18 @@ fn is_truth(value: &Bound<'_, PyAny>) -> bool {
 
 /// The error for a value that is not what a parameter must be.
 fn wrong(value: &Bound<'_, PyAny>, name: &str, must: &str) -> PyErr {
-    let shown = value.repr().map_or_else(|_| value.get_type().to_string(), |r| r.to_string());
-    let mut shown: String = shown.chars().take(SHOWN + 1).collect();
+    let error = Error::new(ErrorKind::Sampling, format!("{name} is {}", shown(value)));
+    to_py(error.help(format!("{name} must be {must}")))
+}
+
+/// The beginning of a value as Python writes it.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    let whole = value.repr().map_or_else(|_| value.get_type().to_string(), |r| r.to_string());
+    let mut shown: String = whole.chars().take(SHOWN + 1).collect();
     if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
         shown.replace_range(end.., "...");
     }
-    let error = Error::new(ErrorKind::Sampling, format!("{name} is {shown}"));
-    to_py(error.help(format!("{name} must be {must}")))
+    shown
 }
 
 /// A number as it was given, or the default: what is wrong with it is said when it is taken out, for only then is the
@@ -143,7 +148,7 @@ pub(super) fn biases_of(biases: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<(
     .map_err(strange)?;
     let pair = |(at, pair): (usize, &Bound<'_, PyAny>)| {
         pair.extract().map_err(|_| {
-            let shown = pair.repr().map_or_else(|_| "?".into(), |r| r.to_string());
+            let shown = shown(pair);
             wrong(format!("{what} has {shown} at {at}, which is no pair of a token id and a number"))
         })
     };

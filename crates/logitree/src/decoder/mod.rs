@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use crate::constraint::Matcher;
 use crate::mask::Legal;
-use crate::sampling::{Adapt, Candidates, Chain, Floats, Steering};
+use crate::sampling::{Adapt, Candidates, Chain, Floats, Setting, Steering};
 use crate::trace::{Model, Origin, Step, CANDIDATES_KEPT, LEGAL_KEPT};
 use crate::vocabulary::Vocabulary;
 use crate::{metrics, Error, ErrorKind, Result, TokenId};
@@ -110,12 +110,12 @@ impl Decoder {
         self.chain.adapt(rule)
     }
 
-    /// Changes a parameter of the chain from the next step on ([`Chain::set_parameter`]).
+    /// Changes parameters of the chain from the next step on ([`Chain::set_parameters`]).
     ///
     /// # Errors
-    /// Those of [`Chain::set_parameter`].
-    pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
-        self.chain.set_parameter(name, value)
+    /// Those of [`Chain::set_parameters`].
+    pub fn set_parameters(&mut self, settings: &[Setting]) -> Result<()> {
+        self.chain.set_parameters(settings)
     }
 
     /// The tokens accepted so far (a primed prompt is not among them).

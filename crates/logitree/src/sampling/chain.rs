@@ -320,22 +320,6 @@ impl Chain {
         self.samplers.iter().find_map(|s| s.parameter(name))
     }
 
-    /// Changes a parameter, by its name in [`super::Params`], of every sampler that has it, from the next step on.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Sampling`] if no sampler has it, or for a value that means nothing.
-    pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
-        let mut known = false;
-        for sampler in &mut self.samplers {
-            known |= sampler.set_parameter(name, value)?;
-        }
-        if known {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::Sampling, format!("no sampler of the chain has the parameter {name}"))
-            .help(format!("the chain is {}", self.describe())))
-    }
-
     /// Number of tokens accepted, less those rolled back.
     pub fn accepted(&self) -> usize {
         self.accepted

@@ -74,13 +74,18 @@ impl Control {
         let weights = array.data.iter().map(|c| c.p);
         let at = libstdcxx::discrete(weights, &mut array.cumulative, || self.draws.double());
         array.selected = Some(at);
-        self.learn(array.data[at].p);
+        let p = array.data[at].p;
+        if array.check_sum(f64::from(p)) {
+            self.learn(p);
+        }
     }
 
     /// Moves mu after something of probability `p` was drawn. It stays finite, however large eta is.
     pub(super) fn learn(&mut self, p: f32) {
-        let error = -p.log2() - self.tau;
-        self.mu.now = (self.mu.now - self.eta * error).clamp(f32::MIN, f32::MAX);
+        let step = self.eta * (-p.log2() - self.tau);
+        if !step.is_nan() {
+            self.mu.now = (self.mu.now - step).clamp(f32::MIN, f32::MAX);
+        }
     }
 
     pub(super) fn accept(&mut self) {

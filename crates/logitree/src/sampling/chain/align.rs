@@ -103,6 +103,28 @@ impl Chain {
         &self.align.steering
     }
 
+    /// Changes parameters, by their names in [`crate::sampling::Params`], of every sampler that has them, from the next
+    /// step on: all of them or, with an error, none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] if no sampler has one, or for a value that means nothing.
+    pub fn set_parameters(&mut self, settings: &[Setting]) -> Result<()> {
+        let mut former = Former::new();
+        let done = set_all(settings, &mut self.samplers, &mut former);
+        if done.is_err() {
+            put_back(&mut former, &mut self.samplers);
+        }
+        done
+    }
+
+    /// [`Chain::set_parameters`] for one.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
+        self.set_parameters(&[(name.into(), value)])
+    }
+
     /// Whether the steering bans `token`, which [`Chain::forced`] cannot know.
     pub fn vetoes(&self, token: TokenId) -> bool {
         self.align.steering.is_vetoed(token)
