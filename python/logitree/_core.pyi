@@ -346,6 +346,8 @@ class Chain:
 
     It pickles: samplers, mode and state.
 
+    Not for two threads at once: the second call is a RuntimeError. ``fork`` and ``states`` give each its own.
+
     What is legal: ``mask``, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit ``id % 32`` of word
     ``id // 32``, ids past its end being illegal; or ``legal``, a sequence of ids. Only their logits are looked
     at. Neither: all. A legal id without a logit is a MaskError.
@@ -431,7 +433,7 @@ class Chain:
         """n chains of the same samplers that start over, nothing accepted, as sequences 0 to n - 1 of the seed.
 
         With ``rng="philox"`` a draw depends on seed, sequence and position alone; the other generators take the
-        seed ``sequence`` further.
+        seed ``sequence`` further. LimitError above 2**20.
         """
 
     @overload
@@ -566,6 +568,7 @@ class Steering:
     def __bool__(self) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: object, /) -> Self: ...
 
 @final
 class EntropyRule:

@@ -15,7 +15,7 @@
 //! ```
 
 use logitree::{Error, ErrorKind};
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -79,6 +79,12 @@ fn new_class<'py>(
     body.set_item("__doc__", doc)?;
     let class = py.get_type::<PyType>().call1((name, PyTuple::new(py, bases)?, body))?;
     Ok(class.cast_into::<PyType>()?)
+}
+
+/// Whether a callable failed because it used the object whose call it is part of, which PyO3 refuses.
+pub fn is_borrowed(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyRuntimeError>(py)
+        && ["Already borrowed", "Already mutably borrowed"].contains(&error.value(py).to_string().as_str())
 }
 
 /// The core's error for an exception that a Python callable raised: [`to_py`] gives the exception itself back.

@@ -111,7 +111,12 @@ impl<'py> Mask<'py> {
                     Some((words, true)) => Ok(words),
                     Some(_) => Err(wrong("the mask is not contiguous".into(), "pass one row of it")),
                     None => {
-                        let kind = kind_of(mask);
+                        let kind = match mask.cast::<PyUntypedArray>() {
+                            Ok(array) => {
+                                format!("an array of {} of shape {:?}", array.dtype(), array.shape())
+                            }
+                            Err(_) => kind_of(mask),
+                        };
                         Err(wrong(
                             format!("a mask is one row of int32 words of a NumPy array, got {kind}"),
                             "bit id % 32 of word id / 32 stands for an id; for a list of ids use legal=",

@@ -20,7 +20,7 @@ pub fn base_of(name: &str) -> PyResult<Base> {
     }
 }
 
-/// -log p of a token under float32 logits, or among the candidates that a chain left; +inf where there is no answer.
+/// -log p of a token under logits, or among the candidates that a chain left; +inf where there is no answer.
 #[pyfunction]
 #[pyo3(signature = (logits, id, base="nats", *, ids=None))]
 fn surprisal(logits: &Bound<'_, PyAny>, id: i64, base: &str, ids: Option<Vec<TokenId>>) -> PyResult<f64> {
@@ -38,7 +38,7 @@ fn surprisal(logits: &Bound<'_, PyAny>, id: i64, base: &str, ids: Option<Vec<Tok
     })
 }
 
-/// The entropy of float32 logits; +inf if none is finite.
+/// The entropy of logits; +inf if none is finite.
 #[pyfunction]
 #[pyo3(signature = (logits, base="nats"))]
 fn entropy(logits: &Bound<'_, PyAny>, base: &str) -> PyResult<f64> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::pickled;
 use super::samplers::whole;
-use crate::errors::{raised, to_py};
+use crate::errors::{is_borrowed, raised, to_py};
 use logitree::sampling::{adapt, Adapt, Burst, Distribution, EntropyRule, Setting};
 use logitree::{Error, ErrorKind};
 use pyo3::exceptions::PyTypeError;
@@ -102,6 +102,15 @@ impl Called {
         self.callable.clone_ref(py)
     }
 
+    /// The core's error for what the callable raised, which is carried along unchanged.
+    fn raised(error: PyErr) -> Error {
+        if Python::attach(|py| is_borrowed(py, &error)) {
+            return Error::new(ErrorKind::State, "the rule used the chain or decoder that is calling it")
+                .help("give it what it needs to know beforehand; it returns what is to be changed");
+        }
+        raised(error)
+    }
+
     fn call(&mut self, seen: Distribution) -> PyResult<()> {
         Python::attach(|py| {
             self.settings.clear();
@@ -121,7 +130,7 @@ impl Adapt for Called {
     }
 
     fn settings(&mut self, seen: Distribution) -> logitree::Result<&[Setting]> {
-        self.call(seen).map_err(raised)?;
+        self.call(seen).map_err(Self::raised)?;
         Ok(&self.settings)
     }
 

@@ -7,7 +7,7 @@
 
 mod answer;
 
-use crate::errors::to_py;
+use crate::errors::{is_borrowed, to_py};
 use answer::{Answer, Keep};
 use logitree::sampling::{Candidates, Sampler, StateReader, StateWriter};
 use logitree::{Error, ErrorKind, Result, TokenId};
@@ -15,7 +15,6 @@ use numpy::ndarray::ArrayView1;
 use numpy::npyffi::flags::NPY_ARRAY_WRITEABLE;
 use numpy::{PyArray1, PyUntypedArrayMethods};
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::cell::Cell;
@@ -138,10 +137,7 @@ impl Custom {
 
     /// The core's error for what Python raised, which is carried along unchanged.
     fn raised(&self, py: Python<'_>, error: PyErr) -> Error {
-        let borrowed = error.is_instance_of::<PyRuntimeError>(py)
-            && ["Already borrowed", "Already mutably borrowed"]
-                .contains(&error.value(py).to_string().as_str());
-        if borrowed {
+        if is_borrowed(py, &error) {
             let message =
                 format!("the custom sampler {} used the chain or decoder that is calling it", self.name);
             return Error::new(ErrorKind::State, message)

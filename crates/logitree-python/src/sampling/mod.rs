@@ -19,12 +19,12 @@ use crate::logits::{with_logits, Mask};
 use crate::vocabulary::token_id;
 use batch::Asked;
 use logitree::sampling::{presets, Chain, Effect, Mode, Params};
-use logitree::TokenId;
+use logitree::{Error, ErrorKind, TokenId};
 use measures::PyMeasures;
 use numpy::PyArray1;
 use params::params_of;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict};
 pub use samplers::whole;
 use samplers::PySampler;
 use steering::PySteering;
@@ -86,6 +86,9 @@ impl From<Chain> for PyChain {
         PyChain { inner, rows: Vec::new() }
     }
 }
+
+/// Most chains that `states` makes at once: what does not fit into memory would end the process.
+const MOST_STATES: u32 = 1 << 20;
 
 type Columns<'py> = (Bound<'py, PyArray1<TokenId>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>);
 
@@ -197,8 +200,9 @@ impl PyChain {
     }
 
     /// Forgets the last n accepted tokens and what was drawn for them.
-    #[pyo3(signature = (n=1))]
-    fn rollback(&mut self, n: usize) -> PyResult<()> {
+    #[pyo3(signature = (n=None), text_signature = "($self, n=1)")]
+    fn rollback(&mut self, n: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let n = n.map_or(Ok(1), |n| samplers::whole(n, "n", 0, usize::MAX))?;
         self.inner.rollback(n).map_err(to_py)
     }
 
@@ -209,8 +213,13 @@ impl PyChain {
     }
 
     /// n chains that start over as sequences 0 to n - 1 of the seed.
-    fn states(&self, n: usize) -> Vec<Self> {
-        self.inner.states(n).into_iter().map(PyChain::from).collect()
+    fn states(&self, n: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
+        let n: u32 = samplers::whole(n, "n", 0, u32::MAX)?;
+        if n > MOST_STATES {
+            let error = Error::new(ErrorKind::Limit, format!("{n} chains are more than {MOST_STATES}"));
+            return Err(to_py(error.help("ask for one chain for each row that runs at once")));
+        }
+        Ok(self.inner.states(n as usize).into_iter().map(PyChain::from).collect())
     }
 
     /// Samples each row of a batch with a chain of its own.
@@ -353,7 +362,8 @@ impl PyChain {
     fn __repr__(&self) -> String {
         let samplers = self.inner.describe().replace(" -> ", ", ");
         let rule = self.inner.rule().map_or(String::new(), |r| format!(" adapting by {}", r.describe()));
-        format!("Chain([{samplers}]){rule}")
+        let mode = if self.inner.mode() == Mode::Parity { " in parity mode" } else { "" };
+        format!("Chain([{samplers}]){mode}{rule}")
     }
 }
 
@@ -364,11 +374,7 @@ pub fn set(
 ) -> PyResult<()> {
     for (name, value) in params.into_iter().flatten() {
         let name: String = name.extract()?;
-        // A switch is set by its truth.
-        let value = match value.cast::<PyBool>() {
-            Ok(truth) => f64::from(u8::from(truth.is_true())),
-            Err(_) => samplers::real(&value, &name)?,
-        };
+        let value = samplers::setting(&value, &name)?;
         set(&name, value).map_err(to_py)?;
     }
     Ok(())

@@ -8,7 +8,7 @@ use logitree::sampling::{
 };
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
+use pyo3::types::{PyBool, PyMapping};
 
 /// Characters of a wrong value that an error shows.
 const SHOWN: usize = 60;
@@ -58,6 +58,19 @@ pub fn real(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
     given.ok_or_else(|| wrong(value, name, "a number"))
 }
 
+/// The same as a float32, infinite beyond its range.
+pub(super) fn number(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f32> {
+    Ok(real(value, name)? as f32)
+}
+
+/// The value of a parameter to be changed. A switch is set by its truth.
+pub(super) fn setting(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    match value.cast::<PyBool>() {
+        Ok(truth) => Ok(f64::from(u8::from(truth.is_true()))),
+        Err(_) => real(value, name),
+    }
+}
+
 /// Whether it is True or False, of Python's or of NumPy's.
 fn is_truth(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyBool>()
@@ -66,13 +79,17 @@ fn is_truth(value: &Bound<'_, PyAny>) -> bool {
 
 /// The error for a value that is not what a parameter must be.
 fn wrong(value: &Bound<'_, PyAny>, name: &str, must: &str) -> PyErr {
-    let shown = value.repr().map_or_else(|_| value.get_type().to_string(), |r| r.to_string());
-    let mut shown: String = shown.chars().take(SHOWN + 1).collect();
+    let error = Error::new(ErrorKind::Sampling, format!("{name} is {}", shown(value)));
+    to_py(error.help(format!("{name} must be {must}")))
+}
+
+/// How Python shows a value, or the beginning of that.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    let mut shown = value.repr().map_or_else(|_| value.get_type().to_string(), |r| r.to_string());
     if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
         shown.replace_range(end.., "...");
     }
-    let error = Error::new(ErrorKind::Sampling, format!("{name} is {shown}"));
-    to_py(error.help(format!("{name} must be {must}")))
+    shown
 }
 
 /// A number as it was given, or the default: what is wrong with it is said when it is taken out, for only then is the
@@ -95,7 +112,7 @@ impl Number<'_> {
     pub(super) fn real(&self, name: &str) -> PyResult<f32> {
         match self {
             Number::Is(x) => Ok(*x),
-            Number::Given(value) => Ok(real(value, name)? as f32),
+            Number::Given(value) => number(value, name),
         }
     }
 
@@ -130,24 +147,30 @@ pub(super) fn keep_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
     value.map_or(Ok(0), |v| whole(v, "min_keep", 0, i32::MAX).map(|n| n as usize))
 }
 
-/// Biases from a dict of id to number or a sequence of pairs.
-pub(super) fn biases_of(biases: &Bound<'_, PyAny>) -> PyResult<Vec<(TokenId, f32)>> {
-    let pairs = match biases.cast::<PyDict>() {
-        Ok(dict) => dict.items().into_any(),
-        Err(_) => biases.clone(),
+/// Biases from a mapping of id to number or a sequence of pairs; `what` they are, for the message.
+pub(super) fn biases_of(biases: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<(TokenId, f32)>> {
+    let wrong = |message: String| {
+        to_py(Error::new(ErrorKind::Sampling, message).help("write {id: number}, ids from 0 to 2**32 - 1"))
     };
-    pairs.extract().map_err(|_| {
-        to_py(
-            Error::new(ErrorKind::Sampling, "logit_bias is not a mapping of token ids to numbers")
-                .help("biases are {id: number}, ids from 0 to 2**32 - 1"),
-        )
-    })
+    let strange = |_| wrong(format!("{what} is not a mapping of token ids to numbers"));
+    let pairs: Vec<Bound<'_, PyAny>> = match biases.cast::<PyMapping>() {
+        Ok(mapping) => mapping.items()?.extract(),
+        Err(_) => biases.extract(),
+    }
+    .map_err(strange)?;
+    let pair = |(at, pair): (usize, &Bound<'_, PyAny>)| {
+        pair.extract().map_err(|_| {
+            let shown = shown(pair);
+            wrong(format!("{what} has {shown} at {at}, which is no pair of a token id and a number"))
+        })
+    };
+    pairs.iter().enumerate().map(pair).collect()
 }
 
 /// Adds a number to the logits of tokens: a dict of id to bias, or pairs. -inf bans; NaN and +inf are errors.
 #[pyfunction]
 fn logit_bias(biases: &Bound<'_, PyAny>) -> PyResult<PySampler> {
-    Ok(sampler(LogitBias::new(&biases_of(biases)?).map_err(to_py)?))
+    Ok(sampler(LogitBias::new(&biases_of(biases, "logit_bias")?).map_err(to_py)?))
 }
 
 /// Penalises the last `last_n` accepted tokens: a logit above 0 is divided by `repeat`, others multiplied; then
@@ -173,8 +196,7 @@ fn penalties(
 #[pyo3(signature = (k=Number::Is(40.0)),
     text_signature = "(k=40)")]
 fn top_k(k: Number<'_>) -> PyResult<PySampler> {
-    let k = k.int("k")?;
-    Ok(sampler(TopK::new(k)))
+    Ok(sampler(TopK::new(k.int("k")?)))
 }
 
 /// Keeps the candidates of locally typical surprisal up to probability p; 1 keeps all.

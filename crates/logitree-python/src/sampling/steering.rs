@@ -45,7 +45,7 @@ impl PySteering {
     /// Adds to each token's logit its own number: a dict of id to number, or pairs.
     fn add<'py>(mut this: PyRefMut<'py, Self>, edits: &Bound<'py, PyAny>) -> PyResult<PyRefMut<'py, Self>> {
         let mut changed = this.0.clone();
-        for (id, by) in biases_of(edits)? {
+        for (id, by) in biases_of(edits, "steering")? {
             changed.add(id, by).map_err(to_py)?;
         }
         this.0 = changed;
@@ -84,6 +84,10 @@ impl PySteering {
         self.clone()
     }
 
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
+
     fn __repr__(&self) -> String {
         let each: Vec<String> = self.0.edits().iter().map(|(id, by)| format!("{id}: {by}")).collect();
         format!("Steering({{{}}})", each.join(", "))
@@ -104,7 +108,7 @@ fn steering_of(edits: &Bound<'_, PyAny>) -> PyResult<PySteering> {
         return Ok(steering.borrow().clone());
     }
     let mut steering = Steering::new();
-    for (id, by) in biases_of(edits)? {
+    for (id, by) in biases_of(edits, "steering")? {
         steering.add(id, by).map_err(to_py)?;
     }
     Ok(PySteering(steering))

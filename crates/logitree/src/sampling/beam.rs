@@ -133,8 +133,8 @@ impl Best {
         }
         if let Legal::Words(words) = legal {
             let covering = words_for(line.logits.len());
-            if let Some(at) = words.iter().skip(covering).position(|&word| word != 0) {
-                return Err(no_logit(((covering + at) * 32) as TokenId, line.logits.len()));
+            if let Some((at, word)) = words.iter().enumerate().skip(covering).find(|(_, &word)| word != 0) {
+                return Err(no_logit((at * 32) as TokenId + word.trailing_zeros(), line.logits.len()));
             }
         }
         let mut buffer = [0.0; BLOCK];

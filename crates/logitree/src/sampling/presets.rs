@@ -79,7 +79,7 @@ fn refuse(owner: &str, strange: &[(bool, &str)]) -> Result<()> {
     match strange.iter().find(|s| s.0) {
         None => Ok(()),
         Some((_, name)) => {
-            Err(Error::new(ErrorKind::Sampling, format!("{owner}'s chain has no use for {name}")).help(
+            Err(Error::new(ErrorKind::Sampling, format!("the chain of {owner} has no use for {name}")).help(
                 "use the chain of another owner (llama_cpp, transformers), or name the samplers one by one",
             ))
         }

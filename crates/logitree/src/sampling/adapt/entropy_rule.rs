@@ -27,7 +27,10 @@ impl EntropyRule {
             low = *bound;
         }
         if low != f64::INFINITY {
-            return Err(wrong("the last band of entropies is not open".into(), "let the last bound be +inf"));
+            return Err(wrong(
+                "the last band of entropies is not open".into(),
+                "let the last bound be None, or +inf",
+            ));
         }
         let bands = bands.into_iter().map(|(bound, settings)| Ok((bound, checked(settings)?)));
         Ok(EntropyRule { bands: bands.collect::<Result<_>>()? })

@@ -73,8 +73,8 @@ impl<'l> Candidates<'l> {
     fn begin_words(&mut self, logits: Floats<'l>, words: &[u32]) -> Result<()> {
         self.form = Form::List;
         let covering = words_for(logits.len());
-        if let Some(at) = words.iter().skip(covering).position(|&w| w != 0) {
-            return Err(no_logit(((covering + at) * 32) as TokenId, logits.len()));
+        if let Some((at, word)) = words.iter().enumerate().skip(covering).find(|(_, &w)| w != 0) {
+            return Err(no_logit((at * 32) as TokenId + word.trailing_zeros(), logits.len()));
         }
         let mut good = true;
         for (lines, group) in words[..words.len().min(covering)].chunks(GROUP).zip(0..) {
