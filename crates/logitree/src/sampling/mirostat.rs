@@ -77,8 +77,12 @@ impl Control {
         self.learn(array.data[at].p);
     }
 
-    /// Moves mu after something of probability `p` was drawn. It stays finite, however large eta is.
+    /// Moves mu after something of probability `p` was drawn. It stays finite, however large eta is; what has no
+    /// probability, as in parity mode where an infinite sum divides, teaches nothing.
     pub(super) fn learn(&mut self, p: f32) {
+        if p.is_nan() {
+            return;
+        }
         let error = -p.log2() - self.tau;
         self.mu.now = (self.mu.now - self.eta * error).clamp(f32::MIN, f32::MAX);
     }
