@@ -149,3 +149,24 @@ fn narrow_rows_give_what_their_values_give() {
         assert_eq!(a.token, b.token);
     }
 }
+
+#[test]
+fn threads_that_the_system_does_not_grant_are_done_without() {
+    const MARK: &str = "LOGITREE_TEST_NO_THREADS";
+    if std::env::var_os(MARK).is_none() {
+        // Stacks of this size are granted to nobody; the test's own thread is the process's first.
+        let name = "threads_that_the_system_does_not_grant_are_done_without";
+        let again = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--test-threads=1"])
+            .env(MARK, "1")
+            .env("RUST_MIN_STACK", (1u64 << 50).to_string())
+            .output();
+        let again = again.unwrap();
+        return assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stdout));
+    }
+    assert!(std::thread::Builder::new().spawn(|| ()).is_err());
+    let logits = logits(1, 1 << 20);
+    let rows = [Row { logits: Floats::F32(&logits), legal: Legal::All }; 4];
+    let tokens = |threads| run(&rows, &mut chains(Generator::Philox, 4), threads);
+    assert_eq!(format!("{:?}", tokens(4)), format!("{:?}", tokens(1)));
+}

@@ -3,8 +3,8 @@
 
 use logitree::mask::Legal;
 use logitree::sampling::{
-    presets, AdaptiveP, Chain, Dist, Dry, LogitBias, MinP, Mirostat, MirostatV2, Params, Penalties, Seed,
-    Temp, TempExt, TopK, TopP, Xtc,
+    presets, AdaptiveP, Chain, Dist, Dry, Greedy, HfTopH, HfTopP, LogitBias, MinK, MinP, Mirostat,
+    MirostatV2, Mode, Params, Penalties, Sampler, Seed, Temp, TempExt, TopH, TopK, TopP, Xtc,
 };
 use logitree::ErrorKind;
 
@@ -177,6 +177,79 @@ fn banning_everything_is_an_error_and_a_few_is_not() {
     let many: Vec<u32> = (0..9000).collect();
     let wide = vec![1.0f32; 9001];
     assert_eq!(ban(&many).sample(&wide, Legal::All).unwrap(), 9000);
+}
+
+fn boxed(sampler: impl Sampler + 'static) -> Box<dyn Sampler> {
+    Box::new(sampler)
+}
+
+/// The five best, the best of which then gets `bias`.
+fn biased_after_sorting(bias: f32, then: Vec<Box<dyn Sampler>>) -> Chain {
+    let start = vec![boxed(TopK::new(5)), boxed(LogitBias::new(&[(0, bias)]).unwrap())];
+    Chain::new(start.into_iter().chain(then).collect()).unwrap()
+}
+
+#[test]
+fn what_is_banned_after_sorting_is_not_picked() {
+    let (logits, seed) = ([3.0, 2.0, 1.0, 0.0, -1.0], Seed::mt19937(1));
+    let dist = || boxed(Dist::new(seed).unwrap());
+    let ends = [
+        vec![boxed(TopK::new(1)), dist()],
+        vec![boxed(TopK::new(1)), boxed(Greedy)],
+        vec![boxed(TopP::new(0.0, 0).unwrap()), dist()],
+        vec![boxed(MinP::new(2.0, 0).unwrap()), dist()],
+        vec![boxed(TopH::new(0.1).unwrap()), dist()],
+        vec![boxed(MinK::new(0.0).unwrap()), dist()],
+        vec![boxed(HfTopH::new(0.1).unwrap()), dist()],
+        vec![boxed(HfTopP::new(0.1, 0).unwrap()), dist()],
+        vec![boxed(Mirostat::new(None, 0.1, 0.1, 100, seed).unwrap())],
+        vec![boxed(MirostatV2::new(0.1, 0.1, seed).unwrap())],
+    ];
+    for end in ends {
+        let mut chain = biased_after_sorting(-INF, end);
+        for _ in 0..5 {
+            let token = chain.sample(&logits, Legal::All).unwrap();
+            assert_ne!(token, 0, "{}", chain.describe());
+            chain.accept(token);
+        }
+    }
+    // What a temperature of 0 takes away, too.
+    let cold = vec![boxed(Temp::new(0.0).unwrap()), boxed(TopK::new(1)), boxed(Greedy)];
+    assert_eq!(biased_after_sorting(-2.5, cold).sample(&logits, Legal::All).unwrap(), 1);
+}
+
+#[test]
+fn samplers_that_llama_cpp_lacks_trust_no_order_that_does_not_hold() {
+    let logits = [3.0, 2.0, 1.0, 0.0, -1.0];
+    let each = [
+        boxed(TopH::new(0.3).unwrap()),
+        boxed(MinK::new(0.0).unwrap()),
+        boxed(HfTopH::new(0.3).unwrap()),
+        boxed(HfTopP::new(0.3, 0).unwrap()),
+    ];
+    for sampler in each {
+        let biased = vec![boxed(LogitBias::new(&[(0, -10.0)]).unwrap()), sampler.clone()];
+        let (mut sorted, mut plain) =
+            (biased_after_sorting(-10.0, vec![sampler]), Chain::new(biased).unwrap());
+        sorted.apply(&logits, Legal::All, None).unwrap();
+        plain.apply(&logits, Legal::All, None).unwrap();
+        assert_eq!(sorted.candidates().ids(), plain.candidates().ids(), "{}", sorted.describe());
+    }
+}
+
+#[test]
+fn what_parity_mode_refuses_draws_nothing() {
+    let dist = || vec![boxed(Dist::new(Seed::mt19937(1)).unwrap())];
+    let parity = || biased_after_sorting(-INF, dist()).with_mode(Mode::Parity).unwrap();
+    let (best, worst) = ([3.0, 2.0, 1.0, 0.0, -1.0], [-1.0, 2.0, 1.9, 1.8, 1.7]);
+    let mut refusing = parity();
+    for _ in 0..3 {
+        assert_eq!(refusing.sample(&best, Legal::All).unwrap_err().kind, ErrorKind::Logits);
+    }
+    let draw = |chain: &mut Chain| -> Vec<u32> {
+        (0..20).map(|_| chain.sample(&worst, Legal::All).unwrap()).collect()
+    };
+    assert_eq!(draw(&mut refusing), draw(&mut parity()));
 }
 
 #[test]

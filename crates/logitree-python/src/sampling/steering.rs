@@ -77,7 +77,8 @@ impl PySteering {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PySteering>().is_ok_and(|other| other.borrow().0 == self.0)
+        let same = |other: PyRef<'_, PySteering>| other.0 == self.0;
+        other.cast::<PySteering>().is_ok_and(|other| other.try_borrow().is_ok_and(same))
     }
 
     fn __copy__(&self) -> Self {
@@ -105,7 +106,7 @@ fn ids_of(ids: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
 /// A `Steering`, a dict of id to number, or pairs.
 fn steering_of(edits: &Bound<'_, PyAny>) -> PyResult<PySteering> {
     if let Ok(steering) = edits.cast::<PySteering>() {
-        return Ok(steering.borrow().clone());
+        return Ok(steering.try_borrow()?.clone());
     }
     let mut steering = Steering::new();
     for (id, by) in biases_of(edits, "steering")? {
@@ -119,7 +120,7 @@ pub fn steer(edits: Option<&Bound<'_, PyAny>>, steer: impl FnOnce(&Steering)) ->
     match edits {
         None => steer(&Steering::new()),
         Some(edits) => match edits.cast::<PySteering>() {
-            Ok(steering) => steer(&steering.borrow().0),
+            Ok(steering) => steer(&steering.try_borrow()?.0),
             Err(_) => steer(&steering_of(edits)?.0),
         },
     }

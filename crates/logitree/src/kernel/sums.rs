@@ -1,5 +1,4 @@
-//! Sums of exponentials over blocks, in f64, and the place where a running sum reaches a target. The file refuses to
-//! know what is drawn.
+//! Sums of exponentials over blocks, in f64. The file refuses to know what they are for.
 
 use super::exp::{exps_and_dots_of_line, exps_of_line, padded, top};
 use super::floats::decode_at;

@@ -9,7 +9,7 @@ use super::reference::{libstdcxx, Reference, TokenArray};
 use super::rng::{Draws, Seed};
 use super::undo::Undo;
 use super::{finite, Candidates, Sampler, StateReader, StateWriter};
-use crate::{Result, TokenId};
+use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The logit of a candidate on target, and how it falls with the distance in units of a width.
 const PEAK: f32 = 5.0;
@@ -215,6 +215,9 @@ impl Sampler for AdaptiveP {
         self.weighted.load(state)?;
         self.weight.load(state)?;
         let (kind, ids, p) = (state.word()?, state.ids()?, state.finite()?);
+        if self.weight.now <= 0.0 || !(0.0..=1.0).contains(&p) {
+            return Err(Error::new(ErrorKind::State, "the snapshot's running mean is none"));
+        }
         self.pending = match (kind, ids.first()) {
             (1, Some(&id)) => Pending::Token(id, p),
             (2, _) => Pending::Forced,
@@ -249,6 +252,30 @@ impl Reference for AdaptiveP {
         array.selected = Some(at);
         if self.target >= 0.0 {
             self.pending = Pending::Token(array.data[at].id, self.original[at]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_no_step_leaves_is_refused() {
+        let new = || AdaptiveP::new(0.5, 0.9, Seed::mt19937(1)).unwrap();
+        let mut state = StateWriter::default();
+        new().save(&mut state);
+        // Draws, then the mean's two parts with nothing accepted, then a token and the probability it had.
+        let word = |x: f32| u64::from(x.to_bits());
+        let load = |at: usize, word: u64| {
+            let mut words = state.words().to_vec();
+            words[at] = word;
+            new().load(&mut StateReader::new(&words))
+        };
+        assert_eq!(state.words().len(), 11);
+        assert!(load(10, word(0.5)).is_ok());
+        for (at, x) in [(3, f32::NAN), (5, f32::INFINITY), (5, 0.0), (10, f32::NAN), (10, 1.5)] {
+            assert_eq!(load(at, word(x)).unwrap_err().kind, ErrorKind::State, "{at} {x}");
         }
     }
 }

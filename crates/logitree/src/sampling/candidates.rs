@@ -117,6 +117,7 @@ impl Candidates<'_> {
         self.order = if array.sorted { Order::Sorted } else { Order::None };
         self.best_first = false;
         self.changed();
+        self.doubt_order();
         self.selected = array.selected;
     }
 
@@ -318,6 +319,7 @@ impl Candidates<'_> {
             _ => {
                 kernel::reject_below(&mut self.logits, least);
                 kernel::reject_below(&mut self.maxima, least);
+                self.doubt_order();
             }
         }
     }
@@ -351,6 +353,7 @@ impl Candidates<'_> {
     /// Takes note of what was written through [`Candidates::logits_mut`]: `monotone` if no two changed order.
     pub fn logits_written(&mut self, monotone: bool) {
         self.best_first &= monotone;
+        self.doubt_order();
         if self.form == Form::Owned {
             kernel::block_maxima(Floats::F32(&self.logits), &mut self.maxima);
         }
@@ -381,6 +384,7 @@ impl Candidates<'_> {
                         *x = f(*x, &table[at].1);
                     }
                 }
+                self.doubt_order();
             }
             Form::Borrowed if table.len() <= dense::MOST_EDITS => self.update_borrowed(table, f),
             _ => {
@@ -399,6 +403,23 @@ impl Candidates<'_> {
     pub fn unsort(&mut self) {
         self.sort_now();
         if self.order == Order::Sorted {
+            self.order = Order::None;
+        }
+    }
+
+    /// Takes the order flag away where a sampler without llama.cpp's flag to keep to needs the order itself: the
+    /// best candidate may not be the first any more.
+    pub(super) fn mend_order(&mut self) {
+        if self.order == Order::Sorted && !self.best_first {
+            self.order = Order::None;
+        }
+    }
+
+    /// Takes the order flag away if the first candidate is at -inf: what holds it to be the best would keep it alone.
+    /// llama.cpp computes NaN then.
+    fn doubt_order(&mut self) {
+        let first = self.logits.first();
+        if self.form == Form::List && self.order == Order::Sorted && first == Some(&f32::NEG_INFINITY) {
             self.order = Order::None;
         }
     }

@@ -118,7 +118,8 @@ impl Chain {
     ///
     /// # Errors
     /// [`ErrorKind::Logits`] for NaN or +inf among the legal logits, and if nothing is left to choose from;
-    /// [`ErrorKind::Mask`] for a legal id without a logit. Nothing is drawn then.
+    /// [`ErrorKind::Mask`] for a legal id without a logit. Nothing is drawn then, unless a sampler drew before the
+    /// one that left nothing.
     pub fn apply<'l>(
         &mut self,
         logits: impl Into<Floats<'l>>,

@@ -109,8 +109,8 @@ impl Sampler for Dist {
 impl Reference for Dist {
     fn apply_reference(&mut self, array: &mut TokenArray) {
         array.selected = Some(0);
-        let draw = self.draws.double();
         if let [one] = &mut array.data[..] {
+            self.draws.double();
             one.p = 1.0;
             return;
         }
@@ -123,7 +123,7 @@ impl Reference for Dist {
         if !array.check_sum(sum) {
             return;
         }
-        let target = sum * draw;
+        let target = sum * self.draws.double();
         let mut running = 0.0f64;
         let mut selected = None;
         for (c, at) in array.data.iter_mut().zip(0..) {

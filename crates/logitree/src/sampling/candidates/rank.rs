@@ -49,8 +49,10 @@ impl Candidates<'_> {
         let mut keys = self.take_scratch();
         self.collect_until(&mut keys, |xs, _| kernel::sum_exp(xs, max) >= target * (1.0 + 1e-12));
         kernel::sort_keys(&mut keys, &mut self.spare);
-        let kept = self.reach(&keys, target, 0);
-        let at = keys[kept.unwrap_or(keys.len()) - 1] as u32 as usize;
+        // Where the sum, added in this order, rounds to less than the target: the last that has a probability.
+        let last = |c: &Self| c.probabilities.iter().rposition(|&e| e > 0.0).map_or(1, |at| at + 1);
+        let kept = self.reach(&keys, target, 0).unwrap_or_else(|| last(self));
+        let at = keys[kept - 1] as u32 as usize;
         self.keys = keys;
         at
     }
@@ -113,7 +115,7 @@ impl Candidates<'_> {
 
     /// Collects the keys of the best `k`, by position, in any order.
     fn collect_best(&mut self, k: usize, keys: &mut Vec<u64>) {
-        if self.form == Form::List {
+        if self.form == Form::List || k == self.len() {
             self.collect_all(keys);
         } else if k <= self.maxima.len() {
             self.collect_top(k, keys);
@@ -250,5 +252,24 @@ impl Candidates<'_> {
         let mut keys = std::mem::take(&mut self.keys);
         keys.clear();
         keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mask::Legal;
+
+    #[test]
+    fn a_target_above_the_sum_is_reached_by_the_last_that_has_a_probability() {
+        let mut logits: Vec<f32> = (0..2000).map(|i| (i % 100) as f32 / 10.0).collect();
+        logits[7] = f32::NEG_INFINITY;
+        logits[9] = -300.0;
+        let mut c = Candidates::begin(Candidates::default(), &logits, Legal::All).unwrap();
+        c.sort_later();
+        let target = c.weight() * (1.0 + 1e-9);
+        let last = c.ranked_position_of(target);
+        assert_eq!(last, 1900);
+        assert_eq!(c.ranked_position_of(0.0), 99);
     }
 }

@@ -32,7 +32,7 @@ impl Random {
     pub fn uniform(&mut self) -> f64 {
         let value = self.words.double();
         if self.seed.generator == Generator::Philox {
-            self.words.seek(self.words.count() + 1);
+            self.words.seek(self.words.count().wrapping_add(1));
         }
         value
     }
@@ -87,6 +87,10 @@ mod tests {
             }
             let far = random.seek(1 << 60);
             assert_eq!(far.is_ok(), generator == Generator::Philox);
+            if far.is_ok() {
+                random.seek(u64::MAX).unwrap();
+                assert!((0.0..1.0).contains(&random.uniform()));
+            }
             assert!(Random::new(Seed { seed: 1 << 40, ..seed }).is_ok() == (generator != Generator::Mt19937));
         }
     }
