@@ -1,4 +1,4 @@
-"""Hostile parameters of samplers and chains: whatever Python can hand over ends in an error that names the parameter."""
+"""Hostile parameters of samplers and chains: all that Python can hand over ends in an error naming the parameter."""
 
 from __future__ import annotations
 

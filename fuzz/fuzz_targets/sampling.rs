@@ -79,9 +79,30 @@ impl Bytes<'_> {
 }
 
 const NAMES: [&str; 24] = [
-    "logit_bias", "penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temp",
-    "adaptive_p", "mirostat", "mirostat_v2", "no_repeat_ngram", "epsilon_cutoff", "eta_cutoff", "top_h", "min_k",
-    "p_less", "edt", "hf_top_k", "hf_top_p", "hf_typ_p", "hf_top_h",
+    "logit_bias",
+    "penalties",
+    "dry",
+    "top_n_sigma",
+    "top_k",
+    "typ_p",
+    "top_p",
+    "min_p",
+    "xtc",
+    "temp",
+    "adaptive_p",
+    "mirostat",
+    "mirostat_v2",
+    "no_repeat_ngram",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "top_h",
+    "min_k",
+    "p_less",
+    "edt",
+    "hf_top_k",
+    "hf_top_p",
+    "hf_typ_p",
+    "hf_top_h",
 ];
 
 fuzz_target!(|data: &[u8]| {

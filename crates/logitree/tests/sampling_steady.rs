@@ -1,9 +1,12 @@
 //! No allocation per token once the buffers have grown: a counting allocator watches the default chains.
 #![allow(unsafe_code)]
 
+mod common;
+
+use common::samplers::{complete, whole_chains, World, ROWS};
 use half::bf16;
 use logitree::mask::Legal;
-use logitree::sampling::{presets, Burst, Chain, EntropyRule, Floats, Params, Setting, Steering};
+use logitree::sampling::{presets, Burst, Chain, EntropyRule, Floats, Mode, Params, Seed, Setting, Steering};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -12,6 +15,14 @@ struct Counting;
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
     static LARGEST: Cell<usize> = const { Cell::new(0) };
+    /// Bytes in use, and the most there were.
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+fn grow(by: isize) {
+    let live = LIVE.with(|n| n.replace(n.get() + by)) + by;
+    MOST.with(|n| n.set(n.get().max(live)));
 }
 
 fn count(size: usize) {
@@ -23,17 +34,22 @@ fn count(size: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
+        grow(layout.size() as isize);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        grow(-(layout.size() as isize));
         // SAFETY: the caller's promise is passed on.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
+        // Both stand for a moment, at worst.
+        grow(size as isize);
+        grow(-(layout.size() as isize));
         // SAFETY: the caller's promise is passed on.
         unsafe { System.realloc(at, layout, size) }
     }
@@ -197,4 +213,33 @@ fn no_allocation_in_the_samplers_that_llama_cpp_lacks() {
             Chain::parse("no_repeat_ngram", &Params { no_repeat_ngram: 2, ..params.clone() }).unwrap();
         assert!(allocations(&mut chain, 4096, legal) <= 10, "{legal:?}");
     }
+}
+
+/// What a step holds at most, whatever the sampler and the logits: 2^24 candidates take 1 GiB at worst.
+#[test]
+fn a_step_holds_at_most_64_bytes_a_candidate() {
+    const N: usize = 1 << 18;
+    let mut spread = vec![0.0; N];
+    fill(&mut spread, 7);
+    let alike = vec![0.25; N];
+    let mut worst = (0, String::new());
+    for logits in [spread, alike] {
+        let chains = ROWS.iter().map(|row| complete(row, [0.6; 4], Seed::mt19937(0), &World::default()));
+        for chain in chains.chain(whole_chains([0.6; 4], Seed::mt19937(0))) {
+            // infill is for what top_k leaves: it compares texts.
+            if chain.names().contains(&"infill") {
+                continue;
+            }
+            for mut chain in [chain.clone()].into_iter().chain(chain.with_mode(Mode::Parity)) {
+                let before = LIVE.with(Cell::get);
+                MOST.with(|n| n.set(before));
+                chain.apply(&logits, Legal::All, None).unwrap();
+                let most = (MOST.with(Cell::get) - before) as usize;
+                if most > worst.0 {
+                    worst = (most, format!("{} {:?}", chain.describe(), chain.mode()));
+                }
+            }
+        }
+    }
+    assert!(worst.0 <= 64 * N, "{} bytes a candidate in {}", worst.0 / N, worst.1);
 }

@@ -24,7 +24,7 @@ use measures::PyMeasures;
 use numpy::PyArray1;
 use params::params_of;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict};
 pub use samplers::whole;
 use samplers::PySampler;
 use steering::PySteering;
@@ -371,11 +371,7 @@ impl PyChain {
 pub fn settings(params: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<Setting>> {
     let setting = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name: String = name.extract()?;
-        // A switch is set by its truth.
-        let value = match value.cast::<PyBool>() {
-            Ok(truth) => f64::from(u8::from(truth.is_true())),
-            Err(_) => samplers::real(&value, &name)?,
-        };
+        let value = samplers::setting(&value, &name)?;
         Ok((name.into(), value))
     };
     params.into_iter().flatten().map(setting).collect()

@@ -58,6 +58,19 @@ pub fn real(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
     given.ok_or_else(|| wrong(value, name, "a number"))
 }
 
+/// The same as a float32, infinite beyond its range.
+pub(super) fn number(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f32> {
+    Ok(real(value, name)? as f32)
+}
+
+/// The value of a parameter to be changed. A switch is set by its truth.
+pub(super) fn setting(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
+    match value.cast::<PyBool>() {
+        Ok(truth) => Ok(f64::from(u8::from(truth.is_true()))),
+        Err(_) => real(value, name),
+    }
+}
+
 /// Whether it is True or False, of Python's or of NumPy's.
 fn is_truth(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyBool>()
@@ -70,10 +83,9 @@ fn wrong(value: &Bound<'_, PyAny>, name: &str, must: &str) -> PyErr {
     to_py(error.help(format!("{name} must be {must}")))
 }
 
-/// The beginning of a value as Python writes it.
+/// How Python shows a value, or the beginning of that.
 fn shown(value: &Bound<'_, PyAny>) -> String {
-    let whole = value.repr().map_or_else(|_| value.get_type().to_string(), |r| r.to_string());
-    let mut shown: String = whole.chars().take(SHOWN + 1).collect();
+    let mut shown = value.repr().map_or_else(|_| value.get_type().to_string(), |r| r.to_string());
     if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
         shown.replace_range(end.., "...");
     }
@@ -100,7 +112,7 @@ impl Number<'_> {
     pub(super) fn real(&self, name: &str) -> PyResult<f32> {
         match self {
             Number::Is(x) => Ok(*x),
-            Number::Given(value) => Ok(real(value, name)? as f32),
+            Number::Given(value) => number(value, name),
         }
     }
 
@@ -184,8 +196,7 @@ fn penalties(
 #[pyo3(signature = (k=Number::Is(40.0)),
     text_signature = "(k=40)")]
 fn top_k(k: Number<'_>) -> PyResult<PySampler> {
-    let k = k.int("k")?;
-    Ok(sampler(TopK::new(k)))
+    Ok(sampler(TopK::new(k.int("k")?)))
 }
 
 /// Keeps the candidates of locally typical surprisal up to probability p; 1 keeps all.

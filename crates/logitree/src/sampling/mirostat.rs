@@ -74,13 +74,11 @@ impl Control {
         let weights = array.data.iter().map(|c| c.p);
         let at = libstdcxx::discrete(weights, &mut array.cumulative, || self.draws.double());
         array.selected = Some(at);
-        let p = array.data[at].p;
-        if array.check_sum(f64::from(p)) {
-            self.learn(p);
-        }
+        self.learn(array.data[at].p);
     }
 
-    /// Moves mu after something of probability `p` was drawn. It stays finite, however large eta is.
+    /// Moves mu after something of probability `p` was drawn. It stays finite, however large eta is; what has no
+    /// probability, as in parity mode where an infinite sum divides, teaches nothing.
     pub(super) fn learn(&mut self, p: f32) {
         let step = self.eta * (-p.log2() - self.tau);
         if !step.is_nan() {

@@ -79,7 +79,7 @@ impl Sampler for Xtc {
             self.excess(n, candidates.logits().iter().map(|&x| ((x - max).exp() / sum, x)))
         } else {
             let log_sum = candidates.log_sum();
-            let most = (1.0 / self.threshold) as usize + 1;
+            let most = ((1.0 / self.threshold) as usize).saturating_add(1);
             let p = |x: f32| (f64::from(x) - log_sum).exp() as f32;
             self.excess(n, candidates.best(most.min(n)).iter().map(|&x| (p(x), x)))
         };

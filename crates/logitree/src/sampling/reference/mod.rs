@@ -89,14 +89,15 @@ impl TokenArray {
         }
     }
 
-    /// A fault if a sum of exponentials is not a number; whether it is.
+    /// A fault if a sum of exponentials is NaN; whether it is a number. It may be infinite: llama.cpp's buckets put
+    /// logits of 2^31 / 6.4 and more last, and then holds another to be the highest.
     pub fn check_sum(&mut self, sum: f64) -> bool {
-        if !sum.is_finite() {
+        if sum.is_nan() {
             let message = "llama.cpp computes NaN here: a sampler left a logit that is NaN or +inf";
             let help = "use fast mode, which keeps logits finite, or parameters that are nearer to 1";
             self.fault = Some(Error::new(ErrorKind::Logits, message).help(help));
         }
-        sum.is_finite()
+        !sum.is_nan()
     }
 
     /// Computes `p`: f32 exponentials, their f32 sum in order, a division each. Sorts before if asked and needed.
@@ -110,8 +111,7 @@ impl TokenArray {
             c.p = (c.logit - max).exp();
             sum += c.p;
         }
-        // An infinite sum (logits past an int's range are sorted wrong) is llama.cpp's own business until it draws.
-        if sum.is_nan() && !self.check_sum(f64::from(sum)) {
+        if !self.check_sum(f64::from(sum)) {
             return;
         }
         for c in &mut self.data {
