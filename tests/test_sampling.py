@@ -332,3 +332,19 @@ def test_set_changes_all_or_nothing() -> None:
         assert repr(chain) == before
     chain.set(temp=0.5, top_k=7)
     assert (chain.get("temp"), chain.get("top_k")) == (0.5, 7.0)
+
+
+@pytest.mark.parametrize("keywords", [{"top_h": 0.4}, {"min_k": 3.0}, {"p_less_norm": False}, {"edt_n": 0.8}])
+def test_presets_refuse_what_they_have_no_sampler_for(keywords: dict[str, Any]) -> None:
+    for preset in (lt.Chain.llama_cpp, lt.Chain.tsampler):
+        with pytest.raises(lt.SamplingError, match="no use for"):
+            preset(**keywords)
+
+
+def test_samplers_of_a_chain_are_as_they_were_born() -> None:
+    chain = lt.Chain([lt.penalties(8, 1.5), lt.dist(seed=3)])
+    first = chain.sample(LOGITS)
+    for token in (1, 1, 2):
+        chain.accept(token)
+        chain.sample(LOGITS)
+    assert lt.Chain(chain.samplers).sample(LOGITS) == first

@@ -187,7 +187,8 @@ impl<'py> Rows<'py> {
         self.check::<T>()?;
         let at = self.start::<T>(i)?;
         // SAFETY: `of` checked bounds and alignment, `check` the type, `start` the row; `_owner` keeps the memory.
-        // Python code does not run while the slice lives, so nobody writes.
+        // Writing the array meanwhile, from another thread or from a chain's own callable, is the caller's race, as it
+        // is with every NumPy function.
         Ok(unsafe { std::slice::from_raw_parts(at, self.columns) })
     }
 

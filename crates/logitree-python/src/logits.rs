@@ -154,7 +154,8 @@ impl<'py> Mask<'py> {
 
 /// The words of an array that [`Mask::new`] found contiguous and aligned.
 fn words_of<'a, T: numpy::Element>(words: &'a Bound<'_, PyArray1<T>>) -> &'a [T] {
-    // SAFETY: kept alive by the array; read while the interpreter stays attached and no Python code runs.
+    // SAFETY: kept alive by the array. Writing it during the call, from another thread or from a chain's own
+    // callable, is the caller's race, as it is with every NumPy function.
     unsafe { words.as_slice() }.unwrap_or(&[])
 }
 

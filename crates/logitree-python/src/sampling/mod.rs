@@ -18,11 +18,11 @@ use crate::errors::to_py;
 use crate::logits::{with_logits, Mask};
 use crate::vocabulary::token_id;
 use batch::Asked;
-use logitree::sampling::{presets, Chain, Effect, Mode, Params, Setting};
+use logitree::sampling::{presets, Chain, Effect, Mode, Params, Sampler, Setting};
 use logitree::{Error, ErrorKind, TokenId};
 use measures::PyMeasures;
 use numpy::PyArray1;
-use params::params_of;
+use params::{params_of, refuse_beyond};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 pub use samplers::whole;
@@ -112,6 +112,7 @@ impl PyChain {
     #[staticmethod]
     #[pyo3(signature = (**params))]
     fn llama_cpp(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        refuse_beyond("llama_cpp", params)?;
         let params = params_of(Params::default(), params)?;
         Ok(PyChain::from(presets::llama_cpp(&params).map_err(to_py)?))
     }
@@ -120,6 +121,7 @@ impl PyChain {
     #[staticmethod]
     #[pyo3(signature = (**params))]
     fn tsampler(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        refuse_beyond("tsampler", params)?;
         let params = params_of(Params::tsampler(), params)?;
         Ok(PyChain::from(presets::tsampler(&params).map_err(to_py)?))
     }
@@ -255,10 +257,17 @@ impl PyChain {
         self.inner.names()
     }
 
-    /// The samplers, in order.
+    /// The samplers, in order, as they were born: their state stays with the chain.
     #[getter]
     fn samplers(&self) -> Vec<PySampler> {
-        self.inner.samplers().iter().map(|s| PySampler(s.clone())).collect()
+        let born = |sampler: &Box<dyn Sampler>| {
+            let mut sampler = sampler.clone();
+            if !sampler.is_foreign() {
+                sampler.reset();
+            }
+            PySampler(sampler)
+        };
+        self.inner.samplers().iter().map(born).collect()
     }
 
     /// The seed it draws from; None if it does not draw.

@@ -81,3 +81,28 @@ pub(super) fn params_of(start: Params, given: Option<&Bound<'_, PyDict>>) -> PyR
     }
     Ok(params)
 }
+
+/// Keywords of samplers that neither llama.cpp nor tsampler has.
+const BEYOND: [&str; 8] = [
+    "no_repeat_ngram",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "top_h",
+    "min_k",
+    "p_less_norm",
+    "edt_theta",
+    "edt_n",
+];
+
+/// A SamplingError for a keyword that the chain of `owner` has no sampler for, whatever its value.
+pub(super) fn refuse_beyond(owner: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    for name in given.into_iter().flat_map(|given| given.keys()) {
+        if BEYOND.contains(&name.extract::<String>()?.as_str()) {
+            let message = format!("the chain of {owner} has no use for {name}");
+            return Err(to_py(Error::new(ErrorKind::Sampling, message).help(
+                "use the chain of another owner (transformers), or name the samplers one by one (Chain.parse)",
+            )));
+        }
+    }
+    Ok(())
+}
