@@ -261,3 +261,29 @@ fn sorting_later_equals_sorting_at_once() {
         }
     }
 }
+
+/// What weighs nothing goes when the candidates are listed, and is never drawn.
+#[test]
+fn what_mirostat_cuts_late_is_what_it_cuts_at_once() {
+    for (salt, n) in [(1, 3000), (2, 8000), (3, 1500)] {
+        let xs = logits(n, salt, 20.0, 0, false);
+        let few: Vec<u32> = (0..n as u32).filter(|i| i % 5 != 2).collect();
+        for tau in [20.0, 28.0, 30.0, 35.0, 60.0] {
+            for legal in [Legal::All, Legal::Few(&few)] {
+                let seed = Seed::mt19937(salt);
+                let mut listed = Chain::new(vec![boxed(MirostatV2::new(tau, 0.1, seed).unwrap())]).unwrap();
+                let mut parity = listed.clone().with_mode(Mode::Parity).unwrap();
+                let token = listed.clone().sample(&xs, legal).unwrap();
+                listed.apply(&xs, legal, None).unwrap();
+                parity.apply(&xs, legal, None).unwrap();
+                assert_eq!(listed.pick().unwrap(), token, "{tau}");
+                assert_eq!(xs[parity.pick().unwrap() as usize], xs[token as usize], "{tau}");
+                // Logits, for equal ones stand in libstdc++'s order in parity mode.
+                let (a, b) = (listed.candidates().logits(), parity.candidates().logits());
+                let shorter = a.len().min(b.len());
+                assert!(a.len().abs_diff(b.len()) <= 1 && a[..shorter] == b[..shorter], "{tau}");
+                assert!(listed.candidates().ids().len() < xs.len(), "{tau}");
+            }
+        }
+    }
+}

@@ -260,14 +260,14 @@ impl PyChain {
     /// The samplers, in order, as they were born: their state stays with the chain.
     #[getter]
     fn samplers(&self) -> Vec<PySampler> {
-        let born = |sampler: &Box<dyn Sampler>| {
-            let mut sampler = sampler.clone();
+        let born = |sampler: &dyn Sampler| {
+            let mut sampler = sampler.clone_box();
             if !sampler.is_foreign() {
                 sampler.reset();
             }
             PySampler(sampler)
         };
-        self.inner.samplers().iter().map(born).collect()
+        self.inner.samplers().iter().map(|sampler| born(sampler.as_ref())).collect()
     }
 
     /// The seed it draws from; None if it does not draw.

@@ -47,6 +47,8 @@ pub struct Candidates<'l> {
     /// Sum of all exponentials, until a logit changes.
     weight: Option<f64>,
     order: Order,
+    /// With [`Order::Later`]: what is below goes when the rest is sorted.
+    floor: f32,
     /// Whether the first candidate has the highest logit.
     best_first: bool,
     selected: Option<usize>,
@@ -95,6 +97,7 @@ impl Default for Candidates<'_> {
             sums: Vec::new(),
             weight: None,
             order: Order::None,
+            floor: f32::NEG_INFINITY,
             best_first: false,
             selected: None,
             keys: Vec::new(),
@@ -143,6 +146,7 @@ impl Candidates<'_> {
             sums: self.sums,
             weight: None,
             order: self.order,
+            floor: self.floor,
             best_first: self.best_first,
             selected: self.selected,
             keys: self.keys,

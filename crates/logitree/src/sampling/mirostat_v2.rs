@@ -57,14 +57,13 @@ impl Sampler for MirostatV2 {
             let log_z = f64::from(max) + f64::from(sum).ln();
             let bound = log_z - f64::from(self.control.mu.now) * LN_2;
             // Of few, each is looked at again below, with llama.cpp's rounding.
-            candidates.keep_at_least(((bound - MARGIN) as f32).min(max));
-            if candidates.is_short() {
-                candidates.sort();
-            } else if bound > f64::from(max) {
-                candidates.top(1);
-            } else {
-                candidates.keep_at_least(bound as f32);
-                candidates.sort_later();
+            candidates.keep_at_least_later(((bound - MARGIN) as f32).min(max));
+            if !candidates.is_short() {
+                if bound > f64::from(max) {
+                    candidates.top(1);
+                } else {
+                    candidates.keep_at_least_later(bound as f32);
+                }
             }
         }
         if candidates.is_sorted() {

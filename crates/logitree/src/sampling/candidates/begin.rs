@@ -33,6 +33,7 @@ impl<'l> Candidates<'l> {
         c.fault = None;
         c.best_first = false;
         c.order = Order::ById;
+        c.floor = f32::NEG_INFINITY;
         if logits.is_empty() || logits.len() > i32::MAX as usize {
             return Err(Error::new(ErrorKind::Logits, format!("there are {} logits", logits.len()))
                 .help("pass one logit for each token of the vocabulary"));

@@ -8,6 +8,9 @@ use crate::TokenId;
 /// How far below the best the first look goes, in nats; each further look goes 1.5 times as far.
 const FIRST_LOOK: f32 = 4.0;
 
+/// The part of a weight that is lost in the rounding of its sum.
+const NOTHING: f64 = 1e-13;
+
 impl Candidates<'_> {
     /// Keeps the `k` (at least 1) candidates with the highest logits, in descending order; equal logits keep
     /// their order. Sorted candidates are only cut.
@@ -32,6 +35,19 @@ impl Candidates<'_> {
         }
     }
 
+    /// Keeps the candidates with a logit `>= threshold`, to be read in descending order. Where those below weigh
+    /// nothing they go when somebody looks.
+    pub(in crate::sampling) fn keep_at_least_later(&mut self, threshold: f32) {
+        let below = self.len() as f64 * f64::from(threshold - self.max()).exp();
+        let late = !self.is_short() && self.order != Order::Sorted;
+        if late && below < self.weight() * NOTHING {
+            self.floor = threshold.max(self.floor);
+        } else {
+            self.keep_at_least(threshold);
+        }
+        self.sort_later();
+    }
+
     /// Sorts what was to be sorted later. What is selected stays so.
     pub(super) fn sort_now(&mut self) {
         if self.order != Order::Later {
@@ -40,6 +56,8 @@ impl Candidates<'_> {
         let selected = self.selected.and_then(|at| self.id_at(at));
         self.order = if self.form == Form::List { Order::None } else { Order::ById };
         self.sort();
+        let floor = std::mem::replace(&mut self.floor, f32::NEG_INFINITY);
+        self.truncate(self.logits.partition_point(|&x| x >= floor).max(1));
         self.selected = selected.and_then(|id| self.ids.iter().position(|&i| i == id));
     }
 
