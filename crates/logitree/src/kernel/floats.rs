@@ -51,7 +51,7 @@ impl<'a> Floats<'a> {
         }
     }
 
-    /// The `i`-th [`BLOCK`] of them, the last may be short, those after it are empty: borrowed if they are f32,
+    /// The `i`-th block of 256 of them, the last may be short, those after it are empty: borrowed if they are f32,
     /// else decoded into `buffer`.
     pub fn block<'b>(self, i: usize, buffer: &'b mut [f32; BLOCK]) -> &'b [f32]
     where

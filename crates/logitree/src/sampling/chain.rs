@@ -153,11 +153,11 @@ impl Chain {
         let set = self.align.set(&mut self.samplers, &mut c);
         let n = logits.len();
         let done = set.and_then(|()| match self.mode {
-            Mode::Fast => self.run_samplers(c, n, legal, effects),
-            Mode::Parity => self.run_reference(c, n, legal, effects),
+            Mode::Fast => self.run_samplers(&mut c, n, legal, effects),
+            Mode::Parity => self.run_reference(&mut c, n, legal, effects),
         });
         self.align.restore(&mut self.samplers);
-        let mut c = done?;
+        done?;
         self.picked = c.selected().and_then(|at| c.id_at(at));
         if let (Some(model), Some(token)) = (model, self.picked) {
             self.measures = Some(model.with(logits, token, &mut c));
@@ -171,17 +171,17 @@ impl Chain {
     }
 
     /// The samplers on their fast paths.
-    fn run_samplers<'l>(
+    fn run_samplers(
         &mut self,
-        mut c: Candidates<'l>,
+        c: &mut Candidates<'_>,
         n: usize,
         legal: Legal<'_>,
         mut effects: Option<&mut Vec<Effect>>,
-    ) -> Result<Candidates<'l>> {
+    ) -> Result<()> {
         for sampler in &mut self.samplers {
             let skip = sampler.is_noop();
             if !skip {
-                sampler.apply(&mut c);
+                sampler.apply(c);
                 if let Some(fault) = c.take_fault().or_else(|| {
                     let ids = c.ids().iter().copied();
                     sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten()
@@ -191,21 +191,21 @@ impl Chain {
             }
             if let Some(effects) = effects.as_deref_mut() {
                 let still = skip || sampler.selects();
-                effects.push(self.ledger.effect(sampler.name(), if still { None } else { Some(&c) }));
+                effects.push(self.ledger.effect(sampler.name(), if still { None } else { Some(&*c) }));
             }
         }
-        Ok(c)
+        Ok(())
     }
 
     /// The samplers as llama.cpp computes them, over its own array.
-    fn run_reference<'l>(
+    fn run_reference(
         &mut self,
-        mut c: Candidates<'l>,
+        c: &mut Candidates<'_>,
         n: usize,
         legal: Legal<'_>,
         mut effects: Option<&mut Vec<Effect>>,
-    ) -> Result<Candidates<'l>> {
-        self.array.begin(&c);
+    ) -> Result<()> {
+        self.array.begin(c);
         for sampler in &mut self.samplers {
             let skip = sampler.is_noop();
             if let (false, Some(reference)) = (skip, sampler.reference()) {
@@ -226,7 +226,7 @@ impl Chain {
             return Err(fault);
         }
         c.take(&self.array);
-        Ok(c)
+        Ok(())
     }
 
     /// What survived the last [`Chain::apply`]: ids, logits and probabilities, in order. After

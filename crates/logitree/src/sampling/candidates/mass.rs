@@ -54,7 +54,7 @@ impl Candidates<'_> {
         f64::from(self.max()) + self.weight().ln()
     }
 
-    /// The entropy of all, in nats; at least 0. The sums it takes are kept for [`Candidates::weight`].
+    /// The entropy of all, in nats; at least 0. The sums it takes are kept for samplers that need the weight.
     pub fn entropy(&mut self) -> f64 {
         let max = self.max();
         let mut sums = std::mem::take(&mut self.sums);
