@@ -128,6 +128,12 @@ impl Naive {
     }
 
     fn apply(&mut self, op: &Op, history: &[u32]) {
+        self.shape(op, history);
+        // An order whose first candidate is banned is trusted by nobody.
+        self.sorted &= self.all[0].1 > f32::NEG_INFINITY;
+    }
+
+    fn shape(&mut self, op: &Op, history: &[u32]) {
         match *op {
             Op::TopK(k) if k > 0 => {
                 self.sort();
