@@ -269,7 +269,7 @@ def spawn(*argv: str, **options: Any) -> subprocess.Popen[bytes]:
 def test_ctrl_c_leaves_the_terminal_sane() -> None:
     leader, follower = pty.openpty()
     process = spawn(
-        *("generate", "Count to a thousand.", "--raw", "--temp", "0", "--max-tokens", "2000", "--ctx", "4096"),
+        *("generate", "1, 2, 3, 4, 5, 6, 7, 8, 9,", "--raw", "--temp", "0", "--max-tokens", "2000", "--ctx", "4096"),
         *("--threads", "1"),
         stdin=follower,
         stdout=follower,
