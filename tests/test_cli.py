@@ -275,6 +275,8 @@ def test_ctrl_c_leaves_the_terminal_sane() -> None:
         stdout=follower,
         stderr=follower,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+        # A shell's background jobs ignore the signal, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(follower)
     said, deadline, sent = b"", time.monotonic() + 120, False
