@@ -11,9 +11,6 @@ use super::undo::Undo;
 use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// Up to this many candidates are sorted and summed as llama.cpp does; of more only the best are looked at.
-const FEW: usize = 1024;
-
 /// The loop of both mirostats: draws among what is left, and moves mu by how far the surprisal is from tau.
 #[derive(Debug, Clone)]
 pub(super) struct Control {
@@ -132,7 +129,7 @@ impl Control {
 /// The sum of exp(logit - max). Few candidates are sorted, and summed as llama.cpp does: f32, the best first. Many
 /// are not; the f64 sum of many differs from llama.cpp's by its rounding (1e-5 of it at 128,256).
 pub(super) fn mass(candidates: &mut Candidates<'_>) -> f32 {
-    let few = candidates.len() <= FEW || candidates.is_sorted();
+    let few = candidates.is_short() || candidates.is_sorted();
     if few {
         candidates.sort();
     }

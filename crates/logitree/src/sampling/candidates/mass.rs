@@ -8,7 +8,7 @@ use super::{Candidates, Form, Order};
 use crate::kernel::{self, BLOCK};
 
 /// Up to this many candidates sums go one by one.
-pub(in crate::sampling) const SHORT: usize = 1024;
+const SHORT: usize = 1024;
 
 /// How near to a border a draw may be before it is in doubt: the kernel's sums differ from llama.cpp's by parts in
 /// 1e9 of the weight where many candidates share it, and by some parts in 1e8 where few do, which have few borders.
