@@ -22,7 +22,11 @@ pub trait Matcher: Send + Sync {
     fn vocabulary_size(&self) -> usize;
 
     /// The legal next tokens. `&mut` so that an implementation may fill its own buffers.
-    fn legal(&mut self) -> Legal<'_>;
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if finding the set takes more work than the matcher's fuel allows; the matcher is
+    /// unchanged. Never an open mask.
+    fn legal(&mut self) -> Result<Legal<'_>>;
 
     /// Takes one token.
     ///
@@ -43,7 +47,11 @@ pub trait Matcher: Send + Sync {
     fn reset(&mut self);
 
     /// Appends to `out` the tokens that are the only way on from here. Changes nothing.
-    fn forced(&mut self, out: &mut Vec<TokenId>);
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if finding them takes more work than the matcher's fuel allows; the matcher and
+    /// `out` are unchanged.
+    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()>;
 
     /// Whether what was accepted so far is complete (more may still be legal).
     fn is_accepting(&self) -> bool;
