@@ -104,7 +104,7 @@ fn start(
     vocabulary.trie()?;
     let mut exprs = Exprs::new(limits.automata_bytes / 64);
     exprs.set_fuel(limits.fuel);
-    let source = RulesSource::new(rules, &mut exprs)?;
+    let source = RulesSource::new(rules, &mut exprs, None)?;
     let token_sets = source
         .token_sets()
         .iter()
