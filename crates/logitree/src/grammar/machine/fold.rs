@@ -193,8 +193,7 @@ pub(super) fn fold(
         token_sets: Vec::new(),
     };
     let folded = vec![None; rules.rules.len()];
-    let mut folder =
-        Folder { exprs, json, out, sets: FxHashMap::default(), folded, copied: 0, rule: 0 };
+    let mut folder = Folder { exprs, json, out, sets: FxHashMap::default(), folded, copied: 0, rule: 0 };
     for rule in order {
         folder.rule = rule;
         let part = folder.tree(&rules.rules[rule].body).map_err(|error| match &error.place[..] {
