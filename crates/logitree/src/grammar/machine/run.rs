@@ -296,7 +296,8 @@ impl Machine {
 
     /// Which whole tokens may come: the numbers of their sets in the grammar, ascending, each once.
     pub fn token_sets(&self, config: ConfigId) -> Vec<u32> {
-        let mut sets: Vec<u32> = self.entered(config).flat_map(|set| set.tokens.iter().map(|t| t.0)).collect();
+        let mut sets: Vec<u32> =
+            self.entered(config).flat_map(|set| set.tokens.iter().map(|t| t.0)).collect();
         sets.sort_unstable();
         sets.dedup();
         sets
