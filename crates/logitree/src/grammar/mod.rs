@@ -9,6 +9,7 @@
 //! opaque set of ids to it.
 
 pub mod charset;
+pub mod dfa;
 pub mod expr;
 pub mod json;
 pub mod machine;
@@ -16,4 +17,5 @@ pub mod regex;
 pub mod rules;
 
 pub use charset::CharSet;
+pub use dfa::Dfa;
 pub use regex::Regex;
