@@ -22,6 +22,7 @@ pub(super) struct Reader<'t> {
     pub(super) flags: Flags,
     lines: Lines,
     problems: Vec<Problem>,
+    stopped: bool,
     nested: usize,
     ranges: usize,
     folded: FxHashMap<char, CharSet>,
@@ -41,6 +42,7 @@ pub(super) fn read(terms: &mut Terms, text: &str, options: &Options) -> Result<N
         flags: options.flags,
         lines: options.lines,
         problems: Vec::new(),
+        stopped: false,
         nested: 0,
         ranges: 0,
         folded: FxHashMap::default(),
@@ -68,9 +70,16 @@ impl Reader<'_> {
     }
 
     pub(super) fn note(&mut self, problem: Problem) {
-        if self.problems.len() < MOST_PROBLEMS {
+        if self.problems.len() < MOST_PROBLEMS && !self.stopped {
             self.problems.push(problem);
         }
+    }
+
+    /// Notes a limit that was reached: the rest is not read.
+    fn stop(&mut self, message: String) {
+        self.note(Problem::limit(self.at, message));
+        self.stopped = true;
+        self.at = self.chars.len();
     }
 
     pub(super) fn peek(&self) -> Option<char> {
@@ -184,8 +193,7 @@ impl Reader<'_> {
         let before = self.ranges;
         self.ranges += ranges + 1;
         if before <= MOST_RANGES && self.ranges > MOST_RANGES {
-            self.note(Problem::limit(self.at, format!("classes have {MOST_RANGES} ranges in all at most")));
-            self.at = self.chars.len();
+            self.stop(format!("classes have {MOST_RANGES} ranges in all at most"));
         }
     }
 
