@@ -12,6 +12,7 @@ pub mod charset;
 pub mod expr;
 pub mod json;
 pub mod machine;
+pub mod pattern;
 pub mod regex;
 pub mod rules;
 
