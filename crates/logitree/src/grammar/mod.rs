@@ -15,6 +15,7 @@ pub mod gbnf;
 pub mod json;
 pub mod machine;
 mod problems;
+pub mod pattern;
 pub mod regex;
 pub mod rules;
 

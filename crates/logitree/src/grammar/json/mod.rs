@@ -4,8 +4,10 @@
 //! It refuses to know tokens.
 
 pub mod number;
+mod load;
 mod schema;
 
+pub use load::{from_value, load, Places};
 pub use schema::{
     Bound, Draft, Items, Keywords, NodeId, Options, Order, Schema, SchemaNode, TypeSet, Whitespace,
 };
