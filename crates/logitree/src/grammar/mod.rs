@@ -10,8 +10,10 @@
 
 pub mod charset;
 pub mod expr;
+pub mod gbnf;
 pub mod json;
 pub mod machine;
+mod problems;
 pub mod regex;
 pub mod rules;
 
