@@ -9,6 +9,7 @@
 //! opaque set of ids to it.
 
 pub mod charset;
+pub mod dfa;
 pub mod expr;
 pub mod gbnf;
 pub mod json;
@@ -18,4 +19,5 @@ pub mod regex;
 pub mod rules;
 
 pub use charset::CharSet;
+pub use dfa::Dfa;
 pub use regex::Regex;

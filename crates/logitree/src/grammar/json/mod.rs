@@ -3,6 +3,7 @@
 //!
 //! It refuses to know tokens.
 
+pub mod number;
 mod schema;
 
 pub use schema::{
