@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::super::normal::{spell, Facts, Forms, NumberFacts, RegexId, ScalarId, StringFacts};
+use super::super::normal::{spell, Facts, Forms, NumberFacts, RegexId, Scalar, ScalarId, StringFacts};
 use super::super::schema::{Options, TypeSet, Whitespace};
 use super::numbers;
+use super::unique::Single;
 use crate::grammar::expr::{Encoding, ExprId, Exprs, EMPTY, NOTHING};
 use crate::grammar::{CharSet, Regex};
 use crate::{Error, ErrorKind, Result};
@@ -172,6 +173,23 @@ impl Lexemes {
         let made = exprs.compile(&regex, Encoding::Utf8)?;
         self.numbers.insert(key, made);
         Ok(made)
+    }
+
+    /// One value.
+    pub(super) fn single(&self, forms: &Forms, single: Single, exprs: &mut Exprs) -> Result<ExprId> {
+        match single {
+            Single::Null => exprs.bytes(b"null"),
+            Single::Bool(false) => exprs.bytes(b"false"),
+            Single::Bool(true) => exprs.bytes(b"true"),
+            Single::Scalar(id) => match forms.texts.get(id) {
+                Scalar::Text(text) => exprs.bytes(&spell(text, self.ascii)),
+                Scalar::Number(_) => {
+                    let facts = NumberFacts { only: Some(Arc::new([id])), ..NumberFacts::default() };
+                    let regex = numbers::regex(forms, TypeSet::NUMBER, Some(&facts))?;
+                    exprs.compile(&regex, Encoding::Utf8)
+                }
+            },
+        }
     }
 
     /// Values of `facts` that are no array and no object.

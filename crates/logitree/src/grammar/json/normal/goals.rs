@@ -132,6 +132,18 @@ impl Forms {
         Ok(goal)
     }
 
+    /// Everything but what fulfils `goal`.
+    pub(crate) fn opposite(&mut self, goal: GoalId) -> Result<GoalId> {
+        match goal {
+            TRUE => return Ok(FALSE),
+            FALSE => return Ok(TRUE),
+            _ => {}
+        }
+        let lits = Arc::clone(&self.goals[goal as usize]);
+        let others = lits.iter().map(|&lit| self.intern_goal(&[lit ^ 1])).collect::<Result<Vec<_>>>()?;
+        self.either(others)
+    }
+
     /// The subschema that `goal` is, if it is one alone and not negated.
     pub(crate) fn lone_node(&self, goal: GoalId) -> Option<NodeId> {
         match *self.goals[goal as usize] {

@@ -25,13 +25,13 @@ use rustc_hash::FxHashMap;
 
 use super::super::expr::Exprs;
 use super::super::Regex;
-use super::schema::{NodeId, Schema};
+use super::schema::{Keywords, NodeId, Schema, SchemaNode};
 use crate::{Error, ErrorKind, Result};
 
 pub(crate) use facts::{
     ArrayFacts, Contains, Evaluated, Exists, Facts, KeyClass, NumberFacts, ObjectFacts, Part, StringFacts,
 };
-pub(crate) use texts::{spell, ScalarId, Texts};
+pub(crate) use texts::{spell, Scalar, ScalarId, Texts};
 
 /// A number of a goal in its [`Forms`]; equal numbers are equal sets of subschemas.
 pub(crate) type GoalId = u32;
@@ -148,6 +148,11 @@ impl Forms {
         }
         self.normals.insert(goal, Arc::clone(&found));
         Ok(found)
+    }
+
+    /// The alternatives of `goal`, if somebody asked for them.
+    pub(crate) fn known(&self, goal: GoalId) -> Option<&Arc<[Facts]>> {
+        self.normals.get(&goal)
     }
 
     /// The alternatives of one member of a goal; `track` says whether what they speak of is kept.
@@ -275,7 +280,21 @@ impl Forms {
 
     /// Where a member of a goal stands in its document.
     fn place(&self, lit: Lit) -> String {
-        self.schema.places.get((lit / 2) as usize).cloned().unwrap_or_default()
+        self.schema.places.get(lit / 2)
+    }
+
+    /// Refuses what cannot be honoured at the first subschema that says it, or drops it where the schema is lenient.
+    pub(crate) fn refuse_somewhere(
+        &mut self,
+        says: impl Fn(&Keywords) -> bool,
+        message: &str,
+        help: &str,
+    ) -> Result<()> {
+        let place = self.schema.nodes.iter().position(|node| match node {
+            SchemaNode::Keywords(keywords) => says(keywords),
+            SchemaNode::True | SchemaNode::False => false,
+        });
+        self.refuse(place.unwrap_or(0) as NodeId, message.into(), help)
     }
 
     /// Refuses what cannot be honoured, or drops it where the schema is lenient.

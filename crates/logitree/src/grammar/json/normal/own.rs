@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::super::schema::{Draft, Keywords, NodeId, SchemaNode, TypeSet};
+use super::super::schema::{Keywords, NodeId, SchemaNode, TypeSet};
 use super::finite::texts_of;
 use super::{
     ArrayFacts, Contains, Evaluated, Facts, Forms, NumberFacts, ObjectFacts, Part, PartId, StringFacts, TRUE,
@@ -153,7 +153,7 @@ impl Forms {
             evaluated.prefix = items.prefix.len() as u64;
             evaluated.all_items = items.rest.is_some();
         }
-        if let (Some((node, ..)), false) = (k.contains, self.schema.options.draft == Draft::Draft2019) {
+        if let (Some((node, ..)), true) = (k.contains, k.contains_evaluates) {
             evaluated.items.push(self.goal(node)?);
         }
         Ok(evaluated)
