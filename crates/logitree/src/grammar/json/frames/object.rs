@@ -329,8 +329,10 @@ impl Board {
         }
         let still = |key: &u32| seen.binary_search(key).is_err();
         let left: Vec<u32> = (s.next..keys).filter(still).collect();
-        let required = |board: &Board, key: u32| board.objects[s.object as usize].keys[key as usize].required;
-        for &key in left.iter().filter(|&&key| required(self, key)) {
+        let object = &self.objects[s.object as usize];
+        let (required, optional): (Vec<u32>, Vec<u32>) =
+            left.into_iter().partition(|&key| object.keys[key as usize].required);
+        for key in required {
             let goal = self.named_goal(s.object, key, exprs)?;
             if !self.alive(goal, exprs)? {
                 return Ok(false);
@@ -344,14 +346,12 @@ impl Board {
                 }
             }
         }
-        for &key in &left {
+        for key in optional {
             if count >= facts.min {
                 break;
             }
             let goal = self.named_goal(s.object, key, exprs)?;
-            if !required(self, key) && self.alive(goal, exprs)? {
-                count += 1;
-            }
+            count += u64::from(self.alive(goal, exprs)?);
         }
         Ok(count >= facts.min)
     }

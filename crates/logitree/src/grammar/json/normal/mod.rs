@@ -184,7 +184,7 @@ impl Forms {
             return if negated { self.negative(atom, exprs) } else { self.positive(atom, track, exprs) };
         }
         match (self.atoms[(atom - nodes) as usize].clone(), negated) {
-            (Atom::Value(value), false) => Ok(vec![self.constant(&value)]),
+            (Atom::Value(value), false) => self.constants(std::slice::from_ref(&*value)),
             (Atom::Value(value), true) => self.not_constants(std::slice::from_ref(&*value), lit, exprs),
             (Atom::Either(goals), false) => {
                 let mut found = Vec::new();

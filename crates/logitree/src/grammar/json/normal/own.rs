@@ -146,7 +146,7 @@ impl Forms {
         id
     }
 
-    fn own_evaluated(&mut self, node: NodeId, k: &Keywords) -> Result<Evaluated> {
+    pub(super) fn own_evaluated(&mut self, node: NodeId, k: &Keywords) -> Result<Evaluated> {
         let mut evaluated = Evaluated::default();
         evaluated.parts.extend(self.node_part(node, k)?);
         if let Some(items) = &k.items {
