@@ -14,8 +14,8 @@ pub mod expr;
 pub mod gbnf;
 pub mod json;
 pub mod machine;
-mod problems;
 pub mod pattern;
+mod problems;
 pub mod regex;
 pub mod rules;
 
