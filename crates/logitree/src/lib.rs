@@ -4,7 +4,7 @@
 //! The rooms, in the order a request flows (a room imports only what stands left of it, see ARCHITECTURE.md):
 //!
 //! ```text
-//! vocabulary, trie, mask -> constraint -> sampling -> metrics, trace
+//! vocabulary, trie, mask, grammar -> constraint -> sampling -> metrics, trace
 //!              \____________ decoder ____________/
 //! ```
 //!
@@ -13,6 +13,7 @@
 pub mod constraint;
 pub mod decoder;
 pub mod error;
+pub mod grammar;
 mod kernel;
 pub mod mask;
 pub mod metrics;

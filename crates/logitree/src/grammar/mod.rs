@@ -1,0 +1,19 @@
+//! Grammars: what may be written, as bytes. Every syntax (regular expressions, GBNF, Lark, JSON Schema, tags) is read
+//! into one inner form and run by one machine.
+//!
+//! ```text
+//! syntaxes -> regex, rules, json -> expr (lazy automata of lexemes) -> machine (pushdown, byte by byte)
+//! ```
+//!
+//! The room refuses to know tokens' bytes and logits: it is bytewise. A terminal that stands for whole tokens is an
+//! opaque set of ids to it.
+
+pub mod charset;
+pub mod expr;
+pub mod json;
+pub mod machine;
+pub mod regex;
+pub mod rules;
+
+pub use charset::CharSet;
+pub use regex::Regex;
