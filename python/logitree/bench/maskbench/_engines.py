@@ -56,9 +56,8 @@ class Logitree:
 
     def compile(self, schema: Any) -> Callable[[], Sequence]:
         """Grammar and matcher; each sequence is a fork of it."""
-        grammars: Any = lt.Grammar
         try:
-            matcher = grammars.json_schema(schema, order=self._order).matcher(self._vocabulary)
+            matcher = lt.Grammar.json_schema(schema, order=self._order).matcher(self._vocabulary)
         except lt.LogitreeError as problem:
             raise Refused(str(problem)) from problem
 
@@ -104,9 +103,7 @@ class Xgrammar:
         vocabulary = lt.Vocabulary.from_gguf(path)
         special = set(vocabulary.special_ids)
         tokens = [b"" if id in special else token for id, token in enumerate(vocabulary)]
-        info = self._module.TokenizerInfo(
-            tokens, self._module.VocabType.RAW, stop_token_ids=list(vocabulary.eog_ids)
-        )
+        info = self._module.TokenizerInfo(tokens, self._module.VocabType.RAW, stop_token_ids=list(vocabulary.eog_ids))
         self._compiler = self._module.GrammarCompiler(info, max_threads=1)
         self._mask = self._module.allocate_token_bitmask(1, info.vocab_size)
         self.words = self._mask.numpy()[0]
@@ -128,7 +125,7 @@ class Xgrammar:
 
 ENGINES: dict[str, Callable[[str], Engine]] = {
     "logitree": functools.partial(Logitree, order="schema"),
-    "logitree, any order": functools.partial(Logitree, order="any"),
+    "logitree-any": functools.partial(Logitree, order="any"),
     "llguidance": Llguidance,
     "xgrammar": Xgrammar,
 }
