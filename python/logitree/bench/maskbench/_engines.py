@@ -1,26 +1,30 @@
-"""The engines MaskBench compares, behind one interface: compile a schema, start a sequence, fill a mask, accept.
+"""The engines that are compared, behind one interface: compile a grammar, start a sequence, fill a mask, accept.
 
 Each is used as its own documentation says. They know neither clocks nor expected verdicts.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 import logitree as lt
 
+Form = Literal["schema", "gbnf", "json"]
+"""What kind of grammar a source is; ``json`` has no source: the engine's own grammar of JSON."""
+
 Words = npt.NDArray[np.int32]
 
 
 class Refused(Exception):
-    """The engine will not take this schema; the message is the engine's own."""
+    """The engine will not take this grammar; the message is the engine's own."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,19 @@ class Sequence:
 
 
 class Engine(Protocol):
-    """What MaskBench needs of an engine."""
+    """What MaskBench and the grammar suite need of an engine."""
 
-    words: Words
-    """Where masks are written: bit ``id % 32`` of word ``id // 32``."""
+    @property
+    def words(self) -> Words:
+        """Where masks are written: bit ``id % 32`` of word ``id // 32``."""
+        ...
 
-    def compile(self, schema: Any) -> Callable[[], Sequence]:
-        """What starts a sequence under this schema. Raises :class:`Refused`."""
+    def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
+        """What starts a sequence under this JSON Schema or GBNF text. Raises :class:`Refused`."""
+        ...
+
+    def twin(self) -> Engine:
+        """The same engine with a mask of its own, for another thread."""
         ...
 
 
@@ -54,10 +64,12 @@ class Logitree:
         self._order = order
         self.words = np.zeros(lt.mask.words(len(self._vocabulary)), np.int32)
 
-    def compile(self, schema: Any) -> Callable[[], Sequence]:
+    def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
         """Grammar and matcher; each sequence is a fork of it."""
         try:
-            matcher = lt.Grammar.json_schema(schema, order=self._order).matcher(self._vocabulary)
+            made = lt.Grammar
+            grammar = made.gbnf(source) if form == "gbnf" else made.json_schema(source, order=self._order)
+            matcher = grammar.matcher(self._vocabulary)
         except lt.LogitreeError as problem:
             raise Refused(str(problem)) from problem
 
@@ -66,6 +78,12 @@ class Logitree:
             return Sequence(functools.partial(fresh.fill_mask, self.words), fresh.accept, str)
 
         return start
+
+    def twin(self) -> Logitree:
+        """Shares the vocabulary and its caches."""
+        other = copy.copy(self)
+        other.words = np.zeros_like(self.words)
+        return other
 
 
 class Llguidance:
@@ -81,9 +99,12 @@ class Llguidance:
         self._mask = np.zeros((1, lt.mask.words(self._tokenizer.vocab_size)), np.int32)
         self.words = self._mask[0]
 
-    def compile(self, schema: Any) -> Callable[[], Sequence]:
+    def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
         """A matcher; each sequence is a deep copy of it."""
-        grammar = self._module.LLMatcher.grammar_from_json_schema(schema)
+        if form == "gbnf":
+            grammar = self._module.grammar_from("gbnf", source)
+        else:
+            grammar = self._module.LLMatcher.grammar_from_json_schema(source)
         matcher = self._module.LLMatcher(self._tokenizer, grammar, log_level=0)
         if matcher.is_error():
             raise Refused(matcher.get_error())
@@ -93,6 +114,13 @@ class Llguidance:
             return Sequence(functools.partial(self._fill, fresh, self._mask, 0), fresh.consume_token, fresh.get_error)
 
         return start
+
+    def twin(self) -> Llguidance:
+        """Shares the tokenizer."""
+        other = copy.copy(self)
+        other._mask = np.zeros_like(self._mask)
+        other.words = other._mask[0]
+        return other
 
 
 class Xgrammar:
@@ -108,11 +136,16 @@ class Xgrammar:
         self._mask = self._module.allocate_token_bitmask(1, info.vocab_size)
         self.words = self._mask.numpy()[0]
 
-    def compile(self, schema: Any) -> Callable[[], Sequence]:
+    def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
         """A compiled grammar; each sequence has its own matcher."""
         try:
-            compiled = self._compiler.compile_json_schema(schema, any_whitespace=False, strict_mode=True)
-        except Exception as problem:  # whatever it raises, it is a schema that it does not take
+            if form == "gbnf":
+                compiled = self._compiler.compile_grammar(source)
+            elif form == "json":
+                compiled = self._compiler.compile_builtin_json_grammar()
+            else:
+                compiled = self._compiler.compile_json_schema(source, any_whitespace=False, strict_mode=True)
+        except Exception as problem:  # whatever it raises, it is a grammar that it does not take
             raise Refused(str(problem)) from problem
 
         def start() -> Sequence:
@@ -121,6 +154,13 @@ class Xgrammar:
             return Sequence(fill, fresh.accept_token, str)
 
         return start
+
+    def twin(self) -> Xgrammar:
+        """Shares the compiler and its cache."""
+        other = copy.copy(self)
+        other._mask = self._mask.clone()
+        other.words = other._mask.numpy()[0]
+        return other
 
 
 ENGINES: dict[str, Callable[[str], Engine]] = {

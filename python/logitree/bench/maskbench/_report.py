@@ -188,8 +188,8 @@ def _overview(engine: Row) -> str:
     given = engine["instances"]
     return (
         f"{engine['schemas']:,} schemas: {counts}. {given['valid']:,} valid and {given['invalid']:,} invalid "
-        f"instances, {engine['tokens']:,} tokens. Ready after {engine['start_s']:g} s, at most {engine['peak_mib']:,} MiB, "
-        f"started again {engine['restarts']} times.\n"
+        f"instances, {engine['tokens']:,} tokens. Ready after {engine['start_s']:g} s, at most "
+        f"{engine['peak_mib']:,} MiB, started again {engine['restarts']} times.\n"
     )
 
 
