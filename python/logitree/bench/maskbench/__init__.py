@@ -64,7 +64,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.quick:
         size = min(size, 60)
     sizes = {name: min(size, PEER_SIZES.get(name, size)) for name in named}
-    plan = Plan(arguments.seed, sizes, arguments.limit, MEMORY)
+    plan = Plan(arguments.seed, ENGINES, sizes, arguments.limit, MEMORY)
     found = run(files, vocabulary, plan, _progress())
     if isinstance(found, Skip):
         print(f"maskbench: skipped: {found.reason}", file=sys.stderr)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -95,7 +96,9 @@ class Llguidance:
         llama = importlib.import_module("llama_cpp")
         self._model = llama.Llama(path, vocab_only=True, verbose=False)
         make = importlib.import_module("llguidance.llamacpp").lltokenizer_from_vocab
-        self._tokenizer = make(llama.llama_model_get_vocab(self._model.model))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # it calls what llama-cpp-python renamed
+            self._tokenizer = make(llama.llama_model_get_vocab(self._model.model))
         self._mask = np.zeros((1, lt.mask.words(self._tokenizer.vocab_size)), np.int32)
         self.words = self._mask[0]
 

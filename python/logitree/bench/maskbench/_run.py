@@ -17,6 +17,7 @@ from typing import Any
 import logitree as lt
 from logitree.bench._data import Case, parse_case
 from logitree.bench._harness import Skip, optional
+from logitree.bench.maskbench._engines import Engine
 from logitree.bench.maskbench._worker import Measured, work
 
 START_LIMIT_S = 300.0
@@ -28,6 +29,8 @@ class Plan:
     """Which schemas go through which engine, and under which limits."""
 
     seed: int
+    engines: dict[str, Callable[[str], Engine]]
+    """What makes each engine from a vocabulary's path; it must be found in another process."""
     sizes: dict[str, int]
     """Engine -> how many schemas of the shuffled list it is given, from the start."""
     limit_s: float
@@ -53,7 +56,7 @@ class Process:
 
     def __init__(self, name: str, path: Path, ends: list[int], plan: Plan) -> None:
         self.name, self.outcome = name, Outcome()
-        self._arguments = (name, str(path), ends, plan.memory)
+        self._arguments = (plan.engines[name], str(path), ends, plan.memory)
         self._limit = plan.limit_s
         self._started = False
 

@@ -15,12 +15,12 @@ import os
 import sys
 import time
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from logitree.bench.maskbench._engines import ENGINES, Engine, Refused
+from logitree.bench.maskbench._engines import Engine, Refused
 from logitree.bench.maskbench._engines import Sequence as Text
 
 ACCEPTED, REFUSED, FAILED = "accepted", "refused", "failed"
@@ -62,13 +62,13 @@ def measure(engine: Engine, ends: Collection[int], schema: Any, instances: Seque
         out.problem = str(problem) or "no message"
         return out
     out.first_ns = clock() - began
-    for at, tokens in enumerate(instances or [()]):
+    if not instances:
+        _first(start(), out)
+    for at, tokens in enumerate(instances):
         times: list[int] = []
-        text = start()
-        if instances:
-            out.verdicts.append(_walk(engine, ends, text, tokens, times))
-        if at == 0:
-            out.first_ns += times[0] if times else _first(text)
+        out.verdicts.append(_walk(engine, ends, start(), tokens, times))
+        if at == 0 and times:
+            out.first_ns += times[0]
         out.between_ns.extend(a + b for a, b in zip(times[::2], times[1::2], strict=True))
     return out
 
@@ -95,11 +95,14 @@ def _walk(engine: Engine, ends: Collection[int], text: Text, tokens: Sequence[in
     return _end(engine, ends, text, len(tokens))
 
 
-def _first(text: Text) -> int:
-    """Nanoseconds of one mask, where no instance asks for one."""
+def _first(text: Text, out: Measured) -> None:
+    """The first mask, where no instance asks for one; an engine that fails at it has not compiled the schema."""
     began = time.perf_counter_ns()
-    text.fill()
-    return time.perf_counter_ns() - began
+    try:
+        text.fill()
+    except Exception as problem:  # as in _walk
+        out.problem = f"{type(problem).__name__}: {problem}"
+    out.first_ns += time.perf_counter_ns() - began
 
 
 def _end(engine: Engine, ends: Collection[int], text: Text, at: int) -> Verdict:
@@ -126,13 +129,13 @@ def _limit_memory(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
-def work(pipe: Connection, name: str, path: str, ends: list[int], memory: int) -> None:
+def work(pipe: Connection, make: Callable[[str], Engine], path: str, ends: list[int], memory: int) -> None:
     """The process: says that it is ready (or why not), then answers ``(schema, instances)`` until told None."""
     _limit_memory(memory)
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 2)  # engines warn there, thousands of times
     try:
-        engine = ENGINES[name](path)
+        engine = make(path)
     except ImportError as problem:
         pipe.send(str(problem))
         return

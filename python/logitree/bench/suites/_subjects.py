@@ -35,8 +35,9 @@ TEXT = {
     "active": True,
     "score": -12.75e3,
     "tags": ["mathematics", "engines", "notes on the analytical engine"],
-    "address": {"street": "12 St James's Square", "city": "London", "geo": [51.5074, -0.1278], "unit": None},
     "history": [{"year": 1842, "event": "translation"}, {"year": 1843, "event": 'notes, "A" to "G"'}],
+    "address": {"street": "12 St James's Square", "city": "London", "geo": [51.5074, -0.1278], "unit": None},
+    "note": None,
 }
 
 PROSE = (
