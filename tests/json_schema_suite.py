@@ -127,7 +127,7 @@ def run(suite: Suite, draft: str, kind: str) -> Outcome:
 
 def read_ratchet() -> dict[str, Any]:
     """The ratchet as it stands."""
-    return tomllib.loads(RATCHET.read_text(encoding="utf-8"))
+    return {"known": [], **tomllib.loads(RATCHET.read_text(encoding="utf-8"))}
 
 
 def known(wrong: Wrong, entry: dict[str, Any]) -> bool:
@@ -176,8 +176,8 @@ def main() -> int:
         print(archive.reason, file=sys.stderr)
         return 1
     suite = read_test_suite(archive, DRAFTS)
-    before = read_ratchet() if RATCHET.exists() else {}
-    entries = before.get("known", [])
+    before = read_ratchet() if RATCHET.exists() else {"known": []}
+    entries = before["known"]
     outcomes = {(draft, kind): run(suite, draft, kind) for draft in DRAFTS for kind in KINDS}
     worse = []
     for (draft, kind), o in outcomes.items():
