@@ -240,7 +240,7 @@ def test_the_table_puts_peers_beside_ours_over_the_same_schemas() -> None:
 
 
 def test_the_report_names_what_is_wrong_by_list() -> None:
-    text = _report.markdown({}, summary(), "")
+    text = _report.markdown({"machine": {"cores": 2}}, summary(), "")
     assert "Wrong verdicts (1 instances of 1 schemas):\n\n- One---a #1: invalid accepted" in text
     assert "for the order of the properties only (1 instances of 1 schemas):\n\n- One---b #0: valid refused" in text
     assert "- 1: not at …" in text

@@ -7,6 +7,7 @@ development half of MaskBench's schemas in the shared data folder, the vocabular
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -65,7 +66,9 @@ def run_command(arguments: argparse.Namespace) -> int:
         size = min(size, 60)
     sizes = {name: min(size, PEER_SIZES.get(name, size)) for name in named}
     plan = Plan(arguments.seed, ENGINES, sizes, arguments.limit, MEMORY)
+    load = [_load()]
     found = run(files, vocabulary, plan, _progress())
+    load.append(_load())
     if isinstance(found, Skip):
         print(f"maskbench: skipped: {found.reason}", file=sys.stderr)
         return 1
@@ -74,7 +77,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     findings = Findings(judge(), _pieces(vocabulary), other.measured if other else {})
     bench = Bench("maskbench", quick=arguments.quick)
     _report.record(bench, cases, outcomes)
-    summary = {"skipped": skipped, **_report.summarise(plan, cases, outcomes, findings)}
+    summary = {"skipped": skipped, "load": load, **_report.summarise(plan, cases, outcomes, findings)}
     _keep(bench, summary, arguments.save)
     return 0
 
@@ -92,6 +95,12 @@ def _keep(bench: Bench, summary: Row, folder: Path | None) -> None:
         results = _report.results_text(shared, {"records": rows, **summary})
         (folder / "maskbench.json").write_text(results, encoding="utf-8")
         (folder / "maskbench.md").write_text(text, encoding="utf-8")
+
+
+def _load() -> float | None:
+    """How many processes wanted a core over the last minute: above the number of cores, times are not to be trusted."""
+    ask = getattr(os, "getloadavg", None)
+    return round(ask()[0], 2) if ask else None
 
 
 def _progress() -> Callable[[int, int], None]:

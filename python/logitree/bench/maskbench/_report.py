@@ -170,7 +170,8 @@ def markdown(shared: Row, found: Row, board_text: str) -> str:
         f"Schemas shuffled by seed {found['seed']}; at most {found['limit_s']:g} s a schema. Times in microseconds, "
         "one thread, a process an engine, one schema after the other. Time to first mask is compiling and one mask; "
         "the time of a token is its mask and accepting it. The vocabulary is loaded and stays warm, as it does in a "
-        "server.\n",
+        f"server. The machine's load was {' and then '.join(map(str, found.get('load', ())))} of "
+        f"{shared['machine']['cores']} cores.\n",
         board_text,
     ]
     for name, engine in found["engines"].items():
