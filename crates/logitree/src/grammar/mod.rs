@@ -10,9 +10,11 @@
 
 pub mod charset;
 pub mod expr;
+pub mod gbnf;
 pub mod json;
 pub mod machine;
 pub mod pattern;
+mod problems;
 pub mod regex;
 pub mod rules;
 
