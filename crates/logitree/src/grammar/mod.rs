@@ -9,6 +9,7 @@
 //! opaque set of ids to it.
 
 pub mod charset;
+pub mod dfa;
 pub mod expr;
 pub mod gbnf;
 pub mod json;
@@ -19,4 +20,5 @@ pub mod regex;
 pub mod rules;
 
 pub use charset::CharSet;
+pub use dfa::Dfa;
 pub use regex::Regex;
