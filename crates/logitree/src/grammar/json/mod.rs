@@ -3,17 +3,19 @@
 //!
 //! It refuses to know tokens.
 
-pub mod number;
-mod load;
 mod decimal;
+pub mod format;
 mod frames;
+mod idn;
+mod load;
 mod normal;
+pub mod number;
 mod schema;
 mod validate;
 
 pub use frames::Frames;
 pub use load::{from_value, load, Places};
-pub use validate::is_valid;
 pub use schema::{
     Bound, Draft, Items, Keywords, NodeId, Options, Order, Schema, SchemaNode, TypeSet, Whitespace,
 };
+pub use validate::is_valid;

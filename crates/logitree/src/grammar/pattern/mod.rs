@@ -28,6 +28,7 @@ use super::problems::Problems;
 use super::Regex;
 use crate::{Error, ErrorKind, Result};
 use terms::{Terms, ANY};
+pub(super) use unicode::property;
 
 /// Characters of a pattern at most.
 pub const MOST_CHARACTERS: usize = 1_000_000;

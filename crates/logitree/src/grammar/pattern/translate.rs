@@ -364,13 +364,7 @@ impl<'t> Translator<'t> {
         Ok(front)
     }
 
-    fn star(
-        &mut self,
-        of: &Node,
-        at: usize,
-        next: Front,
-        right: Option<&Right>,
-    ) -> Result<Front, Problem> {
+    fn star(&mut self, of: &Node, at: usize, next: Front, right: Option<&Right>) -> Result<Front, Problem> {
         let ahead: Vec<_> = of.assertions().into_iter().filter(|(what, _)| what.looks_ahead()).collect();
         if right.is_some() || ahead.is_empty() {
             return self.linear(of, at, next, right);
@@ -403,13 +397,7 @@ impl<'t> Translator<'t> {
     }
 
     /// `of` any number of times, where it only looks at states.
-    fn linear(
-        &mut self,
-        of: &Node,
-        at: usize,
-        next: Front,
-        right: Option<&Right>,
-    ) -> Result<Front, Problem> {
+    fn linear(&mut self, of: &Node, at: usize, next: Front, right: Option<&Right>) -> Result<Front, Problem> {
         let n = next.len();
         if n > MOST_UNKNOWNS {
             return Err(Problem::limit(at, "the assertions inside this repetition need too many states"));
