@@ -105,11 +105,8 @@ fn start(
     let mut exprs = Exprs::new(limits.automata_bytes / 64);
     exprs.set_fuel(limits.fuel);
     let source = RulesSource::new(rules, &mut exprs, None)?;
-    let token_sets = source
-        .token_sets()
-        .iter()
-        .map(|set| resolve(set, vocabulary))
-        .collect::<Result<Vec<_>>>()?;
+    let token_sets =
+        source.token_sets().iter().map(|set| resolve(set, vocabulary)).collect::<Result<Vec<_>>>()?;
     let begin = source.start();
     let most = machine::Limits { bytes: 2 * limits.automata_bytes, ..machine::Limits::default() };
     let machine = Machine::new(Box::new(source), begin, exprs, most)?;

@@ -60,17 +60,20 @@ impl Terminal {
             return Err(error);
         }
         exprs.spend(visited as u64 / 16)?;
-        let mut by_tags: Vec<(Arc<[Tag]>, u8, Node)> = exits
-            .into_iter()
-            .map(|(state, byte, node)| (exprs.outcome_list_of(state), byte, node))
-            .collect();
+        let mut by_tags: Vec<(Arc<[Tag]>, u8, Node)> =
+            exits.into_iter().map(|(state, byte, node)| (exprs.outcome_list_of(state), byte, node)).collect();
         by_tags.sort_unstable();
         let crossings = by_tags.chunk_by(|a, b| a.0 == b.0).map(Crossing::new).collect();
         Ok(Terminal { inside: Set::new(ids, words), crossings, visited })
     }
 
     /// The rests of tokens that leave the terminal by `crossing` and go on with `byte`.
-    pub fn suffixes<'a>(&'a self, crossing: &'a Crossing, byte: u8, trie: &TokenTrie) -> Option<&'a Suffixes> {
+    pub fn suffixes<'a>(
+        &'a self,
+        crossing: &'a Crossing,
+        byte: u8,
+        trie: &TokenTrie,
+    ) -> Option<&'a Suffixes> {
         let at = crossing.exits.binary_search_by_key(&byte, |exit| exit.0).ok()?;
         let (_, nodes, made) = &crossing.exits[at];
         Some(made.get_or_init(|| Suffixes::new(trie, byte, nodes, &|id| !self.inside.contains(id))))
