@@ -117,8 +117,8 @@ impl Lexer<'_, '_> {
             b'.' if self.byte(at + 1) == Some(b'.') => self.push(Kind::Sign(b'D'), at, at + 2),
             b':' if self.byte(at + 1) == Some(b':') => self.push(Kind::Sign(b'P'), at, at + 2),
             b'?' | b'!' if self.starts_rule(at) => self.name(),
-            b':' | b'=' | b',' | b'.' | b'(' | b')' | b'{' | b'}' | b'[' | b']' | b'~' | b'|' | b'&' | b'+' | b'*'
-            | b'?' | b'!' => self.push(Kind::Sign(first), at, at + 1),
+            b':' | b'=' | b',' | b'.' | b'(' | b')' | b'{' | b'}' | b'[' | b']' | b'~' | b'|' | b'&'
+            | b'+' | b'*' | b'?' | b'!' => self.push(Kind::Sign(first), at, at + 1),
             _ if is_word(first) => self.name(),
             _ => {
                 let message = format!("{} cannot stand here", excerpt(self.text, at));
@@ -149,7 +149,17 @@ impl Lexer<'_, '_> {
             let message = format!("the name `{name}` is neither lower case nor upper case");
             self.problems.add(from, message, "rules are named in lower case, terminals in upper case");
         }
-        self.push(if name == "_" { Kind::Sign(b'_') } else if upper { Kind::Terminal } else { Kind::Rule }, at, end);
+        self.push(
+            if name == "_" {
+                Kind::Sign(b'_')
+            } else if upper {
+                Kind::Terminal
+            } else {
+                Kind::Rule
+            },
+            at,
+            end,
+        );
     }
 
     fn number(&mut self, digits: usize) {
@@ -174,7 +184,8 @@ impl Lexer<'_, '_> {
                 let after = self.byte(close + 1) == Some(b'i') && !self.byte(close + 2).is_some_and(is_word);
                 self.push(Kind::Text, self.at, close + 1 + usize::from(after));
             }
-            None => self.broken("a text that is not closed in its line".into(), "close it with \"; a quote is \\\""),
+            None => self
+                .broken("a text that is not closed in its line".into(), "close it with \"; a quote is \\\""),
         }
     }
 
@@ -234,7 +245,9 @@ impl Lexer<'_, '_> {
                 self.push(Kind::Json(place), end, after);
             }
             other => {
-                let why = other.and_then(std::result::Result::err).map_or("nothing follows".into(), |e| e.to_string());
+                let why = other
+                    .and_then(std::result::Result::err)
+                    .map_or("nothing follows".into(), |e| e.to_string());
                 self.problems.add(end, format!("no JSON value follows {word}: {why}"), "write one, {} say");
                 let after = end + self.run(end, |byte| byte != b'\n');
                 self.push(Kind::Broken, end, after);
