@@ -16,9 +16,9 @@ pub(super) enum Item<'t> {
         alias: &'t str,
         at: usize,
     },
-    /// `%llguidance`: the place of its value.
+    /// `%llguidance` and its JSON.
     Options {
-        value: u32,
+        json: &'t str,
         at: usize,
     },
     /// A definition of this name that could not be read: nothing more need be said about it.
@@ -79,10 +79,10 @@ pub(super) enum Value<'t> {
     /// `<...>` as it stands.
     Token(&'t str),
     Grammar(&'t str),
-    /// `%json`: the place of its value.
-    Json(u32),
-    /// `%regex`: the place of its value.
-    Structured(u32),
+    /// `%json` and its schema.
+    Json(&'t str),
+    /// `%regex` and its JSON.
+    Structured(&'t str),
     /// `%lark { ... }`.
     Nested(Vec<Item<'t>>),
 }

@@ -1,6 +1,6 @@
 //! Lark's text as tokens with their places. It refuses to know which order of tokens means something.
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use super::super::problems::{excerpt, Problems};
 
@@ -23,8 +23,8 @@ pub(super) enum Kind {
     Number,
     /// `%word`.
     Directive,
-    /// A JSON value behind `%json` and its like: its place among the values.
-    Json(u32),
+    /// A JSON value behind `%json` and its like.
+    Json,
     /// One sign, or the first of `..`, `->` and `::` as `D`, `>` and `P`.
     Sign(u8),
     /// The end of a line, or of several.
@@ -46,14 +46,14 @@ pub(super) struct Token {
 /// Directives that a JSON value follows.
 const WITH_JSON: [&str; 3] = ["%json", "%regex", "%llguidance"];
 
-/// All tokens of a text, [`Kind::End`] last, and the JSON values in it. The text has less than 4 GiB.
-pub(super) fn tokens(text: &str, problems: &mut Problems) -> (Vec<Token>, Vec<Value>) {
-    let mut lexer = Lexer { text, at: 0, problems, tokens: Vec::new(), values: Vec::new() };
+/// All tokens of a text, [`Kind::End`] last. The text has less than 4 GiB.
+pub(super) fn tokens(text: &str, problems: &mut Problems) -> Vec<Token> {
+    let mut lexer = Lexer { text, at: 0, problems, tokens: Vec::new() };
     while lexer.at < text.len() && !lexer.problems.is_full() {
         lexer.one();
     }
     lexer.push(Kind::End, text.len(), text.len());
-    (lexer.tokens, lexer.values)
+    lexer.tokens
 }
 
 struct Lexer<'t, 'p> {
@@ -61,7 +61,6 @@ struct Lexer<'t, 'p> {
     at: usize,
     problems: &'p mut Problems,
     tokens: Vec<Token>,
-    values: Vec<Value>,
 }
 
 impl Lexer<'_, '_> {
@@ -236,13 +235,11 @@ impl Lexer<'_, '_> {
         if !WITH_JSON.contains(&word) {
             return;
         }
-        let mut values = serde_json::Deserializer::from_str(&self.text[end..]).into_iter::<Value>();
+        let mut values = serde_json::Deserializer::from_str(&self.text[end..]).into_iter::<IgnoredAny>();
         match values.next() {
-            Some(Ok(value)) => {
+            Some(Ok(_)) => {
                 let after = end + values.byte_offset();
-                let place = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
-                self.values.push(value);
-                self.push(Kind::Json(place), end, after);
+                self.push(Kind::Json, end, after);
             }
             other => {
                 let why = other

@@ -28,8 +28,6 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::json::Schema;
 use super::problems::Problems;
 use super::rules::Rules;
@@ -42,8 +40,8 @@ const MOST_BYTES: usize = 1 << 23;
 pub struct Resources<'r> {
     /// Other grammars, by the name that `@name` has.
     pub grammars: &'r BTreeMap<String, Rules>,
-    /// Reads the schema of a `%json`.
-    pub schema: &'r dyn Fn(&Value) -> Result<Arc<Schema>>,
+    /// Reads the schema of a `%json`, given as JSON's text.
+    pub schema: &'r dyn Fn(&str) -> Result<Arc<Schema>>,
 }
 
 /// The grammar that `text` says, from its rule `start`.
@@ -59,10 +57,10 @@ pub fn parse(text: &str, resources: &Resources) -> Result<Rules> {
         );
     }
     let mut problems = Problems::default();
-    let (tokens, values) = lexer::tokens(text, &mut problems);
+    let tokens = lexer::tokens(text, &mut problems);
     let items = parser::items(text, &tokens, &mut problems);
     drop(tokens);
-    let rules = rules::compile(&items, &values, resources, &mut problems);
+    let rules = rules::compile(&items, resources, &mut problems);
     problems.finish(text, "the Lark grammar")?;
     Ok(rules)
 }

@@ -14,13 +14,13 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Adds what `value`, which stands at the byte offset `at`, says.
-    pub(super) fn read(&mut self, value: &Value, at: usize, problems: &mut Problems) {
-        let Value::Object(entries) = value else {
+    /// Adds what `json`, which stands at the byte offset `at`, says.
+    pub(super) fn read(&mut self, json: &str, at: usize, problems: &mut Problems) {
+        let Ok(Value::Object(entries)) = serde_json::from_str(json) else {
             problems.add(at, "%llguidance needs an object", "write %llguidance {}");
             return;
         };
-        for (key, value) in entries {
+        for (key, value) in &entries {
             let Some(on) = value.as_bool() else {
                 problems.add(at, format!("the option \"{key}\" is neither true nor false"), "");
                 continue;

@@ -249,8 +249,11 @@ impl<'t> Parser<'t, '_> {
             "%ignore" => items.push(Item::Ignore(self.choice()?)),
             "%import" => self.import(items)?,
             "%llguidance" => {
-                let Kind::Json(value) = self.advance().kind else { return None };
-                items.push(Item::Options { value, at });
+                if self.kind() != Kind::Json {
+                    return None;
+                }
+                let json = self.advance();
+                items.push(Item::Options { json: self.said(json), at });
             }
             "%override" | "%extend" | "%declare" => {
                 self.problems.add(at, format!("{word} is not read"), "write the rule itself");
@@ -514,13 +517,13 @@ impl<'t> Parser<'t, '_> {
     /// What a directive inside a rule says.
     fn inline(&mut self, word: &str, at: usize) -> Read<Value<'t>> {
         match (word, self.kind()) {
-            ("%json", Kind::Json(value)) => {
-                self.next += 1;
-                Some(Value::Json(value))
+            ("%json", Kind::Json) => {
+                let json = self.advance();
+                Some(Value::Json(self.said(json).trim()))
             }
-            ("%regex", Kind::Json(value)) => {
-                self.next += 1;
-                Some(Value::Structured(value))
+            ("%regex", Kind::Json) => {
+                let json = self.advance();
+                Some(Value::Structured(self.said(json)))
             }
             ("%json" | "%regex", _) => None,
             ("%lark", _) => {

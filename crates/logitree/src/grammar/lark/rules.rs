@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value as Json;
-
 use super::super::endings::{before, shortest};
 use super::super::problems::Problems;
 use super::super::rules::{Node, Rule, RuleId, Rules};
@@ -14,20 +12,14 @@ use super::terminals::Terminals;
 use super::{tokens, Resources};
 
 /// The rules of `items`.
-pub(super) fn compile(
-    items: &[Item],
-    values: &[Json],
-    resources: &Resources,
-    problems: &mut Problems,
-) -> Rules {
+pub(super) fn compile(items: &[Item], resources: &Resources, problems: &mut Problems) -> Rules {
     let mut compiler =
-        Compiler { values, resources, problems, rules: Vec::new(), embedded: HashMap::new(), weight: 0 };
+        Compiler { resources, problems, rules: Vec::new(), embedded: HashMap::new(), weight: 0 };
     let start = compiler.grammar(items, 0, "");
     Rules { rules: compiler.rules, start }
 }
 
 struct Compiler<'c> {
-    values: &'c [Json],
     resources: &'c Resources<'c>,
     problems: &'c mut Problems,
     rules: Vec<Rule>,
@@ -44,13 +36,13 @@ impl Compiler<'_> {
     }
 
     fn terminals(&mut self) -> Terminals<'_> {
-        Terminals { values: self.values, problems: self.problems, weight: &mut self.weight, nested: 0 }
+        Terminals { problems: self.problems, weight: &mut self.weight, nested: 0 }
     }
 
     /// A grammar whose text stands at `at`; where it starts. `prefix` is what its rules' names start with.
     fn grammar(&mut self, items: &[Item], at: usize, prefix: &str) -> RuleId {
         let rules = &mut self.rules;
-        let mut scope = Scope::read(items, self.values, self.problems, |name| {
+        let mut scope = Scope::read(items, self.problems, |name| {
             rules.push(Rule { name: format!("{prefix}{name}"), body: Node::Seq(Vec::new()) });
             rules.len() - 1
         });
@@ -174,7 +166,7 @@ impl Compiler<'_> {
                 let node = Node::Ref(self.embed(name, at));
                 Self::then_ignored(node, scope)
             }
-            Value::Json(value) => match (self.resources.schema)(&self.values[*value as usize]) {
+            Value::Json(json) => match (self.resources.schema)(json) {
                 Ok(schema) => Self::then_ignored(Node::Json(schema), scope),
                 Err(error) => {
                     self.problems.take(at, &error);

@@ -50,7 +50,6 @@ impl<'i, 't> Scope<'i, 't> {
     /// The names that `items` define; `new` makes a rule of a name.
     pub(super) fn read(
         items: &'i [Item<'t>],
-        values: &[serde_json::Value],
         problems: &mut Problems,
         mut new: impl FnMut(&str) -> RuleId,
     ) -> Scope<'i, 't> {
@@ -93,7 +92,7 @@ impl<'i, 't> Scope<'i, 't> {
                     scope.rules.entry(name).or_insert(0);
                 }
                 Item::Ignore(choice) => scope.ignored.push(choice),
-                Item::Options { value, at } => scope.options.read(&values[*value as usize], *at, problems),
+                Item::Options { json, at } => scope.options.read(json, *at, problems),
             }
         }
         scope

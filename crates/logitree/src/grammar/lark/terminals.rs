@@ -18,7 +18,6 @@ pub(super) type Sized = (Regex, usize, usize);
 
 /// Reads terminals.
 pub(super) struct Terminals<'p> {
-    pub(super) values: &'p [Json],
     pub(super) problems: &'p mut Problems,
     /// What all terminals weigh so far.
     pub(super) weight: &'p mut usize,
@@ -141,7 +140,7 @@ impl Terminals<'_> {
             Value::Text { text, fold: true } => return self.folded(text, at),
             Value::Pattern { pattern, flags } => return self.pattern(pattern, flags, at),
             Value::Range(from, to) => return Some((Regex::range(*from, *to), 1, 1)),
-            Value::Structured(value) => return self.structured(*value, at),
+            Value::Structured(json) => return self.structured(json, at),
             Value::Token(token) => format!("the token {token}"),
             Value::Grammar(name) => format!("the grammar @{name}"),
             Value::Json(_) => "%json".to_string(),
@@ -190,11 +189,10 @@ impl Terminals<'_> {
     }
 
     /// `%regex`: pieces of a text in their order, any run of them.
-    fn structured(&mut self, value: u32, at: usize) -> Option<Sized> {
-        let entry = self.values[value as usize]
-            .as_object()
-            .filter(|entries| entries.len() == 1)
-            .and_then(|entries| entries.iter().next());
+    fn structured(&mut self, json: &str, at: usize) -> Option<Sized> {
+        let value: Json = serde_json::from_str(json).unwrap_or_default();
+        let entry =
+            value.as_object().filter(|entries| entries.len() == 1).and_then(|entries| entries.iter().next());
         let pieces: Option<Vec<&str>> = match entry.map(|(key, value)| (key.as_str(), value)) {
             Some(("substring_chunks", Json::Array(chunks))) => chunks.iter().map(Json::as_str).collect(),
             Some(("substring_words", Json::String(text))) => Some(words(text)),
@@ -246,6 +244,7 @@ fn sized(regex: Regex) -> Sized {
             Regex::Set(set) => (1 + set.ranges().len() / 8, 1),
             Regex::Text(text) => (1 + text.len() / 16, 1),
             Regex::Concat(parts) | Regex::Or(parts) | Regex::And(parts) => all(parts),
+            Regex::Automaton(dfa) => (1 + dfa.len(), 1),
             Regex::Not(of) | Regex::Repeat { of, .. } => all(std::slice::from_ref(of)),
         }
     }
