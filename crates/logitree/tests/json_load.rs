@@ -166,7 +166,7 @@ fn values_are_parsed_exactly() {
     let schema = load(r#"{"const": {"b": [1e400, "\ud83d\ude00"], "a": null}}"#).unwrap();
     let SchemaNode::Keywords(keywords) = &schema.nodes[0] else { panic!("{schema}") };
     let value = keywords.values.as_ref().unwrap()[0].to_string();
-    assert_eq!(value, "{\"b\":[1e+400,\"\u{1f600}\"],\"a\":null}".replace("e+", "e"));
+    assert_eq!(value, "{\"b\":[1e+400,\"\u{1f600}\"],\"a\":null}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::super::Draft;
-use crate::grammar::Regex;
+use crate::grammar::{pattern, Regex};
 
 /// What was read so far.
 #[derive(Debug, Default)]
@@ -20,7 +20,11 @@ impl Languages {
         if let Some(known) = self.patterns.get(text) {
             return known.clone();
         }
-        let read = Ok(Arc::new(Regex::anything()));
+        let read = match pattern::parse(text, &pattern::Options::SEARCH) {
+            Ok(regex) => Ok(Arc::new(regex)),
+            Err(error) if error.place.is_empty() => Err(error.message),
+            Err(error) => Err(format!("{} ({})", error.message, error.place)),
+        };
         self.patterns.insert(text.into(), read.clone());
         read
     }
