@@ -166,10 +166,10 @@ impl PyDecoder {
     }
 
     /// The tokens that are the only way on. Changes nothing.
-    fn forced_tokens(&mut self) -> Vec<TokenId> {
+    fn forced_tokens(&mut self) -> PyResult<Vec<TokenId>> {
         self.tokens.clear();
-        self.inner.forced(&mut self.tokens);
-        self.tokens.clone()
+        self.inner.forced(&mut self.tokens).map_err(to_py)?;
+        Ok(self.tokens.clone())
     }
 
     /// Accepts the tokens that are the only way on and returns them. They need no forward pass of their own.
@@ -257,11 +257,11 @@ impl PyDecoder {
     }
 
     /// The legal next tokens as an int32 mask of `ceil(len(vocabulary) / 32)` words, least significant bit first.
-    fn mask<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
+    fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let size = self.inner.vocabulary().len();
         self.words.resize(words_for(size), 0);
-        self.inner.legal().write(size, &mut self.words);
-        PyArray1::from_iter(py, self.words.iter().map(|&word| word as i32))
+        self.inner.legal().map_err(to_py)?.write(size, &mut self.words);
+        Ok(PyArray1::from_iter(py, self.words.iter().map(|&word| word as i32)))
     }
 
     /// The tokens accepted so far; a primed prompt is not among them.

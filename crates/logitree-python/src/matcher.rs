@@ -25,10 +25,10 @@ impl PyMatcher {
 
     /// Writes the legal set over `words` words into the scratch buffer. Ids past the vocabulary are legal only
     /// where nothing is masked.
-    fn write_words(&mut self, words: usize) {
+    fn write_words(&mut self, words: usize) -> PyResult<()> {
         self.words.resize(words, 0);
         let size = self.inner.vocabulary_size();
-        match self.inner.legal() {
+        match self.inner.legal().map_err(to_py)? {
             Legal::All if words > words_for(size) => self.words.fill(u32::MAX),
             legal => {
                 let covered = words_for(size).min(words);
@@ -36,15 +36,16 @@ impl PyMatcher {
                 self.words[covered..].fill(0);
             }
         }
+        Ok(())
     }
 }
 
 #[pymethods]
 impl PyMatcher {
     /// The legal set as a new mask.
-    fn mask<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
-        self.write_words(words_for(self.inner.vocabulary_size()));
-        PyArray1::from_iter(py, self.words.iter().map(|&word| word as i32))
+    fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        self.write_words(words_for(self.inner.vocabulary_size()))?;
+        Ok(PyArray1::from_iter(py, self.words.iter().map(|&word| word as i32)))
     }
 
     /// The legal set, written over `out`.
@@ -62,24 +63,25 @@ impl PyMatcher {
         if out.len() < least {
             return Err(wrong(format!("the mask has {} words, and the vocabulary needs {least}", out.len())));
         }
-        self.write_words(out.len());
+        self.write_words(out.len())?;
         out.iter_mut().zip(&self.words).for_each(|(to, &word)| *to = word as i32);
         Ok(())
     }
 
     /// The legal ids, ascending; `None` where nothing is masked.
-    fn legal(&mut self) -> Option<Vec<TokenId>> {
+    fn legal(&mut self) -> PyResult<Option<Vec<TokenId>>> {
         let size = self.inner.vocabulary_size();
-        match self.inner.legal() {
+        Ok(match self.inner.legal().map_err(to_py)? {
             Legal::All => None,
             Legal::Few(ids) => Some(ids.to_vec()),
             words => Some((0..size as TokenId).filter(|&id| words.contains(id)).collect()),
-        }
+        })
     }
 
     /// Whether `token` is legal here.
-    fn is_legal(&mut self, token: i64) -> bool {
-        TokenId::try_from(token).is_ok_and(|token| self.inner.legal().contains(token))
+    fn is_legal(&mut self, token: i64) -> PyResult<bool> {
+        let Ok(token) = TokenId::try_from(token) else { return Ok(false) };
+        Ok(self.inner.legal().map_err(to_py)?.contains(token))
     }
 
     /// Takes one token.
@@ -112,10 +114,10 @@ impl PyMatcher {
     }
 
     /// The tokens that are the only way on from here. Changes nothing.
-    fn forced_tokens(&mut self) -> Vec<TokenId> {
+    fn forced_tokens(&mut self) -> PyResult<Vec<TokenId>> {
         let mut run = Vec::new();
-        self.inner.forced(&mut run);
-        run
+        self.inner.forced(&mut run).map_err(to_py)?;
+        Ok(run)
     }
 
     #[getter]
@@ -142,8 +144,9 @@ impl PyMatcher {
     fn __repr__(&mut self) -> String {
         let size = self.inner.vocabulary_size();
         let legal = match self.inner.legal() {
-            Legal::All => "all".to_string(),
-            legal => legal.count(size).to_string(),
+            Ok(Legal::All) => "all".to_string(),
+            Ok(legal) => legal.count(size).to_string(),
+            Err(_) => "?".to_string(),
         };
         let state = match (self.inner.is_finished(), self.inner.is_accepting()) {
             (true, _) => ", finished",

@@ -21,13 +21,26 @@ struct Sequences {
     all: Arc<Vec<Vec<TokenId>>>,
     taken: Vec<TokenId>,
     legal: Vec<TokenId>,
+    /// After so many tokens, finding the set is too much work.
+    fuel: usize,
 }
 
 impl Sequences {
     /// No sequence may be the beginning of another.
     fn boxed(all: &[&[TokenId]]) -> Box<dyn Matcher> {
+        Sequences::fuelled(all, usize::MAX)
+    }
+
+    fn fuelled(all: &[&[TokenId]], fuel: usize) -> Box<dyn Matcher> {
         let all = Arc::new(all.iter().map(|s| s.to_vec()).collect());
-        Box::new(Sequences { all, taken: Vec::new(), legal: Vec::new() })
+        Box::new(Sequences { all, taken: Vec::new(), legal: Vec::new(), fuel })
+    }
+
+    fn burn(&self) -> Result<()> {
+        if self.taken.len() < self.fuel {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Limit, "out of fuel"))
     }
 
     fn next(&self, taken: &[TokenId]) -> Vec<TokenId> {
@@ -47,12 +60,13 @@ impl Matcher for Sequences {
     fn vocabulary_size(&self) -> usize {
         SIZE
     }
-    fn legal(&mut self) -> Legal<'_> {
+    fn legal(&mut self) -> Result<Legal<'_>> {
         if self.is_finished() {
-            return Legal::All;
+            return Ok(Legal::All);
         }
+        self.burn()?;
         self.legal = self.next(&self.taken);
-        Legal::Few(&self.legal)
+        Ok(Legal::Few(&self.legal))
     }
     fn accept(&mut self, token: TokenId) -> Result<()> {
         if !self.is_finished() && !self.next(&self.taken).contains(&token) {
@@ -71,12 +85,14 @@ impl Matcher for Sequences {
     fn reset(&mut self) {
         self.taken.clear();
     }
-    fn forced(&mut self, out: &mut Vec<TokenId>) {
+    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
+        self.burn()?;
         let mut taken = self.taken.clone();
         while let [only] = self.next(&taken)[..] {
             out.push(only);
             taken.push(only);
         }
+        Ok(())
     }
     fn is_accepting(&self) -> bool {
         self.is_finished()
@@ -148,7 +164,7 @@ proptest! {
         let mut words = [0u32; SIZE.div_ceil(32)];
         while fast.finish().is_none() {
             let logits = model(fast.tokens(), salt);
-            fast.legal().write(SIZE, &mut words);
+            fast.legal().expect("a set").write(SIZE, &mut words);
             let masked: Vec<f32> = (0..SIZE)
                 .map(|i| if words[i / 32] >> (i % 32) & 1 == 1 { logits[i] } else { f32::NEG_INFINITY })
                 .collect();
@@ -244,13 +260,13 @@ fn a_matcher_and_a_chain_that_have_begun_stay_where_they_were() {
     }
     let born = || Decoder::new(vocabulary(), used.clone(), Some(begun()), Stop::default()).expect("fits");
     let mut decoder = born();
-    assert_eq!(decoder.legal(), Legal::Few(&[3]));
+    assert_eq!(decoder.legal(), Ok(Legal::Few(&[3])));
     decoder.accept(3).expect("legal");
     decoder.rollback(1).expect("one token");
-    assert_eq!(decoder.legal(), Legal::Few(&[3]));
+    assert_eq!(decoder.legal(), Ok(Legal::Few(&[3])));
     let first = run(&mut decoder, 2, false, 40);
     decoder.reset();
-    assert_eq!(decoder.legal(), Legal::Few(&[3]));
+    assert_eq!(decoder.legal(), Ok(Legal::Few(&[3])));
     assert_eq!(decoder.chain().accepted(), 3);
     assert_eq!(run(&mut decoder, 2, false, 40), first);
 
@@ -259,10 +275,10 @@ fn a_matcher_and_a_chain_that_have_begun_stay_where_they_were() {
     later.activate(begun(), Then::Continue).expect("fits");
     later.accept(3).expect("legal");
     later.rollback(1).expect("two tokens");
-    assert_eq!(later.fork().legal(), Legal::Few(&[3]));
+    assert_eq!(later.fork().legal(), Ok(Legal::Few(&[3])));
     later.accept(3).expect("legal");
     later.accept(9).expect("legal");
-    assert_eq!(later.legal(), Legal::All);
+    assert_eq!(later.legal(), Ok(Legal::All));
 }
 
 #[test]
@@ -346,7 +362,7 @@ fn when_a_span_is_over_what_follows_is_free_until_the_next() {
     assert_eq!(decoder.accept(9).expect_err("not legal").kind, ErrorKind::Token);
     decoder.accept(3).expect("legal");
     decoder.accept(4).expect("legal");
-    assert_eq!(decoder.legal(), Legal::All);
+    assert_eq!(decoder.legal(), Ok(Legal::All));
     decoder.accept(9).expect("free");
     decoder.activate(Sequences::boxed(&[&[1, 2]]), Then::Stop).expect("fits");
     let mut out = Vec::new();
@@ -394,6 +410,26 @@ fn padding_is_never_picked_and_too_few_logits_are_refused() {
     let error = decoder.step(&logits[..SIZE - 1]).expect_err("too few");
     assert_eq!((error.kind, decoder.tokens().len()), (ErrorKind::Logits, 1));
     assert_eq!(decoder.accept(SIZE as TokenId).expect_err("no such token").kind, ErrorKind::Token);
+}
+
+#[test]
+fn a_refused_set_stops_the_step_and_changes_nothing() {
+    for trace in [false, true] {
+        let matcher = Sequences::fuelled(&TREE, 1);
+        let mut decoder = Decoder::new(vocabulary(), chain(0), Some(matcher), Stop::default()).expect("fits");
+        decoder.set_trace(trace);
+        let first = decoder.step(&model(&[], 0)).expect("within the fuel");
+        let drawn = decoder.chain().accepted();
+        let mut out = vec![7];
+        assert_eq!(decoder.legal().expect_err("refused").kind, ErrorKind::Limit);
+        assert_eq!(decoder.step(&model(&[first], 0)).expect_err("refused").kind, ErrorKind::Limit);
+        assert_eq!(decoder.forced(&mut out).expect_err("refused").kind, ErrorKind::Limit);
+        assert_eq!(decoder.take_forced(&mut out).expect_err("refused").kind, ErrorKind::Limit);
+        assert_eq!((decoder.tokens(), decoder.finish(), out), (&[first][..], None, vec![7]));
+        assert_eq!((decoder.chain().accepted(), decoder.trace().len()), (drawn, usize::from(trace)));
+        decoder.rollback(1).expect("one token");
+        assert_eq!(decoder.step(&model(&[], 0)).expect("within the fuel again"), first);
+    }
 }
 
 #[test]

@@ -87,8 +87,8 @@ impl Birth {
     /// What `decoder` shows, and the tokens it goes on with.
     fn look(self, decoder: &mut Decoder) -> (Vec<u32>, Option<Finish>, Vec<TokenId>, usize, Vec<TokenId>) {
         let (mut words, mut forced) = (vec![0], Vec::new());
-        decoder.legal().write(END as usize + 1, &mut words);
-        decoder.forced(&mut forced);
+        decoder.legal().expect("a set").write(END as usize + 1, &mut words);
+        decoder.forced(&mut forced).expect("a run");
         let mut on = decoder.fork();
         for _ in 0..6 {
             self.act(&mut on, Act::Step);

@@ -183,10 +183,10 @@ fn matchers() {
             matcher.reset();
             step.accept.iter().for_each(|&t| matcher.accept(t).expect(&case.name));
             let expected = step.legal.as_deref().map_or(Legal::All, Legal::Few);
-            assert_eq!(matcher.legal(), expected, "{} after {:?}", case.name, step.accept);
+            assert_eq!(matcher.legal(), Ok(expected), "{} after {:?}", case.name, step.accept);
             assert_eq!(matcher.is_finished(), step.finished, "{} after {:?}", case.name, step.accept);
             let mut forced = Vec::new();
-            matcher.forced(&mut forced);
+            matcher.forced(&mut forced).expect(&case.name);
             assert_eq!(forced, step.forced, "{} after {:?}", case.name, step.accept);
         }
         for tokens in &case.refused {

@@ -9,11 +9,12 @@
 //! 5. A fork and its parent give equal answers and then live apart.
 //! 6. `reset` gives the state the matcher was born with.
 //! 7. `forced` is the longest run t1..tn such that each is the only legal token after those before it and the
-//!    matcher is neither finished nor accepting before it; asking changes nothing.
+//!    matcher is neither finished nor accepting before it; asking changes nothing. Runs past 1,000 tokens may be given
+//!    in pieces.
 //! 8. Once `is_finished`, `is_accepting` holds too and `legal` is [`Legal::All`]: a constraint that is over masks
 //!    nothing. What may follow is its owner's decision, not the matcher's.
 
-use crate::mask::Legal;
+use crate::mask::{words_for, Legal};
 use crate::{Result, TokenId};
 
 /// A constraint bound to a vocabulary and running for one sequence.
@@ -22,7 +23,31 @@ pub trait Matcher: Send + Sync {
     fn vocabulary_size(&self) -> usize;
 
     /// The legal next tokens. `&mut` so that an implementation may fill its own buffers.
-    fn legal(&mut self) -> Legal<'_>;
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if finding the set takes more work than the matcher's fuel allows; the matcher is
+    /// unchanged. Never an open mask.
+    fn legal(&mut self) -> Result<Legal<'_>>;
+
+    /// Writes the legal set over `words`, at least as many as the vocabulary needs; what lies past it is cleared.
+    ///
+    /// # Errors
+    /// As [`Matcher::legal`].
+    fn write(&mut self, words: &mut [u32]) -> Result<()> {
+        let size = self.vocabulary_size();
+        let covered = words_for(size).min(words.len());
+        words[covered..].fill(0);
+        self.legal()?.write(size, &mut words[..covered]);
+        Ok(())
+    }
+
+    /// Whether `token` is legal here.
+    ///
+    /// # Errors
+    /// As [`Matcher::legal`].
+    fn is_legal(&mut self, token: TokenId) -> Result<bool> {
+        Ok(self.legal()?.contains(token))
+    }
 
     /// Takes one token.
     ///
@@ -43,13 +68,31 @@ pub trait Matcher: Send + Sync {
     fn reset(&mut self);
 
     /// Appends to `out` the tokens that are the only way on from here. Changes nothing.
-    fn forced(&mut self, out: &mut Vec<TokenId>);
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if finding them takes more work than the matcher's fuel allows; the matcher and
+    /// `out` are unchanged.
+    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()>;
 
     /// Whether what was accepted so far is complete (more may still be legal).
     fn is_accepting(&self) -> bool;
 
     /// Whether the constraint is over: complete, and with nothing more to say.
     fn is_finished(&self) -> bool;
+
+    /// What is expected here, in words a person understands; empty where nobody can say.
+    fn expected(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// How many of these bytes may come from here on, one after the other, however they are cut into tokens; all of them
+    /// where the constraint does not look at bytes.
+    ///
+    /// # Errors
+    /// As [`Matcher::legal`].
+    fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
+        Ok(bytes.len())
+    }
 
     /// Number of tokens accepted since birth or reset, less those rolled back.
     fn accepted(&self) -> usize;

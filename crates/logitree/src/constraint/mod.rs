@@ -6,6 +6,7 @@ pub mod cache;
 mod check;
 mod choices;
 pub mod codec;
+mod grammar;
 mod matcher;
 mod payload;
 mod row_matcher;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 pub use check::{Check, OnMismatch};
 pub use choices::{Choices, MAX_CHOICE_BYTES};
+pub use grammar::{Grammar, GrammarLimits};
 pub use matcher::Matcher;
 pub use payload::{Descriptor, Leaf, Payload, MAX_TOKENS, MAX_TOKEN_ID};
 pub use sequence_trie::{Node, ROOT};

@@ -48,11 +48,11 @@ impl<R: Rows> Matcher for RowMatcher<R> {
         self.rows.vocabulary_size()
     }
 
-    fn legal(&mut self) -> Legal<'_> {
-        match self.rows.row(self.node) {
+    fn legal(&mut self) -> Result<Legal<'_>> {
+        Ok(match self.rows.row(self.node) {
             [] => Legal::All,
             row => Legal::Few(row),
-        }
+        })
     }
 
     fn accept(&mut self, token: TokenId) -> Result<()> {
@@ -99,15 +99,16 @@ impl<R: Rows> Matcher for RowMatcher<R> {
         self.past_end = 0;
     }
 
-    fn forced(&mut self, out: &mut Vec<TokenId>) {
+    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
         let mut node = self.node;
         while let [only] = *self.rows.row(node) {
             if self.rows.is_accepting(node) {
-                return;
+                break;
             }
             out.push(only);
             node = self.rows.next(node, 0);
         }
+        Ok(())
     }
 
     fn is_accepting(&self) -> bool {

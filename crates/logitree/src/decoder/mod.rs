@@ -134,7 +134,10 @@ impl Decoder {
     }
 
     /// The legal next tokens; everything is legal without a constraint.
-    pub fn legal(&mut self) -> Legal<'_> {
+    ///
+    /// # Errors
+    /// As [`Matcher::legal`]; nothing has changed then.
+    pub fn legal(&mut self) -> Result<Legal<'_>> {
         self.spans.legal()
     }
 
@@ -172,7 +175,8 @@ impl Decoder {
     /// # Errors
     /// [`ErrorKind::State`] when finished; [`ErrorKind::Logits`] for too few logits, NaN, or nothing to choose from
     /// (a steering that vetoes all that is legal, too);
-    /// [`ErrorKind::Sampling`] for a chain that picks nothing. The decoder's tokens are unchanged then.
+    /// [`ErrorKind::Sampling`] for a chain that picks nothing; [`ErrorKind::Limit`] as [`Matcher::legal`]. The
+    /// decoder's tokens are unchanged then.
     pub fn step<'l>(&mut self, logits: impl Into<Floats<'l>>) -> Result<TokenId> {
         let started = self.trace.is_some().then(Instant::now);
         self.check_running()?;
@@ -180,7 +184,7 @@ impl Decoder {
         if let Some(started) = started {
             return self.traced_step(logits, started);
         }
-        let token = match self.spans.legal() {
+        let token = match self.spans.legal()? {
             Legal::Few(&[only]) => {
                 self.chain.sole(only)?;
                 only
@@ -193,7 +197,7 @@ impl Decoder {
 
     fn traced_step(&mut self, logits: Floats<'_>, started: Instant) -> Result<TokenId> {
         let mut effects = Vec::new();
-        let legal = self.spans.legal();
+        let legal = self.spans.legal()?;
         let count = legal.count(self.vocabulary.len());
         let legal_tokens = few(legal);
         let (token, origin) = match legal {
@@ -229,24 +233,28 @@ impl Decoder {
 
     /// Appends to `out` the tokens that are the only way on, up to one that the steering vetoes (a step there is an
     /// error), changing nothing. Empty when finished or unconstrained.
-    pub fn forced(&mut self, out: &mut Vec<TokenId>) {
+    ///
+    /// # Errors
+    /// As [`Matcher::forced`]; nothing has changed then.
+    pub fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
         if self.finish.is_none() {
             let start = out.len();
-            self.spans.forced(out);
+            self.spans.forced(out)?;
             out.truncate(start.saturating_add(self.stop.left(self.tokens.len())));
             let vetoed = out[start..].iter().position(|&token| self.chain.vetoes(token));
             out.truncate(vetoed.map_or(out.len(), |at| start + at));
         }
+        Ok(())
     }
 
     /// Accepts the tokens that are the only way on and appends them to `out`. They need no forward pass of their own:
     /// evaluate them in the same batch as the token before them. Stops early where a stop condition is met.
     ///
     /// # Errors
-    /// None of its own; an error means that a matcher breaks its laws.
+    /// As [`Matcher::forced`], with nothing changed; any other error means that a matcher breaks its laws.
     pub fn take_forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
         let start = out.len();
-        self.forced(out);
+        self.forced(out)?;
         for at in start..out.len() {
             let started = self.trace.is_some().then(Instant::now);
             let token = out[at];
@@ -268,7 +276,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`ErrorKind::State`] when finished, [`ErrorKind::Token`] if it is not legal here or not in the vocabulary;
-    /// nothing has changed then.
+    /// with a trace, which records the legal set, [`ErrorKind::Limit`] as [`Matcher::legal`]. Nothing has changed then.
     pub fn accept(&mut self, token: TokenId) -> Result<()> {
         let started = self.trace.is_some().then(Instant::now);
         self.check_running()?;
@@ -276,7 +284,7 @@ impl Decoder {
         let Some(started) = started else {
             return self.take(token);
         };
-        let legal = self.spans.legal();
+        let legal = self.spans.legal()?;
         let (count, legal_tokens) = (legal.count(self.vocabulary.len()), few(legal));
         self.take(token)?;
         self.record(Step::plain(token, Origin::External, count, legal_tokens, started));

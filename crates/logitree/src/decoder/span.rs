@@ -64,16 +64,17 @@ impl Spans {
         self.current().matcher.as_deref()
     }
 
-    pub(super) fn legal(&mut self) -> Legal<'_> {
+    pub(super) fn legal(&mut self) -> Result<Legal<'_>> {
         match &mut self.current_mut().matcher {
             Some(matcher) => matcher.legal(),
-            None => Legal::All,
+            None => Ok(Legal::All),
         }
     }
 
-    pub(super) fn forced(&mut self, out: &mut Vec<TokenId>) {
-        if let Some(matcher) = &mut self.current_mut().matcher {
-            matcher.forced(out);
+    pub(super) fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
+        match &mut self.current_mut().matcher {
+            Some(matcher) => matcher.forced(out),
+            None => Ok(()),
         }
     }
 

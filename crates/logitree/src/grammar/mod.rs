@@ -9,12 +9,16 @@
 //! opaque set of ids to it.
 
 pub mod charset;
+pub mod dfa;
 pub mod expr;
+pub mod gbnf;
 pub mod json;
 pub mod machine;
 pub mod pattern;
+mod problems;
 pub mod regex;
 pub mod rules;
 
 pub use charset::CharSet;
+pub use dfa::Dfa;
 pub use regex::Regex;

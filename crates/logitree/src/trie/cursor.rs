@@ -9,6 +9,10 @@ use crate::TokenId;
 pub struct Node(u32);
 
 impl Node {
+    pub(super) fn at(index: usize) -> Node {
+        Node(index as u32)
+    }
+
     /// The node's number: 0 for the root, depth-first.
     pub fn index(self) -> usize {
         self.0 as usize

@@ -20,6 +20,7 @@ mod below;
 mod build;
 mod cursor;
 mod dump;
+mod explore;
 mod node;
 mod sweep;
 mod table;

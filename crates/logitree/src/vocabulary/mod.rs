@@ -19,7 +19,8 @@ pub use builder::Builder;
 
 use crate::trie::TokenTrie;
 use crate::{Error, ErrorKind, Result, TokenId};
-use std::sync::OnceLock;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 
 /// The most tokens that a vocabulary may have.
 pub const MAX_TOKENS: usize = 1 << 24;
@@ -97,6 +98,16 @@ pub struct About {
     pub adds_prefix_space: bool,
 }
 
+/// What another room keeps with a vocabulary: tables that live as long as it does. Nobody here looks inside.
+#[derive(Default)]
+struct Attached(OnceLock<Arc<dyn Any + Send + Sync>>);
+
+impl std::fmt::Debug for Attached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.get().is_some() { "Attached" } else { "Nothing" })
+    }
+}
+
 /// An immutable vocabulary. Cheap to share behind an `Arc`.
 #[derive(Debug)]
 pub struct Vocabulary {
@@ -107,6 +118,7 @@ pub struct Vocabulary {
     about: About,
     fingerprint: u128,
     trie: OnceLock<Result<TokenTrie>>,
+    attached: Attached,
 }
 
 impl Vocabulary {
@@ -151,6 +163,7 @@ impl Vocabulary {
             about,
             fingerprint,
             trie: OnceLock::new(),
+            attached: Attached::default(),
         })
     }
 
@@ -218,6 +231,13 @@ impl Vocabulary {
     /// [`ErrorKind::Limit`] if the vocabulary is beyond the trie's limits, see [`TokenTrie::new`].
     pub fn trie(&self) -> Result<&TokenTrie> {
         self.trie.get_or_init(|| TokenTrie::new(self)).as_ref().map_err(Error::clone)
+    }
+
+    /// What the room that meets grammars keeps with this vocabulary; `make` makes it on the first call. `None` if
+    /// something of another type is kept already.
+    pub(crate) fn attached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<Arc<T>> {
+        let kept = self.attached.0.get_or_init(|| Arc::new(make()));
+        Arc::clone(kept).downcast().ok()
     }
 }
 

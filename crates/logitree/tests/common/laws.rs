@@ -18,7 +18,7 @@ pub struct Seen {
 /// Looks at everything.
 pub fn look(matcher: &mut dyn Matcher) -> Seen {
     let size = matcher.vocabulary_size();
-    let legal = match matcher.legal() {
+    let legal = match matcher.legal().expect("within the fuel") {
         Legal::All => None,
         legal => {
             let mut words = vec![0; words_for(size)];
@@ -33,7 +33,7 @@ pub fn look(matcher: &mut dyn Matcher) -> Seen {
         }
     };
     let mut forced = Vec::new();
-    matcher.forced(&mut forced);
+    matcher.forced(&mut forced).expect("within the fuel");
     Seen {
         legal,
         accepting: matcher.is_accepting(),
@@ -114,7 +114,7 @@ pub fn hold(fresh: &dyn Fn() -> Box<dyn Matcher>, script: &[u16], watch: &mut dy
                 parents.push((std::mem::replace(&mut matcher, child), seen));
             }
             _ => {
-                let token = match matcher.legal() {
+                let token = match matcher.legal().expect("within the fuel") {
                     Legal::All => pick as TokenId,
                     _ => {
                         let legal = look(&mut *matcher).legal.unwrap_or_default();

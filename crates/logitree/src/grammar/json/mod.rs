@@ -3,10 +3,17 @@
 //!
 //! It refuses to know tokens.
 
+mod decimal;
+mod frames;
 mod load;
+mod normal;
+pub mod number;
 mod schema;
+mod validate;
 
+pub use frames::Frames;
 pub use load::{from_value, load, Places};
 pub use schema::{
     Bound, Draft, Items, Keywords, NodeId, Options, Order, Schema, SchemaNode, TypeSet, Whitespace,
 };
+pub use validate::is_valid;

@@ -1,8 +1,177 @@
 //! The pushdown machine: grammars run byte by byte, every reading kept.
 //!
-//! A [`Source`] gives states; the machine keeps sets of states with the sets they return to. It refuses to know
-//! tokens' bytes.
+//! The naive version is Earley's recogniser over bytes. Three steps lead away from it:
+//!
+//! - An item knows *who waits* for it, not the position where it was entered (`origins.rs`). Sets of items are interned
+//!   by what they start from, so the same situation at another position is the same set, closed once (`close.rs`).
+//! - Text between two sets is read by expressions (lazy automata): a configuration is the lexemes that are being read,
+//!   each with the sets it may lead to (`run.rs`).
+//! - Configurations are interned and steps remembered: reading a byte again is looking it up.
+//!
+//! A [`Source`] gives states; [`RulesSource`] makes them from context-free rules. The machine refuses to know tokens'
+//! bytes.
 
+mod close;
+mod fold;
+mod live;
+mod origins;
+mod pieces;
+mod rules_source;
+mod run;
+mod slices;
 mod source;
 
+use rustc_hash::FxHashMap;
+
+use super::expr::{ExprId, Exprs, Tag};
+use crate::{Error, ErrorKind, Result};
+use close::{Item, Set, Way, Work};
+use origins::{Origins, START};
+use run::Config;
+use slices::Slices;
+
+pub use close::{ContId, SetId};
+pub use rules_source::{RulesSource, Values};
+pub use run::{ConfigId, DEAD};
 pub use source::{Edge, Edges, Source, StateId, To};
+
+/// How much a machine may hold. What is past a limit is an error that names it; the machine stays usable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most sets, over the whole life of the machine.
+    pub sets: usize,
+    /// Most items in one set, and a sixteenth of the most ways by which items may be found.
+    pub items: usize,
+    /// Most configurations, over the whole life of the machine.
+    pub configs: usize,
+    /// Most bytes of memory, the expressions' not counted; the last set may go past it by its own size.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { sets: 1 << 21, items: 50_000, configs: 1 << 22, bytes: 256 << 20 }
+    }
+}
+
+/// A grammar that can be run.
+pub struct Machine {
+    source: Box<dyn Source>,
+    exprs: Exprs,
+    limits: Limits,
+    /// Where each state that was asked for lies in `states`.
+    places: FxHashMap<StateId, u32>,
+    states: Vec<Edges>,
+    origins: Origins,
+    kernels: Slices<Item>,
+    /// For each kernel its closure, once it was used.
+    sets: Vec<Option<Box<Set>>>,
+    conts: Slices<Way>,
+    after: FxHashMap<(ContId, Tag), SetId>,
+    threads: Slices<(ExprId, ContId)>,
+    boundaries: Slices<SetId>,
+    config_ids: FxHashMap<(u32, u32), ConfigId>,
+    configs: Vec<Config>,
+    start: ConfigId,
+    work: Work,
+    /// Bytes of what is in boxes; the flat tables count themselves.
+    boxed: usize,
+}
+
+impl Machine {
+    /// The machine that runs `source` from `start`. `exprs` is the arena that the source's lexemes are in.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub fn new(source: Box<dyn Source>, start: StateId, exprs: Exprs, limits: Limits) -> Result<Machine> {
+        let mut machine = Machine {
+            source,
+            exprs,
+            limits,
+            places: FxHashMap::default(),
+            states: Vec::new(),
+            origins: Origins::new(),
+            kernels: Slices::new(),
+            sets: vec![None],
+            conts: Slices::new(),
+            after: FxHashMap::default(),
+            threads: Slices::new(),
+            boundaries: Slices::new(),
+            config_ids: FxHashMap::default(),
+            configs: Vec::new(),
+            start: DEAD,
+            work: Work::default(),
+            boxed: 0,
+        };
+        machine.config(&mut Vec::new(), &[])?;
+        let set = machine.set_of(&[Item { state: start, origin: START }])?;
+        machine.start = machine.enter_set(set)?;
+        Ok(machine)
+    }
+
+    /// Where every text begins.
+    pub fn start(&self) -> ConfigId {
+        self.start
+    }
+
+    /// The expressions.
+    pub fn exprs(&self) -> &Exprs {
+        &self.exprs
+    }
+
+    /// The expressions, to look at what follows them.
+    pub fn exprs_mut(&mut self) -> &mut Exprs {
+        &mut self.exprs
+    }
+
+    /// Number of configurations, the dead one included.
+    pub fn config_count(&self) -> usize {
+        self.configs.len()
+    }
+
+    /// Number of sets, the empty one included.
+    pub fn set_count(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// About how many bytes of memory it holds, the expressions' not counted.
+    pub fn byte_size(&self) -> usize {
+        let tables = 16 * (self.places.len() + self.after.len() + self.config_ids.len());
+        let lists = self.kernels.byte_size()
+            + self.conts.byte_size()
+            + self.threads.byte_size()
+            + self.boundaries.byte_size();
+        let rows = self.configs.len() * std::mem::size_of::<Config>() + self.sets.len() * 8;
+        self.boxed + tables + lists + rows + self.origins.byte_size()
+    }
+
+    /// An error if there is no room for more.
+    fn room(&self) -> Result<()> {
+        let held = self.byte_size();
+        if held > self.limits.bytes {
+            return Err(too_many("bytes of memory", self.limits.bytes));
+        }
+        Ok(())
+    }
+
+    /// The place of `state` in `self.states`; the source is asked once.
+    fn place(&mut self, state: StateId) -> Result<usize> {
+        if let Some(&place) = self.places.get(&state) {
+            return Ok(place as usize);
+        }
+        let edges = self.source.expand(state, &mut self.exprs)?;
+        self.boxed += std::mem::size_of::<Edges>() + edges.edges.len() * std::mem::size_of::<Edge>();
+        self.places.insert(state, self.states.len() as u32);
+        self.states.push(edges);
+        Ok(self.states.len() - 1)
+    }
+}
+
+/// A limit was reached.
+fn too_many(what: &str, most: usize) -> Error {
+    Error::new(ErrorKind::Limit, format!("the grammar needs more than {most} {what} here"))
+        .help("make it less ambiguous or less deep, or raise the limit")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! A grammar bound to a vocabulary: where matchers come from. It refuses to know how masks are found.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::engine::Engine;
+use super::entry::Set;
+use super::matcher::GrammarMatcher;
+use super::tables::Tables;
+use crate::constraint::Matcher;
+use crate::grammar::expr::Exprs;
+use crate::grammar::json::Frames;
+use crate::grammar::machine::{self, Machine, RulesSource};
+use crate::grammar::rules::{Rules, TokenName, TokenSet};
+use crate::mask::words_for;
+use crate::vocabulary::Vocabulary;
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// What a grammar may cost while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrammarLimits {
+    /// Work of one call, in steps of about a tenth of a microsecond. Counted, not timed: the same on every machine.
+    pub fuel: u64,
+    /// Bytes of masks kept; they are made anew when they are forgotten.
+    pub mask_bytes: usize,
+    /// Bytes of automata after which new matchers get new ones. Twice that is the end of a matcher.
+    pub automata_bytes: usize,
+}
+
+impl Default for GrammarLimits {
+    fn default() -> Self {
+        GrammarLimits { fuel: 5_000_000, mask_bytes: 64 << 20, automata_bytes: 128 << 20 }
+    }
+}
+
+/// A grammar bound to a vocabulary.
+pub struct Grammar {
+    rules: Arc<Rules>,
+    vocabulary: Arc<Vocabulary>,
+    limits: GrammarLimits,
+    ends: Arc<[TokenId]>,
+    engine: Mutex<Arc<Mutex<Engine>>>,
+}
+
+impl Grammar {
+    /// Binds `rules` to `vocabulary`. `ends` are the tokens that may follow a complete text that could also go on;
+    /// `None` means the vocabulary's end-of-generation ids.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if no text matches, if a token that the grammar names is not in the vocabulary, or if an
+    /// end token is not; [`ErrorKind::Limit`] if compiling takes more than the limits.
+    pub fn new(
+        rules: Arc<Rules>,
+        vocabulary: &Arc<Vocabulary>,
+        ends: Option<&[TokenId]>,
+        limits: GrammarLimits,
+    ) -> Result<Grammar> {
+        let mut ends = ends.unwrap_or(vocabulary.end_of_generation()).to_vec();
+        ends.sort_unstable();
+        ends.dedup();
+        for &id in &ends {
+            vocabulary.check(id).map_err(|e| Error { kind: ErrorKind::Constraint, ..e })?;
+        }
+        let ends: Arc<[TokenId]> = ends.into();
+        let engine = start(&rules, vocabulary, &ends, limits)?;
+        let vocabulary = Arc::clone(vocabulary);
+        Ok(Grammar { rules, vocabulary, limits, ends, engine: Mutex::new(Arc::new(Mutex::new(engine))) })
+    }
+
+    /// A matcher at the beginning of a text.
+    ///
+    /// # Errors
+    /// As [`Grammar::new`], where the automata have grown so large that they are made anew.
+    pub fn matcher(&self) -> Result<Box<dyn Matcher>> {
+        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock(&engine).memory() > self.limits.automata_bytes + self.limits.mask_bytes {
+            let fresh = start(&self.rules, &self.vocabulary, &self.ends, self.limits)?;
+            *engine = Arc::new(Mutex::new(fresh));
+        }
+        Ok(Box::new(GrammarMatcher::new(Arc::clone(&engine))))
+    }
+
+    /// The vocabulary it is bound to.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// About how many bytes of memory its automata and masks hold; tables of terminals that the vocabulary keeps for
+    /// all its grammars are not counted.
+    pub fn memory(&self) -> usize {
+        lock(&self.engine.lock().unwrap_or_else(PoisonError::into_inner)).memory()
+    }
+}
+
+/// A poisoned engine only lacks memos: every table is written when it is whole.
+pub(super) fn lock(engine: &Arc<Mutex<Engine>>) -> MutexGuard<'_, Engine> {
+    engine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start(
+    rules: &Arc<Rules>,
+    vocabulary: &Arc<Vocabulary>,
+    ends: &Arc<[TokenId]>,
+    limits: GrammarLimits,
+) -> Result<Engine> {
+    vocabulary.trie()?;
+    let mut exprs = Exprs::new(limits.automata_bytes / 64);
+    exprs.set_fuel(limits.fuel);
+    let source = RulesSource::new(rules, &mut exprs, Some(Box::new(Frames::new())))?;
+    let token_sets =
+        source.token_sets().iter().map(|set| resolve(set, vocabulary)).collect::<Result<Vec<_>>>()?;
+    let begin = source.start();
+    let most = machine::Limits { bytes: 2 * limits.automata_bytes, ..machine::Limits::default() };
+    let machine = Machine::new(Box::new(source), begin, exprs, most)?;
+    let tables = vocabulary.attached(Tables::default).unwrap_or_default();
+    Ok(Engine::new(machine, Arc::clone(vocabulary), limits, Arc::clone(ends), token_sets, tables))
+}
+
+/// The ids of a token set.
+fn resolve(set: &TokenSet, vocabulary: &Vocabulary) -> Result<Set> {
+    let mut ids = Vec::new();
+    for name in &set.tokens {
+        match name {
+            TokenName::Id(id) => {
+                ids.push(vocabulary.check(*id).map_err(|e| Error { kind: ErrorKind::Constraint, ..e })?);
+            }
+            TokenName::Text(text) => ids.push(named(text, vocabulary)?),
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    if set.negated {
+        ids = (0..vocabulary.len() as TokenId).filter(|id| ids.binary_search(id).is_err()).collect();
+    }
+    Ok(Set::new(ids, words_for(vocabulary.len())))
+}
+
+/// The control token of this text, or the one token that spells it.
+fn named(text: &str, vocabulary: &Vocabulary) -> Result<TokenId> {
+    let all = vocabulary.find(text.as_bytes());
+    let special = all.iter().copied().find(|&id| !vocabulary.kind(id).is_text());
+    special.or(all.first().copied()).ok_or_else(|| {
+        Error::new(ErrorKind::Constraint, format!("the vocabulary has no token {text:?}"))
+            .help("name a token of the model's vocabulary, or write the text in quotes")
+    })
+}

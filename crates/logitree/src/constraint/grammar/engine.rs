@@ -1,0 +1,247 @@
+//! One grammar over one vocabulary while it runs: the machine, and the masks of its configurations. It refuses to know
+//! how many sequences run.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::bound::GrammarLimits;
+use super::entry::{Entry, Set};
+use super::tables::Tables;
+use super::terminal::Terminal;
+use crate::grammar::expr::{ByteSet, ExprId};
+use crate::grammar::machine::{ConfigId, ContId, Machine, DEAD};
+use crate::mask::words_for;
+use crate::vocabulary::Vocabulary;
+use crate::{Result, TokenId};
+
+/// What a mask depends on: its threads with far counters set equal, whether the text may end, which token sets may
+/// come. Many configurations have the same.
+type MaskKey = (Box<[(ExprId, ContId)]>, bool, Box<[u32]>);
+
+pub(super) struct Engine {
+    pub machine: Machine,
+    pub vocabulary: Arc<Vocabulary>,
+    pub limits: GrammarLimits,
+    /// The tokens that end a complete text, ascending.
+    pub ends: Arc<[TokenId]>,
+    /// The token sets of the grammar, as ids.
+    token_sets: Vec<Set>,
+    shared: Arc<Tables>,
+    terminals: FxHashMap<ExprId, Arc<Terminal>>,
+    saturated: FxHashMap<ExprId, ExprId>,
+    by_config: FxHashMap<ConfigId, Arc<Entry>>,
+    by_key: FxHashMap<MaskKey, Arc<Entry>>,
+    mask_bytes: usize,
+    /// Scratch for walks over rests of tokens.
+    threads: Vec<(ExprId, ContId)>,
+}
+
+impl Engine {
+    pub fn new(
+        machine: Machine,
+        vocabulary: Arc<Vocabulary>,
+        limits: GrammarLimits,
+        ends: Arc<[TokenId]>,
+        token_sets: Vec<Set>,
+        shared: Arc<Tables>,
+    ) -> Engine {
+        Engine {
+            machine,
+            vocabulary,
+            limits,
+            ends,
+            token_sets,
+            shared,
+            terminals: FxHashMap::default(),
+            saturated: FxHashMap::default(),
+            by_config: FxHashMap::default(),
+            by_key: FxHashMap::default(),
+            mask_bytes: 0,
+            threads: Vec::new(),
+        }
+    }
+
+    /// Gives the next request its fuel.
+    pub fn refuel(&mut self) {
+        let fuel = self.limits.fuel;
+        self.machine.exprs_mut().set_fuel(fuel);
+    }
+
+    /// About how many bytes of memory it holds, the tables that the vocabulary keeps not counted.
+    pub fn memory(&self) -> usize {
+        self.machine.byte_size() + self.machine.exprs().memory() + self.mask_bytes
+    }
+
+    /// Whether nothing may follow: complete, and no way on.
+    pub fn is_over(&self, config: ConfigId) -> bool {
+        self.machine.is_accepting(config)
+            && self.machine.threads(config).is_empty()
+            && self.machine.token_sets(config).is_empty()
+    }
+
+    /// The configuration after `token`; [`DEAD`] if it is not legal. End tokens are not text here.
+    pub fn after(&mut self, config: ConfigId, token: TokenId) -> Result<ConfigId> {
+        if self.ends.binary_search(&token).is_ok() {
+            return Ok(DEAD);
+        }
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let mut next = DEAD;
+        if token < vocabulary.len() as TokenId && vocabulary.kind(token).is_text() {
+            let bytes = vocabulary.token_bytes(token);
+            next = if bytes.is_empty() { DEAD } else { config };
+            for &byte in bytes {
+                next = self.machine.step(next, byte)?;
+                if next == DEAD {
+                    break;
+                }
+            }
+        }
+        if self.machine.token_sets(config).is_empty() {
+            return Ok(next);
+        }
+        let sets = &self.token_sets;
+        let holds = |set: u32, id: TokenId| sets[set as usize].contains(id);
+        let named = self.machine.step_token(config, token, &holds)?;
+        match (next, named) {
+            (DEAD, only) | (only, DEAD) => Ok(only),
+            (a, b) => self.machine.either(a, b),
+        }
+    }
+
+    /// How many bytes of a text may come from `config` on.
+    pub fn taken(&mut self, mut config: ConfigId, bytes: &[u8]) -> Result<usize> {
+        for (n, &byte) in bytes.iter().enumerate() {
+            config = self.machine.step(config, byte)?;
+            if config == DEAD {
+                return Ok(n);
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    /// The legal tokens of `config`.
+    pub fn mask(&mut self, config: ConfigId) -> Result<Arc<Entry>> {
+        if let Some(known) = self.by_config.get(&config) {
+            return Ok(Arc::clone(known));
+        }
+        let key = self.key(config)?;
+        let entry = match self.by_key.get(&key) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let made = Arc::new(self.make(&key)?);
+                self.mask_bytes += made.memory() + 16 * key.0.len();
+                if self.mask_bytes > self.limits.mask_bytes {
+                    self.forget_masks();
+                }
+                self.by_key.insert(key, Arc::clone(&made));
+                made
+            }
+        };
+        self.by_config.insert(config, Arc::clone(&entry));
+        self.mask_bytes += 24;
+        Ok(entry)
+    }
+
+    /// Masks are pure functions of their configurations.
+    fn forget_masks(&mut self) {
+        self.by_config.clear();
+        self.by_key.clear();
+        self.terminals.clear();
+        self.mask_bytes = 0;
+    }
+
+    fn key(&mut self, config: ConfigId) -> Result<MaskKey> {
+        let mut threads: Box<[(ExprId, ContId)]> = self.machine.threads(config).into();
+        for thread in threads.iter_mut() {
+            thread.0 = self.saturated(thread.0)?;
+        }
+        threads.sort_unstable();
+        Ok((threads, self.machine.is_accepting(config), self.machine.token_sets(config).into()))
+    }
+
+    fn saturated(&mut self, e: ExprId) -> Result<ExprId> {
+        if let Some(&known) = self.saturated.get(&e) {
+            return Ok(known);
+        }
+        let longest = self.vocabulary.trie()?.max_depth() as u32;
+        let made = self.machine.exprs_mut().saturated(e, longest)?;
+        self.saturated.insert(e, made);
+        Ok(made)
+    }
+
+    fn make(&mut self, (threads, accepting, sets): &MaskKey) -> Result<Entry> {
+        let mut few = Vec::new();
+        let mut dense = Vec::new();
+        let mut add = |set: &Set, few: &mut Vec<TokenId>| match set {
+            Set::Few(ids) => few.extend_from_slice(ids),
+            Set::Dense(words) => dense.push(Arc::clone(words)),
+        };
+        for &(e, cont) in threads.iter() {
+            let terminal = self.terminal(e)?;
+            add(&terminal.inside, &mut few);
+            self.cross(&terminal, cont, &mut few)?;
+        }
+        for &set in sets.iter() {
+            add(&self.token_sets[set as usize], &mut few);
+        }
+        let words = words_for(self.vocabulary.len());
+        // End tokens are never text: they are legal where the text may end, and nowhere else.
+        let entry = Entry::join(&dense, few, words).without(&self.ends);
+        Ok(match (entry, accepting) {
+            (entry, false) => entry,
+            (Entry::Few(few), true) => Entry::join(&[], [&*few, &self.ends].concat(), words),
+            (Entry::Dense { base, beside }, true) => {
+                Entry::join(&[base], [&*beside, &self.ends].concat(), words)
+            }
+        })
+    }
+
+    /// Adds the tokens that leave the terminal and go on in `cont`.
+    fn cross(&mut self, terminal: &Terminal, cont: ContId, few: &mut Vec<TokenId>) -> Result<()> {
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let trie = vocabulary.trie()?;
+        let mut threads = std::mem::take(&mut self.threads);
+        let machine = &mut self.machine;
+        let mut run = || -> Result<()> {
+            for crossing in terminal.crossings.iter() {
+                for &tag in crossing.tags.iter() {
+                    threads.clear();
+                    machine.begin(cont, tag, &mut threads)?;
+                    let mut first = ByteSet::NONE;
+                    for &(e, _) in &threads {
+                        first = first.or(&machine.exprs_mut().first_bytes(e)?);
+                    }
+                    let start = (0, threads.len());
+                    for byte in first.and(&crossing.bytes).iter() {
+                        let Some(suffixes) = crossing.suffixes(byte, &terminal.inside, trie) else {
+                            continue;
+                        };
+                        // A parent's threads lie below those of its children: what lies above is done with.
+                        let step = |(from, to): (usize, usize), byte: u8| {
+                            threads.truncate(to);
+                            let viable = machine.follow(&mut threads, from..to, byte)?;
+                            Ok::<_, crate::Error>(viable.then_some((to, threads.len())))
+                        };
+                        suffixes.viable(start, step, few)?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        let done = run();
+        self.threads = threads;
+        done
+    }
+
+    fn terminal(&mut self, e: ExprId) -> Result<Arc<Terminal>> {
+        if let Some(known) = self.terminals.get(&e) {
+            return Ok(Arc::clone(known));
+        }
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let terminal = self.shared.terminal(e, self.machine.exprs_mut(), &vocabulary)?;
+        self.mask_bytes += terminal.memory();
+        self.terminals.insert(e, Arc::clone(&terminal));
+        Ok(terminal)
+    }
+}

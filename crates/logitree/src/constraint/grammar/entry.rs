@@ -1,0 +1,182 @@
+//! A mask as it is kept: a dense base that many masks share, and the few ids beside it. It refuses to know how masks
+//! are found.
+
+use std::sync::Arc;
+
+use crate::mask::{count, ids};
+use crate::TokenId;
+
+/// More ids than this are kept as words.
+const MOST_LISTED: usize = 1_024;
+/// More ids than this are put in order by way of words: cheaper than sorting.
+const MOST_SORTED: usize = 200;
+
+/// A set of ids.
+#[derive(Debug, Clone)]
+pub(super) enum Set {
+    /// Ascending, without repeats.
+    Few(Box<[TokenId]>),
+    /// Words, as masks have them.
+    Dense(Arc<[u32]>),
+}
+
+impl Set {
+    /// The set of `ids`, each there once, in any order.
+    pub fn new(mut ids: Vec<TokenId>, words: usize) -> Set {
+        if ids.len() <= MOST_LISTED {
+            ids.sort_unstable();
+            return Set::Few(ids.into());
+        }
+        let mut dense = vec![0u32; words];
+        for id in ids {
+            dense[id as usize / 32] |= 1 << (id % 32);
+        }
+        Set::Dense(dense.into())
+    }
+
+    /// The set of these words.
+    pub fn from_words(words: Vec<u32>) -> Set {
+        if count(&words) <= MOST_LISTED {
+            return Set::Few(ids(&words).collect());
+        }
+        Set::Dense(words.into())
+    }
+
+    pub fn contains(&self, id: TokenId) -> bool {
+        match self {
+            Set::Few(ids) => ids.binary_search(&id).is_ok(),
+            Set::Dense(words) => words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1),
+        }
+    }
+
+    pub fn memory(&self) -> usize {
+        match self {
+            Set::Few(ids) => size_of_val(&**ids),
+            Set::Dense(words) => size_of_val(&**words),
+        }
+    }
+}
+
+/// The legal tokens of a configuration.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// These only: ascending, without repeats.
+    Few(Box<[TokenId]>),
+    /// The words, and the ids beside them that are not in them: ascending.
+    Dense { base: Arc<[u32]>, beside: Box<[TokenId]> },
+}
+
+impl Entry {
+    /// Joins what the threads of a configuration allow: `few` in any order, with repeats. Masks have `words` words.
+    pub fn join(dense: &[Arc<[u32]>], mut few: Vec<TokenId>, words: usize) -> Entry {
+        let base = match dense {
+            [] if few.len() <= MOST_SORTED => {
+                few.sort_unstable();
+                few.dedup();
+                return Entry::Few(few.into());
+            }
+            [] => {
+                let mut made = vec![0u32; words];
+                set_all(&mut made, &few);
+                if count(&made) <= MOST_LISTED {
+                    return Entry::Few(ids(&made).collect());
+                }
+                return Entry::Dense { base: made.into(), beside: Box::default() };
+            }
+            [only] => Arc::clone(only),
+            [first, rest @ ..] => {
+                let mut words = first.to_vec();
+                for more in rest {
+                    words.iter_mut().zip(more.iter()).for_each(|(word, more)| *word |= more);
+                }
+                words.into()
+            }
+        };
+        few.retain(|&id| !has(&base, id));
+        if few.len() > MOST_SORTED {
+            let mut words = base.to_vec();
+            set_all(&mut words, &few);
+            return Entry::Dense { base: words.into(), beside: Box::default() };
+        }
+        few.sort_unstable();
+        few.dedup();
+        Entry::Dense { base, beside: few.into() }
+    }
+
+    /// Without these ids.
+    pub fn without(self, ids: &[TokenId]) -> Entry {
+        match self {
+            Entry::Few(few) if ids.iter().any(|id| few.contains(id)) => {
+                Entry::Few(few.iter().copied().filter(|id| !ids.contains(id)).collect())
+            }
+            Entry::Dense { base, beside } if ids.iter().any(|&id| has(&base, id) || beside.contains(&id)) => {
+                let mut words = base.to_vec();
+                ids.iter().for_each(|&id| words[id as usize / 32] &= !(1 << (id % 32)));
+                let beside = beside.iter().copied().filter(|id| !ids.contains(id)).collect();
+                Entry::Dense { base: words.into(), beside }
+            }
+            same => same,
+        }
+    }
+
+    pub fn contains(&self, id: TokenId) -> bool {
+        match self {
+            Entry::Few(few) => few.binary_search(&id).is_ok(),
+            Entry::Dense { base, beside } => has(base, id) || beside.binary_search(&id).is_ok(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Entry::Few(few) => few.is_empty(),
+            Entry::Dense { base, beside } => beside.is_empty() && base.iter().all(|&word| word == 0),
+        }
+    }
+
+    /// The only id, if there is one only.
+    pub fn sole(&self) -> Option<TokenId> {
+        match self {
+            Entry::Few(few) if few.len() == 1 => Some(few[0]),
+            _ => None,
+        }
+    }
+
+    /// Writes the set over `words`; what lies past the vocabulary is cleared.
+    pub fn write(&self, words: &mut [u32]) {
+        match self {
+            Entry::Few(few) => {
+                words.fill(0);
+                set_all(words, few);
+            }
+            Entry::Dense { base, beside } => {
+                let n = base.len().min(words.len());
+                words[..n].copy_from_slice(&base[..n]);
+                words[n..].fill(0);
+                set_all(words, beside);
+            }
+        }
+    }
+
+    pub fn memory(&self) -> usize {
+        match self {
+            Entry::Few(few) => size_of_val(&**few) + 64,
+            // A base that only this entry has is counted whole.
+            Entry::Dense { base, beside } => {
+                let own = if Arc::strong_count(base) == 1 { size_of_val(&**base) } else { 0 };
+                own + size_of_val(&**beside) + 64
+            }
+        }
+    }
+}
+
+fn has(words: &[u32], id: TokenId) -> bool {
+    words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1)
+}
+
+fn set_all(words: &mut [u32], ids: &[TokenId]) {
+    for &id in ids {
+        if let Some(word) = words.get_mut(id as usize / 32) {
+            *word |= 1 << (id % 32);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Grammars as constraints: the machine's configurations met with a vocabulary.
+//!
+//! ```text
+//! configuration = threads (terminal state q, continuation k)
+//! token legal   = all of it inside q, or q complete after its first bytes and k takes the rest
+//! mask          = Inside(q), by table, and those of Cross(q) whose rest is viable from k
+//! ```
+//!
+//! Inside and Cross know nothing of the grammar: they are kept with the vocabulary under the structure of q, so that
+//! strings, numbers and dates of all grammars share them. The naive version, which feeds every token's bytes to the
+//! machine, is the oracle of `tests/grammar_masks.rs`.
+//!
+//! The room refuses to know logits and the syntax that a grammar was written in.
+
+mod bound;
+mod engine;
+mod entry;
+mod matcher;
+mod suffixes;
+mod tables;
+mod terminal;
+mod walk;
+
+pub use bound::{Grammar, GrammarLimits};

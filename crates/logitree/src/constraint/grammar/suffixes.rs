@@ -1,0 +1,93 @@
+//! What is left of tokens behind the end of a terminal, as a trie: equal rests of many tokens are one node. It refuses
+//! to know which terminal ended.
+
+use crate::trie::{Node, TokenTrie};
+use crate::TokenId;
+
+/// Rests of tokens that begin with one byte. Laid out depth-first, as the vocabulary's trie is.
+#[derive(Debug)]
+pub(super) struct Suffixes {
+    nodes: Vec<Suffix>,
+    ids: Vec<TokenId>,
+    max_depth: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Suffix {
+    byte: u8,
+    /// Bytes from the first one to here.
+    depth: u16,
+    /// Nodes of the subtree, this one included.
+    size: u32,
+    /// `ids[from..to]` end here.
+    from: u32,
+    to: u32,
+}
+
+impl Suffixes {
+    /// The rests that begin in `nodes`, all reached by `byte`, of the tokens for which `wanted` holds.
+    pub fn new(trie: &TokenTrie, byte: u8, nodes: &[Node], wanted: &impl Fn(TokenId) -> bool) -> Suffixes {
+        let mut made = Suffixes { nodes: Vec::new(), ids: Vec::new(), max_depth: 0 };
+        made.add(trie, byte, nodes, 1, wanted);
+        made
+    }
+
+    /// Recursion is as deep as the longest token, which the vocabulary's trie bounds.
+    fn add(
+        &mut self,
+        trie: &TokenTrie,
+        byte: u8,
+        from: &[Node],
+        depth: u16,
+        wanted: &impl Fn(TokenId) -> bool,
+    ) {
+        let here = self.nodes.len();
+        let first = self.ids.len() as u32;
+        for &node in from {
+            self.ids.extend(trie.tokens(node).iter().copied().filter(|&id| wanted(id)));
+        }
+        self.nodes.push(Suffix { byte, depth, size: 0, from: first, to: self.ids.len() as u32 });
+        let mut below: Vec<(u8, Node)> = from.iter().flat_map(|&node| trie.children(node)).collect();
+        below.sort_unstable();
+        for run in below.chunk_by(|a, b| a.0 == b.0) {
+            let nodes: Vec<Node> = run.iter().map(|&(_, node)| node).collect();
+            self.add(trie, run[0].0, &nodes, depth + 1, wanted);
+        }
+        if self.ids.len() as u32 == first {
+            self.nodes.truncate(here);
+            return;
+        }
+        self.nodes[here].size = (self.nodes.len() - here) as u32;
+        self.max_depth = self.max_depth.max(usize::from(depth));
+    }
+
+    /// Adds to `found` the ids of the rests all of whose bytes `step` takes, from `start` on.
+    ///
+    /// # Errors
+    /// What `step` fails with.
+    pub fn viable<S: Copy, E>(
+        &self,
+        start: S,
+        mut step: impl FnMut(S, u8) -> Result<Option<S>, E>,
+        found: &mut Vec<TokenId>,
+    ) -> Result<(), E> {
+        let mut states = vec![start; self.max_depth + 1];
+        let mut at = 0;
+        while let Some(node) = self.nodes.get(at) {
+            let level = usize::from(node.depth);
+            match step(states[level - 1], node.byte)? {
+                Some(state) => {
+                    states[level] = state;
+                    found.extend_from_slice(&self.ids[node.from as usize..node.to as usize]);
+                    at += 1;
+                }
+                None => at += node.size as usize,
+            }
+        }
+        Ok(())
+    }
+
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.nodes) + size_of_val(&*self.ids)
+    }
+}

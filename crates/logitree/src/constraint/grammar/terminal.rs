@@ -1,0 +1,82 @@
+//! What one terminal's state says about every token of a vocabulary: those that stay inside, and where others leave.
+//! It refuses to know how the tables are found, and what comes behind the terminal.
+
+use std::sync::{Arc, OnceLock};
+
+use super::entry::Set;
+use super::suffixes::Suffixes;
+use crate::grammar::expr::{ByteSet, Exprs, Tag};
+use crate::trie::{Node, TokenTrie};
+
+/// The tables of one state.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    /// The tokens all of whose bytes it takes.
+    pub inside: Set,
+    /// Where tokens leave it, by the tags it is complete with there. States that differ in a far counter share them.
+    pub crossings: Arc<[Crossing]>,
+}
+
+/// The places where the terminal is complete with the same tags and a token goes on.
+#[derive(Debug)]
+pub(super) struct Crossing {
+    pub tags: Arc<[Tag]>,
+    /// The bytes that tokens go on with.
+    pub bytes: ByteSet,
+    /// By byte: the nodes reached by it, and what is found of them when it is first asked for.
+    exits: Box<[(u8, Box<[Node]>, OnceLock<Suffixes>)]>,
+}
+
+/// A place where the terminal is complete, with the tags of that number, and a token goes on with `byte`, which leads to
+/// `node`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Exit {
+    pub outcome: u32,
+    pub byte: u8,
+    pub node: Node,
+}
+
+impl Terminal {
+    /// The tables of these exits, in any order.
+    pub fn new(inside: Set, mut exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
+        exits.sort_by_key(|exit| (exit.outcome, exit.byte));
+        let crossings = exits
+            .chunk_by(|a, b| a.outcome == b.outcome)
+            .map(|run| Crossing::new(exprs.outcome_list(run[0].outcome), run))
+            .collect();
+        Terminal { inside, crossings }
+    }
+
+    /// Bytes of memory that it holds.
+    pub fn memory(&self) -> usize {
+        let crossings: usize = self.crossings.iter().map(Crossing::memory).sum();
+        size_of::<Self>() + self.inside.memory() + crossings
+    }
+}
+
+impl Crossing {
+    /// `run` is sorted by byte.
+    fn new(tags: Arc<[Tag]>, run: &[Exit]) -> Crossing {
+        let mut bytes = ByteSet::NONE;
+        let by_byte = run.chunk_by(|a, b| a.byte == b.byte).map(|exits| {
+            bytes.insert(exits[0].byte);
+            (exits[0].byte, exits.iter().map(|exit| exit.node).collect(), OnceLock::new())
+        });
+        let exits = by_byte.collect();
+        Crossing { tags, bytes, exits }
+    }
+
+    /// The rests, beginning with `byte`, of the tokens that leave the terminal here and are not in `inside` anyway.
+    pub fn suffixes(&self, byte: u8, inside: &Set, trie: &TokenTrie) -> Option<&Suffixes> {
+        let at = self.exits.binary_search_by_key(&byte, |exit| exit.0).ok()?;
+        let (_, nodes, made) = &self.exits[at];
+        Some(made.get_or_init(|| Suffixes::new(trie, byte, nodes, &|id| !inside.contains(id))))
+    }
+
+    fn memory(&self) -> usize {
+        let exit = |(_, nodes, made): &(u8, Box<[Node]>, OnceLock<Suffixes>)| {
+            size_of_val(&**nodes) + made.get().map_or(0, Suffixes::memory) + 160
+        };
+        self.exits.iter().map(exit).sum::<usize>() + size_of::<Self>()
+    }
+}

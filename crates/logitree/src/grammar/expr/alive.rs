@@ -1,0 +1,88 @@
+//! Whether any text matches. Plain to see but where and, or not stands; there the automaton is searched, breadth
+//! first, and what was found is remembered. It refuses to know what the answer is for.
+
+use rustc_hash::FxHashSet;
+
+use super::node::Node;
+use super::{ExprId, Exprs, NOTHING};
+use crate::Result;
+
+impl Exprs {
+    /// Whether any text matches. Exact.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if finding out takes more than the fuel allows.
+    pub fn is_alive(&mut self, e: ExprId) -> Result<bool> {
+        if self.known(e).alive {
+            return Ok(true);
+        }
+        if self.dead.contains(&e) {
+            return Ok(false);
+        }
+        let alive = match self.node(e).clone() {
+            Node::Nothing => false,
+            Node::Concat(a, b) => self.is_alive(a)? && self.is_alive(b)?,
+            Node::Or(parts) => {
+                let mut any = false;
+                for &part in parts.iter() {
+                    any = any || self.is_alive(part)?;
+                }
+                any
+            }
+            Node::Repeat { of, min, .. } => min == 0 || self.is_alive(of)?,
+            Node::And(_) | Node::Not(_) => return self.search(e),
+            Node::Tag(_) | Node::Class(_) | Node::Bytes(..) | Node::Literals { .. } | Node::Dfa(..) => true,
+        };
+        if alive {
+            self.known[e.0 as usize].alive = true;
+        } else {
+            self.dead.insert(e);
+        }
+        Ok(alive)
+    }
+
+    /// `e`, or [`NOTHING`] if no text matches it.
+    #[inline]
+    pub(super) fn live(&mut self, e: ExprId) -> Result<ExprId> {
+        if self.known(e).alive {
+            return Ok(e);
+        }
+        Ok(if self.is_alive(e)? { e } else { NOTHING })
+    }
+
+    /// Breadth first from `start` to anything that is complete or known to be alive.
+    fn search(&mut self, start: ExprId) -> Result<bool> {
+        // (expression, place of the one it was reached from)
+        let mut seen: Vec<(ExprId, usize)> = vec![(start, 0)];
+        let mut known: FxHashSet<ExprId> = FxHashSet::from_iter([start]);
+        let mut at = 0;
+        while at < seen.len() {
+            let e = seen[at].0;
+            if self.is_complete(e) || self.known(e).alive {
+                self.mark_path(&seen, at);
+                return Ok(true);
+            }
+            for class in self.byte_classes(e) {
+                self.spend(1)?;
+                let Some(byte) = class.iter().next() else { continue };
+                let next = self.step(e, byte)?;
+                if next != NOTHING && !self.dead.contains(&next) && known.insert(next) {
+                    seen.push((next, at));
+                }
+            }
+            at += 1;
+        }
+        self.dead.extend(seen.into_iter().map(|(e, _)| e));
+        Ok(false)
+    }
+
+    fn mark_path(&mut self, seen: &[(ExprId, usize)], mut at: usize) {
+        loop {
+            self.known[seen[at].0 .0 as usize].alive = true;
+            if at == 0 {
+                return;
+            }
+            at = seen[at].1;
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Expressions in their normal form: the laws that keep equal languages equal numbers often enough, and automata
+//! small. It refuses to know derivatives, but for one question: whether a short text lies in a loop.
+
+use std::sync::Arc;
+
+use super::node::{Node, ENDLESS};
+use super::{ByteSet, ExprId, Exprs, Tag, EMPTY, NOTHING};
+use crate::Result;
+
+/// How deep and how long the question "does the loop hold this?" is followed before the answer is "not known".
+const WITHIN_DEPTH: u32 = 6;
+const WITHIN_BYTES: usize = 64;
+
+impl Exprs {
+    /// These bytes.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel; so for all that make expressions.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<ExprId> {
+        if bytes.is_empty() {
+            return Ok(EMPTY);
+        }
+        let from = self.pooled(bytes)?;
+        self.pool_slice(from, from + bytes.len() as u32)
+    }
+
+    pub(super) fn pool_slice(&mut self, from: u32, to: u32) -> Result<ExprId> {
+        if from == to {
+            return Ok(EMPTY);
+        }
+        self.intern(Node::Bytes(from, to))
+    }
+
+    /// The empty text, complete with `tag`.
+    ///
+    /// # Errors
+    /// As [`Exprs::bytes`].
+    pub fn tag(&mut self, tag: Tag) -> Result<ExprId> {
+        self.intern(Node::Tag(tag))
+    }
+
+    /// One byte of the set.
+    ///
+    /// # Errors
+    /// As [`Exprs::bytes`].
+    pub fn class(&mut self, set: ByteSet) -> Result<ExprId> {
+        if set.is_empty() {
+            return Ok(NOTHING);
+        }
+        self.intern(Node::Class(set))
+    }
+
+    /// Every text of any bytes.
+    ///
+    /// # Errors
+    /// As [`Exprs::bytes`].
+    pub fn anything(&mut self) -> Result<ExprId> {
+        self.not(NOTHING)
+    }
+
+    /// One after the other. Only the last part may have tags.
+    ///
+    /// # Errors
+    /// As [`Exprs::bytes`].
+    pub fn concat(&mut self, parts: &[ExprId]) -> Result<ExprId> {
+        let Some((&last, before)) = parts.split_last() else { return Ok(EMPTY) };
+        before.iter().rev().try_fold(last, |rest, &part| self.pair(part, rest))
+    }
+
+    pub(super) fn pair(&mut self, a: ExprId, b: ExprId) -> Result<ExprId> {
+        match (a, b) {
+            (NOTHING, _) | (_, NOTHING) => Ok(NOTHING),
+            (EMPTY, other) | (other, EMPTY) => Ok(other),
+            _ => self.intern(Node::Concat(a, b)),
+        }
+    }
+
+    /// `of`, at least `min` and at most `max` times; no tags inside.
+    ///
+    /// # Errors
+    /// As [`Exprs::bytes`].
+    pub fn repeat(&mut self, of: ExprId, min: u32, max: Option<u32>) -> Result<ExprId> {
+        // One less than endless is as good as endless for every text that fits in memory.
+        self.repeat_counted(of, min, max.map_or(ENDLESS, |max| max.min(ENDLESS - 1)))
+    }
+
+    pub(super) fn repeat_counted(&mut self, of: ExprId, min: u32, max: u32) -> Result<ExprId> {
+        if max < min {
+            return Ok(NOTHING);
+        }
+        if max == 0 || of == EMPTY {
+            return Ok(EMPTY);
+        }
+        if of == NOTHING {
+            return Ok(if min == 0 { EMPTY } else { NOTHING });
+        }
+        let min = if self.is_complete(of) { 0 } else { min };
+        match (self.node(of), min, max) {
+            (_, 1, 1) => Ok(of),
+            (Node::Repeat { min: 0, max: ENDLESS, .. }, ..) => Ok(of),
+            _ => self.intern(Node::Repeat { of, min, max }),
+        }
+    }
+
+    /// Every text of any bytes but those of `of`; no tags inside.
+    ///
+    /// # Errors
+    /// As [`Exprs::bytes`].
+    pub fn not(&mut self, of: ExprId) -> Result<ExprId> {
+        match *self.node(of) {
+            Node::Not(inner) => Ok(inner),
+            _ => self.intern(Node::Not(of)),
+        }
+    }
+
+    fn is_anything(&self, e: ExprId) -> bool {
+        matches!(self.node(e), Node::Not(NOTHING))
+    }
+
+    /// Any of these.
+    ///
+    /// # Errors
+    /// As [`Exprs::bytes`].
+    pub fn or(&mut self, parts: &[ExprId]) -> Result<ExprId> {
+        match *parts {
+            [] => return Ok(NOTHING),
+            [only] => return Ok(only),
+            [a, b] if a == b || b == NOTHING => return Ok(a),
+            [NOTHING, b] => return Ok(b),
+            _ => {}
+        }
+        let mut all = self.flat(parts, |node| match node {
+            Node::Or(parts) => Some(parts),
+            _ => None,
+        });
+        self.spend(all.len() as u64 / 8)?;
+        all.retain(|&e| e != NOTHING);
+        if let Some(&any) = all.iter().find(|&&e| self.is_anything(e)) {
+            return Ok(any);
+        }
+        if all.len() > 1 {
+            self.absorb_in_loops(&mut all)?;
+            self.join_heads(&mut all)?;
+            self.drop_empty(&mut all);
+        }
+        self.listed(all, NOTHING, Node::Or)
+    }
+
+    /// The members of nested lists, ascending, each once.
+    fn flat(&self, parts: &[ExprId], nested: impl Fn(&Node) -> Option<&Arc<[ExprId]>>) -> Vec<ExprId> {
+        let mut all = Vec::with_capacity(parts.len() + 4);
+        for &part in parts {
+            match nested(self.node(part)) {
+                Some(inner) => all.extend_from_slice(inner),
+                None => all.push(part),
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    fn listed(
+        &mut self,
+        mut all: Vec<ExprId>,
+        none: ExprId,
+        node: fn(Arc<[ExprId]>) -> Node,
+    ) -> Result<ExprId> {
+        all.sort_unstable();
+        all.dedup();
+        match all[..] {
+            [] => Ok(none),
+            [only] => Ok(only),
+            _ => self.intern(node(all.into())),
+        }
+    }
+
+    /// The empty text says nothing beside what may be empty with the same tag.
+    fn drop_empty(&self, all: &mut Vec<ExprId>) {
+        let says = |e: ExprId| e != EMPTY && self.outcomes(e).contains(&0);
+        if all.first() == Some(&EMPTY) && all.iter().any(|&e| says(e)) {
+            all.remove(0);
+        }
+    }
+
+    /// `xr | yr` with single bytes x, y is `[xy]r`; `ax | ay` is `a(x|y)`.
+    fn join_heads(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
+        let split = |exprs: &Exprs, e: ExprId| match *exprs.node(e) {
+            Node::Concat(a, b) => (a, b),
+            _ => (e, EMPTY),
+        };
+        let mut classes: Vec<(ExprId, ByteSet, ExprId)> = Vec::new();
+        let mut others: Vec<(ExprId, ExprId, ExprId)> = Vec::new();
+        for &e in all.iter() {
+            let (head, rest) = split(self, e);
+            match *self.node(head) {
+                Node::Class(set) => classes.push((rest, set, e)),
+                _ => others.push((head, rest, e)),
+            }
+        }
+        let mut joined = Vec::with_capacity(all.len());
+        classes.sort_unstable();
+        for run in classes.chunk_by(|a, b| a.0 == b.0) {
+            if let [(_, _, whole)] = run {
+                joined.push(*whole);
+                continue;
+            }
+            let set = run.iter().fold(ByteSet::NONE, |set, (_, more, _)| set.or(more));
+            let head = self.class(set)?;
+            joined.push(self.pair(head, run[0].0)?);
+        }
+        others.sort_unstable();
+        for run in others.chunk_by(|a, b| a.0 == b.0) {
+            if let [(_, _, whole)] = run {
+                joined.push(*whole);
+                continue;
+            }
+            let rests: Vec<ExprId> = run.iter().map(|&(_, rest, _)| rest).collect();
+            let rest = self.or(&rests)?;
+            joined.push(self.pair(run[0].0, rest)?);
+        }
+        *all = joined;
+        Ok(())
+    }
+
+    /// `C* | x` is `C*` where x lies in it.
+    fn absorb_in_loops(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
+        let is_loop =
+            |exprs: &Exprs, e: ExprId| matches!(*exprs.node(e), Node::Repeat { min: 0, max: ENDLESS, .. });
+        let Some(&outer) = all.iter().find(|&&e| is_loop(self, e)) else { return Ok(()) };
+        let mut kept = Vec::with_capacity(all.len());
+        for &e in all.iter() {
+            if e == outer || !self.within(e, outer, WITHIN_DEPTH)? {
+                kept.push(e);
+            }
+        }
+        *all = kept;
+        Ok(())
+    }
+
+    /// Whether `e` is known to lie in the loop `outer`; `false` says nothing.
+    fn within(&mut self, e: ExprId, outer: ExprId, depth: u32) -> Result<bool> {
+        if e == outer || e == EMPTY {
+            return Ok(true);
+        }
+        let Node::Repeat { of: body, .. } = *self.node(outer) else { return Ok(false) };
+        if e == body {
+            return Ok(true);
+        }
+        if depth == 0 {
+            return Ok(false);
+        }
+        match self.node(e).clone() {
+            Node::Class(set) => Ok(match self.node(body) {
+                Node::Class(all) => set.without(all).is_empty(),
+                Node::Or(parts) => parts
+                    .iter()
+                    .any(|&part| matches!(self.node(part), Node::Class(all) if set.without(all).is_empty())),
+                _ => false,
+            }),
+            Node::Bytes(from, to) if (to - from) as usize <= WITHIN_BYTES => Ok(self.spells(body, from, to)),
+            Node::Concat(a, b) => Ok(self.within(a, outer, depth - 1)? && self.within(b, outer, depth)?),
+            Node::Repeat { of, .. } => self.within(of, outer, depth - 1),
+            Node::Or(parts) if parts.len() <= 16 => {
+                for &part in parts.iter() {
+                    if !self.within(part, outer, depth - 1)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::And(parts) if parts.len() <= 16 => {
+                for &part in parts.iter() {
+                    if self.within(part, outer, depth - 1)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether rounds of `body` are known to spell these bytes of the pool. Derivatives would lead back here.
+    fn spells(&self, body: ExprId, from: u32, to: u32) -> bool {
+        let text = self.bytes_of(from, to);
+        let parts = match self.node(body) {
+            Node::Or(parts) => &parts[..],
+            _ => std::slice::from_ref(&body),
+        };
+        let mut reached = vec![false; text.len() + 1];
+        reached[0] = true;
+        for at in 0..text.len() {
+            if !reached[at] {
+                continue;
+            }
+            for &part in parts {
+                if let Some(len) = self.begins_with(part, &text[at..]) {
+                    reached[at + len] = true;
+                }
+            }
+        }
+        reached[text.len()]
+    }
+
+    /// How many bytes of `text` a row of classes and bytes reads, if it reads them.
+    fn begins_with(&self, part: ExprId, text: &[u8]) -> Option<usize> {
+        let (mut at, mut next) = (0, Some(part));
+        while let Some(e) = next {
+            let head = match *self.node(e) {
+                Node::Concat(head, rest) => {
+                    next = Some(rest);
+                    head
+                }
+                _ => {
+                    next = None;
+                    e
+                }
+            };
+            at += match *self.node(head) {
+                Node::Class(set) if set.contains(*text.get(at)?) => 1,
+                Node::Bytes(from, to) if text[at..].starts_with(self.bytes_of(from, to)) => (to - from) as usize,
+                _ => return None,
+            };
+        }
+        Some(at)
+    }
+
+    /// All of these at once; none is every text. No tags inside.
+    ///
+    /// # Errors
+    /// As [`Exprs::bytes`].
+    pub fn and(&mut self, parts: &[ExprId]) -> Result<ExprId> {
+        if let [only] = *parts {
+            return Ok(only);
+        }
+        let mut all = self.flat(parts, |node| match node {
+            Node::And(parts) => Some(parts),
+            _ => None,
+        });
+        self.spend(all.len() as u64 / 8)?;
+        if all.contains(&NOTHING) {
+            return Ok(NOTHING);
+        }
+        if all.contains(&EMPTY) {
+            return Ok(if all.iter().all(|&e| self.is_complete(e)) { EMPTY } else { NOTHING });
+        }
+        all.retain(|&e| !self.is_anything(e));
+        let opposite = |exprs: &Exprs, e: ExprId| matches!(*exprs.node(e), Node::Not(of) if all.binary_search(&of).is_ok());
+        if all.iter().any(|&e| opposite(self, e)) {
+            return Ok(NOTHING);
+        }
+        let anything = self.anything()?;
+        if all.len() > 1 {
+            if !self.join_classes(&mut all)? {
+                return Ok(NOTHING);
+            }
+            self.drop_loops(&mut all)?;
+        }
+        self.listed(all, anything, Node::And)
+    }
+
+    /// The single-byte members as one; false if nothing is in all of them.
+    fn join_classes(&mut self, all: &mut Vec<ExprId>) -> Result<bool> {
+        let mut common: Option<ByteSet> = None;
+        all.retain(|&e| match *self.node(e) {
+            Node::Class(set) => {
+                common = Some(common.map_or(set, |so_far| so_far.and(&set)));
+                false
+            }
+            _ => true,
+        });
+        let Some(set) = common else { return Ok(true) };
+        all.push(self.class(set)?);
+        Ok(!set.is_empty())
+    }
+
+    /// `C* & x` is x where x lies in it.
+    fn drop_loops(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
+        for outer in all.clone() {
+            if !matches!(*self.node(outer), Node::Repeat { min: 0, max: ENDLESS, .. }) {
+                continue;
+            }
+            for other in all.clone() {
+                if other != outer && self.within(other, outer, WITHIN_DEPTH)? {
+                    all.retain(|&e| e != outer);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `bytes` somewhere in the pool: its place.
+    fn pooled(&mut self, bytes: &[u8]) -> Result<u32> {
+        if let Some(&from) = self.texts.get(bytes) {
+            return Ok(from);
+        }
+        self.spend(bytes.len() as u64 / 16)?;
+        let from = self.pool.len();
+        if from + bytes.len() > u32::MAX as usize {
+            return Err(crate::Error::new(crate::ErrorKind::Limit, "more than 4 GiB of literal text"));
+        }
+        self.pool.extend_from_slice(bytes);
+        self.texts.insert(bytes.into(), from as u32);
+        Ok(from as u32)
+    }
+}

@@ -1,0 +1,269 @@
+//! Derivatives, remembered in rows of 256 where an expression has more than one way on. It refuses to know the
+//! encoding of text.
+
+use super::node::{Node, ENDLESS};
+use super::{ByteSet, ExprId, Exprs, NOTHING};
+use crate::Result;
+
+/// A derivative that nobody asked for yet.
+const UNKNOWN: ExprId = ExprId(u32::MAX);
+
+impl Exprs {
+    /// What may follow `byte`: [`NOTHING`] exactly if nothing does.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
+    #[inline]
+    pub fn derive(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
+        let row = self.row_of[e.0 as usize];
+        if row != 0 {
+            let known = self.rows[row as usize - 1][usize::from(byte)];
+            if known != UNKNOWN {
+                return Ok(known);
+            }
+        }
+        self.derive_anew(e, byte)
+    }
+
+    fn derive_anew(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
+        // One byte leads on from these: a row would be 255 times nothing.
+        let head = match self.node(e) {
+            Node::Concat(a, _) => self.node(*a),
+            node => node,
+        };
+        match *head {
+            Node::Nothing | Node::Tag(_) => return Ok(NOTHING),
+            Node::Bytes(from, _) if self.pool[from as usize] != byte => return Ok(NOTHING),
+            Node::Bytes(..) => return self.step(e, byte),
+            _ => {}
+        }
+        let raw = self.step(e, byte)?;
+        let derived = self.live(raw)?;
+        self.remember(e, byte, derived);
+        Ok(derived)
+    }
+
+    fn remember(&mut self, e: ExprId, byte: u8, derived: ExprId) {
+        let row = match self.row_of[e.0 as usize] {
+            0 => {
+                self.rows.push(Box::new([UNKNOWN; 256]));
+                self.row_of[e.0 as usize] = self.rows.len() as u32;
+                self.rows.len()
+            }
+            row => row as usize,
+        };
+        self.rows[row - 1][usize::from(byte)] = derived;
+    }
+
+    /// The derivative by the rules alone: with and, or not in it, it may match nothing and not be [`NOTHING`].
+    pub(super) fn step(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
+        match *self.node(e) {
+            Node::Nothing | Node::Tag(_) => Ok(NOTHING),
+            Node::Class(set) => Ok(if set.contains(byte) { super::EMPTY } else { NOTHING }),
+            Node::Bytes(from, to) if self.pool[from as usize] == byte => self.pool_slice(from + 1, to),
+            Node::Bytes(..) => Ok(NOTHING),
+            Node::Concat(..) => self.step_concat(e, byte),
+            Node::Or(ref parts) => {
+                let parts = parts.clone();
+                let mut next = Vec::with_capacity(parts.len());
+                for &part in parts.iter() {
+                    next.push(self.derive(part, byte)?);
+                }
+                self.or(&next)
+            }
+            Node::And(ref parts) => {
+                let parts = parts.clone();
+                let mut next = Vec::with_capacity(parts.len());
+                for &part in parts.iter() {
+                    next.push(self.derive(part, byte)?);
+                }
+                self.and(&next)
+            }
+            Node::Not(of) => {
+                let of = self.derive(of, byte)?;
+                self.not(of)
+            }
+            Node::Repeat { of, min, max } => {
+                let one = self.derive(of, byte)?;
+                if one == NOTHING {
+                    return Ok(NOTHING);
+                }
+                let most = if max == ENDLESS { ENDLESS } else { max - 1 };
+                let rest = self.repeat_counted(of, min.saturating_sub(1), most)?;
+                self.pair(one, rest)
+            }
+            Node::Dfa(dfa, state) => self.derive_dfa(dfa, state, byte),
+            Node::Literals { set, from, to, depth } => self.derive_literals((set, from, to, depth), byte),
+        }
+    }
+
+    /// Along a chain of parts that may be empty: a loop, so that a chain of thousands is no recursion.
+    fn step_concat(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
+        let mut ways = Vec::new();
+        let mut at = e;
+        while let Node::Concat(a, b) = *self.node(at) {
+            let head = self.derive(a, byte)?;
+            if head != NOTHING {
+                ways.push(self.pair(head, b)?);
+            }
+            if !self.is_complete(a) {
+                return self.or(&ways);
+            }
+            self.spend(1)?;
+            at = b;
+        }
+        ways.push(self.derive(at, byte)?);
+        self.or(&ways)
+    }
+
+    /// The bytes after which something follows.
+    ///
+    /// # Errors
+    /// As [`Exprs::derive`].
+    pub fn first_bytes(&mut self, e: ExprId) -> Result<ByteSet> {
+        match *self.node(e) {
+            Node::Nothing | Node::Tag(_) => return Ok(ByteSet::NONE),
+            Node::Class(set) => return Ok(set),
+            Node::Bytes(from, _) => return Ok(ByteSet::one(self.pool[from as usize])),
+            _ => {}
+        }
+        if let Some(&set) = self.first.get(&e) {
+            return Ok(set);
+        }
+        let set = self.find_first(e)?;
+        self.first.insert(e, set);
+        Ok(set)
+    }
+
+    fn find_first(&mut self, e: ExprId) -> Result<ByteSet> {
+        if self.known(e).boolean {
+            let mut set = ByteSet::NONE;
+            for class in self.byte_classes(e) {
+                let Some(byte) = class.iter().next() else { continue };
+                if self.derive(e, byte)? != NOTHING {
+                    set = set.or(&class);
+                }
+            }
+            return Ok(set);
+        }
+        let mut set = ByteSet::NONE;
+        let mut at = e;
+        while let Node::Concat(a, b) = *self.node(at) {
+            set = set.or(&self.first_bytes(a)?);
+            if !self.is_complete(a) {
+                return Ok(set);
+            }
+            at = b;
+        }
+        Ok(set.or(&match *self.node(at) {
+            Node::Or(ref parts) => {
+                let parts = parts.clone();
+                let mut all = ByteSet::NONE;
+                for &part in parts.iter() {
+                    all = all.or(&self.first_bytes(part)?);
+                }
+                all
+            }
+            Node::Repeat { of, .. } => self.first_bytes(of)?,
+            Node::Dfa(dfa, state) => self.dfa_starts(dfa, state),
+            Node::Literals { set, from, to, depth } => {
+                let (mut next, ended) = self.literal_starts((set, from, to, depth));
+                for then in ended {
+                    next = next.or(&self.first_bytes(then)?);
+                }
+                next
+            }
+            _ if at == e => ByteSet::NONE,
+            _ => self.first_bytes(at)?,
+        }))
+    }
+
+    /// The ways on: classes of bytes, and what follows each; what is dead is left out.
+    ///
+    /// # Errors
+    /// As [`Exprs::derive`].
+    pub fn ways(&mut self, e: ExprId) -> Result<Vec<(ByteSet, ExprId)>> {
+        let mut ways = Vec::new();
+        for class in self.byte_classes(e) {
+            let Some(byte) = class.iter().next() else { continue };
+            let next = self.derive(e, byte)?;
+            if next != NOTHING {
+                ways.push((class, next));
+            }
+        }
+        Ok(ways)
+    }
+
+    /// Whether some byte leads on: false for what is complete and over.
+    ///
+    /// # Errors
+    /// As [`Exprs::derive`].
+    pub fn can_go_on(&mut self, e: ExprId) -> Result<bool> {
+        match self.node(e) {
+            Node::Nothing | Node::Tag(_) => Ok(false),
+            _ if self.known(e).boolean => Ok(!self.first_bytes(e)?.is_empty()),
+            _ => Ok(true),
+        }
+    }
+
+    /// The bytes in classes of which `e` cannot tell two members apart.
+    pub(super) fn byte_classes(&self, e: ExprId) -> Vec<ByteSet> {
+        let mut sets = Vec::new();
+        self.splits(e, &mut sets);
+        let mut classes = vec![ByteSet::ALL];
+        for set in sets {
+            let mut parted = Vec::with_capacity(classes.len() + 1);
+            for class in classes {
+                let (inside, outside) = (class.and(&set), class.without(&set));
+                parted.extend([inside, outside].into_iter().filter(|part| !part.is_empty()));
+            }
+            classes = parted;
+        }
+        classes
+    }
+
+    /// The sets that decide what the first byte does.
+    fn splits(&self, e: ExprId, sets: &mut Vec<ByteSet>) {
+        let mut add = |set: ByteSet| {
+            if !sets.contains(&set) {
+                sets.push(set);
+            }
+        };
+        match self.node(e) {
+            Node::Nothing | Node::Tag(_) => {}
+            Node::Class(set) => add(*set),
+            Node::Bytes(from, _) => add(ByteSet::one(self.pool[*from as usize])),
+            Node::Concat(..) => {
+                let mut at = e;
+                while let Node::Concat(a, b) = *self.node(at) {
+                    self.splits(a, sets);
+                    if !self.is_complete(a) {
+                        return;
+                    }
+                    at = b;
+                }
+                self.splits(at, sets);
+            }
+            Node::Or(parts) | Node::And(parts) => parts.iter().for_each(|&part| self.splits(part, sets)),
+            Node::Not(of) | Node::Repeat { of, .. } => self.splits(*of, sets),
+            &Node::Dfa(dfa, state) => self.dfa_classes(dfa, state).into_iter().for_each(add),
+            &Node::Literals { set, from, to, depth } => {
+                let (next, ended) = self.literal_starts((set, from, to, depth));
+                next.iter().for_each(|byte| add(ByteSet::one(byte)));
+                ended.into_iter().for_each(|then| self.splits(then, sets));
+            }
+        }
+    }
+
+    /// Whether these bytes match.
+    ///
+    /// # Errors
+    /// As [`Exprs::derive`].
+    pub fn matches(&mut self, e: ExprId, bytes: &[u8]) -> Result<bool> {
+        let mut at = e;
+        for &byte in bytes {
+            at = self.derive(at, byte)?;
+        }
+        Ok(self.is_complete(at))
+    }
+}

@@ -1,0 +1,136 @@
+//! Sets of many literal texts: a trie without nodes. The texts lie sorted; a state is the run of them that share the
+//! bytes read so far, so an enumeration of a hundred thousand texts costs its sorting and nothing more.
+//!
+//! It refuses to know how expressions are numbered.
+
+use std::sync::Arc;
+
+use super::node::{digest, Node};
+use super::{ByteSet, ExprId, Exprs, StructureHash, NOTHING};
+use crate::Result;
+
+pub(super) struct LiteralSet {
+    /// Sorted by their bytes.
+    texts: Arc<[(Box<[u8]>, ExprId)]>,
+    pub hash: StructureHash,
+    /// Whether what follows some text has and, or not in it.
+    pub boolean: bool,
+}
+
+impl LiteralSet {
+    pub fn memory(&self) -> usize {
+        self.texts.iter().map(|(text, _)| text.len() + 40).sum()
+    }
+
+    /// What follows the texts of `from..to` that end after `depth` bytes. They are the first of the run.
+    pub fn ended(&self, from: u32, to: u32, depth: u32) -> Vec<ExprId> {
+        let run = &self.texts[from as usize..to as usize];
+        run.iter().take_while(|(text, _)| text.len() == depth as usize).map(|&(_, then)| then).collect()
+    }
+
+    /// The run of `from..to` whose next byte is `byte`.
+    fn narrowed(&self, from: u32, to: u32, depth: u32, byte: u8) -> (u32, u32) {
+        let run = &self.texts[from as usize..to as usize];
+        let at = |text: &[u8]| text.get(depth as usize).map_or(-1, |&b| i32::from(b));
+        let start = run.partition_point(|(text, _)| at(text) < i32::from(byte));
+        let end = start + run[start..].partition_point(|(text, _)| at(text) <= i32::from(byte));
+        (from + start as u32, from + end as u32)
+    }
+
+    fn next_bytes(&self, from: u32, to: u32, depth: u32) -> ByteSet {
+        let mut set = ByteSet::NONE;
+        let mut at = from;
+        while at < to {
+            match self.texts[at as usize].0.get(depth as usize) {
+                None => at += 1,
+                Some(&byte) => {
+                    set.insert(byte);
+                    at = self.narrowed(at, to, depth, byte).1;
+                }
+            }
+        }
+        set
+    }
+}
+
+impl Exprs {
+    /// Any of these texts, each followed by its expression (often the same one, or a tag). Cheap for hundreds of
+    /// thousands of texts. Texts may repeat and may be prefixes of each other; those followed by [`NOTHING`] are left
+    /// out.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
+    pub fn literals(&mut self, texts: &[(&[u8], ExprId)]) -> Result<ExprId> {
+        let mut live = Vec::with_capacity(texts.len());
+        for &(text, then) in texts {
+            let then = self.live(then)?;
+            if then != NOTHING {
+                live.push((text, then));
+            }
+        }
+        self.spend(live.len() as u64)?;
+        live.sort_unstable();
+        live.dedup();
+        match live[..] {
+            [] => return Ok(NOTHING),
+            [(text, then)] => {
+                let text = self.bytes(text)?;
+                return self.pair(text, then);
+            }
+            _ => {}
+        }
+        let mut whole = Vec::new();
+        for (text, then) in &live {
+            whole.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            whole.extend_from_slice(text);
+            whole.extend_from_slice(&self.structure(*then).to_le_bytes());
+        }
+        let boolean = live.iter().any(|&(_, then)| self.known(then).boolean);
+        let texts: Arc<[_]> = live.into_iter().map(|(text, then)| (text.into(), then)).collect();
+        let set = self.literal_sets.len() as u32;
+        let to = texts.len() as u32;
+        self.literal_sets.push(LiteralSet { texts, hash: digest(&whole), boolean });
+        let made = self.intern(Node::Literals { set, from: 0, to, depth: 0 })?;
+        self.known[made.0 as usize].alive = true;
+        Ok(made)
+    }
+
+    /// The run of texts as an expression: a single text becomes plain bytes.
+    fn run(&mut self, set: u32, from: u32, to: u32, depth: u32) -> Result<ExprId> {
+        if to - from == 1 {
+            let (text, then) = self.literal_sets[set as usize].texts[from as usize].clone();
+            let rest = self.bytes(&text[depth as usize..])?;
+            return self.pair(rest, then);
+        }
+        let made = self.intern(Node::Literals { set, from, to, depth })?;
+        self.known[made.0 as usize].alive = true;
+        Ok(made)
+    }
+
+    pub(super) fn derive_literals(
+        &mut self,
+        (set, from, to, depth): (u32, u32, u32, u32),
+        byte: u8,
+    ) -> Result<ExprId> {
+        let ended = self.literal_sets[set as usize].ended(from, to, depth);
+        let (below, end) = self.literal_sets[set as usize].narrowed(from, to, depth, byte);
+        let on = if below < end { self.run(set, below, end, depth + 1)? } else { NOTHING };
+        if ended.is_empty() {
+            return Ok(on);
+        }
+        let mut parts = vec![on];
+        for then in ended {
+            parts.push(self.derive(then, byte)?);
+        }
+        self.or(&parts)
+    }
+
+    /// The bytes that may come next, and what follows texts that end here.
+    pub(super) fn literal_starts(
+        &self,
+        (set, from, to, depth): (u32, u32, u32, u32),
+    ) -> (ByteSet, Vec<ExprId>) {
+        let set = &self.literal_sets[set as usize];
+        (set.next_bytes(from, to, depth), set.ended(from, to, depth))
+    }
+}

@@ -1,0 +1,53 @@
+//! Counters that are far from their bounds. A text of at most n bytes cannot tell "1,000 more" from "2,000 more"; with
+//! such counters set equal, one table serves all of them. Below an and they stay: two bounds that are far away may
+//! still contradict each other. It refuses to know what the tables hold.
+
+use super::node::{Node, ENDLESS};
+use super::{ExprId, Exprs};
+use crate::Result;
+
+impl Exprs {
+    /// An expression that agrees with `e` on every text of at most `bytes` bytes: whether it may go on after it, and
+    /// whether it is complete, with which tags. Often the same one for many `e`.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
+    pub fn saturated(&mut self, e: ExprId, bytes: u32) -> Result<ExprId> {
+        let enough = bytes + 1;
+        match self.node(e).clone() {
+            Node::Repeat { of, min, max } if !self.is_complete(of) && (min > enough || max > enough) => {
+                let max = if max == ENDLESS { ENDLESS } else { max.min(enough) };
+                let max = if max >= enough { ENDLESS } else { max };
+                self.repeat_counted(of, min.min(enough), max)
+            }
+            Node::Concat(a, b) => {
+                let (c, d) = (self.saturated(a, bytes)?, self.saturated_tail(b, bytes)?);
+                if (a, b) == (c, d) {
+                    return Ok(e);
+                }
+                self.pair(c, d)
+            }
+            Node::Or(parts) => {
+                let made = self.saturated_all(&parts, bytes)?;
+                self.or(&made)
+            }
+            _ => Ok(e),
+        }
+    }
+
+    /// What follows a head: its own first counters.
+    fn saturated_tail(&mut self, e: ExprId, bytes: u32) -> Result<ExprId> {
+        match *self.node(e) {
+            Node::Repeat { .. } => self.saturated(e, bytes),
+            Node::Concat(a, b) if matches!(self.node(a), Node::Repeat { .. }) => {
+                let a = self.saturated(a, bytes)?;
+                self.pair(a, b)
+            }
+            _ => Ok(e),
+        }
+    }
+
+    fn saturated_all(&mut self, parts: &[ExprId], bytes: u32) -> Result<Vec<ExprId>> {
+        parts.iter().map(|&part| self.saturated(part, bytes)).collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! Characters as GBNF writes them: escapes, and classes of them. It refuses to know where they stand.
+
+use super::super::problems::Problems;
+use super::super::CharSet;
+
+const ESCAPES: &str = r#"known are \n \t \r \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH"#;
+
+/// One character of a literal or a class, at the byte offset `at`: its code point and where the next one starts.
+/// `None` at the end of the text.
+pub(super) fn character(text: &str, at: usize, problems: &mut Problems) -> Option<(u32, usize)> {
+    let c = text[at..].chars().next()?;
+    if c != '\\' {
+        return Some((c.into(), at + c.len_utf8()));
+    }
+    let escape = text[at + 1..].chars().next()?;
+    let after = at + 1 + escape.len_utf8();
+    let plain = match escape {
+        'x' => return Some(hex(text, at, 2, problems)),
+        'u' => return Some(hex(text, at, 4, problems)),
+        'U' => return Some(hex(text, at, 8, problems)),
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        '\\' | '"' | '[' | ']' | '-' => escape,
+        _ => {
+            problems.add(at, format!("unknown escape `\\{}`", escape.escape_debug()), ESCAPES);
+            escape
+        }
+    };
+    Some((plain.into(), after))
+}
+
+/// The number of an escape with `digits` digits, whose backslash stands at `at`.
+fn hex(text: &str, at: usize, digits: usize, problems: &mut Problems) -> (u32, usize) {
+    let from = at + 2;
+    let found = text[from..].bytes().take(digits).take_while(u8::is_ascii_hexdigit).count();
+    let written = &text[from..from + found];
+    if found < digits {
+        let kind = &text[at..from];
+        let zeros = "0".repeat(digits - found);
+        problems.add(
+            at,
+            format!("`{kind}` needs {digits} hexadecimal digits and has {found}"),
+            format!("write {kind}{zeros}{written}"),
+        );
+    }
+    (u32::from_str_radix(written, 16).unwrap_or(0), from + found)
+}
+
+/// The character of a code point, if it is one.
+pub(super) fn scalar(code: u32, at: usize, problems: &mut Problems) -> Option<char> {
+    let c = char::from_u32(code);
+    if c.is_none() {
+        let way_out = if code <= super::super::charset::LAST {
+            "write the character itself, or one \\UHHHHHHHH, instead of two surrogates"
+        } else {
+            "the last one is \\U0010FFFF"
+        };
+        problems.add(at, format!("U+{code:04X} is no character"), way_out);
+    }
+    c
+}
+
+/// The class whose `[` stands at `open`, and where the text goes on; `None` if it is not closed.
+pub(super) fn class(text: &str, open: usize, problems: &mut Problems) -> Option<(CharSet, usize)> {
+    let bytes = text.as_bytes();
+    let mut at = open + 1;
+    let negated = bytes.get(at) == Some(&b'^');
+    at += usize::from(negated);
+    let inside = at;
+    let mut ranges = Vec::new();
+    while *bytes.get(at)? != b']' {
+        let first = at;
+        let (from, next) = character(text, at, problems)?;
+        at = next;
+        // A hyphen before the bracket stands for itself.
+        if bytes.get(at) == Some(&b'-') && *bytes.get(at + 1)? != b']' {
+            let (to, next) = character(text, at + 1, problems)?;
+            at = next;
+            if to < from {
+                let range = &text[first..at];
+                problems.add(first, format!("the range `{range}` runs from back to front"), "turn it round");
+            }
+            ranges.push((from, to));
+        } else {
+            scalar(from, first, problems);
+            ranges.push((from, from));
+        }
+    }
+    if at == inside {
+        let way_out = if negated { "write . for any character" } else { "write \"\" for the empty text" };
+        problems.add(open, "a class without characters", way_out);
+    }
+    let set = CharSet::from_ranges(ranges);
+    Some((if negated { set.not() } else { set }, at + 1))
+}

@@ -1,0 +1,439 @@
+//! The reader: one pass over the text with a stack of open groups, so that nesting costs memory and not the call
+//! stack. It refuses to know names' fates (`names`) and characters' spellings (`characters`).
+
+use super::super::problems::{excerpt, Problems};
+use super::super::rules::{Node, RuleId, Rules, TokenName, TokenSet};
+use super::super::Regex;
+use super::characters::{character, class, scalar};
+use super::names::Names;
+use crate::{Error, ErrorKind, Result};
+
+/// How deep a body nests; what lies deeper becomes a rule of its own, so that whoever walks a body needs no care.
+const DEEP: u32 = 32;
+
+/// How many groups may be open at once.
+const MOST_OPEN: usize = 1 << 17;
+
+/// How many bytes a text may have: what is read takes up to forty times as many.
+const MOST_BYTES: usize = 1 << 24;
+
+/// How often a literal or a class may run to the end of the text before reading stops: each costs a pass.
+const MOST_UNCLOSED: usize = 3;
+
+/// The rules of `text`.
+pub(super) fn rules(text: &str, start: &str) -> Result<Rules> {
+    if text.len() > MOST_BYTES {
+        let message = format!("the GBNF grammar has {} bytes, more than {MOST_BYTES}", text.len());
+        return Err(
+            Error::new(ErrorKind::Limit, message).help("long lists of texts are better given as choices")
+        );
+    }
+    let mut reader =
+        Reader { text, at: 0, problems: Problems::default(), names: Names::default(), owner: 0, unclosed: 0 };
+    reader.space(true);
+    while reader.at < text.len() {
+        let line = reader.at;
+        if reader.rule().is_none() {
+            if reader.problems.is_full() || reader.unclosed == MOST_UNCLOSED {
+                break;
+            }
+            reader.skip_to_rule(line);
+        }
+        reader.space(true);
+    }
+    let Reader { mut problems, names, .. } = reader;
+    let rules = names.finish(start, &mut problems);
+    problems.finish(text, "the GBNF grammar")?;
+    Ok(rules)
+}
+
+/// Nodes in a row, and how deep the deepest nests.
+#[derive(Default)]
+struct Row {
+    nodes: Vec<Node>,
+    /// Of all but the last.
+    depth: u32,
+    /// Of the last.
+    last: u32,
+}
+
+impl Row {
+    fn push(&mut self, (node, depth): Part) {
+        self.depth = self.depth.max(self.last);
+        self.last = depth;
+        self.nodes.push(node);
+    }
+
+    /// Takes the last one out again. Only once after a push.
+    fn pop(&mut self) -> Option<Part> {
+        let depth = std::mem::take(&mut self.last);
+        Some((self.nodes.pop()?, depth))
+    }
+
+    /// The row as one: the only node, or all in a node of `kind`.
+    fn join(mut self, kind: fn(Vec<Node>) -> Node) -> Part {
+        if self.nodes.len() == 1 {
+            if let Some(only) = self.pop() {
+                return only;
+            }
+        }
+        self.nodes.shrink_to_fit();
+        (kind(self.nodes), self.depth.max(self.last) + 1)
+    }
+}
+
+/// A node, and how deep it nests.
+type Part = (Node, u32);
+
+/// A group that is open: its finished alternatives, and the sequence that is being read.
+struct Group {
+    /// Where its parenthesis stands.
+    open: usize,
+    alternatives: Row,
+    sequence: Row,
+}
+
+impl Group {
+    fn new(open: usize) -> Group {
+        Group { open, alternatives: Row::default(), sequence: Row::default() }
+    }
+}
+
+/// How often something is repeated.
+type Times = (u32, Option<u32>);
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+    problems: Problems,
+    names: Names<'t>,
+    /// The rule that is being read.
+    owner: RuleId,
+    /// How often something ran to the end of the text.
+    unclosed: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Notes a problem here; there is nothing to read then.
+    fn fail<T>(&mut self, message: impl Into<String>, help: impl Into<String>) -> Option<T> {
+        self.problems.add(self.at, message, help);
+        None
+    }
+
+    /// Skips blanks and comments, and ends of lines where they mean nothing.
+    fn space(&mut self, newlines: bool) {
+        while let Some(byte) = self.peek() {
+            match byte {
+                b' ' | b'\t' => self.at += 1,
+                b'\r' | b'\n' if newlines => self.at += 1,
+                b'#' => {
+                    let rest = &self.text.as_bytes()[self.at..];
+                    self.at += rest.iter().position(|b| matches!(b, b'\r' | b'\n')).unwrap_or(rest.len());
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// A name, if one stands here.
+    fn name(&mut self) -> Option<&'t str> {
+        let name = name_at(self.text, self.at)?;
+        self.at += name.len();
+        Some(name)
+    }
+
+    /// One rule; nothing if it is broken, the problem being noted.
+    fn rule(&mut self) -> Option<()> {
+        let from = self.at;
+        let Some(name) = self.name() else {
+            let message = format!("a rule must start here, not {}", excerpt(self.text, from));
+            return self.fail(message, "a rule is name ::= what it says, names are letters, digits, - and _");
+        };
+        self.space(false);
+        let id = self.names.id(name, from);
+        if !self.text[self.at..].starts_with("::=") {
+            self.names.excuse(id);
+            let message = format!("`::=` must follow \"{name}\", not {}", excerpt(self.text, self.at));
+            return self
+                .fail(message, "a rule is name ::= what it says; one that goes on ends its line with |");
+        }
+        if let Some(earlier) = self.names.define(id, from) {
+            let line = 1 + self.text[..earlier].bytes().filter(|&b| b == b'\n').count();
+            let message = format!("the rule \"{name}\" is defined twice, first in line {line}");
+            self.problems.add(from, message, "join both with |, or name one of them otherwise");
+        }
+        self.at += 3;
+        self.owner = id;
+        self.space(true);
+        let body = self.body()?;
+        self.names.set(id, body);
+        Some(())
+    }
+
+    /// After a problem in the rule that starts at `line`: goes on at the next line that starts a rule.
+    fn skip_to_rule(&mut self, line: usize) {
+        // An open quote may have run over many rules: look again from the line after the one that failed.
+        let failed = self.at;
+        self.at = line.max(self.text[..failed].rfind('\n').unwrap_or(0));
+        while let Some(end) = self.text[self.at..].find('\n') {
+            self.at += end + 1;
+            let here = self.at + self.text[self.at..].len()
+                - self.text[self.at..].trim_start_matches([' ', '\t']).len();
+            if let Some(name) = name_at(self.text, here) {
+                let rest = self.text[here + name.len()..].trim_start_matches([' ', '\t']);
+                if rest.starts_with("::=") {
+                    return;
+                }
+            }
+        }
+        self.at = self.text.len();
+    }
+
+    /// Everything after `::=`, up to the end of the line that ends it.
+    fn body(&mut self) -> Option<Node> {
+        let mut groups = vec![Group::new(self.at)];
+        loop {
+            let inside = groups.len() > 1;
+            self.space(inside);
+            let group = groups.last_mut()?;
+            match self.peek() {
+                Some(b'|') => {
+                    self.at += 1;
+                    self.space(true);
+                    let done = std::mem::take(&mut group.sequence).join(Node::Seq);
+                    group.alternatives.push(self.shallow(done));
+                }
+                Some(b'(') => {
+                    if groups.len() == MOST_OPEN {
+                        return self
+                            .fail(format!("more than {MOST_OPEN} groups are open"), "give parts names");
+                    }
+                    groups.push(Group::new(self.at));
+                    self.at += 1;
+                }
+                Some(b')') if inside => {
+                    self.at += 1;
+                    let done = groups.pop()?;
+                    let part = self.group(done);
+                    groups.last_mut()?.sequence.push(part);
+                }
+                Some(b'*' | b'+' | b'?' | b'{') => self.repeat(&mut group.sequence, inside)?,
+                Some(b'\r' | b'\n') | None if !inside => {
+                    if !self.goes_on() {
+                        break;
+                    }
+                }
+                None => {
+                    self.at = group.open;
+                    return self.fail("a group that is not closed", "close it with )");
+                }
+                Some(_) => {
+                    let part = self.terminal_or_name()?;
+                    group.sequence.push((part, 0));
+                }
+            }
+        }
+        let whole = groups.pop()?;
+        Some(self.group(whole).0)
+    }
+
+    /// Repeats the last node of the row as the text says here.
+    fn repeat(&mut self, row: &mut Row, inside: bool) -> Option<()> {
+        let from = self.at;
+        let (min, max) = self.times(inside)?;
+        let Some((node, depth)) = row.pop() else {
+            self.at = from;
+            let message = format!("nothing before {} that it could repeat", excerpt(self.text, from));
+            return self.fail(message, "put it behind a literal, a class, a name or a group");
+        };
+        // `a?*` and its like are one repetition; without this a row of signs would nest.
+        let is_sign = |min: u32, max: Option<u32>| min <= 1 && max.is_none_or(|max| max == 1);
+        row.push(match node {
+            Node::Repeat { of, min: least, max: most } if is_sign(min, max) && is_sign(least, most) => {
+                (Node::Repeat { of, min: min * least, max: max.and(most) }, depth)
+            }
+            node => (Node::Repeat { of: Box::new(node), min, max }, depth + 1),
+        });
+        let (node, depth) = row.pop()?;
+        row.push(self.shallow((node, depth)));
+        Some(())
+    }
+
+    /// Whether the line after this end of a line goes on with `|`; then it is skipped to.
+    fn goes_on(&mut self) -> bool {
+        let end = self.at;
+        self.space(true);
+        let goes_on = self.peek() == Some(b'|');
+        if !goes_on {
+            self.at = end;
+        }
+        goes_on
+    }
+
+    fn group(&mut self, group: Group) -> Part {
+        let Group { mut alternatives, sequence, .. } = group;
+        let last = sequence.join(Node::Seq);
+        alternatives.push(self.shallow(last));
+        let whole = alternatives.join(Node::Alt);
+        self.shallow(whole)
+    }
+
+    /// The part, or a reference to it where it nests too deep to stand inside another.
+    fn shallow(&mut self, (node, depth): Part) -> Part {
+        if depth < DEEP {
+            return (node, depth);
+        }
+        (Node::Ref(self.names.move_out(self.owner, node)), 0)
+    }
+
+    fn terminal_or_name(&mut self) -> Option<Node> {
+        match self.peek()? {
+            b'"' => self.literal(),
+            b'[' => {
+                let mark = self.problems.mark();
+                let Some((set, after)) = class(self.text, self.at, &mut self.problems) else {
+                    self.problems.forget(mark);
+                    self.unclosed += 1;
+                    return self
+                        .fail("a class that is not closed", "close it with ]; a bracket in it is \\]");
+                };
+                self.at = after;
+                Some(Node::Lexeme(Regex::Set(set)))
+            }
+            b'.' => {
+                self.at += 1;
+                Some(Node::Lexeme(Regex::Set(super::super::CharSet::all())))
+            }
+            b'<' | b'!' => self.token(),
+            _ => {
+                let from = self.at;
+                if let Some(name) = self.name() {
+                    if self.text[self.at..].trim_start_matches([' ', '\t']).starts_with("::=") {
+                        self.at = from;
+                        let message =
+                            format!("the rule \"{name}\" starts before the one before it has ended");
+                        return self.fail(message, "close its groups; an empty text is written \"\"");
+                    }
+                    return Some(Node::Ref(self.names.id(name, from)));
+                }
+                let message = format!("{} cannot stand in a rule", excerpt(self.text, from));
+                self.fail(
+                    message,
+                    "there may stand \"text\", [a-z], ., <token>, a name, ( ), |, *, +, ?, {m,n}",
+                )
+            }
+        }
+    }
+
+    fn literal(&mut self) -> Option<Node> {
+        let (open, mark) = (self.at, self.problems.mark());
+        let mut text = String::new();
+        let mut at = open + 1;
+        while self.text.as_bytes().get(at) != Some(&b'"') {
+            let Some((code, next)) = character(self.text, at, &mut self.problems) else {
+                self.problems.forget(mark);
+                self.unclosed += 1;
+                return self.fail("a literal that is not closed", "close it with \"; a quote in it is \\\"");
+            };
+            text.extend(scalar(code, at, &mut self.problems));
+            at = next;
+        }
+        self.at = at + 1;
+        Some(Node::Lexeme(Regex::text(text)))
+    }
+
+    /// `<text>`, `<[7]>`, and with `!` every token but this one.
+    fn token(&mut self) -> Option<Node> {
+        let from = self.at;
+        let negated = self.peek() == Some(b'!');
+        self.at += usize::from(negated);
+        let rest = &self.text[self.at..];
+        let way_out = "a token is <its text> or <[its number]>";
+        let Some(end) = rest.find('>').filter(|_| rest.starts_with('<')) else {
+            self.at = from;
+            return self.fail(format!("{} is no token", excerpt(self.text, from)), way_out);
+        };
+        let whole = &rest[..=end];
+        let inside = &whole[1..end];
+        let name = if let Some(number) = inside.strip_prefix('[') {
+            let digits =
+                number.strip_suffix(']').filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+            let Some(id) = digits.and_then(|n| n.parse().ok()) else {
+                self.at = from;
+                return self.fail(
+                    format!("`{}` has no number of a token", excerpt(whole, 0).trim_matches('`')),
+                    way_out,
+                );
+            };
+            TokenName::Id(id)
+        } else if inside.is_empty() {
+            self.at = from;
+            return self.fail("`<>` names no token", way_out);
+        } else {
+            TokenName::Text(whole.into())
+        };
+        self.at += end + 1;
+        Some(Node::Tokens(TokenSet { tokens: vec![name], negated }))
+    }
+
+    /// `*`, `+`, `?` or `{m,n}`.
+    fn times(&mut self, newlines: bool) -> Option<Times> {
+        let from = self.at;
+        let sign = self.peek()?;
+        self.at += 1;
+        match sign {
+            b'*' => return Some((0, None)),
+            b'+' => return Some((1, None)),
+            b'?' => return Some((0, Some(1))),
+            _ => self.space(newlines),
+        }
+        let min = self.number()?;
+        self.space(newlines);
+        let mut max = Some(min);
+        if self.peek() == Some(b',') {
+            self.at += 1;
+            self.space(newlines);
+            max = match self.peek() {
+                Some(b'0'..=b'9') => Some(self.number()?),
+                _ => None,
+            };
+            self.space(newlines);
+        }
+        if self.peek() != Some(b'}') {
+            let message = format!("a repetition must end here, not {}", excerpt(self.text, self.at));
+            return self.fail(message, "it is {m}, {m,} or {m,n}");
+        }
+        self.at += 1;
+        if max.is_some_and(|max| max < min) {
+            let message = format!("`{}` has a most that is less than its least", &self.text[from..self.at]);
+            self.problems.add(from, message, "turn the numbers round");
+        }
+        Some((min, max))
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let digits = self.text[self.at..].bytes().take_while(u8::is_ascii_digit).count();
+        let written = &self.text[self.at..self.at + digits];
+        if written.is_empty() {
+            let message = format!("a repetition needs a number here, not {}", excerpt(self.text, self.at));
+            return self.fail(message, "it is {m}, {m,} or {m,n}; from nothing on is {0,n}");
+        }
+        let Ok(number) = written.parse() else {
+            let message = format!("the number {} is too large", excerpt(written, 0));
+            return self.fail(message, format!("the largest is {}; without end is {{m,}}", u32::MAX));
+        };
+        self.at += digits;
+        Some(number)
+    }
+}
+
+/// The name that stands at `at`.
+fn name_at(text: &str, at: usize) -> Option<&str> {
+    let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+    let length = text.as_bytes()[at..].iter().take_while(|b| is_part(b)).count();
+    (length > 0).then(|| &text[at..at + length])
+}

@@ -1,0 +1,290 @@
+//! Rules as GBNF text. It refuses to know where rules came from, and goes as deep as they nest: whoever makes rules
+//! bounds that.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use super::super::rules::{Node, Rules, TokenName, TokenSet};
+use super::super::{CharSet, Regex};
+use crate::{Error, ErrorKind, Result};
+
+/// The rules as GBNF that llama.cpp and [`super::parse`] read. Names are written as llama.cpp takes them (letters,
+/// digits and hyphens), and the start is called `root`.
+///
+/// # Errors
+/// [`ErrorKind::Constraint`] where GBNF has no words: intersections and complements of languages, JSON schemas, several
+/// tokens negated at once, tokens by a text without `<` and `>`.
+pub fn write(rules: &Rules) -> Result<String> {
+    let mut writer = Writer::new(rules);
+    let text = writer.all();
+    match writer.beyond {
+        None => Ok(text),
+        Some((rule, what)) => {
+            let message =
+                format!("the rule \"{}\" has {what}, which GBNF cannot say", rules.rules[rule].name);
+            Err(Error::new(ErrorKind::Constraint, message).help("show it for reading instead"))
+        }
+    }
+}
+
+/// The rules for reading: GBNF, and where it has no words `(a & b)` for both at once, `~(a)` for anything else, and
+/// `%json` for a schema.
+pub fn show(rules: &Rules) -> String {
+    Writer::new(rules).all()
+}
+
+/// What stands around a part: each needs parentheses around more than the one before.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Within {
+    /// Nothing needs any.
+    Rule,
+    /// Alternatives do.
+    Alternative,
+    /// Sequences too.
+    Sequence,
+    /// Repetitions too: `a?{2}` is easily mistaken.
+    Repetition,
+}
+
+struct Writer<'r> {
+    rules: &'r Rules,
+    names: Vec<String>,
+    text: String,
+    /// The rule that is being written.
+    rule: usize,
+    /// The first thing that GBNF cannot say, and its rule.
+    beyond: Option<(usize, &'static str)>,
+}
+
+impl<'r> Writer<'r> {
+    fn new(rules: &'r Rules) -> Writer<'r> {
+        Writer { rules, names: names(rules), text: String::new(), rule: 0, beyond: None }
+    }
+
+    fn all(&mut self) -> String {
+        // The start first, the others as they stand.
+        let others = (0..self.rules.rules.len()).filter(|&id| id != self.rules.start);
+        for id in [self.rules.start].into_iter().chain(others) {
+            self.rule = id;
+            self.text.push_str(&self.names[id]);
+            self.text.push_str(" ::= ");
+            self.node(&self.rules.rules[id].body, Within::Rule);
+            self.text.push('\n');
+        }
+        std::mem::take(&mut self.text)
+    }
+
+    fn beyond(&mut self, what: &'static str) {
+        self.beyond.get_or_insert((self.rule, what));
+    }
+
+    fn node(&mut self, node: &Node, within: Within) {
+        match node {
+            Node::Lexeme(regex) => self.regex(regex, within),
+            Node::Ref(id) => self.text.push_str(&self.names[*id]),
+            Node::Seq(parts) => self.list(parts, " ", Within::Sequence, within, Self::node),
+            Node::Alt(parts) => self.list(parts, " | ", Within::Alternative, within, Self::node),
+            Node::Repeat { of, min, max } => {
+                self.repeat(within, *min, *max, |writer| writer.node(of, Within::Repetition));
+            }
+            Node::Tokens(set) => self.tokens(set),
+            Node::Json(_) => {
+                self.beyond("a JSON schema");
+                self.text.push_str("%json");
+            }
+        }
+    }
+
+    fn regex(&mut self, regex: &Regex, within: Within) {
+        match regex {
+            Regex::Nothing => self.set(&CharSet::none()),
+            Regex::Empty => self.text.push_str("\"\""),
+            Regex::Set(set) => self.set(set),
+            Regex::Text(text) => self.literal(text),
+            Regex::Concat(parts) => self.list(parts, " ", Within::Sequence, within, Self::regex),
+            Regex::Or(parts) if parts.is_empty() => self.set(&CharSet::none()),
+            Regex::Or(parts) => self.list(parts, " | ", Within::Alternative, within, Self::regex),
+            Regex::And(parts) => {
+                self.beyond("an intersection");
+                self.text.push('(');
+                self.list(parts, " & ", Within::Sequence, Within::Rule, Self::regex);
+                self.text.push(')');
+            }
+            Regex::Automaton(dfa) => {
+                self.beyond("an automaton");
+                self.text.push_str(&format!("%automaton[{}]", dfa.len()));
+            }
+            Regex::Not(of) => {
+                self.beyond("a complement");
+                self.text.push_str("~(");
+                self.regex(of, Within::Rule);
+                self.text.push(')');
+            }
+            Regex::Repeat { of, min, max } => {
+                self.repeat(within, *min, *max, |writer| writer.regex(of, Within::Repetition));
+            }
+        }
+    }
+
+    /// Parts with something between them, each of them `inside`; in parentheses where `within` demands it.
+    fn list<T>(
+        &mut self,
+        parts: &[T],
+        between: &str,
+        inside: Within,
+        within: Within,
+        one: fn(&mut Self, &T, Within),
+    ) {
+        match parts {
+            [] => self.text.push_str("\"\""),
+            [only] => one(self, only, within),
+            _ => {
+                let open = within >= inside;
+                if open {
+                    self.text.push('(');
+                }
+                for (place, part) in parts.iter().enumerate() {
+                    if place > 0 {
+                        self.text.push_str(between);
+                    }
+                    one(self, part, inside);
+                }
+                if open {
+                    self.text.push(')');
+                }
+            }
+        }
+    }
+
+    fn repeat(&mut self, within: Within, min: u32, max: Option<u32>, of: impl FnOnce(&mut Self)) {
+        let open = within == Within::Repetition;
+        if open {
+            self.text.push('(');
+        }
+        of(self);
+        let _ = match (min, max) {
+            (0, None) => write!(self.text, "*"),
+            (1, None) => write!(self.text, "+"),
+            (0, Some(1)) => write!(self.text, "?"),
+            (_, None) => write!(self.text, "{{{min},}}"),
+            (_, Some(max)) if max == min => write!(self.text, "{{{min}}}"),
+            (_, Some(max)) => write!(self.text, "{{{min},{max}}}"),
+        };
+        if open {
+            self.text.push(')');
+        }
+    }
+
+    fn set(&mut self, set: &CharSet) {
+        if *set == CharSet::all() {
+            return self.text.push('.');
+        }
+        let not = set.not();
+        let negated = not.ranges().len() < set.ranges().len() || set.is_empty();
+        self.text.push_str(if negated { "[^" } else { "[" });
+        let shown = if negated { not } else { set.clone() };
+        for &(from, to) in shown.ranges() {
+            self.in_class(from);
+            if to > from + 1 {
+                self.text.push('-');
+            }
+            if to > from {
+                self.in_class(to);
+            }
+        }
+        self.text.push(']');
+    }
+
+    fn in_class(&mut self, code: u32) {
+        match char::from_u32(code) {
+            Some(c @ ('[' | ']' | '-')) => {
+                self.text.push('\\');
+                self.text.push(c);
+            }
+            Some('^') => self.text.push_str("\\x5E"),
+            Some('"') => self.text.push('"'),
+            Some(c) => self.character(c),
+            None => {}
+        }
+    }
+
+    fn literal(&mut self, text: &str) {
+        self.text.push('"');
+        text.chars().for_each(|c| self.character(c));
+        self.text.push('"');
+    }
+
+    fn character(&mut self, c: char) {
+        let _ = match c {
+            '\n' => write!(self.text, "\\n"),
+            '\t' => write!(self.text, "\\t"),
+            '\r' => write!(self.text, "\\r"),
+            '\\' => write!(self.text, "\\\\"),
+            '"' => write!(self.text, "\\\""),
+            ' '..='~' => write!(self.text, "{c}"),
+            _ if c.is_alphanumeric() => write!(self.text, "{c}"),
+            '\0'..='\u{ff}' => write!(self.text, "\\x{:02X}", u32::from(c)),
+            '\0'..='\u{ffff}' => write!(self.text, "\\u{:04X}", u32::from(c)),
+            _ => write!(self.text, "\\U{:08X}", u32::from(c)),
+        };
+    }
+
+    fn tokens(&mut self, set: &TokenSet) {
+        let several = set.tokens.len() != 1;
+        if set.negated {
+            if several {
+                self.beyond("several tokens that must not come");
+            }
+            self.text.push('!');
+        } else if set.tokens.is_empty() {
+            return self.set(&CharSet::none());
+        }
+        if several {
+            self.text.push('(');
+        }
+        for (place, token) in set.tokens.iter().enumerate() {
+            if place > 0 {
+                self.text.push_str(" | ");
+            }
+            match token {
+                TokenName::Id(id) => {
+                    let _ = write!(self.text, "<[{id}]>");
+                }
+                TokenName::Text(text) => {
+                    let inside = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+                    if inside
+                        .is_none_or(|name| name.is_empty() || name.starts_with('[') || name.contains('>'))
+                    {
+                        self.beyond("a token whose text is not of the form <name>");
+                    }
+                    self.text.push_str(text);
+                }
+            }
+        }
+        if several {
+            self.text.push(')');
+        }
+    }
+}
+
+/// A name for each rule: what GBNF allows, each once, `root` for the start.
+fn names(rules: &Rules) -> Vec<String> {
+    let mut taken: HashSet<String> = HashSet::from(["root".into()]);
+    let mut next = 2;
+    let mut names = Vec::with_capacity(rules.rules.len());
+    for (id, rule) in rules.rules.iter().enumerate() {
+        if id == rules.start {
+            names.push("root".to_string());
+            continue;
+        }
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let wanted: String = rule.name.chars().map(plain).collect();
+        let mut name = if wanted.is_empty() { "rule".to_string() } else { wanted.clone() };
+        while !taken.insert(name.clone()) {
+            name = format!("{wanted}-{next}");
+            next += 1;
+        }
+        names.push(name);
+    }
+    names
+}

@@ -1,0 +1,106 @@
+//! Interned lists: equal lists have one number. Whole lists are compared, the hash only finds whom to compare with.
+//!
+//! Everything lies flat in one vector, so that a hundred thousand short lists are one allocation and are dropped as
+//! one. It refuses to know what the lists mean.
+
+use std::hash::{BuildHasher, Hash};
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::{Error, ErrorKind, Result};
+
+/// No further list with the same hash.
+const NONE: u32 = u32::MAX;
+
+/// Lists of `T`, numbered from 0 (the empty list) in the order in which they were first seen.
+pub(super) struct Slices<T> {
+    data: Vec<T>,
+    /// Where each list ends; it starts where the one before it ends.
+    ends: Vec<u32>,
+    /// Hash to the latest list that has it.
+    heads: FxHashMap<u64, u32>,
+    /// The list with the same hash that came before.
+    before: Vec<u32>,
+}
+
+impl<T: Copy + Eq + Hash> Slices<T> {
+    /// The empty list alone, as number 0.
+    pub(super) fn new() -> Slices<T> {
+        let mut slices =
+            Slices { data: Vec::new(), ends: vec![0], heads: FxHashMap::default(), before: vec![NONE] };
+        slices.heads.insert(FxBuildHasher.hash_one::<&[T]>(&[]), 0);
+        slices
+    }
+
+    /// The list with this number.
+    pub(super) fn get(&self, id: u32) -> &[T] {
+        let id = id as usize;
+        let start = if id == 0 { 0 } else { self.ends[id - 1] as usize };
+        &self.data[start..self.ends[id] as usize]
+    }
+
+    /// The number of `list`, if it was seen before.
+    pub(super) fn find(&self, list: &[T]) -> Option<u32> {
+        let mut id = *self.heads.get(&FxBuildHasher.hash_one(list))?;
+        while self.get(id) != list {
+            id = self.before[id as usize];
+            if id == NONE {
+                return None;
+            }
+        }
+        Some(id)
+    }
+
+    /// The number of `list`, a new one if there is none yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] past four thousand million entries.
+    pub(super) fn intern(&mut self, list: &[T]) -> Result<u32> {
+        if let Some(id) = self.find(list) {
+            return Ok(id);
+        }
+        let (Ok(id), Ok(end)) = (u32::try_from(self.ends.len()), u32::try_from(self.data.len() + list.len()))
+        else {
+            return Err(Error::new(ErrorKind::Limit, "the grammar's machine is full"));
+        };
+        self.data.extend_from_slice(list);
+        self.ends.push(end);
+        let before = self.heads.insert(FxBuildHasher.hash_one(list), id);
+        self.before.push(before.unwrap_or(NONE));
+        Ok(id)
+    }
+
+    /// Bytes held, to within the spare room of the vectors.
+    pub(super) fn byte_size(&self) -> usize {
+        std::mem::size_of::<T>() * self.data.len() + 8 * self.ends.len() + 24 * self.heads.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every value hashes alike, so that only whole comparison tells lists apart.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    struct Alike(u8);
+
+    impl Hash for Alike {
+        fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+    }
+
+    #[test]
+    fn equal_lists_have_one_number_whatever_they_hash_to() {
+        let mut slices = Slices::new();
+        let lists: Vec<Vec<Alike>> =
+            (0..50).map(|n| (0..n % 5).map(|i| Alike((n * 7 + i) as u8)).collect()).collect();
+        let ids: Vec<u32> = lists.iter().map(|list| slices.intern(list).unwrap()).collect();
+        for (a, x) in ids.iter().zip(&lists) {
+            assert_eq!(slices.get(*a), &x[..]);
+            for (b, y) in ids.iter().zip(&lists) {
+                assert_eq!(a == b, x == y);
+            }
+        }
+        assert_eq!(ids[0], 0);
+        assert_eq!(slices.find(&[Alike(255), Alike(1)]), None);
+    }
+}

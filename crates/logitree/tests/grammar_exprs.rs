@@ -1,0 +1,220 @@
+//! Expressions against their naive version: where a match of a regular language can end, found by trying everything.
+
+use std::collections::BTreeSet;
+
+use logitree::grammar::expr::{Encoding, Exprs, EMPTY, NOTHING};
+use logitree::grammar::{CharSet, Regex};
+use proptest::prelude::*;
+
+/// Where a match of `regex` that begins at `from` can end.
+fn ends(regex: &Regex, text: &[char], from: usize) -> BTreeSet<usize> {
+    match regex {
+        Regex::Nothing => BTreeSet::new(),
+        Regex::Empty => BTreeSet::from([from]),
+        Regex::Set(set) => {
+            text.get(from).filter(|c| set.contains(**c)).map(|_| from + 1).into_iter().collect()
+        }
+        Regex::Text(literal) => {
+            let literal: Vec<char> = literal.chars().collect();
+            let fits = text[from..].starts_with(&literal);
+            fits.then_some(from + literal.len()).into_iter().collect()
+        }
+        Regex::Concat(parts) => parts.iter().fold(BTreeSet::from([from]), |starts, part| {
+            starts.into_iter().flat_map(|start| ends(part, text, start)).collect()
+        }),
+        Regex::Or(parts) => parts.iter().flat_map(|part| ends(part, text, from)).collect(),
+        Regex::And(parts) => {
+            let all: BTreeSet<usize> = (from..=text.len()).collect();
+            parts.iter().fold(all, |so_far, part| &so_far & &ends(part, text, from))
+        }
+        Regex::Not(of) => {
+            let all: BTreeSet<usize> = (from..=text.len()).collect();
+            &all - &ends(of, text, from)
+        }
+        Regex::Repeat { of, min, max } => {
+            let mut found = BTreeSet::new();
+            let mut at = BTreeSet::from([from]);
+            for n in 0..=(text.len() as u32 + min) {
+                if n >= *min && max.is_none_or(|max| n <= max) {
+                    found.extend(at.iter().copied());
+                }
+                at = at.into_iter().flat_map(|start| ends(of, text, start)).collect();
+            }
+            found
+        }
+    }
+}
+
+fn matches(regex: &Regex, text: &str) -> bool {
+    let chars: Vec<char> = text.chars().collect();
+    ends(regex, &chars, 0).contains(&chars.len())
+}
+
+const LETTERS: [char; 6] = ['a', 'b', '"', '\n', 'é', '😀'];
+
+fn set() -> impl Strategy<Value = CharSet> {
+    prop_oneof![
+        prop::sample::subsequence(LETTERS.to_vec(), 0..4)
+            .prop_map(|chars| CharSet::from_ranges(chars.into_iter().map(|c| (c.into(), c.into())))),
+        prop::sample::subsequence(LETTERS.to_vec(), 0..3)
+            .prop_map(|chars| CharSet::from_ranges(chars.into_iter().map(|c| (c.into(), c.into()))).not()),
+    ]
+}
+
+fn regex() -> impl Strategy<Value = Regex> {
+    let leaf = prop_oneof![
+        1 => Just(Regex::Nothing),
+        1 => Just(Regex::Empty),
+        4 => set().prop_map(Regex::Set),
+        4 => prop::collection::vec(prop::sample::select(LETTERS.to_vec()), 0..3)
+            .prop_map(|chars| Regex::Text(chars.into_iter().collect())),
+        1 => Just(Regex::anything()),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Regex::Concat),
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Regex::Or),
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Regex::And),
+            inner.clone().prop_map(Regex::not),
+            (inner, 0u32..3, prop::option::of(0u32..4)).prop_map(|(of, min, max)| of.repeat(min, max)),
+        ]
+    })
+}
+
+fn texts() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec(
+        prop::collection::vec(prop::sample::select(LETTERS.to_vec()), 0..6)
+            .prop_map(|chars| chars.into_iter().collect()),
+        1..12,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn expressions_match_what_the_naive_version_matches(regex in regex(), texts in texts()) {
+        for encoding in [Encoding::Utf8, Encoding::Json { ascii: false }, Encoding::Json { ascii: true }] {
+            let mut exprs = Exprs::new(100_000);
+            let e = exprs.compile(&regex, encoding).expect("within limits");
+            for text in &texts {
+                let bytes = encoding.text(text);
+                let expected = matches(&regex, text);
+                prop_assert_eq!(exprs.matches(e, &bytes).expect("within limits"), expected, "{} {:?}", exprs.show(e), text);
+                // What matches is alive all the way, and first bytes tell the truth.
+                let mut at = e;
+                for &byte in &bytes {
+                    let next = exprs.derive(at, byte).expect("within limits");
+                    prop_assert_eq!(exprs.first_bytes(at).expect("within limits").contains(byte), next != NOTHING);
+                    prop_assert!(next == NOTHING || exprs.is_alive(next).expect("within limits"));
+                    prop_assert!(!expected || next != NOTHING);
+                    at = next;
+                }
+                prop_assert_eq!(exprs.can_go_on(at).expect("within limits"), !exprs.first_bytes(at).expect("within limits").is_empty());
+            }
+        }
+    }
+
+    /// Alive means that some text matches: it is found by following any first bytes to the end.
+    #[test]
+    fn what_is_alive_can_be_completed(regex in regex()) {
+        let mut exprs = Exprs::new(100_000);
+        let e = exprs.compile(&regex, Encoding::Utf8).expect("within limits");
+        let mut seen = vec![e];
+        let mut at = 0;
+        let mut complete = false;
+        while at < seen.len() && seen.len() < 5_000 && !complete {
+            complete = exprs.is_complete(seen[at]);
+            for byte in exprs.first_bytes(seen[at]).expect("within limits").iter() {
+                let next = exprs.derive(seen[at], byte).expect("within limits");
+                if !seen.contains(&next) {
+                    seen.push(next);
+                }
+            }
+            at += 1;
+        }
+        prop_assert_eq!(exprs.is_alive(e).expect("within limits"), complete);
+    }
+
+    #[test]
+    fn saturated_counters_agree_on_short_texts(
+        of in set(), min in 0u32..40, more in prop::option::of(0u32..40), then in regex(), texts in texts(),
+    ) {
+        let mut exprs = Exprs::new(100_000);
+        let regex = Regex::concat([Regex::Set(of).repeat(min, more.map(|more| min + more)), then]);
+        let e = exprs.compile(&regex, Encoding::Utf8).expect("within limits");
+        let short = exprs.saturated(e, 12).expect("within limits");
+        for text in &texts {
+            let (mut a, mut b) = (e, short);
+            for &byte in text.as_bytes().iter().take(12) {
+                a = exprs.derive(a, byte).expect("within limits");
+                b = exprs.derive(b, byte).expect("within limits");
+                prop_assert_eq!(a == NOTHING, b == NOTHING);
+                prop_assert_eq!(exprs.outcomes(a), exprs.outcomes(b));
+            }
+        }
+    }
+
+    #[test]
+    fn literals_are_alternatives(
+        texts in prop::collection::vec(("[ab]{0,4}", 0u32..3), 0..8), probe in "[ab]{0,5}",
+    ) {
+        let mut exprs = Exprs::new(10_000);
+        let mut pairs = Vec::new();
+        for (text, tag) in &texts {
+            pairs.push((text.as_bytes(), exprs.tag(*tag).expect("within limits")));
+        }
+        let e = exprs.literals(&pairs).expect("within limits");
+        let end = probe.bytes().try_fold(e, |at, byte| exprs.derive(at, byte)).expect("within limits");
+        let mut tags: Vec<u32> = texts.iter().filter(|(text, _)| *text == probe).map(|(_, tag)| *tag).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        prop_assert_eq!(exprs.outcomes(end), tags);
+        let is_prefix = texts.iter().any(|(text, _)| text.starts_with(&probe));
+        prop_assert_eq!(end != NOTHING, is_prefix);
+    }
+}
+
+#[test]
+fn the_same_structure_has_the_same_hash_in_every_arena() {
+    let regex = Regex::or([Regex::text("ab"), Regex::range('a', 'z').repeat(2, Some(9))]);
+    let mut one = Exprs::new(1_000);
+    let mut other = Exprs::new(1_000);
+    other.compile(&Regex::text("something else"), Encoding::Utf8).expect("within limits");
+    let a = one.compile(&regex, Encoding::Utf8).expect("within limits");
+    let b = other.compile(&regex, Encoding::Utf8).expect("within limits");
+    assert_eq!(one.structure(a), other.structure(b));
+    assert_ne!(one.structure(a), one.structure(EMPTY));
+}
+
+#[test]
+fn an_enumeration_of_a_hundred_thousand_texts_is_cheap() {
+    let texts: Vec<String> = (0..100_000).map(|n| format!("item {n:06}")).collect();
+    let mut exprs = Exprs::new(10_000);
+    let pairs: Vec<_> = texts.iter().map(|text| (text.as_bytes(), EMPTY)).collect();
+    let e = exprs.literals(&pairs).expect("within limits");
+    assert!(exprs.matches(e, b"item 054321").expect("within limits"));
+    assert!(!exprs.matches(e, b"item 1000000").expect("within limits"));
+    assert!(exprs.len() < 100);
+}
+
+#[test]
+fn a_catastrophic_pattern_ends_in_an_error() {
+    let a_or_b = || Regex::range('a', 'b');
+    let regex = Regex::concat([a_or_b().repeat(0, None), Regex::text("a"), a_or_b().repeat(60, Some(60))]);
+    let mut exprs = Exprs::new(1_000_000);
+    let mut at = exprs.compile(&regex, Encoding::Utf8).expect("within limits");
+    exprs.set_fuel(20_000);
+    let mut seed = 1u64;
+    let failed = (0..100_000).find_map(|_| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        match exprs.derive(at, b'a' + (seed >> 40 & 1) as u8) {
+            Ok(next) => {
+                at = next;
+                None
+            }
+            Err(error) => Some(error),
+        }
+    });
+    assert_eq!(failed.map(|error| error.kind), Some(logitree::ErrorKind::Limit));
+}
