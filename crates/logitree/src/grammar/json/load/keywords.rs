@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::super::decimal::Decimal;
 use super::super::{Bound, Draft, Items, Keywords, NodeId, SchemaNode, TypeSet};
-use super::decimal::Decimal;
 use super::dialect::Keyword;
 use super::document::{At, Kind};
 use super::fields::Fields;

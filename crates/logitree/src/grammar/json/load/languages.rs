@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::super::Draft;
+use super::super::{format, Draft};
 use crate::grammar::{pattern, Regex};
 
 /// What was read so far.
@@ -32,6 +32,6 @@ impl Languages {
     /// The strings of the format; `None` for one that is not known and so says nothing.
     pub fn format(&mut self, name: &str, draft: Draft) -> Option<Arc<Regex>> {
         let key = (name.to_string(), draft);
-        self.formats.entry(key).or_insert_with(|| None).clone()
+        self.formats.entry(key).or_insert_with(|| format::regex(name, draft).map(Arc::new)).clone()
     }
 }
