@@ -14,6 +14,7 @@ pub mod expr;
 pub mod gbnf;
 pub mod json;
 pub mod machine;
+pub mod pattern;
 mod problems;
 pub mod regex;
 pub mod rules;

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::literals::LiteralSet;
 use super::{ByteSet, Encoding, ExprId, Tag, EMPTY, NOTHING};
-use crate::grammar::CharSet;
+use crate::grammar::{CharSet, Dfa};
 use crate::{Error, ErrorKind, Result};
 
 /// 128 bits that stand for an expression's structure, the same in every arena of this process. The key is random, so
@@ -43,6 +43,8 @@ pub(super) enum Node {
         to: u32,
         depth: u32,
     },
+    /// An automaton of the arena, from this state on.
+    Dfa(u32, u32),
 }
 
 /// What is known of a node.
@@ -67,6 +69,9 @@ pub struct Exprs {
     /// Where each whole text lies in the pool.
     pub(super) texts: FxHashMap<Box<[u8]>, u32>,
     pub(super) literal_sets: Vec<LiteralSet>,
+    /// Each automaton with the hash of its content.
+    pub(super) dfas: Vec<(Arc<Dfa>, StructureHash)>,
+    pub(super) dfa_ids: FxHashMap<Arc<Dfa>, u32>,
     outcome_lists: Vec<Arc<[Tag]>>,
     outcome_ids: FxHashMap<Arc<[Tag]>, u32>,
     /// For each expression: 0, or one more than the place of its row of derivatives.
@@ -96,6 +101,8 @@ impl Exprs {
             texts: FxHashMap::default(),
             dead: FxHashSet::default(),
             literal_sets: Vec::new(),
+            dfas: Vec::new(),
+            dfa_ids: FxHashMap::default(),
             outcome_lists: Vec::new(),
             outcome_ids: FxHashMap::default(),
             row_of: Vec::new(),
@@ -105,8 +112,8 @@ impl Exprs {
             most: most.clamp(16, u32::MAX as usize - 1),
             fuel: u64::MAX,
         };
-        exprs.outcome_list(&[]);
-        exprs.outcome_list(&[0]);
+        exprs.number_outcomes(&[]);
+        exprs.number_outcomes(&[0]);
         // Room for these two is always there.
         let nothing = exprs.intern(Node::Nothing);
         let empty = exprs.intern(Node::Tag(0));
@@ -189,9 +196,15 @@ impl Exprs {
         &self.outcome_lists[self.known(e).outcomes as usize]
     }
 
-    /// As [`Exprs::outcomes`], as a handle that borrows nothing.
-    pub fn outcome_list_of(&self, e: ExprId) -> Arc<[Tag]> {
-        Arc::clone(&self.outcome_lists[self.known(e).outcomes as usize])
+    /// The number of the list of tags with which `e` is complete: expressions with equal lists have equal numbers.
+    #[inline]
+    pub(crate) fn outcome_number(&self, e: ExprId) -> u32 {
+        self.known(e).outcomes
+    }
+
+    /// The list of that number.
+    pub(crate) fn outcome_list(&self, number: u32) -> Arc<[Tag]> {
+        Arc::clone(&self.outcome_lists[number as usize])
     }
 
     /// Whether `e` is complete where it stands.
@@ -205,7 +218,7 @@ impl Exprs {
         self.known(e).hash
     }
 
-    fn outcome_list(&mut self, tags: &[Tag]) -> u32 {
+    fn number_outcomes(&mut self, tags: &[Tag]) -> u32 {
         if let Some(&at) = self.outcome_ids.get(tags) {
             return at;
         }
@@ -229,7 +242,7 @@ impl Exprs {
                     lists.iter().flat_map(|&l| self.outcome_lists[l as usize].iter().copied()).collect();
                 tags.sort_unstable();
                 tags.dedup();
-                self.outcome_list(&tags)
+                self.number_outcomes(&tags)
             }
         }
     }
@@ -239,7 +252,7 @@ impl Exprs {
         let plain = |yes: bool| if yes { PLAIN_OUTCOME } else { NO_OUTCOME };
         let (outcomes, boolean) = match node {
             Node::Nothing | Node::Class(_) | Node::Bytes(..) => (NO_OUTCOME, false),
-            Node::Tag(tag) => (self.outcome_list(&[*tag]), false),
+            Node::Tag(tag) => (self.number_outcomes(&[*tag]), false),
             Node::Concat(a, b) => {
                 let outcomes = if complete(self, *a) { self.known(*b).outcomes } else { NO_OUTCOME };
                 (outcomes, self.known(*a).boolean || self.known(*b).boolean)
@@ -253,6 +266,7 @@ impl Exprs {
             Node::Repeat { of, min, .. } => {
                 (plain(*min == 0 || complete(self, *of)), self.known(*of).boolean)
             }
+            &Node::Dfa(dfa, state) => (plain(self.dfas[dfa as usize].0.is_accepting(state)), false),
             &Node::Literals { set, from, to, depth } => {
                 let ended = self.literal_sets[set as usize].ended(from, to, depth);
                 (self.union_of_outcomes(ended.into_iter()), self.literal_sets[set as usize].boolean)
@@ -278,6 +292,9 @@ impl Exprs {
             Node::Not(e) => mix(of(*e), 9),
             Node::Repeat { of: e, min, max } => {
                 mix(of(*e).wrapping_add(mix(u128::from(*min) | u128::from(*max) << 32, 10)), 12)
+            }
+            Node::Dfa(dfa, state) => {
+                mix(self.dfas[*dfa as usize].1.wrapping_add(mix(u128::from(*state), 15)), 16)
             }
             Node::Literals { set, from, to, depth } => {
                 let place = u128::from(*from) | u128::from(*to) << 32 | u128::from(*depth) << 64;

@@ -13,7 +13,7 @@ mod validate;
 
 pub use frames::Frames;
 pub use load::{from_value, load, Places};
-pub use validate::is_valid;
 pub use schema::{
     Bound, Draft, Items, Keywords, NodeId, Options, Order, Schema, SchemaNode, TypeSet, Whitespace,
 };
+pub use validate::is_valid;

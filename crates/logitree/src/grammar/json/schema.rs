@@ -213,7 +213,7 @@ pub enum SchemaNode {
 /// A schema as it was read: all subschemas that the root reaches, and how values are written.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// The subschemas; a [`NodeId`] is a place here. Cycles are possible.
+    /// The subschemas; a [`NodeId`] is a place here. Cycles are possible. Some that say nothing stand here unnamed.
     pub nodes: Vec<SchemaNode>,
     /// Where each subschema stands in its document, as a JSON pointer; as many as nodes.
     pub places: Places,

@@ -18,6 +18,7 @@ mod lenient;
 mod loader;
 mod meta;
 mod parse;
+mod print;
 mod problems;
 mod registry;
 mod scope;

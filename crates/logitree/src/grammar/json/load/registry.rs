@@ -66,6 +66,8 @@ pub(super) struct Registry<'d> {
     /// URI (empty for the schema itself) and content.
     pub documents: Vec<(String, Arc<Document>)>,
     pub resources: Vec<Resource>,
+    /// The resource of each document's root.
+    wholes: Vec<u32>,
     by_uri: FxHashMap<String, u32>,
     anchors: FxHashMap<(u32, String), At>,
     inner: FxHashMap<(u32, At), u32>,
@@ -86,6 +88,7 @@ impl<'d> Registry<'d> {
             draft,
             documents: Vec::new(),
             resources: Vec::new(),
+            wholes: Vec::new(),
             by_uri: FxHashMap::default(),
             anchors: FxHashMap::default(),
             inner: FxHashMap::default(),
@@ -128,6 +131,7 @@ impl<'d> Registry<'d> {
             base = uri::resolve(uri, id);
         }
         let resource = self.resource(Resource { document, root: 0, uri: base, dialect, dynamic: Vec::new() });
+        self.wholes.push(resource);
         self.by_uri.entry(uri.into()).or_insert(resource);
         self.index(document, 0, resource);
         resource
@@ -318,7 +322,13 @@ impl<'d> Registry<'d> {
         let fragment = fragment
             .ok_or_else(|| Fault::new(format!("`{}` has a wrong percent escape", shorten(reference))))?;
         if fragment.is_empty() || fragment.starts_with('/') {
-            return self.follow(resource, &fragment, reference);
+            let Resource { document, root, dialect, .. } = self.resources[resource as usize];
+            let found = self.follow(resource, &fragment, reference);
+            // Before 2019-09 many took an inner identifier for a name only, and wrote pointers from the document's root.
+            if found.is_ok() || root == 0 || !dialect.ref_stands_alone() {
+                return found;
+            }
+            return self.follow(self.wholes[document as usize], &fragment, reference).or(found);
         }
         let Some(&at) = self.anchors.get(&(resource, fragment.clone())) else {
             return Err(Fault::new(format!("`{}` leads to an anchor that is not there", shorten(reference))));

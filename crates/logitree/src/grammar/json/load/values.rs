@@ -31,10 +31,20 @@ pub(super) fn values(fields: &mut Fields<'_, '_>) -> Option<Arc<[Value]>> {
         None => all.push(only?),
     }
     if all.len() > 1 {
-        let mut seen = FxHashSet::default();
-        all.retain(|&value| seen.insert(form_of(&document, value)));
+        distinct(&document, &mut all);
     }
     Some(all.into_iter().map(|at| document.value(at)).collect())
+}
+
+/// Keeps the first of equal values. What is written alike is found before anything is brought into one form.
+fn distinct(document: &Document, all: &mut Vec<At>) {
+    let mut texts = FxHashSet::default();
+    let mut forms = FxHashSet::default();
+    all.retain(|&at| match document.kind(at) {
+        Kind::Plain | Kind::Escaped => texts.insert((true, document.text(at))),
+        Kind::Number => texts.insert((false, document.text(at))) && forms.insert(form_of(document, at)),
+        _ => forms.insert(form_of(document, at)),
+    });
 }
 
 /// One text for all ways to write the value. Nesting is bounded by the parser, so recursion is too.

@@ -89,8 +89,18 @@ impl Divisor {
     /// wanted, whatever comes.
     pub fn fraction(&mut self, remainder: u64, digit: u8, places: u32) -> Option<u64> {
         if places < self.places {
-            Some(self.digit(remainder, digit))
+            let next = self.digit(remainder, digit);
+            self.past(next, places + 1)
         } else if digit == 0 {
+            Some(remainder)
+        } else {
+            (!self.wanted).then_some(NEVER)
+        }
+    }
+
+    /// The remainder once there are `places` digits of fraction: as many as multiples have, and it tells already.
+    pub fn past(&self, remainder: u64, places: u32) -> Option<u64> {
+        if places < self.places || remainder == 0 {
             Some(remainder)
         } else {
             (!self.wanted).then_some(NEVER)

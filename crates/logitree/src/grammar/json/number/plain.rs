@@ -56,6 +56,9 @@ impl Plain {
             (Spot::Whole, b'.') => {
                 next.point(side)?;
                 (next.spot, next.count) = (Spot::Point, 0);
+                for (divisor, remainder) in divisors.iter().zip(&mut next.remainders) {
+                    *remainder = divisor.past(*remainder, 0)?;
+                }
             }
             (Spot::Zero, b'.') => next.spot = Spot::ZeroPoint,
             (Spot::ZeroPoint | Spot::Zeros, b'0') => {
@@ -86,6 +89,11 @@ impl Plain {
             }
             Spot::Fraction => self.so.ends(&side.targets) && self.divides(divisors, self.count),
         }
+    }
+
+    /// Whether its sign matters no more.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.spot, Spot::Whole | Spot::Point | Spot::Fraction) && self.so.is_settled()
     }
 
     fn divides(&self, divisors: &[Divisor], places: u32) -> bool {

@@ -71,6 +71,14 @@ impl Scientific {
     pub fn ends(&self) -> bool {
         matches!(self, Scientific::Exponent(reading) if reading.ends())
     }
+
+    /// Whether its sign matters no more, as long as both signs have the same largest exponent.
+    pub fn is_settled(&self) -> bool {
+        match self {
+            Scientific::Mantissa(mantissa) => mantissa.spot != Spot::Start && mantissa.so.is_settled(),
+            Scientific::Exponent(_) => true,
+        }
+    }
 }
 
 impl Mantissa {

@@ -153,7 +153,7 @@ fn check<'a>(numbers: &Numbers, texts: impl IntoIterator<Item = &'a (String, Opt
     for (text, value) in texts {
         let has = value.as_ref().is_some_and(|value| oracle.has(value));
         assert_eq!(reads(&regex, text), has && oracle.spells(text), "{text} {numbers:?}");
-        if value.is_some() {
+        if value.is_some() && oracle.spells(text) {
             assert_eq!(contains(numbers, text).unwrap(), has, "{text} {numbers:?}");
         }
         found += usize::from(has);
@@ -321,11 +321,11 @@ fn multiples_that_need_many_remainders_are_spelled_plainly() {
         .flat_map(|n: u32| [format!("{n}"), format!("-{n}.0"), format!("{}.{}", n / 10, n % 10)])
         .map(written)
         .collect();
-    for of in ["1331", "12.1", "4096"] {
+    for of in ["1331", "13.31", "4096"] {
         let multiples = vec![of.to_string()];
         let numbers = Numbers { multiples, minimum: bound("-300", false), ..Numbers::default() };
-        assert!(check(&numbers, &texts) > 20);
-        assert!(!reads(&regex(&numbers).unwrap(), "1.331e+30") || of == "121");
+        assert!(check(&numbers, &texts) > 15);
+        assert!(!reads(&regex(&numbers).unwrap(), "1.331e+30"));
     }
 }
 
@@ -469,4 +469,87 @@ fn round_multiples_and_common_ranges_are_small() {
     let percent =
         Numbers { integer: Some(true), minimum: bound(0, false), maximum: bound(100, false), ..of("1") };
     assert!(states(&percent) < 40, "{}", states(&percent));
+}
+
+#[test]
+fn zz_time() {
+    let b = |v: &str| bound(v, false);
+    let sets = [
+        ("int min 0", Numbers { integer: Some(true), minimum: b("0"), ..Default::default() }),
+        ("num min 0", Numbers { minimum: b("0"), ..Default::default() }),
+        (
+            "int 0..100",
+            Numbers { integer: Some(true), minimum: b("0"), maximum: b("100"), ..Default::default() },
+        ),
+        (
+            "int 0..65535",
+            Numbers { integer: Some(true), minimum: b("0"), maximum: b("65535"), ..Default::default() },
+        ),
+        ("num 0..100", Numbers { minimum: b("0"), maximum: b("100"), ..Default::default() }),
+        ("num -180..180", Numbers { minimum: b("-180"), maximum: b("180"), ..Default::default() }),
+        (
+            "int i64",
+            Numbers {
+                integer: Some(true),
+                minimum: b("-9223372036854775808"),
+                maximum: b("9223372036854775807"),
+                ..Default::default()
+            },
+        ),
+        (
+            "num f64",
+            Numbers {
+                minimum: b("-1.7976931348623157e308"),
+                maximum: b("1.7976931348623157e308"),
+                ..Default::default()
+            },
+        ),
+        (
+            "int f64",
+            Numbers {
+                integer: Some(true),
+                minimum: b("-1.7976931348623157e308"),
+                maximum: b("1.7976931348623157e308"),
+                ..Default::default()
+            },
+        ),
+        ("0.01", Numbers { multiples: vec!["0.01".into()], ..Default::default() }),
+        ("5", Numbers { multiples: vec!["5".into()], ..Default::default() }),
+        ("7", Numbers { multiples: vec!["7".into()], ..Default::default() }),
+        ("100", Numbers { multiples: vec!["100".into()], ..Default::default() }),
+        ("127", Numbers { multiples: vec!["127".into()], ..Default::default() }),
+        ("1024", Numbers { multiples: vec!["1024".into()], ..Default::default() }),
+        ("131072", Numbers { multiples: vec!["131072".into()], ..Default::default() }),
+        ("1e-8", Numbers { multiples: vec!["1e-8".into()], ..Default::default() }),
+        ("99991", Numbers { multiples: vec!["99991".into()], ..Default::default() }),
+        ("1e9", Numbers { multiples: vec!["1e9".into()], ..Default::default() }),
+        ("int", Numbers { integer: Some(true), excluded: vec!["3".into()], ..Default::default() }),
+        (
+            "20000 out",
+            Numbers { excluded: (0..20_000).map(|n| format!("{n}.25")).collect(), ..Default::default() },
+        ),
+        (
+            "four",
+            Numbers {
+                multiples: ["1009", "1013", "1019", "1021"].map(String::from).to_vec(),
+                ..Numbers::default()
+            },
+        ),
+    ];
+    for (name, set) in sets {
+        let mut best = std::time::Duration::MAX;
+        let mut n = 0;
+        for _ in 0..5 {
+            let t = std::time::Instant::now();
+            if let Ok(Regex::Automaton(d)) = regex(&set) {
+                n = d.len();
+            }
+            best = best.min(t.elapsed());
+        }
+        let all = match explore(&mut Signed::new(&set).unwrap(), &ALPHABET, MOST_STATES) {
+            Explored::Dfa(_) => 0,
+            _ => 1,
+        };
+        println!("{name}: {n} states {best:?} {all}");
+    }
 }

@@ -153,7 +153,10 @@ impl Walk for Signed {
         let scientific =
             state.scientific.as_ref().and_then(|number| number.step(byte, side, &mut self.divisors));
         let alive = plain.is_some() || scientific.is_some();
-        alive.then_some(Number { begun: true, negative: state.negative, plain, scientific })
+        let same = self.sides[0].most_exponent == self.sides[1].most_exponent;
+        let is_settled = plain.as_ref().is_none_or(Plain::is_settled)
+            && scientific.as_ref().is_none_or(|number| same && number.is_settled());
+        alive.then_some(Number { begun: true, negative: state.negative && !is_settled, plain, scientific })
     }
 
     fn accepts(&self, state: &Number) -> bool {
