@@ -1,7 +1,8 @@
 //! Random schemas of all keywords and random values: in any order of keys, the states accept exactly what the plain
 //! validator says is valid; in the schema's order nothing else; and from wherever a text may go it can be completed.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
 
 use logitree::grammar::expr::Exprs;
@@ -173,7 +174,8 @@ fn accepts(machine: &mut Option<Machine>, text: &str) -> bool {
     machine.is_accepting(config)
 }
 
-/// Bytes that complete the text, found breadth first: of a few bytes, or of all.
+/// Bytes that complete the text, found cheapest first: of a few bytes, or of all. An opening bracket is dear, because
+/// whatever may nest may nest for ever.
 fn completion(machine: &mut Machine, from: ConfigId) -> Option<String> {
     let few = |byte: u8| b"\"{}[]:,-.0125abctruefalsn".contains(&byte);
     completion_of(machine, from, few).or_else(|| completion_of(machine, from, |_| true))
@@ -181,10 +183,10 @@ fn completion(machine: &mut Machine, from: ConfigId) -> Option<String> {
 
 fn completion_of(machine: &mut Machine, from: ConfigId, allowed: impl Fn(u8) -> bool) -> Option<String> {
     let mut seen = vec![(from, usize::MAX, 0u8)];
-    let mut known = std::collections::HashSet::from([from]);
-    let mut waiting = VecDeque::from([0]);
-    while let Some(at) = waiting.pop_front() {
-        let (config, ..) = seen[at];
+    let mut known = HashSet::from([from]);
+    let mut waiting = BinaryHeap::from([(Reverse(0), Reverse(0))]);
+    while let Some((Reverse(cost), Reverse(at))) = waiting.pop() {
+        let config = seen[at].0;
         if machine.is_accepting(config) {
             let mut bytes = Vec::new();
             let mut at = at;
@@ -195,7 +197,7 @@ fn completion_of(machine: &mut Machine, from: ConfigId, allowed: impl Fn(u8) -> 
             bytes.reverse();
             return Some(String::from_utf8_lossy(&bytes).into_owned());
         }
-        if seen.len() > 60_000 {
+        if seen.len() > 200_000 {
             return None;
         }
         for byte in machine.first_bytes(config).unwrap().iter().filter(|&byte| allowed(byte)) {
@@ -203,7 +205,8 @@ fn completion_of(machine: &mut Machine, from: ConfigId, allowed: impl Fn(u8) -> 
             assert_ne!(next, DEAD, "a first byte leads nowhere");
             if known.insert(next) {
                 seen.push((next, at, byte));
-                waiting.push_back(seen.len() - 1);
+                let price = if b"[{".contains(&byte) { 10 } else { 1 };
+                waiting.push((Reverse(cost + price), Reverse(seen.len() - 1)));
             }
         }
     }
@@ -219,7 +222,7 @@ fn repeats_a_key(text: &str) -> bool {
             f.write_str("JSON")
         }
         fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-            let mut seen = std::collections::HashSet::new();
+            let mut seen = HashSet::new();
             while let Some(key) = map.next_key::<String>()? {
                 self.0 |= !seen.insert(key);
                 map.next_value_seed(&mut *self)?;

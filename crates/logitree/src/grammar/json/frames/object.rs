@@ -331,7 +331,8 @@ impl Board {
         let keys = self.objects[s.object as usize].keys.len() as u32;
         let seen = self.sets.get(s.seen).to_vec();
         let mut count = u64::from(s.count);
-        if facts.max.is_some_and(|max| count + u64::from(self.required_left(&s)) > max) {
+        let needed = facts.min.max(count + u64::from(self.required_left(&s)));
+        if facts.max.is_some_and(|max| needed > max) {
             return Ok(false);
         }
         let still = |key: &u32| seen.binary_search(key).is_err();

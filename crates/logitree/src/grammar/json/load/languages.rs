@@ -20,7 +20,8 @@ impl Languages {
         if let Some(known) = self.patterns.get(text) {
             return known.clone();
         }
-        let read = Ok(Arc::new(Regex::anything()));
+        let options = crate::grammar::pattern::Options::SEARCH;
+        let read = crate::grammar::pattern::parse(text, &options).map(Arc::new).map_err(|e| e.to_string());
         self.patterns.insert(text.into(), read.clone());
         read
     }
