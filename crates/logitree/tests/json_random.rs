@@ -64,6 +64,18 @@ fn keys(dice: &mut Dice) -> Vec<&'static str> {
     keys
 }
 
+/// A schema with two definitions that it and they may refer to.
+fn document(dice: &mut Dice) -> Value {
+    let definitions = json!({"a": schema(dice, 2), "b": schema(dice, 1)});
+    match schema(dice, 3) {
+        Value::Object(mut object) => {
+            object.insert("$defs".into(), definitions);
+            Value::Object(object)
+        }
+        other => other,
+    }
+}
+
 /// The kinds of keywords that [`keyword`] has.
 const KINDS: usize = 34;
 
@@ -71,8 +83,8 @@ fn schema(dice: &mut Dice, depth: usize) -> Value {
     if dice.once_in(12) {
         return json!(dice.once_in(2));
     }
-    if dice.once_in(25) {
-        return json!({"$ref": "#"}).as_object().map(|r| json!({"properties": {"a": r}})).unwrap();
+    if dice.once_in(10) {
+        return json!({"$ref": *dice.pick(&["#/$defs/a", "#/$defs/b"])});
     }
     let mut made = Map::new();
     if dice.once_in(2) {
@@ -264,8 +276,32 @@ fn repeats_a_key(text: &str) -> bool {
     keys.0
 }
 
-/// Random texts that the machine allows: each can be completed, and is then valid.
-fn walk(dice: &mut Dice, machine: &mut Machine, schema: &Schema, shown: &Value) {
+/// Changes one place of a value.
+fn mutate(dice: &mut Dice, from: &mut Value) {
+    match from {
+        Value::Array(items) if !items.is_empty() && !dice.once_in(4) => {
+            let at = dice.next(items.len());
+            match dice.next(4) {
+                0 => drop(items.remove(at)),
+                1 => items.insert(at, value(dice, 1)),
+                2 => items.push(items[at].clone()),
+                _ => mutate(dice, &mut items[at]),
+            }
+        }
+        Value::Object(object) if !dice.once_in(4) => {
+            let key = object.keys().nth(dice.next(object.len() + 1)).cloned();
+            match (key, dice.next(3)) {
+                (Some(key), 0) => drop(object.remove(&key)),
+                (Some(key), _) => mutate(dice, &mut object[&key]),
+                (None, _) => drop(object.insert((*dice.pick(&KEYS)).to_string(), value(dice, 1))),
+            }
+        }
+        _ => *from = value(dice, 1),
+    }
+}
+
+/// A random text that the machine allows: it can be completed, and is then valid. What it says.
+fn walk(dice: &mut Dice, machine: &mut Machine, schema: &Schema, shown: &Value) -> Option<Value> {
     let mut config = machine.start();
     let mut text = Vec::new();
     for _ in 0..dice.next(40) {
@@ -282,46 +318,76 @@ fn walk(dice: &mut Dice, machine: &mut Machine, schema: &Schema, shown: &Value) 
     }
     let so_far = String::from_utf8_lossy(&text).into_owned();
     let Some(rest) = completion(machine, config) else { panic!("{shown}: {so_far:?} cannot be completed") };
-    let Ok(text) = String::from_utf8([text, rest.into_bytes()].concat()) else { return };
+    let text = String::from_utf8([text, rest.into_bytes()].concat()).ok()?;
     let value: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{shown}: {text}: {e}"));
     assert!(repeats_a_key(&text) || is_valid(schema, &value).unwrap(), "{shown}: {text} is not valid");
+    Some(value)
 }
 
-/// Whether the keys of each object stand in the order of `schema`, as far as the test can tell: whether sorting decides.
-fn run(seeds: std::ops::Range<u64>, values: usize, walks: usize) -> (usize, usize) {
-    let (mut run, mut refused) = (0, 0);
-    for seed in seeds {
-        let mut dice = Dice(seed.wrapping_mul(0x9e3779b97f4a7c15));
-        let shown = schema(&mut dice, 3);
-        let Ok(any) = read(&shown, Order::Any) else {
-            refused += 1;
-            continue;
-        };
+/// A schema in both orders.
+struct Case {
+    seed: u64,
+    shown: Value,
+    schema: Arc<Schema>,
+    in_any: Option<Machine>,
+    in_order: Option<Machine>,
+}
+
+impl Case {
+    /// The case of a seed; `None` if its schema cannot be honoured.
+    fn new(seed: u64, shown: Value) -> Option<Case> {
+        let schema = read(&shown, Order::Any).ok()?;
         let ordered = read(&shown, Order::Schema).unwrap();
-        let (Ok(mut in_any), Ok(mut in_order)) = (machine(&any), machine(&ordered)) else {
-            refused += 1;
-            continue;
-        };
-        run += 1;
-        for _ in 0..values {
-            let value = value(&mut dice, 3);
-            let text = value.to_string();
-            let valid = is_valid(&any, &value).unwrap();
-            assert_eq!(accepts(&mut in_any, &text), valid, "seed {seed}: {shown} on {text}");
-            assert!(valid || !accepts(&mut in_order, &text), "seed {seed}, in order: {shown} on {text}");
-        }
-        for _ in 0..walks {
-            for machine in [&mut in_any, &mut in_order].into_iter().flatten() {
-                walk(&mut dice, machine, &any, &shown);
+        let (in_any, in_order) = (machine(&schema).ok()?, machine(&ordered).ok()?);
+        assert_eq!(in_any.is_some(), in_order.is_some(), "seed {seed}: {shown}");
+        Some(Case { seed, shown, schema, in_any, in_order })
+    }
+
+    fn compare(&mut self, value: &Value) -> bool {
+        let text = value.to_string();
+        let valid = is_valid(&self.schema, value).unwrap();
+        let (seed, shown) = (self.seed, &self.shown);
+        assert_eq!(accepts(&mut self.in_any, &text), valid, "seed {seed}: {shown} on {text}");
+        assert!(valid || !accepts(&mut self.in_order, &text), "seed {seed}, in order: {shown} on {text}");
+        valid
+    }
+
+    /// Texts that the machines allow, and values that differ from them in a place or two.
+    fn walk(&mut self, dice: &mut Dice) -> usize {
+        let mut valid = 0;
+        let machines = [&mut self.in_any, &mut self.in_order];
+        let walked = machines.into_iter().flatten().map(|m| walk(dice, m, &self.schema, &self.shown));
+        let walked: Vec<Value> = walked.flatten().collect();
+        for mut value in walked {
+            for _ in 0..4 {
+                mutate(dice, &mut value);
+                valid += usize::from(self.compare(&value));
             }
         }
+        valid
     }
-    (run, refused)
 }
 
 #[test]
 fn states_equal_the_validator() {
-    let count = std::env::var("LOGITREE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(1_500);
-    let (run, refused) = run(0..count, 30, 2);
-    assert!(refused * 8 < run, "{refused} of {run} were refused");
+    let count: u64 = std::env::var("LOGITREE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000);
+    let (mut run, mut refused, mut valid) = (0, 0, 0_usize);
+    for seed in 0..count {
+        let mut dice = Dice(seed.wrapping_mul(0x9e3779b97f4a7c15));
+        let shown = document(&mut dice);
+        let Some(mut case) = Case::new(seed, shown) else {
+            refused += 1;
+            continue;
+        };
+        run += 1;
+        for _ in 0..20 {
+            let value = value(&mut dice, 3);
+            valid += usize::from(case.compare(&value));
+        }
+        for _ in 0..3 {
+            valid += case.walk(&mut dice);
+        }
+    }
+    assert!(refused * 8 < run, "{refused} were refused, {run} were run");
+    assert!(valid > 5 * run, "only {valid} valid values in {run} schemas");
 }
