@@ -13,6 +13,7 @@ pub mod expr;
 pub mod gbnf;
 pub mod json;
 pub mod machine;
+pub mod part;
 mod problems;
 pub mod regex;
 pub mod rules;
