@@ -9,14 +9,17 @@
 //! opaque set of ids to it.
 
 pub mod charset;
+pub mod dfa;
 pub mod expr;
 pub mod gbnf;
 pub mod json;
 pub mod machine;
 pub mod part;
 mod problems;
+pub mod pattern;
 pub mod regex;
 pub mod rules;
 
 pub use charset::CharSet;
+pub use dfa::Dfa;
 pub use regex::Regex;

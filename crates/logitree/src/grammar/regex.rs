@@ -1,7 +1,9 @@
 //! Regular languages over code points, as plain data: what every reader of a syntax produces, before anything is
-//! compiled. It refuses to know bytes, tags and automata.
+//! compiled. It refuses to know tags and how languages are compiled.
 
-use super::CharSet;
+use std::sync::Arc;
+
+use super::{CharSet, Dfa};
 
 /// A regular language over Unicode scalar values. A value matches as a whole: there are no anchors here.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,6 +33,8 @@ pub enum Regex {
         /// How often at most; `None` is without end.
         max: Option<u32>,
     },
+    /// What an automaton over ASCII reads.
+    Automaton(Arc<Dfa>),
 }
 
 impl Regex {

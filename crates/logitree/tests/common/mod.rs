@@ -19,6 +19,7 @@
 #![allow(dead_code)] // each test file takes what it needs
 
 pub mod laws;
+pub mod regexes;
 pub mod samplers;
 pub mod sequences;
 

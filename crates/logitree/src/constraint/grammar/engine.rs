@@ -9,14 +9,11 @@ use super::bound::GrammarLimits;
 use super::entry::{Entry, Set};
 use super::tables::Tables;
 use super::terminal::Terminal;
-use crate::grammar::expr::ExprId;
+use crate::grammar::expr::{ByteSet, ExprId};
 use crate::grammar::machine::{ConfigId, ContId, Machine, DEAD};
 use crate::mask::words_for;
 use crate::vocabulary::Vocabulary;
 use crate::{Result, TokenId};
-
-/// Terminals whose walk looked at fewer nodes than this are not worth keeping with the vocabulary.
-const WORTH_SHARING: usize = 200;
 
 /// What a mask depends on: its threads with far counters set equal, whether the text may end, which token sets may
 /// come. Many configurations have the same.
@@ -36,6 +33,8 @@ pub(super) struct Engine {
     by_config: FxHashMap<ConfigId, Arc<Entry>>,
     by_key: FxHashMap<MaskKey, Arc<Entry>>,
     mask_bytes: usize,
+    /// Scratch for walks over rests of tokens.
+    threads: Vec<(ExprId, ContId)>,
 }
 
 impl Engine {
@@ -59,6 +58,7 @@ impl Engine {
             by_config: FxHashMap::default(),
             by_key: FxHashMap::default(),
             mask_bytes: 0,
+            threads: Vec::new(),
         }
     }
 
@@ -193,11 +193,15 @@ impl Engine {
         for &set in sets.iter() {
             add(&self.token_sets[set as usize], &mut few);
         }
-        let entry = Entry::join(&dense, few).without(&self.ends);
+        let words = words_for(self.vocabulary.len());
+        // End tokens are never text: they are legal where the text may end, and nowhere else.
+        let entry = Entry::join(&dense, few, words).without(&self.ends);
         Ok(match (entry, accepting) {
             (entry, false) => entry,
-            (Entry::Few(few), true) => Entry::join(&[], [&*few, &self.ends].concat()),
-            (Entry::Dense { base, beside }, true) => Entry::join(&[base], [&*beside, &self.ends].concat()),
+            (Entry::Few(few), true) => Entry::join(&[], [&*few, &self.ends].concat(), words),
+            (Entry::Dense { base, beside }, true) => {
+                Entry::join(&[base], [&*beside, &self.ends].concat(), words)
+            }
         })
     }
 
@@ -205,41 +209,44 @@ impl Engine {
     fn cross(&mut self, terminal: &Terminal, cont: ContId, few: &mut Vec<TokenId>) -> Result<()> {
         let vocabulary = Arc::clone(&self.vocabulary);
         let trie = vocabulary.trie()?;
-        for crossing in &terminal.crossings {
-            for &tag in crossing.tags.iter() {
-                let entered = self.machine.enter(cont, tag)?;
-                let first = self.machine.first_bytes(entered)?.and(&crossing.bytes);
-                for byte in first.iter() {
-                    let Some(suffixes) = terminal.suffixes(crossing, byte, trie) else { continue };
-                    let step = |config: ConfigId, byte: u8| {
-                        let next = self.machine.step(config, byte)?;
-                        Ok::<_, crate::Error>((next != DEAD).then_some(next))
-                    };
-                    suffixes.viable(entered, step, few)?;
+        let mut threads = std::mem::take(&mut self.threads);
+        let machine = &mut self.machine;
+        let mut run = || -> Result<()> {
+            for crossing in terminal.crossings.iter() {
+                for &tag in crossing.tags.iter() {
+                    threads.clear();
+                    machine.begin(cont, tag, &mut threads)?;
+                    let mut first = ByteSet::NONE;
+                    for &(e, _) in &threads {
+                        first = first.or(&machine.exprs_mut().first_bytes(e)?);
+                    }
+                    let start = (0, threads.len());
+                    for byte in first.and(&crossing.bytes).iter() {
+                        let Some(suffixes) = crossing.suffixes(byte, &terminal.inside, trie) else { continue };
+                        // A parent's threads lie below those of its children: what lies above is done with.
+                        let step = |(from, to): (usize, usize), byte: u8| {
+                            threads.truncate(to);
+                            let viable = machine.follow(&mut threads, from..to, byte)?;
+                            Ok::<_, crate::Error>(viable.then_some((to, threads.len())))
+                        };
+                        suffixes.viable(start, step, few)?;
+                    }
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        let done = run();
+        self.threads = threads;
+        done
     }
 
     fn terminal(&mut self, e: ExprId) -> Result<Arc<Terminal>> {
         if let Some(known) = self.terminals.get(&e) {
             return Ok(Arc::clone(known));
         }
-        let key = self.machine.exprs().structure(e);
-        let terminal = match self.shared.get(key) {
-            Some(known) => known,
-            None => {
-                let vocabulary = Arc::clone(&self.vocabulary);
-                let words = words_for(vocabulary.len());
-                let made = Arc::new(Terminal::new(e, self.machine.exprs_mut(), vocabulary.trie()?, words)?);
-                if made.visited >= WORTH_SHARING {
-                    self.shared.keep(key, &made);
-                }
-                self.mask_bytes += made.memory();
-                made
-            }
-        };
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let terminal = self.shared.terminal(e, self.machine.exprs_mut(), &vocabulary)?;
+        self.mask_bytes += terminal.memory();
         self.terminals.insert(e, Arc::clone(&terminal));
         Ok(terminal)
     }

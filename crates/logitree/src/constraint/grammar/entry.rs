@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
+use crate::mask::{count, ids};
 use crate::TokenId;
 
 /// More ids than this are kept as words.
-pub(super) const MOST_LISTED: usize = 2_048;
+const MOST_LISTED: usize = 1_024;
+/// More ids than this are put in order by way of words: cheaper than sorting.
+const MOST_SORTED: usize = 200;
 
 /// A set of ids.
 #[derive(Debug, Clone)]
@@ -29,6 +32,14 @@ impl Set {
             dense[id as usize / 32] |= 1 << (id % 32);
         }
         Set::Dense(dense.into())
+    }
+
+    /// The set of these words.
+    pub fn from_words(words: Vec<u32>) -> Set {
+        if count(&words) <= MOST_LISTED {
+            return Set::Few(ids(&words).collect());
+        }
+        Set::Dense(words.into())
     }
 
     pub fn contains(&self, id: TokenId) -> bool {
@@ -56,12 +67,22 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    /// Joins what the threads of a configuration allow: `few` in any order, with repeats.
-    pub fn join(dense: &[Arc<[u32]>], mut few: Vec<TokenId>) -> Entry {
-        few.sort_unstable();
-        few.dedup();
+    /// Joins what the threads of a configuration allow: `few` in any order, with repeats. Masks have `words` words.
+    pub fn join(dense: &[Arc<[u32]>], mut few: Vec<TokenId>, words: usize) -> Entry {
         let base = match dense {
-            [] => return Entry::Few(few.into()),
+            [] if few.len() <= MOST_SORTED => {
+                few.sort_unstable();
+                few.dedup();
+                return Entry::Few(few.into());
+            }
+            [] => {
+                let mut made = vec![0u32; words];
+                set_all(&mut made, &few);
+                if count(&made) <= MOST_LISTED {
+                    return Entry::Few(ids(&made).collect());
+                }
+                return Entry::Dense { base: made.into(), beside: Box::default() };
+            }
             [only] => Arc::clone(only),
             [first, rest @ ..] => {
                 let mut words = first.to_vec();
@@ -71,7 +92,14 @@ impl Entry {
                 words.into()
             }
         };
-        few.retain(|&id| base[id as usize / 32] >> (id % 32) & 1 == 0);
+        few.retain(|&id| !has(&base, id));
+        if few.len() > MOST_SORTED {
+            let mut words = base.to_vec();
+            set_all(&mut words, &few);
+            return Entry::Dense { base: words.into(), beside: Box::default() };
+        }
+        few.sort_unstable();
+        few.dedup();
         Entry::Dense { base, beside: few.into() }
     }
 

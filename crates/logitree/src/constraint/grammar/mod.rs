@@ -19,5 +19,6 @@ mod matcher;
 mod suffixes;
 mod tables;
 mod terminal;
+mod walk;
 
 pub use bound::{Grammar, GrammarLimits};

@@ -1,15 +1,20 @@
 //! The tables of terminals that a vocabulary keeps for all its grammars, by structure. An entry is a pure function of
 //! its key, so that forgetting it costs time and nothing else. It refuses to know grammars.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
 use super::terminal::Terminal;
-use crate::grammar::expr::StructureHash;
+use super::walk::{narrow, wide, ByByte};
+use crate::grammar::expr::{ExprId, Exprs, StructureHash};
+use crate::vocabulary::Vocabulary;
+use crate::Result;
 
 /// Bytes of tables kept with one vocabulary before they are forgotten.
 const MOST_BYTES: usize = 128 << 20;
+/// Terminals that look at more nodes of the trie than this are kept with the vocabulary.
+const NARROW: usize = 2_500;
 
 #[derive(Default)]
 struct Kept {
@@ -19,17 +24,39 @@ struct Kept {
 
 /// The tables of one vocabulary.
 #[derive(Default)]
-pub(super) struct Tables(Mutex<Kept>);
+pub(super) struct Tables {
+    kept: Mutex<Kept>,
+    by_byte: OnceLock<ByByte>,
+}
 
 impl Tables {
-    pub fn get(&self, key: StructureHash) -> Option<Arc<Terminal>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The tables of `e`, kept or found.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
+    pub fn terminal(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
+        let trie = vocabulary.trie()?;
+        let key = exprs.structure(e);
+        if let Some(known) = self.get(key) {
+            return Ok(known);
+        }
+        if let Some(small) = narrow(e, exprs, trie, NARROW)? {
+            return Ok(Arc::new(small));
+        }
+        let by_byte = self.by_byte.get_or_init(|| ByByte::new(trie));
+        let made = Arc::new(wide(e, exprs, vocabulary, by_byte)?);
+        self.keep(key, &made);
+        Ok(made)
+    }
+
+    fn get(&self, key: StructureHash) -> Option<Arc<Terminal>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.tables.get(&key).map(Arc::clone)
     }
 
     /// Keeps `terminal`; when there is too much, everything else is forgotten.
-    pub fn keep(&self, key: StructureHash, terminal: &Arc<Terminal>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn keep(&self, key: StructureHash, terminal: &Arc<Terminal>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = terminal.memory();
         if kept.bytes + bytes > MOST_BYTES {
             kept.tables.clear();

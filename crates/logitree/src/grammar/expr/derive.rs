@@ -176,6 +176,22 @@ impl Exprs {
         }))
     }
 
+    /// The ways on: classes of bytes, and what follows each; what is dead is left out.
+    ///
+    /// # Errors
+    /// As [`Exprs::derive`].
+    pub fn ways(&mut self, e: ExprId) -> Result<Vec<(ByteSet, ExprId)>> {
+        let mut ways = Vec::new();
+        for class in self.byte_classes(e) {
+            let Some(byte) = class.iter().next() else { continue };
+            let next = self.derive(e, byte)?;
+            if next != NOTHING {
+                ways.push((class, next));
+            }
+        }
+        Ok(ways)
+    }
+
     /// Whether some byte leads on: false for what is complete and over.
     ///
     /// # Errors

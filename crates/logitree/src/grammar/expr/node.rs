@@ -105,8 +105,8 @@ impl Exprs {
             most: most.clamp(16, u32::MAX as usize - 1),
             fuel: u64::MAX,
         };
-        exprs.outcome_list(&[]);
-        exprs.outcome_list(&[0]);
+        exprs.number_outcomes(&[]);
+        exprs.number_outcomes(&[0]);
         // Room for these two is always there.
         let nothing = exprs.intern(Node::Nothing);
         let empty = exprs.intern(Node::Tag(0));
@@ -189,9 +189,15 @@ impl Exprs {
         &self.outcome_lists[self.known(e).outcomes as usize]
     }
 
-    /// As [`Exprs::outcomes`], as a handle that borrows nothing.
-    pub fn outcome_list_of(&self, e: ExprId) -> Arc<[Tag]> {
-        Arc::clone(&self.outcome_lists[self.known(e).outcomes as usize])
+    /// The number of the list of tags with which `e` is complete: expressions with equal lists have equal numbers.
+    #[inline]
+    pub(crate) fn outcome_number(&self, e: ExprId) -> u32 {
+        self.known(e).outcomes
+    }
+
+    /// The list of that number.
+    pub(crate) fn outcome_list(&self, number: u32) -> Arc<[Tag]> {
+        Arc::clone(&self.outcome_lists[number as usize])
     }
 
     /// Whether `e` is complete where it stands.
@@ -205,7 +211,7 @@ impl Exprs {
         self.known(e).hash
     }
 
-    fn outcome_list(&mut self, tags: &[Tag]) -> u32 {
+    fn number_outcomes(&mut self, tags: &[Tag]) -> u32 {
         if let Some(&at) = self.outcome_ids.get(tags) {
             return at;
         }
@@ -229,7 +235,7 @@ impl Exprs {
                     lists.iter().flat_map(|&l| self.outcome_lists[l as usize].iter().copied()).collect();
                 tags.sort_unstable();
                 tags.dedup();
-                self.outcome_list(&tags)
+                self.number_outcomes(&tags)
             }
         }
     }
@@ -239,7 +245,7 @@ impl Exprs {
         let plain = |yes: bool| if yes { PLAIN_OUTCOME } else { NO_OUTCOME };
         let (outcomes, boolean) = match node {
             Node::Nothing | Node::Class(_) | Node::Bytes(..) => (NO_OUTCOME, false),
-            Node::Tag(tag) => (self.outcome_list(&[*tag]), false),
+            Node::Tag(tag) => (self.number_outcomes(&[*tag]), false),
             Node::Concat(a, b) => {
                 let outcomes = if complete(self, *a) { self.known(*b).outcomes } else { NO_OUTCOME };
                 (outcomes, self.known(*a).boolean || self.known(*b).boolean)

@@ -3,8 +3,17 @@
 //!
 //! It refuses to know tokens.
 
+pub mod number;
+mod load;
+mod decimal;
+mod frames;
+mod normal;
 mod schema;
+mod validate;
 
+pub use frames::Frames;
+pub use load::{from_value, load, Places};
+pub use validate::is_valid;
 pub use schema::{
     Bound, Draft, Items, Keywords, NodeId, Options, Order, Schema, SchemaNode, TypeSet, Whitespace,
 };

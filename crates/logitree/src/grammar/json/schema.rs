@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::Regex;
+use super::Places;
 
 /// The number of a subschema in its [`Schema`].
 pub type NodeId = u32;
@@ -127,7 +128,7 @@ pub struct Items {
 
 /// The assertions of one subschema, in the same form whatever its draft. Assertions about a type say nothing about
 /// values of other types. What is absent says nothing.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Keywords {
     /// `type`.
     pub types: Option<TypeSet>,
@@ -160,6 +161,8 @@ pub struct Keywords {
     pub unique_items: bool,
     /// `contains` with `minContains` (1 where absent) and `maxContains`.
     pub contains: Option<(NodeId, u64, Option<u64>)>,
+    /// Whether the items that `contains` finds count as evaluated for `unevaluatedItems`: they do since 2020-12.
+    pub contains_evaluates: bool,
     /// `unevaluatedItems`.
     pub unevaluated_items: Option<NodeId>,
 
@@ -210,10 +213,10 @@ pub enum SchemaNode {
 /// A schema as it was read: all subschemas that the root reaches, and how values are written.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// The subschemas; a [`NodeId`] is a place here. Cycles are possible.
+    /// The subschemas; a [`NodeId`] is a place here. Cycles are possible. Some that say nothing stand here unnamed.
     pub nodes: Vec<SchemaNode>,
     /// Where each subschema stands in its document, as a JSON pointer; as many as nodes.
-    pub places: Vec<String>,
+    pub places: Places,
     /// The whole.
     pub root: NodeId,
     /// How values are written.

@@ -4,6 +4,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::expr::{ExprId, Tag};
+use super::origins::{resolve, Callee, OriginId, LOCAL, START};
 use super::{too_many, Edge, Machine, StateId, To};
 use crate::Result;
 
@@ -11,12 +12,6 @@ use crate::Result;
 pub type SetId = u32;
 /// The number of a continuation: of the sorted list of ways that a lexeme leads to.
 pub type ContId = u32;
-
-/// A callee that runs: the set that it was entered in, and its first state.
-type OriginId = u32;
-
-/// The origin that nobody entered: what accepts there is the whole text.
-pub(super) const START: OriginId = 0;
 
 /// A state, and whom it goes back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,31 +55,6 @@ impl std::hash::Hash for Way {
     }
 }
 
-/// The origins by number.
-pub(super) struct Origins {
-    ids: FxHashMap<(SetId, StateId), OriginId>,
-    entered: Vec<(SetId, StateId)>,
-}
-
-impl Origins {
-    pub(super) fn new() -> Origins {
-        Origins { ids: FxHashMap::default(), entered: vec![(SetId::MAX, StateId::MAX)] }
-    }
-
-    fn id(&mut self, set: SetId, callee: StateId) -> OriginId {
-        let next = self.entered.len() as OriginId;
-        let id = *self.ids.entry((set, callee)).or_insert(next);
-        if id == next {
-            self.entered.push((set, callee));
-        }
-        id
-    }
-
-    pub(super) fn byte_size(&self) -> usize {
-        self.entered.len() * 24
-    }
-}
-
 /// A closed set.
 pub(super) struct Set {
     /// What may be read, by expression: each once, ascending.
@@ -93,20 +63,11 @@ pub(super) struct Set {
     pub(super) tokens: Box<[(u32, Item, StateId)]>,
     /// Whether the text may end here.
     pub(super) accepting: bool,
-    /// Who goes on when a callee that was entered here accepts, ascending by callee.
-    callers: Box<[(StateId, Item)]>,
 }
 
 impl Set {
-    /// Those that entered `callee` here.
-    fn callers(&self, callee: StateId) -> &[(StateId, Item)] {
-        let from = self.callers.partition_point(|caller| caller.0 < callee);
-        let len = self.callers[from..].partition_point(|caller| caller.0 == callee);
-        &self.callers[from..from + len]
-    }
-
     fn byte_size(&self) -> usize {
-        std::mem::size_of::<Set>() + self.threads.len() * 8 + self.tokens.len() * 16 + self.callers.len() * 12
+        std::mem::size_of::<Set>() + self.threads.len() * 8 + self.tokens.len() * 16
     }
 }
 
@@ -118,7 +79,9 @@ pub(super) struct Work {
     open: Vec<Item>,
     /// How often an item was found, new or not.
     found: usize,
-    callers: FxHashMap<StateId, Vec<Item>>,
+    /// What was entered here, in the order of the local origins.
+    callees: Vec<Callee>,
+    places: FxHashMap<StateId, OriginId>,
     /// Origins that accept here.
     complete: FxHashSet<OriginId>,
     lexemes: Vec<(ExprId, Way)>,
@@ -132,11 +95,22 @@ impl Work {
         self.seen.clear();
         self.open.clear();
         self.found = 0;
-        self.callers.clear();
+        self.callees.clear();
+        self.places.clear();
         self.complete.clear();
         self.lexemes.clear();
         self.tokens.clear();
         self.accepting = false;
+    }
+
+    /// The origin of `callee` in this set.
+    fn local(&mut self, state: StateId) -> OriginId {
+        let next = LOCAL | self.callees.len() as OriginId;
+        let origin = *self.places.entry(state).or_insert(next);
+        if origin == next {
+            self.callees.push(Callee { state, callers: Vec::new() });
+        }
+        origin
     }
 
     /// Adds an item, if it is new.
@@ -172,8 +146,7 @@ impl Machine {
 
     /// The set that both lists start.
     pub(super) fn union_of(&mut self, sets: &[SetId]) -> Result<SetId> {
-        let mut items: Vec<Item> =
-            sets.iter().flat_map(|&set| self.kernels.get(set)).copied().collect();
+        let mut items: Vec<Item> = sets.iter().flat_map(|&set| self.kernels.get(set)).copied().collect();
         items.sort_unstable();
         items.dedup();
         self.set_of(&items)
@@ -210,14 +183,14 @@ impl Machine {
             let place = self.place(state)?;
             self.exprs.spend(1 + self.states[place].edges.len() as u64)?;
             if self.states[place].accepting {
-                self.complete(set, origin, work)?;
+                self.complete(origin, work)?;
             }
             for n in 0..self.states[place].edges.len() {
                 match self.states[place].edges[n] {
                     Edge::Jump { to } => work.add(Item { state: to, origin }, most)?,
                     Edge::Tokens { set, to } => work.tokens.push((set, Item { state: to, origin }, state)),
                     Edge::Call { callee, back } => {
-                        self.call(set, callee, Item { state: back, origin }, work)?;
+                        self.call(callee, Item { state: back, origin }, work)?;
                     }
                     Edge::Lexeme { expr, to } => {
                         self.lexeme(expr, to, (state, n as u32), origin, work)?;
@@ -229,7 +202,7 @@ impl Machine {
     }
 
     /// An item of `origin` accepts: those who entered it go on.
-    fn complete(&mut self, set: SetId, origin: OriginId, work: &mut Work) -> Result<()> {
+    fn complete(&self, origin: OriginId, work: &mut Work) -> Result<()> {
         if origin == START {
             work.accepting = true;
             return Ok(());
@@ -237,15 +210,18 @@ impl Machine {
         if !work.complete.insert(origin) {
             return Ok(());
         }
-        let (entered, callee) = self.origins.entered[origin as usize];
-        if entered == set {
-            // Those who enter it later in this closure find it in `complete`.
-            for n in 0..work.callers.get(&callee).map_or(0, Vec::len) {
-                work.add(work.callers[&callee][n], self.limits.items)?;
+        let most = self.limits.items;
+        match origin.checked_sub(LOCAL).map(|place| place as usize) {
+            None => {
+                for &caller in self.origins.callers(origin) {
+                    work.add(caller, most)?;
+                }
             }
-        } else if let Some(entered) = &self.sets[entered as usize] {
-            for &(_, caller) in entered.callers(callee) {
-                work.add(caller, self.limits.items)?;
+            // Those who enter it later in this closure find it in `complete`.
+            Some(place) => {
+                for n in 0..work.callees[place].callers.len() {
+                    work.add(work.callees[place].callers[n], most)?;
+                }
             }
         }
         Ok(())
@@ -253,14 +229,14 @@ impl Machine {
 
     /// `caller` waits for `callee`. One that has nothing left to do then is left out: whom it goes back to waits
     /// instead. That keeps recursion at the end of a rule finite.
-    fn call(&mut self, set: SetId, callee: StateId, caller: Item, work: &mut Work) -> Result<()> {
+    fn call(&mut self, callee: StateId, caller: Item, work: &mut Work) -> Result<()> {
         let most = self.limits.items;
         let back = self.place(caller.state)?;
         if self.states[back].accepting && self.states[back].edges.is_empty() {
             return work.add(Item { state: callee, origin: caller.origin }, most);
         }
-        let origin = self.origins.id(set, callee);
-        work.callers.entry(callee).or_default().push(caller);
+        let origin = work.local(callee);
+        work.callees[(origin - LOCAL) as usize].callers.push(caller);
         if work.complete.contains(&origin) {
             work.add(caller, most)?;
         }
@@ -293,6 +269,13 @@ impl Machine {
 
     /// Sorts what was found by expression.
     fn gather(&mut self, work: &mut Work) -> Result<Set> {
+        for callee in &mut work.callees {
+            callee.callers.sort_unstable();
+            callee.callers.dedup();
+        }
+        let known = self.origins.intern(&work.callees)?;
+        work.lexemes.iter_mut().for_each(|(_, way)| way.origin = resolve(way.origin, &known));
+        work.tokens.iter_mut().for_each(|(_, item, _)| item.origin = resolve(item.origin, &known));
         work.lexemes.sort_unstable_by_key(|(expr, way)| (*expr, way.key()));
         work.lexemes.dedup();
         let mut threads = Vec::new();
@@ -304,18 +287,7 @@ impl Machine {
         }
         work.tokens.sort_unstable();
         work.tokens.dedup();
-        let mut callers: Vec<(StateId, Item)> = Vec::new();
-        for (&callee, list) in &work.callers {
-            callers.extend(list.iter().map(|&caller| (callee, caller)));
-        }
-        callers.sort_unstable();
-        callers.dedup();
-        Ok(Set {
-            threads: threads.into(),
-            tokens: work.tokens[..].into(),
-            accepting: work.accepting,
-            callers: callers.into(),
-        })
+        Ok(Set { threads: threads.into(), tokens: work.tokens[..].into(), accepting: work.accepting })
     }
 
     /// Where a way leads with `tag`.

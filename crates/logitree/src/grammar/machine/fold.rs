@@ -124,32 +124,26 @@ impl Run {
     /// One after the other. Leaves nothing.
     fn concat(&mut self) -> Regular {
         let closed = self.parts.last().is_some_and(|last| last.closed);
-        self.join(Regex::Concat, closed, |_| None)
+        self.join(Regex::Concat, closed, " ")
     }
 
     /// Any of these. Leaves nothing.
     fn or(&mut self) -> Regular {
         let closed = self.parts.iter().any(|part| part.closed);
-        self.join(Regex::Or, closed, |run| {
-            let words: Option<Vec<&str>> = run.iter().map(|part| part.said.as_deref()).collect();
-            words.filter(|words| (1..=6).contains(&words.len())).map(|words| words.join(" or ").into())
-        })
+        self.join(Regex::Or, closed, " or ")
     }
 
-    fn join(
-        &mut self,
-        all: fn(Vec<Regex>) -> Regex,
-        closed: bool,
-        say: fn(&[Regular]) -> Option<Arc<str>>,
-    ) -> Regular {
+    fn join(&mut self, all: fn(Vec<Regex>) -> Regex, closed: bool, between: &str) -> Regular {
         let mut run = std::mem::take(self).parts;
         if run.len() == 1 {
             return run.remove(0);
         }
+        let words: Option<Vec<&str>> = run.iter().map(|part| part.said.as_deref()).collect();
+        let words = words.filter(|words| (1..=6).contains(&words.len()));
         Regular {
+            said: words.map(|words| words.join(between).into()).filter(|said: &Arc<str>| said.len() <= 120),
             shape: Shape::around(run.iter().map(|part| part.shape)),
             copied: run.iter().map(|part| part.copied).sum(),
-            said: say(&run),
             closed,
             regex: all(run.into_iter().map(|part| part.regex).collect()),
         }
@@ -170,7 +164,6 @@ struct Frame<'a> {
 
 /// What reading rules into pieces needs.
 struct Folder<'a> {
-    rules: &'a Rules,
     exprs: &'a mut Exprs,
     json: Option<&'a mut (dyn Values + 'static)>,
     out: Pieces,
@@ -187,7 +180,11 @@ struct Folder<'a> {
 /// # Errors
 /// [`ErrorKind::Constraint`] for a rule that is not there and for JSON without its source, [`ErrorKind::Limit`] for what
 /// is too deep or too large, and what compiling lexemes and schemas says.
-pub(super) fn fold(rules: &Rules, exprs: &mut Exprs, json: Option<&mut (dyn Values + 'static)>) -> Result<Pieces> {
+pub(super) fn fold(
+    rules: &Rules,
+    exprs: &mut Exprs,
+    json: Option<&mut (dyn Values + 'static)>,
+) -> Result<Pieces> {
     let order = callees_first(rules)?;
     let out = Pieces {
         pieces: Vec::new(),
@@ -196,7 +193,7 @@ pub(super) fn fold(rules: &Rules, exprs: &mut Exprs, json: Option<&mut (dyn Valu
         token_sets: Vec::new(),
     };
     let folded = vec![None; rules.rules.len()];
-    let mut folder = Folder { rules, exprs, json, out, sets: FxHashMap::default(), folded, copied: 0, rule: 0 };
+    let mut folder = Folder { exprs, json, out, sets: FxHashMap::default(), folded, copied: 0, rule: 0 };
     for rule in order {
         folder.rule = rule;
         let part = folder.tree(&rules.rules[rule].body).map_err(|error| match &error.place[..] {
@@ -215,7 +212,7 @@ pub(super) fn fold(rules: &Rules, exprs: &mut Exprs, json: Option<&mut (dyn Valu
 
 impl<'a> Folder<'a> {
     /// A rule's body, leaves first.
-    fn tree(&mut self, body: &'a Node) -> Result<Part> {
+    fn tree(&mut self, body: &Node) -> Result<Part> {
         let mut stack = vec![Frame { node: body, done: Vec::new() }];
         loop {
             let frame = stack.last_mut().expect("the root returns");
@@ -226,8 +223,11 @@ impl<'a> Folder<'a> {
             };
             if let Some(node) = child {
                 if stack.len() >= MOST_NESTED {
-                    return Err(Error::new(ErrorKind::Limit, format!("more than {MOST_NESTED} levels of groups"))
-                        .help("name the inner groups: rules may refer to each other without a limit"));
+                    return Err(Error::new(
+                        ErrorKind::Limit,
+                        format!("more than {MOST_NESTED} levels of groups"),
+                    )
+                    .help("name the inner groups: rules may refer to each other without a limit"));
                 }
                 stack.push(Frame { node, done: Vec::new() });
                 continue;

@@ -2,8 +2,8 @@
 //!
 //! The naive version is Earley's recogniser over bytes. Three steps lead away from it:
 //!
-//! - An item knows the *set* that its callee was entered in, not the position. Sets are interned by what they start
-//!   from, so the same situation at another position is the same set, and its closure is computed once (`close.rs`).
+//! - An item knows *who waits* for it, not the position where it was entered (`origins.rs`). Sets of items are interned
+//!   by what they start from, so the same situation at another position is the same set, closed once (`close.rs`).
 //! - Text between two sets is read by expressions (lazy automata): a configuration is the lexemes that are being read,
 //!   each with the sets it may lead to (`run.rs`).
 //! - Configurations are interned and steps remembered: reading a byte again is looking it up.
@@ -14,6 +14,7 @@
 mod close;
 mod fold;
 mod live;
+mod origins;
 mod pieces;
 mod rules_source;
 mod run;
@@ -24,7 +25,8 @@ use rustc_hash::FxHashMap;
 
 use super::expr::{ExprId, Exprs, Tag};
 use crate::{Error, ErrorKind, Result};
-use close::{Item, Origins, Set, Way, Work, START};
+use close::{Item, Set, Way, Work};
+use origins::{Origins, START};
 use run::Config;
 use slices::Slices;
 

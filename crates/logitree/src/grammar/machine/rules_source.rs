@@ -148,7 +148,7 @@ impl RulesSource {
 
     /// How the repetition `piece` is run.
     fn rounds(&self, piece: PieceId) -> Rounds {
-        let (of, min, max) = self.repetition(piece);
+        let (_, min, max) = self.repetition(piece);
         match (min, max) {
             (0, None) => Rounds::Any,
             (1, None) => Rounds::Some,
@@ -167,7 +167,8 @@ impl RulesSource {
 
     /// Follows what may be empty from every piece to one that need not be.
     fn find_reaches(&mut self) {
-        let mut known: Vec<Option<bool>> = self.live.nonempty.iter().map(|&says| says.then_some(true)).collect();
+        let mut known: Vec<Option<bool>> =
+            self.live.nonempty.iter().map(|&says| says.then_some(true)).collect();
         let mut path = Vec::new();
         for piece in 0..known.len() {
             let mut at = Some(piece);
@@ -258,9 +259,7 @@ impl RulesSource {
         Ok(match self.pieces.pieces[piece].body {
             Body::Lexeme(expr) => vec![Edge::Lexeme { expr, to: To::State(next) }],
             Body::Tokens(set) => vec![Edge::Tokens { set, to: next }],
-            Body::Json(state) => {
-                state.map(|callee| Edge::Call { callee, back: next }).into_iter().collect()
-            }
+            Body::Json(state) => state.map(|callee| Edge::Call { callee, back: next }).into_iter().collect(),
             Body::Ref(rule) => {
                 let root = self.pieces.roots[rule].expect("what is referred to has a piece");
                 vec![Edge::Call { callee: before(root), back: next }]

@@ -34,6 +34,9 @@ enum Steps {
 const FEW: usize = 12;
 
 /// Not made yet.
+/// More threads than this are looked through for equal ones.
+const MANY: usize = 16;
+
 const UNKNOWN: ConfigId = ConfigId::MAX;
 
 impl Steps {
@@ -217,6 +220,60 @@ impl Machine {
         self.conts.intern(&ways)
     }
 
+    /// Appends to `threads` what may be read at the beginning of what follows a lexeme that was complete with `tag`.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub fn begin(&mut self, cont: ContId, tag: Tag, threads: &mut Vec<(ExprId, ContId)>) -> Result<()> {
+        let set = self.after(cont, tag)?;
+        threads.extend_from_slice(&self.closed(set)?.threads);
+        Ok(())
+    }
+
+    /// Appends to `threads` what its part `from` becomes by `byte`, and says whether some text goes on so. As
+    /// [`Machine::step`], for whoever looks once at a short text: nothing is interned.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub fn follow(
+        &mut self,
+        threads: &mut Vec<(ExprId, ContId)>,
+        from: std::ops::Range<usize>,
+        byte: u8,
+    ) -> Result<bool> {
+        let start = threads.len();
+        let mut viable = false;
+        for n in from {
+            let (e, cont) = threads[n];
+            let next = self.exprs.derive(e, byte)?;
+            if next == NOTHING {
+                continue;
+            }
+            viable = true;
+            if self.exprs.can_go_on(next)? {
+                threads.push((next, cont));
+            }
+            if self.exprs.is_complete(next) {
+                for at in 0..self.exprs.outcomes(next).len() {
+                    let tag = self.exprs.outcomes(next)[at];
+                    self.begin(cont, tag, threads)?;
+                }
+            }
+        }
+        if threads.len() > start + MANY {
+            threads[start..].sort_unstable();
+            let mut kept = start;
+            for n in start..threads.len() {
+                if n == start || threads[n] != threads[kept - 1] {
+                    threads[kept] = threads[n];
+                    kept += 1;
+                }
+            }
+            threads.truncate(kept);
+        }
+        Ok(viable)
+    }
+
     /// The lexemes that are being read: what is left of each, and where it leads. Ascending, each expression once.
     pub fn threads(&self, config: ConfigId) -> &[(ExprId, ContId)] {
         self.threads.get(self.configs[config as usize].threads)
@@ -239,7 +296,8 @@ impl Machine {
 
     /// Which whole tokens may come: the numbers of their sets in the grammar, ascending, each once.
     pub fn token_sets(&self, config: ConfigId) -> Vec<u32> {
-        let mut sets: Vec<u32> = self.entered(config).flat_map(|set| set.tokens.iter().map(|t| t.0)).collect();
+        let mut sets: Vec<u32> =
+            self.entered(config).flat_map(|set| set.tokens.iter().map(|t| t.0)).collect();
         sets.sort_unstable();
         sets.dedup();
         sets

@@ -32,11 +32,6 @@ impl<T: Copy + Eq + Hash> Slices<T> {
         slices
     }
 
-    /// How many there are.
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
     /// The list with this number.
     pub(super) fn get(&self, id: u32) -> &[T] {
         let id = id as usize;

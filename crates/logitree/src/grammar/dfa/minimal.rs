@@ -1,0 +1,184 @@
+//! The minimal automaton of a language, by refining a partition of the states and one of the transitions in turn:
+//! A. Valmari, Fast brief practical DFA minimization, Information Processing Letters 112 (2012). It refuses to know
+//! bytes.
+
+use super::{Dfa, NONE};
+
+/// Sets that part the numbers below a limit, each a stretch of one list; marked numbers stand at the front of theirs.
+struct Partition {
+    elements: Vec<u32>,
+    place: Vec<u32>,
+    set_of: Vec<u32>,
+    first: Vec<u32>,
+    past: Vec<u32>,
+    marked: Vec<u32>,
+    touched: Vec<u32>,
+}
+
+impl Partition {
+    /// All numbers below `n` in one set; none if there are none.
+    fn whole(n: usize) -> Partition {
+        let all: Vec<u32> = (0..n as u32).collect();
+        let one = |value| if n == 0 { Vec::new() } else { vec![value] };
+        Partition {
+            place: all.clone(),
+            elements: all,
+            set_of: vec![0; n],
+            first: one(0),
+            past: one(n as u32),
+            marked: one(0),
+            touched: Vec::new(),
+        }
+    }
+
+    fn sets(&self) -> usize {
+        self.first.len()
+    }
+
+    fn mark(&mut self, element: u32) {
+        let set = self.set_of[element as usize] as usize;
+        let (from, to) = (self.place[element as usize], self.first[set] + self.marked[set]);
+        if from < to {
+            return; // marked already
+        }
+        let other = self.elements[to as usize];
+        self.elements.swap(from as usize, to as usize);
+        self.place[other as usize] = from;
+        self.place[element as usize] = to;
+        if self.marked[set] == 0 {
+            self.touched.push(set as u32);
+        }
+        self.marked[set] += 1;
+    }
+
+    /// Parts marked from unmarked; the smaller part becomes a new set.
+    fn split(&mut self) {
+        while let Some(set) = self.touched.pop() {
+            let set = set as usize;
+            let (first, past) = (self.first[set], self.past[set]);
+            let middle = first + std::mem::take(&mut self.marked[set]);
+            if middle == past {
+                continue;
+            }
+            let new = self.sets() as u32;
+            let (from, to) = if middle - first <= past - middle {
+                self.first[set] = middle;
+                (first, middle)
+            } else {
+                self.past[set] = middle;
+                (middle, past)
+            };
+            self.first.push(from);
+            self.past.push(to);
+            self.marked.push(0);
+            for &element in &self.elements[from as usize..to as usize] {
+                self.set_of[element as usize] = new;
+            }
+        }
+    }
+}
+
+/// For each state, the transitions that `end` says: their numbers, and where each state's begin.
+fn adjacent(ends: &[u32], states: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut from = vec![0u32; states + 1];
+    ends.iter().for_each(|&state| from[state as usize + 1] += 1);
+    (1..=states).for_each(|at| from[at] += from[at - 1]);
+    let mut free = from.clone();
+    let mut list = vec![0; ends.len()];
+    for (transition, &state) in ends.iter().enumerate() {
+        list[free[state as usize] as usize] = transition as u32;
+        free[state as usize] += 1;
+    }
+    (list, from)
+}
+
+/// Which states lead to an accepting one.
+fn leading(dfa: &Dfa) -> Vec<bool> {
+    let (mut tails, mut heads) = (Vec::new(), Vec::new());
+    for (at, &to) in dfa.next.iter().enumerate().filter(|&(_, &to)| to != NONE) {
+        tails.push((at / dfa.width) as u32);
+        heads.push(to);
+    }
+    let (into, from) = adjacent(&heads, dfa.len());
+    let mut leads = dfa.accepting.clone();
+    let mut found: Vec<usize> = (0..dfa.len()).filter(|&state| leads[state]).collect();
+    while let Some(state) = found.pop() {
+        for &transition in &into[from[state] as usize..from[state + 1] as usize] {
+            let tail = tails[transition as usize] as usize;
+            if !std::mem::replace(&mut leads[tail], true) {
+                found.push(tail);
+            }
+        }
+    }
+    leads
+}
+
+/// The minimal automaton of the same language; `None` if it is empty. All states of `dfa` are reached from the first.
+pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
+    let leads = leading(dfa);
+    if !leads[0] {
+        return None;
+    }
+    let (mut tails, mut heads, mut labels) = (Vec::new(), Vec::new(), Vec::new());
+    for label in 0..dfa.width {
+        for state in 0..dfa.len() {
+            let to = dfa.next[state * dfa.width + label];
+            if to != NONE && leads[to as usize] && leads[state] {
+                tails.push(state as u32);
+                heads.push(to);
+                labels.push(label);
+            }
+        }
+    }
+    let mut blocks = Partition::whole(dfa.len());
+    for keep in [&leads, &dfa.accepting] {
+        (0..dfa.len()).filter(|&state| keep[state]).for_each(|state| blocks.mark(state as u32));
+        blocks.split();
+    }
+    // Transitions lie label by label: each label's are one cord.
+    let mut cords = Partition::whole(tails.len());
+    for label in 1..dfa.width {
+        (0..tails.len()).filter(|&at| labels[at] == label).for_each(|at| cords.mark(at as u32));
+        cords.split();
+    }
+    refine(&mut blocks, &mut cords, &tails, &heads);
+    Some(quotient(dfa, &leads, &blocks).residual(blocks.set_of[0]))
+}
+
+/// Parts blocks of states until each label leads from one block into one block, or nowhere.
+fn refine(blocks: &mut Partition, cords: &mut Partition, tails: &[u32], heads: &[u32]) {
+    let (into, from) = adjacent(heads, blocks.elements.len());
+    // The first block needs no look: the rest of a cord tells as much as what was taken out of it.
+    let (mut block, mut cord) = (1, 0);
+    while cord < cords.sets() {
+        for at in cords.first[cord]..cords.past[cord] {
+            blocks.mark(tails[cords.elements[at as usize] as usize]);
+        }
+        blocks.split();
+        cord += 1;
+        while block < blocks.sets() {
+            for at in blocks.first[block]..blocks.past[block] {
+                let state = blocks.elements[at as usize] as usize;
+                into[from[state] as usize..from[state + 1] as usize].iter().for_each(|&t| cords.mark(t));
+            }
+            cords.split();
+            block += 1;
+        }
+    }
+}
+
+/// One state for each block.
+fn quotient(dfa: &Dfa, leads: &[bool], blocks: &Partition) -> Dfa {
+    let mut next = vec![NONE; blocks.sets() * dfa.width];
+    let mut accepting = vec![false; blocks.sets()];
+    for block in 0..blocks.sets() {
+        let state = blocks.elements[blocks.first[block] as usize];
+        accepting[block] = dfa.is_accepting(state);
+        for (label, &to) in dfa.row(state).iter().enumerate() {
+            if to != NONE && leads[to as usize] && leads[state as usize] {
+                next[block * dfa.width + label] = blocks.set_of[to as usize];
+            }
+        }
+    }
+    Dfa { classes: dfa.classes.clone(), width: dfa.width, next, accepting }
+}

@@ -1,0 +1,147 @@
+//! A schema that was read, as text: one line a subschema, `NUMBER PLACE: KEYWORDS`. It refuses to know what they mean.
+
+use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
+
+use super::super::{Bound, Keywords, NodeId, Schema, SchemaNode, TypeSet};
+
+/// The types' names, a type and its parts after each other.
+const TYPES: [(TypeSet, &str); 8] = [
+    (TypeSet::NULL, "null"),
+    (TypeSet::BOOLEAN, "boolean"),
+    (TypeSet::NUMBER, "number"),
+    (TypeSet::INTEGER, "integer"),
+    (TypeSet::FRACTION, "fraction"),
+    (TypeSet::STRING, "string"),
+    (TypeSet::ARRAY, "array"),
+    (TypeSet::OBJECT, "object"),
+];
+
+impl Display for Schema {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (id, node) in (0..).zip(&self.nodes) {
+            if id > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{id} {}:", self.places.get(id))?;
+            match node {
+                SchemaNode::True => f.write_str(" true")?,
+                SchemaNode::False => f.write_str(" false")?,
+                SchemaNode::Keywords(keywords) => {
+                    let mut line = Line { out: f, first: true };
+                    scalars(keywords, &mut line)?;
+                    arrays(keywords, &mut line)?;
+                    objects(keywords, &mut line)?;
+                    logic(keywords, &mut line)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keywords of one line, with semicolons between them.
+struct Line<'l, 'f> {
+    out: &'l mut Formatter<'f>,
+    first: bool,
+}
+
+impl Line<'_, '_> {
+    fn put(&mut self, keyword: &str, value: impl Display) -> fmt::Result {
+        self.out.write_str(if std::mem::take(&mut self.first) { " " } else { "; " })?;
+        write!(self.out, "{keyword} {value}")
+    }
+
+    fn some(&mut self, keyword: &str, value: Option<impl Display>) -> fmt::Result {
+        value.map_or(Ok(()), |value| self.put(keyword, value))
+    }
+
+    fn least(&mut self, keyword: &str, value: u64) -> fmt::Result {
+        self.some(keyword, (value > 0).then_some(value))
+    }
+
+    fn list(&mut self, keyword: &str, values: &[impl ToString]) -> fmt::Result {
+        self.some(keyword, (!values.is_empty()).then(|| list(values)))
+    }
+
+    fn named(&mut self, keyword: &str, values: &[(Arc<str>, NodeId)]) -> fmt::Result {
+        let pairs: Vec<String> = values.iter().map(|(name, id)| format!("{name:?}={id}")).collect();
+        self.list(keyword, &pairs)
+    }
+}
+
+fn list(values: &[impl ToString]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn scalars(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
+    if let Some(types) = k.types {
+        let mut left = types;
+        let mut names = Vec::new();
+        for (part, name) in TYPES {
+            if left.has(part) {
+                left.0 &= !part.0;
+                names.push(name);
+            }
+        }
+        line.put("type", list(&names))?;
+    }
+    if let Some(values) = &k.values {
+        line.put("values", list(values))?;
+    }
+    let bound = |bound: &Bound| format!("{}{}", if bound.exclusive { "beyond " } else { "" }, bound.value);
+    line.some("minimum", k.minimum.as_ref().map(bound))?;
+    line.some("maximum", k.maximum.as_ref().map(bound))?;
+    line.some("multipleOf", k.multiple_of.as_ref())?;
+    line.least("minLength", k.min_length)?;
+    line.some("maxLength", k.max_length)?;
+    line.some("pattern", k.pattern.as_ref().map(|_| "..."))?;
+    line.some("format", k.format.as_ref().map(|_| "..."))
+}
+
+fn arrays(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
+    if let Some(items) = &k.items {
+        line.list("prefixItems", &items.prefix)?;
+        line.some("items", items.rest)?;
+    }
+    line.least("minItems", k.min_items)?;
+    line.some("maxItems", k.max_items)?;
+    line.some("uniqueItems", k.unique_items.then_some("true"))?;
+    if let Some((id, least, most)) = k.contains {
+        line.put(
+            "contains",
+            format!("{id} {least}..{}", most.map_or(String::new(), |most| most.to_string())),
+        )?;
+    }
+    line.some("unevaluatedItems", k.unevaluated_items)
+}
+
+fn objects(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
+    line.named("properties", &k.properties)?;
+    let patterned: Vec<String> = k.pattern_properties.iter().map(|(_, id)| format!("...={id}")).collect();
+    line.list("patternProperties", &patterned)?;
+    line.some("additionalProperties", k.additional_properties)?;
+    line.some("unevaluatedProperties", k.unevaluated_properties)?;
+    line.some("propertyNames", k.property_names)?;
+    let quoted = |names: &[Arc<str>]| names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>();
+    line.list("required", &quoted(&k.required))?;
+    line.least("minProperties", k.min_properties)?;
+    line.some("maxProperties", k.max_properties)?;
+    for (name, needed) in &k.dependent_required {
+        line.put("dependentRequired", format!("{name:?}=({})", list(&quoted(needed))))?;
+    }
+    line.named("dependentSchemas", &k.dependent_schemas)
+}
+
+fn logic(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
+    line.list("allOf", &k.all_of)?;
+    line.list("anyOf", &k.any_of)?;
+    line.list("oneOf", &k.one_of)?;
+    line.some("not", k.not)?;
+    if let Some((test, then, otherwise)) = k.conditional {
+        line.put("if", test)?;
+        line.some("then", then)?;
+        line.some("else", otherwise)?;
+    }
+    Ok(())
+}

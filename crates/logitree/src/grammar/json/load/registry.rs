@@ -1,0 +1,437 @@
+//! Documents, the schema resources in them, and what a reference leads to: base URIs, identifiers, anchors, pointers.
+//! It refuses to know what assertions mean, and fetches nothing.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::super::Draft;
+use super::dialect::{self, Dialect, Group};
+use super::document::{shorten, At, Document, Kind};
+use super::parse::parse;
+use super::problems::{Problem, Problems};
+use super::{meta, uri};
+use crate::Result;
+
+/// Containers with more children than this get an index when a pointer goes through them.
+const LINEAR: usize = 32;
+
+/// Meta-schemas that are each other's, at most.
+const META_DEPTH: usize = 8;
+
+/// A schema with a URI of its own: a document's root, or what an identifier stands in.
+#[derive(Debug)]
+pub(super) struct Resource {
+    pub document: u32,
+    pub root: At,
+    pub uri: String,
+    pub dialect: Dialect,
+    /// Names of dynamic anchors and where they stand; the empty name is `$recursiveAnchor`.
+    pub dynamic: Vec<(String, At)>,
+}
+
+/// What a reference leads to.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub resource: u32,
+    pub at: At,
+    /// The fragment, where it is an anchor's name.
+    pub anchor: Option<String>,
+}
+
+/// What is wrong, and the way out; the place is the caller's.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub message: String,
+    pub help: String,
+}
+
+impl Fault {
+    pub fn new(message: impl Into<String>) -> Fault {
+        Fault { message: message.into(), help: String::new() }
+    }
+
+    fn help(mut self, help: &str) -> Fault {
+        self.help = help.into();
+        self
+    }
+}
+
+/// All documents and resources that were needed so far.
+#[derive(Debug)]
+pub(super) struct Registry<'d> {
+    given: &'d [(String, String)],
+    added: Vec<bool>,
+    draft: Draft,
+    /// URI (empty for the schema itself) and content.
+    pub documents: Vec<(String, Arc<Document>)>,
+    pub resources: Vec<Resource>,
+    /// The resource of each document's root.
+    wholes: Vec<u32>,
+    by_uri: FxHashMap<String, u32>,
+    anchors: FxHashMap<(u32, String), At>,
+    inner: FxHashMap<(u32, At), u32>,
+    indexes: FxHashMap<(u32, At), FxHashMap<Box<str>, At>>,
+    dialects: FxHashMap<String, Dialect>,
+    pub problems: Problems,
+}
+
+impl<'d> Registry<'d> {
+    /// The registry that begins with the schema's own text, as resource 0.
+    ///
+    /// # Errors
+    /// The text is not JSON, or too large.
+    pub fn new(text: &str, draft: Draft, given: &'d [(String, String)]) -> Result<Registry<'d>> {
+        let mut registry = Registry {
+            given,
+            added: vec![false; given.len()],
+            draft,
+            documents: Vec::new(),
+            resources: Vec::new(),
+            wholes: Vec::new(),
+            by_uri: FxHashMap::default(),
+            anchors: FxHashMap::default(),
+            inner: FxHashMap::default(),
+            indexes: FxHashMap::default(),
+            dialects: FxHashMap::default(),
+            problems: Problems::default(),
+        };
+        registry.add("", parse(text)?);
+        Ok(registry)
+    }
+
+    /// The document of that number.
+    pub fn document(&self, document: u32) -> &Arc<Document> {
+        &self.documents[document as usize].1
+    }
+
+    /// Where a value stands, for messages.
+    pub fn place(&self, document: u32, at: At) -> String {
+        let (uri, content) = &self.documents[document as usize];
+        format!("{uri}#{}", content.pointer(at))
+    }
+
+    /// The resource that a value is in, given its parent's.
+    pub fn resource_at(&self, document: u32, at: At, parent: u32) -> u32 {
+        if self.inner.is_empty() {
+            return parent;
+        }
+        self.inner.get(&(document, at)).copied().unwrap_or(parent)
+    }
+
+    /// Adds a document under the URI it was given by; its root's resource.
+    fn add(&mut self, uri: &str, content: Document) -> u32 {
+        let document = self.documents.len() as u32;
+        let content = Arc::new(content);
+        self.documents.push((uri.into(), Arc::clone(&content)));
+        let dialect = self.dialect_at(document, 0, Dialect::of(self.draft));
+        let mut base = uri.to_string();
+        let id = content.get_string(0, dialect.id());
+        if let Some(id) = id.filter(|_| !dialect.ref_stands_alone() || content.get(0, "$ref").is_none()) {
+            base = uri::resolve(uri, id);
+        }
+        let resource = self.resource(Resource { document, root: 0, uri: base, dialect, dynamic: Vec::new() });
+        self.wholes.push(resource);
+        self.by_uri.entry(uri.into()).or_insert(resource);
+        self.index(document, 0, resource);
+        resource
+    }
+
+    fn resource(&mut self, resource: Resource) -> u32 {
+        let number = self.resources.len() as u32;
+        self.by_uri.entry(resource.uri.clone()).or_insert(number);
+        self.resources.push(resource);
+        number
+    }
+
+    /// Finds identifiers and anchors in the subschemas from `at` down.
+    fn index(&mut self, document: u32, at: At, resource: u32) {
+        let content = Arc::clone(self.document(document));
+        let mut open = vec![(at, resource)];
+        while let Some((at, mut resource)) = open.pop() {
+            if at != self.resources[resource as usize].root {
+                resource = self.identify(&content, at, resource);
+            }
+            self.name(&content, at, resource);
+            if content.names_inner {
+                subschemas(&content, at, |child| open.push((child, resource)));
+            }
+        }
+    }
+
+    /// The resource that begins at `at`, or the one that it stands in.
+    fn identify(&mut self, content: &Document, at: At, parent: u32) -> u32 {
+        let Resource { document, dialect, ref uri, .. } = self.resources[parent as usize];
+        if content.get_string(at, "$id").or_else(|| content.get_string(at, "id")).is_none() {
+            return parent;
+        }
+        let base = uri.clone();
+        let dialect = self.dialect_at(document, at, dialect);
+        let Some(id) = content.get_string(at, dialect.id()) else { return parent };
+        if dialect.ref_stands_alone() && content.get(at, "$ref").is_some() {
+            return parent;
+        }
+        let (reference, fragment) = uri::split(id);
+        let mut resource = parent;
+        if !reference.is_empty() {
+            let uri = uri::resolve(&base, reference);
+            if uri != base {
+                resource = self.resource(Resource { document, root: at, uri, dialect, dynamic: Vec::new() });
+                self.inner.insert((document, at), resource);
+            }
+        }
+        if dialect.ref_stands_alone() && !fragment.is_empty() {
+            self.anchors.entry((resource, fragment.into())).or_insert(at);
+        }
+        resource
+    }
+
+    /// Takes the anchors of one subschema.
+    fn name(&mut self, content: &Document, at: At, resource: u32) {
+        let Resource { dialect, root, .. } = self.resources[resource as usize];
+        if dialect.draft < Draft::Draft2019 {
+            return;
+        }
+        for (key, value) in content.members(at) {
+            let name = content.text(key);
+            let dynamic = name == "$dynamicAnchor" && dialect.draft == Draft::Draft2020;
+            if dynamic || name == "$anchor" {
+                let Some(anchor) = content.string(value) else { continue };
+                self.anchors.entry((resource, anchor.into())).or_insert(at);
+                if dynamic {
+                    self.resources[resource as usize].dynamic.push((anchor.into(), at));
+                }
+            } else if name == "$recursiveAnchor"
+                && dialect.draft == Draft::Draft2019
+                && at == root
+                && content.kind(value) == Kind::True
+            {
+                self.resources[resource as usize].dynamic.push((String::new(), at));
+            }
+        }
+    }
+
+    /// The dialect that a schema's `$schema` names; `inherited` where it names none, or none that is known.
+    fn dialect_at(&mut self, document: u32, at: At, inherited: Dialect) -> Dialect {
+        let content = Arc::clone(self.document(document));
+        let Some(value) = content.get(at, "$schema") else { return inherited };
+        let found = match content.string(value) {
+            Some(uri) => self.dialect(uri, META_DEPTH),
+            None => Err(Fault::new(format!("`$schema` is {}, not a URI", content.show(value)))),
+        };
+        found.unwrap_or_else(|Fault { message, help }| {
+            self.problems.add(Problem { document, at: value, message, help });
+            inherited
+        })
+    }
+
+    fn dialect(&mut self, schema: &str, depth: usize) -> Result<Dialect, Fault> {
+        let name = schema.strip_suffix('#').unwrap_or(schema);
+        if let Some(draft) = dialect::draft(name) {
+            return Ok(Dialect::of(draft));
+        }
+        if matches!(name, "http://json-schema.org/schema" | "https://json-schema.org/schema") {
+            return Ok(Dialect::of(self.draft));
+        }
+        if let Some(&known) = self.dialects.get(name) {
+            return Ok(known);
+        }
+        let fault = || {
+            Fault::new(format!("`$schema` names a dialect that is not known: {}", shorten(schema))).help(
+                "drafts 4, 6, 7, 2019-09 and 2020-12 are known; give another meta-schema in `documents`",
+            )
+        };
+        if depth == 0 {
+            return Err(fault());
+        }
+        let meta = self.given.iter().find(|(uri, _)| uri.strip_suffix('#').unwrap_or(uri) == name);
+        let content = match meta {
+            Some((_, text)) => parse(text).ok(),
+            None => self.given.iter().filter_map(|(_, text)| parse(text).ok()).find(|content| {
+                content.get_string(0, "$id").is_some_and(|id| id.strip_suffix('#').unwrap_or(id) == name)
+            }),
+        };
+        let content = content.ok_or_else(fault)?;
+        let of =
+            match content.get_string(0, "$schema").filter(|of| of.strip_suffix('#').unwrap_or(of) != name) {
+                Some(of) => self.dialect(of, depth - 1)?,
+                None => Dialect::of(self.draft),
+            };
+        let dialect = vocabularies(&content, of)?;
+        self.dialects.insert(name.into(), dialect);
+        Ok(dialect)
+    }
+
+    /// The resource of a URI (without fragment): known, or in a document that was given or is built in.
+    fn find(&mut self, name: &str) -> Result<Option<u32>, Fault> {
+        if let Some(&known) = self.by_uri.get(name) {
+            return Ok(Some(known));
+        }
+        if let Some(at) = self.given.iter().position(|(uri, _)| uri.strip_suffix('#').unwrap_or(uri) == name)
+        {
+            return self.add_given(at).map(Some);
+        }
+        if let Some(text) = meta::find(name) {
+            return self.add_text(name, text).map(Some);
+        }
+        for at in 0..self.given.len() {
+            if !self.added[at] {
+                self.add_given(at)?;
+            }
+        }
+        Ok(self.by_uri.get(name).copied())
+    }
+
+    fn add_given(&mut self, at: usize) -> Result<u32, Fault> {
+        let (uri, text) = &self.given[at];
+        self.added[at] = true;
+        self.add_text(uri.strip_suffix('#').unwrap_or(uri), text)
+    }
+
+    fn add_text(&mut self, uri: &str, text: &str) -> Result<u32, Fault> {
+        match parse(text) {
+            Ok(content) => Ok(self.add(uri, content)),
+            Err(error) => Err(Fault::new(format!(
+                "the document {}: {} at {}",
+                shorten(uri),
+                error.message,
+                error.place
+            ))),
+        }
+    }
+
+    /// What `reference` leads to, read within `resource`.
+    pub fn resolve(&mut self, resource: u32, reference: &str) -> Result<Target, Fault> {
+        let (locator, fragment) = uri::split(reference);
+        let mut resource = resource;
+        if !locator.is_empty() {
+            let whole = uri::resolve(&self.resources[resource as usize].uri, locator);
+            resource = self.find(&whole)?.ok_or_else(|| {
+                Fault::new(format!(
+                    "`{}` leads to {}, which is not at hand",
+                    shorten(reference),
+                    shorten(&whole)
+                ))
+                .help("give that document in `documents`: its URI and its JSON")
+            })?;
+        }
+        let fragment = match fragment.contains('%') {
+            true => uri::decode(fragment),
+            false => Some(fragment.to_string()),
+        };
+        let fragment = fragment
+            .ok_or_else(|| Fault::new(format!("`{}` has a wrong percent escape", shorten(reference))))?;
+        if fragment.is_empty() || fragment.starts_with('/') {
+            let Resource { document, root, dialect, .. } = self.resources[resource as usize];
+            let found = self.follow(resource, &fragment, reference);
+            // Before 2019-09 many took an inner identifier for a name only, and wrote pointers from the document's root.
+            if found.is_ok() || root == 0 || !dialect.ref_stands_alone() {
+                return found;
+            }
+            return self.follow(self.wholes[document as usize], &fragment, reference).or(found);
+        }
+        let Some(&at) = self.anchors.get(&(resource, fragment.clone())) else {
+            return Err(Fault::new(format!("`{}` leads to an anchor that is not there", shorten(reference))));
+        };
+        let document = self.resources[resource as usize].document;
+        Ok(Target { resource: self.resource_at(document, at, resource), at, anchor: Some(fragment) })
+    }
+
+    /// Follows a JSON pointer from a resource's root.
+    fn follow(&mut self, mut resource: u32, pointer: &str, reference: &str) -> Result<Target, Fault> {
+        let Resource { document, root, .. } = self.resources[resource as usize];
+        let mut at = root;
+        for token in pointer.split('/').skip(1) {
+            let token = token.replace("~1", "/").replace("~0", "~");
+            at = self.step(document, at, &token).ok_or_else(|| {
+                let message =
+                    format!("`{}` leads nowhere: there is no {:?}", shorten(reference), shorten(&token));
+                Fault::new(format!("{message} in {}", self.place(document, at)))
+            })?;
+            resource = self.resource_at(document, at, resource);
+        }
+        // An identifier where no subschema was expected: found only now that a reference makes it one.
+        let content = self.document(document);
+        if content.names_inner && at != root && !self.inner.contains_key(&(document, at)) {
+            let content = Arc::clone(content);
+            resource = self.identify(&content, at, resource);
+            if resource as usize + 1 == self.resources.len() && self.resources[resource as usize].root == at {
+                self.index(document, at, resource);
+            }
+        }
+        Ok(Target { resource, at, anchor: None })
+    }
+
+    fn step(&mut self, document: u32, at: At, token: &str) -> Option<At> {
+        let content = Arc::clone(self.document(document));
+        if content.kind(at) == Kind::Object {
+            if content.len(at) <= LINEAR {
+                return content.get(at, token);
+            }
+            let index = self.indexes.entry((document, at)).or_insert_with(|| {
+                content.members(at).map(|(key, value)| (content.text(key).into(), value)).collect()
+            });
+            return index.get(token).copied();
+        }
+        let plain = token == "0" || !token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit());
+        let place: usize = token.parse().ok().filter(|_| plain)?;
+        if content.len(at) <= LINEAR {
+            return content.elements(at).nth(place);
+        }
+        let index = self.indexes.entry((document, at)).or_insert_with(|| {
+            content.elements(at).enumerate().map(|(n, e)| (n.to_string().into(), e)).collect()
+        });
+        index.get(token).copied()
+    }
+}
+
+/// The dialect of a meta-schema's `$vocabulary`, `of` where it has none.
+fn vocabularies(meta: &Document, of: Dialect) -> Result<Dialect, Fault> {
+    let Some(list) = meta.get(0, "$vocabulary").filter(|_| of.draft >= Draft::Draft2019) else {
+        return Ok(of);
+    };
+    let mut groups = vec![Group::Core];
+    for (key, needed) in meta.members(list) {
+        match dialect::vocabulary(meta.text(key)) {
+            Some(group) => groups.extend(group),
+            None if meta.kind(needed) == Kind::True => {
+                let message =
+                    format!("the meta-schema needs a vocabulary that is not known: {}", meta.show(key));
+                return Err(Fault::new(message));
+            }
+            None => {}
+        }
+    }
+    // 2019-09 has no vocabulary of its own for what is unevaluated.
+    if of.draft == Draft::Draft2019 && groups.contains(&Group::Applicator) {
+        groups.push(Group::Unevaluated);
+    }
+    Ok(Dialect::with(of.draft, |group| groups.contains(&group)))
+}
+
+/// Calls `each` for every value right below `at` that is a subschema in some draft.
+fn subschemas(content: &Document, at: At, mut each: impl FnMut(At)) {
+    for (key, value) in content.members(at) {
+        match content.text(key) {
+            "additionalItems"
+            | "additionalProperties"
+            | "not"
+            | "contains"
+            | "propertyNames"
+            | "if"
+            | "then"
+            | "else"
+            | "unevaluatedItems"
+            | "unevaluatedProperties"
+            | "contentSchema" => each(value),
+            "allOf" | "anyOf" | "oneOf" | "prefixItems" => content.elements(value).for_each(&mut each),
+            "items" if content.kind(value) == Kind::Array => content.elements(value).for_each(&mut each),
+            "items" => each(value),
+            "properties" | "patternProperties" | "$defs" | "definitions" | "dependencies"
+            | "dependentSchemas" => {
+                content.members(value).for_each(|(_, value)| each(value));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Dynamic scopes: which anchor each dynamic name means, given the resources that were entered on the way. Only the
+//! outermost anchor of a name counts, so a scope is a small set of bindings, and equal sets are one.
+//!
+//! It refuses to know references.
+
+use rustc_hash::FxHashMap;
+
+use super::document::At;
+
+/// The number of a scope.
+pub(super) type ScopeId = u32;
+
+/// A dynamic name and where its outermost anchor stands: resource and value. The empty name is `$recursiveAnchor`.
+type Binding = (String, u32, At);
+
+/// All scopes seen so far; 0 is the empty one.
+#[derive(Debug)]
+pub(super) struct Scopes {
+    all: Vec<Vec<Binding>>,
+    numbers: FxHashMap<Vec<Binding>, ScopeId>,
+    entered: FxHashMap<(ScopeId, u32), ScopeId>,
+}
+
+impl Default for Scopes {
+    fn default() -> Self {
+        let numbers = FxHashMap::from_iter([(Vec::new(), 0)]);
+        Scopes { all: vec![Vec::new()], numbers, entered: FxHashMap::default() }
+    }
+}
+
+impl Scopes {
+    /// The scope after entering a resource with these dynamic anchors.
+    pub fn enter(&mut self, scope: ScopeId, resource: u32, anchors: &[(String, At)]) -> ScopeId {
+        if anchors.is_empty() {
+            return scope;
+        }
+        if let Some(&known) = self.entered.get(&(scope, resource)) {
+            return known;
+        }
+        let mut bindings = self.all[scope as usize].clone();
+        for (name, at) in anchors {
+            if !bindings.iter().any(|(bound, ..)| bound == name) {
+                bindings.push((name.clone(), resource, *at));
+            }
+        }
+        bindings.sort();
+        let next = self.all.len() as ScopeId;
+        let number = *self.numbers.entry(bindings.clone()).or_insert(next);
+        if number == next {
+            self.all.push(bindings);
+        }
+        self.entered.insert((scope, resource), number);
+        number
+    }
+
+    /// Where a dynamic name leads: resource and value.
+    pub fn find(&self, scope: ScopeId, name: &str) -> Option<(u32, At)> {
+        self.all[scope as usize]
+            .iter()
+            .find(|(bound, ..)| bound == name)
+            .map(|&(_, resource, at)| (resource, at))
+    }
+}

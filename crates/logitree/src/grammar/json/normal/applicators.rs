@@ -1,0 +1,267 @@
+//! Keywords that apply other schemas to the same value: `allOf` and `$ref`, `anyOf`, `oneOf`, `not`, `if`,
+//! `dependentSchemas`, and then `unevaluated*`, which asks what they spoke of.
+//!
+//! What `unevaluated*` asks for only grows with every branch that holds, and more of it never refuses a value. So it is
+//! exact to take, for each set of branches, the values for which all of the set hold, without a word about the others.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::super::schema::{Keywords, NodeId, TypeSet};
+use super::{
+    ArrayFacts, Evaluated, Facts, Forms, GoalId, ObjectFacts, Part, ScalarId, FALSE, MOST_ALTERNATIVES, TRUE,
+};
+use crate::grammar::expr::Exprs;
+use crate::{Error, ErrorKind, Result};
+
+impl Forms {
+    /// The alternatives `found` of the own keywords of `node`, met with what it applies in place.
+    pub(super) fn apply(
+        &mut self,
+        node: NodeId,
+        k: &Keywords,
+        mut found: Vec<Facts>,
+        track: bool,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
+        let lit = node * 2;
+        for &other in &k.all_of {
+            let more = self.expand(self.lit(other, false), track, exprs)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        if !k.any_of.is_empty() {
+            let more = self.any_of(node, &k.any_of, track, exprs)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        if !k.one_of.is_empty() {
+            let more = self.one_of(node, &k.one_of, track, exprs)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        if let Some(other) = k.not {
+            let more = self.expand(self.lit(other, true), false, exprs)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        if let Some(parts) = k.conditional {
+            let more = self.conditional(node, parts, track, exprs)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        for (key, other) in &k.dependent_schemas {
+            let key = self.texts.shared(key);
+            let mut more = vec![without(key)];
+            let with = self.expand(self.lit(*other, false), track, exprs)?;
+            let with = self.product(&[having(key)], &with, lit, exprs)?;
+            self.union(&mut more, &with, lit)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        Ok(found)
+    }
+
+    fn any_of(
+        &mut self,
+        node: NodeId,
+        branches: &[NodeId],
+        track: bool,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
+        let mut found = Vec::new();
+        let mut speaking = Vec::new();
+        for &branch in branches {
+            let more = self.expand(self.lit(branch, false), track, exprs)?;
+            let speaks = |facts: &Facts| facts.evaluated.as_ref().is_some_and(|spoken| !spoken.is_empty());
+            if track && more.iter().any(speaks) {
+                speaking.push(more);
+            } else {
+                self.union(&mut found, &more, node * 2)?;
+            }
+        }
+        let mut sets: Vec<Facts> = Vec::new();
+        for branch in speaking {
+            let with = self.product(&sets, &branch, node * 2, exprs)?;
+            self.union(&mut sets, &with, node * 2)?;
+            self.union(&mut sets, &branch, node * 2)?;
+        }
+        self.union(&mut found, &sets, node * 2)?;
+        Ok(found)
+    }
+
+    /// Each branch, and none of the others: a branch that cannot hold together with it need not be excluded.
+    fn one_of(
+        &mut self,
+        node: NodeId,
+        branches: &[NodeId],
+        track: bool,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
+        let goals = branches.iter().map(|&branch| self.goal(branch)).collect::<Result<Vec<_>>>()?;
+        let told_apart = self.told_apart(&goals, exprs)?;
+        let mut found = Vec::new();
+        for (i, &branch) in branches.iter().enumerate() {
+            let mut one = self.expand(self.lit(branch, false), track, exprs)?.to_vec();
+            for (j, &other) in branches.iter().enumerate() {
+                if i == j || told_apart || one.is_empty() {
+                    continue;
+                }
+                let both = self.all(&[goals[i], goals[j]])?;
+                if both == FALSE || self.plainly_dead(both, exprs) {
+                    continue;
+                }
+                let not_other = self.expand(self.lit(other, true), false, exprs)?;
+                one = self.product(&one, &not_other, node * 2, exprs)?;
+            }
+            self.union(&mut found, &one, node * 2)?;
+        }
+        Ok(found)
+    }
+
+    /// Whether some key that all branches require has no value that two of them share: then at most one branch holds.
+    /// That is how tools and messages are usually told apart, and found without looking at pairs.
+    fn told_apart(&mut self, goals: &[GoalId], exprs: &mut Exprs) -> Result<bool> {
+        let mut objects = Vec::with_capacity(goals.len());
+        for &goal in goals {
+            match &*self.normal(goal, exprs)? {
+                [facts] if facts.types == TypeSet::OBJECT => match &facts.object {
+                    Some(object) => objects.push(Arc::clone(object)),
+                    None => return Ok(false),
+                },
+                _ => return Ok(false),
+            }
+        }
+        let Some(first) = objects.first() else { return Ok(false) };
+        for &key in &first.required.clone() {
+            if objects.iter().all(|object| object.required.binary_search(&key).is_ok())
+                && self.values_differ(&objects, key, exprs)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn values_differ(&mut self, objects: &[Arc<ObjectFacts>], key: ScalarId, exprs: &mut Exprs) -> Result<bool> {
+        let mut seen: FxHashSet<ScalarId> = FxHashSet::default();
+        for object in objects {
+            let goal = self.key_goal(object, key, exprs)?;
+            for facts in &*self.normal(goal, exprs)? {
+                let strings = facts.types == TypeSet::STRING;
+                let Some(only) = facts.string.as_ref().and_then(|string| string.only.as_ref()) else {
+                    return Ok(false);
+                };
+                if !strings || !only.iter().all(|&id| seen.insert(id)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn conditional(
+        &mut self,
+        node: NodeId,
+        (test, then, otherwise): (NodeId, Option<NodeId>, Option<NodeId>),
+        track: bool,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
+        let lit = node * 2;
+        let holds = self.expand(self.lit(test, false), track, exprs)?;
+        if then.is_none() && otherwise.is_none() {
+            let mut found = vec![Facts::of(TypeSet::ALL)];
+            if track {
+                self.union(&mut found, &holds, lit)?;
+            }
+            return Ok(found);
+        }
+        let mut found = match then {
+            Some(then) => {
+                let then = self.expand(self.lit(then, false), track, exprs)?;
+                self.product(&holds, &then, lit, exprs)?
+            }
+            None => holds.to_vec(),
+        };
+        let fails = self.expand(self.lit(test, true), false, exprs)?;
+        let fails = match otherwise {
+            Some(otherwise) => {
+                let otherwise = self.expand(self.lit(otherwise, false), track, exprs)?;
+                self.product(&fails, &otherwise, lit, exprs)?
+            }
+            None => fails.to_vec(),
+        };
+        self.union(&mut found, &fails, lit)?;
+        Ok(found)
+    }
+
+    /// The alternatives `found`, with what `unevaluated*` says of what they do not speak of.
+    pub(super) fn unevaluated(
+        &mut self,
+        node: NodeId,
+        k: &Keywords,
+        found: Vec<Facts>,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
+        let mut all = Vec::with_capacity(found.len());
+        for facts in found {
+            let mut spoken = facts.evaluated.as_deref().cloned().unwrap_or_default();
+            let mut met = facts;
+            if let Some(goal) = k.unevaluated_properties.map(|node| self.goal(node)).transpose()? {
+                let part = self.unspoken_keys(&spoken, goal);
+                let part = self.part_id(part);
+                let object = ObjectFacts { parts: vec![part], ..ObjectFacts::any() };
+                met = self.meet_type(&met, Facts::object(object), exprs)?;
+                spoken.parts.push(part);
+            }
+            if let Some(goal) = k.unevaluated_items.map(|node| self.goal(node)).transpose()? {
+                let array = self.unspoken_items(node, &spoken, goal)?;
+                met = self.meet_type(&met, Facts::array(array), exprs)?;
+                spoken.all_items = true;
+            }
+            met.evaluated = Some(Arc::new(spoken));
+            self.union(&mut all, &[met], node * 2)?;
+        }
+        Ok(all)
+    }
+
+    /// `facts`, where values of the one type of `other` fulfil that too.
+    fn meet_type(&mut self, facts: &Facts, other: Facts, exprs: &mut Exprs) -> Result<Facts> {
+        let mut all = Facts::of(TypeSet(TypeSet::ALL.0 & !other.types.0));
+        all.absorb(&other);
+        self.meet(facts, &all, exprs)
+    }
+
+    /// What is said of keys that `spoken` does not cover.
+    pub(super) fn unspoken_keys(&self, spoken: &Evaluated, goal: GoalId) -> Part {
+        Part { covers: spoken.parts.clone(), additional: Some(goal), ..Part::default() }
+    }
+
+    /// What is said of items that `spoken` does not cover.
+    pub(super) fn unspoken_items(
+        &mut self,
+        node: NodeId,
+        spoken: &Evaluated,
+        goal: GoalId,
+    ) -> Result<ArrayFacts> {
+        if spoken.all_items {
+            return Ok(ArrayFacts::any());
+        }
+        if spoken.prefix > MOST_ALTERNATIVES as u64 {
+            let message = format!("more than {MOST_ALTERNATIVES} items are described one by one");
+            return Err(Error::new(ErrorKind::Limit, message).at(self.place(node * 2)));
+        }
+        let mut goals = spoken.items.clone();
+        goals.push(goal);
+        let rest = self.either(goals)?;
+        Ok(ArrayFacts { prefix: vec![TRUE; spoken.prefix as usize], rest, ..ArrayFacts::any() })
+    }
+}
+
+/// Every value but objects that have `key`.
+pub(super) fn without(key: ScalarId) -> Facts {
+    let object = ObjectFacts { keys: vec![(key, FALSE)], ..ObjectFacts::any() };
+    let mut facts = Facts::of(TypeSet(TypeSet::ALL.0 & !TypeSet::OBJECT.0));
+    facts.absorb(&Facts::object(object));
+    facts
+}
+
+/// Objects that have `key`.
+pub(super) fn having(key: ScalarId) -> Facts {
+    Facts::object(ObjectFacts { required: vec![key], ..ObjectFacts::any() })
+}

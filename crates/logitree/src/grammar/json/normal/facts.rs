@@ -1,0 +1,275 @@
+//! What is known of a value: for each type whether it is possible, and what a value of that type must fulfil. A normal
+//! form is several of these, any of which may hold. It refuses to know how facts are found.
+
+use std::sync::Arc;
+
+use super::super::schema::{Bound, TypeSet};
+use super::{GoalId, PartId, RegexId, ScalarId};
+
+/// One alternative of a normal form: a value of one of the types, fulfilling what is said of its type. `None` says
+/// nothing. What is said of a type that is not in `types` is always `None`, so that equal facts are equal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Facts {
+    /// The types it may have.
+    pub types: TypeSet,
+    /// Which of false (1) and true (2) it may be.
+    pub bools: u8,
+    /// Of a number.
+    pub number: Option<Arc<NumberFacts>>,
+    /// Of a string.
+    pub string: Option<Arc<StringFacts>>,
+    /// Of an array.
+    pub array: Option<Arc<ArrayFacts>>,
+    /// Of an object.
+    pub object: Option<Arc<ObjectFacts>>,
+    /// What the subschemas that hold speak of; kept only where an `unevaluated*` asks.
+    pub evaluated: Option<Arc<Evaluated>>,
+}
+
+impl Facts {
+    /// Any value of these types.
+    pub(crate) fn of(types: TypeSet) -> Facts {
+        let bools = if types.has(TypeSet::BOOLEAN) { 3 } else { 0 };
+        Facts { types, bools, number: None, string: None, array: None, object: None, evaluated: None }
+    }
+
+    /// Objects that fulfil this.
+    pub(crate) fn object(object: ObjectFacts) -> Facts {
+        Facts { object: Some(Arc::new(object)), ..Facts::of(TypeSet::OBJECT) }
+    }
+
+    /// Arrays that fulfil this.
+    pub(crate) fn array(array: ArrayFacts) -> Facts {
+        Facts { array: Some(Arc::new(array)), ..Facts::of(TypeSet::ARRAY) }
+    }
+
+    /// Numbers that fulfil this.
+    pub(crate) fn number(types: TypeSet, number: NumberFacts) -> Facts {
+        Facts { number: Some(Arc::new(number)), ..Facts::of(types) }
+    }
+
+    /// Strings that fulfil this.
+    pub(crate) fn string(string: StringFacts) -> Facts {
+        Facts { string: Some(Arc::new(string)), ..Facts::of(TypeSet::STRING) }
+    }
+
+    /// Whether any value of one of `types` is possible as far as types go.
+    pub(crate) fn any_of(&self, types: TypeSet) -> bool {
+        self.types.0 & types.0 != 0
+    }
+
+    /// Without these types.
+    pub(crate) fn drop_types(&mut self, types: TypeSet) {
+        self.types = TypeSet(self.types.0 & !types.0);
+        if !self.types.has(TypeSet::BOOLEAN) {
+            self.bools = 0;
+        }
+        if !self.any_of(TypeSet::NUMBER) {
+            self.number = None;
+        }
+        if !self.any_of(TypeSet::STRING) {
+            self.string = None;
+        }
+        if !self.any_of(TypeSet::ARRAY) {
+            self.array = None;
+        }
+        if !self.any_of(TypeSet::OBJECT) {
+            self.object = None;
+        }
+    }
+
+    /// Takes in `other`, if together they are one: no type is in both.
+    pub(crate) fn absorb(&mut self, other: &Facts) -> bool {
+        let shared = self.types.0 & other.types.0 != 0;
+        let numbers = self.any_of(TypeSet::NUMBER) && other.any_of(TypeSet::NUMBER);
+        if shared || numbers || self.evaluated != other.evaluated {
+            return false;
+        }
+        self.types = TypeSet(self.types.0 | other.types.0);
+        self.bools |= other.bools;
+        self.number = self.number.take().or_else(|| other.number.clone());
+        self.string = self.string.take().or_else(|| other.string.clone());
+        self.array = self.array.take().or_else(|| other.array.clone());
+        self.object = self.object.take().or_else(|| other.object.clone());
+        true
+    }
+}
+
+/// What a number must fulfil.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct NumberFacts {
+    /// Only these; the rest is then empty, because it was asked of each.
+    pub only: Option<Arc<[ScalarId]>>,
+    /// The least.
+    pub min: Option<Bound>,
+    /// The greatest.
+    pub max: Option<Bound>,
+    /// What it is a multiple of, sorted.
+    pub multiples: Vec<String>,
+    /// What it is no multiple of, sorted.
+    pub not_multiples: Vec<String>,
+    /// None of these, sorted.
+    pub not: Vec<ScalarId>,
+}
+
+/// What a string must fulfil.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct StringFacts {
+    /// Only these; the rest is then empty, because it was asked of each.
+    pub only: Option<Arc<[ScalarId]>>,
+    /// Languages it is in (true) or not in (false), sorted.
+    pub languages: Vec<(RegexId, bool)>,
+    /// Code points at least.
+    pub min: u64,
+    /// Code points at most.
+    pub max: Option<u64>,
+    /// None of these, sorted.
+    pub not: Vec<ScalarId>,
+}
+
+/// What an array must fulfil.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ArrayFacts {
+    /// What the first items fulfil.
+    pub prefix: Vec<GoalId>,
+    /// What every item after them fulfils.
+    pub rest: GoalId,
+    /// Items at least.
+    pub min: u64,
+    /// Items at most.
+    pub max: Option<u64>,
+    /// Items of which there must be some number.
+    pub contains: Vec<Contains>,
+    /// Whether no two items are equal.
+    pub unique: bool,
+}
+
+impl ArrayFacts {
+    /// Every array.
+    pub(crate) fn any() -> ArrayFacts {
+        let rest = super::TRUE;
+        ArrayFacts { prefix: Vec::new(), rest, min: 0, max: None, contains: Vec::new(), unique: false }
+    }
+
+    /// What the item at `place` fulfils.
+    pub(crate) fn item(&self, place: u64) -> GoalId {
+        usize::try_from(place).ok().and_then(|place| self.prefix.get(place)).copied().unwrap_or(self.rest)
+    }
+}
+
+/// Of the items from a place on, at least and at most so many fulfil a goal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Contains {
+    /// The first place that counts.
+    pub from: u64,
+    /// What they fulfil.
+    pub goal: GoalId,
+    /// How many at least.
+    pub min: u64,
+    /// How many at most.
+    pub max: Option<u64>,
+}
+
+/// What an object must fulfil.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ObjectFacts {
+    /// Descriptions of all keys, each of which holds.
+    pub parts: Vec<PartId>,
+    /// What the values of single keys fulfil besides, sorted by key.
+    pub keys: Vec<(ScalarId, GoalId)>,
+    /// What keys fulfil, as strings.
+    pub names: GoalId,
+    /// Keys that must be there, sorted.
+    pub required: Vec<ScalarId>,
+    /// Keys at least.
+    pub min: u64,
+    /// Keys at most.
+    pub max: Option<u64>,
+    /// Where the first key is, the second must be; sorted.
+    pub dependent: Vec<(ScalarId, ScalarId)>,
+    /// Some key of a language must be there, with a value that fulfils a goal.
+    pub exists: Vec<Exists>,
+}
+
+impl ObjectFacts {
+    /// Every object.
+    pub(crate) fn any() -> ObjectFacts {
+        ObjectFacts {
+            parts: Vec::new(),
+            keys: Vec::new(),
+            names: super::TRUE,
+            required: Vec::new(),
+            min: 0,
+            max: None,
+            dependent: Vec::new(),
+            exists: Vec::new(),
+        }
+    }
+}
+
+/// Some key of `keys` must be there, and its value fulfil `goal`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Exists {
+    /// Which keys.
+    pub keys: KeyClass,
+    /// What the value fulfils.
+    pub goal: GoalId,
+}
+
+/// A class of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum KeyClass {
+    /// Those of a language.
+    Matching(RegexId),
+    /// Those that a part neither names nor has a pattern for, and none of what it stands upon covers.
+    Uncovered(PartId),
+    /// Those that fulfil no such goal, as strings.
+    Unlike(GoalId),
+}
+
+/// A description of all keys of an object, as `properties`, `patternProperties` and `additionalProperties` give it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Part {
+    /// What the values of named keys fulfil, in the document's order.
+    pub named: Vec<(ScalarId, GoalId)>,
+    /// What the values of keys that match fulfil.
+    pub patterns: Vec<(RegexId, GoalId)>,
+    /// Parts that cover keys in place of this one.
+    pub covers: Vec<PartId>,
+    /// What the values of all other keys fulfil; a part without it does not cover them.
+    pub additional: Option<GoalId>,
+}
+
+/// What subschemas that hold speak of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Evaluated {
+    /// Keys that these parts cover.
+    pub parts: Vec<PartId>,
+    /// The first items.
+    pub prefix: u64,
+    /// Every item.
+    pub all_items: bool,
+    /// Items that fulfil one of these.
+    pub items: Vec<GoalId>,
+}
+
+impl Evaluated {
+    /// What either speaks of.
+    pub(crate) fn join(&self, other: &Evaluated) -> Evaluated {
+        let mut joined = self.clone();
+        joined.parts.extend(&other.parts);
+        joined.parts.sort_unstable();
+        joined.parts.dedup();
+        joined.prefix = joined.prefix.max(other.prefix);
+        joined.all_items |= other.all_items;
+        joined.items.extend(&other.items);
+        joined.items.sort_unstable();
+        joined.items.dedup();
+        joined
+    }
+
+    /// Whether it speaks of nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.prefix == 0 && !self.all_items && self.items.is_empty()
+    }
+}

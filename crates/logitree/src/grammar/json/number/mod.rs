@@ -1,0 +1,106 @@
+//! Regular languages of JSON numbers: which texts are numbers within bounds, with or without a fraction, multiples of
+//! something. Every comparison is made on decimal digits; nothing is rounded. It refuses to know schemas' keywords.
+//!
+//! Which spellings are taken:
+//!
+//! - A number about which nothing is said: all of JSON's, `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
+//! - Otherwise plain decimals of any length, `-?(0|[1-9][0-9]*)(\.[0-9]+)?`, and scientific ones with one digit before
+//!   the point and up to three of exponent, `-?[1-9](\.[0-9]+)?[eE][+-]?[0-9]{1,3}`, what writers of doubles write:
+//!   `1e+16`, `1.5e-07`, `1.5E7`. Where it matters whether something is a multiple (integers are multiples of 1), the
+//!   scientific ones have at most 16 digits of fraction, the last of which is not 0 unless it is the only one; past a
+//!   certain size of what they are multiples of there are only plain ones.
+//!
+//! A text of such a spelling is in the language exactly if its value is in the set. `1.0` and `1e2` have no fraction;
+//! `-0` and `-0.0` are zero.
+
+mod bound;
+mod decimal;
+mod divisor;
+mod exponent;
+mod plain;
+mod scientific;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::sync::{Arc, OnceLock};
+
+use super::super::dfa::{explore, Explored};
+use super::super::{Dfa, Regex};
+use super::Bound;
+use crate::{Error, ErrorKind, Result};
+
+use decimal::Decimal;
+use walk::{Free, Signed};
+
+/// Most states of an automaton of numbers, counted before it is made minimal.
+const MOST_STATES: usize = 200_000;
+
+/// Bytes that numbers are made of; the two spellings of the exponent's letter are never told apart.
+const ALPHABET: [&[u8]; 14] =
+    [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9", b"-", b"+", b".", b"eE"];
+
+/// A set of numbers. Decimals are the text of the document: never rounded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Numbers {
+    /// Whether the value has no fraction (1.0 has none); `None` is either.
+    pub integer: Option<bool>,
+    /// The least value.
+    pub minimum: Option<Bound>,
+    /// The greatest value.
+    pub maximum: Option<Bound>,
+    /// What the value is a multiple of, all of them.
+    pub multiples: Vec<String>,
+    /// What the value is not a multiple of, none of them.
+    pub not_multiples: Vec<String>,
+    /// Values that are left out.
+    pub excluded: Vec<String>,
+}
+
+/// The texts of the numbers in the set: [`Regex::Nothing`] exactly if there are none, an automaton otherwise.
+///
+/// # Errors
+/// [`ErrorKind::Constraint`] if a decimal is not a number of JSON, or a multiple is not of something positive.
+/// [`ErrorKind::Limit`] if a decimal has more than a thousand digits or places, or if the automaton would be too large.
+pub fn regex(numbers: &Numbers) -> Result<Regex> {
+    static PLAIN: [OnceLock<Regex>; 3] = [const { OnceLock::new() }; 3];
+    let is_plain = *numbers == Numbers { integer: numbers.integer, ..Numbers::default() };
+    if !is_plain {
+        return constrained(numbers);
+    }
+    let known = &PLAIN[numbers.integer.map_or(0, |integer| 1 + usize::from(integer))];
+    if let Some(regex) = known.get() {
+        return Ok(regex.clone());
+    }
+    let made = if numbers.integer.is_none() {
+        made(explore(&mut Free, &ALPHABET, MOST_STATES))?
+    } else {
+        constrained(numbers)?
+    };
+    Ok(known.get_or_init(|| made).clone())
+}
+
+/// Whether the value of `text`, a number of JSON, is in the set; whatever its spelling.
+///
+/// # Errors
+/// As [`regex`], but no set is too large.
+pub fn contains(numbers: &Numbers, text: &str) -> Result<bool> {
+    walk::contains(numbers, &Decimal::read(text)?)
+}
+
+fn constrained(numbers: &Numbers) -> Result<Regex> {
+    made(explore(&mut Signed::new(numbers)?, &ALPHABET, MOST_STATES))
+}
+
+fn made(explored: Explored) -> Result<Regex> {
+    match explored {
+        Explored::Dfa(dfa) => Ok(Regex::Automaton(Arc::<Dfa>::new(dfa))),
+        Explored::Nothing => Ok(Regex::Nothing),
+        Explored::TooMany => Err(too_many("the numbers asked for")),
+    }
+}
+
+fn too_many(what: &str) -> Error {
+    Error::new(ErrorKind::Limit, format!("{what} need an automaton of more than {MOST_STATES} states"))
+        .help("ask for multiples of a smaller or rounder number, or of fewer numbers at once")
+}

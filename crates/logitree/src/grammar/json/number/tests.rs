@@ -1,0 +1,555 @@
+//! Numbers against a checker that writes every number out in full and compares strings; texts of doubles as Python
+//! writes them; hostile sets.
+
+use std::cmp::Ordering;
+
+use super::*;
+
+/// A generator of draws that are always the same (xorshift64).
+struct Draws(u64);
+
+impl Draws {
+    fn draw(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+    fn below(&mut self, n: usize) -> usize {
+        ((self.draw() >> 32) as usize) % n
+    }
+    fn one_of<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len())]
+    }
+    fn some_of(&mut self, from: &[&str], most: usize) -> Vec<String> {
+        (0..self.below(most + 1)).map(|_| self.one_of(from).to_string()).collect()
+    }
+}
+
+/// A number written out: its sign, its digits before the point, its digits after it; no zeros at its ends.
+#[derive(Debug, Clone)]
+struct Full {
+    negative: bool,
+    whole: String,
+    fraction: String,
+}
+
+impl Full {
+    fn new(text: &str) -> Full {
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let exponent: i32 = exponent.parse().unwrap();
+        let unsigned = mantissa.trim_start_matches('-');
+        let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        let (mut whole, mut fraction) = (whole.to_string(), fraction.to_string());
+        for _ in 0..exponent {
+            fraction.push('0');
+            whole.push(fraction.remove(0));
+        }
+        for _ in exponent..0 {
+            whole.insert(0, '0');
+            fraction.insert(0, whole.pop().unwrap());
+        }
+        let (whole, fraction) = (whole.trim_start_matches('0').into(), fraction.trim_end_matches('0').into());
+        Full { negative: mantissa.starts_with('-'), whole, fraction }
+    }
+    fn is_zero(&self) -> bool {
+        self.whole.is_empty() && self.fraction.is_empty()
+    }
+    fn cmp(&self, other: &Full) -> Ordering {
+        let sign = |x: &Full| if x.is_zero() { 0 } else { 1 - 2 * i32::from(x.negative) };
+        let size = |x: &Full| (x.whole.len(), x.whole.clone(), x.fraction.clone());
+        sign(self).cmp(&sign(other)).then_with(|| match sign(self) {
+            1 => size(self).cmp(&size(other)),
+            _ => size(other).cmp(&size(self)),
+        })
+    }
+    fn is_multiple(&self, of: &Full) -> bool {
+        let places = of.fraction.len();
+        let of: u64 = format!("{}{}", of.whole, of.fraction).parse().unwrap();
+        let digits = format!("{}{:0<places$}", self.whole, self.fraction);
+        let rest = digits.bytes().fold(0, |rest, digit| (rest * 10 + u64::from(digit - b'0')) % of);
+        self.fraction.len() <= places && rest == 0
+    }
+}
+
+/// What the set says, in the checker's words.
+struct Oracle {
+    integer: Option<bool>,
+    minimum: Option<(Full, bool)>,
+    maximum: Option<(Full, bool)>,
+    multiples: Vec<Full>,
+    not_multiples: Vec<Full>,
+    excluded: Vec<Full>,
+}
+
+impl Oracle {
+    fn new(numbers: &Numbers) -> Oracle {
+        let bound = |b: &Option<Bound>| b.as_ref().map(|b| (Full::new(&b.value), b.exclusive));
+        let all = |texts: &[String]| texts.iter().map(|text| Full::new(text)).collect();
+        Oracle {
+            integer: numbers.integer,
+            minimum: bound(&numbers.minimum),
+            maximum: bound(&numbers.maximum),
+            multiples: all(&numbers.multiples),
+            not_multiples: all(&numbers.not_multiples),
+            excluded: all(&numbers.excluded),
+        }
+    }
+    fn has(&self, value: &Full) -> bool {
+        let beyond = |bound: &Option<(Full, bool)>, side| {
+            bound.as_ref().is_some_and(|(bound, exclusive)| match value.cmp(bound) {
+                Ordering::Equal => *exclusive,
+                order => order == side,
+            })
+        };
+        self.integer.is_none_or(|integer| integer == value.fraction.is_empty())
+            && !beyond(&self.minimum, Ordering::Less)
+            && !beyond(&self.maximum, Ordering::Greater)
+            && self.multiples.iter().all(|of| value.is_multiple(of))
+            && !self.not_multiples.iter().any(|of| value.is_multiple(of))
+            && !self.excluded.iter().any(|other| value.cmp(other) == Ordering::Equal)
+    }
+    /// Whether numbers of the set are spelled so.
+    fn spells(&self, text: &str) -> bool {
+        let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else { return true };
+        let mantissa = mantissa.trim_start_matches('-');
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let short = whole.len() == 1 && whole != "0" && exponent.trim_start_matches(['+', '-']).len() <= 3;
+        let divided = self.integer.is_some() || self.multiples.len() + self.not_multiples.len() > 0;
+        let clean = fraction.len() <= 16 && (fraction == "0" || !fraction.ends_with('0'));
+        short && (!divided || clean)
+    }
+}
+
+/// Whether `text` is `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`, part by part.
+fn is_json(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let unsigned = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
+    digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
+        && digits(whole)
+        && digits(fraction)
+        && (whole == "0" || !whole.starts_with('0'))
+}
+
+/// Whether `regex` reads `text`: languages of numbers are automata or nothing.
+fn reads(regex: &Regex, text: &str) -> bool {
+    match regex {
+        Regex::Nothing => false,
+        Regex::Automaton(dfa) => {
+            let end = text.bytes().try_fold(Dfa::START, |state, byte| dfa.next(state, byte));
+            end.is_some_and(|state| dfa.is_accepting(state))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Holds the automaton of `numbers` against the checker, on texts that are written out already.
+fn check<'a>(numbers: &Numbers, texts: impl IntoIterator<Item = &'a (String, Option<Full>)>) -> usize {
+    let oracle = Oracle::new(numbers);
+    let regex = regex(numbers).unwrap_or_else(|error| panic!("{error} {numbers:?}"));
+    let mut found = 0;
+    for (text, value) in texts {
+        let has = value.as_ref().is_some_and(|value| oracle.has(value));
+        assert_eq!(reads(&regex, text), has && oracle.spells(text), "{text} {numbers:?}");
+        if value.is_some() && oracle.spells(text) {
+            assert_eq!(contains(numbers, text).unwrap(), has, "{text} {numbers:?}");
+        }
+        found += usize::from(has);
+    }
+    found
+}
+
+fn written(text: String) -> (String, Option<Full>) {
+    let value = is_json(&text).then(|| Full::new(&text));
+    (text, value)
+}
+
+fn bound(value: impl ToString, exclusive: bool) -> Option<Bound> {
+    Some(Bound { value: value.to_string(), exclusive })
+}
+
+const BOUNDS: [&str; 26] = [
+    "0",
+    "-0",
+    "-0.0",
+    "1",
+    "-1",
+    "0.5",
+    "-0.5",
+    "1e3",
+    "1.5e-3",
+    "-2.5",
+    "10",
+    "99",
+    "100",
+    "0.05",
+    "-0.015",
+    "12",
+    "123.45",
+    "1e40",
+    "-1e40",
+    "1e-3",
+    "20",
+    "512",
+    "0.1",
+    "2e1",
+    "-12.5e1",
+    "10000000000000000000000000000000000000000",
+];
+const MULTIPLES: [&str; 24] = [
+    "1", "2", "3", "5", "7", "10", "12", "25", "100", "0.5", "0.1", "0.01", "2.5", "0.3", "1e-8", "1e3",
+    "0.25", "64", "1.0", "127", "6.75", "1000000", "1331", "2.125",
+];
+
+/// A random set: bounds more often than not, few multiples.
+fn numbers(draws: &mut Draws) -> Numbers {
+    let side = |draws: &mut Draws| match draws.below(3) {
+        0 => None,
+        kind => bound(draws.one_of(&BOUNDS), kind == 1),
+    };
+    Numbers {
+        integer: [None, None, Some(true), Some(false)][draws.below(4)],
+        minimum: side(draws),
+        maximum: side(draws),
+        multiples: if draws.below(2) == 0 { draws.some_of(&MULTIPLES, 2) } else { Vec::new() },
+        not_multiples: if draws.below(4) == 0 { draws.some_of(&MULTIPLES, 2) } else { Vec::new() },
+        excluded: if draws.below(3) == 0 { draws.some_of(&BOUNDS, 3) } else { Vec::new() },
+    }
+}
+
+/// Whether something is asked: otherwise more spellings are taken.
+fn asks(numbers: &Numbers) -> bool {
+    *numbers != Numbers::default()
+}
+
+/// Whether scientific spellings are taken.
+fn is_small(numbers: &Numbers) -> bool {
+    !numbers.multiples.iter().chain(&numbers.not_multiples).any(|of| of == "1331")
+}
+
+#[test]
+fn every_short_text_is_read_exactly_if_it_is_in_the_set() {
+    let alphabet = b"0125-.eE+";
+    let mut texts = vec![String::new()];
+    let mut from = 0;
+    for _ in 0..5 {
+        let past = texts.len();
+        for at in from..past {
+            let start = texts[at].clone();
+            texts.extend(alphabet.iter().map(|&byte| format!("{start}{}", char::from(byte))));
+        }
+        from = past;
+    }
+    // Exponents of hundreds are the next test's: they take long to write out.
+    let texts: Vec<_> = texts
+        .into_iter()
+        .filter(|text| {
+            !text.split(['e', 'E']).nth(1).is_some_and(|e| e.trim_start_matches(['+', '-']).len() > 2)
+        })
+        .map(written)
+        .collect();
+    let mut draws = Draws(1);
+    let (mut found, mut done) = (0, 0);
+    while done < 150 {
+        let numbers = numbers(&mut draws);
+        if asks(&numbers) && is_small(&numbers) {
+            found += check(&numbers, &texts);
+            done += 1;
+        }
+    }
+    assert!(found > 10_000, "{found}");
+}
+
+#[test]
+fn long_texts_are_read_exactly_if_they_are_in_the_set() {
+    let mut draws = Draws(2);
+    let mut texts = Vec::new();
+    for _ in 0..4000 {
+        let mut text = String::from(["", "", "-"][draws.below(3)]);
+        let digits = |draws: &mut Draws, most: usize| -> String {
+            let of = draws.one_of(&["0123456789", "01", "05", "09"]);
+            (0..1 + draws.below(most)).map(|_| of.as_bytes()[draws.below(of.len())] as char).collect()
+        };
+        let most = [1, 4, 45][draws.below(3)];
+        let whole = digits(&mut draws, most);
+        text += Some(whole.trim_start_matches('0')).filter(|whole| !whole.is_empty()).unwrap_or("0");
+        if draws.below(2) == 0 {
+            let most = [2, 4, 20][draws.below(3)];
+            text += &format!(".{}", digits(&mut draws, most));
+        }
+        if draws.below(2) == 0 {
+            let exponent = digits(&mut draws, 3);
+            text += &format!("{}{}{exponent}", draws.one_of(&["e", "E"]), draws.one_of(&["", "+", "-"]));
+        }
+        texts.push(written(text));
+    }
+    for _ in 0..200 {
+        let numbers = numbers(&mut draws);
+        if asks(&numbers) && is_small(&numbers) {
+            check(&numbers, &texts);
+        }
+    }
+}
+
+#[test]
+fn integers_and_decimals_between_random_bounds() {
+    let texts: Vec<_> = (-2000..=2000)
+        .flat_map(|n: i32| {
+            [format!("{n}"), format!("{n}.0"), format!("{n}.5"), format!("{:e}", f64::from(n))]
+        })
+        .chain((0..10_000).map(|n| format!("{}.{:04}", n % 3, n)))
+        .map(written)
+        .collect();
+    let mut draws = Draws(3);
+    for round in 0..60 {
+        let mut side = || {
+            let whole = draws.below(4400) as i64 - 2200;
+            let value = if draws.below(2) == 0 { whole.to_string() } else { format!("{whole}e-3") };
+            bound(value, draws.below(2) == 0)
+        };
+        let (minimum, maximum) = (side(), side());
+        let integer = [None, Some(true), Some(false)][round % 3];
+        check(&Numbers { integer, minimum, maximum, ..Numbers::default() }, &texts);
+    }
+}
+
+#[test]
+fn multiples_that_need_many_remainders_are_spelled_plainly() {
+    let texts: Vec<_> = (0..40_000)
+        .flat_map(|n: u32| [format!("{n}"), format!("-{n}.0"), format!("{}.{}", n / 10, n % 10)])
+        .map(written)
+        .collect();
+    for of in ["1331", "13.31", "4096"] {
+        let multiples = vec![of.to_string()];
+        let numbers = Numbers { multiples, minimum: bound("-300", false), ..Numbers::default() };
+        assert!(check(&numbers, &texts) > 15);
+        assert!(!reads(&regex(&numbers).unwrap(), "1.331e+30"));
+    }
+}
+
+#[test]
+fn numbers_about_which_nothing_is_said() {
+    let free = regex(&Numbers::default()).unwrap();
+    for text in ["0", "-0", "12", "1.50", "1e5", "1E+999999", "12.34e-5", "0e0", "-0.0E0"] {
+        assert!(reads(&free, text), "{text}");
+    }
+    for text in ["", "-", "+1", "01", "1.", ".5", "1e", "1e+", "1.e5", "--1", "1 ", "0x1", "NaN", "1e5.5"] {
+        assert!(!reads(&free, text), "{text}");
+    }
+    let whole = regex(&Numbers { integer: Some(true), ..Numbers::default() }).unwrap();
+    let read =
+        ["0", "-0", "-0.0", "12", "1.0", "12.000", "1e+16", "1.5e+300", "1E5", "1.25e2", "1.0e0", "2e00"];
+    for text in read.iter().chain(&["123456789012345678901234567890", "1.7976931348623157e+308"]) {
+        assert!(reads(&whole, text), "{text}");
+    }
+    for text in
+        ["1.5", "0.1", "1.25e1", "1e-1", "1e-07", "1.0e-1", "12e1", "1.50e5", "1e1000", "00", "1.", "-"]
+    {
+        assert!(!reads(&whole, text), "{text}");
+    }
+    let fractions = regex(&Numbers { integer: Some(false), ..Numbers::default() }).unwrap();
+    for (text, is) in
+        [("1.5", true), ("0.10", true), ("1e-07", true), ("1.25e1", true), ("1.0", false), ("0", false)]
+    {
+        assert_eq!(reads(&fractions, text), is, "{text}");
+    }
+}
+
+#[test]
+fn empty_sets_are_nothing() {
+    let between = |minimum, maximum| Numbers { minimum, maximum, ..Numbers::default() };
+    let empty = [
+        between(bound("1", true), bound("1", false)),
+        between(bound("0", false), bound("-0.0", true)),
+        between(bound("5", false), bound("4.999", false)),
+        Numbers { integer: Some(true), ..between(bound("0.1", false), bound("0.9", false)) },
+        Numbers { integer: Some(false), multiples: vec!["2".into()], ..Numbers::default() },
+        Numbers {
+            multiples: vec!["7".into(), "11".into()],
+            ..between(bound("1", false), bound("76", false))
+        },
+        Numbers { not_multiples: vec!["0.5".into()], multiples: vec!["2.5".into()], ..Numbers::default() },
+        Numbers {
+            excluded: vec!["3".into(), "4e0".into()],
+            integer: Some(true),
+            ..between(bound(3, false), bound(4, false))
+        },
+    ];
+    for numbers in empty {
+        assert_eq!(regex(&numbers).unwrap(), Regex::Nothing, "{numbers:?}");
+    }
+    let zero = regex(&between(bound("0", false), bound("-0", false))).unwrap();
+    assert!(["0", "-0", "0.0", "-0.000"].iter().all(|text| reads(&zero, text)) && !reads(&zero, "0.01"));
+    let one = regex(&between(bound("1e40", false), bound("1e40", false))).unwrap();
+    assert!(reads(&one, &format!("1{}", "0".repeat(40))) && reads(&one, "1e+40") && reads(&one, "1.000e40"));
+    assert!(
+        !reads(&one, &format!("1{}", "0".repeat(39))) && !reads(&one, "1e+41") && !reads(&one, "1.01e40")
+    );
+}
+
+/// The text that Python's `json.dumps` writes: `repr` of a float.
+fn dumps(value: f64) -> String {
+    let shortest = format!("{value:e}");
+    let (mantissa, exponent) = shortest.split_once('e').unwrap();
+    let exponent: i32 = exponent.parse().unwrap();
+    if (-4..16).contains(&exponent) {
+        let plain = format!("{value}");
+        return if plain.contains('.') { plain } else { plain + ".0" };
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+#[test]
+fn doubles_are_read_as_python_writes_them() {
+    assert_eq!(
+        [1e16, 1.5e300, 1e-5, 0.0001, -0.0, 123456.0].map(dumps).join(" "),
+        "1e+16 1.5e+300 1e-05 0.0001 -0.0 123456.0"
+    );
+    let mut draws = Draws(4);
+    let mut double = |kind: usize| loop {
+        let bits = f64::from_bits(draws.draw());
+        let uniform = (draws.draw() >> 11) as f64 / 2f64.powi(53);
+        let value =
+            [bits, uniform * 200.0 - 100.0, (uniform * 1e5).round() / 100.0, (uniform * 1e9).round()][kind];
+        if value.is_finite() {
+            return value;
+        }
+    };
+    let mut inside = 0;
+    for round in 0..100 {
+        let (kind, exclusive) = (round % 4, round % 8 < 4);
+        let (a, b) = (double(kind), double((kind + round / 50) % 4));
+        let (low, high) = (a.min(b), a.max(b));
+        let integer = [None, Some(true), Some(false)][round % 3];
+        let (minimum, maximum) = (bound(dumps(low), exclusive), bound(dumps(high), !exclusive));
+        let regex = regex(&Numbers { integer, minimum, maximum, ..Numbers::default() }).unwrap();
+        for at in 0..1000 {
+            let value = [low, high, double(at % 4)][at.min(2)];
+            let within = if exclusive { low < value && value <= high } else { low <= value && value < high };
+            let wanted = within && integer.is_none_or(|integer| integer == (value.fract() == 0.0));
+            assert_eq!(reads(&regex, &dumps(value)), wanted, "{} {low} {high} {integer:?}", dumps(value));
+            inside += usize::from(wanted);
+        }
+    }
+    assert!(inside > 10_000, "{inside}");
+}
+
+#[test]
+fn hostile_sets_end_in_errors() {
+    let of = |text: &str| Numbers { multiples: vec![text.into()], ..Numbers::default() };
+    let long = format!("1{}", "0".repeat(1_000_000));
+    for text in ["1e1000000", "123456789", "0.123456789", "1e300", "9007199254740991", &long] {
+        let error = regex(&of(text)).unwrap_err();
+        assert!(error.kind == ErrorKind::Limit && error.message.contains(&text[..3]), "{error}");
+    }
+    for text in ["0", "-2", "0.0", "x", ""] {
+        assert_eq!(regex(&of(text)).unwrap_err().kind, ErrorKind::Constraint, "{text}");
+    }
+    let bounded = Numbers { minimum: bound("1e-1000000", false), ..Numbers::default() };
+    assert_eq!(regex(&bounded).unwrap_err().kind, ErrorKind::Limit);
+    let all = ["1009", "1013", "1019", "1021"].map(String::from).to_vec();
+    assert_eq!(regex(&Numbers { multiples: all, ..Numbers::default() }).unwrap_err().kind, ErrorKind::Limit);
+    let most = Numbers { excluded: (0..20_000).map(|n| format!("{n}.25")).collect(), ..Numbers::default() };
+    let regex = regex(&most).unwrap();
+    assert!(!reads(&regex, "1234.25") && !reads(&regex, "1.23425e3") && reads(&regex, "1234.251"));
+}
+
+#[test]
+fn round_multiples_and_common_ranges_are_small() {
+    let states = |numbers: &Numbers| match regex(numbers).unwrap() {
+        Regex::Automaton(dfa) => dfa.len(),
+        other => panic!("{other:?}"),
+    };
+    let of = |text: &str| Numbers { multiples: vec![text.into()], ..Numbers::default() };
+    assert!(states(&Numbers::default()) < 12);
+    assert!(states(&of("1000000000")) < 500 && states(&of("0.01")) < 200 && states(&of("1e-8")) < 500);
+    let percent =
+        Numbers { integer: Some(true), minimum: bound(0, false), maximum: bound(100, false), ..of("1") };
+    assert!(states(&percent) < 40, "{}", states(&percent));
+}
+
+#[test]
+fn zz_time() {
+    let b = |v: &str| bound(v, false);
+    let sets = [
+        ("int min 0", Numbers { integer: Some(true), minimum: b("0"), ..Default::default() }),
+        ("num min 0", Numbers { minimum: b("0"), ..Default::default() }),
+        (
+            "int 0..100",
+            Numbers { integer: Some(true), minimum: b("0"), maximum: b("100"), ..Default::default() },
+        ),
+        (
+            "int 0..65535",
+            Numbers { integer: Some(true), minimum: b("0"), maximum: b("65535"), ..Default::default() },
+        ),
+        ("num 0..100", Numbers { minimum: b("0"), maximum: b("100"), ..Default::default() }),
+        ("num -180..180", Numbers { minimum: b("-180"), maximum: b("180"), ..Default::default() }),
+        (
+            "int i64",
+            Numbers {
+                integer: Some(true),
+                minimum: b("-9223372036854775808"),
+                maximum: b("9223372036854775807"),
+                ..Default::default()
+            },
+        ),
+        (
+            "num f64",
+            Numbers {
+                minimum: b("-1.7976931348623157e308"),
+                maximum: b("1.7976931348623157e308"),
+                ..Default::default()
+            },
+        ),
+        (
+            "int f64",
+            Numbers {
+                integer: Some(true),
+                minimum: b("-1.7976931348623157e308"),
+                maximum: b("1.7976931348623157e308"),
+                ..Default::default()
+            },
+        ),
+        ("0.01", Numbers { multiples: vec!["0.01".into()], ..Default::default() }),
+        ("5", Numbers { multiples: vec!["5".into()], ..Default::default() }),
+        ("7", Numbers { multiples: vec!["7".into()], ..Default::default() }),
+        ("100", Numbers { multiples: vec!["100".into()], ..Default::default() }),
+        ("127", Numbers { multiples: vec!["127".into()], ..Default::default() }),
+        ("1024", Numbers { multiples: vec!["1024".into()], ..Default::default() }),
+        ("131072", Numbers { multiples: vec!["131072".into()], ..Default::default() }),
+        ("1e-8", Numbers { multiples: vec!["1e-8".into()], ..Default::default() }),
+        ("99991", Numbers { multiples: vec!["99991".into()], ..Default::default() }),
+        ("1e9", Numbers { multiples: vec!["1e9".into()], ..Default::default() }),
+        ("int", Numbers { integer: Some(true), excluded: vec!["3".into()], ..Default::default() }),
+        (
+            "20000 out",
+            Numbers { excluded: (0..20_000).map(|n| format!("{n}.25")).collect(), ..Default::default() },
+        ),
+        (
+            "four",
+            Numbers {
+                multiples: ["1009", "1013", "1019", "1021"].map(String::from).to_vec(),
+                ..Numbers::default()
+            },
+        ),
+    ];
+    for (name, set) in sets {
+        let mut best = std::time::Duration::MAX;
+        let mut n = 0;
+        for _ in 0..5 {
+            let t = std::time::Instant::now();
+            if let Ok(Regex::Automaton(d)) = regex(&set) {
+                n = d.len();
+            }
+            best = best.min(t.elapsed());
+        }
+        let all = match explore(&mut Signed::new(&set).unwrap(), &ALPHABET, MOST_STATES) {
+            Explored::Dfa(_) => 0,
+            _ => 1,
+        };
+        println!("{name}: {n} states {best:?} {all}");
+    }
+}

@@ -1,0 +1,68 @@
+//! A Lark text as it is written. It refuses to know what names stand for.
+
+/// A definition or a directive.
+pub(super) enum Item<'t> {
+    Rule(RuleItem<'t>),
+    Terminal { name: &'t str, at: usize, body: Choice<'t> },
+    Ignore(Choice<'t>),
+    /// `%import path.name -> alias`, one item a name.
+    Import { path: &'t str, name: &'t str, alias: &'t str, at: usize },
+    /// `%llguidance`: the place of its value.
+    Options { value: u32, at: usize },
+}
+
+/// A rule and its attributes.
+pub(super) struct RuleItem<'t> {
+    pub(super) name: &'t str,
+    pub(super) at: usize,
+    pub(super) body: Choice<'t>,
+    pub(super) ending: Option<Ending<'t>>,
+}
+
+/// Where a rule's text ends early.
+pub(super) enum Ending<'t> {
+    /// `lazy`: as soon as it can.
+    Lazy,
+    /// `suffix=`: with this, the first time it comes.
+    Suffix(Expr<'t>),
+    /// `stop=`: before this, the first time it could come.
+    Stop(Expr<'t>),
+}
+
+/// Alternatives.
+pub(super) struct Choice<'t> {
+    pub(super) at: usize,
+    pub(super) alternatives: Vec<Alternative<'t>>,
+}
+
+/// Sequences that all must match, mostly one.
+pub(super) struct Alternative<'t> {
+    pub(super) all: Vec<Vec<Expr<'t>>>,
+}
+
+/// One part of a sequence.
+pub(super) struct Expr<'t> {
+    pub(super) at: usize,
+    pub(super) value: Value<'t>,
+    pub(super) negated: bool,
+    pub(super) times: Option<(u32, Option<u32>)>,
+}
+
+/// What a part is.
+pub(super) enum Value<'t> {
+    Group(Choice<'t>),
+    Optional(Choice<'t>),
+    Name(&'t str),
+    Text { text: Box<str>, fold: bool },
+    Pattern { pattern: &'t str, flags: &'t str },
+    Range(char, char),
+    /// `<...>` as it stands.
+    Token(&'t str),
+    Grammar(&'t str),
+    /// `%json`: the place of its value.
+    Json(u32),
+    /// `%regex`: the place of its value.
+    Structured(u32),
+    /// `%lark { ... }`.
+    Nested(Vec<Item<'t>>),
+}

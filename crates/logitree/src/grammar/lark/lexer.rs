@@ -1,0 +1,249 @@
+//! Lark's text as tokens with their places. It refuses to know which order of tokens means something.
+
+use serde_json::Value;
+
+use super::super::problems::{excerpt, Problems};
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A lower case name.
+    Rule,
+    /// An upper case name.
+    Terminal,
+    /// `"..."`, perhaps with an `i` behind it.
+    Text,
+    /// `/.../` with its flags.
+    Pattern,
+    /// `<...>`.
+    Token,
+    /// `@name`.
+    Grammar,
+    /// A number: digits, perhaps with a sign, a fraction or `0x`.
+    Number,
+    /// `%word`.
+    Directive,
+    /// A JSON value behind `%json` and its like: its place among the values.
+    Json(u32),
+    /// One sign, or the first of `..`, `->` and `::` as `D`, `>` and `P`.
+    Sign(u8),
+    /// The end of a line, or of several.
+    Newline,
+    /// What could not be read; the problem is noted.
+    Broken,
+    /// The end of the text.
+    End,
+}
+
+/// A token: its kind and its bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) at: u32,
+    pub(super) end: u32,
+}
+
+/// Directives that a JSON value follows.
+const WITH_JSON: [&str; 3] = ["%json", "%regex", "%llguidance"];
+
+/// All tokens of a text, [`Kind::End`] last, and the JSON values in it. The text has less than 4 GiB.
+pub(super) fn tokens(text: &str, problems: &mut Problems) -> (Vec<Token>, Vec<Value>) {
+    let mut lexer = Lexer { text, at: 0, problems, tokens: Vec::new(), values: Vec::new() };
+    while lexer.at < text.len() && !lexer.problems.is_full() {
+        lexer.one();
+    }
+    lexer.push(Kind::End, text.len(), text.len());
+    (lexer.tokens, lexer.values)
+}
+
+struct Lexer<'t, 'p> {
+    text: &'t str,
+    at: usize,
+    problems: &'p mut Problems,
+    tokens: Vec<Token>,
+    values: Vec<Value>,
+}
+
+impl Lexer<'_, '_> {
+    #[allow(clippy::cast_possible_truncation)] // whoever calls bounds the text
+    fn push(&mut self, kind: Kind, at: usize, end: usize) {
+        self.tokens.push(Token { kind, at: at as u32, end: end as u32 });
+        self.at = end;
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    /// How many bytes from `at` on are of a kind.
+    fn run(&self, at: usize, of: impl Fn(u8) -> bool) -> usize {
+        self.text.as_bytes()[at..].iter().take_while(|&&byte| of(byte)).count()
+    }
+
+    /// Skips the rest of the line: what cannot be read is one token.
+    fn broken(&mut self, message: String, help: &str) {
+        let at = self.at;
+        self.problems.add(at, message, help);
+        let end = at + self.run(at, |byte| byte != b'\n');
+        self.push(Kind::Broken, at, end);
+    }
+
+    /// The next token, or what stands between tokens.
+    fn one(&mut self) {
+        let at = self.at;
+        let Some(first) = self.byte(at) else { return };
+        match first {
+            b' ' | b'\t' | b'\x0c' => self.at += 1,
+            b'\r' | b'\n' => {
+                let end = at + self.run(at, |byte| byte.is_ascii_whitespace());
+                self.push(Kind::Newline, at, end);
+            }
+            b'#' => self.at += self.run(at, |byte| byte != b'\n'),
+            b'/' if self.byte(at + 1) == Some(b'/') => self.at += self.run(at, |byte| byte != b'\n'),
+            b'/' => self.pattern(),
+            b'"' => self.quoted(),
+            b'<' => self.token(),
+            b'%' => self.directive(),
+            b'@' => {
+                let name = self.run(at + 1, is_word);
+                if name == 0 {
+                    return self.broken("`@` names no grammar".into(), "write @name");
+                }
+                self.push(Kind::Grammar, at, at + 1 + name);
+            }
+            b'0'..=b'9' => self.number(at),
+            b'+' | b'-' if self.byte(at + 1).is_some_and(|byte| byte.is_ascii_digit()) => self.number(at + 1),
+            b'-' if self.byte(at + 1) == Some(b'>') => self.push(Kind::Sign(b'>'), at, at + 2),
+            b'.' if self.byte(at + 1) == Some(b'.') => self.push(Kind::Sign(b'D'), at, at + 2),
+            b':' if self.byte(at + 1) == Some(b':') => self.push(Kind::Sign(b'P'), at, at + 2),
+            b'?' | b'!' if self.starts_rule(at) => self.name(),
+            b':' | b'=' | b',' | b'.' | b'(' | b')' | b'{' | b'}' | b'[' | b']' | b'~' | b'|' | b'&' | b'+' | b'*'
+            | b'?' | b'!' => self.push(Kind::Sign(first), at, at + 1),
+            _ if is_word(first) => self.name(),
+            _ => {
+                let message = format!("{} cannot stand here", excerpt(self.text, at));
+                self.broken(message, "comments start with // or #");
+            }
+        }
+    }
+
+    /// Whether `!` or `?` here belongs to a rule's name, at the start of a line.
+    fn starts_rule(&self, at: usize) -> bool {
+        let before = self.tokens.last().is_none_or(|token| token.kind == Kind::Newline);
+        let name = at + self.run(at, |byte| matches!(byte, b'!' | b'?'));
+        before && self.byte(name).is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    }
+
+    /// A name; its case says whether it is a rule or a terminal.
+    fn name(&mut self) {
+        let at = self.at;
+        let from = at + self.run(at, |byte| matches!(byte, b'!' | b'?'));
+        let mut end = from + self.run(from, is_word);
+        if self.byte(end) == Some(b'>') && self.text[from..end].ends_with('-') {
+            end -= 1; // `a->b` renames
+        }
+        let name = &self.text[from..end];
+        let upper = name.bytes().any(|byte| byte.is_ascii_uppercase());
+        let lower = name.bytes().any(|byte| byte.is_ascii_lowercase());
+        if upper == lower && name != "_" {
+            let message = format!("the name `{name}` is neither lower case nor upper case");
+            self.problems.add(from, message, "rules are named in lower case, terminals in upper case");
+        }
+        self.push(if name == "_" { Kind::Sign(b'_') } else if upper { Kind::Terminal } else { Kind::Rule }, at, end);
+    }
+
+    fn number(&mut self, digits: usize) {
+        let at = self.at;
+        let hex = self.text[digits..].starts_with("0x") || self.text[digits..].starts_with("0X");
+        let mut end = if hex {
+            digits + 2 + self.run(digits + 2, |byte| byte.is_ascii_hexdigit())
+        } else {
+            digits + self.run(digits, |byte| byte.is_ascii_digit())
+        };
+        let fraction = |end: usize| self.byte(end + 1).is_some_and(|byte| byte.is_ascii_digit());
+        if !hex && self.byte(end) == Some(b'.') && fraction(end) {
+            end += 1 + self.run(end + 1, |byte| byte.is_ascii_digit());
+        }
+        self.push(Kind::Number, at, end);
+    }
+
+    /// `"..."`: the escapes are read later, here only the end is found.
+    fn quoted(&mut self) {
+        match self.closing(self.at + 1, b'"') {
+            Some(close) => {
+                let after = self.byte(close + 1) == Some(b'i') && !self.byte(close + 2).is_some_and(is_word);
+                self.push(Kind::Text, self.at, close + 1 + usize::from(after));
+            }
+            None => self.broken("a text that is not closed in its line".into(), "close it with \"; a quote is \\\""),
+        }
+    }
+
+    /// `/.../flags`.
+    fn pattern(&mut self) {
+        match self.closing(self.at + 1, b'/') {
+            Some(close) => {
+                let flags = self.run(close + 1, |byte| byte.is_ascii_lowercase());
+                self.push(Kind::Pattern, self.at, close + 1 + flags);
+            }
+            None => {
+                let way_out = "close it with /; a slash in it is \\/, and a new line in it is \\n";
+                self.broken("a regular expression that is not closed in its line".into(), way_out);
+            }
+        }
+    }
+
+    /// Where the sign that closes stands, in the same line; what follows a backslash does not close.
+    fn closing(&self, mut at: usize, sign: u8) -> Option<usize> {
+        loop {
+            match self.byte(at)? {
+                b'\n' => return None,
+                b'\\' => at += 2,
+                byte if byte == sign => return Some(at),
+                _ => at += 1,
+            }
+        }
+    }
+
+    /// `<...>` without blanks in it.
+    fn token(&mut self) {
+        let at = self.at;
+        let inside = self.run(at + 1, |byte| !byte.is_ascii_whitespace() && !matches!(byte, b'<' | b'>'));
+        let end = at + 1 + inside;
+        if inside == 0 || self.byte(end) != Some(b'>') {
+            let message = format!("{} is no token", excerpt(self.text, at));
+            return self.broken(message, "a token is <its_text> or <[its number]>, without blanks");
+        }
+        self.push(Kind::Token, at, end + 1);
+    }
+
+    /// `%word`, and the JSON value behind those that have one.
+    fn directive(&mut self) {
+        let at = self.at;
+        let end = at + 1 + self.run(at + 1, is_word);
+        self.push(Kind::Directive, at, end);
+        let word = &self.text[at..end];
+        if !WITH_JSON.contains(&word) {
+            return;
+        }
+        let mut values = serde_json::Deserializer::from_str(&self.text[end..]).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(value)) => {
+                let after = end + values.byte_offset();
+                let place = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+                self.values.push(value);
+                self.push(Kind::Json(place), end, after);
+            }
+            other => {
+                let why = other.and_then(std::result::Result::err).map_or("nothing follows".into(), |e| e.to_string());
+                self.problems.add(end, format!("no JSON value follows {word}: {why}"), "write one, {} say");
+                let after = end + self.run(end, |byte| byte != b'\n');
+                self.push(Kind::Broken, end, after);
+            }
+        }
+    }
+}
+
+/// What names are made of.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}

@@ -1,0 +1,220 @@
+//! Whom a callee goes back to, interned: two callees with the same callers are one origin, in whatever set they were
+//! entered. That is what makes a loop come back to the set it started from.
+//!
+//! Callees that wait for each other (left recursion) are interned together. It refuses to know bytes.
+
+use rustc_hash::FxHashMap;
+
+use super::close::Item;
+use super::slices::Slices;
+use super::StateId;
+use crate::Result;
+
+/// A list of callers. While a set is being closed, its own callees have numbers from [`LOCAL`] on.
+pub(super) type OriginId = u32;
+
+/// The origin that nobody entered: what accepts there is the whole text.
+pub(super) const START: OriginId = 0;
+/// The first callee of the set that is being closed.
+pub(super) const LOCAL: OriginId = 1 << 31;
+
+/// A state that was entered, and who waits for it.
+pub(super) struct Callee {
+    pub(super) state: StateId,
+    /// Sorted, each once.
+    pub(super) callers: Vec<Item>,
+}
+
+/// The origins by number.
+pub(super) struct Origins {
+    callers: Vec<Item>,
+    /// Where the callers of each end; they start where those of the one before end.
+    ends: Vec<u32>,
+    keys: Slices<u32>,
+    /// Key and place among those interned together.
+    ids: FxHashMap<(u32, u32), OriginId>,
+}
+
+impl Origins {
+    pub(super) fn new() -> Origins {
+        Origins { callers: Vec::new(), ends: vec![0], keys: Slices::new(), ids: FxHashMap::default() }
+    }
+
+    /// Who goes on when a callee of this origin accepts.
+    pub(super) fn callers(&self, origin: OriginId) -> &[Item] {
+        let origin = origin as usize;
+        let start = if origin == 0 { 0 } else { self.ends[origin - 1] };
+        &self.callers[start as usize..self.ends[origin] as usize]
+    }
+
+    pub(super) fn byte_size(&self) -> usize {
+        self.callers.len() * 8 + self.ends.len() * 20 + self.keys.byte_size()
+    }
+
+    /// The origins of callees that refer to each other by their places from [`LOCAL`] on.
+    pub(super) fn intern(&mut self, callees: &[Callee]) -> Result<Vec<OriginId>> {
+        let mut known = vec![LOCAL; callees.len()];
+        for group in groups(callees) {
+            self.intern_group(callees, group, &mut known)?;
+        }
+        Ok(known)
+    }
+
+    /// Interns callees that wait for each other, or one that does not; whom else they wait for is known.
+    fn intern_group(
+        &mut self,
+        callees: &[Callee],
+        mut group: Vec<u32>,
+        known: &mut [OriginId],
+    ) -> Result<()> {
+        group.sort_unstable_by_key(|&place| callees[place as usize].state);
+        let ranks: FxHashMap<OriginId, u32> = group.iter().map(|&place| LOCAL | place).zip(0..).collect();
+        let mut key = Vec::new();
+        for &place in &group {
+            let callee = &callees[place as usize];
+            if group.len() > 1 {
+                key.extend([callee.state, callee.callers.len() as u32]);
+            }
+            for caller in &callee.callers {
+                let origin = match ranks.get(&caller.origin) {
+                    Some(rank) => LOCAL | rank,
+                    None => resolve(caller.origin, known),
+                };
+                key.extend([caller.state, origin]);
+            }
+        }
+        // An odd length tells the key of a group from that of a single list.
+        if group.len() > 1 {
+            key.push(0);
+        }
+        let key = self.keys.intern(&key)?;
+        let first = self.ends.len() as OriginId;
+        for (rank, &place) in (0..).zip(&group) {
+            known[place as usize] = *self.ids.entry((key, rank)).or_insert(first + rank);
+        }
+        if known[group[0] as usize] < first {
+            return Ok(());
+        }
+        for &place in &group {
+            let callers = callees[place as usize].callers.iter();
+            let known = callers.map(|caller| Item { origin: resolve(caller.origin, known), ..*caller });
+            let from = self.callers.len();
+            self.callers.extend(known);
+            self.callers[from..].sort_unstable();
+            self.ends.push(self.callers.len() as u32);
+        }
+        Ok(())
+    }
+}
+
+/// The number of an origin that may be local.
+pub(super) fn resolve(origin: OriginId, known: &[OriginId]) -> OriginId {
+    match origin.checked_sub(LOCAL) {
+        Some(place) => known[place as usize],
+        None => origin,
+    }
+}
+
+/// The strongly connected groups of callees, those that are waited for first (Tarjan 1972, with its stack on the
+/// heap).
+fn groups(callees: &[Callee]) -> Vec<Vec<u32>> {
+    const NEW: u32 = u32::MAX;
+    let mut low = vec![NEW; callees.len()];
+    let mut index = vec![NEW; callees.len()];
+    let (mut next, mut open, mut path, mut groups) = (0, Vec::new(), Vec::<(u32, usize)>::new(), Vec::new());
+    for root in 0..callees.len() as u32 {
+        if index[root as usize] == NEW {
+            path.push((root, 0));
+        }
+        while let Some((place, seen)) = path.last_mut() {
+            let at = *place as usize;
+            if *seen == 0 {
+                (index[at], low[at]) = (next, next);
+                next += 1;
+                open.push(*place);
+            }
+            let caller = callees[at].callers.get(*seen);
+            *seen += 1;
+            if let Some(caller) = caller {
+                let Some(to) = caller.origin.checked_sub(LOCAL) else { continue };
+                match index[to as usize] {
+                    NEW => path.push((to, 0)),
+                    // A group that is complete is no longer open: its `low` is put past all.
+                    _ => low[at] = low[at].min(low[to as usize]),
+                }
+                continue;
+            }
+            path.pop();
+            if let Some((above, _)) = path.last() {
+                let above = *above as usize;
+                low[above] = low[above].min(low[at]);
+            }
+            if low[at] == index[at] {
+                let from = open.iter().rposition(|&other| other as usize == at).expect("it is open");
+                let group: Vec<u32> = open.drain(from..).collect();
+                group.iter().for_each(|&member| low[member as usize] = NEW);
+                groups.push(group);
+            }
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn callee(state: StateId, callers: &[(StateId, OriginId)]) -> Callee {
+        let callers = callers.iter().map(|&(state, origin)| Item { state, origin }).collect();
+        Callee { state, callers }
+    }
+
+    #[test]
+    fn those_with_the_same_callers_are_one() {
+        let mut origins = Origins::new();
+        let one = origins.intern(&[callee(5, &[(1, START)])]).unwrap();
+        let other = origins.intern(&[callee(6, &[(2, START)]), callee(7, &[(1, START)])]).unwrap();
+        assert_eq!(other[1], one[0]);
+        assert_ne!(other[0], one[0]);
+        assert_eq!(origins.callers(one[0]), [Item { state: 1, origin: START }]);
+    }
+
+    #[test]
+    fn those_that_wait_for_each_other_are_told_from_the_rest() {
+        let mut origins = Origins::new();
+        // 5 waits for itself and for the start; 6 is entered by 5 only, 7 and 8 by each other.
+        let set = |order: [usize; 4]| {
+            let at = |n: usize| LOCAL | order.iter().position(|&o| o == n).unwrap() as u32;
+            let all = [
+                callee(5, &[(1, START), (2, at(0))]),
+                callee(6, &[(3, at(0))]),
+                callee(7, &[(4, at(3))]),
+                callee(8, &[(4, at(2)), (9, at(1))]),
+            ];
+            let mut all: Vec<Option<Callee>> = all.into_iter().map(Some).collect();
+            order.map(|n| all[n].take().unwrap())
+        };
+        let a = origins.intern(&set([0, 1, 2, 3])).unwrap();
+        let b = origins.intern(&set([3, 1, 0, 2])).unwrap();
+        assert_eq!([a[0], a[1], a[2], a[3]], [b[2], b[1], b[3], b[0]]);
+        assert_eq!(a.iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
+        assert_eq!(
+            origins.callers(a[0]),
+            [Item { state: 1, origin: START }, Item { state: 2, origin: a[0] }]
+        );
+        assert_eq!(origins.callers(a[2]), [Item { state: 4, origin: a[3] }]);
+        // Without 7 and 8, 5 and 6 are the same.
+        let fewer =
+            origins.intern(&[callee(5, &[(1, START), (2, LOCAL)]), callee(6, &[(3, LOCAL)])]).unwrap();
+        assert_eq!(fewer, a[..2]);
+    }
+
+    #[test]
+    fn long_chains_need_no_stack() {
+        let chain: Vec<Callee> = (0..200_000).map(|n| callee(n, &[(n, LOCAL | (n + 1) % 200_000)])).collect();
+        assert_eq!(groups(&chain).len(), 1);
+        let open: Vec<Callee> =
+            (0..200_000).map(|n| callee(n, &[(n, if n == 0 { 0 } else { LOCAL | (n - 1) })])).collect();
+        assert_eq!(groups(&open).len(), 200_000);
+    }
+}

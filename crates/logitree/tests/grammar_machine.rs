@@ -1,0 +1,203 @@
+//! The machine on random rules, held equal to the slow obvious recogniser of `common/rule_oracle.rs`: which texts
+//! match, and which may still become one.
+
+#[path = "common/rule_oracle.rs"]
+mod rule_oracle;
+
+use logitree::grammar::expr::{Exprs, NOTHING};
+use logitree::grammar::machine::{ConfigId, Limits, Machine, RulesSource, DEAD};
+use logitree::grammar::rules::{Node, Rule, Rules};
+use logitree::grammar::{CharSet, Regex};
+use logitree::ErrorKind;
+use proptest::prelude::*;
+use rule_oracle::Oracle;
+
+const LETTERS: &[u8] = b"abc";
+
+fn machine(rules: &Rules) -> Option<Machine> {
+    let mut exprs = Exprs::new(1 << 20);
+    match RulesSource::new(rules, &mut exprs, None) {
+        Ok(source) => {
+            let start = source.start();
+            Some(Machine::new(Box::new(source), start, exprs, Limits::default()).expect("within the limits"))
+        }
+        Err(error) => {
+            assert_eq!(error.kind, ErrorKind::Constraint, "{error}");
+            None
+        }
+    }
+}
+
+fn regex() -> impl Strategy<Value = Regex> {
+    let letters = CharSet::range('a', 'b');
+    let leaf = prop_oneof![
+        5 => prop::sample::select(vec!["a", "b", "c", "ab", "ca", "abc"]).prop_map(Regex::text),
+        1 => Just(Regex::Empty),
+        1 => Just(Regex::Nothing),
+        2 => Just(Regex::Set(letters)),
+    ];
+    leaf.prop_recursive(2, 6, 2, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Regex::Concat),
+            prop::collection::vec(inner.clone(), 1..3).prop_map(Regex::Or),
+            (inner, 0..3u32, prop::option::of(0..3u32))
+                .prop_map(|(of, min, more)| of.repeat(min, more.map(|more| min + more))),
+        ]
+    })
+}
+
+fn node(rules: usize) -> impl Strategy<Value = Node> {
+    let leaf = prop_oneof![2 => regex().prop_map(Node::Lexeme), 3 => (0..rules).prop_map(Node::Ref)];
+    leaf.prop_recursive(4, 14, 3, |inner| {
+        prop_oneof![
+            4 => prop::collection::vec(inner.clone(), 0..4).prop_map(Node::Seq),
+            4 => prop::collection::vec(inner.clone(), 1..4).prop_map(Node::Alt),
+            2 => (inner, 0..4u32, prop::option::of(0..4u32)).prop_map(|(of, min, more)| {
+                let max = more.map(|more| (min + more).saturating_sub(u32::from(more == 3 && min == 3)));
+                Node::Repeat { of: Box::new(of), min, max }
+            }),
+        ]
+    })
+}
+
+/// One to four rules; with `apart` no two lexemes can be put together.
+fn rules() -> impl Strategy<Value = Rules> {
+    let bodies = (1..5usize).prop_flat_map(|count| prop::collection::vec(node(count), count));
+    (bodies, any::<bool>()).prop_map(|(bodies, apart)| {
+        let rule = |body| Rule { name: "r".into(), body };
+        let mut rules: Vec<Rule> = bodies.into_iter().map(rule).collect();
+        if apart {
+            for n in 0..rules.len() {
+                let body = std::mem::replace(&mut rules[n].body, Node::Seq(Vec::new()));
+                rules[n].body = set_apart(body, &mut rules);
+            }
+        }
+        Rules { rules, start: 0 }
+    })
+}
+
+/// Gives each lexeme a rule of its own that refers to itself, where that says nothing.
+fn set_apart(node: Node, rules: &mut Vec<Rule>) -> Node {
+    match node {
+        Node::Lexeme(_) => {
+            let own = rules.len();
+            let never = Node::Seq(vec![Node::Lexeme(Regex::Nothing), Node::Ref(own)]);
+            rules.push(Rule { name: "lexeme".into(), body: Node::Alt(vec![node, never]) });
+            Node::Ref(own)
+        }
+        Node::Seq(parts) => Node::Seq(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
+        Node::Alt(parts) => Node::Alt(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
+        Node::Repeat { of, min, max } => Node::Repeat { of: Box::new(set_apart(*of, rules)), min, max },
+        other => other,
+    }
+}
+
+/// Compares all texts of up to `most` letters that may still become a match.
+fn compare(rules: &Rules, most: usize) -> Result<(), TestCaseError> {
+    let Some(mut machine) = machine(rules) else {
+        prop_assert!(!Oracle::new(rules, b"").is_viable(), "a grammar with a text was refused");
+        return Ok(());
+    };
+    let mut open: Vec<(Vec<u8>, ConfigId)> = vec![(Vec::new(), machine.start())];
+    while let Some((text, config)) = open.pop() {
+        let said = String::from_utf8_lossy(&text).into_owned();
+        let oracle = Oracle::new(rules, &text);
+        prop_assert_eq!(machine.is_accepting(config), oracle.accepts(), "{:?} matches", &said);
+        prop_assert_eq!(config != DEAD, oracle.is_viable(), "{:?} is viable", &said);
+        let first = machine.first_bytes(config).unwrap();
+        for byte in 0..=255u8 {
+            if !LETTERS.contains(&byte) {
+                prop_assert!(!first.contains(byte));
+                continue;
+            }
+            let next = machine.step(config, byte).unwrap();
+            prop_assert_eq!(next, machine.step(config, byte).unwrap());
+            prop_assert_eq!(next != DEAD, first.contains(byte), "{:?} then {}", &said, byte);
+            if config != DEAD && text.len() < most {
+                open.push(([&text[..], &[byte]].concat(), next));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether `text` leads on from `config`, and whether it matches: each lexeme alone, and what follows it from its
+/// beginning. This is how masks are put together.
+fn apart(machine: &mut Machine, config: ConfigId, text: &[u8]) -> (bool, bool) {
+    if text.is_empty() {
+        return (config != DEAD, machine.is_accepting(config));
+    }
+    let (mut viable, mut matches) = (false, false);
+    for (start, cont) in machine.threads(config).to_vec() {
+        let mut left = start;
+        for (n, &byte) in text.iter().enumerate() {
+            left = machine.exprs_mut().derive(left, byte).unwrap();
+            for tag in machine.exprs().outcomes(left).to_vec() {
+                let next = machine.enter(cont, tag).unwrap();
+                let rest = apart(machine, next, &text[n + 1..]);
+                viable |= rest.0;
+                matches |= rest.1;
+            }
+        }
+        viable |= left != NOTHING;
+    }
+    (viable, matches)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn the_machine_equals_the_oracle(rules in rules()) {
+        compare(&rules, 5)?;
+    }
+
+    #[test]
+    fn lexemes_apart_say_what_steps_say(rules in rules(), text in prop::collection::vec(prop::sample::select(LETTERS), 0..6)) {
+        if let Some(mut machine) = machine(&rules) {
+            for from in 0..=text.len() {
+                let config = text[..from].iter().try_fold(machine.start(), |at, &byte| machine.step(at, byte)).unwrap();
+                let whole = text[from..].iter().try_fold(config, |at, &byte| machine.step(at, byte)).unwrap();
+                let want = (whole != DEAD, machine.is_accepting(whole));
+                prop_assert_eq!(apart(&mut machine, config, &text[from..]), want);
+            }
+        }
+    }
+}
+
+fn text(text: &str) -> Node {
+    Node::Lexeme(Regex::text(text))
+}
+
+fn own(bodies: Vec<Node>) -> Rules {
+    let rules = bodies.into_iter().map(|body| Rule { name: "r".into(), body }).collect();
+    Rules { rules, start: 0 }
+}
+
+/// Cycles that read nothing, in every shape that is known to hang recognisers.
+#[test]
+fn cycles_without_text_end() {
+    let (a, b) = (|| Node::Ref(0), || Node::Ref(1));
+    let many = |of, min, max| Node::Repeat { of: Box::new(of), min, max };
+    let cases: Vec<Vec<Node>> = vec![
+        vec![a()],
+        vec![Node::Alt(vec![a(), text("a")])],
+        vec![b(), Node::Alt(vec![a(), text("a")])],
+        vec![Node::Alt(vec![Node::Seq(vec![a(), a()]), text("a"), text("")])],
+        vec![Node::Alt(vec![Node::Seq(vec![a(), a(), a()]), text("a"), text("")])],
+        vec![many(many(b(), 0, None), 0, None), Node::Alt(vec![text("a"), text("")])],
+        vec![many(b(), 2, Some(1000)), Node::Alt(vec![Node::Seq(vec![text("a"), a(), text("b")]), text("")])],
+        vec![many(a(), 0, None)],
+        vec![many(Node::Alt(vec![a(), text("a")]), 1, Some(3))],
+        vec![Node::Seq(vec![b(), a()]), Node::Alt(vec![text(""), a(), text("c")])],
+        vec![Node::Alt(vec![Node::Seq(vec![b(), a(), b()]), text("c")]), many(text("a"), 0, Some(1))],
+        vec![Node::Alt(Vec::new())],
+        vec![Node::Seq(Vec::new())],
+        vec![many(a(), 1, None)],
+        vec![many(a(), 0, Some(0))],
+    ];
+    for bodies in cases {
+        let rules = own(bodies);
+        compare(&rules, 6).unwrap_or_else(|error| panic!("{rules:?}: {error}"));
+    }
+}
