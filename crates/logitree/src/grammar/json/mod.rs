@@ -7,6 +7,7 @@ pub mod number;
 mod load;
 mod decimal;
 mod frames;
+mod names;
 mod normal;
 mod schema;
 mod validate;

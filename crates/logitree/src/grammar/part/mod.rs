@@ -14,8 +14,10 @@ mod tests;
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::rules::{Node, Rule, Rules, TokenName, TokenSet};
-use super::{gbnf, Regex};
+use super::{gbnf, json, pattern, Regex};
 use crate::{Error, ErrorKind, Result};
 
 /// How deep parts may stand inside each other. A sequence of short sequences counts once, and so does a choice of choices.
@@ -75,6 +77,15 @@ pub enum Source {
         /// Where it starts.
         root: String,
     },
+    /// A JSON Schema: a value that is valid under it, as the options write it.
+    JsonSchema {
+        /// The schema's document.
+        text: String,
+        /// How values are written, and how the document is read.
+        options: json::Options,
+        /// What it may refer to: URIs and the JSON found there.
+        documents: Vec<(String, String)>,
+    },
     /// This text.
     Literal(String),
     /// One of these texts.
@@ -106,8 +117,11 @@ impl Part {
     /// Those of the syntax's reader.
     pub fn read(source: Source) -> Result<Part> {
         let rules = match &source {
-            Source::Regex(_) => unread("regular expressions")?,
+            Source::Regex(text) => alone(Node::Lexeme(pattern::parse(text, &pattern::Options::WHOLE)?)),
             Source::Gbnf { text, root } => gbnf::parse_from(text, root)?,
+            Source::JsonSchema { text, options, documents } => {
+                alone(Node::Json(Arc::new(json::load(text, options, documents)?)))
+            }
             Source::Literal(text) => alone(Node::Lexeme(Regex::text(text))),
             Source::Choice(texts) => {
                 alone(Node::Lexeme(Regex::or(texts.iter().map(|text| Regex::text(text.as_str())))))
@@ -188,6 +202,25 @@ impl Part {
             What::Leaf(_, rules) => Ok(Arc::clone(rules)),
             _ => assemble::rules(self).map(Arc::new),
         }
+    }
+
+    /// What of its schemas was dropped, because their options told to be lenient; each once.
+    pub fn warnings(&self) -> Vec<&str> {
+        let mut seen = FxHashSet::default();
+        let mut found = Vec::new();
+        let mut todo = vec![self];
+        while let Some(part) = todo.pop() {
+            if !seen.insert(part.address()) {
+                continue;
+            }
+            if let What::Leaf(_, rules) = part.what() {
+                if let [Rule { body: Node::Json(schema), .. }] = &rules.rules[..] {
+                    found.extend(schema.warnings.iter().map(String::as_str));
+                }
+            }
+            todo.extend(part.inside().iter().rev());
+        }
+        found
     }
 
     /// The parts right inside.

@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use super::super::json::{Draft, Options, Order, Whitespace};
 use super::super::rules::TokenName;
 use super::{Me, Part, Source, What};
 use crate::{Error, ErrorKind, Result};
@@ -14,6 +15,7 @@ use crate::{Error, ErrorKind, Result};
 enum Entry {
     Regex { pattern: String },
     Gbnf { text: String, root: String },
+    JsonSchema { text: String, written: Writing, documents: Vec<(String, String)> },
     Literal { text: String },
     Choice { texts: Vec<String> },
     Anything,
@@ -24,6 +26,18 @@ enum Entry {
     Repeat { of: usize, min: u32, max: Option<u32> },
     Recursive { of: usize, me: usize },
     Me { me: usize },
+}
+
+/// [`Options`] by the names that users give them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Writing {
+    order: String,
+    whitespace: String,
+    separators: Option<(String, String)>,
+    ascii: bool,
+    lenient: bool,
+    draft: String,
 }
 
 impl Part {
@@ -100,6 +114,12 @@ fn leaf(source: &Source) -> Entry {
     match source.clone() {
         Source::Regex(pattern) => Entry::Regex { pattern },
         Source::Gbnf { text, root } => Entry::Gbnf { text, root },
+        Source::JsonSchema { text, options, documents } => {
+            let Options { order, whitespace, separators, ascii, lenient, draft } = options;
+            let (order, whitespace, draft) = (order.name().into(), whitespace.name().into(), draft.name().into());
+            let written = Writing { order, whitespace, separators, ascii, lenient, draft };
+            Entry::JsonSchema { text, written, documents }
+        }
         Source::Literal(text) => Entry::Literal { text },
         Source::Choice(texts) => Entry::Choice { texts },
         Source::Anything => Entry::Anything,
@@ -120,6 +140,13 @@ fn read(entry: Entry, made: &[Part], names: &mut FxHashMap<usize, Me>) -> Result
     match entry {
         Entry::Regex { pattern } => Part::read(Source::Regex(pattern)),
         Entry::Gbnf { text, root } => Part::read(Source::Gbnf { text, root }),
+        Entry::JsonSchema { text, written, documents } => {
+            let Writing { order, whitespace, separators, ascii, lenient, draft } = written;
+            let (order, whitespace) = (Order::from_name(&order)?, Whitespace::from_name(&whitespace)?);
+            let draft = Draft::from_name(&draft)?;
+            let options = Options { order, whitespace, separators, ascii, lenient, draft };
+            Part::read(Source::JsonSchema { text, options, documents })
+        }
         Entry::Literal { text } => Part::read(Source::Literal(text)),
         Entry::Choice { texts } => Part::read(Source::Choice(texts)),
         Entry::Anything => Part::read(Source::Anything),
