@@ -15,8 +15,8 @@ pub mod gbnf;
 pub mod json;
 pub mod machine;
 pub mod part;
-mod problems;
 pub mod pattern;
+mod problems;
 pub mod regex;
 pub mod rules;
 

@@ -8,6 +8,7 @@ use super::matcher::GrammarMatcher;
 use super::tables::Tables;
 use crate::constraint::Matcher;
 use crate::grammar::expr::Exprs;
+use crate::grammar::json::Frames;
 use crate::grammar::machine::{self, Machine, RulesSource};
 use crate::grammar::rules::{Rules, TokenName, TokenSet};
 use crate::mask::words_for;
@@ -104,12 +105,9 @@ fn start(
     vocabulary.trie()?;
     let mut exprs = Exprs::new(limits.automata_bytes / 64);
     exprs.set_fuel(limits.fuel);
-    let source = RulesSource::new(rules, &mut exprs, None)?;
-    let token_sets = source
-        .token_sets()
-        .iter()
-        .map(|set| resolve(set, vocabulary))
-        .collect::<Result<Vec<_>>>()?;
+    let source = RulesSource::new(rules, &mut exprs, Some(Box::new(Frames::new())))?;
+    let token_sets =
+        source.token_sets().iter().map(|set| resolve(set, vocabulary)).collect::<Result<Vec<_>>>()?;
     let begin = source.start();
     let most = machine::Limits { bytes: 2 * limits.automata_bytes, ..machine::Limits::default() };
     let machine = Machine::new(Box::new(source), begin, exprs, most)?;

@@ -222,7 +222,9 @@ impl Engine {
                     }
                     let start = (0, threads.len());
                     for byte in first.and(&crossing.bytes).iter() {
-                        let Some(suffixes) = crossing.suffixes(byte, &terminal.inside, trie) else { continue };
+                        let Some(suffixes) = crossing.suffixes(byte, &terminal.inside, trie) else {
+                            continue;
+                        };
                         // A parent's threads lie below those of its children: what lies above is done with.
                         let step = |(from, to): (usize, usize), byte: u8| {
                             threads.truncate(to);

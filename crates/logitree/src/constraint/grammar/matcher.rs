@@ -114,7 +114,9 @@ impl Matcher for GrammarMatcher {
     fn legal(&mut self) -> Result<Legal<'_>> {
         let Some(entry) = self.entry()? else { return Ok(Legal::All) };
         if let Entry::Dense { base, beside } = &*entry {
-            if !beside.is_empty() && !self.written.as_ref().is_some_and(|written| Arc::ptr_eq(written, &entry)) {
+            if !beside.is_empty()
+                && !self.written.as_ref().is_some_and(|written| Arc::ptr_eq(written, &entry))
+            {
                 self.words.resize(base.len(), 0);
                 entry.write(&mut self.words);
                 self.written = Some(Arc::clone(&entry));

@@ -56,7 +56,12 @@ impl ByByte {
 ///
 /// # Errors
 /// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
-pub(super) fn narrow(e: ExprId, exprs: &mut Exprs, trie: &TokenTrie, most: usize) -> Result<Option<Terminal>> {
+pub(super) fn narrow(
+    e: ExprId,
+    exprs: &mut Exprs,
+    trie: &TokenTrie,
+    most: usize,
+) -> Result<Option<Terminal>> {
     let mut ids = Vec::new();
     let mut exits: Vec<Exit> = Vec::new();
     let mut refused: Vec<Node> = Vec::new();
@@ -113,7 +118,12 @@ fn keep_with_refused(exits: &mut Vec<Exit>, refused: &[Node], trie: &TokenTrie) 
 ///
 /// # Errors
 /// As [`narrow`].
-pub(super) fn wide(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, by_byte: &ByByte) -> Result<Terminal> {
+pub(super) fn wide(
+    e: ExprId,
+    exprs: &mut Exprs,
+    vocabulary: &Vocabulary,
+    by_byte: &ByByte,
+) -> Result<Terminal> {
     let trie = vocabulary.trie()?;
     let Some(automaton) = Automaton::new(e, exprs)? else {
         // Without a most there is always an answer.

@@ -31,7 +31,7 @@ impl Exprs {
             }
             Node::Repeat { of, min, .. } => min == 0 || self.is_alive(of)?,
             Node::And(_) | Node::Not(_) => return self.search(e),
-            Node::Tag(_) | Node::Class(_) | Node::Bytes(..) | Node::Literals { .. } => true,
+            Node::Tag(_) | Node::Class(_) | Node::Bytes(..) | Node::Literals { .. } | Node::Dfa(..) => true,
         };
         if alive {
             self.known[e.0 as usize].alive = true;

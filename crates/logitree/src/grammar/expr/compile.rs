@@ -27,6 +27,7 @@ impl Exprs {
         match regex {
             Regex::Nothing => Ok(NOTHING),
             Regex::Empty => Ok(EMPTY),
+            Regex::Automaton(dfa) => self.automaton(dfa),
             Regex::Set(set) => self.chars(set, encoding),
             Regex::Text(text) => self.text(text, encoding),
             Regex::Concat(parts) => {

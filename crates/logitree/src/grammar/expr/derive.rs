@@ -92,6 +92,7 @@ impl Exprs {
                 let rest = self.repeat_counted(of, min.saturating_sub(1), most)?;
                 self.pair(one, rest)
             }
+            Node::Dfa(dfa, state) => self.derive_dfa(dfa, state, byte),
             Node::Literals { set, from, to, depth } => self.derive_literals((set, from, to, depth), byte),
         }
     }
@@ -164,6 +165,7 @@ impl Exprs {
                 all
             }
             Node::Repeat { of, .. } => self.first_bytes(of)?,
+            Node::Dfa(dfa, state) => self.dfa_starts(dfa, state),
             Node::Literals { set, from, to, depth } => {
                 let (mut next, ended) = self.literal_starts((set, from, to, depth));
                 for then in ended {
@@ -244,6 +246,7 @@ impl Exprs {
             }
             Node::Or(parts) | Node::And(parts) => parts.iter().for_each(|&part| self.splits(part, sets)),
             Node::Not(of) | Node::Repeat { of, .. } => self.splits(*of, sets),
+            &Node::Dfa(dfa, state) => self.dfa_classes(dfa, state).into_iter().for_each(add),
             &Node::Literals { set, from, to, depth } => {
                 let (next, ended) = self.literal_starts((set, from, to, depth));
                 next.iter().for_each(|byte| add(ByteSet::one(byte)));

@@ -13,6 +13,7 @@
 //! refuses to know rules, tokens and schemas.
 
 mod alive;
+mod automaton;
 mod build;
 mod byteset;
 mod compile;

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::literals::LiteralSet;
 use super::{ByteSet, Encoding, ExprId, Tag, EMPTY, NOTHING};
-use crate::grammar::CharSet;
+use crate::grammar::{CharSet, Dfa};
 use crate::{Error, ErrorKind, Result};
 
 /// 128 bits that stand for an expression's structure, the same in every arena of this process. The key is random, so
@@ -43,6 +43,8 @@ pub(super) enum Node {
         to: u32,
         depth: u32,
     },
+    /// An automaton of the arena, from this state on.
+    Dfa(u32, u32),
 }
 
 /// What is known of a node.
@@ -67,6 +69,9 @@ pub struct Exprs {
     /// Where each whole text lies in the pool.
     pub(super) texts: FxHashMap<Box<[u8]>, u32>,
     pub(super) literal_sets: Vec<LiteralSet>,
+    /// Each automaton with the hash of its content.
+    pub(super) dfas: Vec<(Arc<Dfa>, StructureHash)>,
+    pub(super) dfa_ids: FxHashMap<Arc<Dfa>, u32>,
     outcome_lists: Vec<Arc<[Tag]>>,
     outcome_ids: FxHashMap<Arc<[Tag]>, u32>,
     /// For each expression: 0, or one more than the place of its row of derivatives.
@@ -96,6 +101,8 @@ impl Exprs {
             texts: FxHashMap::default(),
             dead: FxHashSet::default(),
             literal_sets: Vec::new(),
+            dfas: Vec::new(),
+            dfa_ids: FxHashMap::default(),
             outcome_lists: Vec::new(),
             outcome_ids: FxHashMap::default(),
             row_of: Vec::new(),
@@ -259,6 +266,7 @@ impl Exprs {
             Node::Repeat { of, min, .. } => {
                 (plain(*min == 0 || complete(self, *of)), self.known(*of).boolean)
             }
+            &Node::Dfa(dfa, state) => (plain(self.dfas[dfa as usize].0.is_accepting(state)), false),
             &Node::Literals { set, from, to, depth } => {
                 let ended = self.literal_sets[set as usize].ended(from, to, depth);
                 (self.union_of_outcomes(ended.into_iter()), self.literal_sets[set as usize].boolean)
@@ -284,6 +292,9 @@ impl Exprs {
             Node::Not(e) => mix(of(*e), 9),
             Node::Repeat { of: e, min, max } => {
                 mix(of(*e).wrapping_add(mix(u128::from(*min) | u128::from(*max) << 32, 10)), 12)
+            }
+            Node::Dfa(dfa, state) => {
+                mix(self.dfas[*dfa as usize].1.wrapping_add(mix(u128::from(*state), 15)), 16)
             }
             Node::Literals { set, from, to, depth } => {
                 let place = u128::from(*from) | u128::from(*to) << 32 | u128::from(*depth) << 64;

@@ -52,6 +52,7 @@ impl Exprs {
                     (min, max) => out.push_str(&format!("{{{min},{max}}}")),
                 }
             }
+            Node::Dfa(dfa, state) => out.push_str(&format!("<automaton {dfa} from state {state}>")),
             Node::Literals { set, from, to, depth } => {
                 out.push_str(&format!("<{} texts of set {set} from byte {depth}>", to - from));
             }

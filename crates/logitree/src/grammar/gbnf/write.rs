@@ -110,6 +110,10 @@ impl<'r> Writer<'r> {
                 self.list(parts, " & ", Within::Sequence, Within::Rule, Self::regex);
                 self.text.push(')');
             }
+            Regex::Automaton(dfa) => {
+                self.beyond("an automaton");
+                self.text.push_str(&format!("%automaton[{}]", dfa.len()));
+            }
             Regex::Not(of) => {
                 self.beyond("a complement");
                 self.text.push_str("~(");

@@ -3,18 +3,21 @@
 //!
 //! It refuses to know tokens.
 
-pub mod number;
-mod load;
 mod decimal;
 mod frames;
+<<<<<<< HEAD
 mod names;
+=======
+mod load;
+>>>>>>> main
 mod normal;
+pub mod number;
 mod schema;
 mod validate;
 
 pub use frames::Frames;
 pub use load::{from_value, load, Places};
-pub use validate::is_valid;
 pub use schema::{
     Bound, Draft, Items, Keywords, NodeId, Options, Order, Schema, SchemaNode, TypeSet, Whitespace,
 };
+pub use validate::is_valid;

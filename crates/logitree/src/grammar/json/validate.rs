@@ -179,7 +179,13 @@ impl Check<'_> {
         Ok(!k.unique_items || !(0..items.len()).any(repeats))
     }
 
-    fn object(&self, k: &Keywords, object: &Map<String, Value>, spoken: &mut Spoken, depth: u32) -> Result<bool> {
+    fn object(
+        &self,
+        k: &Keywords,
+        object: &Map<String, Value>,
+        spoken: &mut Spoken,
+        depth: u32,
+    ) -> Result<bool> {
         let count = object.len() as u64;
         let has = |key: &str| object.contains_key(key);
         let depends = |(key, needed): &(std::sync::Arc<str>, Vec<std::sync::Arc<str>>)| {

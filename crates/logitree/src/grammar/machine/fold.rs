@@ -81,6 +81,7 @@ impl Shape {
                     shape.large |= large;
                     shape.wide |= large && often;
                 }
+                Regex::Automaton(dfa) => shape.size += dfa.len() / 16,
                 Regex::Text(text) => shape.size += text.len() / 16,
                 Regex::Concat(parts) | Regex::Or(parts) | Regex::And(parts) => {
                     open.extend(parts.iter().map(|part| (part, often)));

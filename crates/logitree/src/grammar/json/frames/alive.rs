@@ -59,7 +59,8 @@ impl Board {
         }
         self.asked += 1;
         if self.depth >= MOST_DEPTH || self.asked > MOST_ASKED {
-            let message = "whether some value is valid takes too long to find out: too much requires each other";
+            let message =
+                "whether some value is valid takes too long to find out: too much requires each other";
             return Err(Error::new(ErrorKind::Limit, message)
                 .help("nest required properties and items less deeply, or drop limits on counts"));
         }

@@ -260,7 +260,8 @@ fn punctuation(options: &Options, exprs: &mut Exprs) -> Result<[ExprId; 4]> {
     let [open, comma, colon] = match options.whitespace {
         Whitespace::Compact => [Regex::Empty, comma, colon],
         Whitespace::Bounded => {
-            let indents = [space().repeat(0, Some(MOST_SPACES)), Regex::text("\t").repeat(1, Some(MOST_TABS))];
+            let indents =
+                [space().repeat(0, Some(MOST_SPACES)), Regex::text("\t").repeat(1, Some(MOST_TABS))];
             let line = Regex::concat([Regex::text("\n"), Regex::or(indents)]);
             let blank = Regex::or([space(), line]).optional();
             [blank.clone(), Regex::concat([comma, blank]), Regex::concat([colon, space().optional()])]

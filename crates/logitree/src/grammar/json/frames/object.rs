@@ -82,7 +82,8 @@ impl Object {
 impl Board {
     pub(super) fn new_object(&mut self, facts: &Arc<ObjectFacts>, exprs: &mut Exprs) -> Result<Object> {
         if facts.exists.len() > MOST_EXISTS {
-            let message = format!("an object must have more than {MOST_EXISTS} keys of several classes at once");
+            let message =
+                format!("an object must have more than {MOST_EXISTS} keys of several classes at once");
             return Err(Error::new(ErrorKind::Limit, message));
         }
         let mut ids = Vec::new();
@@ -259,7 +260,9 @@ impl Board {
         let mut met = may_meet;
         loop {
             let mut goals = vec![goal];
-            goals.extend(facts.exists.iter().enumerate().filter(|&(b, _)| met >> b & 1 == 1).map(|(_, e)| e.goal));
+            goals.extend(
+                facts.exists.iter().enumerate().filter(|&(b, _)| met >> b & 1 == 1).map(|(_, e)| e.goal),
+            );
             let all = self.forms.all(&goals)?;
             let next = ObjectState { open: s.open & !met, ..next };
             if self.alive(all, exprs)? && self.object_can_complete(next, exprs)? {

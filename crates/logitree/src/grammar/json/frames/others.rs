@@ -146,7 +146,8 @@ impl Board {
             let part_facts = self.forms.part(part);
             let matching = part_facts.patterns.iter().filter(|(regex, _)| matches(tests, bits, *regex));
             goals.extend(matching.map(|&(_, goal)| goal));
-            if let (true, Some(additional)) = (self.class_uncovered(part, tests, bits), part_facts.additional) {
+            if let (true, Some(additional)) = (self.class_uncovered(part, tests, bits), part_facts.additional)
+            {
                 goals.push(additional);
             }
         }
@@ -159,7 +160,8 @@ impl Board {
         let covers = |&cover: &PartId| {
             self.forms.part(cover).additional.is_some() || !self.class_uncovered(cover, tests, bits)
         };
-        !part.patterns.iter().any(|(regex, _)| matches(tests, bits, *regex)) && !part.covers.iter().any(covers)
+        !part.patterns.iter().any(|(regex, _)| matches(tests, bits, *regex))
+            && !part.covers.iter().any(covers)
     }
 
     fn class_meets(&self, object: u32, tests: &[Test], bits: u64) -> u32 {

@@ -53,7 +53,8 @@ impl Board {
         let most = usize::try_from(facts.max.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let prefix = facts.prefix.len().min(most);
         if prefix > MOST_PLACES {
-            let message = format!("uniqueItems over more than {MOST_PLACES} items that are described one by one");
+            let message =
+                format!("uniqueItems over more than {MOST_PLACES} items that are described one by one");
             return Err(Error::new(ErrorKind::Limit, message));
         }
         let mut goals = facts.prefix[..prefix].to_vec();
@@ -81,7 +82,8 @@ impl Board {
             match self.singles(goal, exprs)? {
                 Some(singles) => values.extend(singles),
                 None => {
-                    let message = "uniqueItems over items that are not of a few listed values: that a text does not \
+                    let message =
+                        "uniqueItems over items that are not of a few listed values: that a text does not \
                                    repeat what came before is not regular";
                     self.forms.refuse_somewhere(
                         |k| k.unique_items,

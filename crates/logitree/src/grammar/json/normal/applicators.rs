@@ -138,7 +138,12 @@ impl Forms {
         Ok(false)
     }
 
-    fn values_differ(&mut self, objects: &[Arc<ObjectFacts>], key: ScalarId, exprs: &mut Exprs) -> Result<bool> {
+    fn values_differ(
+        &mut self,
+        objects: &[Arc<ObjectFacts>],
+        key: ScalarId,
+        exprs: &mut Exprs,
+    ) -> Result<bool> {
         let mut seen: FxHashSet<ScalarId> = FxHashSet::default();
         for object in objects {
             let goal = self.key_goal(object, key, exprs)?;

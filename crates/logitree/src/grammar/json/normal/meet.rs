@@ -164,6 +164,8 @@ pub(super) fn tighter(a: Option<&Bound>, b: Option<&Bound>, greatest: bool) -> O
 /// Whether the bounds leave nothing between them.
 fn empty_range(number: &NumberFacts) -> bool {
     let (Some(min), Some(max)) = (&number.min, &number.max) else { return false };
-    let (Some(low), Some(high)) = (Decimal::read(&min.value), Decimal::read(&max.value)) else { return false };
+    let (Some(low), Some(high)) = (Decimal::read(&min.value), Decimal::read(&max.value)) else {
+        return false;
+    };
     low > high || (low == high && (min.exclusive || max.exclusive))
 }

@@ -166,7 +166,8 @@ impl Forms {
             return Err(Error::new(ErrorKind::Constraint, message).at(self.place(lit)));
         }
         if self.running.len() >= MOST_NESTED {
-            let message = format!("more than {MOST_NESTED} subschemas apply to one value, each inside the last");
+            let message =
+                format!("more than {MOST_NESTED} subschemas apply to one value, each inside the last");
             return Err(Error::new(ErrorKind::Limit, message).at(self.place(lit)));
         }
         self.running.insert((lit, track), self.probing);
@@ -234,7 +235,8 @@ impl Forms {
 
     fn check_alternatives(&self, count: usize, lit: Lit) -> Result<()> {
         if count > MOST_ALTERNATIVES {
-            let message = format!("combining what applies here gives more than {MOST_ALTERNATIVES} alternatives");
+            let message =
+                format!("combining what applies here gives more than {MOST_ALTERNATIVES} alternatives");
             let help = "say it with fewer alternatives, or tell them apart by a required constant property";
             return Err(Error::new(ErrorKind::Limit, message).at(self.place(lit)).help(help));
         }
@@ -242,7 +244,13 @@ impl Forms {
     }
 
     /// Every alternative of `left` with every one of `right`, without those that are plainly dead.
-    fn product(&mut self, left: &[Facts], right: &[Facts], lit: Lit, exprs: &mut Exprs) -> Result<Vec<Facts>> {
+    fn product(
+        &mut self,
+        left: &[Facts],
+        right: &[Facts],
+        lit: Lit,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
         self.products += (left.len() * right.len()) as u64;
         if self.products > MOST_PRODUCTS {
             let message = format!("more than {MOST_PRODUCTS} combinations of subschemas were tried");

@@ -162,7 +162,8 @@ impl Forms {
             && k.conditional.is_none()
             && k.dependent_schemas.is_empty();
         if !alone {
-            let message = "unevaluatedProperties and unevaluatedItems cannot be negated beside allOf, $ref, anyOf, \
+            let message =
+                "unevaluatedProperties and unevaluatedItems cannot be negated beside allOf, $ref, anyOf, \
                            oneOf, if or dependentSchemas: which of these hold is not tracked there";
             return self.refuse(node, message.into(), "leave it out under not, oneOf and if");
         }

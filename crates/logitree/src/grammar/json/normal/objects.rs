@@ -61,7 +61,12 @@ impl Forms {
     }
 
     /// What the value of `key` must fulfil.
-    pub(crate) fn key_goal(&mut self, object: &ObjectFacts, key: ScalarId, exprs: &mut Exprs) -> Result<GoalId> {
+    pub(crate) fn key_goal(
+        &mut self,
+        object: &ObjectFacts,
+        key: ScalarId,
+        exprs: &mut Exprs,
+    ) -> Result<GoalId> {
         let mut goals = Vec::with_capacity(object.parts.len() + 1);
         for &part in &object.parts {
             self.part_goals(part, key, &mut goals, exprs)?;
