@@ -5,11 +5,8 @@
 
 mod decimal;
 mod frames;
-<<<<<<< HEAD
-mod names;
-=======
 mod load;
->>>>>>> main
+mod names;
 mod normal;
 pub mod number;
 mod schema;
