@@ -1,4 +1,5 @@
 //! Masks of many matchers, and of drafted tokens, in one call. Conversions only.
+#![allow(unsafe_code)] // writes into the memory of other libraries: rows that nothing else borrows meanwhile
 
 use logitree::constraint::{draft_masks, fill_batch, Matcher};
 use logitree::{Error, ErrorKind, TokenId};

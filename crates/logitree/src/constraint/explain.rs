@@ -58,7 +58,7 @@ pub struct Verdict {
 /// # Errors
 /// [`ErrorKind::Token`] for a token that is not in the vocabulary; [`ErrorKind::Limit`] as [`Matcher::legal`].
 pub fn explain(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, ask: Ask<'_>) -> Result<Explanation> {
-    if vocabulary.len() != matcher.vocabulary_size() {
+    if vocabulary.len() < matcher.vocabulary_size() {
         let (own, other) = (matcher.vocabulary_size(), vocabulary.len());
         let message = format!("the matcher covers {own} tokens, the vocabulary has {other}");
         return Err(Error::new(ErrorKind::Constraint, message).help("give the vocabulary it was made with"));
@@ -138,16 +138,16 @@ impl fmt::Display for Explanation {
             writeln!(f, "{verdict}")?;
         }
         if !self.expected.is_empty() {
-            writeln!(f, "expected: {}", self.expected.join("; or "))?;
+            writeln!(f, "expected here: {}", self.expected.join("; or "))?;
         }
         let complete = if self.accepting { "; the text is complete" } else { "" };
         match self.legal {
-            None => write!(f, "legal: everything, the constraint is over"),
+            None => write!(f, "legal here: everything, the constraint is over"),
             Some(legal) => {
                 let first: Vec<String> = self.first.iter().map(|(_, bytes)| quoted(bytes)).collect();
                 let more = if legal > first.len() { ", ..." } else { "" };
                 let tokens = if legal == 1 { "token" } else { "tokens" };
-                write!(f, "legal: {legal} {tokens}: {}{more}{complete}", first.join(", "))
+                write!(f, "legal here: {legal} {tokens}: {}{more}{complete}", first.join(", "))
             }
         }
     }
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(explain(&mut *matcher, &vocabulary, Ask::Token(6)).unwrap_err().kind, ErrorKind::Token);
         matcher.accept(2).unwrap();
         let rest = explain(&mut *matcher, &vocabulary, Ask::Anything).unwrap();
-        assert!(rest.to_string().ends_with("legal: 2 tokens: \"b\", \"<end>\"; the text is complete"), "{rest}");
+        assert!(rest.to_string().ends_with("legal here: 2 tokens: \"b\", \"<end>\"; the text is complete"), "{rest}");
         matcher.accept(5).unwrap();
         let over = explain(&mut *matcher, &vocabulary, Ask::Text(b"\xff\n")).unwrap();
         assert_eq!(over.legal, None);
