@@ -4,7 +4,9 @@
 //! It refuses to know tokens.
 
 mod decimal;
+pub mod format;
 mod frames;
+mod idn;
 mod load;
 mod names;
 mod normal;
