@@ -16,6 +16,7 @@ pub mod gbnf;
 pub mod json;
 pub mod lark;
 pub mod machine;
+pub mod part;
 pub mod pattern;
 mod problems;
 pub mod regex;

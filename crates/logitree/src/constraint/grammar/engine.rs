@@ -120,6 +120,14 @@ impl Engine {
         Ok(bytes.len())
     }
 
+    /// What is expected behind bytes that may come from `config` on.
+    pub fn expected_after(&mut self, mut config: ConfigId, bytes: &[u8]) -> Result<Vec<String>> {
+        for &byte in bytes {
+            config = self.machine.step(config, byte)?;
+        }
+        Ok(self.machine.describe(config))
+    }
+
     /// The legal tokens of `config`.
     pub fn mask(&mut self, config: ConfigId) -> Result<Arc<Entry>> {
         if let Some(known) = self.by_config.get(&config) {

@@ -237,6 +237,13 @@ impl Matcher for GrammarMatcher {
         }
     }
 
+    fn expected_after(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
+        let At::Config(config) = self.at else { return Ok(Vec::new()) };
+        let mut engine = lock(&self.engine);
+        engine.refuel();
+        engine.expected_after(config, bytes)
+    }
+
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
         let At::Config(config) = self.at else { return Ok(bytes.len()) };
         let mut engine = lock(&self.engine);

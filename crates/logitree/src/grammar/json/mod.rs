@@ -8,6 +8,7 @@ pub mod format;
 mod frames;
 mod idn;
 mod load;
+mod names;
 mod normal;
 pub mod number;
 mod schema;
