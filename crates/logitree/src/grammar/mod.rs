@@ -9,8 +9,8 @@
 //! opaque set of ids to it.
 
 pub mod charset;
-mod endings;
 pub mod dfa;
+mod endings;
 pub mod expr;
 pub mod gbnf;
 pub mod json;

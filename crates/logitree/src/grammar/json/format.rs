@@ -18,17 +18,14 @@
 
 use super::super::pattern::{self, Options};
 use super::super::Regex;
-use super::{idn, Draft};
+use super::{clock, idn, Draft};
 
 /// The strings of a format; `None` where nothing is asserted.
 pub fn regex(name: &str, draft: Draft) -> Option<Regex> {
     let pattern = match name {
         "date" => date(),
-        "time" => return Some(Regex::or([read(&time()), leap_second()])),
-        "date-time" => {
-            let times = Regex::or([read(&time()), leap_second()]);
-            return Some(Regex::concat([read(&format!("{}[Tt]", date())), times]));
-        }
+        "time" => return Some(clock::time()),
+        "date-time" => return Some(Regex::concat([read(&format!("{}[Tt]", date())), clock::time()])),
         "duration" => duration(),
         "email" => {
             format!("(?:{}|{QUOTED})@(?:{SUBDOMAIN}(?:\\.{SUBDOMAIN})*|{})", dot_atoms(ATEXT), literal())
@@ -66,32 +63,6 @@ fn date() -> String {
     let february = "02-(?:0[1-9]|1\\d|2[0-8])";
     let leap = "(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
     format!("(?:\\d{{4}}-(?:{long}|{short}|{february})|{leap}-02-29)")
-}
-
-/// `full-time` without leap seconds.
-fn time() -> String {
-    let hour = "(?:[01]\\d|2[0-3])";
-    format!("{hour}:[0-5]\\d:[0-5]\\d(?:\\.\\d+)?(?:[Zz]|[+-]{hour}:[0-5]\\d)")
-}
-
-/// `full-time` in a leap second: 23:59:60 in UTC, so that the offset is known from the local time. Hours and minutes
-/// are two languages of which both must hold: their product is never written out.
-fn leap_second() -> Regex {
-    let hours = |hour: &dyn Fn(u32) -> u32, sign: &str| {
-        let ways = (0..24).map(|off| format!("{:02}:[^Zz]*{sign}{off:02}:\\d\\d", hour(off) % 24));
-        read(&ways.collect::<Vec<_>>().join("|"))
-    };
-    let minutes = |minute: &dyn Fn(u32) -> u32, offsets: std::ops::Range<u32>| {
-        let ways = offsets.map(|off| format!("\\d\\d:{:02}:60[^Zz]*:{off:02}", minute(off)));
-        read(&ways.collect::<Vec<_>>().join("|"))
-    };
-    let form = |sign: &str| read(&format!("\\d\\d:\\d\\d:60(?:\\.\\d+)?{sign}\\d\\d:\\d\\d"));
-    Regex::or([
-        read("23:59:60(?:\\.\\d+)?[Zz]"),
-        Regex::and([form("\\+"), hours(&|off| off + 23, "\\+"), minutes(&|_| 59, 0..1)]),
-        Regex::and([form("\\+"), hours(&|off| off, "\\+"), minutes(&|off| off - 1, 1..60)]),
-        Regex::and([form("-"), hours(&|off| 23 - off, "-"), minutes(&|off| 59 - off, 0..60)]),
-    ])
 }
 
 /// RFC 3339, appendix A.
