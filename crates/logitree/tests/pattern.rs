@@ -58,7 +58,7 @@ fn check(case: &Case) {
     if let Some((message, column)) = &case.error {
         let error = parsed.expect_err(&case.pattern);
         assert!(error.message.contains(message.as_str()), "{}: {error}", case.pattern);
-        assert_eq!(error.place, format!("column {column}"), "{}: {error}", case.pattern);
+        assert_eq!(error.place, format!("1:{column}"), "{}: {error}", case.pattern);
         return;
     }
     let regex = parsed.unwrap_or_else(|e| panic!("{}: {e}", case.pattern));

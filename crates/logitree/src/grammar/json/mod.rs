@@ -4,8 +4,11 @@
 //! It refuses to know tokens.
 
 mod decimal;
+pub mod format;
 mod frames;
+mod idn;
 mod load;
+mod names;
 mod normal;
 pub mod number;
 mod schema;

@@ -9,7 +9,7 @@
 //! line, `[]` matches nothing. What ECMA-262 has not is taken where the others agree: POSIX classes, `\A`, `\z`, `\Z` (the
 //! end), `(?P<name>..)`, flags such as `(?i)` and `(?s:..)`, `\x{..}`, comments. What no regular language can say
 //! (backreferences, recursion), or what changes the way of matching (atomic groups, possessive quantifiers), is an error
-//! that names it and its column. Greedy or lazy is one language.
+//! that names it and its place. Greedy or lazy is one language.
 //!
 //! Anchors, word boundaries, lookaheads and lookbehinds may stand anywhere; what is left of them is exact. It refuses to
 //! know JSON and bytes.
@@ -24,9 +24,11 @@ mod tracker;
 mod translate;
 mod unicode;
 
+use super::problems::Problems;
 use super::Regex;
 use crate::{Error, ErrorKind, Result};
 use terms::{Terms, ANY};
+pub(super) use unicode::property;
 
 /// Characters of a pattern at most.
 pub const MOST_CHARACTERS: usize = 1_000_000;
@@ -92,64 +94,65 @@ impl Options {
 ///
 /// # Errors
 /// [`ErrorKind::Constraint`] with all that is wrong in it, [`ErrorKind::Limit`] if it is too long, too deep, or too large
-/// once its assertions are resolved; the place is the column (in characters, from 1) of the first.
+/// once its assertions are resolved; the place is line and column of the first.
 pub fn parse(text: &str, options: &Options) -> Result<Regex> {
     let mut terms = Terms::new();
-    let node = read::read(&mut terms, text, options).map_err(|problems| error(&problems))?;
+    let node = read::read(&mut terms, text, options).map_err(|problems| error(text, &problems))?;
     let node = match options.scope {
         Scope::Whole => node,
         Scope::Search => {
             node::Node::concat(&mut terms, vec![node::Node::Plain(ANY), node, node::Node::Plain(ANY)])
         }
     };
-    let language = translate::whole(&mut terms, &node).map_err(|problem| error(&[problem]))?;
+    let language = translate::whole(&mut terms, &node).map_err(|problem| error(text, &[problem]))?;
     let regex = if terms.is_full() { None } else { terms.regex(language) };
-    regex.ok_or_else(|| error(&[Problem::too_large()]))
+    regex.ok_or_else(|| error(text, &[Problem::too_large()]))
 }
+
+const TOO_LARGE: &str = "classes, counts and assertions are too much once they are written out";
 
 /// Something wrong in a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Problem {
     kind: ErrorKind,
-    /// From 1; 0 where it is about the whole pattern.
-    column: usize,
+    /// The place in the text, counted in characters.
+    at: usize,
     message: String,
 }
 
 impl Problem {
-    fn new(column: usize, message: impl Into<String>) -> Problem {
-        Problem { kind: ErrorKind::Constraint, column, message: message.into() }
+    fn new(at: usize, message: impl Into<String>) -> Problem {
+        Problem { kind: ErrorKind::Constraint, at, message: message.into() }
     }
 
-    fn limit(column: usize, message: impl Into<String>) -> Problem {
-        Problem { kind: ErrorKind::Limit, column, message: message.into() }
+    fn limit(at: usize, message: impl Into<String>) -> Problem {
+        Problem { kind: ErrorKind::Limit, at, message: message.into() }
     }
 
-    fn unsupported(column: usize, what: &str, place: &str) -> Problem {
-        Problem::new(column, format!("{what} {place} is not supported"))
+    fn unsupported(at: usize, what: &str, place: &str) -> Problem {
+        Problem::new(at, format!("{what} {place} is not supported"))
     }
 
     fn too_large() -> Problem {
-        Problem::limit(0, "the pattern is too large once its classes, counts and assertions are written out")
+        Problem::limit(0, TOO_LARGE)
     }
 }
 
 /// One error of all problems.
-fn error(problems: &[Problem]) -> Error {
-    let limits = problems.iter().all(|p| p.kind == ErrorKind::Limit);
-    let kind = if limits { ErrorKind::Limit } else { ErrorKind::Constraint };
-    let first = problems.iter().map(|p| p.column).min().unwrap_or(0);
-    let message = match problems {
-        [only] => only.message.clone(),
-        _ => {
-            let all = problems.iter().map(|p| format!("{} (column {})", p.message, p.column));
-            format!("{} problems: {}", problems.len(), all.collect::<Vec<_>>().join("; "))
+fn error(text: &str, problems: &[Problem]) -> Error {
+    let mut offsets: Vec<usize> = text.char_indices().map(|(offset, _)| offset).collect();
+    offsets.push(text.len());
+    let mut all = Problems::default();
+    for problem in problems {
+        all.add(offsets[problem.at.min(offsets.len() - 1)], problem.message.as_str(), "");
+    }
+    match all.finish(text, "the regular expression") {
+        Err(mut error) => {
+            if problems.iter().all(|problem| problem.kind == ErrorKind::Limit) {
+                error.kind = ErrorKind::Limit;
+            }
+            error
         }
-    };
-    let error = Error::new(kind, message);
-    if first > 0 {
-        error.at(format!("column {first}"))
-    } else {
-        error
+        Ok(()) => Error::new(ErrorKind::Limit, TOO_LARGE),
     }
 }

@@ -14,9 +14,9 @@ pub(super) enum Node {
     /// Any of these.
     Or(Vec<Node>),
     /// Several times.
-    Repeat { of: Box<Node>, min: u32, max: Option<u32>, column: usize },
-    /// What holds at a place. The column is its own: no two assertions share one.
-    Assert { what: Assertion, column: usize },
+    Repeat { of: Box<Node>, min: u32, max: Option<u32>, at: usize },
+    /// What holds at a place. Its place in the text is its own: no two assertions share one.
+    Assert { what: Assertion, at: usize },
 }
 
 /// What may be said about a place in a text.
@@ -100,14 +100,14 @@ impl Node {
     }
 
     /// Several times.
-    pub(super) fn repeat(terms: &mut Terms, of: Node, min: u32, max: Option<u32>, column: usize) -> Node {
+    pub(super) fn repeat(terms: &mut Terms, of: Node, min: u32, max: Option<u32>, at: usize) -> Node {
         match of {
             Node::Plain(id) => Node::Plain(terms.repeat(id, min, max)),
             _ if max == Some(0) => Node::Plain(EMPTY),
             of if (min, max) == (1, Some(1)) => of,
             of if min == 0 && of.is_zero_width() => Node::Plain(EMPTY),
             of if of.is_zero_width() => of,
-            of => Node::Repeat { of: Box::new(of), min, max, column },
+            of => Node::Repeat { of: Box::new(of), min, max, at },
         }
     }
 
@@ -129,7 +129,7 @@ impl Node {
                 Node::Plain(_) => {}
                 Node::Concat(parts) | Node::Or(parts) => open.extend(parts),
                 Node::Repeat { of, .. } => open.push(of),
-                Node::Assert { what, column } => found.push((what, *column)),
+                Node::Assert { what, at } => found.push((what, *at)),
             }
         }
         found

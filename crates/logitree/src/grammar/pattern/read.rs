@@ -64,9 +64,9 @@ pub(super) fn read(terms: &mut Terms, text: &str, options: &Options) -> Result<N
 }
 
 impl Reader<'_> {
-    /// Notes what is wrong at a place (an index, not a column).
+    /// Notes what is wrong at a place .
     pub(super) fn problem(&mut self, at: usize, message: impl Into<String>) {
-        self.note(Problem::new(at + 1, message));
+        self.note(Problem::new(at, message));
     }
 
     pub(super) fn note(&mut self, problem: Problem) {
@@ -107,11 +107,7 @@ impl Reader<'_> {
         let flags = self.flags;
         self.nested += 1;
         if self.nested > MOST_NESTED + 1 {
-            self.note(Problem::limit(
-                self.at,
-                format!("groups stand {MOST_NESTED} inside each other at most"),
-            ));
-            self.at = self.chars.len();
+            self.stop(format!("groups stand {MOST_NESTED} inside each other at most"));
         }
         let mut ways = Vec::new();
         let mut parts = Vec::new();
@@ -167,7 +163,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn assert(&self, at: usize, what: Assertion) -> Node {
-        Node::Assert { what, column: at + 1 }
+        Node::Assert { what, at }
     }
 
     fn code(&mut self, at: usize, code: u32) -> Node {
@@ -295,12 +291,12 @@ impl Reader<'_> {
         if max.is_some_and(|max| max < min) {
             self.problem(start, "the counts are out of order");
         }
-        Node::repeat(self.terms, atom, min, max, start + 1)
+        Node::repeat(self.terms, atom, min, max, start)
     }
 
     fn count(&mut self, at: usize, digits: &str) -> u32 {
         digits.parse().unwrap_or_else(|_| {
-            self.note(Problem::limit(at + 1, format!("a count is {} at most", u32::MAX)));
+            self.note(Problem::limit(at, format!("a count is {} at most", u32::MAX)));
             0
         })
     }

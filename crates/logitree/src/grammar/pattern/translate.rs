@@ -73,9 +73,9 @@ impl<'t> Translator<'t> {
         let mut predicates = FxHashMap::default();
         let mut open = vec![node];
         while let Some(node) = open.pop() {
-            for (what, column) in node.assertions() {
+            for (what, at) in node.assertions() {
                 if behind && what.looks_ahead() {
-                    return Err(Problem::unsupported(column, what.name(), "inside a lookbehind"));
+                    return Err(Problem::unsupported(at, what.name(), "inside a lookbehind"));
                 }
                 let language = match what {
                     Assertion::Start(lines) => after_line(terms, lines.as_ref()),
@@ -91,7 +91,7 @@ impl<'t> Translator<'t> {
                     Assertion::End(_) => continue,
                 };
                 let known = languages.iter().position(|&l| l == language);
-                predicates.insert(column, known.unwrap_or(languages.len()));
+                predicates.insert(at, known.unwrap_or(languages.len()));
                 if known.is_none() {
                     languages.push(language);
                 }
@@ -129,10 +129,10 @@ impl<'t> Translator<'t> {
                 }
                 Ok(ways.iter().map(|ways| self.terms.or(ways)).collect())
             }
-            Node::Repeat { of, min, max, column } => self.repeat(of, *min, *max, *column, next, right),
-            Node::Assert { what, column } => match right {
-                Some(right) => Ok(self.assert_between(what, *column, next, right)),
-                None => self.assert(what, *column, next),
+            Node::Repeat { of, min, max, at } => self.repeat(of, *min, *max, *at, next, right),
+            Node::Assert { what, at } => match right {
+                Some(right) => Ok(self.assert_between(what, *at, next, right)),
+                None => self.assert(what, *at, next),
             },
         }
     }
@@ -248,11 +248,11 @@ impl<'t> Translator<'t> {
 
     // -- assertions
 
-    fn holds(&self, state: usize, column: usize) -> bool {
-        self.left.truths[state][self.predicates[&column]]
+    fn holds(&self, state: usize, at: usize) -> bool {
+        self.left.truths[state][self.predicates[&at]]
     }
 
-    fn assert(&mut self, what: &Assertion, column: usize, mut next: Front) -> Result<Front, Problem> {
+    fn assert(&mut self, what: &Assertion, at: usize, mut next: Front) -> Result<Front, Problem> {
         let (mut bodies, mut only) = (Vec::new(), None);
         if let Assertion::Ahead { body, .. } = what {
             bodies = self.run(body, vec![ANY; self.left.len()], None)?;
@@ -260,12 +260,12 @@ impl<'t> Translator<'t> {
         }
         for (state, entry) in next.iter_mut().enumerate() {
             *entry = match what {
-                Assertion::Start(_) => [NOTHING, *entry][usize::from(self.holds(state, column))],
+                Assertion::Start(_) => [NOTHING, *entry][usize::from(self.holds(state, at))],
                 Assertion::Behind { negated, .. } => {
-                    [NOTHING, *entry][usize::from(self.holds(state, column) != *negated)]
+                    [NOTHING, *entry][usize::from(self.holds(state, at) != *negated)]
                 }
                 Assertion::Word { word, negated } => {
-                    let follows = self.holds(state, column) == *negated;
+                    let follows = self.holds(state, at) == *negated;
                     self.begin(*entry, word, follows, !follows)
                 }
                 Assertion::End(None) => self.terms.and(&[*entry, EMPTY]),
@@ -314,15 +314,15 @@ impl<'t> Translator<'t> {
     }
 
     /// Where what follows is guessed, assertions only look at the states.
-    fn assert_between(&mut self, what: &Assertion, column: usize, mut next: Front, right: &Right) -> Front {
+    fn assert_between(&mut self, what: &Assertion, at: usize, mut next: Front, right: &Right) -> Front {
         let rights = right.tracker.len();
-        let ahead = |state: usize| right.tracker.truths[state % rights][right.predicates[&column]];
+        let ahead = |state: usize| right.tracker.truths[state % rights][right.predicates[&at]];
         for (state, entry) in next.iter_mut().enumerate() {
             let before = state / rights;
             let holds = match what {
-                Assertion::Start(_) => self.holds(before, column),
-                Assertion::Behind { negated, .. } => self.holds(before, column) != *negated,
-                Assertion::Word { negated, .. } => (self.holds(before, column) == ahead(state)) == *negated,
+                Assertion::Start(_) => self.holds(before, at),
+                Assertion::Behind { negated, .. } => self.holds(before, at) != *negated,
+                Assertion::Word { negated, .. } => (self.holds(before, at) == ahead(state)) == *negated,
                 Assertion::End(_) => ahead(state),
                 Assertion::Ahead { negated, .. } => ahead(state) != *negated,
             };
@@ -340,17 +340,17 @@ impl<'t> Translator<'t> {
         of: &Node,
         min: u32,
         max: Option<u32>,
-        column: usize,
+        at: usize,
         next: Front,
         right: Option<&Right>,
     ) -> Result<Front, Problem> {
         let again = max.unwrap_or(min);
         if again > MOST_STEPS {
             let what = "a count with assertions inside";
-            return Err(Problem::limit(column, format!("{what} may be {MOST_STEPS} at most")));
+            return Err(Problem::limit(at, format!("{what} may be {MOST_STEPS} at most")));
         }
         let mut front = match max {
-            None => self.star(of, column, next.clone(), right)?,
+            None => self.star(of, at, next.clone(), right)?,
             Some(_) => next.clone(),
         };
         for done in (0..again).rev() {
@@ -364,23 +364,17 @@ impl<'t> Translator<'t> {
         Ok(front)
     }
 
-    fn star(
-        &mut self,
-        of: &Node,
-        column: usize,
-        next: Front,
-        right: Option<&Right>,
-    ) -> Result<Front, Problem> {
+    fn star(&mut self, of: &Node, at: usize, next: Front, right: Option<&Right>) -> Result<Front, Problem> {
         let ahead: Vec<_> = of.assertions().into_iter().filter(|(what, _)| what.looks_ahead()).collect();
         if right.is_some() || ahead.is_empty() {
-            return self.linear(of, column, next, right);
+            return self.linear(of, at, next, right);
         }
         let mut languages = Vec::new();
         let mut predicates = FxHashMap::default();
-        for (what, column) in ahead {
-            let language = self.following(what, column)?;
+        for (what, at) in ahead {
+            let language = self.following(what, at)?;
             let language = self.terms.reverse(language);
-            predicates.insert(column, languages.len());
+            predicates.insert(at, languages.len());
             languages.push(language);
         }
         let tracker = Tracker::new(self.terms, &languages).ok_or_else(Problem::too_large)?;
@@ -398,21 +392,15 @@ impl<'t> Translator<'t> {
                 guessed.push(self.terms.and(&[next, ending]));
             }
         }
-        let solved = self.linear(of, column, guessed, Some(&right))?;
+        let solved = self.linear(of, at, guessed, Some(&right))?;
         Ok(solved.chunks(rights).map(|ways| self.terms.or(ways)).collect())
     }
 
     /// `of` any number of times, where it only looks at states.
-    fn linear(
-        &mut self,
-        of: &Node,
-        column: usize,
-        next: Front,
-        right: Option<&Right>,
-    ) -> Result<Front, Problem> {
+    fn linear(&mut self, of: &Node, at: usize, next: Front, right: Option<&Right>) -> Result<Front, Problem> {
         let n = next.len();
         if n > MOST_UNKNOWNS {
-            return Err(Problem::limit(column, "the assertions inside this repetition need too many states"));
+            return Err(Problem::limit(at, "the assertions inside this repetition need too many states"));
         }
         let mut matrix = vec![vec![NOTHING; n]; n];
         for to in 0..n {
@@ -425,7 +413,7 @@ impl<'t> Translator<'t> {
     }
 
     /// The texts that may follow where an assertion (or what is under its negation) holds.
-    fn following(&mut self, what: &Assertion, column: usize) -> Result<Id, Problem> {
+    fn following(&mut self, what: &Assertion, at: usize) -> Result<Id, Problem> {
         match what {
             Assertion::End(lines) => {
                 let line = after_line(self.terms, lines.as_ref());
@@ -439,7 +427,7 @@ impl<'t> Translator<'t> {
                 let all = self.run(body, vec![ANY; self.left.len()], None)?;
                 if all.iter().any(|&language| language != all[0]) {
                     let place = "that looks back, inside a repetition";
-                    return Err(Problem::unsupported(column, what.name(), place));
+                    return Err(Problem::unsupported(at, what.name(), place));
                 }
                 Ok(all[0])
             }
