@@ -43,11 +43,13 @@ parity:  ## a million comparisons of parity mode with llama.cpp's samplers, and 
 bench:  ## every suite, then the README's tables and plots from bench/results
 	@$(ready) bench
 	$(venv) -m logitree.bench all --save bench/results
+	$(venv) -m logitree.bench maskbench --save bench/results
 	$(venv) -m logitree.bench.report
 
 bench-peers:  ## the same beside xgrammar, llguidance, transformers and torch (several GB, in .venv-engines)
 	@$(ready) engines
 	.venv-engines/bin/python -m logitree.bench all --save bench/results
+	.venv-engines/bin/python -m logitree.bench maskbench --save bench/results
 	.venv-engines/bin/python -m logitree.bench.report
 
 test-engines:  ## the tests that need the peer libraries (several GB, in .venv-engines)

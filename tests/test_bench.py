@@ -14,7 +14,9 @@ from logitree.bench import Bench, Prepared, Skip, report
 from logitree.bench._cli import results_text, suite_names
 from logitree.bench.suites import _llama, _warpers
 from logitree.bench.suites import choices as choices_suite
+from logitree.bench.suites import grammar as grammar_suite
 from logitree.bench.suites import sampling as sampling_suite
+from logitree.bench.suites._subjects import SUBJECTS
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RECORD = {
@@ -242,6 +244,11 @@ def test_a_suite_runs_and_prints_records(
 
     # Two requests show that the suite works; with all ten it is a measurement.
     monkeypatch.setattr(choices_suite, "REQUESTS", choices_suite.REQUESTS[:2])
+    # Two small grammars likewise.
+    monkeypatch.setattr(grammar_suite, "SUBJECTS", {k: SUBJECTS[k] for k in ("30 names (GBNF)", "maxLength 100")})
+    monkeypatch.setattr(grammar_suite, "LARGE", ("maxLength 100",))
+    monkeypatch.setattr(grammar_suite, "COLD", ("maxLength 100",))
+    monkeypatch.setattr(grammar_suite, "THREADS", "maxLength 100")
     parser = argparse.ArgumentParser()
     bench.add_arguments(parser)
     assert bench.run_command(parser.parse_args([suite, "--quick", "--json", "--save", str(tmp_path)])) == 0

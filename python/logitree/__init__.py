@@ -12,7 +12,9 @@ from logitree._core import (
     Decoder,
     Effect,
     EntropyRule,
+    Explanation,
     FileError,
+    Grammar,
     LimitError,
     LogitreeError,
     LogitsError,
@@ -48,6 +50,7 @@ from logitree._core import (
     entropy,
     epsilon_cutoff,
     eta_cutoff,
+    fill_masks,
     greedy,
     hf_top_h,
     hf_top_k,
@@ -79,7 +82,7 @@ from logitree._core import (
     typ_p,
     xtc,
 )
-from logitree._errors import EngineError
+from logitree._errors import EngineError, SchemaWarning
 from logitree._events import Choice, Event, Finish, Progress, Stats, Token
 from logitree._generate import choose, generate
 from logitree._params import ChainParams
@@ -102,8 +105,10 @@ __all__ = [
     "EngineError",
     "EntropyRule",
     "Event",
+    "Explanation",
     "FileError",
     "Finish",
+    "Grammar",
     "LimitError",
     "LogitreeError",
     "LogitsError",
@@ -117,6 +122,7 @@ __all__ = [
     "RollingPerplexity",
     "Sampler",
     "SamplingError",
+    "SchemaWarning",
     "StateError",
     "Stats",
     "Steering",
@@ -144,6 +150,7 @@ __all__ = [
     "entropy",
     "epsilon_cutoff",
     "eta_cutoff",
+    "fill_masks",
     "generate",
     "greedy",
     "hf_top_h",

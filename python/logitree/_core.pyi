@@ -19,7 +19,9 @@ __all__ = [
     "Decoder",
     "Effect",
     "EntropyRule",
+    "Explanation",
     "FileError",
+    "Grammar",
     "LimitError",
     "LogitreeError",
     "LogitsError",
@@ -55,6 +57,7 @@ __all__ = [
     "entropy",
     "epsilon_cutoff",
     "eta_cutoff",
+    "fill_masks",
     "greedy",
     "hf_top_h",
     "hf_top_k",
@@ -962,10 +965,11 @@ class Matcher:
         Bit ``id % 32`` of word ``id // 32``, least significant first.
         """
 
-    def fill_mask(self, out: npt.NDArray[np.int32]) -> None:
-        """Writes the legal set over ``out`` (int32, contiguous, at least as long as ``mask()``).
+    def fill_mask(self, out: _Mask) -> None:
+        """Writes the legal set over ``out``: one row of int32 or uint32, at least as long as ``mask()``, in place.
 
-        Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError otherwise.
+        Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError for anything else.
+        The interpreter is let go of only where the set must be found out first.
         """
 
     def legal(self) -> list[int] | None:
@@ -976,6 +980,35 @@ class Matcher:
 
     def accept(self, token: int) -> None:
         """Takes one token. Raises TokenError, and changes nothing, if it is not legal here."""
+
+    def accept_many(self, tokens: Iterable[int]) -> None:
+        """Takes all of ``tokens``. Raises TokenError, with its place in the list, for the first that is not legal;
+        none is taken then."""
+
+    def validate(self, tokens: Iterable[int]) -> int:
+        """How many of ``tokens`` are legal, one after the other. Changes nothing."""
+
+    def draft_masks(
+        self, draft: Sequence[int] | tuple[Sequence[int], Sequence[int]], out: _Mask
+    ) -> npt.NDArray[np.bool_]:
+        """The masks of drafted tokens in one call, for speculative decoding. Changes nothing.
+
+        ``draft`` is a list of n tokens, each after the one before it, or a tree ``(parents, tokens)``: ``parents[i]``
+        is the number of the node before node i (less than i), or -1 for where the matcher stands. ``out`` has n + 1
+        rows (int32 or uint32): row 0 is the mask of where the matcher stands, row i + 1 that after node i. Returns
+        which nodes are legal, each after its parents: bool, shape [n]. Rows of the others are 0.
+
+        Raises MaskError for an ``out`` that does not fit, TokenError for a tree that is none.
+        """
+
+    def explain(
+        self, token: int | None = None, *, text: str | bytes | None = None, vocabulary: Vocabulary | None = None
+    ) -> Explanation:
+        """What may come here, and whether ``token`` or ``text`` may, with the byte where it fails.
+
+        ``vocabulary`` is only needed where the matcher was made without one. Raises TokenError for an id that is not
+        in the vocabulary, ConstraintError without a vocabulary.
+        """
 
     def rollback(self, n: int = 1) -> None:
         """Forgets the last ``n`` tokens. Raises StateError, and changes nothing, if fewer were accepted."""
@@ -1145,6 +1178,183 @@ def choices(
     beginning of another; LimitError past 16 MiB of text.
     """
 
+# -- grammar --
+
+@final
+class Grammar:
+    """What may be written, before it meets a vocabulary: the text of some syntax, or several joined.
+
+    ``a + b`` is one after the other, ``a | b`` any of them; a ``str`` beside a grammar stands for itself. Immutable;
+    shared between threads. Equal, and of equal hash, where made in the same way; pickles by what it was made from.
+
+    All readers say every problem at once, with line and column, or JSON pointer: ConstraintError; LimitError for what
+    is too large. docs/grammars.md has the syntaxes.
+    """
+
+    @staticmethod
+    def regex(pattern: str) -> Grammar:
+        """Texts that match ``pattern`` as a whole: ECMA-262's syntax, and what RE2, Python and PCRE write beside it."""
+
+    @staticmethod
+    def gbnf(text: str, root: str = "root") -> Grammar:
+        """A grammar in llama.cpp's notation, from the rule ``root``."""
+
+    @staticmethod
+    def json_schema(
+        schema: Mapping[str, Any] | bool | str | bytes,
+        *,
+        order: Literal["schema", "any"] = "schema",
+        whitespace: Literal["bounded", "compact", "free"] = "bounded",
+        separators: tuple[str, str] | None = None,
+        ascii: bool = False,
+        lenient: bool = False,
+        draft: Literal["2020-12", "2019-09", "7", "6", "4"] | None = None,
+        documents: Mapping[str, Any] | None = None,
+    ) -> Grammar:
+        """JSON that is valid under ``schema``: parsed, or JSON text.
+
+        ``order``: keys as the schema lists them, then all others ("schema"), or in any order. ``whitespace``: what
+        ``json.dumps`` writes with and without indent ("bounded"), nothing but the separators ("compact"), or what JSON
+        allows ("free"). ``separators``: the text between items and between key and value. ``ascii``: strings without
+        other characters. ``lenient``: what cannot be honoured is dropped with a SchemaWarning, and told by
+        ``warnings``. ``draft``: of a schema that names none. ``documents``: what ``$ref`` may lead to, by URI; nothing
+        is fetched.
+        """
+
+    @staticmethod
+    def json(
+        *,
+        whitespace: Literal["bounded", "compact", "free"] = "bounded",
+        separators: tuple[str, str] | None = None,
+        ascii: bool = False,
+    ) -> Grammar:
+        """Any JSON value."""
+
+    @staticmethod
+    def literal(text: str) -> Grammar:
+        """This text."""
+
+    @staticmethod
+    def choice(texts: Iterable[str]) -> Grammar:
+        """One of these texts."""
+
+    @staticmethod
+    def text() -> Grammar:
+        """Any text."""
+
+    @staticmethod
+    def token(token: str | int) -> Grammar:
+        """One whole token: by its id, or the control token of a text, or else the one token that spells it."""
+
+    @staticmethod
+    def recursive(body: Callable[[Grammar], Grammar | str]) -> Grammar:
+        """The grammar that ``body`` makes of its own name: ``recursive(lambda me: "(" + me + ")" | digits)``."""
+
+    @staticmethod
+    def of(source: Any, *, closed: bool = True, **options: Any) -> Grammar:
+        """JSON that a Python type describes, in the order of its fields.
+
+        A pydantic model, dataclass or TypedDict; a function, whose parameters are an object; an Enum, a Literal, bool,
+        int, float, str, None, Any, unions, lists and dicts of them. Only what is not in the last row needs pydantic
+        (``pip install "logitree[schemas]"``). A mapping is a JSON Schema, a Grammar itself.
+
+        ``closed``: objects have the declared fields and no others, unless the type says what others. ``options`` are
+        those of ``json_schema``.
+        """
+
+    @staticmethod
+    def _read(written: str) -> Grammar: ...
+    def __add__(self, other: Grammar | str, /) -> Grammar: ...
+    def __radd__(self, other: str, /) -> Grammar: ...
+    def __or__(self, other: Grammar | str, /) -> Grammar: ...
+    def __ror__(self, other: str, /) -> Grammar: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def repeat(self, min: int = 0, max: int | None = None) -> Grammar:
+        """At least ``min`` times, and at most ``max`` times where it is given. Counted, never unrolled."""
+
+    def optional(self) -> Grammar:
+        """Once or not at all."""
+
+    def matcher(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        end_tokens: Sequence[int] | None = None,
+        fuel: int | None = None,
+        mask_bytes: int | None = None,
+        automata_bytes: int | None = None,
+    ) -> Matcher:
+        """A matcher at the beginning of a text. Matchers of one grammar and vocabulary share what they find out.
+
+        ``end_tokens`` end a text that is complete; the default is the vocabulary's end-of-generation ids. ``fuel`` is
+        the work of one call, in steps of about a tenth of a microsecond (5,000,000); ``mask_bytes`` the memory of
+        masks (64 MiB), which are then made anew; ``automata_bytes`` that of automata (128 MiB), after which new
+        matchers get new ones, and at twice which a matcher ends.
+
+        Raises ConstraintError if no text matches, or for a token that is not in the vocabulary; LimitError if it takes
+        more than the limits, here and in the matcher's calls.
+        """
+
+    def matches(self, text: str | bytes) -> bool:
+        """Whether the whole text matches, without a vocabulary. ConstraintError if the grammar names tokens."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What of its schemas was dropped, because ``lenient=True`` told so."""
+
+    def memory(self, vocabulary: Vocabulary) -> int:
+        """Bytes of memory that automata and masks over ``vocabulary`` hold; tables of terminals, which all grammars of
+        a vocabulary share, are not counted."""
+
+@final
+class Explanation:
+    """What may come where a matcher stands, and why a token or a text may not; ``str`` of it says so in words."""
+
+    @property
+    def expected(self) -> list[str]:
+        """What is expected, in words; empty where nobody can say."""
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether what was accepted is complete."""
+
+    @property
+    def legal(self) -> int | None:
+        """Number of legal tokens; None where nothing is masked."""
+
+    @property
+    def first(self) -> list[tuple[int, bytes]]:
+        """The first legal tokens by number, at most 12: (id, bytes)."""
+
+    @property
+    def token(self) -> int | None:
+        """The token that was asked about, or None."""
+
+    @property
+    def bytes(self) -> bytes | None:
+        """The bytes that were asked about, or None."""
+
+    @property
+    def is_legal(self) -> bool | None:
+        """Whether what was asked about may come; None if nothing was asked."""
+
+    @property
+    def taken(self) -> int | None:
+        """How many of the bytes that were asked about may come; None if nothing was asked."""
+
+    @property
+    def expected_there(self) -> list[str]:
+        """What is expected behind those bytes; empty where nobody can say."""
+
+def fill_masks(matchers: Sequence[Matcher], out: _Mask, threads: int | None = None) -> None:
+    """Writes each matcher's legal set over its row of ``out`` (int32 or uint32, [B, words]), as ``fill_mask`` does.
+
+    Without the interpreter, in at most ``threads`` threads (None: one a core) where the work is worth it. A row depends
+    on its matcher alone. Raises MaskError for an ``out`` that does not fit, StateError for a matcher given twice; the
+    first error of a row, with its number, when all other rows are written.
+    """
+
 # -- decoder --
 
 @final
@@ -1210,15 +1420,16 @@ class Decoder:
         cls,
         vocabulary: Vocabulary,
         chain: Chain,
-        matcher: Matcher | None = None,
+        matcher: Matcher | Grammar | None = None,
         *,
         trace: bool = False,
         max_tokens: int | None = None,
         stop: Sequence[str | bytes] = ...,
         stop_at_eog: bool = True,
     ) -> Self:
-        """``matcher`` constrains the whole output and is copied. ``max_tokens`` counts the output only. ``stop``:
-        texts that end it where they appear; ``stop_at_eog``: so do the vocabulary's end-of-generation ids.
+        """``matcher`` constrains the whole output and is copied; a grammar is bound to the vocabulary. ``max_tokens``
+        counts the output only. ``stop``: texts that end it where they appear; ``stop_at_eog``: so do the vocabulary's
+        end-of-generation ids.
 
         Raises ConstraintError for a matcher of a larger vocabulary, StateError for an empty stop text.
         """
@@ -1274,7 +1485,7 @@ class Decoder:
     def set(self, **params: float) -> None:
         """Changes parameters of the chain from the next step on, as ``Chain.set``."""
 
-    def activate(self, matcher: Matcher, *, then: Literal["continue", "stop"] = "continue") -> None:
+    def activate(self, matcher: Matcher | Grammar, *, then: Literal["continue", "stop"] = "continue") -> None:
         """Constrains what comes next by a copy of ``matcher``, in place of the constraint that runs now.
 
         When it is over, what follows is free ("continue") or decoding is over too ("stop"). One that is over

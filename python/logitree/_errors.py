@@ -4,6 +4,9 @@
 LogitreeError(Exception)
 ├── ...                           the core's, one class per kind
 └── EngineError(RuntimeError)     the thing that runs the model is missing, refused, or cannot hold the prompt
+
+UserWarning
+└── SchemaWarning                 a part of a schema was dropped, as it was told to be
 ```
 """
 
@@ -14,6 +17,10 @@ from typing import TypeVar
 from ._core import LogitreeError
 
 _Error = TypeVar("_Error", bound=LogitreeError)
+
+
+class SchemaWarning(UserWarning):
+    """A part of a JSON Schema that cannot be honoured was dropped, because ``lenient=True`` told so."""
 
 
 class EngineError(LogitreeError, RuntimeError):

@@ -43,6 +43,7 @@ def generate(
     token_tree: Any = None,
     path: str | None = None,
     matcher: _core.Matcher | None = None,
+    constraint: Any = None,
     following: str | None = None,
     canonical: bool = False,
     chain: _core.Chain | None = None,
@@ -73,7 +74,10 @@ def generate(
         choices: the output is one of these texts, in any tokenisation.
         token_tree: the output is one leaf of this payload (JSON text, bytes, dict, or a `TokenTree`) ...
         path: ... of the descriptor with this path; may be left out if there is only one.
-        matcher: the output is what this matcher allows. At most one of `choices`, `token_tree` and `matcher`.
+        matcher: the output is what this matcher allows.
+        constraint: the output is a text of this `Grammar`, or JSON of what `Grammar.of` takes: a pydantic model, a
+            dataclass, a function, an enum, a JSON Schema. At most one of `choices`, `token_tree`, `matcher` and
+            `constraint`.
         following: with `choices` or `token_tree`: text that comes right after it and is put out too, such as
             a closing quote. It tells where a choice ends that is the beginning of another; without it the
             end-of-generation tokens do.
@@ -118,7 +122,7 @@ def generate(
         sampling["temp"] = temperature
     chain, seed = _chain(chain, seed, sampling)
     engine = _engine(model, on_progress)
-    constraint = _constraint(engine, choices, token_tree, path, matcher, following, canonical)
+    limit = _constraint(engine, choices, token_tree, path, matcher, constraint, following, canonical)
     tokens = engine.encode(prompt, chat=chat)
     if not tokens:
         raise EngineError("the prompt is empty", help="give at least one token of prompt")
@@ -127,7 +131,7 @@ def generate(
             f"the prompt is {len(tokens)} tokens long, the context holds {engine.n_ctx}",
             help="shorten it, or load the model with a larger n_ctx",
         )
-    decoder = _core.Decoder(engine.vocabulary, chain, constraint.matcher, trace=trace)
+    decoder = _core.Decoder(engine.vocabulary, chain, limit.matcher, trace=trace)
     decoder.prime(tokens)
     stopped = cancel.is_set if isinstance(cancel, Flag) else cancel
     run = _Run(
@@ -136,7 +140,7 @@ def generate(
         decoder,
         tokens,
         TextStream(stop),
-        constraint,
+        limit,
         seed,
         force,
         trace,
@@ -232,11 +236,12 @@ def _constraint(
     token_tree: Any,
     path: str | None,
     matcher: _core.Matcher | None,
+    grammar: Any,
     following: str | None,
     canonical: bool,
 ) -> _Constraint:
     """The one constraint that was asked for, or an error if it was more than one."""
-    asked = {"choices": choices, "token_tree": token_tree, "matcher": matcher}
+    asked = {"choices": choices, "token_tree": token_tree, "matcher": matcher, "constraint": grammar}
     given = [name for name, value in asked.items() if value is not None]
     if len(given) > 1:
         raise error(_core.ConstraintError, f"{' and '.join(given)} together", help="give one of them")
@@ -259,6 +264,8 @@ def _constraint(
         return _Constraint(made.matcher(), {text + (following or ""): text for text in choices})
     if token_tree is not None:
         return _leaf(engine.vocabulary, token_tree, path, following)
+    if grammar is not None:
+        return _Constraint(_core.Grammar.of(grammar).matcher(engine.vocabulary))
     return _Constraint(matcher)
 
 

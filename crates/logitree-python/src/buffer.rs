@@ -225,6 +225,18 @@ impl<'py> Rows<'py> {
         Ok(unsafe { std::slice::from_raw_parts_mut(at, self.columns) })
     }
 
+    /// All rows, to be written. Fails where [`Rows::check_write`] does.
+    ///
+    /// # Safety
+    /// As [`Rows::row_mut`], for every row.
+    pub unsafe fn rows_mut<T: Element>(&mut self) -> PyResult<Vec<&mut [T]>> {
+        self.check_write::<T>()?;
+        let starts = (0..self.rows).map(|i| self.start::<T>(i)).collect::<PyResult<Vec<_>>>()?;
+        // SAFETY: as in `row_mut`, and a row starts behind the end of the one before: `of` checked the stride.
+        let row = |at| unsafe { std::slice::from_raw_parts_mut(at, self.columns) };
+        Ok(starts.into_iter().map(row).collect())
+    }
+
     fn start<T>(&self, i: usize) -> PyResult<*mut T> {
         if i >= self.rows {
             return Err(self.error(format!("of {} rows", self.rows), &format!("row {i} was asked for")));

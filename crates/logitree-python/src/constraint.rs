@@ -15,7 +15,7 @@ use crate::payload;
 use crate::vocabulary::PyVocabulary;
 
 /// A text of the caller's: `str` as UTF-8, `bytes` as they are.
-fn text_bytes(text: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u8>> {
+pub fn text_bytes(text: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u8>> {
     if let Ok(text) = text.cast::<PyString>() {
         return text.to_str().map(|s| s.as_bytes().to_vec()).map_err(|_| {
             to_py(Error::new(
@@ -175,14 +175,17 @@ impl PyTokenTree {
     #[pyo3(signature = (path, end_tokens=None, following=None, vocabulary=None))]
     fn matcher(
         &self,
+        py: Python<'_>,
         path: &str,
         end_tokens: Option<Vec<TokenId>>,
         following: Option<&Bound<'_, PyAny>>,
         vocabulary: Option<&Bound<'_, PyVocabulary>>,
     ) -> PyResult<PyMatcher> {
-        let known = vocabulary.map(|v| &v.get().0).or(self.vocabulary.as_ref().map(|v| &v.get().0));
-        let end = end_of(end_tokens, following, known)?;
-        self.tree.matcher(path, &end).map(PyMatcher::new).map_err(to_py)
+        let own = || self.vocabulary.as_ref().map(|known| known.clone_ref(py));
+        let known = vocabulary.map(|given| given.clone().unbind()).or_else(own);
+        let end = end_of(end_tokens, following, known.as_ref().map(|known| &known.get().0))?;
+        let matcher = self.tree.matcher(path, &end).map_err(to_py)?;
+        Ok(PyMatcher::of(matcher, known))
     }
 
     /// Names and token lists of the leaves at `path`, in the order of the lists.
@@ -264,6 +267,7 @@ impl PyTokenTree {
 pub struct PyChoices {
     choices: Choices,
     texts: Vec<Vec<u8>>,
+    vocabulary: Py<PyVocabulary>,
 }
 
 /// One of several texts, in any tokens that spell it.
@@ -280,6 +284,7 @@ fn choices(
     if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err("texts must be a list of texts, not one text"));
     }
+    let holder = vocabulary.clone().unbind();
     let vocabulary = &vocabulary.get().0;
     let end = end_of(end_tokens, following, Some(vocabulary))?;
     let mut given = Vec::new();
@@ -305,14 +310,14 @@ fn choices(
         }
         _ => return misused("tokenizations is \"all\" or \"canonical\""),
     };
-    Ok(PyChoices { choices: made.map_err(to_py)?, texts: given })
+    Ok(PyChoices { choices: made.map_err(to_py)?, texts: given, vocabulary: holder })
 }
 
 #[pymethods]
 impl PyChoices {
     /// A matcher at the beginning of a choice.
-    fn matcher(&self) -> PyMatcher {
-        PyMatcher::new(self.choices.matcher())
+    fn matcher(&self, py: Python<'_>) -> PyMatcher {
+        PyMatcher::of(self.choices.matcher(), Some(self.vocabulary.clone_ref(py)))
     }
 
     /// The texts as they were given: `str` where they are text, else `bytes`.

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::to_py;
+use crate::grammar::Constraint;
 use crate::logits::with_logits;
 use crate::matcher::PyMatcher;
 use crate::sampling::{adapt, settings, steering, PyChain};
@@ -139,7 +140,7 @@ impl PyDecoder {
     fn new(
         vocabulary: &PyVocabulary,
         chain: &PyChain,
-        matcher: Option<&PyMatcher>,
+        matcher: Option<&Bound<'_, PyAny>>,
         trace: bool,
         max_tokens: Option<usize>,
         stop: Vec<Text>,
@@ -147,7 +148,7 @@ impl PyDecoder {
     ) -> PyResult<Self> {
         let stop = stop.into_iter().map(|s| s.0).collect();
         let stop = Stop::new(max_tokens, stop, stop_at_eog).map_err(to_py)?;
-        let matcher = matcher.map(|m| m.inner.fork());
+        let matcher = matcher.map(|m| Constraint::read(m)?.fork(&vocabulary.0)).transpose()?;
         let mut inner =
             Decoder::new(Arc::clone(&vocabulary.0), chain.inner.clone(), matcher, stop).map_err(to_py)?;
         inner.set_trace(trace);
@@ -220,7 +221,7 @@ impl PyDecoder {
     /// or decoding is over too (`then="stop"`). A constraint that is over and not cleared within 500 tokens of its
     /// activation is dropped with a warning; one that is not over is never dropped.
     #[pyo3(signature = (matcher, *, then="continue"))]
-    fn activate(&mut self, matcher: &PyMatcher, then: &str) -> PyResult<()> {
+    fn activate(&mut self, matcher: &Bound<'_, PyAny>, then: &str) -> PyResult<()> {
         let then = match then {
             "continue" => Then::Continue,
             "stop" => Then::Stop,
@@ -230,7 +231,8 @@ impl PyDecoder {
                 )))
             }
         };
-        self.inner.activate(matcher.inner.fork(), then).map_err(to_py)
+        let matcher = Constraint::read(matcher)?.fork(self.inner.vocabulary())?;
+        self.inner.activate(matcher, then).map_err(to_py)
     }
 
     /// Ends the running constraint: what comes next is free.

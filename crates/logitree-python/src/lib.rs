@@ -6,6 +6,7 @@ mod buffer;
 mod constraint;
 mod decoder;
 mod errors;
+mod grammar;
 mod logits;
 mod mask;
 mod matcher;
@@ -25,6 +26,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     sampling::register(m)?;
     metrics::register(m)?;
     constraint::register(m)?;
+    grammar::register(m)?;
     decoder::register(m)?;
     trie::register(m)?;
     mask::register(m)?;

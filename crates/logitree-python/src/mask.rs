@@ -28,6 +28,15 @@ fn one_row<'a>(rows: &'a Rows<'_>) -> PyResult<&'a [u32]> {
     rows.row(0)
 }
 
+/// The memory of a mask of one row, to be written.
+pub fn one_row_mut<'py>(mask: &Bound<'py, PyAny>) -> PyResult<Rows<'py>> {
+    let rows = mask_rows(mask)?;
+    if rows.rows() != 1 {
+        return Err(rows.error(format!("of {} rows", rows.rows()), "give one row: mask[i]"));
+    }
+    Ok(rows)
+}
+
 /// A new array of these words.
 pub fn new_array(py: Python<'_>, words: Vec<u32>) -> Bound<'_, PyAny> {
     PyArray1::from_vec(py, words.into_iter().map(|word| word as i32).collect()).into_any()

@@ -1,42 +1,45 @@
 //! The matcher in Python, whatever constraint it runs. Conversions only.
+#![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
-use logitree::constraint::Matcher;
+use logitree::constraint::{accept_all, count_legal, explain, fill, Ask, Matcher};
 use logitree::mask::{words_for, Legal};
 use logitree::{Error, ErrorKind, TokenId};
-use numpy::{PyArray1, PyArrayMethods, PyReadwriteArray1};
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 
+use crate::constraint::text_bytes;
 use crate::errors::to_py;
-use crate::vocabulary::token_id;
+use crate::grammar::{drafts, tokens_of, PyExplanation};
+use crate::mask::one_row_mut;
+use crate::vocabulary::{token_id, PyVocabulary};
 
 /// A constraint running for one sequence.
 #[pyclass(name = "Matcher", module = "logitree")]
 pub struct PyMatcher {
     /// The core's matcher.
     pub inner: Box<dyn Matcher>,
-    words: Vec<u32>,
+    /// What its tokens are, where it is known.
+    vocabulary: Option<Py<PyVocabulary>>,
 }
 
 impl PyMatcher {
     /// The Python face of `inner`.
     pub fn new(inner: Box<dyn Matcher>) -> Self {
-        PyMatcher { inner, words: Vec::new() }
+        PyMatcher { inner, vocabulary: None }
     }
 
-    /// Writes the legal set over `words` words into the scratch buffer. Ids past the vocabulary are legal only
-    /// where nothing is masked.
-    fn write_words(&mut self, words: usize) -> PyResult<()> {
-        self.words.resize(words, 0);
-        let size = self.inner.vocabulary_size();
-        match self.inner.legal().map_err(to_py)? {
-            Legal::All if words > words_for(size) => self.words.fill(u32::MAX),
-            legal => {
-                let covered = words_for(size).min(words);
-                legal.write(size, &mut self.words[..covered]);
-                self.words[covered..].fill(0);
-            }
+    /// The same, over a vocabulary.
+    pub fn of(inner: Box<dyn Matcher>, vocabulary: Option<Py<PyVocabulary>>) -> Self {
+        PyMatcher { inner, vocabulary }
+    }
+
+    /// Works on the matcher: with the interpreter where it is quick, without where something must be found out first.
+    fn work<T: Send>(&mut self, py: Python<'_>, call: impl FnOnce(&mut dyn Matcher) -> T + Send) -> T {
+        if self.inner.is_ready() {
+            call(&mut *self.inner)
+        } else {
+            py.detach(|| call(&mut *self.inner))
         }
-        Ok(())
     }
 }
 
@@ -44,49 +47,94 @@ impl PyMatcher {
 impl PyMatcher {
     /// The legal set as a new mask.
     fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
-        self.write_words(words_for(self.inner.vocabulary_size()))?;
-        Ok(PyArray1::from_iter(py, self.words.iter().map(|&word| word as i32)))
+        let words = PyArray1::<u32>::zeros(py, words_for(self.inner.vocabulary_size()), false);
+        {
+            let mut array = words.readwrite();
+            let words = array.as_slice_mut()?;
+            self.work(py, |matcher| fill(matcher, words)).map_err(to_py)?;
+        }
+        Ok(words.call_method1("view", ("int32",))?.cast_into()?)
     }
 
     /// The legal set, written over `out`.
-    fn fill_mask(&mut self, out: &Bound<'_, PyAny>) -> PyResult<()> {
-        let wrong = |why: String| {
-            to_py(Error::new(ErrorKind::Mask, why).help("pass a writable, contiguous int32 array"))
-        };
-        let array = out
-            .cast::<PyArray1<i32>>()
-            .map_err(|_| wrong("the mask is not a one-dimensional int32 array".into()))?;
-        let mut array: PyReadwriteArray1<'_, i32> =
-            array.try_readwrite().map_err(|e| wrong(format!("the mask cannot be written: {e}")))?;
-        let out = array.as_slice_mut().map_err(|_| wrong("the mask is not contiguous".into()))?;
-        let least = words_for(self.inner.vocabulary_size());
-        if out.len() < least {
-            return Err(wrong(format!("the mask has {} words, and the vocabulary needs {least}", out.len())));
-        }
-        self.write_words(out.len())?;
-        out.iter_mut().zip(&self.words).for_each(|(to, &word)| *to = word as i32);
-        Ok(())
+    fn fill_mask(&mut self, py: Python<'_>, out: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut rows = one_row_mut(out)?;
+        // SAFETY: this is the only slice.
+        let words = unsafe { rows.row_mut::<u32>(0)? };
+        self.work(py, |matcher| fill(matcher, words)).map_err(to_py)
     }
 
     /// The legal ids, ascending; `None` where nothing is masked.
-    fn legal(&mut self) -> PyResult<Option<Vec<TokenId>>> {
-        let size = self.inner.vocabulary_size();
-        Ok(match self.inner.legal().map_err(to_py)? {
-            Legal::All => None,
-            Legal::Few(ids) => Some(ids.to_vec()),
-            words => Some((0..size as TokenId).filter(|&id| words.contains(id)).collect()),
-        })
+    fn legal(&mut self, py: Python<'_>) -> PyResult<Option<Vec<TokenId>>> {
+        let list = |matcher: &mut dyn Matcher| {
+            Ok(match matcher.legal()? {
+                Legal::All => None,
+                Legal::Few(ids) => Some(ids.to_vec()),
+                Legal::Words(words) => Some(logitree::mask::ids(words).collect()),
+            })
+        };
+        self.work(py, list).map_err(to_py)
     }
 
     /// Whether `token` is legal here.
-    fn is_legal(&mut self, token: i64) -> PyResult<bool> {
+    fn is_legal(&mut self, py: Python<'_>, token: i64) -> PyResult<bool> {
         let Ok(token) = TokenId::try_from(token) else { return Ok(false) };
-        Ok(self.inner.legal().map_err(to_py)?.contains(token))
+        self.work(py, |matcher| matcher.is_legal(token)).map_err(to_py)
     }
 
     /// Takes one token.
-    fn accept(&mut self, token: i64) -> PyResult<()> {
-        self.inner.accept(token_id(token)?).map_err(to_py)
+    fn accept(&mut self, py: Python<'_>, token: i64) -> PyResult<()> {
+        let token = token_id(token)?;
+        self.work(py, |matcher| matcher.accept(token)).map_err(to_py)
+    }
+
+    /// Takes all of these tokens, or none.
+    fn accept_many(&mut self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<()> {
+        let tokens = tokens_of(tokens)?;
+        py.detach(|| accept_all(&mut *self.inner, &tokens)).map_err(to_py)
+    }
+
+    /// How many of these tokens are legal, one after the other. Changes nothing.
+    fn validate(&mut self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let tokens = tokens_of(tokens)?;
+        py.detach(|| count_legal(&mut *self.inner, &tokens)).map_err(to_py)
+    }
+
+    /// The masks of drafted tokens: row 0 of `out` for where it stands, row i + 1 for after token i.
+    fn draft_masks<'py>(
+        &mut self,
+        py: Python<'py>,
+        draft: &Bound<'py, PyAny>,
+        out: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        drafts(py, &mut *self.inner, draft, out)
+    }
+
+    /// What may come, and why a token or a text may not.
+    #[pyo3(signature = (token=None, *, text=None, vocabulary=None))]
+    fn explain(
+        &mut self,
+        py: Python<'_>,
+        token: Option<i64>,
+        text: Option<&Bound<'_, PyAny>>,
+        vocabulary: Option<&Bound<'_, PyVocabulary>>,
+    ) -> PyResult<PyExplanation> {
+        let misused =
+            |message: &str, help: &str| Err(to_py(Error::new(ErrorKind::Constraint, message).help(help)));
+        let Some(vocabulary) = vocabulary.map(Bound::get).or(self.vocabulary.as_ref().map(|v| v.get()))
+        else {
+            return misused("the matcher does not know its vocabulary", "give it: explain(vocabulary=...)");
+        };
+        let known = std::sync::Arc::clone(&vocabulary.0);
+        let text = text.map(|text| text_bytes(text, "text")).transpose()?;
+        let ask = match (token, &text) {
+            (Some(_), Some(_)) => return misused("both a token and a text", "ask about one of them"),
+            (Some(token), None) => Ask::Token(token_id(token)?),
+            (None, Some(text)) => Ask::Text(text),
+            (None, None) => Ask::Anything,
+        };
+        let told = py.detach(|| explain(&mut *self.inner, &known, ask));
+        told.map(PyExplanation).map_err(to_py)
     }
 
     /// Forgets the last `n` tokens.
@@ -96,16 +144,16 @@ impl PyMatcher {
     }
 
     /// An independent copy in the same state.
-    fn fork(&self) -> PyMatcher {
-        PyMatcher::new(self.inner.fork())
+    fn fork(&self, py: Python<'_>) -> PyMatcher {
+        PyMatcher::of(self.inner.fork(), self.vocabulary.as_ref().map(|v| v.clone_ref(py)))
     }
 
-    fn __copy__(&self) -> PyMatcher {
-        self.fork()
+    fn __copy__(&self, py: Python<'_>) -> PyMatcher {
+        self.fork(py)
     }
 
-    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> PyMatcher {
-        self.fork()
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyMatcher {
+        self.fork(py)
     }
 
     /// Back to the state it was born with.
@@ -114,9 +162,9 @@ impl PyMatcher {
     }
 
     /// The tokens that are the only way on from here. Changes nothing.
-    fn forced_tokens(&mut self) -> PyResult<Vec<TokenId>> {
+    fn forced_tokens(&mut self, py: Python<'_>) -> PyResult<Vec<TokenId>> {
         let mut run = Vec::new();
-        self.inner.forced(&mut run).map_err(to_py)?;
+        self.work(py, |matcher| matcher.forced(&mut run)).map_err(to_py)?;
         Ok(run)
     }
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 
+from logitree.bench._data import data_file
 from logitree.bench._harness import Skip
 
 
@@ -14,9 +14,7 @@ def vocabulary_file(name: str) -> Path | Skip:
 
     The folder is ``LOGITREE_DATA``, or ``../shared/data`` beside the working directory.
     """
-    folder = Path(os.environ.get("LOGITREE_DATA") or Path.cwd().parent / "shared" / "data") / "vocabs"
-    path = folder / f"ggml-vocab-{name}.gguf"
-    return path if path.exists() else Skip(f"{path.name} is absent: set LOGITREE_DATA to the data folder")
+    return data_file(f"vocabs/ggml-vocab-{name}.gguf")
 
 
 def model_file() -> Path | Skip:

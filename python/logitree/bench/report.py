@@ -57,13 +57,15 @@ def marks(text: str) -> list[tuple[str, str]]:
 
 def table(results: Results) -> str:
     """A suite as a Markdown table, with a line that says where it was measured."""
+    if "board" in results:
+        return f"{board_table(results['board'])}\n{where(results)}"
     modes = [r for r in results["records"] if "mode" in r]
     chains = [r for r in results["records"] if "chain" in r]
     cases = [r for r in results["records"] if "ours" in r and "chain" not in r]
     parts = [_mode_table(modes)] if modes else []
     parts += [_chain_table([r for r in chains if r["main"]]), _shape_table(chains)] if chains else []
     parts += [_case_table(cases)] if cases else []
-    return "\n".join([*parts, _where(results)])
+    return "\n".join([*parts, where(results)])
 
 
 def _case_table(cases: list[Results]) -> str:
@@ -133,7 +135,16 @@ def _number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _where(results: Results) -> str:
+def board_table(board: Results) -> str:
+    """Rows and columns as they stand, the first column names, the others numbers."""
+    columns = board["columns"]
+    rows = ["| " + " | ".join(columns) + " |", "|---" + "|--:" * (len(columns) - 1) + "|"]
+    rows += [f"| {name} | " + " | ".join(map(_number, cells)) + " |" for name, *cells in board["rows"]]
+    return "\n".join(rows) + "\n"
+
+
+def where(results: Results) -> str:
+    """The line that says which machine and which versions the figures come from."""
     machine, versions = results["machine"], results["versions"]
     peers = ", ".join(f"{k} {v}" for k, v in versions.items() if k not in ("profile", "logitree"))
     quick = " A quick run." if results["quick"] else ""

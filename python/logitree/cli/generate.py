@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import Finish, PayloadError, Progress, Token, generate
-from . import _common
+from . import _common, _grammar
 from ._common import UsageError
 from ._terminal import Terminal, safe
 from ._trace import TraceTable, summary
@@ -16,12 +16,14 @@ from .choose import add_choices, choices
 
 ABOUT = """Generate from a prompt, free or constrained, a token at a time.
 
-Free text is streamed. With choices or a token tree the table of decisions is shown (--no-trace: the text).
+Free text is streamed. With choices, a token tree or a grammar the table of decisions is shown (--no-trace: the text).
 With --json every line is an object: {"event": "token", ...} for each token, then {"event": "finish", ...}.
 
 examples:
   logitree generate "Write a haiku about rain" --temp 0.7 --seed 0
   logitree generate "Greet the user" --token-tree actions.json --path action
+  logitree generate "Describe a cat" --json-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
+  logitree generate "When did it end?" --regex "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 """
 
 
@@ -42,6 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="end before this text; repeatable",
     )
+    _grammar.add_grammar(parser, required=False)
     _common.add_sampling(parser)
     _common.add_model(parser)
     _common.add_output(parser)
@@ -51,8 +54,11 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     """Runs the command."""
     texts, prompt = choices(args), _common.prompt(args)
     tree = Path(args.token_tree).read_bytes() if args.token_tree else None
-    if texts is not None and tree is not None:
-        raise UsageError("choices and --token-tree together: give one of them")
+    grammar = _grammar.grammar(args)
+    asked = {"choices": texts, "--token-tree": tree, "a grammar": grammar}
+    given = [name for name, value in asked.items() if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} together: give one of them")
     if args.path is not None and tree is None:
         raise UsageError("--path without --token-tree")
     if args.canonical and texts is None:
@@ -62,7 +68,7 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     if args.max_tokens < 0:
         raise UsageError(f"--max-tokens is {args.max_tokens}, expected 0 or more")
     model = _common.load(args, err)
-    constrained = texts is not None or tree is not None
+    constrained = bool(given)
     traced = err.is_tty and constrained and not args.json if args.trace is None else args.trace
     try:
         events = generate(
@@ -70,6 +76,7 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
             prompt,
             choices=texts,
             token_tree=tree,
+            constraint=grammar,
             path=args.path,
             seed=args.seed,
             max_tokens=args.max_tokens,

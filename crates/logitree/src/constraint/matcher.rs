@@ -85,6 +85,14 @@ pub trait Matcher: Send + Sync {
         Vec::new()
     }
 
+    /// What is expected behind these bytes, all of which may come; empty where nobody can say.
+    ///
+    /// # Errors
+    /// As [`Matcher::legal`].
+    fn expected_after(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
+        Ok(if bytes.is_empty() { self.expected() } else { Vec::new() })
+    }
+
     /// How many of these bytes may come from here on, one after the other, however they are cut into tokens; all of them
     /// where the constraint does not look at bytes.
     ///
@@ -92,6 +100,12 @@ pub trait Matcher: Send + Sync {
     /// As [`Matcher::legal`].
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
         Ok(bytes.len())
+    }
+
+    /// Whether asking for the legal set, or taking a token, is a matter of a microsecond here: nothing must be found out
+    /// first, and nobody else is at work on it. A hint: callers who hold a lock of their own let go of it where not.
+    fn is_ready(&self) -> bool {
+        true
     }
 
     /// Number of tokens accepted since birth or reset, less those rolled back.

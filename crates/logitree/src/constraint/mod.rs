@@ -2,10 +2,14 @@
 //! [`Matcher`]. The room refuses to know logits and sampling.
 
 mod byte_rows;
+pub mod bytewise;
 pub mod cache;
 mod check;
 mod choices;
 pub mod codec;
+mod drafts;
+mod explain;
+mod fill;
 mod grammar;
 mod matcher;
 mod payload;
@@ -19,6 +23,9 @@ use std::sync::Arc;
 
 pub use check::{Check, OnMismatch};
 pub use choices::{Choices, MAX_CHOICE_BYTES};
+pub use drafts::{accept_all, count_legal, draft_masks};
+pub use explain::{explain, Ask, Explanation, Verdict};
+pub use fill::{fill, fill_batch};
 pub use grammar::{Grammar, GrammarLimits};
 pub use matcher::Matcher;
 pub use payload::{Descriptor, Leaf, Payload, MAX_TOKENS, MAX_TOKEN_ID};

@@ -10,10 +10,13 @@
 
 pub mod charset;
 pub mod dfa;
+mod endings;
 pub mod expr;
 pub mod gbnf;
 pub mod json;
+pub mod lark;
 pub mod machine;
+pub mod part;
 pub mod pattern;
 mod problems;
 pub mod regex;

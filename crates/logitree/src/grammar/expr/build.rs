@@ -258,10 +258,7 @@ impl Exprs {
                     .any(|&part| matches!(self.node(part), Node::Class(all) if set.without(all).is_empty())),
                 _ => false,
             }),
-            Node::Bytes(from, to) if (to - from) as usize <= WITHIN_BYTES => {
-                let text = self.bytes_of(from, to).to_vec();
-                self.matches(outer, &text)
-            }
+            Node::Bytes(from, to) if (to - from) as usize <= WITHIN_BYTES => Ok(self.spells(body, from, to)),
             Node::Concat(a, b) => Ok(self.within(a, outer, depth - 1)? && self.within(b, outer, depth)?),
             Node::Repeat { of, .. } => self.within(of, outer, depth - 1),
             Node::Or(parts) if parts.len() <= 16 => {
@@ -282,6 +279,53 @@ impl Exprs {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Whether rounds of `body` are known to spell these bytes of the pool. Derivatives would lead back here.
+    fn spells(&self, body: ExprId, from: u32, to: u32) -> bool {
+        let text = self.bytes_of(from, to);
+        let parts = match self.node(body) {
+            Node::Or(parts) => &parts[..],
+            _ => std::slice::from_ref(&body),
+        };
+        let mut reached = vec![false; text.len() + 1];
+        reached[0] = true;
+        for at in 0..text.len() {
+            if !reached[at] {
+                continue;
+            }
+            for &part in parts {
+                if let Some(len) = self.begins_with(part, &text[at..]) {
+                    reached[at + len] = true;
+                }
+            }
+        }
+        reached[text.len()]
+    }
+
+    /// How many bytes of `text` a row of classes and bytes reads, if it reads them.
+    fn begins_with(&self, part: ExprId, text: &[u8]) -> Option<usize> {
+        let (mut at, mut next) = (0, Some(part));
+        while let Some(e) = next {
+            let head = match *self.node(e) {
+                Node::Concat(head, rest) => {
+                    next = Some(rest);
+                    head
+                }
+                _ => {
+                    next = None;
+                    e
+                }
+            };
+            at += match *self.node(head) {
+                Node::Class(set) if set.contains(*text.get(at)?) => 1,
+                Node::Bytes(from, to) if text[at..].starts_with(self.bytes_of(from, to)) => {
+                    (to - from) as usize
+                }
+                _ => return None,
+            };
+        }
+        Some(at)
     }
 
     /// All of these at once; none is every text. No tags inside.

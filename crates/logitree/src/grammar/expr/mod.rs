@@ -20,11 +20,14 @@ mod compile;
 mod derive;
 mod encode;
 mod literals;
+mod loops;
 mod node;
 mod saturate;
 mod show;
 
 pub use byteset::ByteSet;
+pub use loops::Loop;
+pub(super) use node::digest;
 pub use node::{Exprs, StructureHash};
 
 /// A number of an expression in its [`Exprs`]; equal numbers are equal languages.

@@ -315,7 +315,7 @@ fn seed() -> u64 {
 }
 
 /// A keyed hash of bytes.
-pub(super) fn digest(bytes: &[u8]) -> StructureHash {
+pub(in crate::grammar) fn digest(bytes: &[u8]) -> StructureHash {
     xxhash_rust::xxh3::xxh3_128_with_seed(bytes, seed())
 }
 

@@ -10,7 +10,7 @@
 //! - `email` takes no address literals but IPv4's and IPv6's, `uri-template` no operators that are reserved, and
 //!   `relative-json-pointer` no index manipulation.
 //! - `duration` wants capital letters.
-//! - A leap second may stand at the end of any day in UTC; with an offset, that is a whole number of quarters of hours.
+//! - A leap second may stand at the end of any day in UTC.
 //! - `regex` is a part of ECMA-262: groups three inside each other at most, no backreferences, at most one named group
 //!   and that at the top, ranges and counts only where their order can be seen from a few characters.
 //!
@@ -18,17 +18,14 @@
 
 use super::super::pattern::{self, Options};
 use super::super::Regex;
-use super::{idn, Draft};
+use super::{clock, idn, Draft};
 
 /// The strings of a format; `None` where nothing is asserted.
 pub fn regex(name: &str, draft: Draft) -> Option<Regex> {
     let pattern = match name {
         "date" => date(),
-        "time" => return Some(Regex::or([read(&time()), leap_second()])),
-        "date-time" => {
-            let times = Regex::or([read(&time()), leap_second()]);
-            return Some(Regex::concat([read(&format!("{}[Tt]", date())), times]));
-        }
+        "time" => return Some(clock::time()),
+        "date-time" => return Some(Regex::concat([read(&format!("{}[Tt]", date())), clock::time()])),
         "duration" => duration(),
         "email" => {
             format!("(?:{}|{QUOTED})@(?:{SUBDOMAIN}(?:\\.{SUBDOMAIN})*|{})", dot_atoms(ATEXT), literal())
@@ -66,31 +63,6 @@ fn date() -> String {
     let february = "02-(?:0[1-9]|1\\d|2[0-8])";
     let leap = "(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
     format!("(?:\\d{{4}}-(?:{long}|{short}|{february})|{leap}-02-29)")
-}
-
-/// `full-time` without leap seconds.
-fn time() -> String {
-    let hour = "(?:[01]\\d|2[0-3])";
-    format!("{hour}:[0-5]\\d:[0-5]\\d(?:\\.\\d+)?(?:[Zz]|[+-]{hour}:[0-5]\\d)")
-}
-
-/// `full-time` in a leap second: 23:59:60 in UTC, so that the local time tells the offset. Offsets are quarters of
-/// hours, as all that are in use.
-fn leap_second() -> Regex {
-    let fraction = read("(?:\\.\\d+)?");
-    let mut ways = vec![Regex::concat([Regex::text("23:59:60"), fraction.clone(), read("[Zz]")])];
-    for local in (0..24 * 60).filter(|local| local % 15 == 14) {
-        let minutes = 24 * 60;
-        let ahead = (local + 1) % minutes;
-        let behind = (minutes - ahead) % minutes;
-        let offset = |sign: &str, offset: u32| format!("{sign}{:02}:{:02}", offset / 60, offset % 60);
-        ways.push(Regex::concat([
-            Regex::text(format!("{:02}:{:02}:60", local / 60, local % 60)),
-            fraction.clone(),
-            Regex::or([Regex::text(offset("+", ahead)), Regex::text(offset("-", behind))]),
-        ]));
-    }
-    Regex::or(ways)
 }
 
 /// RFC 3339, appendix A.

@@ -3,11 +3,13 @@
 //!
 //! It refuses to know tokens.
 
+mod clock;
 mod decimal;
 pub mod format;
 mod frames;
 mod idn;
 mod load;
+mod names;
 mod normal;
 pub mod number;
 mod schema;

@@ -13,12 +13,14 @@ pub(super) const NEVER: u64 = u64::MAX;
 const MOST_DIGITS: i32 = 17;
 
 /// Most remainders that matter and twos and fives that are kept track of, for scientific spellings.
-const SCIENTIFIC: (u64, u32) = (128, 10);
+const SCIENTIFIC: (u64, u32) = (40, 6);
 
 #[derive(Clone)]
 /// What numbers are, or are not, multiples of: `whole / 10^places`.
 pub(super) struct Divisor {
     whole: u64,
+    /// Whether it has neither twos nor fives: every remainder is unlike all others then.
+    is_coprime: bool,
     /// Digits of fraction that multiples have at most.
     pub places: u32,
     /// Whether multiples are wanted, or everything else.
@@ -47,11 +49,14 @@ impl Divisor {
         let whole = value.digits.iter().fold(0u64, |whole, &digit| whole * 10 + u64::from(digit));
         let whole = whole * 10u64.pow(zeros as u32);
         let (known, kinds) = Default::default();
-        let divisor = Divisor { whole, places: value.places(), wanted, known, kinds };
+        let places = value.places();
+        let mut divisor = Divisor { whole, is_coprime: false, places, wanted, known, kinds };
         // Each remainder by what is left without twos and fives is a state of its own.
-        if divisor.coprime().0 > MOST_STATES as u64 {
+        let rest = divisor.coprime().0;
+        if rest > MOST_STATES as u64 {
             return Err(too_many(&format!("multiples of {}", shown(text))));
         }
+        divisor.is_coprime = rest == whole;
         Ok(divisor)
     }
 
@@ -60,7 +65,7 @@ impl Divisor {
         let mut rest = self.whole;
         let mut count = |prime| {
             let mut times = 0;
-            while rest % prime == 0 {
+            while rest.is_multiple_of(prime) {
                 rest /= prime;
                 times += 1;
             }
@@ -82,7 +87,11 @@ impl Divisor {
             return remainder;
         }
         let next = (remainder * 10 + u64::from(digit)) % self.whole;
-        self.representative(next)
+        if self.is_coprime {
+            next
+        } else {
+            self.representative(next)
+        }
     }
 
     /// The remainder after a digit of the fraction, before which there were `places`; `None` if the number is not

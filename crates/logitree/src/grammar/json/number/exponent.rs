@@ -102,16 +102,19 @@ impl Reading {
     /// `value` was read in `read` digits.
     fn digits(wanted: Exponents, value: i32, read: u8) -> Option<Reading> {
         let left = DIGITS - read;
-        // What may be reached with none, one, ... more digits; none is no choice before the first.
-        let first = u32::from(read == 0);
-        let mut reached = (first..=u32::from(left)).map(|more| {
+        let ends = read > 0 && wanted.has_all(value, value);
+        // What may be reached with one more digit, two, ...
+        let mut reached = (1..=u32::from(left)).map(|more| {
             let ten = 10i32.pow(more);
             (value * ten, value * ten + ten - 1)
         });
-        if reached.clone().all(|(from, to)| wanted.has_all(from, to)) {
-            return Some(Reading::Any { left, ends: read > 0 });
+        if !reached.clone().any(|(from, to)| wanted.has_any(from, to)) {
+            return ends.then_some(Reading::Any { left: 0, ends });
         }
-        reached.any(|(from, to)| wanted.has_any(from, to)).then_some(Reading::Digits { wanted, value, read })
+        if reached.all(|(from, to)| wanted.has_all(from, to)) {
+            return Some(Reading::Any { left, ends });
+        }
+        Some(Reading::Digits { wanted, value, read })
     }
 }
 

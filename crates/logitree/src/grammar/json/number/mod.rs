@@ -34,7 +34,7 @@ use decimal::Decimal;
 use walk::{Free, Signed};
 
 /// Most states of an automaton of numbers, counted before it is made minimal.
-const MOST_STATES: usize = 200_000;
+const MOST_STATES: usize = 50_000;
 
 /// Bytes that numbers are made of; the two spellings of the exponent's letter are never told apart.
 const ALPHABET: [&[u8]; 14] =

@@ -1,0 +1,89 @@
+//! Masks of many matchers, and of drafted tokens, in one call. Conversions only.
+#![allow(unsafe_code)] // writes into the memory of other libraries: rows that nothing else borrows meanwhile
+
+use logitree::constraint::{draft_masks, fill_batch, Matcher};
+use logitree::{Error, ErrorKind, TokenId};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::errors::to_py;
+use crate::mask::mask_rows;
+use crate::matcher::PyMatcher;
+use crate::vocabulary::token_id;
+
+/// Writes each matcher's legal set over its row of `out`.
+#[pyfunction]
+#[pyo3(signature = (matchers, out, threads=None))]
+fn fill_masks(
+    py: Python<'_>,
+    matchers: Vec<Bound<'_, PyMatcher>>,
+    out: &Bound<'_, PyAny>,
+    threads: Option<usize>,
+) -> PyResult<()> {
+    if threads == Some(0) {
+        let error = Error::new(ErrorKind::Mask, "0 threads").help("give 1 or more, or None for one a core");
+        return Err(to_py(error));
+    }
+    let mut held = hold(&matchers)?;
+    let mut all: Vec<&mut Box<dyn Matcher>> = held.iter_mut().map(|matcher| &mut matcher.inner).collect();
+    let mut rows = mask_rows(out)?;
+    // SAFETY: these are the only slices.
+    let rows = unsafe { rows.rows_mut::<u32>()? };
+    let filled = py.detach(|| fill_batch(&mut all, rows, threads.unwrap_or(0)));
+    filled.map_err(to_py)
+}
+
+/// The matchers, each held for writing.
+fn hold<'py>(matchers: &[Bound<'py, PyMatcher>]) -> PyResult<Vec<PyRefMut<'py, PyMatcher>>> {
+    let one = |(at, matcher): (usize, &Bound<'py, PyMatcher>)| {
+        matcher.try_borrow_mut().map_err(|_| {
+            let first = matchers[..at].iter().position(|other| other.is(matcher));
+            let user = first.map_or("in use elsewhere".into(), |first| format!("that of row {first}"));
+            to_py(
+                Error::new(ErrorKind::State, format!("the matcher is {user}"))
+                    .at(format!("row {at}"))
+                    .help("give each row a matcher of its own: matcher.fork()"),
+            )
+        })
+    };
+    matchers.iter().enumerate().map(one).collect()
+}
+
+/// Masks of drafted tokens: a list, or a tree as `(parents, tokens)`.
+pub fn drafts<'py>(
+    py: Python<'py>,
+    matcher: &mut dyn Matcher,
+    draft: &Bound<'py, PyAny>,
+    out: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArray1<bool>>> {
+    let (parents, tokens) = match draft.cast::<PyTuple>() {
+        Ok(tree) if tree.len() == 2 && tree.get_item(1)?.try_iter().is_ok() => {
+            let parents: Vec<i64> = tree.get_item(0)?.extract()?;
+            // -1 and all below is where the matcher stands.
+            (parents.into_iter().map(|parent| usize::try_from(parent).ok()).collect(), tree.get_item(1)?)
+        }
+        _ => (chain(draft.len()?), draft.clone()),
+    };
+    let tokens = tokens_of(&tokens)?;
+    let mut rows = mask_rows(out)?;
+    // SAFETY: these are the only slices.
+    let rows = unsafe { rows.rows_mut::<u32>()? };
+    let legal = py.detach(|| draft_masks(matcher, &parents, &tokens, rows)).map_err(to_py)?;
+    Ok(PyArray1::from_vec(py, legal))
+}
+
+/// The parents of a list: each token comes after the one before it.
+fn chain(tokens: usize) -> Vec<Option<usize>> {
+    (0..tokens).map(|token| token.checked_sub(1)).collect()
+}
+
+/// Token ids.
+pub fn tokens_of(tokens: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
+    tokens.try_iter()?.map(|token| token_id(token?.extract()?)).collect()
+}
+
+/// Adds the function to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(fill_masks, m)?)
+}

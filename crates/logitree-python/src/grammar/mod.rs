@@ -1,0 +1,321 @@
+//! Grammars in Python: texts of every syntax, what joins them, and their matchers. Conversions only; what grammars of
+//! Python's types are is in `python/logitree/_schemas.py`.
+
+mod batch;
+mod bound;
+mod explanation;
+mod show;
+mod sources;
+
+use std::sync::Arc;
+
+use logitree::constraint::{bytewise, GrammarLimits};
+use logitree::grammar::part::{Part, Source};
+use logitree::TokenId;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::constraint::text_bytes;
+use crate::errors::to_py;
+use crate::matcher::PyMatcher;
+use crate::vocabulary::PyVocabulary;
+use bound::Bounds;
+
+pub use batch::{drafts, tokens_of};
+pub use explanation::PyExplanation;
+
+/// What may be written, before it meets a vocabulary. Immutable; shared between threads.
+#[pyclass(frozen, name = "Grammar", module = "logitree")]
+pub struct PyGrammar {
+    part: Part,
+    bounds: Bounds,
+}
+
+impl PyGrammar {
+    fn new(part: Part) -> PyGrammar {
+        PyGrammar { part, bounds: Bounds::default() }
+    }
+
+    /// Reads a source, without the interpreter.
+    fn read(py: Python<'_>, source: Source) -> PyResult<PyGrammar> {
+        py.detach(|| Part::read(source)).map(PyGrammar::new).map_err(to_py)
+    }
+
+    fn made(part: logitree::Result<Part>) -> PyResult<PyGrammar> {
+        part.map(PyGrammar::new).map_err(to_py)
+    }
+}
+
+/// A grammar, or a text that stands for itself; `None` for anything else.
+fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
+    if let Ok(grammar) = object.cast::<PyGrammar>() {
+        return Ok(Some(grammar.get().part.clone()));
+    }
+    match sources::text(object, "a grammar's text")? {
+        Some(text) => Part::literal(text).map(Some).map_err(to_py),
+        None => Ok(None),
+    }
+}
+
+/// The two, joined; `NotImplemented` where one is no grammar.
+fn join<'py>(
+    py: Python<'py>,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+    with: impl FnOnce([Part; 2]) -> logitree::Result<Part>,
+) -> PyResult<Py<PyAny>> {
+    match (operand(left)?, operand(right)?) {
+        (Some(left), Some(right)) => Ok(Py::new(py, PyGrammar::made(with([left, right]))?)?.into_any()),
+        _ => Ok(py.NotImplemented()),
+    }
+}
+
+#[pymethods]
+impl PyGrammar {
+    /// Texts that match a regular expression as a whole.
+    #[staticmethod]
+    fn regex(py: Python<'_>, pattern: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
+        PyGrammar::read(py, Source::Regex(sources::required(pattern, "pattern")?))
+    }
+
+    /// A grammar of llama.cpp, from the rule `root`.
+    #[staticmethod]
+    #[pyo3(signature = (text, root="root"))]
+    fn gbnf(py: Python<'_>, text: &Bound<'_, PyAny>, root: &str) -> PyResult<PyGrammar> {
+        PyGrammar::read(py, Source::Gbnf { text: sources::required(text, "text")?, root: root.into() })
+    }
+
+    /// JSON that is valid under a schema.
+    #[staticmethod]
+    #[pyo3(signature = (schema, *, order="schema", whitespace="bounded", separators=None, ascii=false, lenient=false, draft=None, documents=None))]
+    #[allow(clippy::too_many_arguments)] // one each of Python's keywords
+    fn json_schema(
+        py: Python<'_>,
+        schema: &Bound<'_, PyAny>,
+        order: &str,
+        whitespace: &str,
+        separators: Option<(String, String)>,
+        ascii: bool,
+        lenient: bool,
+        draft: Option<&str>,
+        documents: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyGrammar> {
+        let options = sources::options(order, whitespace, separators, ascii, lenient, draft)?;
+        let text = sources::json(schema, "schema")?;
+        let documents = documents.map_or(Ok(Vec::new()), sources::documents)?;
+        let grammar = PyGrammar::read(py, Source::JsonSchema { text, options, documents })?;
+        sources::warn(py, &grammar.part.warnings())?;
+        Ok(grammar)
+    }
+
+    /// Any JSON value.
+    #[staticmethod]
+    #[pyo3(signature = (*, whitespace="bounded", separators=None, ascii=false))]
+    fn json(
+        py: Python<'_>,
+        whitespace: &str,
+        separators: Option<(String, String)>,
+        ascii: bool,
+    ) -> PyResult<PyGrammar> {
+        let options = sources::options("any", whitespace, separators, ascii, false, None)?;
+        PyGrammar::read(py, Source::JsonSchema { text: "true".into(), options, documents: Vec::new() })
+    }
+
+    /// This text.
+    #[staticmethod]
+    fn literal(py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
+        PyGrammar::read(py, Source::Literal(sources::required(text, "text")?))
+    }
+
+    /// One of these texts.
+    #[staticmethod]
+    fn choice(py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
+        PyGrammar::read(py, Source::Choice(sources::texts(texts)?))
+    }
+
+    /// Any text.
+    #[staticmethod]
+    fn text(py: Python<'_>) -> PyResult<PyGrammar> {
+        PyGrammar::read(py, Source::Anything)
+    }
+
+    /// One whole token, by its text or its id.
+    #[staticmethod]
+    fn token(py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
+        PyGrammar::read(py, Source::Token(sources::token(token)?))
+    }
+
+    /// The grammar that `body` makes of its own name.
+    #[staticmethod]
+    fn recursive(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
+        let made = Part::recursive(|me| {
+            let said = body.call1((Py::new(py, PyGrammar::new(me)).map_err(bound::Raised)?,));
+            let said = said.map_err(bound::Raised)?;
+            match operand(&said).map_err(bound::Raised)? {
+                Some(part) => Ok(part),
+                None => {
+                    let message = format!("the function gave a {}, not a grammar", said.get_type());
+                    Err(bound::Raised(PyTypeError::new_err(message)))
+                }
+            }
+        });
+        made.map(PyGrammar::new).map_err(|raised| raised.0)
+    }
+
+    /// The grammar of a Python type: a pydantic model, a dataclass, an enum, a function's parameters, ...
+    #[staticmethod]
+    #[pyo3(signature = (source, **options))]
+    fn of<'py>(
+        source: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        source.py().import("logitree._schemas")?.getattr("grammar_of")?.call((source,), options)
+    }
+
+    /// What `__reduce__` wrote down, read again.
+    #[staticmethod]
+    fn _read(py: Python<'_>, written: &str) -> PyResult<PyGrammar> {
+        py.detach(|| Part::from_written(written)).map(PyGrammar::new).map_err(to_py)
+    }
+
+    fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        join(slf.py(), slf.as_any(), other, Part::seq)
+    }
+
+    fn __radd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        join(slf.py(), other, slf.as_any(), Part::seq)
+    }
+
+    fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        join(slf.py(), slf.as_any(), other, Part::alt)
+    }
+
+    fn __ror__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        join(slf.py(), other, slf.as_any(), Part::alt)
+    }
+
+    /// At least `min` times, and at most `max` times where it is given.
+    #[pyo3(signature = (min=0, max=None))]
+    fn repeat(&self, min: u32, max: Option<u32>) -> PyResult<PyGrammar> {
+        PyGrammar::made(self.part.repeat(min, max))
+    }
+
+    /// Once or not at all.
+    fn optional(&self) -> PyResult<PyGrammar> {
+        PyGrammar::made(self.part.repeat(0, Some(1)))
+    }
+
+    /// A matcher at the beginning of a text.
+    #[pyo3(signature = (vocabulary, *, end_tokens=None, fuel=None, mask_bytes=None, automata_bytes=None))]
+    fn matcher(
+        &self,
+        py: Python<'_>,
+        vocabulary: Py<PyVocabulary>,
+        end_tokens: Option<Vec<TokenId>>,
+        fuel: Option<u64>,
+        mask_bytes: Option<usize>,
+        automata_bytes: Option<usize>,
+    ) -> PyResult<PyMatcher> {
+        let default = GrammarLimits::default();
+        let limits = GrammarLimits {
+            fuel: fuel.unwrap_or(default.fuel),
+            mask_bytes: mask_bytes.unwrap_or(default.mask_bytes),
+            automata_bytes: automata_bytes.unwrap_or(default.automata_bytes),
+        };
+        let known = Arc::clone(&vocabulary.get().0);
+        let matcher =
+            py.detach(|| self.bounds.get(&self.part, &known, end_tokens.as_deref(), limits)?.matcher());
+        Ok(PyMatcher::of(matcher.map_err(to_py)?, Some(vocabulary)))
+    }
+
+    /// Whether the whole text matches.
+    fn matches(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let text = text_bytes(text, "text")?;
+        let matches = || {
+            let limits = GrammarLimits::default();
+            bytewise::matches(
+                &*self.bounds.get(&self.part, bytewise::vocabulary(), Some(&[]), limits)?,
+                &text,
+            )
+        };
+        py.detach(matches).map_err(to_py)
+    }
+
+    /// What of its schemas was dropped, because `lenient=True` told so.
+    #[getter]
+    fn warnings(&self) -> Vec<&str> {
+        self.part.warnings()
+    }
+
+    /// Bytes of memory that its automata and masks over `vocabulary` hold.
+    fn memory(&self, py: Python<'_>, vocabulary: &Bound<'_, PyVocabulary>) -> PyResult<usize> {
+        let known = &vocabulary.get().0;
+        let limits = GrammarLimits::default();
+        py.detach(|| Ok(self.bounds.get(&self.part, known, None, limits)?.memory())).map_err(to_py)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((slf.get_type().getattr("_read")?, (slf.get().part.written(),)))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyGrammar>().is_ok_and(|other| self.part.written() == other.get().part.written())
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.part.written().into_pyobject(py)?.hash()
+    }
+
+    fn __repr__(&self) -> String {
+        show::show(&self.part)
+    }
+}
+
+/// A matcher, or a grammar whose matcher over a vocabulary is meant.
+pub enum Constraint<'py> {
+    Matcher(Bound<'py, PyMatcher>),
+    Grammar(Bound<'py, PyGrammar>),
+}
+
+impl<'py> Constraint<'py> {
+    /// Reads what a caller gave as a matcher.
+    pub fn read(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(matcher) = object.cast::<PyMatcher>() {
+            return Ok(Constraint::Matcher(matcher.clone()));
+        }
+        match object.cast::<PyGrammar>() {
+            Ok(grammar) => Ok(Constraint::Grammar(grammar.clone())),
+            Err(_) => {
+                let name = object.get_type().name()?;
+                Err(PyTypeError::new_err(format!("matcher must be a Matcher or a Grammar, not {name}")))
+            }
+        }
+    }
+
+    /// The matcher, a copy of the caller's; a grammar's is bound to `vocabulary`.
+    pub fn fork(
+        &self,
+        vocabulary: &Arc<logitree::vocabulary::Vocabulary>,
+    ) -> PyResult<Box<dyn logitree::constraint::Matcher>> {
+        match self {
+            Constraint::Matcher(matcher) => Ok(matcher.try_borrow()?.inner.fork()),
+            Constraint::Grammar(grammar) => {
+                let grammar = grammar.get();
+                let limits = GrammarLimits::default();
+                grammar
+                    .bounds
+                    .get(&grammar.part, vocabulary, None, limits)
+                    .and_then(|b| b.matcher())
+                    .map_err(to_py)
+            }
+        }
+    }
+}
+
+/// Adds the classes and functions to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyGrammar>()?;
+    m.add_class::<PyExplanation>()?;
+    batch::register(m)
+}

@@ -1,0 +1,106 @@
+//! What grammars are made from, as Python has it: texts, JSON, tokens, options. Conversions only.
+
+use std::ffi::CString;
+
+use logitree::grammar::json::{Draft, Options, Order, Whitespace};
+use logitree::grammar::rules::TokenName;
+use logitree::{Error, ErrorKind};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMapping, PyString};
+
+use crate::constraint::text_bytes;
+use crate::errors::to_py;
+use crate::vocabulary::token_id;
+
+/// A `str`; `None` for anything else.
+///
+/// # Errors
+/// `ConstraintError` if it holds half a surrogate pair.
+pub fn text(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<String>> {
+    if !object.is_instance_of::<PyString>() {
+        return Ok(None);
+    }
+    let bytes = text_bytes(object, what)?;
+    Ok(String::from_utf8(bytes).ok())
+}
+
+/// A `str`, else `TypeError`.
+pub fn required(object: &Bound<'_, PyAny>, what: &str) -> PyResult<String> {
+    match text(object, what)? {
+        Some(text) => Ok(text),
+        None => Err(PyTypeError::new_err(format!("{what} must be str, not {}", object.get_type().name()?))),
+    }
+}
+
+/// A list of `str`, not one of them.
+pub fn texts(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err("texts must be a list of texts, not one text"));
+    }
+    object.try_iter()?.map(|text| required(&text?, "a choice")).collect()
+}
+
+/// JSON as text: a `str` or `bytes` is that, anything else goes through Python's `json.dumps`.
+pub fn json(object: &Bound<'_, PyAny>, what: &str) -> PyResult<String> {
+    if object.is_instance_of::<PyString>() {
+        return required(object, what);
+    }
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return std::str::from_utf8(bytes.as_bytes()).map(str::to_string).map_err(|error| {
+            let place = format!("byte {}", error.valid_up_to());
+            to_py(Error::new(ErrorKind::Constraint, format!("{what} is not UTF-8")).at(place))
+        });
+    }
+    object.py().import("json")?.call_method1("dumps", (object,))?.extract()
+}
+
+/// Documents that a schema may refer to: a mapping of URIs to JSON.
+pub fn documents(object: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+    let items = object.cast::<PyMapping>()?.items()?;
+    items
+        .iter()
+        .map(|item| {
+            let (uri, document): (String, Bound<'_, PyAny>) = item.extract()?;
+            let text = json(&document, "a document")?;
+            Ok((uri, text))
+        })
+        .collect()
+}
+
+/// The options of a schema.
+pub fn options(
+    order: &str,
+    whitespace: &str,
+    separators: Option<(String, String)>,
+    ascii: bool,
+    lenient: bool,
+    draft: Option<&str>,
+) -> PyResult<Options> {
+    let read = || {
+        let draft = draft.map_or(Ok(Draft::Draft2020), Draft::from_name)?;
+        let (order, whitespace) = (Order::from_name(order)?, Whitespace::from_name(whitespace)?);
+        Ok(Options { order, whitespace, separators, ascii, lenient, draft })
+    };
+    read().map_err(to_py)
+}
+
+/// A token by its text or its id.
+pub fn token(object: &Bound<'_, PyAny>) -> PyResult<TokenName> {
+    match text(object, "token")? {
+        Some(text) => Ok(TokenName::Text(text)),
+        None => Ok(TokenName::Id(token_id(object.extract()?)?)),
+    }
+}
+
+/// Warns of what a schema says and is dropped.
+pub fn warn(py: Python<'_>, dropped: &[&str]) -> PyResult<()> {
+    if dropped.is_empty() {
+        return Ok(());
+    }
+    let category = py.import("logitree._errors")?.getattr("SchemaWarning")?;
+    for warning in dropped {
+        PyErr::warn(py, &category, &CString::new(warning.replace('\0', "\\0"))?, 1)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,333 @@
+"""What a grammar's matcher does for batches, drafts and people: each call equals the loop that it stands for."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import logitree as lt
+from grammars import END, small, tokens_of, walk
+
+G = lt.Grammar
+RECORD = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "tags": {"type": "array", "items": {"enum": ["ab", "abc"]}}},
+    "required": ["name"],
+}
+GRAMMARS = [
+    G.json_schema(RECORD),
+    G.regex("(ab|12)*<b"),
+    G.gbnf('root ::= "(" root ")" | [a-z]*'),
+    G.literal("ab") + G.token("<think>") + G.text(),
+    G.choice(["ab", "abc", "12"]),
+]
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> lt.Vocabulary:
+    return small()
+
+
+@pytest.fixture(scope="module", params=range(len(GRAMMARS)), ids=lambda at: repr(GRAMMARS[at])[:30])
+def matcher(request: pytest.FixtureRequest, vocabulary: lt.Vocabulary) -> lt.Matcher:
+    return GRAMMARS[request.param].matcher(vocabulary)
+
+
+def rows(count: int, vocabulary: lt.Vocabulary) -> np.ndarray:
+    return np.full((count, lt.mask.words(len(vocabulary))), 7, np.int32)
+
+
+def test_every_way_to_ask_says_the_same(matcher: lt.Matcher, vocabulary: lt.Vocabulary) -> None:
+    for seed in range(5):
+        walker = matcher.fork()
+        for legal, token in walk(walker, seed):
+            mask = walker.mask()
+            assert mask.dtype == np.int32
+            assert lt.mask.to_ids(mask).tolist() == legal
+            assert lt.mask.count(mask) == len(legal)
+            out = np.full(len(mask) + 3, -1, np.int32)
+            walker.fill_mask(out)
+            assert (out[: len(mask)] == mask).all()
+            assert not out[len(mask) :].any()
+            unsigned = np.zeros(len(mask), np.uint32)
+            walker.fill_mask(unsigned)
+            assert (unsigned.view(np.int32) == mask).all()
+            refused = next((i for i in range(len(vocabulary)) if i not in set(legal)), None)
+            assert walker.is_legal(token)
+            if refused is not None:
+                assert not walker.is_legal(refused)
+                before = walker.accepted
+                with pytest.raises(lt.TokenError):
+                    walker.accept(refused)
+                assert walker.accepted == before
+                assert (walker.mask() == mask).all()
+
+
+def test_a_mask_is_written_where_it_shall_be(vocabulary: lt.Vocabulary) -> None:
+    matcher = G.choice(["a", "b"]).matcher(vocabulary)
+    block = rows(3, vocabulary)
+    matcher.fill_mask(block[1])
+    assert lt.mask.to_ids(block[1]).tolist() == [97, 98]
+    assert (block[[0, 2]] == 7).all()
+    matcher.accept(97)
+    wide = np.zeros(block.shape[1] + 2, np.int32)
+    matcher.fill_mask(wide)
+    assert (wide == -1).all()  # over: nothing is masked
+    frozen = np.zeros(block.shape[1], np.int32)
+    frozen.flags.writeable = False
+    for wrong in (block, block[0][:-1], block[0].astype(np.int64), block[0][::2], frozen, b"mask"):
+        with pytest.raises(lt.MaskError):
+            matcher.fill_mask(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("threads", [None, 1, 2, 5])
+def test_a_batch_is_its_rows(threads: int | None, vocabulary: lt.Vocabulary) -> None:
+    matchers = []
+    for at in range(60):
+        matcher = GRAMMARS[at % len(GRAMMARS)].matcher(vocabulary)
+        for _ in walk(matcher, at, at % 7):
+            pass
+        matchers.append(matcher)
+    out = rows(len(matchers) + 4, vocabulary)[2:-2]
+    expected = [matcher.fork().mask() for matcher in matchers]
+    lt.fill_masks(matchers, out, threads=threads)
+    for row, alone in zip(out, expected, strict=True):
+        assert (row == alone).all()
+    order = list(range(len(matchers)))
+    random.Random(0).shuffle(order)
+    lt.fill_masks([matchers[i] for i in order], out)
+    assert (out == np.array([expected[i] for i in order])).all()
+
+
+def test_a_batch_refuses_what_does_not_fit(vocabulary: lt.Vocabulary) -> None:
+    one, two = (G.choice(["a", "b"]).matcher(vocabulary) for _ in range(2))
+    lt.fill_masks([], rows(0, vocabulary))
+    with pytest.raises(lt.MaskError, match="3 rows of masks for 2 matchers"):
+        lt.fill_masks([one, two], rows(3, vocabulary))
+    with pytest.raises(lt.StateError, match="that of row 0"):
+        lt.fill_masks([one, one], rows(2, vocabulary))
+    with pytest.raises(lt.MaskError, match="0 threads"):
+        lt.fill_masks([one], rows(1, vocabulary), threads=0)
+    with pytest.raises(lt.MaskError):
+        lt.fill_masks([one], rows(1, vocabulary)[:, :-1])
+    with pytest.raises(TypeError):
+        lt.fill_masks([one, "two"], rows(2, vocabulary))  # type: ignore[list-item]
+
+
+def test_a_bad_row_leaves_the_others_right(vocabulary: lt.Vocabulary) -> None:
+    good = G.json_schema(RECORD).matcher(vocabulary)
+    starved = None
+    for fuel in range(20, 20_000, 20):
+        try:
+            matcher = G.regex(f"([a-w]{{2,9}}x)+[^q{fuel}]*z").matcher(vocabulary, fuel=fuel)
+        except lt.LimitError:
+            continue
+        try:
+            matcher.mask()
+            break
+        except lt.LimitError:
+            starved = matcher
+    assert starved is not None, "no fuel is enough to begin and too little for a mask"
+    out = rows(3, vocabulary)
+    with pytest.raises(lt.LimitError) as refused:
+        lt.fill_masks([good, starved, good.fork()], out)
+    assert "row 1" in refused.value.place
+    assert (out[0] == good.mask()).all()
+    assert (out[2] == good.mask()).all()
+
+
+def rollback_loop(matcher: lt.Matcher, parents: list[int], tokens: list[int], out: np.ndarray) -> list[bool]:
+    """The slow version of ``draft_masks``: each node's path from the start."""
+    matcher.fill_mask(out[0])
+    legal = []
+    for node in range(len(tokens)):
+        path = []
+        at = node
+        while at >= 0:
+            path.append(tokens[at])
+            at = parents[at]
+        path.reverse()
+        fits = matcher.validate(path) == len(path)
+        legal.append(fits)
+        out[node + 1] = 0
+        if fits:
+            for token in path:
+                matcher.accept(token)
+            matcher.fill_mask(out[node + 1])
+            matcher.rollback(len(path))
+    return legal
+
+
+def test_draft_masks_are_those_of_a_rollback_loop(matcher: lt.Matcher, vocabulary: lt.Vocabulary) -> None:
+    draw = random.Random(3)
+    for seed in range(8):
+        walker = matcher.fork()
+        for _ in walk(walker, seed, seed):
+            pass
+        tokens: list[int] = []
+        parents: list[int] = []
+        states: list[lt.Matcher] = [walker.fork()]
+        for node in range(draw.randrange(25)):
+            above = draw.randrange(-1, node) if draw.random() < 0.5 else node - 1
+            state = states[above + 1].fork()
+            token = draw.randrange(len(vocabulary))
+            if draw.random() < 0.8 and (legal := state.legal()):
+                token = draw.choice(legal)
+            with contextlib.suppress(lt.TokenError):
+                state.accept(token)
+            parents.append(above)
+            tokens.append(token)
+            states.append(state)
+        got, want = rows(len(tokens) + 1, vocabulary), rows(len(tokens) + 1, vocabulary)
+        before = walker.accepted
+        said = walker.draft_masks((parents, tokens), got)
+        assert said.dtype == np.bool_
+        assert said.tolist() == rollback_loop(walker, parents, tokens, want)
+        assert (got == want).all()
+        assert walker.accepted == before
+        chain = rows(len(tokens) + 1, vocabulary)
+        said = walker.draft_masks(tokens, chain)
+        assert said.tolist() == rollback_loop(walker, list(range(-1, len(tokens) - 1)), tokens, want)
+        assert (chain == want).all()
+        assert said.sum() == walker.validate(tokens)
+
+
+def test_drafts_that_are_none_are_refused(vocabulary: lt.Vocabulary) -> None:
+    matcher = G.regex("[ab]*").matcher(vocabulary)
+    for parents in ([0], [1], [-1, 2], []):
+        with pytest.raises(lt.TokenError):
+            matcher.draft_masks((parents, [97] * max(len(parents), 1)), rows(max(len(parents), 1) + 1, vocabulary))
+    with pytest.raises(lt.MaskError):
+        matcher.draft_masks([97, 97], rows(2, vocabulary))
+    with pytest.raises(lt.TokenError):
+        matcher.draft_masks([-5], rows(2, vocabulary))
+    out = rows(1, vocabulary)
+    assert matcher.draft_masks([], out).tolist() == []
+    assert (out[0] == matcher.mask()).all()
+    assert matcher.draft_masks((97, 98), rows(3, vocabulary)).tolist() == [True, True]
+    # Every node of a wide tree below one root.
+    tree = ([-1] + [0] * 30, [97] + [98] * 30)
+    assert matcher.draft_masks(tree, rows(32, vocabulary)).all()
+
+
+def test_many_tokens_are_taken_or_none(vocabulary: lt.Vocabulary) -> None:
+    matcher = G.literal("abc12").matcher(vocabulary)
+    good = tokens_of(vocabulary, "abc12")
+    assert matcher.validate([*good[:1], ord("x"), *good]) == 1
+    with pytest.raises(lt.TokenError) as refused:
+        matcher.accept_many([good[0], ord("x")])
+    assert refused.value.place.startswith("tokens[1]")
+    assert matcher.accepted == 0
+    matcher.accept_many(iter(good))
+    assert matcher.is_finished
+    # What is over masks nothing: the rest is the caller's.
+    assert matcher.validate([1, 2, 3]) == 3
+    assert matcher.accepted == len(good)
+
+
+def test_explain_says_what_is_expected_and_why_not(vocabulary: lt.Vocabulary) -> None:
+    matcher = G.json_schema(RECORD).matcher(vocabulary)
+    told = matcher.explain()
+    assert isinstance(told, lt.Explanation)
+    assert told.expected
+    assert told.legal == len(matcher.legal() or [])
+    assert told.first[0] == ((matcher.legal() or [])[0], b"{")
+    assert (told.token, told.bytes, told.is_legal, told.taken) == (None, None, None, None)
+    matcher.accept_many(tokens_of(vocabulary, '{"na'))
+    text = matcher.explain(text='me": 3')
+    assert (text.is_legal, text.taken, text.bytes) == (False, 5, b'me": 3')
+    assert text.expected_there
+    assert "refused at byte 6 of 6" in str(text)
+    right = matcher.explain(text=b'me": "')
+    assert (right.is_legal, right.taken) == (True, 6)
+    token = vocabulary.find(b'": "')[0]
+    refused = matcher.explain(token)
+    assert (refused.token, refused.bytes, refused.is_legal, refused.taken) == (token, b'": "', False, 0)
+    assert repr(refused).startswith("<Explanation: token ")
+    ends = matcher.explain(END)
+    assert "not complete" in str(ends)
+    control = matcher.explain(vocabulary.find(b"<think>")[0])
+    assert "special token" in str(control)
+    assert matcher.explain(ord("m")).is_legal
+    for wrong in (len(vocabulary), -1):
+        with pytest.raises(lt.TokenError):
+            matcher.explain(wrong)
+    with pytest.raises(lt.ConstraintError, match="one of them"):
+        matcher.explain(1, text="x")
+
+
+def test_explain_of_other_constraints(vocabulary: lt.Vocabulary) -> None:
+    matcher = lt.choices(["ab", "abc"], vocabulary).matcher()
+    assert matcher.explain(ord("x")).is_legal is False
+    assert matcher.fork().explain().legal == len(matcher.legal() or [])
+    payload = {"descriptors": [{"path": "p", "leaves": [{"name": "a", "tokens": [97]}]}]}
+    unbound = lt.token_tree(payload).matcher("p")
+    with pytest.raises(lt.ConstraintError, match="vocabulary"):
+        unbound.explain()
+    assert unbound.explain(97, vocabulary=vocabulary).is_legal
+    with pytest.raises(lt.ConstraintError, match="covers"):
+        lt.choices(["ab"], vocabulary).matcher().explain(vocabulary=lt.Vocabulary.from_tokens([b"a"]))
+
+
+def test_decoders_take_grammars(vocabulary: lt.Vocabulary) -> None:
+    logits = np.linspace(1, 0, len(vocabulary), dtype=np.float32)
+    digits = G.regex("1[0-9]{2}")
+    decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), digits)
+    while not decoder.is_finished:
+        decoder.step(logits)
+    assert vocabulary.decode(decoder.tokens) == b"100"
+    decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), digits.matcher(vocabulary))
+    decoder.activate(G.literal("zz"), then="stop")
+    assert decoder.take_forced() == tokens_of(vocabulary, "zz")
+    for wrong in ("x", 3):
+        with pytest.raises(TypeError, match="Matcher or a Grammar"):
+            lt.Decoder(vocabulary, lt.Chain.greedy(), wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="Matcher or a Grammar"):
+            decoder.activate(wrong)  # type: ignore[arg-type]
+
+
+def test_forced_tokens_never_change_the_mask(vocabulary: lt.Vocabulary) -> None:
+    matcher = G.json_schema(
+        {
+            "type": "object",
+            "properties": {"name": {"const": "abc"}},
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+        whitespace="compact",
+    ).matcher(vocabulary)
+    twin = matcher.fork()
+    while not matcher.is_finished:
+        forced = matcher.forced_tokens()
+        legal = matcher.legal() or []
+        assert legal == twin.legal()
+        for token in forced[:1]:
+            assert legal == [token]
+        matcher.accept(legal[0])
+        twin.accept(legal[0])
+
+
+def test_a_search_lets_other_threads_run(smollm2_gguf: Path) -> None:
+    """While a mask is found, the interpreter goes on; it does not wait for the end."""
+    vocabulary = lt.Vocabulary.from_gguf(smollm2_gguf)
+    done = threading.Event()
+    ticks = 0
+
+    def search() -> None:
+        for n in range(30):
+            G.regex(f"([a-z]{{2,{n + 3}}} )+[^{chr(97 + n % 26)}]*x").matcher(vocabulary).mask()
+        done.set()
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    while not done.is_set():
+        ticks += 1
+        time.sleep(0)
+    thread.join()
+    assert ticks > 20
