@@ -164,13 +164,15 @@ fn either_number(
     }
     let mut ways = Vec::new();
     for (types, facts) in [a, b] {
-        match facts {
-            Some(facts) if facts.is_choice() => ways.extend(facts.choices[0].iter().cloned()),
-            facts => {
-                let facts = facts.as_deref().cloned().unwrap_or_default();
-                let types = if facts.types == 0 { types } else { facts.types };
-                ways.push(Arc::new(NumberFacts { types, ..facts }));
+        let mut add = |way: &NumberFacts| {
+            let types = if way.types == 0 { types } else { types & way.types };
+            if types != 0 {
+                ways.push(Arc::new(NumberFacts { types, ..way.clone() }));
             }
+        };
+        match &facts {
+            Some(facts) if facts.is_choice() => facts.choices[0].iter().for_each(|way| add(way)),
+            facts => add(facts.as_deref().unwrap_or(&NumberFacts::default())),
         }
     }
     ways.dedup();
