@@ -191,9 +191,15 @@ def test_deep_and_wide_grammars() -> None:
         doubled += doubled
     assert doubled.matches("ab" * 2_048)
     assert len(pickle.dumps(doubled)) < 100_000
-    with pytest.raises(lt.LimitError, match="deep"):
+
+    def nest() -> lt.Grammar:
+        deep = chain
         for _ in range(500):
-            chain = chain.repeat(0, 1) + "b"
+            deep = deep.repeat(0, 1) + "b"
+        return deep
+
+    with pytest.raises(lt.LimitError, match="deep"):
+        nest()
 
 
 def test_token_terminals() -> None:

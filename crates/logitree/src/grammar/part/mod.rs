@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::expr::Exprs;
+use super::machine::Values;
 use super::rules::{Node, Rule, Rules, TokenName, TokenSet};
 use super::{gbnf, json, pattern, Regex};
 use crate::{Error, ErrorKind, Result};
@@ -25,6 +27,10 @@ pub const MOST_NESTED: usize = 200;
 
 /// Longer sequences and choices stay what they are inside others: to join one more to them costs no more than this.
 const MOST_FLATTENED: usize = 256;
+
+/// What compiling a lenient schema may cost while it is read: expressions, and steps of work.
+const MOST_EXPRS: usize = 1 << 21;
+const MOST_FUEL: u64 = 5_000_000;
 
 /// A grammar, or a part of one. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -120,7 +126,7 @@ impl Part {
             Source::Regex(text) => alone(Node::Lexeme(pattern::parse(text, &pattern::Options::WHOLE)?)),
             Source::Gbnf { text, root } => gbnf::parse_from(text, root)?,
             Source::JsonSchema { text, options, documents } => {
-                alone(Node::Json(Arc::new(json::load(text, options, documents)?)))
+                alone(Node::Json(schema(json::load(text, options, documents)?)?))
             }
             Source::Literal(text) => alone(Node::Lexeme(Regex::text(text))),
             Source::Choice(texts) => {
@@ -253,6 +259,21 @@ fn flat(parts: impl IntoIterator<Item = Part>, inner: impl Fn(&What) -> Option<V
         }
     }
     flat
+}
+
+/// The schema with all that is dropped of it named, where it is lenient: some is only found when it is compiled.
+fn schema(read: json::Schema) -> Result<Arc<json::Schema>> {
+    let mut schema = Arc::new(read);
+    if schema.options.lenient {
+        let mut exprs = Exprs::new(MOST_EXPRS);
+        exprs.set_fuel(MOST_FUEL);
+        let mut frames = json::Frames::new();
+        frames.root(&schema, &mut exprs)?;
+        let dropped: Vec<String> = frames.warnings().map(str::to_string).collect();
+        drop(frames);
+        Arc::make_mut(&mut schema).warnings.extend(dropped);
+    }
+    Ok(schema)
 }
 
 /// Rules of one body.
