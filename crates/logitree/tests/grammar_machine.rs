@@ -152,6 +152,26 @@ proptest! {
         compare(&rules, 5)?;
     }
 
+    /// Long texts, most of them viable: what comes back to a set that was there before must be that set.
+    #[test]
+    fn long_walks_equal_the_oracle(rules in rules(), script in prop::collection::vec(any::<u8>(), 20)) {
+        let Some(mut machine) = machine(&rules) else { return Ok(()) };
+        let (mut config, mut text) = (machine.start(), Vec::new());
+        for choice in script {
+            let first: Vec<u8> = machine.first_bytes(config).unwrap().iter().collect();
+            let any = LETTERS[usize::from(choice) % LETTERS.len()];
+            let byte = first.get(usize::from(choice) % (first.len() + 1)).copied().unwrap_or(any);
+            text.push(byte);
+            config = machine.step(config, byte).unwrap();
+            let oracle = Oracle::new(&rules, &text);
+            prop_assert_eq!(machine.is_accepting(config), oracle.accepts(), "{:?}", text);
+            prop_assert_eq!(config != DEAD, oracle.is_viable(), "{:?}", text);
+            if config == DEAD {
+                break;
+            }
+        }
+    }
+
     #[test]
     fn lexemes_apart_say_what_steps_say(rules in rules(), text in prop::collection::vec(prop::sample::select(LETTERS), 0..6)) {
         if let Some(mut machine) = machine(&rules) {
@@ -199,5 +219,54 @@ fn cycles_without_text_end() {
     for bodies in cases {
         let rules = own(bodies);
         compare(&rules, 6).unwrap_or_else(|error| panic!("{rules:?}: {error}"));
+    }
+}
+
+/// Rules that are large in one way or another: an answer or a limit, soon.
+#[test]
+fn hostile_rules_end_soon() {
+    let never = || Node::Seq(vec![Node::Ref(0), text("!")]);
+    let a = || text("a");
+    let chain = |last: Node| own((1..100_000).map(Node::Ref).chain([last]).collect());
+    let wide =
+        (0..100_000).map(|n| Node::Seq(vec![text(&n.to_string()), Node::Ref(0)])).chain([a()]).collect();
+    let words = (0..100_000).map(|n| text(&format!("w{n}"))).collect();
+    let refs = (0..100_000).map(|_| Node::Ref(1)).collect();
+    let letters = || Node::Alt((0..1500).map(|n| text(&format!("{n}."))).collect());
+    let maybe = |of| Node::Repeat { of: Box::new(of), min: 0, max: Some(1) };
+    let optional = (0..30_000).map(|_| maybe(Node::Ref(1))).collect();
+    let both = Node::Alt(vec![Node::Seq(vec![Node::Ref(0), Node::Ref(0)]), a()]);
+    let cases = [
+        ("chain of names", chain(a()), "a", true),
+        ("chain that comes back", chain(Node::Alt(vec![a(), never()])), "a", false),
+        ("wide", own(vec![Node::Alt(wide)]), "7a", false),
+        ("words", own(vec![Node::Alt(words)]), "w77777", true),
+        ("copies", own(vec![Node::Seq(refs), letters()]), "1.", false),
+        (
+            "optional",
+            own(vec![Node::Seq(optional), Node::Alt(vec![a(), Node::Seq(vec![a(), Node::Ref(1)])])]),
+            "aa",
+            true,
+        ),
+        ("ambiguous", own(vec![both]), &"a".repeat(3000), true),
+        (
+            "ambiguous with the empty text",
+            own(vec![Node::Alt(vec![Node::Seq(vec![a(), Node::Ref(0), Node::Ref(0)]), text("")])]),
+            &"a".repeat(400),
+            true,
+        ),
+    ];
+    for (name, rules, text, matches) in cases {
+        let mut exprs = Exprs::new(1 << 20);
+        let outcome = RulesSource::new(&rules, &mut exprs, None).and_then(|source| {
+            let start = source.start();
+            let mut machine = Machine::new(Box::new(source), start, exprs, Limits::default())?;
+            let end = text.bytes().try_fold(machine.start(), |config, byte| machine.step(config, byte))?;
+            Ok(machine.is_accepting(end))
+        });
+        match outcome {
+            Ok(accepts) => assert_eq!(accepts, matches, "{name}"),
+            Err(error) => assert_eq!(error.kind, ErrorKind::Limit, "{name}: {error}"),
+        }
     }
 }

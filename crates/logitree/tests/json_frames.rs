@@ -80,3 +80,172 @@ fn plain_objects() {
     let mut ordered = Runner::new(&schema, &compact(Order::Schema));
     assert!(ordered.accepts(r#"{"name":"a","age":1}"#) && !ordered.accepts(r#"{"age":1,"name":"a"}"#));
 }
+
+#[test]
+fn objects_merge_exactly() {
+    let schema = json!({
+        "allOf": [
+            {"properties": {"a": {"type": "integer"}}, "additionalProperties": {"type": ["string", "integer"]}},
+            {"properties": {"b": {"minimum": 5}}, "additionalProperties": {"maximum": 3}},
+        ],
+        "type": "object",
+    });
+    check(
+        &schema,
+        &["{}", r#"{"a":3}"#, r#"{"b":5}"#, r#"{"b":"x"}"#, r#"{"c":3}"#, r#"{"c":"x"}"#],
+        &[r#"{"a":4}"#, r#"{"a":"x"}"#, r#"{"b":4}"#, r#"{"b":null}"#, r#"{"c":4}"#, r#"{"c":null}"#],
+    );
+}
+
+#[test]
+fn branches_count() {
+    let schema = json!({"oneOf": [
+        {"properties": {"kind": {"const": "a"}, "x": {"type": "integer"}}, "required": ["kind", "x"], "type": "object"},
+        {"properties": {"kind": {"const": "b"}, "y": {"type": "string"}}, "required": ["kind"], "type": "object"},
+        {"type": ["integer", "null"]},
+        {"minimum": 3, "type": "number"},
+    ]});
+    check(
+        &schema,
+        &[r#"{"kind":"a","x":1}"#, r#"{"kind":"b"}"#, r#"{"x":"z","kind":"b"}"#, "null", "2", "3.5"],
+        &[r#"{"kind":"a"}"#, r#"{"kind":"b","y":1}"#, "3", "2.5", r#""a""#],
+    );
+}
+
+#[test]
+fn conditions_and_dependencies() {
+    let schema = json!({
+        "type": "object",
+        "if": {"properties": {"c": {"const": 1}}, "required": ["c"]},
+        "then": {"required": ["x"]},
+        "else": {"properties": {"x": {"type": "null"}}},
+        "dependentRequired": {"p": ["q"]},
+        "dependentSchemas": {"s": {"maxProperties": 1}},
+    });
+    check(
+        &schema,
+        &["{}", r#"{"c":1,"x":4}"#, r#"{"x":null}"#, r#"{"q":1,"p":1}"#, r#"{"p":1,"q":1}"#, r#"{"s":1}"#],
+        &[r#"{"c":1}"#, r#"{"x":4}"#, r#"{"p":1}"#, r#"{"s":1,"t":1}"#, "[]"],
+    );
+}
+
+#[test]
+fn arrays_count_what_they_contain() {
+    let schema = json!({
+        "prefixItems": [{"type": "string"}], "items": {"type": "integer"},
+        "contains": {"minimum": 5, "type": "integer"}, "minContains": 1, "maxContains": 2, "type": "array",
+    });
+    check(
+        &schema,
+        &[r#"["a",5]"#, r#"["a",1,5,2,6,3]"#],
+        &["[]", r#"["a"]"#, r#"["a",1]"#, "[5]", r#"["a",5,6,7]"#],
+    );
+    let unique = json!({"type": "array", "items": {"enum": [1, "a", null, true]}, "uniqueItems": true, "minItems": 2});
+    check(&unique, &[r#"[1,"a"]"#, r#"[true,null,"a",1.0]"#], &["[1]", "[1,1]", r#"["a",null,"a"]"#, "[1,1.0]"]);
+}
+
+#[test]
+fn unevaluated_parts() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": true},
+        "anyOf": [{"properties": {"b": {"type": "integer"}}, "required": ["b"]}, {"properties": {"c": true}}],
+        "unevaluatedProperties": false,
+    });
+    check(
+        &schema,
+        &["{}", r#"{"a":1}"#, r#"{"b":1,"a":1}"#, r#"{"b":1,"c":1}"#, r#"{"c":1}"#],
+        &[r#"{"d":1}"#, r#"{"b":"x"}"#, r#"{"b":"x","c":1}"#],
+    );
+}
+
+#[test]
+fn recursion_ends() {
+    let schema = json!({
+        "$defs": {"node": {
+            "type": "object",
+            "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}},
+            "required": ["next"], "additionalProperties": false,
+        }},
+        "$ref": "#/$defs/node",
+    });
+    let deep = format!("{}null{}", "{\"next\":".repeat(2_000), "}".repeat(2_000));
+    let mut runner = Runner::new(&schema, &compact(Order::Schema));
+    assert!(runner.accepts(&deep) && !runner.accepts("{}"));
+    let endless = json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]});
+    assert!(Runner::new(&endless, &compact(Order::Schema)).machine.is_none());
+    let optional = json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": false});
+    assert!(Runner::new(&optional, &compact(Order::Schema)).accepts(r#"{"a":{"a":{}}}"#));
+}
+
+#[test]
+fn white_space_as_asked() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}});
+    let text = |options: &Options, text: &str| Runner::new(&schema, options).accepts(text);
+    let indented = "{\n  \"a\": [\n    1,\n    2\n  ]\n}";
+    let bounded = Options::default();
+    for good in [indented, r#"{"a": [1, 2]}"#, r#"{"a":[1,2]}"#, "{\n\t\"a\": [\n\t\t1\n\t]\n}"] {
+        assert!(text(&bounded, good), "{good}");
+    }
+    for bad in ["{\n\n\"a\": [1]}", "{\"a\":  [1]}", " {}", "{} ", "{\"a\" :[1]}"] {
+        assert!(!text(&bounded, bad), "{bad}");
+    }
+    let free = Options { whitespace: Whitespace::Free, ..Options::default() };
+    assert!(text(&free, "{ \n\"a\"\t: \r\n[ 1 , 2 ] }") && !text(&free, "{} "));
+    let exact = Options { separators: Some((", ".into(), ": ".into())), ..Options::default() };
+    assert!(text(&exact, r#"{"a": [1, 2]}"#) && !text(&exact, r#"{"a":[1, 2]}"#) && !text(&exact, "{ }"));
+    let wrong = Options { separators: Some((";".into(), ":".into())), ..Options::default() };
+    assert!(Runner::try_new(&schema, &wrong).is_err());
+}
+
+#[test]
+fn strings_in_every_spelling_but_named_keys_in_one() {
+    let any = json!({"type": "string"});
+    let mut runner = Runner::new(&any, &compact(Order::Schema));
+    for good in [r#""""#, r#""\/""#, r#""\u00e9é""#, r#""\ud83d\udE00""#, r#""\"\\\b\f\n\r\t""#, "\"\u{7f}😀\""] {
+        assert!(runner.accepts(good), "{good}");
+    }
+    for bad in ["\"\n\"", r#""\x""#, r#""\ud83d""#, r#""\ude00""#, r#""\u00g0""#, "\"", "a"] {
+        assert!(!runner.accepts(bad), "{bad}");
+    }
+    let counted = json!({"type": "string", "minLength": 2, "maxLength": 3});
+    let mut runner = Runner::new(&counted, &compact(Order::Schema));
+    assert!(runner.accepts(r#""\ud83d\ude00é""#) && !runner.accepts(r#""\u00e9""#) && !runner.accepts(r#""abcd""#));
+    let keyed = json!({"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": true});
+    let mut runner = Runner::new(&keyed, &compact(Order::Any));
+    assert!(runner.accepts(r#"{"a":null,"b":1}"#) && !runner.accepts(r#"{"\u0061":1}"#));
+    let ascii = Options { ascii: true, ..Options::default() };
+    let mut runner = Runner::new(&any, &ascii);
+    assert!(runner.accepts(r#""\u00e9""#) && !runner.accepts("\"é\""));
+}
+
+#[test]
+fn dead_keys_are_never_offered() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": false, "b": {"type": "integer", "minimum": 5, "maximum": 4}, "c": {"type": "null"}},
+        "additionalProperties": false,
+    });
+    let mut runner = Runner::new(&schema, &compact(Order::Schema));
+    for dead in [r#"{"a"#, r#"{"b"#] {
+        assert_eq!(runner.run(dead), DEAD, "{dead}");
+    }
+    assert!(runner.run(r#"{"c"#) != DEAD && runner.accepts("{}"));
+}
+
+#[test]
+fn what_cannot_be_honoured_is_named() {
+    let unique = json!({"properties": {"x": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}});
+    let error = Runner::try_new(&unique, &Options::default()).err().unwrap();
+    assert!(error.message.contains("uniqueItems") && error.place == "#/properties/x", "{error}");
+    let lenient = Options { lenient: true, ..Options::default() };
+    assert!(Runner::try_new(&unique, &lenient).unwrap().machine.is_some());
+}
+
+#[test]
+fn states_say_what_they_are() {
+    let schema = json!({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]});
+    let mut runner = Runner::new(&schema, &compact(Order::Schema));
+    let config = runner.run(r#"{"age":"#);
+    assert_eq!(runner.machine.unwrap().describe(config), ["the value of \"age\" (an integer)"]);
+}

@@ -9,10 +9,12 @@
 //! opaque set of ids to it.
 
 pub mod charset;
+mod endings;
 pub mod dfa;
 pub mod expr;
 pub mod gbnf;
 pub mod json;
+pub mod lark;
 pub mod machine;
 pub mod part;
 pub mod pattern;

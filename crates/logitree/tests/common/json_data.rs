@@ -45,7 +45,7 @@ pub fn unpacked(name: &str) -> Option<PathBuf> {
         eprintln!("skipped: {} is absent, set LOGITREE_DATA to the data folder", tarball.display());
         return None;
     }
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("read").join(name);
     if target.exists() {
         return Some(target);
     }

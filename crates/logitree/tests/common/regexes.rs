@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use logitree::grammar::Regex;
+use logitree::grammar::{Dfa, Regex};
 
 /// Whether the whole of `text` matches.
 pub fn matches(regex: &Regex, text: &str) -> bool {
@@ -34,6 +34,11 @@ impl Naive<'_> {
             }
             Regex::Or(parts) => parts.iter().any(|part| self.spans(part, from, to)),
             Regex::And(parts) => parts.iter().all(|part| self.spans(part, from, to)),
+            Regex::Automaton(dfa) => {
+                let mut text = self.text[from..to].iter();
+                let state = text.try_fold(Dfa::START, |state, &c| dfa.next(state, u8::try_from(c).ok()?));
+                state.is_some_and(|state| dfa.is_accepting(state))
+            }
             Regex::Not(of) => !self.spans(of, from, to),
             Regex::Repeat { of, min, max } => self.repeats(of, *min, *max, from, to),
         };

@@ -106,7 +106,6 @@ fn start(
     let mut exprs = Exprs::new(limits.automata_bytes / 64);
     exprs.set_fuel(limits.fuel);
     let source = RulesSource::new(rules, &mut exprs, Some(Box::new(Frames::new())))?;
-    let source = RulesSource::new(rules, &mut exprs, None)?;
     let token_sets =
         source.token_sets().iter().map(|set| resolve(set, vocabulary)).collect::<Result<Vec<_>>>()?;
     let begin = source.start();

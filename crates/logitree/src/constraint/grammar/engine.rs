@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bound::GrammarLimits;
-use super::entry::{Entry, Set};
+use super::entry::{has, Allowed, Entry, Set};
 use super::tables::Tables;
-use super::terminal::Terminal;
+use super::terminal::{Crossing, Terminal};
 use crate::grammar::expr::{ByteSet, ExprId};
 use crate::grammar::machine::{ConfigId, ContId, Machine, DEAD};
 use crate::mask::words_for;
@@ -180,39 +180,57 @@ impl Engine {
 
     fn make(&mut self, (threads, accepting, sets): &MaskKey) -> Result<Entry> {
         let mut few = Vec::new();
-        let mut dense = Vec::new();
-        let mut add = |set: &Set, few: &mut Vec<TokenId>| match set {
-            Set::Few(ids) => few.extend_from_slice(ids),
-            Set::Dense(words) => dense.push(Arc::clone(words)),
-        };
+        let mut dense: Vec<Allowed> = Vec::new();
         for &(e, cont) in threads.iter() {
             let terminal = self.terminal(e)?;
-            add(&terminal.inside, &mut few);
-            self.cross(&terminal, cont, &mut few)?;
+            add(&terminal.inside, &[], &mut few, &mut dense);
+            let takes = |id: TokenId| terminal.takes(id);
+            if let Some(base) = &terminal.base {
+                add(&base.terminal.inside, &base.without, &mut few, &mut dense);
+                let from = few.len();
+                let by_base = |id: TokenId| base.terminal.takes(id);
+                self.cross(&base.terminal.crossings, by_base, cont, &mut few)?;
+                if !base.elsewhere.is_empty() {
+                    let mut at = from;
+                    for n in from..few.len() {
+                        if base.elsewhere.binary_search(&few[n]).is_err() {
+                            few[at] = few[n];
+                            at += 1;
+                        }
+                    }
+                    few.truncate(at);
+                }
+            }
+            self.cross(&terminal.crossings, takes, cont, &mut few)?;
         }
         for &set in sets.iter() {
-            add(&self.token_sets[set as usize], &mut few);
+            add(&self.token_sets[set as usize], &[], &mut few, &mut dense);
         }
-        let words = words_for(self.vocabulary.len());
         // End tokens are never text: they are legal where the text may end, and nowhere else.
-        let entry = Entry::join(&dense, few, words).without(&self.ends);
-        Ok(match (entry, accepting) {
-            (entry, false) => entry,
-            (Entry::Few(few), true) => Entry::join(&[], [&*few, &self.ends].concat(), words),
-            (Entry::Dense { base, beside }, true) => {
-                Entry::join(&[base], [&*beside, &self.ends].concat(), words)
-            }
-        })
+        few.retain(|id| self.ends.binary_search(id).is_err());
+        for (words, without) in &mut dense {
+            without.extend(self.ends.iter().filter(|&&id| has(words, id)));
+        }
+        if *accepting {
+            few.extend_from_slice(&self.ends);
+        }
+        Ok(Entry::join(dense, few, words_for(self.vocabulary.len())))
     }
 
-    /// Adds the tokens that leave the terminal and go on in `cont`.
-    fn cross(&mut self, terminal: &Terminal, cont: ContId, few: &mut Vec<TokenId>) -> Result<()> {
+    /// Adds the tokens that leave a terminal by `crossings` and go on in `cont`; those that it takes are in already.
+    fn cross(
+        &mut self,
+        crossings: &[Crossing],
+        takes: impl Fn(TokenId) -> bool,
+        cont: ContId,
+        few: &mut Vec<TokenId>,
+    ) -> Result<()> {
         let vocabulary = Arc::clone(&self.vocabulary);
         let trie = vocabulary.trie()?;
         let mut threads = std::mem::take(&mut self.threads);
         let machine = &mut self.machine;
         let mut run = || -> Result<()> {
-            for crossing in terminal.crossings.iter() {
+            for crossing in crossings {
                 for &tag in crossing.tags.iter() {
                     threads.clear();
                     machine.begin(cont, tag, &mut threads)?;
@@ -222,9 +240,7 @@ impl Engine {
                     }
                     let start = (0, threads.len());
                     for byte in first.and(&crossing.bytes).iter() {
-                        let Some(suffixes) = crossing.suffixes(byte, &terminal.inside, trie) else {
-                            continue;
-                        };
+                        let Some(suffixes) = crossing.suffixes(byte, &takes, trie) else { continue };
                         // A parent's threads lie below those of its children: what lies above is done with.
                         let step = |(from, to): (usize, usize), byte: u8| {
                             threads.truncate(to);
@@ -251,5 +267,13 @@ impl Engine {
         self.mask_bytes += terminal.memory();
         self.terminals.insert(e, Arc::clone(&terminal));
         Ok(terminal)
+    }
+}
+
+/// Adds a set, but for some of its ids, to what is gathered.
+fn add(set: &Set, without: &[TokenId], few: &mut Vec<TokenId>, dense: &mut Vec<Allowed>) {
+    match set {
+        Set::Few(ids) => few.extend(ids.iter().filter(|id| without.binary_search(id).is_err())),
+        Set::Dense(words) => dense.push((Arc::clone(words), without.to_vec())),
     }
 }

@@ -62,74 +62,68 @@ impl Set {
 pub(super) enum Entry {
     /// These only: ascending, without repeats.
     Few(Box<[TokenId]>),
-    /// The words, and the ids beside them that are not in them: ascending.
-    Dense { base: Arc<[u32]>, beside: Box<[TokenId]> },
+    /// The words but for the ids in `without`, and the ids in `beside`: both ascending.
+    Dense { base: Arc<[u32]>, beside: Box<[TokenId]>, without: Box<[TokenId]> },
 }
+
+/// Words that a thread allows, but for some ids.
+pub(super) type Allowed = (Arc<[u32]>, Vec<TokenId>);
 
 impl Entry {
     /// Joins what the threads of a configuration allow: `few` in any order, with repeats. Masks have `words` words.
-    pub fn join(dense: &[Arc<[u32]>], mut few: Vec<TokenId>, words: usize) -> Entry {
-        let base = match dense {
-            [] if few.len() <= MOST_SORTED => {
-                few.sort_unstable();
-                few.dedup();
-                return Entry::Few(few.into());
-            }
-            [] => {
-                let mut made = vec![0u32; words];
-                set_all(&mut made, &few);
-                if count(&made) <= MOST_LISTED {
-                    return Entry::Few(ids(&made).collect());
-                }
-                return Entry::Dense { base: made.into(), beside: Box::default() };
-            }
-            [only] => Arc::clone(only),
-            [first, rest @ ..] => {
-                let mut words = first.to_vec();
-                for more in rest {
-                    words.iter_mut().zip(more.iter()).for_each(|(word, more)| *word |= more);
-                }
-                words.into()
-            }
-        };
-        few.retain(|&id| !has(&base, id));
-        if few.len() > MOST_SORTED {
-            let mut words = base.to_vec();
-            set_all(&mut words, &few);
-            return Entry::Dense { base: words.into(), beside: Box::default() };
+    pub fn join(mut dense: Vec<Allowed>, mut few: Vec<TokenId>, words: usize) -> Entry {
+        let Some((base, mut without)) = dense.pop() else { return Entry::listed(few, words) };
+        let mut made = None;
+        for (more, missing) in dense {
+            let made = made.get_or_insert_with(|| base.to_vec());
+            clear_all(made, &without);
+            without.clear();
+            let mut more = more.to_vec();
+            clear_all(&mut more, &missing);
+            made.iter_mut().zip(&more).for_each(|(word, more)| *word |= more);
         }
+        if few.len() + without.len() > MOST_SORTED {
+            let mut words = made.unwrap_or_else(|| base.to_vec());
+            clear_all(&mut words, &without);
+            set_all(&mut words, &few);
+            return Entry::Dense { base: words.into(), beside: Box::default(), without: Box::default() };
+        }
+        let base = made.map_or(base, Arc::from);
         few.sort_unstable();
         few.dedup();
-        Entry::Dense { base, beside: few.into() }
+        without.retain(|id| few.binary_search(id).is_err());
+        without.sort_unstable();
+        few.retain(|&id| !has(&base, id));
+        Entry::Dense { base, beside: few.into(), without: without.into() }
     }
 
-    /// Without these ids.
-    pub fn without(self, ids: &[TokenId]) -> Entry {
-        match self {
-            Entry::Few(few) if ids.iter().any(|id| few.contains(id)) => {
-                Entry::Few(few.iter().copied().filter(|id| !ids.contains(id)).collect())
-            }
-            Entry::Dense { base, beside } if ids.iter().any(|&id| has(&base, id) || beside.contains(&id)) => {
-                let mut words = base.to_vec();
-                ids.iter().for_each(|&id| words[id as usize / 32] &= !(1 << (id % 32)));
-                let beside = beside.iter().copied().filter(|id| !ids.contains(id)).collect();
-                Entry::Dense { base: words.into(), beside }
-            }
-            same => same,
+    fn listed(mut few: Vec<TokenId>, words: usize) -> Entry {
+        if few.len() <= MOST_SORTED {
+            few.sort_unstable();
+            few.dedup();
+            return Entry::Few(few.into());
         }
+        let mut made = vec![0u32; words];
+        set_all(&mut made, &few);
+        if count(&made) <= MOST_LISTED {
+            return Entry::Few(ids(&made).collect());
+        }
+        Entry::Dense { base: made.into(), beside: Box::default(), without: Box::default() }
     }
 
     pub fn contains(&self, id: TokenId) -> bool {
         match self {
             Entry::Few(few) => few.binary_search(&id).is_ok(),
-            Entry::Dense { base, beside } => has(base, id) || beside.binary_search(&id).is_ok(),
+            Entry::Dense { base, beside, without } => {
+                has(base, id) && without.binary_search(&id).is_err() || beside.binary_search(&id).is_ok()
+            }
         }
     }
 
     pub fn is_empty(&self) -> bool {
         match self {
             Entry::Few(few) => few.is_empty(),
-            Entry::Dense { base, beside } => beside.is_empty() && base.iter().all(|&word| word == 0),
+            Entry::Dense { base, beside, without } => beside.is_empty() && count(base) == without.len(),
         }
     }
 
@@ -141,6 +135,14 @@ impl Entry {
         }
     }
 
+    /// The words, where they stand as they are.
+    pub fn plain_words(&self) -> Option<&[u32]> {
+        match self {
+            Entry::Dense { base, beside, without } if beside.is_empty() && without.is_empty() => Some(base),
+            _ => None,
+        }
+    }
+
     /// Writes the set over `words`; what lies past the vocabulary is cleared.
     pub fn write(&self, words: &mut [u32]) {
         match self {
@@ -148,10 +150,11 @@ impl Entry {
                 words.fill(0);
                 set_all(words, few);
             }
-            Entry::Dense { base, beside } => {
+            Entry::Dense { base, beside, without } => {
                 let n = base.len().min(words.len());
                 words[..n].copy_from_slice(&base[..n]);
                 words[n..].fill(0);
+                clear_all(words, without);
                 set_all(words, beside);
             }
         }
@@ -161,15 +164,15 @@ impl Entry {
         match self {
             Entry::Few(few) => size_of_val(&**few) + 64,
             // A base that only this entry has is counted whole.
-            Entry::Dense { base, beside } => {
+            Entry::Dense { base, beside, without } => {
                 let own = if Arc::strong_count(base) == 1 { size_of_val(&**base) } else { 0 };
-                own + size_of_val(&**beside) + 64
+                own + size_of_val(&**beside) + size_of_val(&**without) + 64
             }
         }
     }
 }
 
-fn has(words: &[u32], id: TokenId) -> bool {
+pub(super) fn has(words: &[u32], id: TokenId) -> bool {
     words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1)
 }
 
@@ -177,6 +180,14 @@ fn set_all(words: &mut [u32], ids: &[TokenId]) {
     for &id in ids {
         if let Some(word) = words.get_mut(id as usize / 32) {
             *word |= 1 << (id % 32);
+        }
+    }
+}
+
+fn clear_all(words: &mut [u32], ids: &[TokenId]) {
+    for &id in ids {
+        if let Some(word) = words.get_mut(id as usize / 32) {
+            *word &= !(1 << (id % 32));
         }
     }
 }

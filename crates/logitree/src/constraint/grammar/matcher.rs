@@ -113,19 +113,15 @@ impl Matcher for GrammarMatcher {
 
     fn legal(&mut self) -> Result<Legal<'_>> {
         let Some(entry) = self.entry()? else { return Ok(Legal::All) };
-        if let Entry::Dense { base, beside } = &*entry {
-            if !beside.is_empty()
-                && !self.written.as_ref().is_some_and(|written| Arc::ptr_eq(written, &entry))
-            {
-                self.words.resize(base.len(), 0);
-                entry.write(&mut self.words);
-                self.written = Some(Arc::clone(&entry));
-            }
+        let is_plain = matches!(*entry, Entry::Few(_)) || entry.plain_words().is_some();
+        if !is_plain && !self.written.as_ref().is_some_and(|written| Arc::ptr_eq(written, &entry)) {
+            self.words.resize(words_for(self.size), 0);
+            entry.write(&mut self.words);
+            self.written = Some(Arc::clone(&entry));
         }
         Ok(match self.entry.as_deref() {
             Some(Entry::Few(few)) => Legal::Few(few),
-            Some(Entry::Dense { base, beside }) if beside.is_empty() => Legal::Words(base),
-            Some(Entry::Dense { .. }) => Legal::Words(&self.words),
+            Some(entry) => Legal::Words(entry.plain_words().unwrap_or(&self.words)),
             None => Legal::All,
         })
     }

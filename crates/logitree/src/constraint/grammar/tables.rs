@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
+use super::near::{differing, mostly, Rounds};
 use super::terminal::Terminal;
 use super::walk::{narrow, wide, ByByte};
 use crate::grammar::expr::{ExprId, Exprs, StructureHash};
+use crate::trie::TokenTrie;
 use crate::vocabulary::Vocabulary;
 use crate::Result;
 
@@ -19,6 +21,7 @@ const NARROW: usize = 2_500;
 #[derive(Default)]
 struct Kept {
     tables: FxHashMap<StructureHash, Arc<Terminal>>,
+    rounds: FxHashMap<StructureHash, Arc<Rounds>>,
     bytes: usize,
 }
 
@@ -43,9 +46,46 @@ impl Tables {
         if let Some(small) = narrow(e, exprs, trie, NARROW)? {
             return Ok(Arc::new(small));
         }
-        let by_byte = self.by_byte.get_or_init(|| ByByte::new(trie));
-        let made = Arc::new(wide(e, exprs, vocabulary, by_byte)?);
+        let made = match self.near(e, exprs, vocabulary)? {
+            Some(near) => Arc::new(near),
+            None => Arc::new(wide(e, exprs, vocabulary, self.by_byte(trie))?),
+        };
         self.keep(key, &made);
+        Ok(made)
+    }
+
+    fn by_byte(&self, trie: &TokenTrie) -> &ByByte {
+        self.by_byte.get_or_init(|| ByByte::new(trie))
+    }
+
+    /// The tables of `e` as differences from those of another state, where there is one.
+    fn near(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Terminal>> {
+        let trie = vocabulary.trie()?;
+        if let Some(bounds) = exprs.bounded_loop(e)? {
+            let base = self.terminal(bounds.endless, exprs, vocabulary)?;
+            if base.base.is_none() {
+                let rounds = self.rounds(bounds.endless, exprs, trie)?;
+                return Ok(Some(rounds.bounded(&bounds, &base, exprs)));
+            }
+        }
+        let Some(other) = mostly(e, exprs)? else { return Ok(None) };
+        let base = self.terminal(other, exprs, vocabulary)?;
+        if base.base.is_some() {
+            return Ok(None);
+        }
+        differing(e, other, &base, exprs, trie)
+    }
+
+    fn rounds(&self, endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Arc<Rounds>> {
+        let key = exprs.structure(endless);
+        let known = |kept: &Kept| kept.rounds.get(&key).map(Arc::clone);
+        if let Some(known) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(known);
+        }
+        let made = Arc::new(Rounds::new(endless, exprs, trie)?);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.bytes += made.memory();
+        kept.rounds.insert(key, Arc::clone(&made));
         Ok(made)
     }
 
@@ -60,6 +100,7 @@ impl Tables {
         let bytes = terminal.memory();
         if kept.bytes + bytes > MOST_BYTES {
             kept.tables.clear();
+            kept.rounds.clear();
             kept.bytes = 0;
         }
         if kept.tables.insert(key, Arc::clone(terminal)).is_none() {

@@ -7,14 +7,28 @@ use super::entry::Set;
 use super::suffixes::Suffixes;
 use crate::grammar::expr::{ByteSet, Exprs, Tag};
 use crate::trie::{Node, TokenTrie};
+use crate::TokenId;
 
-/// The tables of one state.
+/// The tables of one state: its own, and those of a state that it differs from in few tokens.
 #[derive(Debug)]
 pub(super) struct Terminal {
-    /// The tokens all of whose bytes it takes.
+    /// The tokens all of whose bytes it takes; with a base, those that the base does not take.
     pub inside: Set,
-    /// Where tokens leave it, by the tags it is complete with there. States that differ in a far counter share them.
-    pub crossings: Arc<[Crossing]>,
+    /// Where tokens leave it, by the tags it is complete with there; with a base, those that leave it otherwise.
+    pub crossings: Box<[Crossing]>,
+    /// A state that nearly agrees with this one.
+    pub base: Option<Base>,
+}
+
+/// What a state takes over from another.
+#[derive(Debug)]
+pub(super) struct Base {
+    /// The other state's tables, which have no base themselves.
+    pub terminal: Arc<Terminal>,
+    /// Tokens that the other takes and this one does not: ascending.
+    pub without: Box<[TokenId]>,
+    /// Tokens that leave this one otherwise than the other: ascending.
+    pub elsewhere: Box<[TokenId]>,
 }
 
 /// The places where the terminal is complete with the same tags and a token goes on.
@@ -38,20 +52,37 @@ pub(super) struct Exit {
 
 impl Terminal {
     /// The tables of these exits, in any order.
-    pub fn new(inside: Set, mut exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
-        exits.sort_by_key(|exit| (exit.outcome, exit.byte));
-        let crossings = exits
-            .chunk_by(|a, b| a.outcome == b.outcome)
-            .map(|run| Crossing::new(exprs.outcome_list(run[0].outcome), run))
-            .collect();
-        Terminal { inside, crossings }
+    pub fn new(inside: Set, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
+        Terminal { inside, crossings: crossings(exits, exprs), base: None }
+    }
+
+    /// The tables of a state that differs from `base` so.
+    pub fn near(base: Base, inside: Set, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
+        Terminal { inside, crossings: crossings(exits, exprs), base: Some(base) }
+    }
+
+    /// Whether it takes all bytes of `token`.
+    pub fn takes(&self, token: TokenId) -> bool {
+        let by_base =
+            |base: &Base| base.terminal.inside.contains(token) && base.without.binary_search(&token).is_err();
+        self.inside.contains(token) || self.base.as_ref().is_some_and(by_base)
     }
 
     /// Bytes of memory that it holds.
     pub fn memory(&self) -> usize {
         let crossings: usize = self.crossings.iter().map(Crossing::memory).sum();
-        size_of::<Self>() + self.inside.memory() + crossings
+        let base = self.base.as_ref().map_or(0, |b| size_of_val(&*b.without) + size_of_val(&*b.elsewhere));
+        size_of::<Self>() + self.inside.memory() + crossings + base
     }
+}
+
+/// Exits in any order, by their tags.
+fn crossings(mut exits: Vec<Exit>, exprs: &Exprs) -> Box<[Crossing]> {
+    exits.sort_by_key(|exit| (exit.outcome, exit.byte));
+    exits
+        .chunk_by(|a, b| a.outcome == b.outcome)
+        .map(|run| Crossing::new(exprs.outcome_list(run[0].outcome), run))
+        .collect()
 }
 
 impl Crossing {
@@ -66,11 +97,16 @@ impl Crossing {
         Crossing { tags, bytes, exits }
     }
 
-    /// The rests, beginning with `byte`, of the tokens that leave the terminal here and are not in `inside` anyway.
-    pub fn suffixes(&self, byte: u8, inside: &Set, trie: &TokenTrie) -> Option<&Suffixes> {
+    /// The rests, beginning with `byte`, of the tokens that leave the terminal here and that it does not take anyway.
+    pub fn suffixes(
+        &self,
+        byte: u8,
+        takes: &impl Fn(TokenId) -> bool,
+        trie: &TokenTrie,
+    ) -> Option<&Suffixes> {
         let at = self.exits.binary_search_by_key(&byte, |exit| exit.0).ok()?;
         let (_, nodes, made) = &self.exits[at];
-        Some(made.get_or_init(|| Suffixes::new(trie, byte, nodes, &|id| !inside.contains(id))))
+        Some(made.get_or_init(|| Suffixes::new(trie, byte, nodes, &|id| !takes(id))))
     }
 
     fn memory(&self) -> usize {

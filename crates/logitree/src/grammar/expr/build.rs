@@ -319,7 +319,9 @@ impl Exprs {
             };
             at += match *self.node(head) {
                 Node::Class(set) if set.contains(*text.get(at)?) => 1,
-                Node::Bytes(from, to) if text[at..].starts_with(self.bytes_of(from, to)) => (to - from) as usize,
+                Node::Bytes(from, to) if text[at..].starts_with(self.bytes_of(from, to)) => {
+                    (to - from) as usize
+                }
                 _ => return None,
             };
         }

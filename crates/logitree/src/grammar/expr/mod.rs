@@ -20,11 +20,13 @@ mod compile;
 mod derive;
 mod encode;
 mod literals;
+mod loops;
 mod node;
 mod saturate;
 mod show;
 
 pub use byteset::ByteSet;
+pub use loops::Loop;
 pub use node::{Exprs, StructureHash};
 
 /// A number of an expression in its [`Exprs`]; equal numbers are equal languages.

@@ -6,6 +6,9 @@ use std::cmp::Ordering;
 /// Digits that a remainder is worked out with; longer numbers count as no multiple.
 const MOST_DIGITS: i64 = 4_096;
 
+/// Digits of a decimal of use, and how far its first one stands from the point. Doubles have at most 767 and 324.
+const MOST_PLACES: usize = 1000;
+
 /// An exact decimal: digits without zeros at either end, times a power of ten.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Decimal {
@@ -43,6 +46,29 @@ impl Decimal {
     /// Whether it has no fraction.
     pub(crate) fn is_integer(&self) -> bool {
         self.exponent >= 0
+    }
+
+    /// Whether its digits are so many, or so far from the point, that nobody means them.
+    pub(crate) fn is_extreme(&self) -> bool {
+        self.digits.len() > MOST_PLACES || self.magnitude().unsigned_abs() > MOST_PLACES as u64
+    }
+
+    /// Whether it is above zero.
+    pub(crate) fn is_positive(&self) -> bool {
+        !self.negative && !self.digits.is_empty()
+    }
+
+    /// The number as a count, at most `u64::MAX`; `None` where it is negative or has a fraction.
+    pub(crate) fn count(&self) -> Option<u64> {
+        if self.negative || !self.is_integer() {
+            return None;
+        }
+        if self.magnitude() > 20 {
+            return Some(u64::MAX);
+        }
+        let zeros = std::iter::repeat_n(&0, self.exponent as usize);
+        let next = |count: u64, &digit: &u8| count.checked_mul(10)?.checked_add(digit.into());
+        Some(self.digits.iter().chain(zeros).try_fold(0, next).unwrap_or(u64::MAX))
     }
 
     /// The one spelling that equal numbers share.
@@ -157,6 +183,20 @@ mod tests {
                 assert_eq!(read(a).cmp(&read(b)), i.cmp(&j), "{a} {b}");
             }
         }
+    }
+
+    #[test]
+    fn counts_are_whole() {
+        let counts =
+            [("2.0", 2), ("1.5e1", 15), ("0", 0), ("1e30", u64::MAX), ("18446744073709551615", u64::MAX)];
+        for (text, count) in
+            counts.into_iter().chain([("99999999999999999999", u64::MAX), ("1e19", 10_u64.pow(19))])
+        {
+            assert_eq!(read(text).count(), Some(count), "{text}");
+        }
+        assert!(["-1", "0.5", "1e-3"].iter().all(|text| read(text).count().is_none()));
+        assert!(read("1e1001").is_extreme() && read("-1e-1001").is_extreme() && !read("5e-324").is_extreme());
+        assert!(read("0.1").is_positive() && !read("0.0").is_positive() && !read("-1").is_positive());
     }
 
     #[test]

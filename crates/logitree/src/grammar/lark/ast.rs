@@ -3,12 +3,26 @@
 /// A definition or a directive.
 pub(super) enum Item<'t> {
     Rule(RuleItem<'t>),
-    Terminal { name: &'t str, at: usize, body: Choice<'t> },
+    Terminal {
+        name: &'t str,
+        at: usize,
+        body: Choice<'t>,
+    },
     Ignore(Choice<'t>),
     /// `%import path.name -> alias`, one item a name.
-    Import { path: &'t str, name: &'t str, alias: &'t str, at: usize },
-    /// `%llguidance`: the place of its value.
-    Options { value: u32, at: usize },
+    Import {
+        path: &'t str,
+        name: &'t str,
+        alias: &'t str,
+        at: usize,
+    },
+    /// `%llguidance` and its JSON.
+    Options {
+        json: &'t str,
+        at: usize,
+    },
+    /// A definition of this name that could not be read: nothing more need be said about it.
+    Broken(&'t str),
 }
 
 /// A rule and its attributes.
@@ -53,16 +67,22 @@ pub(super) enum Value<'t> {
     Group(Choice<'t>),
     Optional(Choice<'t>),
     Name(&'t str),
-    Text { text: Box<str>, fold: bool },
-    Pattern { pattern: &'t str, flags: &'t str },
+    Text {
+        text: Box<str>,
+        fold: bool,
+    },
+    Pattern {
+        pattern: &'t str,
+        flags: &'t str,
+    },
     Range(char, char),
     /// `<...>` as it stands.
     Token(&'t str),
     Grammar(&'t str),
-    /// `%json`: the place of its value.
-    Json(u32),
-    /// `%regex`: the place of its value.
-    Structured(u32),
+    /// `%json` and its schema.
+    Json(&'t str),
+    /// `%regex` and its JSON.
+    Structured(&'t str),
     /// `%lark { ... }`.
     Nested(Vec<Item<'t>>),
 }

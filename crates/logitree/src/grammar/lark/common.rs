@@ -36,7 +36,9 @@ pub(super) fn terminal(name: &str) -> Option<Regex> {
             Regex::concat([first, later.repeat(0, None)])
         }
         "WS_INLINE" => set(&[(' ', ' '), ('\t', '\t')]).repeat(1, None),
-        "WS" => set(&[(' ', ' '), ('\t', '\t'), ('\n', '\n'), ('\r', '\r'), ('\u{c}', '\u{c}')]).repeat(1, None),
+        "WS" => {
+            set(&[(' ', ' '), ('\t', '\t'), ('\n', '\n'), ('\r', '\r'), ('\u{c}', '\u{c}')]).repeat(1, None)
+        }
         "CR" => Regex::text("\r"),
         "LF" => Regex::text("\n"),
         "NEWLINE" => Regex::concat([Regex::text("\r").optional(), Regex::text("\n")]).repeat(1, None),
@@ -86,10 +88,7 @@ fn signed(number: Regex) -> Regex {
 
 fn decimal() -> Regex {
     let dot = || Regex::text(".");
-    Regex::or([
-        Regex::concat([digits(), dot(), digit().repeat(0, None)]),
-        Regex::concat([dot(), digits()]),
-    ])
+    Regex::or([Regex::concat([digits(), dot(), digit().repeat(0, None)]), Regex::concat([dot(), digits()])])
 }
 
 fn exponent() -> Regex {
@@ -97,8 +96,5 @@ fn exponent() -> Regex {
 }
 
 fn float() -> Regex {
-    Regex::or([
-        Regex::concat([digits(), exponent()]),
-        Regex::concat([decimal(), exponent().optional()]),
-    ])
+    Regex::or([Regex::concat([digits(), exponent()]), Regex::concat([decimal(), exponent().optional()])])
 }

@@ -1,6 +1,6 @@
 //! Lark's text as tokens with their places. It refuses to know which order of tokens means something.
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use super::super::problems::{excerpt, Problems};
 
@@ -23,8 +23,8 @@ pub(super) enum Kind {
     Number,
     /// `%word`.
     Directive,
-    /// A JSON value behind `%json` and its like: its place among the values.
-    Json(u32),
+    /// A JSON value behind `%json` and its like.
+    Json,
     /// One sign, or the first of `..`, `->` and `::` as `D`, `>` and `P`.
     Sign(u8),
     /// The end of a line, or of several.
@@ -46,14 +46,14 @@ pub(super) struct Token {
 /// Directives that a JSON value follows.
 const WITH_JSON: [&str; 3] = ["%json", "%regex", "%llguidance"];
 
-/// All tokens of a text, [`Kind::End`] last, and the JSON values in it. The text has less than 4 GiB.
-pub(super) fn tokens(text: &str, problems: &mut Problems) -> (Vec<Token>, Vec<Value>) {
-    let mut lexer = Lexer { text, at: 0, problems, tokens: Vec::new(), values: Vec::new() };
+/// All tokens of a text, [`Kind::End`] last. The text has less than 4 GiB.
+pub(super) fn tokens(text: &str, problems: &mut Problems) -> Vec<Token> {
+    let mut lexer = Lexer { text, at: 0, problems, tokens: Vec::new() };
     while lexer.at < text.len() && !lexer.problems.is_full() {
         lexer.one();
     }
     lexer.push(Kind::End, text.len(), text.len());
-    (lexer.tokens, lexer.values)
+    lexer.tokens
 }
 
 struct Lexer<'t, 'p> {
@@ -61,7 +61,6 @@ struct Lexer<'t, 'p> {
     at: usize,
     problems: &'p mut Problems,
     tokens: Vec<Token>,
-    values: Vec<Value>,
 }
 
 impl Lexer<'_, '_> {
@@ -117,8 +116,8 @@ impl Lexer<'_, '_> {
             b'.' if self.byte(at + 1) == Some(b'.') => self.push(Kind::Sign(b'D'), at, at + 2),
             b':' if self.byte(at + 1) == Some(b':') => self.push(Kind::Sign(b'P'), at, at + 2),
             b'?' | b'!' if self.starts_rule(at) => self.name(),
-            b':' | b'=' | b',' | b'.' | b'(' | b')' | b'{' | b'}' | b'[' | b']' | b'~' | b'|' | b'&' | b'+' | b'*'
-            | b'?' | b'!' => self.push(Kind::Sign(first), at, at + 1),
+            b':' | b'=' | b',' | b'.' | b'(' | b')' | b'{' | b'}' | b'[' | b']' | b'~' | b'|' | b'&'
+            | b'+' | b'*' | b'?' | b'!' => self.push(Kind::Sign(first), at, at + 1),
             _ if is_word(first) => self.name(),
             _ => {
                 let message = format!("{} cannot stand here", excerpt(self.text, at));
@@ -149,7 +148,17 @@ impl Lexer<'_, '_> {
             let message = format!("the name `{name}` is neither lower case nor upper case");
             self.problems.add(from, message, "rules are named in lower case, terminals in upper case");
         }
-        self.push(if name == "_" { Kind::Sign(b'_') } else if upper { Kind::Terminal } else { Kind::Rule }, at, end);
+        self.push(
+            if name == "_" {
+                Kind::Sign(b'_')
+            } else if upper {
+                Kind::Terminal
+            } else {
+                Kind::Rule
+            },
+            at,
+            end,
+        );
     }
 
     fn number(&mut self, digits: usize) {
@@ -174,7 +183,8 @@ impl Lexer<'_, '_> {
                 let after = self.byte(close + 1) == Some(b'i') && !self.byte(close + 2).is_some_and(is_word);
                 self.push(Kind::Text, self.at, close + 1 + usize::from(after));
             }
-            None => self.broken("a text that is not closed in its line".into(), "close it with \"; a quote is \\\""),
+            None => self
+                .broken("a text that is not closed in its line".into(), "close it with \"; a quote is \\\""),
         }
     }
 
@@ -225,16 +235,16 @@ impl Lexer<'_, '_> {
         if !WITH_JSON.contains(&word) {
             return;
         }
-        let mut values = serde_json::Deserializer::from_str(&self.text[end..]).into_iter::<Value>();
+        let mut values = serde_json::Deserializer::from_str(&self.text[end..]).into_iter::<IgnoredAny>();
         match values.next() {
-            Some(Ok(value)) => {
+            Some(Ok(_)) => {
                 let after = end + values.byte_offset();
-                let place = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
-                self.values.push(value);
-                self.push(Kind::Json(place), end, after);
+                self.push(Kind::Json, end, after);
             }
             other => {
-                let why = other.and_then(std::result::Result::err).map_or("nothing follows".into(), |e| e.to_string());
+                let why = other
+                    .and_then(std::result::Result::err)
+                    .map_or("nothing follows".into(), |e| e.to_string());
                 self.problems.add(end, format!("no JSON value follows {word}: {why}"), "write one, {} say");
                 let after = end + self.run(end, |byte| byte != b'\n');
                 self.push(Kind::Broken, end, after);

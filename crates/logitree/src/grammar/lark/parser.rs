@@ -87,13 +87,23 @@ impl<'t> Parser<'t, '_> {
         loop {
             (self.nested, self.groups) = (nested, 0); // a broken item leaves its groups open
             self.skip_newlines();
-            if self.kind() == Kind::End || (inside && self.kind() == Kind::Sign(b'}')) || self.problems.is_full() {
+            if self.kind() == Kind::End
+                || (inside && self.kind() == Kind::Sign(b'}'))
+                || self.problems.is_full()
+            {
                 return items;
             }
+            let first = self.peek();
             if self.item(&mut items).is_none() {
+                if matches!(first.kind, Kind::Rule | Kind::Terminal) {
+                    items.push(Item::Broken(self.said(first).trim_start_matches(['!', '?'])));
+                }
                 self.recover();
-            } else if !matches!(self.kind(), Kind::Newline | Kind::End) && !(inside && self.kind() == Kind::Sign(b'}')) {
-                let _: Read<()> = self.unexpected("a line must end here", "put each rule in lines of its own");
+            } else if !matches!(self.kind(), Kind::Newline | Kind::End)
+                && !(inside && self.kind() == Kind::Sign(b'}'))
+            {
+                let _: Read<()> =
+                    self.unexpected("a line must end here", "put each rule in lines of its own");
                 self.recover();
             }
         }
@@ -118,7 +128,9 @@ impl<'t> Parser<'t, '_> {
     fn starts_item(&self, number: usize) -> bool {
         let kind = |number: usize| self.tokens.get(number).map_or(Kind::End, |token| token.kind);
         match kind(number) {
-            Kind::Rule | Kind::Terminal => matches!(kind(number + 1), Kind::Sign(b':' | b'[' | b'.' | b'{' | b'P')),
+            Kind::Rule | Kind::Terminal => {
+                matches!(kind(number + 1), Kind::Sign(b':' | b'[' | b'.' | b'{' | b'P'))
+            }
             Kind::Directive => true,
             _ => false,
         }
@@ -136,7 +148,8 @@ impl<'t> Parser<'t, '_> {
             Kind::Terminal => {
                 self.no_template(name)?;
                 if self.kind() == Kind::Sign(b'.') {
-                    let way_out = "every reading is kept; take out of one terminal what the other is for: A & ~B";
+                    let way_out =
+                        "every reading is kept; take out of one terminal what the other is for: A & ~B";
                     self.problems.add(self.at(), format!("the terminal {name} has a priority"), way_out);
                     self.next += 2;
                 }
@@ -146,7 +159,10 @@ impl<'t> Parser<'t, '_> {
             Kind::Directive => self.directive(name, token.at as usize, items)?,
             _ => {
                 self.next -= 1;
-                return self.unexpected("a rule, a terminal or a directive must start here", "a rule is name: what it says");
+                return self.unexpected(
+                    "a rule, a terminal or a directive must start here",
+                    "a rule is name: what it says",
+                );
             }
         }
         Some(())
@@ -161,7 +177,11 @@ impl<'t> Parser<'t, '_> {
             }
             Kind::Sign(b'P') => {
                 let message = format!("\"{name}\" has a parameter: parametric rules are not read");
-                self.problems.add(self.at(), message, "a JSON schema with uniqueItems or counts says the same");
+                self.problems.add(
+                    self.at(),
+                    message,
+                    "a JSON schema with uniqueItems or counts says the same",
+                );
                 None
             }
             _ => Some(()),
@@ -185,7 +205,14 @@ impl<'t> Parser<'t, '_> {
         while !self.eat(b']') {
             let token = self.advance();
             let (key, at) = (self.said(token), token.at as usize);
-            let value = if self.eat(b'=') { Some(self.value()?) } else { None };
+            let value = match self.eat(b'=') {
+                true if self.kind() == Kind::Number => {
+                    self.next += 1;
+                    None
+                }
+                true => Some(self.value()?),
+                false => None,
+            };
             let is_empty = matches!(&value, Some(Value::Text { text, .. }) if text.is_empty());
             let expr = value.map(|value| Expr { at, value, negated: false, times: None });
             let new = match (key, expr) {
@@ -194,7 +221,7 @@ impl<'t> Parser<'t, '_> {
                 ("stop" | "suffix", Some(_)) if is_empty => None,
                 ("suffix", Some(expr)) => Some(Ending::Suffix(expr)),
                 ("stop", Some(expr)) => Some(Ending::Stop(expr)),
-                ("max_tokens" | "temperature", Some(_)) => {
+                ("max_tokens" | "temperature", _) => {
                     let way_out = "bound the text instead ({0,100}), or set it where tokens are sampled";
                     self.problems.add(at, format!("`{key}` says nothing about text"), way_out);
                     None
@@ -222,8 +249,11 @@ impl<'t> Parser<'t, '_> {
             "%ignore" => items.push(Item::Ignore(self.choice()?)),
             "%import" => self.import(items)?,
             "%llguidance" => {
-                let Kind::Json(value) = self.advance().kind else { return None };
-                items.push(Item::Options { value, at });
+                if self.kind() != Kind::Json {
+                    return None;
+                }
+                let json = self.advance();
+                items.push(Item::Options { json: self.said(json), at });
             }
             "%override" | "%extend" | "%declare" => {
                 self.problems.add(at, format!("{word} is not read"), "write the rule itself");
@@ -315,7 +345,9 @@ impl<'t> Parser<'t, '_> {
         loop {
             match self.kind() {
                 Kind::Newline if self.goes_on() => self.skip_newlines(),
-                Kind::Newline | Kind::End | Kind::Sign(b'|' | b')' | b']' | b'}' | b'&' | b'>') => return Some(parts),
+                Kind::Newline | Kind::End | Kind::Sign(b'|' | b')' | b']' | b'}' | b'&' | b'>') => {
+                    return Some(parts)
+                }
                 Kind::Directive if self.said(self.peek()) == "%if" => return Some(parts),
                 _ => parts.push(self.part()?),
             }
@@ -327,7 +359,8 @@ impl<'t> Parser<'t, '_> {
         let lines = self.tokens[self.next..].iter().take_while(|token| token.kind == Kind::Newline).count();
         let next = self.next + lines;
         let named = matches!(self.tokens[next].kind, Kind::Rule | Kind::Terminal);
-        let defines = matches!(self.tokens.get(next + 1).map(|token| token.kind), Some(Kind::Sign(b':' | b'P')));
+        let defines =
+            matches!(self.tokens.get(next + 1).map(|token| token.kind), Some(Kind::Sign(b':' | b'P')));
         self.groups > 1 && !(named && defines)
     }
 
@@ -387,7 +420,11 @@ impl<'t> Parser<'t, '_> {
         let number = said.strip_prefix('+').unwrap_or(said).parse().ok();
         if number.is_none() {
             let message = format!("`{said}` is no count");
-            self.problems.add(token.at as usize, message, format!("a count is a number from 0 to {}", u32::MAX));
+            self.problems.add(
+                token.at as usize,
+                message,
+                format!("a count is a number from 0 to {}", u32::MAX),
+            );
         }
         number
     }
@@ -432,7 +469,8 @@ impl<'t> Parser<'t, '_> {
             Kind::Directive => self.inline(said, at)?,
             _ => {
                 self.next -= 1;
-                return self.unexpected("a name, a text, a regular expression or a group must stand here", "");
+                return self
+                    .unexpected("a name, a text, a regular expression or a group must stand here", "");
             }
         })
     }
@@ -479,19 +517,23 @@ impl<'t> Parser<'t, '_> {
     /// What a directive inside a rule says.
     fn inline(&mut self, word: &str, at: usize) -> Read<Value<'t>> {
         match (word, self.kind()) {
-            ("%json", Kind::Json(value)) => {
-                self.next += 1;
-                Some(Value::Json(value))
+            ("%json", Kind::Json) => {
+                let json = self.advance();
+                Some(Value::Json(self.said(json).trim()))
             }
-            ("%regex", Kind::Json(value)) => {
-                self.next += 1;
-                Some(Value::Structured(value))
+            ("%regex", Kind::Json) => {
+                let json = self.advance();
+                Some(Value::Structured(self.said(json)))
             }
             ("%json" | "%regex", _) => None,
             ("%lark", _) => {
                 self.expect(b'{', "%lark")?;
                 if self.nested == MOST_NESTED {
-                    self.problems.add(at, "grammars nest too deep", "give them names and refer to them by @name");
+                    self.problems.add(
+                        at,
+                        "grammars nest too deep",
+                        "give them names and refer to them by @name",
+                    );
                     return None;
                 }
                 let (nested, groups) = (self.nested, self.groups);

@@ -46,7 +46,8 @@ fn escape(rest: &str, at: usize, problems: &mut Problems) -> (char, usize) {
 fn hex(rest: &str, sign: char, at: usize, problems: &mut Problems) -> (char, usize) {
     let digits = if sign == 'x' { 2 } else { 4 };
     let read = |from: usize| {
-        let hex = rest.get(from..from + digits).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let hex =
+            rest.get(from..from + digits).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
         hex.and_then(|hex| u32::from_str_radix(hex, 16).ok())
     };
     let length = 2 + digits;
@@ -62,6 +63,10 @@ fn hex(rest: &str, sign: char, at: usize, problems: &mut Problems) -> (char, usi
         let code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
         return (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 2 * length);
     }
-    problems.add(at, format!("U+{code:04X} is half of a character"), "write both halves, or the character itself");
+    problems.add(
+        at,
+        format!("U+{code:04X} is half of a character"),
+        "write both halves, or the character itself",
+    );
     (char::REPLACEMENT_CHARACTER, length)
 }

@@ -181,7 +181,7 @@ impl Machine {
         }
         while let Some(Item { state, origin }) = work.open.pop() {
             let place = self.place(state)?;
-            self.exprs.spend(1 + self.states[place].edges.len() as u64)?;
+            let before = work.found;
             if self.states[place].accepting {
                 self.complete(origin, work)?;
             }
@@ -197,6 +197,7 @@ impl Machine {
                     }
                 }
             }
+            self.exprs.spend(1 + (work.found - before) as u64 / 4)?;
         }
         Ok(())
     }
@@ -269,10 +270,6 @@ impl Machine {
 
     /// Sorts what was found by expression.
     fn gather(&mut self, work: &mut Work) -> Result<Set> {
-        for callee in &mut work.callees {
-            callee.callers.sort_unstable();
-            callee.callers.dedup();
-        }
         let known = self.origins.intern(&work.callees)?;
         work.lexemes.iter_mut().for_each(|(_, way)| way.origin = resolve(way.origin, &known));
         work.tokens.iter_mut().for_each(|(_, item, _)| item.origin = resolve(item.origin, &known));

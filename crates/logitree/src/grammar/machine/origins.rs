@@ -21,7 +21,6 @@ pub(super) const LOCAL: OriginId = 1 << 31;
 /// A state that was entered, and who waits for it.
 pub(super) struct Callee {
     pub(super) state: StateId,
-    /// Sorted, each once.
     pub(super) callers: Vec<Item>,
 }
 
@@ -69,19 +68,31 @@ impl Origins {
     ) -> Result<()> {
         group.sort_unstable_by_key(|&place| callees[place as usize].state);
         let ranks: FxHashMap<OriginId, u32> = group.iter().map(|&place| LOCAL | place).zip(0..).collect();
+        let lists: Vec<Vec<Item>> = group
+            .iter()
+            .map(|&place| {
+                let callers = callees[place as usize].callers.iter();
+                sorted(callers.map(|caller| Item {
+                    origin: match ranks.get(&caller.origin) {
+                        Some(rank) => LOCAL | rank,
+                        None => resolve(caller.origin, known),
+                    },
+                    ..*caller
+                }))
+            })
+            .collect();
+        if let [list] = &lists[..] {
+            if let Some(same) = self.unrolled(list) {
+                known[group[0] as usize] = same;
+                return Ok(());
+            }
+        }
         let mut key = Vec::new();
-        for &place in &group {
-            let callee = &callees[place as usize];
+        for (list, &place) in lists.iter().zip(&group) {
             if group.len() > 1 {
-                key.extend([callee.state, callee.callers.len() as u32]);
+                key.extend([callees[place as usize].state, list.len() as u32]);
             }
-            for caller in &callee.callers {
-                let origin = match ranks.get(&caller.origin) {
-                    Some(rank) => LOCAL | rank,
-                    None => resolve(caller.origin, known),
-                };
-                key.extend([caller.state, origin]);
-            }
+            key.extend(list.iter().flat_map(|caller| [caller.state, caller.origin]));
         }
         // An odd length tells the key of a group from that of a single list.
         if group.len() > 1 {
@@ -89,22 +100,52 @@ impl Origins {
         }
         let key = self.keys.intern(&key)?;
         let first = self.ends.len() as OriginId;
-        for (rank, &place) in (0..).zip(&group) {
-            known[place as usize] = *self.ids.entry((key, rank)).or_insert(first + rank);
+        let ids: Vec<OriginId> = (0..lists.len() as u32)
+            .map(|rank| *self.ids.entry((key, rank)).or_insert(first + rank))
+            .collect();
+        for (&id, &place) in ids.iter().zip(&group) {
+            known[place as usize] = id;
         }
-        if known[group[0] as usize] < first {
-            return Ok(());
-        }
-        for &place in &group {
-            let callers = callees[place as usize].callers.iter();
-            let known = callers.map(|caller| Item { origin: resolve(caller.origin, known), ..*caller });
-            let from = self.callers.len();
-            self.callers.extend(known);
-            self.callers[from..].sort_unstable();
-            self.ends.push(self.callers.len() as u32);
+        if ids[0] == first {
+            for list in lists {
+                let known =
+                    list.iter().map(|caller| Item { origin: resolve(caller.origin, &ids), ..*caller });
+                self.callers.extend(sorted(known));
+                self.ends.push(self.callers.len() as u32);
+            }
         }
         Ok(())
     }
+
+    /// The origin that a list which refers to itself is one more round of: the list is that origin's, if it refers to
+    /// that one instead of itself. Both are then the same least solution. Without this, `s ::= s s | "a"` has a new
+    /// origin for each letter.
+    fn unrolled(&self, list: &[Item]) -> Option<OriginId> {
+        if !list.iter().any(|caller| caller.origin == LOCAL) {
+            return None;
+        }
+        let mut others: Vec<OriginId> = list.iter().map(|caller| caller.origin).collect();
+        others.sort_unstable_by(|a, b| b.cmp(a));
+        others.dedup();
+        others.into_iter().filter(|&other| other != LOCAL).take(CANDIDATES).find(|&other| {
+            let round = list.iter().map(|&caller| match caller.origin {
+                LOCAL => Item { origin: other, ..caller },
+                _ => caller,
+            });
+            sorted(round) == self.callers(other)
+        })
+    }
+}
+
+/// How many origins are tried.
+const CANDIDATES: usize = 8;
+
+/// Callers ascending, each once.
+fn sorted(callers: impl Iterator<Item = Item>) -> Vec<Item> {
+    let mut callers: Vec<Item> = callers.collect();
+    callers.sort_unstable();
+    callers.dedup();
+    callers
 }
 
 /// The number of an origin that may be local.

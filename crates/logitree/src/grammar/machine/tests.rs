@@ -164,6 +164,21 @@ fn recursion_at_an_end_makes_no_new_sets() {
 }
 
 #[test]
+fn ambiguous_recursion_makes_no_new_sets() {
+    // s ::= s s | "a"; t ::= t "+" t | t "*" t | "n"
+    let s = Node::Alt(vec![Node::Seq(vec![Node::Ref(0), Node::Ref(0)]), text("a")]);
+    let mut both = machine(&rules([("s", s)]), Limits::default()).unwrap();
+    assert!(accepts(&mut both, &"a".repeat(3000)));
+    assert!(both.set_count() < 8, "{}", both.set_count());
+    let with = |sign| Node::Seq(vec![Node::Ref(0), text(sign), Node::Ref(0)]);
+    let t = Node::Alt(vec![with("+"), with("*"), text("n")]);
+    let mut terms = machine(&rules([("t", t)]), Limits::default()).unwrap();
+    assert!(accepts(&mut terms, &("n+n*".repeat(500) + "n")));
+    assert!(!accepts(&mut terms, "n+*n"));
+    assert!(terms.set_count() < 12, "{}", terms.set_count());
+}
+
+#[test]
 fn lexemes_of_many_lengths_do_not_multiply() {
     // s ::= ("a" | "aa" | "aaa" as rules) s "b" | "c": every way to cut the letters ends in one set a position.
     let cut = |n| Node::Seq(vec![text(&"a".repeat(n)), Node::Ref(0), text("b")]);

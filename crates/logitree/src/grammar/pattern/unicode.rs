@@ -7,7 +7,7 @@ use crate::grammar::CharSet;
 
 /// The set of a property as it stands between the braces of `\p{..}`: `L`, `Letter`, `Greek`, `Script=Greek`, `sc=Grek`,
 /// `gc=Lu`, `Alphabetic`. Names are matched loosely. `None` if there is no such property.
-pub(super) fn property(name: &str) -> Option<CharSet> {
+pub(in crate::grammar) fn property(name: &str) -> Option<CharSet> {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '=' | '-' | ' ');
     if name.is_empty() || !name.chars().all(fine) {
         return None;

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::super::normal::{GoalId, FALSE};
+use super::super::normal::{Contains, GoalId, FALSE};
 use super::super::schema::{Keywords, SchemaNode, TypeSet};
 use super::board::Board;
 use crate::grammar::expr::Exprs;
@@ -45,18 +45,46 @@ impl Board {
         for facts in &*self.forms.normal(goal, exprs)? {
             if let (true, Some(array)) = (facts.any_of(TypeSet::ARRAY), &facts.array) {
                 self.array_id(Some(array), exprs)?;
-                found.extend(array.prefix.iter().copied());
-                found.push(array.rest);
+                let places: Vec<GoalId> = array.prefix.iter().copied().chain([array.rest]).collect();
+                for place in places {
+                    self.demanded(place, &array.contains, &mut found)?;
+                }
             }
             if facts.any_of(TypeSet::OBJECT) && facts.object.is_some() {
                 let object = self.object_id(facts.object.as_ref(), exprs)?;
-                for key in 0..self.objects[object as usize].keys.len() as u32 {
-                    found.push(self.named_goal(object, key, exprs)?);
+                let named = self.objects[object as usize].keys.len() as u32;
+                let others = self.others(object, exprs)?.len() as u32;
+                for key in 0..named + others {
+                    let (goal, meets) = self.key_demands(object, key, exprs)?;
+                    let exists = &self.objects[object as usize].facts.exists;
+                    let may: Vec<GoalId> = exists.iter().map(|exists| exists.goal).collect();
+                    for met in (0..1u32 << may.len()).filter(|met| met & !meets == 0) {
+                        let chosen = may.iter().enumerate().filter(|(bit, _)| met >> bit & 1 == 1);
+                        let goals: Vec<GoalId> = chosen.map(|(_, &goal)| goal).chain([goal]).collect();
+                        found.push(self.forms.all(&goals)?);
+                    }
                 }
-                found.extend(self.others(object, exprs)?.iter().map(|other| other.goal));
             }
         }
         Ok(found)
+    }
+
+    /// What an item may have to fulfil beside `place`: any of the demands, or their opposites where they are bounded.
+    fn demanded(&mut self, place: GoalId, demands: &[Contains], found: &mut Vec<GoalId>) -> Result<()> {
+        let mut goals = vec![place];
+        for demand in demands {
+            let mut sides = vec![demand.goal];
+            if demand.max.is_some() {
+                sides.push(self.forms.opposite(demand.goal)?);
+            }
+            for goal in goals.clone() {
+                for &side in &sides {
+                    goals.push(self.forms.all(&[goal, side])?);
+                }
+            }
+        }
+        found.extend(goals);
+        Ok(())
     }
 }
 

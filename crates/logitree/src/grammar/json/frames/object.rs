@@ -168,6 +168,16 @@ impl Board {
         Ok(meets)
     }
 
+    /// What the value of a key fulfils, and which demands it may meet; `key` counts the named keys, then the others.
+    pub(super) fn key_demands(&mut self, object: u32, key: u32, exprs: &mut Exprs) -> Result<(GoalId, u32)> {
+        let named = self.objects[object as usize].keys.len() as u32;
+        if key < named {
+            return Ok((self.named_goal(object, key, exprs)?, self.named_meets(object, key, exprs)?));
+        }
+        let other = &self.others(object, exprs)?[(key - named) as usize];
+        Ok((other.goal, other.meets))
+    }
+
     /// Whether the object may end here.
     pub(super) fn object_may_end(&self, s: &ObjectState) -> bool {
         let object = &self.objects[s.object as usize];
@@ -236,21 +246,15 @@ impl Board {
         self.objects[s.object as usize].facts.max.is_some_and(|max| u64::from(s.count) >= max)
     }
 
-    /// The ways to read the value of a key after which the object can be completed; `key` counts the named keys, then
-    /// the others. Each demand that the key may meet is met or left open.
+    /// The ways to read the value of a key after which the object can be completed. Each demand that the key may
+    /// meet is met or left open.
     pub(super) fn moves(&mut self, s: &ObjectState, key: u32, exprs: &mut Exprs) -> Result<Vec<Move>> {
         if self.is_full(s) {
             return Ok(Vec::new());
         }
+        let (goal, meets) = self.key_demands(s.object, key, exprs)?;
         let named = self.objects[s.object as usize].keys.len() as u32;
-        let (goal, meets, next) = if key < named {
-            let goal = self.named_goal(s.object, key, exprs)?;
-            (goal, self.named_meets(s.object, key, exprs)?, self.after_named(s, key))
-        } else {
-            let others = self.others(s.object, exprs)?;
-            let other = &others[(key - named) as usize];
-            (other.goal, other.meets, self.after_other(s))
-        };
+        let next = if key < named { self.after_named(s, key) } else { self.after_other(s) };
         let mut found = Vec::new();
         if goal == FALSE {
             return Ok(found);
@@ -327,7 +331,8 @@ impl Board {
         let keys = self.objects[s.object as usize].keys.len() as u32;
         let seen = self.sets.get(s.seen).to_vec();
         let mut count = u64::from(s.count);
-        if facts.max.is_some_and(|max| count + u64::from(self.required_left(&s)) > max) {
+        let needed = facts.min.max(count + u64::from(self.required_left(&s)));
+        if facts.max.is_some_and(|max| needed > max) {
             return Ok(false);
         }
         let still = |key: &u32| seen.binary_search(key).is_err();

@@ -16,8 +16,25 @@ use crate::Result;
 const CLOSE: Tag = 1;
 /// The tag of what leads to the next item.
 const ITEM: Tag = 2;
-/// The tag of the first key.
+/// The tag of the first class of keys that are not named. They take even tags, the same in every object, so that the
+/// automata of such keys are the same; named keys take odd ones.
 const KEYS: Tag = 2;
+
+fn tag_of(key: u32, named: u32) -> Tag {
+    match key.checked_sub(named) {
+        Some(other) => KEYS + 2 * other,
+        None => KEYS + 2 * key + 1,
+    }
+}
+
+fn key_of(tag: Tag, named: u32) -> u32 {
+    let place = (tag - KEYS) / 2;
+    if tag.is_multiple_of(2) {
+        named + place
+    } else {
+        place
+    }
+}
 
 /// An array or object that a goal allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +95,10 @@ impl Board {
     ) -> Result<StateId> {
         match *state {
             State::Object(_) | State::Array(_) if tag == CLOSE => Ok(END),
-            State::Object(ref s) => self.value_of(s, tag - KEYS, states, exprs),
+            State::Object(ref s) => {
+                let named = self.objects[s.object as usize].keys.len() as u32;
+                self.value_of(s, key_of(tag, named), states, exprs)
+            }
             State::Array(ref s) => self.next_item(s, states, exprs),
             State::Differing(next, _) => {
                 let next = self.with_used(next, tag);
@@ -162,7 +182,7 @@ impl Board {
         for key in self.named_next(s) {
             if !self.moves(s, key, exprs)?.is_empty() {
                 let id = self.objects[s.object as usize].keys[key as usize].id;
-                let tail = self.key_end(key, exprs)?;
+                let tail = self.key_end(s.object, key, exprs)?;
                 named.push((spell(self.forms.texts.text(id), self.lexemes.ascii), tail));
             }
         }
@@ -175,7 +195,7 @@ impl Board {
                 let key = count + place as u32;
                 if !self.moves(s, key, exprs)?.is_empty() {
                     let text = self.lexemes.quoted(other.chars, exprs)?;
-                    let tail = self.key_end(key, exprs)?;
+                    let tail = self.key_end(s.object, key, exprs)?;
                     keys.push(exprs.concat(&[text, tail])?);
                 }
             }
@@ -186,8 +206,9 @@ impl Board {
         exprs.or(&ways)
     }
 
-    fn key_end(&mut self, key: u32, exprs: &mut Exprs) -> Result<ExprId> {
-        let tag = exprs.tag(KEYS + key)?;
+    fn key_end(&mut self, object: u32, key: u32, exprs: &mut Exprs) -> Result<ExprId> {
+        let named = self.objects[object as usize].keys.len() as u32;
+        let tag = exprs.tag(tag_of(key, named))?;
         exprs.concat(&[self.lexemes.colon, tag])
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::super::decimal::Decimal;
 use super::super::NodeId;
-use super::decimal::Decimal;
 use super::dialect::{Dialect, Keyword, KEYWORD_COUNT};
 use super::document::{At, Document, Kind};
 use super::loader::{Loader, Site};
@@ -56,9 +56,9 @@ impl<'l, 'd> Fields<'l, 'd> {
             self.wrong(keyword, at, "a number");
             return None;
         }
-        let decimal = Decimal::new(self.document.text(at));
+        let decimal = Decimal::read(self.document.text(at)).filter(|decimal| !decimal.is_extreme());
         if decimal.is_none() {
-            self.wrong(keyword, at, "a number with an exponent of use");
+            self.wrong(keyword, at, "a number of at most 1000 digits and places");
         }
         decimal
     }
@@ -67,7 +67,7 @@ impl<'l, 'd> Fields<'l, 'd> {
     pub fn count(&mut self, keyword: Keyword) -> Option<u64> {
         let at = self.get(keyword)?;
         let number = self.document.kind(at) == Kind::Number;
-        let count = Decimal::new(self.document.text(at)).filter(|_| number).and_then(|d| d.count());
+        let count = Decimal::read(self.document.text(at)).filter(|_| number).and_then(|d| d.count());
         if count.is_none() {
             self.wrong(keyword, at, "a whole number of at least 0");
         }

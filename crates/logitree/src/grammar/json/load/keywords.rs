@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use super::super::decimal::Decimal;
 use super::super::{Bound, Draft, Items, Keywords, NodeId, SchemaNode, TypeSet};
-use super::decimal::Decimal;
 use super::dialect::Keyword;
 use super::document::{At, Kind};
 use super::fields::Fields;
 use super::loader::{Loader, Site};
 use super::registry::Fault;
-use super::values;
+use super::{languages, values};
+use crate::grammar::Regex;
 
 /// Reads the object at `site`.
 pub(super) fn read(loader: &mut Loader<'_>, site: Site) -> SchemaNode {
@@ -50,13 +51,13 @@ impl Fields<'_, '_> {
         }
         if let Some(at) = self.get(Keyword::Format) {
             match document.string(at) {
-                Some(name) => out.format = self.loader.languages.format(name, self.dialect.draft),
+                Some(name) => out.format = languages::format(name, self.dialect.draft),
                 None => self.wrong(Keyword::Format, at, "a format's name"),
             }
         }
     }
 
-    fn pattern(&mut self, text: &str, at: At) -> Option<Arc<super::super::super::Regex>> {
+    fn pattern(&mut self, text: &str, at: At) -> Option<Arc<Regex>> {
         match self.loader.languages.pattern(text) {
             Ok(regex) => Some(regex),
             Err(message) => {

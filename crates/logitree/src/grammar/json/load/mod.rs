@@ -8,7 +8,6 @@
 //! It refuses to know how values are written and what keywords mean together.
 
 mod cycles;
-mod decimal;
 mod dialect;
 mod document;
 mod fields;

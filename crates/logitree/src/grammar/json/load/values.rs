@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 use serde_json::Value;
 
-use super::decimal::Decimal;
+use super::super::decimal::Decimal;
 use super::dialect::Keyword;
 use super::document::{At, Document, Kind};
 use super::fields::Fields;
@@ -59,8 +59,8 @@ fn write(document: &Document, at: At, out: &mut String) {
         Kind::Null => out.push('n'),
         Kind::False => out.push('f'),
         Kind::True => out.push('t'),
-        Kind::Number => match Decimal::new(document.text(at)) {
-            Some(decimal) => decimal.write(out),
+        Kind::Number => match Decimal::read(document.text(at)) {
+            Some(decimal) => out.push_str(&format!("#{}", decimal.canonical())),
             None => out.push_str(document.text(at)),
         },
         Kind::Plain | Kind::Escaped => {

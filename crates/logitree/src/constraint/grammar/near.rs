@@ -1,0 +1,175 @@
+//! States that nearly agree with another: tables as differences. A key that may be any but the named ones differs from
+//! a key that may be any along the named ones only; a string of at most n characters differs from one without end in
+//! long tokens only. What is the same is taken over, so that such a state costs what differs.
+//!
+//! The naive version is [`super::walk::narrow`] without a most, to which `tests` below hold it equal. It refuses to know
+//! grammars.
+
+use std::sync::Arc;
+
+use super::entry::Set;
+use super::terminal::{Base, Exit, Terminal};
+use crate::grammar::expr::{ExprId, Exprs, Loop, NOTHING};
+use crate::mask::words_for;
+use crate::trie::TokenTrie;
+use crate::{Result, TokenId};
+
+/// More nodes than this are not few.
+const MOST_VISITED: usize = 30_000;
+
+/// The state that `e` is in after most bytes, if that state stays what it is by them.
+///
+/// # Errors
+/// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
+pub(super) fn mostly(e: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
+    let ways = exprs.ways(e)?;
+    let Some(&(class, state)) = ways.iter().max_by_key(|(class, _)| class.len()) else { return Ok(None) };
+    let Some(byte) = class.iter().next() else { return Ok(None) };
+    Ok((state != e && exprs.derive(state, byte)? == state).then_some(state))
+}
+
+/// The tables of `e` as differences from those of `other`; `None` if they differ in much.
+///
+/// # Errors
+/// As [`mostly`].
+pub(super) fn differing(
+    e: ExprId,
+    other: ExprId,
+    terminal: &Arc<Terminal>,
+    exprs: &mut Exprs,
+    trie: &TokenTrie,
+) -> Result<Option<Terminal>> {
+    let mut more = Vec::new();
+    let mut without = Vec::new();
+    let mut elsewhere = Vec::new();
+    let mut exits = Vec::new();
+    let mut failed = None;
+    let mut visited = 0usize;
+    let mut lost = false;
+    // The states of both, whether the other could be left on the way, and whether some exit on the way differed: then all
+    // further exits are this one's own.
+    trie.explore(trie.root(), (e, other, false, false), |(mine, theirs, passed, apart), byte, node| {
+        visited += 1;
+        if visited > MOST_VISITED || lost || failed.is_some() {
+            return None;
+        }
+        let deep = trie.depth(node) > 1;
+        let (out, their_out) = (exprs.outcome_number(mine), exprs.outcome_number(theirs));
+        let apart = apart || deep && out != their_out;
+        let passed = passed || deep && exprs.is_complete(theirs);
+        if apart && deep {
+            elsewhere.extend_from_slice(trie.tokens(node));
+            if exprs.is_complete(mine) {
+                exits.push(Exit { outcome: out, byte, node });
+            }
+        }
+        let mut derive = |state: ExprId| match exprs.derive(state, byte) {
+            Ok(next) => next,
+            Err(error) => {
+                failed.get_or_insert(error);
+                NOTHING
+            }
+        };
+        let (mine, theirs) = (derive(mine), derive(theirs));
+        if mine == theirs && !(apart && deep) {
+            return None;
+        }
+        match (mine == NOTHING, theirs == NOTHING) {
+            (true, false) => {
+                // The other's exits leave out what it takes: they say nothing of these tokens.
+                lost |= passed && !apart && !trie.tokens(node).is_empty();
+                without.extend_from_slice(trie.tokens(node));
+            }
+            (false, true) => more.extend_from_slice(trie.tokens(node)),
+            _ => {}
+        }
+        Some((mine, theirs, passed, apart && deep))
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    exprs.spend(visited as u64 / 8)?;
+    if visited > MOST_VISITED || lost {
+        return Ok(None);
+    }
+    without.sort_unstable();
+    elsewhere.sort_unstable();
+    let base = Base { terminal: Arc::clone(terminal), without: without.into(), elsewhere: elsewhere.into() };
+    let inside = Set::new(more, words_for(trie.vocabulary_size()));
+    Ok(Some(Terminal::near(base, inside, exits, exprs)))
+}
+
+/// How often each token goes round a loop without end: what a bounded one of the same body and rest is cut from.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    /// Tokens that the loop takes, by falling number of rounds begun.
+    taken: Box<[(u32, TokenId)]>,
+    /// Tokens that leave the loop, with the rounds before they do, by rising number.
+    leaving: Box<[(u32, TokenId)]>,
+}
+
+impl Rounds {
+    /// Of the loop `endless`, whose rounds each return to it.
+    ///
+    /// # Errors
+    /// As [`mostly`].
+    pub fn new(endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Rounds> {
+        let mut taken = Vec::new();
+        let mut leaving = Vec::new();
+        let mut failed = None;
+        let leave = exprs.way_out(endless)?;
+        // The state, the rounds that are whole, and whether the loop was left.
+        trie.explore(trie.root(), (endless, 0u32, false), |(state, rounds, left), byte, node| {
+            let left = left || state == endless && leave.contains(byte);
+            let next = match exprs.derive(state, byte) {
+                Ok(next) => next,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    NOTHING
+                }
+            };
+            if next == NOTHING {
+                if left {
+                    leaving.extend(trie.tokens_below(node).iter().map(|&id| (rounds, id)));
+                }
+                return None;
+            }
+            let whole = rounds + u32::from(!left && next == endless);
+            let begun = whole + u32::from(!left && next != endless);
+            taken.extend(trie.tokens(node).iter().map(|&id| (begun, id)));
+            if left {
+                leaving.extend(trie.tokens(node).iter().map(|&id| (rounds, id)));
+            }
+            Some((next, whole, left))
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        taken.sort_unstable_by(|a, b| b.cmp(a));
+        leaving.sort_unstable();
+        Ok(Rounds { taken: taken.into(), leaving: leaving.into() })
+    }
+
+    /// The tables of the loop with bounds, from those of the endless one.
+    pub fn bounded(&self, bounds: &Loop, terminal: &Arc<Terminal>, exprs: &Exprs) -> Terminal {
+        let over = self.taken.partition_point(|&(rounds, _)| rounds > bounds.max);
+        let mut without: Vec<TokenId> = self.taken[..over].iter().map(|&(_, id)| id).collect();
+        let below = self.leaving.partition_point(|&(rounds, _)| rounds < bounds.min);
+        let above = self.leaving.partition_point(|&(rounds, _)| rounds <= bounds.max);
+        let mut elsewhere: Vec<TokenId> =
+            self.leaving[..below].iter().chain(&self.leaving[above..]).map(|&(_, id)| id).collect();
+        // What leaves too early or too late does not end inside either.
+        without.extend(elsewhere.iter().copied().filter(|&id| terminal.inside.contains(id)));
+        for list in [&mut without, &mut elsewhere] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        let base =
+            Base { terminal: Arc::clone(terminal), without: without.into(), elsewhere: elsewhere.into() };
+        Terminal::near(base, Set::new(Vec::new(), 0), Vec::new(), exprs)
+    }
+
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.taken) + size_of_val(&*self.leaving)
+    }
+}

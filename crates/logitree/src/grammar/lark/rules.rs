@@ -1,0 +1,261 @@
+//! Items to [`Rules`]. It refuses to know how terminals are read.
+
+use std::collections::HashMap;
+
+use super::super::endings::{before, shortest};
+use super::super::problems::Problems;
+use super::super::rules::{Node, Rule, RuleId, Rules};
+use super::super::Regex;
+use super::ast::{Alternative, Choice, Ending, Expr, Item, RuleItem, Value};
+use super::scope::{Scope, Terminal};
+use super::terminals::Terminals;
+use super::{tokens, Resources};
+
+/// The rules of `items`.
+pub(super) fn compile(items: &[Item], resources: &Resources, problems: &mut Problems) -> Rules {
+    let mut compiler =
+        Compiler { resources, problems, rules: Vec::new(), embedded: HashMap::new(), weight: 0 };
+    let start = compiler.grammar(items, 0, "");
+    Rules { rules: compiler.rules, start }
+}
+
+struct Compiler<'c> {
+    resources: &'c Resources<'c>,
+    problems: &'c mut Problems,
+    rules: Vec<Rule>,
+    /// Where the grammars of the resources start, those that were referred to.
+    embedded: HashMap<String, RuleId>,
+    /// What all terminals weigh.
+    weight: usize,
+}
+
+impl Compiler<'_> {
+    fn new_rule(&mut self, name: impl Into<String>) -> RuleId {
+        self.rules.push(Rule { name: name.into(), body: Node::Seq(Vec::new()) });
+        self.rules.len() - 1
+    }
+
+    fn terminals(&mut self) -> Terminals<'_> {
+        Terminals { problems: self.problems, weight: &mut self.weight, nested: 0 }
+    }
+
+    /// A grammar whose text stands at `at`; where it starts. `prefix` is what its rules' names start with.
+    fn grammar(&mut self, items: &[Item], at: usize, prefix: &str) -> RuleId {
+        let rules = &mut self.rules;
+        let mut scope = Scope::read(items, self.problems, |name| {
+            rules.push(Rule { name: format!("{prefix}{name}"), body: Node::Seq(Vec::new()) });
+            rules.len() - 1
+        });
+        self.ignored(&mut scope, prefix);
+        let mut names: Vec<(usize, &str)> =
+            scope.terminals.iter().map(|(name, terminal)| (terminal.at, *name)).collect();
+        names.sort_unstable();
+        for (at, name) in names {
+            self.terminals().named(name, at, &mut scope);
+        }
+        for (id, rule) in std::mem::take(&mut scope.written) {
+            self.rules[id].body = self.rule(rule, &mut scope);
+        }
+        let Some(&start) = scope.rules.get("start") else {
+            if !self.problems.is_full() {
+                self.problems.add(at, "no rule \"start\"", "define it: start: ...");
+            }
+            return 0;
+        };
+        match scope.ignore {
+            Some(ignore) if scope.options.allow_initial_skip => {
+                let id = self.new_rule(format!("{prefix}start-after-ignored"));
+                self.rules[id].body = Node::Seq(vec![Node::Ref(ignore), Node::Ref(start)]);
+                id
+            }
+            _ => start,
+        }
+    }
+
+    /// The rule of what is ignored.
+    fn ignored(&mut self, scope: &mut Scope, prefix: &str) {
+        let ignored = std::mem::take(&mut scope.ignored);
+        let mut languages = Vec::new();
+        for choice in &ignored {
+            languages.extend(self.terminals().choice(choice, scope).map(|sized| sized.0));
+        }
+        if ignored.is_empty() {
+            return;
+        }
+        let max = if scope.options.ignore_once { Some(1) } else { None };
+        let id = self.new_rule(format!("{prefix}ignored"));
+        self.rules[id].body = Node::Lexeme(Regex::or(languages).repeat(0, max));
+        scope.ignore = Some(id);
+    }
+
+    /// The node with what may be ignored behind it.
+    fn then_ignored(node: Node, scope: &Scope) -> Node {
+        match scope.ignore {
+            Some(ignore) => Node::Seq(vec![node, Node::Ref(ignore)]),
+            None => node,
+        }
+    }
+
+    fn rule(&mut self, rule: &RuleItem, scope: &mut Scope) -> Node {
+        let Some(ending) = &rule.ending else { return self.choice(&rule.body, scope) };
+        let body = self.terminals().choice(&rule.body, scope).map(|sized| sized.0);
+        let language = match ending {
+            Ending::Lazy => body.map(shortest),
+            Ending::Suffix(suffix) => {
+                let suffix = self.terminals().value(&suffix.value, suffix.at, scope).map(|sized| sized.0);
+                body.zip(suffix).map(|(body, suffix)| shortest(Regex::concat([body, suffix])))
+            }
+            Ending::Stop(stop) => {
+                let language = self.terminals().value(&stop.value, stop.at, scope).map(|sized| sized.0);
+                match language {
+                    Some(Regex::Text(text)) => body.map(|body| before(body, &text)),
+                    Some(_) => {
+                        let way_out = "use suffix=, and take the end off the text afterwards";
+                        self.problems.add(stop.at, "a stop that is not one plain text", way_out);
+                        None
+                    }
+                    None => None,
+                }
+            }
+        };
+        Self::then_ignored(Node::Lexeme(language.unwrap_or(Regex::Nothing)), scope)
+    }
+
+    fn choice(&mut self, choice: &Choice, scope: &mut Scope) -> Node {
+        let alternatives =
+            choice.alternatives.iter().map(|alternative| self.alternative(alternative, scope)).collect();
+        single(alternatives, Node::Alt)
+    }
+
+    fn alternative(&mut self, alternative: &Alternative, scope: &mut Scope) -> Node {
+        if let [sequence] = &alternative.all[..] {
+            let parts = sequence.iter().map(|part| self.part(part, scope)).collect();
+            return single(parts, Node::Seq);
+        }
+        let at = alternative.all.iter().flatten().next().map_or(0, |part| part.at);
+        self.problems.add(at, "& joins terminals, not rules", "give what it joins a name in upper case");
+        Node::Seq(Vec::new())
+    }
+
+    fn part(&mut self, part: &Expr, scope: &mut Scope) -> Node {
+        let node = if part.negated {
+            let language = self.terminals().value(&part.value, part.at, scope);
+            let language = language.map_or(Regex::Nothing, |sized| sized.0.not());
+            Self::then_ignored(Node::Lexeme(language), scope)
+        } else {
+            self.value(&part.value, part.at, scope)
+        };
+        match part.times {
+            None => node,
+            Some((min, max)) => Node::Repeat { of: Box::new(node), min, max },
+        }
+    }
+
+    fn value(&mut self, value: &Value, at: usize, scope: &mut Scope) -> Node {
+        match value {
+            Value::Group(choice) => self.choice(choice, scope),
+            Value::Optional(choice) => {
+                let of = Box::new(self.choice(choice, scope));
+                Node::Repeat { of, min: 0, max: Some(1) }
+            }
+            Value::Name(name) => self.name(name, at, scope),
+            Value::Token(said) => {
+                Self::then_ignored(Node::Tokens(tokens::set(said, at, self.problems)), scope)
+            }
+            Value::Grammar(name) => {
+                let node = Node::Ref(self.embed(name, at));
+                Self::then_ignored(node, scope)
+            }
+            Value::Json(json) => match (self.resources.schema)(json) {
+                Ok(schema) => Self::then_ignored(Node::Json(schema), scope),
+                Err(error) => {
+                    self.problems.take(at, &error);
+                    Node::Seq(Vec::new())
+                }
+            },
+            Value::Nested(items) => {
+                let prefix = format!("lark-{}-", self.rules.len());
+                let node = Node::Ref(self.grammar(items, at, &prefix));
+                Self::then_ignored(node, scope)
+            }
+            Value::Text { text, .. } if text.is_empty() => Node::Seq(Vec::new()),
+            Value::Text { .. } | Value::Pattern { .. } | Value::Range(..) | Value::Structured(_) => {
+                let language =
+                    self.terminals().value(value, at, scope).map_or(Regex::Nothing, |sized| sized.0);
+                Self::then_ignored(Node::Lexeme(language), scope)
+            }
+        }
+    }
+
+    fn name(&mut self, name: &str, at: usize, scope: &mut Scope) -> Node {
+        if let Some(&id) = scope.rules.get(name) {
+            return Node::Ref(id);
+        }
+        match scope.terminals.get(name) {
+            None => {
+                scope.unknown(name, at, self.problems);
+                Node::Seq(Vec::new())
+            }
+            Some(Terminal { rule: Some(id), .. }) => Node::Ref(*id),
+            Some(Terminal { at, .. }) => {
+                let at = *at;
+                let language =
+                    self.terminals().named(name, at, scope).map_or(Regex::Nothing, |sized| sized.0);
+                let id = self.new_rule(name);
+                self.rules[id].body = Self::then_ignored(Node::Lexeme(language), scope);
+                if let Some(terminal) = scope.terminals.get_mut(name) {
+                    terminal.rule = Some(id);
+                }
+                Node::Ref(id)
+            }
+        }
+    }
+
+    /// Where the grammar `name` of the resources starts; its rules are copied the first time.
+    fn embed(&mut self, name: &str, at: usize) -> RuleId {
+        if let Some(&id) = self.embedded.get(name) {
+            return id;
+        }
+        let Some(other) = self.resources.grammars.get(name) else {
+            let known: Vec<&str> = self.resources.grammars.keys().take(20).map(String::as_str).collect();
+            let way_out =
+                format!("known are: {}", if known.is_empty() { "none".into() } else { known.join(", ") });
+            self.problems.add(at, format!("the grammar @{name} is not known"), way_out);
+            return 0;
+        };
+        let offset = self.rules.len();
+        let moved = other
+            .rules
+            .iter()
+            .map(|rule| Rule { name: format!("{name}-{}", rule.name), body: shifted(&rule.body, offset) });
+        self.rules.extend(moved);
+        self.embedded.insert(name.into(), offset + other.start);
+        offset + other.start
+    }
+}
+
+/// The only node, or all in a node of `kind`.
+fn single(mut nodes: Vec<Node>, kind: fn(Vec<Node>) -> Node) -> Node {
+    match nodes.pop() {
+        Some(only) if nodes.is_empty() => only,
+        Some(last) => {
+            nodes.push(last);
+            kind(nodes)
+        }
+        None => Node::Seq(nodes),
+    }
+}
+
+/// The node with every rule's number larger by `offset`. As deep as the node nests, which whoever made it bounds.
+fn shifted(node: &Node, offset: usize) -> Node {
+    let all = |parts: &[Node]| parts.iter().map(|part| shifted(part, offset)).collect();
+    match node {
+        Node::Ref(id) => Node::Ref(id + offset),
+        Node::Seq(parts) => Node::Seq(all(parts)),
+        Node::Alt(parts) => Node::Alt(all(parts)),
+        Node::Repeat { of, min, max } => {
+            Node::Repeat { of: Box::new(shifted(of, offset)), min: *min, max: *max }
+        }
+        Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_) => node.clone(),
+    }
+}

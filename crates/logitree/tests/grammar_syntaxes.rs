@@ -1,0 +1,202 @@
+//! The corpus of grammars in `testdata/gbnf`, `testdata/lark`, run through readers and machine: texts that a grammar
+//! accepts, texts that it refuses, grammars that are refused.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use logitree::grammar::expr::Exprs;
+use logitree::grammar::json::{load, Frames, Options};
+use logitree::grammar::machine::{ConfigId, Limits, Machine, RulesSource, DEAD};
+use logitree::grammar::rules::{Rules, TokenName, TokenSet};
+use logitree::grammar::{gbnf, lark};
+use logitree::Result;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Corpus {
+    #[serde(default)]
+    case: Vec<Case>,
+    #[serde(default)]
+    invalid: Vec<Invalid>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    grammar: String,
+    start: Option<String>,
+    accepted: Vec<Text>,
+    refused: Vec<Text>,
+    first: Option<String>,
+    #[serde(rename = "beyond")]
+    _beyond: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Invalid {
+    name: String,
+    grammar: String,
+    start: Option<String>,
+    error: String,
+}
+
+/// A text, whole tokens in it by their numbers.
+#[derive(Deserialize, Debug, Clone)]
+#[serde(untagged)]
+enum Text {
+    Plain(String),
+    Token(u32),
+    Times { of: String, times: usize },
+    Parts(Vec<Text>),
+}
+
+type Reader = fn(&str, Option<&str>) -> Result<Rules>;
+
+fn read_gbnf(text: &str, start: Option<&str>) -> Result<Rules> {
+    gbnf::parse_from(text, start.unwrap_or("root"))
+}
+
+fn read_lark(text: &str, _: Option<&str>) -> Result<Rules> {
+    let schema = |text: &str| load(text, &Options::default(), &[]).map(Arc::new);
+    lark::parse(text, &lark::Resources { grammars: &BTreeMap::new(), schema: &schema })
+}
+
+/// A grammar that runs.
+struct Running {
+    machine: Machine,
+    sets: Vec<TokenSet>,
+}
+
+impl Running {
+    fn new(rules: &Rules) -> Result<Running> {
+        let mut exprs = Exprs::new(1 << 20);
+        let source = RulesSource::new(rules, &mut exprs, Some(Box::new(Frames::new())))?;
+        let (start, sets) = (source.start(), source.token_sets().to_vec());
+        let machine = Machine::new(Box::new(source), start, exprs, Limits::default())?;
+        Ok(Running { machine, sets })
+    }
+
+    fn token(&mut self, config: ConfigId, id: u32) -> ConfigId {
+        let sets = &self.sets;
+        let holds = |set: u32, id: u32| {
+            let set = &sets[set as usize];
+            set.negated != set.tokens.contains(&TokenName::Id(id))
+        };
+        self.machine.step_token(config, id, &holds).unwrap()
+    }
+
+    /// A character of plain text is a token of its own, with a number that no grammar names.
+    fn after(&mut self, mut config: ConfigId, text: &Text) -> ConfigId {
+        match text {
+            Text::Plain(text) => {
+                for c in text.chars() {
+                    let whole = self.token(config, u32::MAX);
+                    for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                        config = self.machine.step(config, byte).unwrap();
+                    }
+                    config = self.machine.either(config, whole).unwrap();
+                }
+                config
+            }
+            Text::Token(id) => self.token(config, *id),
+            Text::Times { of, times } => self.after(config, &Text::Plain(of.repeat(*times))),
+            Text::Parts(parts) => parts.iter().fold(config, |config, part| self.after(config, part)),
+        }
+    }
+
+    fn accepts(&mut self, text: &Text) -> bool {
+        let end = self.after(self.machine.start(), text);
+        end != DEAD && self.machine.is_accepting(end)
+    }
+}
+
+/// All corpora in a folder of `testdata`.
+fn corpora(folder: &str) -> Vec<(String, Corpus)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(folder);
+    let mut read = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let corpus = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        read.push((path.file_name().unwrap().to_string_lossy().into_owned(), corpus));
+    }
+    read.sort_by(|a, b| a.0.cmp(&b.0));
+    read
+}
+
+/// What is wrong with a case, in lines.
+fn wrong(case: &Case, rules: &Rules) -> String {
+    let mut said = String::new();
+    let mut running = match Running::new(rules) {
+        Ok(running) => running,
+        Err(error) => return format!("  {error}\n"),
+    };
+    for text in &case.accepted {
+        if !running.accepts(text) {
+            let _ = writeln!(said, "  refuses {text:?}");
+        }
+    }
+    for text in &case.refused {
+        if running.accepts(text) {
+            let _ = writeln!(said, "  accepts {text:?}");
+        }
+    }
+    if let Some(first) = &case.first {
+        let start = running.machine.start();
+        let found: Vec<u8> = (0..=255).filter(|&byte| running.machine.step(start, byte).unwrap() != DEAD).collect();
+        if found != first.as_bytes() {
+            let _ = writeln!(said, "  starts with {:?}", String::from_utf8_lossy(&found));
+        }
+    }
+    said
+}
+
+/// Runs a folder; how many cases it has. `again` gives what must accept the same.
+fn run(folder: &str, read: Reader, again: impl Fn(&Rules) -> Option<Rules>) -> usize {
+    let mut said = String::new();
+    let mut count = 0;
+    for (file, corpus) in corpora(folder) {
+        for case in &corpus.case {
+            count += 1;
+            let found = match read(&case.grammar, case.start.as_deref()) {
+                Ok(rules) => wrong(case, &rules) + &again(&rules).map_or(String::new(), |rules| wrong(case, &rules)),
+                Err(error) => format!("  {error}\n"),
+            };
+            if !found.is_empty() {
+                let _ = write!(said, "{file}: {}\n{found}", case.name);
+            }
+        }
+        for invalid in &corpus.invalid {
+            count += 1;
+            match read(&invalid.grammar, invalid.start.as_deref()) {
+                Ok(_) => {
+                    let _ = writeln!(said, "{file}: {}\n  is taken", invalid.name);
+                }
+                Err(error) if !error.to_string().contains(&invalid.error) => {
+                    let _ = writeln!(said, "{file}: {}\n  says {error}", invalid.name);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    assert!(said.is_empty(), "{said}");
+    count
+}
+
+#[test]
+fn gbnf_means_what_llama_cpp_means() {
+    // What is written again means the same.
+    let count = run("gbnf", read_gbnf, |rules| Some(gbnf::parse(&gbnf::write(rules).unwrap()).unwrap()));
+    assert!(count >= 40, "{count} cases");
+}
+
+#[test]
+fn lark_means_what_llguidance_means() {
+    let count = run("lark", read_lark, |_| None);
+    assert!(count >= 40, "{count} cases");
+}
