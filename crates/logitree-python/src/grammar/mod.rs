@@ -86,6 +86,26 @@ impl PyGrammar {
         PyGrammar::read(py, Source::Gbnf { text: sources::required(text, "text")?, root: root.into() })
     }
 
+    /// A grammar in Lark as llguidance reads it; `grammars` are what its `@name` stand for.
+    #[staticmethod]
+    #[pyo3(signature = (text, *, grammars=None))]
+    fn lark(
+        py: Python<'_>,
+        text: &Bound<'_, PyAny>,
+        grammars: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyGrammar> {
+        let text = sources::required(text, "text")?;
+        let mut named = Vec::new();
+        for (name, grammar) in grammars.into_iter().flatten() {
+            let Some(part) = operand(&grammar)? else {
+                let name = grammar.get_type().name()?;
+                return Err(PyTypeError::new_err(format!("a grammar must be a Grammar or str, not {name}")));
+            };
+            named.push((sources::required(&name, "a grammar's name")?, part));
+        }
+        PyGrammar::read(py, Source::Lark { text, grammars: named })
+    }
+
     /// JSON that is valid under a schema.
     #[staticmethod]
     #[pyo3(signature = (schema, *, order="schema", whitespace="bounded", separators=None, ascii=false, lenient=false, draft=None, documents=None))]

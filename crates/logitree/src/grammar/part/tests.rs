@@ -114,6 +114,19 @@ fn written_parts_are_read_again() {
 }
 
 #[test]
+fn lark_names_other_grammars() {
+    let inner = text("x").repeat(2, Some(2)).unwrap();
+    let lark = "start: \"a\" @inner %json {\"type\": \"null\"}";
+    let part = Part::read(Source::Lark { text: lark.into(), grammars: vec![("inner".into(), inner)] }).unwrap();
+    let rules = part.rules().unwrap();
+    rules.rules.iter().for_each(|rule| check_refs(&rule.body, rules.rules.len()));
+    let read = Part::from_written(&part.written()).unwrap();
+    assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
+    let nameless = Part::read(Source::Lark { text: lark.into(), grammars: Vec::new() });
+    assert_eq!(nameless.unwrap_err().kind, ErrorKind::Constraint);
+}
+
+#[test]
 fn the_same_making_gives_the_same_text() {
     let make = || {
         let inner: Part = Part::recursive(|me| Part::alt([Part::seq([text("a"), me])?, text("b")])).unwrap();
