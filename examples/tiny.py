@@ -27,7 +27,8 @@ class TinyEngine:
 
     def __init__(self, text: str) -> None:
         words = dict.fromkeys(word.encode() for word in re.findall(r" ?[A-Za-z]+", text))
-        pieces = list(dict.fromkeys([*BYTES, *words]))
+        others = dict.fromkeys(character.encode() for character in text if ord(character) < 128)
+        pieces = list(dict.fromkeys([*BYTES, *others, *words]))
         self.vocabulary = lt.Vocabulary.from_tokens([*pieces, b"</s>"], eog_ids=[len(pieces)])
         self.after: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
         tokens = self.tokenize(text)

@@ -24,10 +24,14 @@ SAYS = {
     "dynamic_capacity": "60 candidates left",
     "exploratory_bursts": "..^^^..",
     "factual": "The capital of France is Paris.",
+    "gbnf": "2 problems in the GBNF grammar",
     "grammar_constrained": "goodbye",
+    "json_schema": "tokens were the only way on",
     "metrics_collection": "the same tokens without measures",
     "perplexity_monitoring": "the gate opens",
+    "pydantic_model": "enum:",
     "quick_start": "The fox",
+    "regular_expression": "refused at byte 3 of 4",
 }
 """What each example must print, among other things."""
 

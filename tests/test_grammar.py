@@ -26,6 +26,8 @@ SAYS = [
     (G.regex(r"[a-z]+\d{2,3}"), ["ab12", "z123"], ["", "ab1", "ab1234", "xab12 "]),
     (G.gbnf('root ::= "a" root "b" | "x"'), ["x", "aaxbb"], ["ab", "axbb"]),
     (G.gbnf('top ::= "y"', "top"), ["y"], ["top", ""]),
+    (G.lark('start: "a" B+\nB: /[bc]/'), ["abc", "ab"], ["a", "bc"]),
+    (G.lark("start: @x @y", grammars={"x": G.regex("[0-9]"), "y": "!"}), ["7!"], ["!7"]),
     (G.json_schema(PERSON), ['{"name": "é", "age": 3}', '{"name":"","age":0}'], ["{}", '{"age":0,"name":""}']),
     (G.json_schema(json.dumps(PERSON), order="any"), ['{"age":0,"name":""}'], ['{"age":-1,"name":""}']),
     (G.json_schema(True), ["1", '{"a": [null, -2.5e3]}'], ["", "[1,]"]),
@@ -191,9 +193,15 @@ def test_deep_and_wide_grammars() -> None:
         doubled += doubled
     assert doubled.matches("ab" * 2_048)
     assert len(pickle.dumps(doubled)) < 100_000
-    with pytest.raises(lt.LimitError, match="deep"):
+
+    def nest() -> lt.Grammar:
+        deep = chain
         for _ in range(500):
-            chain = chain.repeat(0, 1) + "b"
+            deep = deep.repeat(0, 1) + "b"
+        return deep
+
+    with pytest.raises(lt.LimitError, match="deep"):
+        nest()
 
 
 def test_token_terminals() -> None:

@@ -11,6 +11,7 @@ import sys
 from typing import Annotated, Any, Literal, Optional, Union
 
 import pytest
+from typing_extensions import NotRequired, TypedDict
 
 import logitree as lt
 
@@ -163,6 +164,11 @@ def test_models_that_speak_of_other_fields() -> None:
     assert not of(Node).matches('{"value": 1, "below": [{"below": []}]}')
 
 
+class Reply(TypedDict):
+    text: str
+    id: NotRequired[int]
+
+
 @dataclasses.dataclass
 class Point:
     x: float
@@ -171,8 +177,6 @@ class Point:
 
 @needs_pydantic
 def test_dataclasses_and_typed_dicts() -> None:
-    from typing_extensions import NotRequired, TypedDict
-
     holds(of(Point), [{"x": 1.5}, {"x": 0, "y": -2}], [{}, {"y": 1}, {"x": "1"}, {"x": 1, "z": 2}])
 
     class Reply(TypedDict):

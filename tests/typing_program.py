@@ -55,6 +55,34 @@ def constraints(vocabulary: lt.Vocabulary) -> lt.Matcher:
     return tree.matcher("action", following="!")
 
 
+def grammars(vocabulary: lt.Vocabulary) -> lt.Grammar:
+    schema: lt.Grammar = lt.Grammar.json_schema({"type": "string"}, order="any", whitespace="compact", draft="7")
+    assert_type("x" + schema | "y" + lt.Grammar.json(ascii=True), lt.Grammar)
+    assert_type(lt.Grammar.recursive(lambda me: "(" + me + ")" | lt.Grammar.regex("[0-9]")), lt.Grammar)
+    assert_type(lt.Grammar.of(int | None, closed=False), lt.Grammar)
+    assert_type(lt.Grammar.lark('start: "a" @b', grammars={"b": "c"}), lt.Grammar)
+    assert_type(schema.matches(b'"x"'), bool)
+    assert_type(schema.warnings, list[str])
+    assert_type(schema.memory(vocabulary), int)
+    matcher = (lt.Grammar.token(3).optional() + lt.Grammar.text().repeat(1, 2)).matcher(vocabulary, end_tokens=[1])
+    rows = lt.mask.new(len(vocabulary), 3)
+    lt.fill_masks([matcher, matcher.fork()], rows[:2], threads=2)
+    assert_type(matcher.draft_masks(([-1, 0], [3, 4]), rows), npt.NDArray[np.bool_])
+    assert_type(matcher.draft_masks([3, 4], rows), npt.NDArray[np.bool_])
+    matcher.accept_many([3])
+    assert_type(matcher.validate(iter([4])), int)
+    told: lt.Explanation = matcher.explain(4, vocabulary=vocabulary)
+    assert_type(told.expected, list[str])
+    assert_type(told.first, list[tuple[int, bytes]])
+    assert_type(told.taken, int | None)
+    warning: type[UserWarning] = lt.SchemaWarning
+    assert_type(warning("x").args, tuple[Any, ...])
+    lt.Decoder(vocabulary, lt.Chain.greedy(), schema).activate(
+        lt.Grammar.choice(["a"]) | lt.Grammar.gbnf("root ::= [0-9]")
+    )
+    return lt.Grammar.literal("a")
+
+
 def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
     samplers: list[lt.Sampler] = [
         lt.logit_bias({0: -1.0}),

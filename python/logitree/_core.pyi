@@ -1200,6 +1200,10 @@ class Grammar:
         """A grammar in llama.cpp's notation, from the rule ``root``."""
 
     @staticmethod
+    def lark(text: str, *, grammars: dict[str, Grammar | str] | None = None) -> Grammar:
+        """A grammar in llguidance's Lark, from its rule ``start``; ``grammars`` are what its ``@name`` stand for."""
+
+    @staticmethod
     def json_schema(
         schema: Mapping[str, Any] | bool | str | bytes,
         *,

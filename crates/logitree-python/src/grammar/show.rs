@@ -72,6 +72,7 @@ fn leaf(source: &Source) -> String {
         Source::Regex(pattern) => format!("Grammar.regex({})", quoted(pattern)),
         Source::Gbnf { text, root } if root == "root" => format!("Grammar.gbnf({})", quoted(text)),
         Source::Gbnf { text, root } => format!("Grammar.gbnf({}, {})", quoted(text), quoted(root)),
+        Source::Lark { text, .. } => format!("Grammar.lark({})", quoted(text)),
         Source::JsonSchema { text, .. } => format!("Grammar.json_schema({})", quoted(text)),
         Source::Literal(text) => format!("Grammar.literal({})", quoted(text)),
         Source::Choice(texts) => {

@@ -5,6 +5,7 @@
 
 use super::fill::fill;
 use super::Matcher;
+use crate::mask::Legal;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Writes row 0 with the mask of where `matcher` stands, and row `i + 1` with the mask after node `i` of the tree.
@@ -43,21 +44,29 @@ pub fn draft_masks(
                 next = sibling[node];
                 continue;
             };
-            match matcher.accept(tokens[node]) {
-                Ok(()) => {
-                    path.push(node);
-                    legal[node] = true;
-                    fill(matcher, rows[node + 1])?;
-                    next = first[node + 1];
-                }
-                Err(error) if error.kind == ErrorKind::Token => next = sibling[node],
-                Err(error) => return Err(error),
+            // The row above is the legal set before the node: a refusal need not be put into words.
+            let above = parents[node].map_or(0, |parent| parent + 1);
+            next = sibling[node];
+            if Legal::Words(rows[above]).contains(tokens[node]) && take(matcher, tokens[node])? {
+                path.push(node);
+                legal[node] = true;
+                fill(matcher, rows[node + 1])?;
+                next = first[node + 1];
             }
         }
     };
     let walked = walk(matcher);
     matcher.rollback(matcher.accepted() - start)?;
     walked.map(|()| legal)
+}
+
+/// Takes a token, or says that it is refused.
+fn take(matcher: &mut dyn Matcher, token: TokenId) -> Result<bool> {
+    match matcher.accept(token) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind == ErrorKind::Token => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 fn check(parents: &[Option<usize>], tokens: &[TokenId], rows: usize) -> Result<()> {
@@ -97,18 +106,14 @@ pub fn accept_all(matcher: &mut dyn Matcher, tokens: &[TokenId]) -> Result<()> {
 /// # Errors
 /// As [`Matcher::legal`].
 pub fn count_legal(matcher: &mut dyn Matcher, tokens: &[TokenId]) -> Result<usize> {
-    let mut refused = Ok(());
     let mut taken = 0;
-    for &token in tokens {
-        match matcher.accept(token) {
-            Ok(()) => taken += 1,
-            Err(error) if error.kind == ErrorKind::Token => break,
-            Err(error) => {
-                refused = Err(error);
-                break;
-            }
+    let mut read = |matcher: &mut dyn Matcher| -> Result<()> {
+        while taken < tokens.len() && take(matcher, tokens[taken])? {
+            taken += 1;
         }
-    }
+        Ok(())
+    };
+    let done = read(matcher);
     matcher.rollback(taken)?;
-    refused.map(|()| taken)
+    done.map(|()| taken)
 }

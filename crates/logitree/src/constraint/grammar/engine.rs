@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::bound::GrammarLimits;
 use super::entry::{has, Allowed, Entry, Set};
+use super::show;
 use super::tables::Tables;
 use super::terminal::{Crossing, Terminal};
 use crate::grammar::expr::{ByteSet, ExprId};
@@ -125,7 +126,22 @@ impl Engine {
         for &byte in bytes {
             config = self.machine.step(config, byte)?;
         }
-        Ok(self.machine.describe(config))
+        Ok(self.expected(config))
+    }
+
+    /// What is expected in `config`, in words; with the bytes that may come where there is one way and they are few.
+    pub fn expected(&mut self, config: ConfigId) -> Vec<String> {
+        let mut words = self.machine.describe(config);
+        let shown = self.machine.first_bytes(config).ok().and_then(|bytes| show::few(&bytes));
+        if let ([only], Some(shown)) = (&mut words[..], shown) {
+            only.push_str(&format!(", next {shown}"));
+        }
+        words
+    }
+
+    /// Whether the mask of `config` is at hand.
+    pub fn knows(&self, config: ConfigId) -> bool {
+        self.by_config.contains_key(&config)
     }
 
     /// The legal tokens of `config`.

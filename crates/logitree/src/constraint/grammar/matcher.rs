@@ -218,6 +218,12 @@ impl Matcher for GrammarMatcher {
         Ok(())
     }
 
+    fn is_ready(&self) -> bool {
+        let At::Config(config) = self.at else { return true };
+        let known = |engine: &Engine| self.entry.is_some() || engine.knows(config);
+        self.finished || self.engine.try_lock().is_ok_and(|engine| known(&engine))
+    }
+
     fn is_accepting(&self) -> bool {
         self.accepting
     }
@@ -232,7 +238,7 @@ impl Matcher for GrammarMatcher {
 
     fn expected(&self) -> Vec<String> {
         match self.at {
-            At::Config(config) if !self.finished => lock(&self.engine).machine.describe(config),
+            At::Config(config) if !self.finished => lock(&self.engine).expected(config),
             _ => Vec::new(),
         }
     }

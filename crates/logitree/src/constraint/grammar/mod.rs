@@ -16,6 +16,7 @@ mod bound;
 mod engine;
 mod entry;
 mod matcher;
+mod show;
 mod near;
 mod suffixes;
 mod tables;

@@ -12,12 +12,15 @@ mod written;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::expr::Exprs;
+use super::machine::Values;
 use super::rules::{Node, Rule, Rules, TokenName, TokenSet};
-use super::{gbnf, json, pattern, Regex};
+use super::{gbnf, json, lark, pattern, Regex};
 use crate::{Error, ErrorKind, Result};
 
 /// How deep parts may stand inside each other. A sequence of short sequences counts once, and so does a choice of choices.
@@ -25,6 +28,10 @@ pub const MOST_NESTED: usize = 200;
 
 /// Longer sequences and choices stay what they are inside others: to join one more to them costs no more than this.
 const MOST_FLATTENED: usize = 256;
+
+/// What compiling a lenient schema may cost while it is read: expressions, and steps of work.
+const MOST_EXPRS: usize = 1 << 21;
+const MOST_FUEL: u64 = 5_000_000;
 
 /// A grammar, or a part of one. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -66,7 +73,7 @@ pub enum What {
 pub struct Me(Arc<u8>);
 
 /// A text of some syntax.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub enum Source {
     /// A regular expression; the whole text matches it.
     Regex(String),
@@ -76,6 +83,13 @@ pub enum Source {
         text: String,
         /// Where it starts.
         root: String,
+    },
+    /// Lark as llguidance reads it, from the rule `start`.
+    Lark {
+        /// The grammar.
+        text: String,
+        /// What its `@name` stand for.
+        grammars: Vec<(String, Part)>,
     },
     /// A JSON Schema: a value that is valid under it, as the options write it.
     JsonSchema {
@@ -99,6 +113,9 @@ pub enum Source {
 impl Part {
     fn new(what: What) -> Result<Part> {
         let inside = match &what {
+            What::Leaf(Source::Lark { grammars, .. }, _) => {
+                grammars.iter().map(|(_, part)| part.0.depth).max().unwrap_or(0)
+            }
             What::Leaf(..) | What::Me(_) => 0,
             What::Seq(parts) | What::Alt(parts) => parts.iter().map(|part| part.0.depth).max().unwrap_or(0),
             What::Repeat { of, .. } | What::Recursive(of, _) => of.0.depth,
@@ -119,8 +136,9 @@ impl Part {
         let rules = match &source {
             Source::Regex(text) => alone(Node::Lexeme(pattern::parse(text, &pattern::Options::WHOLE)?)),
             Source::Gbnf { text, root } => gbnf::parse_from(text, root)?,
+            Source::Lark { text, grammars } => lark(text, grammars)?,
             Source::JsonSchema { text, options, documents } => {
-                alone(Node::Json(Arc::new(json::load(text, options, documents)?)))
+                alone(Node::Json(schema(json::load(text, options, documents)?)?))
             }
             Source::Literal(text) => alone(Node::Lexeme(Regex::text(text))),
             Source::Choice(texts) => {
@@ -173,7 +191,9 @@ impl Part {
     pub fn repeat(&self, min: u32, max: Option<u32>) -> Result<Part> {
         if let Some(max) = max.filter(|&max| max < min) {
             let message = format!("repeated at least {min} times and at most {max} times");
-            return Err(Error::new(ErrorKind::Constraint, message).help("the most is not less than the least"));
+            return Err(
+                Error::new(ErrorKind::Constraint, message).help("the most is not less than the least")
+            );
         }
         Part::new(What::Repeat { of: self.clone(), min, max })
     }
@@ -213,12 +233,15 @@ impl Part {
             if !seen.insert(part.address()) {
                 continue;
             }
-            if let What::Leaf(_, rules) = part.what() {
-                if let [Rule { body: Node::Json(schema), .. }] = &rules.rules[..] {
-                    found.extend(schema.warnings.iter().map(String::as_str));
+            match part.what() {
+                What::Leaf(Source::Lark { grammars, .. }, _) => todo.extend(grammars.iter().map(|(_, part)| part)),
+                What::Leaf(Source::JsonSchema { .. }, rules) => {
+                    if let [Rule { body: Node::Json(schema), .. }] = &rules.rules[..] {
+                        found.extend(schema.warnings.iter().map(String::as_str));
+                    }
                 }
+                _ => todo.extend(part.inside().iter().rev()),
             }
-            todo.extend(part.inside().iter().rev());
         }
         found
     }
@@ -253,6 +276,30 @@ fn flat(parts: impl IntoIterator<Item = Part>, inner: impl Fn(&What) -> Option<V
         }
     }
     flat
+}
+
+/// The rules of a Lark text; schemas in it are written with the default options.
+fn lark(text: &str, grammars: &[(String, Part)]) -> Result<Rules> {
+    let own = |(name, part): &(String, Part)| Ok((name.clone(), Rules::clone(&*part.rules()?)));
+    let grammars = grammars.iter().map(own).collect::<Result<BTreeMap<_, _>>>()?;
+    let options = json::Options::default();
+    let read = |text: &str| schema(json::load(text, &options, &[])?);
+    lark::parse(text, &lark::Resources { grammars: &grammars, schema: &read })
+}
+
+/// The schema with all that is dropped of it named, where it is lenient: some is only found when it is compiled.
+fn schema(read: json::Schema) -> Result<Arc<json::Schema>> {
+    let mut schema = Arc::new(read);
+    if schema.options.lenient {
+        let mut exprs = Exprs::new(MOST_EXPRS);
+        exprs.set_fuel(MOST_FUEL);
+        let mut frames = json::Frames::new();
+        frames.root(&schema, &mut exprs)?;
+        let dropped: Vec<String> = frames.warnings().map(str::to_string).collect();
+        drop(frames);
+        Arc::make_mut(&mut schema).warnings.extend(dropped);
+    }
+    Ok(schema)
 }
 
 /// Rules of one body.

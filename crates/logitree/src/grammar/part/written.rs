@@ -15,6 +15,7 @@ use crate::{Error, ErrorKind, Result};
 enum Entry {
     Regex { pattern: String },
     Gbnf { text: String, root: String },
+    Lark { text: String, grammars: Vec<(String, usize)> },
     JsonSchema { text: String, written: Writing, documents: Vec<(String, String)> },
     Literal { text: String },
     Choice { texts: Vec<String> },
@@ -59,7 +60,8 @@ impl Part {
         let mut made: Vec<Part> = Vec::with_capacity(entries.len());
         let mut names = FxHashMap::default();
         for entry in entries {
-            let part = read(entry, &made, &mut names).map_err(|e| e.within(&format!("part {}", made.len())))?;
+            let part =
+                read(entry, &made, &mut names).map_err(|e| e.within(&format!("part {}", made.len())))?;
             made.push(part);
         }
         made.pop().ok_or_else(|| wrong("it is empty".into()))
@@ -81,7 +83,7 @@ impl Writer {
             return place;
         }
         let entry = match part.what() {
-            What::Leaf(source, _) => leaf(source),
+            What::Leaf(source, _) => self.leaf(source),
             What::Seq(parts) => Entry::Seq { of: self.all(parts) },
             What::Alt(parts) => Entry::Alt { of: self.all(parts) },
             What::Repeat { of, min, max } => Entry::Repeat { of: self.place(of), min: *min, max: *max },
@@ -99,6 +101,28 @@ impl Writer {
         place
     }
 
+    fn leaf(&mut self, source: &Source) -> Entry {
+        match source.clone() {
+            Source::Regex(pattern) => Entry::Regex { pattern },
+            Source::Gbnf { text, root } => Entry::Gbnf { text, root },
+            Source::Lark { text, grammars } => {
+                let grammars = grammars.iter().map(|(name, part)| (name.clone(), self.place(part))).collect();
+                Entry::Lark { text, grammars }
+            }
+            Source::JsonSchema { text, options, documents } => {
+                let Options { order, whitespace, separators, ascii, lenient, draft } = options;
+                let (order, whitespace, draft) = (order.name().into(), whitespace.name().into(), draft.name().into());
+                let written = Writing { order, whitespace, separators, ascii, lenient, draft };
+                Entry::JsonSchema { text, written, documents }
+            }
+            Source::Literal(text) => Entry::Literal { text },
+            Source::Choice(texts) => Entry::Choice { texts },
+            Source::Anything => Entry::Anything,
+            Source::Token(TokenName::Id(id)) => Entry::TokenId { id },
+            Source::Token(TokenName::Text(text)) => Entry::TokenText { text },
+        }
+    }
+
     fn all(&mut self, parts: &[Part]) -> Vec<usize> {
         parts.iter().map(|part| self.place(part)).collect()
     }
@@ -110,29 +134,14 @@ impl Writer {
     }
 }
 
-fn leaf(source: &Source) -> Entry {
-    match source.clone() {
-        Source::Regex(pattern) => Entry::Regex { pattern },
-        Source::Gbnf { text, root } => Entry::Gbnf { text, root },
-        Source::JsonSchema { text, options, documents } => {
-            let Options { order, whitespace, separators, ascii, lenient, draft } = options;
-            let (order, whitespace, draft) = (order.name().into(), whitespace.name().into(), draft.name().into());
-            let written = Writing { order, whitespace, separators, ascii, lenient, draft };
-            Entry::JsonSchema { text, written, documents }
-        }
-        Source::Literal(text) => Entry::Literal { text },
-        Source::Choice(texts) => Entry::Choice { texts },
-        Source::Anything => Entry::Anything,
-        Source::Token(TokenName::Id(id)) => Entry::TokenId { id },
-        Source::Token(TokenName::Text(text)) => Entry::TokenText { text },
-    }
-}
-
 /// The part of an entry, of which the parts inside are made.
 fn read(entry: Entry, made: &[Part], names: &mut FxHashMap<usize, Me>) -> Result<Part> {
     let at = |place: usize| {
         made.get(place).cloned().ok_or_else(|| {
-            Error::new(ErrorKind::Constraint, format!("no written grammar: there is no part {place} before it"))
+            Error::new(
+                ErrorKind::Constraint,
+                format!("no written grammar: there is no part {place} before it"),
+            )
         })
     };
     let all = |places: Vec<usize>| places.into_iter().map(at).collect::<Result<Vec<_>>>();
@@ -140,6 +149,11 @@ fn read(entry: Entry, made: &[Part], names: &mut FxHashMap<usize, Me>) -> Result
     match entry {
         Entry::Regex { pattern } => Part::read(Source::Regex(pattern)),
         Entry::Gbnf { text, root } => Part::read(Source::Gbnf { text, root }),
+        Entry::Lark { text, grammars } => {
+            let one = |(name, place): (String, usize)| Ok((name, at(place)?));
+            let grammars = grammars.into_iter().map(one).collect::<Result<Vec<_>>>()?;
+            Part::read(Source::Lark { text, grammars })
+        }
         Entry::JsonSchema { text, written, documents } => {
             let Writing { order, whitespace, separators, ascii, lenient, draft } = written;
             let (order, whitespace) = (Order::from_name(&order)?, Whitespace::from_name(&whitespace)?);
