@@ -16,6 +16,7 @@ mod meet;
 mod negative;
 mod objects;
 mod own;
+pub(crate) mod plain;
 mod scalars;
 mod texts;
 
