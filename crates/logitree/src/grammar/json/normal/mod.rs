@@ -18,6 +18,7 @@ mod objects;
 mod own;
 pub(crate) mod plain;
 mod scalars;
+mod subsume;
 mod texts;
 
 use std::sync::Arc;
@@ -261,6 +262,9 @@ impl Forms {
                     self.union(&mut found, std::slice::from_ref(&facts), lit)?;
                 }
             }
+        }
+        if several {
+            self.drop_subsumed(&mut found);
         }
         Ok(found)
     }
