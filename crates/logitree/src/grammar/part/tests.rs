@@ -51,7 +51,7 @@ fn check_refs(node: &Node, rules: usize) {
 #[test]
 fn a_shared_part_is_one_rule() {
     let mut part = Part::alt([text("a"), text("b")]).unwrap();
-    for _ in 0..100 {
+    for _ in 0..60 {
         part = Part::seq([part.repeat(1, Some(2)).unwrap(), part]).unwrap();
     }
     let rules = part.rules().unwrap();
