@@ -119,10 +119,10 @@ impl PyMatcher {
         text: Option<&Bound<'_, PyAny>>,
         vocabulary: Option<&Bound<'_, PyVocabulary>>,
     ) -> PyResult<PyExplanation> {
-        let misused = |message: &str, help: &str| {
-            Err(to_py(Error::new(ErrorKind::Constraint, message).help(help)))
-        };
-        let Some(vocabulary) = vocabulary.map(Bound::get).or(self.vocabulary.as_ref().map(|v| v.get())) else {
+        let misused =
+            |message: &str, help: &str| Err(to_py(Error::new(ErrorKind::Constraint, message).help(help)));
+        let Some(vocabulary) = vocabulary.map(Bound::get).or(self.vocabulary.as_ref().map(|v| v.get()))
+        else {
             return misused("the matcher does not know its vocabulary", "give it: explain(vocabulary=...)");
         };
         let known = std::sync::Arc::clone(&vocabulary.0);

@@ -148,7 +148,8 @@ fn wrong(case: &Case, rules: &Rules) -> String {
     }
     if let Some(first) = &case.first {
         let start = running.machine.start();
-        let found: Vec<u8> = (0..=255).filter(|&byte| running.machine.step(start, byte).unwrap() != DEAD).collect();
+        let found: Vec<u8> =
+            (0..=255).filter(|&byte| running.machine.step(start, byte).unwrap() != DEAD).collect();
         if found != first.as_bytes() {
             let _ = writeln!(said, "  starts with {:?}", String::from_utf8_lossy(&found));
         }
@@ -164,7 +165,9 @@ fn run(folder: &str, read: Reader, again: impl Fn(&Rules) -> Option<Rules>) -> u
         for case in &corpus.case {
             count += 1;
             let found = match read(&case.grammar, case.start.as_deref()) {
-                Ok(rules) => wrong(case, &rules) + &again(&rules).map_or(String::new(), |rules| wrong(case, &rules)),
+                Ok(rules) => {
+                    wrong(case, &rules) + &again(&rules).map_or(String::new(), |rules| wrong(case, &rules))
+                }
                 Err(error) => format!("  {error}\n"),
             };
             if !found.is_empty() {

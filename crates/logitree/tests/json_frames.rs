@@ -140,8 +140,13 @@ fn arrays_count_what_they_contain() {
         &[r#"["a",5]"#, r#"["a",1,5,2,6,3]"#],
         &["[]", r#"["a"]"#, r#"["a",1]"#, "[5]", r#"["a",5,6,7]"#],
     );
-    let unique = json!({"type": "array", "items": {"enum": [1, "a", null, true]}, "uniqueItems": true, "minItems": 2});
-    check(&unique, &[r#"[1,"a"]"#, r#"[true,null,"a",1.0]"#], &["[1]", "[1,1]", r#"["a",null,"a"]"#, "[1,1.0]"]);
+    let unique =
+        json!({"type": "array", "items": {"enum": [1, "a", null, true]}, "uniqueItems": true, "minItems": 2});
+    check(
+        &unique,
+        &[r#"[1,"a"]"#, r#"[true,null,"a",1.0]"#],
+        &["[1]", "[1,1]", r#"["a",null,"a"]"#, "[1,1.0]"],
+    );
 }
 
 #[test]
@@ -174,13 +179,15 @@ fn recursion_ends() {
     assert!(runner.accepts(&deep) && !runner.accepts("{}"));
     let endless = json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]});
     assert!(Runner::new(&endless, &compact(Order::Schema)).machine.is_none());
-    let optional = json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": false});
+    let optional =
+        json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": false});
     assert!(Runner::new(&optional, &compact(Order::Schema)).accepts(r#"{"a":{"a":{}}}"#));
 }
 
 #[test]
 fn white_space_as_asked() {
-    let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}});
+    let schema =
+        json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}});
     let text = |options: &Options, text: &str| Runner::new(&schema, options).accepts(text);
     let indented = "{\n  \"a\": [\n    1,\n    2\n  ]\n}";
     let bounded = Options::default();
@@ -202,7 +209,9 @@ fn white_space_as_asked() {
 fn strings_in_every_spelling_but_named_keys_in_one() {
     let any = json!({"type": "string"});
     let mut runner = Runner::new(&any, &compact(Order::Schema));
-    for good in [r#""""#, r#""\/""#, r#""\u00e9é""#, r#""\ud83d\udE00""#, r#""\"\\\b\f\n\r\t""#, "\"\u{7f}😀\""] {
+    for good in
+        [r#""""#, r#""\/""#, r#""\u00e9é""#, r#""\ud83d\udE00""#, r#""\"\\\b\f\n\r\t""#, "\"\u{7f}😀\""]
+    {
         assert!(runner.accepts(good), "{good}");
     }
     for bad in ["\"\n\"", r#""\x""#, r#""\ud83d""#, r#""\ude00""#, r#""\u00g0""#, "\"", "a"] {
@@ -210,8 +219,13 @@ fn strings_in_every_spelling_but_named_keys_in_one() {
     }
     let counted = json!({"type": "string", "minLength": 2, "maxLength": 3});
     let mut runner = Runner::new(&counted, &compact(Order::Schema));
-    assert!(runner.accepts(r#""\ud83d\ude00é""#) && !runner.accepts(r#""\u00e9""#) && !runner.accepts(r#""abcd""#));
-    let keyed = json!({"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": true});
+    assert!(
+        runner.accepts(r#""\ud83d\ude00é""#)
+            && !runner.accepts(r#""\u00e9""#)
+            && !runner.accepts(r#""abcd""#)
+    );
+    let keyed =
+        json!({"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": true});
     let mut runner = Runner::new(&keyed, &compact(Order::Any));
     assert!(runner.accepts(r#"{"a":null,"b":1}"#) && !runner.accepts(r#"{"\u0061":1}"#));
     let ascii = Options { ascii: true, ..Options::default() };
@@ -235,7 +249,8 @@ fn dead_keys_are_never_offered() {
 
 #[test]
 fn what_cannot_be_honoured_is_named() {
-    let unique = json!({"properties": {"x": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}});
+    let unique =
+        json!({"properties": {"x": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}});
     let error = Runner::try_new(&unique, &Options::default()).err().unwrap();
     assert!(error.message.contains("uniqueItems") && error.place == "#/properties/x", "{error}");
     let lenient = Options { lenient: true, ..Options::default() };

@@ -48,7 +48,9 @@ fn value(dice: &mut Dice, depth: usize) -> Value {
         4..=6 => (0..dice.next(4)).map(|_| value(dice, depth - 1)).collect(),
         _ => {
             let count = dice.next(4);
-            Value::Object((0..count).map(|_| ((*dice.pick(&KEYS)).to_string(), value(dice, depth - 1))).collect())
+            Value::Object(
+                (0..count).map(|_| ((*dice.pick(&KEYS)).to_string(), value(dice, depth - 1))).collect(),
+            )
         }
     }
 }
@@ -310,7 +312,8 @@ fn walk(dice: &mut Dice, machine: &mut Machine, schema: &Schema, shown: &Value) 
             break;
         }
         // Letters of the alphabet and structure more often than all that a string may hold.
-        let usual: Vec<u8> = bytes.iter().copied().filter(|b| b"abc\"{}[],:0123.-\\ntf".contains(b)).collect();
+        let usual: Vec<u8> =
+            bytes.iter().copied().filter(|b| b"abc\"{}[],:0123.-\\ntf".contains(b)).collect();
         let byte = *dice.pick(if usual.is_empty() { &bytes } else { &usual });
         config = machine.step(config, byte).unwrap();
         assert_ne!(config, DEAD, "{shown}: {:?} by {byte}", String::from_utf8_lossy(&text));
@@ -370,7 +373,8 @@ impl Case {
 
 #[test]
 fn states_equal_the_validator() {
-    let count: u64 = std::env::var("LOGITREE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000);
+    let count: u64 =
+        std::env::var("LOGITREE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000);
     let (mut run, mut refused, mut valid) = (0, 0, 0_usize);
     for seed in 0..count {
         let mut dice = Dice(seed.wrapping_mul(0x9e3779b97f4a7c15));

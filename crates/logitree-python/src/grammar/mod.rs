@@ -186,7 +186,10 @@ impl PyGrammar {
     /// The grammar of a Python type: a pydantic model, a dataclass, an enum, a function's parameters, ...
     #[staticmethod]
     #[pyo3(signature = (source, **options))]
-    fn of<'py>(source: &Bound<'py, PyAny>, options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn of<'py>(
+        source: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         source.py().import("logitree._schemas")?.getattr("grammar_of")?.call((source,), options)
     }
 
@@ -241,7 +244,8 @@ impl PyGrammar {
             automata_bytes: automata_bytes.unwrap_or(default.automata_bytes),
         };
         let known = Arc::clone(&vocabulary.get().0);
-        let matcher = py.detach(|| self.bounds.get(&self.part, &known, end_tokens.as_deref(), limits)?.matcher());
+        let matcher =
+            py.detach(|| self.bounds.get(&self.part, &known, end_tokens.as_deref(), limits)?.matcher());
         Ok(PyMatcher::of(matcher.map_err(to_py)?, Some(vocabulary)))
     }
 
@@ -250,7 +254,10 @@ impl PyGrammar {
         let text = text_bytes(text, "text")?;
         let matches = || {
             let limits = GrammarLimits::default();
-            bytewise::matches(&*self.bounds.get(&self.part, bytewise::vocabulary(), Some(&[]), limits)?, &text)
+            bytewise::matches(
+                &*self.bounds.get(&self.part, bytewise::vocabulary(), Some(&[]), limits)?,
+                &text,
+            )
         };
         py.detach(matches).map_err(to_py)
     }
@@ -307,13 +314,20 @@ impl<'py> Constraint<'py> {
     }
 
     /// The matcher, a copy of the caller's; a grammar's is bound to `vocabulary`.
-    pub fn fork(&self, vocabulary: &Arc<logitree::vocabulary::Vocabulary>) -> PyResult<Box<dyn logitree::constraint::Matcher>> {
+    pub fn fork(
+        &self,
+        vocabulary: &Arc<logitree::vocabulary::Vocabulary>,
+    ) -> PyResult<Box<dyn logitree::constraint::Matcher>> {
         match self {
             Constraint::Matcher(matcher) => Ok(matcher.try_borrow()?.inner.fork()),
             Constraint::Grammar(grammar) => {
                 let grammar = grammar.get();
                 let limits = GrammarLimits::default();
-                grammar.bounds.get(&grammar.part, vocabulary, None, limits).and_then(|b| b.matcher()).map_err(to_py)
+                grammar
+                    .bounds
+                    .get(&grammar.part, vocabulary, None, limits)
+                    .and_then(|b| b.matcher())
+                    .map_err(to_py)
             }
         }
     }

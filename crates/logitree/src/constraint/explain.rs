@@ -85,7 +85,14 @@ fn of_token(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, token: TokenId) 
     let bytes = vocabulary.token_bytes(token).to_vec();
     if matcher.is_legal(token)? {
         let taken = bytes.len();
-        return Ok(Verdict { token: Some(token), bytes, legal: true, taken, expected: Vec::new(), why: None });
+        return Ok(Verdict {
+            token: Some(token),
+            bytes,
+            legal: true,
+            taken,
+            expected: Vec::new(),
+            why: None,
+        });
     }
     let ends = vocabulary.end_of_generation().contains(&token);
     let text = vocabulary.kind(token).is_text();
@@ -104,7 +111,14 @@ fn of_token(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, token: TokenId) 
 fn of_text(matcher: &mut dyn Matcher, bytes: &[u8]) -> Result<Verdict> {
     let taken = matcher.taken(bytes)?;
     let expected = matcher.expected_after(&bytes[..taken])?;
-    Ok(Verdict { token: None, bytes: bytes.to_vec(), legal: taken == bytes.len(), taken, expected, why: None })
+    Ok(Verdict {
+        token: None,
+        bytes: bytes.to_vec(),
+        legal: taken == bytes.len(),
+        taken,
+        expected,
+        why: None,
+    })
 }
 
 impl fmt::Display for Verdict {
@@ -122,7 +136,12 @@ impl fmt::Display for Verdict {
             (None, 0) => f.write_str(" is refused at its first byte")?,
             (None, taken) => {
                 let size = self.bytes.len();
-                write!(f, " is refused at byte {} of {size}, after {}", taken + 1, quoted(&self.bytes[..taken]))?;
+                write!(
+                    f,
+                    " is refused at byte {} of {size}, after {}",
+                    taken + 1,
+                    quoted(&self.bytes[..taken])
+                )?;
             }
         }
         match &self.expected[..] {
@@ -196,7 +215,10 @@ mod tests {
         assert_eq!(explain(&mut *matcher, &vocabulary, Ask::Token(6)).unwrap_err().kind, ErrorKind::Token);
         matcher.accept(2).unwrap();
         let rest = explain(&mut *matcher, &vocabulary, Ask::Anything).unwrap();
-        assert!(rest.to_string().ends_with("legal here: 2 tokens: \"b\", \"<end>\"; the text is complete"), "{rest}");
+        assert!(
+            rest.to_string().ends_with("legal here: 2 tokens: \"b\", \"<end>\"; the text is complete"),
+            "{rest}"
+        );
         matcher.accept(5).unwrap();
         let over = explain(&mut *matcher, &vocabulary, Ask::Text(b"\xff\n")).unwrap();
         assert_eq!(over.legal, None);

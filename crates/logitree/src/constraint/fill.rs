@@ -37,7 +37,11 @@ pub fn fill(matcher: &mut dyn Matcher, words: &mut [u32]) -> Result<()> {
 /// # Errors
 /// [`ErrorKind::Mask`] if there are not as many rows as matchers; nothing is written then. Else the first row's error,
 /// with the row in its place (`row 3`): all other rows are written.
-pub fn fill_batch(matchers: &mut [&mut Box<dyn Matcher>], rows: Vec<&mut [u32]>, threads: usize) -> Result<()> {
+pub fn fill_batch(
+    matchers: &mut [&mut Box<dyn Matcher>],
+    rows: Vec<&mut [u32]>,
+    threads: usize,
+) -> Result<()> {
     if rows.len() != matchers.len() {
         let message = format!("{} rows of masks for {} matchers", rows.len(), matchers.len());
         return Err(Error::new(ErrorKind::Mask, message).help("give one row for each matcher"));
@@ -61,7 +65,8 @@ pub fn fill_batch(matchers: &mut [&mut Box<dyn Matcher>], rows: Vec<&mut [u32]>,
             work();
         });
     }
-    let named = |(at, result): (usize, Result<()>)| result.map_err(|error| error.within(&format!("row {at}")));
+    let named =
+        |(at, result): (usize, Result<()>)| result.map_err(|error| error.within(&format!("row {at}")));
     results.into_iter().enumerate().try_for_each(named)
 }
 

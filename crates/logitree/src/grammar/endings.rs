@@ -33,8 +33,24 @@ pub(super) fn free_of(texts: impl IntoIterator<Item = Regex>) -> Regex {
     Regex::concat([Regex::anything(), Regex::or(texts), Regex::anything()]).not()
 }
 
-/// Every text that ends with `end`, and in which none of `all` ends before that.
-pub(super) fn first(end: Regex, all: impl IntoIterator<Item = Regex>) -> Regex {
-    let earlier = Regex::concat([Regex::anything(), Regex::or(all), more()]);
-    Regex::and([Regex::concat([Regex::anything(), end]), earlier.not()])
+/// Any text of at most `most` characters in which none of `texts` stands.
+pub(super) fn free(texts: &[&str], most: Option<u32>) -> Regex {
+    let any = Regex::Set(CharSet::all()).repeat(0, most);
+    match (texts.is_empty(), most) {
+        (true, _) => any,
+        (false, None) => free_of(texts.iter().map(|text| Regex::text(*text))),
+        (false, Some(_)) => Regex::and([any, free_of(texts.iter().map(|text| Regex::text(*text)))]),
+    }
+}
+
+/// Any text of at most `most` characters followed by `end`, where `end` is what ends first among `all`. Of two that
+/// end together the longer one counts.
+pub(super) fn until(end: &str, all: &[&str], most: Option<u32>) -> Regex {
+    let any = Regex::Set(CharSet::all()).repeat(0, most);
+    let earlier =
+        Regex::concat([Regex::anything(), Regex::or(all.iter().map(|text| Regex::text(*text))), more()]);
+    let mut not = vec![earlier];
+    let longer = all.iter().filter(|text| text.len() > end.len() && text.ends_with(end));
+    not.extend(longer.map(|text| Regex::concat([Regex::anything(), Regex::text(*text)])));
+    Regex::and([Regex::concat([any, Regex::text(end)]), Regex::or(not).not()])
 }

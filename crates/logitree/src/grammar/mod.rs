@@ -8,9 +8,10 @@
 //! The room refuses to know tokens' bytes and logits: it is bytewise. A terminal that stands for whole tokens is an
 //! opaque set of ids to it.
 
+mod append;
 pub mod charset;
-mod endings;
 pub mod dfa;
+mod endings;
 pub mod expr;
 pub mod gbnf;
 pub mod json;
@@ -21,6 +22,7 @@ pub mod pattern;
 mod problems;
 pub mod regex;
 pub mod rules;
+pub mod tags;
 
 pub use charset::CharSet;
 pub use dfa::Dfa;

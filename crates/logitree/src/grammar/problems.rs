@@ -1,5 +1,5 @@
-//! What a reader of grammars found wrong, gathered into one error with the line and column of each. It refuses to know
-//! what the text means.
+//! What a reader of grammars found wrong, gathered into one error with the line and column of each, or its JSON pointer.
+//! It refuses to know what the text means.
 
 use crate::{Error, ErrorKind, Result};
 
@@ -8,8 +8,10 @@ const LISTED: usize = 30;
 
 /// One thing that is wrong.
 struct Problem {
-    /// Byte offset in the text.
+    /// Byte offset in the text; the order for those with a pointer.
     at: usize,
+    /// JSON pointer, for what is not a text.
+    pointer: Option<String>,
     message: String,
     help: String,
 }
@@ -24,8 +26,19 @@ pub(super) struct Problems {
 impl Problems {
     /// One more: what stands at the byte offset `at`, and the way out.
     pub(super) fn add(&mut self, at: usize, message: impl Into<String>, help: impl Into<String>) {
+        self.push(Problem { at, pointer: None, message: message.into(), help: help.into() });
+    }
+
+    /// One more, at a JSON pointer.
+    pub(super) fn add_at(&mut self, pointer: &str, message: impl Into<String>, help: impl Into<String>) {
+        let pointer = if pointer.is_empty() { "the top" } else { pointer };
+        let at = self.found.len();
+        self.push(Problem { at, pointer: Some(pointer.into()), message: message.into(), help: help.into() });
+    }
+
+    fn push(&mut self, problem: Problem) {
         if self.found.len() < LISTED {
-            self.found.push(Problem { at, message: message.into(), help: help.into() });
+            self.found.push(problem);
         } else {
             self.unlisted += 1;
         }
@@ -33,8 +46,12 @@ impl Problems {
 
     /// An error that another reader made of a part of the text that starts at `at`.
     pub(super) fn take(&mut self, at: usize, error: &Error) {
-        let place = if error.place.is_empty() { String::new() } else { format!(" (at {})", error.place) };
-        self.add(at, format!("{}{place}", error.message), error.help.clone());
+        self.add(at, with_place(error), error.help.clone());
+    }
+
+    /// An error that another reader made of what stands at a JSON pointer.
+    pub(super) fn take_at(&mut self, pointer: &str, error: &Error) {
+        self.add_at(pointer, with_place(error), error.help.clone());
     }
 
     /// Whether more would only be counted: time to stop reading.
@@ -57,25 +74,45 @@ impl Problems {
     /// # Errors
     /// [`ErrorKind::Constraint`] if anything was found.
     pub(super) fn finish(mut self, text: &str, what: &str) -> Result<()> {
-        if self.found.is_empty() {
-            return Ok(());
-        }
         self.found.sort_by_key(|problem| problem.at);
         let places = places(text, self.found.iter().map(|problem| problem.at));
+        self.report(&places, what)
+    }
+
+    /// The same for what has pointers.
+    ///
+    /// # Errors
+    /// As [`Problems::finish`].
+    pub(super) fn finish_pointers(self, what: &str) -> Result<()> {
+        let places: Vec<String> =
+            self.found.iter().map(|problem| problem.pointer.clone().unwrap_or_default()).collect();
+        self.report(&places, what)
+    }
+
+    fn report(&self, places: &[String], what: &str) -> Result<()> {
+        let Some(first) = places.first() else { return Ok(()) };
         if let [only] = &self.found[..] {
             let error = Error::new(ErrorKind::Constraint, format!("{} in {what}", only.message));
-            return Err(error.at(&places[0]).help(&only.help));
+            return Err(error.at(first).help(&only.help));
         }
         let mut message = format!("{} problems in {what}:", self.found.len() + self.unlisted);
-        for (problem, place) in self.found.iter().zip(&places) {
+        for (problem, place) in self.found.iter().zip(places) {
             let help = if problem.help.is_empty() { String::new() } else { format!(" ({})", problem.help) };
             message.push_str(&format!("\n  {place}: {}{help}", problem.message));
         }
         if self.unlisted > 0 {
             message.push_str(&format!("\n  and {} more", self.unlisted));
         }
-        Err(Error::new(ErrorKind::Constraint, message).at(&places[0]))
+        Err(Error::new(ErrorKind::Constraint, message).at(first))
     }
+}
+
+/// An error's message with the place that it has within its part.
+fn with_place(error: &Error) -> String {
+    if error.place.is_empty() {
+        return error.message.clone();
+    }
+    format!("{} (at {})", error.message, error.place)
 }
 
 /// `line:column`, both from 1 and the column in characters, of ascending byte offsets.

@@ -17,6 +17,8 @@ use crate::Result;
 const MOST_BYTES: usize = 128 << 20;
 /// Terminals that look at more nodes of the trie than this are kept with the vocabulary.
 const NARROW: usize = 2_500;
+/// Terminals whose first bytes lead to more nodes than this are not narrow.
+const PERHAPS_NARROW: usize = 60_000;
 
 #[derive(Default)]
 struct Kept {
@@ -43,19 +45,18 @@ impl Tables {
         if let Some(known) = self.get(key) {
             return Ok(known);
         }
-        if let Some(small) = narrow(e, exprs, trie, NARROW)? {
-            return Ok(Arc::new(small));
+        let by_byte = self.by_byte.get_or_init(|| ByByte::new(trie));
+        if by_byte.below(&exprs.first_bytes(e)?) <= PERHAPS_NARROW {
+            if let Some(small) = narrow(e, exprs, trie, NARROW)? {
+                return Ok(Arc::new(small));
+            }
         }
         let made = match self.near(e, exprs, vocabulary)? {
             Some(near) => Arc::new(near),
-            None => Arc::new(wide(e, exprs, vocabulary, self.by_byte(trie))?),
+            None => Arc::new(wide(e, exprs, vocabulary, by_byte)?),
         };
         self.keep(key, &made);
         Ok(made)
-    }
-
-    fn by_byte(&self, trie: &TokenTrie) -> &ByByte {
-        self.by_byte.get_or_init(|| ByByte::new(trie))
     }
 
     /// The tables of `e` as differences from those of another state, where there is one.

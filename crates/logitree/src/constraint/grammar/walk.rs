@@ -23,6 +23,8 @@ const FEW_COMPLETING: usize = 24_000;
 pub(super) struct ByByte {
     nodes: Box<[Node]>,
     first: Box<[u32; 257]>,
+    /// How many nodes lie below the root by each byte.
+    below: Box<[u32; 256]>,
 }
 
 impl ByByte {
@@ -43,7 +45,14 @@ impl ByByte {
             *at += 1;
             Some(())
         });
-        ByByte { nodes, first }
+        let mut below = Box::new([0; 256]);
+        trie.children(trie.root()).for_each(|(byte, node)| below[usize::from(byte)] = trie.size(node) as u32);
+        ByByte { nodes, first, below }
+    }
+
+    /// How many nodes lie below the root by these bytes.
+    pub fn below(&self, bytes: &ByteSet) -> usize {
+        bytes.iter().map(|byte| self.below[usize::from(byte)] as usize).sum()
     }
 
     fn of(&self, byte: u8) -> &[Node] {

@@ -2,6 +2,7 @@
 //! refuses to know what states are.
 
 use std::hash::Hash;
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
@@ -64,7 +65,8 @@ pub(in super::super) fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most:
     for (class, bytes) in alphabet.iter().enumerate() {
         bytes.iter().for_each(|&byte| classes[usize::from(byte)] = class as u8);
     }
-    let all = Dfa { classes: classes.into(), width: alphabet.len(), next, accepting };
+    let all =
+        Dfa { classes: classes.into(), width: alphabet.len(), next, accepting, digest: OnceLock::new() };
     match minimal::minimal(&all) {
         Some(dfa) => Explored::Dfa(dfa),
         None => Explored::Nothing,

@@ -3,6 +3,7 @@
 //! bytes.
 
 use super::{Dfa, NONE};
+use std::sync::OnceLock;
 
 /// Sets that part the numbers below a limit, each a stretch of one list; marked numbers stand at the front of theirs.
 struct Partition {
@@ -180,5 +181,5 @@ fn quotient(dfa: &Dfa, leads: &[bool], blocks: &Partition) -> Dfa {
             }
         }
     }
-    Dfa { classes: dfa.classes.clone(), width: dfa.width, next, accepting }
+    Dfa { classes: dfa.classes.clone(), width: dfa.width, next, accepting, digest: OnceLock::new() }
 }

@@ -4,6 +4,9 @@
 mod explore;
 mod minimal;
 
+use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
+
 pub(super) use explore::{explore, Explored, Walk};
 
 /// No way on, in a table.
@@ -15,7 +18,7 @@ const ASCII: usize = 128;
 /// A deterministic automaton over ASCII: minimal, every state on the way to an accepting one, numbered in breadth
 /// first order. So two automata over the same classes of bytes are equal exactly if their languages are, and there is
 /// none for the empty language.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub struct Dfa {
     /// The class of each byte of ASCII; `width` for bytes that lead nowhere.
     classes: Box<[u8]>,
@@ -24,6 +27,22 @@ pub struct Dfa {
     /// `width` next states for each state.
     next: Vec<u32>,
     accepting: Vec<bool>,
+    /// Stands for the content, once it was asked for.
+    digest: OnceLock<u128>,
+}
+
+impl PartialEq for Dfa {
+    fn eq(&self, other: &Self) -> bool {
+        self.content() == other.content()
+    }
+}
+
+impl Eq for Dfa {}
+
+impl Hash for Dfa {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest().hash(state);
+    }
 }
 
 impl Dfa {
@@ -75,7 +94,22 @@ impl Dfa {
             at += 1;
         }
         let accepting = order.iter().map(|&old| self.is_accepting(old)).collect();
-        Dfa { classes: self.classes.clone(), width: self.width, next, accepting }
+        Dfa { classes: self.classes.clone(), width: self.width, next, accepting, digest: OnceLock::new() }
+    }
+
+    fn content(&self) -> (&[u8], usize, &[u32], &[bool]) {
+        (&self.classes, self.width, &self.next, &self.accepting)
+    }
+
+    /// 128 bits that stand for the content, keyed anew in each process.
+    pub(crate) fn digest(&self) -> u128 {
+        *self.digest.get_or_init(|| {
+            let mut bytes = self.classes.to_vec();
+            bytes.extend((self.width as u64).to_le_bytes());
+            bytes.extend(self.next.iter().flat_map(|to| to.to_le_bytes()));
+            bytes.extend(self.accepting.iter().map(|&yes| u8::from(yes)));
+            crate::grammar::expr::digest(&bytes)
+        })
     }
 
     fn row(&self, state: u32) -> &[u32] {

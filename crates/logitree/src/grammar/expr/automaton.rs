@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::node::{digest, Node};
+use super::node::Node;
 use super::{ByteSet, ExprId, Exprs, EMPTY, NOTHING};
 use crate::grammar::Dfa;
 use crate::Result;
@@ -17,9 +17,8 @@ impl Exprs {
         let number = match self.dfa_ids.get(dfa) {
             Some(&known) => known,
             None => {
-                self.spend(dfa.len() as u64)?;
                 let number = self.dfas.len() as u32;
-                self.dfas.push((Arc::clone(dfa), digest(&content(dfa))));
+                self.dfas.push((Arc::clone(dfa), dfa.digest()));
                 self.dfa_ids.insert(Arc::clone(dfa), number);
                 number
             }
@@ -59,16 +58,4 @@ impl Exprs {
         }
         classes.into_iter().map(|(_, class)| class).collect()
     }
-}
-
-/// What an automaton is, as bytes: equal ones have equal content.
-fn content(dfa: &Dfa) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for state in 0..dfa.len() as u32 {
-        bytes.push(u8::from(dfa.is_accepting(state)));
-        for byte in 0..128 {
-            bytes.extend(dfa.next(state, byte).unwrap_or(u32::MAX).to_le_bytes());
-        }
-    }
-    bytes
 }

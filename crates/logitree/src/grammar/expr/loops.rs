@@ -59,6 +59,15 @@ impl Exprs {
 
     /// Whether what is complete cannot go on, in all states of a small automaton.
     fn rounds_are_told_apart(&mut self, of: ExprId) -> Result<bool> {
+        if let Some(&known) = self.told_apart.get(&of) {
+            return Ok(known);
+        }
+        let found = self.find_told_apart(of)?;
+        self.told_apart.insert(of, found);
+        Ok(found)
+    }
+
+    fn find_told_apart(&mut self, of: ExprId) -> Result<bool> {
         const MOST: usize = 64;
         let mut states = vec![of];
         let mut at = 0;

@@ -27,6 +27,7 @@ mod show;
 
 pub use byteset::ByteSet;
 pub use loops::Loop;
+pub(super) use node::digest;
 pub use node::{Exprs, StructureHash};
 
 /// A number of an expression in its [`Exprs`]; equal numbers are equal languages.

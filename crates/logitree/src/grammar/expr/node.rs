@@ -81,6 +81,8 @@ pub struct Exprs {
     pub(super) classes: FxHashMap<(CharSet, Encoding), ExprId>,
     /// Expressions with and, or not in them that match nothing.
     pub(super) dead: FxHashSet<ExprId>,
+    /// Bodies of loops: whether their rounds are told apart.
+    pub(super) told_apart: FxHashMap<ExprId, bool>,
     most: usize,
     fuel: u64,
 }
@@ -100,6 +102,7 @@ impl Exprs {
             pool: Vec::new(),
             texts: FxHashMap::default(),
             dead: FxHashSet::default(),
+            told_apart: FxHashMap::default(),
             literal_sets: Vec::new(),
             dfas: Vec::new(),
             dfa_ids: FxHashMap::default(),
@@ -315,7 +318,7 @@ fn seed() -> u64 {
 }
 
 /// A keyed hash of bytes.
-pub(super) fn digest(bytes: &[u8]) -> StructureHash {
+pub(in crate::grammar) fn digest(bytes: &[u8]) -> StructureHash {
     xxhash_rust::xxh3::xxh3_128_with_seed(bytes, seed())
 }
 

@@ -14,8 +14,8 @@ const DEEP: u32 = 32;
 /// How many groups may be open at once.
 const MOST_OPEN: usize = 1 << 17;
 
-/// How many bytes a text may have: what is read takes up to forty times as many.
-const MOST_BYTES: usize = 1 << 24;
+/// How many bytes a text may have: what is read takes up to fifty times as many.
+const MOST_BYTES: usize = 1 << 23;
 
 /// How often a literal or a class may run to the end of the text before reading stops: each costs a pass.
 const MOST_UNCLOSED: usize = 3;

@@ -9,26 +9,23 @@
 //! - `idn-hostname` has its own file and says there what it leaves out.
 //! - `email` takes no address literals but IPv4's and IPv6's, `uri-template` no operators that are reserved, and
 //!   `relative-json-pointer` no index manipulation.
-//! - `duration` wants capital letters, years with four digits have no sign, and a leap second may stand at the end of any
-//!   day in UTC.
-//! - `regex` is a part of ECMA-262: groups four inside each other at most, no backreferences, at most one named group,
-//!   ranges and counts only where their order can be seen from a few characters.
+//! - `duration` wants capital letters.
+//! - A leap second may stand at the end of any day in UTC.
+//! - `regex` is a part of ECMA-262: groups three inside each other at most, no backreferences, at most one named group
+//!   and that at the top, ranges and counts only where their order can be seen from a few characters.
 //!
 //! It refuses to know how a string is written in JSON.
 
 use super::super::pattern::{self, Options};
 use super::super::Regex;
-use super::{idn, Draft};
+use super::{clock, idn, Draft};
 
 /// The strings of a format; `None` where nothing is asserted.
 pub fn regex(name: &str, draft: Draft) -> Option<Regex> {
     let pattern = match name {
         "date" => date(),
-        "time" => return Some(Regex::or([read(&time()), leap_second()])),
-        "date-time" => {
-            let times = Regex::or([read(&time()), leap_second()]);
-            return Some(Regex::concat([read(&format!("{}[Tt]", date())), times]));
-        }
+        "time" => return Some(clock::time()),
+        "date-time" => return Some(Regex::concat([read(&format!("{}[Tt]", date())), clock::time()])),
         "duration" => duration(),
         "email" => {
             format!("(?:{}|{QUOTED})@(?:{SUBDOMAIN}(?:\\.{SUBDOMAIN})*|{})", dot_atoms(ATEXT), literal())
@@ -68,32 +65,6 @@ fn date() -> String {
     format!("(?:\\d{{4}}-(?:{long}|{short}|{february})|{leap}-02-29)")
 }
 
-/// `full-time` without leap seconds.
-fn time() -> String {
-    let hour = "(?:[01]\\d|2[0-3])";
-    format!("{hour}:[0-5]\\d:[0-5]\\d(?:\\.\\d+)?(?:[Zz]|[+-]{hour}:[0-5]\\d)")
-}
-
-/// `full-time` in a leap second: 23:59:60 in UTC, so that the offset is known from the local time. Hours and minutes
-/// are two languages of which both must hold: their product is never written out.
-fn leap_second() -> Regex {
-    let hours = |hour: &dyn Fn(u32) -> u32, sign: &str| {
-        let ways = (0..24).map(|off| format!("{:02}:[^Zz]*{sign}{off:02}:\\d\\d", hour(off) % 24));
-        read(&ways.collect::<Vec<_>>().join("|"))
-    };
-    let minutes = |minute: &dyn Fn(u32) -> u32, offsets: std::ops::Range<u32>| {
-        let ways = offsets.map(|off| format!("\\d\\d:{:02}:60[^Zz]*:{off:02}", minute(off)));
-        read(&ways.collect::<Vec<_>>().join("|"))
-    };
-    let form = |sign: &str| read(&format!("\\d\\d:\\d\\d:60(?:\\.\\d+)?{sign}\\d\\d:\\d\\d"));
-    Regex::or([
-        read("23:59:60(?:\\.\\d+)?[Zz]"),
-        Regex::and([form("\\+"), hours(&|off| off + 23, "\\+"), minutes(&|_| 59, 0..1)]),
-        Regex::and([form("\\+"), hours(&|off| off, "\\+"), minutes(&|off| off - 1, 1..60)]),
-        Regex::and([form("-"), hours(&|off| 23 - off, "-"), minutes(&|off| 59 - off, 0..60)]),
-    ])
-}
-
 /// RFC 3339, appendix A.
 fn duration() -> String {
     let second = "\\d+S";
@@ -112,7 +83,7 @@ fn duration() -> String {
 pub(super) const ATEXT: &str = "A-Za-z0-9!#$%&'*+/=?^_`{|}~\\-";
 const QUOTED: &str = "\"(?:[ !#-\\[\\]-~]|\\\\[ -~])*\"";
 /// `sub-domain` of RFC 5321. Its grammar, which the specification of formats names, sets no lengths.
-const SUBDOMAIN: &str = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?";
+pub(super) const SUBDOMAIN: &str = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?";
 /// `dotted-quad` with no leading zeros.
 const IPV4: &str = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)(?:\\.(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)){3}";
 
@@ -146,12 +117,21 @@ fn ipv6() -> String {
     format!("(?:{})", ways.join("|"))
 }
 
-/// RFC 1123: labels of 63, names of 253 characters at most.
 fn hostname(draft: Draft) -> Regex {
-    let coded = if draft < Draft::Draft7 { "" } else { "(?![Xx][Nn]--)" };
-    let label = format!("{coded}[A-Za-z0-9](?:[A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?");
-    let labels = read(&format!("{label}(?:\\.{label})*"));
-    Regex::and([labels, read("[A-Za-z0-9.-]{1,253}")])
+    let rest = |most: u32| format!("(?:[A-Za-z0-9-]{{0,{most}}}[A-Za-z0-9])?");
+    if draft < Draft::Draft7 {
+        return hosts(&format!("[A-Za-z0-9]{}", rest(61)), "\\.");
+    }
+    // Letter by letter what does not begin with `xn--`: cheaper to compile than the same as a lookahead.
+    let no_hyphen = format!("[A-Za-z0-9]{}|-[A-Za-z0-9]{}", rest(59), rest(58));
+    let no_n = format!("[A-MO-Za-mo-z0-9]{}|-[A-Za-z0-9-]{{0,60}}[A-Za-z0-9]", rest(60));
+    let x = format!("[Xx](?:{no_n}|[Nn](?:{no_hyphen})?)?");
+    hosts(&format!("(?:[A-WYZa-wyz0-9]{}|{x})", rest(61)), "\\.")
+}
+
+/// Labels of RFC 1123 with dots between them: 253 characters at most.
+pub(super) fn hosts(label: &str, dot: &str) -> Regex {
+    Regex::and([read(&format!("{label}(?:{dot}{label})*")), read("[^]{1,253}")])
 }
 
 // -- RFC 3986, RFC 3987, RFC 6570
@@ -217,11 +197,13 @@ const POINTER: &str = "(?:/(?:[^~/]|~[01])*)*";
 // -- ECMA-262
 
 /// Groups inside each other in a string of format `regex`.
-const NESTED: usize = 4;
+const NESTED: usize = 3;
 
 fn ecma_regex() -> Regex {
     let character = "[^\\\\^$.*+?()\\[\\]{}|/\\n\\r\\u2028\\u2029]";
-    let common = "[dDwWsStnvfr]|0(?!\\d)|c[A-Za-z]|x[0-9A-Fa-f]{2}|u(?![dD][89A-Fa-f])[0-9A-Fa-f]{4}";
+    let hex = "[0-9A-Fa-f]";
+    let unit = format!("u(?:[0-9A-CEFa-cef]{hex}{{3}}|[Dd][0-7]{hex}{{2}})");
+    let common = format!("[dDwWsStnvfr]|c[A-Za-z]|x{hex}{{2}}|{unit}");
     let escape = format!("\\\\(?:{common}|[\\^$\\\\.*+?()\\[\\]{{}}|/])");
     let ordered =
         |from: char, to: char| (from..=to).map(|c| format!("{c}-[{c}-{to}]")).collect::<Vec<_>>().join("|");
@@ -233,15 +215,19 @@ fn ecma_regex() -> Regex {
     let narrow = (0..=9).map(|n| format!("{n},[{n}-9]")).collect::<Vec<_>>().join("|");
     let counts = format!("(?:\\d{{1,4}},?|{narrow}|\\d,[1-9]\\d{{1,3}}|\\d\\d,[1-9]\\d{{2,3}})");
     let quantifier = format!("(?:(?:[*+?]|\\{{{counts}\\}})\\??)?");
-    let mut alternatives = String::from("(?!)");
-    for _ in 0..=NESTED {
-        let group = format!("\\((?:\\?(?::|<[A-Za-z_]\\w*>))?{alternatives}\\)");
-        let look = format!("\\(\\?<?[=!]{alternatives}\\)");
-        let atom = format!("(?:{character}|\\.|{escape}|{class}|{group}){quantifier}");
-        alternatives = format!("(?:{atom}|\\^|\\$|\\\\[bB]|{look}|\\|)*");
+    let mut inside = String::new();
+    for nested in 0..=NESTED {
+        let (group, look) = match nested {
+            0 => (String::new(), String::new()),
+            _ => (format!("|\\((?:\\?:)?{inside}\\)"), format!("|\\(\\?<?[=!]{inside}\\)")),
+        };
+        let atom = format!("(?:{character}|\\.|{escape}|{class}{group}){quantifier}");
+        inside = format!("(?:{atom}|\\^|\\$|\\\\[bB]|\\|{look})*");
     }
-    let two_names = read("[^]*\\(\\?<[A-Za-z_][^]*\\(\\?<[A-Za-z_][^]*");
-    Regex::and([read(&alternatives), two_names.not()])
+    let inside = read(&inside);
+    let named =
+        Regex::concat([read("\\(\\?<[A-Za-z_]\\w*>"), inside.clone(), read(&format!("\\){quantifier}"))]);
+    Regex::concat([inside.clone(), Regex::concat([named, inside]).optional()])
 }
 
 #[cfg(test)]

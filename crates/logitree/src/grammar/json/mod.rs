@@ -3,6 +3,7 @@
 //!
 //! It refuses to know tokens.
 
+mod clock;
 mod decimal;
 pub mod format;
 mod frames;

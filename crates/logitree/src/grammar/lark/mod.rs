@@ -33,8 +33,8 @@ use super::problems::Problems;
 use super::rules::Rules;
 use crate::{Error, ErrorKind, Result};
 
-/// How many bytes a text may have: what is read takes up to fifty times as many.
-const MOST_BYTES: usize = 1 << 23;
+/// How many bytes a text may have: what is read takes up to eighty times as many.
+const MOST_BYTES: usize = 1 << 22;
 
 /// What a text may refer to.
 pub struct Resources<'r> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::super::append::append;
 use super::super::endings::{before, shortest};
 use super::super::problems::Problems;
 use super::super::rules::{Node, Rule, RuleId, Rules};
@@ -223,14 +224,9 @@ impl Compiler<'_> {
             self.problems.add(at, format!("the grammar @{name} is not known"), way_out);
             return 0;
         };
-        let offset = self.rules.len();
-        let moved = other
-            .rules
-            .iter()
-            .map(|rule| Rule { name: format!("{name}-{}", rule.name), body: shifted(&rule.body, offset) });
-        self.rules.extend(moved);
-        self.embedded.insert(name.into(), offset + other.start);
-        offset + other.start
+        let start = append(&mut self.rules, other, &format!("{name}-"));
+        self.embedded.insert(name.into(), start);
+        start
     }
 }
 
@@ -243,19 +239,5 @@ fn single(mut nodes: Vec<Node>, kind: fn(Vec<Node>) -> Node) -> Node {
             kind(nodes)
         }
         None => Node::Seq(nodes),
-    }
-}
-
-/// The node with every rule's number larger by `offset`. As deep as the node nests, which whoever made it bounds.
-fn shifted(node: &Node, offset: usize) -> Node {
-    let all = |parts: &[Node]| parts.iter().map(|part| shifted(part, offset)).collect();
-    match node {
-        Node::Ref(id) => Node::Ref(id + offset),
-        Node::Seq(parts) => Node::Seq(all(parts)),
-        Node::Alt(parts) => Node::Alt(all(parts)),
-        Node::Repeat { of, min, max } => {
-            Node::Repeat { of: Box::new(shifted(of, offset)), min: *min, max: *max }
-        }
-        Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_) => node.clone(),
     }
 }

@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn long_chains_need_no_stack() {
-        let chain: Vec<Callee> = (0..200_000).map(|n| callee(n, &[(n, LOCAL | (n + 1) % 200_000)])).collect();
+        let chain: Vec<Callee> =
+            (0..200_000).map(|n| callee(n, &[(n, LOCAL | ((n + 1) % 200_000))])).collect();
         assert_eq!(groups(&chain).len(), 1);
         let open: Vec<Callee> =
             (0..200_000).map(|n| callee(n, &[(n, if n == 0 { 0 } else { LOCAL | (n - 1) })])).collect();

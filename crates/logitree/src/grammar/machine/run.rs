@@ -33,10 +33,10 @@ enum Steps {
 /// How many steps make a list longer to search than a row is to look up.
 const FEW: usize = 12;
 
-/// Not made yet.
 /// More threads than this are looked through for equal ones.
 const MANY: usize = 16;
 
+/// Not made yet.
 const UNKNOWN: ConfigId = ConfigId::MAX;
 
 impl Steps {

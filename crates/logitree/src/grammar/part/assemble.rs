@@ -82,11 +82,15 @@ impl Assembler {
 
     /// The rules of a text, at the end of ours.
     fn moved(&mut self, rules: &Rules) -> Node {
-        if let [Rule { body: body @ (Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_)), .. }] = &rules.rules[..] {
+        if let [Rule { body: body @ (Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_)), .. }] =
+            &rules.rules[..]
+        {
             return body.clone();
         }
         let by = self.rules.len();
-        self.rules.extend(rules.rules.iter().map(|rule| Rule { name: rule.name.clone(), body: shifted(&rule.body, by) }));
+        self.rules.extend(
+            rules.rules.iter().map(|rule| Rule { name: rule.name.clone(), body: shifted(&rule.body, by) }),
+        );
         Node::Ref(rules.start + by)
     }
 }

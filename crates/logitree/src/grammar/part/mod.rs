@@ -191,7 +191,9 @@ impl Part {
     pub fn repeat(&self, min: u32, max: Option<u32>) -> Result<Part> {
         if let Some(max) = max.filter(|&max| max < min) {
             let message = format!("repeated at least {min} times and at most {max} times");
-            return Err(Error::new(ErrorKind::Constraint, message).help("the most is not less than the least"));
+            return Err(
+                Error::new(ErrorKind::Constraint, message).help("the most is not less than the least")
+            );
         }
         Part::new(What::Repeat { of: self.clone(), min, max })
     }

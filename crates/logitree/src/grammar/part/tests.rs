@@ -79,10 +79,8 @@ fn long_chains_stay_cheap_and_then_are_refused() {
 
 #[test]
 fn recursion_names_itself() {
-    let part: Part = Part::recursive(|me| {
-        Part::alt([Part::seq([text("("), me, text(")")])?, text("x")])
-    })
-    .unwrap();
+    let part: Part =
+        Part::recursive(|me| Part::alt([Part::seq([text("("), me, text(")")])?, text("x")])).unwrap();
     let rules = part.rules().unwrap();
     assert!(shown(&part).contains("recursion"), "{}", shown(&part));
     rules.rules.iter().for_each(|rule| check_refs(&rule.body, rules.rules.len()));
@@ -105,7 +103,9 @@ fn written_parts_are_read_again() {
     let id = Part::read(Source::Token(TokenName::Id(7))).unwrap();
     let choice = Part::read(Source::Choice(vec!["a".into(), "é\n".into()])).unwrap();
     let any = Part::read(Source::Anything).unwrap();
-    let nested: Part = Part::recursive(|me| Part::alt([Part::seq([text("("), me, text(")")])?, gbnf("root ::= \"x\"")])).unwrap();
+    let nested: Part =
+        Part::recursive(|me| Part::alt([Part::seq([text("("), me, text(")")])?, gbnf("root ::= \"x\"")]))
+            .unwrap();
     let whole = Part::seq([token, id, choice.repeat(0, Some(3)).unwrap(), any, nested]).unwrap();
     let written = whole.written();
     let read = Part::from_written(&written).unwrap();

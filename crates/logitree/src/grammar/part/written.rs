@@ -60,7 +60,8 @@ impl Part {
         let mut made: Vec<Part> = Vec::with_capacity(entries.len());
         let mut names = FxHashMap::default();
         for entry in entries {
-            let part = read(entry, &made, &mut names).map_err(|e| e.within(&format!("part {}", made.len())))?;
+            let part =
+                read(entry, &made, &mut names).map_err(|e| e.within(&format!("part {}", made.len())))?;
             made.push(part);
         }
         made.pop().ok_or_else(|| wrong("it is empty".into()))
@@ -137,7 +138,10 @@ impl Writer {
 fn read(entry: Entry, made: &[Part], names: &mut FxHashMap<usize, Me>) -> Result<Part> {
     let at = |place: usize| {
         made.get(place).cloned().ok_or_else(|| {
-            Error::new(ErrorKind::Constraint, format!("no written grammar: there is no part {place} before it"))
+            Error::new(
+                ErrorKind::Constraint,
+                format!("no written grammar: there is no part {place} before it"),
+            )
         })
     };
     let all = |places: Vec<usize>| places.into_iter().map(at).collect::<Result<Vec<_>>>();

@@ -1,33 +1,43 @@
-//! What cannot be honoured is found before anything is generated: where a schema has keywords that may turn out so, all
-//! that it reaches is looked into at once. It refuses to look into schemas of plain keywords only, which cannot.
+//! What cannot be honoured is found before anything is generated. Subschemas that combine others are each brought into
+//! normal form once. Where something in the schema may be refused for what it is combined with, all that may reach it is
+//! looked into. It refuses to look into anything else: plain keywords are always honoured.
+
+use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
 use super::super::normal::{Contains, GoalId, FALSE};
-use super::super::schema::{Keywords, SchemaNode, TypeSet};
+use super::super::schema::{Keywords, NodeId, Schema, SchemaNode, TypeSet};
 use super::board::Board;
 use crate::grammar::expr::Exprs;
 use crate::Result;
 
 /// Goals that are looked into at most: what lies further is found when a text reaches it.
-const MOST_CHECKED: usize = 20_000;
+const MOST_CHECKED: usize = 2_000;
 
 impl Board {
-    /// Looks into everything that `goal` reaches, if something there may not be honoured.
+    /// Looks into what `goal` may reach and may not be honoured.
     pub(super) fn check(&mut self, goal: GoalId, exprs: &mut Exprs) -> Result<()> {
-        let schema = std::sync::Arc::clone(&self.forms.schema);
-        let risky = |node: &SchemaNode| match node {
-            SchemaNode::Keywords(keywords) => is_risky(keywords),
-            SchemaNode::True | SchemaNode::False => false,
-        };
-        if !schema.nodes.iter().any(risky) {
+        let schema = Arc::clone(&self.forms.schema);
+        let all = schema.nodes.iter().enumerate().filter_map(|(node, what)| match what {
+            SchemaNode::Keywords(keywords) => Some((node as NodeId, &**keywords)),
+            SchemaNode::True | SchemaNode::False => None,
+        });
+        for (node, _) in all.clone().filter(|(_, keywords)| combines(keywords)) {
+            let goal = self.forms.goal(node)?;
+            self.scalars(goal, exprs)?;
+        }
+        let refusable: Vec<NodeId> = all.filter(|(_, keywords)| may_be_refused(keywords)).map(|(n, _)| n).collect();
+        if refusable.is_empty() {
             return Ok(());
         }
+        let reaching = reaching(&schema, refusable);
         let mut seen = FxHashSet::from_iter([goal]);
         let mut waiting = vec![goal];
         while let Some(goal) = waiting.pop() {
             for next in self.parts_of(goal, exprs)? {
-                if seen.len() < MOST_CHECKED && seen.insert(next) {
+                let matters = self.forms.nodes_of(next).any(|node| node.is_none_or(|n| reaching[n as usize]));
+                if matters && seen.len() < MOST_CHECKED && seen.insert(next) {
                     waiting.push(next);
                 }
             }
@@ -88,14 +98,55 @@ impl Board {
     }
 }
 
-/// Whether the keywords may turn out to be too much, alone or with others.
-fn is_risky(k: &Keywords) -> bool {
-    k.unique_items
-        || k.unevaluated_items.is_some()
-        || k.unevaluated_properties.is_some()
-        || k.not.is_some()
-        || k.conditional.is_some()
-        || k.one_of.len() > 1
-        || k.multiple_of.is_some()
-        || k.contains.is_some()
+/// Whether the keywords combine other subschemas so that there may be too many combinations, or a number is asked for
+/// that may take too large an automaton.
+fn combines(k: &Keywords) -> bool {
+    k.not.is_some() || k.conditional.is_some() || k.one_of.len() > 1 || k.multiple_of.is_some()
+}
+
+/// Whether it depends on what the keywords are combined with whether they can be honoured.
+fn may_be_refused(k: &Keywords) -> bool {
+    k.unique_items || k.unevaluated_items.is_some() || k.unevaluated_properties.is_some()
+}
+
+/// For each subschema whether it reaches one of `to`.
+fn reaching(schema: &Schema, to: Vec<NodeId>) -> Vec<bool> {
+    let mut parents: Vec<Vec<NodeId>> = vec![Vec::new(); schema.nodes.len()];
+    for (node, what) in schema.nodes.iter().enumerate() {
+        if let SchemaNode::Keywords(keywords) = what {
+            for_children(keywords, |child| parents[child as usize].push(node as NodeId));
+        }
+    }
+    let mut reaching = vec![false; schema.nodes.len()];
+    let mut waiting = to;
+    while let Some(node) = waiting.pop() {
+        if !std::mem::replace(&mut reaching[node as usize], true) {
+            waiting.extend(&parents[node as usize]);
+        }
+    }
+    reaching
+}
+
+fn for_children(k: &Keywords, mut child: impl FnMut(NodeId)) {
+    if let Some(items) = &k.items {
+        items.prefix.iter().copied().chain(items.rest).for_each(&mut child);
+    }
+    k.contains.iter().for_each(|&(node, ..)| child(node));
+    k.properties.iter().for_each(|&(_, node)| child(node));
+    k.pattern_properties.iter().for_each(|&(_, node)| child(node));
+    k.dependent_schemas.iter().for_each(|&(_, node)| child(node));
+    for list in [&k.all_of, &k.any_of, &k.one_of] {
+        list.iter().copied().for_each(&mut child);
+    }
+    let single = [
+        k.additional_properties,
+        k.unevaluated_properties,
+        k.unevaluated_items,
+        k.property_names,
+        k.not,
+    ];
+    single.into_iter().flatten().for_each(&mut child);
+    if let Some((test, then, otherwise)) = k.conditional {
+        [Some(test), then, otherwise].into_iter().flatten().for_each(child);
+    }
 }

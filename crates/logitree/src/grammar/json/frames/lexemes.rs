@@ -119,7 +119,14 @@ impl Lexemes {
             let any = exprs.chars(&CharSet::all(), self.encoding())?;
             all.push(exprs.repeat(any, min, max)?);
         }
-        let settled = facts.languages.iter().any(|&(_, wanted)| wanted) || !facts.not.is_empty();
+        for ways in &facts.choices {
+            let mut any = Vec::with_capacity(ways.len());
+            for way in ways.iter() {
+                any.push(self.chars(forms, Some(way), exprs)?);
+            }
+            all.push(exprs.or(&any)?);
+        }
+        let settled = !facts.choices.is_empty() || facts.languages.iter().any(|&(_, wanted)| wanted) || !facts.not.is_empty();
         if !settled && facts.min == 0 && facts.max.is_none() {
             all.push(self.canonical);
         }
@@ -140,7 +147,10 @@ impl Lexemes {
         if let Some(&known) = self.strings.get(facts) {
             return Ok(known);
         }
-        let plain = facts.only.is_none() && facts.languages.is_empty() && facts.not.is_empty();
+        let plain = facts.only.is_none()
+            && facts.languages.is_empty()
+            && facts.not.is_empty()
+            && facts.choices.is_empty();
         let made = if let Some(only) = &facts.only {
             let spelled: Vec<_> = only.iter().map(|&id| spell(forms.texts.text(id), self.ascii)).collect();
             let texts: Vec<_> = spelled.iter().map(|text| (text.as_slice(), EMPTY)).collect();
@@ -170,7 +180,16 @@ impl Lexemes {
             return Ok(known);
         }
         let regex = numbers::regex(forms, TypeSet(key.0), facts.map(|facts| &**facts))?;
-        let made = exprs.compile(&regex, Encoding::Utf8)?;
+        let mut all = vec![exprs.compile(&regex, Encoding::Utf8)?];
+        for ways in facts.iter().flat_map(|facts| &facts.choices) {
+            let mut any = Vec::with_capacity(ways.len());
+            for way in ways.iter() {
+                let types = if way.types == 0 { types.0 } else { way.types & types.0 };
+                any.push(if types == 0 { NOTHING } else { self.number(forms, TypeSet(types), Some(way), exprs)? });
+            }
+            all.push(exprs.or(&any)?);
+        }
+        let made = exprs.and(&all)?;
         self.numbers.insert(key, made);
         Ok(made)
     }

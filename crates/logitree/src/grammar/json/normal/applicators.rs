@@ -35,8 +35,7 @@ impl Forms {
             found = self.product(&found, &more, lit, exprs)?;
         }
         if !k.one_of.is_empty() {
-            let more = self.one_of(node, &k.one_of, track, exprs)?;
-            found = self.product(&found, &more, lit, exprs)?;
+            found = self.one_of(node, &k.one_of, &found, track, exprs)?;
         }
         if let Some(other) = k.not {
             let more = self.expand(self.lit(other, true), false, exprs)?;
@@ -85,53 +84,63 @@ impl Forms {
         Ok(found)
     }
 
-    /// Each branch, and none of the others: a branch that cannot hold together with it need not be excluded.
+    /// The alternatives `found` with each branch and none of the others. A branch that cannot hold together with them
+    /// need not be excluded; what is known of the value besides often decides that.
     fn one_of(
         &mut self,
         node: NodeId,
         branches: &[NodeId],
+        found: &[Facts],
         track: bool,
         exprs: &mut Exprs,
     ) -> Result<Vec<Facts>> {
-        let goals = branches.iter().map(|&branch| self.goal(branch)).collect::<Result<Vec<_>>>()?;
-        let told_apart = self.told_apart(&goals, exprs)?;
-        let mut found = Vec::new();
+        let lit = node * 2;
+        let told_apart = self.told_apart(branches, found, exprs)?;
+        let mut all = Vec::new();
         for (i, &branch) in branches.iter().enumerate() {
-            let mut one = self.expand(self.lit(branch, false), track, exprs)?.to_vec();
+            let one = self.expand(self.lit(branch, false), track, exprs)?;
+            let mut one = self.product(found, &one, lit, exprs)?;
             for (j, &other) in branches.iter().enumerate() {
                 if i == j || told_apart || one.is_empty() {
                     continue;
                 }
-                let both = self.all(&[goals[i], goals[j]])?;
-                if both == FALSE || self.plainly_dead(both, exprs) {
-                    continue;
+                let holds = self.expand(self.lit(other, false), false, exprs)?;
+                self.probing += 1;
+                let both = self.product(&one, &holds, lit, exprs);
+                self.probing -= 1;
+                if !both?.is_empty() {
+                    let fails = self.expand(self.lit(other, true), false, exprs)?;
+                    one = self.product(&one, &fails, lit, exprs)?;
                 }
-                let not_other = self.expand(self.lit(other, true), false, exprs)?;
-                one = self.product(&one, &not_other, node * 2, exprs)?;
             }
-            self.union(&mut found, &one, node * 2)?;
+            self.union(&mut all, &one, lit)?;
         }
-        Ok(found)
+        Ok(all)
     }
 
-    /// Whether some key that all branches require has no value that two of them share: then at most one branch holds.
-    /// That is how tools and messages are usually told apart, and found without looking at pairs.
-    fn told_apart(&mut self, goals: &[GoalId], exprs: &mut Exprs) -> Result<bool> {
-        let mut objects = Vec::with_capacity(goals.len());
-        for &goal in goals {
-            match &*self.normal(goal, exprs)? {
-                [facts] if facts.types == TypeSet::OBJECT => match &facts.object {
-                    Some(object) => objects.push(Arc::clone(object)),
-                    None => return Ok(false),
-                },
+    /// Whether some key that all branches require, or what applies beside them, has no value that two of them share:
+    /// then at most one branch holds. That is how tools and messages are usually told apart, and found without looking
+    /// at pairs.
+    fn told_apart(&mut self, branches: &[NodeId], found: &[Facts], exprs: &mut Exprs) -> Result<bool> {
+        let mut objects = Vec::with_capacity(branches.len());
+        for &branch in branches {
+            match &*self.expand(self.lit(branch, false), false, exprs)? {
+                [facts] if found.iter().all(|all| all.types.0 & facts.types.0 == TypeSet::OBJECT.0) => {
+                    match &facts.object {
+                        Some(object) => objects.push(Arc::clone(object)),
+                        None => return Ok(false),
+                    }
+                }
                 _ => return Ok(false),
             }
         }
-        let Some(first) = objects.first() else { return Ok(false) };
-        for &key in &first.required.clone() {
-            if objects.iter().all(|object| object.required.binary_search(&key).is_ok())
-                && self.values_differ(&objects, key, exprs)?
-            {
+        let mut keys = objects.first().map_or_else(Vec::new, |first| first.required.clone());
+        keys.retain(|key| objects.iter().all(|object| object.required.binary_search(key).is_ok()));
+        if let [Facts { object: Some(object), .. }] = found {
+            keys.extend(&object.required);
+        }
+        for key in keys {
+            if self.values_differ(&objects, key, exprs)? {
                 return Ok(true);
             }
         }
@@ -147,6 +156,9 @@ impl Forms {
         let mut seen: FxHashSet<ScalarId> = FxHashSet::default();
         for object in objects {
             let goal = self.key_goal(object, key, exprs)?;
+            if goal == TRUE || !self.may_list(goal) {
+                return Ok(false);
+            }
             for facts in &*self.normal(goal, exprs)? {
                 let strings = facts.types == TypeSet::STRING;
                 let Some(only) = facts.string.as_ref().and_then(|string| string.only.as_ref()) else {
@@ -227,9 +239,7 @@ impl Forms {
 
     /// `facts`, where values of the one type of `other` fulfil that too.
     fn meet_type(&mut self, facts: &Facts, other: Facts, exprs: &mut Exprs) -> Result<Facts> {
-        let mut all = Facts::of(TypeSet(TypeSet::ALL.0 & !other.types.0));
-        all.absorb(&other);
-        self.meet(facts, &all, exprs)
+        self.meet(facts, &or_of_other_type(other), exprs)
     }
 
     /// What is said of keys that `spoken` does not cover.
@@ -261,9 +271,13 @@ impl Forms {
 /// Every value but objects that have `key`.
 pub(super) fn without(key: ScalarId) -> Facts {
     let object = ObjectFacts { keys: vec![(key, FALSE)], ..ObjectFacts::any() };
-    let mut facts = Facts::of(TypeSet(TypeSet::ALL.0 & !TypeSet::OBJECT.0));
-    facts.absorb(&Facts::object(object));
-    facts
+    or_of_other_type(Facts::object(object))
+}
+
+/// The values of `facts`, and all of other types.
+fn or_of_other_type(facts: Facts) -> Facts {
+    let others = TypeSet(TypeSet::ALL.0 & !facts.types.0);
+    Facts { types: TypeSet::ALL, bools: facts.bools | Facts::of(others).bools, ..facts }
 }
 
 /// Objects that have `key`.

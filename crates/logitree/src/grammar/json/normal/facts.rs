@@ -78,21 +78,132 @@ impl Facts {
         }
     }
 
-    /// Takes in `other`, if together they are one: no type is in both.
-    pub(crate) fn absorb(&mut self, other: &Facts) -> bool {
-        let shared = self.types.0 & other.types.0 != 0;
-        let numbers = self.any_of(TypeSet::NUMBER) && other.any_of(TypeSet::NUMBER);
-        if shared || numbers || self.evaluated != other.evaluated {
+    /// The same without arrays and objects, only its arrays, and only its objects.
+    fn split(&self) -> [Facts; 3] {
+        let only = |types: u8| {
+            let mut facts = self.clone();
+            facts.drop_types(TypeSet(!types));
+            facts
+        };
+        [only(!COMPOSITE), only(TypeSet::ARRAY.0), only(TypeSet::OBJECT.0)]
+    }
+
+    /// Also the values of `other`, all of which are single.
+    fn add_singles(&mut self, other: &Facts) {
+        self.bools |= other.bools;
+        let one = |facts: &Facts| (facts.types.0 & TypeSet::NUMBER.0, facts.number.clone());
+        self.number = either_number(one(self), one(other));
+        self.string = match (self.any_of(TypeSet::STRING), other.any_of(TypeSet::STRING)) {
+            (_, false) => self.string.take(),
+            (false, true) => other.string.clone(),
+            (true, true) => either_string(self.string.take(), other.string.clone()),
+        };
+        self.types = TypeSet(self.types.0 | other.types.0);
+    }
+
+    /// Also the values of `other`, which is of arrays only or of objects only, if that makes no further alternative.
+    fn add_composites(&mut self, other: &Facts) -> bool {
+        if self.any_of(other.types) {
+            return self.evaluated == other.evaluated
+                && if other.any_of(TypeSet::ARRAY) { self.array == other.array } else { self.object == other.object };
+        }
+        if self.types.0 & COMPOSITE != 0 && self.evaluated != other.evaluated {
             return false;
         }
+        self.evaluated.clone_from(&other.evaluated);
         self.types = TypeSet(self.types.0 | other.types.0);
-        self.bools |= other.bools;
-        self.number = self.number.take().or_else(|| other.number.clone());
-        self.string = self.string.take().or_else(|| other.string.clone());
         self.array = self.array.take().or_else(|| other.array.clone());
         self.object = self.object.take().or_else(|| other.object.clone());
         true
     }
+
+    /// Adds an alternative to `found`. Those of single values never make another one; an array's or an object's does,
+    /// unless it is there already.
+    pub(super) fn join(&self, found: &mut Vec<Facts>) {
+        /// Alternatives that a new one is compared with: comparing with all would be quadratic.
+        const COMPARED: usize = 64;
+        let Some(first) = found.first_mut() else { return found.push(self.clone()) };
+        if self == first {
+            return;
+        }
+        let [singles, array, object] = self.split();
+        if singles.types.0 != 0 {
+            first.add_singles(&singles);
+        }
+        for part in [array, object] {
+            let from = found.len().saturating_sub(COMPARED);
+            if part.types.0 != 0 && !found[from..].iter_mut().any(|other| other.add_composites(&part)) {
+                found.push(part);
+            }
+        }
+    }
+}
+
+/// Arrays and objects.
+const COMPOSITE: u8 = TypeSet::ARRAY.0 | TypeSet::OBJECT.0;
+
+/// A number of these types that fulfils one or the other.
+fn either_number(
+    a: (u8, Option<Arc<NumberFacts>>),
+    b: (u8, Option<Arc<NumberFacts>>),
+) -> Option<Arc<NumberFacts>> {
+    if a.0 == 0 || a == b {
+        return b.1;
+    }
+    if b.0 == 0 || a.1 == b.1 {
+        return a.1;
+    }
+    let covers = |a: &(u8, Option<Arc<NumberFacts>>), b: u8| a.1.is_none() && a.0 & b == b;
+    if covers(&a, b.0) || covers(&b, a.0) {
+        return None;
+    }
+    if let (Some(x), Some(y)) = (&a.1, &b.1) {
+        if let (Some(x), Some(y)) = (&x.only, &y.only) {
+            return Some(Arc::new(NumberFacts { only: Some(joined(x, y)), ..NumberFacts::default() }));
+        }
+    }
+    let mut ways = Vec::new();
+    for (types, facts) in [a, b] {
+        let mut add = |way: &NumberFacts| {
+            let types = if way.types == 0 { types } else { types & way.types };
+            if types != 0 {
+                ways.push(Arc::new(NumberFacts { types, ..way.clone() }));
+            }
+        };
+        match &facts {
+            Some(facts) if facts.is_choice() => facts.choices[0].iter().for_each(|way| add(way)),
+            facts => add(facts.as_deref().unwrap_or(&NumberFacts::default())),
+        }
+    }
+    ways.dedup();
+    Some(Arc::new(NumberFacts { choices: vec![ways.into()], ..NumberFacts::default() }))
+}
+
+/// A string that fulfils one or the other.
+fn either_string(a: Option<Arc<StringFacts>>, b: Option<Arc<StringFacts>>) -> Option<Arc<StringFacts>> {
+    let (a, b) = (a?, b?);
+    if a == b {
+        return Some(a);
+    }
+    if let (Some(x), Some(y)) = (&a.only, &b.only) {
+        return Some(Arc::new(StringFacts { only: Some(joined(x, y)), ..StringFacts::default() }));
+    }
+    let mut ways = Vec::new();
+    for facts in [a, b] {
+        if facts.is_choice() {
+            ways.extend(facts.choices[0].iter().cloned());
+        } else {
+            ways.push(facts);
+        }
+    }
+    Some(Arc::new(StringFacts { choices: vec![ways.into()], ..StringFacts::default() }))
+}
+
+fn joined(a: &[ScalarId], b: &[ScalarId]) -> Arc<[ScalarId]> {
+    let mut all = [a, b].concat();
+    all.sort_unstable();
+    all.dedup();
+    all.into()
 }
 
 /// What a number must fulfil.
@@ -110,6 +221,17 @@ pub(crate) struct NumberFacts {
     pub not_multiples: Vec<String>,
     /// None of these, sorted.
     pub not: Vec<ScalarId>,
+    /// Of each of these lists one must hold.
+    pub choices: Vec<Arc<[Arc<NumberFacts>]>>,
+    /// In a list of choices: with a fraction or without, as a [`TypeSet`]. 0 elsewhere: there [`Facts::types`] says it.
+    pub types: u8,
+}
+
+impl NumberFacts {
+    /// Whether it is one list of choices and nothing else.
+    fn is_choice(&self) -> bool {
+        self.choices.len() == 1 && *self == NumberFacts { choices: self.choices.clone(), ..NumberFacts::default() }
+    }
 }
 
 /// What a string must fulfil.
@@ -125,6 +247,15 @@ pub(crate) struct StringFacts {
     pub max: Option<u64>,
     /// None of these, sorted.
     pub not: Vec<ScalarId>,
+    /// Of each of these lists one must hold.
+    pub choices: Vec<Arc<[Arc<StringFacts>]>>,
+}
+
+impl StringFacts {
+    /// Whether it is one list of choices and nothing else.
+    fn is_choice(&self) -> bool {
+        self.choices.len() == 1 && *self == StringFacts { choices: self.choices.clone(), ..StringFacts::default() }
+    }
 }
 
 /// What an array must fulfil.

@@ -155,6 +155,24 @@ impl Forms {
         }
     }
 
+    /// Whether `goal` may be of a few listed values, as far as a look at its keywords tells.
+    pub(super) fn may_list(&self, goal: GoalId) -> bool {
+        match self.lone_node(goal).map(|node| &self.schema.nodes[node as usize]) {
+            Some(SchemaNode::Keywords(k)) => {
+                let applies = k.all_of.len() + k.any_of.len() + k.one_of.len() > 0;
+                k.values.is_some() || k.pattern.is_some() || applies
+            }
+            Some(_) => false,
+            None => true,
+        }
+    }
+
+    /// The subschemas in `goal`; `None` for what is not one.
+    pub(crate) fn nodes_of(&self, goal: GoalId) -> impl Iterator<Item = Option<NodeId>> + '_ {
+        let nodes = self.schema.nodes.len() as u32;
+        self.goals[goal as usize].iter().map(move |lit| Some(lit / 2).filter(|&node| node < nodes))
+    }
+
     /// The number of a language.
     pub(super) fn regex_id(&mut self, regex: &Arc<Regex>) -> RegexId {
         let next = self.regexes.len() as RegexId;

@@ -98,6 +98,8 @@ impl Forms {
             multiples: merged(&a.multiples, &b.multiples),
             not_multiples: merged(&a.not_multiples, &b.not_multiples),
             not: merged(&a.not, &b.not),
+            choices: both_choices(&a.choices, &b.choices),
+            types: 0,
         }
     }
 
@@ -119,7 +121,9 @@ impl Forms {
                 let languages = merged(&a.languages, &b.languages);
                 let (min, not) = (a.min.max(b.min), merged(&a.not, &b.not));
                 let dead = max.is_some_and(|max| max < min);
-                return Ok((!dead).then_some(StringFacts { only: None, languages, min, max, not }));
+                let choices = both_choices(&a.choices, &b.choices);
+                let met = StringFacts { only: None, languages, min, max, not, choices };
+                return Ok((!dead && !self.plainly_no_string(&met, exprs)?).then_some(met));
             }
         };
         let mut kept = Vec::with_capacity(only.len());
@@ -130,6 +134,13 @@ impl Forms {
         }
         Ok((!kept.is_empty()).then(|| StringFacts { only: Some(kept.into()), ..StringFacts::default() }))
     }
+}
+
+/// The lists of choices of both.
+fn both_choices<T: PartialEq + Clone>(a: &[T], b: &[T]) -> Vec<T> {
+    let mut all = a.to_vec();
+    all.extend(b.iter().filter(|choice| !a.contains(choice)).cloned());
+    all
 }
 
 /// Both sorted lists as one.

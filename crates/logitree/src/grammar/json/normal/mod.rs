@@ -55,7 +55,7 @@ const MOST_PRODUCTS: u64 = 2_000_000;
 /// Subschemas that apply in the same place, one inside the other, at most.
 const MOST_NESTED: usize = 200;
 /// How deep dead parts are looked for while alternatives are multiplied.
-const PROBES: u32 = 3;
+const PROBES: u32 = 4;
 
 /// What an atom past the schema's nodes is.
 #[derive(Debug, Clone)]
@@ -221,15 +221,7 @@ impl Forms {
 
     /// Adds `more` to the alternatives `found`.
     fn union(&mut self, found: &mut Vec<Facts>, more: &[Facts], lit: Lit) -> Result<()> {
-        /// Alternatives that a new one is compared with: comparing with all would be quadratic.
-        const COMPARED: usize = 64;
-        for facts in more {
-            let from = found.len().saturating_sub(COMPARED);
-            let known = found[from..].iter_mut().any(|other| other == facts || other.absorb(facts));
-            if !known {
-                found.push(facts.clone());
-            }
-        }
+        more.iter().for_each(|facts| facts.join(found));
         self.check_alternatives(found.len(), lit)
     }
 

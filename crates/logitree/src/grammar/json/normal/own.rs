@@ -37,7 +37,7 @@ impl Forms {
     fn own(&mut self, node: NodeId, k: &Keywords, track: bool, exprs: &mut Exprs) -> Result<Vec<Facts>> {
         let mut facts = Facts::of(k.types.unwrap_or(TypeSet::ALL));
         facts.number = own_number(k).map(Arc::new);
-        facts.string = self.own_string(k).map(Arc::new);
+        facts.string = self.listed_string(k).map(Arc::new);
         facts.array = self.own_array(k)?.map(Arc::new);
         facts.object = self.own_object(node, k)?.map(Arc::new);
         facts.drop_types(TypeSet(0));
@@ -64,6 +64,19 @@ impl Forms {
         languages.sort_unstable();
         languages.dedup();
         Some(StringFacts { languages, min: k.min_length, max: k.max_length, ..StringFacts::default() })
+    }
+
+    /// What the keywords say of strings, listed where a pattern alone leaves a few.
+    fn listed_string(&mut self, k: &Keywords) -> Option<StringFacts> {
+        let facts = self.own_string(k)?;
+        if let ([(language, true)], 0, None) = (&*facts.languages, facts.min, facts.max) {
+            if let Some(texts) = texts_of(self.regex(*language)) {
+                let mut only: Vec<_> = texts.iter().map(|text| self.texts.string(text)).collect();
+                only.sort_unstable();
+                return Some(StringFacts { only: Some(only.into()), ..StringFacts::default() });
+            }
+        }
+        Some(facts)
     }
 
     pub(super) fn own_array(&mut self, k: &Keywords) -> Result<Option<ArrayFacts>> {

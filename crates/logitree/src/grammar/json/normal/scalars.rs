@@ -4,7 +4,7 @@ use super::super::decimal::Decimal;
 use super::super::schema::{Bound, TypeSet};
 use super::texts::Scalar;
 use super::{Forms, GoalId, NumberFacts, ScalarId, StringFacts, TRUE};
-use crate::grammar::expr::Exprs;
+use crate::grammar::expr::{Encoding, Exprs};
 use crate::Result;
 
 impl Forms {
@@ -18,6 +18,22 @@ impl Forms {
             && facts.multiples.iter().all(multiple)
             && !facts.not_multiples.iter().any(multiple)
             && !facts.not.contains(&id)
+            && (facts.types == 0 || facts.types & self.number_type(id).0 != 0)
+            && facts.choices.iter().all(|ways| ways.iter().any(|way| self.number_holds(way, id)))
+    }
+
+    /// Whether, while dead parts are looked for, several languages are found to share no string.
+    pub(super) fn plainly_no_string(&mut self, facts: &StringFacts, exprs: &mut Exprs) -> Result<bool> {
+        if self.probing == 0 || facts.languages.len() < 2 {
+            return Ok(false);
+        }
+        let mut all = Vec::with_capacity(facts.languages.len());
+        for &(regex, wanted) in &facts.languages {
+            let expr = exprs.compile(self.regex(regex), Encoding::Utf8)?;
+            all.push(if wanted { expr } else { exprs.not(expr)? });
+        }
+        let both = exprs.and(&all)?;
+        Ok(!exprs.is_alive(both)?)
     }
 
     /// Whether the string `id` fulfils `facts`.
@@ -40,6 +56,15 @@ impl Forms {
         }
         for &(regex, wanted) in &facts.languages {
             if self.key_matches(regex, id, exprs)? != wanted {
+                return Ok(false);
+            }
+        }
+        for ways in &facts.choices {
+            let mut any = false;
+            for way in ways.iter() {
+                any = any || self.string_holds(way, id, exprs)?;
+            }
+            if !any {
                 return Ok(false);
             }
         }

@@ -23,7 +23,9 @@ mod scientific;
 mod tests;
 mod walk;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use rustc_hash::FxHashMap;
 
 use super::super::dfa::{explore, Explored};
 use super::super::{Dfa, Regex};
@@ -66,7 +68,7 @@ pub fn regex(numbers: &Numbers) -> Result<Regex> {
     static PLAIN: [OnceLock<Regex>; 3] = [const { OnceLock::new() }; 3];
     let is_plain = *numbers == Numbers { integer: numbers.integer, ..Numbers::default() };
     if !is_plain {
-        return constrained(numbers);
+        return remembered(numbers);
     }
     let known = &PLAIN[numbers.integer.map_or(0, |integer| 1 + usize::from(integer))];
     if let Some(regex) = known.get() {
@@ -86,6 +88,25 @@ pub fn regex(numbers: &Numbers) -> Result<Regex> {
 /// As [`regex`], but no set is too large.
 pub fn contains(numbers: &Numbers, text: &str) -> Result<bool> {
     walk::contains(numbers, &Decimal::read(text)?)
+}
+
+/// Schemas ask for the same few ranges again and again.
+fn remembered(numbers: &Numbers) -> Result<Regex> {
+    const MOST: usize = 256;
+    const MOST_SIZE: usize = 2_000;
+    static MADE: LazyLock<Mutex<FxHashMap<Numbers, Regex>>> = LazyLock::new(Mutex::default);
+    if let Some(known) = MADE.lock().unwrap_or_else(PoisonError::into_inner).get(numbers) {
+        return Ok(known.clone());
+    }
+    let made = constrained(numbers)?;
+    if matches!(&made, Regex::Automaton(dfa) if dfa.len() <= MOST_SIZE) {
+        let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST {
+            all.clear();
+        }
+        all.insert(numbers.clone(), made.clone());
+    }
+    Ok(made)
 }
 
 fn constrained(numbers: &Numbers) -> Result<Regex> {

@@ -1,0 +1,283 @@
+//! Structures of tags to [`Rules`]. It refuses to know where the structures came from.
+
+use super::super::append::append;
+use super::super::endings::{free, until};
+use super::super::rules::{Node, Rule, Rules, TokenName, TokenSet};
+use super::super::Regex;
+use super::{Content, Mark, Separated, Tag, Tags};
+use crate::{Error, ErrorKind, Result};
+
+/// How deep contents may nest.
+pub(super) const MOST_NESTED: usize = 64;
+
+/// The rules of `content`.
+///
+/// # Errors
+/// [`ErrorKind::Constraint`] for a tag that no trigger starts, a trigger that starts no tag, an empty trigger, and text
+/// that triggers where free text is whole tokens; [`ErrorKind::Limit`] for contents that nest too deep.
+pub fn rules(content: &Content) -> Result<Rules> {
+    let mut compiler =
+        Compiler { rules: vec![Rule { name: "root".into(), body: Node::Seq(Vec::new()) }], nested: 0 };
+    compiler.rules[0].body = compiler.content(content, &[])?;
+    Ok(Rules { rules: compiler.rules, start: 0 })
+}
+
+struct Compiler {
+    rules: Vec<Rule>,
+    nested: usize,
+}
+
+impl Compiler {
+    /// A rule of its own for what may be referred to more than once.
+    fn rule(&mut self, name: String, body: Node) -> Node {
+        self.rules.push(Rule { name, body });
+        Node::Ref(self.rules.len() - 1)
+    }
+
+    /// What `content` says, where the tag around it ends with any of `ends`: free text stops before them.
+    fn content(&mut self, content: &Content, ends: &[Mark]) -> Result<Node> {
+        if self.nested == MOST_NESTED {
+            let message = format!("contents of tags nest more than {MOST_NESTED} deep");
+            return Err(Error::new(ErrorKind::Limit, message).help("give inner parts as a grammar"));
+        }
+        self.nested += 1;
+        let node = match content {
+            Content::Text(text) => lexeme(Regex::text(text)),
+            Content::Rules(rules) => {
+                let prefix = format!("part-{}-", self.rules.len());
+                Node::Ref(append(&mut self.rules, rules, &prefix))
+            }
+            Content::AnyText { excludes, most } => {
+                let all: Vec<&str> = texts(ends).chain(excludes.iter().map(String::as_str)).collect();
+                lexeme(free(&all, *most))
+            }
+            Content::Tokens(set) => Node::Tokens(set.clone()),
+            Content::AnyTokens { excludes, most } => {
+                any_tokens(excludes.iter().cloned().chain(tokens(ends)), *most)
+            }
+            Content::Sequence(parts) => Node::Seq(self.all(parts, ends)?),
+            Content::Any(parts) => Node::Alt(self.all(parts, ends)?),
+            Content::Repeat { of, min, max } => {
+                Node::Repeat { of: Box::new(self.content(of, ends)?), min: *min, max: *max }
+            }
+            Content::Tag(tag) => self.tag(tag)?,
+            Content::Tags(tags) => self.tags(tags, ends, &[])?,
+            Content::Separated(separated) => self.separated(separated)?,
+        };
+        self.nested -= 1;
+        Ok(node)
+    }
+
+    fn all(&mut self, parts: &[Content], ends: &[Mark]) -> Result<Vec<Node>> {
+        parts.iter().map(|part| self.content(part, ends)).collect()
+    }
+
+    fn tag(&mut self, tag: &Tag) -> Result<Node> {
+        let body = self.body(tag)?;
+        Ok(Node::Seq(vec![mark(&tag.begin), body]))
+    }
+
+    /// What stands behind the beginning of a tag. Free text and the end that it stops at are one lexeme, since an end
+    /// may also begin inside of what stands before it.
+    fn body(&mut self, tag: &Tag) -> Result<Node> {
+        match &tag.content {
+            Content::AnyText { excludes, most } => {
+                let all: Vec<&str> = texts(&tag.end).chain(excludes.iter().map(String::as_str)).collect();
+                Ok(free_until(&all, &tag.end, *most))
+            }
+            Content::Tags(tags) => self.tags(tags, &tag.end, &tag.end),
+            content => Ok(Node::Seq(vec![self.content(content, &tag.end)?, any_mark(&tag.end)])),
+        }
+    }
+
+    /// Tags, each a rule: behind its beginning.
+    fn bodies(&mut self, tags: &[Tag]) -> Result<Vec<Node>> {
+        tags.iter()
+            .enumerate()
+            .map(|(place, tag)| {
+                let body = self.body(tag)?;
+                Ok(self.rule(format!("tag-{place}"), body))
+            })
+            .collect()
+    }
+
+    fn separated(&mut self, separated: &Separated) -> Result<Node> {
+        let bodies = self.bodies(&separated.tags)?;
+        let one = whole(&separated.tags, &bodies);
+        let one = self.rule("tag".into(), one);
+        let max = if separated.stop_after_first { Some(0) } else { None };
+        let more = Node::Seq(vec![lexeme(Regex::text(&separated.separator)), one.clone()]);
+        let list = Node::Seq(vec![one, Node::Repeat { of: Box::new(more), min: 0, max }]);
+        let min = u32::from(separated.at_least_one);
+        Ok(Node::Repeat { of: Box::new(list), min, max: Some(1) })
+    }
+
+    /// Free text with tags in it, which stops before any of `stops`; `ends` is what follows and is part of the node.
+    fn tags(&mut self, tags: &Tags, stops: &[Mark], ends: &[Mark]) -> Result<Node> {
+        let triggers = tags.all_triggers();
+        if let Some(error) = mistake(tags) {
+            return Err(error);
+        }
+        let marks: Vec<&Mark> = triggers
+            .iter()
+            .copied()
+            .chain(&tags.excludes)
+            .chain(stops)
+            .filter(|mark| !is_empty(mark))
+            .collect();
+        let all: Vec<&str> = marks.iter().filter_map(|mark| mark.text()).collect();
+        let free_tokens = || any_tokens(marks.iter().filter_map(|mark| mark.token()), None);
+        let bodies = self.bodies(&tags.tags)?;
+
+        let mut ways = Vec::new();
+        for trigger in &triggers {
+            let next = dispatch(tags, trigger, &bodies);
+            let next = self.rule("dispatch".into(), next);
+            if tags.whole_tokens {
+                ways.push(Node::Seq(vec![free_tokens(), mark(trigger), next]));
+            } else {
+                ways.push(Node::Seq(vec![free_until(&all, std::slice::from_ref(*trigger), None), next]));
+            }
+        }
+        let triggered = self.rule("triggered".into(), Node::Alt(ways));
+        let last = match tags.whole_tokens {
+            true => Node::Seq(vec![free_tokens(), any_mark(ends)]),
+            false => free_until(&all, ends, None),
+        };
+
+        let first = if tags.free_before { triggered.clone() } else { whole(&tags.tags, &bodies) };
+        let more = Node::Repeat { of: Box::new(triggered), min: 0, max: None };
+        let some = match tags.stop_after_first {
+            true => Node::Seq(vec![first, any_mark(ends)]),
+            false => Node::Seq(vec![first, more, last.clone()]),
+        };
+        let none = if tags.free_before { last } else { any_mark(ends) };
+        Ok(if tags.at_least_one { some } else { Node::Alt(vec![some, none]) })
+    }
+}
+
+/// What is wrong with the triggers of `tags`, if anything is.
+pub(super) fn mistake(tags: &Tags) -> Option<Error> {
+    let triggers = tags.all_triggers();
+    let error = |message: String, help: &str| Some(Error::new(ErrorKind::Constraint, message).help(help));
+    if triggers.iter().any(|trigger| is_empty(trigger)) {
+        return error("a trigger is empty".into(), "name the text or the token that starts a tag");
+    }
+    for tag in &tags.tags {
+        if !triggers.iter().any(|trigger| tag.begin.behind(trigger).is_some()) {
+            let message = format!("no trigger starts the tag that begins with {}", said(&tag.begin));
+            return error(message, "add a trigger that is a prefix of it");
+        }
+    }
+    for trigger in triggers {
+        if !tags.tags.iter().any(|tag| tag.begin.behind(trigger).is_some()) {
+            let message = format!("the trigger {} starts no tag", said(trigger));
+            return error(message, "add the tag, or put the text among what is excluded");
+        }
+        if tags.whole_tokens && !matches!(trigger, Mark::Token(_)) {
+            let message = format!("the trigger {} is no token, and free text is whole tokens", said(trigger));
+            return error(message, "name a token, or let free text be characters");
+        }
+    }
+    None
+}
+
+/// A mark in a message.
+fn said(mark: &Mark) -> String {
+    match mark {
+        Mark::Text(text) | Mark::Either(text) => format!("{text:?}"),
+        Mark::Token(TokenName::Text(text)) => format!("the token {text:?}"),
+        Mark::Token(TokenName::Id(id)) => format!("the token {id}"),
+    }
+}
+
+/// Whether a mark is no text at all.
+fn is_empty(mark: &Mark) -> bool {
+    mark.text() == Some("")
+}
+
+/// The texts of marks, the empty one left out.
+fn texts(marks: &[Mark]) -> impl Iterator<Item = &str> {
+    marks.iter().filter_map(Mark::text).filter(|text| !text.is_empty())
+}
+
+/// The tokens of marks.
+fn tokens(marks: &[Mark]) -> impl Iterator<Item = TokenName> + '_ {
+    marks.iter().filter_map(Mark::token)
+}
+
+fn lexeme(regex: Regex) -> Node {
+    Node::Lexeme(regex)
+}
+
+/// Any whole tokens but these.
+fn any_tokens(excludes: impl Iterator<Item = TokenName>, most: Option<u32>) -> Node {
+    let mut tokens: Vec<TokenName> = Vec::new();
+    for token in excludes {
+        if !tokens.contains(&token) {
+            tokens.push(token);
+        }
+    }
+    Node::Repeat { of: Box::new(Node::Tokens(TokenSet { tokens, negated: true })), min: 0, max: most }
+}
+
+fn token(name: TokenName) -> Node {
+    Node::Tokens(TokenSet { tokens: vec![name], negated: false })
+}
+
+/// The mark itself.
+fn mark(mark: &Mark) -> Node {
+    match mark {
+        Mark::Text(text) => lexeme(Regex::text(text)),
+        Mark::Token(name) => token(name.clone()),
+        Mark::Either(text) => {
+            Node::Alt(vec![token(TokenName::Text(text.clone())), lexeme(Regex::text(text))])
+        }
+    }
+}
+
+/// Any of the marks; nothing if there is none.
+fn any_mark(marks: &[Mark]) -> Node {
+    match marks {
+        [] => Node::Seq(Vec::new()),
+        [only] => mark(only),
+        _ => Node::Alt(marks.iter().map(mark).collect()),
+    }
+}
+
+/// Free text in which none of `all` stands, and then the first of `ends`.
+fn free_until(all: &[&str], ends: &[Mark], most: Option<u32>) -> Node {
+    let mut ways = Vec::new();
+    for end in ends {
+        if let Some(text) = end.text() {
+            ways.push(lexeme(if text.is_empty() { free(all, most) } else { until(text, all, most) }));
+        }
+        if let Some(name) = end.token() {
+            ways.push(Node::Seq(vec![lexeme(free(all, most)), token(name)]));
+        }
+    }
+    match ways.pop() {
+        None => lexeme(free(all, most)),
+        Some(only) if ways.is_empty() => only,
+        Some(last) => {
+            ways.push(last);
+            Node::Alt(ways)
+        }
+    }
+}
+
+/// Whole tags, one of which comes.
+fn whole(tags: &[Tag], bodies: &[Node]) -> Node {
+    Node::Alt(
+        tags.iter().zip(bodies).map(|(tag, body)| Node::Seq(vec![mark(&tag.begin), body.clone()])).collect(),
+    )
+}
+
+/// What follows a trigger: the rest of a beginning, and what stands behind that.
+fn dispatch(tags: &Tags, trigger: &Mark, bodies: &[Node]) -> Node {
+    let ways = tags.tags.iter().zip(bodies).filter_map(|(tag, body)| {
+        let rest = tag.begin.behind(trigger)?;
+        Some(Node::Seq(vec![lexeme(Regex::text(rest)), body.clone()]))
+    });
+    Node::Alt(ways.collect())
+}
