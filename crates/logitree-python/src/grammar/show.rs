@@ -74,6 +74,8 @@ fn leaf(source: &Source) -> String {
         Source::Gbnf { text, root } => format!("Grammar.gbnf({}, {})", quoted(text), quoted(root)),
         Source::Lark { text, .. } => format!("Grammar.lark({})", quoted(text)),
         Source::JsonSchema { text, .. } => format!("Grammar.json_schema({})", quoted(text)),
+        Source::Tags { tags, .. } => format!("Grammar.tags([{} tags])", tags.len()),
+        Source::StructuralTag(text) => format!("Grammar.structural_tag({})", quoted(text)),
         Source::Literal(text) => format!("Grammar.literal({})", quoted(text)),
         Source::Choice(texts) => {
             let mut shown: Vec<String> = texts.iter().take(PARTS).map(|text| quoted(text)).collect();
