@@ -1333,6 +1333,8 @@ class Grammar:
     ) -> Matcher:
         """A matcher at the beginning of a text. Matchers of one grammar and vocabulary share what they find out.
 
+        A grammar keeps what belongs to the last four vocabularies and limits that it was used with.
+
         ``end_tokens`` end a text that is complete; the default is the vocabulary's end-of-generation ids. ``fuel`` is
         the work of one call, in steps of about a tenth of a microsecond (5,000,000); ``mask_bytes`` the memory of
         masks (64 MiB), which are then made anew; ``automata_bytes`` that of automata (128 MiB), after which new
