@@ -178,7 +178,8 @@ fn laws_or_limit(matcher: &mut dyn Matcher, token: TokenId) -> Result<laws::Seen
 fn written() -> Vec<Rules> {
     let object = r#"{"type":"object","properties":{"ab":{"type":"string","maxLength":3},"b":{"type":"integer"},
         "a":{"type":"array","items":{"enum":["a","ab",null]},"maxItems":3}},"required":["a"],"additionalProperties":false}"#;
-    let free = r#"{"type":"object","additionalProperties":{"anyOf":[{"type":"boolean"},{"pattern":"^a*b$"}]}}"#;
+    let free =
+        r#"{"type":"object","additionalProperties":{"anyOf":[{"type":"boolean"},{"pattern":"^a*b$"}]}}"#;
     let grammars = [
         "root ::= item+\nitem ::= \"a\" [0-9]{1,3} \" \"? | \"b\" root \"b\"",
         "root ::= \"(\" root \")\" | \"a\"*",
@@ -211,7 +212,12 @@ proptest! {
 #[test]
 fn special_tokens_are_not_text() {
     let think = TokenKind::Control;
-    let all = [("<think>", TokenKind::Normal), ("<think>", think), ("<th", TokenKind::Normal), ("ink>", TokenKind::Normal)];
+    let all = [
+        ("<think>", TokenKind::Normal),
+        ("<think>", think),
+        ("<th", TokenKind::Normal),
+        ("ink>", TokenKind::Normal),
+    ];
     let ends = [("x", TokenKind::Normal), ("</s>", TokenKind::Control), ("<eot>", TokenKind::Control)];
     let tokens = all.into_iter().chain(ends).map(|(text, kind)| Token { bytes: text.into(), kind });
     let about = About { end_of_generation: vec![5, 6], ..About::default() };

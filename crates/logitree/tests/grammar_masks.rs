@@ -38,7 +38,11 @@ fn vocabulary(tokens: &[Vec<u8>], singles: &[u8]) -> Arc<Vocabulary> {
     let token = |bytes: &[u8], kind| Token { bytes: bytes.to_vec(), kind };
     let mut all: Vec<Token> = tokens.iter().map(|bytes| token(bytes, TokenKind::Normal)).collect();
     all.extend(singles.iter().map(|&byte| token(&[byte], TokenKind::Byte)));
-    all.extend([token(b"a", TokenKind::Control), token(b"ab", TokenKind::Unused), token(b"", TokenKind::Normal)]);
+    all.extend([
+        token(b"a", TokenKind::Control),
+        token(b"ab", TokenKind::Unused),
+        token(b"", TokenKind::Normal),
+    ]);
     let ends = all.len() as TokenId;
     all.extend([token(b"b", TokenKind::Control), token(b"</s>", TokenKind::Control)]);
     let about = About { end_of_generation: vec![ends, ends + 1], ..About::default() };
@@ -52,9 +56,11 @@ fn mask(matcher: &mut dyn Matcher) -> Option<Vec<TokenId>> {
     }
     let mut words = vec![0; words_for(matcher.vocabulary_size())];
     match matcher.write(&mut words) {
-        Ok(()) => {
-            Some((0..32 * words.len() as TokenId).filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1).collect())
-        }
+        Ok(()) => Some(
+            (0..32 * words.len() as TokenId)
+                .filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1)
+                .collect(),
+        ),
         Err(error) => {
             assert_eq!(error.kind, ErrorKind::Constraint, "{error}");
             Some(Vec::new())
@@ -163,7 +169,8 @@ fn rules_over_random_vocabularies() {
         let mut known: HashMap<Vec<u8>, (bool, bool)> = HashMap::new();
         let mut reads = |text: &[u8]| brute(&rules, text, &mut known);
         for (n, (tokens, singles)) in vocabularies.iter().enumerate() {
-            let singles: Vec<u8> = b"abc".iter().copied().filter(|byte| singles >> (byte - b'a') & 1 == 0).collect();
+            let singles: Vec<u8> =
+                b"abc".iter().copied().filter(|byte| singles >> (byte - b'a') & 1 == 0).collect();
             let vocabulary = vocabulary(tokens, &singles);
             match Grammar::new(Arc::new(rules.clone()), &vocabulary, None, limits(n)) {
                 Ok(grammar) => triples.set(triples.get() + walk(&grammar, &picks, 7, 1_000, &mut reads)?),
@@ -310,7 +317,15 @@ fn large_vocabulary() -> Arc<Vocabulary> {
         }
         from = to;
     }
-    let long = ["aaaaaaaaaaaa", "aaabbbccc", "abcabcabcabc\"", "xxxxxxxxxxxx", "\"\"\"\"\"\"", "aaaaaaa\"", "éééééé\"a"];
+    let long = [
+        "aaaaaaaaaaaa",
+        "aaabbbccc",
+        "abcabcabcabc\"",
+        "xxxxxxxxxxxx",
+        "\"\"\"\"\"\"",
+        "aaaaaaa\"",
+        "éééééé\"a",
+    ];
     tokens.extend(long.map(String::from));
     let tokens: Vec<Vec<u8>> = tokens[1..].iter().map(|text| text.clone().into_bytes()).collect();
     vocabulary(&tokens, b"\xc3\xa9\xe4\xff")
@@ -396,7 +411,8 @@ fn token_sets_beside_text() {
             prop_assert!(!brute(&plain, b"", &mut known).1, "a grammar with a text was refused");
             return Ok(());
         };
-        let mut open: Vec<(Box<dyn Matcher>, Vec<Vec<u8>>)> = vec![(grammar.matcher().unwrap(), vec![Vec::new()])];
+        let mut open: Vec<(Box<dyn Matcher>, Vec<Vec<u8>>)> =
+            vec![(grammar.matcher().unwrap(), vec![Vec::new()])];
         for &pick in &picks {
             let Some((mut matcher, readings)) = open.pop() else { break };
             let matches = readings.iter().any(|text| brute(&plain, text, &mut known).0);

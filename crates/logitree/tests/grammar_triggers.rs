@@ -62,8 +62,11 @@ fn naive_lazy(text: &str, words: &[String], grammar: &dyn Fn(&str) -> bool) -> b
     true
 }
 
+/// Whether a text may stand between a tag's ends.
+type Content = Box<dyn Fn(&str) -> bool>;
+
 /// Free text from `from` on, and what may follow it.
-fn naive_tags(text: &str, from: usize, tags: &Tags, contents: &[Box<dyn Fn(&str) -> bool>]) -> bool {
+fn naive_tags(text: &str, from: usize, tags: &Tags, contents: &[Content]) -> bool {
     let word = |mark: &Mark| match mark {
         Mark::Text(text) => text.clone(),
         _ => unreachable!(),
@@ -131,7 +134,7 @@ proptest! {
         more in prop::collection::vec(word(2), 0..2),
     ) {
         let mut tags = Tags::new(Vec::new());
-        let mut contents: Vec<Box<dyn Fn(&str) -> bool>> = Vec::new();
+        let mut contents: Vec<Content> = Vec::new();
         for (trigger, rest, body, end) in &all {
             let text = format!("root ::= {body}\nx ::= \"a\" x \"b\" | \"ab\"");
             contents.push(Box::new(language(&text)));

@@ -195,7 +195,10 @@ impl PyGrammar {
     /// Free text with calls of tools in it.
     #[staticmethod]
     #[pyo3(signature = (tools, **options))]
-    fn tools<'py>(tools: &Bound<'py, PyAny>, options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn tools<'py>(
+        tools: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         tools.py().import("logitree._grammar")?.getattr("tools_grammar")?.call((tools,), options)
     }
 

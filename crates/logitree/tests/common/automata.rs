@@ -180,11 +180,7 @@ impl Automaton {
     }
 
     fn or_empty(&self) -> Option<Automaton> {
-        grow(
-            (true, 0),
-            |&(_, at), n| (false, self.next[at][n]),
-            |&(first, at)| first || self.accepting[at],
-        )
+        grow((true, 0), |&(_, at), n| (false, self.next[at][n]), |&(first, at)| first || self.accepting[at])
     }
 }
 

@@ -227,7 +227,8 @@ fn all_ways_to_tables_are_the_naive_one() {
             compare(all, &mut exprs, &vocabulary, &by_byte, &gone);
         }
         // Any two states will do, however little they have in common.
-        let (truth, base) = (naive(e, &mut exprs, &vocabulary), wide(other, &mut exprs, &vocabulary, &by_byte));
+        let (truth, base) =
+            (naive(e, &mut exprs, &vocabulary), wide(other, &mut exprs, &vocabulary, &by_byte));
         if let Some(near) = differing(e, other, &Arc::new(base.unwrap()), &mut exprs, trie).unwrap() {
             prop_assert_eq!(seen(&near, &vocabulary), truth, "{} from {}", exprs.show(e), exprs.show(other));
             once_more(&gone.differing);

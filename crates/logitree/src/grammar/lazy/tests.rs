@@ -117,12 +117,7 @@ fn patterns_start_the_grammar_at_their_group() {
     let own = "root ::= \">>>\" [a-z]+ \"!\"";
     check(own, &patterns(&[">>>(?!all)"]), &["x>>>f!", ">>", "x"], &[">>>", ">>>f"]);
     let two = "root ::= \"f\" [0-9] | \"<g\" [0-9]";
-    check(
-        two,
-        &patterns(&["call (f)|(?:<)g"]),
-        &["call f1", "f", "<g2", "x f1"],
-        &["call f", "<g"],
-    );
+    check(two, &patterns(&["call (f)|(?:<)g"]), &["call f1", "f", "<g2", "x f1"], &["call f", "<g"]);
 }
 
 #[test]

@@ -85,9 +85,7 @@ impl Source {
     /// The rules that the text says.
     pub(super) fn rules(&self) -> Result<Rules> {
         match self {
-            Source::Regex(text) => {
-                Ok(alone(Node::Lexeme(pattern::parse(text, &pattern::Options::WHOLE)?)))
-            }
+            Source::Regex(text) => Ok(alone(Node::Lexeme(pattern::parse(text, &pattern::Options::WHOLE)?))),
             Source::Gbnf { text, root } => gbnf::parse_from(text, root),
             Source::Lark { text, grammars } => lark_rules(text, grammars),
             Source::JsonSchema { text, options, documents } => {

@@ -14,10 +14,22 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 enum Entry {
-    Regex { pattern: String },
-    Gbnf { text: String, root: String },
-    Lark { text: String, grammars: Vec<(String, usize)> },
-    JsonSchema { text: String, written: Writing, documents: Vec<(String, String)> },
+    Regex {
+        pattern: String,
+    },
+    Gbnf {
+        text: String,
+        root: String,
+    },
+    Lark {
+        text: String,
+        grammars: Vec<(String, usize)>,
+    },
+    JsonSchema {
+        text: String,
+        written: Writing,
+        documents: Vec<(String, String)>,
+    },
     Tags {
         tags: Vec<TagEntry>,
         triggers: Vec<MarkEntry>,
@@ -26,17 +38,40 @@ enum Entry {
         stop_after_first: bool,
         excludes: Vec<MarkEntry>,
     },
-    StructuralTag { text: String },
-    Literal { text: String },
-    Choice { texts: Vec<String> },
+    StructuralTag {
+        text: String,
+    },
+    Literal {
+        text: String,
+    },
+    Choice {
+        texts: Vec<String>,
+    },
     Anything,
-    TokenId { id: u32 },
-    TokenText { text: String },
-    Seq { of: Vec<usize> },
-    Alt { of: Vec<usize> },
-    Repeat { of: usize, min: u32, max: Option<u32> },
-    Recursive { of: usize, me: usize },
-    Me { me: usize },
+    TokenId {
+        id: u32,
+    },
+    TokenText {
+        text: String,
+    },
+    Seq {
+        of: Vec<usize>,
+    },
+    Alt {
+        of: Vec<usize>,
+    },
+    Repeat {
+        of: usize,
+        min: u32,
+        max: Option<u32>,
+    },
+    Recursive {
+        of: usize,
+        me: usize,
+    },
+    Me {
+        me: usize,
+    },
 }
 
 /// [`Options`] by the names that users give them.

@@ -119,8 +119,8 @@ pub(super) fn solve(terms: &mut Terms, mut matrix: Vec<Vec<Id>>, mut ends: Vec<I
         let around = terms.repeat(matrix[k][k], 0, None);
         matrix[k][k] = NOTHING;
         ends[k] = terms.concat(&[around, ends[k]]);
-        for j in 0..n {
-            matrix[k][j] = terms.concat(&[around, matrix[k][j]]);
+        for to in &mut matrix[k] {
+            *to = terms.concat(&[around, *to]);
         }
         let (row, end) = (matrix[k].clone(), ends[k]);
         for i in (0..n).filter(|&i| i != k) {

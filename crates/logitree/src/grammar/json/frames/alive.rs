@@ -4,8 +4,8 @@
 //! "Yes" is proven by what was found before it, so it is always kept. "No" may lean on something that is still being
 //! looked at and was taken as "no" there; it is kept only where it does not.
 
-use super::super::normal::{Facts, GoalId, FALSE, TRUE};
 use super::super::normal::plain;
+use super::super::normal::{Facts, GoalId, FALSE, TRUE};
 use super::super::schema::{SchemaNode, TypeSet};
 use super::array::ArrayState;
 use super::board::Board;

@@ -17,7 +17,8 @@ pub(crate) fn has_value(k: &Keywords) -> bool {
         || k.conditional.is_some()
         || k.values.is_some();
     let languages = [&k.pattern, &k.format];
-    let string = || has_string(languages.into_iter().flatten().map(|regex| &**regex), k.min_length, k.max_length);
+    let string =
+        || has_string(languages.into_iter().flatten().map(|regex| &**regex), k.min_length, k.max_length);
     let number = || k.multiple_of.is_none() && has_whole(k.minimum.as_ref(), k.maximum.as_ref());
     let array = k.min_items == 0 && k.contains.is_none();
     let object = k.required.is_empty() && k.min_properties == 0;
@@ -37,7 +38,8 @@ impl Forms {
             || facts.any_of(TypeSet::NULL)
             || (facts.any_of(TypeSet::ARRAY) && facts.array.is_none())
             || (facts.any_of(TypeSet::OBJECT) && facts.object.is_none())
-            || (facts.any_of(TypeSet::STRING) && facts.string.as_ref().is_none_or(|s| self.has_plain_string(s)))
+            || (facts.any_of(TypeSet::STRING)
+                && facts.string.as_ref().is_none_or(|s| self.has_plain_string(s)))
             || (facts.any_of(TypeSet::NUMBER)
                 && facts.number.as_ref().is_none_or(|n| has_plain_number(facts.types, n)))
     }
@@ -79,7 +81,9 @@ fn has_string<'a>(mut languages: impl Iterator<Item = &'a Regex>, min: u64, max:
 /// Whether a whole number plainly lies between the bounds: one of them is missing, or is one within the other.
 fn has_whole(min: Option<&Bound>, max: Option<&Bound>) -> bool {
     let (Some(min), Some(max)) = (min, max) else { return true };
-    let (Some(low), Some(high)) = (Decimal::read(&min.value), Decimal::read(&max.value)) else { return false };
+    let (Some(low), Some(high)) = (Decimal::read(&min.value), Decimal::read(&max.value)) else {
+        return false;
+    };
     (low.is_integer() && !min.exclusive && (low < high || (low == high && !max.exclusive)))
         || (high.is_integer() && !max.exclusive && low < high)
 }
@@ -93,7 +97,9 @@ fn has_text(regex: &Regex, depth: u32) -> bool {
         Regex::Set(set) => !set.is_empty(),
         Regex::Concat(parts) => parts.iter().all(|part| has_text(part, depth)),
         Regex::Or(parts) => parts.iter().any(|part| has_text(part, depth)),
-        Regex::Repeat { of, min, max } => max.is_none_or(|max| max >= *min) && (*min == 0 || has_text(of, depth)),
+        Regex::Repeat { of, min, max } => {
+            max.is_none_or(|max| max >= *min) && (*min == 0 || has_text(of, depth))
+        }
     }
 }
 

@@ -61,7 +61,8 @@ impl Forms {
         let places = a.prefix.len().max(b.prefix.len()) as u64;
         let contained = |c: &Contains| {
             a.contains.iter().any(|own| {
-                let at_least = own.min >= c.min && (c.max.is_none() || own.max.is_some_and(|m| Some(m) <= c.max));
+                let at_least =
+                    own.min >= c.min && (c.max.is_none() || own.max.is_some_and(|m| Some(m) <= c.max));
                 own.goal == c.goal && own.from == c.from && at_least
             })
         };
@@ -77,7 +78,8 @@ impl Forms {
             let own = a.keys.binary_search_by_key(&key, |&(key, _)| key);
             self.goal_implies(own.map_or(TRUE, |at| a.keys[at].1), goal)
         };
-        let exists = |e: &Exists| a.exists.iter().any(|own| own.keys == e.keys && self.goal_implies(own.goal, e.goal));
+        let exists =
+            |e: &Exists| a.exists.iter().any(|own| own.keys == e.keys && self.goal_implies(own.goal, e.goal));
         b.required.iter().all(|key| a.required.binary_search(key).is_ok())
             && b.keys.iter().all(key)
             && b.parts.iter().all(|part| a.parts.contains(part))
