@@ -56,13 +56,14 @@ struct Translator<'t> {
     left: Rc<Tracker>,
     /// Column of an assertion -> predicate of `left`.
     predicates: FxHashMap<usize, usize>,
+    /// The node is the body of a lookbehind: what follows it is not there to be asked.
+    behind: bool,
 }
 
 /// What holds before or behind a place: one entry a state.
 type Front = Vec<Id>;
 
 impl<'t> Translator<'t> {
-    /// `behind` says that the node is the body of a lookbehind: what follows it is not there to be asked.
     fn new(
         terms: &'t mut Terms,
         node: &Node,
@@ -74,9 +75,6 @@ impl<'t> Translator<'t> {
         let mut open = vec![node];
         while let Some(node) = open.pop() {
             for (what, at) in node.assertions() {
-                if behind && what.looks_ahead() {
-                    return Err(Problem::unsupported(at, what.name(), "inside a lookbehind"));
-                }
                 let language = match what {
                     Assertion::Start(lines) => after_line(terms, lines.as_ref()),
                     Assertion::Word { word, .. } => {
@@ -99,7 +97,7 @@ impl<'t> Translator<'t> {
             }
         }
         let left = Tracker::new(terms, &languages).ok_or_else(|| Problem::too_large().or_at(first))?;
-        Ok(Translator { terms, steps, left: Rc::new(left), predicates })
+        Ok(Translator { terms, steps, left: Rc::new(left), predicates, behind })
     }
 
     fn whole(&mut self, node: &Node) -> Result<Id, Problem> {
@@ -257,6 +255,9 @@ impl<'t> Translator<'t> {
 
     fn assert(&mut self, what: &Assertion, at: usize, mut next: Front) -> Result<Front, Problem> {
         let (mut bodies, mut only) = (Vec::new(), None);
+        if self.behind && what.looks_ahead() {
+            self.stays_inside(what, at, &next)?;
+        }
         if let Assertion::Ahead { body, .. } = what {
             bodies = self.run(body, vec![ANY; self.left.len()], None)?;
             only = self.only_set(body);
@@ -284,6 +285,18 @@ impl<'t> Translator<'t> {
             };
         }
         Ok(next)
+    }
+
+    /// In a lookbehind, an assertion about what follows may only ask for a character that the lookbehind itself has.
+    fn stays_inside(&self, what: &Assertion, at: usize, next: &[Id]) -> Result<(), Problem> {
+        let one = match what {
+            Assertion::Ahead { body, .. } => self.only_set(body).is_some(),
+            _ => true,
+        };
+        if one && next.iter().all(|&next| !self.terms.is_nullable(next)) {
+            return Ok(());
+        }
+        Err(Problem::unsupported(at, what.name(), "that looks past the end of a lookbehind"))
     }
 
     /// The set, where a node is nothing else.
@@ -375,6 +388,9 @@ impl<'t> Translator<'t> {
         let (mut languages, mut first) = (Vec::new(), usize::MAX);
         let mut predicates = FxHashMap::default();
         for (what, at) in ahead {
+            if self.behind {
+                return Err(Problem::unsupported(at, what.name(), "repeated in a lookbehind"));
+            }
             first = first.min(at);
             let language = self.following(what, at)?;
             let language = self.terms.reverse(language);
