@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::super::normal::{Contains, GoalId, FALSE};
+use super::super::normal::{combines, for_children, Contains, GoalId, FALSE};
 use super::super::schema::{Keywords, NodeId, Schema, SchemaNode, TypeSet};
 use super::board::Board;
 use crate::grammar::expr::Exprs;
@@ -23,7 +23,7 @@ impl Board {
             SchemaNode::Keywords(keywords) => Some((node as NodeId, &**keywords)),
             SchemaNode::True | SchemaNode::False => None,
         });
-        for (node, _) in all.clone().filter(|(_, keywords)| combines(keywords)) {
+        for (node, _) in all.clone().filter(|(_, keywords)| is_dear(keywords)) {
             let goal = self.forms.goal(node)?;
             self.scalars(goal, exprs)?;
         }
@@ -98,10 +98,10 @@ impl Board {
     }
 }
 
-/// Whether the keywords combine other subschemas so that there may be too many combinations, or a number is asked for
-/// that may take too large an automaton.
-fn combines(k: &Keywords) -> bool {
-    k.not.is_some() || k.conditional.is_some() || k.one_of.len() > 1 || k.multiple_of.is_some()
+/// Whether there may be too many combinations of what the keywords apply, or a number is asked for that may take too
+/// large an automaton.
+fn is_dear(k: &Keywords) -> bool {
+    combines(k) || k.multiple_of.is_some()
 }
 
 /// Whether it depends on what the keywords are combined with whether they can be honoured.
@@ -125,28 +125,4 @@ fn reaching(schema: &Schema, to: Vec<NodeId>) -> Vec<bool> {
         }
     }
     reaching
-}
-
-fn for_children(k: &Keywords, mut child: impl FnMut(NodeId)) {
-    if let Some(items) = &k.items {
-        items.prefix.iter().copied().chain(items.rest).for_each(&mut child);
-    }
-    k.contains.iter().for_each(|&(node, ..)| child(node));
-    k.properties.iter().for_each(|&(_, node)| child(node));
-    k.pattern_properties.iter().for_each(|&(_, node)| child(node));
-    k.dependent_schemas.iter().for_each(|&(_, node)| child(node));
-    for list in [&k.all_of, &k.any_of, &k.one_of] {
-        list.iter().copied().for_each(&mut child);
-    }
-    let single = [
-        k.additional_properties,
-        k.unevaluated_properties,
-        k.unevaluated_items,
-        k.property_names,
-        k.not,
-    ];
-    single.into_iter().flatten().for_each(&mut child);
-    if let Some((test, then, otherwise)) = k.conditional {
-        [Some(test), then, otherwise].into_iter().flatten().for_each(child);
-    }
 }
