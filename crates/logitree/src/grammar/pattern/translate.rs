@@ -69,7 +69,7 @@ impl<'t> Translator<'t> {
         steps: &'t mut u32,
         behind: bool,
     ) -> Result<Translator<'t>, Problem> {
-        let mut languages = Vec::new();
+        let (mut languages, mut first) = (Vec::new(), usize::MAX);
         let mut predicates = FxHashMap::default();
         let mut open = vec![node];
         while let Some(node) = open.pop() {
@@ -90,6 +90,7 @@ impl<'t> Translator<'t> {
                     }
                     Assertion::End(_) => continue,
                 };
+                first = first.min(at);
                 let known = languages.iter().position(|&l| l == language);
                 predicates.insert(at, known.unwrap_or(languages.len()));
                 if known.is_none() {
@@ -97,7 +98,7 @@ impl<'t> Translator<'t> {
                 }
             }
         }
-        let left = Tracker::new(terms, &languages).ok_or_else(Problem::too_large)?;
+        let left = Tracker::new(terms, &languages).ok_or_else(|| Problem::too_large().or_at(first))?;
         Ok(Translator { terms, steps, left: Rc::new(left), predicates })
     }
 
@@ -129,10 +130,12 @@ impl<'t> Translator<'t> {
                 }
                 Ok(ways.iter().map(|ways| self.terms.or(ways)).collect())
             }
-            Node::Repeat { of, min, max, at } => self.repeat(of, *min, *max, *at, next, right),
+            Node::Repeat { of, min, max, at } => {
+                self.repeat(of, *min, *max, *at, next, right).map_err(|problem| problem.or_at(*at))
+            }
             Node::Assert { what, at } => match right {
                 Some(right) => Ok(self.assert_between(what, *at, next, right)),
-                None => self.assert(what, *at, next),
+                None => self.assert(what, *at, next).map_err(|problem| problem.or_at(*at)),
             },
         }
     }
@@ -369,15 +372,17 @@ impl<'t> Translator<'t> {
         if right.is_some() || ahead.is_empty() {
             return self.linear(of, at, next, right);
         }
-        let mut languages = Vec::new();
+        let (mut languages, mut first) = (Vec::new(), usize::MAX);
         let mut predicates = FxHashMap::default();
         for (what, at) in ahead {
+            first = first.min(at);
             let language = self.following(what, at)?;
             let language = self.terms.reverse(language);
             predicates.insert(at, languages.len());
             languages.push(language);
         }
-        let tracker = Tracker::new(self.terms, &languages).ok_or_else(Problem::too_large)?;
+        let tracker = Tracker::new(self.terms, &languages);
+        let tracker = tracker.ok_or_else(|| Problem::too_large().or_at(first))?;
         let right = Right { tracker, predicates };
         let rights = right.tracker.len();
         let mut endings = Vec::with_capacity(rights);

@@ -105,7 +105,11 @@ impl Facts {
     fn add_composites(&mut self, other: &Facts) -> bool {
         if self.any_of(other.types) {
             return self.evaluated == other.evaluated
-                && if other.any_of(TypeSet::ARRAY) { self.array == other.array } else { self.object == other.object };
+                && if other.any_of(TypeSet::ARRAY) {
+                    self.array == other.array
+                } else {
+                    self.object == other.object
+                };
         }
         if self.types.0 & COMPOSITE != 0 && self.evaluated != other.evaluated {
             return false;
@@ -230,7 +234,8 @@ pub(crate) struct NumberFacts {
 impl NumberFacts {
     /// Whether it is one list of choices and nothing else.
     fn is_choice(&self) -> bool {
-        self.choices.len() == 1 && *self == NumberFacts { choices: self.choices.clone(), ..NumberFacts::default() }
+        self.choices.len() == 1
+            && *self == NumberFacts { choices: self.choices.clone(), ..NumberFacts::default() }
     }
 }
 
@@ -254,7 +259,8 @@ pub(crate) struct StringFacts {
 impl StringFacts {
     /// Whether it is one list of choices and nothing else.
     fn is_choice(&self) -> bool {
-        self.choices.len() == 1 && *self == StringFacts { choices: self.choices.clone(), ..StringFacts::default() }
+        self.choices.len() == 1
+            && *self == StringFacts { choices: self.choices.clone(), ..StringFacts::default() }
     }
 }
 

@@ -16,7 +16,9 @@ mod meet;
 mod negative;
 mod objects;
 mod own;
+pub(crate) mod plain;
 mod scalars;
+mod subsume;
 mod texts;
 
 use std::sync::Arc;
@@ -260,6 +262,9 @@ impl Forms {
                     self.union(&mut found, std::slice::from_ref(&facts), lit)?;
                 }
             }
+        }
+        if several {
+            self.drop_subsumed(&mut found);
         }
         Ok(found)
     }
