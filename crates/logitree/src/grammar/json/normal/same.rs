@@ -78,13 +78,8 @@ pub(crate) fn for_children(k: &Keywords, mut child: impl FnMut(NodeId)) {
     for list in [&k.all_of, &k.any_of, &k.one_of] {
         list.iter().copied().for_each(&mut child);
     }
-    let single = [
-        k.additional_properties,
-        k.unevaluated_properties,
-        k.unevaluated_items,
-        k.property_names,
-        k.not,
-    ];
+    let single =
+        [k.additional_properties, k.unevaluated_properties, k.unevaluated_items, k.property_names, k.not];
     single.into_iter().flatten().for_each(&mut child);
     if let Some((test, then, otherwise)) = k.conditional {
         [Some(test), then, otherwise].into_iter().flatten().for_each(child);
