@@ -411,6 +411,7 @@ fn token_sets_beside_text() {
             prop_assert!(!brute(&plain, b"", &mut known).1, "a grammar with a text was refused");
             return Ok(());
         };
+        #[allow(clippy::type_complexity)] // said once
         let mut open: Vec<(Box<dyn Matcher>, Vec<Vec<u8>>)> =
             vec![(grammar.matcher().unwrap(), vec![Vec::new()])];
         for &pick in &picks {
