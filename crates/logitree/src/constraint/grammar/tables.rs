@@ -45,35 +45,56 @@ impl Tables {
         if let Some(known) = self.get(key) {
             return Ok(known);
         }
-        let by_byte = self.by_byte.get_or_init(|| ByByte::new(trie));
-        if by_byte.below(&exprs.first_bytes(e)?) <= PERHAPS_NARROW {
-            if let Some(small) = narrow(e, exprs, trie, NARROW)? {
-                return Ok(Arc::new(small));
-            }
+        if let Some(small) = self.small(e, exprs, trie)? {
+            return Ok(Arc::new(small));
         }
         let made = match self.near(e, exprs, vocabulary)? {
             Some(near) => Arc::new(near),
-            None => Arc::new(wide(e, exprs, vocabulary, by_byte)?),
+            None => Arc::new(wide(e, exprs, vocabulary, self.by_byte(trie))?),
         };
         self.keep(key, &made);
         Ok(made)
+    }
+
+    fn by_byte(&self, trie: &TokenTrie) -> &ByByte {
+        self.by_byte.get_or_init(|| ByByte::new(trie))
+    }
+
+    /// The tables of `e`, if few nodes have to be looked at.
+    fn small(&self, e: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Option<Terminal>> {
+        if self.by_byte(trie).below(&exprs.first_bytes(e)?) > PERHAPS_NARROW {
+            return Ok(None);
+        }
+        narrow(e, exprs, trie, NARROW)
+    }
+
+    /// The tables of `e` as others are differences from them; `None` if they are kept as differences themselves. States
+    /// may lead to each other in a circle, so no base is looked for here.
+    fn base(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
+        let trie = vocabulary.trie()?;
+        let key = exprs.structure(e);
+        if let Some(known) = self.get(key) {
+            return Ok(known.base.is_none().then_some(known));
+        }
+        if let Some(small) = self.small(e, exprs, trie)? {
+            return Ok(Some(Arc::new(small)));
+        }
+        let made = Arc::new(wide(e, exprs, vocabulary, self.by_byte(trie))?);
+        self.keep(key, &made);
+        Ok(Some(made))
     }
 
     /// The tables of `e` as differences from those of another state, where there is one.
     fn near(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Terminal>> {
         let trie = vocabulary.trie()?;
         if let Some(bounds) = exprs.bounded_loop(e)? {
-            let base = self.terminal(bounds.endless, exprs, vocabulary)?;
-            if base.base.is_none() {
+            if let Some(base) = self.base(bounds.endless, exprs, vocabulary)? {
                 let rounds = self.rounds(bounds.endless, exprs, trie)?;
                 return Ok(Some(rounds.bounded(&bounds, &base, exprs)));
             }
         }
         let Some(other) = mostly(e, exprs)? else { return Ok(None) };
-        let base = self.terminal(other, exprs, vocabulary)?;
-        if base.base.is_some() {
-            return Ok(None);
-        }
+        let Some(base) = self.base(other, exprs, vocabulary)? else { return Ok(None) };
         differing(e, other, &base, exprs, trie)
     }
 
