@@ -53,7 +53,7 @@ fn of_schema(schema: &str) -> Rules {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
 
     /// With a token for each byte no dead end is reachable: a mask is never empty (law 3).
     #[test]
@@ -192,7 +192,7 @@ fn written() -> Vec<Rules> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
 
     #[test]
     fn written_grammars_keep_the_laws(

@@ -86,13 +86,14 @@ impl Entry {
             let mut words = made.unwrap_or_else(|| base.to_vec());
             clear_all(&mut words, &without);
             set_all(&mut words, &few);
-            return Entry::Dense { base: words.into(), beside: Box::default(), without: Box::default() };
+            return Entry::of_words(words);
         }
         let base = made.map_or(base, Arc::from);
         few.sort_unstable();
         few.dedup();
         without.retain(|id| few.binary_search(id).is_err());
         without.sort_unstable();
+        without.dedup();
         few.retain(|&id| !has(&base, id));
         Entry::Dense { base, beside: few.into(), without: without.into() }
     }
@@ -105,10 +106,14 @@ impl Entry {
         }
         let mut made = vec![0u32; words];
         set_all(&mut made, &few);
-        if count(&made) <= MOST_LISTED {
-            return Entry::Few(ids(&made).collect());
+        Entry::of_words(made)
+    }
+
+    fn of_words(words: Vec<u32>) -> Entry {
+        if count(&words) <= MOST_LISTED {
+            return Entry::Few(ids(&words).collect());
         }
-        Entry::Dense { base: made.into(), beside: Box::default(), without: Box::default() }
+        Entry::Dense { base: words.into(), beside: Box::default(), without: Box::default() }
     }
 
     pub fn contains(&self, id: TokenId) -> bool {

@@ -61,7 +61,10 @@ pub(super) fn differing(
         }
         let deep = trie.depth(node) > 1;
         let (out, their_out) = (exprs.outcome_number(mine), exprs.outcome_number(theirs));
-        let apart = apart || deep && out != their_out;
+        let parts = !apart && deep && out != their_out;
+        // The exits that both had on the way are the other's: what goes elsewhere would lose them.
+        lost |= parts && passed;
+        let apart = apart || parts;
         let passed = passed || deep && exprs.is_complete(theirs);
         if apart && deep {
             elsewhere.extend_from_slice(trie.tokens(node));

@@ -162,6 +162,20 @@ fn regex() -> impl Strategy<Value = Regex> {
     })
 }
 
+/// A loop with bounds, whose rounds are one letter or several, and something that no round begins with.
+fn bounded() -> impl Strategy<Value = Regex> {
+    let letters = Just(LETTERS.to_vec()).prop_shuffle();
+    let parts = (letters, 1usize..4, any::<bool>());
+    (parts, (0u32..6, 0u32..7), regex()).prop_map(|((letters, count, long), (min, more), then)| {
+        let set = |chars: &[char]| {
+            Regex::Set(CharSet::from_ranges(chars.iter().map(|&c| (u32::from(c), u32::from(c)))))
+        };
+        let (body, others) = letters.split_at(count);
+        let round = if long { Regex::concat([set(body).repeat(1, None), set(&others[..1])]) } else { set(body) };
+        Regex::concat([round.repeat(min, Some(min + more + 1)), set(&others[1..]), then])
+    })
+}
+
 /// The shapes that the fast ways are made for, and any others.
 fn shape() -> impl Strategy<Value = Regex> {
     let counts = (prop_oneof![0u32..5, 60u32..70], prop::option::of(prop_oneof![0u32..6, 60u32..70]));
@@ -169,6 +183,7 @@ fn shape() -> impl Strategy<Value = Regex> {
     let names = prop::collection::vec(word(), 1..4);
     prop_oneof![
         3 => regex(),
+        4 => bounded(),
         3 => (set(), counts.clone(), regex()).prop_map(move |(of, n, then)| Regex::concat([many(of, n), then])),
         2 => (regex(), counts, regex()).prop_map(move |(of, n, then)| Regex::concat([many(of, n), then])),
         3 => (set(), names, regex()).prop_map(|(of, names, then)| {
@@ -180,7 +195,7 @@ fn shape() -> impl Strategy<Value = Regex> {
 
 /// One shape, or several with tags.
 fn tagged() -> impl Strategy<Value = Vec<(Regex, Tag)>> {
-    prop::collection::vec((shape(), 0u32..3), 1..3)
+    prop::collection::vec((shape(), 0u32..3), 1..=2)
 }
 
 fn pieces(most: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -354,7 +369,7 @@ fn compare_patterns(vocabulary: &Vocabulary) -> Gone {
 #[test]
 fn patterns_over_a_written_vocabulary() {
     let gone = compare_patterns(&written_vocabulary());
-    assert!(gone.bounded.get() > 20 && gone.mostly.get() > 10 && gone.saturated.get() > 10, "{gone:?}");
+    assert!(gone.bounded.get() > 20 && gone.mostly.get() > 10 && gone.saturated.get() > 2, "{gone:?}");
 }
 
 #[test]
