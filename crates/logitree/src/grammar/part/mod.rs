@@ -234,7 +234,9 @@ impl Part {
                 continue;
             }
             match part.what() {
-                What::Leaf(Source::Lark { grammars, .. }, _) => todo.extend(grammars.iter().map(|(_, part)| part)),
+                What::Leaf(Source::Lark { grammars, .. }, _) => {
+                    todo.extend(grammars.iter().map(|(_, part)| part))
+                }
                 What::Leaf(Source::JsonSchema { .. }, rules) => {
                     if let [Rule { body: Node::Json(schema), .. }] = &rules.rules[..] {
                         found.extend(schema.warnings.iter().map(String::as_str));

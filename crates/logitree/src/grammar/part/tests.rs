@@ -117,7 +117,8 @@ fn written_parts_are_read_again() {
 fn lark_names_other_grammars() {
     let inner = text("x").repeat(2, Some(2)).unwrap();
     let lark = "start: \"a\" @inner %json {\"type\": \"null\"}";
-    let part = Part::read(Source::Lark { text: lark.into(), grammars: vec![("inner".into(), inner)] }).unwrap();
+    let part =
+        Part::read(Source::Lark { text: lark.into(), grammars: vec![("inner".into(), inner)] }).unwrap();
     let rules = part.rules().unwrap();
     rules.rules.iter().for_each(|rule| check_refs(&rule.body, rules.rules.len()));
     let read = Part::from_written(&part.written()).unwrap();

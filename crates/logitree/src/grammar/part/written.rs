@@ -111,7 +111,8 @@ impl Writer {
             }
             Source::JsonSchema { text, options, documents } => {
                 let Options { order, whitespace, separators, ascii, lenient, draft } = options;
-                let (order, whitespace, draft) = (order.name().into(), whitespace.name().into(), draft.name().into());
+                let (order, whitespace, draft) =
+                    (order.name().into(), whitespace.name().into(), draft.name().into());
                 let written = Writing { order, whitespace, separators, ascii, lenient, draft };
                 Entry::JsonSchema { text, written, documents }
             }

@@ -27,7 +27,8 @@ impl Board {
             let goal = self.forms.goal(node)?;
             self.scalars(goal, exprs)?;
         }
-        let refusable: Vec<NodeId> = all.filter(|(_, keywords)| may_be_refused(keywords)).map(|(n, _)| n).collect();
+        let refusable: Vec<NodeId> =
+            all.filter(|(_, keywords)| may_be_refused(keywords)).map(|(n, _)| n).collect();
         if refusable.is_empty() {
             return Ok(());
         }
@@ -138,13 +139,8 @@ fn for_children(k: &Keywords, mut child: impl FnMut(NodeId)) {
     for list in [&k.all_of, &k.any_of, &k.one_of] {
         list.iter().copied().for_each(&mut child);
     }
-    let single = [
-        k.additional_properties,
-        k.unevaluated_properties,
-        k.unevaluated_items,
-        k.property_names,
-        k.not,
-    ];
+    let single =
+        [k.additional_properties, k.unevaluated_properties, k.unevaluated_items, k.property_names, k.not];
     single.into_iter().flatten().for_each(&mut child);
     if let Some((test, then, otherwise)) = k.conditional {
         [Some(test), then, otherwise].into_iter().flatten().for_each(child);

@@ -126,7 +126,9 @@ impl Lexemes {
             }
             all.push(exprs.or(&any)?);
         }
-        let settled = !facts.choices.is_empty() || facts.languages.iter().any(|&(_, wanted)| wanted) || !facts.not.is_empty();
+        let settled = !facts.choices.is_empty()
+            || facts.languages.iter().any(|&(_, wanted)| wanted)
+            || !facts.not.is_empty();
         if !settled && facts.min == 0 && facts.max.is_none() {
             all.push(self.canonical);
         }
@@ -185,7 +187,11 @@ impl Lexemes {
             let mut any = Vec::with_capacity(ways.len());
             for way in ways.iter() {
                 let types = if way.types == 0 { types.0 } else { way.types & types.0 };
-                any.push(if types == 0 { NOTHING } else { self.number(forms, TypeSet(types), Some(way), exprs)? });
+                any.push(if types == 0 {
+                    NOTHING
+                } else {
+                    self.number(forms, TypeSet(types), Some(way), exprs)?
+                });
             }
             all.push(exprs.or(&any)?);
         }

@@ -51,7 +51,7 @@ impl Fault {
         Fault { message: message.into(), help: String::new() }
     }
 
-    fn help(mut self, help: &str) -> Fault {
+    pub fn help(mut self, help: &str) -> Fault {
         self.help = help.into();
         self
     }

@@ -105,7 +105,11 @@ impl Facts {
     fn add_composites(&mut self, other: &Facts) -> bool {
         if self.any_of(other.types) {
             return self.evaluated == other.evaluated
-                && if other.any_of(TypeSet::ARRAY) { self.array == other.array } else { self.object == other.object };
+                && if other.any_of(TypeSet::ARRAY) {
+                    self.array == other.array
+                } else {
+                    self.object == other.object
+                };
         }
         if self.types.0 & COMPOSITE != 0 && self.evaluated != other.evaluated {
             return false;
@@ -158,8 +162,9 @@ fn either_number(
         return None;
     }
     if let (Some(x), Some(y)) = (&a.1, &b.1) {
-        if let (Some(x), Some(y)) = (&x.only, &y.only) {
-            return Some(Arc::new(NumberFacts { only: Some(joined(x, y)), ..NumberFacts::default() }));
+        if let (Some(one), Some(other), true) = (&x.only, &y.only, x.digits_only == y.digits_only) {
+            let (only, digits_only) = (Some(joined(one, other)), x.digits_only);
+            return Some(Arc::new(NumberFacts { only, digits_only, ..NumberFacts::default() }));
         }
     }
     let mut ways = Vec::new();
@@ -209,8 +214,10 @@ fn joined(a: &[ScalarId], b: &[ScalarId]) -> Arc<[ScalarId]> {
 /// What a number must fulfil.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct NumberFacts {
-    /// Only these; the rest is then empty, because it was asked of each.
+    /// Only these; the rest is then empty, because it was asked of each. How they are written stays.
     pub only: Option<Arc<[ScalarId]>>,
+    /// Whether it is written in digits only.
+    pub digits_only: bool,
     /// The least.
     pub min: Option<Bound>,
     /// The greatest.
@@ -230,7 +237,8 @@ pub(crate) struct NumberFacts {
 impl NumberFacts {
     /// Whether it is one list of choices and nothing else.
     fn is_choice(&self) -> bool {
-        self.choices.len() == 1 && *self == NumberFacts { choices: self.choices.clone(), ..NumberFacts::default() }
+        self.choices.len() == 1
+            && *self == NumberFacts { choices: self.choices.clone(), ..NumberFacts::default() }
     }
 }
 
@@ -254,7 +262,8 @@ pub(crate) struct StringFacts {
 impl StringFacts {
     /// Whether it is one list of choices and nothing else.
     fn is_choice(&self) -> bool {
-        self.choices.len() == 1 && *self == StringFacts { choices: self.choices.clone(), ..StringFacts::default() }
+        self.choices.len() == 1
+            && *self == StringFacts { choices: self.choices.clone(), ..StringFacts::default() }
     }
 }
 
@@ -369,6 +378,17 @@ pub(crate) struct Part {
     pub covers: Vec<PartId>,
     /// What the values of all other keys fulfil; a part without it does not cover them.
     pub additional: Option<GoalId>,
+}
+
+/// How far it is kept what the subschemas that hold speak of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Track {
+    /// Not at all: nobody asks.
+    Nothing,
+    /// An alternative may speak of less than its values do, if another one has them too.
+    Enough,
+    /// An alternative speaks of exactly what all its values do.
+    Exactly,
 }
 
 /// What subschemas that hold speak of.
