@@ -13,7 +13,7 @@ from test_cli import FAST, run
 
 SCHEMA = {
     "type": "object",
-    "properties": {"animal": {"enum": ["cat", "dog"]}, "legs": {"enum": [2, 4, 8]}},
+    "properties": {"animal": {"enum": ["cat", "dog"]}, "legs": {"enum": ["two", "four"]}},
     "required": ["animal", "legs"],
     "additionalProperties": False,
 }
@@ -35,7 +35,7 @@ def test_generate_json_by_a_schema(capsys: pytest.CaptureFixture[str], tmp_path:
         assert (code, err) == (0, "")
         value = json.loads(out)
         assert value["animal"] in ("cat", "dog")
-        assert value["legs"] in (2, 4, 8)
+        assert value["legs"] in ("two", "four")
 
 
 def test_generate_tells_what_was_forced(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,6 +32,7 @@ SAYS = {
     "pydantic_model": "enum:",
     "quick_start": "The fox",
     "regular_expression": "refused at byte 3 of 4",
+    "tool_calls": "look {'at'",
 }
 """What each example must print, among other things."""
 

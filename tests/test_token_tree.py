@@ -340,7 +340,7 @@ def test_matcher_manners() -> None:
             matcher.fill_mask(wrong)  # type: ignore[arg-type]
     frozen = np.zeros(2, np.int32)
     frozen.setflags(write=False)
-    with pytest.raises(lt.MaskError, match="written"):
+    with pytest.raises(lt.MaskError, match="read-only"):
         matcher.fill_mask(frozen)
     longer = np.full(4, 7, np.int32)
     matcher.fill_mask(longer)

@@ -1251,6 +1251,48 @@ class Grammar:
         """One whole token: by its id, or the control token of a text, or else the one token that spells it."""
 
     @staticmethod
+    def tags(
+        tags: Iterable[tuple[Grammar | str, Grammar | str, Grammar | str | list[Grammar | str]]],
+        *,
+        triggers: Sequence[Grammar | str] | None = None,
+        text: bool = True,
+        at_least_one: bool = False,
+        stop_after_first: bool = False,
+        excludes: Sequence[Grammar | str] | None = None,
+    ) -> Grammar:
+        """Free text with tags in it, ``(begin, content, end)`` each; ``end`` may be a list of ways to end.
+
+        Marks are texts, whatever tokens spell them, tokens (``Grammar.token(...)``), or either
+        (``Grammar.token(text) | text``). ``triggers``: what begins a tag, once it stands in free text; without them the
+        beginnings of all tags do. ``text``: whether text may stand before the first tag. ``excludes``: what must not
+        stand in free text.
+        """
+
+    @staticmethod
+    def structural_tag(tag: Mapping[str, Any] | str | bytes) -> Grammar:
+        """XGrammar's structural tag: parsed, or JSON text."""
+
+    @staticmethod
+    def tools(
+        tools: Mapping[str, Any] | Iterable[Any],
+        *,
+        style: str | tuple[str, str, str, str] = "hermes",
+        tokens: bool = False,
+        text: bool = True,
+        at_least_one: bool = False,
+        stop_after_first: bool = False,
+        **options: Any,
+    ) -> Grammar:
+        """Free text with calls of ``tools`` in it: functions and models by their names, dicts with "name" and
+        "parameters", or a mapping of names to what ``of`` takes.
+
+        ``style``: "hermes" (``<tool_call>`` around a JSON object with name and arguments), "llama"
+        (``<function=name>`` around the arguments), or four texts: a call's beginning, what stands before and behind the
+        arguments, its end; ``{name}`` is the tool's name. ``tokens``: whether beginning and end are control tokens of
+        the model. The others are those of ``tags`` and of ``of``.
+        """
+
+    @staticmethod
     def recursive(body: Callable[[Grammar], Grammar | str]) -> Grammar:
         """The grammar that ``body`` makes of its own name: ``recursive(lambda me: "(" + me + ")" | digits)``."""
 
@@ -1290,6 +1332,8 @@ class Grammar:
         automata_bytes: int | None = None,
     ) -> Matcher:
         """A matcher at the beginning of a text. Matchers of one grammar and vocabulary share what they find out.
+
+        A grammar keeps what belongs to the last four vocabularies and limits that it was used with.
 
         ``end_tokens`` end a text that is complete; the default is the vocabulary's end-of-generation ids. ``fuel`` is
         the work of one call, in steps of about a tenth of a microsecond (5,000,000); ``mask_bytes`` the memory of

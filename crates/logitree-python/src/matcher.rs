@@ -4,7 +4,7 @@
 use logitree::constraint::{accept_all, count_legal, explain, fill, Ask, Matcher};
 use logitree::mask::{words_for, Legal};
 use logitree::{Error, ErrorKind, TokenId};
-use numpy::{PyArray1, PyArrayMethods};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use crate::constraint::text_bytes;
@@ -47,13 +47,9 @@ impl PyMatcher {
 impl PyMatcher {
     /// The legal set as a new mask.
     fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
-        let words = PyArray1::<u32>::zeros(py, words_for(self.inner.vocabulary_size()), false);
-        {
-            let mut array = words.readwrite();
-            let words = array.as_slice_mut()?;
-            self.work(py, |matcher| fill(matcher, words)).map_err(to_py)?;
-        }
-        Ok(words.call_method1("view", ("int32",))?.cast_into()?)
+        let words = PyArray1::<i32>::zeros(py, words_for(self.inner.vocabulary_size()), false);
+        self.fill_mask(py, words.as_any())?;
+        Ok(words)
     }
 
     /// The legal set, written over `out`.

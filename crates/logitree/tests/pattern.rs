@@ -329,15 +329,57 @@ proptest! {
 #[test]
 fn limits_are_errors() {
     let deep = format!("{}{}", "(".repeat(100_000), ")".repeat(100_000));
-    let looks = "(?=a)".repeat(50_000);
-    let product = "(a|^b|c$|\\bd)".repeat(60);
+    let product = "(-\\b|a\\B|x)".repeat(60);
     let counted = "((?:^a|b\\b){1000}){1000}".to_string();
     let classes = "[\\p{L}\\p{N}]".repeat(60_000);
-    for pattern in [deep, looks, product, counted, classes, "a".repeat(1_000_001)] {
+    let long = format!("(?:a(?<={})|b)*", "[ab]{300}");
+    for pattern in [deep, product, counted, classes, long, "a".repeat(1_000_001)] {
         let error = parse(&pattern, &Options::SEARCH).expect_err(&pattern[..20]);
         assert_eq!(error.kind, ErrorKind::Limit, "{error}");
     }
     assert!(parse(&format!("{}a{}", "(".repeat(250), ")".repeat(250)), &Options::WHOLE).is_ok());
     let huge = parse("(?:ab|c){1000000,4294967295}", &Options { scope: Scope::Whole, ..WHOLE }).unwrap();
     assert!(format!("{huge:?}").len() < 1000);
+}
+
+#[test]
+fn what_is_too_large_is_named_by_its_place() {
+    let place = |pattern: &str| parse(pattern, &Options::SEARCH).unwrap_err().place;
+    assert_eq!(place("ab(?<=[ab]{300})"), "1:3");
+    assert_eq!(place("a\n(?:(?=[ab]{300}c).)*"), "2:4");
+    assert_eq!(place("^a(?:(?:b\\b){1000}){1000}"), "1:13");
+}
+
+#[test]
+fn hostile_patterns_end() {
+    let nested = |open: &str, close: &str| format!("{}a{}", open.repeat(250), close.repeat(250));
+    let patterns = [
+        "(?=a)".repeat(100_000),
+        "(?!a)b".repeat(20_000),
+        "\\b\\w+\\b ".repeat(20_000),
+        "(a|^b|c$|\\bd)".repeat(10_000),
+        "a|".repeat(300_000),
+        "(?i)".to_string() + &"ſß".repeat(200_000),
+        "(?:x{1000}){1000}(?<!x{500})".into(),
+        "(?=".repeat(249) + "a" + &")".repeat(249),
+        "(?<=".repeat(249) + "a" + &")".repeat(249),
+        nested("(?:", "|^)*"),
+        nested("(?:\\b", "|$)*"),
+        nested("(?:(?!a)", "){2}"),
+        nested("(?:^?", "$?){0,3}"),
+        "(?:(?!a.{0,40}b)[^]|(?=c.{0,40}d)[^])*".into(),
+        "(?:\\b(?:a|\\B(?:b|\\b(?:c|$)*)*)*)*".into(),
+        (0..400).map(|i| format!("(?=[{}])", char::from_u32(0x4e00 + i).unwrap())).collect(),
+        (0..400).map(|i| format!("(?:(?={}).)*", char::from_u32(0x4e00 + i).unwrap())).collect(),
+    ];
+    for pattern in patterns {
+        for options in [Options::SEARCH, Options::WHOLE] {
+            let start = std::time::Instant::now();
+            let answer = parse(&pattern, &options);
+            assert!(start.elapsed().as_secs() < 20, "{:.30}", pattern);
+            if let Err(error) = answer {
+                assert_eq!(error.kind, ErrorKind::Limit, "{error}");
+            }
+        }
+    }
 }

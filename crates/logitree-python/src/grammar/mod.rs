@@ -6,6 +6,7 @@ mod bound;
 mod explanation;
 mod show;
 mod sources;
+mod tags;
 
 use std::sync::Arc;
 
@@ -164,6 +165,41 @@ impl PyGrammar {
     #[staticmethod]
     fn token(py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
         PyGrammar::read(py, Source::Token(sources::token(token)?))
+    }
+
+    /// Free text with tags in it: `(begin, content, end)` each.
+    #[staticmethod]
+    #[pyo3(signature = (tags, *, triggers=None, text=true, at_least_one=false, stop_after_first=false, excludes=None))]
+    fn tags(
+        py: Python<'_>,
+        tags: &Bound<'_, PyAny>,
+        triggers: Option<&Bound<'_, PyAny>>,
+        text: bool,
+        at_least_one: bool,
+        stop_after_first: bool,
+        excludes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyGrammar> {
+        let marks = |given: Option<&Bound<'_, PyAny>>| given.map_or(Ok(Vec::new()), tags::marks);
+        let (triggers, excludes) = (marks(triggers)?, marks(excludes)?);
+        let (tags, free_before) = (tags::tags(tags)?, text);
+        let source = Source::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes };
+        PyGrammar::read(py, source)
+    }
+
+    /// XGrammar's structural tag.
+    #[staticmethod]
+    fn structural_tag(py: Python<'_>, tag: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
+        PyGrammar::read(py, Source::StructuralTag(sources::json(tag, "tag")?))
+    }
+
+    /// Free text with calls of tools in it.
+    #[staticmethod]
+    #[pyo3(signature = (tools, **options))]
+    fn tools<'py>(
+        tools: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        tools.py().import("logitree._grammar")?.getattr("tools_grammar")?.call((tools,), options)
     }
 
     /// The grammar that `body` makes of its own name.

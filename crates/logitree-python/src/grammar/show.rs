@@ -2,6 +2,7 @@
 
 use logitree::grammar::part::{Part, Source, What};
 use logitree::grammar::rules::TokenName;
+use logitree::grammar::tags::Mark;
 
 /// Characters of a text that are shown, parts of a list, and characters of the whole.
 const TEXT: usize = 40;
@@ -74,6 +75,12 @@ fn leaf(source: &Source) -> String {
         Source::Gbnf { text, root } => format!("Grammar.gbnf({}, {})", quoted(text), quoted(root)),
         Source::Lark { text, .. } => format!("Grammar.lark({})", quoted(text)),
         Source::JsonSchema { text, .. } => format!("Grammar.json_schema({})", quoted(text)),
+        Source::Tags { tags, .. } => {
+            let shown = tags.iter().take(PARTS).map(|tag| format!("({}, ...)", mark(&tag.begin)));
+            let more = if tags.len() > PARTS { ", ..." } else { "" };
+            format!("Grammar.tags([{}{more}])", shown.collect::<Vec<_>>().join(", "))
+        }
+        Source::StructuralTag(text) => format!("Grammar.structural_tag({})", quoted(text)),
         Source::Literal(text) => format!("Grammar.literal({})", quoted(text)),
         Source::Choice(texts) => {
             let mut shown: Vec<String> = texts.iter().take(PARTS).map(|text| quoted(text)).collect();
@@ -83,8 +90,22 @@ fn leaf(source: &Source) -> String {
             format!("Grammar.choice([{}])", shown.join(", "))
         }
         Source::Anything => "Grammar.text()".into(),
-        Source::Token(TokenName::Id(id)) => format!("Grammar.token({id})"),
-        Source::Token(TokenName::Text(text)) => format!("Grammar.token({})", quoted(text)),
+        Source::Token(name) => token(name),
+    }
+}
+
+fn token(name: &TokenName) -> String {
+    match name {
+        TokenName::Id(id) => format!("Grammar.token({id})"),
+        TokenName::Text(text) => format!("Grammar.token({})", quoted(text)),
+    }
+}
+
+fn mark(mark: &Mark) -> String {
+    match mark {
+        Mark::Text(text) => quoted(text),
+        Mark::Token(name) => token(name),
+        Mark::Either(text) => format!("Grammar.token({0}) | {0}", quoted(text)),
     }
 }
 

@@ -16,6 +16,7 @@ pub mod expr;
 pub mod gbnf;
 pub mod json;
 pub mod lark;
+pub mod lazy;
 pub mod machine;
 pub mod part;
 pub mod pattern;

@@ -60,7 +60,7 @@ class Engine(Protocol):
 class Logitree:
     """Ours, with the schema's order of properties or any."""
 
-    def __init__(self, path: str, order: str) -> None:
+    def __init__(self, path: str, order: Literal["schema", "any"]) -> None:
         self._vocabulary = lt.Vocabulary.from_gguf(path)
         self._order = order
         self.words = np.zeros(lt.mask.words(len(self._vocabulary)), np.int32)

@@ -21,6 +21,8 @@ mod show;
 mod suffixes;
 mod tables;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub use bound::{Grammar, GrammarLimits};

@@ -17,15 +17,21 @@ use crate::{Result, TokenId};
 /// More nodes than this are not few.
 const MOST_VISITED: usize = 30_000;
 
-/// The state that `e` is in after most bytes, if that state stays what it is by them.
+/// Bytes that few names have and most texts may have.
+const SAMPLES: [u8; 4] = [b'~', b'|', b'Q', b'%'];
+
+/// The state that `e` is in after most bytes, if that state stays what it is by them: after one of a few samples.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
 pub(super) fn mostly(e: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
-    let ways = exprs.ways(e)?;
-    let Some(&(class, state)) = ways.iter().max_by_key(|(class, _)| class.len()) else { return Ok(None) };
-    let Some(byte) = class.iter().next() else { return Ok(None) };
-    Ok((state != e && exprs.derive(state, byte)? == state).then_some(state))
+    for byte in SAMPLES {
+        let state = exprs.derive(e, byte)?;
+        if state != NOTHING && state != e && exprs.derive(state, byte)? == state {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
 }
 
 /// The tables of `e` as differences from those of `other`; `None` if they differ in much.

@@ -87,6 +87,13 @@ impl Suffixes {
         Ok(())
     }
 
+    /// The tokens, each with the length of its rest.
+    #[cfg(test)]
+    pub fn all(&self) -> impl Iterator<Item = (TokenId, usize)> + '_ {
+        let ids = |node: &Suffix| &self.ids[node.from as usize..node.to as usize];
+        self.nodes.iter().flat_map(move |node| ids(node).iter().map(|&id| (id, usize::from(node.depth))))
+    }
+
     pub fn memory(&self) -> usize {
         size_of_val(&*self.nodes) + size_of_val(&*self.ids)
     }

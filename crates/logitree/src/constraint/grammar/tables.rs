@@ -40,41 +40,60 @@ impl Tables {
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
     pub fn terminal(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
-        let trie = vocabulary.trie()?;
-        let key = exprs.structure(e);
-        if let Some(known) = self.get(key) {
+        if let Some(known) = self.get(exprs.structure(e)) {
             return Ok(known);
         }
-        let by_byte = self.by_byte.get_or_init(|| ByByte::new(trie));
-        if by_byte.below(&exprs.first_bytes(e)?) <= PERHAPS_NARROW {
-            if let Some(small) = narrow(e, exprs, trie, NARROW)? {
-                return Ok(Arc::new(small));
-            }
+        if let Some(small) = self.narrow(e, exprs, vocabulary)? {
+            return Ok(small);
         }
-        let made = match self.near(e, exprs, vocabulary)? {
-            Some(near) => Arc::new(near),
-            None => Arc::new(wide(e, exprs, vocabulary, by_byte)?),
+        match self.near(e, exprs, vocabulary)? {
+            Some(near) => Ok(self.keep(exprs.structure(e), near)),
+            None => self.wide(e, exprs, vocabulary),
+        }
+    }
+
+    /// The tables of a state that others are near to: its own, whatever it is near to.
+    fn base(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
+        let found = match self.get(exprs.structure(e)) {
+            Some(known) => known,
+            None => match self.narrow(e, exprs, vocabulary)? {
+                Some(small) => small,
+                None => self.wide(e, exprs, vocabulary)?,
+            },
         };
-        self.keep(key, &made);
-        Ok(made)
+        Ok(found.base.is_none().then_some(found))
+    }
+
+    fn narrow(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
+        let trie = vocabulary.trie()?;
+        let by_byte = self.by_byte.get_or_init(|| ByByte::new(trie));
+        if by_byte.below(&exprs.first_bytes(e)?) > PERHAPS_NARROW {
+            return Ok(None);
+        }
+        Ok(narrow(e, exprs, trie, NARROW)?.map(Arc::new))
+    }
+
+    fn wide(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
+        let trie = vocabulary.trie()?;
+        let by_byte = self.by_byte.get_or_init(|| ByByte::new(trie));
+        let made = wide(e, exprs, vocabulary, by_byte)?;
+        Ok(self.keep(exprs.structure(e), made))
     }
 
     /// The tables of `e` as differences from those of another state, where there is one.
     fn near(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Terminal>> {
         let trie = vocabulary.trie()?;
         if let Some(bounds) = exprs.bounded_loop(e)? {
-            let base = self.terminal(bounds.endless, exprs, vocabulary)?;
-            if base.base.is_none() {
+            if let Some(base) = self.base(bounds.endless, exprs, vocabulary)? {
                 let rounds = self.rounds(bounds.endless, exprs, trie)?;
                 return Ok(Some(rounds.bounded(&bounds, &base, exprs)));
             }
         }
         let Some(other) = mostly(e, exprs)? else { return Ok(None) };
-        let base = self.terminal(other, exprs, vocabulary)?;
-        if base.base.is_some() {
-            return Ok(None);
+        match self.base(other, exprs, vocabulary)? {
+            Some(base) => differing(e, other, &base, exprs, trie),
+            None => Ok(None),
         }
-        differing(e, other, &base, exprs, trie)
     }
 
     fn rounds(&self, endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Arc<Rounds>> {
@@ -96,7 +115,8 @@ impl Tables {
     }
 
     /// Keeps `terminal`; when there is too much, everything else is forgotten.
-    fn keep(&self, key: StructureHash, terminal: &Arc<Terminal>) {
+    fn keep(&self, key: StructureHash, terminal: Terminal) -> Arc<Terminal> {
+        let terminal = Arc::new(terminal);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = terminal.memory();
         if kept.bytes + bytes > MOST_BYTES {
@@ -104,8 +124,9 @@ impl Tables {
             kept.rounds.clear();
             kept.bytes = 0;
         }
-        if kept.tables.insert(key, Arc::clone(terminal)).is_none() {
+        if kept.tables.insert(key, Arc::clone(&terminal)).is_none() {
             kept.bytes += bytes;
         }
+        terminal
     }
 }

@@ -37,9 +37,11 @@ pub(super) struct Crossing {
     pub tags: Arc<[Tag]>,
     /// The bytes that tokens go on with.
     pub bytes: ByteSet,
-    /// By byte: the nodes reached by it, and what is found of them when it is first asked for.
-    exits: Box<[(u8, Box<[Node]>, OnceLock<Suffixes>)]>,
+    exits: Box<[Exits]>,
 }
+
+/// The nodes that a byte leads to, and what is found of them when it is first asked for.
+type Exits = (u8, Box<[Node]>, OnceLock<Suffixes>);
 
 /// A place where the terminal is complete, with the tags of that number, and a token goes on with `byte`, which leads to
 /// `node`.
@@ -110,9 +112,8 @@ impl Crossing {
     }
 
     fn memory(&self) -> usize {
-        let exit = |(_, nodes, made): &(u8, Box<[Node]>, OnceLock<Suffixes>)| {
-            size_of_val(&**nodes) + made.get().map_or(0, Suffixes::memory) + 160
-        };
+        let exit =
+            |(_, nodes, made): &Exits| size_of_val(&**nodes) + made.get().map_or(0, Suffixes::memory) + 160;
         self.exits.iter().map(exit).sum::<usize>() + size_of::<Self>()
     }
 }

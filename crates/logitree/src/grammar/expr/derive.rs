@@ -136,13 +136,10 @@ impl Exprs {
     }
 
     fn find_first(&mut self, e: ExprId) -> Result<ByteSet> {
-        if self.known(e).boolean {
+        if matches!(self.node(e), Node::And(_) | Node::Not(_)) {
             let mut set = ByteSet::NONE;
-            for class in self.byte_classes(e) {
-                let Some(byte) = class.iter().next() else { continue };
-                if self.derive(e, byte)? != NOTHING {
-                    set = set.or(&class);
-                }
+            for (class, _) in self.ways(e)? {
+                set = set.or(&class);
             }
             return Ok(set);
         }

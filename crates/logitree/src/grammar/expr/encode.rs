@@ -132,7 +132,7 @@ impl Exprs {
         let mut at = from;
         while at <= to {
             let digit = at / unit;
-            let whole = at % unit == 0 && at + (unit - 1) <= to;
+            let whole = at.is_multiple_of(unit) && at + (unit - 1) <= to;
             let last = if whole { (to + 1) / unit - 1 } else { digit };
             let end = if whole { last * unit + (unit - 1) } else { to.min(digit * unit + (unit - 1)) };
             let class = self.class(hex_digits(digit, last))?;

@@ -76,6 +76,7 @@ pub struct Exprs {
     outcome_ids: FxHashMap<Arc<[Tag]>, u32>,
     /// For each expression: 0, or one more than the place of its row of derivatives.
     pub(super) row_of: Vec<u32>,
+    #[allow(clippy::vec_box)] // rows stay where they are when there are more of them
     pub(super) rows: Vec<Box<[ExprId; 256]>>,
     pub(super) first: FxHashMap<ExprId, ByteSet>,
     pub(super) classes: FxHashMap<(CharSet, Encoding), ExprId>,

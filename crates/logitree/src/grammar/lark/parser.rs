@@ -99,8 +99,8 @@ impl<'t> Parser<'t, '_> {
                     items.push(Item::Broken(self.said(first).trim_start_matches(['!', '?'])));
                 }
                 self.recover();
-            } else if !matches!(self.kind(), Kind::Newline | Kind::End)
-                && !(inside && self.kind() == Kind::Sign(b'}'))
+            } else if !(matches!(self.kind(), Kind::Newline | Kind::End)
+                || inside && self.kind() == Kind::Sign(b'}'))
             {
                 let _: Read<()> =
                     self.unexpected("a line must end here", "put each rule in lines of its own");

@@ -176,6 +176,7 @@ fn other_grammars() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // one table
 fn every_mistake_has_its_place_and_a_way_out() {
     for (text, said) in [
         ("root: \"a\"", "no rule \"start\" in the Lark grammar (at 1:1); define it: start: ..."),

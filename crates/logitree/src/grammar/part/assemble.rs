@@ -3,6 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::super::append::append;
 use super::super::rules::{Node, Rule, RuleId, Rules};
 use super::{Part, What};
 use crate::{Error, ErrorKind, Result};
@@ -87,23 +88,7 @@ impl Assembler {
         {
             return body.clone();
         }
-        let by = self.rules.len();
-        self.rules.extend(
-            rules.rules.iter().map(|rule| Rule { name: rule.name.clone(), body: shifted(&rule.body, by) }),
-        );
-        Node::Ref(rules.start + by)
-    }
-}
-
-/// The same with every rule's number `by` higher. Recursion is as deep as the reader of the text allows.
-fn shifted(node: &Node, by: usize) -> Node {
-    let all = |nodes: &[Node]| nodes.iter().map(|node| shifted(node, by)).collect();
-    match node {
-        Node::Ref(rule) => Node::Ref(rule + by),
-        Node::Seq(nodes) => Node::Seq(all(nodes)),
-        Node::Alt(nodes) => Node::Alt(all(nodes)),
-        Node::Repeat { of, min, max } => Node::Repeat { of: Box::new(shifted(of, by)), min: *min, max: *max },
-        same => same.clone(),
+        Node::Ref(append(&mut self.rules, rules, ""))
     }
 }
 

@@ -7,31 +7,26 @@
 //! It refuses to know vocabularies.
 
 mod assemble;
+mod source;
 mod written;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::expr::Exprs;
-use super::machine::Values;
-use super::rules::{Node, Rule, Rules, TokenName, TokenSet};
-use super::{gbnf, json, lark, pattern, Regex};
+use super::rules::{Node, Rules};
 use crate::{Error, ErrorKind, Result};
+
+pub use source::{Source, TagPart};
 
 /// How deep parts may stand inside each other. A sequence of short sequences counts once, and so does a choice of choices.
 pub const MOST_NESTED: usize = 200;
 
 /// Longer sequences and choices stay what they are inside others: to join one more to them costs no more than this.
 const MOST_FLATTENED: usize = 256;
-
-/// What compiling a lenient schema may cost while it is read: expressions, and steps of work.
-const MOST_EXPRS: usize = 1 << 21;
-const MOST_FUEL: u64 = 5_000_000;
 
 /// A grammar, or a part of one. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -72,51 +67,11 @@ pub enum What {
 #[derive(Debug, Clone)]
 pub struct Me(Arc<u8>);
 
-/// A text of some syntax.
-#[derive(Debug, Clone)]
-pub enum Source {
-    /// A regular expression; the whole text matches it.
-    Regex(String),
-    /// GBNF, from the rule `root`.
-    Gbnf {
-        /// The grammar.
-        text: String,
-        /// Where it starts.
-        root: String,
-    },
-    /// Lark as llguidance reads it, from the rule `start`.
-    Lark {
-        /// The grammar.
-        text: String,
-        /// What its `@name` stand for.
-        grammars: Vec<(String, Part)>,
-    },
-    /// A JSON Schema: a value that is valid under it, as the options write it.
-    JsonSchema {
-        /// The schema's document.
-        text: String,
-        /// How values are written, and how the document is read.
-        options: json::Options,
-        /// What it may refer to: URIs and the JSON found there.
-        documents: Vec<(String, String)>,
-    },
-    /// This text.
-    Literal(String),
-    /// One of these texts.
-    Choice(Vec<String>),
-    /// Any text.
-    Anything,
-    /// One whole token.
-    Token(TokenName),
-}
-
 impl Part {
     fn new(what: What) -> Result<Part> {
         let inside = match &what {
-            What::Leaf(Source::Lark { grammars, .. }, _) => {
-                grammars.iter().map(|(_, part)| part.0.depth).max().unwrap_or(0)
-            }
-            What::Leaf(..) | What::Me(_) => 0,
+            What::Leaf(source, _) => source.parts().map(|part| part.0.depth).max().unwrap_or(0),
+            What::Me(_) => 0,
             What::Seq(parts) | What::Alt(parts) => parts.iter().map(|part| part.0.depth).max().unwrap_or(0),
             What::Repeat { of, .. } | What::Recursive(of, _) => of.0.depth,
         };
@@ -133,22 +88,7 @@ impl Part {
     /// # Errors
     /// Those of the syntax's reader.
     pub fn read(source: Source) -> Result<Part> {
-        let rules = match &source {
-            Source::Regex(text) => alone(Node::Lexeme(pattern::parse(text, &pattern::Options::WHOLE)?)),
-            Source::Gbnf { text, root } => gbnf::parse_from(text, root)?,
-            Source::Lark { text, grammars } => lark(text, grammars)?,
-            Source::JsonSchema { text, options, documents } => {
-                alone(Node::Json(schema(json::load(text, options, documents)?)?))
-            }
-            Source::Literal(text) => alone(Node::Lexeme(Regex::text(text))),
-            Source::Choice(texts) => {
-                alone(Node::Lexeme(Regex::or(texts.iter().map(|text| Regex::text(text.as_str())))))
-            }
-            Source::Anything => alone(Node::Lexeme(Regex::anything())),
-            Source::Token(name) => {
-                alone(Node::Tokens(TokenSet { tokens: vec![name.clone()], negated: false }))
-            }
-        };
+        let rules = source.rules()?;
         Part::new(What::Leaf(source, Arc::new(rules)))
     }
 
@@ -234,13 +174,11 @@ impl Part {
                 continue;
             }
             match part.what() {
-                What::Leaf(Source::Lark { grammars, .. }, _) => {
-                    todo.extend(grammars.iter().map(|(_, part)| part))
-                }
-                What::Leaf(Source::JsonSchema { .. }, rules) => {
-                    if let [Rule { body: Node::Json(schema), .. }] = &rules.rules[..] {
+                What::Leaf(source, rules) => {
+                    if let (Source::JsonSchema { .. }, Node::Json(schema)) = (source, &rules.rules[0].body) {
                         found.extend(schema.warnings.iter().map(String::as_str));
                     }
+                    todo.extend(source.parts());
                 }
                 _ => todo.extend(part.inside().iter().rev()),
             }
@@ -278,33 +216,4 @@ fn flat(parts: impl IntoIterator<Item = Part>, inner: impl Fn(&What) -> Option<V
         }
     }
     flat
-}
-
-/// The rules of a Lark text; schemas in it are written with the default options.
-fn lark(text: &str, grammars: &[(String, Part)]) -> Result<Rules> {
-    let own = |(name, part): &(String, Part)| Ok((name.clone(), Rules::clone(&*part.rules()?)));
-    let grammars = grammars.iter().map(own).collect::<Result<BTreeMap<_, _>>>()?;
-    let options = json::Options::default();
-    let read = |text: &str| schema(json::load(text, &options, &[])?);
-    lark::parse(text, &lark::Resources { grammars: &grammars, schema: &read })
-}
-
-/// The schema with all that is dropped of it named, where it is lenient: some is only found when it is compiled.
-fn schema(read: json::Schema) -> Result<Arc<json::Schema>> {
-    let mut schema = Arc::new(read);
-    if schema.options.lenient {
-        let mut exprs = Exprs::new(MOST_EXPRS);
-        exprs.set_fuel(MOST_FUEL);
-        let mut frames = json::Frames::new();
-        frames.root(&schema, &mut exprs)?;
-        let dropped: Vec<String> = frames.warnings().map(str::to_string).collect();
-        drop(frames);
-        Arc::make_mut(&mut schema).warnings.extend(dropped);
-    }
-    Ok(schema)
-}
-
-/// Rules of one body.
-fn alone(body: Node) -> Rules {
-    Rules { rules: vec![Rule { name: "root".into(), body }], start: 0 }
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::grammar::gbnf;
+use crate::grammar::rules::TokenName;
+use crate::grammar::tags::Mark;
 
 fn text(text: &str) -> Part {
     Part::literal(text).unwrap()
@@ -51,7 +53,7 @@ fn check_refs(node: &Node, rules: usize) {
 #[test]
 fn a_shared_part_is_one_rule() {
     let mut part = Part::alt([text("a"), text("b")]).unwrap();
-    for _ in 0..100 {
+    for _ in 0..60 {
         part = Part::seq([part.repeat(1, Some(2)).unwrap(), part]).unwrap();
     }
     let rules = part.rules().unwrap();
@@ -125,6 +127,33 @@ fn lark_names_other_grammars() {
     assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
     let nameless = Part::read(Source::Lark { text: lark.into(), grammars: Vec::new() });
     assert_eq!(nameless.unwrap_err().kind, ErrorKind::Constraint);
+}
+
+#[test]
+fn tags_hold_other_grammars() {
+    let tag = |begin: Mark, content: Part| TagPart { begin, content, end: vec![Mark::Text("]".into())] };
+    let tags = vec![
+        tag(Mark::Text("[a".into()), text("1").repeat(0, None).unwrap()),
+        tag(Mark::Either("<b>".into()), gbnf("root ::= \"2\" root | \"x\"")),
+        tag(Mark::Token(TokenName::Id(7)), text("3")),
+        tag(Mark::Token(TokenName::Text("<c>".into())), text("4")),
+    ];
+    let source = Source::Tags {
+        tags,
+        triggers: Vec::new(),
+        free_before: true,
+        at_least_one: true,
+        stop_after_first: false,
+        excludes: vec![Mark::Text("!".into())],
+    };
+    let part = Part::read(source).unwrap();
+    let read = Part::from_written(&part.written()).unwrap();
+    assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
+    let structural = r#"{"type":"structural_tag","format":{"type":"const_string","value":"x"}}"#;
+    let part = Part::read(Source::StructuralTag(structural.into())).unwrap();
+    assert_eq!(Part::from_written(&part.written()).unwrap().written(), part.written());
+    let refused = Part::read(Source::StructuralTag("{\n".into())).unwrap_err();
+    assert_eq!(refused.place, "2:0");
 }
 
 #[test]

@@ -6,27 +6,72 @@ use serde::{Deserialize, Serialize};
 
 use super::super::json::{Draft, Options, Order, Whitespace};
 use super::super::rules::TokenName;
-use super::{Me, Part, Source, What};
+use super::super::tags::Mark;
+use super::{Me, Part, Source, TagPart, What};
 use crate::{Error, ErrorKind, Result};
 
 /// One part; numbers in `of` are places in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 enum Entry {
-    Regex { pattern: String },
-    Gbnf { text: String, root: String },
-    Lark { text: String, grammars: Vec<(String, usize)> },
-    JsonSchema { text: String, written: Writing, documents: Vec<(String, String)> },
-    Literal { text: String },
-    Choice { texts: Vec<String> },
+    Regex {
+        pattern: String,
+    },
+    Gbnf {
+        text: String,
+        root: String,
+    },
+    Lark {
+        text: String,
+        grammars: Vec<(String, usize)>,
+    },
+    JsonSchema {
+        text: String,
+        written: Writing,
+        documents: Vec<(String, String)>,
+    },
+    Tags {
+        tags: Vec<TagEntry>,
+        triggers: Vec<MarkEntry>,
+        free_before: bool,
+        at_least_one: bool,
+        stop_after_first: bool,
+        excludes: Vec<MarkEntry>,
+    },
+    StructuralTag {
+        text: String,
+    },
+    Literal {
+        text: String,
+    },
+    Choice {
+        texts: Vec<String>,
+    },
     Anything,
-    TokenId { id: u32 },
-    TokenText { text: String },
-    Seq { of: Vec<usize> },
-    Alt { of: Vec<usize> },
-    Repeat { of: usize, min: u32, max: Option<u32> },
-    Recursive { of: usize, me: usize },
-    Me { me: usize },
+    TokenId {
+        id: u32,
+    },
+    TokenText {
+        text: String,
+    },
+    Seq {
+        of: Vec<usize>,
+    },
+    Alt {
+        of: Vec<usize>,
+    },
+    Repeat {
+        of: usize,
+        min: u32,
+        max: Option<u32>,
+    },
+    Recursive {
+        of: usize,
+        me: usize,
+    },
+    Me {
+        me: usize,
+    },
 }
 
 /// [`Options`] by the names that users give them.
@@ -39,6 +84,54 @@ struct Writing {
     ascii: bool,
     lenient: bool,
     draft: String,
+}
+
+/// A [`TagPart`]; its content is a place in the list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TagEntry {
+    begin: MarkEntry,
+    content: usize,
+    end: Vec<MarkEntry>,
+}
+
+/// A [`Mark`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum MarkEntry {
+    Text(String),
+    TokenId(u32),
+    TokenText(String),
+    Either(String),
+}
+
+impl MarkEntry {
+    fn of(mark: &Mark) -> MarkEntry {
+        match mark.clone() {
+            Mark::Text(text) => MarkEntry::Text(text),
+            Mark::Token(TokenName::Id(id)) => MarkEntry::TokenId(id),
+            Mark::Token(TokenName::Text(text)) => MarkEntry::TokenText(text),
+            Mark::Either(text) => MarkEntry::Either(text),
+        }
+    }
+
+    fn all(marks: &[Mark]) -> Vec<MarkEntry> {
+        marks.iter().map(MarkEntry::of).collect()
+    }
+
+    fn mark(self) -> Mark {
+        match self {
+            MarkEntry::Text(text) => Mark::Text(text),
+            MarkEntry::TokenId(id) => Mark::Token(TokenName::Id(id)),
+            MarkEntry::TokenText(text) => Mark::Token(TokenName::Text(text)),
+            MarkEntry::Either(text) => Mark::Either(text),
+        }
+    }
+}
+
+/// The marks of entries.
+fn marks(entries: Vec<MarkEntry>) -> Vec<Mark> {
+    entries.into_iter().map(MarkEntry::mark).collect()
 }
 
 impl Part {
@@ -116,6 +209,17 @@ impl Writer {
                 let written = Writing { order, whitespace, separators, ascii, lenient, draft };
                 Entry::JsonSchema { text, written, documents }
             }
+            Source::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
+                let mut tag = |tag: &TagPart| TagEntry {
+                    begin: MarkEntry::of(&tag.begin),
+                    content: self.place(&tag.content),
+                    end: MarkEntry::all(&tag.end),
+                };
+                let tags = tags.iter().map(&mut tag).collect();
+                let (triggers, excludes) = (MarkEntry::all(&triggers), MarkEntry::all(&excludes));
+                Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes }
+            }
+            Source::StructuralTag(text) => Entry::StructuralTag { text },
             Source::Literal(text) => Entry::Literal { text },
             Source::Choice(texts) => Entry::Choice { texts },
             Source::Anything => Entry::Anything,
@@ -162,6 +266,15 @@ fn read(entry: Entry, made: &[Part], names: &mut FxHashMap<usize, Me>) -> Result
             let options = Options { order, whitespace, separators, ascii, lenient, draft };
             Part::read(Source::JsonSchema { text, options, documents })
         }
+        Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
+            let one = |TagEntry { begin, content, end }| {
+                Ok(TagPart { begin: begin.mark(), content: at(content)?, end: marks(end) })
+            };
+            let tags = tags.into_iter().map(one).collect::<Result<Vec<_>>>()?;
+            let (triggers, excludes) = (marks(triggers), marks(excludes));
+            Part::read(Source::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes })
+        }
+        Entry::StructuralTag { text } => Part::read(Source::StructuralTag(text)),
         Entry::Literal { text } => Part::read(Source::Literal(text)),
         Entry::Choice { texts } => Part::read(Source::Choice(texts)),
         Entry::Anything => Part::read(Source::Anything),

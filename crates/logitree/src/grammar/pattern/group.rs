@@ -80,8 +80,7 @@ impl Reader<'_> {
     fn flagged(&mut self, start: usize) -> Node {
         let outer = self.flags;
         let mut on = true;
-        loop {
-            let Some(c) = self.peek() else { break };
+        while let Some(c) = self.peek() {
             self.at += 1;
             match c {
                 'i' => self.flags.ignore_case = on,

@@ -115,18 +115,18 @@ const TOO_LARGE: &str = "classes, counts and assertions are too much once they a
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Problem {
     kind: ErrorKind,
-    /// The place in the text, counted in characters.
-    at: usize,
+    /// The place in the text, counted in characters; `None` where it is about the whole.
+    at: Option<usize>,
     message: String,
 }
 
 impl Problem {
     fn new(at: usize, message: impl Into<String>) -> Problem {
-        Problem { kind: ErrorKind::Constraint, at, message: message.into() }
+        Problem { kind: ErrorKind::Constraint, at: Some(at), message: message.into() }
     }
 
     fn limit(at: usize, message: impl Into<String>) -> Problem {
-        Problem { kind: ErrorKind::Limit, at, message: message.into() }
+        Problem { kind: ErrorKind::Limit, at: Some(at), message: message.into() }
     }
 
     fn unsupported(at: usize, what: &str, place: &str) -> Problem {
@@ -134,7 +134,13 @@ impl Problem {
     }
 
     fn too_large() -> Problem {
-        Problem::limit(0, TOO_LARGE)
+        Problem { kind: ErrorKind::Limit, at: None, message: TOO_LARGE.into() }
+    }
+
+    /// The same problem, here if nobody said where.
+    fn or_at(mut self, at: usize) -> Problem {
+        self.at.get_or_insert(at);
+        self
     }
 }
 
@@ -144,7 +150,7 @@ fn error(text: &str, problems: &[Problem]) -> Error {
     offsets.push(text.len());
     let mut all = Problems::default();
     for problem in problems {
-        all.add(offsets[problem.at.min(offsets.len() - 1)], problem.message.as_str(), "");
+        all.add(offsets[problem.at.unwrap_or(0).min(offsets.len() - 1)], problem.message.as_str(), "");
     }
     match all.finish(text, "the regular expression") {
         Err(mut error) => {

@@ -21,9 +21,11 @@ pub(super) const EMPTY: Id = Id(1);
 pub(super) const ANY: Id = Id(2);
 /// Every text of one character.
 pub(super) const ONE: Id = Id(3);
+/// Every text but the empty one.
+pub(super) const SOME: Id = Id(4);
 
 /// Terms that an arena holds at most.
-const MOST_TERMS: usize = 1 << 21;
+const MOST_TERMS: usize = 1 << 19;
 /// Children of terms that an arena holds at most: long lists are what costs memory.
 const MOST_CHILDREN: usize = 1 << 23;
 /// Nodes of the tree that is handed out, a set counted by its ranges.
@@ -82,7 +84,8 @@ impl Terms {
         let empty = terms.add(Term::Empty);
         let any = terms.add(Term::Repeat(ONE, 0, None));
         let one = terms.add(Term::Set(CharSet::all()));
-        debug_assert_eq!((nothing, empty, any, one), (NOTHING, EMPTY, ANY, ONE));
+        let some = terms.add(Term::Repeat(ONE, 1, None));
+        debug_assert_eq!((nothing, empty, any, one, some), (NOTHING, EMPTY, ANY, ONE, SOME));
         terms
     }
 
@@ -233,6 +236,9 @@ impl Terms {
         if flat.contains(&EMPTY) {
             return if flat.iter().all(|&id| self.is_nullable(id)) { EMPTY } else { NOTHING };
         }
+        if flat.iter().any(|&id| id != SOME && !self.is_nullable(id)) {
+            flat.retain(|&id| id != SOME);
+        }
         match flat[..] {
             [] => ANY,
             [only] => only,
@@ -245,8 +251,9 @@ impl Terms {
     pub(super) fn not(&mut self, of: Id) -> Id {
         match *self.get(of) {
             Term::Nothing => ANY,
-            Term::Empty => self.concat(&[ONE, ANY]),
+            Term::Empty => SOME,
             Term::Not(inner) => inner,
+            _ if of == SOME => EMPTY,
             _ if of == ANY => NOTHING,
             _ => self.add(Term::Not(of)),
         }
@@ -282,10 +289,7 @@ impl Terms {
                 let parts: Vec<Id> = parts.iter().map(|&p| self.nonempty(p)).collect();
                 self.or(&parts)
             }
-            _ => {
-                let some = self.not(EMPTY);
-                self.and(&[of, some])
-            }
+            _ => self.and(&[of, SOME]),
         }
     }
 

@@ -119,8 +119,8 @@ pub(super) fn solve(terms: &mut Terms, mut matrix: Vec<Vec<Id>>, mut ends: Vec<I
         let around = terms.repeat(matrix[k][k], 0, None);
         matrix[k][k] = NOTHING;
         ends[k] = terms.concat(&[around, ends[k]]);
-        for j in 0..n {
-            matrix[k][j] = terms.concat(&[around, matrix[k][j]]);
+        for entry in &mut matrix[k] {
+            *entry = terms.concat(&[around, *entry]);
         }
         let (row, end) = (matrix[k].clone(), ends[k]);
         for i in (0..n).filter(|&i| i != k) {
@@ -128,9 +128,9 @@ pub(super) fn solve(terms: &mut Terms, mut matrix: Vec<Vec<Id>>, mut ends: Vec<I
             if into == NOTHING {
                 continue;
             }
-            for j in 0..n {
-                let way = terms.concat(&[into, row[j]]);
-                matrix[i][j] = terms.or(&[matrix[i][j], way]);
+            for (entry, &from) in matrix[i].iter_mut().zip(&row) {
+                let way = terms.concat(&[into, from]);
+                *entry = terms.or(&[*entry, way]);
             }
             let way = terms.concat(&[into, end]);
             ends[i] = terms.or(&[ends[i], way]);

@@ -56,27 +56,25 @@ struct Translator<'t> {
     left: Rc<Tracker>,
     /// Column of an assertion -> predicate of `left`.
     predicates: FxHashMap<usize, usize>,
+    /// The node is the body of a lookbehind: what follows it is not there to be asked.
+    behind: bool,
 }
 
 /// What holds before or behind a place: one entry a state.
 type Front = Vec<Id>;
 
 impl<'t> Translator<'t> {
-    /// `behind` says that the node is the body of a lookbehind: what follows it is not there to be asked.
     fn new(
         terms: &'t mut Terms,
         node: &Node,
         steps: &'t mut u32,
         behind: bool,
     ) -> Result<Translator<'t>, Problem> {
-        let mut languages = Vec::new();
+        let (mut languages, mut first) = (Vec::new(), usize::MAX);
         let mut predicates = FxHashMap::default();
         let mut open = vec![node];
         while let Some(node) = open.pop() {
             for (what, at) in node.assertions() {
-                if behind && what.looks_ahead() {
-                    return Err(Problem::unsupported(at, what.name(), "inside a lookbehind"));
-                }
                 let language = match what {
                     Assertion::Start(lines) => after_line(terms, lines.as_ref()),
                     Assertion::Word { word, .. } => {
@@ -90,6 +88,7 @@ impl<'t> Translator<'t> {
                     }
                     Assertion::End(_) => continue,
                 };
+                first = first.min(at);
                 let known = languages.iter().position(|&l| l == language);
                 predicates.insert(at, known.unwrap_or(languages.len()));
                 if known.is_none() {
@@ -97,8 +96,8 @@ impl<'t> Translator<'t> {
                 }
             }
         }
-        let left = Tracker::new(terms, &languages).ok_or_else(Problem::too_large)?;
-        Ok(Translator { terms, steps, left: Rc::new(left), predicates })
+        let left = Tracker::new(terms, &languages).ok_or_else(|| Problem::too_large().or_at(first))?;
+        Ok(Translator { terms, steps, left: Rc::new(left), predicates, behind })
     }
 
     fn whole(&mut self, node: &Node) -> Result<Id, Problem> {
@@ -129,10 +128,12 @@ impl<'t> Translator<'t> {
                 }
                 Ok(ways.iter().map(|ways| self.terms.or(ways)).collect())
             }
-            Node::Repeat { of, min, max, at } => self.repeat(of, *min, *max, *at, next, right),
+            Node::Repeat { of, min, max, at } => {
+                self.repeat(of, *min, *max, *at, next, right).map_err(|problem| problem.or_at(*at))
+            }
             Node::Assert { what, at } => match right {
                 Some(right) => Ok(self.assert_between(what, *at, next, right)),
-                None => self.assert(what, *at, next),
+                None => self.assert(what, *at, next).map_err(|problem| problem.or_at(*at)),
             },
         }
     }
@@ -254,6 +255,9 @@ impl<'t> Translator<'t> {
 
     fn assert(&mut self, what: &Assertion, at: usize, mut next: Front) -> Result<Front, Problem> {
         let (mut bodies, mut only) = (Vec::new(), None);
+        if self.behind && what.looks_ahead() {
+            self.stays_inside(what, at, &next)?;
+        }
         if let Assertion::Ahead { body, .. } = what {
             bodies = self.run(body, vec![ANY; self.left.len()], None)?;
             only = self.only_set(body);
@@ -281,6 +285,18 @@ impl<'t> Translator<'t> {
             };
         }
         Ok(next)
+    }
+
+    /// In a lookbehind, an assertion about what follows may only ask for a character that the lookbehind itself has.
+    fn stays_inside(&self, what: &Assertion, at: usize, next: &[Id]) -> Result<(), Problem> {
+        let one = match what {
+            Assertion::Ahead { body, .. } => self.only_set(body).is_some(),
+            _ => true,
+        };
+        if one && next.iter().all(|&next| !self.terms.is_nullable(next)) {
+            return Ok(());
+        }
+        Err(Problem::unsupported(at, what.name(), "that looks past the end of a lookbehind"))
     }
 
     /// The set, where a node is nothing else.
@@ -369,15 +385,20 @@ impl<'t> Translator<'t> {
         if right.is_some() || ahead.is_empty() {
             return self.linear(of, at, next, right);
         }
-        let mut languages = Vec::new();
+        let (mut languages, mut first) = (Vec::new(), usize::MAX);
         let mut predicates = FxHashMap::default();
         for (what, at) in ahead {
+            if self.behind {
+                return Err(Problem::unsupported(at, what.name(), "repeated in a lookbehind"));
+            }
+            first = first.min(at);
             let language = self.following(what, at)?;
             let language = self.terms.reverse(language);
             predicates.insert(at, languages.len());
             languages.push(language);
         }
-        let tracker = Tracker::new(self.terms, &languages).ok_or_else(Problem::too_large)?;
+        let tracker = Tracker::new(self.terms, &languages);
+        let tracker = tracker.ok_or_else(|| Problem::too_large().or_at(first))?;
         let right = Right { tracker, predicates };
         let rights = right.tracker.len();
         let mut endings = Vec::with_capacity(rights);

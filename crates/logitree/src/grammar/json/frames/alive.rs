@@ -4,8 +4,9 @@
 //! "Yes" is proven by what was found before it, so it is always kept. "No" may lean on something that is still being
 //! looked at and was taken as "no" there; it is kept only where it does not.
 
+use super::super::normal::plain;
 use super::super::normal::{Facts, GoalId, FALSE, TRUE};
-use super::super::schema::{Keywords, SchemaNode, TypeSet};
+use super::super::schema::{SchemaNode, TypeSet};
 use super::array::ArrayState;
 use super::board::Board;
 use super::object::ObjectState;
@@ -88,23 +89,22 @@ impl Board {
     fn goal_alive(&mut self, goal: GoalId, exprs: &mut Exprs) -> Result<bool> {
         if let Some(node) = self.forms.lone_node(goal) {
             if let SchemaNode::Keywords(keywords) = &self.forms.schema.nodes[node as usize] {
-                if plainly_alive(keywords) {
+                if plain::has_value(keywords) {
                     return Ok(true);
                 }
             }
         }
         let normal = self.forms.normal(goal, exprs)?;
-        for facts in &*normal {
-            if self.lexemes.scalars(&self.forms, facts, exprs)? != NOTHING {
-                return Ok(true);
-            }
+        // Lexemes last: an automaton is dear, and another type often decides.
+        if normal.iter().any(|facts| self.forms.has_plain_value(facts)) {
+            return Ok(true);
         }
         for facts in &*normal {
             if self.array_alive(facts, exprs)? || self.object_alive(facts, exprs)? {
                 return Ok(true);
             }
         }
-        Ok(false)
+        Ok(self.scalars(goal, exprs)? != NOTHING)
     }
 
     /// Whether some array fulfils `facts`.
@@ -132,24 +132,4 @@ impl Board {
         let start = self.object_start(object);
         self.object_can_complete(start, exprs)
     }
-}
-
-/// Whether some value is plainly valid: of some type nothing is said. "No" is not final.
-fn plainly_alive(k: &Keywords) -> bool {
-    let types = k.types.unwrap_or(TypeSet::ALL);
-    let applies = !(k.all_of.is_empty() && k.any_of.is_empty() && k.one_of.is_empty())
-        || k.not.is_some()
-        || k.conditional.is_some()
-        || k.values.is_some();
-    let string = k.min_length == 0 && k.pattern.is_none() && k.format.is_none();
-    let number = k.minimum.is_none() && k.maximum.is_none() && k.multiple_of.is_none();
-    let array = k.min_items == 0 && k.contains.is_none();
-    let object = k.required.is_empty() && k.min_properties == 0;
-    !applies
-        && (types.has(TypeSet::NULL)
-            || types.has(TypeSet::BOOLEAN)
-            || (string && types.has(TypeSet::STRING))
-            || (number && types.0 & TypeSet::NUMBER.0 != 0)
-            || (array && types.has(TypeSet::ARRAY))
-            || (object && types.has(TypeSet::OBJECT)))
 }

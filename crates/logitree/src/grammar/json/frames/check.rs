@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::super::normal::{Contains, GoalId, FALSE};
+use super::super::normal::{combines, for_children, Contains, GoalId, FALSE};
 use super::super::schema::{Keywords, NodeId, Schema, SchemaNode, TypeSet};
 use super::board::Board;
 use crate::grammar::expr::Exprs;
@@ -23,7 +23,7 @@ impl Board {
             SchemaNode::Keywords(keywords) => Some((node as NodeId, &**keywords)),
             SchemaNode::True | SchemaNode::False => None,
         });
-        for (node, _) in all.clone().filter(|(_, keywords)| combines(keywords)) {
+        for (node, _) in all.clone().filter(|(_, keywords)| is_dear(keywords)) {
             let goal = self.forms.goal(node)?;
             self.scalars(goal, exprs)?;
         }
@@ -99,10 +99,10 @@ impl Board {
     }
 }
 
-/// Whether the keywords combine other subschemas so that there may be too many combinations, or a number is asked for
-/// that may take too large an automaton.
-fn combines(k: &Keywords) -> bool {
-    k.not.is_some() || k.conditional.is_some() || k.one_of.len() > 1 || k.multiple_of.is_some()
+/// Whether there may be too many combinations of what the keywords apply, or a number is asked for that may take too
+/// large an automaton.
+fn is_dear(k: &Keywords) -> bool {
+    combines(k) || k.multiple_of.is_some()
 }
 
 /// Whether it depends on what the keywords are combined with whether they can be honoured.

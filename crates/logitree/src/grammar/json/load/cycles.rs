@@ -1,6 +1,8 @@
 //! Schemas that apply to the same value as themselves: `{"anyOf": [{"$ref": "#"}, ...]}` would never be decided. Such
 //! rounds are found and cut, and so are chains that are too long to follow. It refuses to know documents.
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::super::{Keywords, NodeId, SchemaNode};
 use crate::{Error, ErrorKind, Result};
 
@@ -12,13 +14,16 @@ const LONGEST: usize = 1024;
 /// # Errors
 /// Limit: a chain without a round is too long.
 pub(super) fn cut(nodes: &mut [SchemaNode]) -> Result<Vec<(NodeId, String)>> {
-    let mut cut = Vec::new();
+    let mut closing: FxHashMap<NodeId, FxHashSet<NodeId>> = FxHashMap::default();
     for (from, to) in rounds(nodes)? {
+        closing.entry(from).or_default().insert(to);
+    }
+    let mut cut = Vec::new();
+    for (from, to) in closing {
         if let SchemaNode::Keywords(keywords) = &mut nodes[from as usize] {
-            for keyword in forget(keywords, to) {
-                let message =
-                    format!("`{keyword}` applies a schema to the very value it is applied to: it never ends");
-                cut.push((from, message));
+            for keyword in forget(keywords, |id| to.contains(&id)) {
+                let message = "applies a schema to the very value it is applied to: it never ends";
+                cut.push((from, format!("`{keyword}` {message}")));
             }
         }
     }
@@ -82,8 +87,8 @@ fn here(nodes: &[SchemaNode], node: NodeId) -> Vec<NodeId> {
     all
 }
 
-/// Takes `to` out of the keywords that apply to the same value; which ones those were.
-fn forget(keywords: &mut Keywords, to: NodeId) -> Vec<&'static str> {
+/// Takes those subschemas out of the keywords that apply to the same value; which keywords those were.
+fn forget(keywords: &mut Keywords, closes: impl Fn(NodeId) -> bool) -> Vec<&'static str> {
     let mut from = Vec::new();
     let lists = [
         ("allOf` or `$ref", &mut keywords.all_of),
@@ -92,22 +97,21 @@ fn forget(keywords: &mut Keywords, to: NodeId) -> Vec<&'static str> {
     ];
     for (name, list) in lists {
         let before = list.len();
-        list.retain(|&id| id != to);
+        list.retain(|&id| !closes(id));
         from.extend((list.len() < before).then_some(name));
     }
-    if keywords.not == Some(to) {
+    if keywords.not.is_some_and(&closes) {
         keywords.not = None;
         from.push("not");
     }
-    if keywords
-        .conditional
-        .is_some_and(|(test, then, other)| test == to || then == Some(to) || other == Some(to))
-    {
-        keywords.conditional = None;
-        from.push("if");
+    if let Some((test, then, otherwise)) = keywords.conditional {
+        if closes(test) || then.is_some_and(&closes) || otherwise.is_some_and(&closes) {
+            keywords.conditional = None;
+            from.push("if");
+        }
     }
     let before = keywords.dependent_schemas.len();
-    keywords.dependent_schemas.retain(|(_, id)| *id != to);
+    keywords.dependent_schemas.retain(|(_, id)| !closes(*id));
     from.extend((keywords.dependent_schemas.len() < before).then_some("dependentSchemas"));
     from
 }

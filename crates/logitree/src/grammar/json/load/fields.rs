@@ -10,7 +10,7 @@ use super::super::NodeId;
 use super::dialect::{Dialect, Keyword, KEYWORD_COUNT};
 use super::document::{At, Document, Kind};
 use super::loader::{Loader, Site};
-use super::registry::Fault;
+use super::problems::Fault;
 
 /// Up to this many names are compared one by one when doubled ones are sought.
 const FEW: usize = 12;

@@ -9,8 +9,8 @@ use super::dialect::Keyword;
 use super::document::{At, Kind};
 use super::fields::Fields;
 use super::loader::{Loader, Site};
-use super::registry::Fault;
-use super::{languages, values};
+use super::problems::Fault;
+use super::values;
 use crate::grammar::Regex;
 
 /// Reads the object at `site`.
@@ -54,7 +54,7 @@ impl Fields<'_, '_> {
         }
         if let Some(at) = self.get(Keyword::Format) {
             match document.string(at) {
-                Some(name) => out.format = languages::format(name, self.dialect.draft),
+                Some(name) => out.format = self.loader.languages.format(name, self.dialect.draft),
                 None => self.wrong(Keyword::Format, at, "a format's name"),
             }
         }

@@ -8,25 +8,18 @@ use super::super::{format, Draft};
 use crate::grammar::{pattern, Regex};
 
 /// The formats that any schema of this process asked for: they are few, and the same ones again and again.
-static FORMATS: LazyLock<Mutex<FxHashMap<(String, Draft), Arc<Regex>>>> = LazyLock::new(Mutex::default);
+static FORMATS: LazyLock<Mutex<Formats>> = LazyLock::new(Mutex::default);
 
-/// The patterns that were read so far.
+type Formats = FxHashMap<(String, Draft), Arc<Regex>>;
+
+/// Different patterns of one schema.
+const MOST_PATTERNS: usize = 20_000;
+
+/// What this schema asked for so far.
 #[derive(Debug, Default)]
 pub(super) struct Languages {
     patterns: FxHashMap<String, Result<Arc<Regex>, String>>,
-}
-
-/// The strings of the format; `None` for one that is not known and so says nothing.
-pub(super) fn format(name: &str, draft: Draft) -> Option<Arc<Regex>> {
-    let key = (name.to_string(), draft);
-    if let Some(known) = FORMATS.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-        return Some(Arc::clone(known));
-    }
-    // Made without the lock: some take long, and others go on meanwhile. Unknown names are not kept: there is no end
-    // to them.
-    let made = Arc::new(format::regex(name, draft)?);
-    let mut formats = FORMATS.lock().unwrap_or_else(PoisonError::into_inner);
-    Some(Arc::clone(formats.entry(key).or_insert(made)))
+    formats: FxHashMap<String, (Draft, Option<Arc<Regex>>)>,
 }
 
 impl Languages {
@@ -34,6 +27,9 @@ impl Languages {
     pub fn pattern(&mut self, text: &str) -> Result<Arc<Regex>, String> {
         if let Some(known) = self.patterns.get(text) {
             return known.clone();
+        }
+        if self.patterns.len() >= MOST_PATTERNS {
+            return Err(format!("more than {MOST_PATTERNS} different patterns"));
         }
         let read = match pattern::parse(text, &pattern::Options::SEARCH) {
             Ok(regex) => Ok(Arc::new(regex)),
@@ -43,4 +39,26 @@ impl Languages {
         self.patterns.insert(text.into(), read.clone());
         read
     }
+    /// The strings of the format; `None` for one that is not known and so says nothing.
+    pub fn format(&mut self, name: &str, draft: Draft) -> Option<Arc<Regex>> {
+        if let Some((_, known)) = self.formats.get(name).filter(|(of, _)| *of == draft) {
+            return known.clone();
+        }
+        let found = shared(name, draft);
+        self.formats.insert(name.into(), (draft, found.clone()));
+        found
+    }
+}
+
+/// A format as all schemas of the process share it.
+fn shared(name: &str, draft: Draft) -> Option<Arc<Regex>> {
+    let key = (name.to_string(), draft);
+    if let Some(known) = FORMATS.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        return Some(Arc::clone(known));
+    }
+    // Made without the lock: some take long, and others go on meanwhile. Unknown names are not kept: there is no end
+    // to them.
+    let made = Arc::new(format::regex(name, draft)?);
+    let mut formats = FORMATS.lock().unwrap_or_else(PoisonError::into_inner);
+    Some(Arc::clone(formats.entry(key).or_insert(made)))
 }

@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 
 use super::super::{NodeId, Options, Schema, SchemaNode};
 use super::dialect::Keyword;
-use super::document::{shorten, At, Document, Kind, Places};
+use super::document::{At, Document, Kind, Places};
 use super::keywords;
 use super::languages::Languages;
-use super::problems::Problem;
-use super::registry::{Fault, Registry, Target};
+use super::problems::{Fault, Problem};
+use super::registry::{Registry, Target};
 use super::scope::{ScopeId, Scopes};
 use super::{cycles, lenient};
 use crate::{Error, ErrorKind, Result};
@@ -116,9 +116,8 @@ impl<'d> Loader<'d> {
         let mut registry = self.registry;
         if self.has_references {
             for (node, message) in cycles::cut(&mut nodes)? {
-                let site = self.sites[node as usize];
-                let help = String::new();
-                registry.problems.add(Problem { document: site.document, at: site.at, message, help });
+                let Site { document, at, .. } = self.sites[node as usize];
+                registry.problems.add(Problem { document, at, fault: Fault::new(message) });
             }
         }
         let problems = std::mem::take(&mut registry.problems);
@@ -141,8 +140,7 @@ impl<'d> Loader<'d> {
 
     /// Says that something at a value is wrong; it is left out.
     pub fn problem(&mut self, site: Site, at: At, fault: Fault) {
-        let Fault { message, help } = fault;
-        self.registry.problems.add(Problem { document: site.document, at, message, help });
+        self.registry.problems.add(Problem { document: site.document, at, fault });
     }
 
     fn enter(&mut self, scope: ScopeId, resource: u32) -> ScopeId {
@@ -172,7 +170,7 @@ impl<'d> Loader<'d> {
         let id = loop {
             match self.ids.get(&site.key()) {
                 Some(&FOLLOWED) => {
-                    let round = self.round(&followed, site);
+                    let round = Self::round(&followed, site);
                     self.problem(site, site.at, round);
                     break self.dropped(site);
                 }
@@ -290,11 +288,10 @@ impl<'d> Loader<'d> {
         }
     }
 
-    /// The message for references that lead round to themselves and say nothing.
-    fn round(&self, followed: &[Site], again: Site) -> Fault {
+    /// The fault of references that lead round to themselves and say nothing.
+    fn round(followed: &[Site], again: Site) -> Fault {
         let from = followed.iter().position(|site| site.key() == again.key()).unwrap_or(0);
-        let round = followed[from..].iter().chain([&again]).take(6);
-        let round: Vec<String> = round.map(|s| shorten(&self.registry.place(s.document, s.at))).collect();
-        Fault::new(format!("references that lead round and say nothing: {}", round.join(" -> ")))
+        let trail = followed[from..].iter().chain([&again]).take(6).map(|site| (site.document, site.at));
+        Fault::new("references that lead round and say nothing:").trail(trail.collect())
     }
 }

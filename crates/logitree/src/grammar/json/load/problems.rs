@@ -3,16 +3,50 @@
 use super::document::At;
 use crate::{Error, ErrorKind};
 
-/// How many problems an error lists.
+/// How many problems an error lists, and how many become warnings. A place is sought from the root when it is listed,
+/// so this also bounds the time.
 const LISTED: usize = 20;
+const WARNED: usize = 1000;
 
 /// Something wrong at a value of a document.
 #[derive(Debug, Clone)]
 pub(super) struct Problem {
     pub document: u32,
     pub at: At,
+    pub fault: Fault,
+}
+
+/// What is wrong, and the way out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Fault {
     pub message: String,
     pub help: String,
+    /// Places that the message ends with, document and value each.
+    pub trail: Vec<(u32, At)>,
+}
+
+impl Fault {
+    /// A fault without a way out.
+    pub fn new(message: impl Into<String>) -> Fault {
+        Fault { message: message.into(), ..Fault::default() }
+    }
+
+    /// The same, with the way out.
+    pub fn help(mut self, help: &str) -> Fault {
+        self.help = help.into();
+        self
+    }
+
+    /// The same, with places that the message ends with.
+    pub fn trail(mut self, trail: Vec<(u32, At)>) -> Fault {
+        self.trail = trail;
+        self
+    }
+
+    fn text(&self, place: &impl Fn(u32, At) -> String) -> String {
+        let trail: Vec<String> = self.trail.iter().map(|&(document, at)| place(document, at)).collect();
+        format!("{}{}{}", self.message, if trail.is_empty() { "" } else { " " }, trail.join(" -> "))
+    }
 }
 
 /// All of them.
@@ -33,7 +67,7 @@ impl Problems {
     /// All in the order of documents and of places in them, each said once.
     fn ordered(mut self) -> Vec<Problem> {
         self.0.sort_by_key(|p| (p.document, p.at));
-        self.0.dedup_by(|a, b| (a.document, a.at, &a.message) == (b.document, b.at, &b.message));
+        self.0.dedup_by(|a, b| (a.document, a.at, &a.fault) == (b.document, b.at, &b.fault));
         self.0
     }
 
@@ -42,26 +76,26 @@ impl Problems {
         let all = self.ordered();
         let first = all.first()?;
         let at = place(first.document, first.at);
-        if all.len() == 1 {
-            return Some(
-                Error::new(ErrorKind::Constraint, first.message.clone()).at(at).help(first.help.clone()),
-            );
+        let mut message = first.fault.text(&place);
+        if all.len() > 1 {
+            let one = |p: &Problem| format!("{} (at {})", p.fault.text(&place), place(p.document, p.at));
+            let listed: Vec<String> = all.iter().take(LISTED).map(one).collect();
+            message = format!("{} problems in the schema: {}", all.len(), listed.join("; "));
+            if all.len() > LISTED {
+                message = format!("{message}; and {} more", all.len() - LISTED);
+            }
         }
-        let mut message = format!("{} problems in the schema", all.len());
-        for (n, problem) in all.iter().take(LISTED).enumerate() {
-            let sign = if n == 0 { ':' } else { ';' };
-            message =
-                format!("{message}{sign} {} (at {})", problem.message, place(problem.document, problem.at));
-        }
-        if all.len() > LISTED {
-            message = format!("{message}; and {} more", all.len() - LISTED);
-        }
-        Some(Error::new(ErrorKind::Constraint, message).at(at).help(first.help.clone()))
+        Some(Error::new(ErrorKind::Constraint, message).at(at).help(first.fault.help.clone()))
     }
 
     /// Each as a warning.
     pub fn warnings(self, place: impl Fn(u32, At) -> String) -> Vec<String> {
         let all = self.ordered();
-        all.iter().map(|p| format!("{}: {}, dropped", place(p.document, p.at), p.message)).collect()
+        let one = |p: &Problem| format!("{}: {}, dropped", place(p.document, p.at), p.fault.text(&place));
+        let mut warnings: Vec<String> = all.iter().take(WARNED).map(one).collect();
+        if all.len() > WARNED {
+            warnings.push(format!("and {} more problems, dropped too", all.len() - WARNED));
+        }
+        warnings
     }
 }

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::Draft;
 use super::dialect::{self, Dialect, Group};
 use super::document::{shorten, At, Document, Kind};
 use super::parse::parse;
-use super::problems::{Problem, Problems};
+use super::problems::{Fault, Problem, Problems};
 use super::{meta, uri};
 use crate::Result;
 
@@ -18,6 +18,9 @@ const LINEAR: usize = 32;
 
 /// Meta-schemas that are each other's, at most.
 const META_DEPTH: usize = 8;
+
+/// Bytes of a URI: every reference is read against one.
+const LONGEST_URI: usize = 8192;
 
 /// A schema with a URI of its own: a document's root, or what an identifier stands in.
 #[derive(Debug)]
@@ -39,29 +42,15 @@ pub(super) struct Target {
     pub anchor: Option<String>,
 }
 
-/// What is wrong, and the way out; the place is the caller's.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub message: String,
-    pub help: String,
-}
-
-impl Fault {
-    pub fn new(message: impl Into<String>) -> Fault {
-        Fault { message: message.into(), help: String::new() }
-    }
-
-    pub fn help(mut self, help: &str) -> Fault {
-        self.help = help.into();
-        self
-    }
-}
-
 /// All documents and resources that were needed so far.
 #[derive(Debug)]
 pub(super) struct Registry<'d> {
     given: &'d [(String, String)],
+    /// Which of the given documents were read, or tried.
     added: Vec<bool>,
+    /// The given documents by the URI they came with, and by their identifiers once one was sought so.
+    given_uris: FxHashMap<&'d str, usize>,
+    given_ids: Option<FxHashMap<String, usize>>,
     draft: Draft,
     /// URI (empty for the schema itself) and content.
     pub documents: Vec<(String, Arc<Document>)>,
@@ -71,8 +60,10 @@ pub(super) struct Registry<'d> {
     by_uri: FxHashMap<String, u32>,
     anchors: FxHashMap<(u32, String), At>,
     inner: FxHashMap<(u32, At), u32>,
+    /// Where references led to and an identifier was looked for.
+    sought: FxHashSet<(u32, At)>,
     indexes: FxHashMap<(u32, At), FxHashMap<Box<str>, At>>,
-    dialects: FxHashMap<String, Dialect>,
+    dialects: FxHashMap<String, Option<Dialect>>,
     pub problems: Problems,
 }
 
@@ -85,6 +76,8 @@ impl<'d> Registry<'d> {
         let mut registry = Registry {
             given,
             added: vec![false; given.len()],
+            given_uris: given.iter().enumerate().rev().map(|(at, (uri, _))| (bare(uri), at)).collect(),
+            given_ids: None,
             draft,
             documents: Vec::new(),
             resources: Vec::new(),
@@ -92,6 +85,7 @@ impl<'d> Registry<'d> {
             by_uri: FxHashMap::default(),
             anchors: FxHashMap::default(),
             inner: FxHashMap::default(),
+            sought: FxHashSet::default(),
             indexes: FxHashMap::default(),
             dialects: FxHashMap::default(),
             problems: Problems::default(),
@@ -128,13 +122,24 @@ impl<'d> Registry<'d> {
         let mut base = uri.to_string();
         let id = content.get_string(0, dialect.id());
         if let Some(id) = id.filter(|_| !dialect.ref_stands_alone() || content.get(0, "$ref").is_none()) {
-            base = uri::resolve(uri, id);
+            base = self.identifier(document, 0, uri, id).unwrap_or(base);
         }
         let resource = self.resource(Resource { document, root: 0, uri: base, dialect, dynamic: Vec::new() });
         self.wholes.push(resource);
         self.by_uri.entry(uri.into()).or_insert(resource);
         self.index(document, 0, resource);
         resource
+    }
+
+    /// The URI that an identifier names; `None`, which is said, where it is too long.
+    fn identifier(&mut self, document: u32, at: At, base: &str, id: &str) -> Option<String> {
+        let uri = if id.len() > LONGEST_URI { id.into() } else { uri::resolve(base, id) };
+        if uri.len() <= LONGEST_URI {
+            return Some(uri);
+        }
+        let fault = Fault::new(format!("the identifier {} is longer than {LONGEST_URI} bytes", shorten(id)));
+        self.problems.add(Problem { document, at, fault });
+        None
     }
 
     fn resource(&mut self, resource: Resource) -> u32 {
@@ -174,8 +179,8 @@ impl<'d> Registry<'d> {
         let (reference, fragment) = uri::split(id);
         let mut resource = parent;
         if !reference.is_empty() {
-            let uri = uri::resolve(&base, reference);
-            if uri != base {
+            let uri = self.identifier(document, at, &base, reference);
+            if let Some(uri) = uri.filter(|uri| *uri != base) {
                 resource = self.resource(Resource { document, root: at, uri, dialect, dynamic: Vec::new() });
                 self.inner.insert((document, at), resource);
             }
@@ -219,47 +224,57 @@ impl<'d> Registry<'d> {
             Some(uri) => self.dialect(uri, META_DEPTH),
             None => Err(Fault::new(format!("`$schema` is {}, not a URI", content.show(value)))),
         };
-        found.unwrap_or_else(|Fault { message, help }| {
-            self.problems.add(Problem { document, at: value, message, help });
+        found.unwrap_or_else(|fault| {
+            self.problems.add(Problem { document, at: value, fault });
             inherited
         })
     }
 
     fn dialect(&mut self, schema: &str, depth: usize) -> Result<Dialect, Fault> {
-        let name = schema.strip_suffix('#').unwrap_or(schema);
+        let name = bare(schema);
         if let Some(draft) = dialect::draft(name) {
             return Ok(Dialect::of(draft));
         }
         if matches!(name, "http://json-schema.org/schema" | "https://json-schema.org/schema") {
             return Ok(Dialect::of(self.draft));
         }
-        if let Some(&known) = self.dialects.get(name) {
-            return Ok(known);
-        }
         let fault = || {
             Fault::new(format!("`$schema` names a dialect that is not known: {}", shorten(schema))).help(
                 "drafts 4, 6, 7, 2019-09 and 2020-12 are known; give another meta-schema in `documents`",
             )
         };
-        if depth == 0 {
-            return Err(fault());
+        if let Some(&known) = self.dialects.get(name) {
+            return known.ok_or_else(fault);
         }
-        let meta = self.given.iter().find(|(uri, _)| uri.strip_suffix('#').unwrap_or(uri) == name);
-        let content = match meta {
-            Some((_, text)) => parse(text).ok(),
-            None => self.given.iter().filter_map(|(_, text)| parse(text).ok()).find(|content| {
-                content.get_string(0, "$id").is_some_and(|id| id.strip_suffix('#').unwrap_or(id) == name)
-            }),
+        let found = self.custom(name, depth).unwrap_or_else(|| Err(fault()));
+        self.dialects.insert(name.into(), found.as_ref().ok().copied());
+        found
+    }
+
+    /// The dialect of a meta-schema that was given; `None` where it was not.
+    fn custom(&mut self, name: &str, depth: usize) -> Option<Result<Dialect, Fault>> {
+        let depth = depth.checked_sub(1)?;
+        let given = match self.given_uris.get(name) {
+            Some(&given) => given,
+            None => *self.given_ids().get(name)?,
         };
-        let content = content.ok_or_else(fault)?;
-        let of =
-            match content.get_string(0, "$schema").filter(|of| of.strip_suffix('#').unwrap_or(of) != name) {
-                Some(of) => self.dialect(of, depth - 1)?,
-                None => Dialect::of(self.draft),
+        let content = parse(&self.given[given].1).ok()?;
+        let of = match content.get_string(0, "$schema").filter(|of| bare(of) != name) {
+            Some(of) => self.dialect(of, depth),
+            None => Ok(Dialect::of(self.draft)),
+        };
+        Some(of.and_then(|of| vocabularies(&content, of)))
+    }
+
+    /// The given documents by the identifiers of their roots.
+    fn given_ids(&mut self) -> &FxHashMap<String, usize> {
+        let given = self.given;
+        self.given_ids.get_or_insert_with(|| {
+            let id = |(at, (_, text)): (usize, &(String, String))| {
+                Some((bare(parse(text).ok()?.get_string(0, "$id")?).to_string(), at))
             };
-        let dialect = vocabularies(&content, of)?;
-        self.dialects.insert(name.into(), dialect);
-        Ok(dialect)
+            given.iter().enumerate().rev().filter_map(id).collect()
+        })
     }
 
     /// The resource of a URI (without fragment): known, or in a document that was given or is built in.
@@ -267,8 +282,7 @@ impl<'d> Registry<'d> {
         if let Some(&known) = self.by_uri.get(name) {
             return Ok(Some(known));
         }
-        if let Some(at) = self.given.iter().position(|(uri, _)| uri.strip_suffix('#').unwrap_or(uri) == name)
-        {
+        if let Some(&at) = self.given_uris.get(name) {
             return self.add_given(at).map(Some);
         }
         if let Some(text) = meta::find(name) {
@@ -284,8 +298,10 @@ impl<'d> Registry<'d> {
 
     fn add_given(&mut self, at: usize) -> Result<u32, Fault> {
         let (uri, text) = &self.given[at];
-        self.added[at] = true;
-        self.add_text(uri.strip_suffix('#').unwrap_or(uri), text)
+        if std::mem::replace(&mut self.added[at], true) {
+            return Err(Fault::new(format!("the document {} is not JSON", shorten(uri))));
+        }
+        self.add_text(bare(uri), text)
     }
 
     fn add_text(&mut self, uri: &str, text: &str) -> Result<u32, Fault> {
@@ -346,14 +362,16 @@ impl<'d> Registry<'d> {
             at = self.step(document, at, &token).ok_or_else(|| {
                 let message =
                     format!("`{}` leads nowhere: there is no {:?}", shorten(reference), shorten(&token));
-                Fault::new(format!("{message} in {}", self.place(document, at)))
+                Fault::new(format!("{message} in")).trail(vec![(document, at)])
             })?;
             resource = self.resource_at(document, at, resource);
         }
         // An identifier where no subschema was expected: found only now that a reference makes it one.
-        let content = self.document(document);
-        if content.names_inner && at != root && !self.inner.contains_key(&(document, at)) {
-            let content = Arc::clone(content);
+        if self.document(document).names_inner && at != root && self.sought.insert((document, at)) {
+            if self.inner.contains_key(&(document, at)) {
+                return Ok(Target { resource, at, anchor: None });
+            }
+            let content = Arc::clone(self.document(document));
             resource = self.identify(&content, at, resource);
             if resource as usize + 1 == self.resources.len() && self.resources[resource as usize].root == at {
                 self.index(document, at, resource);
@@ -383,6 +401,11 @@ impl<'d> Registry<'d> {
         });
         index.get(token).copied()
     }
+}
+
+/// A URI without the empty fragment that some write.
+fn bare(uri: &str) -> &str {
+    uri.strip_suffix('#').unwrap_or(uri)
 }
 
 /// The dialect of a meta-schema's `$vocabulary`, `of` where it has none.

@@ -135,17 +135,26 @@ impl Forms {
     /// then at most one branch holds. That is how tools and messages are usually told apart, and found without looking
     /// at pairs.
     fn told_apart(&mut self, branches: &[NodeId], found: &[Facts], exprs: &mut Exprs) -> Result<bool> {
+        let context = found.iter().fold(0, |types, facts| types | facts.types.0);
         let mut objects = Vec::with_capacity(branches.len());
+        let mut seen = 0;
         for &branch in branches {
-            match &*self.expand(self.lit(branch, false), Track::Nothing, exprs)? {
-                [facts] if found.iter().all(|all| all.types.0 & facts.types.0 == TypeSet::OBJECT.0) => {
-                    match &facts.object {
-                        Some(object) => objects.push(Arc::clone(object)),
-                        None => return Ok(false),
-                    }
-                }
-                _ => return Ok(false),
+            let alternatives = self.expand(self.lit(branch, false), Track::Nothing, exprs)?;
+            let types = context & alternatives.iter().fold(0, |types, facts| types | facts.types.0);
+            if seen & types & !TypeSet::OBJECT.0 != 0 {
+                return Ok(false);
             }
+            seen |= types;
+            if types & TypeSet::OBJECT.0 != 0 {
+                let mut having = alternatives.iter().filter(|facts| facts.any_of(TypeSet::OBJECT));
+                match (having.next().and_then(|facts| facts.object.as_ref()), having.next()) {
+                    (Some(object), None) => objects.push(Arc::clone(object)),
+                    _ => return Ok(false),
+                }
+            }
+        }
+        if objects.len() < 2 {
+            return Ok(true);
         }
         let mut keys = objects.first().map_or_else(Vec::new, |first| first.required.clone());
         keys.retain(|key| objects.iter().all(|object| object.required.binary_search(key).is_ok()));

@@ -40,7 +40,7 @@ impl Forms {
                 _ => break,
             }
         }
-        node
+        self.twins.get(node as usize).copied().unwrap_or(node)
     }
 
     /// The member of a goal that stands for `node`.

@@ -16,7 +16,10 @@ mod meet;
 mod negative;
 mod objects;
 mod own;
+pub(crate) mod plain;
+mod same;
 mod scalars;
+mod subsume;
 mod texts;
 
 use std::sync::Arc;
@@ -32,6 +35,7 @@ pub(crate) use facts::{
     ArrayFacts, Contains, Evaluated, Exists, Facts, KeyClass, NumberFacts, ObjectFacts, Part, StringFacts,
     Track,
 };
+pub(crate) use same::for_children;
 pub(crate) use texts::{spell, Scalar, ScalarId, Texts};
 
 /// A number of a goal in its [`Forms`]; equal numbers are equal sets of subschemas.
@@ -52,7 +56,7 @@ const MOST_ALTERNATIVES: usize = 4_096;
 /// Goals at most, beside as many as eight for each subschema.
 const MOST_GOALS: usize = 20_000;
 /// Products of two alternatives at most, in all.
-const MOST_PRODUCTS: u64 = 2_000_000;
+const MOST_PRODUCTS: u64 = 200_000;
 /// Subschemas that apply in the same place, one inside the other, at most.
 const MOST_NESTED: usize = 200;
 /// How deep dead parts are looked for while alternatives are multiplied.
@@ -75,6 +79,8 @@ pub(crate) struct Forms {
     pub texts: Texts,
     /// What was dropped because the schema is lenient.
     pub warnings: Vec<String>,
+    /// For each subschema one that says the same, where that was looked for.
+    twins: Vec<NodeId>,
     goals: Vec<Arc<[Lit]>>,
     goal_ids: FxHashMap<Arc<[Lit]>, GoalId>,
     atoms: Vec<Atom>,
@@ -98,8 +104,14 @@ pub(crate) struct Forms {
 impl Forms {
     /// The goals of `schema`: none is looked into yet.
     pub(crate) fn new(schema: Arc<Schema>) -> Forms {
+        let combining = schema.nodes.iter().any(|node| match node {
+            SchemaNode::Keywords(keywords) => combines(keywords),
+            SchemaNode::True | SchemaNode::False => false,
+        });
+        let twins = if combining { same::twins(&schema.nodes) } else { Vec::new() };
         let mut forms = Forms {
             schema,
+            twins,
             texts: Texts::default(),
             warnings: Vec::new(),
             goals: Vec::new(),
@@ -244,12 +256,14 @@ impl Forms {
         lit: Lit,
         exprs: &mut Exprs,
     ) -> Result<Vec<Facts>> {
-        self.products += (left.len() * right.len()) as u64;
+        let count = (left.len() * right.len()) as u64;
+        self.products += count;
+        exprs.spend(10 * count)?;
         if self.products > MOST_PRODUCTS {
             let message = format!("more than {MOST_PRODUCTS} combinations of subschemas were tried");
             return Err(Error::new(ErrorKind::Limit, message).at(self.place(lit)));
         }
-        let several = left.len() * right.len() > 1;
+        let several = left.len() * right.len() > 1 || self.probing > 0;
         let mut found = Vec::with_capacity(left.len().max(right.len()));
         for a in left {
             for b in right {
@@ -261,6 +275,9 @@ impl Forms {
                     self.union(&mut found, std::slice::from_ref(&facts), lit)?;
                 }
             }
+        }
+        if several {
+            self.drop_subsumed(&mut found);
         }
         Ok(found)
     }
@@ -310,4 +327,9 @@ impl Forms {
         }
         Err(Error::new(ErrorKind::Constraint, message).at(place).help(help))
     }
+}
+
+/// Whether the keywords negate what they apply, so that it matters what excludes each other.
+pub(crate) fn combines(k: &Keywords) -> bool {
+    k.not.is_some() || k.conditional.is_some() || k.one_of.len() > 1
 }

@@ -57,6 +57,13 @@ impl Forms {
                 return Ok(());
             }
         }
+        if !object.keys.is_empty() {
+            let mut simpler = ObjectFacts::clone(&object);
+            self.drop_implied_keys(&mut simpler, exprs)?;
+            if simpler.keys.len() < object.keys.len() {
+                facts.object = Some(Arc::new(simpler));
+            }
+        }
         Ok(())
     }
 

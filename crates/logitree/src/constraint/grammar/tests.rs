@@ -1,0 +1,365 @@
+//! Every way to the tables of a terminal, held equal to the naive one, which feeds the bytes of every token to the
+//! automaton and notes each place where it is complete. It knows nothing of what comes behind a terminal: that is
+//! `tests/grammar_masks.rs`.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::near::{differing, mostly, Rounds};
+use super::tables::Tables;
+use super::terminal::{Crossing, Terminal};
+use super::walk::{narrow, wide, ByByte};
+use crate::grammar::expr::{Encoding, ExprId, Exprs, Tag, NOTHING};
+use crate::grammar::pattern::{self, Options};
+use crate::grammar::{CharSet, Regex};
+use crate::vocabulary::{About, Token, TokenKind, Vocabulary};
+use crate::TokenId;
+
+/// What tables say: the tokens inside, and of the others each place where they leave: how many bytes are left, and the
+/// tags.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    inside: Vec<TokenId>,
+    exits: Vec<(TokenId, usize, Vec<Tag>)>,
+}
+
+fn naive(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Seen {
+    let mut seen = Seen { inside: Vec::new(), exits: Vec::new() };
+    for id in vocabulary.ids().filter(|&id| vocabulary.kind(id).is_text()) {
+        let bytes = vocabulary.token_bytes(id);
+        let first = seen.exits.len();
+        let mut state = e;
+        for (n, &byte) in bytes.iter().enumerate() {
+            if n > 0 && exprs.is_complete(state) {
+                seen.exits.push((id, bytes.len() - n, exprs.outcomes(state).to_vec()));
+            }
+            state = exprs.derive(state, byte).unwrap();
+            if state == NOTHING {
+                break;
+            }
+        }
+        if state != NOTHING && !bytes.is_empty() {
+            seen.inside.push(id);
+            seen.exits.truncate(first);
+        }
+    }
+    seen.exits.sort();
+    seen
+}
+
+fn seen(terminal: &Terminal, vocabulary: &Vocabulary) -> Seen {
+    let trie = vocabulary.trie().unwrap();
+    let mut exits = Vec::new();
+    let mut add = |crossings: &[Crossing], takes: &dyn Fn(TokenId) -> bool, but: &[TokenId]| {
+        for crossing in crossings {
+            for byte in crossing.bytes.iter() {
+                let suffixes = crossing.suffixes(byte, &takes, trie);
+                let all = suffixes.iter().flat_map(|suffixes| suffixes.all());
+                let own = all.filter(|(id, _)| but.binary_search(id).is_err() && !terminal.takes(*id));
+                exits.extend(own.map(|(id, rest)| (id, rest, crossing.tags.to_vec())));
+            }
+        }
+    };
+    if let Some(base) = &terminal.base {
+        assert!(base.terminal.base.is_none());
+        assert!([&base.without, &base.elsewhere].iter().all(|ids| ids.is_sorted_by(|a, b| a < b)));
+        add(&base.terminal.crossings, &|id| base.terminal.takes(id), &base.elsewhere);
+    }
+    add(&terminal.crossings, &|id| terminal.takes(id), &[]);
+    exits.sort();
+    Seen { inside: vocabulary.ids().filter(|&id| terminal.takes(id)).collect(), exits }
+}
+
+/// How often each way was gone.
+#[derive(Debug, Default)]
+struct Gone {
+    bounded: Cell<usize>,
+    mostly: Cell<usize>,
+    differing: Cell<usize>,
+    saturated: Cell<usize>,
+}
+
+fn once_more(count: &Cell<usize>) {
+    count.set(count.get() + 1);
+}
+
+/// Goes every way to the tables of `e`.
+fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, by_byte: &ByByte, gone: &Gone) {
+    let trie = vocabulary.trie().unwrap();
+    let truth = naive(e, exprs, vocabulary);
+    let equal = |way: &str, terminal: &Terminal, exprs: &Exprs| {
+        let found = seen(terminal, vocabulary);
+        let text = |id: TokenId| String::from_utf8_lossy(vocabulary.token_bytes(id)).into_owned();
+        let (a, b) = (&truth.inside, &found.inside);
+        let only = |a: &[TokenId], b: &[TokenId]| a.iter().copied().find(|id| b.binary_search(id).is_err());
+        let inside = (only(a, b).map(text), only(b, a).map(text));
+        assert!(a == b, "{way} of {}: not taken, or wrongly taken: {inside:?}", exprs.show(e));
+        let only = |a: &Seen, b: &Seen| {
+            let exit = a.exits.iter().find(|exit| b.exits.binary_search(exit).is_err());
+            exit.map(|exit| (text(exit.0), exit.clone()))
+        };
+        let exits = (only(&truth, &found), only(&found, &truth));
+        assert!(truth == found, "{way} of {}: exits missed, or wrong: {exits:?}", exprs.show(e));
+    };
+    let made = narrow(e, exprs, trie, usize::MAX).unwrap().unwrap();
+    equal("narrow", &made, exprs);
+    let made = wide(e, exprs, vocabulary, by_byte).unwrap();
+    equal("wide", &made, exprs);
+    if let Some(bounds) = exprs.bounded_loop(e).unwrap() {
+        let base = Arc::new(wide(bounds.endless, exprs, vocabulary, by_byte).unwrap());
+        let rounds = Rounds::new(bounds.endless, exprs, trie).unwrap();
+        equal("bounded", &rounds.bounded(&bounds, &base, exprs), exprs);
+        once_more(&gone.bounded);
+    }
+    if let Some(other) = mostly(e, exprs).unwrap() {
+        let base = Arc::new(wide(other, exprs, vocabulary, by_byte).unwrap());
+        if let Some(near) = differing(e, other, &base, exprs, trie).unwrap() {
+            equal("mostly", &near, exprs);
+            once_more(&gone.mostly);
+        }
+    }
+    let short = exprs.saturated(e, trie.max_depth() as u32).unwrap();
+    if short != e {
+        assert_eq!(naive(short, exprs, vocabulary), truth, "saturated {}", exprs.show(e));
+        once_more(&gone.saturated);
+    }
+    equal("the tables", &Tables::default().terminal(e, exprs, vocabulary).unwrap(), exprs);
+}
+
+// -- Random expressions over small vocabularies
+
+const LETTERS: [char; 6] = ['a', 'b', 'c', '"', ' ', 'é'];
+
+fn set() -> impl Strategy<Value = Regex> {
+    let some = |most: usize| prop::sample::subsequence(LETTERS.to_vec(), 1..most);
+    let of = |chars: Vec<char>| CharSet::from_ranges(chars.into_iter().map(|c| (c.into(), c.into())));
+    prop_oneof![
+        some(4).prop_map(move |chars| Regex::Set(of(chars))),
+        some(3).prop_map(move |chars| Regex::Set(of(chars).not())),
+    ]
+}
+
+fn word() -> impl Strategy<Value = Regex> {
+    prop::collection::vec(prop::sample::select(LETTERS.to_vec()), 0..4)
+        .prop_map(|chars| Regex::text(chars.into_iter().collect::<String>()))
+}
+
+fn regex() -> impl Strategy<Value = Regex> {
+    let leaf = prop_oneof![3 => set(), 3 => word(), 1 => Just(Regex::anything())];
+    leaf.prop_recursive(4, 16, 3, |inner| {
+        prop_oneof![
+            4 => prop::collection::vec(inner.clone(), 1..4).prop_map(Regex::Concat),
+            3 => prop::collection::vec(inner.clone(), 1..4).prop_map(Regex::Or),
+            1 => prop::collection::vec(inner.clone(), 1..3).prop_map(Regex::And),
+            1 => inner.clone().prop_map(Regex::not),
+            3 => (inner, 0u32..4, prop::option::of(0u32..9))
+                .prop_map(|(of, min, more)| of.repeat(min, more.map(|more| min + more))),
+        ]
+    })
+}
+
+/// The shapes that the fast ways are made for, and any others.
+fn shape() -> impl Strategy<Value = Regex> {
+    let counts = (prop_oneof![0u32..5, 60u32..70], prop::option::of(prop_oneof![0u32..6, 60u32..70]));
+    let many = |of: Regex, (min, more): (u32, Option<u32>)| of.repeat(min, more.map(|more| min + more));
+    let names = prop::collection::vec(word(), 1..4);
+    prop_oneof![
+        3 => regex(),
+        3 => (set(), counts.clone(), regex()).prop_map(move |(of, n, then)| Regex::concat([many(of, n), then])),
+        2 => (regex(), counts, regex()).prop_map(move |(of, n, then)| Regex::concat([many(of, n), then])),
+        3 => (set(), names, regex()).prop_map(|(of, names, then)| {
+            let others = Regex::and([of.repeat(0, None), Regex::or(names).not()]);
+            Regex::concat([others, then])
+        }),
+    ]
+}
+
+/// One shape, or several with tags.
+fn tagged() -> impl Strategy<Value = Vec<(Regex, Tag)>> {
+    prop::collection::vec((shape(), 0u32..3), 1..3)
+}
+
+fn pieces(most: usize) -> impl Strategy<Value = Vec<u8>> {
+    let bytes: Vec<u8> = LETTERS.iter().collect::<String>().into_bytes();
+    prop::collection::vec(prop::sample::select(bytes), 1..most)
+}
+
+fn small_vocabulary(tokens: &[Vec<u8>]) -> Vocabulary {
+    let tokens = tokens.iter().map(|bytes| Token { bytes: bytes.clone(), kind: TokenKind::Normal });
+    Vocabulary::new(tokens, About::default()).unwrap()
+}
+
+fn compiled(exprs: &mut Exprs, parts: &[(Regex, Tag)], encoding: Encoding) -> ExprId {
+    let ways: Vec<ExprId> = parts
+        .iter()
+        .map(|(regex, tag)| {
+            let (e, tag) = (exprs.compile(regex, encoding).unwrap(), exprs.tag(*tag).unwrap());
+            exprs.concat(&[e, tag]).unwrap()
+        })
+        .collect();
+    exprs.or(&ways).unwrap()
+}
+
+#[test]
+fn all_ways_to_tables_are_the_naive_one() {
+    let gone = Gone::default();
+    let strategy = (
+        (tagged(), tagged(), any::<bool>()),
+        prop::collection::vec(pieces(7), 1..60),
+        prop::collection::vec(pieces(6), 0..5),
+    );
+    let mut runner = TestRunner::new(Config { cases: 6_000, failure_persistence: None, ..Config::default() });
+    let run = runner.run(&strategy, |((parts, others, json), tokens, befores)| {
+        let vocabulary = small_vocabulary(&tokens);
+        let trie = vocabulary.trie().unwrap();
+        let by_byte = ByByte::new(trie);
+        let mut exprs = Exprs::new(1 << 20);
+        let encoding = if json { Encoding::Json { ascii: false } } else { Encoding::Utf8 };
+        let e = compiled(&mut exprs, &parts, encoding);
+        let other = compiled(&mut exprs, &others, encoding);
+        compare(e, &mut exprs, &vocabulary, &by_byte, &gone);
+        for before in &befores {
+            let all = before.iter().try_fold(e, |e, &byte| exprs.derive(e, byte)).unwrap();
+            compare(all, &mut exprs, &vocabulary, &by_byte, &gone);
+        }
+        // Any two states will do, however little they have in common.
+        let (truth, base) =
+            (naive(e, &mut exprs, &vocabulary), wide(other, &mut exprs, &vocabulary, &by_byte));
+        if let Some(near) = differing(e, other, &Arc::new(base.unwrap()), &mut exprs, trie).unwrap() {
+            prop_assert_eq!(seen(&near, &vocabulary), truth, "{} from {}", exprs.show(e), exprs.show(other));
+            once_more(&gone.differing);
+        }
+        Ok(())
+    });
+    run.unwrap();
+    let counts = [&gone.bounded, &gone.mostly, &gone.differing, &gone.saturated].map(Cell::get);
+    assert!(counts.iter().all(|&count| count > 500), "{gone:?}");
+}
+
+// -- Expressions as grammars have them, over large vocabularies
+
+/// All bytes, words with and without what comes before and behind them, numbers, and JSON's punctuation.
+fn written_vocabulary() -> Vocabulary {
+    let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
+    let syllables = ["a", "be", "con", "der", "é", "ing", "na", "s", "tion", "über", "日", "x"];
+    for a in syllables {
+        for b in syllables {
+            for c in ["", "al", "me", "s", "\"", "\":", "\",", " ", ".", "_"] {
+                for before in ["", " ", "\"", " \"", "{\""] {
+                    tokens.push([before, a, b, c].concat().into_bytes());
+                }
+            }
+        }
+    }
+    tokens.extend((0..1_000).map(|n: u32| n.to_string().into_bytes()));
+    tokens.extend((1..80).map(|n| vec![b' '; n]));
+    tokens.extend((1..70).map(|n| vec![b'a'; n]));
+    let marks = ["{", "}", "[", "]", ":", ",", " ", "\"", "\\", "n", "\n", "-", ".", "e"];
+    for a in marks {
+        for b in marks {
+            tokens.extend(marks.map(|c| [a, b, c].concat().into_bytes()));
+        }
+    }
+    small_vocabulary(&tokens)
+}
+
+/// Llama 3's, where the data is there.
+fn real_vocabulary() -> Option<Vocabulary> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let folder = std::env::var("LOGITREE_DATA").unwrap_or_else(|_| beside.into());
+    let path = Path::new(&folder).join("vocabs/ggml-vocab-llama-bpe.gguf");
+    if !path.exists() {
+        eprintln!("skipped: {} is absent, set LOGITREE_DATA to the data folder", path.display());
+        return None;
+    }
+    Some(Vocabulary::from_gguf(&path).unwrap())
+}
+
+/// Patterns inside a JSON string or a text, and whether it is the string: then its closing quote follows.
+const PATTERNS: [(&str, bool); 44] = [
+    (r"[\s\S]*", true),
+    (r"[\s\S]{0,5}", true),
+    (r"[\s\S]{3,}", true),
+    (r"[\s\S]{1,17}", true),
+    (r"[\s\S]{2,300}", true),
+    (r"[\s\S]{40,60}", true),
+    (r"[^,]*", true),
+    (r"[a-z]+", true),
+    (r"[a-z]{1,8}", true),
+    (r"[a-z]{8}", true),
+    (r"[A-Za-z_][A-Za-z0-9_]*", true),
+    (r"(?!(?:name|id|type)$)[\s\S]*", true),
+    (r"(?!(?:name|id|type)$)[\s\S]{1,12}", true),
+    (r"(?!x-)[\s\S]*", true),
+    (r"[\s\S]*(?:ing|tion)", true),
+    (r"(?:[a-z]+ )*[a-z]+", true),
+    (r"[^@]+@[^@]+", true),
+    (r"\d{4}-\d\d-\d\d", true),
+    (r"(?:red|green|blue|name|note|none)", true),
+    (r"\p{L}+", true),
+    (r"\w{2,}\d*", true),
+    (r"(?:ab|[c-z])*", true),
+    (r"[\s\S]*", false),
+    (r"[a-z]+", false),
+    (r"[a-z]{3,}", false),
+    (r"[a-z]{0,20}", false),
+    (r"[^\n]*\n", false),
+    (r"[^\n]{0,80}\n", false),
+    (r"(?:[^\n]+\n)*", false),
+    (r"(?:[^\n]{1,9}\n){0,5}```", false),
+    (r"(?:[a-z]+,){2,4};", false),
+    (r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", false),
+    (r"(?:[0-9]|[1-9][0-9]|100)", false),
+    (r"\s*", false),
+    (r" {0,63}[a-z]", false),
+    (r"(?!(?:if|in|is)$)[a-z]+", false),
+    (r"(?!(?:if|in|is)$)[a-z]+;", false),
+    (r"(?:a|b)*abb", false),
+    (r"(?:[\s\S]*)</tool>", false),
+    (r"(?![\s\S]*```)[\s\S]*", false),
+    (r"(?:(?![\s\S]*</tool>)[\s\S]*)</tool>", false),
+    (r"(?:1|[0a-z]0*[1a-z])*[0a-z]0*", false),
+    (r"(?:[^ ]{1,9} ){3,9}\.", false),
+    (r"[\s\S]{0,9}", false),
+];
+
+/// Texts that lead to further states.
+const BEFORE: [&str; 6] = ["", "a", "na", "12", "the name of ", "i"];
+
+fn compare_patterns(vocabulary: &Vocabulary) -> Gone {
+    let gone = Gone::default();
+    let by_byte = ByByte::new(vocabulary.trie().unwrap());
+    for (n, (text, is_string)) in PATTERNS.iter().enumerate() {
+        let mut exprs = Exprs::new(1 << 20);
+        let regex = pattern::parse(text, &Options::WHOLE).unwrap();
+        let encoding = if *is_string { Encoding::Json { ascii: n % 5 == 4 } } else { Encoding::Utf8 };
+        let (inside, end) = (exprs.compile(&regex, encoding).unwrap(), exprs.bytes(b"\"").unwrap());
+        let e = if *is_string { exprs.concat(&[inside, end]).unwrap() } else { inside };
+        let mut done = vec![NOTHING];
+        for before in BEFORE {
+            let state = before.bytes().try_fold(e, |e, byte| exprs.derive(e, byte)).unwrap();
+            if !done.contains(&state) {
+                compare(state, &mut exprs, vocabulary, &by_byte, &gone);
+                done.push(state);
+            }
+        }
+    }
+    gone
+}
+
+#[test]
+fn patterns_over_a_written_vocabulary() {
+    let gone = compare_patterns(&written_vocabulary());
+    assert!(gone.bounded.get() > 20 && gone.mostly.get() > 10 && gone.saturated.get() > 10, "{gone:?}");
+}
+
+#[test]
+fn patterns_over_a_real_vocabulary() {
+    let Some(vocabulary) = real_vocabulary() else { return };
+    let gone = compare_patterns(&vocabulary);
+    assert!(gone.bounded.get() > 20 && gone.mostly.get() > 10, "{gone:?}");
+}

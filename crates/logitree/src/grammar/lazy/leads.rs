@@ -1,0 +1,152 @@
+//! The beginning of a grammar as regular languages, each with what follows it: unfolded until a trigger is complete in
+//! it or cannot come any more. It refuses to know what stands before the trigger.
+
+use super::super::rules::{Node, Rule, RuleId, TokenSet};
+use super::super::Regex;
+use super::quotient::is_nullable;
+use super::Asker;
+use crate::{Error, ErrorKind, Result};
+
+/// How many steps of unfolding there may be.
+const MOST_STEPS: usize = 10_000;
+/// How many nodes the beginnings may have.
+const MOST_NODES: usize = 200_000;
+/// How deep rules are followed to find out whether they are regular.
+const MOST_DEEP: usize = 100;
+
+/// A beginning.
+pub(super) struct Lead {
+    pub(super) text: Regex,
+    /// The whole token that stands first, in place of text.
+    pub(super) token: Option<TokenSet>,
+    pub(super) rest: Vec<Node>,
+}
+
+/// A beginning that is being unfolded: its text, and what follows, the next one last.
+type Open = (Vec<Regex>, Vec<Node>);
+
+/// Finds beginnings.
+pub(super) struct Leads<'l> {
+    pub(super) rules: &'l [Rule],
+    pub(super) asker: &'l mut Asker,
+    /// What triggers, from where the grammar starts.
+    pub(super) from: Regex,
+    /// Whether a whole token triggers, which may stand where no text does.
+    pub(super) token: bool,
+    /// The trigger in messages.
+    pub(super) said: &'l str,
+}
+
+impl Leads<'_> {
+    /// All beginnings of `node`.
+    pub(super) fn of(mut self, node: Node) -> Result<Vec<Lead>> {
+        let mut open: Vec<Open> = vec![(Vec::new(), vec![node])];
+        let mut leads = Vec::new();
+        let (mut steps, mut nodes) = (0, 0);
+        while let Some((text, mut rest)) = open.pop() {
+            steps += 1;
+            if steps > MOST_STEPS || nodes > MOST_NODES {
+                return Err(self.too_much());
+            }
+            let next = if self.is_complete(&text)? { None } else { rest.pop() };
+            let Some(next) = next else {
+                rest.reverse();
+                leads.push(Lead { text: Regex::Concat(text), token: None, rest });
+                continue;
+            };
+            if let Some(regex) = self.regular(&next, 0, &mut nodes) {
+                let mut text = text;
+                text.push(regex);
+                open.push((text, rest));
+                continue;
+            }
+            match next {
+                Node::Ref(id) => {
+                    rest.push(self.rules[id].body.clone());
+                    open.push((text, rest));
+                }
+                Node::Seq(parts) => {
+                    rest.extend(parts.into_iter().rev());
+                    open.push((text, rest));
+                }
+                Node::Alt(parts) => {
+                    for part in parts.into_iter().rev() {
+                        let rest = rest.iter().cloned().chain([part]).collect();
+                        open.push((text.clone(), rest));
+                    }
+                }
+                Node::Repeat { of, min, max } => {
+                    if min == 0 {
+                        open.push((text.clone(), rest.clone()));
+                    }
+                    if max != Some(0) {
+                        let max = max.map(|max| max - 1);
+                        rest.push(Node::Repeat { of: of.clone(), min: min.saturating_sub(1), max });
+                        rest.push(*of);
+                        open.push((text, rest));
+                    }
+                }
+                Node::Tokens(set) => {
+                    // A token is no text: behind text that is not complete it completes nothing.
+                    if text.iter().all(is_nullable) {
+                        rest.reverse();
+                        leads.push(Lead { text: Regex::Empty, token: Some(set), rest });
+                    }
+                }
+                Node::Json(_) => return Err(self.json()),
+                Node::Lexeme(_) => {}
+            }
+            nodes += rest_size(&open);
+        }
+        Ok(leads)
+    }
+
+    /// Whether nothing of the text, not having triggered, can still go on to trigger.
+    fn is_complete(&mut self, text: &[Regex]) -> Result<bool> {
+        if self.token && text.iter().all(is_nullable) {
+            return Ok(false);
+        }
+        let text = Regex::Concat(text.to_vec());
+        let triggered = Regex::concat([self.from.clone(), Regex::anything()]);
+        let not_yet = Regex::and([text, triggered.not()]);
+        self.asker.none(vec![Regex::concat([not_yet, Regex::anything()]), self.from.clone()])
+    }
+
+    /// The node as a regular language, if it is one and not too large.
+    fn regular(&self, node: &Node, deep: usize, nodes: &mut usize) -> Option<Regex> {
+        *nodes += 1;
+        if deep > MOST_DEEP || *nodes > MOST_NODES {
+            return None;
+        }
+        let all = |parts: &[Node], nodes: &mut usize| -> Option<Vec<Regex>> {
+            parts.iter().map(|part| self.regular(part, deep + 1, nodes)).collect()
+        };
+        match node {
+            Node::Lexeme(regex) => Some(regex.clone()),
+            Node::Ref(id) => {
+                let id: RuleId = *id;
+                self.regular(&self.rules[id].body, deep + 1, nodes)
+            }
+            Node::Seq(parts) => all(parts, nodes).map(Regex::Concat),
+            Node::Alt(parts) => all(parts, nodes).map(Regex::Or),
+            Node::Repeat { of, min, max } => Some(self.regular(of, deep + 1, nodes)?.repeat(*min, *max)),
+            Node::Tokens(_) | Node::Json(_) => None,
+        }
+    }
+
+    fn too_much(&self) -> Error {
+        let message = format!("the grammar unfolds without end before the trigger {} is complete", self.said);
+        Error::new(ErrorKind::Limit, message).help("let the grammar start with the trigger's text")
+    }
+
+    fn json(&self) -> Error {
+        let message = format!("the grammar starts with JSON before the trigger {} is complete", self.said);
+        Error::new(ErrorKind::Constraint, message)
+            .help("use tags, or write the trigger's text before the JSON")
+    }
+}
+
+/// How many nodes the last beginning holds at the top: what a step copies.
+fn rest_size(open: &[Open]) -> usize {
+    open.last().map_or(0, |(text, rest)| text.len() + rest.len())
+}

@@ -1,0 +1,287 @@
+//! Lazy grammars, as llama.cpp has them (`src/llama-grammar.cpp` there): free text until a trigger, and from the
+//! trigger on the grammar. The trigger's own text is the beginning of the grammar's text.
+//!
+//! llama.cpp looks for triggers when a token ends; here they count as soon as their last character is written, so that
+//! the text alone decides, not the tokens that spell it. What can be triggered and cannot go on is not legal.
+//!
+//! ```text
+//! free text .. a | r ..      r is a text of the grammar and starts with what triggered
+//! ```
+//!
+//! For that the beginning of the grammar is unfolded into a regular language until every trigger is complete in it
+//! (`leads`). It refuses to know which tokens exist.
+
+mod leads;
+mod quotient;
+mod triggers;
+
+#[cfg(test)]
+mod tests;
+
+use super::append::append;
+use super::expr::{Encoding, Exprs, NOTHING};
+use super::rules::{Node, Rule, Rules, TokenName, TokenSet};
+use super::{CharSet, Regex};
+use crate::{Error, ErrorKind, Result};
+use leads::{Lead, Leads};
+use quotient::after_text;
+use triggers::{ambiguous, Trigger};
+
+/// A token that triggers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenTrigger {
+    /// The token.
+    pub name: TokenName,
+    /// Its text, where the grammar writes it as a text: `"<tool_call>"`.
+    pub text: Option<String>,
+}
+
+/// What triggers a grammar.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Triggers {
+    /// Texts, wherever they come.
+    pub words: Vec<String>,
+    /// Tokens.
+    pub tokens: Vec<TokenTrigger>,
+    /// Regular expressions, wherever they match, or from the start of the text where they begin with `^`. The grammar
+    /// starts with what the first group matches, or with the match where there is no group.
+    pub patterns: Vec<String>,
+}
+
+/// Free text until a trigger, then `grammar`.
+///
+/// # Errors
+/// [`ErrorKind::Constraint`] if there is no trigger, if one cannot begin a text of the grammar, if a pattern does not say
+/// where the grammar starts, or if a trigger is not complete before the grammar stops being regular;
+/// [`ErrorKind::Limit`] if that takes too much to find out.
+pub fn rules(grammar: &Rules, triggers: &Triggers) -> Result<Rules> {
+    let mut asker = Asker::new();
+    let mut texts = Vec::new();
+    for word in &triggers.words {
+        texts.push(Trigger::word(word)?);
+    }
+    for pattern in &triggers.patterns {
+        for trigger in triggers::pattern(pattern)? {
+            texts.extend(as_words(trigger, &mut asker)?);
+        }
+    }
+    if texts.is_empty() && triggers.tokens.is_empty() {
+        let error = Error::new(ErrorKind::Constraint, "a lazy grammar without triggers");
+        return Err(error.help("name words, tokens or patterns, or use the grammar as it is"));
+    }
+    let mut lazy = Lazy::new(grammar, &texts, asker);
+    lazy.texts(&texts)?;
+    for token in &triggers.tokens {
+        lazy.token(token)?;
+    }
+    Ok(lazy.finish())
+}
+
+/// How many letters the texts of a pattern may have together, for the pattern to be read as words.
+const MOST_LETTERS: usize = 400;
+
+/// Questions about regular languages: their fuel is bounded.
+struct Asker {
+    exprs: Exprs,
+}
+
+impl Asker {
+    fn new() -> Asker {
+        Asker { exprs: Exprs::new(1 << 20) }
+    }
+
+    /// Whether no text is in all of `regexes`.
+    fn none(&mut self, regexes: Vec<Regex>) -> Result<bool> {
+        Ok(self.exprs.compile(&Regex::And(regexes), Encoding::Utf8)? == NOTHING)
+    }
+
+    /// All texts of the language, if they are few.
+    fn texts(&mut self, of: &Regex) -> Result<Option<Vec<String>>> {
+        let mut open = vec![(self.exprs.compile(of, Encoding::Utf8)?, Vec::new())];
+        let (mut texts, mut seen) = (Vec::new(), 0);
+        while let Some((at, bytes)) = open.pop() {
+            seen += 1;
+            if seen > MOST_LETTERS {
+                return Ok(None);
+            }
+            if !self.exprs.outcomes(at).is_empty() {
+                texts.extend(String::from_utf8(bytes.clone()));
+            }
+            for byte in 0..=255 {
+                let next = self.exprs.derive(at, byte)?;
+                if next != NOTHING {
+                    let longer = bytes.iter().copied().chain([byte]).collect();
+                    open.push((next, longer));
+                }
+            }
+            if open.len() > MOST_LETTERS {
+                return Ok(None);
+            }
+        }
+        Ok(Some(texts))
+    }
+}
+
+/// A pattern that may match anywhere and means a few texts is as good as these words, which are always clear.
+fn as_words(trigger: Trigger, asker: &mut Asker) -> Result<Vec<Trigger>> {
+    let anywhere = trigger.before == Regex::anything();
+    let texts = if anywhere { asker.texts(&trigger.from)? } else { None };
+    let Some(texts) = texts else { return Ok(vec![trigger]) };
+    texts.iter().map(|text| Trigger::word(text)).collect()
+}
+
+struct Lazy {
+    rules: Vec<Rule>,
+    /// Where the grammar starts in `rules`.
+    start: Node,
+    asker: Asker,
+    /// Every text that a trigger has just completed.
+    triggered: Regex,
+    ways: Vec<Node>,
+}
+
+impl Lazy {
+    fn new(grammar: &Rules, texts: &[Trigger], asker: Asker) -> Lazy {
+        let mut rules = Vec::new();
+        let start = Node::Ref(append(&mut rules, grammar, ""));
+        let triggered = Regex::or(
+            texts.iter().map(|trigger| Regex::concat([trigger.before.clone(), trigger.from.clone()])),
+        );
+        Lazy { rules, start, asker, triggered, ways: Vec::new() }
+    }
+
+    /// Text in which nothing has triggered.
+    fn free(&self) -> Regex {
+        Regex::concat([self.triggered.clone(), Regex::anything()]).not()
+    }
+
+    fn leads(&mut self, from: Regex, token: bool, said: &str) -> Result<Vec<Lead>> {
+        Leads { rules: &self.rules, asker: &mut self.asker, from, token, said }.of(self.start.clone())
+    }
+
+    /// Ways on from triggers that are text.
+    fn texts(&mut self, triggers: &[Trigger]) -> Result<()> {
+        if triggers.is_empty() {
+            return Ok(());
+        }
+        for trigger in triggers {
+            self.check(trigger, triggers)?;
+        }
+        let from = Regex::or(triggers.iter().map(|trigger| trigger.from.clone()));
+        let leads = self.leads(from, false, &triggers[0].said)?;
+        for trigger in triggers {
+            let head = self.head(trigger, triggers);
+            if self.asker.none(vec![head.clone()])? {
+                continue; // another one always triggers before it
+            }
+            let before = self.ways.len();
+            for lead in leads.iter().filter(|lead| lead.token.is_none()) {
+                let text = match &trigger.word {
+                    Some(word) => after_text(&lead.text, word),
+                    None => {
+                        let starts = Regex::concat([trigger.from.clone(), Regex::anything()]);
+                        Regex::and([lead.text.clone(), starts])
+                    }
+                };
+                if !self.asker.none(vec![text.clone()])? {
+                    self.ways.push(sequence([Node::Lexeme(head.clone()), Node::Lexeme(text)], &lead.rest));
+                }
+            }
+            if self.ways.len() == before {
+                return Err(never(&trigger.said));
+            }
+        }
+        Ok(())
+    }
+
+    /// A pattern must say where the grammar starts, whatever the text.
+    fn check(&mut self, trigger: &Trigger, all: &[Trigger]) -> Result<()> {
+        if trigger.word.is_some() {
+            return Ok(());
+        }
+        let earlier = Regex::concat([self.triggered.clone(), more()]);
+        let before = Regex::and([trigger.before.clone(), self.free()]);
+        let whole = Regex::concat([before, super::endings::shortest(trigger.from.clone())]);
+        let mut clear = self.asker.none(vec![whole, earlier])?;
+        for other in all {
+            clear = clear
+                && self.asker.none(ambiguous(trigger, other))?
+                && self.asker.none(ambiguous(other, trigger))?;
+        }
+        if clear {
+            return Ok(());
+        }
+        let message =
+            format!("the trigger {} lets the grammar start at several places of one text", trigger.said);
+        Err(Error::new(ErrorKind::Constraint, message)
+            .help("let the group start with what cannot stand before it, or use a word"))
+    }
+
+    /// What stands before the grammar goes on: with the word itself, since words may overlap.
+    fn head(&self, trigger: &Trigger, all: &[Trigger]) -> Regex {
+        let Some(word) = &trigger.word else { return Regex::and([trigger.before.clone(), self.free()]) };
+        // The word that ends first counts, and of two that end together the longer one.
+        let mut not = vec![Regex::concat([self.triggered.clone(), more()])];
+        let longer = all.iter().filter_map(|other| other.word.as_ref());
+        let longer = longer.filter(|other| other.len() > word.len() && other.ends_with(&**word));
+        not.extend(longer.map(|other| Regex::concat([Regex::anything(), Regex::text(&**other)])));
+        let ends = Regex::concat([Regex::anything(), Regex::text(&**word)]);
+        Regex::and([ends, Regex::or(not).not()])
+    }
+
+    /// Ways on from a token: the grammar names it as a token, or writes its text.
+    fn token(&mut self, trigger: &TokenTrigger) -> Result<()> {
+        let said = match &trigger.name {
+            TokenName::Text(text) => format!("the token {text:?}"),
+            TokenName::Id(id) => format!("the token {id}"),
+        };
+        let text = trigger.text.as_deref().filter(|text| !text.is_empty());
+        let from = text.map_or(Regex::Nothing, Regex::text);
+        let leads = self.leads(from, true, &said)?;
+        let set = TokenSet { tokens: vec![trigger.name.clone()], negated: false };
+        let head = Node::Seq(vec![Node::Lexeme(self.free()), Node::Tokens(set)]);
+        let mut ways = Vec::new();
+        for lead in leads {
+            match (&lead.token, text) {
+                (Some(set), _) => {
+                    if set.tokens.contains(&trigger.name) != set.negated {
+                        ways.push(sequence([head.clone(), Node::Seq(Vec::new())], &lead.rest));
+                    }
+                }
+                (None, Some(text)) => {
+                    let rest = after_text(&lead.text, text);
+                    if !self.asker.none(vec![rest.clone()])? {
+                        ways.push(sequence([head.clone(), Node::Lexeme(rest)], &lead.rest));
+                    }
+                }
+                (None, None) => {}
+            }
+        }
+        if ways.is_empty() {
+            return Err(never(&said));
+        }
+        self.ways.extend(ways);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Rules {
+        let mut ways = vec![Node::Lexeme(self.free())];
+        ways.append(&mut self.ways);
+        self.rules.push(Rule { name: "lazy".into(), body: Node::Alt(ways) });
+        Rules { start: self.rules.len() - 1, rules: self.rules }
+    }
+}
+
+/// One character or more.
+fn more() -> Regex {
+    Regex::Set(CharSet::all()).repeat(1, None)
+}
+
+fn sequence(first: [Node; 2], rest: &[Node]) -> Node {
+    Node::Seq(first.into_iter().chain(rest.iter().cloned()).collect())
+}
+
+fn never(said: &str) -> Error {
+    Error::new(ErrorKind::Constraint, format!("no text of the grammar starts with the trigger {said}"))
+        .help("the grammar starts where the trigger starts, and has its text: write it into the grammar")
+}

@@ -1,0 +1,75 @@
+//! What may follow a text in a regular language. It refuses to know triggers.
+
+use std::sync::Arc;
+
+use super::super::{Dfa, Regex};
+
+/// Every y such that `text` followed by y is in `of`.
+pub(super) fn after_text(of: &Regex, text: &str) -> Regex {
+    text.chars().fold(of.clone(), |of, c| after(&of, c))
+}
+
+/// Every y such that `c` followed by y is in `of`: the derivative of Brzozowski (Journal of the ACM 11, 1964).
+fn after(of: &Regex, c: char) -> Regex {
+    match of {
+        Regex::Nothing | Regex::Empty => Regex::Nothing,
+        Regex::Set(set) if set.contains(c) => Regex::Empty,
+        Regex::Set(_) => Regex::Nothing,
+        Regex::Text(text) => text.strip_prefix(c).map_or(Regex::Nothing, Regex::text),
+        Regex::Concat(parts) => {
+            let mut ways = Vec::new();
+            for (place, part) in parts.iter().enumerate() {
+                ways.push(then(after(part, c), &parts[place + 1..]));
+                if !is_nullable(part) {
+                    break;
+                }
+            }
+            any(ways)
+        }
+        Regex::Or(parts) => any(parts.iter().map(|part| after(part, c)).collect()),
+        Regex::And(parts) => Regex::And(parts.iter().map(|part| after(part, c)).collect()),
+        Regex::Not(of) => after(of, c).not(),
+        Regex::Repeat { max: Some(0), .. } => Regex::Nothing,
+        Regex::Repeat { of, min, max } => {
+            let rest = (**of).clone().repeat(min.saturating_sub(1), max.map(|max| max - 1));
+            then(after(of, c), &[rest])
+        }
+        Regex::Automaton(dfa) => {
+            let next = u8::try_from(c).ok().filter(u8::is_ascii).and_then(|byte| dfa.next(Dfa::START, byte));
+            next.map_or(Regex::Nothing, |state| Regex::Automaton(Arc::new(dfa.residual(state))))
+        }
+    }
+}
+
+/// Whether the empty text is in it.
+pub(super) fn is_nullable(of: &Regex) -> bool {
+    match of {
+        Regex::Nothing | Regex::Set(_) => false,
+        Regex::Empty => true,
+        Regex::Text(text) => text.is_empty(),
+        Regex::Concat(parts) | Regex::And(parts) => parts.iter().all(is_nullable),
+        Regex::Or(parts) => parts.iter().any(is_nullable),
+        Regex::Not(of) => !is_nullable(of),
+        Regex::Repeat { of, min, .. } => *min == 0 || is_nullable(of),
+        Regex::Automaton(dfa) => dfa.is_accepting(Dfa::START),
+    }
+}
+
+fn then(first: Regex, rest: &[Regex]) -> Regex {
+    match first {
+        Regex::Nothing => Regex::Nothing,
+        Regex::Empty if rest.len() == 1 => rest[0].clone(),
+        Regex::Empty => Regex::Concat(rest.to_vec()),
+        first => Regex::concat([first].into_iter().chain(rest.iter().cloned())),
+    }
+}
+
+fn any(mut ways: Vec<Regex>) -> Regex {
+    ways.retain(|way| *way != Regex::Nothing);
+    ways.dedup();
+    match ways.len() {
+        0 => Regex::Nothing,
+        1 => ways.remove(0),
+        _ => Regex::Or(ways),
+    }
+}

@@ -1,0 +1,158 @@
+//! Tags and lazy grammars against slow obvious versions that read a text from left to right, on all short texts over a
+//! few letters.
+
+use logitree::grammar::expr::Exprs;
+use logitree::grammar::gbnf;
+use logitree::grammar::lazy::{self, Triggers};
+use logitree::grammar::machine::{ConfigId, Limits, Machine, RulesSource, DEAD};
+use logitree::grammar::rules::Rules;
+use logitree::grammar::tags::{self, Content, Mark, Tag, Tags};
+use proptest::prelude::*;
+
+const LETTERS: [char; 2] = ['a', 'b'];
+const LONGEST: usize = 7;
+
+fn machine(rules: &Rules) -> Machine {
+    let mut exprs = Exprs::new(1 << 20);
+    let source = RulesSource::new(rules, &mut exprs, None).unwrap();
+    let start = source.start();
+    Machine::new(Box::new(source), start, exprs, Limits::default()).unwrap()
+}
+
+/// Walks all texts of letters up to the longest: whether `naive` accepts exactly what the machine accepts.
+fn compare(rules: &Rules, naive: &dyn Fn(&str) -> bool) -> Result<(), String> {
+    let mut machine = machine(rules);
+    let mut open: Vec<(String, ConfigId)> = vec![(String::new(), machine.start())];
+    while let Some((text, config)) = open.pop() {
+        let accepted = config != DEAD && machine.is_accepting(config);
+        if accepted != naive(&text) {
+            return Err(format!("{text:?} is accepted: {accepted}\n{}", gbnf::show(rules)));
+        }
+        if text.len() < LONGEST {
+            for letter in LETTERS {
+                let next = if config == DEAD { DEAD } else { machine.step(config, letter as u8).unwrap() };
+                open.push((format!("{text}{letter}"), next));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a grammar accepts, asked text by text.
+fn language(grammar: &str) -> impl Fn(&str) -> bool {
+    let rules = gbnf::parse(grammar).unwrap();
+    move |text: &str| {
+        let mut machine = machine(&rules);
+        let mut config = machine.start();
+        for byte in text.bytes() {
+            config = machine.step(config, byte).unwrap();
+        }
+        config != DEAD && machine.is_accepting(config)
+    }
+}
+
+/// llama.cpp's lazy grammar, looked at after every character.
+fn naive_lazy(text: &str, words: &[String], grammar: &dyn Fn(&str) -> bool) -> bool {
+    for end in 0..=text.len() {
+        let start = words.iter().filter_map(|word| text[..end].find(&**word)).min();
+        if let Some(start) = start {
+            return grammar(&text[start..]);
+        }
+    }
+    true
+}
+
+/// Whether a text may stand between a tag's ends.
+type Content = Box<dyn Fn(&str) -> bool>;
+
+/// Free text from `from` on, and what may follow it.
+fn naive_tags(text: &str, from: usize, tags: &Tags, contents: &[Content]) -> bool {
+    let word = |mark: &Mark| match mark {
+        Mark::Text(text) => text.clone(),
+        _ => unreachable!(),
+    };
+    let triggers: Vec<String> = tags.triggers.iter().map(word).collect();
+    for end in from..=text.len() {
+        // The longest of those that end here is the one that counts.
+        let ended = triggers.iter().filter(|trigger| text[from..end].ends_with(&***trigger));
+        let Some(trigger) = ended.max_by_key(|trigger| trigger.len()) else { continue };
+        let start = end - trigger.len();
+        for (tag, content) in tags.tags.iter().zip(contents) {
+            let (begin, close) = (word(&tag.begin), word(&tag.end[0]));
+            if !begin.starts_with(&**trigger) || !text[start..].starts_with(&*begin) {
+                continue;
+            }
+            let inside = start + begin.len();
+            for stop in inside..=text.len() {
+                let closed = text[stop..].starts_with(&*close) && content(&text[inside..stop]);
+                if closed && naive_tags(text, stop + close.len(), tags, contents) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+    true
+}
+
+fn word(longest: usize) -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(LETTERS.to_vec()), 1..=longest).prop_map(String::from_iter)
+}
+
+fn body() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        3 => word(3).prop_map(|word| format!("{word:?}")),
+        1 => Just("[ab]*".to_string()),
+        1 => Just("x".to_string()),
+        1 => Just("\"\"".to_string()),
+    ];
+    let sequence = prop::collection::vec(part, 1..4).prop_map(|parts| parts.join(" "));
+    prop::collection::vec(sequence, 1..4).prop_map(|ways| ways.join(" | "))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn lazy_grammars_are_llama_cpps(words in prop::collection::vec(word(3), 1..4), body in body()) {
+        // A rule that is not regular, and always has some text.
+        let text = format!("root ::= {body}\nx ::= \"a\" x \"b\" | \"ab\"");
+        let grammar = gbnf::parse(&text).unwrap();
+        let made = lazy::rules(&grammar, &Triggers { words: words.clone(), ..Triggers::default() });
+        let accepts = language(&text);
+        match made {
+            Ok(rules) => compare(&rules, &|text| naive_lazy(text, &words, &accepts))
+                .map_err(|said| TestCaseError::fail(format!("{text}\n{words:?}\n{said}")))?,
+            // What cannot be triggered is an error, not a grammar.
+            Err(error) => prop_assert!(error.message.contains("no text of the grammar starts with"), "{}", error),
+        }
+    }
+
+    #[test]
+    fn tags_are_read_from_left_to_right(
+        all in prop::collection::vec((word(2), word(2), body(), word(2)), 1..4),
+        more in prop::collection::vec(word(2), 0..2),
+    ) {
+        let mut tags = Tags::new(Vec::new());
+        let mut contents: Vec<Content> = Vec::new();
+        for (trigger, rest, body, end) in &all {
+            let text = format!("root ::= {body}\nx ::= \"a\" x \"b\" | \"ab\"");
+            contents.push(Box::new(language(&text)));
+            tags.triggers.push(Mark::Text(trigger.clone()));
+            tags.tags.push(Tag {
+                begin: Mark::Text(format!("{trigger}{rest}")),
+                content: Content::Rules(gbnf::parse(&text).unwrap()),
+                end: vec![Mark::Text(end.clone())],
+            });
+        }
+        for word in more {
+            // Only triggers that start a tag.
+            if all.iter().any(|(trigger, rest, ..)| format!("{trigger}{rest}").starts_with(&word)) {
+                tags.triggers.push(Mark::Text(word));
+            }
+        }
+        let rules = tags::rules(&Content::Tags(Box::new(tags.clone()))).unwrap();
+        compare(&rules, &|text| naive_tags(text, 0, &tags, &contents))
+            .map_err(|said| TestCaseError::fail(format!("{tags:?}\n{said}")))?;
+    }
+}

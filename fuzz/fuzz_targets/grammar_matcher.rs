@@ -1,0 +1,99 @@
+//! Grammars of any syntax over a small vocabulary: any text gives an error or a matcher whose mask and whose `accept`
+//! say the same of every token, also with nothing remembered, and after a rollback.
+//!
+//! The first byte chooses the syntax; what follows the first zero byte chooses tokens.
+
+#![no_main]
+
+use std::sync::{Arc, OnceLock};
+
+use libfuzzer_sys::fuzz_target;
+use logitree::constraint::{Grammar, GrammarLimits, Matcher};
+use logitree::grammar::json::{load, Options};
+use logitree::grammar::pattern;
+use logitree::grammar::rules::{Node, Rule, Rules};
+use logitree::grammar::gbnf;
+use logitree::mask::words_for;
+use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::{ErrorKind, Result, TokenId};
+
+/// What is written of a grammar before a run ends.
+const MOST_TOKENS: usize = 24;
+
+fn vocabulary() -> Arc<Vocabulary> {
+    static MADE: OnceLock<Arc<Vocabulary>> = OnceLock::new();
+    let make = || {
+        let texts = ["ab", "abc", "aa", "\"a", "\":", "\": ", ", \"", "{\"", "[[", "]}", "12", "0.", "-1", "true", " \n", "é\""];
+        let normal = |bytes: Vec<u8>| Token { bytes, kind: TokenKind::Normal };
+        let mut all: Vec<Token> = (0..=255u8).map(|byte| normal(vec![byte])).collect();
+        all.extend(texts.map(|text| normal(text.as_bytes().to_vec())));
+        all.extend(["a", "</s>", "<t>"].map(|text| Token { bytes: text.into(), kind: TokenKind::Control }));
+        let about = About { end_of_generation: vec![256 + 17, 256 + 15], ..About::default() };
+        Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"))
+    };
+    Arc::clone(MADE.get_or_init(make))
+}
+
+fn rules(kind: u8, text: &str) -> Result<Rules> {
+    let alone = |body| Rules { rules: vec![Rule { name: "root".into(), body }], start: 0 };
+    match kind % 3 {
+        0 => gbnf::parse(text),
+        1 => pattern::parse(text, &pattern::Options::WHOLE).map(|regex| alone(Node::Lexeme(regex))),
+        _ => load(text, &Options::default(), &[]).map(|schema| alone(Node::Json(Arc::new(schema)))),
+    }
+}
+
+/// The mask; `None` where the constraint is over, or where an error ends the run: one of the limits, or that only end
+/// tokens, which never are text, were named.
+fn mask(matcher: &mut dyn Matcher, names_tokens: bool) -> Option<Vec<u32>> {
+    if matcher.is_finished() {
+        return None;
+    }
+    let mut words = vec![0; words_for(matcher.vocabulary_size())];
+    match matcher.write(&mut words) {
+        Ok(()) => {
+            assert!(words.iter().any(|&word| word != 0), "a dead end");
+            Some(words)
+        }
+        Err(error) => {
+            let is_known = error.kind == ErrorKind::Limit || names_tokens;
+            assert!(is_known, "a vocabulary of all bytes has no dead ends: {error}");
+            None
+        }
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&kind, rest)) = data.split_first() else { return };
+    let cut = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
+    let Ok(text) = std::str::from_utf8(&rest[..cut]) else { return };
+    let script = rest.get(cut + 1..).unwrap_or_default();
+    let Ok(rules) = rules(kind, text).map(Arc::new) else { return };
+    let names_tokens = kind % 3 == 0 && text.contains('<');
+    let limits = GrammarLimits { fuel: 200_000, mask_bytes: 1 << 20, automata_bytes: 4 << 20 };
+    let vocabulary = vocabulary();
+    let bound = |limits| Grammar::new(Arc::clone(&rules), &vocabulary, None, limits).and_then(|g| g.matcher());
+    let Ok(mut matcher) = bound(limits) else { return };
+    let mut forgetful = bound(GrammarLimits { mask_bytes: 0, ..limits }).ok();
+    for &pick in script.iter().take(MOST_TOKENS) {
+        let Some(words) = mask(&mut *matcher, names_tokens) else { return };
+        if let Some(also) = forgetful.as_mut().and_then(|other| mask(&mut **other, names_tokens)) {
+            assert_eq!(words, also, "what is remembered changes a mask");
+        }
+        let ids = 0..vocabulary.len() as TokenId;
+        let legal: Vec<TokenId> = ids.clone().filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1).collect();
+        for id in ids {
+            match matcher.accept(id) {
+                Ok(()) => {
+                    assert!(legal.binary_search(&id).is_ok(), "{id} was accepted");
+                    matcher.rollback(1).expect("one was accepted");
+                }
+                Err(error) if error.kind == ErrorKind::Limit => return,
+                Err(_) => assert!(legal.binary_search(&id).is_err(), "{id} was refused"),
+            }
+        }
+        let token = legal[usize::from(pick) % legal.len()];
+        matcher.accept(token).expect("it was accepted before");
+        forgetful = forgetful.and_then(|mut other| other.accept(token).is_ok().then_some(other));
+    }
+});

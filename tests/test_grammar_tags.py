@@ -1,0 +1,152 @@
+"""Tags and tool calls: free text, what triggers a tag in it, and tokens told apart from the same characters."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+import logitree as lt
+from grammars import END, small, tokens_of
+
+G = lt.Grammar
+needs_pydantic = pytest.mark.skipif(importlib.util.find_spec("pydantic") is None, reason="pydantic is not installed")
+NUMBERS = [("<n>", G.regex("[0-9]+"), "</n>"), ("<x>", "y", ["</x>", "."])]
+
+
+def test_free_text_and_tags_in_it() -> None:
+    grammar = G.tags(NUMBERS)
+    for text in ("", "free", "a <n>12</n> b <x>y. <x>y</x>", "<n>1</n>", "<m> < <<n>2</n>"):
+        assert grammar.matches(text), text
+    for text in ("<n>", "<n>a</n>", "<x>z</x>", "a <n>1</n> <n>"):
+        assert not grammar.matches(text), text
+    assert pickle.loads(pickle.dumps(grammar)) == grammar
+    assert repr(grammar) == "Grammar.tags([('<n>', ...), ('<x>', ...)])"
+
+
+def test_options_of_tags() -> None:
+    only = G.tags(NUMBERS, text=False, at_least_one=True, stop_after_first=True)
+    assert only.matches("<n>1</n>")
+    for text in ("", "a<n>1</n>", "<n>1</n>b", "<n>1</n><n>1</n>"):
+        assert not only.matches(text), text
+    started = G.tags(NUMBERS, triggers=["<"])
+    assert started.matches("a <n>1</n>")
+    assert not started.matches("a < b")
+    without = G.tags(NUMBERS, excludes=["!"])
+    assert without.matches("hello <n>1</n>")
+    assert not without.matches("hello!")
+
+
+def test_tokens_are_told_apart_from_their_characters() -> None:
+    vocabulary = small()
+    think = vocabulary.find(b"<think>")[0]
+    spelled = tokens_of(vocabulary, "<think>")
+    assert think not in spelled
+    token = G.tags([(G.token("<think>"), "ab", "!")], at_least_one=True).matcher(vocabulary)
+    text = G.tags([("<think>", "ab", "!")], at_least_one=True).matcher(vocabulary)
+    either = G.tags([(G.token("<think>") | "<think>", "ab", "!")], at_least_one=True).matcher(vocabulary)
+    rest = tokens_of(vocabulary, "ab!")
+    assert not text.is_legal(think)
+    for matcher in (token, either):
+        other = matcher.fork()
+        other.accept_many([think, *rest])
+        assert other.is_accepting
+    for matcher in (text, either):
+        matcher.accept_many([*spelled, *rest])
+        assert matcher.is_accepting
+    token.accept_many(spelled)  # free text, to this grammar
+    assert token.validate(rest) == len(rest)
+    assert not token.is_legal(END)
+
+
+def test_what_is_no_tag_is_refused() -> None:
+    for wrong in (("<a>", "b"), "abc", ["<a>", "b", "c"], (G.regex("a"), "b", "c"), ("a", 3, "c"), ("a", "b", None)):
+        with pytest.raises(TypeError):
+            G.tags([wrong])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="a mark must be"):
+        G.tags([(G.token("<a>") | "<b>", "c", "d")])
+    with pytest.raises(lt.ConstraintError):
+        G.tags([("<a>", "b", "</a>")], triggers=["<b>"])
+
+
+def test_structural_tags() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    tag = {
+        "type": "structural_tag",
+        "structures": [{"begin": "<f>", "schema": schema, "end": "</f>"}],
+        "triggers": ["<f"],
+    }
+    grammar = G.structural_tag(tag)
+    assert grammar == G.structural_tag(json.dumps(tag))
+    assert grammar.matches('x <f>{"n": 3}</f> y')
+    assert not grammar.matches('x <f>{"n": "3"}</f> y')
+    with pytest.raises(lt.ConstraintError, match="schema"):
+        G.structural_tag({"type": "structural_tag", "structures": [{"begin": "<f>", "end": ""}], "triggers": ["<f"]})
+    with pytest.raises(lt.ConstraintError, match="JSON"):
+        G.structural_tag("{")
+
+
+def weather(city: str, days: int = 1) -> None:
+    """Says nothing."""
+
+
+DESCRIBED: list[dict[str, Any]] = [
+    {"type": "function", "function": {"name": "move", "parameters": {"enum": [{"to": "left"}, {"to": "right"}]}}},
+    {"name": "stop", "input_schema": {"type": "object", "additionalProperties": False}},
+    {"name": 'say "hi"'},
+]
+
+
+def test_described_tools() -> None:
+    grammar = G.tools(DESCRIBED)
+    move = '<tool_call>\n{"name": "move", "arguments": {"to": "left"}}\n</tool_call>'
+    for text in (
+        "free text",
+        move,
+        f"I will. {move} {move}",
+        '<tool_call>\n{"name": "stop", "arguments": {}}\n</tool_call>',
+    ):
+        assert grammar.matches(text), text
+    assert grammar.matches('<tool_call>\n{"name": "say \\"hi\\"", "arguments": {}}\n</tool_call>')
+    for text in ("<tool_call>", move.replace("left", "up"), move.replace("move", "stop")):
+        assert not grammar.matches(text), text
+    forced = G.tools(DESCRIBED, text=False, at_least_one=True, stop_after_first=True)
+    assert forced.matches(move)
+    assert not forced.matches("free text")
+    assert not forced.matches(move + move)
+
+
+def test_styles_of_tool_calls() -> None:
+    tools = {"move": {"enum": ["left"]}, "stop": {"const": None}}
+    llama = G.tools(tools, style="llama")
+    assert llama.matches('so: <function=move>"left"</function> <function=stop>null</function>')
+    for text in ("<function=move>null</function>", "<function=turn>", "<function=move>"):
+        assert not llama.matches(text), text
+    own = G.tools(tools, style=("call:", "{name}(", ")", ";"))
+    assert own.matches('x call:move("left"); call:stop(null);')
+    with pytest.raises(lt.ConstraintError, match="style is"):
+        G.tools(tools, style="gpt")
+    for wrong in ([], {}, [{"parameters": {}}], [3], [DESCRIBED[1], DESCRIBED[1]]):
+        with pytest.raises(lt.ConstraintError):
+            G.tools(wrong)
+
+
+def test_tool_calls_by_control_tokens() -> None:
+    vocabulary = small()
+    think = vocabulary.find(b"<think>")[0]
+    tools = {"move": {"enum": ["left"]}}
+    matcher = G.tools(tools, style=("<think>", "{name}:", "", "</s>"), tokens=True).matcher(vocabulary, end_tokens=[])
+    matcher.accept_many([*tokens_of(vocabulary, "go "), think, *tokens_of(vocabulary, 'move:"left"'), END])
+    assert matcher.is_accepting
+    assert matcher.is_legal(ord("x"))
+
+
+@needs_pydantic
+def test_functions_as_tools() -> None:
+    grammar = G.tools([weather], whitespace="compact")
+    call = '<tool_call>\n{"name": "weather", "arguments": {"city":"Oslo","days":2}}\n</tool_call>'
+    assert grammar.matches(f"Let me look. {call}")
+    assert not grammar.matches(call.replace("2", '"2"'))
