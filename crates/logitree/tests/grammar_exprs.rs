@@ -11,6 +11,7 @@ fn ends(regex: &Regex, text: &[char], from: usize) -> BTreeSet<usize> {
     match regex {
         Regex::Nothing => BTreeSet::new(),
         Regex::Empty => BTreeSet::from([from]),
+        Regex::Automaton(_) => unreachable!("none is made here"),
         Regex::Set(set) => {
             text.get(from).filter(|c| set.contains(**c)).map(|_| from + 1).into_iter().collect()
         }

@@ -127,22 +127,3 @@ fn reaching(schema: &Schema, to: Vec<NodeId>) -> Vec<bool> {
     }
     reaching
 }
-
-fn for_children(k: &Keywords, mut child: impl FnMut(NodeId)) {
-    if let Some(items) = &k.items {
-        items.prefix.iter().copied().chain(items.rest).for_each(&mut child);
-    }
-    k.contains.iter().for_each(|&(node, ..)| child(node));
-    k.properties.iter().for_each(|&(_, node)| child(node));
-    k.pattern_properties.iter().for_each(|&(_, node)| child(node));
-    k.dependent_schemas.iter().for_each(|&(_, node)| child(node));
-    for list in [&k.all_of, &k.any_of, &k.one_of] {
-        list.iter().copied().for_each(&mut child);
-    }
-    let single =
-        [k.additional_properties, k.unevaluated_properties, k.unevaluated_items, k.property_names, k.not];
-    single.into_iter().flatten().for_each(&mut child);
-    if let Some((test, then, otherwise)) = k.conditional {
-        [Some(test), then, otherwise].into_iter().flatten().for_each(child);
-    }
-}
