@@ -19,11 +19,16 @@ def suite(data_dir: Path) -> Suite:
     return read_test_suite(archive, ratchet.DRAFTS)
 
 
+@pytest.fixture(scope="module")
+def outcomes(suite: Suite) -> dict[tuple[str, str], ratchet.Outcome]:
+    return {(draft, kind): ratchet.run(suite, draft, kind) for draft in ratchet.DRAFTS for kind in ratchet.KINDS}
+
+
 @pytest.mark.parametrize("kind", ratchet.KINDS)
 @pytest.mark.parametrize("draft", ratchet.DRAFTS)
-def test_the_ratchet_holds(suite: Suite, draft: str, kind: str) -> None:
+def test_the_ratchet_holds(outcomes: dict[tuple[str, str], ratchet.Outcome], draft: str, kind: str) -> None:
     before = ratchet.read_ratchet()
-    outcome = ratchet.run(suite, draft, kind)
+    outcome = outcomes[draft, kind]
     accepted = [str(w) for w in outcome.wrong if not w.valid]
     assert not accepted, "invalid instances accepted:\n" + "\n".join(accepted)
     refused = [str(w) for w in outcome.wrong if w.valid and not any(ratchet.known(w, e) for e in before["known"])]
@@ -32,8 +37,8 @@ def test_the_ratchet_holds(suite: Suite, draft: str, kind: str) -> None:
     assert not worse, "below the ratchet: " + "; ".join(worse)
 
 
-def test_every_known_case_is_still_refused(suite: Suite) -> None:
-    wrong = [w for draft in ratchet.DRAFTS for kind in ratchet.KINDS for w in ratchet.run(suite, draft, kind).wrong]
+def test_every_known_case_is_still_refused(outcomes: dict[tuple[str, str], ratchet.Outcome]) -> None:
+    wrong = [w for outcome in outcomes.values() for w in outcome.wrong]
     for entry in ratchet.read_ratchet()["known"]:
         for draft in entry["drafts"]:
             found = [w for w in wrong if w.group.draft == draft and ratchet.known(w, entry)]

@@ -165,6 +165,72 @@ fn unevaluated_parts() {
 }
 
 #[test]
+fn unevaluated_parts_may_be_asked_to_fail() {
+    let branches = json!([{"properties": {"b": true}, "required": ["b"]}, {"properties": {"c": true}}]);
+    let closed = json!({"type": "object", "anyOf": branches, "unevaluatedProperties": false});
+    check(
+        &json!({"not": closed}),
+        &[r#"{"a":1}"#, r#"{"b":1,"d":1}"#, r#"{"c":1,"d":1}"#, "1"],
+        &["{}", r#"{"b":1}"#, r#"{"c":1}"#, r#"{"b":1,"c":1}"#],
+    );
+    check(
+        &json!({"type": "object", "if": closed, "then": {"maxProperties": 1}, "else": {"required": ["d"]}}),
+        &["{}", r#"{"b":1}"#, r#"{"d":1}"#, r#"{"b":1,"d":1}"#],
+        &[r#"{"b":1,"c":1}"#, r#"{"a":1}"#],
+    );
+    let items = json!({
+        "if": {"prefixItems": [{"const": 1}], "minItems": 1},
+        "then": {"prefixItems": [true, true]},
+        "contains": {"type": "string"},
+        "unevaluatedItems": {"type": "null"},
+    });
+    check(
+        &json!({"type": "array", "not": items}),
+        &["[]", "[2,3]", r#"["x",1]"#, r#"[1,2,3,"x"]"#],
+        &[r#"[1,2,"x",null]"#, r#"["x",null]"#, r#"["x"]"#],
+    );
+}
+
+#[test]
+fn integers_of_draft_4_have_no_point() {
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "items": [
+            {"type": "integer"},
+            {"type": ["integer", "string"], "minimum": 2, "maximum": 11, "exclusiveMaximum": true},
+            {"type": "integer", "enum": [1.0, 2, 2.5, "a"]},
+            {"type": "number"},
+        ],
+    });
+    check(
+        &schema,
+        &["[-7]", r#"[0,"x"]"#, "[0,10,1]", "[0,2,2,1.0]", "[10]"],
+        &["[1.0]", "[1e2]", "[0,2.0]", "[0,11]", "[0,2,1.0]", "[0,2,2.5]", r#"[0,2,"a"]"#],
+    );
+}
+
+#[test]
+fn what_a_string_holds_matters_in_draft_7() {
+    let of = |draft: &str, encoding: Option<&str>| {
+        let mut schema = json!({"$schema": draft, "type": "string", "contentMediaType": "application/json"});
+        if let Some(encoding) = encoding {
+            schema["contentEncoding"] = json!(encoding);
+        }
+        schema
+    };
+    let seven = "http://json-schema.org/draft-07/schema#";
+    check(&of(seven, None), &[r#""[1]""#, r#""{\"a\":\"x\"}""#], &[r#""{:}""#, r#""""#]);
+    check(&of("https://json-schema.org/draft/2020-12/schema", Some("base64")), &[r#""{:}""#], &["1"]);
+    check(
+        &json!({"$schema": seven, "contentEncoding": "base64", "maxLength": 4}),
+        &["\"\"", r#""eyI=""#, "7"],
+        &[r#""ey""#, r#""ey%=""#, r#""eyI=eyI=""#],
+    );
+    let error = Runner::try_new(&of(seven, Some("base64")), &Options::default()).err().unwrap();
+    assert_eq!(error.place, "#/contentMediaType");
+}
+
+#[test]
 fn recursion_ends() {
     let schema = json!({
         "$defs": {"node": {

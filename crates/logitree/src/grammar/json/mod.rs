@@ -4,6 +4,7 @@
 //! It refuses to know tokens.
 
 mod clock;
+mod content;
 mod decimal;
 pub mod format;
 mod frames;

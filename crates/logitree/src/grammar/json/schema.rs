@@ -132,6 +132,8 @@ pub struct Items {
 pub struct Keywords {
     /// `type`.
     pub types: Option<TypeSet>,
+    /// Whether numbers are written in digits only: what draft 4 means by an integer (1.0 is one since draft 6).
+    pub digits_only: bool,
     /// `enum`, or `const` as the only value; where both stand, what is in both.
     pub values: Option<Arc<[Value]>>,
 
@@ -148,7 +150,8 @@ pub struct Keywords {
     pub max_length: Option<u64>,
     /// `pattern` (unanchored semantics are already part of the language: the whole string matches this).
     pub pattern: Option<Arc<Regex>>,
-    /// `format`, where it is one that asserts: the whole string matches this.
+    /// `format`, where it is one that asserts, and draft 7's `contentEncoding` and `contentMediaType`: the whole string
+    /// matches this.
     pub format: Option<Arc<Regex>>,
 
     /// `items`, `prefixItems`, `additionalItems`.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::decimal::Decimal;
 use super::schema::{Bound, Keywords, NodeId, Schema, SchemaNode, TypeSet};
@@ -59,7 +59,7 @@ impl Check<'_> {
         let fulfilled = listed
             && typed
             && match value {
-                Value::Number(number) => number_holds(k, &number.to_string()),
+                Value::Number(number) => number_holds(k, &number.to_string()) && spelled(k, number),
                 Value::String(text) => string_holds(k, text),
                 Value::Array(items) => self.array(k, items, &mut spoken, depth)?,
                 Value::Object(object) => self.object(k, object, &mut spoken, depth)?,
@@ -222,6 +222,11 @@ impl Check<'_> {
         }
         Ok(true)
     }
+}
+
+/// Whether a number is written in digits only where it has to be.
+fn spelled(k: &Keywords, number: &Number) -> bool {
+    !k.digits_only || number.to_string().bytes().all(|byte| byte == b'-' || byte.is_ascii_digit())
 }
 
 fn type_of(value: &Value) -> TypeSet {

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::expr::{ExprId, Exprs, Tag, EMPTY};
 use super::super::json::Schema;
-use super::super::rules::{Rules, TokenName, TokenSet};
+use super::super::rules::{Node, Rule, Rules, TokenName, TokenSet};
 use super::fold::fold;
 use super::live::Live;
 use super::pieces::{Body, PieceId, Pieces};
@@ -85,7 +85,12 @@ impl RulesSource {
         let live = Live::of(&pieces, exprs)?;
         let root = pieces.roots[rules.start].expect("the start is never copied away");
         if !live.productive[root] {
-            let name = &rules.rules[rules.start].name;
+            let Rule { name, body } = &rules.rules[rules.start];
+            if let Node::Json(_) = body {
+                let message = "no value is valid under the schema: what it asks for contradicts itself";
+                return Err(Error::new(ErrorKind::Constraint, message)
+                    .help("a value may be impossible, and be required all the same"));
+            }
             return Err(Error::new(ErrorKind::Constraint, format!("no finite text matches rule {name:?}"))
                 .at(format!("rule {name:?}"))
                 .help("give it a way to end that does not lead back to itself"));

@@ -15,10 +15,11 @@ pub(super) fn regex(forms: &Forms, types: TypeSet, facts: Option<&NumberFacts>) 
     };
     let Some(facts) = facts else { return number::regex(&Numbers { integer, ..Numbers::default() }) };
     if let Some(only) = &facts.only {
-        return listed(forms, only);
+        return listed(forms, only, facts.digits_only);
     }
     number::regex(&Numbers {
         integer,
+        digits_only: facts.digits_only,
         minimum: facts.min.clone(),
         maximum: facts.max.clone(),
         multiples: facts.multiples.clone(),
@@ -35,7 +36,7 @@ fn text(forms: &Forms, id: ScalarId) -> String {
 }
 
 /// These numbers: whole ones of usual size are `7` or `7.0`, which needs no automaton of its own.
-fn listed(forms: &Forms, only: &[ScalarId]) -> Result<Regex> {
+fn listed(forms: &Forms, only: &[ScalarId], digits_only: bool) -> Result<Regex> {
     let mut whole = Vec::new();
     let mut others = Vec::new();
     for &id in only {
@@ -50,13 +51,14 @@ fn listed(forms: &Forms, only: &[ScalarId]) -> Result<Regex> {
             others.push(number::regex(&Numbers {
                 minimum: bound.clone(),
                 maximum: bound,
+                digits_only,
                 ..Numbers::default()
             })?);
         }
     }
     if !whole.is_empty() {
         let zeros = Regex::concat([Regex::text("."), Regex::text("0").repeat(1, None)]).optional();
-        others.push(Regex::concat([Regex::or(whole), zeros]));
+        others.push(Regex::concat([Regex::or(whole), if digits_only { Regex::Empty } else { zeros }]));
     }
     Ok(Regex::or(others))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::content;
 use super::super::decimal::Decimal;
 use super::super::{Bound, Draft, Items, Keywords, NodeId, SchemaNode, TypeSet};
 use super::dialect::Keyword;
@@ -30,6 +31,8 @@ pub(super) fn read(loader: &mut Loader<'_>, site: Site) -> SchemaNode {
 impl Fields<'_, '_> {
     fn scalars(&mut self, out: &mut Keywords) {
         out.types = self.types().filter(|&types| types != TypeSet::ALL);
+        let integers = |types: TypeSet| types.has(TypeSet::INTEGER) && !types.has(TypeSet::FRACTION);
+        out.digits_only = self.dialect.draft == Draft::Draft4 && out.types.is_some_and(integers);
         out.values = values::values(self);
         out.minimum = self.bound(Keyword::Minimum, Keyword::ExclusiveMinimum);
         out.maximum = self.bound(Keyword::Maximum, Keyword::ExclusiveMaximum);
@@ -54,6 +57,40 @@ impl Fields<'_, '_> {
                 Some(name) => out.format = self.loader.languages.format(name, self.dialect.draft),
                 None => self.wrong(Keyword::Format, at, "a format's name"),
             }
+        }
+        if let Some(content) = self.content() {
+            out.format = Some(match out.format.take() {
+                Some(format) => Arc::new(Regex::and([(*format).clone(), (*content).clone()])),
+                None => content,
+            });
+        }
+    }
+
+    /// What draft 7's keywords about what a string holds say; later drafts only describe by them.
+    fn content(&mut self) -> Option<Arc<Regex>> {
+        let document = Arc::clone(&self.document);
+        let mut names = [None; 2];
+        for (name, keyword) in names.iter_mut().zip([Keyword::ContentEncoding, Keyword::ContentMediaType]) {
+            if let Some(at) = self.get(keyword) {
+                match document.string(at) {
+                    Some(text) => *name = Some(text),
+                    None => self.wrong(keyword, at, "a string"),
+                }
+            }
+        }
+        let [encoding, media] = names;
+        let encoded = encoding.is_some_and(|encoding| !content::is_plain(encoding));
+        if let (true, true, Some(at)) =
+            (encoded, media.is_some_and(content::is_json), self.get(Keyword::ContentMediaType))
+        {
+            let message = "whether a string is JSON in another encoding is not regular";
+            let help = "leave contentMediaType out";
+            self.loader.problem(self.site, at, Fault::new(message).help(help));
+        }
+        match (encoding, media) {
+            (Some(encoding), _) if encoded => content::encoded(encoding),
+            (_, Some(media)) => content::of_media(media),
+            _ => None,
         }
     }
 

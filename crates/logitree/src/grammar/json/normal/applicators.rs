@@ -3,6 +3,7 @@
 //!
 //! What `unevaluated*` asks for only grows with every branch that holds, and more of it never refuses a value. So it is
 //! exact to take, for each set of branches, the values for which all of the set hold, without a word about the others.
+//! Where `unevaluated*` is negated, more of it refuses more: there the others fail ([`Track::Exactly`]).
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use rustc_hash::FxHashSet;
 
 use super::super::schema::{Keywords, NodeId, TypeSet};
 use super::{
-    ArrayFacts, Evaluated, Facts, Forms, GoalId, ObjectFacts, Part, ScalarId, FALSE, MOST_ALTERNATIVES, TRUE,
+    ArrayFacts, Evaluated, Facts, Forms, GoalId, ObjectFacts, Part, ScalarId, Track, FALSE,
+    MOST_ALTERNATIVES, TRUE,
 };
 use crate::grammar::expr::Exprs;
 use crate::{Error, ErrorKind, Result};
@@ -22,7 +24,7 @@ impl Forms {
         node: NodeId,
         k: &Keywords,
         mut found: Vec<Facts>,
-        track: bool,
+        track: Track,
         exprs: &mut Exprs,
     ) -> Result<Vec<Facts>> {
         let lit = node * 2;
@@ -38,7 +40,7 @@ impl Forms {
             found = self.one_of(node, &k.one_of, &found, track, exprs)?;
         }
         if let Some(other) = k.not {
-            let more = self.expand(self.lit(other, true), false, exprs)?;
+            let more = self.expand(self.lit(other, true), Track::Nothing, exprs)?;
             found = self.product(&found, &more, lit, exprs)?;
         }
         if let Some(parts) = k.conditional {
@@ -60,7 +62,7 @@ impl Forms {
         &mut self,
         node: NodeId,
         branches: &[NodeId],
-        track: bool,
+        track: Track,
         exprs: &mut Exprs,
     ) -> Result<Vec<Facts>> {
         let mut found = Vec::new();
@@ -68,17 +70,28 @@ impl Forms {
         for &branch in branches {
             let more = self.expand(self.lit(branch, false), track, exprs)?;
             let speaks = |facts: &Facts| facts.evaluated.as_ref().is_some_and(|spoken| !spoken.is_empty());
-            if track && more.iter().any(speaks) {
-                speaking.push(more);
+            if track != Track::Nothing && more.iter().any(speaks) {
+                speaking.push((branch, more));
             } else {
                 self.union(&mut found, &more, node * 2)?;
             }
         }
         let mut sets: Vec<Facts> = Vec::new();
-        for branch in speaking {
-            let with = self.product(&sets, &branch, node * 2, exprs)?;
+        // What holds where none of the speaking branches does, as far as that matters.
+        let mut none = vec![Facts::of(TypeSet::ALL)];
+        for (branch, holds) in speaking {
+            let with = self.product(&sets, &holds, node * 2, exprs)?;
+            let alone = self.product(&none, &holds, node * 2, exprs)?;
+            if track == Track::Exactly {
+                let fails = self.expand(self.lit(branch, true), Track::Nothing, exprs)?;
+                sets = self.product(&sets, &fails, node * 2, exprs)?;
+                none = self.product(&none, &fails, node * 2, exprs)?;
+            }
             self.union(&mut sets, &with, node * 2)?;
-            self.union(&mut sets, &branch, node * 2)?;
+            self.union(&mut sets, &alone, node * 2)?;
+        }
+        if track == Track::Exactly {
+            found = self.product(&found, &none, node * 2, exprs)?;
         }
         self.union(&mut found, &sets, node * 2)?;
         Ok(found)
@@ -91,7 +104,7 @@ impl Forms {
         node: NodeId,
         branches: &[NodeId],
         found: &[Facts],
-        track: bool,
+        track: Track,
         exprs: &mut Exprs,
     ) -> Result<Vec<Facts>> {
         let lit = node * 2;
@@ -104,12 +117,12 @@ impl Forms {
                 if i == j || told_apart || one.is_empty() {
                     continue;
                 }
-                let holds = self.expand(self.lit(other, false), false, exprs)?;
+                let holds = self.expand(self.lit(other, false), Track::Nothing, exprs)?;
                 self.probing += 1;
                 let both = self.product(&one, &holds, lit, exprs);
                 self.probing -= 1;
                 if !both?.is_empty() {
-                    let fails = self.expand(self.lit(other, true), false, exprs)?;
+                    let fails = self.expand(self.lit(other, true), Track::Nothing, exprs)?;
                     one = self.product(&one, &fails, lit, exprs)?;
                 }
             }
@@ -126,7 +139,7 @@ impl Forms {
         let mut objects = Vec::with_capacity(branches.len());
         let mut seen = 0;
         for &branch in branches {
-            let alternatives = self.expand(self.lit(branch, false), false, exprs)?;
+            let alternatives = self.expand(self.lit(branch, false), Track::Nothing, exprs)?;
             let types = context & alternatives.iter().fold(0, |types, facts| types | facts.types.0);
             if seen & types & !TypeSet::OBJECT.0 != 0 {
                 return Ok(false);
@@ -185,14 +198,17 @@ impl Forms {
         &mut self,
         node: NodeId,
         (test, then, otherwise): (NodeId, Option<NodeId>, Option<NodeId>),
-        track: bool,
+        track: Track,
         exprs: &mut Exprs,
     ) -> Result<Vec<Facts>> {
         let lit = node * 2;
         let holds = self.expand(self.lit(test, false), track, exprs)?;
         if then.is_none() && otherwise.is_none() {
-            let mut found = vec![Facts::of(TypeSet::ALL)];
-            if track {
+            let mut found = match track {
+                Track::Exactly => self.expand(self.lit(test, true), Track::Nothing, exprs)?.to_vec(),
+                Track::Enough | Track::Nothing => vec![Facts::of(TypeSet::ALL)],
+            };
+            if track != Track::Nothing {
                 self.union(&mut found, &holds, lit)?;
             }
             return Ok(found);
@@ -204,7 +220,7 @@ impl Forms {
             }
             None => holds.to_vec(),
         };
-        let fails = self.expand(self.lit(test, true), false, exprs)?;
+        let fails = self.expand(self.lit(test, true), Track::Nothing, exprs)?;
         let fails = match otherwise {
             Some(otherwise) => {
                 let otherwise = self.expand(self.lit(otherwise, false), track, exprs)?;

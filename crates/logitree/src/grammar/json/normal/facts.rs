@@ -162,8 +162,9 @@ fn either_number(
         return None;
     }
     if let (Some(x), Some(y)) = (&a.1, &b.1) {
-        if let (Some(x), Some(y)) = (&x.only, &y.only) {
-            return Some(Arc::new(NumberFacts { only: Some(joined(x, y)), ..NumberFacts::default() }));
+        if let (Some(one), Some(other), true) = (&x.only, &y.only, x.digits_only == y.digits_only) {
+            let (only, digits_only) = (Some(joined(one, other)), x.digits_only);
+            return Some(Arc::new(NumberFacts { only, digits_only, ..NumberFacts::default() }));
         }
     }
     let mut ways = Vec::new();
@@ -213,8 +214,10 @@ fn joined(a: &[ScalarId], b: &[ScalarId]) -> Arc<[ScalarId]> {
 /// What a number must fulfil.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct NumberFacts {
-    /// Only these; the rest is then empty, because it was asked of each.
+    /// Only these; the rest is then empty, because it was asked of each. How they are written stays.
     pub only: Option<Arc<[ScalarId]>>,
+    /// Whether it is written in digits only.
+    pub digits_only: bool,
     /// The least.
     pub min: Option<Bound>,
     /// The greatest.
@@ -375,6 +378,17 @@ pub(crate) struct Part {
     pub covers: Vec<PartId>,
     /// What the values of all other keys fulfil; a part without it does not cover them.
     pub additional: Option<GoalId>,
+}
+
+/// How far it is kept what the subschemas that hold speak of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Track {
+    /// Not at all: nobody asks.
+    Nothing,
+    /// An alternative may speak of less than its values do, if another one has them too.
+    Enough,
+    /// An alternative speaks of exactly what all its values do.
+    Exactly,
 }
 
 /// What subschemas that hold speak of.

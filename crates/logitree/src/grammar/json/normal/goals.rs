@@ -192,7 +192,7 @@ impl Forms {
 /// Whether `keywords` are one reference and nothing else.
 fn refers_only(k: &Keywords) -> bool {
     k.all_of.len() == 1
-        && k.types.is_none()
+        && (k.types, k.digits_only) == (None, false)
         && k.any_of.is_empty()
         && k.one_of.is_empty()
         && k.not.is_none()

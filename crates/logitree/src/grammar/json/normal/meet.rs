@@ -78,6 +78,7 @@ impl Forms {
     }
 
     fn joined_numbers(&mut self, a: &NumberFacts, b: &NumberFacts, types: TypeSet) -> NumberFacts {
+        let digits_only = a.digits_only || b.digits_only;
         let listed = match (&a.only, &b.only) {
             (Some(only), _) => Some((only, b)),
             (None, Some(only)) => Some((only, a)),
@@ -89,10 +90,11 @@ impl Forms {
                 .copied()
                 .filter(|&id| types.has(self.number_type(id)) && self.number_holds(other, id))
                 .collect();
-            return NumberFacts { only: Some(kept.into()), ..NumberFacts::default() };
+            return NumberFacts { only: Some(kept.into()), digits_only, ..NumberFacts::default() };
         }
         NumberFacts {
             only: None,
+            digits_only,
             min: tighter(a.min.as_ref(), b.min.as_ref(), false),
             max: tighter(a.max.as_ref(), b.max.as_ref(), true),
             multiples: merged(&a.multiples, &b.multiples),

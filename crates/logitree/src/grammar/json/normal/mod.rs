@@ -33,6 +33,7 @@ use crate::{Error, ErrorKind, Result};
 
 pub(crate) use facts::{
     ArrayFacts, Contains, Evaluated, Exists, Facts, KeyClass, NumberFacts, ObjectFacts, Part, StringFacts,
+    Track,
 };
 pub(crate) use same::for_children;
 pub(crate) use texts::{spell, Scalar, ScalarId, Texts};
@@ -92,9 +93,9 @@ pub(crate) struct Forms {
     node_parts: FxHashMap<NodeId, Option<PartId>>,
     part_index: FxHashMap<PartId, FxHashMap<ScalarId, u32>>,
     key_matches: FxHashMap<(RegexId, ScalarId), bool>,
-    expanded: FxHashMap<(Lit, bool), Arc<[Facts]>>,
+    expanded: FxHashMap<(Lit, Track), Arc<[Facts]>>,
     normals: FxHashMap<GoalId, Arc<[Facts]>>,
-    running: FxHashMap<(Lit, bool), u32>,
+    running: FxHashMap<(Lit, Track), u32>,
     probing: u32,
     probe_met_itself: bool,
     products: u64,
@@ -153,9 +154,9 @@ impl Forms {
             return Ok(Arc::clone(known));
         }
         let lits = Arc::clone(&self.goals[goal as usize]);
-        let mut found = self.expand(lits[0], false, exprs)?;
+        let mut found = self.expand(lits[0], Track::Nothing, exprs)?;
         for &lit in &lits[1..] {
-            let more = self.expand(lit, false, exprs)?;
+            let more = self.expand(lit, Track::Nothing, exprs)?;
             found = self.product(&found, &more, lit, exprs)?.into();
         }
         self.normals.insert(goal, Arc::clone(&found));
@@ -167,8 +168,8 @@ impl Forms {
         self.normals.get(&goal)
     }
 
-    /// The alternatives of one member of a goal; `track` says whether what they speak of is kept.
-    fn expand(&mut self, lit: Lit, track: bool, exprs: &mut Exprs) -> Result<Arc<[Facts]>> {
+    /// The alternatives of one member of a goal.
+    fn expand(&mut self, lit: Lit, track: Track, exprs: &mut Exprs) -> Result<Arc<[Facts]>> {
         if let Some(known) = self.expanded.get(&(lit, track)) {
             return Ok(Arc::clone(known));
         }
@@ -190,7 +191,7 @@ impl Forms {
         Ok(found)
     }
 
-    fn look_into(&mut self, lit: Lit, track: bool, exprs: &mut Exprs) -> Result<Vec<Facts>> {
+    fn look_into(&mut self, lit: Lit, track: Track, exprs: &mut Exprs) -> Result<Vec<Facts>> {
         let (atom, negated) = (lit / 2, lit % 2 == 1);
         let nodes = self.schema.nodes.len() as u32;
         if atom < nodes {
@@ -225,7 +226,7 @@ impl Forms {
         }
         let mut found = Vec::new();
         for &lit in &*Arc::clone(&self.goals[goal as usize]) {
-            let more = self.expand(lit ^ 1, false, exprs)?;
+            let more = self.expand(lit ^ 1, Track::Nothing, exprs)?;
             self.union(&mut found, &more, lit)?;
         }
         Ok(found)

@@ -7,7 +7,7 @@ use super::super::schema::{Bound, Keywords, NodeId, SchemaNode, TypeSet};
 use super::applicators::having;
 use super::own::own_number;
 use super::{
-    ArrayFacts, Contains, Exists, Facts, Forms, KeyClass, NumberFacts, ObjectFacts, Part, StringFacts, TRUE,
+    ArrayFacts, Contains, Exists, Facts, Forms, KeyClass, NumberFacts, ObjectFacts, StringFacts, Track, TRUE,
 };
 use crate::grammar::expr::Exprs;
 use crate::Result;
@@ -30,7 +30,6 @@ impl Forms {
         self.string_fails(k, &mut fails);
         self.array_fails(node, k, &mut fails)?;
         self.object_fails(node, k, &mut fails)?;
-        self.unevaluated_fails(node, k, &mut fails)?;
         let mut found = Vec::new();
         for (place, mut facts) in fails.into_iter().enumerate() {
             // What is of another type was said once, by the first.
@@ -42,12 +41,14 @@ impl Forms {
             }
         }
         self.in_place_fails(node, k, &mut found, exprs)?;
+        self.unevaluated_fails(node, k, &mut found, exprs)?;
         Ok(found)
     }
 
     fn number_fails(&mut self, k: &Keywords, types: TypeSet, fails: &mut Vec<Facts>) {
         let Some(number) = own_number(k) else { return };
         let types = TypeSet(types.0 & TypeSet::NUMBER.0);
+        // That it is written otherwise than in digits is left out: such a number may then be refused, never wrongly taken.
         let beyond = |bound: Bound| Some(Bound { exclusive: !bound.exclusive, ..bound });
         let mut add = |number| fails.push(Facts::number(types, number));
         if let Some(min) = number.min {
@@ -151,38 +152,40 @@ impl Forms {
         Ok(())
     }
 
-    /// What `unevaluated*` speaks of must be known exactly where it fails: that is so if nothing else applies in place.
-    fn unevaluated_fails(&mut self, node: NodeId, k: &Keywords, fails: &mut Vec<Facts>) -> Result<()> {
+    /// All else holds, and something that is not spoken of fails.
+    fn unevaluated_fails(
+        &mut self,
+        node: NodeId,
+        k: &Keywords,
+        found: &mut Vec<Facts>,
+        exprs: &mut Exprs,
+    ) -> Result<()> {
         if k.unevaluated_properties.is_none() && k.unevaluated_items.is_none() {
             return Ok(());
         }
-        let alone = k.all_of.is_empty()
-            && k.any_of.is_empty()
-            && k.one_of.is_empty()
-            && k.conditional.is_none()
-            && k.dependent_schemas.is_empty();
-        if !alone {
-            let message =
-                "unevaluatedProperties and unevaluatedItems cannot be negated beside allOf, $ref, anyOf, \
-                           oneOf, if or dependentSchemas: which of these hold is not tracked there";
-            return self.refuse(node, message.into(), "leave it out under not, oneOf and if");
-        }
-        let spoken = self.own_evaluated(node, k)?;
-        if let Some(value) = k.unevaluated_properties {
-            let goal = self.counter_goal(value)?;
-            let part = Part { covers: spoken.parts.clone(), additional: Some(goal), ..Part::default() };
-            let keys = KeyClass::Uncovered(self.part_id(part));
-            let exists = vec![Exists { keys, goal }];
-            fails.push(Facts::object(ObjectFacts { exists, ..ObjectFacts::any() }));
-        }
-        if let (Some(value), false) = (k.unevaluated_items, spoken.all_items) {
-            let mut goals = vec![self.counter_goal(value)?];
-            if let (Some((item, ..)), false) = (k.contains, spoken.items.is_empty()) {
-                goals.push(self.counter_goal(item)?);
+        let holds = self.own(node, k, Track::Exactly, exprs)?;
+        let holds = self.apply(node, k, holds, Track::Exactly, exprs)?;
+        for facts in holds {
+            let spoken = facts.evaluated.as_deref().cloned().unwrap_or_default();
+            let mut fails = Vec::new();
+            if let Some(value) = k.unevaluated_properties {
+                let goal = self.counter_goal(value)?;
+                let part = self.unspoken_keys(&spoken, goal);
+                let exists = vec![Exists { keys: KeyClass::Uncovered(self.part_id(part)), goal }];
+                fails.push(Facts::object(ObjectFacts { exists, ..ObjectFacts::any() }));
             }
-            let goal = self.all(&goals)?;
-            let contains = vec![Contains { from: spoken.prefix, goal, min: 1, max: None }];
-            fails.push(Facts::array(ArrayFacts { contains, ..ArrayFacts::any() }));
+            if let (Some(value), false) = (k.unevaluated_items, spoken.all_items) {
+                let mut goals = vec![self.counter_goal(value)?];
+                for &item in &spoken.items {
+                    goals.push(self.opposite(item)?);
+                }
+                let contains =
+                    vec![Contains { from: spoken.prefix, goal: self.all(&goals)?, min: 1, max: None }];
+                fails.push(Facts::array(ArrayFacts { contains, ..ArrayFacts::any() }));
+            }
+            let mut fails = self.product(&[facts], &fails, node * 2, exprs)?;
+            fails.iter_mut().for_each(|facts| facts.evaluated = None);
+            self.union(found, &fails, node * 2)?;
         }
         Ok(())
     }
@@ -196,7 +199,7 @@ impl Forms {
     ) -> Result<()> {
         let lit = node * 2;
         for &other in &k.all_of {
-            let fails = self.expand(self.lit(other, true), false, exprs)?;
+            let fails = self.expand(self.lit(other, true), Track::Nothing, exprs)?;
             self.union(found, &fails, lit)?;
         }
         if !k.any_of.is_empty() {
@@ -209,21 +212,21 @@ impl Forms {
             self.two_of(node, &k.one_of, found, exprs)?;
         }
         if let Some(other) = k.not {
-            let holds = self.expand(self.lit(other, false), false, exprs)?;
+            let holds = self.expand(self.lit(other, false), Track::Nothing, exprs)?;
             self.union(found, &holds, lit)?;
         }
         if let Some((test, then, otherwise)) = k.conditional {
             for (negated, branch) in [(false, then), (true, otherwise)] {
                 let Some(branch) = branch else { continue };
-                let test = self.expand(self.lit(test, negated), false, exprs)?;
-                let fails = self.expand(self.lit(branch, true), false, exprs)?;
+                let test = self.expand(self.lit(test, negated), Track::Nothing, exprs)?;
+                let fails = self.expand(self.lit(branch, true), Track::Nothing, exprs)?;
                 let fails = self.product(&test, &fails, lit, exprs)?;
                 self.union(found, &fails, lit)?;
             }
         }
         for (key, other) in &k.dependent_schemas {
             let key = self.texts.shared(key);
-            let fails = self.expand(self.lit(*other, true), false, exprs)?;
+            let fails = self.expand(self.lit(*other, true), Track::Nothing, exprs)?;
             let fails = self.product(&[having(key)], &fails, lit, exprs)?;
             self.union(found, &fails, lit)?;
         }
@@ -233,7 +236,7 @@ impl Forms {
     fn none_of(&mut self, node: NodeId, branches: &[NodeId], exprs: &mut Exprs) -> Result<Vec<Facts>> {
         let mut found = vec![Facts::of(TypeSet::ALL)];
         for &branch in branches {
-            let fails = self.expand(self.lit(branch, true), false, exprs)?;
+            let fails = self.expand(self.lit(branch, true), Track::Nothing, exprs)?;
             found = self.product(&found, &fails, node * 2, exprs)?;
         }
         Ok(found)
@@ -248,8 +251,8 @@ impl Forms {
     ) -> Result<()> {
         for (i, &first) in branches.iter().enumerate() {
             for &second in &branches[i + 1..] {
-                let first = self.expand(self.lit(first, false), false, exprs)?;
-                let second = self.expand(self.lit(second, false), false, exprs)?;
+                let first = self.expand(self.lit(first, false), Track::Nothing, exprs)?;
+                let second = self.expand(self.lit(second, false), Track::Nothing, exprs)?;
                 let both = self.product(&first, &second, node * 2, exprs)?;
                 self.union(found, &both, node * 2)?;
             }

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use super::super::schema::{Keywords, NodeId, SchemaNode, TypeSet};
 use super::finite::texts_of;
 use super::{
-    ArrayFacts, Contains, Evaluated, Facts, Forms, NumberFacts, ObjectFacts, Part, PartId, StringFacts, TRUE,
+    ArrayFacts, Contains, Evaluated, Facts, Forms, NumberFacts, ObjectFacts, Part, PartId, StringFacts,
+    Track, TRUE,
 };
 use crate::grammar::expr::Exprs;
 use crate::Result;
 
 impl Forms {
-    /// The alternatives of `node`; `track` says whether what they speak of is kept.
-    pub(super) fn positive(&mut self, node: NodeId, track: bool, exprs: &mut Exprs) -> Result<Vec<Facts>> {
+    /// The alternatives of `node`.
+    pub(super) fn positive(&mut self, node: NodeId, track: Track, exprs: &mut Exprs) -> Result<Vec<Facts>> {
         let schema = Arc::clone(&self.schema);
         let k = match &schema.nodes[node as usize] {
             SchemaNode::True => return Ok(vec![Facts::of(TypeSet::ALL)]),
@@ -21,12 +22,13 @@ impl Forms {
             SchemaNode::Keywords(keywords) => keywords,
         };
         let asks = k.unevaluated_items.is_some() || k.unevaluated_properties.is_some();
-        let found = self.own(node, k, track || asks, exprs)?;
-        let mut found = self.apply(node, k, found, track || asks, exprs)?;
+        let within = if asks { track.max(Track::Enough) } else { track };
+        let found = self.own(node, k, within, exprs)?;
+        let mut found = self.apply(node, k, found, within, exprs)?;
         if asks {
             found = self.unevaluated(node, k, found, exprs)?;
         }
-        if !track {
+        if track == Track::Nothing {
             for facts in &mut found {
                 facts.evaluated = None;
             }
@@ -34,7 +36,13 @@ impl Forms {
         Ok(found)
     }
 
-    fn own(&mut self, node: NodeId, k: &Keywords, track: bool, exprs: &mut Exprs) -> Result<Vec<Facts>> {
+    pub(super) fn own(
+        &mut self,
+        node: NodeId,
+        k: &Keywords,
+        track: Track,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
         let mut facts = Facts::of(k.types.unwrap_or(TypeSet::ALL));
         facts.number = own_number(k).map(Arc::new);
         facts.string = self.listed_string(k).map(Arc::new);
@@ -46,7 +54,7 @@ impl Forms {
             let constants = self.constants(values)?;
             found = self.product(&found, &constants, node * 2, exprs)?;
         }
-        if track {
+        if track != Track::Nothing {
             let evaluated = self.own_evaluated(node, k)?;
             for facts in &mut found {
                 facts.evaluated = Some(Arc::new(evaluated.clone()));
@@ -175,9 +183,10 @@ impl Forms {
 
 /// What the keywords say of numbers.
 pub(super) fn own_number(k: &Keywords) -> Option<NumberFacts> {
-    if k.minimum.is_none() && k.maximum.is_none() && k.multiple_of.is_none() {
+    if k.minimum.is_none() && k.maximum.is_none() && k.multiple_of.is_none() && !k.digits_only {
         return None;
     }
     let multiples = k.multiple_of.iter().cloned().collect();
-    Some(NumberFacts { min: k.minimum.clone(), max: k.maximum.clone(), multiples, ..NumberFacts::default() })
+    let (min, max, digits_only) = (k.minimum.clone(), k.maximum.clone(), k.digits_only);
+    Some(NumberFacts { min, max, multiples, digits_only, ..NumberFacts::default() })
 }

@@ -42,11 +42,16 @@ const MOST_STATES: usize = 50_000;
 const ALPHABET: [&[u8]; 14] =
     [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9", b"-", b"+", b".", b"eE"];
 
+/// The digits and the minus come first.
+const DIGITS: usize = 11;
+
 /// A set of numbers. Decimals are the text of the document: never rounded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Numbers {
     /// Whether the value has no fraction (1.0 has none); `None` is either.
     pub integer: Option<bool>,
+    /// Whether it is written in digits only, without point and exponent.
+    pub digits_only: bool,
     /// The least value.
     pub minimum: Option<Bound>,
     /// The greatest value.
@@ -110,7 +115,8 @@ fn remembered(numbers: &Numbers) -> Result<Regex> {
 }
 
 fn constrained(numbers: &Numbers) -> Result<Regex> {
-    made(explore(&mut Signed::new(numbers)?, &ALPHABET, MOST_STATES))
+    let alphabet = if numbers.digits_only { &ALPHABET[..DIGITS] } else { &ALPHABET[..] };
+    made(explore(&mut Signed::new(numbers)?, alphabet, MOST_STATES))
 }
 
 fn made(explored: Explored) -> Result<Regex> {
