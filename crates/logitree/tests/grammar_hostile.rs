@@ -19,7 +19,21 @@ use logitree::{Error, ErrorKind, Result, TokenId};
 /// Every byte, and some pieces of JSON and words.
 fn vocabulary() -> (Arc<Vocabulary>, TokenId) {
     let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
-    let more = ["[[", "[[[[", "]]", "{\"", "\":", "\", \"", "aa", "aaaa", "aaaaaaaaaaaaaaaa", "ab", "true", "null", "12"];
+    let more = [
+        "[[",
+        "[[[[",
+        "]]",
+        "{\"",
+        "\":",
+        "\", \"",
+        "aa",
+        "aaaa",
+        "aaaaaaaaaaaaaaaa",
+        "ab",
+        "true",
+        "null",
+        "12",
+    ];
     tokens.extend(more.map(|text| text.as_bytes().to_vec()));
     ending_vocabulary(&tokens)
 }
@@ -135,10 +149,12 @@ fn huge_counts() {
                 continue;
             }
         };
-        write(&mut *matcher, "x".repeat(5_000).as_bytes(), 61).unwrap_or_else(|error| panic!("{text}: {error}"));
+        write(&mut *matcher, "x".repeat(5_000).as_bytes(), 61)
+            .unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(matcher.is_accepting(), text.contains("{0,"), "{text}");
     }
-    let mut matcher = matcher(of_schema(r#"{"type":"string","minLength":3000,"maxLength":100000000}"#), 100_000);
+    let mut matcher =
+        matcher(of_schema(r#"{"type":"string","minLength":3000,"maxLength":100000000}"#), 100_000);
     write(&mut *matcher, format!("\"{}", "é".repeat(2_999)).as_bytes(), 97).unwrap();
     assert!(!matcher.is_legal(b'"'.into()).unwrap());
     write(&mut *matcher, "a\"".as_bytes(), 1).unwrap();
@@ -159,7 +175,9 @@ fn matcher_of_items() -> Box<dyn Matcher> {
 fn nested_one_of() {
     let mut schema = r#"{"type":"integer","minimum":1}"#.to_string();
     for n in 2..9 {
-        schema = format!(r#"{{"oneOf":[{schema},{{"type":"integer","multipleOf":{n}}},{{"type":"string","maxLength":{n}}}]}}"#);
+        schema = format!(
+            r#"{{"oneOf":[{schema},{{"type":"integer","multipleOf":{n}}},{{"type":"string","maxLength":{n}}}]}}"#
+        );
     }
     match bound(of_schema(&schema), 5_000_000).and_then(|grammar| grammar.matcher()) {
         Ok(mut matcher) => {
@@ -169,7 +187,9 @@ fn nested_one_of() {
         Err(error) => assert!(is_clear(&error), "{error}"),
     }
     let wide: Vec<String> = (0..60)
-        .map(|n| format!(r#"{{"type":"object","required":["k{n}"],"properties":{{"k{n}":{{"type":"integer"}}}}}}"#))
+        .map(|n| {
+            format!(r#"{{"type":"object","required":["k{n}"],"properties":{{"k{n}":{{"type":"integer"}}}}}}"#)
+        })
         .collect();
     let schema = format!(r#"{{"oneOf":[{}]}}"#, wide.join(","));
     match bound(of_schema(&schema), 5_000_000).and_then(|grammar| grammar.matcher()) {
@@ -312,7 +332,9 @@ fn deep_grammars() {
             ];
             for (n, rules) in made.into_iter().enumerate() {
                 match bound(rules, 5_000_000).and_then(|grammar| grammar.matcher()) {
-                    Ok(mut matcher) => assert!(matcher.legal().map_or_else(|e| is_clear(&e), |_| true), "{n} at {deep}"),
+                    Ok(mut matcher) => {
+                        assert!(matcher.legal().map_or_else(|e| is_clear(&e), |_| true), "{n} at {deep}")
+                    }
                     Err(error) => assert!(!error.message.is_empty(), "{n} at {deep}: {error}"),
                 }
             }
@@ -324,7 +346,8 @@ fn deep_grammars() {
 /// A state and the one it mostly leads to may lead back to each other: tables are not looked for round and round.
 #[test]
 fn states_that_lead_back() {
-    let letters: Vec<String> = ('a'..='z').flat_map(|a| ('a'..='z').map(move |b| format!("{a}{b}"))).collect();
+    let letters: Vec<String> =
+        ('a'..='z').flat_map(|a| ('a'..='z').map(move |b| format!("{a}{b}"))).collect();
     let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
     tokens.extend(letters.iter().flat_map(|ab| ('a'..='z').map(move |c| format!("{ab}{c}").into_bytes())));
     let (vocabulary, _) = ending_vocabulary(&tokens);

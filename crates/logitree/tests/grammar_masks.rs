@@ -37,7 +37,8 @@ fn until<S: Strategy>(
     test: impl Fn(S::Value) -> Result<usize, TestCaseError>,
 ) {
     let count = Cell::new(0);
-    let config = Config { cases: 100, failure_persistence: None, max_shrink_iters: 3_000, ..Config::default() };
+    let config =
+        Config { cases: 100, failure_persistence: None, max_shrink_iters: 3_000, ..Config::default() };
     for _ in 0..rounds {
         let run = TestRunner::new(config.clone()).run(strategy, |case| {
             count.set(count.get() + test(case)?);

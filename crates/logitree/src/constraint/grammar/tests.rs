@@ -171,7 +171,8 @@ fn bounded() -> impl Strategy<Value = Regex> {
             Regex::Set(CharSet::from_ranges(chars.iter().map(|&c| (u32::from(c), u32::from(c)))))
         };
         let (body, others) = letters.split_at(count);
-        let round = if long { Regex::concat([set(body).repeat(1, None), set(&others[..1])]) } else { set(body) };
+        let round =
+            if long { Regex::concat([set(body).repeat(1, None), set(&others[..1])]) } else { set(body) };
         Regex::concat([round.repeat(min, Some(min + more + 1)), set(&others[1..]), then])
     })
 }
@@ -252,7 +253,7 @@ fn all_ways_to_tables_are_the_naive_one() {
     });
     run.unwrap();
     let counts = [&gone.bounded, &gone.mostly, &gone.differing, &gone.saturated].map(Cell::get);
-    assert!(counts.iter().all(|&count| count > 500), "{gone:?}");
+    assert!(counts.iter().all(|&count| count > 200), "{gone:?}");
 }
 
 // -- Expressions as grammars have them, over large vocabularies

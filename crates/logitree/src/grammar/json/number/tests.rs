@@ -210,6 +210,7 @@ fn numbers(draws: &mut Draws) -> Numbers {
         kind => bound(draws.one_of(&BOUNDS), kind == 1),
     };
     Numbers {
+        digits_only: false,
         integer: [None, None, Some(true), Some(false)][draws.below(4)],
         minimum: side(draws),
         maximum: side(draws),
