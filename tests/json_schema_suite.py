@@ -2,7 +2,8 @@
 
 A case is right when the grammar of its schema (properties in any order, any whitespace) accepts its text exactly if the
 case is valid. A schema that is refused with an error is not right, but not wrong either: nothing is ever accepted under
-it. An error that says that no value is valid is a verdict: all cases are refused by it. The ratchet (testdata/json_schema/ratchet.toml) says how many groups and cases were right when it was last written;
+it. An error that says that no value is valid is a verdict: all cases are refused by it. The ratchet
+(testdata/json_schema/ratchet.toml) says how many groups and cases were right when it was last written;
 the test lets no count fall. Texts are fed byte by byte, so that no tokenizer has a say.
 """
 
