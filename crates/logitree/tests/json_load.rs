@@ -93,6 +93,10 @@ const OTHERWISE: [(&str, bool, &str); 4] = [
     ("optional/content.json", true, "contentMediaType and contentEncoding are descriptions"),
 ];
 
+/// Files of the suite with schemas that are refused by name, and why.
+const REFUSED: [(&str, &str); 1] =
+    [("draft7/optional/content.json", "JSON in another encoding is not regular, and draft 7 asserts it")];
+
 #[test]
 fn the_suite_is_judged_by_what_was_read() {
     let Some(suite) = suite() else { return };
@@ -111,6 +115,7 @@ fn the_suite_is_judged_by_what_was_read() {
                 let about = &group["description"];
                 let schema = match json::from_value(&group["schema"], &options, &suite.remotes) {
                     Ok(schema) => schema,
+                    Err(_) if REFUSED.iter().any(|(of, _)| file == *of) => continue,
                     Err(error) => {
                         wrong.push(format!("{file} {about}: {error}"));
                         continue;
