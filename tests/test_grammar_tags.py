@@ -72,6 +72,41 @@ def test_what_is_no_tag_is_refused() -> None:
         G.tags([("<a>", "b", "</a>")], triggers=["<b>"])
 
 
+def test_lazy_grammars_start_with_their_trigger() -> None:
+    call = G.gbnf('root ::= "<call>" [0-9]+ ";"')
+    grammar = G.lazy(call, words=["<call>"])
+    for text in ("", "free text", "so: <call>12;", "<call>3;", "<cal <call>1;"):
+        assert grammar.matches(text), text
+    for text in ("<call>", "<call>x;", "<call>1; and more"):
+        assert not grammar.matches(text), text
+    assert pickle.loads(pickle.dumps(grammar)) == grammar != G.lazy(call, words=["<call"])
+    patterned = G.lazy(call, patterns=[r"now: (<call>)"])
+    assert patterned.matches("a <call>x; now: <call>7;")
+    assert not patterned.matches("now: <call>x")
+    for wrong in ({}, {"words": [""]}, {"words": ["<other>"]}, {"patterns": ["("]}):
+        with pytest.raises(lt.ConstraintError):
+            G.lazy(call, **wrong)
+    with pytest.raises(TypeError):
+        G.lazy(3, words=["a"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        G.lazy(call, words="<call>")
+
+
+def test_tokens_trigger_too() -> None:
+    vocabulary = small()
+    think = vocabulary.find(b"<think>")[0]
+    grammar = G.lazy("<think>" + G.regex("[0-9]+"), tokens=["<think>"])
+    matcher = grammar.matcher(vocabulary)
+    matcher.accept_many([*tokens_of(vocabulary, "free "), think])
+    assert matcher.legal() == list(range(ord("0"), ord("9") + 1)) + [
+        token for token in range(len(vocabulary)) if vocabulary[token] in (b"12", b"123")
+    ]
+    by_id = G.lazy(G.token(think) + "12", tokens=[think]).matcher(vocabulary)
+    by_id.accept_many([*tokens_of(vocabulary, "<think>"), think])
+    assert not by_id.is_legal(ord("2"))
+    assert by_id.is_legal(ord("1"))
+
+
 def test_structural_tags() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     tag = {

@@ -1273,6 +1273,21 @@ class Grammar:
         """XGrammar's structural tag: parsed, or JSON text."""
 
     @staticmethod
+    def lazy(
+        grammar: Grammar | str,
+        *,
+        words: Iterable[str] | None = None,
+        tokens: Iterable[str | int] | None = None,
+        patterns: Iterable[str] | None = None,
+    ) -> Grammar:
+        """Free text until a trigger, and from there on ``grammar``, which starts with the trigger's own text.
+
+        As llama.cpp's lazy grammars: ``words`` trigger wherever they come, ``tokens`` by their text or id, ``patterns``
+        where they match (the grammar starts with the first group, or the match). The text alone decides, not the tokens
+        that spell it. ConstraintError for a trigger that no text of the grammar starts with.
+        """
+
+    @staticmethod
     def tools(
         tools: Mapping[str, Any] | Iterable[Any],
         *,

@@ -59,6 +59,19 @@ fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
     }
 }
 
+/// Grammars by name.
+fn named(grammars: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, Part)>> {
+    let mut named = Vec::new();
+    for (name, grammar) in grammars.into_iter().flatten() {
+        let Some(part) = operand(&grammar)? else {
+            let name = grammar.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("a grammar must be a Grammar or str, not {name}")));
+        };
+        named.push((sources::required(&name, "a grammar's name")?, part));
+    }
+    Ok(named)
+}
+
 /// The two, joined; `NotImplemented` where one is no grammar.
 fn join<'py>(
     py: Python<'py>,
@@ -96,14 +109,7 @@ impl PyGrammar {
         grammars: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyGrammar> {
         let text = sources::required(text, "text")?;
-        let mut named = Vec::new();
-        for (name, grammar) in grammars.into_iter().flatten() {
-            let Some(part) = operand(&grammar)? else {
-                let name = grammar.get_type().name()?;
-                return Err(PyTypeError::new_err(format!("a grammar must be a Grammar or str, not {name}")));
-            };
-            named.push((sources::required(&name, "a grammar's name")?, part));
-        }
+        let named = named(grammars)?;
         PyGrammar::read(py, Source::Lark { text, grammars: named })
     }
 
@@ -190,6 +196,24 @@ impl PyGrammar {
     #[staticmethod]
     fn structural_tag(py: Python<'_>, tag: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
         PyGrammar::read(py, Source::StructuralTag(sources::json(tag, "tag")?))
+    }
+
+    /// Free text until a trigger, and from there on `grammar`, which starts with the trigger's own text.
+    #[staticmethod]
+    #[pyo3(signature = (grammar, *, words=None, tokens=None, patterns=None))]
+    fn lazy(
+        py: Python<'_>,
+        grammar: &Bound<'_, PyAny>,
+        words: Option<&Bound<'_, PyAny>>,
+        tokens: Option<&Bound<'_, PyAny>>,
+        patterns: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyGrammar> {
+        let Some(grammar) = operand(grammar)? else {
+            let name = grammar.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("grammar must be a Grammar or str, not {name}")));
+        };
+        let triggers = sources::triggers(words, tokens, patterns)?;
+        PyGrammar::read(py, Source::Lazy { grammar, triggers })
     }
 
     /// Free text with calls of tools in it.

@@ -81,6 +81,7 @@ fn leaf(source: &Source) -> String {
             format!("Grammar.tags([{}{more}])", shown.collect::<Vec<_>>().join(", "))
         }
         Source::StructuralTag(text) => format!("Grammar.structural_tag({})", quoted(text)),
+        Source::Lazy { grammar, .. } => format!("Grammar.lazy({}, ...)", show(grammar)),
         Source::Literal(text) => format!("Grammar.literal({})", quoted(text)),
         Source::Choice(texts) => {
             let mut shown: Vec<String> = texts.iter().take(PARTS).map(|text| quoted(text)).collect();

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 
 use logitree::grammar::json::{Draft, Options, Order, Whitespace};
+use logitree::grammar::lazy::{TokenTrigger, Triggers};
 use logitree::grammar::rules::TokenName;
 use logitree::{Error, ErrorKind};
 use pyo3::exceptions::PyTypeError;
@@ -91,6 +92,27 @@ pub fn token(object: &Bound<'_, PyAny>) -> PyResult<TokenName> {
         Some(text) => Ok(TokenName::Text(text)),
         None => Ok(TokenName::Id(token_id(object.extract()?)?)),
     }
+}
+
+/// What triggers a lazy grammar. A token of a text triggers what the grammar writes as that text, too.
+pub fn triggers(
+    words: Option<&Bound<'_, PyAny>>,
+    tokens: Option<&Bound<'_, PyAny>>,
+    patterns: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Triggers> {
+    let texts = |given: Option<&Bound<'_, PyAny>>| given.map_or(Ok(Vec::new()), texts);
+    let mut named = Vec::new();
+    if let Some(tokens) = tokens {
+        for one in tokens.try_iter()? {
+            let name = token(&one?)?;
+            let text = match &name {
+                TokenName::Text(text) => Some(text.clone()),
+                TokenName::Id(_) => None,
+            };
+            named.push(TokenTrigger { name, text });
+        }
+    }
+    Ok(Triggers { words: texts(words)?, tokens: named, patterns: texts(patterns)? })
 }
 
 /// Warns of what a schema says and is dropped.

@@ -54,6 +54,11 @@ impl Problems {
         self.add_at(pointer, with_place(error), error.help.clone());
     }
 
+    /// Whether nothing was found.
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Whether more would only be counted: time to stop reading.
     pub(super) fn is_full(&self) -> bool {
         self.found.len() == LISTED

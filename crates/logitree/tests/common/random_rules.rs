@@ -32,11 +32,13 @@ fn node(rules: usize, tokens: u32) -> impl Strategy<Value = Node> {
         let tokens = ids.into_iter().map(TokenName::Id).collect();
         Node::Tokens(TokenSet { tokens, negated })
     });
-    let leaf = prop_oneof![
-        4 => plain_regex().prop_map(Node::Lexeme),
-        if tokens > 0 { 2 } else { 0 } => sets,
-        4 => (0..rules).prop_map(Node::Ref),
-    ];
+    let lexemes = plain_regex().prop_map(Node::Lexeme);
+    let refs = (0..rules).prop_map(Node::Ref);
+    // Shrinking reaches every alternative, whatever its weight: sets stand in a union of their own.
+    let leaf = match tokens {
+        0 => prop_oneof![lexemes, refs].boxed(),
+        _ => prop_oneof![4 => lexemes, 2 => sets, 4 => refs].boxed(),
+    };
     leaf.prop_recursive(4, 14, 3, |inner| {
         prop_oneof![
             4 => prop::collection::vec(inner.clone(), 0..4).prop_map(Node::Seq),

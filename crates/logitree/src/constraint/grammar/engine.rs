@@ -197,7 +197,11 @@ impl Engine {
     fn make(&mut self, (threads, accepting, sets): &MaskKey) -> Result<Entry> {
         let mut few = Vec::new();
         let mut dense: Vec<Allowed> = Vec::new();
+        let mut pieces = Vec::new();
         for &(e, cont) in threads.iter() {
+            self.machine.exprs_mut().pieces(e, &mut |piece| pieces.push((piece, cont)))?;
+        }
+        for (e, cont) in pieces {
             let terminal = self.terminal(e)?;
             add(&terminal.inside, &[], &mut few, &mut dense);
             let takes = |id: TokenId| terminal.takes(id);

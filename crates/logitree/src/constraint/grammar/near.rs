@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::entry::Set;
+use super::place::Place;
 use super::terminal::{Base, Exit, Terminal};
 use crate::grammar::expr::{ExprId, Exprs, Loop, NOTHING};
 use crate::mask::words_for;
@@ -20,11 +21,26 @@ const MOST_VISITED: usize = 30_000;
 /// Bytes that few names have and most texts may have.
 const SAMPLES: [u8; 4] = [b'~', b'|', b'Q', b'%'];
 
-/// The state that `e` is in after most bytes, if that state stays what it is by them: after one of a few samples.
+/// What `e` would be if most texts were all: the state that it is in after most bytes, if that state stays what it is by
+/// them; behind the one byte with which it begins, where there is one.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
 pub(super) fn mostly(e: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
+    if let Some(state) = settled(e, exprs)? {
+        return Ok(Some(state));
+    }
+    let first = exprs.first_bytes(e)?;
+    let mut bytes = first.iter();
+    let (Some(byte), None) = (bytes.next(), bytes.next()) else { return Ok(None) };
+    let behind = exprs.derive(e, byte)?;
+    let Some(state) = settled(behind, exprs)? else { return Ok(None) };
+    let byte = exprs.class(first)?;
+    Ok(Some(exprs.concat(&[byte, state])?).filter(|&other| other != e))
+}
+
+/// The state after one of a few samples, if it stays what it is by that sample.
+fn settled(e: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
     for byte in SAMPLES {
         let state = exprs.derive(e, byte)?;
         if state != NOTHING && state != e && exprs.derive(state, byte)? == state {
@@ -34,12 +50,12 @@ pub(super) fn mostly(e: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
     Ok(None)
 }
 
-/// The tables of `e` as differences from those of `other`; `None` if they differ in much.
+/// The tables of a place as differences from those of `other` at the same place; `None` if they differ in much.
 ///
 /// # Errors
 /// As [`mostly`].
 pub(super) fn differing(
-    e: ExprId,
+    place: &Place,
     other: ExprId,
     terminal: &Arc<Terminal>,
     exprs: &mut Exprs,
@@ -54,7 +70,7 @@ pub(super) fn differing(
     let mut lost = false;
     // The states of both, whether the other could be left on the way, and whether some exit on the way differed: then all
     // further exits are this one's own.
-    trie.explore(trie.root(), (e, other, false, false), |(mine, theirs, passed, apart), byte, node| {
+    place.explore(trie, (place.state, other, false, false), |(mine, theirs, passed, apart), byte, node| {
         visited += 1;
         if visited > MOST_VISITED || lost || failed.is_some() {
             return None;

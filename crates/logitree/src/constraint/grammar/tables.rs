@@ -1,15 +1,18 @@
 //! The tables of terminals that a vocabulary keeps for all its grammars, by structure. An entry is a pure function of
 //! its key, so that forgetting it costs time and nothing else. It refuses to know grammars.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
+use super::between::{among, apart};
+use super::entry::Set;
 use super::near::{differing, mostly, Rounds};
+use super::place::Place;
 use super::terminal::Terminal;
 use super::walk::{narrow, wide, ByByte};
 use crate::grammar::expr::{ExprId, Exprs, StructureHash};
-use crate::trie::TokenTrie;
+use crate::trie::{Node, TokenTrie};
 use crate::vocabulary::Vocabulary;
 use crate::Result;
 
@@ -19,11 +22,15 @@ const MOST_BYTES: usize = 128 << 20;
 const NARROW: usize = 2_500;
 /// Terminals whose first bytes lead to more nodes than this are not narrow.
 const PERHAPS_NARROW: usize = 60_000;
+/// Two states that differ in more nodes than this do not help a third one.
+const MOST_APART: usize = 6_000;
 
 #[derive(Default)]
 struct Kept {
     tables: FxHashMap<StructureHash, Arc<Terminal>>,
     rounds: FxHashMap<StructureHash, Arc<Rounds>>,
+    /// Where two states that say less and more differ.
+    apart: FxHashMap<(StructureHash, StructureHash), Arc<[Node]>>,
     bytes: usize,
 }
 
@@ -43,34 +50,65 @@ impl Tables {
         if let Some(known) = self.get(exprs.structure(e)) {
             return Ok(known);
         }
-        if let Some(small) = self.narrow(e, exprs, vocabulary)? {
+        let place = self.place(e, exprs, vocabulary)?;
+        if let Some(small) = self.narrow(&place, exprs, vocabulary)? {
             return Ok(small);
         }
-        match self.near(e, exprs, vocabulary)? {
-            Some(near) => Ok(self.keep(exprs.structure(e), near)),
+        if let Some(near) = self.near(e, &place, exprs, vocabulary)? {
+            return Ok(self.keep(exprs.structure(e), near));
+        }
+        match self.between(e, exprs, vocabulary)? {
+            Some(between) => Ok(between),
             None => self.wide(e, exprs, vocabulary),
         }
+    }
+
+    /// Where `e` begins.
+    fn place(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Place> {
+        let trie = vocabulary.trie()?;
+        if let Some((before, state)) = exprs.parted(e)? {
+            let before = self.before(before, exprs, vocabulary)?;
+            if matches!(before.inside, Set::Few(_)) {
+                return Ok(Place::behind(before, state, &exprs.first_bytes(state)?, trie));
+            }
+        }
+        Ok(Place::root(e, &exprs.first_bytes(e)?, trie))
+    }
+
+    /// The tables of what stands before many states: kept, however small.
+    fn before(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
+        if let Some(known) = self.get(exprs.structure(e)) {
+            return Ok(known);
+        }
+        self.wide(e, exprs, vocabulary)
     }
 
     /// The tables of a state that others are near to: its own, whatever it is near to.
     fn base(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
         let found = match self.get(exprs.structure(e)) {
             Some(known) => known,
-            None => match self.narrow(e, exprs, vocabulary)? {
-                Some(small) => small,
-                None => self.wide(e, exprs, vocabulary)?,
-            },
+            None => {
+                let place = self.place(e, exprs, vocabulary)?;
+                match self.narrow(&place, exprs, vocabulary)? {
+                    Some(small) => small,
+                    None => self.wide(e, exprs, vocabulary)?,
+                }
+            }
         };
         Ok(found.base.is_none().then_some(found))
     }
 
-    fn narrow(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
+    fn narrow(
+        &self,
+        place: &Place,
+        exprs: &mut Exprs,
+        vocabulary: &Vocabulary,
+    ) -> Result<Option<Arc<Terminal>>> {
         let trie = vocabulary.trie()?;
-        let by_byte = self.by_byte.get_or_init(|| ByByte::new(trie));
-        if by_byte.below(&exprs.first_bytes(e)?) > PERHAPS_NARROW {
+        if place.nodes(trie) > PERHAPS_NARROW {
             return Ok(None);
         }
-        Ok(narrow(e, exprs, trie, NARROW)?.map(Arc::new))
+        Ok(narrow(place, exprs, trie, NARROW)?.map(Arc::new))
     }
 
     fn wide(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
@@ -80,8 +118,14 @@ impl Tables {
         Ok(self.keep(exprs.structure(e), made))
     }
 
-    /// The tables of `e` as differences from those of another state, where there is one.
-    fn near(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Terminal>> {
+    /// The tables of `e`, which begins at `place`, as differences from those of another state, where there is one.
+    fn near(
+        &self,
+        e: ExprId,
+        place: &Place,
+        exprs: &mut Exprs,
+        vocabulary: &Vocabulary,
+    ) -> Result<Option<Terminal>> {
         let trie = vocabulary.trie()?;
         if let Some(bounds) = exprs.bounded_loop(e)? {
             if let Some(base) = self.base(bounds.endless, exprs, vocabulary)? {
@@ -89,39 +133,78 @@ impl Tables {
                 return Ok(Some(rounds.bounded(&bounds, &base, exprs)));
             }
         }
-        let Some(other) = mostly(e, exprs)? else { return Ok(None) };
-        match self.base(other, exprs, vocabulary)? {
-            Some(base) => differing(e, other, &base, exprs, trie),
+        let Some(other) = mostly(place.state, exprs)? else { return Ok(None) };
+        let whole = match exprs.parted(e)? {
+            Some((before, state)) if state == place.state => exprs.concat(&[before, other])?,
+            _ => other,
+        };
+        match self.base(whole, exprs, vocabulary)? {
+            Some(base) => differing(place, other, &base, exprs, trie),
             None => Ok(None),
         }
+    }
+
+    /// The tables of `e` from those of two states that say less and more, where these agree on nearly all tokens.
+    fn between(
+        &self,
+        e: ExprId,
+        exprs: &mut Exprs,
+        vocabulary: &Vocabulary,
+    ) -> Result<Option<Arc<Terminal>>> {
+        let Some((less, more)) = exprs.bracket(e)? else { return Ok(None) };
+        let trie = vocabulary.trie()?;
+        let Some(lower) = self.base(less, exprs, vocabulary)? else { return Ok(None) };
+        let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
+        let key = (exprs.structure(less), exprs.structure(more));
+        let known = self.kept().apart.get(&key).map(Arc::clone);
+        let apart = known.unwrap_or_else(|| {
+            let made: Arc<[Node]> = apart(&lower, &upper, trie).into();
+            let mut kept = self.kept();
+            kept.bytes += size_of_val(&*made);
+            kept.apart.insert(key, Arc::clone(&made));
+            made
+        });
+        if apart.is_empty() {
+            return Ok(Some(upper));
+        }
+        if apart.len() > MOST_APART {
+            return Ok(None);
+        }
+        let made = among(e, &apart, &upper, exprs, trie)?;
+        Ok(Some(self.keep(exprs.structure(e), made)))
     }
 
     fn rounds(&self, endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Arc<Rounds>> {
         let key = exprs.structure(endless);
         let known = |kept: &Kept| kept.rounds.get(&key).map(Arc::clone);
-        if let Some(known) = known(&self.kept.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(known) = known(&self.kept()) {
             return Ok(known);
         }
         let made = Arc::new(Rounds::new(endless, exprs, trie)?);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept();
         kept.bytes += made.memory();
         kept.rounds.insert(key, Arc::clone(&made));
         Ok(made)
     }
 
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn get(&self, key: StructureHash) -> Option<Arc<Terminal>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept();
         kept.tables.get(&key).map(Arc::clone)
     }
 
     /// Keeps `terminal`; when there is too much, everything else is forgotten.
     fn keep(&self, key: StructureHash, terminal: Terminal) -> Arc<Terminal> {
         let terminal = Arc::new(terminal);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept();
         let bytes = terminal.memory();
         if kept.bytes + bytes > MOST_BYTES {
             kept.tables.clear();
             kept.rounds.clear();
+            kept.apart.clear();
             kept.bytes = 0;
         }
         if kept.tables.insert(key, Arc::clone(&terminal)).is_none() {

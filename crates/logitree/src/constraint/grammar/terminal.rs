@@ -70,6 +70,25 @@ impl Terminal {
         self.inside.contains(token) || self.base.as_ref().is_some_and(by_base)
     }
 
+    /// The nodes at which tokens leave only one of the two, or the two with other tags. Neither has a base.
+    pub fn exits_beside(&self, other: &Terminal) -> Vec<Node> {
+        let all = |terminal: &Terminal| {
+            let one = |crossing: &Crossing| {
+                let tags = Arc::clone(&crossing.tags);
+                let nodes = crossing.exits.iter().flat_map(|(_, nodes, _)| nodes.iter().copied());
+                nodes.map(move |node| (node, Arc::clone(&tags))).collect::<Vec<_>>()
+            };
+            let mut exits: Vec<(Node, Arc<[Tag]>)> = terminal.crossings.iter().flat_map(one).collect();
+            exits.sort_unstable();
+            exits
+        };
+        let (mine, theirs) = (all(self), all(other));
+        let beside = |these: &[(Node, Arc<[Tag]>)], those: &[(Node, Arc<[Tag]>)]| -> Vec<Node> {
+            these.iter().filter(|exit| those.binary_search(exit).is_err()).map(|exit| exit.0).collect()
+        };
+        [beside(&mine, &theirs), beside(&theirs, &mine)].concat()
+    }
+
     /// Bytes of memory that it holds.
     pub fn memory(&self) -> usize {
         let crossings: usize = self.crossings.iter().map(Crossing::memory).sum();
@@ -97,6 +116,13 @@ impl Crossing {
         });
         let exits = by_byte.collect();
         Crossing { tags, bytes, exits }
+    }
+
+    /// Adds the nodes that one of these bytes leads to.
+    pub fn nodes(&self, bytes: &ByteSet, to: &mut Vec<(u8, Node)>) {
+        for (byte, nodes, _) in self.exits.iter().filter(|exit| bytes.contains(exit.0)) {
+            to.extend(nodes.iter().map(|&node| (*byte, node)));
+        }
     }
 
     /// The rests, beginning with `byte`, of the tokens that leave the terminal here and that it does not take anyway.

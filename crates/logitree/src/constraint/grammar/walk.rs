@@ -7,6 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use super::entry::Set;
+use super::place::Place;
 use super::terminal::{Exit, Terminal};
 use crate::grammar::expr::{ByteSet, ExprId, Exprs, NOTHING};
 use crate::mask::words_for;
@@ -23,8 +24,6 @@ const FEW_COMPLETING: usize = 24_000;
 pub(super) struct ByByte {
     nodes: Box<[Node]>,
     first: Box<[u32; 257]>,
-    /// How many nodes lie below the root by each byte.
-    below: Box<[u32; 256]>,
 }
 
 impl ByByte {
@@ -45,14 +44,7 @@ impl ByByte {
             *at += 1;
             Some(())
         });
-        let mut below = Box::new([0; 256]);
-        trie.children(trie.root()).for_each(|(byte, node)| below[usize::from(byte)] = trie.size(node) as u32);
-        ByByte { nodes, first, below }
-    }
-
-    /// How many nodes lie below the root by these bytes.
-    pub fn below(&self, bytes: &ByteSet) -> usize {
-        bytes.iter().map(|byte| self.below[usize::from(byte)] as usize).sum()
+        ByByte { nodes, first }
     }
 
     fn of(&self, byte: u8) -> &[Node] {
@@ -61,22 +53,22 @@ impl ByByte {
     }
 }
 
-/// The tables of `e`, if no more than a few nodes have to be looked at; all of them where `most` says so.
+/// The tables of a place, if no more than a few nodes have to be looked at; all of them where `most` says so.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
 pub(super) fn narrow(
-    e: ExprId,
+    place: &Place,
     exprs: &mut Exprs,
     trie: &TokenTrie,
     most: usize,
 ) -> Result<Option<Terminal>> {
-    let mut ids = Vec::new();
+    let mut ids = place.before().to_vec();
     let mut exits: Vec<Exit> = Vec::new();
     let mut refused: Vec<Node> = Vec::new();
     let mut failed = None;
     let mut visited = 0usize;
-    trie.explore(trie.root(), e, |state, byte, node| {
+    place.explore(trie, place.state, |state, byte, node| {
         visited += 1;
         if visited > most {
             return None;
@@ -136,7 +128,8 @@ pub(super) fn wide(
     let trie = vocabulary.trie()?;
     let Some(automaton) = Automaton::new(e, exprs)? else {
         // Without a most there is always an answer.
-        let all = narrow(e, exprs, trie, usize::MAX)?;
+        let place = Place::root(e, &exprs.first_bytes(e)?, trie);
+        let all = narrow(&place, exprs, trie, usize::MAX)?;
         return Ok(all.unwrap_or_else(|| Terminal::new(Set::new(Vec::new(), 0), Vec::new(), exprs)));
     };
     exprs.spend(trie.node_count() as u64 / 64)?;

@@ -1,4 +1,4 @@
-//! Whether any text matches. Plain to see but where and, or not stands; there the automaton is searched, breadth
+//! Whether any text matches. Plain to see but where and, or not stands; there the automaton is searched, depth
 //! first, and what was found is remembered. It refuses to know what the answer is for.
 
 use rustc_hash::FxHashSet;
@@ -50,13 +50,14 @@ impl Exprs {
         Ok(if self.is_alive(e)? { e } else { NOTHING })
     }
 
-    /// Breadth first from `start` to anything that is complete or known to be alive.
+    /// Depth first from `start` to anything that is complete or known to be alive.
     fn search(&mut self, start: ExprId) -> Result<bool> {
         // (expression, place of the one it was reached from)
         let mut seen: Vec<(ExprId, usize)> = vec![(start, 0)];
         let mut known: FxHashSet<ExprId> = FxHashSet::from_iter([start]);
-        let mut at = 0;
-        while at < seen.len() {
+        // The last found first: an intersection is usually alive, and a witness lies straight ahead.
+        let mut waiting = vec![0];
+        while let Some(at) = waiting.pop() {
             let e = seen[at].0;
             if self.is_complete(e) || self.known(e).alive {
                 self.mark_path(&seen, at);
@@ -67,10 +68,10 @@ impl Exprs {
                 let Some(byte) = class.iter().next() else { continue };
                 let next = self.step(e, byte)?;
                 if next != NOTHING && !self.dead.contains(&next) && known.insert(next) {
+                    waiting.push(seen.len());
                     seen.push((next, at));
                 }
             }
-            at += 1;
         }
         self.dead.extend(seen.into_iter().map(|(e, _)| e));
         Ok(false)

@@ -18,6 +18,9 @@ pub struct Loop {
     pub leaves: ByteSet,
 }
 
+/// What nests deeper may have any byte.
+const ALPHABET_DEPTH: u32 = 8;
+
 impl Exprs {
     /// `e` as a loop, if it is one with bounds whose rounds are told apart: no round goes on where another could end,
     /// and none begins with a byte that leads out.
@@ -43,6 +46,40 @@ impl Exprs {
         match self.parts_of_loop(endless) {
             Some((_, _, _, rest)) => self.first_bytes(rest),
             None => Ok(ByteSet::NONE),
+        }
+    }
+
+    /// `e` as what may come before, or not, and what comes then; if the two are told apart: no byte of the first begins
+    /// the second.
+    ///
+    /// # Errors
+    /// As [`Exprs::bounded_loop`].
+    pub(crate) fn parted(&mut self, e: ExprId) -> Result<Option<(ExprId, ExprId)>> {
+        let Node::Concat(a, b) = *self.node(e) else { return Ok(None) };
+        if !self.is_complete(a) || self.is_complete(b) || self.known(a).boolean {
+            return Ok(None);
+        }
+        let apart = self.first_bytes(b)?.and(&self.alphabet(a, ALPHABET_DEPTH)).is_empty();
+        Ok(apart.then_some((a, b)))
+    }
+
+    /// The bytes that texts of `e` can have, or more.
+    fn alphabet(&self, e: ExprId, depth: u32) -> ByteSet {
+        let Some(below) = depth.checked_sub(1) else { return ByteSet::ALL };
+        let of_all =
+            |parts: &[ExprId]| parts.iter().fold(ByteSet::NONE, |all, &e| all.or(&self.alphabet(e, below)));
+        match self.node(e) {
+            Node::Nothing | Node::Tag(_) => ByteSet::NONE,
+            Node::Class(set) => *set,
+            Node::Bytes(from, to) => {
+                let mut set = ByteSet::NONE;
+                self.bytes_of(*from, *to).iter().for_each(|&byte| set.insert(byte));
+                set
+            }
+            Node::Concat(a, b) => of_all(&[*a, *b]),
+            Node::Or(parts) if parts.len() <= 16 => of_all(parts),
+            Node::Repeat { of, .. } => self.alphabet(*of, below),
+            Node::Or(_) | Node::And(_) | Node::Not(_) | Node::Literals { .. } | Node::Dfa(..) => ByteSet::ALL,
         }
     }
 

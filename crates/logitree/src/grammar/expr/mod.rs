@@ -14,6 +14,7 @@
 
 mod alive;
 mod automaton;
+mod bracket;
 mod build;
 mod byteset;
 mod compile;
@@ -22,6 +23,7 @@ mod encode;
 mod literals;
 mod loops;
 mod node;
+mod pieces;
 mod saturate;
 mod show;
 

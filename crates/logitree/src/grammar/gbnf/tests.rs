@@ -45,6 +45,10 @@ fn every_form() {
         ("root ::= root \"a\" | \"b\"", "root ::= root \"a\" | \"b\""),
         ("x ::= \"a\"\nroot ::= x", "root ::= x; x ::= \"a\""),
         ("root ::= \"a\"?? \"a\"+? \"a\"{2}* (\"a\"*){2}", "root ::= \"a\"? \"a\"* (\"a\"{2})* (\"a\"*){2}"),
+        (
+            "y ::= a\nroot ::= b y\na ::= \"1\"\nb ::= \"2\"\nz ::= b",
+            "root ::= b y; b ::= \"2\"; y ::= a; a ::= \"1\"; z ::= b",
+        ),
         ("root ::= \"a\nb\"", "root ::= \"a\\nb\""),
         ("root ::= a_b\na_b ::= a-b\na-b ::= \"c\"", "root ::= a-b; a-b ::= a-b-2; a-b-2 ::= \"c\""),
     ] {

@@ -62,9 +62,7 @@ impl<'r> Writer<'r> {
     }
 
     fn all(&mut self) -> String {
-        // The start first, the others as they stand.
-        let others = (0..self.rules.rules.len()).filter(|&id| id != self.rules.start);
-        for id in [self.rules.start].into_iter().chain(others) {
+        for id in order(self.rules) {
             self.rule = id;
             self.text.push_str(&self.names[id]);
             self.text.push_str(" ::= ");
@@ -81,7 +79,13 @@ impl<'r> Writer<'r> {
     fn node(&mut self, node: &Node, within: Within) {
         match node {
             Node::Lexeme(regex) => self.regex(regex, within),
-            Node::Ref(id) => self.text.push_str(&self.names[*id]),
+            Node::Ref(id) => match self.names.get(*id) {
+                Some(name) => self.text.push_str(name),
+                None => {
+                    self.beyond("a reference to no rule");
+                    self.text.push('?');
+                }
+            },
             Node::Seq(parts) => self.list(parts, " ", Within::Sequence, within, Self::node),
             Node::Alt(parts) => self.list(parts, " | ", Within::Alternative, within, Self::node),
             Node::Repeat { of, min, max } => {
@@ -265,6 +269,36 @@ impl<'r> Writer<'r> {
             self.text.push(')');
         }
     }
+}
+
+/// The rules in the order in which a reader meets them: the start, what it refers to, what that refers to; at last what
+/// nothing refers to.
+fn order(rules: &Rules) -> Vec<usize> {
+    fn refer(node: &Node, to: &mut impl FnMut(usize)) {
+        match node {
+            Node::Ref(id) => to(*id),
+            Node::Seq(parts) | Node::Alt(parts) => parts.iter().for_each(|part| refer(part, to)),
+            Node::Repeat { of, .. } => refer(of, to),
+            Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_) => {}
+        }
+    }
+    let mut seen = vec![false; rules.rules.len()];
+    let mut order = Vec::with_capacity(seen.len());
+    let mut next = 0;
+    for id in [rules.start].into_iter().chain(0..rules.rules.len()) {
+        if id < seen.len() && !std::mem::replace(&mut seen[id], true) {
+            order.push(id);
+        }
+        while let Some(&id) = order.get(next) {
+            next += 1;
+            refer(&rules.rules[id].body, &mut |id| {
+                if id < seen.len() && !std::mem::replace(&mut seen[id], true) {
+                    order.push(id);
+                }
+            });
+        }
+    }
+    order
 }
 
 /// A name for each rule: what GBNF allows, each once, `root` for the start.

@@ -2,8 +2,8 @@
 //! case, regular expressions, `%ignore`, `%import common`, `%json`, `%regex`, `%lark`, special tokens, `&` and `~` in
 //! terminals, and the attributes `lazy`, `suffix` and `stop`.
 //!
-//! A grammar means all its readings: no terminal wins over another because it is longer or stands first, and a lazy one
-//! ends at its own first chance. What is ignored may stand behind every terminal, token and `%json` of the grammar, and
+//! A grammar means all its readings: no terminal wins over another because it is longer or stands first. A lazy one ends
+//! at its own first chance, and wins over what stands beside it in a choice. What is ignored may stand behind every terminal, token and `%json` of the grammar, and
 //! before the first one where `allow_initial_skip` says so.
 //!
 //! Not taken, each with an error that names it: templates, parametric rules, priorities of terminals, `%override`,
@@ -12,6 +12,7 @@
 //! It refuses to know how rules are run, and which tokens exist.
 
 mod ast;
+mod choices;
 mod common;
 mod lexer;
 mod options;

@@ -99,14 +99,18 @@ impl<'t> Parser<'t, '_> {
                     items.push(Item::Broken(self.said(first).trim_start_matches(['!', '?'])));
                 }
                 self.recover();
-            } else if !(matches!(self.kind(), Kind::Newline | Kind::End)
-                || inside && self.kind() == Kind::Sign(b'}'))
-            {
+            } else if !self.item_ends(inside) {
                 let _: Read<()> =
                     self.unexpected("a line must end here", "put each rule in lines of its own");
                 self.recover();
             }
         }
+    }
+
+    /// Whether an item may end here.
+    fn item_ends(&self, inside: bool) -> bool {
+        let brace = inside && self.kind() == Kind::Sign(b'}');
+        brace || matches!(self.kind(), Kind::Newline | Kind::End)
     }
 
     /// Goes on with the next line that starts an item.

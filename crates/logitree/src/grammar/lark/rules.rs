@@ -8,16 +8,27 @@ use super::super::problems::Problems;
 use super::super::rules::{Node, Rule, RuleId, Rules};
 use super::super::Regex;
 use super::ast::{Alternative, Choice, Ending, Expr, Item, RuleItem, Value};
+use super::choices::prefer;
 use super::scope::{Scope, Terminal};
 use super::terminals::Terminals;
 use super::{tokens, Resources};
 
 /// The rules of `items`.
 pub(super) fn compile(items: &[Item], resources: &Resources, problems: &mut Problems) -> Rules {
-    let mut compiler =
-        Compiler { resources, problems, rules: Vec::new(), embedded: HashMap::new(), weight: 0 };
+    let mut compiler = Compiler {
+        resources,
+        problems,
+        rules: Vec::new(),
+        embedded: HashMap::new(),
+        weight: 0,
+        lazy: Vec::new(),
+    };
     let start = compiler.grammar(items, 0, "");
-    Rules { rules: compiler.rules, start }
+    let Compiler { mut rules, lazy, problems, .. } = compiler;
+    if problems.is_empty() && !prefer(&mut rules, &lazy) {
+        problems.add(0, "lazy terminals stand in too many choices", "use tags, or fewer of them");
+    }
+    Rules { rules, start }
 }
 
 struct Compiler<'c> {
@@ -28,6 +39,8 @@ struct Compiler<'c> {
     embedded: HashMap<String, RuleId>,
     /// What all terminals weigh.
     weight: usize,
+    /// The lazy rules and their languages.
+    lazy: Vec<(RuleId, Regex)>,
 }
 
 impl Compiler<'_> {
@@ -55,7 +68,7 @@ impl Compiler<'_> {
             self.terminals().named(name, at, &mut scope);
         }
         for (id, rule) in std::mem::take(&mut scope.written) {
-            self.rules[id].body = self.rule(rule, &mut scope);
+            self.rules[id].body = self.rule(id, rule, &mut scope);
         }
         let Some(&start) = scope.rules.get("start") else {
             if !self.problems.is_full() {
@@ -97,7 +110,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn rule(&mut self, rule: &RuleItem, scope: &mut Scope) -> Node {
+    fn rule(&mut self, id: RuleId, rule: &RuleItem, scope: &mut Scope) -> Node {
         let Some(ending) = &rule.ending else { return self.choice(&rule.body, scope) };
         let body = self.terminals().choice(&rule.body, scope).map(|sized| sized.0);
         let language = match ending {
@@ -119,7 +132,11 @@ impl Compiler<'_> {
                 }
             }
         };
-        Self::then_ignored(Node::Lexeme(language.unwrap_or(Regex::Nothing)), scope)
+        let language = language.unwrap_or(Regex::Nothing);
+        if !matches!(ending, Ending::Stop(_)) {
+            self.lazy.push((id, language.clone()));
+        }
+        Self::then_ignored(Node::Lexeme(language), scope)
     }
 
     fn choice(&mut self, choice: &Choice, scope: &mut Scope) -> Node {

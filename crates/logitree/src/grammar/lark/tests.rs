@@ -146,6 +146,29 @@ fn endings() {
 }
 
 #[test]
+fn lazy_terminals_win_where_something_else_could_start() {
+    // Text until `<function`, which then must go on as one of the two.
+    let calls = "start: (foo | bar)* end\nend: TEXT\nTEXT: /(.|\\n)*/\n\
+        foo_head[lazy]: TEXT \"<function\"\nfoo: foo_head \"=foo>\" \"{}\" \"</function>\"\n\
+        bar_head[lazy]: TEXT \"<function\"\nbar: bar_head \"=bar>\" /[0-9]+/ \"</function>\"";
+    let accepted = ["", "text", "a <function=foo>{}</function> b <function=bar>7</function>", "<functio"];
+    check(calls, &accepted, &["<function", "a <function=baz>", "<function=foo>{}</function> <function"]);
+    let plus = calls.replace(")* end", ")+ end");
+    check(&plus, &["a<function=foo>{}</function>b"], &["", "text", "<function=foo>{}</function><function"]);
+    check("start: a \"!\" | /[a-z]+/\na[lazy]: /[a-z]*x/", &["x!", "abx!", "ab"], &["x", "abx", "abxc"]);
+    check("start: a? /[a-z]+/\na[lazy]: /[a-z]*x/", &["xy", "axb", "ab"], &["abx", "x"]);
+    check("start: (a | b) /[xy]*/\na[lazy]: /.*x/\nb[lazy]: /.*xy/", &["x", "zxxy"], &["zy"]);
+    check(
+        "start: a | B* \"q\"\nB: /[a-z]/\na[lazy]: /xy/\n%ignore \" \"",
+        &["xy", "x q", "q", "z xyq"],
+        &["xxy"],
+    );
+    let many: String = (0..200_000).map(|_| "a? ").collect();
+    let error = read(&format!("start: {many}\na[lazy]: /.*x/")).unwrap_err();
+    assert!(error.message.contains("lazy terminals stand in too many choices"), "{}", error.message);
+}
+
+#[test]
 fn structured_regular_expressions() {
     let grammar = "start: %regex {\"substring_chunks\": [\"abc\", \"de\", \"fg\"]}";
     check(grammar, &["", "abc", "de", "abcde", "defg", "abcdefg"], &["ab", "cde", "abcfg"]);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::expr::Exprs;
+use super::super::lazy::{self, Triggers};
 use super::super::machine::Values;
 use super::super::rules::{Node, Rule, Rules, TokenName, TokenSet};
 use super::super::tags::{self, Content, Mark, Tag, Tags};
@@ -60,6 +61,13 @@ pub enum Source {
     },
     /// XGrammar's structural tag, as JSON.
     StructuralTag(String),
+    /// Free text until a trigger, and from there on a grammar that starts with the trigger's own text.
+    Lazy {
+        /// What comes from the trigger on.
+        grammar: Part,
+        /// What triggers it.
+        triggers: Triggers,
+    },
     /// This text.
     Literal(String),
     /// One of these texts.
@@ -103,6 +111,7 @@ impl Source {
                 })))
             }
             Source::StructuralTag(text) => structural_tag(text),
+            Source::Lazy { grammar, triggers } => lazy::rules(&*grammar.rules()?, triggers),
             Source::Literal(text) => Ok(alone(Node::Lexeme(Regex::text(text)))),
             Source::Choice(texts) => {
                 Ok(alone(Node::Lexeme(Regex::or(texts.iter().map(|text| Regex::text(text.as_str()))))))
@@ -116,12 +125,13 @@ impl Source {
 
     /// The grammars that the text was read with.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
-        let (named, tags): (&[(String, Part)], &[TagPart]) = match self {
-            Source::Lark { grammars, .. } => (grammars, &[]),
-            Source::Tags { tags, .. } => (&[], tags),
-            _ => (&[], &[]),
+        let (named, tags, lazy): (&[(String, Part)], &[TagPart], Option<&Part>) = match self {
+            Source::Lark { grammars, .. } => (grammars, &[], None),
+            Source::Tags { tags, .. } => (&[], tags, None),
+            Source::Lazy { grammar, .. } => (&[], &[], Some(grammar)),
+            _ => (&[], &[], None),
         };
-        named.iter().map(|(_, part)| part).chain(tags.iter().map(|tag| &tag.content))
+        named.iter().map(|(_, part)| part).chain(tags.iter().map(|tag| &tag.content)).chain(lazy)
     }
 }
 

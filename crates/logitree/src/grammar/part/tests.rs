@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::grammar::gbnf;
+use crate::grammar::lazy::{TokenTrigger, Triggers};
 use crate::grammar::rules::TokenName;
 use crate::grammar::tags::Mark;
 
@@ -154,6 +155,20 @@ fn tags_hold_other_grammars() {
     assert_eq!(Part::from_written(&part.written()).unwrap().written(), part.written());
     let refused = Part::read(Source::StructuralTag("{\n".into())).unwrap_err();
     assert_eq!(refused.place, "2:0");
+}
+
+#[test]
+fn lazy_grammars_are_written_too() {
+    let tokens = vec![
+        TokenTrigger { name: TokenName::Text("<t>".into()), text: Some("<t>".into()) },
+        TokenTrigger { name: TokenName::Id(7), text: Some("<t>".into()) },
+    ];
+    let triggers = Triggers { words: vec!["<t>".into()], tokens, patterns: Vec::new() };
+    let part = Part::read(Source::Lazy { grammar: gbnf("root ::= \"<t>\" [0-9]+"), triggers }).unwrap();
+    let read = Part::from_written(&part.written()).unwrap();
+    assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
+    let none = Part::read(Source::Lazy { grammar: text("a"), triggers: Triggers::default() });
+    assert_eq!(none.unwrap_err().kind, ErrorKind::Constraint);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::super::json::{Draft, Options, Order, Whitespace};
+use super::super::lazy::{TokenTrigger, Triggers};
 use super::super::rules::TokenName;
 use super::super::tags::Mark;
 use super::{Me, Part, Source, TagPart, What};
@@ -40,6 +41,12 @@ enum Entry {
     },
     StructuralTag {
         text: String,
+    },
+    Lazy {
+        grammar: usize,
+        words: Vec<String>,
+        tokens: Vec<TriggerEntry>,
+        patterns: Vec<String>,
     },
     Literal {
         text: String,
@@ -125,6 +132,19 @@ impl MarkEntry {
             MarkEntry::TokenId(id) => Mark::Token(TokenName::Id(id)),
             MarkEntry::TokenText(text) => Mark::Token(TokenName::Text(text)),
             MarkEntry::Either(text) => Mark::Either(text),
+        }
+    }
+}
+
+/// A [`TokenTrigger`]: its token, and its text where the grammar writes it.
+type TriggerEntry = (MarkEntry, Option<String>);
+
+/// The token of an entry.
+fn trigger((mark, text): TriggerEntry) -> Result<TokenTrigger> {
+    match mark.mark() {
+        Mark::Token(name) => Ok(TokenTrigger { name, text }),
+        _ => {
+            Err(Error::new(ErrorKind::Constraint, "no written grammar: a text among the tokens that trigger"))
         }
     }
 }
@@ -220,6 +240,12 @@ impl Writer {
                 Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes }
             }
             Source::StructuralTag(text) => Entry::StructuralTag { text },
+            Source::Lazy { grammar, triggers } => {
+                let Triggers { words, tokens, patterns } = triggers;
+                let one = |TokenTrigger { name, text }| (MarkEntry::of(&Mark::Token(name)), text);
+                let tokens = tokens.into_iter().map(one).collect();
+                Entry::Lazy { grammar: self.place(&grammar), words, tokens, patterns }
+            }
             Source::Literal(text) => Entry::Literal { text },
             Source::Choice(texts) => Entry::Choice { texts },
             Source::Anything => Entry::Anything,
@@ -275,6 +301,11 @@ fn read(entry: Entry, made: &[Part], names: &mut FxHashMap<usize, Me>) -> Result
             Part::read(Source::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes })
         }
         Entry::StructuralTag { text } => Part::read(Source::StructuralTag(text)),
+        Entry::Lazy { grammar, words, tokens, patterns } => {
+            let tokens = tokens.into_iter().map(trigger).collect::<Result<_>>()?;
+            let triggers = Triggers { words, tokens, patterns };
+            Part::read(Source::Lazy { grammar: at(grammar)?, triggers })
+        }
         Entry::Literal { text } => Part::read(Source::Literal(text)),
         Entry::Choice { texts } => Part::read(Source::Choice(texts)),
         Entry::Anything => Part::read(Source::Anything),

@@ -1,0 +1,84 @@
+//! States between two others: one says less, one says more ([`Exprs::bracket`]). A token on which these two agree needs
+//! no look; the others are walked. The naive version is [`super::walk::narrow`] without a most, to which the tests of
+//! the room hold it equal. It refuses to know counters.
+
+use std::sync::Arc;
+
+use super::entry::Set;
+use super::terminal::{Base, Exit, Terminal};
+use crate::grammar::expr::{ExprId, Exprs, NOTHING};
+use crate::trie::{Node, TokenTrie};
+use crate::{Result, TokenId};
+
+/// The nodes, ascending, of the tokens that `upper` and `lower` do not both take, or that leave the two otherwise. All
+/// that `lower` takes, `upper` takes.
+pub(super) fn apart(lower: &Terminal, upper: &Terminal, trie: &TokenTrie) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    // All below a node where only one may be left, or the two with other tags.
+    let mut differing = lower.exits_beside(upper);
+    differing.sort_unstable();
+    let mut exits = differing.into_iter().peekable();
+    let mut below = 0;
+    trie.explore(trie.root(), (), |(), _, node| {
+        while exits.next_if_eq(&node).is_some() {
+            below = below.max(node.index() + trie.size(node));
+        }
+        let differs = |&id: &TokenId| upper.takes(id) != lower.takes(id);
+        let tokens = trie.tokens(node);
+        if !tokens.is_empty() && (node.index() < below || tokens.iter().any(differs)) {
+            nodes.push(node);
+        }
+        Some(())
+    });
+    nodes
+}
+
+/// The tables of `e` from those of `upper`, which says more and differs in the tokens of the nodes `apart` at most.
+///
+/// # Errors
+/// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
+pub(super) fn among(
+    e: ExprId,
+    apart: &[Node],
+    upper: &Arc<Terminal>,
+    exprs: &mut Exprs,
+    trie: &TokenTrie,
+) -> Result<Terminal> {
+    let (mut without, mut elsewhere) = (Vec::new(), Vec::new());
+    let mut exits = Vec::new();
+    let mut failed = None;
+    let mut visited = 0u64;
+    let mut open = apart;
+    trie.explore(trie.root(), e, |state, byte, node| {
+        while open.first().is_some_and(|first| *first < node) {
+            open = &open[1..];
+        }
+        let first = *open.first()?;
+        if first.index() >= node.index() + trie.size(node) || failed.is_some() {
+            return None;
+        }
+        visited += 1;
+        if exprs.is_complete(state) && trie.depth(node) > 1 {
+            exits.push(Exit { outcome: exprs.outcome_number(state), byte, node });
+        }
+        let next = exprs.derive(state, byte).unwrap_or_else(|error| {
+            failed = Some(error);
+            NOTHING
+        });
+        if first == node {
+            elsewhere.extend_from_slice(trie.tokens(node));
+            if next == NOTHING {
+                without.extend(trie.tokens(node).iter().filter(|&&id| upper.takes(id)));
+            }
+        }
+        Some(next)
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    exprs.spend(visited / 8)?;
+    without.sort_unstable();
+    elsewhere.sort_unstable();
+    let base = Base { terminal: Arc::clone(upper), without: without.into(), elsewhere: elsewhere.into() };
+    Ok(Terminal::near(base, Set::new(Vec::new(), 0), exits, exprs))
+}

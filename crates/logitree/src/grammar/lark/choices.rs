@@ -1,0 +1,326 @@
+//! Lazy terminals where they stand beside others: in `(call | other)* text`, where `call` is lazy, the text ends as soon
+//! as a call could begin. Readers with a lexer do so everywhere; here it is done where `|`, `?`, `*` and `+` let a lazy
+//! terminal and something else start at the same place, which is where grammars ask for it.
+//!
+//! What stands beside a lazy terminal L is copied with its first lexeme X cut to the texts of X that do not start with
+//! a text of L (for another lazy one: that do not go on behind one). The naive version is that lexer: of all lexemes
+//! that may start somewhere, a lazy one that is complete wins. It refuses to know how terminals are read.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::super::rules::{Node, Rule, RuleId};
+use super::super::{CharSet, Regex};
+
+/// Numbers of lazy languages.
+type Set = BTreeSet<usize>;
+
+/// What is known of a rule or a node: which lazy languages may stand first in it, and whether it may be empty.
+#[derive(Clone, Default, PartialEq)]
+struct First {
+    lazy: Set,
+    nullable: bool,
+}
+
+/// How many nodes may be looked at and copied.
+const MOST_WORK: usize = 4_000_000;
+
+/// Lets the lazy rules (with their languages) win over what stands beside them. Whether that was possible: in too many
+/// choices it is not, and the rules are spoiled.
+pub(super) fn prefer(rules: &mut Vec<Rule>, lazy: &[(RuleId, Regex)]) -> bool {
+    if lazy.is_empty() {
+        return true;
+    }
+    let mut languages: Vec<Regex> = Vec::new();
+    let mut of = HashMap::new();
+    for (id, regex) in lazy {
+        let number = languages.iter().position(|known| known == regex).unwrap_or_else(|| {
+            languages.push(regex.clone());
+            languages.len() - 1
+        });
+        of.insert(*id, number);
+    }
+    let mut choices = Choices {
+        firsts: vec![First::default(); rules.len()],
+        of,
+        languages,
+        copies: HashMap::new(),
+        open: Vec::new(),
+        extra: Vec::new(),
+        work: 0,
+    };
+    choices.find_firsts(rules);
+    for rule in rules.iter_mut() {
+        let body = std::mem::replace(&mut rule.body, Node::Seq(Vec::new()));
+        rule.body = choices.choose(body);
+    }
+    rules.append(&mut choices.extra);
+    while let Some((id, set, copy)) = choices.open.pop() {
+        let body = choices.clone_of(&rules[id].body);
+        let body = choices.cut_rule(id, body, &set);
+        rules[copy].body = body;
+        rules.append(&mut choices.extra);
+    }
+    choices.work <= MOST_WORK
+}
+
+struct Choices {
+    /// What may stand first in each rule, new ones included.
+    firsts: Vec<First>,
+    /// The language of each lazy rule.
+    of: HashMap<RuleId, usize>,
+    languages: Vec<Regex>,
+    /// Rules that were copied with their first lexemes cut.
+    copies: HashMap<(RuleId, Set), RuleId>,
+    /// Copies without a body yet.
+    open: Vec<(RuleId, Set, RuleId)>,
+    /// New rules, to be put behind all others.
+    extra: Vec<Rule>,
+    /// Past the most, nothing more is changed.
+    work: usize,
+}
+
+impl Choices {
+    /// What may stand first in each rule: grown until nothing changes, to and fro, since rules mostly refer to those
+    /// behind them.
+    fn find_firsts(&mut self, rules: &[Rule]) {
+        let mut changed = true;
+        while changed && self.work <= MOST_WORK {
+            changed = false;
+            for id in (0..rules.len()).rev().chain(0..rules.len()) {
+                let mut first = self.first(&rules[id].body);
+                first.lazy.extend(self.of.get(&id));
+                if first != self.firsts[id] {
+                    self.firsts[id] = first;
+                    changed = true;
+                }
+            }
+        }
+    }
+
+    fn first(&mut self, node: &Node) -> First {
+        self.work += 1;
+        match node {
+            Node::Ref(id) => {
+                let first = self.firsts[*id].clone();
+                self.work += first.lazy.len();
+                first
+            }
+            Node::Seq(parts) => {
+                let mut all = First { lazy: Set::new(), nullable: true };
+                for part in parts {
+                    let part = self.first(part);
+                    all.lazy.extend(part.lazy);
+                    if !part.nullable {
+                        all.nullable = false;
+                        break;
+                    }
+                }
+                all
+            }
+            Node::Alt(parts) => {
+                let mut all = First::default();
+                for part in parts {
+                    let part = self.first(part);
+                    all.lazy.extend(part.lazy);
+                    all.nullable |= part.nullable;
+                }
+                all
+            }
+            Node::Repeat { of, min, .. } => {
+                let of = self.first(of);
+                First { nullable: *min == 0 || of.nullable, ..of }
+            }
+            Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_) => First::default(),
+        }
+    }
+
+    /// A copy that counts as work.
+    fn clone_of(&mut self, node: &Node) -> Node {
+        fn size(node: &Node) -> usize {
+            match node {
+                Node::Seq(parts) | Node::Alt(parts) => 1 + parts.iter().map(size).sum::<usize>(),
+                Node::Repeat { of, .. } => 1 + size(of),
+                _ => 1,
+            }
+        }
+        self.work += size(node);
+        node.clone()
+    }
+
+    /// The node with every choice in it made.
+    fn choose(&mut self, node: Node) -> Node {
+        match node {
+            Node::Alt(parts) => {
+                let firsts: Vec<Set> = parts.iter().map(|part| self.first(part).lazy).collect();
+                let mut times: HashMap<usize, usize> = HashMap::new();
+                firsts.iter().flatten().for_each(|&number| *times.entry(number).or_default() += 1);
+                let mut chosen = Vec::with_capacity(parts.len());
+                for (part, own) in parts.into_iter().zip(firsts) {
+                    self.work += times.len();
+                    let others =
+                        times.iter().filter(|(number, times)| **times > usize::from(own.contains(number)));
+                    let others = if self.work > MOST_WORK {
+                        Set::new()
+                    } else {
+                        others.map(|(number, _)| *number).collect()
+                    };
+                    let part = self.choose(part);
+                    chosen.push(self.cut(part, &others));
+                }
+                Node::Alt(chosen)
+            }
+            Node::Repeat { of, min, max } => Node::Repeat { of: Box::new(self.choose(*of)), min, max },
+            Node::Seq(parts) => self.sequence(parts),
+            leaf => leaf,
+        }
+    }
+
+    /// A sequence: what may come again or not at all stands beside what follows it.
+    fn sequence(&mut self, parts: Vec<Node>) -> Node {
+        let mut rest: Vec<Node> = Vec::new(); // the other way round
+        let mut after = First { lazy: Set::new(), nullable: true };
+        for part in parts.into_iter().rev() {
+            let inside = self.first(&part);
+            let beside = !(after.lazy.is_empty() && inside.lazy.is_empty());
+            match part {
+                Node::Repeat { of, min: min @ (0 | 1), max } if beside && max.is_none_or(|max| max == 1) => {
+                    let of = self.choose(*of);
+                    let tail = self.tail(rest, after.clone());
+                    let once = self.clone_of(&of);
+                    let of = self.cut(of, &after.lazy);
+                    let skipped = Node::Ref(self.copy(tail, &inside.lazy));
+                    rest = match (min, max) {
+                        (0, None) => vec![skipped, Node::Repeat { of: Box::new(of), min: 0, max: None }],
+                        (_, None) => {
+                            vec![skipped, Node::Repeat { of: Box::new(of), min: 0, max: None }, once]
+                        }
+                        (0, _) => vec![Node::Alt(vec![Node::Seq(vec![of, Node::Ref(tail)]), skipped])],
+                        (_, _) => vec![Node::Ref(tail), once],
+                    };
+                }
+                part => {
+                    let part = self.choose(part);
+                    rest.push(part);
+                }
+            }
+            let behind = std::mem::replace(&mut after, inside);
+            if after.nullable {
+                after.lazy.extend(behind.lazy);
+                after.nullable = behind.nullable;
+            }
+        }
+        rest.reverse();
+        Node::Seq(rest)
+    }
+
+    /// A rule of what stands the other way round in `parts`: what refers to it stays flat.
+    fn tail(&mut self, mut parts: Vec<Node>, first: First) -> RuleId {
+        match parts[..] {
+            [Node::Ref(id)] => id,
+            _ => {
+                parts.reverse();
+                self.new_rule("behind-choice".into(), Node::Seq(parts), first)
+            }
+        }
+    }
+
+    fn new_rule(&mut self, name: String, body: Node, first: First) -> RuleId {
+        self.extra.push(Rule { name, body });
+        self.firsts.push(first);
+        self.firsts.len() - 1
+    }
+
+    /// The node with its first lexeme cut: no text in it starts with one of the lazy languages. What follows something
+    /// that may be empty is cut where that is left out by `?` or `*`.
+    fn cut(&mut self, node: Node, set: &Set) -> Node {
+        if set.is_empty() || self.work > MOST_WORK {
+            return node;
+        }
+        match node {
+            Node::Lexeme(regex) => Node::Lexeme(Regex::and([regex, self.starting(set).not()])),
+            Node::Ref(id) => Node::Ref(self.copy(id, set)),
+            Node::Alt(parts) => Node::Alt(parts.into_iter().map(|part| self.cut(part, set)).collect()),
+            Node::Seq(parts) => {
+                let mut parts = parts.into_iter();
+                let Some(first) = parts.next() else { return Node::Seq(Vec::new()) };
+                let rest: Vec<Node> = parts.collect();
+                if let Node::Repeat { of, min: 0, max } = first {
+                    let known = self.first(&Node::Seq(rest.clone()));
+                    self.work += rest.len();
+                    let tail = self.tail(rest.into_iter().rev().collect(), known);
+                    let without = Node::Ref(self.copy(tail, set));
+                    let once = self.cut(Node::Repeat { of, min: 1, max }, set);
+                    let with = Node::Seq(vec![once, Node::Ref(tail)]);
+                    return if max == Some(0) { without } else { Node::Alt(vec![with, without]) };
+                }
+                let first = self.cut(first, set);
+                Node::Seq([first].into_iter().chain(rest).collect())
+            }
+            Node::Repeat { max: Some(0), .. } => Node::Seq(Vec::new()),
+            Node::Repeat { of, min, max } => {
+                let more = self.clone_of(&of);
+                let more = Node::Repeat {
+                    of: Box::new(more),
+                    min: min.saturating_sub(1),
+                    max: max.map(|max| max - 1),
+                };
+                let once = Node::Seq(vec![self.cut(*of, set), more]);
+                match min {
+                    0 => Node::Repeat { of: Box::new(once), min: 0, max: Some(1) },
+                    _ => once,
+                }
+            }
+            other @ (Node::Tokens(_) | Node::Json(_)) => other,
+        }
+    }
+
+    /// Every text that starts with one of the lazy languages.
+    fn starting(&self, set: &Set) -> Regex {
+        let any = Regex::or(set.iter().map(|&number| self.languages[number].clone()));
+        Regex::concat([any, Regex::anything()])
+    }
+
+    /// The copy of a rule with its first lexeme cut.
+    fn copy(&mut self, id: RuleId, set: &Set) -> RuleId {
+        let mut set = set.clone();
+        if let Some(own) = self.of.get(&id) {
+            set.remove(own);
+        }
+        if set.is_empty() {
+            return id;
+        }
+        if let Some(&copy) = self.copies.get(&(id, set.clone())) {
+            return copy;
+        }
+        let copy = self.new_rule(format!("rule-{id}-cut"), Node::Seq(Vec::new()), self.firsts[id].clone());
+        if let Some(&own) = self.of.get(&id) {
+            self.of.insert(copy, own);
+        }
+        self.work += set.len();
+        self.copies.insert((id, set.clone()), copy);
+        self.open.push((id, set, copy));
+        copy
+    }
+
+    /// The body of a copy. Of two lazy ones, the one that is complete first wins.
+    fn cut_rule(&mut self, id: RuleId, body: Node, set: &Set) -> Node {
+        if !self.of.contains_key(&id) {
+            return self.cut(body, set);
+        }
+        let any = Regex::or(set.iter().map(|&number| self.languages[number].clone()));
+        let longer = Regex::concat([any, Regex::Set(CharSet::all()).repeat(1, None)]);
+        let cut = |node: Node| match node {
+            Node::Lexeme(regex) => Node::Lexeme(Regex::and([regex, longer.not()])),
+            other => other,
+        };
+        match body {
+            // What is ignored behind it stays.
+            Node::Seq(parts) => {
+                let mut parts = parts.into_iter();
+                let first = parts.next().map(cut);
+                Node::Seq(first.into_iter().chain(parts).collect())
+            }
+            lexeme => cut(lexeme),
+        }
+    }
+}
