@@ -82,3 +82,50 @@ pub(super) fn among(
     let base = Base { terminal: Arc::clone(upper), without: without.into(), elsewhere: elsewhere.into() };
     Ok(Terminal::near(base, Set::new(Vec::new(), 0), exits, exprs))
 }
+
+/// Of the nodes `among`, those of tokens that the two do not both take, or that leave the two otherwise. All that `less`
+/// takes, `more` takes.
+///
+/// # Errors
+/// As [`among`].
+pub(super) fn parting(
+    less: ExprId,
+    more: ExprId,
+    among: &[Node],
+    exprs: &mut Exprs,
+    trie: &TokenTrie,
+) -> Result<Vec<Node>> {
+    let mut nodes = Vec::new();
+    let mut failed = None;
+    let mut visited = 0u64;
+    let mut open = among;
+    // Both states, and whether the two parted on the way.
+    trie.explore(trie.root(), (less, more, false), |(mine, theirs, parted), byte, node| {
+        while open.first().is_some_and(|first| *first < node) {
+            open = &open[1..];
+        }
+        let first = *open.first()?;
+        if first.index() >= node.index() + trie.size(node) || failed.is_some() {
+            return None;
+        }
+        visited += 1;
+        let deep = trie.depth(node) > 1;
+        let parted = parted || deep && exprs.outcome_number(mine) != exprs.outcome_number(theirs);
+        let mut derive = |state: ExprId| {
+            exprs.derive(state, byte).unwrap_or_else(|error| {
+                failed = Some(error);
+                NOTHING
+            })
+        };
+        let (mine, theirs) = (derive(mine), derive(theirs));
+        if first == node && (parted || mine == NOTHING && theirs != NOTHING) {
+            nodes.push(node);
+        }
+        (theirs != NOTHING || parted).then_some((mine, theirs, parted))
+    });
+    exprs.spend(visited / 8)?;
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(nodes),
+    }
+}

@@ -23,7 +23,8 @@ pub(super) struct Place {
 impl Place {
     /// `state` from the root on; it can read these bytes.
     pub fn root(state: ExprId, first: &ByteSet, trie: &TokenTrie) -> Place {
-        let starts = trie.children(trie.root()).filter(|(byte, _)| first.contains(*byte)).collect();
+        let start = |byte| trie.child(trie.root(), byte).map(|node| (byte, node));
+        let starts = first.iter().filter_map(start).collect();
         Place { state, starts, before: None }
     }
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::between::{among, apart};
+use super::between::{among, apart, parting};
 use super::entry::Set;
 use super::near::{differing, mostly, Rounds};
 use super::place::Place;
 use super::terminal::Terminal;
-use super::walk::{narrow, wide, ByByte};
+use super::walk::{bytes_to_end, narrow, wide, ByByte};
 use crate::grammar::expr::{ExprId, Exprs, StructureHash};
 use crate::trie::{Node, TokenTrie};
 use crate::vocabulary::Vocabulary;
@@ -31,6 +31,10 @@ struct Kept {
     rounds: FxHashMap<StructureHash, Arc<Rounds>>,
     /// Where two states that say less and more differ.
     apart: FxHashMap<(StructureHash, StructureHash), Arc<[Node]>>,
+    /// How many bytes are enough to end a text, by state.
+    to_end: FxHashMap<StructureHash, Option<u32>>,
+    /// The nodes of tokens of more bytes than this.
+    longer: FxHashMap<u32, Arc<[Node]>>,
     bytes: usize,
 }
 
@@ -151,19 +155,16 @@ impl Tables {
         exprs: &mut Exprs,
         vocabulary: &Vocabulary,
     ) -> Result<Option<Arc<Terminal>>> {
+        if let Some(far) = self.far(e, exprs, vocabulary)? {
+            return Ok(Some(far));
+        }
         let Some((less, more)) = exprs.bracket(e)? else { return Ok(None) };
         let trie = vocabulary.trie()?;
         let Some(lower) = self.base(less, exprs, vocabulary)? else { return Ok(None) };
         let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
         let key = (exprs.structure(less), exprs.structure(more));
         let known = self.kept().apart.get(&key).map(Arc::clone);
-        let apart = known.unwrap_or_else(|| {
-            let made: Arc<[Node]> = apart(&lower, &upper, trie).into();
-            let mut kept = self.kept();
-            kept.bytes += size_of_val(&*made);
-            kept.apart.insert(key, Arc::clone(&made));
-            made
-        });
+        let apart = known.unwrap_or_else(|| self.keep_apart(key, apart(&lower, &upper, trie)));
         if apart.is_empty() {
             return Ok(Some(upper));
         }
@@ -172,6 +173,87 @@ impl Tables {
         }
         let made = among(e, &apart, &upper, exprs, trie)?;
         Ok(Some(self.keep(exprs.structure(e), made)))
+    }
+
+    /// The tables of `e` from those of the same without bounds, from which it differs in long tokens only.
+    fn far(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
+        let Some((more, same)) = exprs.loosened(e)? else { return Ok(None) };
+        let key = exprs.structure(more);
+        let known = self.kept().to_end.get(&key).copied();
+        let to_end = match known {
+            Some(known) => known,
+            None => {
+                let found = bytes_to_end(more, exprs)?;
+                self.kept().to_end.insert(key, found);
+                found
+            }
+        };
+        let Some(to_end) = to_end else { return Ok(None) };
+        let trie = vocabulary.trie()?;
+        let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
+        let nodes = match self.parting(e, (more, to_end), exprs, trie)? {
+            Some(nodes) => nodes,
+            None => self.longer(same.saturating_sub(to_end), trie),
+        };
+        if nodes.is_empty() {
+            return Ok(Some(upper));
+        }
+        if nodes.len() > MOST_APART {
+            return Ok(None);
+        }
+        let made = among(e, &nodes, &upper, exprs, trie)?;
+        Ok(Some(self.keep(exprs.structure(e), made)))
+    }
+
+    /// The nodes in which `e` may differ from `more`, which has no bounds and can always end within `to_end` bytes: those
+    /// in which a state between the two differs, that stands for many.
+    fn parting(
+        &self,
+        e: ExprId,
+        (more, to_end): (ExprId, u32),
+        exprs: &mut Exprs,
+        trie: &TokenTrie,
+    ) -> Result<Option<Arc<[Node]>>> {
+        let Some((less, _)) = exprs.bracket(e)? else { return Ok(None) };
+        let Some((endless, same)) = exprs.loosened(less)? else { return Ok(None) };
+        let long = self.longer(same.saturating_sub(to_end), trie);
+        if endless != more || long.len() > MOST_APART {
+            return Ok(None);
+        }
+        let key = (exprs.structure(less), exprs.structure(more));
+        let known = self.kept().apart.get(&key).map(Arc::clone);
+        Ok(Some(match known {
+            Some(known) => known,
+            None => self.keep_apart(key, parting(less, more, &long, exprs, trie)?),
+        }))
+    }
+
+    fn keep_apart(&self, key: (StructureHash, StructureHash), nodes: Vec<Node>) -> Arc<[Node]> {
+        let made: Arc<[Node]> = nodes.into();
+        let mut kept = self.kept();
+        kept.bytes += size_of_val(&*made);
+        kept.apart.insert(key, Arc::clone(&made));
+        made
+    }
+
+    /// The nodes of tokens of more than `bytes` bytes.
+    fn longer(&self, bytes: u32, trie: &TokenTrie) -> Arc<[Node]> {
+        let bytes = bytes.min(trie.max_depth() as u32);
+        if let Some(known) = self.kept().longer.get(&bytes) {
+            return Arc::clone(known);
+        }
+        let mut nodes = Vec::new();
+        trie.explore(trie.root(), (), |(), _, node| {
+            if trie.depth(node) > bytes as usize && !trie.tokens(node).is_empty() {
+                nodes.push(node);
+            }
+            Some(())
+        });
+        let made: Arc<[Node]> = nodes.into();
+        let mut kept = self.kept();
+        kept.bytes += size_of_val(&*made);
+        kept.longer.insert(bytes, Arc::clone(&made));
+        made
     }
 
     fn rounds(&self, endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Arc<Rounds>> {
@@ -205,6 +287,8 @@ impl Tables {
             kept.tables.clear();
             kept.rounds.clear();
             kept.apart.clear();
+            kept.to_end.clear();
+            kept.longer.clear();
             kept.bytes = 0;
         }
         if kept.tables.insert(key, Arc::clone(&terminal)).is_none() {

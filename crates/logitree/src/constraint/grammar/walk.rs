@@ -148,6 +148,32 @@ pub(super) fn wide(
     Ok(Terminal::new(inside, exits, exprs))
 }
 
+/// How many bytes are enough, after any text that may begin a text of `e`, to end one. `None` if there are too many
+/// states to tell.
+///
+/// # Errors
+/// As [`narrow`].
+pub(super) fn bytes_to_end(e: ExprId, exprs: &mut Exprs) -> Result<Option<u32>> {
+    let Some(automaton) = Automaton::new(e, exprs)? else { return Ok(None) };
+    let states = automaton.outcomes.len();
+    let mut reached: Vec<bool> = automaton.outcomes.iter().map(Option::is_some).collect();
+    let mut bytes = 0;
+    while reached.contains(&false) {
+        let ends = |state: &usize| {
+            let row = &automaton.next[state << 8..(state + 1) << 8];
+            reached[*state] || row.iter().any(|&next| next != u16::DEAD && reached[usize::from(next)])
+        };
+        let more: Vec<bool> = (0..states).map(|state| ends(&state)).collect();
+        exprs.spend(states as u64)?;
+        if more == reached {
+            return Ok(None);
+        }
+        reached = more;
+        bytes += 1;
+    }
+    Ok(Some(bytes))
+}
+
 /// The states that an expression reaches, as a table.
 struct Automaton {
     /// `next[state * 256 + byte]`; the start is state 0.

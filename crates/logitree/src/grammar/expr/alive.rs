@@ -1,5 +1,8 @@
-//! Whether any text matches. Plain to see but where and, or not stands; there the automaton is searched, depth
-//! first, and what was found is remembered. It refuses to know what the answer is for.
+//! Whether any text matches. Plain to see but where and, or not stands; there the automaton is searched, what may be
+//! nearest to its end first, and what was found is remembered. It refuses to know what the answer is for.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashSet;
 
@@ -30,6 +33,7 @@ impl Exprs {
                 any
             }
             Node::Repeat { of, min, .. } => min == 0 || self.is_alive(of)?,
+            Node::And(parts) if self.plainly_meet(&parts) => true,
             Node::And(_) | Node::Not(_) => return self.search(e),
             Node::Tag(_) | Node::Class(_) | Node::Bytes(..) | Node::Literals { .. } | Node::Dfa(..) => true,
         };
@@ -50,16 +54,21 @@ impl Exprs {
         Ok(if self.is_alive(e)? { e } else { NOTHING })
     }
 
-    /// Depth first from `start` to anything that is complete or known to be alive.
+    /// From `start` to anything that is complete or known to be alive: what needs the fewest bytes first, of those the
+    /// last found. An intersection is usually alive, and a witness lies straight ahead.
     fn search(&mut self, start: ExprId) -> Result<bool> {
+        if self.is_seen_alive(start) {
+            return Ok(true);
+        }
         // (expression, place of the one it was reached from)
         let mut seen: Vec<(ExprId, usize)> = vec![(start, 0)];
         let mut known: FxHashSet<ExprId> = FxHashSet::from_iter([start]);
-        // The last found first: an intersection is usually alive, and a witness lies straight ahead.
-        let mut waiting = vec![0];
-        while let Some(at) = waiting.pop() {
+        let mut waiting = BinaryHeap::from([(Reverse(0), 0)]);
+        while let Some((_, at)) = waiting.pop() {
             let e = seen[at].0;
-            if self.is_complete(e) || self.known(e).alive {
+            // What ended the last search often ends this one.
+            let next = self.step(e, self.last_byte)?;
+            if self.is_seen_alive(next) {
                 self.mark_path(&seen, at);
                 return Ok(true);
             }
@@ -67,14 +76,25 @@ impl Exprs {
                 self.spend(1)?;
                 let Some(byte) = class.iter().next() else { continue };
                 let next = self.step(e, byte)?;
+                if self.is_seen_alive(next) {
+                    self.last_byte = byte;
+                    self.mark_path(&seen, at);
+                    return Ok(true);
+                }
                 if next != NOTHING && !self.dead.contains(&next) && known.insert(next) {
-                    waiting.push(seen.len());
+                    waiting.push((Reverse(self.shortest(next)), seen.len()));
                     seen.push((next, at));
                 }
             }
         }
         self.dead.extend(seen.into_iter().map(|(e, _)| e));
         Ok(false)
+    }
+
+    /// Whether that is known, or plain because it is complete.
+    fn is_seen_alive(&mut self, e: ExprId) -> bool {
+        self.known[e.0 as usize].alive |= self.is_complete(e);
+        self.known(e).alive
     }
 
     fn mark_path(&mut self, seen: &[(ExprId, usize)], mut at: usize) {

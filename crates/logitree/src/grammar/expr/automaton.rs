@@ -45,6 +45,15 @@ impl Exprs {
         self.dfa_classes(dfa, state).iter().fold(ByteSet::NONE, |all, class| all.or(class))
     }
 
+    /// The bytes that lead where `byte` leads.
+    pub(super) fn dfa_class(&self, dfa: u32, state: u32, byte: u8) -> ByteSet {
+        let dfa = &self.dfas[dfa as usize].0;
+        let to = dfa.next(state, byte);
+        let mut class = ByteSet::NONE;
+        (0..=255).filter(|&other| dfa.next(state, other) == to).for_each(|other| class.insert(other));
+        class
+    }
+
     /// The bytes that lead on, by where they lead.
     pub(super) fn dfa_classes(&self, dfa: u32, state: u32) -> Vec<ByteSet> {
         let dfa = &self.dfas[dfa as usize].0;

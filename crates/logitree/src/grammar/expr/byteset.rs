@@ -12,7 +12,9 @@ impl ByteSet {
 
     /// One byte.
     pub fn one(byte: u8) -> ByteSet {
-        ByteSet::range(byte, byte)
+        let mut set = ByteSet::NONE;
+        set.insert(byte);
+        set
     }
 
     /// The bytes from `from` to `to`, both included.

@@ -39,20 +39,28 @@ impl Exprs {
         }
         let raw = self.step(e, byte)?;
         let derived = self.live(raw)?;
-        self.remember(e, byte, derived);
+        let class = self.byte_class(e, byte);
+        self.remember(e, &class, derived);
         Ok(derived)
     }
 
-    fn remember(&mut self, e: ExprId, byte: u8, derived: ExprId) {
-        let row = match self.row_of[e.0 as usize] {
-            0 => {
-                self.rows.push(Box::new([UNKNOWN; 256]));
-                self.row_of[e.0 as usize] = self.rows.len() as u32;
-                self.rows.len()
-            }
-            row => row as usize,
+    /// Keeps the derivative by each byte of a class.
+    fn remember(&mut self, e: ExprId, class: &ByteSet, derived: ExprId) {
+        let row = self.row_of[e.0 as usize];
+        if row != 0 {
+            let row = &mut self.rows[row as usize - 1];
+            class.iter().for_each(|byte| row[usize::from(byte)] = derived);
+            return;
+        }
+        // What is rarer is set one by one.
+        let (rare, most, one) = match class.len() > 128 {
+            true => (ByteSet::ALL.without(class), derived, UNKNOWN),
+            false => (*class, UNKNOWN, derived),
         };
-        self.rows[row - 1][usize::from(byte)] = derived;
+        let mut row = Box::new([most; 256]);
+        rare.iter().for_each(|byte| row[usize::from(byte)] = one);
+        self.rows.push(row);
+        self.row_of[e.0 as usize] = self.rows.len() as u32;
     }
 
     /// The derivative by the rules alone: with and, or not in it, it may match nothing and not be [`NOTHING`].
@@ -198,9 +206,53 @@ impl Exprs {
     pub fn can_go_on(&mut self, e: ExprId) -> Result<bool> {
         match self.node(e) {
             Node::Nothing | Node::Tag(_) => Ok(false),
-            _ if self.known(e).boolean => Ok(!self.first_bytes(e)?.is_empty()),
+            // What is alive and not complete goes on.
+            _ if self.known(e).boolean && self.is_complete(e) => Ok(!self.first_bytes(e)?.is_empty()),
             _ => Ok(true),
         }
+    }
+
+    /// The bytes that `e` cannot tell from `byte`, or some of them.
+    fn byte_class(&mut self, e: ExprId, byte: u8) -> ByteSet {
+        let side = |set: &ByteSet| if set.contains(byte) { *set } else { ByteSet::ALL.without(set) };
+        match *self.node(e) {
+            Node::Nothing | Node::Tag(_) => ByteSet::ALL,
+            Node::Class(ref set) => side(set),
+            Node::Bytes(from, _) => side(&ByteSet::one(self.pool[from as usize])),
+            Node::Concat(..) => {
+                let (mut class, mut at) = (ByteSet::ALL, e);
+                while let Node::Concat(a, b) = *self.node(at) {
+                    class = class.and(&self.byte_class(a, byte));
+                    if !self.is_complete(a) {
+                        return class;
+                    }
+                    at = b;
+                }
+                class.and(&self.byte_class(at, byte))
+            }
+            Node::Or(ref parts) | Node::And(ref parts) => {
+                let parts = parts.clone();
+                parts.iter().fold(ByteSet::ALL, |class, &part| class.and(&self.byte_class(part, byte)))
+            }
+            Node::Not(of) => self.byte_class(of, byte),
+            Node::Repeat { of, .. } => self.class_of_body(of, byte),
+            Node::Dfa(dfa, state) => self.dfa_class(dfa, state, byte),
+            Node::Literals { set, from, to, depth } => {
+                let (next, ended) = self.literal_starts((set, from, to, depth));
+                let own = if next.contains(byte) { ByteSet::one(byte) } else { ByteSet::ALL.without(&next) };
+                ended.into_iter().fold(own, |class, then| class.and(&self.byte_class(then, byte)))
+            }
+        }
+    }
+
+    /// As [`Exprs::byte_class`], remembered: a loop's body is asked again and again.
+    fn class_of_body(&mut self, of: ExprId, byte: u8) -> ByteSet {
+        if !self.bodies.contains_key(&of) {
+            let classes = self.byte_classes(of);
+            self.bodies.insert(of, classes.into());
+        }
+        let class = self.bodies[&of].iter().find(|class| class.contains(byte));
+        class.copied().unwrap_or(ByteSet::one(byte))
     }
 
     /// The bytes in classes of which `e` cannot tell two members apart.
@@ -209,12 +261,13 @@ impl Exprs {
         self.splits(e, &mut sets);
         let mut classes = vec![ByteSet::ALL];
         for set in sets {
-            let mut parted = Vec::with_capacity(classes.len() + 1);
-            for class in classes {
-                let (inside, outside) = (class.and(&set), class.without(&set));
-                parted.extend([inside, outside].into_iter().filter(|part| !part.is_empty()));
+            for n in 0..classes.len() {
+                let (inside, outside) = (classes[n].and(&set), classes[n].without(&set));
+                if !inside.is_empty() && !outside.is_empty() {
+                    classes[n] = inside;
+                    classes.push(outside);
+                }
             }
-            classes = parted;
         }
         classes
     }

@@ -15,6 +15,8 @@ pub(super) struct LiteralSet {
     pub hash: StructureHash,
     /// Whether what follows some text has and, or not in it.
     pub boolean: bool,
+    /// Whether what follows each text is the empty text.
+    pub finite: bool,
 }
 
 impl LiteralSet {
@@ -86,10 +88,11 @@ impl Exprs {
             whole.extend_from_slice(&self.structure(*then).to_le_bytes());
         }
         let boolean = live.iter().any(|&(_, then)| self.known(then).boolean);
+        let finite = live.iter().all(|&(_, then)| matches!(self.node(then), Node::Tag(_)));
         let texts: Arc<[_]> = live.into_iter().map(|(text, then)| (text.into(), then)).collect();
         let set = self.literal_sets.len() as u32;
         let to = texts.len() as u32;
-        self.literal_sets.push(LiteralSet { texts, hash: digest(&whole), boolean });
+        self.literal_sets.push(LiteralSet { texts, hash: digest(&whole), boolean, finite });
         let made = self.intern(Node::Literals { set, from: 0, to, depth: 0 })?;
         self.known[made.0 as usize].alive = true;
         Ok(made)

@@ -24,6 +24,7 @@ mod literals;
 mod loops;
 mod node;
 mod pieces;
+mod plain;
 mod saturate;
 mod show;
 

@@ -79,9 +79,13 @@ pub struct Exprs {
     #[allow(clippy::vec_box)] // rows stay where they are when there are more of them
     pub(super) rows: Vec<Box<[ExprId; 256]>>,
     pub(super) first: FxHashMap<ExprId, ByteSet>,
+    /// Bodies of loops with the classes of bytes that they tell apart.
+    pub(super) bodies: FxHashMap<ExprId, Box<[ByteSet]>>,
     pub(super) classes: FxHashMap<(CharSet, Encoding), ExprId>,
     /// Expressions with and, or not in them that match nothing.
     pub(super) dead: FxHashSet<ExprId>,
+    /// The byte that led to what the last search for a text found.
+    pub(super) last_byte: u8,
     /// Bodies of loops: whether their rounds are told apart.
     pub(super) told_apart: FxHashMap<ExprId, bool>,
     most: usize,
@@ -103,6 +107,7 @@ impl Exprs {
             pool: Vec::new(),
             texts: FxHashMap::default(),
             dead: FxHashSet::default(),
+            last_byte: 0,
             told_apart: FxHashMap::default(),
             literal_sets: Vec::new(),
             dfas: Vec::new(),
@@ -112,6 +117,7 @@ impl Exprs {
             row_of: Vec::new(),
             rows: Vec::new(),
             first: FxHashMap::default(),
+            bodies: FxHashMap::default(),
             classes: FxHashMap::default(),
             most: most.clamp(16, u32::MAX as usize - 1),
             fuel: u64::MAX,

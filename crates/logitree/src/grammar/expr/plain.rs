@@ -1,0 +1,75 @@
+//! What is plain to see of a language without its automaton: whether it is finite or infinite (an infinite one without
+//! the texts of finite ones is alive, and no search is needed to see it), and how long its texts are at least. "Not known"
+//! is always an answer. It refuses to know what the answers are for.
+
+use super::node::{Node, ENDLESS};
+use super::{ExprId, Exprs};
+
+/// What nests deeper, or has more parts, is not looked at.
+const DEPTH: u32 = 12;
+const PARTS: usize = 16;
+
+impl Exprs {
+    /// Whether these members of an and plainly have a text in common: one is infinite, and each other one leaves out
+    /// finitely many texts.
+    pub(super) fn plainly_meet(&self, parts: &[ExprId]) -> bool {
+        let mut infinite = 0;
+        parts.iter().all(|&part| match *self.node(part) {
+            Node::Not(of) => self.is_finite(of, DEPTH),
+            _ => {
+                infinite += 1;
+                self.is_infinite(part, DEPTH)
+            }
+        }) && infinite <= 1
+    }
+
+    fn is_finite(&self, e: ExprId, depth: u32) -> bool {
+        let Some(below) = depth.checked_sub(1) else { return false };
+        match self.node(e) {
+            Node::Nothing | Node::Tag(_) | Node::Class(_) | Node::Bytes(..) => true,
+            &Node::Literals { set, .. } => self.literal_sets[set as usize].finite,
+            Node::Concat(a, b) => self.is_finite(*a, below) && self.is_finite(*b, below),
+            Node::Or(parts) => parts.len() <= PARTS && parts.iter().all(|&part| self.is_finite(part, below)),
+            Node::Repeat { of, max, .. } => *max != ENDLESS && self.is_finite(*of, below),
+            Node::And(_) | Node::Not(_) | Node::Dfa(..) => false,
+        }
+    }
+
+    fn is_infinite(&self, e: ExprId, depth: u32) -> bool {
+        let Some(below) = depth.checked_sub(1) else { return false };
+        if self.known(e).boolean {
+            return false;
+        }
+        match self.node(e) {
+            Node::Repeat { max: ENDLESS, .. } => true,
+            Node::Concat(a, b) => self.is_infinite(*a, below) || self.is_infinite(*b, below),
+            Node::Or(parts) => {
+                parts.len() <= PARTS && parts.iter().any(|&part| self.is_infinite(part, below))
+            }
+            _ => false,
+        }
+    }
+
+    /// How many bytes a text of `e` has at least, or fewer.
+    pub(super) fn shortest(&self, e: ExprId) -> u32 {
+        self.shortest_at(e, DEPTH)
+    }
+
+    fn shortest_at(&self, e: ExprId, depth: u32) -> u32 {
+        let Some(below) = depth.checked_sub(1) else { return 0 };
+        let of_all = |parts: &[ExprId], join: fn(u32, u32) -> u32| {
+            let parts = parts.iter().take(PARTS).map(|&part| self.shortest_at(part, below));
+            parts.reduce(join).unwrap_or(0)
+        };
+        match self.node(e) {
+            Node::Class(_) => 1,
+            Node::Bytes(from, to) => to - from,
+            Node::Concat(a, b) => of_all(&[*a, *b], u32::saturating_add),
+            Node::Or(parts) if parts.len() <= PARTS => of_all(parts, u32::min),
+            Node::And(parts) => of_all(parts, u32::max),
+            Node::Repeat { min: 0, .. } => 0,
+            Node::Repeat { of, min, .. } => self.shortest_at(*of, below).saturating_mul(*min),
+            _ => 0,
+        }
+    }
+}
