@@ -140,6 +140,7 @@ impl Exprs {
         }
         if all.len() > 1 {
             self.absorb_in_loops(&mut all)?;
+            self.keep_fewest_rounds(&mut all)?;
             self.join_heads(&mut all)?;
             self.drop_empty(&mut all);
         }
@@ -235,6 +236,32 @@ impl Exprs {
             }
         }
         *all = kept;
+        Ok(())
+    }
+
+    /// `x{9}C* | x{7,8}C*` is `x{7}C*` where x lies in C*: the search for many in a row has one state for each way that it
+    /// may have begun.
+    fn keep_fewest_rounds(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
+        let mut runs: Vec<(ExprId, ExprId, u32, ExprId)> = Vec::new();
+        for &e in all.iter() {
+            let Node::Concat(head, rest) = *self.node(e) else { continue };
+            let Node::Repeat { of, min, .. } = *self.node(head) else { continue };
+            if min > 0 && matches!(self.node(rest), Node::Repeat { min: 0, max: ENDLESS, .. }) {
+                runs.push((of, rest, min, e));
+            }
+        }
+        if runs.len() < 2 {
+            return Ok(());
+        }
+        runs.sort_unstable();
+        for same in runs.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (of, rest, min, _) = same[0];
+            if same.len() > 1 && self.within(of, rest, WITHIN_DEPTH)? {
+                all.retain(|&e| same.iter().all(|run| run.3 != e));
+                let head = self.repeat_counted(of, min, min)?;
+                all.push(self.pair(head, rest)?);
+            }
+        }
         Ok(())
     }
 
