@@ -50,7 +50,8 @@ fn settled(e: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
     Ok(None)
 }
 
-/// The tables of a place as differences from those of `other` at the same place; `None` if they differ in much.
+/// The tables of a place as differences from those of `other` at the same place, which has the first bytes of both;
+/// `None` if they differ in much.
 ///
 /// # Errors
 /// As [`mostly`].

@@ -28,6 +28,15 @@ impl Place {
         Place { state, starts, before: None }
     }
 
+    /// The same, for states that can read these bytes too; what was left out has none of them.
+    pub fn with(&self, first: &ByteSet, trie: &TokenTrie) -> Place {
+        let first = self.starts.iter().fold(*first, |all, start| all.or(&ByteSet::one(start.0)));
+        match &self.before {
+            Some(before) => Place::behind(Arc::clone(before), self.state, &first, trie),
+            None => Place::root(self.state, &first, trie),
+        }
+    }
+
     /// `state`, which can read these bytes, where nothing came before it or a text of `before`, which has none of them.
     pub fn behind(before: Arc<Terminal>, state: ExprId, first: &ByteSet, trie: &TokenTrie) -> Place {
         let mut place = Place::root(state, first, trie);

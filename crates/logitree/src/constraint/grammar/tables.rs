@@ -68,7 +68,7 @@ impl Tables {
     }
 
     /// Where `e` begins.
-    fn place(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Place> {
+    pub(super) fn place(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Place> {
         let trie = vocabulary.trie()?;
         if let Some((before, state)) = exprs.parted(e)? {
             let before = self.before(before, exprs, vocabulary)?;
@@ -138,18 +138,24 @@ impl Tables {
             }
         }
         let Some(other) = mostly(place.state, exprs)? else { return Ok(None) };
-        let whole = match exprs.parted(e)? {
-            Some((before, state)) if state == place.state => exprs.concat(&[before, other])?,
-            _ => other,
-        };
+        let mut whole = other;
+        if let Some((before, _)) = exprs.parted(e)?.filter(|(_, state)| *state == place.state) {
+            whole = exprs.concat(&[before, other])?;
+            if exprs.parted(whole)? != Some((before, other)) {
+                return Ok(None);
+            }
+        }
         match self.base(whole, exprs, vocabulary)? {
-            Some(base) => differing(place, other, &base, exprs, trie),
+            Some(base) => {
+                let place = place.with(&exprs.first_bytes(other)?, trie);
+                differing(&place, other, &base, exprs, trie)
+            }
             None => Ok(None),
         }
     }
 
     /// The tables of `e` from those of two states that say less and more, where these agree on nearly all tokens.
-    fn between(
+    pub(super) fn between(
         &self,
         e: ExprId,
         exprs: &mut Exprs,
@@ -176,7 +182,12 @@ impl Tables {
     }
 
     /// The tables of `e` from those of the same without bounds, from which it differs in long tokens only.
-    fn far(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
+    pub(super) fn far(
+        &self,
+        e: ExprId,
+        exprs: &mut Exprs,
+        vocabulary: &Vocabulary,
+    ) -> Result<Option<Arc<Terminal>>> {
         let Some((more, same)) = exprs.loosened(e)? else { return Ok(None) };
         let key = exprs.structure(more);
         let known = self.kept().to_end.get(&key).copied();

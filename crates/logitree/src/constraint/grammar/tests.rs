@@ -3,6 +3,7 @@
 //! `tests/grammar_masks.rs`.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::near::{differing, mostly, Rounds};
+use super::place::Place;
 use super::tables::Tables;
 use super::terminal::{Crossing, Terminal};
 use super::walk::{narrow, wide, ByByte};
@@ -71,6 +73,7 @@ fn seen(terminal: &Terminal, vocabulary: &Vocabulary) -> Seen {
     }
     add(&terminal.crossings, &|id| terminal.takes(id), &[]);
     exits.sort();
+    exits.dedup(); // a base may know of them, too
     Seen { inside: vocabulary.ids().filter(|&id| terminal.takes(id)).collect(), exits }
 }
 
@@ -81,6 +84,11 @@ struct Gone {
     mostly: Cell<usize>,
     differing: Cell<usize>,
     saturated: Cell<usize>,
+    behind: Cell<usize>,
+    far: Cell<usize>,
+    between: Cell<usize>,
+    pieces: Cell<usize>,
+    bracket: Cell<usize>,
 }
 
 fn once_more(count: &Cell<usize>) {
@@ -105,8 +113,15 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, by_byte: &ByBy
         let exits = (only(&truth, &found), only(&found, &truth));
         assert!(truth == found, "{way} of {}: exits missed, or wrong: {exits:?}", exprs.show(e));
     };
-    let made = narrow(e, exprs, trie, usize::MAX).unwrap().unwrap();
+    let root = Place::root(e, &exprs.first_bytes(e).unwrap(), trie);
+    let made = narrow(&root, exprs, trie, usize::MAX).unwrap().unwrap();
     equal("narrow", &made, exprs);
+    let tables = Tables::default();
+    let place = tables.place(e, exprs, vocabulary).unwrap();
+    if place.state != e {
+        equal("behind", &narrow(&place, exprs, trie, usize::MAX).unwrap().unwrap(), exprs);
+        once_more(&gone.behind);
+    }
     let made = wide(e, exprs, vocabulary, by_byte).unwrap();
     equal("wide", &made, exprs);
     if let Some(bounds) = exprs.bounded_loop(e).unwrap() {
@@ -117,17 +132,59 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, by_byte: &ByBy
     }
     if let Some(other) = mostly(e, exprs).unwrap() {
         let base = Arc::new(wide(other, exprs, vocabulary, by_byte).unwrap());
-        if let Some(near) = differing(e, other, &base, exprs, trie).unwrap() {
+        let root = root.with(&exprs.first_bytes(other).unwrap(), trie);
+        if let Some(near) = differing(&root, other, &base, exprs, trie).unwrap() {
             equal("mostly", &near, exprs);
             once_more(&gone.mostly);
         }
     }
+    if let Some(far) = tables.far(e, exprs, vocabulary).unwrap() {
+        equal("far", &far, exprs);
+        once_more(&gone.far);
+    }
+    if let Some(between) = tables.between(e, exprs, vocabulary).unwrap() {
+        equal("between", &between, exprs);
+        once_more(&gone.between);
+    }
+    compare_parts(e, &truth, exprs, vocabulary, gone);
     let short = exprs.saturated(e, trie.max_depth() as u32).unwrap();
     if short != e {
         assert_eq!(naive(short, exprs, vocabulary), truth, "saturated {}", exprs.show(e));
         once_more(&gone.saturated);
     }
     equal("the tables", &Tables::default().terminal(e, exprs, vocabulary).unwrap(), exprs);
+}
+
+/// What is taken apart or rounded, beside the whole.
+fn compare_parts(e: ExprId, truth: &Seen, exprs: &mut Exprs, vocabulary: &Vocabulary, gone: &Gone) {
+    let mut pieces = Vec::new();
+    exprs.pieces(e, &mut |piece| pieces.push(piece)).unwrap();
+    if pieces != [e] {
+        let mut all = Seen { inside: Vec::new(), exits: Vec::new() };
+        for &piece in &pieces {
+            let seen = naive(piece, exprs, vocabulary);
+            all.inside.extend(seen.inside);
+            all.exits.extend(seen.exits);
+        }
+        all.inside.sort_unstable();
+        all.inside.dedup();
+        all.exits.retain(|exit| all.inside.binary_search(&exit.0).is_err());
+        let tags = |exits: &[(TokenId, usize, Vec<Tag>)]| {
+            let one = |(id, rest, tags): &(TokenId, usize, Vec<Tag>)| {
+                tags.iter().map(|tag| (*id, *rest, *tag)).collect::<Vec<_>>()
+            };
+            exits.iter().flat_map(one).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(all.inside, truth.inside, "pieces of {}", exprs.show(e));
+        assert_eq!(tags(&all.exits), tags(&truth.exits), "pieces of {}", exprs.show(e));
+        once_more(&gone.pieces);
+    }
+    if let Some((less, more)) = exprs.bracket(e).unwrap() {
+        let [less, more] = [less, more].map(|e| naive(e, exprs, vocabulary).inside);
+        assert!(less.iter().all(|id| truth.inside.binary_search(id).is_ok()), "less than {}", exprs.show(e));
+        assert!(truth.inside.iter().all(|id| more.binary_search(id).is_ok()), "more than {}", exprs.show(e));
+        once_more(&gone.bracket);
+    }
 }
 
 // -- Random expressions over small vocabularies
@@ -191,7 +248,38 @@ fn shape() -> impl Strategy<Value = Regex> {
             let others = Regex::and([of.repeat(0, None), Regex::or(names).not()]);
             Regex::concat([others, then])
         }),
+        6 => (keys(), prop::bool::weighted(0.3)).prop_map(|(keys, comma)| {
+            let comma = if comma { Regex::text("c") } else { Regex::Empty };
+            Regex::concat([comma, Regex::text(" ").repeat(0, Some(3)), keys])
+        }),
+        3 => (counted(), regex()).prop_map(|(counted, then)| Regex::concat([counted, then])),
+        1 => (set(), 2u32..7).prop_map(|(of, n)| {
+            let any = Regex::Set(CharSet::all());
+            Regex::concat([any.clone().repeat(0, None), of.repeat(n, Some(n)), any.repeat(0, None)])
+        }),
     ]
+}
+
+/// Keys with a name and, with another tag where tags are, keys without one: what an object has next.
+fn keys() -> impl Strategy<Value = Regex> {
+    let names = || prop::collection::vec(word(), 1..4);
+    (names(), names()).prop_map(|(all, left)| {
+        let letters = CharSet::from_ranges(['a', 'b', 'c', 'é'].map(|c| (c.into(), c.into())));
+        let others = Regex::and([Regex::Set(letters).repeat(0, None), Regex::or(all).not()]);
+        let quoted = |of: Regex| Regex::concat([Regex::text("\""), of, Regex::text("\"")]);
+        Regex::or([quoted(others), Regex::or(left.into_iter().map(quoted))])
+    })
+}
+
+/// Words in a row, and their letters, both counted.
+fn counted() -> impl Strategy<Value = Regex> {
+    let counts = (0u32..2, prop_oneof![3u32..12, 30u32..140], 0u32..2, prop_oneof![4u32..30, 100u32..200]);
+    (set(), set(), counts).prop_map(|(letters, between, (min, words, least, most))| {
+        let word = letters.repeat(1, None);
+        let text = Regex::concat([word.clone(), between]).repeat(min, Some(min + words));
+        let any = Regex::Set(CharSet::all());
+        Regex::and([Regex::concat([text, word]), any.repeat(least, Some(least + most))])
+    })
 }
 
 /// One shape, or several with tags.
@@ -245,15 +333,18 @@ fn all_ways_to_tables_are_the_naive_one() {
         // Any two states will do, however little they have in common.
         let (truth, base) =
             (naive(e, &mut exprs, &vocabulary), wide(other, &mut exprs, &vocabulary, &by_byte));
-        if let Some(near) = differing(e, other, &Arc::new(base.unwrap()), &mut exprs, trie).unwrap() {
+        let first = exprs.first_bytes(e).unwrap().or(&exprs.first_bytes(other).unwrap());
+        let root = Place::root(e, &first, trie);
+        if let Some(near) = differing(&root, other, &Arc::new(base.unwrap()), &mut exprs, trie).unwrap() {
             prop_assert_eq!(seen(&near, &vocabulary), truth, "{} from {}", exprs.show(e), exprs.show(other));
             once_more(&gone.differing);
         }
         Ok(())
     });
     run.unwrap();
-    let counts = [&gone.bounded, &gone.mostly, &gone.differing, &gone.saturated].map(Cell::get);
-    assert!(counts.iter().all(|&count| count > 200), "{gone:?}");
+    let often = [&gone.bounded, &gone.mostly, &gone.differing, &gone.saturated, &gone.behind, &gone.pieces];
+    let counts = often.into_iter().chain([&gone.far, &gone.between, &gone.bracket]).map(Cell::get);
+    assert!(counts.min() > Some(200), "{gone:?}");
 }
 
 // -- Expressions as grammars have them, over large vocabularies
@@ -296,7 +387,7 @@ fn real_vocabulary() -> Option<Vocabulary> {
 }
 
 /// Patterns inside a JSON string or a text, and whether it is the string: then its closing quote follows.
-const PATTERNS: [(&str, bool); 44] = [
+const PATTERNS: [(&str, bool); 49] = [
     (r"[\s\S]*", true),
     (r"[\s\S]{0,5}", true),
     (r"[\s\S]{3,}", true),
@@ -341,6 +432,11 @@ const PATTERNS: [(&str, bool); 44] = [
     (r"(?:1|[0a-z]0*[1a-z])*[0a-z]0*", false),
     (r"(?:[^ ]{1,9} ){3,9}\.", false),
     (r"[\s\S]{0,9}", false),
+    (r"(?=[\s\S]{0,60}$)(?:\S+\s+){0,24}\S+", true),
+    (r"(?=[\s\S]{1,300}$)(?:\S+\s+){0,99}\S+", true),
+    (r"(?=[\s\S]{0,40}$)(?:\S+\s+){0,9}\S+", true),
+    (r"(?=.{0,20}$)(?:[a-z]{1,9} )*[a-z]+", false),
+    (r"(?: |\n {0,20})?(?:(?!(?:name|id|type)$)[a-z]*:|(?:name|id);)", false),
 ];
 
 /// Texts that lead to further states.
