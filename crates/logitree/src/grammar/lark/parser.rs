@@ -109,8 +109,7 @@ impl<'t> Parser<'t, '_> {
 
     /// Whether an item may end here.
     fn item_ends(&self, inside: bool) -> bool {
-        let brace = inside && self.kind() == Kind::Sign(b'}');
-        brace || matches!(self.kind(), Kind::Newline | Kind::End)
+        matches!(self.kind(), Kind::Newline | Kind::End) || inside && self.kind() == Kind::Sign(b'}')
     }
 
     /// Goes on with the next line that starts an item.
