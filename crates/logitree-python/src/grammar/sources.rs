@@ -10,6 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping, PyString};
 
+use super::json_text;
 use crate::constraint::text_bytes;
 use crate::errors::to_py;
 use crate::vocabulary::token_id;
@@ -42,7 +43,8 @@ pub fn texts(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     object.try_iter()?.map(|text| required(&text?, "a choice")).collect()
 }
 
-/// JSON as text: a `str` or `bytes` is that, anything else goes through Python's `json.dumps`.
+/// JSON as text: a `str` or `bytes` is that, anything else is written as Python's `json.dumps`
+/// does.
 pub fn json(object: &Bound<'_, PyAny>, what: &str) -> PyResult<String> {
     if object.is_instance_of::<PyString>() {
         return required(object, what);
@@ -53,7 +55,10 @@ pub fn json(object: &Bound<'_, PyAny>, what: &str) -> PyResult<String> {
             to_py(Error::new(ErrorKind::Constraint, format!("{what} is not UTF-8")).at(place))
         });
     }
-    object.py().import("json")?.call_method1("dumps", (object,))?.extract()
+    match json_text::write(object)? {
+        Some(text) => Ok(text),
+        None => object.py().import("json")?.call_method1("dumps", (object,))?.extract(),
+    }
 }
 
 /// Documents that a schema may refer to: a mapping of URIs to JSON.

@@ -73,7 +73,7 @@ impl Exprs {
                 return Ok(true);
             }
             for class in self.byte_classes(e) {
-                self.spend(1)?;
+                self.spend(2)?;
                 let Some(byte) = class.iter().next() else { continue };
                 let next = self.step(e, byte)?;
                 if self.is_seen_alive(next) {
@@ -82,7 +82,7 @@ impl Exprs {
                     return Ok(true);
                 }
                 if next != NOTHING && !self.dead.contains(&next) && known.insert(next) {
-                    waiting.push((Reverse(self.shortest(next)), seen.len()));
+                    waiting.push((Reverse(self.known(next).shortest), seen.len()));
                     seen.push((next, at));
                 }
             }

@@ -97,7 +97,7 @@ impl Exprs {
                 self.and(&parts)
             }
             Node::Repeat { of, min, max } => {
-                let bytes = self.shortest(of);
+                let bytes = self.known(of).shortest;
                 let (min, max) = round(min, max, bytes, way);
                 self.repeat_counted(of, min, max)
             }

@@ -55,6 +55,8 @@ pub(super) struct Known {
     pub outcomes: u32,
     /// Whether and, or not stands somewhere in it, so that being alive is not plain to see.
     pub boolean: bool,
+    /// How many bytes a text of it has at least, or fewer.
+    pub shortest: u32,
     /// Whether it is known to match something.
     pub alive: bool,
 }
@@ -282,7 +284,27 @@ impl Exprs {
                 (self.union_of_outcomes(ended.into_iter()), self.literal_sets[set as usize].boolean)
             }
         };
-        Known { hash: self.hash(node), outcomes, boolean, alive: !boolean && *node != Node::Nothing }
+        let shortest = self.shortest(node);
+        Known {
+            hash: self.hash(node),
+            outcomes,
+            boolean,
+            shortest,
+            alive: !boolean && *node != Node::Nothing,
+        }
+    }
+
+    fn shortest(&self, node: &Node) -> u32 {
+        let of = |e: ExprId| self.known(e).shortest;
+        match node {
+            Node::Class(_) => 1,
+            Node::Bytes(from, to) => to - from,
+            Node::Concat(a, b) => of(*a).saturating_add(of(*b)),
+            Node::Or(parts) => parts.iter().map(|&e| of(e)).min().unwrap_or(0),
+            Node::And(parts) => parts.iter().map(|&e| of(e)).max().unwrap_or(0),
+            Node::Repeat { of: body, min, .. } => of(*body).saturating_mul(*min),
+            Node::Nothing | Node::Tag(_) | Node::Not(_) | Node::Literals { .. } | Node::Dfa(..) => 0,
+        }
     }
 
     fn hash(&self, node: &Node) -> StructureHash {

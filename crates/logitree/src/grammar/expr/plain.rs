@@ -1,6 +1,5 @@
-//! What is plain to see of a language without its automaton: whether it is finite or infinite (an infinite one without
-//! the texts of finite ones is alive, and no search is needed to see it), and how long its texts are at least. "Not known"
-//! is always an answer. It refuses to know what the answers are for.
+//! Languages that are plainly finite, or plainly infinite: an infinite one without the texts of finite ones is alive, and
+//! no search is needed to see it. "Not known" is always an answer. It refuses to know what the answers are for.
 
 use super::node::{Node, ENDLESS};
 use super::{ExprId, Exprs};
@@ -47,29 +46,6 @@ impl Exprs {
                 parts.len() <= PARTS && parts.iter().any(|&part| self.is_infinite(part, below))
             }
             _ => false,
-        }
-    }
-
-    /// How many bytes a text of `e` has at least, or fewer.
-    pub(super) fn shortest(&self, e: ExprId) -> u32 {
-        self.shortest_at(e, DEPTH)
-    }
-
-    fn shortest_at(&self, e: ExprId, depth: u32) -> u32 {
-        let Some(below) = depth.checked_sub(1) else { return 0 };
-        let of_all = |parts: &[ExprId], join: fn(u32, u32) -> u32| {
-            let parts = parts.iter().take(PARTS).map(|&part| self.shortest_at(part, below));
-            parts.reduce(join).unwrap_or(0)
-        };
-        match self.node(e) {
-            Node::Class(_) => 1,
-            Node::Bytes(from, to) => to - from,
-            Node::Concat(a, b) => of_all(&[*a, *b], u32::saturating_add),
-            Node::Or(parts) if parts.len() <= PARTS => of_all(parts, u32::min),
-            Node::And(parts) => of_all(parts, u32::max),
-            Node::Repeat { min: 0, .. } => 0,
-            Node::Repeat { of, min, .. } => self.shortest_at(*of, below).saturating_mul(*min),
-            _ => 0,
         }
     }
 }
