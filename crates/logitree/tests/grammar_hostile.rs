@@ -105,6 +105,32 @@ fn catastrophic_regexes() {
     }
 }
 
+/// A pattern of many parts in a row is a long chain: it is gone through in loops, whatever stands above it.
+#[test]
+fn long_chains() {
+    let n = 30_000;
+    let (digits, perhaps) = (r"\d".repeat(n), r"\d?".repeat(n / 3));
+    let patterns = [
+        format!("{digits}(?!xx)[a-z]{{2}}"),
+        format!("(?!00){digits}"),
+        format!("(?=.{{0,600000}}$){digits}"),
+        format!("(?:{perhaps}x|{perhaps}y)"),
+        format!("(?:[0-9]*|{digits}x)"),
+        format!("(?:x|xy(?=aa)bb|{digits})"),
+    ];
+    for text in patterns {
+        let shown: String = text.chars().take(20).collect();
+        let made = bound(of_pattern(&text), 5_000_000).and_then(|grammar| grammar.matcher());
+        let walked = made.and_then(|mut matcher| write(&mut *matcher, "1".repeat(200).as_bytes(), 7));
+        if let Err(error) = walked {
+            assert!(is_clear(&error), "{shown}: {error}");
+        }
+    }
+    let mut matcher = matcher(of_pattern(&digits), 5_000_000);
+    write(&mut *matcher, "1".repeat(n).as_bytes(), 997).unwrap();
+    assert!(matcher.is_finished());
+}
+
 /// 2^n states: an error of the limits, or an answer, and never an open mask.
 #[test]
 fn regexes_of_exponential_automata() {

@@ -6,7 +6,7 @@ use logitree::grammar::json::{Draft, Options, Order, Whitespace};
 use logitree::grammar::lazy::{TokenTrigger, Triggers};
 use logitree::grammar::rules::TokenName;
 use logitree::{Error, ErrorKind};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRecursionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping, PyString};
 
@@ -57,8 +57,20 @@ pub fn json(object: &Bound<'_, PyAny>, what: &str) -> PyResult<String> {
     }
     match json_text::write(object)? {
         Some(text) => Ok(text),
-        None => object.py().import("json")?.call_method1("dumps", (object,))?.extract(),
+        None => {
+            let text = object.py().import("json")?.call_method1("dumps", (object,));
+            text.map_err(|error| no_json(object.py(), error, what))?.extract()
+        }
     }
+}
+
+/// What `json.dumps` cannot write is an error of ours, but for a wrong type.
+fn no_json(py: Python<'_>, error: PyErr, what: &str) -> PyErr {
+    if !error.is_instance_of::<PyValueError>(py) && !error.is_instance_of::<PyRecursionError>(py) {
+        return error;
+    }
+    let said = error.value(py).to_string();
+    to_py(Error::new(ErrorKind::Constraint, format!("{what} cannot be written as JSON: {said}")))
 }
 
 /// Documents that a schema may refer to: a mapping of URIs to JSON.

@@ -259,6 +259,7 @@ impl Engine {
                         first = first.or(&machine.exprs_mut().first_bytes(e)?);
                     }
                     let start = (0, threads.len());
+                    machine.exprs_mut().spend(1 + threads.len() as u64 / 16)?;
                     for byte in first.and(&crossing.bytes).iter() {
                         let Some(suffixes) = crossing.suffixes(byte, &takes, trie) else { continue };
                         // A parent's threads lie below those of its children: what lies above is done with.

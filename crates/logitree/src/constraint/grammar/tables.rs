@@ -72,7 +72,7 @@ impl Tables {
         let trie = vocabulary.trie()?;
         if let Some((before, state)) = exprs.parted(e)? {
             let before = self.before(before, exprs, vocabulary)?;
-            if matches!(before.inside, Set::Few(_)) {
+            if before.base.is_none() && matches!(before.inside, Set::Few(_)) {
                 return Ok(Place::behind(before, state, &exprs.first_bytes(state)?, trie));
             }
         }

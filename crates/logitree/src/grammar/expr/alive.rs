@@ -24,7 +24,7 @@ impl Exprs {
         }
         let alive = match self.node(e).clone() {
             Node::Nothing => false,
-            Node::Concat(a, b) => self.is_alive(a)? && self.is_alive(b)?,
+            Node::Concat(..) => return self.all_alive(e),
             Node::Or(parts) => {
                 let mut any = false;
                 for &part in parts.iter() {
@@ -42,6 +42,25 @@ impl Exprs {
         } else {
             self.dead.insert(e);
         }
+        Ok(alive)
+    }
+
+    /// Whether all parts of a chain are: a loop, so that a chain of thousands is no recursion.
+    fn all_alive(&mut self, e: ExprId) -> Result<bool> {
+        let (mut chain, mut at, mut alive) = (Vec::new(), e, true);
+        while let Node::Concat(a, b) = *self.node(at) {
+            if self.known(at).alive || !alive {
+                break;
+            }
+            chain.push(at);
+            alive = self.is_alive(a)?;
+            at = b;
+        }
+        alive = alive && self.is_alive(at)?;
+        if !alive {
+            self.dead.insert(e);
+        }
+        chain.iter().filter(|_| alive).for_each(|part| self.known[part.0 as usize].alive = true);
         Ok(alive)
     }
 

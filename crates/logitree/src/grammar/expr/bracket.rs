@@ -84,9 +84,15 @@ impl Exprs {
     fn rounded_whole(&mut self, e: ExprId, way: &mut Way<'_>) -> Result<ExprId> {
         self.spend(1)?;
         match self.node(e).clone() {
-            Node::Concat(a, b) => {
-                let (a, b) = (self.rounded_whole(a, way)?, self.rounded_whole(b, way)?);
-                self.pair(a, b)
+            Node::Concat(..) => {
+                // A loop, so that a chain of thousands is no recursion.
+                let (mut heads, mut at) = (Vec::new(), e);
+                while let Node::Concat(a, b) = *self.node(at) {
+                    heads.push(self.rounded_whole(a, way)?);
+                    at = b;
+                }
+                let last = self.rounded_whole(at, way)?;
+                heads.into_iter().rev().try_fold(last, |rest, head| self.pair(head, rest))
             }
             Node::Or(parts) => {
                 let parts = self.rounded_all(&parts, way)?;

@@ -10,6 +10,9 @@ use crate::Result;
 /// How deep and how long the question "does the loop hold this?" is followed before the answer is "not known".
 const WITHIN_DEPTH: u32 = 6;
 const WITHIN_BYTES: usize = 64;
+const WITHIN_PARTS: usize = 64;
+/// How many common beginnings, one after the other, are taken out of alternatives.
+const MOST_JOINED: u32 = 100;
 
 impl Exprs {
     /// These bytes.
@@ -141,8 +144,8 @@ impl Exprs {
         if all.len() > 1 {
             self.absorb_in_loops(&mut all)?;
             self.keep_fewest_rounds(&mut all)?;
-            self.join_heads(&mut all)?;
             self.drop_empty(&mut all);
+            self.join_heads(&mut all)?;
         }
         self.listed(all, NOTHING, Node::Or)
     }
@@ -216,9 +219,15 @@ impl Exprs {
                 joined.push(*whole);
                 continue;
             }
+            if self.joining == MOST_JOINED {
+                joined.extend(run.iter().map(|way| way.2));
+                continue;
+            }
             let rests: Vec<ExprId> = run.iter().map(|&(_, rest, _)| rest).collect();
-            let rest = self.or(&rests)?;
-            joined.push(self.pair(run[0].0, rest)?);
+            self.joining += 1;
+            let rest = self.or(&rests);
+            self.joining -= 1;
+            joined.push(self.pair(run[0].0, rest?)?);
         }
         *all = joined;
         Ok(())
@@ -286,7 +295,17 @@ impl Exprs {
                 _ => false,
             }),
             Node::Bytes(from, to) if (to - from) as usize <= WITHIN_BYTES => Ok(self.spells(body, from, to)),
-            Node::Concat(a, b) => Ok(self.within(a, outer, depth - 1)? && self.within(b, outer, depth)?),
+            Node::Concat(..) => {
+                let mut at = e;
+                for _ in 0..WITHIN_PARTS {
+                    let Node::Concat(a, b) = *self.node(at) else { return self.within(at, outer, depth - 1) };
+                    if !self.within(a, outer, depth - 1)? {
+                        return Ok(false);
+                    }
+                    at = b;
+                }
+                Ok(false)
+            }
             Node::Repeat { of, .. } => self.within(of, outer, depth - 1),
             Node::Or(parts) if parts.len() <= 16 => {
                 for &part in parts.iter() {

@@ -68,7 +68,10 @@ impl Exprs {
         for part in parts {
             match part {
                 Regex::Text(text) => texts.push(encoding.text(text)),
-                other => made.push(self.compile_at(other, encoding, depth)?),
+                other => {
+                    let other = self.compile_at(other, encoding, depth)?;
+                    made.push(self.live(other)?);
+                }
             }
         }
         let texts: Vec<(&[u8], ExprId)> = texts.iter().map(|text| (text.as_slice(), EMPTY)).collect();

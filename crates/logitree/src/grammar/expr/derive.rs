@@ -34,24 +34,28 @@ impl Exprs {
         match *head {
             Node::Nothing | Node::Tag(_) => return Ok(NOTHING),
             Node::Bytes(from, _) if self.pool[from as usize] != byte => return Ok(NOTHING),
-            Node::Bytes(..) => return self.step(e, byte),
+            Node::Bytes(..) => {
+                let next = self.step(e, byte)?;
+                return self.live(next);
+            }
             _ => {}
         }
         let raw = self.step(e, byte)?;
         let derived = self.live(raw)?;
         let class = self.byte_class(e, byte);
-        self.remember(e, &class, derived);
+        self.remember(e, &class, derived)?;
         Ok(derived)
     }
 
     /// Keeps the derivative by each byte of a class.
-    fn remember(&mut self, e: ExprId, class: &ByteSet, derived: ExprId) {
+    fn remember(&mut self, e: ExprId, class: &ByteSet, derived: ExprId) -> Result<()> {
         let row = self.row_of[e.0 as usize];
         if row != 0 {
             let row = &mut self.rows[row as usize - 1];
             class.iter().for_each(|byte| row[usize::from(byte)] = derived);
-            return;
+            return Ok(());
         }
+        self.has_room()?;
         // What is rarer is set one by one.
         let (rare, most, one) = match class.len() > 128 {
             true => (ByteSet::ALL.without(class), derived, UNKNOWN),
@@ -61,6 +65,7 @@ impl Exprs {
         rare.iter().for_each(|byte| row[usize::from(byte)] = one);
         self.rows.push(row);
         self.row_of[e.0 as usize] = self.rows.len() as u32;
+        Ok(())
     }
 
     /// The derivative by the rules alone: with and, or not in it, it may match nothing and not be [`NOTHING`].
@@ -144,6 +149,9 @@ impl Exprs {
     }
 
     fn find_first(&mut self, e: ExprId) -> Result<ByteSet> {
+        if !self.is_alive(e)? {
+            return Ok(ByteSet::NONE);
+        }
         if matches!(self.node(e), Node::And(_) | Node::Not(_)) {
             let mut set = ByteSet::NONE;
             for (class, _) in self.ways(e)? {
@@ -206,8 +214,8 @@ impl Exprs {
     pub fn can_go_on(&mut self, e: ExprId) -> Result<bool> {
         match self.node(e) {
             Node::Nothing | Node::Tag(_) => Ok(false),
-            // What is alive and not complete goes on.
-            _ if self.known(e).boolean && self.is_complete(e) => Ok(!self.first_bytes(e)?.is_empty()),
+            // What is alive and not complete goes on; a loop that is complete goes on, too.
+            _ if self.is_complete(e) => Ok(!self.first_bytes(e)?.is_empty()),
             _ => Ok(true),
         }
     }

@@ -92,7 +92,10 @@ impl Exprs {
         let texts: Arc<[_]> = live.into_iter().map(|(text, then)| (text.into(), then)).collect();
         let set = self.literal_sets.len() as u32;
         let to = texts.len() as u32;
-        self.literal_sets.push(LiteralSet { texts, hash: digest(&whole), boolean, finite });
+        self.has_room()?;
+        let set_of = LiteralSet { texts, hash: digest(&whole), boolean, finite };
+        self.literal_bytes += set_of.memory();
+        self.literal_sets.push(set_of);
         let made = self.intern(Node::Literals { set, from: 0, to, depth: 0 })?;
         self.known[made.0 as usize].alive = true;
         Ok(made)

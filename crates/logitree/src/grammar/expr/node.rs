@@ -71,6 +71,8 @@ pub struct Exprs {
     /// Where each whole text lies in the pool.
     pub(super) texts: FxHashMap<Box<[u8]>, u32>,
     pub(super) literal_sets: Vec<LiteralSet>,
+    /// Bytes of memory that they hold.
+    pub(super) literal_bytes: usize,
     /// Each automaton with the hash of its content.
     pub(super) dfas: Vec<(Arc<Dfa>, StructureHash)>,
     pub(super) dfa_ids: FxHashMap<Arc<Dfa>, u32>,
@@ -86,6 +88,8 @@ pub struct Exprs {
     pub(super) classes: FxHashMap<(CharSet, Encoding), ExprId>,
     /// Expressions with and, or not in them that match nothing.
     pub(super) dead: FxHashSet<ExprId>,
+    /// How deep the taking out of common beginnings is.
+    pub(super) joining: u32,
     /// The byte that led to what the last search for a text found.
     pub(super) last_byte: u8,
     /// Bodies of loops: whether their rounds are told apart.
@@ -93,6 +97,12 @@ pub struct Exprs {
     most: usize,
     fuel: u64,
 }
+
+/// About how many bytes an expression takes, and a row of derivatives.
+const NODE_BYTES: usize = 2 * size_of::<Node>() + size_of::<Known>() + 24;
+const ROW_BYTES: usize = 1032;
+/// An arena of so many expressions at most may hold this many bytes for each: where each has a row, there are fewer.
+const BYTES_EACH: usize = 192;
 
 /// No alternative is complete.
 pub(super) const NO_OUTCOME: u32 = 0;
@@ -110,8 +120,10 @@ impl Exprs {
             texts: FxHashMap::default(),
             dead: FxHashSet::default(),
             last_byte: 0,
+            joining: 0,
             told_apart: FxHashMap::default(),
             literal_sets: Vec::new(),
+            literal_bytes: 0,
             dfas: Vec::new(),
             dfa_ids: FxHashMap::default(),
             outcome_lists: Vec::new(),
@@ -141,9 +153,9 @@ impl Exprs {
 
     /// About how many bytes of memory the arena holds.
     pub fn memory(&self) -> usize {
-        let node = 2 * size_of::<Node>() + size_of::<Known>() + 24;
-        let literals: usize = self.literal_sets.iter().map(LiteralSet::memory).sum();
-        self.nodes.len() * node + self.rows.len() * 1032 + self.pool.len() + literals + self.first.len() * 48
+        let bodies: usize = self.bodies.values().map(|classes| size_of_val(&**classes) + 32).sum();
+        let beside = 2 * self.pool.len() + self.first.len() * 48 + self.dead.len() * 8 + bodies;
+        self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.literal_bytes + beside
     }
 
     /// Sets how much work may be done from here on, in steps of about a tenth of a microsecond.
@@ -171,16 +183,24 @@ impl Exprs {
         }
     }
 
+    /// # Errors
+    /// [`ErrorKind::Limit`] if there are too many expressions, or if they and what is known of them take too much memory.
+    pub(super) fn has_room(&self) -> Result<()> {
+        let bytes = self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.literal_bytes;
+        if self.nodes.len() < self.most && bytes < self.most * BYTES_EACH {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Limit, format!("more than {} expressions", self.nodes.len()))
+            .help("the grammar needs an automaton that is too large: make its patterns simpler"))
+    }
+
     /// The number of `node`, which must be in its normal form.
     pub(super) fn intern(&mut self, node: Node) -> Result<ExprId> {
         if let Some(&id) = self.ids.get(&node) {
             return Ok(id);
         }
         self.spend(1)?;
-        if self.nodes.len() >= self.most {
-            return Err(Error::new(ErrorKind::Limit, format!("more than {} expressions", self.most))
-                .help("the grammar needs an automaton that is too large: make its patterns simpler"));
-        }
+        self.has_room()?;
         let known = self.learn(&node);
         let id = ExprId(self.nodes.len() as u32);
         self.nodes.push(node.clone());
@@ -317,7 +337,7 @@ impl Exprs {
                 let [a, b, c, d] = set.0.map(u128::from);
                 mix(a | b << 64, 3).wrapping_add(mix(c | d << 64, 4))
             }
-            Node::Bytes(from, to) => digest(self.bytes_of(*from, *to)),
+            Node::Bytes(from, to) => mix(digest(self.bytes_of(*from, *to)), 17),
             Node::Concat(a, b) => mix(mix(of(*a), 5).wrapping_add(of(*b)), 6),
             Node::Or(parts) => mix(many(parts), 7),
             Node::And(parts) => mix(many(parts), 8),

@@ -3,7 +3,7 @@
 //! pieces are for.
 
 use super::node::Node;
-use super::{ExprId, Exprs};
+use super::{ExprId, Exprs, NOTHING};
 use crate::Result;
 
 /// Expressions of more alternatives than this stay whole.
@@ -32,7 +32,9 @@ impl Exprs {
                     for &part in parts.iter() {
                         let whole =
                             before.iter().rev().try_fold(part, |rest, &head| self.pair(head, rest))?;
-                        self.pieces(whole, found)?;
+                        if self.live(whole)? != NOTHING {
+                            self.pieces(whole, found)?;
+                        }
                     }
                     return Ok(());
                 }

@@ -80,6 +80,9 @@ pub fn rules(grammar: &Rules, triggers: &Triggers) -> Result<Rules> {
 /// How many letters the texts of a pattern may have together, for the pattern to be read as words.
 const MOST_LETTERS: usize = 400;
 
+/// How much work the questions may take together.
+const FUEL: u64 = 3_000_000;
+
 /// Questions about regular languages: their fuel is bounded.
 struct Asker {
     exprs: Exprs,
@@ -87,7 +90,9 @@ struct Asker {
 
 impl Asker {
     fn new() -> Asker {
-        Asker { exprs: Exprs::new(1 << 20) }
+        let mut exprs = Exprs::new(1 << 20);
+        exprs.set_fuel(FUEL);
+        Asker { exprs }
     }
 
     /// Whether no text is in all of `regexes`.

@@ -243,6 +243,7 @@ impl Machine {
     ) -> Result<bool> {
         let start = threads.len();
         let mut viable = false;
+        self.exprs.spend(1 + from.len() as u64 / 16)?;
         for n in from {
             let (e, cont) = threads[n];
             let next = self.exprs.derive(e, byte)?;

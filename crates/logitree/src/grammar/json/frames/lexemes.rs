@@ -234,8 +234,13 @@ impl Lexemes {
         if facts.any_of(TypeSet::STRING) {
             all.push(self.string(forms, facts.string.as_ref(), exprs)?);
         }
-        let any = exprs.or(&all)?;
-        Ok(if exprs.is_alive(any)? { any } else { NOTHING })
+        let mut live = Vec::with_capacity(all.len());
+        for part in all {
+            if exprs.is_alive(part)? {
+                live.push(part);
+            }
+        }
+        exprs.or(&live)
     }
 }
 
