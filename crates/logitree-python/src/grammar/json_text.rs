@@ -45,7 +45,9 @@ fn value(object: &Bound<'_, PyAny>, depth: u32, text: &mut String) -> PyResult<b
     } else if object.is_none() {
         text.push_str("null");
     } else if object.is_exact_instance_of::<PyInt>() {
-        text.push_str(object.str()?.to_str()?);
+        // Python refuses to write numbers of thousands of digits.
+        let Ok(digits) = object.str() else { return Ok(false) };
+        text.push_str(digits.to_str()?);
     } else if let Ok(of) = object.cast_exact::<PyFloat>() {
         if !of.value().is_finite() {
             return Ok(false);

@@ -91,7 +91,7 @@ impl Exprs {
                 self.mark_path(&seen, at);
                 return Ok(true);
             }
-            for class in self.byte_classes(e) {
+            for class in self.byte_classes(e)? {
                 self.spend(2)?;
                 let Some(byte) = class.iter().next() else { continue };
                 let next = self.step(e, byte)?;

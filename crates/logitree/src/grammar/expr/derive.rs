@@ -42,7 +42,7 @@ impl Exprs {
         }
         let raw = self.step(e, byte)?;
         let derived = self.live(raw)?;
-        let class = self.byte_class(e, byte);
+        let class = self.byte_class(e, byte)?;
         self.remember(e, &class, derived)?;
         Ok(derived)
     }
@@ -197,7 +197,7 @@ impl Exprs {
     /// As [`Exprs::derive`].
     pub fn ways(&mut self, e: ExprId) -> Result<Vec<(ByteSet, ExprId)>> {
         let mut ways = Vec::new();
-        for class in self.byte_classes(e) {
+        for class in self.byte_classes(e)? {
             let Some(byte) = class.iter().next() else { continue };
             let next = self.derive(e, byte)?;
             if next != NOTHING {
@@ -217,99 +217,6 @@ impl Exprs {
             // What is alive and not complete goes on; a loop that is complete goes on, too.
             _ if self.is_complete(e) => Ok(!self.first_bytes(e)?.is_empty()),
             _ => Ok(true),
-        }
-    }
-
-    /// The bytes that `e` cannot tell from `byte`, or some of them.
-    fn byte_class(&mut self, e: ExprId, byte: u8) -> ByteSet {
-        let side = |set: &ByteSet| if set.contains(byte) { *set } else { ByteSet::ALL.without(set) };
-        match *self.node(e) {
-            Node::Nothing | Node::Tag(_) => ByteSet::ALL,
-            Node::Class(ref set) => side(set),
-            Node::Bytes(from, _) => side(&ByteSet::one(self.pool[from as usize])),
-            Node::Concat(..) => {
-                let (mut class, mut at) = (ByteSet::ALL, e);
-                while let Node::Concat(a, b) = *self.node(at) {
-                    class = class.and(&self.byte_class(a, byte));
-                    if !self.is_complete(a) {
-                        return class;
-                    }
-                    at = b;
-                }
-                class.and(&self.byte_class(at, byte))
-            }
-            Node::Or(ref parts) | Node::And(ref parts) => {
-                let parts = parts.clone();
-                parts.iter().fold(ByteSet::ALL, |class, &part| class.and(&self.byte_class(part, byte)))
-            }
-            Node::Not(of) => self.byte_class(of, byte),
-            Node::Repeat { of, .. } => self.class_of_body(of, byte),
-            Node::Dfa(dfa, state) => self.dfa_class(dfa, state, byte),
-            Node::Literals { set, from, to, depth } => {
-                let (next, ended) = self.literal_starts((set, from, to, depth));
-                let own = if next.contains(byte) { ByteSet::one(byte) } else { ByteSet::ALL.without(&next) };
-                ended.into_iter().fold(own, |class, then| class.and(&self.byte_class(then, byte)))
-            }
-        }
-    }
-
-    /// As [`Exprs::byte_class`], remembered: a loop's body is asked again and again.
-    fn class_of_body(&mut self, of: ExprId, byte: u8) -> ByteSet {
-        if !self.bodies.contains_key(&of) {
-            let classes = self.byte_classes(of);
-            self.bodies.insert(of, classes.into());
-        }
-        let class = self.bodies[&of].iter().find(|class| class.contains(byte));
-        class.copied().unwrap_or(ByteSet::one(byte))
-    }
-
-    /// The bytes in classes of which `e` cannot tell two members apart.
-    pub(super) fn byte_classes(&self, e: ExprId) -> Vec<ByteSet> {
-        let mut sets = Vec::new();
-        self.splits(e, &mut sets);
-        let mut classes = vec![ByteSet::ALL];
-        for set in sets {
-            for n in 0..classes.len() {
-                let (inside, outside) = (classes[n].and(&set), classes[n].without(&set));
-                if !inside.is_empty() && !outside.is_empty() {
-                    classes[n] = inside;
-                    classes.push(outside);
-                }
-            }
-        }
-        classes
-    }
-
-    /// The sets that decide what the first byte does.
-    fn splits(&self, e: ExprId, sets: &mut Vec<ByteSet>) {
-        let mut add = |set: ByteSet| {
-            if !sets.contains(&set) {
-                sets.push(set);
-            }
-        };
-        match self.node(e) {
-            Node::Nothing | Node::Tag(_) => {}
-            Node::Class(set) => add(*set),
-            Node::Bytes(from, _) => add(ByteSet::one(self.pool[*from as usize])),
-            Node::Concat(..) => {
-                let mut at = e;
-                while let Node::Concat(a, b) = *self.node(at) {
-                    self.splits(a, sets);
-                    if !self.is_complete(a) {
-                        return;
-                    }
-                    at = b;
-                }
-                self.splits(at, sets);
-            }
-            Node::Or(parts) | Node::And(parts) => parts.iter().for_each(|&part| self.splits(part, sets)),
-            Node::Not(of) | Node::Repeat { of, .. } => self.splits(*of, sets),
-            &Node::Dfa(dfa, state) => self.dfa_classes(dfa, state).into_iter().for_each(add),
-            &Node::Literals { set, from, to, depth } => {
-                let (next, ended) = self.literal_starts((set, from, to, depth));
-                next.iter().for_each(|byte| add(ByteSet::one(byte)));
-                ended.into_iter().for_each(|then| self.splits(then, sets));
-            }
         }
     }
 

@@ -17,6 +17,7 @@ mod automaton;
 mod bracket;
 mod build;
 mod byteset;
+mod classes;
 mod compile;
 mod derive;
 mod encode;

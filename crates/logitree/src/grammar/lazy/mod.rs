@@ -81,7 +81,7 @@ pub fn rules(grammar: &Rules, triggers: &Triggers) -> Result<Rules> {
 const MOST_LETTERS: usize = 400;
 
 /// How much work the questions may take together.
-const FUEL: u64 = 3_000_000;
+const FUEL: u64 = 2_000_000;
 
 /// Questions about regular languages: their fuel is bounded.
 struct Asker {

@@ -1,0 +1,128 @@
+//! Which bytes an expression can tell apart: a derivative by one byte is the derivative by all of its class. The naive
+//! version takes all 256 derivatives. It refuses to know what they are.
+
+use super::node::Node;
+use super::{ByteSet, ExprId, Exprs};
+use crate::Result;
+
+/// The sets that decide what a first byte does.
+#[derive(Default)]
+struct Splits {
+    /// Each there once.
+    sets: Vec<ByteSet>,
+    /// How many were looked at.
+    looked: u64,
+}
+
+impl Splits {
+    fn add(&mut self, set: ByteSet) {
+        self.looked += 1 + self.sets.len() as u64;
+        if !self.sets.contains(&set) {
+            self.sets.push(set);
+        }
+    }
+}
+
+impl Exprs {
+    /// The bytes that `e` cannot tell from `byte`, or some of them.
+    pub(super) fn byte_class(&mut self, e: ExprId, byte: u8) -> Result<ByteSet> {
+        let side = |set: &ByteSet| if set.contains(byte) { *set } else { ByteSet::ALL.without(set) };
+        Ok(match *self.node(e) {
+            Node::Nothing | Node::Tag(_) => ByteSet::ALL,
+            Node::Class(ref set) => side(set),
+            Node::Bytes(from, _) => side(&ByteSet::one(self.pool[from as usize])),
+            Node::Concat(..) => {
+                let (mut class, mut at) = (ByteSet::ALL, e);
+                while let Node::Concat(a, b) = *self.node(at) {
+                    class = class.and(&self.byte_class(a, byte)?);
+                    if !self.is_complete(a) {
+                        return Ok(class);
+                    }
+                    at = b;
+                }
+                class.and(&self.byte_class(at, byte)?)
+            }
+            Node::Or(ref parts) | Node::And(ref parts) => {
+                let parts = parts.clone();
+                self.class_in_all(ByteSet::ALL, &parts, byte)?
+            }
+            Node::Not(of) => self.byte_class(of, byte)?,
+            Node::Repeat { of, .. } => self.class_of_body(of, byte)?,
+            Node::Dfa(dfa, state) => self.dfa_class(dfa, state, byte),
+            Node::Literals { set, from, to, depth } => {
+                let (next, ended) = self.literal_starts((set, from, to, depth));
+                let own = if next.contains(byte) { ByteSet::one(byte) } else { ByteSet::ALL.without(&next) };
+                self.class_in_all(own, &ended, byte)?
+            }
+        })
+    }
+
+    fn class_in_all(&mut self, mut class: ByteSet, parts: &[ExprId], byte: u8) -> Result<ByteSet> {
+        self.spend(parts.len() as u64 / 16)?;
+        for &part in parts {
+            class = class.and(&self.byte_class(part, byte)?);
+        }
+        Ok(class)
+    }
+
+    /// As [`Exprs::byte_class`], remembered: a loop's body is asked again and again.
+    fn class_of_body(&mut self, of: ExprId, byte: u8) -> Result<ByteSet> {
+        if !self.bodies.contains_key(&of) {
+            let classes = self.byte_classes(of)?;
+            self.bodies.insert(of, classes.into());
+        }
+        let class = self.bodies[&of].iter().find(|class| class.contains(byte));
+        Ok(class.copied().unwrap_or(ByteSet::one(byte)))
+    }
+
+    /// The bytes in classes of which `e` cannot tell two members apart.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if it is out of fuel.
+    pub(super) fn byte_classes(&mut self, e: ExprId) -> Result<Vec<ByteSet>> {
+        let mut splits = Splits::default();
+        self.splits(e, &mut splits);
+        self.spend(splits.looked / 16)?;
+        let mut classes = vec![ByteSet::ALL];
+        for set in splits.sets {
+            for n in 0..classes.len() {
+                let (inside, outside) = (classes[n].and(&set), classes[n].without(&set));
+                if !inside.is_empty() && !outside.is_empty() {
+                    classes[n] = inside;
+                    classes.push(outside);
+                }
+            }
+        }
+        Ok(classes)
+    }
+
+    /// The sets that decide what the first byte does.
+    fn splits(&self, e: ExprId, found: &mut Splits) {
+        match self.node(e) {
+            Node::Nothing | Node::Tag(_) => {}
+            Node::Class(set) => found.add(*set),
+            Node::Bytes(from, _) => found.add(ByteSet::one(self.pool[*from as usize])),
+            Node::Concat(..) => {
+                let mut at = e;
+                while let Node::Concat(a, b) = *self.node(at) {
+                    self.splits(a, found);
+                    if !self.is_complete(a) {
+                        return;
+                    }
+                    at = b;
+                }
+                self.splits(at, found);
+            }
+            Node::Or(parts) | Node::And(parts) => parts.iter().for_each(|&part| self.splits(part, found)),
+            Node::Not(of) | Node::Repeat { of, .. } => self.splits(*of, found),
+            &Node::Dfa(dfa, state) => {
+                self.dfa_classes(dfa, state).into_iter().for_each(|class| found.add(class));
+            }
+            &Node::Literals { set, from, to, depth } => {
+                let (next, ended) = self.literal_starts((set, from, to, depth));
+                next.iter().for_each(|byte| found.add(ByteSet::one(byte)));
+                ended.into_iter().for_each(|then| self.splits(then, found));
+            }
+        }
+    }
+}
