@@ -170,7 +170,13 @@ impl Tables {
         let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
         let key = (exprs.structure(less), exprs.structure(more));
         let known = self.kept().apart.get(&key).map(Arc::clone);
-        let apart = known.unwrap_or_else(|| self.keep_apart(key, apart(&lower, &upper, trie)));
+        let apart = match known {
+            Some(known) => known,
+            None => {
+                exprs.spend(trie.node_count() as u64 / 32)?;
+                self.keep_apart(key, apart(&lower, &upper, trie))
+            }
+        };
         if apart.is_empty() {
             return Ok(Some(upper));
         }
@@ -204,7 +210,7 @@ impl Tables {
         let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
         let nodes = match self.parting(e, (more, to_end), exprs, trie)? {
             Some(nodes) => nodes,
-            None => self.longer(same.saturating_sub(to_end), trie),
+            None => self.longer(same.saturating_sub(to_end), exprs, trie)?,
         };
         if nodes.is_empty() {
             return Ok(Some(upper));
@@ -227,7 +233,7 @@ impl Tables {
     ) -> Result<Option<Arc<[Node]>>> {
         let Some((less, _)) = exprs.bracket(e)? else { return Ok(None) };
         let Some((endless, same)) = exprs.loosened(less)? else { return Ok(None) };
-        let long = self.longer(same.saturating_sub(to_end), trie);
+        let long = self.longer(same.saturating_sub(to_end), exprs, trie)?;
         if endless != more || long.len() > MOST_APART {
             return Ok(None);
         }
@@ -248,11 +254,12 @@ impl Tables {
     }
 
     /// The nodes of tokens of more than `bytes` bytes.
-    fn longer(&self, bytes: u32, trie: &TokenTrie) -> Arc<[Node]> {
+    fn longer(&self, bytes: u32, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Arc<[Node]>> {
         let bytes = bytes.min(trie.max_depth() as u32);
         if let Some(known) = self.kept().longer.get(&bytes) {
-            return Arc::clone(known);
+            return Ok(Arc::clone(known));
         }
+        exprs.spend(trie.node_count() as u64 / 64)?;
         let mut nodes = Vec::new();
         trie.explore(trie.root(), (), |(), _, node| {
             if trie.depth(node) > bytes as usize && !trie.tokens(node).is_empty() {
@@ -264,7 +271,7 @@ impl Tables {
         let mut kept = self.kept();
         kept.bytes += size_of_val(&*made);
         kept.longer.insert(bytes, Arc::clone(&made));
-        made
+        Ok(made)
     }
 
     fn rounds(&self, endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Arc<Rounds>> {
@@ -273,6 +280,7 @@ impl Tables {
         if let Some(known) = known(&self.kept()) {
             return Ok(known);
         }
+        exprs.spend(trie.node_count() as u64 / 16)?;
         let made = Arc::new(Rounds::new(endless, exprs, trie)?);
         let mut kept = self.kept();
         kept.bytes += made.memory();
