@@ -103,6 +103,8 @@ const NODE_BYTES: usize = 2 * size_of::<Node>() + size_of::<Known>() + 24;
 const ROW_BYTES: usize = 1032;
 /// An arena of so many expressions at most may hold this many bytes for each: where each has a row, there are fewer.
 const BYTES_EACH: usize = 192;
+/// The most that lists of texts may take together.
+const LITERAL_BYTES: usize = 256 << 20;
 
 /// No alternative is complete.
 pub(super) const NO_OUTCOME: u32 = 0;
@@ -186,11 +188,15 @@ impl Exprs {
     /// # Errors
     /// [`ErrorKind::Limit`] if there are too many expressions, or if they and what is known of them take too much memory.
     pub(super) fn has_room(&self) -> Result<()> {
-        let bytes = self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.literal_bytes;
-        if self.nodes.len() < self.most && bytes < self.most * BYTES_EACH {
+        let bytes = self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES;
+        let message = if self.nodes.len() >= self.most || bytes >= self.most.saturating_mul(BYTES_EACH) {
+            format!("more than {} expressions", self.nodes.len())
+        } else if self.literal_bytes > LITERAL_BYTES {
+            format!("more than {LITERAL_BYTES} bytes of listed texts")
+        } else {
             return Ok(());
-        }
-        Err(Error::new(ErrorKind::Limit, format!("more than {} expressions", self.nodes.len()))
+        };
+        Err(Error::new(ErrorKind::Limit, message)
             .help("the grammar needs an automaton that is too large: make its patterns simpler"))
     }
 
