@@ -66,7 +66,7 @@ MACHINE = re.compile("(?<![\\w.$~])/(?:" + "|".join(("home", "root", "opt", "wor
 
 def files(*suffixes: str) -> list[Path]:
     """The repository's own files with these suffixes, what is built left out."""
-    built = {"target", ".venv", ".venv-engines", ".git", "node_modules", "__pycache__", "dist"}
+    built = {"results", "target", ".venv", ".venv-engines", ".git", "node_modules", "__pycache__", "dist"}
     found: list[Path] = []
     todo = [REPOSITORY]
     while todo:
