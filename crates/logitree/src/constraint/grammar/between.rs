@@ -48,13 +48,8 @@ pub(super) fn among(
     let mut exits = Vec::new();
     let mut failed = None;
     let mut visited = 0u64;
-    let mut open = apart;
-    trie.explore(trie.root(), e, |state, byte, node| {
-        while open.first().is_some_and(|first| *first < node) {
-            open = &open[1..];
-        }
-        let first = *open.first()?;
-        if first.index() >= node.index() + trie.size(node) || failed.is_some() {
+    towards(apart, trie, e, |state, byte, node, wanted| {
+        if failed.is_some() {
             return None;
         }
         visited += 1;
@@ -65,7 +60,7 @@ pub(super) fn among(
             failed = Some(error);
             NOTHING
         });
-        if first == node {
+        if wanted {
             elsewhere.extend_from_slice(trie.tokens(node));
             if next == NOTHING {
                 without.extend(trie.tokens(node).iter().filter(|&&id| upper.takes(id)));
@@ -98,14 +93,9 @@ pub(super) fn parting(
     let mut nodes = Vec::new();
     let mut failed = None;
     let mut visited = 0u64;
-    let mut open = among;
     // Both states, and whether the two parted on the way.
-    trie.explore(trie.root(), (less, more, false), |(mine, theirs, parted), byte, node| {
-        while open.first().is_some_and(|first| *first < node) {
-            open = &open[1..];
-        }
-        let first = *open.first()?;
-        if first.index() >= node.index() + trie.size(node) || failed.is_some() {
+    towards(among, trie, (less, more, false), |(mine, theirs, parted), byte, node, wanted| {
+        if failed.is_some() {
             return None;
         }
         visited += 1;
@@ -118,7 +108,7 @@ pub(super) fn parting(
             })
         };
         let (mine, theirs) = (derive(mine), derive(theirs));
-        if first == node && (parted || mine == NOTHING && theirs != NOTHING) {
+        if wanted && (parted || mine == NOTHING && theirs != NOTHING) {
             nodes.push(node);
         }
         (theirs != NOTHING || parted).then_some((mine, theirs, parted))
@@ -128,4 +118,23 @@ pub(super) fn parting(
         Some(error) => Err(error),
         None => Ok(nodes),
     }
+}
+
+/// Walks as [`TokenTrie::explore`] does, but only to the nodes `wanted`, ascending, and through those above them. `step`
+/// is told whether a node is one of them.
+fn towards<S: Copy>(
+    wanted: &[Node],
+    trie: &TokenTrie,
+    start: S,
+    mut step: impl FnMut(S, u8, Node, bool) -> Option<S>,
+) {
+    let mut open = wanted;
+    trie.explore(trie.root(), start, |state, byte, node| {
+        while open.first().is_some_and(|first| *first < node) {
+            open = &open[1..];
+        }
+        let first = *open.first()?;
+        let below = first.index() < node.index() + trie.size(node);
+        below.then(|| step(state, byte, node, first == node)).flatten()
+    });
 }
