@@ -22,7 +22,7 @@ struct First {
 }
 
 /// How many nodes may be looked at and copied.
-const MOST_WORK: usize = 4_000_000;
+const MOST_WORK: usize = 800_000;
 
 /// Lets the lazy rules (with their languages) win over what stands beside them. Whether that was possible: in too many
 /// choices it is not, and the rules are spoiled.

@@ -166,6 +166,12 @@ fn lazy_terminals_win_where_something_else_could_start() {
     let many: String = (0..200_000).map(|_| "a? ").collect();
     let error = read(&format!("start: {many}\na[lazy]: /.*x/")).unwrap_err();
     assert!(error.message.contains("lazy terminals stand in too many choices"), "{}", error.message);
+    // Cut rests that go on for ever: what is read without an end behind a lazy terminal.
+    let endless = "start: (foo | bar)*start end\nend: TEXT\nTEXT: /(.|\\n)*/\nhead[lazy]: TEXT \"<f\"\n\
+        foo: head \"=foo>\" %json {\"type\": \"object\"} \"</f>\"\nbar: head \"=bar>\" /[0-9]+/ \"</f{1,2}on>\"";
+    let start = std::time::Instant::now();
+    assert!(read(endless).is_err());
+    assert!(start.elapsed().as_secs() < if cfg!(debug_assertions) { 10 } else { 1 }, "{:?}", start.elapsed());
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod unicode;
 use super::problems::Problems;
 use super::Regex;
 use crate::{Error, ErrorKind, Result};
+pub(crate) use terms::MOST_WORK;
 use terms::{Terms, ANY};
 pub(super) use unicode::property;
 
@@ -96,15 +97,31 @@ impl Options {
 /// [`ErrorKind::Constraint`] with all that is wrong in it, [`ErrorKind::Limit`] if it is too long, too deep, or too large
 /// once its assertions are resolved; the place is line and column of the first.
 pub fn parse(text: &str, options: &Options) -> Result<Regex> {
-    let mut terms = Terms::new();
-    let node = read::read(&mut terms, text, options).map_err(|problems| error(text, &problems))?;
+    let mut work = MOST_WORK;
+    parse_within(text, options, &mut work)
+}
+
+/// Reads a pattern with what is left of the work that several may take together, and takes its own from that.
+///
+/// # Errors
+/// As [`parse`]'s, earlier where little is left.
+pub fn parse_within(text: &str, options: &Options, work: &mut usize) -> Result<Regex> {
+    let given = MOST_WORK.min(*work);
+    let mut terms = Terms::new(given);
+    let read = read_all(&mut terms, text, options);
+    *work -= given - terms.work();
+    read
+}
+
+fn read_all(terms: &mut Terms, text: &str, options: &Options) -> Result<Regex> {
+    let node = read::read(terms, text, options).map_err(|problems| error(text, &problems))?;
     let node = match options.scope {
         Scope::Whole => node,
         Scope::Search => {
-            node::Node::concat(&mut terms, vec![node::Node::Plain(ANY), node, node::Node::Plain(ANY)])
+            node::Node::concat(terms, vec![node::Node::Plain(ANY), node, node::Node::Plain(ANY)])
         }
     };
-    let language = translate::whole(&mut terms, &node).map_err(|problem| error(text, &[problem]))?;
+    let language = translate::whole(terms, &node).map_err(|problem| error(text, &[problem]))?;
     let regex = if terms.is_full() { None } else { terms.regex(language) };
     regex.ok_or_else(|| error(text, &[Problem::too_large()]))
 }

@@ -15,11 +15,22 @@ type Formats = FxHashMap<(String, Draft), Arc<Regex>>;
 /// Different patterns of one schema.
 const MOST_PATTERNS: usize = 20_000;
 
+/// Work on all patterns of one schema.
+const MOST_WORK: usize = 4 * pattern::MOST_WORK;
+
 /// What this schema asked for so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Languages {
+    /// What may still be spent on patterns.
+    work: usize,
     patterns: FxHashMap<String, Result<Arc<Regex>, String>>,
     formats: FxHashMap<String, (Draft, Option<Arc<Regex>>)>,
+}
+
+impl Default for Languages {
+    fn default() -> Languages {
+        Languages { work: MOST_WORK, patterns: FxHashMap::default(), formats: FxHashMap::default() }
+    }
 }
 
 impl Languages {
@@ -31,7 +42,7 @@ impl Languages {
         if self.patterns.len() >= MOST_PATTERNS {
             return Err(format!("more than {MOST_PATTERNS} different patterns"));
         }
-        let read = match pattern::parse(text, &pattern::Options::SEARCH) {
+        let read = match pattern::parse_within(text, &pattern::Options::SEARCH, &mut self.work) {
             Ok(regex) => Ok(Arc::new(regex)),
             Err(error) if error.place.is_empty() => Err(error.message),
             Err(error) => Err(format!("{} ({})", error.message, error.place)),
