@@ -10,13 +10,16 @@
 //!
 //! The core knows no Python, does no output, and reads files only where a vocabulary is loaded.
 
+pub mod beam;
 pub mod constraint;
 pub mod decoder;
 pub mod error;
+mod file;
 pub mod grammar;
 mod kernel;
 pub mod mask;
 pub mod metrics;
+pub mod prefix;
 pub mod sampling;
 pub mod trace;
 pub mod trie;

@@ -104,6 +104,24 @@ fn compress_keys(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>) {
     collect_keys_body(rest, threshold, first.wrapping_add((lines.len() * WIDE) as u32), keys);
 }
 
+widest! {
+    /// Appends to `places` where in `xs` something is not below `limit`: what reaches it, and what is no number.
+    collect_reaching, collect_reaching_at = collect_reaching_body(xs: &[f32], limit: f32, places: &mut Vec<u32>) -> ()
+}
+
+#[inline(always)]
+fn collect_reaching_body(xs: &[f32], limit: f32, places: &mut Vec<u32>) {
+    for (line, base) in xs.chunks(LANES).zip((0u32..).step_by(LANES)) {
+        let mut below = 0;
+        for &x in line {
+            below += u32::from(x < limit);
+        }
+        if below as usize != line.len() {
+            places.extend(line.iter().zip(base..).filter(|(x, _)| !(**x < limit)).map(|(_, place)| place));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +155,23 @@ mod tests {
                 let mut keys = vec![99];
                 collect_keys_at(width, &xs, threshold, first, &mut keys);
                 prop_assert_eq!(&keys, &wanted, "{:?}", width);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reaching_places_are_those_that_are_not_below(
+            xs in prop::collection::vec(
+                prop_oneof![8 => -30f32..30f32, 1 => Just(f32::NEG_INFINITY), 1 => Just(f32::NAN)], 0..300),
+            limit in prop_oneof![6 => -31f32..31f32, 1 => Just(f32::NEG_INFINITY)],
+        ) {
+            let wanted = xs.iter().zip(0u32..).filter(|(x, _)| x.is_nan() || **x >= limit);
+            let wanted: Vec<u32> = wanted.map(|(_, place)| place).collect();
+            for width in Width::all() {
+                let mut places = Vec::new();
+                collect_reaching_at(width, &xs, limit, &mut places);
+                prop_assert_eq!(&places, &wanted, "{:?}", width);
             }
         }
     }

@@ -18,7 +18,8 @@
 use super::gguf_metadata::{Metadata, TYPE_STRING};
 use super::markers::{Fim, Markers};
 use super::reader::{malformed, Cursor};
-use super::{byte_level, file, About, Builder, TokenKind, Vocabulary, MAX_TOKENS};
+use super::{byte_level, About, Builder, TokenKind, Vocabulary, MAX_TOKENS};
+use crate::file;
 use crate::{Result, TokenId};
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 
 mod builder;
 pub mod byte_level;
-mod file;
+
 mod gguf;
 mod gguf_metadata;
 mod json;

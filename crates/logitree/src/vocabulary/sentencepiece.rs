@@ -10,7 +10,8 @@
 use super::gguf::{byte_of, spaces_into};
 use super::markers::Markers;
 use super::reader::{malformed, Cursor};
-use super::{file, About, Builder, TokenKind, Vocabulary};
+use super::{About, Builder, TokenKind, Vocabulary};
+use crate::file;
 use crate::{Result, TokenId};
 use std::fmt::Display;
 use std::path::Path;

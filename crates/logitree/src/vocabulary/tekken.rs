@@ -6,7 +6,8 @@
 //! without a list of special tokens has the twenty of the first releases. `</s>` ends a generation, `<s>` begins.
 
 use super::json::{parse, Text};
-use super::{file, About, Builder, TokenKind, Vocabulary};
+use super::{About, Builder, TokenKind, Vocabulary};
+use crate::file;
 use crate::{Error, ErrorKind, Result, TokenId};
 use base64::Engine;
 use serde::Deserialize;

@@ -27,7 +27,8 @@
 use super::gguf::byte_of;
 use super::json::{parse, short_list, Text};
 use super::markers::Markers;
-use super::{byte_level, file, About, Builder, TokenKind, Vocabulary, MAX_TOKENS};
+use super::{byte_level, About, Builder, TokenKind, Vocabulary, MAX_TOKENS};
+use crate::file;
 use crate::{Error, ErrorKind, Result, TokenId};
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};

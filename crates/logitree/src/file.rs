@@ -7,7 +7,7 @@ use std::fs::{File, Metadata};
 use std::path::Path;
 
 /// A file's bytes.
-pub(super) struct Mapped(Option<memmap2::Mmap>);
+pub(crate) struct Mapped(Option<memmap2::Mmap>);
 
 impl Mapped {
     /// The bytes; empty for an empty file, which cannot be mapped.
@@ -20,7 +20,7 @@ impl Mapped {
 ///
 /// # Errors
 /// [`ErrorKind::Io`] if it cannot be opened or mapped (a folder, no permission).
-pub(super) fn map(path: &Path) -> Result<Mapped> {
+pub(crate) fn map(path: &Path) -> Result<Mapped> {
     let failed = |e| cannot_read(path, e);
     let file = File::open(path).map_err(failed)?;
     let kind = file.metadata().and_then(no_folder).map_err(failed)?;
@@ -35,13 +35,13 @@ pub(super) fn map(path: &Path) -> Result<Mapped> {
 }
 
 /// What `parse` makes of the mapped file at `path`; its errors name the file.
-pub(super) fn load<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+pub(crate) fn load<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     parse(map(path)?.bytes()).map_err(|error| naming(path, error))
 }
 
 /// What `parse` makes of the file at `path`, read whole: text borrowed from it stays what it was checked to be,
 /// whoever writes the file meanwhile. Errors as in [`load`].
-pub(super) fn load_text<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+pub(crate) fn load_text<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     let failed = |e| cannot_read(path, e);
     if !std::fs::metadata(path).and_then(no_folder).map_err(failed)?.is_file() {
         // A device or a pipe may never end.
@@ -58,7 +58,7 @@ fn no_folder(kind: Metadata) -> std::io::Result<Metadata> {
     Ok(kind)
 }
 
-fn naming(path: &Path, mut error: Error) -> Error {
+pub(crate) fn naming(path: &Path, mut error: Error) -> Error {
     error.message = format!("{}: {}", path.display(), error.message);
     error
 }

@@ -1,0 +1,208 @@
+//! Beams along a prefix tree: the legal ways on of a thousand places at once, and the best of them, without a look at
+//! the rest of the vocabulary. States are numbers, so that beams are arrays.
+//!
+//! The slow version gathers every child of every row, adds, sorts, and takes the first ([`Paths::gather`] and a sort:
+//! the tests hold [`Paths::top`] to it). The step away from it: the children of a wide node are mostly a run of ids, so
+//! its logits are scanned as they lie for those that reach the worst of the best so far, and only these are looked up.
+//!
+//! The room refuses to know what a token says, and how the logits came about.
+
+mod best;
+#[cfg(test)]
+mod tests;
+mod top;
+
+use crate::kernel::Floats;
+use crate::mask::words_for;
+use crate::prefix::{Children, Snapshot, State};
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// A snapshot of a prefix tree, and what ends an item.
+#[derive(Clone)]
+pub struct Paths {
+    /// The tree.
+    pub snapshot: Snapshot,
+    /// The token behind every item; `None`: an item ends by itself.
+    pub end: Option<TokenId>,
+}
+
+/// One way on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Candidate {
+    /// The row that goes on.
+    pub row: u32,
+    /// By this token.
+    pub token: TokenId,
+    /// The row's score, the token's logit and its weight together.
+    pub score: f64,
+    /// To this place.
+    pub state: State,
+}
+
+/// What the rows of a step are.
+#[derive(Clone, Copy)]
+pub struct Rows<'a> {
+    /// Where each stands.
+    pub states: &'a [State],
+    /// What the model thinks of its next token.
+    pub logits: &'a [Floats<'a>],
+    /// What each has gathered so far; -inf for a row that is not to go on.
+    pub scores: &'a [f64],
+    /// Whose each is: numbers that do not fall.
+    pub owners: &'a [u32],
+}
+
+impl Rows<'_> {
+    fn check(&self) -> Result<()> {
+        let n = self.states.len();
+        for (what, len) in [
+            ("rows of logits", self.logits.len()),
+            ("scores", self.scores.len()),
+            ("owners", self.owners.len()),
+        ] {
+            if len != n {
+                let message = format!("{len} {what} for {n} states");
+                return Err(Error::new(ErrorKind::Sampling, message).help("give one for each row"));
+            }
+        }
+        if let Some(row) = self.owners.windows(2).position(|pair| pair[0] > pair[1]) {
+            return Err(Error::new(ErrorKind::Sampling, "owners fall")
+                .at(format!("row {}", row + 1))
+                .help("rows of one owner stand together, the owners in ascending order"));
+        }
+        let bad = |score: &f64| score.is_nan() || *score == f64::INFINITY;
+        if let Some(row) = self.scores.iter().position(bad) {
+            let message = format!("the score {}", self.scores[row]);
+            return Err(Error::new(ErrorKind::Logits, message).at(format!("row {row}")));
+        }
+        Ok(())
+    }
+}
+
+impl Paths {
+    /// The ways on from `state`, the end token among them where an item ends, written over `out`. Where nothing
+    /// follows, the end token alone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Payload`] if the index is damaged there; [`ErrorKind::State`] if the state is none of this tree.
+    pub fn children(&self, state: State, out: &mut Children) -> Result<()> {
+        self.snapshot.children(state, out)?;
+        let Some(end) = self.end else { return Ok(()) };
+        if out.is_item || out.tokens.is_empty() {
+            if let Err(at) = out.tokens.binary_search(&end) {
+                out.tokens.insert(at, end);
+                out.states.insert(at, State::FINISHED);
+                if !out.weights.is_empty() || self.snapshot.segment().head().weighted {
+                    out.weights.insert(at, 0.0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where each row stands after its token. A token that is not legal leads to [`State::FAILED`], after which only
+    /// the end token may follow; the end token leads to [`State::FINISHED`] from everywhere, and nothing leads out of
+    /// that.
+    ///
+    /// # Errors
+    /// As [`Paths::children`]; [`ErrorKind::Sampling`] if there are not as many tokens as states.
+    pub fn advance(&self, states: &mut [State], tokens: &[TokenId]) -> Result<()> {
+        if states.len() != tokens.len() {
+            let message = format!("{} tokens for {} states", tokens.len(), states.len());
+            return Err(Error::new(ErrorKind::Sampling, message).help("give one token a row"));
+        }
+        let next = |(state, &token): (&State, &TokenId)| -> Result<State> {
+            if *state == State::FINISHED {
+                return Ok(State::FINISHED);
+            }
+            Ok(match self.snapshot.step(*state, token)? {
+                Some(next) => next,
+                None if Some(token) == self.end => State::FINISHED,
+                None => State::FAILED,
+            })
+        };
+        let after = states.iter().zip(tokens).map(next).collect::<Result<Vec<State>>>()?;
+        states.copy_from_slice(&after);
+        Ok(())
+    }
+
+    /// The legal tokens of `state`, written over the words of a mask. With no end token, a row where nothing follows
+    /// is empty.
+    ///
+    /// # Errors
+    /// As [`Paths::children`]; [`ErrorKind::Mask`] if a token does not fit the mask.
+    pub fn mask(&self, state: State, words: &mut [u32], scratch: &mut Children) -> Result<()> {
+        self.children(state, scratch)?;
+        words.fill(0);
+        if let Some(&last) = scratch.tokens.last() {
+            if words_for(last as usize + 1) > words.len() {
+                let message = format!("token {last} does not fit a mask of {} ids", words.len() * 32);
+                return Err(Error::new(ErrorKind::Mask, message).help("the mask must cover the vocabulary"));
+            }
+        }
+        scratch.tokens.iter().for_each(|&token| words[token as usize / 32] |= 1 << (token % 32));
+        Ok(())
+    }
+
+    /// Every way on of every row whose logit is above -inf, by row and token.
+    ///
+    /// # Errors
+    /// As [`Paths::top`].
+    pub fn gather(&self, rows: &Rows<'_>, out: &mut Vec<Candidate>) -> Result<()> {
+        rows.check()?;
+        out.clear();
+        let mut children = Children::default();
+        for (row, &state) in rows.states.iter().enumerate() {
+            if state == State::FINISHED || rows.scores[row] == f64::NEG_INFINITY {
+                continue;
+            }
+            self.children(state, &mut children)?;
+            for (at, &token) in children.tokens.iter().enumerate() {
+                let logit = self.logit(rows, row, token)?;
+                let weight = children.weights.get(at).copied().unwrap_or(0.0);
+                let score = best::score(rows.scores[row], logit, weight);
+                if score > f64::NEG_INFINITY {
+                    out.push(Candidate { row: row as u32, token, score, state: children.states[at] });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The logit of a legal token. A row that failed ends without a look at the logits.
+    fn logit(&self, rows: &Rows<'_>, row: usize, token: TokenId) -> Result<f32> {
+        if rows.states[row] == State::FAILED {
+            return Ok(0.0);
+        }
+        let logits = rows.logits[row];
+        match logits.get(token as usize) {
+            Some(logit) if logit.is_nan() || logit == f32::INFINITY => {
+                let what = if logit.is_nan() { "NaN" } else { "+inf" };
+                Err(Error::new(ErrorKind::Logits, format!("{what} among the logits"))
+                    .at(format!("row {row}, id {token}"))
+                    .help("the model's output is broken there; -inf is the only value allowed beside finite ones"))
+            }
+            Some(logit) => Ok(logit),
+            None => {
+                let message = format!("id {token} is legal, but there are {} logits", logits.len());
+                Err(Error::new(ErrorKind::Logits, message)
+                    .at(format!("row {row}"))
+                    .help("the logits and the items must be of the same vocabulary"))
+            }
+        }
+    }
+
+    /// Whether what leads to `state` is an item, and whether more may follow it.
+    ///
+    /// # Errors
+    /// As [`Paths::children`].
+    pub fn look(&self, state: State, scratch: &mut Children) -> Result<(bool, bool)> {
+        if let Some(wide) = self.snapshot.wide(state)? {
+            if wide.is_whole() {
+                return Ok((wide.is_item(), wide.children.len() > 0));
+            }
+        }
+        self.snapshot.children(state, scratch)?;
+        Ok((scratch.is_item, !scratch.tokens.is_empty()))
+    }
+}

@@ -1,0 +1,180 @@
+//! Rows in ascending order become sections: each row's tokens, what it shares with the row before, and a record for
+//! every node of more rows than are walked one by one, written when the last of them has gone by. It refuses to know
+//! how the rows were sorted.
+
+use super::super::head::{self, Head, SECTIONS};
+use super::super::{State, NARROW};
+use super::sink::{Room, Sink};
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// What must be known of all rows before the first is written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Shape {
+    pub weighted: bool,
+    longest: usize,
+    shortest: Option<usize>,
+    largest: TokenId,
+    largest_item: u64,
+}
+
+impl Shape {
+    pub fn new(weighted: bool) -> Shape {
+        Shape { weighted, ..Shape::default() }
+    }
+
+    pub fn see(&mut self, tokens: &[TokenId], item: u64) {
+        self.longest = self.longest.max(tokens.len());
+        self.shortest = Some(self.shortest.map_or(tokens.len(), |shortest| shortest.min(tokens.len())));
+        self.largest = tokens.iter().fold(self.largest, |largest, &token| largest.max(token));
+        self.largest_item = self.largest_item.max(item);
+    }
+}
+
+/// A node on the way to the last row.
+#[derive(Default)]
+struct Open {
+    first: u64,
+    items: u64,
+    children: Vec<(TokenId, State, f32)>,
+}
+
+pub(super) struct Writer {
+    head: Head,
+    sections: Vec<Sink>,
+    /// One a depth, up to that of the last row.
+    open: Vec<Open>,
+    tokens: Vec<TokenId>,
+    weights: Vec<f32>,
+    item: u64,
+    repeated: u64,
+    /// One row's tokens on their way.
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    pub fn new(shape: Shape, room: &Room) -> Result<Writer> {
+        let bytes = |largest: u64| [1, 2, 4].into_iter().find(|n| largest >> (8 * n) == 0);
+        let head = Head {
+            token_bytes: bytes(shape.largest.into()).unwrap_or(4),
+            shared_bytes: if shape.longest < 256 { 1 } else { 2 },
+            item_bytes: if shape.largest_item >> 32 == 0 { 4 } else { 8 },
+            weighted: shape.weighted,
+            ragged: shape.shortest.is_some_and(|shortest| shortest != shape.longest),
+            nested: false,
+            rows: 0,
+            tokens: 0,
+            wide: 0,
+            children: 0,
+            longest: shape.longest as u32,
+            largest: shape.largest,
+            root: State::rows(0, 0),
+            file: 0,
+            sums: 0,
+            at: [0; SECTIONS + 1],
+        };
+        let sections = (0..SECTIONS).map(|_| Sink::new(room)).collect::<Result<_>>()?;
+        let open = (0..=shape.longest).map(|_| Open::default()).collect();
+        let (tokens, weights) = (Vec::new(), Vec::new());
+        Ok(Writer { head, sections, open, tokens, weights, item: 0, repeated: 0, bytes: Vec::new() })
+    }
+
+    /// The next row.
+    pub fn row(&mut self, tokens: &[TokenId], weights: &[f32], item: u64) -> Result<()> {
+        let shared = self.tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
+        if let Some(at) = (0..shared.min(weights.len())).find(|&at| self.weights[at] != weights[at]) {
+            let message = format!("two weights for one token: {} and {}", self.weights[at], weights[at]);
+            return Err(Error::new(ErrorKind::Constraint, message)
+                .at(format!("token {at} of {tokens:?}"))
+                .help("items that begin alike must have the same weights there"));
+        }
+        let same = shared == tokens.len() && shared == self.tokens.len();
+        if self.head.rows > 0 && same && self.item == item {
+            self.repeated += 1;
+            return Ok(());
+        }
+        self.head.nested |= self.head.rows > 0 && shared == self.tokens.len() && !same;
+        self.close(shared)?;
+        for open in &mut self.open[if self.head.rows == 0 { 0 } else { shared + 1 }..=tokens.len()] {
+            open.first = self.head.rows;
+        }
+        self.open[tokens.len()].items += 1;
+        self.write_row(tokens, weights, shared, item)?;
+        self.tokens.clear();
+        self.tokens.extend_from_slice(tokens);
+        self.weights.clear();
+        self.weights.extend_from_slice(weights);
+        self.item = item;
+        Ok(())
+    }
+
+    fn write_row(&mut self, tokens: &[TokenId], weights: &[f32], shared: usize, item: u64) -> Result<()> {
+        let head = &mut self.head;
+        let sections = &mut self.sections[..];
+        if head.ragged {
+            sections[head::STARTS].write(&head.tokens.to_le_bytes())?;
+        }
+        self.bytes.clear();
+        tokens
+            .iter()
+            .for_each(|token| self.bytes.extend_from_slice(&token.to_le_bytes()[..head.token_bytes]));
+        sections[head::TOKENS].write(&self.bytes)?;
+        if head.weighted {
+            for weight in weights {
+                sections[head::WEIGHTS].write(&weight.to_le_bytes())?;
+            }
+        }
+        sections[head::SHARED].write(&(shared as u16).to_le_bytes()[..head.shared_bytes])?;
+        sections[head::ITEMS].write(&item.to_le_bytes()[..head.item_bytes])?;
+        head.rows += 1;
+        head.tokens += tokens.len() as u64;
+        Ok(())
+    }
+
+    /// The nodes of more than `depth` tokens on the way to the last row are complete.
+    fn close(&mut self, depth: usize) -> Result<()> {
+        for at in (depth + 1..=self.tokens.len()).rev() {
+            let state = self.node(at)?;
+            let weight = self.weights.get(at - 1).copied().unwrap_or(0.0);
+            self.open[at - 1].children.push((self.tokens[at - 1], state, weight));
+        }
+        Ok(())
+    }
+
+    /// The complete node at this depth: its record, if it is a wide one, and its state.
+    fn node(&mut self, depth: usize) -> Result<State> {
+        let open = &mut self.open[depth];
+        let (first, end, items) = (open.first, self.head.rows, std::mem::take(&mut open.items));
+        if end - first <= NARROW as u64 {
+            open.children.clear();
+            return Ok(State::rows(first, depth as u32));
+        }
+        let sections = &mut self.sections[..];
+        for number in [first, end, self.head.children, items] {
+            sections[head::RECORDS].write(&number.to_le_bytes())?;
+        }
+        for number in [open.children.len() as u32, depth as u32] {
+            sections[head::RECORDS].write(&number.to_le_bytes())?;
+        }
+        self.head.children += open.children.len() as u64;
+        for (token, state, weight) in open.children.drain(..) {
+            sections[head::CHILD_TOKENS].write(&token.to_le_bytes()[..self.head.token_bytes])?;
+            sections[head::CHILD_STATES].write(&state.0.to_le_bytes())?;
+            if self.head.weighted {
+                sections[head::CHILD_WEIGHTS].write(&weight.to_le_bytes())?;
+            }
+        }
+        self.head.wide += 1;
+        Ok(State::wide(self.head.wide - 1))
+    }
+
+    /// What the first page says but the checksums, the sections, and how many items came again.
+    pub fn finish(mut self) -> Result<(Head, Vec<Sink>, u64)> {
+        self.close(0)?;
+        self.head.root = self.node(0)?;
+        if self.head.ragged {
+            self.sections[head::STARTS].write(&self.head.tokens.to_le_bytes())?;
+        }
+        self.head.lay();
+        Ok((self.head, self.sections, self.repeated))
+    }
+}

@@ -1,0 +1,105 @@
+//! The bytes of an index, each page of which is compared with its checksum when it is first looked at: opening a
+//! file costs nothing, and damage is an error and never a wrong token. It refuses to know what the bytes mean.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::file::Mapped;
+use crate::{Error, ErrorKind, Result};
+
+/// Bytes that have one checksum.
+pub const PAGE: usize = 4096;
+
+/// Where the bytes are.
+pub(super) enum Bytes {
+    Owned(Vec<u8>),
+    Mapped(Mapped),
+}
+
+impl Bytes {
+    pub fn all(&self) -> &[u8] {
+        match self {
+            Bytes::Owned(bytes) => bytes,
+            Bytes::Mapped(map) => map.bytes(),
+        }
+    }
+}
+
+/// The bytes of an index behind its header.
+pub(super) struct Pages {
+    bytes: Bytes,
+    /// Where the checksums of the pages behind the header stand.
+    sums: usize,
+    /// One bit a page: it was as its checksum says. `None` where nothing need be compared.
+    good: Option<Box<[AtomicU64]>>,
+}
+
+impl Pages {
+    /// Bytes just written: nothing to compare.
+    pub fn trusted(bytes: Bytes) -> Pages {
+        Pages { bytes, sums: 0, good: None }
+    }
+
+    /// Bytes from outside: `sums` tells where a checksum for each page from the second to that place stands.
+    pub fn checked(bytes: Bytes, sums: usize) -> Pages {
+        let words = (sums / PAGE).div_ceil(64);
+        Pages { bytes, sums, good: Some((0..words).map(|_| AtomicU64::new(0)).collect()) }
+    }
+
+    /// All bytes, unchecked.
+    pub fn all(&self) -> &[u8] {
+        self.bytes.all()
+    }
+
+    /// `len` bytes from `at`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Payload`] if they are not there, or a page is not as its checksum says.
+    #[inline]
+    pub fn slice(&self, at: usize, len: usize) -> Result<&[u8]> {
+        let end = at.checked_add(len).filter(|&end| end <= self.all().len());
+        let Some(end) = end else { return Err(damaged("a place outside of it")) };
+        if let Some(good) = &self.good {
+            let last = if len == 0 { at } else { end - 1 } / PAGE;
+            for page in at / PAGE..=last {
+                let known =
+                    good.get(page / 64).is_some_and(|w| w.load(Ordering::Relaxed) >> (page % 64) & 1 == 1);
+                if !known {
+                    self.compare(page)?;
+                }
+            }
+        }
+        Ok(&self.all()[at..end])
+    }
+
+    #[cold]
+    fn compare(&self, page: usize) -> Result<()> {
+        let at = page * PAGE;
+        let content = self.all().get(at..(at + PAGE).min(self.sums)).filter(|c| !c.is_empty());
+        let sum = page.checked_sub(1).and_then(|page| self.all().get(self.sums + page * 8..)?.first_chunk());
+        let (Some(content), Some(sum)) = (content, sum) else { return Err(damaged("a page outside of it")) };
+        if xxh3_64(content) != u64::from_le_bytes(*sum) {
+            return Err(damaged(&format!("page {page} is not as its checksum says")));
+        }
+        if let Some(word) = self.good.as_ref().and_then(|good| good.get(page / 64)) {
+            word.fetch_or(1 << (page % 64), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Compares every page.
+    ///
+    /// # Errors
+    /// As [`Pages::slice`].
+    pub fn check(&self) -> Result<()> {
+        let pages = if self.good.is_some() { self.sums.div_ceil(PAGE) } else { 1 };
+        (1..pages).try_for_each(|page| self.compare(page))
+    }
+}
+
+/// An error of the index's bytes.
+pub(super) fn damaged(what: &str) -> Error {
+    Error::new(ErrorKind::Payload, format!("the index is damaged: {what}"))
+        .help("build it anew, or copy it again; an index that is open must not be written to: replace it by renaming")
+}

@@ -1,0 +1,472 @@
+//! One index that does not change: rows in ascending order, and records of its wide nodes. It refuses to know what
+//! was removed from it or added to it since.
+
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::head::{self, Head};
+use super::live::Live;
+use super::pages::{damaged, Bytes, Pages};
+use super::state::Place;
+use super::{Children, State, NARROW};
+use crate::{file, Error, ErrorKind, Result, TokenId};
+
+/// An index, in memory or in a mapped file.
+pub struct Segment {
+    pages: Pages,
+    head: Head,
+}
+
+/// A wide node.
+pub(super) struct Record {
+    pub first: u64,
+    pub end: u64,
+    pub children: usize,
+    pub at: usize,
+    /// Rows that end here.
+    pub items: u64,
+}
+
+/// Children of a wide node as they stand in the index.
+pub(crate) struct Wide<'s> {
+    tokens: &'s [u8],
+    token_bytes: usize,
+    states: &'s [u8],
+    weights: &'s [u8],
+}
+
+impl<'s> Wide<'s> {
+    pub fn len(&self) -> usize {
+        self.states.len() / 8
+    }
+
+    #[inline]
+    pub fn token(&self, at: usize) -> TokenId {
+        number(self.tokens, at, self.token_bytes)
+    }
+
+    #[inline]
+    pub fn state(&self, at: usize) -> State {
+        State(long(self.states, at) as i64)
+    }
+
+    #[inline]
+    pub fn weight(&self, at: usize) -> Option<f32> {
+        self.weights.get(at * 4..)?.first_chunk().map(|bytes| f32::from_le_bytes(*bytes))
+    }
+
+    /// The first child from `from` on whose token is not below `token`: near it is looked for one by one.
+    #[inline]
+    pub fn find_from(&self, from: usize, token: TokenId) -> usize {
+        const NEAR: usize = 8;
+        let near = (from..self.len()).take(NEAR).find(|&at| self.token(at) >= token);
+        near.unwrap_or_else(|| self.seek(from, token).unwrap_or_else(|at| at))
+    }
+
+    /// Where the token stands, or would.
+    pub fn find(&self, token: TokenId) -> std::result::Result<usize, usize> {
+        self.seek(0, token)
+    }
+
+    fn seek(&self, from: usize, token: TokenId) -> std::result::Result<usize, usize> {
+        let (mut low, mut high) = (from, self.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.token(middle).cmp(&token) {
+                std::cmp::Ordering::Equal => return Ok(middle),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Err(low)
+    }
+}
+
+/// Number `at` of so many bytes each; what is outside is 0.
+#[inline]
+fn number(bytes: &[u8], at: usize, width: usize) -> u32 {
+    match width {
+        1 => bytes.get(at).map_or(0, |&b| b.into()),
+        2 => bytes.get(at * 2..).and_then(|b| b.first_chunk()).map_or(0, |b| u16::from_le_bytes(*b).into()),
+        _ => bytes.get(at * 4..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b)),
+    }
+}
+
+#[inline]
+fn long(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at * 8..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
+}
+
+impl Segment {
+    /// Opens the index at `path`. Nothing but its first page and its checksums is read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if the file cannot be opened; [`ErrorKind::Payload`] if it is no index, or damaged.
+    pub fn open(path: &Path) -> Result<Segment> {
+        Segment::new(Bytes::Mapped(file::map(path)?)).map_err(|error| file::naming(path, error))
+    }
+
+    /// The index with these bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Payload`] if it is no index, or damaged.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Segment> {
+        Segment::new(Bytes::Owned(bytes))
+    }
+
+    fn new(bytes: Bytes) -> Result<Segment> {
+        let head = Head::read(bytes.all())?;
+        let sums = head.at[head::SECTIONS] as usize;
+        if xxh3_64(bytes.all().get(sums..).unwrap_or_default()) != head.sums {
+            return Err(damaged("its checksums are not as their checksum says"));
+        }
+        Ok(Segment { pages: Pages::checked(bytes, sums), head })
+    }
+
+    /// The index that was just written to these bytes.
+    pub(super) fn trusted(bytes: Vec<u8>) -> Result<Segment> {
+        let head = Head::read(&bytes)?;
+        Ok(Segment { pages: Pages::trusted(Bytes::Owned(bytes)), head })
+    }
+
+    /// What its first page says.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.pages.all()
+    }
+
+    /// Compares all of it with its checksums.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Payload`] that names the page.
+    pub fn check(&self) -> Result<()> {
+        self.pages.check()?;
+        let mut tokens = Vec::new();
+        for row in 0..self.head.rows {
+            let shared = self.shared(row)? as usize;
+            let before = std::mem::take(&mut tokens);
+            self.row(row, &mut tokens)?;
+            let same = before.iter().zip(&tokens).take_while(|(a, b)| a == b).count();
+            if row > 0 && (same != shared || before.get(same) > tokens.get(same)) {
+                return Err(damaged(&format!("row {row} does not stand where it should")));
+            }
+        }
+        Ok(())
+    }
+
+    /// `len` entries of a section from number `at` on, `width` bytes each.
+    #[inline]
+    fn section(&self, section: usize, at: u64, len: usize, width: usize) -> Result<&[u8]> {
+        if len == 0 {
+            return Ok(&[]);
+        }
+        let begin = self.head.at[section].saturating_add(at.saturating_mul(width as u64));
+        let end = begin.saturating_add(len as u64 * width as u64);
+        if end > self.head.at[section + 1] {
+            return Err(damaged("an entry outside of its section"));
+        }
+        self.pages.slice(begin as usize, len * width)
+    }
+
+    /// Where the row's tokens begin, and how many it has.
+    #[inline]
+    fn span(&self, row: u64) -> Result<(u64, u32)> {
+        if !self.head.ragged {
+            return Ok((row * u64::from(self.head.longest), self.head.longest));
+        }
+        let both = self.section(head::STARTS, row, 2, 8)?;
+        let (from, to) = (long(both, 0), long(both, 1));
+        match to.checked_sub(from).filter(|&len| len <= u64::from(self.head.longest)) {
+            Some(len) => Ok((from, len as u32)),
+            None => Err(damaged("a row that ends before it begins")),
+        }
+    }
+
+    /// How many tokens the row shares with the one before it.
+    pub(super) fn shared(&self, row: u64) -> Result<u32> {
+        let width = self.head.shared_bytes;
+        Ok(number(self.section(head::SHARED, row, 1, width)?, 0, width))
+    }
+
+    /// The row's token at `depth`.
+    #[inline]
+    fn token(&self, row: u64, depth: u32) -> Result<TokenId> {
+        let (start, len) = self.span(row)?;
+        if depth >= len {
+            return Err(damaged("a row that is too short"));
+        }
+        let width = self.head.token_bytes;
+        Ok(number(self.section(head::TOKENS, start + u64::from(depth), 1, width)?, 0, width))
+    }
+
+    /// The row's tokens, written over `out`.
+    pub(super) fn row(&self, row: u64, out: &mut Vec<TokenId>) -> Result<()> {
+        out.clear();
+        let (start, len) = self.span(row)?;
+        let width = self.head.token_bytes;
+        let bytes = self.section(head::TOKENS, start, len as usize, width)?;
+        out.extend((0..len as usize).map(|at| number(bytes, at, width)));
+        Ok(())
+    }
+
+    /// The row's weights, appended to `out`; none where the tree has none.
+    pub(super) fn row_weights(&self, row: u64, out: &mut Vec<f32>) -> Result<()> {
+        if self.head.weighted {
+            let (start, len) = self.span(row)?;
+            let bytes = self.section(head::WEIGHTS, start, len as usize, 4)?;
+            out.extend((0..len as usize).map(|at| f32::from_bits(number(bytes, at, 4))));
+        }
+        Ok(())
+    }
+
+    fn weight(&self, row: u64, depth: u32) -> Result<Option<f32>> {
+        if !self.head.weighted {
+            return Ok(None);
+        }
+        let (start, _) = self.span(row)?;
+        let bytes = self.section(head::WEIGHTS, start + u64::from(depth), 1, 4)?;
+        Ok(Some(f32::from_bits(number(bytes, 0, 4))))
+    }
+
+    /// The number of the row's item.
+    pub(super) fn item(&self, row: u64) -> Result<u64> {
+        let width = self.head.item_bytes;
+        let bytes = self.section(head::ITEMS, row, 1, width)?;
+        Ok(if width == 8 { long(bytes, 0) } else { number(bytes, 0, 4).into() })
+    }
+
+    /// The numbers of the items of rows from `first` on, as they stand in the index.
+    pub(super) fn for_each_item(&self, mut each: impl FnMut(u64, u64)) -> Result<()> {
+        const AT_ONCE: u64 = 1 << 16;
+        let width = self.head.item_bytes;
+        for first in (0..self.head.rows).step_by(AT_ONCE as usize) {
+            let count = AT_ONCE.min(self.head.rows - first) as usize;
+            let bytes = self.section(head::ITEMS, first, count, width)?;
+            for at in 0..count {
+                let item = if width == 8 { long(bytes, at) } else { number(bytes, at, 4).into() };
+                each(first + at as u64, item);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn record(&self, number: u64) -> Result<Record> {
+        let bytes = self.section(head::RECORDS, number, 1, head::RECORD)?;
+        Ok(Record {
+            first: long(bytes, 0),
+            end: long(bytes, 1),
+            at: long(bytes, 2) as usize,
+            items: long(bytes, 3),
+            children: self::number(&bytes[32..], 0, 4) as usize,
+        })
+    }
+
+    pub(super) fn wide(&self, record: &Record) -> Result<Wide<'_>> {
+        let (at, n, width) = (record.at as u64, record.children, self.head.token_bytes);
+        let weights = if self.head.weighted { n } else { 0 };
+        Ok(Wide {
+            tokens: self.section(head::CHILD_TOKENS, at, n, width)?,
+            token_bytes: width,
+            states: self.section(head::CHILD_STATES, at, n, 8)?,
+            weights: self.section(head::CHILD_WEIGHTS, at, weights, 4)?,
+        })
+    }
+
+    /// Rows of the narrow node that begins at `row`, as counts of shared tokens of those behind the first.
+    #[inline]
+    fn narrow(&self, row: u64, depth: u32) -> Result<Narrow<'_>> {
+        let behind = (self.head.rows.saturating_sub(row + 1)).min(NARROW as u64) as usize;
+        let width = self.head.shared_bytes;
+        let shared = self.section(head::SHARED, row + 1, behind, width)?;
+        Ok(Narrow { segment: self, shared, width, row, depth })
+    }
+
+    /// The children of `state`, appended to `out`; only those with a row in `live`.
+    pub(super) fn children(&self, state: State, live: Option<&Live>, out: &mut Children) -> Result<()> {
+        match state.place() {
+            Place::Rows { row, depth } if row < self.head.rows => {
+                let narrow = self.narrow(row, depth)?;
+                let items = narrow.items()?;
+                out.is_item = items > 0 && live.is_none_or(|live| live.any(row, row + items));
+                narrow.groups(items, |from, to| {
+                    if live.is_none_or(|live| live.any(from, to)) {
+                        let weight = self.weight(from, depth)?;
+                        out.push(self.token(from, depth)?, State::rows(from, depth + 1), weight);
+                    }
+                    Ok(true)
+                })
+            }
+            Place::Wide(number) => {
+                let record = self.record(number)?;
+                let wide = self.wide(&record)?;
+                let first = record.first;
+                out.is_item =
+                    record.items > 0 && live.is_none_or(|live| live.any(first, first + record.items));
+                for at in 0..wide.len() {
+                    if live.is_none_or(|live| self.child_lives(&record, &wide, at, live).unwrap_or(false)) {
+                        out.push(wide.token(at), wide.state(at), wide.weight(at));
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The place behind `token`, if there is one with a row in `live`.
+    pub(super) fn step(&self, state: State, token: TokenId, live: Option<&Live>) -> Result<Option<State>> {
+        match state.place() {
+            Place::Rows { row, depth } if row < self.head.rows => {
+                let narrow = self.narrow(row, depth)?;
+                let mut found = None;
+                narrow.groups(narrow.items()?, |from, to| {
+                    let here = self.token(from, depth)?;
+                    if here == token && live.is_none_or(|live| live.any(from, to)) {
+                        found = Some(State::rows(from, depth + 1));
+                    }
+                    Ok(here < token)
+                })?;
+                Ok(found)
+            }
+            Place::Wide(number) => {
+                let record = self.record(number)?;
+                let wide = self.wide(&record)?;
+                let Ok(at) = wide.find(token) else { return Ok(None) };
+                let lives = match live {
+                    Some(live) => self.child_lives(&record, &wide, at, live)?,
+                    None => true,
+                };
+                Ok(lives.then(|| wide.state(at)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The weight of a child; 0 where there is none.
+    pub(super) fn weight_of(&self, state: State, token: TokenId) -> Result<f32> {
+        if !self.head.weighted {
+            return Ok(0.0);
+        }
+        let mut children = Children::default();
+        self.children(state, None, &mut children)?;
+        let at = children.tokens.binary_search(&token);
+        Ok(at.ok().and_then(|at| children.weights.get(at)).copied().unwrap_or(0.0))
+    }
+
+    /// The rows that end at `state`.
+    pub(super) fn items(&self, state: State) -> Result<std::ops::Range<u64>> {
+        match state.place() {
+            Place::Rows { row, depth } if row < self.head.rows => {
+                Ok(row..row + self.narrow(row, depth)?.items()?)
+            }
+            Place::Wide(number) => {
+                let record = self.record(number)?;
+                Ok(record.first..record.first.saturating_add(record.items).min(self.head.rows))
+            }
+            _ => Ok(0..0),
+        }
+    }
+
+    /// Whether a child of a wide node has a row in `live`.
+    pub(super) fn child_lives(
+        &self,
+        record: &Record,
+        wide: &Wide<'_>,
+        at: usize,
+        live: &Live,
+    ) -> Result<bool> {
+        let from = self.first_row(wide.state(at))?;
+        let to = if at + 1 < wide.len() { self.first_row(wide.state(at + 1))? } else { record.end };
+        Ok(live.any(from, to))
+    }
+
+    fn first_row(&self, state: State) -> Result<u64> {
+        match state.place() {
+            Place::Rows { row, .. } => Ok(row),
+            Place::Wide(number) => Ok(self.record(number)?.first),
+            _ => Err(damaged("a child that is no place")),
+        }
+    }
+}
+
+/// A node whose rows are looked at one by one.
+struct Narrow<'s> {
+    segment: &'s Segment,
+    shared: &'s [u8],
+    width: usize,
+    row: u64,
+    depth: u32,
+}
+
+impl Narrow<'_> {
+    /// How many rows end here: the first of the node's.
+    fn items(&self) -> Result<u64> {
+        let head = &self.segment.head;
+        if !head.ragged {
+            let ends = self.depth >= head.longest;
+            return Ok(if ends {
+                1 + self.rows().take_while(|&s| s >= self.depth).count() as u64
+            } else {
+                0
+            });
+        }
+        let mut items = 0;
+        if self.segment.span(self.row)?.1 <= self.depth {
+            items = 1;
+            for shared in self.rows().take_while(|&s| s >= self.depth) {
+                if shared > self.depth || self.segment.span(self.row + items)?.1 > self.depth {
+                    break;
+                }
+                items += 1;
+            }
+        }
+        Ok(items)
+    }
+
+    /// Shared tokens of the rows behind the first.
+    #[inline]
+    fn rows(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.shared.len() / self.width).map(|at| number(self.shared, at, self.width))
+    }
+
+    /// Calls `each` with the first row of every child and the row behind its last, until it says no.
+    #[inline]
+    fn groups(&self, items: u64, mut each: impl FnMut(u64, u64) -> Result<bool>) -> Result<()> {
+        let mut from = self.row + items;
+        let mut row = self.row + 1;
+        for shared in self.rows() {
+            if shared <= self.depth && row > from {
+                if !each(from, row)? {
+                    return Ok(());
+                }
+                from = row;
+            }
+            if shared < self.depth {
+                return Ok(());
+            }
+            row += 1;
+        }
+        // The rows of the index are over, or the node is as wide as a narrow one may be.
+        if row > from && row <= self.segment.head.rows {
+            each(from, row)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Segment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Segment({} rows)", self.head.rows)
+    }
+}
+
+/// An error for a node that no tree has.
+pub(super) fn no_such(state: State) -> Error {
+    Error::new(ErrorKind::State, format!("the state {} belongs to another tree", state.0))
+        .help("states are good for the snapshot that gave them")
+}

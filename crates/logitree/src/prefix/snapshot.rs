@@ -1,0 +1,308 @@
+//! A prefix tree at one moment: what may follow where, which items are there. What is added or removed afterwards
+//! does not change it. It refuses to know logits.
+
+use std::sync::Arc;
+
+use super::children::Children;
+use super::live::Live;
+use super::overlay::{Node, Overlay, ROOT};
+use super::segment::{no_such, Record, Segment, Wide};
+use super::state::Place;
+use super::State;
+use crate::{Result, TokenId};
+
+/// A prefix tree that does not change.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(super) base: Arc<Segment>,
+    /// Rows of the index that are there; `None`: all of them.
+    pub(super) live: Option<Arc<Live>>,
+    /// What was added; `None`: nothing.
+    pub(super) overlay: Option<Arc<Overlay>>,
+}
+
+impl Snapshot {
+    /// The whole of an index.
+    pub fn of(base: Arc<Segment>) -> Snapshot {
+        Snapshot { base, live: None, overlay: None }
+    }
+
+    /// The index below what was added.
+    pub fn segment(&self) -> &Segment {
+        &self.base
+    }
+
+    /// How many items there are; one that was given with several numbers counts as several.
+    pub fn len(&self) -> u64 {
+        let rows = self.live.as_ref().map_or(self.base.head().rows, |live| live.count());
+        rows + self.overlay.as_ref().map_or(0, |overlay| overlay.count())
+    }
+
+    /// Whether there is no item.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where every item begins.
+    pub fn root(&self) -> State {
+        if self.overlay.is_some() {
+            State::over(ROOT)
+        } else {
+            self.base.head().root
+        }
+    }
+
+    /// Number of nodes over the index.
+    pub fn added_nodes(&self) -> usize {
+        self.overlay.as_ref().map_or(0, |overlay| overlay.len())
+    }
+
+    fn node(&self, number: u64) -> Option<&Node> {
+        self.overlay.as_ref()?.node(number as usize)
+    }
+
+    fn live(&self) -> Option<&Live> {
+        self.live.as_deref()
+    }
+
+    /// Whether any item of the index comes by `base`.
+    fn base_lives(&self, base: State) -> Result<bool> {
+        let Some(live) = self.live() else { return Ok(true) };
+        let rows = self.base.head().rows;
+        match base.place() {
+            Place::Wide(number) => {
+                let record = self.base.record(number)?;
+                Ok(live.any(record.first, record.end))
+            }
+            Place::Rows { row, .. } if row < rows => {
+                if live.contains(row) {
+                    return Ok(true);
+                }
+                let mut children = Children::default();
+                self.base.children(base, Some(live), &mut children)?;
+                Ok(children.is_item || !children.tokens.is_empty())
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn node_lives(&self, number: u64) -> Result<bool> {
+        let Some(node) = self.node(number) else { return Ok(false) };
+        Ok(node.below > 0
+            || match node.base {
+                Some(base) => self.base_lives(base)?,
+                None => false,
+            })
+    }
+
+    /// The ways on from `state`, written over `out`.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Payload`] if the index is damaged there; [`crate::ErrorKind::State`] if the state is none of
+    /// this tree.
+    pub fn children(&self, state: State, out: &mut Children) -> Result<()> {
+        out.clear();
+        match state.place() {
+            Place::Over(number) => {
+                let node = self.node(number).ok_or_else(|| no_such(state))?;
+                if let Some(base) = node.base {
+                    self.base.children(base, self.live(), out)?;
+                }
+                out.is_item |= !node.items.is_empty();
+                self.merge(node, out)
+            }
+            Place::Nowhere => Ok(()),
+            _ => self.base.children(state, self.live(), out),
+        }
+    }
+
+    /// Puts the children of `node` among those of the index that stand in `out`.
+    fn merge(&self, node: &Node, out: &mut Children) -> Result<()> {
+        let weighted = self.base.head().weighted;
+        for child in node.children.iter() {
+            let state = State::over(child.node as usize);
+            match out.tokens.binary_search(&child.token) {
+                Ok(at) => out.states[at] = state,
+                Err(at) => {
+                    if self.node_lives(child.node.into())? {
+                        out.tokens.insert(at, child.token);
+                        out.states.insert(at, state);
+                        if weighted {
+                            out.weights.insert(at, child.weight);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The place behind `token`; `None` if no item goes on with it.
+    ///
+    /// # Errors
+    /// As [`Snapshot::children`].
+    #[inline]
+    pub fn step(&self, state: State, token: TokenId) -> Result<Option<State>> {
+        match state.place() {
+            Place::Over(number) => {
+                let node = self.node(number).ok_or_else(|| no_such(state))?;
+                if let Ok(at) = node.children.binary_search_by_key(&token, |child| child.token) {
+                    let child = u64::from(node.children[at].node);
+                    return Ok(self.node_lives(child)?.then(|| State::over(child as usize)));
+                }
+                match node.base {
+                    Some(base) => self.base.step(base, token, self.live()),
+                    None => Ok(None),
+                }
+            }
+            Place::Nowhere => Ok(None),
+            _ => self.base.step(state, token, self.live()),
+        }
+    }
+
+    /// The place behind all of these tokens.
+    ///
+    /// # Errors
+    /// As [`Snapshot::children`].
+    pub fn find(&self, tokens: &[TokenId]) -> Result<Option<State>> {
+        let mut state = self.root();
+        for &token in tokens {
+            let Some(next) = self.step(state, token)? else { return Ok(None) };
+            state = next;
+        }
+        Ok(Some(state))
+    }
+
+    /// The children of a node that is wide in the index, without a copy of them; `None` for other nodes.
+    ///
+    /// # Errors
+    /// As [`Snapshot::children`].
+    #[inline]
+    pub(crate) fn wide(&self, state: State) -> Result<Option<WideNode<'_>>> {
+        let (node, base) = match state.place() {
+            Place::Over(number) => {
+                let node = self.node(number).ok_or_else(|| no_such(state))?;
+                (Some(node), node.base.map(State::place))
+            }
+            place => (None, Some(place)),
+        };
+        let Some(Place::Wide(number)) = base else { return Ok(None) };
+        let record = self.base.record(number)?;
+        let children = self.base.wide(&record)?;
+        Ok(Some(WideNode { snapshot: self, record, children, node }))
+    }
+
+    /// Numbers of the items that are exactly what leads to `state`, ascending, written over `out`.
+    ///
+    /// # Errors
+    /// As [`Snapshot::children`].
+    pub fn items(&self, state: State, out: &mut Vec<u64>) -> Result<()> {
+        out.clear();
+        let base = match state.place() {
+            Place::Over(number) => {
+                let node = self.node(number).ok_or_else(|| no_such(state))?;
+                out.extend_from_slice(&node.items);
+                node.base
+            }
+            Place::Nowhere => None,
+            _ => Some(state),
+        };
+        if let Some(base) = base {
+            for row in self.base.items(base)? {
+                if self.live().is_none_or(|live| live.contains(row)) {
+                    out.push(self.base.item(row)?);
+                }
+            }
+            out.sort_unstable();
+        }
+        Ok(())
+    }
+
+    /// The same tree with only those items whose number `keep` lets pass.
+    ///
+    /// # Errors
+    /// As [`Snapshot::children`].
+    pub fn only(&self, keep: impl Fn(u64) -> bool) -> Result<Snapshot> {
+        let mut live = Live::none(self.base.head().rows);
+        self.base.for_each_item(|row, item| {
+            if keep(item) && self.live().is_none_or(|live| live.contains(row)) {
+                live.set(row, true);
+            }
+        })?;
+        let overlay = self.overlay.as_ref().map(|overlay| Arc::new(overlay.only(keep)));
+        Ok(Snapshot { base: Arc::clone(&self.base), live: Some(Arc::new(live)), overlay })
+    }
+
+    /// Calls `each` with the tokens, weights and number of every item: those of the index in ascending order, then
+    /// those that were added.
+    ///
+    /// # Errors
+    /// As [`Snapshot::children`], and what `each` returns.
+    pub fn for_each(&self, mut each: impl FnMut(&[TokenId], &[f32], u64) -> Result<()>) -> Result<()> {
+        let (mut tokens, mut weights) = (Vec::new(), Vec::new());
+        for row in 0..self.base.head().rows {
+            if self.live().is_none_or(|live| live.contains(row)) {
+                weights.clear();
+                self.base.row(row, &mut tokens)?;
+                self.base.row_weights(row, &mut weights)?;
+                each(&tokens, &weights, self.base.item(row)?)?;
+            }
+        }
+        let Some(overlay) = &self.overlay else { return Ok(()) };
+        let weighted = self.base.head().weighted;
+        overlay.for_each(|tokens, weights, items| {
+            let weights = if weighted { weights } else { &[] };
+            items.iter().try_for_each(|&item| each(tokens, weights, item))
+        })
+    }
+}
+
+/// A wide node with what was removed below it and added to it.
+pub(crate) struct WideNode<'s> {
+    snapshot: &'s Snapshot,
+    record: Record,
+    /// The children as they stand in the index, some of which may have gone since.
+    pub children: Wide<'s>,
+    node: Option<&'s Node>,
+}
+
+impl WideNode<'_> {
+    /// Whether nothing was removed below it or added to it.
+    pub fn is_whole(&self) -> bool {
+        self.node.is_none() && self.snapshot.live.is_none()
+    }
+
+    /// Whether an item ends here.
+    pub fn is_item(&self) -> bool {
+        let (first, items) = (self.record.first, self.record.items);
+        let base = items > 0 && self.snapshot.live().is_none_or(|live| live.any(first, first + items));
+        base || self.node.is_some_and(|node| !node.items.is_empty())
+    }
+
+    /// The place behind the child at `at` in the index; `None` if nothing below it is there any more.
+    #[inline]
+    pub fn state(&self, at: usize) -> Result<Option<State>> {
+        if let Some(node) = self.node {
+            let token = self.children.token(at);
+            if let Ok(over) = node.children.binary_search_by_key(&token, |child| child.token) {
+                let over = node.children[over].node;
+                return Ok(self.snapshot.node_lives(over.into())?.then(|| State::over(over as usize)));
+            }
+        }
+        let lives = match self.snapshot.live() {
+            Some(live) => self.snapshot.base.child_lives(&self.record, &self.children, at, live)?,
+            None => true,
+        };
+        Ok(lives.then(|| self.children.state(at)))
+    }
+
+    /// Children that the index does not have: token, place and weight.
+    pub fn added(&self) -> impl Iterator<Item = (TokenId, State, f32)> + '_ {
+        let children = self.node.map_or(&[][..], |node| &node.children[..]);
+        children.iter().filter_map(|child| {
+            let lives = self.snapshot.node(child.node.into()).is_some_and(|node| node.below > 0);
+            (lives && self.children.find(child.token).is_err())
+                .then(|| (child.token, State::over(child.node as usize), child.weight))
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! A prefix tree that changes while it is read. Readers take a snapshot and are never kept waiting; writers take turns,
+//! make the next version beside the current one, and put it in its place at once. It refuses to know who reads.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use super::build::{self, Builder, Progress};
+use super::live::Live;
+use super::overlay::Overlay;
+use super::{Segment, Snapshot, MAX_LENGTH, MAX_TOKEN};
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// Nodes over an index at most: then it is time to merge.
+const MOST_ADDED_NODES: usize = 1 << 26;
+
+/// A prefix tree that changes.
+pub struct PrefixTree {
+    current: RwLock<Snapshot>,
+    /// Held by whoever makes the next version.
+    writer: Mutex<()>,
+}
+
+impl PrefixTree {
+    /// The tree of an index.
+    pub fn new(base: Segment) -> PrefixTree {
+        PrefixTree { current: RwLock::new(Snapshot::of(Arc::new(base))), writer: Mutex::new(()) }
+    }
+
+    /// The tree as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, next: Snapshot) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    /// Adds items, all or none; how many were not there. Each comes with its tokens, its weights (one a token, or
+    /// none: 0) and its number. Weights of tokens that the tree has in that place already stay as they are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] for an item that no tree can hold, with its place in the list; [`ErrorKind::Limit`] if
+    /// too much was added since the index was made; [`ErrorKind::Payload`] if the index is damaged.
+    pub fn add<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32], u64)>) -> Result<u64> {
+        let _turn = self.turn();
+        let mut next = self.snapshot();
+        let base = Arc::clone(&next.base);
+        let weighted = base.head().weighted;
+        let mut overlay = match next.overlay.take() {
+            Some(overlay) => Overlay::clone(&overlay),
+            None => Overlay::new(base.head().root),
+        };
+        let mut added = 0;
+        for (at, (tokens, weights, item)) in items.enumerate() {
+            check(tokens, weights, weighted).map_err(|error| error.within(&format!("item {at}")))?;
+            added += u64::from(match row_of(&base, tokens, item)? {
+                Some(row) => next.live.as_mut().is_some_and(|live| Arc::make_mut(live).set(row, true)),
+                None => overlay.add(&base, tokens, weights, item)?,
+            });
+            if overlay.len() > MOST_ADDED_NODES {
+                let message = format!("more than {MOST_ADDED_NODES} nodes were added to the index");
+                return Err(Error::new(ErrorKind::Limit, message).help("merge it into a new index"));
+            }
+        }
+        next.overlay = Some(Arc::new(overlay));
+        self.publish(next);
+        Ok(added)
+    }
+
+    /// Removes items: those of the given tokens and number, or of the given tokens whatever their number. How many
+    /// there were.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Payload`] if the index is damaged.
+    pub fn remove<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], Option<u64>)>) -> Result<u64> {
+        let _turn = self.turn();
+        let mut next = self.snapshot();
+        let base = Arc::clone(&next.base);
+        let mut live = next.live.take().unwrap_or_else(|| Arc::new(Live::all(base.head().rows)));
+        let mut overlay = next.overlay.take().map(|overlay| Overlay::clone(&overlay));
+        let mut removed = 0;
+        for (tokens, item) in items {
+            for row in rows_of(&base, tokens)? {
+                if item.is_none() || item == Some(base.item(row)?) {
+                    removed += u64::from(Arc::make_mut(&mut live).set(row, false));
+                }
+            }
+            if let Some(overlay) = &mut overlay {
+                removed += u64::from(overlay.remove(tokens, |known| item.is_none_or(|item| item == known)));
+            }
+        }
+        next.live = Some(live);
+        next.overlay = overlay.map(Arc::new);
+        self.publish(next);
+        Ok(removed)
+    }
+
+    /// Removes every item whose number `which` says; how many there were. Looks at all of them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Payload`] if the index is damaged.
+    pub fn remove_items(&self, which: impl Fn(u64) -> bool) -> Result<u64> {
+        let _turn = self.turn();
+        let before = self.snapshot();
+        let after = before.only(|item| !which(item))?;
+        let removed = before.len() - after.len();
+        self.publish(after);
+        Ok(removed)
+    }
+
+    /// Another index takes the place of all that is here.
+    pub fn reload(&self, base: Segment) {
+        let _turn = self.turn();
+        self.publish(Snapshot::of(Arc::new(base)));
+    }
+
+    /// Writes all items that are there as one new index, to `path` or into memory, and goes on with it. Readers go on
+    /// meanwhile, writers wait.
+    ///
+    /// # Errors
+    /// As [`Builder::finish`], and [`ErrorKind::Payload`] if the index is damaged; then nothing changes.
+    pub fn merge(&self, path: Option<&Path>, options: &build::Options, progress: Progress<'_>) -> Result<()> {
+        let _turn = self.turn();
+        let now = self.snapshot();
+        let mut builder = Builder::new(options.clone())?;
+        now.for_each(|tokens, weights, item| builder.push(tokens, weights, item))?;
+        let segment = builder.finish(path, progress)?.segment;
+        self.publish(Snapshot::of(Arc::new(segment)));
+        Ok(())
+    }
+}
+
+/// The rows of the index that are exactly these tokens.
+fn rows_of(base: &Segment, tokens: &[TokenId]) -> Result<std::ops::Range<u64>> {
+    let mut state = base.head().root;
+    for &token in tokens {
+        match base.step(state, token, None)? {
+            Some(next) => state = next,
+            None => return Ok(0..0),
+        }
+    }
+    base.items(state)
+}
+
+/// The row of the index with these tokens and this number.
+fn row_of(base: &Segment, tokens: &[TokenId], item: u64) -> Result<Option<u64>> {
+    for row in rows_of(base, tokens)? {
+        if base.item(row)? == item {
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a tree can hold the item.
+pub(super) fn check(tokens: &[TokenId], weights: &[f32], weighted: bool) -> Result<()> {
+    let fail = |message: String, help: &str| Err(Error::new(ErrorKind::Constraint, message).help(help));
+    if tokens.is_empty() {
+        return fail("an item without tokens".into(), "every item has at least one");
+    }
+    if tokens.len() > MAX_LENGTH {
+        let message = format!("an item of {} tokens; {MAX_LENGTH} are the most", tokens.len());
+        return Err(Error::new(ErrorKind::Limit, message));
+    }
+    if let Some(token) = tokens.iter().find(|&&token| token > MAX_TOKEN) {
+        return fail(format!("token {token}"), "tokens are from 0 to 2,147,483,647");
+    }
+    if !weighted && !weights.is_empty() {
+        return fail("weights for a tree without any".into(), "build it with weights");
+    }
+    if !weights.is_empty() && weights.len() != tokens.len() {
+        let message = format!("{} weights for {} tokens", weights.len(), tokens.len());
+        return fail(message, "give one weight a token");
+    }
+    if let Some(weight) = weights.iter().find(|weight| !weight.is_finite()) {
+        return fail(format!("the weight {weight}"), "weights are finite: they are added to logits");
+    }
+    Ok(())
+}
