@@ -12,6 +12,7 @@ mod mask;
 mod matcher;
 mod metrics;
 mod payload;
+mod prefix;
 mod sampling;
 mod skeleton;
 mod trie;
@@ -31,5 +32,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     trie::register(m)?;
     mask::register(m)?;
     skeleton::register(m)?;
+    prefix::register(m)?;
     Ok(())
 }

@@ -2,7 +2,6 @@
 //! from.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 
 use super::Candidate;
 
@@ -14,12 +13,14 @@ pub(super) fn score(before: f64, logit: f32, weight: f32) -> f64 {
 
 /// The greater one is the worse: lower score, then later row, then higher token.
 impl Ord for Candidate {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.row.cmp(&other.row)).then(self.token.cmp(&other.token))
     }
 }
 
 impl PartialOrd for Candidate {
+    #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -27,61 +28,71 @@ impl PartialOrd for Candidate {
 
 impl Eq for Candidate {}
 
-/// The best so far; the worst of them is on top.
+/// Candidates among which the best are, and room for as many again: to cut them back now and then costs less than to
+/// keep them in order.
 pub(super) struct Best {
     width: usize,
-    heap: BinaryHeap<Candidate>,
+    kept: Vec<Candidate>,
+    /// What a candidate must reach: that of the worst of the best, when they were last cut back.
+    worst: f64,
 }
+
+/// Candidates beyond the best that are kept at least, before they are cut back.
+const ROOM: usize = 64;
 
 impl Best {
     pub fn new(width: usize) -> Best {
-        Best { width, heap: BinaryHeap::new() }
+        Best { width, kept: Vec::new(), worst: f64::NEG_INFINITY }
     }
 
-    /// Takes the candidate if it is one of the best.
+    /// Whether a candidate with this score may be one of the best.
+    #[inline]
+    pub fn wants(&self, score: f64) -> bool {
+        score >= self.worst && score > f64::NEG_INFINITY
+    }
+
+    /// Takes the candidate, if it may be one of the best.
     #[inline]
     pub fn take(&mut self, candidate: Candidate) {
-        if candidate.score == f64::NEG_INFINITY || self.width == 0 {
-            return;
-        }
-        if self.heap.len() < self.width {
-            self.heap.push(candidate);
-        } else if let Some(mut worst) = self.heap.peek_mut() {
-            if candidate < *worst {
-                *worst = candidate;
+        if self.wants(candidate.score) && self.width > 0 {
+            self.kept.push(candidate);
+            if self.kept.len() >= self.width + self.width.max(ROOM) {
+                self.cut();
             }
         }
     }
 
-    /// What a candidate must reach.
-    #[inline]
-    pub fn worst(&self) -> f64 {
-        match self.heap.peek() {
-            Some(worst) if self.heap.len() == self.width => worst.score,
-            _ => f64::NEG_INFINITY,
+    /// Leaves the best, in any order.
+    #[cold]
+    fn cut(&mut self) {
+        if self.kept.len() > self.width {
+            self.kept.select_nth_unstable(self.width - 1);
+            self.kept.truncate(self.width);
+            self.worst = self.kept.last().map_or(f64::NEG_INFINITY, |worst| worst.score);
         }
     }
 
     /// No candidate of a row with this score and a logit below this is one of the best.
     pub fn limit(&self, before: f64) -> f32 {
-        match self.heap.peek() {
-            Some(worst) if self.heap.len() == self.width => {
-                // Rounded down twice: sums of doubles are not exact, and neither is the way to a float.
-                let exact = worst.score - before;
-                let below = exact - (worst.score.abs() + before.abs() + exact.abs()) * 1e-15;
-                let float = below as f32;
-                if f64::from(float) > below {
-                    float.next_down()
-                } else {
-                    float
-                }
-            }
-            _ => f32::NEG_INFINITY,
+        if self.worst == f64::NEG_INFINITY {
+            return f32::NEG_INFINITY;
+        }
+        // Rounded down twice: sums of doubles are not exact, and neither is the way to a float.
+        let exact = self.worst - before;
+        let below = exact - (self.worst.abs() + before.abs() + exact.abs()) * 1e-15;
+        let float = below as f32;
+        if f64::from(float) > below {
+            float.next_down()
+        } else {
+            float
         }
     }
 
-    /// Appends the best, the first of them first.
-    pub fn finish(self, out: &mut Vec<Candidate>) {
-        out.extend(self.heap.into_sorted_vec());
+    /// Appends the best, the first of them first, and begins anew.
+    pub fn finish(&mut self, out: &mut Vec<Candidate>) {
+        self.kept.sort_unstable();
+        self.kept.truncate(self.width);
+        out.append(&mut self.kept);
+        self.worst = f64::NEG_INFINITY;
     }
 }

@@ -86,14 +86,21 @@ impl Paths {
     /// # Errors
     /// [`ErrorKind::Payload`] if the index is damaged there; [`ErrorKind::State`] if the state is none of this tree.
     pub fn children(&self, state: State, out: &mut Children) -> Result<()> {
-        self.snapshot.children(state, out)?;
+        out.clear();
+        self.append(state, out, &mut Children::default())
+    }
+
+    /// As [`Paths::children`], behind what stands in `out`.
+    fn append(&self, state: State, out: &mut Children, scratch: &mut Children) -> Result<()> {
+        let from = out.tokens.len();
+        self.snapshot.append(state, out, scratch)?;
         let Some(end) = self.end else { return Ok(()) };
-        if out.is_item || out.tokens.is_empty() {
-            if let Err(at) = out.tokens.binary_search(&end) {
-                out.tokens.insert(at, end);
-                out.states.insert(at, State::FINISHED);
-                if !out.weights.is_empty() || self.snapshot.segment().head().weighted {
-                    out.weights.insert(at, 0.0);
+        if out.is_item || out.tokens.len() == from {
+            if let Err(at) = out.tokens[from..].binary_search(&end) {
+                out.tokens.insert(from + at, end);
+                out.states.insert(from + at, State::FINISHED);
+                if self.snapshot.segment().head().weighted {
+                    out.weights.insert(from + at, 0.0);
                 }
             }
         }

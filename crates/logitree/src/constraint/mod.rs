@@ -13,6 +13,7 @@ mod fill;
 mod grammar;
 mod matcher;
 mod payload;
+mod prefix_matcher;
 mod row_matcher;
 mod sequence_trie;
 pub mod skeleton;
@@ -29,6 +30,7 @@ pub use fill::{fill, fill_batch};
 pub use grammar::{Grammar, GrammarLimits};
 pub use matcher::Matcher;
 pub use payload::{Descriptor, Leaf, Payload, MAX_TOKENS, MAX_TOKEN_ID};
+pub use prefix_matcher::PrefixMatcher;
 pub use sequence_trie::{Node, ROOT};
 pub use token_tree::{SpanTree, TokenTree};
 

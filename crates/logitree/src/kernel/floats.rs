@@ -29,6 +29,15 @@ impl<'a> Floats<'a> {
         self.len() == 0
     }
 
+    /// Has the machine fetch element `i`, if there is one, because it will be read soon.
+    #[inline(always)]
+    pub fn prefetch(self, i: usize) {
+        match self {
+            Floats::F32(xs) => super::prefetch(xs, i),
+            Floats::F16(xs) | Floats::Bf16(xs) => super::prefetch(xs, i),
+        }
+    }
+
     /// The one at `i`.
     #[inline]
     pub fn get(self, i: usize) -> Option<f32> {

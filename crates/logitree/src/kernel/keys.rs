@@ -117,7 +117,12 @@ fn collect_reaching_body(xs: &[f32], limit: f32, places: &mut Vec<u32>) {
             below += u32::from(x < limit);
         }
         if below as usize != line.len() {
-            places.extend(line.iter().zip(base..).filter(|(x, _)| !(**x < limit)).map(|(_, place)| place));
+            for (&x, place) in line.iter().zip(base..) {
+                let is_below = x < limit;
+                if !is_below {
+                    places.push(place);
+                }
+            }
         }
     }
 }

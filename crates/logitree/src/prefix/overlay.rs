@@ -37,12 +37,14 @@ pub(super) struct Child {
 pub(super) struct Overlay {
     chunks: Vec<Arc<Vec<Node>>>,
     nodes: usize,
+    /// The largest token that was ever added.
+    largest: TokenId,
 }
 
 impl Overlay {
     /// Nothing over an index with this root.
     pub fn new(root: State) -> Overlay {
-        let mut overlay = Overlay { chunks: Vec::new(), nodes: 0 };
+        let mut overlay = Overlay { chunks: Vec::new(), nodes: 0, largest: 0 };
         overlay.push(Node { base: Some(root), ..Node::default() });
         overlay
     }
@@ -50,6 +52,11 @@ impl Overlay {
     /// Number of nodes.
     pub fn len(&self) -> usize {
         self.nodes
+    }
+
+    /// The largest token that was ever added.
+    pub fn largest(&self) -> TokenId {
+        self.largest
     }
 
     /// How many items are in it.
@@ -96,6 +103,7 @@ impl Overlay {
                 Some(state) => base.step(state, token, None)?,
                 None => None,
             };
+            self.largest = self.largest.max(token);
             let node = self.push(Node { base: below, ..Node::default() });
             let weight = match here.base {
                 Some(state) if below.is_some() => base.weight_of(state, token)?,

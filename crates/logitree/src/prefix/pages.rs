@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::file::Mapped;
-use crate::{Error, ErrorKind, Result};
+use crate::{kernel, Error, ErrorKind, Result};
 
 /// Bytes that have one checksum.
 pub const PAGE: usize = 4096;
@@ -50,6 +50,12 @@ impl Pages {
     /// All bytes, unchecked.
     pub fn all(&self) -> &[u8] {
         self.bytes.all()
+    }
+
+    /// Has the machine fetch the byte `at`, because it will be read soon.
+    #[inline]
+    pub fn prefetch(&self, at: u64) {
+        kernel::prefetch(self.all(), at as usize);
     }
 
     /// `len` bytes from `at`.

@@ -56,21 +56,41 @@ impl<'s> Wide<'s> {
         self.weights.get(at * 4..)?.first_chunk().map(|bytes| f32::from_le_bytes(*bytes))
     }
 
-    /// The first child from `from` on whose token is not below `token`: near it is looked for one by one.
+    /// Where the token stands: looked for first where it would be if the tokens were spread evenly, as they are in a
+    /// node that has nearly all there are.
     #[inline]
-    pub fn find_from(&self, from: usize, token: TokenId) -> usize {
-        const NEAR: usize = 8;
-        let near = (from..self.len()).take(NEAR).find(|&at| self.token(at) >= token);
-        near.unwrap_or_else(|| self.seek(from, token).unwrap_or_else(|at| at))
+    pub fn find_near(&self, token: TokenId) -> Option<usize> {
+        const NEAR: usize = 24;
+        let (n, first) = (self.len(), self.token(0));
+        let last = self.token(n.checked_sub(1)?);
+        if token < first || token > last {
+            return None;
+        }
+        let guess = (u64::from(token - first) * (n as u64 - 1) / u64::from(last - first).max(1)) as usize;
+        let mut at = guess;
+        if self.token(at) <= token {
+            while at < n && at - guess < NEAR {
+                match self.token(at) {
+                    here if here == token => return Some(at),
+                    here if here > token => return None,
+                    _ => at += 1,
+                }
+            }
+        } else {
+            while guess - at < NEAR {
+                match self.token(at) {
+                    here if here == token => return Some(at),
+                    here if here < token => return None,
+                    _ => at = at.checked_sub(1)?,
+                }
+            }
+        }
+        self.find(token).ok()
     }
 
     /// Where the token stands, or would.
     pub fn find(&self, token: TokenId) -> std::result::Result<usize, usize> {
-        self.seek(0, token)
-    }
-
-    fn seek(&self, from: usize, token: TokenId) -> std::result::Result<usize, usize> {
-        let (mut low, mut high) = (from, self.len());
+        let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = (low + high) / 2;
             match self.token(middle).cmp(&token) {
@@ -171,6 +191,25 @@ impl Segment {
             return Err(damaged("an entry outside of its section"));
         }
         self.pages.slice(begin as usize, len * width)
+    }
+
+    /// Has the machine fetch what [`Segment::children`] will read first.
+    #[inline]
+    pub(super) fn prefetch(&self, state: State) {
+        let (head, at) = (&self.head, &self.head.at);
+        match state.place() {
+            Place::Rows { row, .. } if head.ragged => {
+                self.pages.prefetch(at[head::SHARED] + row * head.shared_bytes as u64);
+                self.pages.prefetch(at[head::STARTS] + row * 8);
+            }
+            Place::Rows { row, depth } => {
+                let token = row * u64::from(head.longest) + u64::from(depth);
+                self.pages.prefetch(at[head::SHARED] + row * head.shared_bytes as u64);
+                self.pages.prefetch(at[head::TOKENS] + token * head.token_bytes as u64);
+            }
+            Place::Wide(number) => self.pages.prefetch(at[head::RECORDS] + number * head::RECORD as u64),
+            _ => {}
+        }
     }
 
     /// Where the row's tokens begin, and how many it has.

@@ -52,6 +52,36 @@ impl Snapshot {
         }
     }
 
+    /// No token of an item is larger.
+    pub fn largest(&self) -> TokenId {
+        self.base.head().largest.max(self.overlay.as_ref().map_or(0, |overlay| overlay.largest()))
+    }
+
+    /// Whether an item is the beginning of another, or was when the index was made.
+    ///
+    /// # Errors
+    /// As [`Snapshot::children`].
+    pub fn may_nest(&self) -> Result<bool> {
+        if self.base.head().nested {
+            return Ok(true);
+        }
+        let mut children = Children::default();
+        for number in 0..self.added_nodes() {
+            let Some(node) = self.node(number as u64) else { continue };
+            let ends = match node.base {
+                Some(base) => !self.base.items(base)?.is_empty(),
+                None => false,
+            };
+            if ends || !node.items.is_empty() {
+                self.children(State::over(number), &mut children)?;
+                if children.is_item && !children.tokens.is_empty() {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Number of nodes over the index.
     pub fn added_nodes(&self) -> usize {
         self.overlay.as_ref().map_or(0, |overlay| overlay.len())
@@ -114,6 +144,30 @@ impl Snapshot {
             Place::Nowhere => Ok(()),
             _ => self.base.children(state, self.live(), out),
         }
+    }
+
+    /// As [`Snapshot::children`], behind what stands in `out`.
+    pub(crate) fn append(&self, state: State, out: &mut Children, scratch: &mut Children) -> Result<()> {
+        match state.place() {
+            Place::Over(_) => {
+                self.children(state, scratch)?;
+                out.is_item = scratch.is_item;
+                out.tokens.append(&mut scratch.tokens);
+                out.states.append(&mut scratch.states);
+                out.weights.append(&mut scratch.weights);
+                Ok(())
+            }
+            _ => {
+                out.is_item = false;
+                self.base.children(state, self.live(), out)
+            }
+        }
+    }
+
+    /// Has the machine fetch what [`Snapshot::children`] will read first.
+    #[inline]
+    pub(crate) fn prefetch(&self, state: State) {
+        self.base.prefetch(state);
     }
 
     /// Puts the children of `node` among those of the index that stand in `out`.

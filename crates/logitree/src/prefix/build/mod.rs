@@ -124,7 +124,7 @@ impl Builder {
             None => Room::Memory,
         };
         let sorted = self.buffer.sorted(self.options.threads);
-        let runs = self.runs.iter().map(Run::read).collect::<Result<Vec<_>>>()?;
+        let runs = self.runs.into_iter().map(Run::read).collect::<Result<Vec<_>>>()?;
         let mut writer = Writer::new(self.shape, &room)?;
         let (mut merge, mut seen) = (Merge::new(&sorted, runs)?, 0u64);
         while let Some(row) = merge.row() {

@@ -8,7 +8,7 @@ use super::sink::{Room, Sink, Temporary};
 use crate::{Error, ErrorKind, Result};
 
 /// A run that was written.
-pub(super) struct Run(std::cell::RefCell<Option<Sink>>);
+pub(super) struct Run(Sink);
 
 impl Run {
     /// Writes the rows.
@@ -24,14 +24,12 @@ impl Run {
             row.weights.iter().for_each(|weight| bytes.extend_from_slice(&weight.to_le_bytes()));
             sink.write(&bytes)
         })?;
-        Ok(Run(Some(sink).into()))
+        Ok(Run(sink))
     }
 
-    /// Reads it back, once.
-    pub fn read(&self) -> Result<Reader> {
-        let sink = self.0.borrow_mut().take();
-        let sink = sink.ok_or_else(|| Error::new(ErrorKind::State, "a run is read twice"))?;
-        let (file, _path) = sink.into_reader()?;
+    /// Reads it back.
+    pub fn read(self) -> Result<Reader> {
+        let (file, _path) = self.0.into_reader()?;
         Ok(Reader { file, _path })
     }
 }

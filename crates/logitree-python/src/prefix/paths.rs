@@ -1,0 +1,242 @@
+//! A prefix tree at one moment, walked by arrays of states, in Python. Conversions only.
+#![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
+
+use logitree::beam::{Paths, Rows};
+use logitree::constraint::PrefixMatcher;
+use logitree::mask::words_for;
+use logitree::prefix::{Children, State};
+use logitree::{Error, ErrorKind, TokenId};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use super::candidates::PyCandidates;
+use super::{longs, tokens};
+use crate::buffer::Rows as Buffer;
+use crate::errors::to_py;
+use crate::matcher::PyMatcher;
+
+/// A prefix tree at one moment.
+#[pyclass(frozen, name = "Paths", module = "logitree")]
+pub struct PyPaths {
+    paths: Paths,
+    vocabulary_size: usize,
+}
+
+fn states(object: &Bound<'_, PyAny>) -> PyResult<Vec<State>> {
+    if let Ok(state) = object.extract::<i64>() {
+        return Ok(vec![State(state)]);
+    }
+    Ok(longs(object, "states")?.into_iter().map(State).collect())
+}
+
+/// One number a row, of those that were given, or the same for all.
+fn column<T: Copy>(given: Option<Vec<T>>, default: T, rows: usize) -> Vec<T> {
+    given.unwrap_or_else(|| vec![default; rows])
+}
+
+impl PyPaths {
+    pub fn new(paths: Paths, vocabulary_size: Option<usize>) -> PyResult<PyPaths> {
+        let least = paths.end.unwrap_or(0).max(paths.snapshot.largest()) as usize + 1;
+        if vocabulary_size.is_some_and(|size| size < least) {
+            let message =
+                format!("tokens up to {} in a vocabulary of {}", least - 1, vocabulary_size.unwrap_or(0));
+            return Err(to_py(
+                Error::new(ErrorKind::Constraint, message).help("the items are of another vocabulary"),
+            ));
+        }
+        Ok(PyPaths { paths, vocabulary_size: vocabulary_size.unwrap_or(least) })
+    }
+
+    /// What `call` makes of the rows.
+    fn with_rows<T>(
+        &self,
+        given: (&Bound<'_, PyAny>, &Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+        call: impl FnOnce(&Rows<'_>) -> logitree::Result<T>,
+    ) -> PyResult<T> {
+        let (states, logits, scores, owners) = given;
+        let states = self::states(states)?;
+        let buffer = Buffer::of(logits, "logits", ErrorKind::Logits)?;
+        let logits = (0..buffer.rows()).map(|row| buffer.floats(row)).collect::<PyResult<Vec<_>>>()?;
+        let doubles = |object: &Bound<'_, PyAny>| match object.extract::<PyReadonlyArray1<'_, f64>>() {
+            Ok(array) => Ok(array.as_array().to_vec()),
+            Err(_) => object.extract::<Vec<f64>>(),
+        };
+        let scores = column(scores.map(doubles).transpose()?, 0.0, states.len());
+        let numbers = |object: &Bound<'_, PyAny>| -> PyResult<Vec<u32>> {
+            let wrong = |n: i64| to_py(Error::new(ErrorKind::Sampling, format!("the owner {n}")));
+            longs(object, "owners")?.into_iter().map(|n| u32::try_from(n).map_err(|_| wrong(n))).collect()
+        };
+        let owners = column(owners.map(numbers).transpose()?, 0, states.len());
+        call(&Rows { states: &states, logits: &logits, scores: &scores, owners: &owners }).map_err(to_py)
+    }
+}
+
+#[pymethods]
+impl PyPaths {
+    /// Where every item begins.
+    #[getter]
+    fn start(&self) -> i64 {
+        self.paths.snapshot.root().0
+    }
+
+    #[getter]
+    fn end(&self) -> Option<TokenId> {
+        self.paths.end
+    }
+
+    /// Whether the tree has weights.
+    #[getter]
+    fn weighted(&self) -> bool {
+        self.paths.snapshot.segment().head().weighted
+    }
+
+    #[getter]
+    fn vocabulary_size(&self) -> usize {
+        self.vocabulary_size
+    }
+
+    fn __len__(&self) -> usize {
+        self.paths.snapshot.len() as usize
+    }
+
+    /// Where each row stands after its token.
+    fn advance<'py>(
+        &self,
+        py: Python<'py>,
+        states: &Bound<'py, PyAny>,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let (mut states, tokens) = (self::states(states)?, self::tokens(tokens)?);
+        self.paths.advance(&mut states, &tokens).map_err(to_py)?;
+        Ok(PyArray1::from_iter(py, states.iter().map(|state| state.0)))
+    }
+
+    /// The place behind these tokens.
+    #[pyo3(signature = (tokens, state=None))]
+    fn find(&self, tokens: &Bound<'_, PyAny>, state: Option<i64>) -> PyResult<Option<i64>> {
+        let mut state = state.map_or(self.paths.snapshot.root(), State);
+        for token in self::tokens(tokens)? {
+            let Some(next) = self.paths.snapshot.step(state, token).map_err(to_py)? else { return Ok(None) };
+            state = next;
+        }
+        Ok(Some(state.0))
+    }
+
+    /// The legal tokens of each row, as masks.
+    #[pyo3(signature = (states, out=None))]
+    fn mask<'py>(
+        &self,
+        py: Python<'py>,
+        states: &Bound<'py, PyAny>,
+        out: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let states = self::states(states)?;
+        let out = match out {
+            Some(out) => out,
+            None => {
+                PyArray2::<i32>::zeros(py, [states.len(), words_for(self.vocabulary_size)], false).into_any()
+            }
+        };
+        let mut rows = Buffer::of(&out, "mask", ErrorKind::Mask)?;
+        if rows.rows() != states.len() {
+            return Err(
+                rows.error(format!("of {} rows for {} states", rows.rows(), states.len()), "one a state")
+            );
+        }
+        let mut scratch = Children::default();
+        for (row, &state) in states.iter().enumerate() {
+            // SAFETY: this is the only slice.
+            let words = unsafe { rows.row_mut::<u32>(row)? };
+            self.paths.mask(state, words, &mut scratch).map_err(to_py)?;
+        }
+        drop(rows);
+        Ok(out)
+    }
+
+    /// The legal tokens of one state, ascending.
+    fn legal<'py>(&self, py: Python<'py>, state: i64) -> PyResult<Bound<'py, PyArray1<i32>>> {
+        let mut children = Children::default();
+        self.paths.children(State(state), &mut children).map_err(to_py)?;
+        Ok(PyArray1::from_iter(py, children.tokens.iter().map(|&token| token as i32)))
+    }
+
+    /// Every way on of every row.
+    #[pyo3(signature = (states, logits, scores=None))]
+    fn gather<'py>(
+        &self,
+        py: Python<'py>,
+        states: &Bound<'py, PyAny>,
+        logits: &Bound<'py, PyAny>,
+        scores: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<PyCandidates> {
+        let mut found = Vec::new();
+        self.with_rows((states, logits, scores, None), |rows| {
+            py.detach(|| self.paths.gather(rows, &mut found))
+        })?;
+        Ok(PyCandidates::new(py, &found))
+    }
+
+    /// The best ways on of each owner's rows.
+    #[pyo3(signature = (states, logits, scores, width, *, owners=None))]
+    fn top<'py>(
+        &self,
+        py: Python<'py>,
+        states: &Bound<'py, PyAny>,
+        logits: &Bound<'py, PyAny>,
+        scores: Option<&Bound<'py, PyAny>>,
+        width: usize,
+        owners: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<PyCandidates> {
+        let mut found = Vec::new();
+        self.with_rows((states, logits, scores, owners), |rows| {
+            py.detach(|| self.paths.top(rows, width, &mut found))
+        })?;
+        Ok(PyCandidates::new(py, &found))
+    }
+
+    /// Whether what was read is an item.
+    fn complete<'py>(
+        &self,
+        py: Python<'py>,
+        states: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        self.look(py, states, |(complete, _)| complete)
+    }
+
+    /// Whether more tokens of an item may follow.
+    fn open<'py>(&self, py: Python<'py>, states: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        self.look(py, states, |(_, open)| open)
+    }
+
+    /// Numbers of the items that are exactly what leads to a state, ascending.
+    fn items<'py>(&self, py: Python<'py>, state: i64) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let mut found = Vec::new();
+        self.paths.snapshot.items(State(state), &mut found).map_err(to_py)?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// A matcher at the beginning of an item.
+    fn matcher(&self) -> PyResult<PyMatcher> {
+        let matcher = PrefixMatcher::new(self.paths.snapshot.clone(), self.paths.end, self.vocabulary_size);
+        Ok(PyMatcher::new(Box::new(matcher.map_err(to_py)?)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Paths({} items)", self.paths.snapshot.len())
+    }
+}
+
+impl PyPaths {
+    fn look<'py>(
+        &self,
+        py: Python<'py>,
+        states: &Bound<'py, PyAny>,
+        which: impl Fn((bool, bool)) -> bool,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let mut scratch = Children::default();
+        let states = self::states(states)?;
+        let looked: Result<Vec<bool>, _> =
+            states.into_iter().map(|state| self.paths.look(state, &mut scratch).map(&which)).collect();
+        Ok(PyArray1::from_vec(py, looked.map_err(to_py)?))
+    }
+}

@@ -1,0 +1,172 @@
+//! One item of a prefix tree, as a matcher for one sequence. A stack of places makes rollback O(1). It refuses to know
+//! logits, and other sequences: many beams at once are arrays of states.
+
+use super::Matcher;
+use crate::mask::Legal;
+use crate::prefix::{Children, Snapshot, State};
+use crate::vocabulary::MAX_TOKENS;
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// Forced tokens that are given at once.
+const FORCED: usize = 1000;
+
+/// A matcher over a snapshot of a prefix tree.
+pub struct PrefixMatcher {
+    snapshot: Snapshot,
+    end: Option<TokenId>,
+    vocabulary_size: usize,
+    /// The place before each accepted token; the current one is apart.
+    stack: Vec<State>,
+    state: State,
+    /// What may follow the current place, the end token included; found out for each place once.
+    here: Children,
+    /// What may follow the root.
+    born: Children,
+    /// Tokens accepted after the end, where anything goes: counted, not kept.
+    past_end: usize,
+}
+
+impl PrefixMatcher {
+    /// At the beginning of an item. With an end token every item ends with it; without, an item is over with its last
+    /// token.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if there is no item, if a token is outside the vocabulary, or if one item is the
+    /// beginning of another and nothing says where it ends; [`ErrorKind::Payload`] if the index is damaged.
+    pub fn new(snapshot: Snapshot, end: Option<TokenId>, vocabulary_size: usize) -> Result<PrefixMatcher> {
+        let fail = |message: String, help: &str| Err(Error::new(ErrorKind::Constraint, message).help(help));
+        if snapshot.is_empty() {
+            return fail("the prefix tree has no item".into(), "an empty set cannot be generated from");
+        }
+        if end.is_none() && snapshot.may_nest()? {
+            let message = "one item is the beginning of another, and nothing says where it ends";
+            return fail(message.into(), "give the token that ends an item: end=");
+        }
+        let largest = snapshot.largest().max(end.unwrap_or(0)) as usize;
+        if largest >= vocabulary_size || vocabulary_size > MAX_TOKENS {
+            let message = format!("token {largest} in a vocabulary of {vocabulary_size}");
+            return fail(message, "the items are of another vocabulary");
+        }
+        let state = snapshot.root();
+        let (stack, born) = (Vec::new(), Children::default());
+        let here = born.clone();
+        let mut matcher =
+            PrefixMatcher { snapshot, end, vocabulary_size, stack, state, here, born, past_end: 0 };
+        matcher.born = matcher.look(state)?;
+        matcher.here = matcher.born.clone();
+        Ok(matcher)
+    }
+
+    /// What may follow `state`. Nothing does where an item is over.
+    fn look(&self, state: State) -> Result<Children> {
+        let mut children = Children::default();
+        if state == State::FINISHED {
+            return Ok(children);
+        }
+        self.snapshot.children(state, &mut children)?;
+        if let (true, Some(end)) = (children.is_item, self.end) {
+            // An item that goes on with what would end it does go on.
+            if let Err(at) = children.tokens.binary_search(&end) {
+                children.tokens.insert(at, end);
+                children.states.insert(at, State::FINISHED);
+            }
+        }
+        Ok(children)
+    }
+}
+
+impl Matcher for PrefixMatcher {
+    fn vocabulary_size(&self) -> usize {
+        self.vocabulary_size
+    }
+
+    fn legal(&mut self) -> Result<Legal<'_>> {
+        Ok(match &self.here.tokens[..] {
+            [] => Legal::All,
+            tokens => Legal::Few(tokens),
+        })
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<()> {
+        if self.here.tokens.is_empty() {
+            self.past_end += 1;
+            return Ok(());
+        }
+        let Ok(at) = self.here.tokens.binary_search(&token) else {
+            let shown: Vec<String> = self.here.tokens.iter().take(8).map(TokenId::to_string).collect();
+            let more = self.here.tokens.len().saturating_sub(8);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            return Err(Error::new(ErrorKind::Token, format!("token {token} is not legal here"))
+                .at(format!("token {} of the item", self.accepted()))
+                .help(format!("legal: {}{more}", shown.join(", "))));
+        };
+        let next = self.here.states[at];
+        self.here = self.look(next)?;
+        self.stack.push(self.state);
+        self.state = next;
+        Ok(())
+    }
+
+    fn rollback(&mut self, n: usize) -> Result<()> {
+        if n > self.accepted() {
+            let message = format!("cannot roll back {n} tokens: {} were accepted", self.accepted());
+            return Err(Error::new(ErrorKind::State, message));
+        }
+        let past = n.min(self.past_end);
+        let kept = self.stack.len() - (n - past);
+        if let Some(&state) = self.stack.get(kept) {
+            self.here = self.look(state)?;
+            self.state = state;
+            self.stack.truncate(kept);
+        }
+        self.past_end -= past;
+        Ok(())
+    }
+
+    fn fork(&self) -> Box<dyn Matcher> {
+        Box::new(PrefixMatcher {
+            snapshot: self.snapshot.clone(),
+            end: self.end,
+            vocabulary_size: self.vocabulary_size,
+            stack: self.stack.clone(),
+            state: self.state,
+            here: self.here.clone(),
+            born: self.born.clone(),
+            past_end: self.past_end,
+        })
+    }
+
+    fn reset(&mut self) {
+        self.past_end = 0;
+        if let Some(&first) = self.stack.first() {
+            self.stack.clear();
+            self.state = first;
+            self.here = self.born.clone();
+        }
+    }
+
+    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
+        let (mut here, mut run) = (self.here.clone(), Vec::new());
+        while let ([only], [next]) = (&here.tokens[..], &here.states[..]) {
+            if run.len() == FORCED || (here.is_item && self.end.is_none()) {
+                break;
+            }
+            run.push(*only);
+            here = self.look(*next)?;
+        }
+        out.append(&mut run);
+        Ok(())
+    }
+
+    fn is_accepting(&self) -> bool {
+        self.here.is_item && self.end.is_none() || self.state == State::FINISHED
+    }
+
+    fn is_finished(&self) -> bool {
+        self.here.tokens.is_empty()
+    }
+
+    fn accepted(&self) -> usize {
+        self.stack.len() + self.past_end
+    }
+}
