@@ -19,6 +19,9 @@ Width = int | Sequence[int] | Callable[[int], int]
 Normalize = Literal["vocabulary", "legal", "none"]
 """What a token's score is: its log-probability among all tokens, among the legal ones, or its logit."""
 
+MOST_PENALTY = 16.0
+"""Powers of lengths past this one overflow sooner than they mean anything."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -91,13 +94,20 @@ def checked(
         if callable(width):
             raise error(_core.SamplingError, "width is a function and `returned` is not given", help="give `returned`")
         returned = width[-1] if isinstance(width, Sequence) else width
-    _whole("returned", returned, 1)
+    else:
+        _whole("returned", returned, 1)
     _whole("groups", groups, 1)
     if max_tokens is not None:
         _whole("max_tokens", max_tokens, 1)
     for name, value in (("length_penalty", length_penalty), ("diversity", diversity), ("temperature", temperature)):
         if not _finite(value):
             raise error(_core.SamplingError, f"{name} is {value!r}", help="give a finite number")
+    if abs(length_penalty) > MOST_PENALTY:
+        raise error(
+            _core.SamplingError,
+            f"length_penalty is {length_penalty}",
+            help=f"use -{MOST_PENALTY:g} to {MOST_PENALTY:g}",
+        )
     if temperature <= 0.0 or diversity < 0.0:
         what = f"temperature is {temperature}" if temperature <= 0.0 else f"diversity is {diversity}"
         raise error(_core.SamplingError, what, help="use more than 0" if temperature <= 0.0 else "use 0 or more")

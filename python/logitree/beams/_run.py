@@ -143,18 +143,15 @@ class Run:
         parts = [np.zeros(0, np.int64)]
         for owner, mine in _portions(beams.owners[found.rows]):
             going, _ = self._take(step, width, owner, beams, found, ends, goes, np.arange(mine.start, mine.stop))
-            parts.append(going)
+            parts.append(going[self._hopeful(step, owner, found.ranks[going])])
         return found.only(np.concatenate(parts))
 
     def _take(
         self, step: int, width: int, owner: int, beams: _Beams, found: Ways, ends: Truths, goes: Truths, order: Ints
     ) -> tuple[Ints, list[int]]:
-        """Walks down an owner's ways until `width` go on: those, and which of the ended ones are kept.
-
-        What goes on but cannot beat the worst that is kept is left out.
-        """
+        """Walks down an owner's ways until `width` go on: those, and which of the ended ones are kept."""
         on = np.flatnonzero(goes[order])
-        if len(on) > width:
+        if len(on) >= width:
             order = order[: on[width - 1] + 1]
         kept, length, offered = self.kept[owner], step + 1, []
         if self.options.seed is not None and np.any(ends[order] & goes[order]):
@@ -171,12 +168,14 @@ class Run:
             if not kept.offer(ended):
                 break
             offered.append(at)
-        going = order[goes[order]]
-        values = found.scores if self.options.seed is None else found.ranks
-        best = np.array([self.penalty.bound(float(value), length + 1) for value in values[going]])
-        if len(kept.best) == kept.room:
-            going = going[best > kept.worst]
-        return going, offered
+        return order[goes[order]], offered
+
+    def _hopeful(self, step: int, owner: int, values: Floats) -> Truths:
+        """Whether beams with these scores after this step can still beat the worst that the owner has kept."""
+        kept = self.kept[owner]
+        if len(kept.best) < kept.room:
+            return np.ones(len(values), np.bool_)
+        return np.array([self.penalty.bound(float(value), step + 2) > kept.worst for value in values], np.bool_)
 
     def _best(self, step: int, width: int, beams: _Beams, logits: Any) -> Ways:
         """As many of the best ways of each owner as are needed: `width` that go on, or all that may matter.
@@ -221,22 +220,28 @@ class Run:
         return by_rank(legal._replace(ranks=noisy), beams.owners)
 
     def _diverse(self, step: int, width: int, beams: _Beams, logits: Any) -> Ways:
-        """Group after group: what earlier groups of the prompt took in this step ranks lower."""
+        """Group after group: what earlier groups of the prompt took in this step ranks lower.
+
+        A prompt goes on while any of its beams can beat something.
+        """
         found = every(self.paths, self.options.normalize, beams.states, logits, beams.scores)
         ends, goes = self._kinds(beams, found)
-        parts = [np.zeros(0, np.int64)]
-        prompt, counts = -1, np.zeros(0)
+        parts: list[list[Ints]] = [[] for _ in self.generators]
+        hope = np.zeros(len(parts), np.bool_)
+        counts: dict[int, Floats] = {}
         for owner, mine in _portions(beams.owners[found.rows]):
-            if owner // self.options.groups != prompt:
-                prompt, counts = owner // self.options.groups, np.zeros(self.paths.vocabulary_size)
+            prompt = owner // self.options.groups
+            count = counts.setdefault(prompt, np.zeros(self.paths.vocabulary_size))
             ranks = found.ranks.copy()
-            ranks[mine] -= self.options.diversity * counts[found.tokens[mine]]
+            ranks[mine] -= self.options.diversity * count[found.tokens[mine]]
             order = mine.start + np.lexsort((found.tokens[mine], found.rows[mine], -ranks[mine]))
-            ranked = found._replace(ranks=ranks)
-            going, offered = self._take(step, width, owner, beams, ranked, ends, goes, order)
-            np.add.at(counts, found.tokens[np.union1d(going, np.array(offered, np.int64))], 1.0)
-            parts.append(going)
-        return found.only(np.concatenate(parts))
+            going, offered = self._take(step, width, owner, beams, found._replace(ranks=ranks), ends, goes, order)
+            np.add.at(count, found.tokens[np.union1d(going, np.array(offered, np.int64))], 1.0)
+            parts[prompt].append(going)
+            hope[prompt] |= bool(np.any(self._hopeful(step, owner, found.scores[going])))
+        # What a hopeless beam takes still counts for the other groups, so a prompt's beams go on or end together.
+        some = [going for prompt, its in enumerate(parts) if hope[prompt] for going in its]
+        return found.only(np.concatenate([np.zeros(0, np.int64), *some]))
 
     def _kinds(self, beams: _Beams, found: Ways) -> tuple[Truths, Truths]:
         """Which ways end an item, and which go on."""
@@ -282,5 +287,5 @@ class Run:
 def _portions(owners: Ints) -> Iterator[tuple[int, slice]]:
     """Each owner with the slice that is its own; owners do not decrease."""
     begins = np.flatnonzero(np.diff(owners, prepend=-1))
-    for begin, end in zip(begins, [*begins[1:], len(owners)], strict=True):
-        yield int(owners[begin]), slice(int(begin), int(end))
+    for begin, size in zip(begins, np.diff(begins, append=len(owners)), strict=True):
+        yield int(owners[begin]), slice(int(begin), int(begin + size))
