@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+from ..engines._rows import reindex
 from ._kept import Hypothesis
 from ._options import Normalize, Width
 from ._paths import FAILED, FINISHED, Candidates, Paths
-from ._reindex import reindex
 from ._run import BeamStep, OnBeamStep
 from ._search import Prompt, beam_search
 

@@ -15,11 +15,11 @@ import numpy as np
 from .. import _core
 from .._errors import error
 from ..engines import BeamSession
+from ..engines._rows import reindex
 from ._gumbel import perturb
 from ._kept import Ended, Hypothesis, Kept, Penalty
 from ._options import Options
 from ._paths import FINISHED, Floats, Ints, Paths, Truths
-from ._reindex import reindex
 from ._ways import Ways, bases, by_rank, every, ways
 
 

@@ -128,9 +128,9 @@ class BeamSession(Protocol):
             The logits after each new row's token: [R, V].
 
         Raises:
-            EngineError: a parent is no row, the rows do not fit, or the engine failed; where it says so before
-                anything was evaluated, nothing has changed.
+            StateError: a parent is no row; nothing has changed.
             TokenError: a token is not in the vocabulary; nothing has changed.
+            EngineError: the rows do not fit, and nothing has changed; or the engine failed.
         """
         ...
 
