@@ -5,7 +5,7 @@ It knows no runtime and no file: engines hand out logits, the tree says what is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Event as Flag
 from typing import Any
 
@@ -116,7 +116,7 @@ def _several(prompts: Any) -> list[Prompt]:
     if isinstance(prompts, str):
         return [prompts]
     several = list(prompts)
-    if several and all(isinstance(p, int | np.integer | dict) for p in several):
+    if several and all(isinstance(p, int | np.integer | Mapping) for p in several):
         return [several]
     if not several:
         raise EngineError("there is no prompt", help="give at least one")
