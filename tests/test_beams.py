@@ -85,7 +85,7 @@ def test_narrow_searches_are_the_naive_one(normalize: Any, power: float, end: in
     for seed in range(25):
         paths, _ = catalogue(seed, items=30, end=end, weighted=bool(seed % 2))
         model = HashModel(V)
-        for width, returned, most in ((1, 1, 99), (2, 2, 99), (3, 5, 3), (5, 2, 99)):
+        for width, returned, most in ((1, 1, 99), (2, 2, 99), (3, 5, 3), (5, 2, 99), (2, 9, 99)):
             (got,) = lt.beam_search(
                 model,
                 [seed],
@@ -97,6 +97,15 @@ def test_narrow_searches_are_the_naive_one(normalize: Any, power: float, end: in
                 length_penalty=power,
             )
             same(got, naive(model, [seed], paths, lambda _, w=width: w, 99, normalize, power, most), returned)
+
+
+def test_more_may_be_returned_than_there_are_beams() -> None:
+    paths = SlowPaths.of_items(itertools.product((1, 2), range(1, 7)), V)
+    for normalize, returned in itertools.product(("vocabulary", "none"), (1, 3, 6, 20)):
+        model = HashModel(V)
+        (got,) = lt.beam_search(model, [5], paths, width=1, returned=returned, normalize=normalize)  # type: ignore[arg-type]
+        same(got, naive(model, [5], paths, lambda _: 1, 99, normalize), returned)
+        assert len(got) == min(returned, 6)
 
 
 def test_widths_may_change_from_step_to_step() -> None:

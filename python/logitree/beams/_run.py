@@ -20,7 +20,7 @@ from ._gumbel import perturb
 from ._kept import Ended, Hypothesis, Kept, Penalty
 from ._options import Options
 from ._paths import FINISHED, Floats, Ints, Paths, Truths
-from ._ways import Ways, bases, by_rank, every, ways
+from ._ways import Ways, bases, by_rank, every, possible, ways
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,24 +188,32 @@ class Run:
         if self.paths.end is not None:
             may_end = self.paths.complete(beams.states)
             many += max((int(np.sum(may_end[mine])) for _, mine in _portions(beams.owners)), default=0)
-        while True:
-            found = ways(self.paths.top(beams.states, logits, base, many, owners=beams.owners))
-            ends, goes = self._kinds(beams, found)
-            portions = list(_portions(beams.owners[found.rows]))
-            if not any(self._lacks(step, width, many, owner, found, ends, goes, mine) for owner, mine in portions):
-                return found
-            many *= 4
+        found = ways(self.paths.top(beams.states, logits, base, many, owners=beams.owners))
+        ends, goes = self._kinds(beams, found)
+        lacking = [
+            (owner, np.count_nonzero(goes[mine]), np.count_nonzero(ends[mine]))
+            for owner, mine in _portions(beams.owners[found.rows])
+            if self._lacks(step, width, many, owner, found.only(mine), ends[mine], goes[mine])
+        ]
+        if not lacking:
+            return found
+        # Where items are equally long, nothing goes on at the last token: to know it is cheaper than to sort it all. Of
+        # what ends only the best are kept.
+        whole = possible(self.paths, beams.states, logits, base)
+        _, on = self._kinds(beams, whole)
+        going = np.bincount(beams.owners[whole.rows[on]], minlength=self.owners)
+        if all(going[owner] == seen and ended >= self.kept[owner].room for owner, seen, ended in lacking):
+            return found
+        return by_rank(whole, beams.owners)
 
-    def _lacks(
-        self, step: int, width: int, many: int, owner: int, found: Ways, ends: Truths, goes: Truths, mine: slice
-    ) -> bool:
-        """Whether ways of this owner that may matter were left out."""
-        if mine.stop - mine.start < many or np.count_nonzero(goes[mine]) >= width:
+    def _lacks(self, step: int, width: int, many: int, owner: int, found: Ways, ends: Truths, goes: Truths) -> bool:
+        """Whether ways of this owner may have been left out that matter; `found`: its own."""
+        if len(found.rows) < many or np.count_nonzero(goes) >= width:
             return False
         length = step + 1
-        ranks = np.array([self.penalty.rank(score, length) for score in found.scores[mine][ends[mine]]])
+        ranks = np.array([self.penalty.rank(score, length) for score in found.scores[ends]])
         worst = self.kept[owner].worst_with(ranks)
-        return self.penalty.bound(float(found.scores[mine.stop - 1]), length) > worst
+        return self.penalty.bound(float(found.scores[-1]), length) > worst
 
     def _sampled(self, beams: _Beams, logits: Any) -> Ways:
         """All ways on with their noise, ordered by it."""

@@ -32,16 +32,14 @@ class Ways(NamedTuple):
         return Ways(*(column[chosen] for column in self))
 
 
-def ways(found: Candidates, lower: Floats | None = None) -> Ways:
-    """What the tree found, less a number a row, as ways whose ranks are their scores.
+def ways(found: Candidates) -> Ways:
+    """What the tree found, as ways whose ranks are their scores.
 
     Raises:
         LogitsError: a score is NaN or +inf.
     """
     rows = np.asarray(found.rows, np.int64)
     scores = np.asarray(found.scores, np.float64)
-    if lower is not None and rows.size:
-        scores = scores - lower[rows]
     if not np.all(scores < np.inf):
         wrong = np.flatnonzero(~(scores < np.inf))[0]
         raise error(
@@ -95,19 +93,16 @@ def log_sums(rows: Ints, values: Floats, count: int) -> Floats:
     return sums
 
 
-def every(paths: Paths, normalize: Normalize, states: Ints, logits: Any, scores: Floats) -> Ways:
-    """All ways on from every row that are possible at all, ordered by row and token."""
-    base = bases(paths, normalize, states, logits, scores)
+def possible(paths: Paths, states: Ints, logits: Any, base: Floats) -> Ways:
+    """All ways on from every row that are possible at all, ordered by row and token. `base`: of `bases`."""
     found = ways(paths.gather(states, logits, base))
-    return found.only(found.scores > -np.inf)
+    finite = found.scores > -np.inf
+    return found if finite.all() else found.only(finite)
 
 
-def best(
-    paths: Paths, normalize: Normalize, states: Ints, logits: Any, scores: Floats, owners: Ints, width: int
-) -> Ways:
-    """The best `width` of `every` for each owner, ordered by owner and score."""
-    base = bases(paths, normalize, states, logits, scores)
-    return ways(paths.top(states, logits, base, width, owners=owners))
+def every(paths: Paths, normalize: Normalize, states: Ints, logits: Any, scores: Floats) -> Ways:
+    """`possible`, under a normalisation."""
+    return possible(paths, states, logits, bases(paths, normalize, states, logits, scores))
 
 
 def by_rank(some: Ways, owners: Ints) -> Ways:
