@@ -114,11 +114,9 @@ class SlowPaths:
         return np.array([self._after(int(s), int(t)) for s, t in zip(states, tokens, strict=True)], np.int64)
 
     def _after(self, state: int, token: int) -> int:
-        if state == FINISHED:
+        if state == FINISHED or (self.end is not None and token == self.end):
             return FINISHED
-        if state == FAILED:
-            return FINISHED if token == self.end else FAILED
-        return self.nodes[state].next.get(token, FAILED)
+        return FAILED if state == FAILED else self.nodes[state].next.get(token, FAILED)
 
     def gather(self, states: Any, logits: Any, scores: Any = None) -> Found:
         logits = np.asarray(logits)
@@ -126,18 +124,19 @@ class SlowPaths:
             raise lt.LogitsError(f"logits of {logits.shape} for {len(states)} states")
         found: list[tuple[int, int, float, int]] = []
         for row, state in enumerate(states):
-            score = 0.0 if scores is None else float(scores[row])
+            before = 0.0 if scores is None else float(scores[row])
             if state == FAILED and self.end is not None:
-                found.append((row, self.end, score, FINISHED))
+                found.append((row, self.end, before, FINISHED))
             if state < 0:
                 continue
             node = self.nodes[state]
-            for token in sorted(node.next):
+            ways = node.next or ({} if self.end is None else {self.end: FINISHED})
+            for token in sorted(ways):
                 logit = float(logits[row, token])
-                if math.isnan(logit):
-                    raise lt.LogitsError(f"the logit of token {token} of row {row} is NaN")
-                found.append((row, token, score + logit + node.weight.get(token, 0.0), node.next[token]))
-        return _found(found)
+                if not logit < math.inf:
+                    raise lt.LogitsError(f"the logit of token {token} of row {row} is {logit}")
+                found.append((row, token, before + (logit + node.weight.get(token, 0.0)), ways[token]))
+        return _found([entry for entry in found if entry[2] > -math.inf])
 
     def top(self, states: Any, logits: Any, scores: Any, width: int, *, owners: Any = None) -> Found:
         every = self.gather(states, logits, scores)
@@ -145,7 +144,7 @@ class SlowPaths:
         assert whose == sorted(whose)
         best: list[tuple[int, int, float, int]] = []
         for owner in sorted(set(whose)):
-            mine = [entry for entry in zip(*every, strict=True) if whose[entry[0]] == owner and entry[2] > -math.inf]
+            mine = [entry for entry in zip(*every, strict=True) if whose[entry[0]] == owner]
             best += sorted(mine, key=lambda entry: (-entry[2], entry[0], entry[1]))[:width]
         return _found(best)
 
@@ -153,7 +152,7 @@ class SlowPaths:
         return np.array([s >= 0 and self.nodes[s].complete for s in states], np.bool_)
 
     def open(self, states: Any) -> np.ndarray:
-        return np.array([bool(self.nodes[s].next) if s >= 0 else s == FAILED for s in states], np.bool_)
+        return np.array([s >= 0 and any(t != self.end for t in self.nodes[s].next) for s in states], np.bool_)
 
     def items(self, state: int) -> np.ndarray:
         return np.array(self.nodes[state].items if state >= 0 else [], np.uint64)

@@ -390,10 +390,12 @@ def test_the_slow_tree_is_a_set_of_items() -> None:
             more = [k for k, path in enumerate(read) if len(path) > i]
             states[more] = paths.advance(states[more], [read[k][i] for k in more])
         for path, state, complete in zip(read, states, paths.complete(states), strict=True):
-            ended = end is not None and path and path[-1] == END and path[:-1] in items
+            ended = end is not None and END in path
             whole = any(item[: len(path)] == path for item in items)
-            assert (state >= 0) == whole or (state == FINISHED and ended) or state in (FAILED, FINISHED)
+            assert state == FINISHED if ended else (state >= 0) == whole and state != FINISHED
             assert complete == (path in items)
+            longer = any(item[: len(path)] == path and len(item) > len(path) for item in items)
+            assert paths.open([state])[0] == (longer and not ended)
             assert paths.items(int(state)).tolist() == ([items.index(path)] if path in items else [])
 
 

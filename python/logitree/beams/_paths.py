@@ -68,11 +68,18 @@ class Paths(Protocol):
         ...
 
     def advance(self, states: npt.ArrayLike, tokens: npt.ArrayLike) -> Ints:
-        """The states [R] after one token each: `FINISHED` after the end, `FAILED` after what is not legal."""
+        """The states [R] after one token each.
+
+        The end token leads to `FINISHED` from everywhere and nothing leads out of that; what is not legal leads to
+        `FAILED`.
+        """
         ...
 
     def gather(self, states: npt.ArrayLike, logits: Any, scores: npt.ArrayLike | None = None) -> Candidates:
         """Every legal way on from every state, ordered by row and token.
+
+        The end token is one after an item, and the only one where nothing follows. A `FINISHED` row gives nothing, a
+        `FAILED` one only the end token, at the row's own score. What scores -inf is left out.
 
         Args:
             states: int64 [R].
@@ -80,7 +87,7 @@ class Paths(Protocol):
             scores: float64 [R], what each row has already; None: nothing.
 
         Raises:
-            LogitsError: a legal token's logit is NaN, or the shape is another.
+            LogitsError: a legal token's logit is NaN or +inf, or the shape is another.
         """
         ...
 
@@ -95,9 +102,6 @@ class Paths(Protocol):
     ) -> Candidates:
         """The best `width` of `gather` for each owner, ordered by owner, score (descending), row and token.
 
-        What scores -inf is left out, so there may be fewer. A `FINISHED` row gives nothing, a `FAILED` one only the
-        end token, at the row's own score.
-
         Args:
             owners: int [R], not decreasing: whose row it is; None: all are one owner's.
 
@@ -111,7 +115,7 @@ class Paths(Protocol):
         ...
 
     def open(self, states: npt.ArrayLike) -> Truths:
-        """Whether anything may follow, for each state."""
+        """Whether any token but the end may follow, for each state."""
         ...
 
     def items(self, state: int) -> npt.NDArray[np.uint64]:
