@@ -86,15 +86,16 @@ def steps(
     state = 0
     for token in path:
         state = paths.nodes[state].next[token]
-    node = paths.nodes[state] if state >= 0 else None
+    if state < 0:
+        return {}
+    node = paths.nodes[state]
     logits = [float(x) for x in model.logits((*prompt, *path)) / np.float32(temperature)]
-    legal = {} if node is None else {t: logits[t] + node.weight.get(t, 0.0) for t in sorted(node.next)}
+    legal = {t: logits[t] + node.weight.get(t, 0.0) for t in sorted(node.next)}
     over = logits if normalize == "vocabulary" else list(legal.values())
     peak = max(over, default=-math.inf)
     counted = normalize != "none" and peak > -math.inf
     total = peak + math.log(sum(math.exp(x - peak) for x in over)) if counted else 0.0
-    assert node is not None or not legal
-    return {t: (x - total, node.next[t]) for t, x in legal.items() if x > -math.inf} if node is not None else {}
+    return {t: (x - total, node.next[t]) for t, x in legal.items() if x > -math.inf}
 
 
 def brute(

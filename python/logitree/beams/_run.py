@@ -237,13 +237,13 @@ class Run:
         parts: list[list[Ints]] = [[] for _ in self.generators]
         hope = np.zeros(len(parts), np.bool_)
         counts: dict[int, Floats] = {}
+        ranked = found._replace(ranks=found.ranks.copy())
         for owner, mine in _portions(beams.owners[found.rows]):
             prompt = owner // self.options.groups
             count = counts.setdefault(prompt, np.zeros(self.paths.vocabulary_size))
-            ranks = found.ranks.copy()
-            ranks[mine] -= self.options.diversity * count[found.tokens[mine]]
-            order = mine.start + np.lexsort((found.tokens[mine], found.rows[mine], -ranks[mine]))
-            going, offered = self._take(step, width, owner, beams, found._replace(ranks=ranks), ends, goes, order)
+            ranked.ranks[mine] -= self.options.diversity * count[found.tokens[mine]]
+            order = mine.start + np.lexsort((found.tokens[mine], found.rows[mine], -ranked.ranks[mine]))
+            going, offered = self._take(step, width, owner, beams, ranked, ends, goes, order)
             np.add.at(count, found.tokens[np.union1d(going, np.array(offered, np.int64))], 1.0)
             parts[prompt].append(going)
             hope[prompt] |= bool(np.any(self._hopeful(step, owner, found.scores[going])))

@@ -206,7 +206,7 @@ class LlamaBeams:
         self._rows: list[Row] = []
 
     def begin(self, prompts: Sequence[Sequence[int]]) -> Rows:
-        """Evaluates the prompts; float32 [P, V], llama.cpp's own memory where one batch was enough.
+        """Evaluates the prompts; float32 [P, V].
 
         Raises:
             EngineError: a prompt is empty or longer than the engine's context, there are more prompts than rows, the
@@ -225,7 +225,7 @@ class LlamaBeams:
             return self._evaluated(self._read_prompts, [])
 
     def step(self, parents: npt.ArrayLike, tokens: npt.ArrayLike) -> Rows:
-        """Forks, drops and extends the rows in one batch; float32 [R, V], llama.cpp's own memory.
+        """Forks, drops and extends the rows; float32 [R, V], llama.cpp's own memory where one batch was enough.
 
         Raises:
             StateError, TokenError: a parent is no row, or a token not in the vocabulary. Nothing has changed.
