@@ -13,7 +13,7 @@ import numpy.typing as npt
 from typing_extensions import assert_type
 
 import logitree as lt
-from logitree.engines import Engine
+from logitree.engines import BeamEngine, Engine
 from logitree.engines.llama_cpp import LlamaCpp
 
 Mask = npt.NDArray[np.int32]
@@ -199,6 +199,19 @@ def generations(engine: LlamaCpp) -> str | None:
             return event.choice
     chosen: lt.Choice = lt.choose(engine, [{"role": "user", "content": "Hello"}], ["a", "b"], seed=0)
     return chosen.text
+
+
+def beams(engine: LlamaCpp, paths: lt.Paths) -> tuple[int, ...]:
+    as_engine: BeamEngine = engine
+    seen: list[lt.BeamStep] = []
+    found = lt.beam_search(as_engine, [[1, 2], [3]], paths, width=[3, 5, 2], on_step=seen.append)
+    assert_type(found, list[list[lt.Hypothesis]])
+    candidates: lt.Candidates = paths.gather([paths.start], np.zeros((1, paths.vocabulary_size), np.float32))
+    assert_type(candidates.scores, npt.NDArray[np.float64])
+    assert_type(seen[0].tokens, npt.NDArray[np.int64])
+    best = found[0][0]
+    assert_type(best.log_probability, float)
+    return best.items
 
 
 def errors() -> str:

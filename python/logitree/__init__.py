@@ -92,9 +92,12 @@ from logitree._token_tree import (
     token_tree_payload,
     tokenizer_cache,
 )
+from logitree.beams import BeamStep, Candidates, Hypothesis, Paths, beam_search
 
 __all__ = [
+    "BeamStep",
     "Burst",
+    "Candidates",
     "Chain",
     "ChainParams",
     "Choice",
@@ -109,12 +112,14 @@ __all__ = [
     "FileError",
     "Finish",
     "Grammar",
+    "Hypothesis",
     "LimitError",
     "LogitreeError",
     "LogitsError",
     "MaskError",
     "Matcher",
     "Measures",
+    "Paths",
     "PayloadError",
     "PerplexityGate",
     "Progress",
@@ -139,6 +144,7 @@ __all__ = [
     "__profile__",
     "__version__",
     "adaptive_p",
+    "beam_search",
     "beam_top",
     "choices",
     "choose",

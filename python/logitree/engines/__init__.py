@@ -100,3 +100,58 @@ class Engine(Protocol):
     def session(self) -> Session:
         """A new, empty sequence."""
         ...
+
+
+Rows = npt.NDArray[np.float32]
+"""Logits of several positions: float32 [rows, vocabulary], borrowed: valid until the session's next call."""
+
+
+@runtime_checkable
+class BeamSession(Protocol):
+    """Several sequences in an engine's memory, each of which may go on in several ways at once."""
+
+    def begin(self, prompts: Sequence[Sequence[int]]) -> Rows:
+        """Evaluates the prompts, one row each, and gives the logits after each one's last token: [P, V].
+
+        Raises:
+            EngineError: a prompt is empty, they do not fit, or the engine failed.
+            TokenError: a token is not in the vocabulary.
+        """
+        ...
+
+    def step(self, parents: npt.ArrayLike, tokens: npt.ArrayLike) -> Rows:
+        """Makes new rows of the old ones: row i is a copy of the old row `parents[i]` and one token more.
+
+        There may be more rows than before or fewer. A row that is nobody's parent is forgotten.
+
+        Returns:
+            The logits after each new row's token: [R, V].
+
+        Raises:
+            StateError: a parent is no row; nothing has changed.
+            TokenError: a token is not in the vocabulary; nothing has changed.
+            EngineError: the rows do not fit, and nothing has changed; or the engine failed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Gives the memory back. Logits that it handed out must not be looked at any more."""
+        ...
+
+
+@runtime_checkable
+class BeamEngine(Protocol):
+    """What `logitree.beam_search` needs of a model runner."""
+
+    @property
+    def beam_rows(self) -> int | None:
+        """The most rows that one beam session holds; None: as many as memory does."""
+        ...
+
+    def encode(self, prompt: str | Messages, *, chat: bool | None = None) -> list[int]:
+        """The prompt's tokens, as of `Engine`."""
+        ...
+
+    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> BeamSession:
+        """A new session for at most `rows` rows (None: `beam_rows`) of `tokens` tokens each after their prompts."""
+        ...

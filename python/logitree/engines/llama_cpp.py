@@ -15,7 +15,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import numpy as np
 from .. import _core
 from .._errors import EngineError
 from . import ContextFull, Logits, Messages, OnLoad
+from ._llama_cpp_beams import Cells, LlamaBeams, Sizes
 
 DEFAULT_CONTEXT = 4096
 """Tokens of context when none is asked for and the model was trained for at least as many."""
@@ -83,6 +84,8 @@ class LlamaCpp:
     ) -> None:
         self._lib = lib = _library()
         self._llama: Any = None
+        self._contexts: list[weakref.finalize[..., Any]] = []
+        """What frees the contexts of beam sessions: they go before the model."""
         self.counters = Counters()
         self.name: str
         """What to call the model: the file's name without its ending."""
@@ -102,12 +105,13 @@ class LlamaCpp:
                 self._model, self._context = _load(
                     lib, path, n_ctx, n_batch, n_threads or _threads(), n_gpu_layers, on_load
                 )
-            self._free = weakref.finalize(self, _release, lib, self._model, self._context)
+            self._free = weakref.finalize(self, _release, lib, self._model, self._context, self._contexts)
         elif isinstance(model, lib.Llama):
             self._llama = model
             self.name = Path(model.model_path).stem
             self._model, self._context = model.model, model.ctx
             self.vocabulary = _core.Vocabulary.from_llama(model)
+            weakref.finalize(self, _release_all, self._contexts)
         else:
             raise EngineError(
                 f"cannot run a {type(model).__name__}",
@@ -124,6 +128,9 @@ class LlamaCpp:
         self._current: LlamaSession | None = None
         self._formatter: Any = None
         self._lock = threading.Lock()
+        self._spare: Cells | None = None
+        self.beam_rows = int(lib.llama_max_parallel_sequences()) - 1
+        """The most beams of one session."""
 
     @property
     def chat_template(self) -> str | None:
@@ -180,6 +187,18 @@ class LlamaCpp:
         """A new, empty sequence. What the last one held is reused as far as the new one begins alike."""
         return LlamaSession(self)
 
+    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> LlamaBeams:
+        """A new session of beams, in a context of its own on the same model.
+
+        Args:
+            rows: most beams, of all prompts together, 1 to `beam_rows`; None: that. Memory is made for all of them.
+            tokens: how many tokens a beam may get after its prompt; None: a few, and more when they are needed.
+
+        Raises:
+            EngineError: more rows than llama.cpp holds.
+        """
+        return LlamaBeams(self, rows, tokens)
+
     def close(self) -> None:
         """Frees the model now rather than when it is collected; what is asked of it afterwards is an EngineError.
 
@@ -188,6 +207,7 @@ class LlamaCpp:
         if self._llama is None:
             with self._lock:
                 self._lib = _Closed()
+                self._spare = None
                 self._free()
 
     def __repr__(self) -> str:
@@ -210,6 +230,27 @@ class LlamaCpp:
 
     def _token_text(self, token: int) -> str:
         return self._lib.llama_vocab_get_text(self._vocab, token).decode("utf-8", "replace") if token >= 0 else ""
+
+    def _take_cells(self, rows: int, cells: int) -> Cells:
+        """An empty context for beams: the one that was given back last where it is large enough, or a new one."""
+        threads = int(self._lib.llama_n_threads(self._context))
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.sizes.rows >= rows and spare.sizes.cells >= cells:
+            spare.clear()
+            return spare
+        if spare is not None:
+            spare.free()
+        with _quiet(False):
+            made = Cells(self._lib, self._model, Sizes(rows, cells), self.n_batch, threads)
+        self._contexts[:] = [free for free in self._contexts if free.alive] + [made.free]
+        return made
+
+    def _keep_cells(self, cells: Cells) -> None:
+        """Takes a context back for the next session."""
+        with self._lock:
+            if self._spare is not None:
+                self._spare.free()
+            self._spare = cells
 
     def _attach(self, session: LlamaSession) -> list[int]:
         """Makes memory hold the longest common prefix of what it holds and the session's tokens; gives the
@@ -519,7 +560,13 @@ def _load(
     return model, context
 
 
-def _release(lib: Any, model: Any, context: Any) -> None:
+def _release_all(contexts: Iterable[weakref.finalize[..., Any]]) -> None:
+    for free in contexts:
+        free()
+
+
+def _release(lib: Any, model: Any, context: Any, others: Iterable[weakref.finalize[..., Any]]) -> None:
+    _release_all(others)
     lib.llama_free(context)
     lib.llama_model_free(model)
 

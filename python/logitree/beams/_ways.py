@@ -1,0 +1,110 @@
+"""Scores of the ways on: what the model's logits mean under a normalisation, as arrays for all beams at once.
+
+It asks the tree for what is legal and adds up; which beams go on is not decided here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _core
+from .._errors import error
+from ._options import Normalize
+from ._paths import Candidates, Floats, Ints, Paths
+
+
+class Ways(NamedTuple):
+    """Ways on, ordered by owner and, where it was asked for, by rank."""
+
+    rows: Ints
+    """The beam that it goes on from."""
+    tokens: Ints
+    scores: Floats
+    """The log-probability of the whole path, in nats."""
+    states: Ints
+    ranks: Floats
+    """What they are compared by: the scores, or the scores and what diversity or sampling makes of them."""
+
+    def only(self, chosen: Any) -> Ways:
+        """These of them: an index, a mask or a slice."""
+        return Ways(*(column[chosen] for column in self))
+
+
+def ways(found: Candidates) -> Ways:
+    """What the tree found, as ways whose ranks are their scores.
+
+    Raises:
+        LogitsError: a score is NaN or +inf.
+    """
+    rows = np.asarray(found.rows, np.int64)
+    scores = np.asarray(found.scores, np.float64)
+    if not np.all(scores < np.inf):
+        wrong = np.flatnonzero(~(scores < np.inf))[0]
+        raise error(
+            _core.LogitsError,
+            f"token {found.tokens[wrong]} scores {scores[wrong]}",
+            place=f"beam {rows[wrong]}",
+            help="logits must be numbers below +inf",
+        )
+    return Ways(rows, np.asarray(found.tokens, np.int64), scores, np.asarray(found.states, np.int64), scores)
+
+
+def bases(paths: Paths, normalize: Normalize, states: Ints, logits: Any, scores: Floats) -> Floats:
+    """What to add to each row's logits to get the log-probabilities of paths: float64 [R].
+
+    "vocabulary" divides by the sum over all tokens, "legal" by the sum over the legal ones with their weights.
+
+    Raises:
+        LogitsError: NaN or +inf among the logits that count.
+    """
+    if normalize == "none":
+        return scores
+    if normalize == "vocabulary":
+        peaks = np.max(logits, axis=1, initial=-np.inf)
+        if not np.all(peaks < np.inf):
+            row = int(np.flatnonzero(~(peaks < np.inf))[0])
+            raise error(
+                _core.LogitsError,
+                f"the largest logit is {peaks[row]}",
+                place=f"beam {row}",
+                help="logits must be numbers below +inf",
+            )
+        sums = np.array([_core.log_sum_exp(row) for row in logits], np.float64)
+    else:
+        legal = ways(paths.gather(states, logits))
+        sums = log_sums(legal.rows, legal.scores, len(states))
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(sums), -np.inf, scores - sums)
+
+
+def log_sums(rows: Ints, values: Floats, count: int) -> Floats:
+    """log(sum(exp)) of the values of each row: float64 [count], -inf for a row without any. Rows do not decrease."""
+    sums = np.full(count, -np.inf)
+    if rows.size:
+        begins = np.flatnonzero(np.diff(rows, prepend=-1))
+        peaks = np.maximum.reduceat(values, begins)
+        shift = np.where(np.isneginf(peaks), 0.0, peaks)
+        sizes = np.diff(begins, append=rows.size)
+        with np.errstate(divide="ignore"):
+            total = np.log(np.add.reduceat(np.exp(values - np.repeat(shift, sizes)), begins))
+        sums[rows[begins]] = total + shift
+    return sums
+
+
+def possible(paths: Paths, states: Ints, logits: Any, base: Floats) -> Ways:
+    """All ways on from every row that are possible at all, ordered by row and token. `base`: of `bases`."""
+    found = ways(paths.gather(states, logits, base))
+    finite = found.scores > -np.inf
+    return found if finite.all() else found.only(finite)
+
+
+def every(paths: Paths, normalize: Normalize, states: Ints, logits: Any, scores: Floats) -> Ways:
+    """`possible`, under a normalisation."""
+    return possible(paths, states, logits, bases(paths, normalize, states, logits, scores))
+
+
+def by_rank(some: Ways, owners: Ints) -> Ways:
+    """Ordered by owner, rank (descending), row and token. `owners`: each row's."""
+    return some.only(np.lexsort((some.tokens, some.rows, -some.ranks, owners[some.rows])))

@@ -1,0 +1,159 @@
+"""The slow obvious beam search, all items by brute force, and a model that is a hash: what `test_beams` compares with.
+
+Python lists and sums only; nothing is shared with what it is compared with but the tree's protocol.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from slow_paths import FINISHED, SlowPaths
+
+Entry = tuple[float, float, tuple[int, ...]]
+"""Rank, log-probability, tokens."""
+
+
+class HashModel:
+    """An engine whose logits are a hash of everything that was read. `edit(tokens, logits)` may change them."""
+
+    def __init__(
+        self,
+        vocabulary: int,
+        edit: Callable[[tuple[int, ...], np.ndarray], None] | None = None,
+        rows: int | None = None,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.edit = edit
+        self.beam_rows = rows
+        self.sessions: list[HashSession] = []
+        self.known: dict[tuple[int, ...], np.ndarray] = {}
+
+    def encode(self, prompt: Any, *, chat: bool | None = None) -> list[int]:
+        return list(str(prompt).encode())
+
+    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> HashSession:
+        self.sessions.append(HashSession(self, rows))
+        return self.sessions[-1]
+
+    def logits(self, tokens: tuple[int, ...]) -> np.ndarray:
+        """float32 [V] after these tokens, the prompt's included."""
+        if tokens not in self.known:
+            generator = np.random.default_rng(zlib.crc32(repr(tokens).encode()))
+            logits = (2.5 * generator.normal(size=self.vocabulary)).astype(np.float32)
+            if self.edit is not None:
+                self.edit(tokens, logits)
+            self.known[tokens] = logits
+        return self.known[tokens]
+
+
+class HashSession:
+    """A session of `HashModel`: it holds what was read."""
+
+    def __init__(self, model: HashModel, rows: int | None) -> None:
+        self.model = model
+        self.room = rows
+        self.read: list[tuple[int, ...]] = []
+        self.steps = 0
+        self.closed = False
+
+    def begin(self, prompts: Sequence[Sequence[int]]) -> np.ndarray:
+        self.read = [tuple(prompt) for prompt in prompts]
+        return self._logits()
+
+    def step(self, parents: Any, tokens: Any) -> np.ndarray:
+        assert not self.closed
+        self.steps += 1
+        self.read = [(*self.read[p], int(t)) for p, t in zip(parents, tokens, strict=True)]
+        assert self.room is None or len(self.read) <= self.room
+        return self._logits()
+
+    def _logits(self) -> np.ndarray:
+        return np.stack([self.model.logits(read) for read in self.read])
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def steps(
+    model: HashModel, prompt: Sequence[int], paths: SlowPaths, path: tuple[int, ...], normalize: str, temperature: float
+) -> dict[int, tuple[float, int]]:
+    """Token -> what it adds to the log-probability of a path, and the state after it."""
+    state = 0
+    for token in path:
+        state = paths.nodes[state].next[token]
+    if state < 0:
+        return {}
+    node = paths.nodes[state]
+    logits = [float(x) for x in model.logits((*prompt, *path)) / np.float32(temperature)]
+    legal = {t: logits[t] + node.weight.get(t, 0.0) for t in sorted(node.next)}
+    over = logits if normalize == "vocabulary" else list(legal.values())
+    peak = max(over, default=-math.inf)
+    counted = normalize != "none" and peak > -math.inf
+    total = peak + math.log(sum(math.exp(x - peak) for x in over)) if counted else 0.0
+    return {t: (x - total, node.next[t]) for t, x in legal.items() if x > -math.inf}
+
+
+def brute(
+    model: HashModel,
+    prompt: Sequence[int],
+    paths: SlowPaths,
+    items: Sequence[Sequence[int]],
+    normalize: str = "vocabulary",
+    power: float = 0.0,
+    temperature: float = 1.0,
+) -> list[Entry]:
+    """Every item with its log-probability, best first."""
+    found = []
+    for item in items:
+        tokens = tuple(item) if paths.end is None else (*item, paths.end)
+        total = 0.0
+        for i, token in enumerate(tokens):
+            total += steps(model, prompt, paths, tokens[:i], normalize, temperature).get(token, (-math.inf, 0))[0]
+        if total > -math.inf:
+            found.append((total / len(tokens) ** power, total, tokens))
+    return sorted(found, key=lambda entry: -entry[0])
+
+
+def naive(
+    model: HashModel,
+    prompt: Sequence[int],
+    paths: SlowPaths,
+    widths: Callable[[int], int],
+    returned: int,
+    normalize: str = "vocabulary",
+    power: float = 0.0,
+    most: int = 99,
+    groups: int = 1,
+    diversity: float = 0.0,
+) -> list[Entry]:
+    """Beam search as its definition says it, nothing left out early."""
+    beams: list[list[tuple[float, tuple[int, ...], int]]] = [[(0.0, (), 0)] for _ in range(groups)]
+    kept: list[list[Entry]] = [[] for _ in range(groups)]
+    for step in range(most):
+        taken: dict[int, int] = {}
+        for group in range(groups):
+            ways = []
+            for row, (score, path, state) in enumerate(beams[group]):
+                for token, (gain, after) in steps(model, prompt, paths, path, normalize, 1.0).items():
+                    less = diversity * taken.get(token, 0)
+                    ways.append((score + gain - less, row, token, score + gain, path, after, state))
+            beams[group] = []
+            before = set(kept[group])
+            for rank, _, token, score, path, after, state in sorted(ways, key=lambda way: (-way[0], way[1], way[2])):
+                if len(beams[group]) == widths(step) // groups:
+                    break
+                last = paths.complete([state])[0] if after == FINISHED else after >= 0 and paths.complete([after])[0]
+                if (after == FINISHED or paths.end is None) and last:
+                    kept[group].append((rank / (step + 1) ** power, score, (*path, token)))
+                if after >= 0 and (paths.end is not None or paths.open([after])[0]):
+                    beams[group].append((score, (*path, token), after))
+            kept[group] = sorted(kept[group], key=lambda entry: -entry[0])[: -(-returned // groups)]
+            for path in {beam[1] for beam in beams[group]} | {entry[2] for entry in set(kept[group]) - before}:
+                taken[path[-1]] = taken.get(path[-1], 0) + 1
+    merged = {tokens: (score / len(tokens) ** power, score, tokens) for k in kept for _, score, tokens in k}
+    return sorted(merged.values(), key=lambda entry: -entry[0])[:returned]
