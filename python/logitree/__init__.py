@@ -23,6 +23,7 @@ from logitree._core import (
     Measures,
     PayloadError,
     PerplexityGate,
+    PrefixPaths,
     Random,
     RollingPerplexity,
     Sampler,
@@ -86,6 +87,7 @@ from logitree._errors import EngineError, SchemaWarning
 from logitree._events import Choice, Event, Finish, Progress, Stats, Token
 from logitree._generate import choose, generate
 from logitree._params import ChainParams
+from logitree._prefix import PrefixBuilder, PrefixTree, prefix_tree
 from logitree._token_tree import (
     TokenizerCache,
     token_tree_descriptor,
@@ -122,6 +124,9 @@ __all__ = [
     "Paths",
     "PayloadError",
     "PerplexityGate",
+    "PrefixBuilder",
+    "PrefixPaths",
+    "PrefixTree",
     "Progress",
     "Random",
     "RollingPerplexity",
@@ -176,6 +181,7 @@ __all__ = [
     "p_less",
     "penalties",
     "prefill_plan",
+    "prefix_tree",
     "span_sampler_plan",
     "surprisal",
     "temp",

@@ -1741,3 +1741,189 @@ def span_sampler_plan(skeleton: str | bytes | dict[str, Any]) -> dict[str, Any]:
 
     These are enums of several values, numbers and booleans.
     """
+
+# -- prefix --
+
+@final
+class Candidates:
+    """Ways on of several rows, as columns of one length."""
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """int64: the row that goes on."""
+
+    @property
+    def tokens(self) -> npt.NDArray[np.int32]:
+        """int32: by this token."""
+
+    @property
+    def scores(self) -> npt.NDArray[np.float64]:
+        """float64: the row's score, the token's logit and its weight together."""
+
+    @property
+    def states(self) -> npt.NDArray[np.int64]:
+        """int64: to this state."""
+
+    def __len__(self) -> int: ...
+
+@final
+class PrefixBuilder:
+    def __new__(
+        cls,
+        *,
+        weighted: bool = False,
+        memory: int | None = None,
+        folder: str | None = None,
+        threads: int | None = None,
+    ) -> PrefixBuilder: ...
+    def push(
+        self,
+        tokens: npt.NDArray[np.uint32],
+        items: npt.NDArray[np.uint64],
+        *,
+        ends: npt.NDArray[np.int64] | None = None,
+        weights: npt.NDArray[np.float32] | None = None,
+    ) -> None: ...
+    def finish(
+        self, path: str | None = None, progress: Callable[[float], object] | None = None
+    ) -> tuple[PrefixIndex, int]: ...
+    def __len__(self) -> int: ...
+
+@final
+class PrefixIndex:
+    @staticmethod
+    def open(path: str) -> PrefixIndex: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> PrefixIndex: ...
+    def to_bytes(self) -> bytes: ...
+    @property
+    def path(self) -> PathLike[str] | None: ...
+    def paths(
+        self, *, end: int | None = None, allowed: Any = None, vocabulary_size: int | None = None
+    ) -> PrefixPaths: ...
+    def add_rows(
+        self,
+        tokens: npt.NDArray[np.uint32],
+        items: npt.NDArray[np.uint64],
+        *,
+        ends: npt.NDArray[np.int64] | None = None,
+        weights: npt.NDArray[np.float32] | None = None,
+    ) -> int: ...
+    def remove_rows(
+        self,
+        tokens: npt.NDArray[np.uint32],
+        items: npt.NDArray[np.uint64],
+        *,
+        ends: npt.NDArray[np.int64] | None = None,
+        whatever: bool = False,
+    ) -> int: ...
+    def remove_items(self, items: Any) -> int: ...
+    def reload(self, path: str) -> None: ...
+    def merge(
+        self,
+        path: str | None = None,
+        *,
+        memory: int | None = None,
+        progress: Callable[[float], object] | None = None,
+    ) -> None: ...
+    def check(self) -> None: ...
+    def items(self, tokens: Any) -> npt.NDArray[np.uint64]: ...
+    @property
+    def info(self) -> dict[str, Any]: ...
+    def __contains__(self, tokens: Any, /) -> bool: ...
+    def __len__(self) -> int: ...
+
+@final
+class PrefixPaths:
+    """A prefix tree at one moment, walked by arrays of states: what a beam search and a matcher are given.
+
+    States are int64 and good for these paths only; -1 is a sequence that is over, -2 one that took a token that was
+    not legal, after which only the end token may follow. It is `logitree.Paths`, natively. Every call may raise PayloadError
+    if the index file is damaged, and StateError for a state of other paths.
+    """
+
+    @property
+    def start(self) -> int:
+        """The state where every item begins."""
+
+    @property
+    def end(self) -> int | None:
+        """The token behind every item; None: an item ends by itself."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of ids that masks cover."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the tree has weights."""
+
+    def advance(self, states: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """States [R] after one token each: int64 [R].
+
+        The end token leads to -1 from everywhere, and nothing leads out of that; a token that is not legal leads to -2.
+        """
+
+    def find(self, tokens: npt.ArrayLike, state: int | None = None) -> int | None:
+        """The state behind these tokens, from the start or from `state`; None if no item has them there."""
+
+    def mask(self, states: npt.ArrayLike, out: Any = None) -> npt.NDArray[np.int32]:
+        """The legal tokens of each state as masks, int32 [R, words], written over `out` if it is given.
+
+        The end token is legal behind an item, and alone where nothing follows. Raises MaskError for an `out` of another
+        shape or dtype.
+        """
+
+    def legal(self, state: int) -> npt.NDArray[np.int32]:
+        """The legal tokens of one state, ascending."""
+
+    def gather(self, states: npt.ArrayLike, logits: Any, scores: npt.ArrayLike | None = None) -> Candidates:
+        """Every way on of every row, by row and token.
+
+        Args:
+            states: [R]; a row in state -1 has none, one in state -2 has the end token at its own score.
+            logits: [R, V], float32, float16 or bfloat16, read in place; what is -inf is left out.
+            scores: float64 [R], what each row has gathered; -inf for a row that does not go on. None: 0.
+
+        Raises:
+            LogitsError: NaN or +inf among the legal tokens' logits, or fewer logits than ids.
+            SamplingError: the arguments differ in length.
+        """
+
+    def top(
+        self,
+        states: npt.ArrayLike,
+        logits: Any,
+        scores: npt.ArrayLike | None,
+        width: int,
+        *,
+        owners: npt.ArrayLike | None = None,
+    ) -> Candidates:
+        """The best `width` ways on of each owner's rows: by owner, then descending score, then row, then token.
+
+        Never more than there are: nothing is padded. Equal to sorting what `gather` gives, without a look at the
+        rest of the vocabulary.
+
+        Args:
+            states, logits, scores: as in `gather`. NaN is seen only where it is looked at.
+            width: how many for each owner.
+            owners: int [R], whose each row is, never falling; None: all are one owner's.
+
+        Raises:
+            LogitsError, SamplingError: as in `gather`.
+        """
+
+    def complete(self, states: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether what was read is an item, bool [R]."""
+
+    def open(self, states: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether more tokens of an item may follow, bool [R]."""
+
+    def items(self, state: int) -> npt.NDArray[np.uint64]:
+        """Numbers of the items that are exactly what leads to the state, uint64, ascending."""
+
+    def matcher(self) -> Matcher:
+        """A matcher at the beginning of an item. Raises ConstraintError as `PrefixTree.matcher` does."""
+
+    def __len__(self) -> int:
+        """Items that are there; one with several numbers counts as several."""

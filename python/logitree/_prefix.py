@@ -27,7 +27,7 @@ def prefix_tree(
     path: str | os.PathLike[str] | None = None,
     memory: int | None = None,
     progress: Callable[[float], object] | None = None,
-) -> _core.PrefixTree:
+) -> PrefixTree:
     """A prefix tree of these items: only they can be generated.
 
     Args:
@@ -46,10 +46,188 @@ def prefix_tree(
         LimitError: an item that is too long.
         FileError: the index cannot be written.
     """
-    builder = _core.PrefixBuilder(weighted=weights is not None, memory=memory, folder=_folder(path))
-    for part in rows(tokens, items, weights):
-        builder.push(*part[:2], ends=part[2], weights=part[3])
-    return builder.finish(None if path is None else os.fspath(path), progress)[0]
+    builder = PrefixBuilder(path, weighted=weights is not None, memory=memory)
+    builder.add(tokens, items=items, weights=weights)
+    return builder.finish(progress)
+
+
+class PrefixBuilder:
+    """Takes items in portions, then writes the index of a prefix tree: for more than fit in memory."""
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, *, weighted: bool = False, memory: int | None = None
+    ) -> None:
+        """Arguments as those of `prefix_tree`; `weighted`: whether tokens come with weights."""
+        self._path = None if path is None else os.fspath(path)
+        folder = None if self._path is None else os.path.dirname(self._path) or "."
+        self._core = _core.PrefixBuilder(weighted=weighted, memory=memory, folder=folder)
+
+    def add(self, tokens: Rows, *, items: Any = None, weights: Rows | None = None) -> None:
+        """Takes items; without numbers they go on counting.
+
+        Raises:
+            ConstraintError, LimitError: as `prefix_tree`. Items before the wrong one may have been taken.
+        """
+        for flat, numbers, ends, chosen in _rows(tokens, items, weights, len(self._core)):
+            self._core.push(flat, numbers, ends=ends, weights=chosen)
+
+    def finish(self, progress: Callable[[float], object] | None = None) -> PrefixTree:
+        """Writes the index, and gives the tree.
+
+        Raises:
+            ConstraintError: a token has two weights in one place.
+            FileError: the index cannot be written.
+            StateError: it is written already.
+        """
+        tree, repeated = self._core.finish(self._path, progress)
+        return PrefixTree(tree, repeated)
+
+    def __len__(self) -> int:
+        """Items so far."""
+        return len(self._core)
+
+
+class PrefixTree:
+    """A large set of items, each a sequence of tokens, of which only those that exist may be generated.
+
+    Made by `prefix_tree`, or opened from a file. It may be read by many threads while one adds and removes: `paths`
+    gives the tree as it is then, and what comes later does not change that.
+    """
+
+    def __init__(self, core: _core.PrefixIndex, repeated: int = 0) -> None:
+        self._core = core
+        self.repeated = repeated
+        """How many items were given more than once with the same number, when the tree was built."""
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> PrefixTree:
+        """Opens an index file, in well under a millisecond: it is mapped, and checked as it is read.
+
+        While it is open nobody may write to the file; another may be renamed to its place.
+
+        Raises:
+            FileError: it cannot be read.
+            PayloadError: it is no index, or damaged; so may each later call.
+        """
+        return cls(_core.PrefixIndex.open(os.fspath(path)))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PrefixTree:
+        """The tree of an index file's bytes. Raises PayloadError if they are none."""
+        return cls(_core.PrefixIndex.from_bytes(data))
+
+    def to_bytes(self) -> bytes:
+        """The index file's bytes, without what was added and removed since it was made."""
+        return self._core.to_bytes()
+
+    def paths(
+        self, *, end: int | None = None, allowed: Any = None, vocabulary_size: int | None = None
+    ) -> _core.PrefixPaths:
+        """The tree as it is now, to be walked: what a search and a matcher are given.
+
+        Args:
+            end: the token behind every item; None: an item ends by itself.
+            allowed: only the items with these numbers: a bool array whose place is the number, or a list of numbers. It
+                takes a pass over all numbers, so keep the paths of a subset that is asked for again.
+            vocabulary_size: number of ids that masks cover; by default just enough.
+
+        Raises:
+            ConstraintError: a token is outside the vocabulary.
+        """
+        return self._core.paths(end=end, allowed=allowed, vocabulary_size=vocabulary_size)
+
+    def matcher(self, *, end: int | None = None, vocabulary_size: int | None = None) -> _core.Matcher:
+        """A matcher at the beginning of an item, for one sequence.
+
+        Raises:
+            ConstraintError: there is no item; or one is the beginning of another and `end` is None.
+        """
+        return self.paths(end=end, vocabulary_size=vocabulary_size).matcher()
+
+    def add(self, tokens: Rows, *, items: Any = None, weights: Rows | None = None) -> int:
+        """Adds items, all or none; those that read now go on with what they have.
+
+        Args:
+            tokens: as in `prefix_tree`.
+            items: a number for each; by default they go on counting from the number of items there are.
+            weights: as in `prefix_tree`; by default 0. Where the tree has a token in that place already, its weight
+                stays.
+
+        Returns:
+            How many were not there yet.
+
+        Raises:
+            ConstraintError, LimitError: as `prefix_tree`.
+        """
+        parts = _rows(tokens, items, weights, len(self))
+        return sum(self._core.add_rows(flat, n, ends=ends, weights=chosen) for flat, n, ends, chosen in parts)
+
+    def remove(self, tokens: Rows | None = None, *, items: Any = None) -> int:
+        """Removes items: by their tokens, by their numbers (a pass over all of them), or by both, one beside the other.
+
+        Returns:
+            How many there were.
+        """
+        if tokens is None:
+            if items is None:
+                raise error(_core.ConstraintError, "nothing to remove", help="give tokens, items=, or both")
+            return self._core.remove_items(items)
+        parts = _rows(tokens, items, None, 0)
+        whatever = items is None
+        return sum(self._core.remove_rows(flat, n, ends=ends, whatever=whatever) for flat, n, ends, _ in parts)
+
+    def merge(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        memory: int | None = None,
+        progress: Callable[[float], object] | None = None,
+    ) -> None:
+        """Makes one index of all items that are there, in a file or in memory, and goes on with it.
+
+        Who reads is not kept waiting; who adds and removes is. Arguments and errors as those of `prefix_tree`.
+        """
+        self._core.merge(None if path is None else os.fspath(path), memory=memory, progress=progress)
+
+    def reload(self, path: str | os.PathLike[str]) -> None:
+        """Puts the index of a file in the place of all that is here, at once. Errors as those of `open`."""
+        self._core.reload(os.fspath(path))
+
+    def check(self) -> None:
+        """Reads the whole index and compares it with its checksums.
+
+        Raises:
+            PayloadError: it is damaged; the message says where.
+        """
+        self._core.check()
+
+    def items(self, tokens: Sequence[int] | npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+        """Numbers (uint64, ascending) of the items that are exactly these tokens."""
+        return self._core.items(tokens)
+
+    @property
+    def path(self) -> str | None:
+        """The file that it was opened from or written to."""
+        return None if self._core.path is None else os.fspath(self._core.path)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Counts and sizes.
+
+        items (there now), rows and tokens (in the index), longest (tokens), largest_token, fixed_length, nested (an
+        item is the beginning of another), weighted, wide_nodes, added_nodes (over the index), bytes (of the index).
+        """
+        return self._core.info
+
+    def __contains__(self, tokens: Sequence[int] | npt.NDArray[Any]) -> bool:
+        return tokens in self._core
+
+    def __len__(self) -> int:
+        """Items that are there; one with several numbers counts as several."""
+        return len(self._core)
+
+    def __repr__(self) -> str:
+        return f"PrefixTree({len(self)} items{'' if self.path is None else ', ' + self.path})"
 
 
 Part = tuple[
@@ -58,8 +236,8 @@ Part = tuple[
 """Rows as the core takes them: tokens, numbers, where each row ends (None: all are of one length), weights."""
 
 
-def rows(tokens: Rows, items: Any = None, weights: Rows | None = None) -> Iterable[Part]:
-    """The rows in parts, checked and converted.
+def _rows(tokens: Rows, items: Any, weights: Rows | None, first: int) -> Iterable[Part]:
+    """The rows in parts, checked and converted; without numbers they count from `first`.
 
     Raises:
         ConstraintError: something is no token, no item number or no weight, or their counts differ.
@@ -68,10 +246,10 @@ def rows(tokens: Rows, items: Any = None, weights: Rows | None = None) -> Iterab
     array = _table(tokens)
     if array is None:
         flat, ends = _ragged(tokens)
-        numbers = _as_many(numbers, len(ends))
+        numbers = _as_many(numbers, len(ends), first)
         yield flat, numbers, ends, None if weights is None else _weights(_flat(weights), len(flat))
         return
-    numbers = _as_many(numbers, len(array))
+    numbers = _as_many(numbers, len(array), first)
     table = None if weights is None else np.asarray(weights)
     if table is not None and table.shape != array.shape:
         raise error(_core.ConstraintError, f"weights of shape {table.shape} for tokens of shape {array.shape}")
@@ -79,10 +257,6 @@ def rows(tokens: Rows, items: Any = None, weights: Rows | None = None) -> Iterab
         part = _tokens(array[at : at + _AT_ONCE])
         chosen = None if table is None else _weights(table[at : at + _AT_ONCE].reshape(-1), part.size)
         yield part, numbers[at : at + _AT_ONCE], None, chosen
-
-
-def _folder(path: str | os.PathLike[str] | None) -> str | None:
-    return None if path is None else os.path.dirname(os.fspath(path)) or "."
 
 
 def _table(tokens: Any) -> npt.NDArray[Any] | None:
@@ -104,7 +278,10 @@ def _ragged(tokens: Iterable[Any]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[
     for at, part in enumerate(parts):
         if part.ndim != 1 or (part.size and part.dtype.kind not in "iu"):
             raise error(
-                _core.ConstraintError, "tokens that are no sequence of whole numbers", place=f"item {at}", help="give ids"
+                _core.ConstraintError,
+                "tokens that are no sequence of whole numbers",
+                place=f"item {at}",
+                help="give ids",
             )
     flat = np.concatenate([part.astype(np.int64) for part in parts]) if parts else np.zeros(0, np.int64)
     return _tokens(flat), np.cumsum([len(part) for part in parts], dtype=np.int64)
@@ -137,9 +314,9 @@ def _numbers(items: Any) -> npt.NDArray[np.uint64]:
     return array.astype(np.uint64)
 
 
-def _as_many(numbers: npt.NDArray[np.uint64] | None, n: int) -> npt.NDArray[np.uint64]:
+def _as_many(numbers: npt.NDArray[np.uint64] | None, n: int, first: int) -> npt.NDArray[np.uint64]:
     if numbers is None:
-        return np.arange(n, dtype=np.uint64)
+        return np.arange(first, first + n, dtype=np.uint64)
     if len(numbers) != n:
         raise error(_core.ConstraintError, f"{len(numbers)} item numbers for {n} items", help="give one a row")
     return numbers

@@ -5,7 +5,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 
 /// Ways on of several rows, as columns.
-#[pyclass(frozen, name = "Candidates", module = "logitree")]
+#[pyclass(frozen, name = "Candidates", module = "logitree._core")]
 pub struct PyCandidates {
     /// int64: the row that goes on.
     #[pyo3(get)]

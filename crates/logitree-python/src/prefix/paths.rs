@@ -16,7 +16,7 @@ use crate::errors::to_py;
 use crate::matcher::PyMatcher;
 
 /// A prefix tree at one moment.
-#[pyclass(frozen, name = "Paths", module = "logitree")]
+#[pyclass(frozen, name = "PrefixPaths", module = "logitree")]
 pub struct PyPaths {
     paths: Paths,
     vocabulary_size: usize,
@@ -222,7 +222,7 @@ impl PyPaths {
     }
 
     fn __repr__(&self) -> String {
-        format!("Paths({} items)", self.paths.snapshot.len())
+        format!("PrefixPaths({} items)", self.paths.snapshot.len())
     }
 }
 

@@ -16,7 +16,7 @@ use super::{longs, tokens, Items};
 use crate::errors::to_py;
 
 /// A large set of items, each a sequence of tokens.
-#[pyclass(frozen, name = "PrefixTree", module = "logitree")]
+#[pyclass(frozen, name = "PrefixIndex", module = "logitree._core")]
 pub struct PyPrefixTree {
     tree: Arc<PrefixTree>,
     path: Option<PathBuf>,
@@ -213,6 +213,6 @@ impl PyPrefixTree {
 
     fn __repr__(&self) -> String {
         let path = self.path.as_ref().map_or(String::new(), |path| format!(", {}", path.display()));
-        format!("PrefixTree({} items{path})", self.tree.snapshot().len())
+        format!("PrefixIndex({} items{path})", self.tree.snapshot().len())
     }
 }

@@ -95,6 +95,7 @@ impl Overlay {
     /// Adds an item; whether it was not there. Weights of tokens that stand here or in the index stay as they are.
     pub fn add(&mut self, base: &Segment, tokens: &[TokenId], weights: &[f32], item: u64) -> Result<bool> {
         let mut path = self.path(tokens);
+        self.weigh(&path, tokens, weights);
         while path.len() <= tokens.len() {
             let depth = path.len() - 1;
             let (parent, token) = (path[depth], tokens[depth]);
@@ -122,6 +123,17 @@ impl Overlay {
         last.items = items.into();
         path.iter().for_each(|&node| self.node_mut(node).below += 1);
         Ok(true)
+    }
+
+    /// Tokens on the path that nothing comes by any more take these weights.
+    fn weigh(&mut self, path: &[usize], tokens: &[TokenId], weights: &[f32]) {
+        for (depth, pair) in path.windows(2).enumerate() {
+            let gone = self.node(pair[1]).is_some_and(|node| node.below == 0 && node.base.is_none());
+            let Some(&weight) = weights.get(depth).filter(|_| gone) else { continue };
+            let mut children = self.node_mut(pair[0]).children.to_vec();
+            children.iter_mut().filter(|child| child.token == tokens[depth]).for_each(|child| child.weight = weight);
+            self.node_mut(pair[0]).children = children.into();
+        }
     }
 
     /// Takes out the items of these tokens for which `which` says so; how many there were.

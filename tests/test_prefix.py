@@ -1,0 +1,346 @@
+"""Prefix trees, held to a set of tuples: building, walking, changing, files; and the native paths to the slow ones."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from slow_paths import SlowPaths
+
+import logitree as lt
+
+Items = dict[tuple[int, ...], set[int]]
+
+
+def walk(paths: lt.PrefixPaths) -> Items:
+    """Every item, found by following every way on."""
+    found: Items = {}
+    open_places = [(paths.start, ())]
+    while open_places:
+        state, tokens = open_places.pop()
+        if items := paths.items(state).tolist():
+            found[tokens] = set(items)
+        for token in paths.legal(state).tolist():
+            if token != paths.end:
+                step = paths.find([token], state)
+                assert step is not None
+                open_places.append((step, (*tokens, token)))
+    return found
+
+
+def as_items(rows: Any, numbers: Any = None) -> Items:
+    found: Items = {}
+    for number, row in zip(numbers if numbers is not None else range(len(rows)), rows, strict=True):
+        found.setdefault(tuple(int(t) for t in row), set()).add(int(number))
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64, np.uint64])
+def test_an_array_is_a_catalogue(dtype: Any) -> None:
+    rows = np.random.default_rng(1).integers(0, 30, (500, 3)).astype(dtype)
+    tree = lt.prefix_tree(rows)
+    assert (len(tree), tree.repeated) == (500, 0)
+    assert walk(tree.paths()) == as_items(rows)
+    assert rows[7].tolist() in tree
+    assert [99, 1, 1] not in tree
+    assert rows[7].tolist()[:2] not in tree
+
+
+def test_rows_of_any_length_with_numbers_of_their_own() -> None:
+    rows = [[5], [5, 6], [5, 6, 7], [1, 2], [5, 6]]
+    tree = lt.prefix_tree(rows, items=[10, 20, 30, 2**40, 21])
+    assert walk(tree.paths(end=9)) == as_items(rows, [10, 20, 30, 2**40, 21])
+    assert tree.items([5, 6]).tolist() == [20, 21]
+    assert tree.info["nested"]
+    paths = tree.paths(end=9)
+    state = paths.find([5, 6])
+    assert state is not None
+    assert paths.legal(state).tolist() == [7, 9]
+    assert paths.complete([paths.start, state]).tolist() == [False, True]
+    assert len(lt.prefix_tree(rows + rows, items=[1, 2, 3, 4, 5] * 2)) == 5
+    assert lt.prefix_tree(rows + rows, items=[1, 2, 3, 4, 5] * 2).repeated == 5
+
+
+def test_a_file_opens_as_it_was_written(tmp_path: Path) -> None:
+    rows = np.random.default_rng(2).integers(0, 300, (4000, 4))
+    told: list[float] = []
+    tree = lt.prefix_tree(rows, path=tmp_path / "index", memory=20_000, progress=told.append)
+    assert told[0] == 0
+    assert told[-1] == 1
+    assert told == sorted(told)
+    assert [file.name for file in tmp_path.iterdir()] == ["index"]
+    again = lt.PrefixTree.open(tmp_path / "index")
+    again.check()
+    assert walk(again.paths()) == walk(tree.paths()) == as_items(rows)
+    assert (tmp_path / "index").read_bytes() == lt.prefix_tree(rows[::-1], items=range(3999, -1, -1)).to_bytes()
+    assert lt.PrefixTree.from_bytes(again.to_bytes()).info == again.info
+
+
+def test_changes_are_seen_by_those_who_come_later(tmp_path: Path) -> None:
+    randomly = random.Random(3)
+    rows = [[randomly.randrange(200), randomly.randrange(4), randomly.randrange(4)] for _ in range(2000)]
+    tree = lt.prefix_tree(rows)
+    truth = as_items(rows)
+    before = tree.paths()
+    for turn in range(12):
+        new = [[randomly.randrange(220) for _ in range(randomly.randrange(1, 5))] for _ in range(60)]
+        numbers = [10_000 + 100 * turn + n for n in range(60)]
+        assert tree.add(new, items=numbers) == 60
+        for row, number in zip(new, numbers, strict=True):
+            truth.setdefault(tuple(row), set()).add(number)
+        gone = randomly.sample(sorted(truth), 80)
+        if turn % 3 == 0:
+            assert tree.remove(gone) == sum(len(truth[row]) for row in gone)
+            for row in gone:
+                del truth[row]
+        elif turn % 3 == 1:
+            first = [min(truth[row]) for row in gone]
+            assert tree.remove(gone, items=first) == len(gone)
+            assert tree.remove(gone, items=first) == 0
+            for row, number in zip(gone, first, strict=True):
+                truth[row].discard(number)
+        else:
+            numbers = sorted(set().union(*(truth[row] for row in gone)))
+            assert tree.remove(items=numbers) == len(numbers)
+            for row in gone:
+                del truth[row]
+        truth = {row: items for row, items in truth.items() if items}
+        assert len(tree) == sum(map(len, truth.values()))
+        assert walk(tree.paths(end=500)) == truth
+        if turn == 6:
+            tree.merge(tmp_path / "merged")
+            assert walk(tree.paths(end=500)) == truth
+    assert walk(before) == as_items(rows)
+    tree.reload(tmp_path / "merged")
+    assert len(tree) == len(lt.PrefixTree.open(tmp_path / "merged"))
+
+
+def test_only_what_is_allowed() -> None:
+    rows = np.random.default_rng(4).integers(0, 90, (3000, 3))
+    tree = lt.prefix_tree(rows)
+    tree.add([[1, 2, 3, 4], [1, 2]], items=[3001, 3002])
+    flags = np.zeros(3002, bool)
+    flags[::7] = True
+    flags[3001] = True
+    truth = as_items(rows[::7], range(0, 3000, 7))
+    truth.setdefault((1, 2, 3, 4), set()).add(3001)
+    assert walk(tree.paths(allowed=flags, end=99)) == truth
+    assert walk(tree.paths(allowed=np.flatnonzero(flags), end=99)) == truth
+    nothing = tree.paths(allowed=[], end=99)
+    assert len(nothing) == 0
+    assert nothing.legal(nothing.start).tolist() == [99]
+    with pytest.raises(lt.ConstraintError, match="no item"):
+        nothing.matcher()
+
+
+@pytest.mark.parametrize("end", [None, 0])
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_native_paths_are_the_slow_ones(end: int | None, changed: bool, weighted: bool) -> None:
+    randomly = random.Random(f"{end}{changed}{weighted}")
+    size = 150
+    for _ in range(25):
+        longest = randomly.randrange(1, 5)
+        alphabet = randomly.choice([3, 20, 140])
+        rows = sorted(
+            {
+                tuple(randomly.randrange(1, 1 + alphabet) for _ in range(randomly.randrange(1, longest + 1)))
+                for _ in range(randomly.choice([5, 80, 400]))
+            }
+        )
+        weights = {row[: n + 1]: randomly.randrange(-4, 5) / 4 for row in rows for n in range(len(row))}
+        given = [[weights[row[: n + 1]] for n in range(len(row))] for row in rows]
+        split = len(rows) // 2 if changed else len(rows)
+        tree = lt.prefix_tree(rows[:split], weights=given[:split] if weighted else None)
+        if changed:
+            extra = [(*row, 1) for row in rows[:3]]
+            tree.add(extra)
+            tree.add(rows[split:], items=range(split, len(rows)), weights=given[split:] if weighted else None)
+            tree.remove([row for row in extra if row not in rows])
+        slow = SlowPaths.of_items(rows, size, end, weights=weights if weighted else None)
+        paths = tree.paths(end=end, vocabulary_size=size)
+        same_search(randomly, paths, slow)
+
+
+def same_search(randomly: random.Random, paths: lt.PrefixPaths, slow: SlowPaths) -> None:
+    fast_states, slow_states = np.full(2, paths.start), np.full(2, slow.start)
+    scores, owners = np.zeros(2), np.array([0, 5])
+    for _ in range(5):
+        logits = np.array(
+            [[randomly.choice([-np.inf, *range(-8, 9)]) for _ in range(slow.vocabulary_size)] for _ in fast_states],
+            np.float32,
+        ).reshape(len(fast_states), slow.vocabulary_size)
+        width = randomly.randrange(0, 12)
+        assert paths.complete(fast_states).tolist() == slow.complete(slow_states).tolist()
+        assert paths.open(fast_states).tolist() == slow.open(slow_states).tolist()
+        for a, b in (
+            (paths.gather(fast_states, logits, scores), slow.gather(slow_states, logits, scores)),
+            (
+                paths.top(fast_states, logits, scores, width, owners=owners),
+                slow.top(slow_states, logits, scores, width, owners=owners),
+            ),
+        ):
+            assert a.rows.tolist() == b.rows.tolist()
+            assert a.tokens.tolist() == b.tokens.tolist()
+            assert a.scores.tolist() == b.scores.tolist()
+        states = paths.advance(fast_states[a.rows], a.tokens)
+        assert states.tolist() == a.states.tolist()
+        fast_states, slow_states, scores, owners = a.states, b.states, a.scores, owners[a.rows]
+
+
+def test_beams_give_items_back() -> None:
+    rows = np.random.default_rng(5).integers(0, 50, (300, 3))
+    paths = lt.prefix_tree(rows).paths(vocabulary_size=50)
+    logits = np.random.default_rng(6).normal(size=(3, 50)).astype(np.float32)
+    states, scores = np.full(1, paths.start), np.zeros(1)
+    for step in range(3):
+        found = paths.top(states, np.repeat(logits[step : step + 1], len(states), 0), scores, 300)
+        states, scores = found.states, found.scores
+    best = sorted((-float(logits[range(3), row].astype(np.float64).sum()), tuple(row)) for row in set(map(tuple, rows)))
+    assert len(states) == len(best)
+    assert np.allclose(scores, [-score for score, _ in best])
+    assert rows[paths.items(int(states[0]))[0]].tolist() == list(best[0][1])
+
+
+def test_readers_go_on_while_one_writes() -> None:
+    rows = np.random.default_rng(7).integers(0, 64, (20_000, 3))
+    tree = lt.prefix_tree(rows)
+    fixed = [row for row in rows[:200].tolist() if row[0] != 63]
+    wrong: list[str] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            paths = tree.paths()
+            for row in fixed:
+                state = paths.find(row)
+                if state is None or not len(paths.items(state)):
+                    wrong.append(f"{row} is gone")
+            if len(paths) < 19_000:
+                wrong.append(f"{len(paths)} items")
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for turn in range(300):
+        tree.add([[63, turn, 1], [64 + turn, 1, 1, 1]], items=[50_000 + turn, 60_000 + turn])
+        tree.remove([[63, turn, 1]])
+        if turn == 150:
+            tree.merge()
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    assert len(tree) == 20_000 - int((rows[:, 0] == 63).sum()) + 300 + sum(
+        1 for row in rows.tolist() if row[0] == 63 and not (row[1] < 300 and row[2] == 1)
+    )
+
+
+def test_masks_are_the_legal_tokens() -> None:
+    tree = lt.prefix_tree([[3, 70], [40, 1]])
+    paths = tree.paths(end=99)
+    states = paths.advance([paths.start, paths.start], [3, 5])
+    masks = paths.mask([paths.start, *states.tolist(), -1])
+    assert masks.shape == (4, 4)
+    allowed = [[bit for bit in range(128) if row[bit // 32] >> (bit % 32) & 1] for row in masks.astype(np.int64)]
+    assert allowed == [[3, 40], [70], [99], [99]]
+    with pytest.raises(lt.MaskError):
+        paths.mask([paths.start], np.zeros((1, 1), np.int32))
+    with pytest.raises(lt.MaskError, match="rows"):
+        paths.mask([paths.start], np.zeros((2, 4), np.int32))
+
+
+def test_a_matcher_generates_one_item() -> None:
+    matcher = lt.prefix_tree([[3, 70], [3, 80, 9]]).matcher()
+    assert matcher.forced_tokens() == [3]
+    matcher.accept(3)
+    assert matcher.legal() == [70, 80]
+    with pytest.raises(lt.TokenError, match="legal: 70, 80"):
+        matcher.accept(9)
+    matcher.accept(70)
+    assert matcher.is_finished
+    with pytest.raises(lt.ConstraintError, match="end="):
+        lt.prefix_tree([[3], [3, 4]]).matcher()
+    nested = lt.prefix_tree([[3], [3, 4]]).matcher(end=2)
+    nested.accept(3)
+    assert nested.legal() == [2, 4]
+    assert not nested.is_accepting
+    nested.accept(2)
+    assert nested.is_finished
+
+
+@pytest.mark.parametrize(
+    ("tokens", "options", "says"),
+    [
+        ([[1, -2]], {}, "token -2"),
+        ([[1, 2**31]], {}, "token 2147483648"),
+        ([[]], {}, "without tokens"),
+        ([[1.5]], {}, "item 0"),
+        ([["a"]], {}, "item 0"),
+        ([[1]] * 3, {"items": [1, 2]}, "2 item numbers for 3"),
+        ([[1]], {"items": [-1]}, "from 0 up"),
+        ([[1]], {"items": ["B07X"]}, "from 0 up"),
+        ([[1, 2]], {"weights": [[0.5]]}, "1 weights for 2"),
+        ([[1, 2]], {"weights": [[0.5, float("nan")]]}, "NaN"),
+        ([[1, 2], [1, 3]], {"weights": [[0.5, 0], [0.25, 0]]}, "two weights"),
+        (np.zeros((2, 2, 2), int), {}, "3 dimensions"),
+        (np.zeros((2, 2)), {}, "dtype float64"),
+        (np.zeros((2, 2), int), {"weights": np.zeros((2, 3))}, "shape"),
+        (np.zeros((2, 0), int), {}, "without tokens"),
+    ],
+)
+def test_what_is_no_catalogue(tokens: Any, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(lt.ConstraintError, match=says):
+        lt.prefix_tree(tokens, **options)
+
+
+def test_other_mistakes(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="not text"):
+        lt.prefix_tree("abc")  # type: ignore[arg-type]
+    with pytest.raises(lt.LimitError, match="4096"):
+        lt.prefix_tree([[1] * 5000])
+    with pytest.raises(lt.FileError, match="absent"):
+        lt.prefix_tree([[1]], path=tmp_path / "absent" / "index")
+    with pytest.raises(lt.FileError):
+        lt.PrefixTree.open(tmp_path / "absent")
+    (tmp_path / "other").write_bytes(b"GGUF" * 5000)
+    with pytest.raises(lt.PayloadError, match="not an index"):
+        lt.PrefixTree.open(tmp_path / "other")
+    tree = lt.prefix_tree([[1]])
+    with pytest.raises(lt.ConstraintError, match="nothing to remove"):
+        tree.remove()
+    with pytest.raises(lt.ConstraintError, match="another vocabulary"):
+        tree.paths(end=5, vocabulary_size=5)
+    with pytest.raises(lt.SamplingError, match="tokens for"):
+        tree.paths().advance([0], [1, 2])
+
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lt.prefix_tree([[1]], path=tmp_path / "index", progress=stop)
+    assert not (tmp_path / "index").exists()
+
+
+def test_damage_is_an_error_and_never_a_wrong_answer(tmp_path: Path) -> None:
+    rows = np.random.default_rng(8).integers(0, 70, (2000, 3))
+    data = lt.prefix_tree(rows).to_bytes()
+    randomly = random.Random(9)
+    refused = 0
+    for _ in range(300):
+        cut, flipped = randomly.randrange(len(data)), bytearray(data)
+        with pytest.raises(lt.PayloadError):
+            lt.PrefixTree.from_bytes(data[:cut])
+        flipped[randomly.randrange(len(data))] ^= 1 << randomly.randrange(8)
+        try:
+            tree = lt.PrefixTree.from_bytes(bytes(flipped))
+            for row in rows[::50].tolist():
+                assert row in tree
+            tree.check()
+        except lt.PayloadError:
+            refused += 1
+    assert refused == 300
