@@ -102,7 +102,8 @@ impl Spans {
     /// Whether the last of `length` tokens is a constraint's business, the one that runs or the one that took it. Free
     /// text is nobody's.
     pub(super) fn is_inside(&self, length: usize) -> bool {
-        let unfinished = |span: &Span| span.matcher.as_ref().is_some_and(|m| !m.is_finished() && !m.is_free());
+        let unfinished =
+            |span: &Span| span.matcher.as_ref().is_some_and(|m| !m.is_finished() && !m.is_free());
         unfinished(self.current()) || self.0.iter().rfind(|span| span.start < length).is_some_and(unfinished)
     }
 

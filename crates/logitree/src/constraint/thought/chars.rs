@@ -80,7 +80,9 @@ impl Completing {
     pub fn new(vocabulary: &Vocabulary, except: &[TokenId]) -> Completing {
         let mut made = Completing::default();
         let text = |id: &TokenId| vocabulary.kind(*id).is_text() && !except.contains(id);
-        for id in (0..vocabulary.len() as TokenId).filter(|&id| is_inner(vocabulary.token_bytes(id))).filter(text) {
+        for id in
+            (0..vocabulary.len() as TokenId).filter(|&id| is_inner(vocabulary.token_bytes(id))).filter(text)
+        {
             for (from, list) in CUT.iter().zip(&mut made.lists) {
                 let bytes = vocabulary.token_bytes(id);
                 if bytes.iter().try_fold(*from, |at, &byte| at.on(byte)).is_some() {

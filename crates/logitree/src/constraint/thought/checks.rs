@@ -82,7 +82,7 @@ fn overlaps(named: &[(String, &[TokenId])]) -> Result<()> {
         for (inner, part) in named.iter().filter(|(inner, _)| inner != outer && inner != "message") {
             if tokens == part {
                 let help = "a thought's begin and its end must differ";
-                return Err(wrong(format!("{inner} and {outer} are the same tokens"), inner, help));
+                return Err(wrong(format!("{outer} and {inner} are the same tokens"), outer, help));
             }
             if tokens.windows(part.len()).any(|window| window == *part) {
                 let help = "no sequence may contain another: leave the longer one out";
@@ -95,9 +95,11 @@ fn overlaps(named: &[(String, &[TokenId])]) -> Result<()> {
 
 fn first_tokens(thinking: &Thinking) -> Result<()> {
     let first = |tokens: &Vec<TokenId>| tokens.first().copied();
-    let shared = thinking.begin.iter().filter_map(first).find(|token| {
-        thinking.end.iter().any(|end| first(end) == Some(*token))
-    });
+    let shared = thinking
+        .begin
+        .iter()
+        .filter_map(first)
+        .find(|token| thinking.end.iter().any(|end| first(end) == Some(*token)));
     shared.map_or(Ok(()), |token| {
         let message = format!("a begin and an end of the thought have the same first token, {token}");
         Err(wrong(message, "begin", "let them count when they are complete: whole"))

@@ -133,6 +133,7 @@ impl ThoughtMatcher {
             (Ok(()), None) => Ok(State { phase: Phase::Answer, had }),
             (Ok(()), Some(node)) => Ok(self.plan.opening(node, true, had)),
             (Err(error), Some(node)) if error.kind == ErrorKind::Token => {
+                then.restart(&[])?;
                 Ok(self.plan.opening(node, false, had))
             }
             (Err(error), _) => Err(error),
@@ -321,7 +322,9 @@ impl Matcher for ThoughtMatcher {
         let mut expected = self.speaker().map(Matcher::expected).unwrap_or_default();
         match self.state.phase {
             Phase::Opening { .. } => expected.push("the rest of a thought's begin".to_string()),
-            Phase::Closing { .. } | Phase::Forced { .. } => expected.push("the end of the thought".to_string()),
+            Phase::Closing { .. } | Phase::Forced { .. } => {
+                expected.push("the end of the thought".to_string())
+            }
             Phase::Inside { .. } if !self.plan.completing(self.state.phase).is_empty() => {
                 expected.push("the rest of a character".to_string());
             }
