@@ -14,6 +14,7 @@ mod metrics;
 mod payload;
 mod sampling;
 mod skeleton;
+mod thought;
 mod trie;
 mod vocabulary;
 
@@ -31,5 +32,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     trie::register(m)?;
     mask::register(m)?;
     skeleton::register(m)?;
+    thought::register(m)?;
     Ok(())
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use common::laws::{self, look, Seen};
 use logitree::constraint::{
-    accept_all, count_legal, draft_masks, At, Check, Descriptor, End, Leaf, Matcher, Payload, Thinking,
-    Thought, TokenTree,
+    accept_all, count_legal, draft_masks, thought::At, Check, Descriptor, End, Leaf, Matcher, Payload,
+    Thinking, Thought, TokenTree,
 };
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};

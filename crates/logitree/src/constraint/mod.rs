@@ -16,7 +16,7 @@ mod payload;
 mod row_matcher;
 mod sequence_trie;
 pub mod skeleton;
-mod thought;
+pub mod thought;
 mod token_tree;
 mod tree_rows;
 
@@ -31,7 +31,7 @@ pub use grammar::{Grammar, GrammarLimits};
 pub use matcher::Matcher;
 pub use payload::{Descriptor, Leaf, Payload, MAX_TOKENS, MAX_TOKEN_ID};
 pub use sequence_trie::{Node, ROOT};
-pub use thought::{At, Thinking, Thought, MAX_TAG_TOKENS};
+pub use thought::{Thinking, Thought};
 pub use token_tree::{SpanTree, TokenTree};
 
 use crate::vocabulary::Vocabulary;

@@ -15,6 +15,7 @@ mod checks;
 mod finder;
 mod matcher;
 mod plan;
+mod tags;
 
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use matcher::ThoughtMatcher;
 use plan::Plan;
 
 pub use plan::At;
+pub use tags::tag;
 
 /// The most tokens that begins, ends and message may have together.
 pub const MAX_TAG_TOKENS: usize = 4_096;
@@ -134,6 +136,12 @@ impl Thought {
     /// How many of `tokens`, which come from `at` on, are thoughts; what follows is the answer.
     pub fn leading(&self, tokens: &[TokenId], at: At) -> usize {
         self.plan.leading(tokens, at)
+    }
+
+    /// Where `tokens` lead from `at`, with no constraint after the thoughts, by RTP-LLM's names: "no", "in", "closing" or
+    /// "after".
+    pub fn state(&self, tokens: &[TokenId], at: At) -> &'static str {
+        self.plan.name(tokens, at)
     }
 
     /// What was given.

@@ -240,6 +240,17 @@ impl Plan {
         at
     }
 
+    /// See [`super::Thought::state`].
+    pub fn name(&self, tokens: &[TokenId], at: At) -> &'static str {
+        let state = tokens.iter().fold(self.birth(at), |state, &token| self.step(state, token));
+        match state.phase {
+            Phase::Inside { .. } => "in",
+            Phase::Closing { .. } | Phase::Forced { .. } => "closing",
+            _ if state.had == 0 => "no",
+            _ => "after",
+        }
+    }
+
     /// See [`super::Thought::leading`].
     pub fn leading(&self, tokens: &[TokenId], at: At) -> usize {
         let mut state = self.birth(at);
