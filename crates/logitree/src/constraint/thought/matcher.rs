@@ -338,16 +338,24 @@ impl Matcher for ThoughtMatcher {
 
     fn expected_after(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
         match &mut self.then {
+            _ if bytes.is_empty() => Ok(self.expected()),
             Some(then) if self.state.phase == Phase::Answer => then.matcher.expected_after(bytes),
-            _ => Ok(if bytes.is_empty() { self.expected() } else { Vec::new() }),
+            _ => Ok(Vec::new()),
         }
     }
 
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
-        match &mut self.then {
-            Some(then) if self.state.phase == Phase::Answer => then.matcher.taken(bytes),
-            _ => Ok(bytes.len()),
+        if self.speaker().is_some() {
+            return self.then.as_mut().map_or(Ok(0), |then| then.matcher.taken(bytes));
         }
+        if !self.find_few() {
+            return Ok(bytes.len());
+        }
+        let vocabulary = &self.plan.vocabulary;
+        let text = self.few.iter().filter(|&&id| vocabulary.kind(id).is_text());
+        let alike =
+            |&id: &TokenId| bytes.iter().zip(vocabulary.token_bytes(id)).take_while(|(a, b)| a == b).count();
+        Ok(text.map(alike).max().unwrap_or(0))
     }
 
     fn is_ready(&self) -> bool {
