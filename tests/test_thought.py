@@ -1,5 +1,5 @@
-"""Thoughts through the Python API: the corpus that the core runs too, a soft budget under a decoder, and a bounded thought
-before an answer with the real model."""
+"""Thoughts through the Python API: the corpus that the core runs too, a soft budget under a decoder, and a bounded
+thought before an answer with the real model."""
 
 from __future__ import annotations
 

@@ -1199,7 +1199,7 @@ class Thought:
     ) -> Matcher:
         """A matcher for what follows a prompt.
 
-        It stands inside a thought if the last begin in ``prompt`` has no end after it, or if ``at`` says so; without
+        It stands inside a thought if ``prompt`` leaves off in one (``after``), or if ``at`` says so; without
         both as ``started`` says. The thought that the prompt began counts as one, its tokens so far do not.
         "closing" forces the end, message included, at once: with ``Decoder.activate`` a thought is broken off.
         ``then`` is copied, and rules what comes after, as ``thought`` says; its own ``then`` may be given here instead.
@@ -1209,7 +1209,10 @@ class Thought:
         """
 
     def after(self, prompt: Iterable[int]) -> Literal["outside", "inside"]:
-        """Where a prompt leaves off: inside a thought if its last begin comes after its last end."""
+        """Where a prompt leaves off: inside a thought if its last begin has no end behind it.
+
+        A tag of ordinary tokens counts wherever its text stands, in whatever tokens; a special token counts as itself.
+        """
 
     def split(
         self,
@@ -1258,24 +1261,26 @@ def thought(
 ) -> Thought:
     """Thoughts of at most ``budget`` tokens, and what comes after them.
 
-    ``begin`` and ``end`` are one token (id or text), the ids of a sequence, or a list of several sequences, of which
-    any counts; the first end is the one that is forced. A text is the one token that is written so, a special one before
-    others, or what ``tokenize`` makes of it. Where ``budget`` tokens (None: no limit) stand in a thought, the rest of a
-    UTF-8 character may come, then ``message`` and the end must. A budget of 0 switches thinking off: nothing is
-    constrained, but by ``then``. From ``soft`` tokens on, the next token of the first end gets, with s tokens thought,
-    ``ramp * (s + 1 - soft) / (budget - soft)`` added to its logit (``Matcher.bias``; ``Decoder`` adds it).
+    ``begin`` and ``end`` are one token (id or text), the ids of a sequence, or a list of several sequences, of
+    which any counts; the first end is the one that is forced. A text is the one token that is written so, a special
+    one before others, or what ``tokenize`` makes of it. Where ``budget`` tokens (None: no limit) stand in a
+    thought, the rest of a UTF-8 character may come, then ``message`` and the end must. A budget of 0 switches
+    thinking off: nothing is constrained, but by ``then``. From ``soft`` tokens on, the next token of the first end
+    gets, with s tokens thought, ``ramp * (s + 1 - soft) / (budget - soft)`` added to its logit (``Matcher.bias``;
+    ``Decoder`` adds it).
 
-    At most ``thoughts`` may come (None: any number), one that the prompt began (``started``) included. ``then`` rules what
-    comes after the last of them, from its first token on, and all where none comes; a thought comes before it, never
-    in it. No token ends the generation inside a thought then; without ``then`` one may, and the text outside is free.
+    At most ``thoughts`` may come (None: any number), one that the prompt began (``started``) included. ``then``
+    rules what comes after the last of them, from its first token on, and all where none comes; a thought comes
+    before it, never in it. No token ends the generation inside a thought then; without ``then`` one may, and the
+    text outside is free.
 
-    By default the states are those of RTP-LLM's think mode: the first token of an end forces the rest, and where a begin
-    or an end may not come its first token is not legal. With ``whole`` they count when they are complete, as in
-    llama.cpp's reasoning budget (common/reasoning-budget.h there), whose parameters are, in its order: ``begin``,
-    ``end``, ``message`` and the first end (one forced sequence there), ``budget`` (-1 there is None; its 0, an end
-    right behind the begin, is ``matcher(at="closing")`` where the prompt began the thought, ``thoughts=0`` where not),
-    ``started``. Its state is ``Thought.state``, its forcing by hand ``matcher(at="closing")``, its re-arming
-    ``thoughts=None``.
+    By default the states are those of RTP-LLM's think mode: the first token of an end forces the rest, and where a
+    begin or an end may not come its first token is not legal. With ``whole`` they count when they are complete, as
+    in llama.cpp's reasoning budget (common/reasoning-budget.h there), whose parameters are, in its order:
+    ``begin``, ``end``, ``message`` and the first end (one forced sequence there), ``budget`` (-1 there is None; its
+    0, an end right behind the begin, is ``matcher(at="closing")`` where the prompt began the thought,
+    ``thoughts=0`` where not), ``started``. Its state is ``Thought.state``, its forcing by hand
+    ``matcher(at="closing")``, its re-arming ``thoughts=None``.
 
     Raises ConstraintError for a text that no token is or several are; for what is empty, not in the vocabulary, ends
     the generation, contains another, or, without ``whole``, a begin and an end of the same first token; for a negative

@@ -25,7 +25,18 @@ Model = Engine | str | os.PathLike[str] | Any
 """An engine, the path of a GGUF file, or a `llama_cpp.Llama`."""
 
 _TEXT = ("normal", "byte", "user_defined")
-_NOT_SAMPLING = {"following", "canonical", "thought", "max_tokens", "stop", "chat", "force", "on_progress", "on_step", "cancel"}
+_NOT_SAMPLING = {
+    "following",
+    "canonical",
+    "thought",
+    "max_tokens",
+    "stop",
+    "chat",
+    "force",
+    "on_progress",
+    "on_step",
+    "cancel",
+}
 
 Cancel = Callable[[], bool] | Flag
 """Asked between forward passes: a function that says True, or a `threading.Event` that is set, ends the

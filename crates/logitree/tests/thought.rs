@@ -521,6 +521,27 @@ fn a_prompt_tells_where_it_leaves_off_and_tokens_where_the_answer_starts() {
     for (prompt, at) in cases {
         assert_eq!(thought.after(prompt), at, "{prompt:?}");
     }
+    // "ab" begins and "bc" ends, in whatever tokens; a special token is no text.
+    let words = [&b"a"[..], b"b", b"c", b"xab", b"bcab", b"bcx", b"ab", b"abc"];
+    let tokens = words.iter().map(|b| Token { bytes: b.to_vec(), kind: TokenKind::Normal });
+    let special = Token { bytes: b"ab".to_vec(), kind: TokenKind::Control };
+    let vocabulary = Arc::new(Vocabulary::new(tokens.chain([special]), About::default()).unwrap());
+    let tags =
+        Thinking { begin: vec![vec![0, 1]], end: vec![vec![1, 2]], whole: true, ..Thinking::default() };
+    let textual = Thought::new(tags, &vocabulary).unwrap();
+    let cases: [(&[TokenId], At); 8] = [
+        (&[3], At::Inside),
+        (&[6, 2], At::Inside),
+        (&[7], At::Inside),
+        (&[6, 5], At::Outside),
+        (&[6, 4], At::Inside),
+        (&[6, 1, 2, 8], At::Outside),
+        (&[0, 8, 1], At::Outside),
+        (&[0, 1, 0, 1, 2], At::Outside),
+    ];
+    for (prompt, at) in cases {
+        assert_eq!(textual.after(prompt), at, "{prompt:?}");
+    }
     let cases: [(&[TokenId], At, usize); 7] = [
         (&[4, 5], At::Outside, 0),
         (&[4, 5], At::Inside, 2),

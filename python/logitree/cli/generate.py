@@ -49,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _grammar.add_grammar(parser, required=False)
     group = parser.add_argument_group("thoughts")
     group.add_argument(
-        "--think-budget", type=int, metavar="N", help="the output is one thought of at most N tokens, then what is asked"
+        "--think-budget", type=int, metavar="N", help="a thought may come first, or go on, for at most N tokens"
     )
     group.add_argument("--think-begin", type=_common.text, metavar="TEXT", help="what begins a thought (<think>)")
     group.add_argument("--think-end", type=_common.text, metavar="TEXT", help="what ends it (</think>)")
@@ -118,12 +118,18 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
 
 
 def _thought(args: argparse.Namespace, model: Engine) -> Thought | None:
-    """The thought that was asked for. Tags of several tokens count when they are complete, so that what only begins like
-    one may be written."""
+    """The thought that was asked for. Tags count when they are complete, so that what only begins like one of several
+    tokens may be written."""
     if args.think_budget is None:
         return None
-    tags = {"begin": args.think_begin or "<think>", "end": args.think_end or "</think>"}
-    return thought(model.vocabulary, **tags, budget=args.think_budget, whole=True, tokenize=model.tokenize)
+    return thought(
+        model.vocabulary,
+        begin=args.think_begin or "<think>",
+        end=args.think_end or "</think>",
+        budget=args.think_budget,
+        whole=True,
+        tokenize=model.tokenize,
+    )
 
 
 class _Text:

@@ -15,6 +15,7 @@ mod checks;
 mod finder;
 mod matcher;
 mod plan;
+mod prompt;
 mod tags;
 
 #[cfg(test)]
@@ -128,9 +129,10 @@ impl Thought {
         }
     }
 
-    /// Where a prompt leaves off: inside a thought if its last begin comes after its last end.
+    /// Where a prompt leaves off: inside a thought if its last begin has no end behind it. A tag of ordinary tokens counts
+    /// wherever its text stands, in whatever tokens; a special token counts as itself.
     pub fn after(&self, prompt: &[TokenId]) -> At {
-        self.plan.after(prompt)
+        prompt::after(&self.plan, prompt)
     }
 
     /// How many of `tokens`, which come from `at` on, are thoughts; what follows is the answer.

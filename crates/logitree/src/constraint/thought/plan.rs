@@ -226,20 +226,6 @@ impl Plan {
         }
     }
 
-    /// See [`super::Thought::after`].
-    pub fn after(&self, prompt: &[TokenId]) -> At {
-        let (mut at, mut node) = (At::Outside, START);
-        for &token in prompt {
-            let finder = if at == At::Outside { &self.begins } else { &self.ends };
-            node = finder.step(node, token);
-            if finder.is_found(node) {
-                at = if at == At::Outside { At::Inside } else { At::Outside };
-                node = START;
-            }
-        }
-        at
-    }
-
     /// See [`super::Thought::state`].
     pub fn name(&self, tokens: &[TokenId], at: At) -> &'static str {
         let state = tokens.iter().fold(self.birth(at), |state, &token| self.step(state, token));
