@@ -149,6 +149,8 @@ def test_what_was_generated_is_split_and_placed() -> None:
     assert thought.split([0, UNTHINK, 1], prompt=[2, THINK]) == ([0, UNTHINK], [1])
     assert thought.split(iter([0, 1]), at="inside") == ([0, 1], [])
     assert (thought.after([0]), thought.after([THINK, 0])) == ("outside", "inside")
+    assert made(started=True).after([]) == "inside" == made().after([1, 4])
+    assert made(started=True).split([0], prompt=[1]) == ([0], [])
     states = [thought.state([THINK, 0, UNTHINK, 1][:n]) for n in range(5)]
     assert states == ["no", "in", "in", "after", "after"]
     assert thought.state([], at="closing") == "closing"

@@ -37,6 +37,7 @@ __all__ = [
     "StateError",
     "Steering",
     "Step",
+    "Thought",
     "TokenError",
     "TokenHistory",
     "TokenTree",
@@ -95,6 +96,7 @@ __all__ = [
     "surprisal",
     "temp",
     "temp_ext",
+    "thought",
     "token_tree",
     "token_tree_cache",
     "top_candidates",
@@ -1200,7 +1202,7 @@ class Thought:
         """A matcher for what follows a prompt.
 
         It stands inside a thought if ``prompt`` leaves off in one (``after``), or if ``at`` says so; without
-        both as ``started`` says. The thought that the prompt began counts as one, its tokens so far do not.
+        both only with ``started``. The thought that the prompt began counts as one, its tokens so far do not.
         "closing" forces the end, message included, at once: with ``Decoder.activate`` a thought is broken off.
         ``then`` is copied, and rules what comes after, as ``thought`` says; its own ``then`` may be given here instead.
 
@@ -1212,6 +1214,7 @@ class Thought:
         """Where a prompt leaves off: inside a thought if its last begin has no end behind it.
 
         A tag of ordinary tokens counts wherever its text stands, in whatever tokens; a special token counts as itself.
+        With ``started`` every prompt does.
         """
 
     def split(

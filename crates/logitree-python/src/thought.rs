@@ -1,7 +1,7 @@
 //! Thoughts in Python. Conversions only.
 
 use logitree::constraint::thought::{tag, At};
-use logitree::constraint::{Thinking, Thought};
+use logitree::constraint::{Matcher, Thinking, Thought};
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -19,7 +19,7 @@ use crate::vocabulary::{token_id, PyVocabulary};
 pub struct PyThought {
     thought: Thought,
     started: bool,
-    then: Option<std::sync::Mutex<Box<dyn logitree::constraint::Matcher>>>,
+    then: Option<Box<dyn Matcher>>,
     vocabulary: Py<PyVocabulary>,
 }
 
@@ -150,7 +150,7 @@ fn thought(
     // What cannot run is refused here.
     let at = if started { At::Inside } else { At::Outside };
     made.matcher(at, then.as_ref().map(|then| then.fork())).map_err(to_py)?;
-    Ok(PyThought { thought: made, started, then: then.map(std::sync::Mutex::new), vocabulary: holder })
+    Ok(PyThought { thought: made, started, then, vocabulary: holder })
 }
 
 #[pymethods]
@@ -165,14 +165,13 @@ impl PyThought {
         then: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyMatcher> {
         let at = self.place(prompt, at)?;
-        let own = || self.then.as_ref().map(|then| then.lock().unwrap_or_else(|e| e.into_inner()).fork());
         let then = match then {
             Some(_) if self.then.is_some() => {
                 let message = "the thought has a constraint after it already".to_string();
                 return Err(wrong(message, "then", "give it once: to lt.thought, or here"));
             }
             Some(then) => Some(Constraint::read(then)?.fork(self.thought.vocabulary())?),
-            None => own(),
+            None => self.then.as_ref().map(|then| then.fork()),
         };
         let matcher = self.thought.matcher(at, then).map_err(to_py)?;
         Ok(PyMatcher::of(matcher, Some(self.vocabulary.clone_ref(py))))
@@ -180,7 +179,7 @@ impl PyThought {
 
     /// Where a prompt leaves off: "outside" or "inside" a thought.
     fn after(&self, prompt: &Bound<'_, PyAny>) -> PyResult<&'static str> {
-        Ok(match self.thought.after(&tokens_of(prompt)?) {
+        Ok(match self.place(Some(prompt), None)? {
             At::Outside => "outside",
             _ => "inside",
         })
@@ -246,8 +245,8 @@ impl PyThought {
     fn place(&self, prompt: Option<&Bound<'_, PyAny>>, at: Option<&str>) -> PyResult<At> {
         match (prompt, at) {
             (Some(_), Some(_)) => Err(PyTypeError::new_err("both prompt and at: give one of them")),
+            (_, None) if self.started => Ok(At::Inside),
             (Some(prompt), None) => Ok(self.thought.after(&tokens_of(prompt)?)),
-            (None, None) if self.started => Ok(At::Inside),
             (None, None | Some("outside")) => Ok(At::Outside),
             (None, Some("inside")) => Ok(At::Inside),
             (None, Some("closing")) => Ok(At::Closing),
