@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use common::laws::{self, look, Seen};
 use logitree::constraint::{
-    accept_all, thought::At, Check, Descriptor, End, Leaf, Matcher, Payload, Thinking, Thought, TokenTree,
+    accept_all, thought::At, Check, Descriptor, End, Grammar, GrammarLimits, Leaf, Matcher, Payload,
+    Thinking, Thought, TokenTree,
 };
+use logitree::grammar::gbnf;
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
@@ -247,10 +249,13 @@ fn is_refused(t: &Thinking) -> bool {
     let distinct: BTreeSet<&Vec<TokenId>> = t.begin.iter().collect();
     let ends: BTreeSet<&Vec<TokenId>> = t.end.iter().collect();
     let tags: Vec<&Vec<TokenId>> = distinct.iter().chain(&ends).copied().collect();
+    let used: BTreeSet<TokenId> =
+        tags.iter().copied().chain([&t.message]).flatten().copied().chain(EOG).collect();
     let inside = |a: &[TokenId], b: &[TokenId]| a.windows(b.len()).any(|w| w == b);
     tags.iter().enumerate().any(|(i, a)| tags.iter().enumerate().any(|(j, b)| i != j && inside(a, b)))
         || tags.iter().any(|tag| inside(&t.message, tag))
         || tags.iter().copied().chain([&t.message]).flatten().any(|id| EOG.contains(id))
+        || used.len() == SIZE as usize
         || !t.whole && distinct.iter().any(|b| ends.iter().any(|e| b[0] == e[0]))
         || t.soft.is_some() && t.budget.is_none()
         || t.budget.is_some_and(|budget| budget > 0 && t.soft.is_some_and(|soft| soft >= budget))
@@ -316,6 +321,57 @@ proptest! {
         }
         let model = Model { thinking, at, answer: answer.clone() };
         laws::hold(&|| fresh().unwrap(), &script, &mut |history, seen| model.expect(history, seen));
+    }
+}
+
+/// Two letters to a token, 676 of them, and an end: a grammar's legal sets are too many for a list.
+fn pairs() -> Arc<Vocabulary> {
+    let letters = || b'a'..=b'z';
+    let words = letters().flat_map(|a| letters().map(move |b| vec![a, b]));
+    let mut tokens: Vec<Token> = words.map(|bytes| Token { bytes, kind: TokenKind::Normal }).collect();
+    tokens.push(Token { bytes: b"<end>".to_vec(), kind: TokenKind::Control });
+    let about = About { end_of_generation: vec![676], ..About::default() };
+    Arc::new(Vocabulary::new(tokens, about).unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    /// A begin of ordinary tokens beside a grammar that takes them too, at times.
+    #[test]
+    fn the_laws_beside_a_grammar(
+        whole in any::<bool>(),
+        takes in any::<bool>(),
+        script in prop::collection::vec((0u16..16, prop_oneof![0u16..3, any::<u16>()]), 0..30),
+    ) {
+        let vocabulary = pairs();
+        let text = if takes { "root ::= [a-y]+ \"z\"" } else { "root ::= [b-y] [a-y]* \"z\"" };
+        let rules = Arc::new(gbnf::parse(text).unwrap());
+        let grammar = Grammar::new(rules, &vocabulary, None, GrammarLimits::default()).unwrap();
+        // "aaab", "aaac" and "ad" begin; "aa" is token 0.
+        let begin = vec![vec![0, 1], vec![0, 2], vec![3]];
+        let end = vec![vec![4, 5]];
+        let thinking =
+            Thinking { begin, end, budget: Some(3), thoughts: None, whole, ..Thinking::default() };
+        let thought = Thought::new(thinking, &vocabulary).unwrap();
+        let fresh = || thought.matcher(At::Outside, Some(grammar.matcher().unwrap())).unwrap();
+        let born = look(&mut *fresh()).legal.unwrap();
+        let mut answers = look(&mut *grammar.matcher().unwrap()).legal.unwrap();
+        prop_assert!(answers.len() > 400);
+        prop_assert_eq!(takes, answers.contains(&0));
+        answers.extend([0, 3]);
+        answers.sort_unstable();
+        answers.dedup();
+        prop_assert_eq!(born, answers);
+        let script: Vec<u16> = script.iter().map(|(action, pick)| action | (pick % 4096) << 4).collect();
+        laws::hold(&fresh, &script, &mut |history, seen| {
+            if whole && history == [0] {
+                let mut slow = grammar.matcher().unwrap();
+                let goes_on = if slow.accept(0).is_ok() { look(&mut *slow).legal.unwrap() } else { Vec::new() };
+                let all: BTreeSet<TokenId> = goes_on.into_iter().chain([1, 2]).collect();
+                assert_eq!(seen.legal, Some(all.into_iter().collect()));
+            }
+        });
     }
 }
 
