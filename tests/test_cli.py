@@ -119,6 +119,22 @@ def test_generate_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert again[-1]["tokens"] == finish["tokens"]
 
 
+def test_generate_after_a_thought(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ("generate", "Is fire hot? <think>", "--raw", "--choices", "YES,NO", "--json", "--temp", "1.5", *FAST)
+    code, out, _ = run(capsys, *argv, "--think-budget", "4")
+    told = json.loads(out.splitlines()[-1])
+    thought, answer = told["text"].split("</think>")
+    assert (code, answer) == (0, told["choice"])
+    assert thought
+    assert 4 < told["stats"]["thought_tokens"] < len(told["tokens"])
+    code, _, err = run(
+        capsys, *argv, "--think-budget", "4", "--think-begin", "<|im_start|>", "--think-end", "<|im_start|>"
+    )
+    assert (code, "same tokens" in err) == (1, True)
+    for wrong in (["--think-budget", "-1"], ["--think-end", "x"]):
+        assert run(capsys, *argv, *wrong)[0] == 2
+
+
 def test_generate_from_a_token_tree(capsys: pytest.CaptureFixture[str], tmp_path: Path, smollm2_gguf: Path) -> None:
     vocabulary = lt.Vocabulary.from_gguf(str(smollm2_gguf))
     leaves = [{"name": text, "tokens": vocabulary.find(text.encode())} for text in ("yes", "no")]

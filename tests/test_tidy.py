@@ -58,6 +58,9 @@ MAY_BE_UNSAFE = {
 }
 """Why a file may say unsafe -> where such files are. Each also opts in with `allow(unsafe_code)`."""
 
+TOUCH_FILES = {"file.rs", "vocabulary", "prefix"}
+"""Rooms of the core that read files, or write an index."""
+
 CODE_LINES = 500
 EXCUSE = "tidy: long because"
 
@@ -145,10 +148,10 @@ def test_core_imports_point_left(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", core_files(), ids=name)
-def test_core_prints_nothing_and_reads_files_in_one_room(path: Path) -> None:
+def test_core_prints_nothing_and_touches_files_where_it_may(path: Path) -> None:
     text = without_comments(path.read_text(encoding="utf-8"))
     assert not re.search(r"\b(e?print(ln)?|dbg)!", text)
-    if path.relative_to(CORE).parts[0] != "vocabulary":
+    if path.relative_to(CORE).parts[0] not in TOUCH_FILES:
         assert not re.search(r"\bstd::(fs|net|process|env)\b", text)
 
 

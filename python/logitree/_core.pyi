@@ -13,6 +13,7 @@ from logitree._params import ChainParams
 
 __all__ = [
     "Burst",
+    "Candidates",
     "Chain",
     "Choices",
     "ConstraintError",
@@ -30,6 +31,9 @@ __all__ = [
     "Measures",
     "PayloadError",
     "PerplexityGate",
+    "PrefixBuilder",
+    "PrefixIndex",
+    "PrefixPaths",
     "Random",
     "RollingPerplexity",
     "Sampler",
@@ -37,6 +41,7 @@ __all__ = [
     "StateError",
     "Steering",
     "Step",
+    "Thought",
     "TokenError",
     "TokenHistory",
     "TokenTree",
@@ -95,6 +100,7 @@ __all__ = [
     "surprisal",
     "temp",
     "temp_ext",
+    "thought",
     "token_tree",
     "token_tree_cache",
     "top_candidates",
@@ -1024,6 +1030,12 @@ class Matcher:
     def forced_tokens(self) -> list[int]:
         """The tokens that are the only way on from here, as far as there is one. Changes nothing."""
 
+    def bias(self) -> tuple[int, float] | None:
+        """A legal token and what the constraint would have added to its logit here; None where it would not.
+
+        ``Decoder`` adds it. Whoever samples on their own may, before the chain: ``chain.steer([matcher.bias()])``.
+        """
+
     @property
     def is_accepting(self) -> bool:
         """Whether what was accepted is complete (more may still be legal)."""
@@ -1176,6 +1188,110 @@ def choices(
 
     Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is the
     beginning of another; LimitError past 16 MiB of text.
+    """
+
+_Tag: TypeAlias = int | str | bytes | Sequence[int]
+
+@final
+class Thought:
+    """How a model thinks before it answers, bound to a vocabulary. Immutable; shared between threads."""
+
+    def matcher(
+        self,
+        *,
+        prompt: Iterable[int] | None = None,
+        at: Literal["outside", "inside", "closing"] | None = None,
+        then: Matcher | Grammar | None = None,
+    ) -> Matcher:
+        """A matcher for what follows a prompt.
+
+        It stands inside a thought if ``prompt`` leaves off in one (``after``), or if ``at`` says so; without
+        both only with ``started``. The thought that the prompt began counts as one, its tokens so far do not.
+        "closing" forces the end, message included, at once: with ``Decoder.activate`` a thought is broken off.
+        ``then`` is copied, and rules what comes after, as ``thought`` says; its own ``then`` may be given here instead.
+
+        Raises ConstraintError if the prompt began a thought although none may come, for a ``then`` of a larger
+        vocabulary, or one that would wait for a thought's end with a budget of 0.
+        """
+
+    def after(self, prompt: Iterable[int]) -> Literal["outside", "inside"]:
+        """Where a prompt leaves off: inside a thought if its last begin has no end behind it.
+
+        A tag of ordinary tokens counts wherever its text stands, in whatever tokens; a special token counts as itself.
+        With ``started`` every prompt does.
+        """
+
+    def split(
+        self,
+        tokens: Iterable[int],
+        *,
+        prompt: Iterable[int] | None = None,
+        at: Literal["outside", "inside", "closing"] | None = None,
+    ) -> tuple[list[int], list[int]]:
+        """What was generated as two lists: the thoughts it begins with, begins and ends included, and the answer."""
+
+    def state(
+        self,
+        tokens: Iterable[int],
+        *,
+        prompt: Iterable[int] | None = None,
+        at: Literal["outside", "inside", "closing"] | None = None,
+    ) -> Literal["no", "in", "closing", "after"]:
+        """Where ``tokens`` lead, by RTP-LLM's names, with no constraint after the thoughts."""
+
+    @property
+    def begin(self) -> list[list[int]]:
+        """The token sequences that begin a thought."""
+
+    @property
+    def end(self) -> list[list[int]]:
+        """The token sequences that end it, the one that is forced first."""
+
+    @property
+    def budget(self) -> int | None:
+        """The most tokens of a thought; None is no limit."""
+
+def thought(
+    vocabulary: Vocabulary,
+    *,
+    begin: _Tag | Sequence[str | bytes | Sequence[int]],
+    end: _Tag | Sequence[str | bytes | Sequence[int]],
+    budget: int | None = None,
+    soft: int | None = None,
+    ramp: float = 10.0,
+    message: _Tag | None = None,
+    thoughts: int | None = 1,
+    whole: bool = False,
+    started: bool = False,
+    then: Matcher | Grammar | None = None,
+    tokenize: Callable[[str], Sequence[int]] | None = None,
+) -> Thought:
+    """Thoughts of at most ``budget`` tokens, and what comes after them.
+
+    ``begin`` and ``end`` are one token (id or text), the ids of a sequence, or a list of several sequences, of
+    which any counts; the first end is the one that is forced. A text is the one token that is written so, a special
+    one before others, or what ``tokenize`` makes of it. Where ``budget`` tokens (None: no limit) stand in a
+    thought, the rest of a UTF-8 character may come, then ``message`` and the end must. A budget of 0 switches
+    thinking off: nothing is constrained, but by ``then``. From ``soft`` tokens on, the next token of the first end
+    gets, with s tokens thought, ``ramp * (s + 1 - soft) / (budget - soft)`` added to its logit (``Matcher.bias``;
+    ``Decoder`` adds it).
+
+    At most ``thoughts`` may come (None: any number), one that the prompt began (``started``) included. ``then``
+    rules what comes after the last of them, from its first token on, and all where none comes; a thought comes
+    before it, never in it. No token ends the generation inside a thought then; without ``then`` one may, and the
+    text outside is free.
+
+    By default the states are those of RTP-LLM's think mode: the first token of an end forces the rest, and where a
+    begin or an end may not come its first token is not legal. With ``whole`` they count when they are complete, as
+    in llama.cpp's reasoning budget (common/reasoning-budget.h there), whose parameters are, in its order:
+    ``begin``, ``end``, ``message`` and the first end (one forced sequence there), ``budget`` (-1 there is None; its
+    0, an end right behind the begin, is ``matcher(at="closing")`` where the prompt began the thought,
+    ``thoughts=0`` where not), ``started``. Its state is ``Thought.state``, its forcing by hand
+    ``matcher(at="closing")``, its re-arming ``thoughts=None``.
+
+    Raises ConstraintError for a text that no token is or several are; for what is empty, not in the vocabulary, ends
+    the generation, contains another, or, without ``whole``, a begin and an end of the same first token; for a negative
+    number, a soft budget that is not below the budget. LimitError past 4,096 tokens of begins, ends and message.
     """
 
 # -- grammar --
@@ -1838,8 +1954,8 @@ class PrefixPaths:
     """A prefix tree at one moment, walked by arrays of states: what a beam search and a matcher are given.
 
     States are int64 and good for these paths only; -1 is a sequence that is over, -2 one that took a token that was
-    not legal, after which only the end token may follow. It is `logitree.Paths`, natively. Every call may raise PayloadError
-    if the index file is damaged, and StateError for a state of other paths.
+    not legal, after which only the end token may follow. It is `logitree.Paths`, natively. Every call may raise
+    PayloadError if the index file is damaged, and StateError for a state of other paths.
     """
 
     @property

@@ -57,6 +57,8 @@ class Stats:
     """Output tokens over `seconds`."""
     seed: int | None
     """The seed that was used, drawn or given; None with a chain that draws nothing."""
+    thought_tokens: int = 0
+    """Of the output, those of the thoughts it begins with, begins and ends included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,8 @@ class Finish:
     tokens: tuple[int, ...]
     """The output tokens, an end-of-generation token included."""
     choice: str | None
-    """The choice or leaf that the output is, where there were choices or a token tree and it came to its
-    end."""
+    """The choice or leaf that the output is, thoughts before it left out, where there were choices or a token tree
+    and it came to its end."""
     stats: Stats
 
 

@@ -6,13 +6,14 @@ Knows no runtime and no terminal: engines hand out logits, callers show the even
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event as Flag
-from typing import Any
+from typing import Any, Literal
 
 from . import _core
 from ._errors import EngineError, error
@@ -24,7 +25,18 @@ Model = Engine | str | os.PathLike[str] | Any
 """An engine, the path of a GGUF file, or a `llama_cpp.Llama`."""
 
 _TEXT = ("normal", "byte", "user_defined")
-_NOT_SAMPLING = {"following", "canonical", "max_tokens", "stop", "chat", "force", "on_progress", "on_step", "cancel"}
+_NOT_SAMPLING = {
+    "following",
+    "canonical",
+    "thought",
+    "max_tokens",
+    "stop",
+    "chat",
+    "force",
+    "on_progress",
+    "on_step",
+    "cancel",
+}
 
 Cancel = Callable[[], bool] | Flag
 """Asked between forward passes: a function that says True, or a `threading.Event` that is set, ends the
@@ -46,6 +58,7 @@ def generate(
     constraint: Any = None,
     following: str | None = None,
     canonical: bool = False,
+    thought: _core.Thought | None = None,
     chain: _core.Chain | None = None,
     temperature: float | None = None,
     seed: int | None = None,
@@ -83,6 +96,9 @@ def generate(
             end-of-generation tokens do.
         canonical: with `choices`: only the model's own tokenisation of each, rather than every one. More
             tokens are forced then, and so fewer passes needed.
+        thought: what the output may think before. The prompt may have begun a thought; a constraint among the
+            arguments above rules what comes after. `Finish.text` holds all, `Stats.thought_tokens` says how much of
+            it are thoughts, and `max_tokens` counts them.
         chain: the samplers; None makes llama.cpp's own chain of `temperature`, `seed` and `sampling`. It is
             copied.
         temperature: 0 takes the likeliest token; None is llama.cpp's 0.8.
@@ -131,6 +147,9 @@ def generate(
             f"the prompt is {len(tokens)} tokens long, the context holds {engine.n_ctx}",
             help="shorten it, or load the model with a larger n_ctx",
         )
+    if thought is not None:
+        limit.thought, limit.at = thought, thought.after(tokens)
+        limit.matcher = thought.matcher(prompt=tokens, then=limit.matcher)
     decoder = _core.Decoder(engine.vocabulary, chain, limit.matcher, trace=trace)
     decoder.prime(tokens)
     stopped = cancel.is_set if isinstance(cancel, Flag) else cancel
@@ -174,18 +193,25 @@ def choose(
     choices = list(choices)
     if not options.keys() - _NOT_SAMPLING:
         options["chain"] = _core.Chain.greedy()
-    options.setdefault("max_tokens", max((len(c.encode()) for c in choices), default=0) + 16)
-    probability = 1.0
+    longest = max((len(c.encode()) for c in choices), default=0) + 16
+    options.setdefault("max_tokens", longest + _room(options.get("thought")))
+    certainties: list[float] = []
     for event in generate(model, prompt, choices=choices, trace=True, **options):
         if on_event is not None:
             on_event(event)
         if isinstance(event, Token):
-            probability *= _certainty(event)
+            certainties.append(_certainty(event))
         elif isinstance(event, Finish) and event.choice is not None:
+            probability = math.prod(certainties[event.stats.thought_tokens :])
             return Choice(event.choice, choices.index(event.choice), probability, event.stats)
         elif isinstance(event, Finish):
             raise EngineError(f"no choice was made: {event.reason}", place=repr(event.text))
     raise EngineError("the generation ended without a last event")
+
+
+def _room(thought: _core.Thought | None) -> int:
+    """How many tokens the thoughts before a choice may take where nobody said."""
+    return 0 if thought is None else 1024 + (thought.budget or 0)
 
 
 def _certainty(event: Token) -> float:
@@ -224,10 +250,17 @@ class _Constraint:
     """Names by text, the following text included."""
     leaves: Mapping[tuple[int, ...], str] = field(default_factory=dict)
     """Names by tokens."""
+    thought: _core.Thought | None = None
+    at: Literal["outside", "inside"] = "outside"
+    """Where the prompt leaves off."""
 
     def name(self, tokens: tuple[int, ...], text: str) -> str | None:
         """The choice or leaf that was put out, or None."""
         return self.leaves.get(tokens) or self.leaves.get(tokens[:-1]) or self.texts.get(text)
+
+    def thought_tokens(self, tokens: Sequence[int]) -> int:
+        """How many of the first tokens are thoughts."""
+        return 0 if self.thought is None else len(self.thought.split(tokens, at=self.at)[0])
 
 
 def _constraint(
@@ -376,8 +409,7 @@ class _Run:
     def _event(self, token: int, forced: bool, step: _core.Step | None) -> Token:
         self.out.append(token)
         self.forced += forced
-        vocabulary = self.engine.vocabulary
-        data = vocabulary[token] if vocabulary.kind(token) in _TEXT else b""
+        data = self._bytes(token)
         return Token(token, data, self.text.push(data), forced, step)
 
     def _over(self) -> str | None:
@@ -392,6 +424,7 @@ class _Run:
     def _finish(self, reason: str) -> Finish:
         seconds = time.perf_counter() - self.began
         tail, n = self.text.end(), len(self.out)
+        thoughts = self.constraint.thought_tokens(self.out)
         stats = Stats(
             prompt_tokens=len(self.prompt),
             reused_tokens=self.reused,
@@ -404,7 +437,18 @@ class _Run:
             prefill_seconds=self.prefill,
             tokens_per_second=n / seconds if n else 0.0,
             seed=self.seed,
+            thought_tokens=thoughts,
         )
         tokens, text = tuple(self.out), self.text.text
         over = reason in ("constraint", "end_of_generation")
-        return Finish(reason, text, tail, tokens, self.constraint.name(tokens, text) if over else None, stats)
+        answer = self._text(tokens[thoughts:]) if thoughts else text
+        choice = self.constraint.name(tokens[thoughts:], answer) if over else None
+        return Finish(reason, text, tail, tokens, choice, stats)
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        """What is shown of these tokens."""
+        return b"".join(self._bytes(token) for token in tokens).decode("utf-8", "replace")
+
+    def _bytes(self, token: int) -> bytes:
+        vocabulary = self.engine.vocabulary
+        return vocabulary[token] if vocabulary.kind(token) in _TEXT else b""

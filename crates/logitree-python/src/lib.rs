@@ -15,6 +15,7 @@ mod payload;
 mod prefix;
 mod sampling;
 mod skeleton;
+mod thought;
 mod trie;
 mod vocabulary;
 
@@ -33,5 +34,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     mask::register(m)?;
     skeleton::register(m)?;
     prefix::register(m)?;
+    thought::register(m)?;
     Ok(())
 }

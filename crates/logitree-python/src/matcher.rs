@@ -179,6 +179,11 @@ impl PyMatcher {
         self.inner.accepted()
     }
 
+    /// A token and what the constraint would have added to its logit, or `None`.
+    fn bias(&mut self, py: Python<'_>) -> PyResult<Option<(TokenId, f32)>> {
+        self.work(py, |matcher| matcher.bias()).map_err(to_py)
+    }
+
     /// Number of token ids that masks cover.
     #[getter]
     fn vocabulary_size(&self) -> usize {

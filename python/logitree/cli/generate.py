@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .. import Finish, PayloadError, Progress, Token, generate
+from .. import Finish, PayloadError, Progress, Thought, Token, generate, thought
+from ..engines import Engine
 from . import _common, _grammar
 from ._common import UsageError
 from ._terminal import Terminal, safe
@@ -23,6 +24,7 @@ examples:
   logitree generate "Write a haiku about rain" --temp 0.7 --seed 0
   logitree generate "Greet the user" --token-tree actions.json --path action
   logitree generate "Describe a cat" --json-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
+  logitree generate "Is fire hot?" --choices YES,NO --think-budget 64
   logitree generate "When did it end?" --regex "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 """
 
@@ -45,6 +47,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="end before this text; repeatable",
     )
     _grammar.add_grammar(parser, required=False)
+    group = parser.add_argument_group("thoughts")
+    group.add_argument(
+        "--think-budget", type=int, metavar="N", help="a thought may come first, or go on, for at most N tokens"
+    )
+    group.add_argument("--think-begin", type=_common.text, metavar="TEXT", help="what begins a thought (<think>)")
+    group.add_argument("--think-end", type=_common.text, metavar="TEXT", help="what ends it (</think>)")
     _common.add_sampling(parser)
     _common.add_model(parser)
     _common.add_output(parser)
@@ -67,6 +75,10 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
         raise UsageError("--stop is empty: it would end everything")
     if args.max_tokens < 0:
         raise UsageError(f"--max-tokens is {args.max_tokens}, expected 0 or more")
+    if args.think_budget is None and (args.think_begin or args.think_end):
+        raise UsageError("--think-begin and --think-end are for --think-budget")
+    if args.think_budget is not None and args.think_budget < 0:
+        raise UsageError(f"--think-budget is {args.think_budget}, expected 0 or more")
     model = _common.load(args, err)
     constrained = bool(given)
     traced = err.is_tty and constrained and not args.json if args.trace is None else args.trace
@@ -78,6 +90,7 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
             token_tree=tree,
             constraint=grammar,
             path=args.path,
+            thought=_thought(args, model),
             seed=args.seed,
             max_tokens=args.max_tokens,
             stop=args.stop,
@@ -102,6 +115,21 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
         show.interrupted()
         raise
     return 0
+
+
+def _thought(args: argparse.Namespace, model: Engine) -> Thought | None:
+    """The thought that was asked for. Tags count when they are complete, so that what only begins like one of several
+    tokens may be written."""
+    if args.think_budget is None:
+        return None
+    return thought(
+        model.vocabulary,
+        begin=args.think_begin or "<think>",
+        end=args.think_end or "</think>",
+        budget=args.think_budget,
+        whole=True,
+        tokenize=model.tokenize,
+    )
 
 
 class _Text:

@@ -13,6 +13,7 @@
 //!    in pieces.
 //! 8. Once `is_finished`, `is_accepting` holds too and `legal` is [`Legal::All`]: a constraint that is over masks
 //!    nothing. What may follow is its owner's decision, not the matcher's.
+//! 9. `bias` is a pure function of the accepted tokens; it names a legal token and a finite number.
 
 use crate::mask::{words_for, Legal};
 use crate::{Result, TokenId};
@@ -79,6 +80,21 @@ pub trait Matcher: Send + Sync {
 
     /// Whether the constraint is over: complete, and with nothing more to say.
     fn is_finished(&self) -> bool;
+
+    /// What this constraint would have added to the logit of one legal token here, so that it comes sooner, such as the
+    /// end of what must not grow too long. What becomes of it is the decoder's business.
+    ///
+    /// # Errors
+    /// As [`Matcher::legal`].
+    fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
+        Ok(None)
+    }
+
+    /// Whether what comes here is free text, of which only a few tokens are banned: the model may end its turn, and stop
+    /// strings count, as if there were no constraint.
+    fn is_free(&self) -> bool {
+        false
+    }
 
     /// What is expected here, in words a person understands; empty where nobody can say.
     fn expected(&self) -> Vec<String> {

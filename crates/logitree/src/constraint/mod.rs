@@ -17,6 +17,7 @@ mod prefix_matcher;
 mod row_matcher;
 mod sequence_trie;
 pub mod skeleton;
+pub mod thought;
 mod token_tree;
 mod tree_rows;
 
@@ -32,6 +33,7 @@ pub use matcher::Matcher;
 pub use payload::{Descriptor, Leaf, Payload, MAX_TOKENS, MAX_TOKEN_ID};
 pub use prefix_matcher::PrefixMatcher;
 pub use sequence_trie::{Node, ROOT};
+pub use thought::{Thinking, Thought};
 pub use token_tree::{SpanTree, TokenTree};
 
 use crate::vocabulary::Vocabulary;

@@ -3,7 +3,7 @@
 //! It refuses to know engines, text and Python.
 //!
 //! The naive step that [`Decoder::step`] must equal: write the legal set as a dense mask, set every banned logit of
-//! a copy to -inf, run the chain over the whole copy, accept the token everywhere. The tests hold them equal.
+//! a copy to -inf, add what is steered and then the matcher's bias to the rest, run the chain over the whole copy, accept the token everywhere. The tests hold them equal.
 
 mod breakers;
 mod pieces;
@@ -184,12 +184,16 @@ impl Decoder {
         if let Some(started) = started {
             return self.traced_step(logits, started);
         }
+        let bias = self.spans.bias()?;
         let token = match self.spans.legal()? {
             Legal::Few(&[only]) => {
                 self.chain.sole(only)?;
                 only
             }
-            legal => self.chain.sample(logits, legal)?,
+            legal => {
+                self.chain.nudge(bias)?;
+                self.chain.sample(logits, legal)?
+            }
         };
         self.take(token)?;
         Ok(token)
@@ -197,6 +201,7 @@ impl Decoder {
 
     fn traced_step(&mut self, logits: Floats<'_>, started: Instant) -> Result<TokenId> {
         let mut effects = Vec::new();
+        let bias = self.spans.bias()?;
         let legal = self.spans.legal()?;
         let count = legal.count(self.vocabulary.len());
         let legal_tokens = few(legal);
@@ -206,6 +211,7 @@ impl Decoder {
                 (only, Origin::Forced)
             }
             legal => {
+                self.chain.nudge(bias)?;
                 self.chain.apply(logits, legal, Some(&mut effects))?;
                 (self.chain.pick()?, Origin::Sampled)
             }

@@ -78,6 +78,14 @@ impl Spans {
         }
     }
 
+    /// What the running constraint would have added to the logit of which token.
+    pub(super) fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
+        match &mut self.current_mut().matcher {
+            Some(matcher) if !matcher.is_finished() => matcher.bias(),
+            _ => Ok(None),
+        }
+    }
+
     /// A finished matcher constrains nothing and takes nothing: what follows is not its business.
     pub(super) fn accept(&mut self, token: TokenId) -> Result<()> {
         match &mut self.current_mut().matcher {
@@ -91,9 +99,11 @@ impl Spans {
         self.current().then == Then::Stop && self.matcher().is_some_and(Matcher::is_finished)
     }
 
-    /// Whether the last of `length` tokens is a constraint's business, the one that runs or the one that took it.
+    /// Whether the last of `length` tokens is a constraint's business, the one that runs or the one that took it. Free
+    /// text is nobody's.
     pub(super) fn is_inside(&self, length: usize) -> bool {
-        let unfinished = |span: &Span| span.matcher.as_ref().is_some_and(|m| !m.is_finished());
+        let unfinished =
+            |span: &Span| span.matcher.as_ref().is_some_and(|m| !m.is_finished() && !m.is_free());
         unfinished(self.current()) || self.0.iter().rfind(|span| span.start < length).is_some_and(unfinished)
     }
 

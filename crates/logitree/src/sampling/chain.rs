@@ -144,8 +144,7 @@ impl Chain {
             effects.clear();
             self.ledger.open(&c);
         }
-        if !self.align.steering.is_empty() {
-            self.align.steering.apply(&mut c)?;
+        if self.align.steer(&mut c)? {
             if let Some(effects) = effects.as_deref_mut() {
                 effects.push(self.ledger.effect("steering", Some(&c)));
             }

@@ -13,6 +13,8 @@ pub struct Seen {
     pub finished: bool,
     pub accepted: usize,
     pub forced: Vec<TokenId>,
+    /// The token and the bits of the number.
+    pub bias: Option<(TokenId, u32)>,
 }
 
 /// Looks at everything.
@@ -34,12 +36,14 @@ pub fn look(matcher: &mut dyn Matcher) -> Seen {
     };
     let mut forced = Vec::new();
     matcher.forced(&mut forced).expect("within the fuel");
+    let bias = matcher.bias().expect("within the fuel");
     Seen {
         legal,
         accepting: matcher.is_accepting(),
         finished: matcher.is_finished(),
         accepted: matcher.accepted(),
         forced,
+        bias: bias.map(|(token, by)| (token, by.to_bits())),
     }
 }
 
@@ -80,6 +84,10 @@ fn state_laws(matcher: &mut dyn Matcher) -> Seen {
     assert_eq!(look(matcher), seen, "law 4: a refused rollback changed something");
     assert_eq!(seen.forced, forced_slowly(matcher, seen.forced.len() + 1), "law 7");
     assert_eq!(look(&mut *matcher.fork()), seen, "law 5: a fork differs");
+    if let Some((token, by)) = seen.bias {
+        let is_legal = seen.legal.as_ref().is_none_or(|legal| legal.contains(&token));
+        assert!(is_legal && f32::from_bits(by).is_finite(), "law 9: {token}, {by:x}");
+    }
     if seen.finished {
         assert!(seen.accepting && seen.legal.is_none() && seen.forced.is_empty(), "law 8");
     }

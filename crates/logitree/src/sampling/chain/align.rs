@@ -12,6 +12,8 @@ use crate::{Error, ErrorKind, Result, TokenId};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Align {
     pub steering: Steering,
+    /// What is added for the coming step alone, after the steering.
+    pub nudge: Steering,
     pub rule: Option<Box<dyn Adapt>>,
     former: Former,
 }
@@ -20,6 +22,15 @@ pub(super) struct Align {
 type Former = Vec<(usize, Arc<str>, f64)>;
 
 impl Align {
+    /// Makes the edits of steering and nudge, and says whether there were any. The nudge is used up.
+    pub fn steer(&mut self, candidates: &mut Candidates<'_>) -> Result<bool> {
+        let nudge = std::mem::take(&mut self.nudge);
+        for edits in [&self.steering, &nudge].into_iter().filter(|edits| !edits.is_empty()) {
+            edits.apply(candidates)?;
+        }
+        Ok(!self.steering.is_empty() || !nudge.is_empty())
+    }
+
     /// Before the first sampler: asks the rule, and sets what it names. Followed by [`Align::restore`] in any case.
     pub fn set(&mut self, samplers: &mut [Box<dyn Sampler>], candidates: &mut Candidates<'_>) -> Result<()> {
         let Some(rule) = &mut self.rule else { return Ok(()) };
@@ -96,6 +107,16 @@ impl Chain {
     /// it, [`Chain::reset`] clears it, a snapshot does not hold it. Allocates nothing once it has had as many edits.
     pub fn steer(&mut self, steering: &Steering) {
         self.align.steering.clone_from(steering);
+    }
+
+    /// Adds to the logit of one token in the next step alone, after what steers it; `None` adds nothing. Applying the
+    /// chain uses it up.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Sampling`] if it is NaN or +inf.
+    pub fn nudge(&mut self, edit: Option<(TokenId, f32)>) -> Result<()> {
+        self.align.nudge.clear();
+        edit.map_or(Ok(()), |(id, by)| self.align.nudge.add(id, by))
     }
 
     /// What steers it.
