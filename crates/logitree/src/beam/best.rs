@@ -30,6 +30,7 @@ impl Eq for Candidate {}
 
 /// Candidates among which the best are, and room for as many again: to cut them back now and then costs less than to
 /// keep them in order.
+#[derive(Clone)]
 pub(super) struct Best {
     width: usize,
     kept: Vec<Candidate>,
@@ -43,6 +44,21 @@ const ROOM: usize = 64;
 impl Best {
     pub fn new(width: usize) -> Best {
         Best { width, kept: Vec::new(), worst: f64::NEG_INFINITY }
+    }
+
+    /// How many are wanted.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Takes it that nothing below `score` will be one of the best: a guess, if [`Best::is_full`] says no afterwards.
+    pub fn expect(&mut self, score: f64) {
+        self.worst = self.worst.max(score);
+    }
+
+    /// Whether there are as many as are wanted.
+    pub fn is_full(&self) -> bool {
+        self.kept.len() >= self.width
     }
 
     /// Whether a candidate with this score may be one of the best.

@@ -9,6 +9,12 @@ use crate::{Result, TokenId};
 /// Children are a run if at least one id in so many of their span is one.
 const SPARSE: usize = 4;
 
+/// Logits of a finer block.
+const FINE: usize = 16;
+
+/// One in so many blocks, and as many more, may have its highest logit where no child is.
+const SPARE: usize = 8;
+
 /// Candidates that are kept at most, whatever was asked for.
 const MOST: usize = 1 << 24;
 
@@ -23,6 +29,33 @@ struct Scratch {
     /// How far the children of each of those rows go, and which row it is.
     ends: Vec<(usize, usize)>,
     one: Children,
+    /// The maxima of all runs' blocks.
+    maxima: Vec<f32>,
+    /// What the best of a block would score, its run, and which of the run's blocks it is.
+    blocks: Vec<(f64, usize, usize)>,
+    /// What the best of blocks would score.
+    tops: Vec<f64>,
+}
+
+/// A wide node whose children are nearly all ids from the first to the last.
+struct Run<'s> {
+    row: usize,
+    wide: WideNode<'s>,
+    /// The first and the last child's token.
+    first: usize,
+    last: usize,
+    /// Where the maxima of its blocks begin.
+    line: usize,
+}
+
+impl Run<'_> {
+    /// Its logits, where they are floats of 32 bits.
+    fn values<'l>(&self, rows: &Rows<'l>) -> &'l [f32] {
+        match rows.logits[self.row].slice(self.first, self.last + 1) {
+            Floats::F32(values) => values,
+            _ => &[],
+        }
+    }
 }
 
 impl Paths {
@@ -56,17 +89,19 @@ impl Paths {
         Ok(())
     }
 
-    /// One owner's rows: the wide nodes as they come, the children of all others gathered first, so that their logits
-    /// are fetched together, too.
+    /// One owner's rows. The children of narrow nodes are gathered first, so that their logits are fetched together; of
+    /// the runs of wide ones the most promising blocks are looked at first, so that the others need not be.
     fn take_rows(&self, rows: &Rows<'_>, best: &mut Best, scratch: &mut Scratch) -> Result<()> {
         scratch.children.clear();
         scratch.ends.clear();
+        scratch.maxima.clear();
+        let mut runs = Vec::new();
         // The root of a tree that lost its last item is the only place from which nothing goes on.
         let empty = self.snapshot.is_empty();
         for at in 0..scratch.order.len() {
             let row = scratch.order[at];
             if let Some(wide) = self.snapshot.wide(rows.states[row])?.filter(|_| !empty) {
-                self.take_wide(rows, row, &wide, best, &mut scratch.places)?;
+                runs.extend(self.take_wide(rows, row, wide, best, &mut scratch.maxima)?);
                 continue;
             }
             let known = scratch.children.tokens.len();
@@ -85,17 +120,18 @@ impl Paths {
             }
             from = to;
         }
-        Ok(())
+        self.take_runs(rows, &runs, best, scratch)
     }
 
-    fn take_wide(
+    /// A wide node: what was added to it and its end, and then its children, unless they are a run for later.
+    fn take_wide<'s>(
         &self,
         rows: &Rows<'_>,
         row: usize,
-        wide: &WideNode<'_>,
+        wide: WideNode<'s>,
         best: &mut Best,
-        places: &mut Vec<u32>,
-    ) -> Result<()> {
+        maxima: &mut Vec<f32>,
+    ) -> Result<Option<Run<'s>>> {
         for (token, state, weight) in wide.added() {
             let logit = self.logit(rows, row, token)?;
             take(rows, row, best, (token, state, logit, weight));
@@ -106,48 +142,101 @@ impl Paths {
         }
         let n = wide.children.len();
         if n == 0 {
-            return Ok(());
+            return Ok(None);
         }
-        let (first, last) = (wide.children.token(0) as usize, wide.children.token(n - 1) as usize);
-        if wide.children.weight(0).is_some() || last.wrapping_sub(first) >= n.saturating_mul(SPARSE) {
-            return self.take_each(rows, row, wide, best);
+        let (first, last) = (wide.span().0 as usize, wide.span().1 as usize);
+        let spread = last.wrapping_sub(first) >= n.saturating_mul(SPARSE);
+        if spread || wide.children.is_weighted() {
+            return self.take_each(rows, row, &wide, best).map(|()| None);
         }
         if last >= rows.logits[row].len() {
-            return self.logit(rows, row, last as TokenId).map(drop);
+            return self.logit(rows, row, last as TokenId).map(|_| None);
         }
-        self.take_run(rows, row, wide, (first, last), best, places)
+        let line = rows.logits[row].slice(first, last + 1);
+        let known = maxima.len();
+        maxima.resize(known + line.len().div_ceil(BLOCK), 0.0);
+        if !kernel::block_maxima(line, &mut maxima[known..]) {
+            // What is no number may stand where no child is.
+            maxima.truncate(known);
+            return self.take_each(rows, row, &wide, best).map(|()| None);
+        }
+        Ok(Some(Run { row, wide, first, last, line: known }))
     }
 
-    /// Children that are nearly all ids from the first to the last: their logits are scanned as they lie.
-    fn take_run(
+    /// The children of all runs, block by block. So many blocks have a logit that reaches the lowest of the highest
+    /// maxima; if all of these are children, nothing below it counts, and nearly all blocks are passed over. If too few
+    /// are, it is done again without that guess.
+    fn take_runs(
         &self,
         rows: &Rows<'_>,
-        row: usize,
-        wide: &WideNode<'_>,
-        (first, last): (usize, usize),
+        runs: &[Run<'_>],
+        best: &mut Best,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let Scratch { maxima, blocks, places, tops, .. } = scratch;
+        blocks.clear();
+        for (run, at) in runs.iter().zip(0..) {
+            let end = runs.get(at + 1).map_or(maxima.len(), |next| next.line);
+            let (before, maxima) = (rows.scores[run.row], &maxima[run.line..end]);
+            blocks.extend(maxima.iter().zip(0..).map(|(&max, block)| (score(before, max, 0.0), at, block)));
+        }
+        let enough = best.width() + best.width() / SPARE + SPARE;
+        let saved = best.clone();
+        tops.clear();
+        if enough < blocks.len() {
+            tops.extend(blocks.iter().map(|block| block.0));
+        } else {
+            // Few blocks: finer ones tell more.
+            for run in runs {
+                let (before, line) = (rows.scores[run.row], run.values(rows));
+                tops.extend(line.chunks(FINE).map(|fine| score(before, kernel::max(fine), 0.0)));
+            }
+        }
+        let guessed = enough < tops.len();
+        if guessed {
+            best.expect(*tops.select_nth_unstable_by(enough, |a, b| b.total_cmp(a)).1);
+        }
+        for again in [false, true] {
+            for &(max, run, block) in &*blocks {
+                if best.wants(max) {
+                    self.take_block(rows, &runs[run], block, best, places)?;
+                }
+            }
+            if again || best.is_full() || !guessed {
+                break;
+            }
+            *best = saved.clone();
+        }
+        Ok(())
+    }
+
+    /// One block of a run: its logits as they lie.
+    fn take_block(
+        &self,
+        rows: &Rows<'_>,
+        run: &Run<'_>,
+        block: usize,
         best: &mut Best,
         places: &mut Vec<u32>,
     ) -> Result<()> {
-        let before = rows.scores[row];
+        let (row, before) = (run.row, rows.scores[run.row]);
+        let from = run.first + block * BLOCK;
         let mut room = [0.0; BLOCK];
-        for from in (first..=last).step_by(BLOCK) {
-            let line = rows.logits[row].slice(from, (from + BLOCK).min(last + 1));
-            let values = match line {
-                Floats::F32(values) => values,
-                narrow => narrow.block(0, &mut room),
-            };
-            places.clear();
-            kernel::collect_reaching(values, best.limit(before), places);
-            for &place in &*places {
-                let (logit, token) = (values[place as usize], (from + place as usize) as TokenId);
-                if !(logit == f32::INFINITY || logit.is_nan() || best.wants(score(before, logit, 0.0))) {
-                    continue;
-                }
-                let Some(child) = wide.children.find_near(token) else { continue };
-                self.logit(rows, row, token)?;
-                if let Some(state) = wide.state(child)? {
-                    take(rows, row, best, (token, state, logit, 0.0));
-                }
+        let line = rows.logits[row].slice(from, (from + BLOCK).min(rows.logits[row].len()));
+        let values = match line {
+            Floats::F32(values) => values,
+            narrow => narrow.block(0, &mut room),
+        };
+        places.clear();
+        kernel::collect_reaching(values, best.limit(before), places);
+        for &place in &*places {
+            let (logit, token) = (values[place as usize], (from + place as usize) as TokenId);
+            if !best.wants(score(before, logit, 0.0)) {
+                continue;
+            }
+            let Some(child) = run.wide.children.find_near(token) else { continue };
+            if let Some(state) = run.wide.state(child)? {
+                take(rows, row, best, (token, state, logit, 0.0));
             }
         }
         Ok(())

@@ -30,7 +30,7 @@
 //! | 2 starts | u64: where the row's tokens begin; only if items differ in length | rows + 1 |
 //! | 3 items | the item's number; rows of the same tokens ascend by it | rows |
 //! | 4 weights | f32: the weight of the token in its place; only with weights | tokens |
-//! | 5 records | a wide node: u64 first row, u64 behind its last row, u64 first child, u64 rows that end here, u32 children, u32 depth | wide nodes |
+//! | 5 records | a wide node: u64 first row, u64 behind its last row, u64 first child, u64 rows that end here, u32 children, u32 depth, u32 first child's token, u32 last child's token | wide nodes |
 //! | 6 child tokens | a token, ascending within a node | children |
 //! | 7 child states | u64 ([`super::State`]): a record's number with bit 56 set, or first row x 65,536 + depth | children |
 //! | 8 child weights | f32; only with weights | children |
@@ -49,7 +49,7 @@ pub const MAGIC: &[u8; 8] = b"logitpfx";
 /// The layout that is written and read.
 pub const VERSION: u32 = 1;
 /// Bytes of a wide node's record.
-pub(super) const RECORD: usize = 40;
+pub(super) const RECORD: usize = 48;
 
 pub(super) const TOKENS: usize = 0;
 pub(super) const SHARED: usize = 1;

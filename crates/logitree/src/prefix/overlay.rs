@@ -131,7 +131,10 @@ impl Overlay {
             let gone = self.node(pair[1]).is_some_and(|node| node.below == 0 && node.base.is_none());
             let Some(&weight) = weights.get(depth).filter(|_| gone) else { continue };
             let mut children = self.node_mut(pair[0]).children.to_vec();
-            children.iter_mut().filter(|child| child.token == tokens[depth]).for_each(|child| child.weight = weight);
+            children
+                .iter_mut()
+                .filter(|child| child.token == tokens[depth])
+                .for_each(|child| child.weight = weight);
             self.node_mut(pair[0]).children = children.into();
         }
     }

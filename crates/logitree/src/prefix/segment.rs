@@ -26,6 +26,8 @@ pub(super) struct Record {
     pub at: usize,
     /// Rows that end here.
     pub items: u64,
+    /// The first and the last child's token.
+    pub tokens: (TokenId, TokenId),
 }
 
 /// Children of a wide node as they stand in the index.
@@ -39,6 +41,10 @@ pub(crate) struct Wide<'s> {
 impl<'s> Wide<'s> {
     pub fn len(&self) -> usize {
         self.states.len() / 8
+    }
+
+    pub fn is_weighted(&self) -> bool {
+        !self.weights.is_empty()
     }
 
     #[inline]
@@ -180,7 +186,7 @@ impl Segment {
     }
 
     /// `len` entries of a section from number `at` on, `width` bytes each.
-    #[inline]
+    #[inline(always)]
     fn section(&self, section: usize, at: u64, len: usize, width: usize) -> Result<&[u8]> {
         if len == 0 {
             return Ok(&[]);
@@ -302,6 +308,7 @@ impl Segment {
             at: long(bytes, 2) as usize,
             items: long(bytes, 3),
             children: self::number(&bytes[32..], 0, 4) as usize,
+            tokens: (self::number(&bytes[40..], 0, 4), self::number(&bytes[40..], 1, 4)),
         })
     }
 
@@ -331,6 +338,13 @@ impl Segment {
             Place::Rows { row, depth } if row < self.head.rows => {
                 let narrow = self.narrow(row, depth)?;
                 let items = narrow.items()?;
+                if items == 0 && narrow.is_one_row() {
+                    if live.is_none_or(|live| live.contains(row)) {
+                        let weight = self.weight(row, depth)?;
+                        out.push(self.token(row, depth)?, State::rows(row, depth + 1), weight);
+                    }
+                    return Ok(());
+                }
                 out.is_item = items > 0 && live.is_none_or(|live| live.any(row, row + items));
                 narrow.groups(items, |from, to| {
                     if live.is_none_or(|live| live.any(from, to)) {
@@ -443,6 +457,12 @@ struct Narrow<'s> {
 }
 
 impl Narrow<'_> {
+    /// Whether no row but the first is the node's.
+    #[inline]
+    fn is_one_row(&self) -> bool {
+        self.shared.is_empty() || number(self.shared, 0, self.width) < self.depth
+    }
+
     /// How many rows end here: the first of the node's.
     fn items(&self) -> Result<u64> {
         let head = &self.segment.head;

@@ -321,6 +321,11 @@ pub(crate) struct WideNode<'s> {
 }
 
 impl WideNode<'_> {
+    /// The first and the last token of the children in the index.
+    pub fn span(&self) -> (TokenId, TokenId) {
+        self.record.tokens
+    }
+
     /// Whether nothing was removed below it or added to it.
     pub fn is_whole(&self) -> bool {
         self.node.is_none() && self.snapshot.live.is_none()

@@ -152,7 +152,9 @@ impl Writer {
         for number in [first, end, self.head.children, items] {
             sections[head::RECORDS].write(&number.to_le_bytes())?;
         }
-        for number in [open.children.len() as u32, depth as u32] {
+        let token = |child: Option<&(TokenId, State, f32)>| child.map_or(0, |child| child.0);
+        let tokens = [token(open.children.first()), token(open.children.last())];
+        for number in [open.children.len() as u32, depth as u32, tokens[0], tokens[1]] {
             sections[head::RECORDS].write(&number.to_le_bytes())?;
         }
         self.head.children += open.children.len() as u64;
