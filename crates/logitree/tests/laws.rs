@@ -5,7 +5,11 @@ mod common;
 use std::sync::Arc;
 
 use common::{ending_vocabulary, laws, sequences::tokenisations, sequences::Sequences};
-use logitree::constraint::{Check, Choices, Descriptor, End, Leaf, Payload, TokenTree};
+use logitree::constraint::{
+    Check, Choices, Descriptor, End, Leaf, Matcher, Payload, PrefixMatcher, TokenTree,
+};
+use logitree::prefix::build::{Builder, Options};
+use logitree::prefix::PrefixTree;
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
@@ -100,6 +104,44 @@ proptest! {
                 prop_assert!(!refused);
                 laws::hold(&|| matcher.fork(), &script, &mut |history, seen| model.expect(history, seen));
             }
+        }
+    }
+
+    #[test]
+    fn prefix_trees(
+        lists in prop::collection::vec(prop::collection::vec(0u32..5, 1..5), 0..8),
+        added in prop::collection::vec(prop::collection::vec(0u32..5, 1..5), 0..4),
+        wide in any::<bool>(),
+        ends in any::<bool>(),
+        script in script(),
+    ) {
+        let mut model = Sequences { all: lists.into_iter().collect(), ..Sequences::default() };
+        if wide {
+            model.all.extend((0..90).map(|token| vec![token / 30, 10 + token, 0]));
+        }
+        let mut builder = Builder::new(Options::default()).unwrap();
+        model.all.iter().for_each(|tokens| builder.push(tokens, &[], 0).unwrap());
+        let tree = PrefixTree::new(builder.finish(None, &mut |_| Ok(())).unwrap().segment);
+        tree.add(added.iter().map(|tokens| (&tokens[..], &[][..], 1))).unwrap();
+        model.all.extend(added);
+        let end = ends.then_some(7);
+        match PrefixMatcher::new(tree.snapshot(), end, 200) {
+            Err(error) => {
+                prop_assert!(model.all.is_empty() || model.needs_end() && !ends, "{error}");
+                prop_assert_eq!(error.kind, ErrorKind::Constraint);
+            }
+            // Without an end token it is what choices are; with one, every item ends with it and not before.
+            Ok(matcher) => laws::hold(&|| matcher.fork(), &script, &mut |history, seen| {
+                let Some(end) = end else { return model.expect(history, seen) };
+                let over = history.iter().position(|&token| token == end);
+                assert_eq!(seen.finished, over.is_some(), "finished after {history:?}");
+                if over.is_none() {
+                    assert!(!seen.accepting, "accepting after {history:?}");
+                    let mut legal = model.ways_on(history);
+                    legal.extend(model.all.contains(history).then_some(end));
+                    assert_eq!(seen.legal, Some(legal.into_iter().collect()), "legal after {history:?}");
+                }
+            }),
         }
     }
 

@@ -195,6 +195,58 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whoever forges an index with its checksums gets wrong answers or errors, and nothing worse.
+    #[test]
+    fn forged_indexes_do_no_harm(
+        (alphabet, items) in items(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
+        header in prop::collection::vec((12usize..152, any::<u8>()), 0..2),
+    ) {
+        let mut bytes = build(&items, 1 << 30, None).segment.bytes().to_vec();
+        let sums = Segment::from_bytes(bytes.clone()).unwrap().head().at[super::head::SECTIONS] as usize;
+        for (place, value) in changes {
+            if sums > 4096 {
+                bytes[4096 + place.index(sums - 4096)] = value;
+            }
+        }
+        header.into_iter().for_each(|(place, value)| bytes[place] = value);
+        sign(&mut bytes, sums);
+        let Ok(segment) = Segment::from_bytes(bytes) else { return Ok(()) };
+        drop(segment.check());
+        let tree = PrefixTree::new(segment);
+        if tree.add([(&[1, 2][..], &[][..], 9u64)].into_iter()).is_ok() {
+            drop(tree.remove([(&[1][..], None)].into_iter()));
+        }
+        let (snapshot, mut children, mut found) = (tree.snapshot(), Children::default(), Vec::new());
+        let mut state = snapshot.root();
+        for step in 0..50u32 {
+            if snapshot.children(state, &mut children).is_err() || children.tokens.is_empty() {
+                break;
+            }
+            drop(snapshot.items(state, &mut found));
+            drop(snapshot.step(state, step % alphabet));
+            state = children.states[step as usize % children.states.len()];
+        }
+        drop(snapshot.only(|item| item % 2 == 0));
+        drop(snapshot.for_each(|_, _, _| Ok(())));
+    }
+}
+
+/// Puts the right checksums on forged bytes, whose own begin at `sums`.
+fn sign(bytes: &mut [u8], sums: usize) {
+    let pages: Vec<u64> = bytes[4096..sums].chunks(4096).map(xxhash_rust::xxh3::xxh3_64).collect();
+    for (place, sum) in bytes[sums..].chunks_mut(8).zip(pages) {
+        place.copy_from_slice(&sum.to_le_bytes());
+    }
+    let all = xxhash_rust::xxh3::xxh3_64(&bytes[sums..]);
+    bytes[72..80].copy_from_slice(&all.to_le_bytes());
+    let head = xxhash_rust::xxh3::xxh3_64(&bytes[..4088]);
+    bytes[4088..4096].copy_from_slice(&head.to_le_bytes());
+}
+
 #[test]
 fn weights_stand_with_their_tokens() {
     let mut builder = Builder::new(Options { weighted: true, ..Options::default() }).unwrap();

@@ -15,7 +15,8 @@ pub struct Sequences {
 }
 
 impl Sequences {
-    fn ways_on(&self, before: &[TokenId]) -> BTreeSet<TokenId> {
+    /// What may follow these tokens, ends aside.
+    pub fn ways_on(&self, before: &[TokenId]) -> BTreeSet<TokenId> {
         let longer = self.all.iter().filter(|s| s.len() > before.len() && s.starts_with(before));
         longer.map(|s| s[before.len()]).collect()
     }
