@@ -50,10 +50,10 @@ impl PyPaths {
     /// What `call` makes of the rows.
     fn with_rows<T>(
         &self,
-        given: (&Bound<'_, PyAny>, &Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+        (states, logits): (&Bound<'_, PyAny>, &Bound<'_, PyAny>),
+        (scores, owners): (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
         call: impl FnOnce(&Rows<'_>) -> logitree::Result<T>,
     ) -> PyResult<T> {
-        let (states, logits, scores, owners) = given;
         let states = self::states(states)?;
         let buffer = Buffer::of(logits, "logits", ErrorKind::Logits)?;
         let logits = (0..buffer.rows()).map(|row| buffer.floats(row)).collect::<PyResult<Vec<_>>>()?;
@@ -170,7 +170,7 @@ impl PyPaths {
         scores: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<PyCandidates> {
         let mut found = Vec::new();
-        self.with_rows((states, logits, scores, None), |rows| {
+        self.with_rows((states, logits), (scores, None), |rows| {
             py.detach(|| self.paths.gather(rows, &mut found))
         })?;
         Ok(PyCandidates::new(py, &found))
@@ -188,7 +188,7 @@ impl PyPaths {
         owners: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<PyCandidates> {
         let mut found = Vec::new();
-        self.with_rows((states, logits, scores, owners), |rows| {
+        self.with_rows((states, logits), (scores, owners), |rows| {
             py.detach(|| self.paths.top(rows, width, &mut found))
         })?;
         Ok(PyCandidates::new(py, &found))
