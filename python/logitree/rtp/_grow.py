@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .. import _core
 from .._errors import error
 from .._prefix import PrefixBuilder, PrefixTree
-from ._document import LARGEST, Document, Table
+from ._document import LARGEST, Document
 from ._report import Findings, FirstKey, Report
 
 NO_KEY = 2**64 - 1
@@ -23,7 +23,9 @@ NO_CANDIDATE = 2**64 - 2
 class _Level:
     """Keys of one length, and what leads to them: tokens [n, d] and weights of the same shape."""
 
-    def __init__(self, keys: list[str], rows: list[int], tokens: npt.NDArray[np.int32], weights: npt.NDArray[np.float32]):
+    def __init__(
+        self, keys: list[str], rows: list[int], tokens: npt.NDArray[np.int32], weights: npt.NDArray[np.float32]
+    ):
         self.keys = keys
         self.rows = rows
         self.tokens = tokens
@@ -128,7 +130,9 @@ class Growth:
         self._take_items(level, complete, dead)
         if off.tokens:
             self._builder.add(
-                off.rows(level), items=np.full(len(off.tokens), NO_KEY, np.uint64), weights=self._of(off.weights_of(level))
+                off.rows(level),
+                items=np.full(len(off.tokens), NO_KEY, np.uint64),
+                weights=self._of(off.weights_of(level)),
             )
             self.errors += len(off.tokens)
         return _Level(keys, rows, on.rows(level), on.weights_of(level))
@@ -214,5 +218,9 @@ class _Ways:
 def _is_id(text: str) -> bool:
     """Whether this is how a token id is spelled in a key."""
     return (
-        text.isascii() and text.isdigit() and len(text) <= 10 and (text == "0" or text[0] != "0") and int(text) <= LARGEST
+        text.isascii()
+        and text.isdigit()
+        and len(text) <= 10
+        and (text == "0" or text[0] != "0")
+        and int(text) <= LARGEST
     )

@@ -57,7 +57,9 @@ class Reader:
     def malformed(self, expected: str) -> _core.PayloadError:
         """The error of text that is no JSON here."""
         found = self.peek()
-        return self.wrong(f"malformed JSON: {expected} expected, found {found!r}" if found else "the JSON ends too early")
+        return self.wrong(
+            f"malformed JSON: {expected} expected, found {found!r}" if found else "the JSON ends too early"
+        )
 
     def kind(self) -> str:
         """What value begins here, in words."""

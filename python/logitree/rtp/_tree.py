@@ -1,4 +1,4 @@
-"""A tree-decode file as a native prefix tree: its paths, its statuses, what was seen. It knows no logits and no rows."""
+"""A tree-decode file as a native prefix tree: paths, statuses, what was seen. It knows no logits and no rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
 class RtpTree:
     """RTP-LLM's tree of candidates, made by `load_tree`. Nothing changes it."""
 
-    def __init__(self, document: Document, growth: Growth, prefix: PrefixTree, report: Report, size: int | None) -> None:
+    def __init__(
+        self, document: Document, growth: Growth, prefix: PrefixTree, report: Report, size: int | None
+    ) -> None:
         self.start = document.start
         """The id that statuses begin with; it is never generated."""
         self.end = document.end
