@@ -28,7 +28,7 @@ HOSTILE = sorted((TESTDATA / "hostile" / "rtp").iterdir())
 DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
 
 
-def corpus(name: str, table: str = "case") -> Any:
+def corpus(name: str, table: str = "case") -> pytest.MarkDecorator:
     """The cases of a file, as a parameter."""
     cases = tomllib.loads((TESTDATA / "rtp" / f"{name}.toml").read_text(encoding="utf-8"))[table]
     return pytest.mark.parametrize("case", cases, ids=lambda case: case["name"])
@@ -290,16 +290,29 @@ def test_sources(tmp_path: Path) -> None:
         rtp.load_tree(5)  # type: ignore[arg-type]
 
 
+def test_long_paths_of_many_candidates_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {"_".join(["225", *["7"] * n]): [7] for n in range(50)}
+    keys["_".join(["225", *["7"] * 49])] = list(range(10, 60))
+    text = json.dumps({"prefix_dict": keys})
+    tree = rtp.load_tree(text)
+    monkeypatch.setattr("logitree.rtp._grow.PART", 100)
+    assert rtp.load_tree(text).prefix.to_bytes() == tree.prefix.to_bytes()
+    assert tree.report.errors == 50
+    monkeypatch.setattr("logitree.rtp._grow.MOST_ERROR_TOKENS", 50 * 50 - 1)
+    with pytest.raises(lt.LimitError, match="without keys"):
+        rtp.load_tree(text)
+
+
 # -- searching
 
 
 def test_a_search_never_ends_in_the_error_state() -> None:
-    keys = {"225": [5, 6, 7], "225_5": [8, 9], "225_6": [2], "225_5_8": [2]}
+    keys = {"225": [5, 6, 7, 4], "225_5": [8, 9], "225_6": [2], "225_5_8": [2], "225_4": [50]}
     tree = rtp.load_tree(json.dumps({"prefix_dict": keys}), vocabulary_size=12)
     assert (tree.report.items, tree.report.errors) == (2, 2)
     found = lt.beam_search(HashModel(12), [[1]], tree.paths, width=8)[0]
     assert {hypothesis.tokens for hypothesis in found} == {(5, 8, 2), (6, 2)}
-    assert tree.walk.legal(tree.walk.start).tolist() == [5, 6, 7]
+    assert tree.walk.legal(tree.walk.start).tolist() == [4, 5, 6, 7]
     assert tree.is_error(tree.walk.find([7]) or -1)
 
 

@@ -15,6 +15,8 @@ from ._report import Findings
 
 LARGEST = 2**31 - 1
 SMALLEST = -(2**31)
+LONGEST_SEPARATOR = 256
+"""Every candidate's key is spelled with it."""
 LARGEST_WEIGHT = 3.4028234663852886e38
 
 
@@ -36,6 +38,11 @@ class Table:
             self._weights.extend(weights)
         self._ends.append(len(self._tokens))
         return known
+
+    @property
+    def weighted(self) -> bool:
+        """Whether candidates have weights."""
+        return self._weights is not None
 
     def tokens(self, row: int) -> array[int]:
         """The candidates of a row, ascending."""
@@ -133,7 +140,10 @@ def _end(reader: Reader, field: str) -> int:
 def _text(reader: Reader, field: str) -> str:
     if reader.peek() != '"':
         raise reader.wrong(f"{field} is {reader.kind()}", help="it is a string")
-    return reader.string()
+    text = reader.string()
+    if len(text) > LONGEST_SEPARATOR:
+        raise reader.wrong(f"{field} has {len(text)} characters", help=f"{LONGEST_SEPARATOR} are enough")
+    return text
 
 
 def _object(reader: Reader) -> None:
@@ -190,7 +200,6 @@ def _weighted_table(reader: Reader, findings: Findings) -> Table:
 
 def _pair(reader: Reader) -> tuple[int, float]:
     """A candidate and its weight from a string `64000:0.1`."""
-    place = reader.place()
     help = "write the token and its weight: '64000:0.1'"
     if reader.peek() != '"':
         raise reader.wrong(f"a weighted candidate is {reader.kind()}", help=help)
@@ -198,8 +207,9 @@ def _pair(reader: Reader) -> tuple[int, float]:
     token, colon, weight = text.partition(":")
     plain = token.removeprefix("-")
     if not (colon and plain.isascii() and plain.isdigit() and NUMBER.fullmatch(weight)) or len(plain) > 4000:
-        raise error(_core.PayloadError, f"a weighted candidate is {text[:40]!r}", place=place, help=help)
-    return int(token), _finite(float(weight), place)
+        raise reader.wrong(f"a weighted candidate is {text[:40]!r}", help=help)
+    key, at = reader.where[1:]
+    return int(token), _finite(float(weight), f"/prefix_weight_dict/{str(key)[:200]}/{at}")
 
 
 def _weights(reader: Reader, findings: Findings) -> dict[str, float]:

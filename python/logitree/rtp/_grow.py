@@ -19,6 +19,11 @@ NO_KEY = 2**64 - 1
 NO_CANDIDATE = 2**64 - 2
 """The item number of a key whose candidates are all beyond the vocabulary: only the end follows, and it is no item."""
 
+MOST_ERROR_TOKENS = 1 << 28
+"""Tokens of all paths to candidates without keys: a small file can have very long ones."""
+PART = 1 << 22
+"""Tokens that are given to the builder at once."""
+
 
 class _Level:
     """Keys of one length, and what leads to them: tokens [n, d] and weights of the same shape."""
@@ -46,10 +51,10 @@ class Growth:
         self.end_weights: list[tuple[list[int], float]] = []
         self._document = document
         self._limit = LARGEST + 1 if limit is None else limit
-        self._weighted = self.table.weights(0) is not None if len(self.table) else False
-        self._weighted = self._weighted or bool(document.weights)
+        self._weighted = self.table.weighted or bool(document.weights)
         self._builder = PrefixBuilder(path, weighted=self._weighted)
         self._weights_used = 0
+        self._error_tokens = 0
 
     def grow(self) -> tuple[PrefixTree, Report]:
         """Builds the tree.
@@ -128,13 +133,7 @@ class Growth:
                 rows.append(below)
                 on.add(parent, token, weight)
         self._take_items(level, complete, dead)
-        if off.tokens:
-            self._builder.add(
-                off.rows(level),
-                items=np.full(len(off.tokens), NO_KEY, np.uint64),
-                weights=self._of(off.weights_of(level)),
-            )
-            self.errors += len(off.tokens)
+        self._take_errors(level, off)
         return _Level(keys, rows, on.rows(level), on.weights_of(level))
 
     def _weights_of(self, key: str, tokens: array[int], row: int) -> array[float] | list[float] | None:
@@ -170,6 +169,24 @@ class Growth:
             self._builder.add(level.tokens[dead], items=numbers, weights=self._of(level.weights[dead]))
             self.dead += len(dead)
 
+    def _take_errors(self, level: _Level, ways: _Ways) -> None:
+        """Gives the builder what has no key, in parts: the paths of many may be long, whose text is in the file once."""
+        length = level.tokens.shape[1] + 1
+        self._error_tokens += length * len(ways.tokens)
+        if self._error_tokens > MOST_ERROR_TOKENS:
+            raise error(
+                _core.LimitError,
+                f"candidates without keys make paths of more than {MOST_ERROR_TOKENS} tokens together",
+                place=f"/{level.keys[0][:200]}",
+                help="give each candidate its key, or leave it out",
+            )
+        at_once = max(1, PART // length)
+        for at in range(0, len(ways.tokens), at_once):
+            part = ways.part(at, at + at_once)
+            numbers = np.full(len(part.tokens), NO_KEY, np.uint64)
+            self._builder.add(part.rows(level), items=numbers, weights=self._of(part.weights_of(level)))
+        self.errors += len(ways.tokens)
+
     def _of(self, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32] | None:
         return weights if self._weighted else None
 
@@ -203,6 +220,16 @@ class _Ways:
         self.parents.append(parent)
         self.tokens.append(token)
         self.weights.append(weight)
+
+    def part(self, begin: int, end: int) -> _Ways:
+        """Some of them."""
+        made = _Ways()
+        made.parents, made.tokens, made.weights = (
+            self.parents[begin:end],
+            self.tokens[begin:end],
+            self.weights[begin:end],
+        )
+        return made
 
     def rows(self, level: _Level) -> npt.NDArray[np.int32]:
         """The paths, tokens [n, d + 1]."""

@@ -67,6 +67,9 @@ class Reader:
 
     def peek(self) -> str:
         """The next character that is no space; empty at the end."""
+        character = self._text[self._at : self._at + 1]
+        if character > " ":
+            return character
         while True:
             found = _SPACE.match(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -161,10 +164,13 @@ class Reader:
             self._at += 1
             return values
         outside = self.where
+        plain = True
         while True:
-            end = self._text.find("]", self._at)
-            cut = end if end >= 0 else self._text.rfind(",", self._at)
+            end = self._text.find("]", self._at) if plain else -1
+            cut = end if end >= 0 or not plain else self._text.rfind(",", self._at)
             piece = _plain_wholes(self._text[self._at : cut]) if cut > self._at else None
+            # What is not plain has an error in it: trying again would take the square of its length.
+            plain = plain and (piece is not None or cut <= self._at)
             if piece:
                 values += piece
                 self._at = cut + 1
