@@ -159,10 +159,7 @@ def _array(reader: Reader) -> None:
 def _table(reader: Reader, findings: Findings) -> Table:
     _object(reader)
     table = Table()
-    for key in reader.members():
-        reader.where = ("prefix_dict", key)
-        _array(reader)
-        given = reader.wholes("a candidate")
+    for key, given in reader.entries("the candidates", "a candidate"):
         tokens = sorted(set(given))
         if len(tokens) < len(given):
             findings.add("duplicate candidate", f"/prefix_dict/{key[:200]}", len(given) - len(tokens))

@@ -170,7 +170,7 @@ class Growth:
             self.dead += len(dead)
 
     def _take_errors(self, level: _Level, ways: _Ways) -> None:
-        """Gives the builder what has no key, in parts: the paths of many may be long, whose text is in the file once."""
+        """Gives the builder what has no key, in parts: paths may be long whose text is in the file once."""
         length = level.tokens.shape[1] + 1
         self._error_tokens += length * len(ways.tokens)
         if self._error_tokens > MOST_ERROR_TOKENS:

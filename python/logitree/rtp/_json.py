@@ -23,6 +23,8 @@ DEEPEST = 1000
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*')
+_KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*(?=\[)')
+_SCAN = json.JSONDecoder().raw_decode
 _WORD = re.compile(r"[-+.0-9A-Za-z]*")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
@@ -94,6 +96,33 @@ class Reader:
             key = self.string()
             self.take(":")
             yield key
+            if self._closes("}"):
+                return
+
+    def entries(self, array: str, element: str) -> Iterator[tuple[str, list[int]]]:
+        """An object's keys, each with its array of whole numbers; the names of both are for errors.
+
+        It equals `members` and `wholes`, which read whatever is not plain, or not whole in what was read so far.
+        """
+        outside = self.where
+        self.take("{")
+        if self.peek() == "}":
+            self._at += 1
+            return
+        while True:
+            found = _KEY.match(self._text, self._at)
+            plain = _scanned(self._text, found.end()) if found else None
+            if found and plain:
+                key, (values, self._at) = found[1], plain
+                self.where = (*outside, key)
+            else:
+                key = self.string()
+                self.take(":")
+                self.where = (*outside, key)
+                if self.peek() not in ("[", ""):
+                    raise self.wrong(f"{array} are {self.kind()}", help="they are an array")
+                values = self.wholes(element)
+            yield key, values
             if self._closes("}"):
                 return
 
@@ -283,4 +312,13 @@ def _plain_wholes(text: str) -> list[int] | None:
         values = json.loads(f"[{text}]")
     except (ValueError, RecursionError):
         return None
-    return values if all(type(value) is int for value in values) else None
+    return values if set(map(type, values)) <= {int} else None
+
+
+def _scanned(text: str, at: int) -> tuple[list[int], int] | None:
+    """The array of whole numbers that begins here and where it ends, if that is what stands here."""
+    try:
+        values, end = _SCAN(text, at)
+    except (ValueError, RecursionError):
+        return None
+    return (values, end) if set(map(type, values)) <= {int} else None
