@@ -244,6 +244,33 @@ def test_random_trees_walk_as_the_dict_does(seed: int) -> None:
         assert processor.failed.tolist() == [walk.failed and not walk.finished for walk in walks]
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("seed", range(15))
+def test_random_weights_are_added(seed: int, named: bool) -> None:
+    rng = random.Random(seed)
+    keys = {key: sorted({t for t in tokens if t >= 0}) for key, tokens in drawn(rng, "_").items()}
+    weights = {f"{key}_{t}": rng.randrange(-8, 9) / 4 for key in keys for t in keys[key]}
+    if named:
+        weights = {child: weight for child, weight in weights.items() if rng.random() < 0.7}
+        document: dict[str, Any] = {"weight_dict": weights, "prefix_dict": keys}
+    else:
+        document = {"prefix_weight_dict": {k: [f"{t}:{weights[f'{k}_{t}']}" for t in keys[k]] for k in keys}}
+    tree = rtp.load_tree(json.dumps({"start_token_id": 9, **document}), vocabulary_size=64)
+    processor, walk = rtp.TreeProcessor(tree), Walk(keys, 9, 2, "_", 64)
+    for _ in range(6):
+        before = np.array([[rng.randrange(-40, 40) / 4 for _ in range(64)]], np.float32)
+        logits = before.copy()
+        processor.process(logits)
+        expected = np.full((1, 64), -np.inf, np.float32)
+        for token in walk.allowed():
+            own = 0.0 if walk.failed or walk.finished else weights.get(f"{walk.status}_{token}", 0.0)
+            expected[0, token] = before[0, token] + own
+        np.testing.assert_array_equal(logits, expected)
+        token = rng.choice(walk.allowed())
+        processor.update_status([token])
+        walk.next(token)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_reading_in_pieces_changes_nothing(seed: int) -> None:
     rng = random.Random(seed)

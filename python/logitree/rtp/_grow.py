@@ -53,6 +53,7 @@ class Growth:
         self._limit = LARGEST + 1 if limit is None else limit
         self._weighted = self.table.weighted or bool(document.weights)
         self._builder = PrefixBuilder(path, weighted=self._weighted)
+        self._field = "prefix_weight_dict" if self.table.weighted else "prefix_dict"
         self._weights_used = 0
         self._error_tokens = 0
 
@@ -105,7 +106,7 @@ class Growth:
             weights = self._weights_of(key, tokens, row)
             legal = len(tokens) if not tokens or tokens[-1] < self._limit else sum(t < self._limit for t in tokens)
             if legal < len(tokens):
-                self.findings.add("candidate beyond the vocabulary", f"/{key[:200]}", len(tokens) - legal)
+                self.findings.add("candidate beyond the vocabulary", self._place(key), len(tokens) - legal)
             if not legal:
                 (dead if len(tokens) else complete).append(parent)
             for at in range(legal):
@@ -119,13 +120,13 @@ class Growth:
                 below = known.get(child)
                 if below is None:
                     off.add(parent, token, weight)
-                    self.findings.add("candidate without a key", f"/{child[:200]}")
+                    self.findings.add("candidate without a key", self._place(child))
                     continue
                 if seen[below]:
                     raise error(
                         _core.PayloadError,
                         "two paths are spelled alike",
-                        place=f"/{child[:200]}",
+                        place=self._place(child),
                         help="take a separator that is no digit",
                     )
                 seen[below] = 1
@@ -154,7 +155,7 @@ class Growth:
         """Keeps the weight of an end token: the prefix tree has no place for it."""
         if weight:
             self.end_weights.append((tokens.tolist(), weight))
-            self.findings.add("weight of the end", "/" + self._spelled(tokens.tolist()))
+            self.findings.add("weight of the end", self._place(self._spelled(tokens.tolist())))
 
     def _take_items(self, level: _Level, complete: list[int], dead: list[int]) -> None:
         if level.tokens.shape[1] == 0:
@@ -177,7 +178,7 @@ class Growth:
             raise error(
                 _core.LimitError,
                 f"candidates without keys make paths of more than {MOST_ERROR_TOKENS} tokens together",
-                place=f"/{level.keys[0][:200]}",
+                place=self._place(level.keys[0]),
                 help="give each candidate its key, or leave it out",
             )
         at_once = max(1, PART // length)
@@ -190,8 +191,12 @@ class Growth:
     def _of(self, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32] | None:
         return weights if self._weighted else None
 
+    def _place(self, key: str) -> str:
+        """A key as a JSON pointer."""
+        return f"/{self._field}/{key[:200]}"
+
     def _spelled(self, tokens: list[int]) -> str:
-        return self._document.sep.join(str(token) for token in [self._document.start, *tokens])[:200]
+        return self._document.sep.join(str(token) for token in [self._document.start, *tokens])
 
     def _report_rest(self, seen: bytearray) -> None:
         """Reports what no path leads to."""
@@ -200,12 +205,12 @@ class Growth:
             if not seen[row]:
                 parts = key.split(sep) if sep else [key]
                 ids = all(_is_id(part) for part in parts[1:]) and _is_id(parts[0].removeprefix("-"))
-                self.findings.add("unreachable key" if ids else "key that is no path", f"/{key[:200]}")
+                self.findings.add("unreachable key" if ids else "key that is no path", self._place(key))
         unused = len(self._document.weights) - self._weights_used
         if unused:
             self.findings.add("weight of no candidate", "/weight_dict", unused)
         if self.empty:
-            self.findings.add("end at the start", f"/{self._document.start}")
+            self.findings.add("end at the start", self._place(str(self._document.start)))
 
 
 class _Ways:

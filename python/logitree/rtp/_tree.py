@@ -97,7 +97,7 @@ def load_tree(
     Raises:
         PayloadError: it is no JSON, or no tree-decode file. `place` is a JSON pointer, with line and column.
         ConstraintError: the end token is outside the vocabulary.
-        LimitError: a path of more than 4,096 tokens.
+        LimitError: a path of more than 4,096 tokens; candidates without keys that make too long paths together.
         FileError: the file cannot be read, or the index not be written.
     """
     findings = Findings()

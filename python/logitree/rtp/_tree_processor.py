@@ -74,7 +74,9 @@ class TreeProcessor(Processor):
         if weighted is None:
             return
         # Weights are float32 and sums float64, so that a sum is rounded once, to the logits' type.
-        logits[weighted.rows, weighted.tokens] = weighted.scores.astype(logits.dtype)
+        # The end is no child: what a search scores it with in the error state is not its logit.
+        child = weighted.tokens != tree.end
+        logits[weighted.rows[child], weighted.tokens[child]] = weighted.scores[child].astype(logits.dtype)
         if tree.end_weights:
             for row, state in enumerate(self._states.tolist()):
                 if state in tree.end_weights:
