@@ -13,6 +13,7 @@ import numpy.typing as npt
 from typing_extensions import assert_type
 
 import logitree as lt
+from logitree import rtp
 from logitree.engines import BeamEngine, Engine
 from logitree.engines.llama_cpp import LlamaCpp
 
@@ -216,6 +217,23 @@ def beams(engine: LlamaCpp, paths: lt.Paths) -> tuple[int, ...]:
     best = found[0][0]
     assert_type(best.log_probability, float)
     return best.items
+
+
+def recommended(tree_file: str, thought: lt.Thought) -> rtp.Processors:
+    tree = rtp.load_tree(tree_file, vocabulary_size=100)
+    assert_type(tree, rtp.RtpTree)
+    assert_type(tree.paths, lt.PrefixPaths)
+    assert_type(tree.report.findings, tuple[rtp.Finding, ...])
+    decode = rtp.TreeProcessor(tree, 2)
+    assert_type(decode.status, list[str])
+    others: list[rtp.Processor] = [rtp.MultiSequenceProcessor(tree.end, 2), rtp.ThinkProcessor(thought, 2)]
+    recommendation = rtp.RecommendationProcessor(3, 2, banned_combo_token_ids=[(1, 2, 3)])
+    assert_type(recommendation.banned, list[set[tuple[int, ...]]])
+    return rtp.Processors([decode, recommendation, *others])
+
+
+def slates(engine: LlamaCpp, tree: lt.PrefixTree) -> list[lt.Hypothesis]:
+    return rtp.slate(engine, [1], tree, 3, width=8)
 
 
 def errors() -> str:

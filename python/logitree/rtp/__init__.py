@@ -1,0 +1,32 @@
+"""RTP-LLM's tree-decode files and the roles of its logits processors, over the native constraints.
+
+`load_tree` reads a file; a processor masks the logits of several rows and follows them; `slate` searches one item after
+another. It knows no engine and no server.
+"""
+
+from __future__ import annotations
+
+from ._matchers import GrammarProcessor, ThinkProcessor
+from ._processor import Processor
+from ._processors import Processors
+from ._recommendation import RecommendationProcessor
+from ._report import Finding, Report
+from ._sequences import MultiSequenceProcessor
+from ._slate import slate
+from ._tree import RtpTree, load_tree
+from ._tree_processor import TreeProcessor
+
+__all__ = [
+    "Finding",
+    "GrammarProcessor",
+    "MultiSequenceProcessor",
+    "Processor",
+    "Processors",
+    "RecommendationProcessor",
+    "Report",
+    "RtpTree",
+    "ThinkProcessor",
+    "TreeProcessor",
+    "load_tree",
+    "slate",
+]

@@ -1,0 +1,113 @@
+"""Rows with a matcher each: a grammar, or a thought. It knows no tree, and makes no matcher but by copying."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from .. import _mask as mask
+from .._errors import error
+from ._processor import Logits, Processor, apply_masks, checked_rows
+
+
+class GrammarProcessor(Processor):
+    """A matcher for each row, all copies of one that stands at the beginning."""
+
+    rank = 1
+
+    def __init__(self, matcher: _core.Matcher, rows: int = 1) -> None:
+        self._first = matcher.fork()
+        self._matchers = [matcher.fork() for _ in range(checked_rows(rows))]
+
+    @property
+    def rows(self) -> int:
+        return len(self._matchers)
+
+    @property
+    def matchers(self) -> Sequence[_core.Matcher]:
+        """The matcher of each row, to look at."""
+        return tuple(self._matchers)
+
+    def _process(self, logits: Logits) -> None:
+        going = [row for row, matcher in enumerate(self._matchers) if not matcher.is_finished]
+        if not going:
+            return
+        size = self._first.vocabulary_size
+        made = mask.new(size, len(going))
+        _core.fill_masks([self._matchers[row] for row in going], made)
+        if len(going) == self.rows:
+            apply_masks(logits, made)
+            return
+        for row, own in zip(going, made, strict=True):
+            apply_masks(logits[row : row + 1], own[None])
+
+    def checked_tokens(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """As `Processor.checked_tokens`; a token that is not legal is a TokenError. Finished rows read nothing."""
+        checked = super().checked_tokens(tokens)
+        for row, (matcher, own) in enumerate(zip(self._matchers, checked.tolist(), strict=True)):
+            legal = len(own) if matcher.is_finished else matcher.validate(own)
+            ended = legal < len(own) and self._ends(matcher, own[:legal])
+            if legal < len(own) and not ended:
+                raise error(_core.TokenError, f"token {own[legal]} is not legal", place=f"row {row}")
+        return checked
+
+    def _ends(self, matcher: _core.Matcher, tokens: list[int]) -> bool:
+        """Whether these tokens finish the row."""
+        trial = matcher.fork()
+        trial.accept_many(tokens)
+        return trial.is_finished
+
+    def _read(self, tokens: npt.NDArray[np.int64]) -> None:
+        for matcher, own in zip(self._matchers, tokens.tolist(), strict=True):
+            for token in own:
+                if not matcher.is_finished:
+                    matcher.accept(token)
+
+    def _take(self, parents: npt.NDArray[np.int64]) -> None:
+        self._matchers = [self._matchers[parent].fork() for parent in parents.tolist()]
+
+    def _add(self, count: int) -> None:
+        self._matchers += [self._first.fork() for _ in range(count)]
+
+
+class ThinkProcessor(GrammarProcessor):
+    """RTP-LLM's think mode: a thought within a budget for each row, and free text behind it."""
+
+    rank = 0
+
+    def __init__(
+        self,
+        thought: _core.Thought,
+        rows: int = 1,
+        *,
+        at: Literal["outside", "inside", "closing"] | None = None,
+        prompt: Any = None,
+    ) -> None:
+        """Args:
+            thought: made by `logitree.thought`, which has begin, end and budget.
+            rows: how many rows there are.
+            at, prompt: where the prompt leaves off, as of `Thought.matcher`.
+
+        Raises:
+            ConstraintError: as of `Thought.matcher`.
+        """
+        super().__init__(thought.matcher(at=at, prompt=prompt), rows)
+
+    def draft_masks(self, row: int, drafts: Sequence[int]) -> tuple[npt.NDArray[np.int32], int]:
+        """What is legal before each of P drafts and behind them, and how many of them are legal one after the other.
+
+        Returns:
+            masks int32 [P + 1, words], 0 behind the first draft that is not legal; the offset of that draft, or P. The
+            row stays where it is.
+
+        Raises:
+            StateError: there is no such row.
+        """
+        matcher = self._matchers[int(self.checked_parents([row])[0])]
+        made = mask.new(matcher.vocabulary_size, len(drafts) + 1)
+        legal = matcher.draft_masks(list(drafts), made)
+        return made, int(np.logical_and.accumulate(legal).sum()) if len(legal) else 0

@@ -1,0 +1,155 @@
+"""A tree-decode file as a native prefix tree: paths, statuses, what was seen. It knows no logits and no rows."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+from collections.abc import Callable, Sequence
+from typing import IO, Any
+
+import numpy as np
+
+from .. import _core
+from .._errors import error
+from .._prefix import PrefixTree
+from ._document import Document, read_document
+from ._grow import NO_KEY, Growth
+from ._json import Reader
+from ._report import Findings, Report
+
+Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
+
+
+class RtpTree:
+    """RTP-LLM's tree of candidates, made by `load_tree`. Nothing changes it."""
+
+    def __init__(
+        self, document: Document, growth: Growth, prefix: PrefixTree, report: Report, size: int | None
+    ) -> None:
+        self.start = document.start
+        """The id that statuses begin with; it is never generated."""
+        self.end = document.end
+        """The token behind every item."""
+        self.sep = document.sep
+        self.report = report
+        self.prefix = prefix
+        """The tree with all that can be generated: what leads to the error state has the item number 2**64 - 1, a key
+        without a candidate in the vocabulary 2**64 - 2; items are numbered from 0, by length."""
+        self.empty = growth.empty
+        """Whether the end token is legal at the start."""
+        self.walk = prefix.paths(end=self.end, vocabulary_size=size)
+        """All that can be generated, what leads to the error state included."""
+        self.paths = self.walk
+        """The items only: what `logitree.beam_search` and `PrefixPaths.matcher` are for."""
+        if growth.errors or growth.dead:
+            real = np.ones(growth.items, np.bool_)
+            self.paths = prefix.paths(end=self.end, vocabulary_size=size, allowed=real)
+        self.end_weights: dict[int, float] = {}
+        """State of `walk` -> weight of the end token there. Processors add it; a search knows nothing of it."""
+        for tokens, weight in growth.end_weights:
+            state = self.walk.find(tokens)
+            if state is not None:
+                self.end_weights[state] = weight
+
+    def is_error(self, state: int) -> bool:
+        """Whether a state of `walk` is that of a candidate without a key."""
+        items = self.walk.items(state) if state >= 0 else np.zeros(0, np.uint64)
+        return bool(items.size and int(items[-1]) == NO_KEY)
+
+    def status(self, tokens: Sequence[int] = ()) -> str:
+        """The key that these tokens spell, whether it is one or not."""
+        return self.sep.join(str(token) for token in [self.start, *tokens])
+
+    def state(self, status: str) -> int:
+        """The state of `walk` behind a status.
+
+        Raises:
+            ConstraintError: no path has it.
+        """
+        if status == str(self.start):
+            return self.walk.start
+        parts = status.split(self.sep) if self.sep and not any(c.isdigit() for c in self.sep) else []
+        tokens = [int(part) for part in parts[1:] if part.isascii() and part.isdigit() and len(part) <= 10]
+        state = self.walk.find(tokens) if max(tokens, default=2**31) < 2**31 else None
+        if state is None or self.status(tokens) != status or self.is_error(state):
+            raise error(_core.ConstraintError, f"no path has the status {status[:80]!r}", help="give a key of the file")
+        return state
+
+    def __repr__(self) -> str:
+        return f"RtpTree({self.report.items} items, start {self.start}, end {self.end})"
+
+
+def load_tree(
+    source: Source, *, vocabulary_size: int | None = None, index: str | os.PathLike[str] | None = None
+) -> RtpTree:
+    """Reads RTP-LLM's tree-decode JSON, as a stream.
+
+    Fields: `start_token_id` (225), `end_token_id` (2), `sep` ("_") and `prefix_dict`, {key: [token id]}, or
+    `prefix_weight_dict`, {key: ["id:weight"]}, instead of it; `weight_dict`, {key of the child: weight}. Others are
+    skipped. The text is never held as a whole; keys and candidates are, until the tree is built.
+
+    Args:
+        source: a path; the text itself (a str that begins with a brace or bracket, or bytes of UTF-8); or an open file.
+        vocabulary_size: number of token ids; candidates beyond it are left out and reported. None: just enough.
+        index: where to write the prefix tree's index file; None: it is kept in memory.
+
+    Raises:
+        PayloadError: it is no JSON, or no tree-decode file. `place` is a JSON pointer, with line and column.
+        ConstraintError: the end token is outside the vocabulary.
+        LimitError: a path of more than 4,096 tokens; candidates without keys that make too long paths together.
+        FileError: the file cannot be read, or the index not be written.
+    """
+    findings = Findings()
+    opened, close = _open(source)
+    try:
+        document = read_document(Reader(_characters(opened)), findings)
+    except OSError as reason:
+        if isinstance(reason, _core.LogitreeError):
+            raise
+        raise error(_core.FileError, f"the file cannot be read: {reason}", place=str(source)[:200]) from reason
+    finally:
+        if close:
+            opened.close()
+    growth = Growth(document, findings, vocabulary_size, index)
+    prefix, report = growth.grow()
+    return RtpTree(document, growth, prefix, report, vocabulary_size)
+
+
+def _open(source: Source) -> tuple[IO[Any], bool]:
+    """A file of characters or bytes, and whether it is ours to close."""
+    if isinstance(source, bytes):
+        return io.BytesIO(source), True
+    if isinstance(source, str) and source.lstrip()[:1] in ("{", "["):
+        return io.StringIO(source), True
+    if isinstance(source, (str, os.PathLike)):
+        try:
+            return open(source, "rb"), True
+        except OSError as reason:
+            raise error(_core.FileError, f"the file cannot be opened: {reason}", place=str(source)[:200]) from reason
+    if not hasattr(source, "read"):
+        raise TypeError(f"a path, JSON text or an open file is needed, not {type(source).__name__}")
+    return source, False
+
+
+def _characters(opened: IO[Any]) -> Callable[[int], str]:
+    """Reads characters; bytes must be UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    read_bytes = 0
+
+    def read(size: int) -> str:
+        nonlocal read_bytes
+        while True:
+            part = opened.read(size)
+            if isinstance(part, str):
+                return part
+            try:
+                text = decoder.decode(part, final=not part)
+            except UnicodeDecodeError as reason:
+                place = f"byte {read_bytes + reason.start - len(decoder.getstate()[0])}"
+                raise error(_core.PayloadError, "the text is no UTF-8", place=place) from reason
+            read_bytes += len(part)
+            if text or not part:
+                return text
+
+    return read
