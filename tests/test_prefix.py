@@ -314,6 +314,11 @@ def test_other_mistakes(tmp_path: Path) -> None:
     tree = lt.prefix_tree([[1]])
     with pytest.raises(lt.ConstraintError, match="nothing to remove"):
         tree.remove()
+    assert tree.remove(items=[2**64 - 1]) == 0
+    with pytest.raises(OverflowError):
+        tree.remove(items=[-1])
+    with pytest.raises(lt.ConstraintError, match="item number -1"):
+        tree.remove(items=np.array([-1]))
     with pytest.raises(lt.ConstraintError, match="another vocabulary"):
         tree.paths(end=5, vocabulary_size=5)
     with pytest.raises(lt.SamplingError, match="tokens for"):

@@ -219,6 +219,18 @@ def beams(engine: LlamaCpp, paths: lt.Paths) -> tuple[int, ...]:
     return best.items
 
 
+def catalogue() -> lt.Matcher:
+    tree = lt.prefix_tree(np.array([[1, 2], [1, 3]]), items=[7, 8], weights=[[0.0, 0.5], [0.0, 0.25]])
+    assert_type(tree.add([[4, 5]], items=[9]), int)
+    builder = lt.PrefixBuilder(weighted=False)
+    builder.add([[1], [2, 3]])
+    built: lt.PrefixTree = builder.finish(lambda done: None)
+    native: lt.PrefixPaths = built.paths(end=0, allowed=[1])
+    paths: lt.Paths = native
+    assert_type(native.find([2]), int | None)
+    return built.matcher(end=paths.end)
+
+
 def recommended(tree_file: str, thought: lt.Thought) -> rtp.Processors:
     tree = rtp.load_tree(tree_file, vocabulary_size=100)
     assert_type(tree, rtp.RtpTree)

@@ -1832,8 +1832,9 @@ def mask_apply(logits: Any, mask: _Mask) -> None:
     ``logits``: float32, float16, bfloat16, or uint16 (bfloat16 bits), [ids] or [rows, ids]; rows may be part
     of longer ones (``logits[:, :size]``). NumPy arrays, or tensors in this machine's memory (DLPack).
     ``mask``: one row for all, or one for each. Ids past the mask's end are banned.
-    Raises LogitsError for another dtype, shape or layout, read-only memory, or a mask that allows an id past
-    the end of the logits (that row is not written then); MaskError for a mask of another dtype or shape.
+    Raises LogitsError for another dtype, shape or layout, read-only memory, or a mask that allows an id in a
+    word past those that the logits reach (that row is not written then); MaskError for a mask of another dtype
+    or shape.
     """
 
 # -- skeleton --

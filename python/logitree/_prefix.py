@@ -15,6 +15,9 @@ from logitree._errors import error
 Rows = npt.NDArray[Any] | Iterable[Sequence[int] | npt.NDArray[Any]]
 """Items as tokens: an array [items, length], or sequences of any lengths."""
 
+Weights = npt.NDArray[Any] | Iterable[Sequence[float] | npt.NDArray[Any]]
+"""A weight for each token, in the same shape."""
+
 _AT_ONCE = 1 << 20
 """Rows that are converted at once, so that an array of millions is never copied whole."""
 
@@ -23,7 +26,7 @@ def prefix_tree(
     tokens: Rows,
     *,
     items: Iterable[int] | npt.NDArray[Any] | None = None,
-    weights: Rows | None = None,
+    weights: Weights | None = None,
     path: str | os.PathLike[str] | None = None,
     memory: int | None = None,
     progress: Callable[[float], object] | None = None,
@@ -62,7 +65,7 @@ class PrefixBuilder:
         folder = None if self._path is None else os.path.dirname(self._path) or "."
         self._core = _core.PrefixBuilder(weighted=weighted, memory=memory, folder=folder)
 
-    def add(self, tokens: Rows, *, items: Any = None, weights: Rows | None = None) -> None:
+    def add(self, tokens: Rows, *, items: Any = None, weights: Weights | None = None) -> None:
         """Takes items; without numbers they go on counting.
 
         Raises:
@@ -144,7 +147,7 @@ class PrefixTree:
         """
         return self.paths(end=end, vocabulary_size=vocabulary_size).matcher()
 
-    def add(self, tokens: Rows, *, items: Any = None, weights: Rows | None = None) -> int:
+    def add(self, tokens: Rows, *, items: Any = None, weights: Weights | None = None) -> int:
         """Adds items, all or none; those that read now go on with what they have.
 
         Args:
@@ -236,7 +239,7 @@ Part = tuple[
 """Rows as the core takes them: tokens, numbers, where each row ends (None: all are of one length), weights."""
 
 
-def _rows(tokens: Rows, items: Any, weights: Rows | None, first: int) -> Iterable[Part]:
+def _rows(tokens: Rows, items: Any, weights: Weights | None, first: int) -> Iterable[Part]:
     """The rows in parts, checked and converted; without numbers they count from `first`.
 
     Raises:

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use logitree::beam::Paths;
 use logitree::prefix::{PrefixTree, Segment};
 use logitree::{Error, ErrorKind, TokenId};
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -43,6 +43,8 @@ impl Numbers {
         }
         let mut list = match object.extract::<PyReadonlyArray1<'_, u64>>() {
             Ok(list) => list.as_array().to_vec(),
+            // Lists may hold what fits no signed number.
+            Err(_) if object.cast::<PyUntypedArray>().is_err() => object.extract()?,
             Err(_) => {
                 let negative = |n: i64| to_py(Error::new(ErrorKind::Constraint, format!("item number {n}")));
                 let list = longs(object, "item numbers")?;
