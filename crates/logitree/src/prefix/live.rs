@@ -11,7 +11,6 @@ const ROWS: u64 = (WORDS * 64) as u64;
 #[derive(Clone)]
 enum Chunk {
     All,
-    None,
     Some(Arc<Words>),
 }
 
@@ -37,9 +36,27 @@ impl Live {
         Live { chunks: vec![Chunk::All; rows.div_ceil(ROWS) as usize], rows, count: rows }
     }
 
-    /// None of so many rows.
-    pub fn none(rows: u64) -> Live {
-        Live { chunks: vec![Chunk::None; rows.div_ceil(ROWS) as usize], rows, count: 0 }
+    /// No row yet: they are told in order, with [`Live::push`].
+    pub fn empty() -> Live {
+        Live { chunks: Vec::new(), rows: 0, count: 0 }
+    }
+
+    /// One more row, behind all others.
+    #[inline]
+    pub fn push(&mut self, there: bool) {
+        if self.rows.is_multiple_of(ROWS) {
+            self.chunks.push(Chunk::Some(Arc::new(Words { words: [0; WORDS], any: [0; WORDS / 64] })));
+        }
+        if there {
+            let at = (self.rows % ROWS) as usize;
+            if let Some(Chunk::Some(words)) = self.chunks.last_mut() {
+                let words = Arc::make_mut(words);
+                words.words[at / 64] |= 1 << (at % 64);
+                words.any[at / 64 / 64] |= 1 << (at / 64 % 64);
+            }
+            self.count += 1;
+        }
+        self.rows += 1;
     }
 
     /// How many rows are there.
@@ -66,7 +83,6 @@ impl Live {
         let chunk = &mut self.chunks[(row / ROWS) as usize];
         let filled = match chunk {
             Chunk::Some(_) => None,
-            Chunk::None => Some(Words { words: [0; WORDS], any: [0; WORDS / 64] }),
             Chunk::All => {
                 // Rows behind the last are never there.
                 let mut words = Words { words: [0; WORDS], any: [0; WORDS / 64] };
@@ -110,7 +126,6 @@ impl Live {
         let (first, last) = ((from / ROWS) as usize, ((to - 1) / ROWS) as usize);
         (first..=last).any(|at| match &self.chunks[at] {
             Chunk::All => true,
-            Chunk::None => false,
             Chunk::Some(words) => {
                 let start = at as u64 * ROWS;
                 words.any((from.max(start) - start) as usize, (to - start).min(ROWS) as usize)
@@ -160,8 +175,12 @@ mod tests {
             rows in 1u64..100_000,
             changes in prop::collection::vec((any::<u64>(), any::<bool>(), 0u64..70_000), 0..200),
         ) {
-            let mut live = if full { Live::all(rows) } else { Live::none(rows) };
+            let mut live = if full { Live::all(rows) } else { Live::empty() };
             let mut plain = vec![full; rows as usize];
+            if !full {
+                plain.iter_mut().step_by(7).for_each(|there| *there = true);
+                plain.iter().for_each(|&there| live.push(there));
+            }
             for (row, there, length) in changes {
                 let row = row % rows;
                 let copy = live.clone();

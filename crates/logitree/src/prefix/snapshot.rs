@@ -277,11 +277,9 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::children`].
     pub fn only(&self, keep: impl Fn(u64) -> bool) -> Result<Snapshot> {
-        let mut live = Live::none(self.base.head().rows);
+        let mut live = Live::empty();
         self.base.for_each_item(|row, item| {
-            if keep(item) && self.live().is_none_or(|live| live.contains(row)) {
-                live.set(row, true);
-            }
+            live.push(keep(item) && self.live().is_none_or(|live| live.contains(row)));
         })?;
         let overlay = self.overlay.as_ref().map(|overlay| Arc::new(overlay.only(keep)));
         Ok(Snapshot { base: Arc::clone(&self.base), live: Some(Arc::new(live)), overlay })
