@@ -81,10 +81,9 @@ def test_a_column_of_lists_has_items_of_any_length(tmp_path: Path, kind: str) ->
     tree = lt.prefix_tree_from_table(table, ["codes"], item="n", weights=["w"])
     truth = lt.prefix_tree(LISTS, items=NUMBERS, weights=weights)
     assert tree.to_bytes() == truth.to_bytes()
-    (portion,) = lt.table_items(table, ["codes"], item="n", weights=["w"])
-    assert [row.tolist() for row in portion.tokens] == LISTS
-    assert portion.items is not None
-    assert portion.items.tolist() == NUMBERS
+    portions = list(lt.table_items(table, ["codes"], item="n", weights=["w"]))
+    assert [row.tolist() for portion in portions for row in portion.tokens] == LISTS
+    assert [int(n) for portion in portions for n in (portion.items if portion.items is not None else [])] == NUMBERS
 
 
 def test_frames_are_tables(tmp_path: Path) -> None:
@@ -97,8 +96,8 @@ def test_frames_are_tables(tmp_path: Path) -> None:
         lt.prefix_tree_from_table(arrow().table({"a": [1, None]}))
     with pytest.raises(lt.ConstraintError, match=r"code -7 \(at table, row 1, column 'a'\)"):
         lt.prefix_tree_from_table(arrow().table({"a": [[1, 2], [3, -7]]}))
-    with pytest.raises(lt.ConstraintError, match="type double"):
-        lt.prefix_tree_from_table(arrow().table({"a": [1.5]}).rename_columns(["a"]))
+    with pytest.raises(lt.ConstraintError, match="type float64"):
+        lt.prefix_tree_from_table(arrow().table({"a": [1.5]}))
 
 
 def test_polars_frames_are_tables() -> None:

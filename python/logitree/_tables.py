@@ -40,7 +40,8 @@ _MOST_CODE = (1 << 31) - 1
 _MOST_NUMBER = (1 << 64) - 1
 
 
-class ItemRows(NamedTuple):
+@dataclass(frozen=True)
+class ItemRows:
     """A portion of a table, as `PrefixTree.add`, `PrefixTree.remove` and `PrefixBuilder.add` take it."""
 
     tokens: npt.NDArray[np.int64] | list[npt.NDArray[np.int64]]

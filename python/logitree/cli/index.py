@@ -173,10 +173,10 @@ def _add(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     if args.weights and not tree.info["weighted"]:
         raise UsageError(f"{args.index} has no weights: build it with --weights")
     first, added = len(tree), 0
-    for tokens, items, weights in _rows(args, err, args.weights):
-        numbers = np.arange(first, first + len(tokens), dtype=np.uint64) if items is None else items
-        first += len(tokens)
-        added += tree.add(tokens, items=numbers, weights=weights)
+    for rows in _rows(args, err, args.weights):
+        counted = np.arange(first, first + len(rows.tokens), dtype=np.uint64)
+        first += len(rows.tokens)
+        added += tree.add(rows.tokens, items=counted if rows.items is None else rows.items, weights=rows.weights)
     return _replace(args, tree, {"added": added}, out, err)
 
 
@@ -189,8 +189,8 @@ def _remove(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
             raise UsageError(f"{max(args.numbers)} is no item number: they are below 2**64")
         removed = tree.remove(items=np.array(args.numbers, np.uint64))
     else:
-        for tokens, items, _ in _rows(args, err, None):
-            removed += tree.remove(tokens, items=items)
+        for rows in _rows(args, err, None):
+            removed += tree.remove(rows.tokens, items=rows.items)
     return _replace(args, tree, {"removed": removed}, out, err)
 
 
