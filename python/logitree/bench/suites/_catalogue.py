@@ -23,6 +23,8 @@ import logitree as lt
 
 SEED = 20
 _PORTION = 1 << 20
+_RECORD = 48
+"""Bytes of a wide node's record."""
 _WIDE = 64
 """Nodes of more rows than this have a record in the index."""
 
@@ -62,7 +64,7 @@ class Shape:
         for depth in range(self.levels):
             nodes = float(self.codes**depth)
             wide, children = self._wide(self.items / nodes)
-            found += nodes * (wide * 40 + children * (token + 8))
+            found += nodes * (wide * _RECORD + children * (token + 8))
         return found * (1 + 8 / 4096)
 
     def _wide(self, rows: float) -> tuple[float, float]:
