@@ -250,6 +250,7 @@ def test_the_computed_size_is_the_index_size(tmp_path: Path) -> None:
     for shape in (Shape(200_000, 64, 4), Shape(100_000), Shape(200_000, 300, 3)):
         built = build(shape, tmp_path / "index")
         assert built["rows"] == shape.items
+        assert built["bytes"] < built["resident"] < 1 << 30
         assert shape.index_bytes() == pytest.approx(built["bytes"], rel=0.02)
     # The paper's own figure: 20 million items are 1.46 GB.
     assert Shape(2 * 10**7).static_bytes() == pytest.approx(1.46e9, rel=0.01)

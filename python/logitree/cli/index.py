@@ -106,8 +106,7 @@ def _bar(err: Terminal, label: str) -> Callable[[float], None]:
 
 def _build(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     began = time.perf_counter()
-    make = _of_texts if args.table.suffix.lower() == ".txt" else _of_table
-    tree = make(args, err)
+    tree = _MAKERS.get(args.table.suffix.lower(), _of_table)(args, err)
     facts = {"path": str(args.index), "items": len(tree), "repeated": tree.repeated, "bytes": tree.info["bytes"]}
     seconds = time.perf_counter() - began
     again = f"; {tree.repeated:,} were there twice" if tree.repeated else ""
@@ -139,6 +138,10 @@ def _of_texts(args: argparse.Namespace, err: Terminal) -> PrefixTree:
     return prefix_tree_of_texts(
         args.table, engine.tokenize, path=args.index, memory=args.memory, progress=_bar(err, "building the index")
     )
+
+
+_MAKERS: dict[str, Callable[[argparse.Namespace, Terminal], PrefixTree]] = {".txt": _of_texts}
+"""What builds an index of a file that is no table, by its ending."""
 
 
 def _info(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:

@@ -92,8 +92,6 @@ def build(shape: Shape, path: Path) -> dict[str, Any]:
 
 
 def _build(shape: Shape, path: str) -> dict[str, Any]:
-    import resource
-
     seconds = 0.0
     builder = lt.PrefixBuilder(path)
     for codes in shape.portions():
@@ -103,9 +101,22 @@ def _build(shape: Shape, path: str) -> dict[str, Any]:
     began = time.perf_counter()
     tree = builder.finish()
     seconds += time.perf_counter() - began
-    # Linux tells it in KiB, macOS in bytes.
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return {"seconds": seconds, "resident": resident, **tree.info}
+    return {"seconds": seconds, "resident": _most_resident(), **tree.info}
+
+
+def _most_resident() -> int:
+    """The most bytes that this process has had in memory.
+
+    Linux's ru_maxrss begins with what the process had that started it, so the kernel's own mark is asked for first.
+    """
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most << 10
 
 
 def best(scores: npt.NDArray[np.floating[Any]], owners: Ints, width: int) -> tuple[Ints, Ints, Floats]:

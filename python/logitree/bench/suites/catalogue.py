@@ -73,7 +73,10 @@ def building(bench: Bench, shape: Shape, path: Path) -> dict[str, Any]:
 
 
 def opened(path: Path, rounds: int = 9) -> tuple[float, float]:
-    """Milliseconds until the index is open, and then until the first answer: medians."""
+    """Milliseconds until the index is open, and then until the first answer: medians.
+
+    The system has just written the file, so its pages are in memory: a disk is not measured.
+    """
     opens, firsts = [], []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -319,5 +322,6 @@ def scaling(
             resident_mb=round(built["resident"] / 1e6, 1),
             open_ms=round(open_ms, 3),
             first_ms=round(first_ms, 3),
+            levels=[round(us, 2) for us in levels],
             scale=True,
         )
