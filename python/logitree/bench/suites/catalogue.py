@@ -184,7 +184,10 @@ def walked(slow: Slow, paths: lt.PrefixPaths, shape: Shape, pool: Pool, rounds: 
 
 
 def processor(trie: DictTrie, paths: lt.PrefixPaths, shape: Shape, pool: Pool) -> float | Skip:
-    """Microseconds of a step of transformers' processor, with the dicts to tell what may follow; once a level."""
+    """Microseconds of a step of transformers' processor, with the dicts to tell what may follow; once a level.
+
+    Picking the best is part of it, as it is of ours.
+    """
     torch, transformers = optional("torch"), optional("transformers")
     for module in (torch, transformers):
         if isinstance(module, Skip):
