@@ -1,6 +1,6 @@
 """A catalogue of titles: beam search that returns only titles of the list, after a thought within a budget.
 
-With the tiny model it is 2,000 titles, with a real one (`--model`) a hundred thousand.
+With the tiny model it is 2,000 titles; with a real one (`--model`) a hundred thousand, and a plot, catalogue.svg.
 """
 
 import importlib.util
@@ -61,11 +61,11 @@ with tempfile.TemporaryDirectory() as folder:
     ways = [len(stock.legal(state)) for at in range(len(best)) if (state := stock.find(best[:at])) is not None]
     print("legal tokens on the way:", ways)
 
-if importlib.util.find_spec("matplotlib"):
+if len(titles) > 2_000 and importlib.util.find_spec("matplotlib"):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 3), layout="constrained")
     axes = figure.subplots()
     axes.bar(range(len(ways)), ways)
     axes.set(yscale="log", xlabel="token", ylabel="legal tokens", title=f"{len(titles):,} titles")
-    figure.savefig(Path(tempfile.gettempdir()) / "catalogue.svg")
+    figure.savefig("catalogue.svg")
