@@ -59,6 +59,16 @@ def test_build_with_weights_and_from_an_array(capsys: pytest.CaptureFixture[str]
     assert told(capsys, "query", str(index), "7")["next"] == [8, 9]
 
 
+def test_build_from_a_tree_decode_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    branches = {"225": [5, 6, 6], "225_5": [7], "225_6": [2], "225_5_7": [2]}
+    (tmp_path / "t.json").write_text(json.dumps({"prefix_dict": branches}))
+    code, out, err = run(capsys, "index", "build", str(tmp_path / "t.json"), str(tmp_path / "i"), "--json")
+    assert (code, json.loads(out)["items"]) == (0, 2)
+    assert err.startswith("duplicate candidate: 1 (first at /prefix_dict/225")
+    assert told(capsys, "query", str(tmp_path / "i"))["next"] == [5, 6]
+    assert told(capsys, "query", str(tmp_path / "i"), "5", "7")["items"] == [1]
+
+
 def test_info_and_check(capsys: pytest.CaptureFixture[str], index: Path) -> None:
     facts = told(capsys, "info", str(index))
     assert facts == {"path": str(index), **lt.PrefixTree.open(index).info}
@@ -127,6 +137,8 @@ def test_add_and_remove_put_a_new_index_in_its_place(
         (["build", "t.csv", "o", "--model", "m"], 2, "--model"),
         (["build", "t.txt", "o", "--columns", "a"], 2, "no columns"),
         (["build", "t.csv", "o", "--columns", "a,z"], 1, "there is no column 'z'"),
+        (["build", "t.json", "o", "--memory", "1G"], 2, "no columns"),
+        (["build", "t.json", "o"], 1, "t.json"),
         (["build", "t.xls", "o"], 1, "kind '.xls'"),
         (["build", "absent.csv", "o"], 1, "absent.csv"),
         (["add", "i", "t.csv", "--weights", "a"], 2, "no weights"),

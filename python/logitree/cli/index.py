@@ -28,7 +28,7 @@ examples:
 """
 
 ACTIONS = {
-    "build": "write an index of a table's rows, or of the lines of a .txt file",
+    "build": "write an index of a table's rows, of a .txt file's lines, or of RTP-LLM's tree-decode .json",
     "info": "show an index's counts and sizes",
     "check": "read a whole index and compare it with its checksums",
     "add": "add a table's rows, and put the new index in the place of the old",
@@ -44,7 +44,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     made = {name: actions.add_parser(name, help=about, description=about) for name, about in ACTIONS.items()}
     build, add, remove, query = made["build"], made["add"], made["remove"], made["query"]
-    build.add_argument("table", type=Path, metavar="TABLE", help="the table, or a .txt file of texts")
+    build.add_argument(
+        "table", type=Path, metavar="TABLE", help="the table, a .txt file of texts, or a tree-decode .json"
+    )
     for sub in made.values():
         sub.add_argument("index", type=Path, metavar="INDEX", help="the index file")
     add.add_argument("table", type=Path, metavar="TABLE", help="the rows to add")
@@ -140,7 +142,19 @@ def _of_texts(args: argparse.Namespace, err: Terminal) -> PrefixTree:
     )
 
 
-_MAKERS: dict[str, Callable[[argparse.Namespace, Terminal], PrefixTree]] = {".txt": _of_texts}
+def _of_rtp(args: argparse.Namespace, err: Terminal) -> PrefixTree:
+    """RTP-LLM's tree: what was seen in it is told on standard error."""
+    if args.columns or args.item or args.weights or args.memory or args.model:
+        raise UsageError("a tree-decode .json file has no columns, and is read whole: leave the options out")
+    from ..rtp import load_tree
+
+    made = load_tree(args.table, index=args.index)
+    for finding in made.report.findings:
+        err.line(str(finding))
+    return made.prefix
+
+
+_MAKERS: dict[str, Callable[[argparse.Namespace, Terminal], PrefixTree]] = {".txt": _of_texts, ".json": _of_rtp}
 """What builds an index of a file that is no table, by its ending."""
 
 
