@@ -212,12 +212,6 @@ def tables(titles: list[str]) -> lt.PrefixTree:
         assert_type(rows, lt.ItemRows)
         assert_type(rows.items, npt.NDArray[np.uint64] | None)
         tree.add(rows.tokens, items=rows.items, weights=rows.weights)
-    builder = lt.PrefixBuilder("i", weighted=True)
-    builder.add([[1, 2]], items=[7], weights=[[0.5, 1.0]])
-    assert_type(builder.finish(print).matcher(end=3), lt.Matcher)
-    paths: lt.PrefixPaths = lt.prefix_tree(np.zeros((2, 3), np.int64), memory=1 << 20).paths(allowed=[0])
-    assert_type(paths.find([0]), int | None)
-    assert_type(paths.advance([0], [1]), npt.NDArray[np.int64])
     return lt.prefix_tree_of_texts(titles, lambda text: [len(text)], path="i")
 
 
