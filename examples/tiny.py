@@ -23,7 +23,7 @@ BYTES = [bytes([byte]) for byte in b" .,:;!?\n\"'{}0123456789abcdefghijklmnopqrs
 class TinyEngine:
     """Logits: the logarithm of how often a token follows the last one, and the last two, in the text."""
 
-    name, n_ctx, n_batch = "tiny", 4096, 64
+    name, n_ctx, n_batch, beam_rows = "tiny", 4096, 64, None
 
     def __init__(self, text: str) -> None:
         words = dict.fromkeys(word.encode() for word in re.findall(r" ?[A-Za-z]+", text))
@@ -54,6 +54,18 @@ class TinyEngine:
         """A new, empty sequence."""
         return TinySession(self)
 
+    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> TinyBeams:
+        """Several sequences, for `lt.beam_search`."""
+        return TinyBeams(self)
+
+    def logits(self, tokens: Sequence[int]) -> Logits:
+        """The logits after these tokens."""
+        weights = np.full(len(self.vocabulary), 0.002, np.float32)
+        for n in (1, 2):
+            for token, count in self.after[tuple(tokens[-n:])].items():
+                weights[token] += count
+        return np.log(weights)
+
 
 class TinySession:
     """One sequence."""
@@ -74,11 +86,26 @@ class TinySession:
     def evaluate(self, tokens: Sequence[int]) -> Logits:
         """The logits after these tokens."""
         self.tokens += tokens
-        weights = np.full(len(self.engine.vocabulary), 0.002, np.float32)
-        for n in (1, 2):
-            for token, count in self.engine.after[tuple(self.tokens[-n:])].items():
-                weights[token] += count
-        return np.log(weights)
+        return self.engine.logits(self.tokens)
+
+
+class TinyBeams:
+    """Several sequences."""
+
+    def __init__(self, engine: TinyEngine) -> None:
+        self.engine, self.rows = engine, list[list[int]]()
+
+    def begin(self, prompts: Sequence[Sequence[int]]) -> np.ndarray:
+        """A row a prompt."""
+        self.rows = [list(prompt) for prompt in prompts]
+        return np.stack([self.engine.logits(row) for row in self.rows])
+
+    def step(self, parents: Any, tokens: Any) -> np.ndarray:
+        """New rows of old ones, a token each."""
+        return self.begin([[*self.rows[p], int(t)] for p, t in zip(parents, tokens, strict=True)])
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 def engine(text: str) -> Engine:

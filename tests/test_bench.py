@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import logitree as lt
 from logitree import bench
 from logitree.bench import Bench, Prepared, Skip, report
 from logitree.bench._cli import results_text, suite_names
 from logitree.bench.suites import _llama, _warpers
+from logitree.bench.suites import catalogue as catalogue_suite
 from logitree.bench.suites import choices as choices_suite
 from logitree.bench.suites import grammar as grammar_suite
 from logitree.bench.suites import sampling as sampling_suite
+from logitree.bench.suites._catalogue import DictTrie, PrefixSet, Shape, build, slow_step
 from logitree.bench.suites._subjects import SUBJECTS
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -204,6 +208,65 @@ def test_a_plot_shows_the_main_chains_and_the_one_read(tmp_path: Path) -> None:
     assert "main one" in text
     assert "one read of the logits" in text
     assert "another" not in text
+
+
+def test_sizes_make_a_table_and_a_plot_of_their_own(tmp_path: Path) -> None:
+    b = Bench("s", quick=True)
+    for items in (1000, 10_000):
+        row = {"items": items, "shape": "8 x 16", "build_s": 0.5, "index_mb": items / 100, "open_ms": 0.25}
+        b.record(f"a step, {items}", 2.0, unit="us", scale=True, resident_mb=3.0, first_ms=0.1, **row)
+    b.record("open", 1.0, unit="ms")
+    results = json.loads(results_text(b))
+    text = report.table(results)
+    assert "| 10,000 | 8 x 16 | 0.5 | 3 | 100 | 0.25 | 0.1 | 2 |" in text
+    assert "| open | 1 ms |" in text
+    assert "a step, 1000" not in text
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    assert report.scaling(results, tmp_path / "s.svg")
+    assert "8 x 16" in (tmp_path / "s.svg").read_text(encoding="utf-8")
+    assert not report.scaling({"records": []}, tmp_path / "none.svg")
+
+
+def test_others_hold_the_catalogue_that_we_hold() -> None:
+    shape = Shape(300, 16, 3)
+    rows = np.concatenate(list(shape.portions()))
+    paths = lt.prefix_tree(rows).paths()
+    pool = catalogue_suite.logits(4, shape.codes, 2)
+    for kind in (DictTrie, PrefixSet):
+        other = kind(rows, shape.codes)
+        states, scores, owners = [other.start()] * 2, np.zeros(2), np.arange(2)
+        mine = np.full(2, paths.start)
+        for level in range(shape.levels):
+            given = pool[level % 2][: len(states)]
+            ours = paths.top(mine, given, scores, 2, owners=owners)
+            found = slow_step(other, states, given, scores, 2, owners)
+            assert found[0].tolist() == ours.rows.tolist()
+            assert found[1].tolist() == ours.tokens.tolist()
+            np.testing.assert_allclose(found[2], ours.scores, atol=1e-6)
+            owners, scores, states, mine = owners[found[0]], found[2], found[3], ours.states
+
+
+def test_the_computed_size_is_the_index_size(tmp_path: Path) -> None:
+    for shape in (Shape(200_000, 64, 4), Shape(100_000), Shape(200_000, 300, 3)):
+        built = build(shape, tmp_path / "index")
+        assert built["rows"] == shape.items
+        assert built["bytes"] < built["resident"] < 1 << 30
+        assert shape.index_bytes() == pytest.approx(built["bytes"], rel=0.02)
+    # The paper's own figure: 20 million items are 1.46 GB.
+    assert Shape(2 * 10**7).static_bytes() == pytest.approx(1.46e9, rel=0.01)
+
+
+def test_changes_count_wrong_answers() -> None:
+    shape = Shape(2000, 16, 3)
+    rows = np.concatenate(list(shape.portions()))
+    wrong: list[str] = []
+    catalogue_suite.writing(lt.prefix_tree(rows), shape, 300, wrong)
+    assert wrong == []
+    others = rows[::-1].copy()
+    others[:, -1] = shape.codes  # items that a reader takes for absent
+    known = rows[:10].tolist()
+    catalogue_suite.reading(lt.prefix_tree(others), shape, known, wrong, lambda: time.sleep(0.05))
+    assert wrong
 
 
 def test_optional_says_what_is_missing() -> None:

@@ -206,6 +206,15 @@ def generations(engine: LlamaCpp) -> str | None:
     return chosen.text
 
 
+def tables(titles: list[str]) -> lt.PrefixTree:
+    tree = lt.prefix_tree_from_table("t.csv", ["a", "b"], item="id", weights=["u", "v"], path="i", memory=1 << 20)
+    for rows in lt.table_items("t.jsonl", progress=print):
+        assert_type(rows, lt.ItemRows)
+        assert_type(rows.items, npt.NDArray[np.uint64] | None)
+        tree.add(rows.tokens, items=rows.items, weights=rows.weights)
+    return lt.prefix_tree_of_texts(titles, lambda text: [len(text)], path="i")
+
+
 def beams(engine: LlamaCpp, paths: lt.Paths) -> tuple[int, ...]:
     as_engine: BeamEngine = engine
     seen: list[lt.BeamStep] = []

@@ -90,6 +90,7 @@ from logitree._events import Choice, Event, Finish, Progress, Stats, Token
 from logitree._generate import choose, generate
 from logitree._params import ChainParams
 from logitree._prefix import PrefixBuilder, PrefixTree, prefix_tree
+from logitree._tables import ItemRows, prefix_tree_from_table, prefix_tree_of_texts, table_items
 from logitree._token_tree import (
     TokenizerCache,
     token_tree_descriptor,
@@ -117,6 +118,7 @@ __all__ = [
     "Finish",
     "Grammar",
     "Hypothesis",
+    "ItemRows",
     "LimitError",
     "LogitreeError",
     "LogitsError",
@@ -185,8 +187,11 @@ __all__ = [
     "penalties",
     "prefill_plan",
     "prefix_tree",
+    "prefix_tree_from_table",
+    "prefix_tree_of_texts",
     "span_sampler_plan",
     "surprisal",
+    "table_items",
     "temp",
     "temp_ext",
     "thought",

@@ -32,6 +32,16 @@ MODE_COLUMNS = {
     "token_accuracy": "token accuracy",
     "skip_ratio_mean": "skip ratio",
 }
+SCALE_COLUMNS = {
+    "items": "items",
+    "shape": "levels x codes",
+    "build_s": "build, s",
+    "resident_mb": "resident, MB",
+    "index_mb": "index, MB",
+    "open_ms": "open, ms",
+    "first_ms": "first query, ms",
+    "ours": "a step, us",
+}
 
 
 def load(folder: Path) -> dict[str, Results]:
@@ -61,10 +71,12 @@ def table(results: Results) -> str:
         return f"{board_table(results['board'])}\n{where(results)}"
     modes = [r for r in results["records"] if "mode" in r]
     chains = [r for r in results["records"] if "chain" in r]
-    cases = [r for r in results["records"] if "ours" in r and "chain" not in r]
-    parts = [_mode_table(modes)] if modes else []
+    scales = [r for r in results["records"] if r.get("scale")]
+    cases = [r for r in results["records"] if "ours" in r and "chain" not in r and not r.get("scale")]
+    parts = [_column_table(modes, MODE_COLUMNS)] if modes else []
     parts += [_chain_table([r for r in chains if r["main"]]), _shape_table(chains)] if chains else []
     parts += [_case_table(cases)] if cases else []
+    parts += [_column_table(scales, SCALE_COLUMNS)] if scales else []
     return "\n".join([*parts, where(results)])
 
 
@@ -121,9 +133,9 @@ def _shape_table(chains: list[Results]) -> str:
     return "\n".join(rows) + "\n" if found else ""
 
 
-def _mode_table(modes: list[Results]) -> str:
-    rows = ["| " + " | ".join(MODE_COLUMNS.values()) + " |", "|---" + "|--:" * (len(MODE_COLUMNS) - 1) + "|"]
-    rows += ["| " + " | ".join(_number(mode.get(key)) for key in MODE_COLUMNS) + " |" for mode in modes]
+def _column_table(records: list[Results], columns: dict[str, str]) -> str:
+    rows = ["| " + " | ".join(columns.values()) + " |", "|---" + "|--:" * (len(columns) - 1) + "|"]
+    rows += ["| " + " | ".join(_number(record.get(key)) for key in columns) + " |" for record in records]
     return "\n".join(rows) + "\n"
 
 
@@ -181,6 +193,40 @@ def plot(results: Results, path: Path) -> bool:
     return bool(rows)
 
 
+def scaling(results: Results, path: Path) -> bool:
+    """Draw how a step, the build and the index grow with the items, a line a shape; False where no record says."""
+    scales = [r for r in results["records"] if r.get("scale")]
+    if not scales:
+        return False
+    pyplot = _pyplot()
+    figure, axes = pyplot.subplots(1, 3, layout="constrained", figsize=(10, 3.2))
+    for axis, (key, title) in zip(
+        axes, (("ours", "a step, us"), ("build_s", "build, s"), ("index_mb", "index, MB")), strict=True
+    ):
+        for shape in dict.fromkeys(r["shape"] for r in scales):
+            mine = [r for r in scales if r["shape"] == shape]
+            axis.plot([r["items"] for r in mine], [r[key] for r in mine], marker="o", label=shape)
+        axis.set(xscale="log", xlabel="items", title=title)
+        axis.set_yscale("linear" if key == "ours" else "log")
+        axis.set_ylim(bottom=0 if key == "ours" else None)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].legend(fontsize=7, frameon=False, title="levels x codes", title_fontsize=7)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+    return True
+
+
+def _pyplot() -> Any:
+    """matplotlib's pyplot, that draws SVG files; the same figures give the same file."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "logitree"
+    from matplotlib import pyplot
+
+    return pyplot
+
+
 def _bars(
     rows: list[tuple[str, dict[str, float]]],
     title: str,
@@ -189,12 +235,7 @@ def _bars(
     log: bool,
     read: float | None = None,
 ) -> None:
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "logitree"  # the same figures give the same file
-    from matplotlib import pyplot
-
+    pyplot = _pyplot()
     names = list(dict.fromkeys(name for _, values in rows for name in values))
     colours = {name: f"C{i}" for i, name in enumerate(names)}
     figure, axes = pyplot.subplots(layout="constrained", figsize=(8, 1.2 + 0.28 * sum(len(v) + 1 for _, v in rows)))
@@ -240,6 +281,8 @@ def main() -> int:
         path = RESULTS / f"{suite}.svg"
         if plot(found, path):
             print(f"drew {path}")
+        if scaling(found, RESULTS / f"{suite}-scale.svg"):
+            print(f"drew {RESULTS / f'{suite}-scale.svg'}")
     return 0
 
 

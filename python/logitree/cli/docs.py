@@ -20,7 +20,16 @@ def markdown() -> str:
     ]
     for command in COMMANDS:
         name = command.__name__.rpartition(".")[2]
-        out += ["", f"## logitree {name}", "", *_about(command.ABOUT), "", *_options(commands.choices[name])]
+        sub = commands.choices[name]
+        out += ["", f"## logitree {name}", "", *_about(command.ABOUT), ""]
+        actions = next((a for a in sub._actions if isinstance(a, argparse._SubParsersAction)), None)
+        if actions is None:
+            out += _options(sub)
+            continue
+        for action, parts in actions.choices.items():
+            about = f"{parts.description[:1].upper()}{parts.description[1:]}."
+            out += [f"### logitree {name} {action}", "", about, "", *_options(parts), ""]
+        out.pop()
     return "\n".join(out) + "\n"
 
 
