@@ -285,7 +285,7 @@ def test_a_matcher_generates_one_item() -> None:
         ([[1]] * 3, {"items": [1, 2]}, "2 item numbers for 3"),
         ([[1]], {"items": [-1]}, "from 0 up"),
         ([[1]], {"items": ["B07X"]}, "from 0 up"),
-        ([[1, 2]], {"weights": [[0.5]]}, "1 weights for 2"),
+        ([[1, 2]], {"weights": [[0.5]]}, "differ in number"),
         ([[1, 2]], {"weights": [[0.5, float("nan")]]}, "NaN"),
         ([[1, 2], [1, 3]], {"weights": [[0.5, 0], [0.25, 0]]}, "two weights"),
         (np.zeros((2, 2, 2), int), {}, "3 dimensions"),
@@ -350,3 +350,119 @@ def test_damage_is_an_error_and_never_a_wrong_answer(tmp_path: Path) -> None:
         except lt.PayloadError:
             refused += 1
     assert refused == 300
+
+
+def as_gathered(
+    paths: lt.PrefixPaths, states: Any, logits: Any, scores: Any, width: int
+) -> list[tuple[float, int, int]]:
+    found = paths.gather(states, logits, scores)
+    every = zip((-found.scores).tolist(), found.rows.tolist(), found.tokens.tolist(), strict=True)
+    return sorted(every)[:width]
+
+
+def as_best(paths: lt.PrefixPaths, states: Any, logits: Any, scores: Any, width: int) -> list[tuple[float, int, int]]:
+    found = paths.top(states, logits, scores, width)
+    return list(zip((-found.scores).tolist(), found.rows.tolist(), found.tokens.tolist(), strict=True))
+
+
+def test_wide_and_narrow_rows_together_are_ranked_as_one() -> None:
+    # Where no child is, the logits are the highest: a guess by maxima is wrong there.
+    tree = lt.prefix_tree([[token, 1] for token in range(0, 4000, 2)])
+    paths = tree.paths()
+    narrow = paths.find([0])
+    logits = np.zeros((2, 4000), np.float32)
+    logits[:, 1::2] = 10
+    for before in (-5.0, 0.0, 5.0):
+        given = ([paths.start, narrow], logits, [0.0, before], 5)
+        assert as_best(paths, *given) == as_gathered(paths, *given)
+    tree.add([[token, 1] for token in range(4001, 4011, 2)])
+    tree.remove([[token, 1] for token in range(0, 2000, 2)])
+    generator = np.random.default_rng(11)
+    for end in (None, 3, 2000):
+        paths = tree.paths(end=end)
+        narrow = paths.find([2000])
+        for _ in range(40):
+            logits = generator.normal(size=(3, 4012)).astype(np.float32)
+            given = (
+                [paths.start, narrow, paths.start],
+                logits,
+                generator.normal(size=3),
+                int(generator.integers(1, 80)),
+            )
+            assert as_best(paths, *given) == as_gathered(paths, *given)
+
+
+def test_an_end_that_is_a_child_goes_on() -> None:
+    paths = lt.prefix_tree([[5], *([5, token] for token in range(200))]).paths(end=2)
+    given = ([paths.find([5])], np.zeros((1, 300), np.float32), [0.0], 400)
+    assert as_best(paths, *given) == as_gathered(paths, *given)
+    assert len(as_best(paths, *given)) == 200
+
+
+def test_what_was_removed_needs_no_logit() -> None:
+    tree = lt.prefix_tree([[0], *([token] for token in range(10, 1000, 10))])
+    tree.remove([[990]])
+    paths = tree.paths()
+    logits = np.zeros((1, 1000), np.float32)
+    logits[0, 990] = np.nan
+    assert len(as_best(paths, [paths.start], logits, [0.0], 500)) == 99
+    assert len(as_best(paths, [paths.start], logits[:, :985], [0.0], 500)) == 99
+    with pytest.raises(lt.LogitsError, match="980"):
+        paths.top([paths.start], logits[:, :975], [0.0], 500)
+
+
+def test_damage_below_a_wide_node_opens_nothing() -> None:
+    tree = lt.prefix_tree([[a, b] for a in range(86) for b in range(70)])
+    data = bytearray(tree.to_bytes())
+    refused = 0
+    for page in range(1, len(data) // 4096):
+        damaged = data.copy()
+        damaged[page * 4096 + 20] ^= 1
+        try:
+            other = lt.PrefixTree.from_bytes(bytes(damaged))
+            other.remove([[85, 69]])
+            matcher = other.matcher()
+            assert matcher.legal() == list(range(86))
+            for token in range(86):
+                fork = matcher.fork()
+                fork.accept(token)
+                assert fork.legal() == list(range(69 if token == 85 else 70))
+        except lt.PayloadError:
+            refused += 1
+    assert refused > 10
+
+
+def test_a_change_within_a_change_is_refused(tmp_path: Path) -> None:
+    tree = lt.prefix_tree([[1, 2]], path=tmp_path / "index")
+
+    def within(_: float) -> None:
+        tree.add([[3]])
+
+    with pytest.raises(lt.StateError, match="while it is being changed"):
+        tree.merge(progress=within)
+    assert len(tree) == 1
+    waiting: list[str] = []
+
+    def slowly(done: float) -> None:
+        if done == 0:
+            thread = threading.Thread(target=lambda: (tree.reload(tmp_path / "index"), waiting.append("reloaded")))
+            thread.start()
+            waiting.append("begun")
+
+    tree.merge(tmp_path / "merged", progress=slowly)
+    for _ in range(1000):
+        if len(waiting) == 2:
+            break
+        threading.Event().wait(0.01)
+    assert waiting == ["begun", "reloaded"]
+    assert tree.path == str(tmp_path / "index")
+
+
+def test_flags_may_be_a_list() -> None:
+    tree = lt.prefix_tree([[1], [2], [3]])
+    assert set(walk(tree.paths(allowed=[True, False, True]))) == {(1,), (3,)}
+    assert set(walk(tree.paths(allowed=[0, 1]))) == {(1,), (2,)}
+    with pytest.raises(lt.ConstraintError, match="end token"):
+        tree.paths(end=2**32 - 1)
+    with pytest.raises(lt.LimitError):
+        tree.paths(vocabulary_size=2**62)

@@ -148,13 +148,13 @@ class PrefixTree:
         return self.paths(end=end, vocabulary_size=vocabulary_size).matcher()
 
     def add(self, tokens: Rows, *, items: Any = None, weights: Weights | None = None) -> int:
-        """Adds items, all or none; those that read now go on with what they have.
+        """Adds items; those that read now go on with what they have. A million at most are added at once or not at all.
 
         Args:
             tokens: as in `prefix_tree`.
             items: a number for each; by default they go on counting from the number of items there are.
-            weights: as in `prefix_tree`; by default 0. Where the tree has a token in that place already, its weight
-                stays.
+            weights: as in `prefix_tree`; by default 0. Where the index has a token in that place, or another added item
+                does, its weight stays.
 
         Returns:
             How many were not there yet.
@@ -162,7 +162,7 @@ class PrefixTree:
         Raises:
             ConstraintError, LimitError: as `prefix_tree`.
         """
-        parts = _rows(tokens, items, weights, len(self))
+        parts = list(_rows(tokens, items, weights, len(self)))
         return sum(self._core.add_rows(flat, n, ends=ends, weights=chosen) for flat, n, ends, chosen in parts)
 
     def remove(self, tokens: Rows | None = None, *, items: Any = None) -> int:
@@ -175,7 +175,7 @@ class PrefixTree:
             if items is None:
                 raise error(_core.ConstraintError, "nothing to remove", help="give tokens, items=, or both")
             return self._core.remove_items(items)
-        parts = _rows(tokens, items, None, 0)
+        parts = list(_rows(tokens, items, None, 0))
         whatever = items is None
         return sum(self._core.remove_rows(flat, n, ends=ends, whatever=whatever) for flat, n, ends, _ in parts)
 
@@ -250,7 +250,8 @@ def _rows(tokens: Rows, items: Any, weights: Weights | None, first: int) -> Iter
     if array is None:
         flat, ends = _ragged(tokens)
         numbers = _as_many(numbers, len(ends), first)
-        yield flat, numbers, ends, None if weights is None else _weights(_flat(weights), len(flat))
+        lengths = np.diff(ends, prepend=0).tolist()
+        yield flat, numbers, ends, None if weights is None else _weights(_flat(weights, lengths), len(flat))
         return
     numbers = _as_many(numbers, len(array), first)
     table = None if weights is None else np.asarray(weights)
@@ -290,8 +291,10 @@ def _ragged(tokens: Iterable[Any]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[
     return _tokens(flat), np.cumsum([len(part) for part in parts], dtype=np.int64)
 
 
-def _flat(weights: Iterable[Any]) -> npt.NDArray[Any]:
+def _flat(weights: Iterable[Any], lengths: list[int]) -> npt.NDArray[Any]:
     parts = [np.asarray(row, np.float32) for row in weights]
+    if [len(part) for part in parts] != lengths:
+        raise error(_core.ConstraintError, "weights that differ in number from the tokens", help="give one a token")
     return np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
 

@@ -4,7 +4,8 @@
 use logitree::beam::{Paths, Rows};
 use logitree::constraint::PrefixMatcher;
 use logitree::mask::words_for;
-use logitree::prefix::{Children, State};
+use logitree::prefix::{Children, State, MAX_TOKEN};
+use logitree::vocabulary::MAX_TOKENS;
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -36,6 +37,14 @@ fn column<T: Copy>(given: Option<Vec<T>>, default: T, rows: usize) -> Vec<T> {
 
 impl PyPaths {
     pub fn new(paths: Paths, vocabulary_size: Option<usize>) -> PyResult<PyPaths> {
+        if let Some(end) = paths.end.filter(|&end| end > MAX_TOKEN) {
+            let message = format!("the end token {end}");
+            return Err(to_py(Error::new(ErrorKind::Constraint, message).help("tokens are below 2**31")));
+        }
+        if let Some(size) = vocabulary_size.filter(|&size| size > MAX_TOKENS) {
+            let message = format!("a vocabulary of {size} tokens; {MAX_TOKENS} are the most");
+            return Err(to_py(Error::new(ErrorKind::Limit, message)));
+        }
         let least = paths.end.unwrap_or(0).max(paths.snapshot.largest()) as usize + 1;
         if vocabulary_size.is_some_and(|size| size < least) {
             let message =

@@ -1,7 +1,7 @@
 //! The prefix tree in Python. Conversions only.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use logitree::beam::Paths;
 use logitree::prefix::{PrefixTree, Segment};
@@ -19,12 +19,16 @@ use crate::errors::to_py;
 #[pyclass(frozen, name = "PrefixIndex", module = "logitree._core")]
 pub struct PyPrefixTree {
     tree: Arc<PrefixTree>,
-    path: Option<PathBuf>,
+    path: Mutex<Option<PathBuf>>,
 }
 
 impl PyPrefixTree {
     pub fn of(tree: PrefixTree, path: Option<PathBuf>) -> Self {
-        PyPrefixTree { tree: Arc::new(tree), path }
+        PyPrefixTree { tree: Arc::new(tree), path: Mutex::new(path) }
+    }
+
+    fn set_path(&self, path: Option<PathBuf>) {
+        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
     }
 }
 
@@ -43,8 +47,11 @@ impl Numbers {
         }
         let mut list = match object.extract::<PyReadonlyArray1<'_, u64>>() {
             Ok(list) => list.as_array().to_vec(),
-            // Lists may hold what fits no signed number.
-            Err(_) if object.cast::<PyUntypedArray>().is_err() => object.extract()?,
+            // Lists may hold flags, or what fits no signed number.
+            Err(_) if object.cast::<PyUntypedArray>().is_err() => match object.extract::<Vec<bool>>() {
+                Ok(flags) => return Ok(Numbers::Flags(flags)),
+                Err(_) => object.extract()?,
+            },
             Err(_) => {
                 let negative = |n: i64| to_py(Error::new(ErrorKind::Constraint, format!("item number {n}")));
                 let list = longs(object, "item numbers")?;
@@ -88,7 +95,7 @@ impl PyPrefixTree {
     /// The file that it was opened from or written to.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
-        self.path.clone()
+        self.path.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The tree as it is now, to be walked.
@@ -147,8 +154,8 @@ impl PyPrefixTree {
 
     /// Puts the index of a file in the place of all that is here.
     fn reload(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let segment = py.detach(|| Segment::open(&path)).map_err(to_py)?;
-        self.tree.reload(segment);
+        py.detach(|| self.tree.reload(Segment::open(&path)?)).map_err(to_py)?;
+        self.set_path(Some(path));
         Ok(())
     }
 
@@ -162,9 +169,13 @@ impl PyPrefixTree {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let weighted = self.tree.snapshot().segment().head().weighted;
-        let options = options(weighted, memory, None, None);
+        let folder = path.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        let options = options(weighted, memory, folder, None);
         let mut tell = tell(progress.as_ref());
-        py.detach(|| self.tree.merge(path.as_deref(), &options, &mut tell)).map_err(to_py)
+        py.detach(|| self.tree.merge(path.as_deref(), &options, &mut tell)).map_err(to_py)?;
+        self.set_path(path);
+        Ok(())
     }
 
     /// Compares the whole index with its checksums.
@@ -214,7 +225,7 @@ impl PyPrefixTree {
     }
 
     fn __repr__(&self) -> String {
-        let path = self.path.as_ref().map_or(String::new(), |path| format!(", {}", path.display()));
+        let path = self.path().as_ref().map_or(String::new(), |path| format!(", {}", path.display()));
         format!("PrefixIndex({} items{path})", self.tree.snapshot().len())
     }
 }

@@ -51,14 +51,14 @@ impl Best {
         self.width
     }
 
-    /// Takes it that nothing below `score` will be one of the best: a guess, if [`Best::is_full`] says no afterwards.
+    /// Takes it that nothing below `score` will be one of the best: a guess, if [`Best::reaches`] says no afterwards.
     pub fn expect(&mut self, score: f64) {
         self.worst = self.worst.max(score);
     }
 
-    /// Whether there are as many as are wanted.
-    pub fn is_full(&self) -> bool {
-        self.kept.len() >= self.width
+    /// Whether as many as are wanted reach `score`.
+    pub fn reaches(&self, score: f64) -> bool {
+        self.kept.iter().filter(|kept| kept.score >= score).count() >= self.width
     }
 
     /// Whether a candidate with this score may be one of the best.

@@ -136,7 +136,8 @@ impl Paths {
             let logit = self.logit(rows, row, token)?;
             take(rows, row, best, (token, state, logit, weight));
         }
-        if let Some(end) = self.end.filter(|_| wide.is_item()) {
+        let ends = self.end.filter(|_| wide.is_item());
+        if let Some(end) = ends.filter(|&end| wide.step(end).is_ok_and(|child| child.is_none())) {
             let logit = self.logit(rows, row, end)?;
             take(rows, row, best, (end, State::FINISHED, logit, 0.0));
         }
@@ -146,11 +147,8 @@ impl Paths {
         }
         let (first, last) = (wide.span().0 as usize, wide.span().1 as usize);
         let spread = last.wrapping_sub(first) >= n.saturating_mul(SPARSE);
-        if spread || wide.children.is_weighted() {
+        if spread || wide.children.is_weighted() || last >= rows.logits[row].len() {
             return self.take_each(rows, row, &wide, best).map(|()| None);
-        }
-        if last >= rows.logits[row].len() {
-            return self.logit(rows, row, last as TokenId).map(|_| None);
         }
         let line = rows.logits[row].slice(first, last + 1);
         let known = maxima.len();
@@ -192,9 +190,10 @@ impl Paths {
                 tops.extend(line.chunks(FINE).map(|fine| score(before, kernel::max(fine), 0.0)));
             }
         }
-        let guessed = enough < tops.len();
-        if guessed {
-            best.expect(*tops.select_nth_unstable_by(enough, |a, b| b.total_cmp(a)).1);
+        let mut guess = f64::NEG_INFINITY;
+        if enough < tops.len() {
+            guess = *tops.select_nth_unstable_by(enough, |a, b| b.total_cmp(a)).1;
+            best.expect(guess);
         }
         for again in [false, true] {
             for &(max, run, block) in &*blocks {
@@ -202,7 +201,7 @@ impl Paths {
                     self.take_block(rows, &runs[run], block, best, places)?;
                 }
             }
-            if again || best.is_full() || !guessed {
+            if again || guess == f64::NEG_INFINITY || best.reaches(guess) {
                 break;
             }
             *best = saved.clone();
@@ -246,7 +245,12 @@ impl Paths {
     fn take_each(&self, rows: &Rows<'_>, row: usize, wide: &WideNode<'_>, best: &mut Best) -> Result<()> {
         for at in 0..wide.children.len() {
             let token = wide.children.token(at);
-            let logit = self.logit(rows, row, token)?;
+            let logit = match self.logit(rows, row, token) {
+                Ok(logit) => logit,
+                // What was removed need not have a logit.
+                Err(_) if wide.state(at)?.is_none() => continue,
+                Err(error) => return Err(error),
+            };
             let weight = wide.children.weight(at).unwrap_or(0.0);
             if best.wants(score(rows.scores[row], logit, weight)) {
                 if let Some(state) = wide.state(at)? {

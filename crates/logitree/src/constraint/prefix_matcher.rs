@@ -64,6 +64,13 @@ impl PrefixMatcher {
             return Ok(children);
         }
         self.snapshot.children(state, &mut children)?;
+        if children.tokens.is_empty() && !children.is_item {
+            // A sound index has no place from which no item goes on; what is legal there must not be everything.
+            return Err(Error::new(
+                ErrorKind::Payload,
+                "the index is damaged: no item goes on from a place of it",
+            ));
+        }
         if let (true, Some(end)) = (children.is_item, self.end) {
             // An item that goes on with what would end it does go on.
             if let Err(at) = children.tokens.binary_search(&end) {

@@ -20,7 +20,7 @@
 //! | 56..64 | the root: its state |
 //! | 64..72 | length of the file |
 //! | 72..80 | XXH3 (64 bits) of the checksums at the file's end |
-//! | 80..80 + 9 x 8 | where each section begins |
+//! | 80..160 | where each section begins |
 //! | 4088..4096 | XXH3 of the bytes before it |
 //!
 //! | section | an entry | entries |

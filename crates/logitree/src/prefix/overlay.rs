@@ -18,9 +18,9 @@ pub(super) struct Node {
     /// Where the index stands here, if its rows come by.
     pub base: Option<State>,
     /// Ascending by token.
-    pub children: Arc<[Child]>,
+    pub children: Arc<Vec<Child>>,
     /// Numbers of the added items that end here.
-    pub items: Arc<[u64]>,
+    pub items: Arc<Vec<u64>>,
     /// Added items that end here or below.
     pub below: u32,
 }
@@ -111,16 +111,15 @@ impl Overlay {
                 _ => weights.get(depth).copied().unwrap_or(0.0),
             };
             let at = here.children.partition_point(|child| child.token < token);
-            let mut children = here.children.to_vec();
-            children.insert(at, Child { token, node: node as u32, weight });
-            self.node_mut(parent).children = children.into();
+            let child = Child { token, node: node as u32, weight };
+            // The copy would keep the list from being changed in place.
+            drop(here);
+            Arc::make_mut(&mut self.node_mut(parent).children).insert(at, child);
             path.push(node);
         }
         let last = self.node_mut(path[tokens.len()]);
         let Err(at) = last.items.binary_search(&item) else { return Ok(false) };
-        let mut items = last.items.to_vec();
-        items.insert(at, item);
-        last.items = items.into();
+        Arc::make_mut(&mut last.items).insert(at, item);
         path.iter().for_each(|&node| self.node_mut(node).below += 1);
         Ok(true)
     }
@@ -129,13 +128,12 @@ impl Overlay {
     fn weigh(&mut self, path: &[usize], tokens: &[TokenId], weights: &[f32]) {
         for (depth, pair) in path.windows(2).enumerate() {
             let gone = self.node(pair[1]).is_some_and(|node| node.below == 0 && node.base.is_none());
-            let Some(&weight) = weights.get(depth).filter(|_| gone) else { continue };
-            let mut children = self.node_mut(pair[0]).children.to_vec();
-            children
-                .iter_mut()
-                .filter(|child| child.token == tokens[depth])
-                .for_each(|child| child.weight = weight);
-            self.node_mut(pair[0]).children = children.into();
+            if gone {
+                let weight = weights.get(depth).copied().unwrap_or(0.0);
+                let children = Arc::make_mut(&mut self.node_mut(pair[0]).children);
+                let own = children.iter_mut().filter(|child| child.token == tokens[depth]);
+                own.for_each(|child| child.weight = weight);
+            }
         }
     }
 
@@ -158,11 +156,11 @@ impl Overlay {
         // A child has a higher number than its parent.
         for number in (0..self.nodes).rev() {
             let Some(node) = self.node(number) else { continue };
-            let items: Arc<[u64]> = node.items.iter().copied().filter(|&item| keep(item)).collect();
+            let items: Vec<u64> = node.items.iter().copied().filter(|&item| keep(item)).collect();
             let below = node.children.iter().filter_map(|child| kept.node(child.node as usize));
             let below = items.len() as u32 + below.map(|child| child.below).sum::<u32>();
             let node = kept.node_mut(number);
-            node.items = items;
+            node.items = items.into();
             node.below = below;
         }
         kept

@@ -246,7 +246,7 @@ impl Segment {
             return Err(damaged("a row that is too short"));
         }
         let width = self.head.token_bytes;
-        Ok(number(self.section(head::TOKENS, start + u64::from(depth), 1, width)?, 0, width))
+        Ok(number(self.section(head::TOKENS, start.saturating_add(depth.into()), 1, width)?, 0, width))
     }
 
     /// The row's tokens, written over `out`.
@@ -274,7 +274,7 @@ impl Segment {
             return Ok(None);
         }
         let (start, _) = self.span(row)?;
-        let bytes = self.section(head::WEIGHTS, start + u64::from(depth), 1, 4)?;
+        let bytes = self.section(head::WEIGHTS, start.saturating_add(depth.into()), 1, 4)?;
         Ok(Some(f32::from_bits(number(bytes, 0, 4))))
     }
 
@@ -301,6 +301,9 @@ impl Segment {
     }
 
     pub(super) fn record(&self, number: u64) -> Result<Record> {
+        if number >= self.head.wide {
+            return Err(no_such(State::wide(number)));
+        }
         let bytes = self.section(head::RECORDS, number, 1, head::RECORD)?;
         Ok(Record {
             first: long(bytes, 0),
@@ -334,6 +337,16 @@ impl Segment {
 
     /// The children of `state`, appended to `out`; only those with a row in `live`.
     pub(super) fn children(&self, state: State, live: Option<&Live>, out: &mut Children) -> Result<()> {
+        let from = out.tokens.len();
+        self.append(state, live, out)?;
+        let tokens = &out.tokens[from..];
+        if tokens.windows(2).any(|pair| pair[0] >= pair[1]) || tokens.last() > Some(&self.head.largest) {
+            return Err(damaged("children out of order"));
+        }
+        Ok(())
+    }
+
+    fn append(&self, state: State, live: Option<&Live>, out: &mut Children) -> Result<()> {
         match state.place() {
             Place::Rows { row, depth } if row < self.head.rows => {
                 let narrow = self.narrow(row, depth)?;
@@ -358,16 +371,35 @@ impl Segment {
                 let record = self.record(number)?;
                 let wide = self.wide(&record)?;
                 let first = record.first;
-                out.is_item =
-                    record.items > 0 && live.is_none_or(|live| live.any(first, first + record.items));
+                out.is_item = record.items > 0
+                    && live.is_none_or(|live| live.any(first, first.saturating_add(record.items)));
                 for at in 0..wide.len() {
-                    if live.is_none_or(|live| self.child_lives(&record, &wide, at, live).unwrap_or(false)) {
-                        out.push(wide.token(at), wide.state(at), wide.weight(at));
+                    let lives = match live {
+                        Some(live) => self.child_lives(&record, &wide, at, live)?,
+                        None => true,
+                    };
+                    if lives {
+                        out.push(wide.token(at), self.known(wide.state(at))?, wide.weight(at));
                     }
                 }
                 Ok(())
             }
-            _ => Ok(()),
+            _ => self.known(state).map(drop),
+        }
+    }
+
+    /// The state, if it is a place of this index; the root of an empty one is.
+    #[inline]
+    pub(super) fn known(&self, state: State) -> Result<State> {
+        let there = match state.place() {
+            Place::Rows { row, .. } => row < self.head.rows || state == self.head.root && self.head.rows == 0,
+            Place::Wide(number) => number < self.head.wide,
+            _ => false,
+        };
+        if there {
+            Ok(state)
+        } else {
+            Err(no_such(state))
         }
     }
 
@@ -394,9 +426,13 @@ impl Segment {
                     Some(live) => self.child_lives(&record, &wide, at, live)?,
                     None => true,
                 };
-                Ok(lives.then(|| wide.state(at)))
+                if lives {
+                    self.known(wide.state(at)).map(Some)
+                } else {
+                    Ok(None)
+                }
             }
-            _ => Ok(None),
+            _ => self.known(state).map(|_| None),
         }
     }
 
@@ -421,7 +457,7 @@ impl Segment {
                 let record = self.record(number)?;
                 Ok(record.first..record.first.saturating_add(record.items).min(self.head.rows))
             }
-            _ => Ok(0..0),
+            _ => self.known(state).map(|_| 0..0),
         }
     }
 

@@ -141,7 +141,7 @@ impl Snapshot {
                 out.is_item |= !node.items.is_empty();
                 self.merge(node, out)
             }
-            Place::Nowhere => Ok(()),
+            Place::Nowhere => over(state),
             _ => self.base.children(state, self.live(), out),
         }
     }
@@ -157,8 +157,11 @@ impl Snapshot {
                 out.weights.append(&mut scratch.weights);
                 Ok(())
             }
-            _ => {
+            place => {
                 out.is_item = false;
+                if place == Place::Nowhere {
+                    return over(state);
+                }
                 self.base.children(state, self.live(), out)
             }
         }
@@ -209,7 +212,7 @@ impl Snapshot {
                     None => Ok(None),
                 }
             }
-            Place::Nowhere => Ok(None),
+            Place::Nowhere => over(state).map(|()| None),
             _ => self.base.step(state, token, self.live()),
         }
     }
@@ -258,7 +261,10 @@ impl Snapshot {
                 out.extend_from_slice(&node.items);
                 node.base
             }
-            Place::Nowhere => None,
+            Place::Nowhere => {
+                over(state)?;
+                None
+            }
             _ => Some(state),
         };
         if let Some(base) = base {
@@ -309,6 +315,14 @@ impl Snapshot {
     }
 }
 
+/// Whether a state that is no node is one of those behind an item, from which nothing goes on.
+fn over(state: State) -> Result<()> {
+    if state == State::FINISHED || state == State::FAILED {
+        return Ok(());
+    }
+    Err(no_such(state))
+}
+
 /// A wide node with what was removed below it and added to it.
 pub(crate) struct WideNode<'s> {
     snapshot: &'s Snapshot,
@@ -332,7 +346,8 @@ impl WideNode<'_> {
     /// Whether an item ends here.
     pub fn is_item(&self) -> bool {
         let (first, items) = (self.record.first, self.record.items);
-        let base = items > 0 && self.snapshot.live().is_none_or(|live| live.any(first, first + items));
+        let base =
+            items > 0 && self.snapshot.live().is_none_or(|live| live.any(first, first.saturating_add(items)));
         base || self.node.is_some_and(|node| !node.items.is_empty())
     }
 
@@ -350,7 +365,19 @@ impl WideNode<'_> {
             Some(live) => self.snapshot.base.child_lives(&self.record, &self.children, at, live)?,
             None => true,
         };
-        Ok(lives.then(|| self.children.state(at)))
+        if lives {
+            self.snapshot.base.known(self.children.state(at)).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// The place behind `token`.
+    pub fn step(&self, token: TokenId) -> Result<Option<State>> {
+        match self.children.find(token) {
+            Ok(at) => self.state(at),
+            Err(_) => Ok(self.added().find(|child| child.0 == token).map(|child| child.1)),
+        }
     }
 
     /// Children that the index does not have: token, place and weight.

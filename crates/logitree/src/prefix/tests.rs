@@ -293,7 +293,9 @@ fn what_no_tree_can_hold_is_refused() {
     assert_eq!(tree.add([(&[][..], &[][..], 1u64)].into_iter()).unwrap_err().kind, ErrorKind::Constraint);
     assert_eq!(tree.add([(&[1][..], &[1.0][..], 1u64)].into_iter()).unwrap_err().kind, ErrorKind::Constraint);
     assert!(tree.snapshot().is_empty());
-    assert_eq!(tree.snapshot().step(State(i64::MAX), 1).unwrap(), None);
+    for state in [i64::MAX, i64::MIN, -3, 1 << 56, 2 << 56, 1 << 20] {
+        assert_eq!(tree.snapshot().step(State(state), 1).unwrap_err().kind, ErrorKind::State);
+    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! A prefix tree that changes while it is read. Readers take a snapshot and are never kept waiting; writers take turns,
 //! make the next version beside the current one, and put it in its place at once. It refuses to know who reads.
 
+use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::{self, ThreadId};
 
 use super::build::{self, Builder, Progress};
 use super::live::Live;
@@ -18,12 +20,30 @@ pub struct PrefixTree {
     current: RwLock<Snapshot>,
     /// Held by whoever makes the next version.
     writer: Mutex<()>,
+    /// The thread that holds it.
+    holder: Mutex<Option<ThreadId>>,
+}
+
+/// A writer's turn.
+struct Turn<'t> {
+    tree: &'t PrefixTree,
+    _writer: MutexGuard<'t, ()>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.tree.set_holder(None);
+    }
 }
 
 impl PrefixTree {
     /// The tree of an index.
     pub fn new(base: Segment) -> PrefixTree {
-        PrefixTree { current: RwLock::new(Snapshot::of(Arc::new(base))), writer: Mutex::new(()) }
+        PrefixTree {
+            current: RwLock::new(Snapshot::of(Arc::new(base))),
+            writer: Mutex::new(()),
+            holder: Mutex::new(None),
+        }
     }
 
     /// The tree as it is now.
@@ -31,8 +51,22 @@ impl PrefixTree {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    fn set_holder(&self, holder: Option<ThreadId>) {
+        *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = holder;
+    }
+
+    /// Waits for other writers. Who is one already, and calls from its own progress, would wait for itself.
+    fn turn(&self) -> Result<Turn<'_>> {
+        let own = Some(thread::current().id());
+        if *self.holder.lock().unwrap_or_else(PoisonError::into_inner) == own {
+            let message = "the tree is changed while it is being changed";
+            return Err(
+                Error::new(ErrorKind::State, message).help("change it after the call that reports progress")
+            );
+        }
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set_holder(own);
+        Ok(Turn { tree: self, _writer: writer })
     }
 
     fn publish(&self, next: Snapshot) {
@@ -46,7 +80,7 @@ impl PrefixTree {
     /// [`ErrorKind::Constraint`] for an item that no tree can hold, with its place in the list; [`ErrorKind::Limit`] if
     /// too much was added since the index was made; [`ErrorKind::Payload`] if the index is damaged.
     pub fn add<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32], u64)>) -> Result<u64> {
-        let _turn = self.turn();
+        let _turn = self.turn()?;
         let mut next = self.snapshot();
         let base = Arc::clone(&next.base);
         let weighted = base.head().weighted;
@@ -77,17 +111,19 @@ impl PrefixTree {
     /// # Errors
     /// [`ErrorKind::Payload`] if the index is damaged.
     pub fn remove<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], Option<u64>)>) -> Result<u64> {
-        let _turn = self.turn();
+        let _turn = self.turn()?;
         let mut next = self.snapshot();
         let base = Arc::clone(&next.base);
         let mut live = next.live.take().unwrap_or_else(|| Arc::new(Live::all(base.head().rows)));
         let mut overlay = next.overlay.take().map(|overlay| Overlay::clone(&overlay));
         let mut removed = 0;
         for (tokens, item) in items {
-            for row in rows_of(&base, tokens)? {
-                if item.is_none() || item == Some(base.item(row)?) {
-                    removed += u64::from(Arc::make_mut(&mut live).set(row, false));
-                }
+            let rows = match item {
+                None => rows_of(&base, tokens)?,
+                Some(item) => row_of(&base, tokens, item)?.map_or(0..0, |row| row..row + 1),
+            };
+            for row in rows {
+                removed += u64::from(Arc::make_mut(&mut live).set(row, false));
             }
             if let Some(overlay) = &mut overlay {
                 removed += u64::from(overlay.remove(tokens, |known| item.is_none_or(|item| item == known)));
@@ -104,7 +140,7 @@ impl PrefixTree {
     /// # Errors
     /// [`ErrorKind::Payload`] if the index is damaged.
     pub fn remove_items(&self, which: impl Fn(u64) -> bool) -> Result<u64> {
-        let _turn = self.turn();
+        let _turn = self.turn()?;
         let before = self.snapshot();
         let after = before.only(|item| !which(item))?;
         let removed = before.len() - after.len();
@@ -113,9 +149,13 @@ impl PrefixTree {
     }
 
     /// Another index takes the place of all that is here.
-    pub fn reload(&self, base: Segment) {
-        let _turn = self.turn();
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] from within a change of this tree.
+    pub fn reload(&self, base: Segment) -> Result<()> {
+        let _turn = self.turn()?;
         self.publish(Snapshot::of(Arc::new(base)));
+        Ok(())
     }
 
     /// Writes all items that are there as one new index, to `path` or into memory, and goes on with it. Readers go on
@@ -124,7 +164,7 @@ impl PrefixTree {
     /// # Errors
     /// As [`Builder::finish`], and [`ErrorKind::Payload`] if the index is damaged; then nothing changes.
     pub fn merge(&self, path: Option<&Path>, options: &build::Options, progress: Progress<'_>) -> Result<()> {
-        let _turn = self.turn();
+        let _turn = self.turn()?;
         let now = self.snapshot();
         let mut builder = Builder::new(options.clone())?;
         now.for_each(|tokens, weights, item| builder.push(tokens, weights, item))?;
@@ -148,9 +188,14 @@ fn rows_of(base: &Segment, tokens: &[TokenId]) -> Result<std::ops::Range<u64>> {
 
 /// The row of the index with these tokens and this number.
 fn row_of(base: &Segment, tokens: &[TokenId], item: u64) -> Result<Option<u64>> {
-    for row in rows_of(base, tokens)? {
-        if base.item(row)? == item {
-            return Ok(Some(row));
+    let mut rows = rows_of(base, tokens)?;
+    // Rows of the same tokens ascend by their number.
+    while !rows.is_empty() {
+        let middle = rows.start + (rows.end - rows.start) / 2;
+        match base.item(middle)?.cmp(&item) {
+            Ordering::Equal => return Ok(Some(middle)),
+            Ordering::Less => rows.start = middle + 1,
+            Ordering::Greater => rows.end = middle,
         }
     }
     Ok(None)

@@ -143,16 +143,17 @@ impl Builder {
             None => {
                 let mut out = Sink::memory();
                 join(head, sections, &mut out)?;
+                progress(1.0)?;
                 Segment::trusted(out.into_bytes())?
             }
             Some(path) => {
                 let mut out = Sink::new(&Room::on_disk(beside.or(Some(Path::new(".")))))?;
                 join(head, sections, &mut out)?;
+                progress(1.0)?;
                 out.rename(path)?;
                 Segment::open(path)?
             }
         };
-        progress(1.0)?;
         Ok(Built { segment, repeated })
     }
 }

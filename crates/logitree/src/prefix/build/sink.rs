@@ -47,11 +47,17 @@ impl Sink {
     pub fn new(room: &Room) -> Result<Sink> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let Room::Folder(folder) = room else { return Ok(Sink::memory()) };
-        let name = format!(".logitree-{}-{}.tmp", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = folder.join(name);
-        let file = File::options().read(true).write(true).create_new(true).open(&path);
-        let file = BufWriter::with_capacity(BUFFER, file.map_err(|error| cannot_write(&path, error))?);
-        Ok(Sink::File { file, path: Temporary(path) })
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!(".logitree-{}-{number}.tmp", std::process::id()));
+            let file = match File::options().read(true).write(true).create_new(true).open(&path) {
+                // Left by another process that had this number and was killed.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+                file => file.map_err(|error| cannot_write(&path, error))?,
+            };
+            let file = BufWriter::with_capacity(BUFFER, file);
+            return Ok(Sink::File { file, path: Temporary(path) });
+        }
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
