@@ -178,7 +178,11 @@ impl Paths {
             let (before, maxima) = (rows.scores[run.row], &maxima[run.line..end]);
             blocks.extend(maxima.iter().zip(0..).map(|(&max, block)| (score(before, max, 0.0), at, block)));
         }
-        let enough = best.width() + best.width() / SPARE + SPARE;
+        // Where one id in three is a child, three times as many blocks are needed to hold enough of them.
+        let ids: usize = runs.iter().map(|run| run.last - run.first + 1).sum();
+        let children: usize = runs.iter().map(|run| run.wide.children.len()).sum();
+        let sure = best.width() + best.width() / SPARE + SPARE;
+        let enough = sure.saturating_mul(ids) / children.max(1);
         let saved = best.clone();
         tops.clear();
         if enough < blocks.len() {
