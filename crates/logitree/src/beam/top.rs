@@ -89,8 +89,8 @@ impl Paths {
         Ok(())
     }
 
-    /// One owner's rows. The children of narrow nodes are gathered first, so that their logits are fetched together; of
-    /// the runs of wide ones the most promising blocks are looked at first, so that the others need not be.
+    /// One owner's rows. The children of narrow nodes are gathered first, so that their logits are fetched together; the
+    /// runs of wide ones come last, when there is much to reach.
     fn take_rows(&self, rows: &Rows<'_>, best: &mut Best, scratch: &mut Scratch) -> Result<()> {
         scratch.children.clear();
         scratch.ends.clear();
@@ -136,10 +136,12 @@ impl Paths {
             let logit = self.logit(rows, row, token)?;
             take(rows, row, best, (token, state, logit, weight));
         }
-        let ends = self.end.filter(|_| wide.is_item());
-        if let Some(end) = ends.filter(|&end| wide.step(end).is_ok_and(|child| child.is_none())) {
-            let logit = self.logit(rows, row, end)?;
-            take(rows, row, best, (end, State::FINISHED, logit, 0.0));
+        if let Some(end) = self.end.filter(|_| wide.is_item()) {
+            // An item that goes on with what would end it does go on.
+            if wide.step(end)?.is_none() {
+                let logit = self.logit(rows, row, end)?;
+                take(rows, row, best, (end, State::FINISHED, logit, 0.0));
+            }
         }
         let n = wide.children.len();
         if n == 0 {

@@ -16,7 +16,7 @@
 //! 9. `bias` is a pure function of the accepted tokens; it names a legal token and a finite number.
 
 use crate::mask::{words_for, Legal};
-use crate::{Result, TokenId};
+use crate::{Error, ErrorKind, Result, TokenId};
 
 /// A constraint bound to a vocabulary and running for one sequence.
 pub trait Matcher: Send + Sync {
@@ -126,4 +126,15 @@ pub trait Matcher: Send + Sync {
 
     /// Number of tokens accepted since birth or reset, less those rolled back.
     fn accepted(&self) -> usize;
+}
+
+/// Whether `n` tokens can be rolled back where so many were accepted.
+///
+/// # Errors
+/// [`ErrorKind::State`] if they are too many.
+pub(super) fn check_rollback(n: usize, accepted: usize) -> Result<()> {
+    if n <= accepted {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::State, format!("cannot roll back {n} tokens: {accepted} were accepted")))
 }

@@ -1,6 +1,8 @@
 //! One item of a prefix tree, as a matcher for one sequence. A stack of places makes rollback O(1). It refuses to know
 //! logits, and other sequences: many beams at once are arrays of states.
 
+use super::matcher::check_rollback;
+use super::row_matcher::illegal;
 use super::Matcher;
 use crate::mask::Legal;
 use crate::prefix::{Children, Snapshot, State};
@@ -100,12 +102,7 @@ impl Matcher for PrefixMatcher {
             return Ok(());
         }
         let Ok(at) = self.here.tokens.binary_search(&token) else {
-            let shown: Vec<String> = self.here.tokens.iter().take(8).map(TokenId::to_string).collect();
-            let more = self.here.tokens.len().saturating_sub(8);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            return Err(Error::new(ErrorKind::Token, format!("token {token} is not legal here"))
-                .at(format!("token {} of the item", self.accepted()))
-                .help(format!("legal: {}{more}", shown.join(", "))));
+            return Err(illegal(token, &self.here.tokens, self.accepted(), "item"));
         };
         let next = self.here.states[at];
         self.here = self.look(next)?;
@@ -115,10 +112,7 @@ impl Matcher for PrefixMatcher {
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {
-        if n > self.accepted() {
-            let message = format!("cannot roll back {n} tokens: {} were accepted", self.accepted());
-            return Err(Error::new(ErrorKind::State, message));
-        }
+        check_rollback(n, self.accepted())?;
         let past = n.min(self.past_end);
         let kept = self.stack.len() - (n - past);
         if let Some(&state) = self.stack.get(kept) {

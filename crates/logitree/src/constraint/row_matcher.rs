@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::matcher::check_rollback;
 use super::Matcher;
 use crate::mask::Legal;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -61,19 +62,16 @@ impl<R: Rows> Matcher for RowMatcher<R> {
             self.past_end += 1;
             return Ok(());
         }
-        let Ok(at) = row.binary_search(&token) else { return Err(illegal(token, row, self.accepted())) };
+        let Ok(at) = row.binary_search(&token) else {
+            return Err(illegal(token, row, self.accepted(), "span"));
+        };
         self.stack.push(self.node);
         self.node = self.rows.next(self.node, at);
         Ok(())
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {
-        if n > self.accepted() {
-            return Err(Error::new(
-                ErrorKind::State,
-                format!("cannot roll back {n} tokens: {} were accepted", self.accepted()),
-            ));
-        }
+        check_rollback(n, self.accepted())?;
         let past = n.min(self.past_end);
         self.past_end -= past;
         let kept = self.stack.len() - (n - past);
@@ -124,11 +122,12 @@ impl<R: Rows> Matcher for RowMatcher<R> {
     }
 }
 
-fn illegal(token: TokenId, row: &[TokenId], accepted: usize) -> Error {
+/// A token that is not in the row of those that are legal behind so many of what is generated.
+pub(super) fn illegal(token: TokenId, row: &[TokenId], accepted: usize, of: &str) -> Error {
     let shown: Vec<String> = row.iter().take(8).map(TokenId::to_string).collect();
     let more = if row.len() > 8 { format!(" and {} more", row.len() - 8) } else { String::new() };
     Error::new(ErrorKind::Token, format!("token {token} is not legal here"))
-        .at(format!("token {accepted} of the span"))
+        .at(format!("token {accepted} of the {of}"))
         .help(format!("legal: {}{more}", shown.join(", ")))
 }
 

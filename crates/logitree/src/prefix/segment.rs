@@ -374,12 +374,8 @@ impl Segment {
                 out.is_item = record.items > 0
                     && live.is_none_or(|live| live.any(first, first.saturating_add(record.items)));
                 for at in 0..wide.len() {
-                    let lives = match live {
-                        Some(live) => self.child_lives(&record, &wide, at, live)?,
-                        None => true,
-                    };
-                    if lives {
-                        out.push(wide.token(at), self.known(wide.state(at))?, wide.weight(at));
+                    if let Some(state) = self.child(&record, &wide, at, live)? {
+                        out.push(wide.token(at), state, wide.weight(at));
                     }
                 }
                 Ok(())
@@ -422,15 +418,7 @@ impl Segment {
                 let record = self.record(number)?;
                 let wide = self.wide(&record)?;
                 let Ok(at) = wide.find(token) else { return Ok(None) };
-                let lives = match live {
-                    Some(live) => self.child_lives(&record, &wide, at, live)?,
-                    None => true,
-                };
-                if lives {
-                    self.known(wide.state(at)).map(Some)
-                } else {
-                    Ok(None)
-                }
+                self.child(&record, &wide, at, live)
             }
             _ => self.known(state).map(|_| None),
         }
@@ -461,14 +449,27 @@ impl Segment {
         }
     }
 
-    /// Whether a child of a wide node has a row in `live`.
-    pub(super) fn child_lives(
+    /// A child of a wide node, if it has a row in `live`.
+    #[inline]
+    pub(super) fn child(
         &self,
         record: &Record,
         wide: &Wide<'_>,
         at: usize,
-        live: &Live,
-    ) -> Result<bool> {
+        live: Option<&Live>,
+    ) -> Result<Option<State>> {
+        let lives = match live {
+            Some(live) => self.child_lives(record, wide, at, live)?,
+            None => true,
+        };
+        if lives {
+            self.known(wide.state(at)).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn child_lives(&self, record: &Record, wide: &Wide<'_>, at: usize, live: &Live) -> Result<bool> {
         let from = self.first_row(wide.state(at))?;
         let to = if at + 1 < wide.len() { self.first_row(wide.state(at + 1))? } else { record.end };
         Ok(live.any(from, to))

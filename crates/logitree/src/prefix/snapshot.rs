@@ -361,15 +361,7 @@ impl WideNode<'_> {
                 return Ok(self.snapshot.node_lives(over.into())?.then(|| State::over(over as usize)));
             }
         }
-        let lives = match self.snapshot.live() {
-            Some(live) => self.snapshot.base.child_lives(&self.record, &self.children, at, live)?,
-            None => true,
-        };
-        if lives {
-            self.snapshot.base.known(self.children.state(at)).map(Some)
-        } else {
-            Ok(None)
-        }
+        self.snapshot.base.child(&self.record, &self.children, at, self.snapshot.live())
     }
 
     /// The place behind `token`.

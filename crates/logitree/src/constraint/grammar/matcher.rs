@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::bound::lock;
 use super::engine::Engine;
 use super::entry::Entry;
+use crate::constraint::matcher::check_rollback;
 use crate::constraint::Matcher;
 use crate::grammar::machine::{ConfigId, DEAD};
 use crate::mask::{words_for, Legal};
@@ -167,10 +168,7 @@ impl Matcher for GrammarMatcher {
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {
-        if n > self.accepted() {
-            let message = format!("cannot roll back {n} tokens: {} were accepted", self.accepted());
-            return Err(Error::new(ErrorKind::State, message));
-        }
+        check_rollback(n, self.accepted())?;
         let past = n.min(self.past_end);
         self.past_end -= past;
         let kept = self.stack.len() - (n - past);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::finder::START;
 use super::plan::{At, Phase, Plan, State};
+use crate::constraint::matcher::check_rollback;
 use crate::constraint::Matcher;
 use crate::mask::{words_for, Legal};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -223,10 +224,7 @@ impl Matcher for ThoughtMatcher {
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {
-        if n > self.accepted() {
-            let message = format!("cannot roll back {n} tokens: {} were accepted", self.accepted());
-            return Err(Error::new(ErrorKind::State, message));
-        }
+        check_rollback(n, self.accepted())?;
         let late = n.min(self.answered);
         if let Some(then) = self.then.as_mut().filter(|_| late > 0) {
             then.matcher.rollback(late)?;
