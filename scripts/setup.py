@@ -10,6 +10,7 @@ with the environment.
 
 import hashlib
 import os
+import platform
 import re
 import shutil
 import signal
@@ -295,12 +296,24 @@ def extension(environment):
     return Step("extension", "compiling logitree (about 1 min, once)", [command], digest(*sources), env)
 
 
+def processor():
+    """What the processor can do: libraries are compiled for exactly that."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            known = sorted({line for line in f if line.startswith(("flags", "Features"))})
+    except OSError:
+        known = [platform.processor()]
+    return platform.machine() + "".join(known)
+
+
 def llama(environment):
     """llama.cpp's library only: no multimodal part, no common helpers, no tools.
 
-    The wheel goes into a cache of its own: pip's would hand it to other projects, which may want the rest.
+    The wheel goes into a cache of its own: pip's would hand it to other projects, which may want the rest, and to other
+    processors, which may not have the instructions that it was compiled for.
     """
     wanted = pinned("llama-cpp-python")
+    value = digest("scripts/llama.cmake", "text:" + wanted, "text:" + processor())
     hook = os.path.join(ROOT, "scripts", "llama.cmake")
     env = {
         "SKBUILD_CMAKE_ARGS": f"-DLLAVA_BUILD=OFF;-DCMAKE_PROJECT_llama.cpp_INCLUDE={hook}",
@@ -309,10 +322,10 @@ def llama(environment):
     cache = []
     if not os.environ.get("PIP_NO_CACHE_DIR"):
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        cache = ["--cache-dir", os.path.join(home, "logitree", "pip")]
-    value = digest("scripts/llama.cmake", "text:" + wanted)
-    command = pip(environment, "-v", *cache, wanted)
-    return Step("llama", "building llama.cpp (about 2 min, once)", [command], value, env)
+        cache = ["--cache-dir", os.path.join(home, "logitree", "llama-" + value)]
+    remove = [environment.python, "-m", "pip", "uninstall", "--yes", "llama-cpp-python"]
+    commands = [remove, pip(environment, "-v", *cache, wanted)]
+    return Step("llama", "building llama.cpp (about 2 min, once)", commands, value, env)
 
 
 def model(environment):
