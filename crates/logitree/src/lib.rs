@@ -21,6 +21,7 @@ pub mod mask;
 pub mod metrics;
 pub mod prefix;
 pub mod sampling;
+mod threads;
 pub mod trace;
 pub mod trie;
 pub mod vocabulary;

@@ -1,13 +1,11 @@
 //! Masks of one matcher or of many, written where the caller wants them. It refuses to know what a matcher constrains.
 //!
 //! A batch is a loop of [`fill`]: a row depends on its matcher alone, so that the number of rows, their order and the
-//! number of threads change nothing. Threads are started for the batch and end with it.
-
-use std::sync::{Mutex, OnceLock, PoisonError};
+//! number of threads change nothing.
 
 use super::Matcher;
 use crate::mask::words_for;
-use crate::{Error, ErrorKind, Result};
+use crate::{threads, Error, ErrorKind, Result};
 
 /// Nanoseconds that a row takes, roughly: one whose mask is at hand, and one whose mask must be found.
 const COPIED: usize = 500;
@@ -46,25 +44,11 @@ pub fn fill_batch(
         let message = format!("{} rows of masks for {} matchers", rows.len(), matchers.len());
         return Err(Error::new(ErrorKind::Mask, message).help("give one row for each matcher"));
     }
-    let threads = worth(matchers, threads);
+    let worth = worth(matchers, threads);
     let mut results: Vec<Result<()>> = Vec::new();
     results.resize_with(rows.len(), || Ok(()));
     let items = matchers.iter_mut().zip(rows).zip(results.iter_mut());
-    if threads <= 1 {
-        items.for_each(|((matcher, row), result)| *result = fill(&mut ***matcher, row));
-    } else {
-        let items = Mutex::new(items);
-        let work = || loop {
-            let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(((matcher, row), result)) = next else { break };
-            *result = fill(&mut ***matcher, row);
-        };
-        std::thread::scope(|scope| {
-            // A thread that the system does not grant is done without: its rows are anybody's.
-            (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
-            work();
-        });
-    }
+    threads::each(items, worth, |((matcher, row), result)| *result = fill(&mut ***matcher, row));
     let named =
         |(at, result): (usize, Result<()>)| result.map_err(|error| error.within(&format!("row {at}")));
     results.into_iter().enumerate().try_for_each(named)
@@ -72,13 +56,8 @@ pub fn fill_batch(
 
 /// How many threads the rows are worth.
 fn worth(matchers: &[&mut Box<dyn Matcher>], most: usize) -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    let most = match most {
-        0 => *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)),
-        most => most,
-    };
     let cost: usize = matchers.iter().map(|matcher| if matcher.is_ready() { COPIED } else { FOUND }).sum();
-    most.min(matchers.len()).min(cost.div_ceil(PAYS))
+    threads::most(most).min(matchers.len()).min(cost.div_ceil(PAYS))
 }
 
 #[cfg(test)]

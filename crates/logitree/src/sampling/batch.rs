@@ -1,14 +1,12 @@
 //! A batch: one chain for each row of logits, in parallel where it pays.
 //!
 //! The slow version is a loop of [`Chain::sample`]; a row's result depends on its logits, its legal set and its
-//! chain alone, so that the number of rows, their order and the number of threads change nothing. Threads are
-//! started for the batch and end with it: no pool is left behind that a forked process would wait for. The file
-//! refuses to know any sampler's rule.
+//! chain alone, so that the number of rows, their order and the number of threads change nothing. The file refuses to
+//! know any sampler's rule.
 
 use super::{Chain, Floats};
 use crate::mask::Legal;
-use crate::{Error, ErrorKind, Result, TokenId};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use crate::{threads, Error, ErrorKind, Result, TokenId};
 
 /// One sequence's next step.
 #[derive(Debug, Clone, Copy)]
@@ -69,22 +67,7 @@ pub fn sample(rows: &[Row<'_>], chains: &mut [&mut Chain], how: How) -> Result<V
     let mut results: Vec<Result<Picked>> = Vec::new();
     results.resize_with(rows.len(), || Err(Error::new(ErrorKind::State, "the row was not sampled")));
     let items = rows.iter().zip(chains.iter_mut()).zip(results.iter_mut());
-    let threads = threads(rows, how.threads);
-    if threads <= 1 {
-        items.for_each(|((row, chain), result)| *result = one(row, chain, how));
-    } else {
-        let items = Mutex::new(items);
-        let work = || loop {
-            let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(((row, chain), result)) = next else { break };
-            *result = one(row, chain, how);
-        };
-        std::thread::scope(|scope| {
-            // A thread that the system does not grant is done without: its rows are anybody's.
-            (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
-            work();
-        });
-    }
+    threads::each(items, worth(rows, how.threads), |((row, chain), result)| *result = one(row, chain, how));
     let picked = results
         .into_iter()
         .enumerate()
@@ -97,14 +80,9 @@ pub fn sample(rows: &[Row<'_>], chains: &mut [&mut Chain], how: How) -> Result<V
 }
 
 /// How many threads the rows are worth.
-fn threads(rows: &[Row<'_>], most: usize) -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    let most = match most {
-        0 => *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)),
-        most => most,
-    };
+fn worth(rows: &[Row<'_>], most: usize) -> usize {
     let cost = rows.iter().fold(0usize, |sum, row| sum.saturating_add(row.cost()));
-    most.min(rows.len()).min(cost / PAYS)
+    threads::most(most).min(rows.len()).min(cost / PAYS)
 }
 
 fn one(row: &Row<'_>, chain: &mut Chain, how: How) -> Result<Picked> {
