@@ -5,6 +5,7 @@
 //! The naive step that [`Decoder::step`] must equal: write the legal set as a dense mask, set every banned logit of
 //! a copy to -inf, add what is steered and then the matcher's bias to the rest, run the chain over the whole copy, accept the token everywhere. The tests hold them equal.
 
+pub mod batch;
 mod breakers;
 mod pieces;
 mod span;
@@ -332,6 +333,24 @@ impl Decoder {
             trace: self.trace.clone(),
             warnings: Vec::new(),
         }
+    }
+
+    /// `n` decoders in this state whose chains draw as sequences `0..n` of the seed: several answers to one prompt. Each is
+    /// what a decoder with its own of [`Chain::states`] would be, primed with the same prompt.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] once tokens were accepted: they were drawn by one of the sequences.
+    pub fn sequences(&self, n: usize) -> Result<Vec<Decoder>> {
+        if !self.tokens.is_empty() {
+            return Err(Error::new(ErrorKind::State, "sequences begin before the first token")
+                .help("call reset() first, or fork() for a copy that draws alike"));
+        }
+        let sequence = |at: usize| {
+            let mut decoder = self.fork();
+            decoder.chain.draw_as(u32::try_from(at).unwrap_or(u32::MAX));
+            decoder
+        };
+        Ok((0..n).map(sequence).collect())
     }
 
     /// Back to birth: no tokens, the chain (its seed and draws too) and the matcher (if any) as they were when the

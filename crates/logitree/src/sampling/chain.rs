@@ -314,6 +314,13 @@ impl Chain {
         self.picked = None;
     }
 
+    /// Draws from here on as sequence `sequence` of the same seed does that accepted the same tokens and drew nothing for
+    /// them.
+    pub fn draw_as(&mut self, sequence: u32) {
+        self.samplers.iter_mut().for_each(|sampler| sampler.resequence(sequence));
+        self.picked = None;
+    }
+
     /// The value of a parameter, by its name in [`super::Params`], of the first sampler that has it.
     pub fn parameter(&self, name: &str) -> Option<f64> {
         self.samplers.iter().find_map(|s| s.parameter(name))

@@ -176,7 +176,7 @@ pub trait Sampler: std::any::Any + Send + Sync {
         None
     }
 
-    /// Starts over as sequence `sequence` of its seed, so that rows of a batch draw apart ([`rng::Draws`]).
+    /// Draws from here on as sequence `sequence` of its seed, so that rows of a batch draw apart ([`rng::Draws`]).
     fn resequence(&mut self, _sequence: u32) {}
 
     /// The value of a parameter, by its name in [`Params`]; `None` if the sampler has no such.

@@ -86,8 +86,8 @@ impl Draws {
         self.accepted_at = 0;
     }
 
-    /// Starts over as sequence `sequence` of the same seed; generators that know no sequences take the seed
-    /// `sequence` further, so that rows differ in any case.
+    /// Goes on as sequence `sequence` of the same seed does that accepted as many tokens and drew nothing for them;
+    /// generators that know no sequences take the seed `sequence` further, so that rows differ in any case.
     pub fn resequence(&mut self, sequence: u32) {
         match self.seed.generator {
             Generator::Philox => self.seed.sequence = sequence,
@@ -98,7 +98,13 @@ impl Draws {
                 self.seed.seed = self.seed.seed.wrapping_add(u64::from(sequence));
             }
         }
+        let position = if self.is_counted() { 0 } else { self.words.count() };
+        let tokens = self.steps.iter().map(|&(_, tokens)| tokens).sum();
         *self = Draws::new(self.seed, self.stream);
+        self.words.seek(position);
+        if tokens > 0 {
+            self.steps.push((0, tokens));
+        }
     }
 
     /// Writes what [`Draws::load`] needs.

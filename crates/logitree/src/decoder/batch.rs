@@ -1,0 +1,144 @@
+//! A batch: many decoders' next tokens in one call, in parallel where it pays. Each row has a constraint, a chain and a
+//! seed of its own; a row that is finished goes on with an end token, whatever its logits are.
+//!
+//! The slow version is a loop of [`Decoder::step`]: a row depends on its decoder and its logits alone, so that the number
+//! of rows, their order and the number of threads change nothing. The file refuses to know how rows came together.
+
+use super::Decoder;
+use crate::mask::words_for;
+use crate::sampling::Floats;
+use crate::{threads, Error, ErrorKind, Result, TokenId};
+
+/// Logits that make a thread worth its start: some ten microseconds, in which 2^17 are looked at.
+const PAYS: usize = 1 << 20;
+
+/// What a row gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// The token.
+    pub token: TokenId,
+    /// Whether it only fills the row of a decoder that is finished.
+    pub is_padding: bool,
+}
+
+/// What became of each row.
+pub type Rows = Vec<Result<Taken>>;
+
+impl Taken {
+    fn new(token: TokenId) -> Taken {
+        Taken { token, is_padding: false }
+    }
+
+    fn padding(token: TokenId) -> Taken {
+        Taken { token, is_padding: true }
+    }
+}
+
+/// One step of each decoder with its row of logits, in at most `most` threads (0: as many as there are cores). A decoder
+/// that is finished gives `end`, and its logits are not looked at. A row that has an error is as it was before; the
+/// others have taken their token.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`] if there are not as many rows as decoders; then nothing has changed. Those of a row are
+/// [`Decoder::step`]'s.
+pub fn step(decoders: &mut [&mut Decoder], logits: &[Floats<'_>], end: TokenId, most: usize) -> Result<Rows> {
+    let mut rows = as_many("rows of logits", logits.len(), decoders.len())?;
+    let running = |(decoder, row): (&&mut Decoder, &Floats<'_>)| match decoder.finish() {
+        None => row.len(),
+        Some(_) => 0,
+    };
+    let cost = decoders.iter().zip(logits).map(running).fold(0, usize::saturating_add);
+    let worth = threads::most(most).min(decoders.len()).min(cost / PAYS);
+    let items = decoders.iter_mut().zip(logits).zip(rows.iter_mut());
+    threads::each(items, worth, |((decoder, row), result)| {
+        *result = match decoder.finish() {
+            None => decoder.step(*row).map(Taken::new),
+            Some(_) => Ok(Taken::padding(end)),
+        };
+    });
+    Ok(rows)
+}
+
+/// Each decoder takes its token from outside. A decoder that is finished takes only one of `ends`, which changes nothing.
+/// A row that has an error is as it was before; the others have taken their token.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`] if there are not as many tokens as decoders; then nothing has changed. Those of a row are
+/// [`Decoder::accept`]'s, and [`ErrorKind::State`] for a finished one that is told to go on.
+pub fn accept(decoders: &mut [&mut Decoder], tokens: &[TokenId], ends: &[TokenId]) -> Result<Rows> {
+    let mut rows = as_many("tokens", tokens.len(), decoders.len())?;
+    for ((decoder, &token), row) in decoders.iter_mut().zip(tokens).zip(&mut rows) {
+        *row = match decoder.finish() {
+            None => decoder.accept(token).map(|()| Taken::new(token)),
+            Some(_) if ends.contains(&token) => Ok(Taken::padding(token)),
+            Some(finish) => {
+                let message = format!("token {token} for a row that is over ({})", finish.name());
+                Err(Error::new(ErrorKind::State, message)
+                    .help("a finished row goes on with an end token: its mask has no other"))
+            }
+        };
+    }
+    Ok(rows)
+}
+
+/// All rows' tokens; or, where a row has an error, that of the first, with the row in its place (`row 3`), and all
+/// decoders as they were before the call that gave `rows`.
+///
+/// # Errors
+/// That of the row.
+pub fn all_or_none(decoders: &mut [&mut Decoder], rows: Rows) -> Result<Vec<TokenId>> {
+    if rows.iter().any(Result::is_err) {
+        let taken = |row: &Result<Taken>| row.as_ref().is_ok_and(|taken| !taken.is_padding);
+        for (decoder, _) in decoders.iter_mut().zip(&rows).filter(|(_, row)| taken(row)) {
+            decoder.rollback(1)?;
+        }
+    }
+    let named = |(at, row): (usize, Result<Taken>)| {
+        row.map(|taken| taken.token).map_err(|error| error.within(&format!("row {at}")))
+    };
+    rows.into_iter().enumerate().map(named).collect()
+}
+
+/// Writes what each decoder may take next over its row of words; where it is finished, `ends` alone.
+///
+/// # Errors
+/// [`ErrorKind::Mask`] if there are not as many rows as decoders, or if a row is too short for the vocabulary; else those
+/// of [`Decoder::legal`], with the row in their place. Rows before it are written.
+pub fn masks(decoders: &mut [&mut Decoder], rows: Vec<&mut [u32]>, ends: &[TokenId]) -> Result<()> {
+    if rows.len() != decoders.len() {
+        let message = format!("{} rows of masks for {} decoders", rows.len(), decoders.len());
+        return Err(Error::new(ErrorKind::Mask, message).help("give one row for each decoder"));
+    }
+    for (at, (decoder, words)) in decoders.iter_mut().zip(rows).enumerate() {
+        mask(decoder, words, ends).map_err(|error| error.within(&format!("row {at}")))?;
+    }
+    Ok(())
+}
+
+fn mask(decoder: &mut Decoder, words: &mut [u32], ends: &[TokenId]) -> Result<()> {
+    let size = decoder.vocabulary().len();
+    let least = words_for(size);
+    if words.len() < least {
+        let message = format!("the mask has {} words, and the vocabulary needs {least}", words.len());
+        return Err(Error::new(ErrorKind::Mask, message).help("logitree.mask.new(len(vocabulary)) makes one"));
+    }
+    words.fill(0);
+    if decoder.finish().is_none() {
+        decoder.legal()?.write(size, &mut words[..least]);
+        return Ok(());
+    }
+    for &end in ends.iter().filter(|&&end| (end as usize) < size) {
+        words[end as usize / 32] |= 1 << (end % 32);
+    }
+    Ok(())
+}
+
+fn as_many(what: &str, given: usize, decoders: usize) -> Result<Rows> {
+    if given != decoders {
+        let message = format!("{given} {what} for {decoders} decoders");
+        return Err(Error::new(ErrorKind::Sampling, message).help("give one for each decoder"));
+    }
+    let mut rows = Vec::new();
+    rows.resize_with(given, || Err(Error::new(ErrorKind::State, "the row was not reached")));
+    Ok(rows)
+}
