@@ -183,6 +183,20 @@ def decode(logits: npt.NDArray[np.float32]) -> lt.Decoder:
     return decoder.fork()
 
 
+def together(decoder: lt.Decoder, logits: npt.NDArray[np.float32]) -> list[lt.Decoder]:
+    batch = lt.Batch(decoder.vocabulary, decoder.sequences(3), end=2)
+    assert_type(batch.step(logits, threads=1), npt.NDArray[np.uint32])
+    tokens, failed = batch.try_step([logits[0], logits[1], logits[2]])
+    assert_type(failed, dict[int, Exception])
+    batch.accept(tokens)
+    assert_type(batch.masks(), npt.NDArray[np.int32])
+    batch.reorder([0, 0, 1])
+    batch.join(batch[0].fork())
+    assert_type(batch.finished, npt.NDArray[np.bool_])
+    assert_type(batch.take_forced(), list[list[int]])
+    return batch.leave_finished() + list(batch)
+
+
 def steer(decoder: lt.Decoder, logits: npt.NDArray[np.float32]) -> None:
     decoder.steer({0: float(logits[0])})
 

@@ -4,6 +4,7 @@
 """
 
 from logitree import _mask as mask
+from logitree._batch import Batch
 from logitree._core import (
     Burst,
     Chain,
@@ -100,6 +101,7 @@ from logitree._token_tree import (
 from logitree.beams import BeamStep, Candidates, Hypothesis, Paths, beam_search
 
 __all__ = [
+    "Batch",
     "BeamStep",
     "Burst",
     "Candidates",

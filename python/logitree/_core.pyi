@@ -51,6 +51,7 @@ __all__ = [
     "VocabularyError",
     "__profile__",
     "__version__",
+    "accept_batch",
     "adaptive_p",
     "beam_top",
     "choices",
@@ -75,6 +76,7 @@ __all__ = [
     "mask_and",
     "mask_and_not",
     "mask_apply",
+    "mask_batch",
     "mask_contains",
     "mask_count",
     "mask_fill",
@@ -97,6 +99,7 @@ __all__ = [
     "penalties",
     "prefill_plan",
     "span_sampler_plan",
+    "step_batch",
     "surprisal",
     "temp",
     "temp_ext",
@@ -1649,6 +1652,13 @@ class Decoder:
 
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: object, /) -> Self: ...
+    def sequences(self, n: int) -> list[Self]:
+        """``n`` decoders in this state whose chains draw as sequences 0 to ``n - 1`` of the seed: several answers to
+        one prompt. Each is what a decoder with its own of ``Chain.states`` would be, primed with the same prompt.
+
+        Raises StateError after the first token, SamplingError above 2**20.
+        """
+
     def reset(self) -> None:
         """Back to the state it was built with, less what steers it."""
 
@@ -1677,6 +1687,10 @@ class Decoder:
 
     def mask(self) -> npt.NDArray[np.int32]:
         """The legal set: int32 words, shape [ceil(len(vocabulary) / 32)], least significant bit first."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary it decodes over."""
 
     @property
     def tokens(self) -> list[int]:
@@ -1711,6 +1725,17 @@ class Decoder:
     @property
     def last(self) -> Step | None:
         """The last step recorded (with ``trace=True``), or None."""
+
+def step_batch(
+    decoders: Sequence[Decoder], logits: object, end: int, *, each: bool = False, threads: int | None = None
+) -> tuple[NDArray[np.uint32], list[tuple[int, Exception]]]:
+    """One step of each decoder with its row: the tokens, and with ``each`` the rows that failed. ``Batch`` wraps it."""
+
+def accept_batch(decoders: Sequence[Decoder], tokens: Iterable[int], ends: Sequence[int]) -> None:
+    """Each decoder takes its token, all or none. ``Batch`` wraps it."""
+
+def mask_batch(decoders: Sequence[Decoder], out: _Mask, ends: Sequence[int]) -> None:
+    """Writes what each decoder may take next over its row of ``out``. ``Batch`` wraps it."""
 
 # -- trie --
 

@@ -15,7 +15,7 @@ use crate::errors::to_py;
 use crate::grammar::Constraint;
 use crate::logits::with_logits;
 use crate::matcher::PyMatcher;
-use crate::sampling::{adapt, settings, steering, PyChain};
+use crate::sampling::{adapt, settings, steering, whole, PyChain};
 use crate::vocabulary::{token_id, PyVocabulary};
 
 /// One decoded token and what is known about how it came.
@@ -115,13 +115,19 @@ impl PyStep {
 /// and never written.
 #[pyclass(name = "Decoder", module = "logitree")]
 pub struct PyDecoder {
-    inner: Decoder,
+    /// The core's decoder.
+    pub inner: Decoder,
     tokens: Vec<TokenId>,
     words: Vec<u32>,
 }
 
 impl PyDecoder {
-    fn warn(&mut self, py: Python<'_>) -> PyResult<()> {
+    fn of(inner: Decoder) -> PyDecoder {
+        PyDecoder { inner, tokens: Vec::new(), words: Vec::new() }
+    }
+
+    /// Shows the warnings since the last call.
+    pub fn warn(&mut self, py: Python<'_>) -> PyResult<()> {
         if !self.inner.has_warnings() {
             return Ok(());
         }
@@ -152,7 +158,7 @@ impl PyDecoder {
         let mut inner =
             Decoder::new(Arc::clone(&vocabulary.0), chain.inner.clone(), matcher, stop).map_err(to_py)?;
         inner.set_trace(trace);
-        Ok(PyDecoder { inner, tokens: Vec::new(), words: Vec::new() })
+        Ok(PyDecoder::of(inner))
     }
 
     /// One step in one native call: legal set, chain, pick, acceptance. Returns the token.
@@ -201,7 +207,7 @@ impl PyDecoder {
 
     /// An independent copy in the same state.
     fn fork(&self) -> Self {
-        PyDecoder { inner: self.inner.fork(), tokens: Vec::new(), words: Vec::new() }
+        PyDecoder::of(self.inner.fork())
     }
 
     fn __copy__(&self) -> Self {
@@ -210,6 +216,12 @@ impl PyDecoder {
 
     fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
         self.fork()
+    }
+
+    /// `n` decoders in this state whose chains draw as sequences 0 to `n - 1` of the seed.
+    fn sequences(&self, n: &Bound<'_, PyAny>) -> PyResult<Vec<PyDecoder>> {
+        let n = whole(n, "n", 0, 1 << 20)?;
+        Ok(self.inner.sequences(n).map_err(to_py)?.into_iter().map(PyDecoder::of).collect())
     }
 
     /// Back to the state it was built with.
@@ -264,6 +276,12 @@ impl PyDecoder {
         self.words.resize(words_for(size), 0);
         self.inner.legal().map_err(to_py)?.write(size, &mut self.words);
         Ok(PyArray1::from_iter(py, self.words.iter().map(|&word| word as i32)))
+    }
+
+    /// The vocabulary.
+    #[getter]
+    fn vocabulary(&self) -> PyVocabulary {
+        PyVocabulary(Arc::clone(self.inner.vocabulary()))
     }
 
     /// The tokens accepted so far; a primed prompt is not among them.

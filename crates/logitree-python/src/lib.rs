@@ -2,11 +2,14 @@
 
 use pyo3::prelude::*;
 
+mod batch;
 mod buffer;
 mod constraint;
 mod decoder;
 mod errors;
 mod grammar;
+mod hold;
+mod logit_rows;
 mod logits;
 mod mask;
 mod matcher;
@@ -30,6 +33,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     constraint::register(m)?;
     grammar::register(m)?;
     decoder::register(m)?;
+    batch::register(m)?;
     trie::register(m)?;
     mask::register(m)?;
     skeleton::register(m)?;

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors::to_py;
+use crate::hold::hold;
 use crate::mask::mask_rows;
 use crate::matcher::PyMatcher;
 use crate::vocabulary::token_id;
@@ -25,29 +26,13 @@ fn fill_masks(
         let error = Error::new(ErrorKind::Mask, "0 threads").help("give 1 or more, or None for one a core");
         return Err(to_py(error));
     }
-    let mut held = hold(&matchers)?;
+    let mut held = hold(&matchers, "matcher", "matcher.fork()")?;
     let mut all: Vec<&mut Box<dyn Matcher>> = held.iter_mut().map(|matcher| &mut matcher.inner).collect();
     let mut rows = mask_rows(out)?;
     // SAFETY: these are the only slices.
     let rows = unsafe { rows.rows_mut::<u32>()? };
     let filled = py.detach(|| fill_batch(&mut all, rows, threads.unwrap_or(0)));
     filled.map_err(to_py)
-}
-
-/// The matchers, each held for writing.
-fn hold<'py>(matchers: &[Bound<'py, PyMatcher>]) -> PyResult<Vec<PyRefMut<'py, PyMatcher>>> {
-    let one = |(at, matcher): (usize, &Bound<'py, PyMatcher>)| {
-        matcher.try_borrow_mut().map_err(|_| {
-            let first = matchers[..at].iter().position(|other| other.is(matcher));
-            let user = first.map_or("in use elsewhere".into(), |first| format!("that of row {first}"));
-            to_py(
-                Error::new(ErrorKind::State, format!("the matcher is {user}"))
-                    .at(format!("row {at}"))
-                    .help("give each row a matcher of its own: matcher.fork()"),
-            )
-        })
-    };
-    matchers.iter().enumerate().map(one).collect()
 }
 
 /// Masks of drafted tokens: a list, or a tree as `(parents, tokens)`.

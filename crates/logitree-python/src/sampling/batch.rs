@@ -4,18 +4,18 @@ use super::samplers::whole;
 use super::PyChain;
 use crate::buffer::Rows;
 use crate::errors::to_py;
-use crate::logits::{rows_of, Mask};
+use crate::hold::hold;
+use crate::logit_rows::{in_row, is_sequence, LogitRows};
+use crate::logits::Mask;
 use crate::mask::mask_rows;
 use logitree::sampling::{batch, beam_top as best_beams, Chain, How, Picked, Row};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
 
 /// Rows of logits and what is legal in each, borrowed from Python.
 struct Batch<'py> {
-    /// One block of rows, or one row each.
-    logits: Vec<Rows<'py>>,
+    logits: LogitRows<'py>,
     masks: Masks<'py>,
 }
 
@@ -26,27 +26,13 @@ enum Masks<'py> {
     Each(Vec<Mask<'py>>),
 }
 
-fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
-}
-
 impl<'py> Batch<'py> {
     fn new(logits: &Bound<'py, PyAny>, masks: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
-        let logits = if is_sequence(logits) {
-            logits.try_iter()?.zip(0..).map(|(row, at)| one_row(&row?, at)).collect::<PyResult<Vec<_>>>()?
-        } else {
-            let block = rows_of(logits)?;
-            if block.is_flat() {
-                let help = "give rows, shape [B, V] or a list; for one row use sample(logits)";
-                return Err(block.error("of one dimension", help));
-            }
-            vec![block]
-        };
-        let mut batch = Batch { logits, masks: Masks::All };
+        let mut batch = Batch { logits: LogitRows::new(logits)?, masks: Masks::All };
         if let Some(masks) = masks {
             batch.masks = masks_of(masks)?;
         }
-        let rows = batch.len();
+        let rows = batch.logits.len();
         let masked = match &batch.masks {
             Masks::All => rows,
             Masks::Block(block) => block.rows(),
@@ -61,53 +47,18 @@ impl<'py> Batch<'py> {
         Ok(batch)
     }
 
-    fn len(&self) -> usize {
-        self.logits.iter().map(Rows::rows).sum()
-    }
-
     /// The rows of the core, for as long as `self` lives.
     fn rows(&self) -> PyResult<Vec<Row<'_>>> {
-        let mut rows = Vec::with_capacity(self.len());
-        for block in &self.logits {
-            for at in 0..block.rows() {
-                let legal = match &self.masks {
-                    Masks::All => logitree::mask::Legal::All,
-                    Masks::Block(masks) => logitree::mask::Legal::Words(masks.row(rows.len())?),
-                    Masks::Each(masks) => masks[rows.len()].legal(),
-                };
-                rows.push(Row { logits: block.floats(at)?, legal });
-            }
-        }
-        Ok(rows)
+        let legal = |at: usize| {
+            Ok::<_, PyErr>(match &self.masks {
+                Masks::All => logitree::mask::Legal::All,
+                Masks::Block(masks) => logitree::mask::Legal::Words(masks.row(at)?),
+                Masks::Each(masks) => masks[at].legal(),
+            })
+        };
+        let rows = self.logits.floats()?.into_iter().enumerate();
+        rows.map(|(at, logits)| Ok(Row { logits, legal: legal(at)? })).collect()
     }
-}
-
-/// One row of a list, of any length.
-fn one_row<'py>(row: &Bound<'py, PyAny>, at: usize) -> PyResult<Rows<'py>> {
-    let found = rows_of(row).map_err(|error| in_row(row.py(), error, at))?;
-    if found.is_flat() {
-        return Ok(found);
-    }
-    let error = found.error("of two dimensions", "a list holds rows of one dimension");
-    Err(in_row(row.py(), error, at))
-}
-
-/// An error of ours about one row, with the row as its place; any other as it is.
-fn in_row(py: Python<'_>, error: PyErr, at: usize) -> PyErr {
-    let value = error.value(py);
-    let help = value.getattr("help").and_then(|help| help.extract::<String>());
-    let (Ok(help), kind) = (help, kind_of(py, &error)) else { return error };
-    let text = value.to_string();
-    let message = text.strip_suffix(&format!("; {help}")).unwrap_or(&text);
-    to_py(Error::new(kind, message).at(format!("row {at}")).help(help))
-}
-
-fn kind_of(py: Python<'_>, error: &PyErr) -> ErrorKind {
-    let name = error.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string());
-    if name == "MaskError" {
-        return ErrorKind::Mask;
-    }
-    ErrorKind::Logits
 }
 
 fn masks_of<'py>(masks: &Bound<'py, PyAny>) -> PyResult<Masks<'py>> {
@@ -188,18 +139,7 @@ fn states_of<'py>(states: &Bound<'py, PyAny>) -> PyResult<Vec<PyRefMut<'py, PyCh
         let message = format!("states is a {}", states.get_type());
         to_py(Error::new(ErrorKind::Sampling, message).help("give a sequence of chains, one for each row"))
     })?;
-    let hold = |(at, chain): (usize, &Bound<'py, PyChain>)| {
-        chain.try_borrow_mut().map_err(|_| {
-            let first = chains[..at].iter().position(|other| other.is(chain));
-            let user = first.map_or("in use elsewhere".into(), |first| format!("that of row {first}"));
-            to_py(
-                Error::new(ErrorKind::State, format!("the chain is {user}"))
-                    .at(format!("row {at}"))
-                    .help("give each row a chain of its own: chain.states(n)"),
-            )
-        })
-    };
-    chains.iter().enumerate().map(hold).collect()
+    hold(&chains, "chain", "chain.states(n)")
 }
 
 /// Runs the rows: without the interpreter, unless a chain calls Python.

@@ -1,0 +1,119 @@
+//! Batches of decoders in Python: conversions only. Rows that come and go are `python/logitree/_batch.py`'s business.
+#![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
+
+use logitree::decoder::{batch, Decoder};
+use logitree::{Result, TokenId};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+
+use crate::decoder::PyDecoder;
+use crate::errors::to_py;
+use crate::grammar::tokens_of;
+use crate::hold::hold;
+use crate::logit_rows::LogitRows;
+use crate::mask::mask_rows;
+use crate::sampling::whole;
+
+const WAY_OUT: &str = "decoder.fork(), or decoder.sequences(n) for answers that differ";
+
+/// What each row gave, and the exceptions of those that failed.
+type Stepped<'py> = (Bound<'py, PyArray1<TokenId>>, Vec<(usize, PyErr)>);
+
+/// Calls `work` with the decoders, each held for writing, and shows their warnings.
+fn with<'py, T>(
+    decoders: &[Bound<'py, PyDecoder>],
+    work: impl FnOnce(&mut [&mut Decoder]) -> PyResult<T>,
+) -> PyResult<T> {
+    let mut held = hold(decoders, "decoder", WAY_OUT)?;
+    let mut all: Vec<&mut Decoder> = held.iter_mut().map(|decoder| &mut decoder.inner).collect();
+    let done = work(&mut all)?;
+    if let Some(first) = decoders.first() {
+        held.iter_mut().try_for_each(|decoder| decoder.warn(first.py()))?;
+    }
+    Ok(done)
+}
+
+/// One step of each decoder with its row of logits. With `each`, a row that fails costs the others nothing and has
+/// `end` for its token; else all go on or none.
+#[pyfunction]
+#[pyo3(signature = (decoders, logits, end, *, each=false, threads=None))]
+fn step_batch<'py>(
+    py: Python<'py>,
+    decoders: Vec<Bound<'py, PyDecoder>>,
+    logits: &Bound<'py, PyAny>,
+    end: TokenId,
+    each: bool,
+    threads: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Stepped<'py>> {
+    let threads = threads.map_or(Ok(0), |threads| whole(threads, "threads", 1, 1 << 16))?;
+    let given = LogitRows::new(logits)?;
+    let logits = given.floats()?;
+    let (tokens, failed) = with(&decoders, |all| {
+        // A callback must stay on the thread that holds the interpreter.
+        let foreign = all.iter().any(|decoder| decoder.chain().is_foreign());
+        let rows = if foreign {
+            batch::step(all, &logits, end, 1)
+        } else {
+            py.detach(|| batch::step(all, &logits, end, threads))
+        };
+        told(all, rows.map_err(to_py)?, end, each)
+    })?;
+    Ok((PyArray1::from_vec(py, tokens), failed))
+}
+
+fn told(
+    all: &mut [&mut Decoder],
+    rows: batch::Rows,
+    end: TokenId,
+    each: bool,
+) -> PyResult<(Vec<TokenId>, Vec<(usize, PyErr)>)> {
+    if !each {
+        return Ok((batch::all_or_none(all, rows).map_err(to_py)?, Vec::new()));
+    }
+    let mut failed = Vec::new();
+    let mut token = |(at, row): (usize, Result<batch::Taken>)| match row {
+        Ok(taken) => taken.token,
+        Err(error) => {
+            failed.push((at, to_py(error.within(&format!("row {at}")))));
+            end
+        }
+    };
+    Ok((rows.into_iter().enumerate().map(&mut token).collect(), failed))
+}
+
+/// Each decoder takes its token from outside, all or none.
+#[pyfunction]
+fn accept_batch(
+    decoders: Vec<Bound<'_, PyDecoder>>,
+    tokens: &Bound<'_, PyAny>,
+    ends: Vec<TokenId>,
+) -> PyResult<()> {
+    let tokens = tokens_of(tokens)?;
+    with(&decoders, |all| {
+        let rows = batch::accept(all, &tokens, &ends).map_err(to_py)?;
+        batch::all_or_none(all, rows).map(drop).map_err(to_py)
+    })
+}
+
+/// Writes what each decoder may take next over its row of `out`.
+#[pyfunction]
+fn mask_batch(
+    py: Python<'_>,
+    decoders: Vec<Bound<'_, PyDecoder>>,
+    out: &Bound<'_, PyAny>,
+    ends: Vec<TokenId>,
+) -> PyResult<()> {
+    with(&decoders, |all| {
+        let mut rows = mask_rows(out)?;
+        // SAFETY: these are the only slices.
+        let rows = unsafe { rows.rows_mut::<u32>()? };
+        py.detach(|| batch::masks(all, rows, &ends)).map_err(to_py)
+    })
+}
+
+/// Adds the functions to the module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(step_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(accept_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(mask_batch, m)?)
+}
