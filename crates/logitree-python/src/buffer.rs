@@ -204,6 +204,11 @@ impl<'py> Rows<'py> {
         }
     }
 
+    /// All rows as logits. Fails where [`Rows::floats`] does.
+    pub fn all_floats(&self) -> PyResult<Vec<Floats<'_>>> {
+        (0..self.rows).map(|i| self.floats(i)).collect()
+    }
+
     /// All rows as one slice. Fails where [`Rows::check`] does, or there are gaps between the rows.
     pub fn whole<T: Element>(&self) -> PyResult<&[T]> {
         self.check::<T>()?;

@@ -42,9 +42,7 @@ impl<'py> LogitRows<'py> {
     pub fn floats(&self) -> PyResult<Vec<Floats<'_>>> {
         let mut rows = Vec::with_capacity(self.len());
         for block in &self.0 {
-            for at in 0..block.rows() {
-                rows.push(block.floats(at)?);
-            }
+            rows.append(&mut block.all_floats()?);
         }
         Ok(rows)
     }

@@ -1,7 +1,7 @@
 //! Candidates as columns in Python. Conversions only.
 
 use logitree::beam::Candidate;
-use numpy::PyArray1;
+use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 
 /// Ways on of several rows, as columns.
@@ -25,13 +25,26 @@ pub struct PyCandidates {
 impl PyCandidates {
     pub fn new(py: Python<'_>, found: &[Candidate]) -> PyCandidates {
         PyCandidates {
-            rows: PyArray1::from_iter(py, found.iter().map(|c| i64::from(c.row))).unbind(),
-            tokens: PyArray1::from_iter(py, found.iter().map(|c| c.token as i32)).unbind(),
-            scores: PyArray1::from_iter(py, found.iter().map(|c| c.score)).unbind(),
-            states: PyArray1::from_iter(py, found.iter().map(|c| c.state.0)).unbind(),
+            rows: column(py, found, |c| i64::from(c.row)),
+            tokens: column(py, found, |c| c.token as i32),
+            scores: column(py, found, |c| c.score),
+            states: column(py, found, |c| c.state.0),
             len: found.len(),
         }
     }
+}
+
+/// One number of each candidate, in memory of NumPy's own: a vector's would cost another object.
+fn column<T: Element + Copy + Default>(
+    py: Python<'_>,
+    found: &[Candidate],
+    number: impl Fn(&Candidate) -> T,
+) -> Py<PyArray1<T>> {
+    let array = PyArray1::<T>::zeros(py, found.len(), false);
+    if let Ok(mut column) = array.try_readwrite() {
+        column.as_array_mut().iter_mut().zip(found).for_each(|(place, candidate)| *place = number(candidate));
+    }
+    array.unbind()
 }
 
 #[pymethods]

@@ -24,6 +24,9 @@ pub struct PyPaths {
 }
 
 fn states(object: &Bound<'_, PyAny>) -> PyResult<Vec<State>> {
+    if let Ok(array) = object.extract::<PyReadonlyArray1<'_, i64>>() {
+        return Ok(array.as_array().iter().map(|&state| State(state)).collect());
+    }
     if let Ok(state) = object.extract::<i64>() {
         return Ok(vec![State(state)]);
     }
@@ -65,7 +68,7 @@ impl PyPaths {
     ) -> PyResult<T> {
         let states = self::states(states)?;
         let buffer = Buffer::of(logits, "logits", ErrorKind::Logits)?;
-        let logits = (0..buffer.rows()).map(|row| buffer.floats(row)).collect::<PyResult<Vec<_>>>()?;
+        let logits = buffer.all_floats()?;
         let doubles = |object: &Bound<'_, PyAny>| match object.extract::<PyReadonlyArray1<'_, f64>>() {
             Ok(array) => Ok(array.as_array().to_vec()),
             Err(_) => object.extract::<Vec<f64>>(),

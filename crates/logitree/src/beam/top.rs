@@ -9,9 +9,6 @@ use crate::{Result, TokenId};
 /// Children are a run if at least one id in so many of their span is one.
 const SPARSE: usize = 4;
 
-/// Logits of a finer block.
-const FINE: usize = 16;
-
 /// One in so many blocks, and as many more, may have its highest logit where no child is.
 const SPARE: usize = 8;
 
@@ -31,6 +28,8 @@ struct Scratch {
     one: Children,
     /// The maxima of all runs' blocks.
     maxima: Vec<f32>,
+    /// The maxima of one run's finer blocks.
+    fine: Vec<f32>,
     /// What the best of a block would score, its run, and which of the run's blocks it is.
     blocks: Vec<(f64, usize, usize)>,
     /// What the best of blocks would score.
@@ -94,14 +93,13 @@ impl Paths {
     fn take_rows(&self, rows: &Rows<'_>, best: &mut Best, scratch: &mut Scratch) -> Result<()> {
         scratch.children.clear();
         scratch.ends.clear();
-        scratch.maxima.clear();
         let mut runs = Vec::new();
         // The root of a tree that lost its last item is the only place from which nothing goes on.
         let empty = self.snapshot.is_empty();
         for at in 0..scratch.order.len() {
             let row = scratch.order[at];
             if let Some(wide) = self.snapshot.wide(rows.states[row])?.filter(|_| !empty) {
-                runs.extend(self.take_wide(rows, row, wide, best, &mut scratch.maxima)?);
+                runs.extend(self.take_wide(rows, row, wide, best)?);
                 continue;
             }
             let known = scratch.children.tokens.len();
@@ -120,6 +118,7 @@ impl Paths {
             }
             from = to;
         }
+        let runs = self.read_runs(rows, runs, best, &mut scratch.maxima)?;
         self.take_runs(rows, &runs, best, scratch)
     }
 
@@ -130,7 +129,6 @@ impl Paths {
         row: usize,
         wide: WideNode<'s>,
         best: &mut Best,
-        maxima: &mut Vec<f32>,
     ) -> Result<Option<Run<'s>>> {
         for (token, state, weight) in wide.added() {
             let logit = self.logit(rows, row, token)?;
@@ -152,15 +150,33 @@ impl Paths {
         if spread || wide.children.is_weighted() || last >= rows.logits[row].len() {
             return self.take_each(rows, row, &wide, best).map(|()| None);
         }
-        let line = rows.logits[row].slice(first, last + 1);
-        let known = maxima.len();
-        maxima.resize(known + line.len().div_ceil(BLOCK), 0.0);
-        if !kernel::block_maxima(line, &mut maxima[known..]) {
-            // What is no number may stand where no child is.
-            maxima.truncate(known);
-            return self.take_each(rows, row, &wide, best).map(|()| None);
+        Ok(Some(Run { row, wide, first, last, line: 0 }))
+    }
+
+    /// The maxima of all runs' blocks, written over `maxima`: row by row, as rows lie behind one another in memory.
+    fn read_runs<'s>(
+        &self,
+        rows: &Rows<'_>,
+        mut runs: Vec<Run<'s>>,
+        best: &mut Best,
+        maxima: &mut Vec<f32>,
+    ) -> Result<Vec<Run<'s>>> {
+        maxima.clear();
+        runs.sort_unstable_by_key(|run| run.row);
+        let mut read = Vec::with_capacity(runs.len());
+        for mut run in runs {
+            let line = rows.logits[run.row].slice(run.first, run.last + 1);
+            run.line = maxima.len();
+            maxima.resize(run.line + line.len().div_ceil(BLOCK), 0.0);
+            if kernel::block_maxima(line, &mut maxima[run.line..]) {
+                read.push(run);
+            } else {
+                // What is no number may stand where no child is.
+                maxima.truncate(run.line);
+                self.take_each(rows, run.row, &run.wide, best)?;
+            }
         }
-        Ok(Some(Run { row, wide, first, last, line: known }))
+        Ok(read)
     }
 
     /// The children of all runs, block by block. So many blocks have a logit that reaches the lowest of the highest
@@ -173,7 +189,7 @@ impl Paths {
         best: &mut Best,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let Scratch { maxima, blocks, places, tops, .. } = scratch;
+        let Scratch { maxima, fine, blocks, places, tops, .. } = scratch;
         blocks.clear();
         for (run, at) in runs.iter().zip(0..) {
             let end = runs.get(at + 1).map_or(maxima.len(), |next| next.line);
@@ -192,8 +208,9 @@ impl Paths {
         } else {
             // Few blocks: finer ones tell more.
             for run in runs {
-                let (before, line) = (rows.scores[run.row], run.values(rows));
-                tops.extend(line.chunks(FINE).map(|fine| score(before, kernel::max(fine), 0.0)));
+                fine.clear();
+                kernel::fine_maxima(run.values(rows), fine);
+                tops.extend(fine.iter().map(|&max| score(rows.scores[run.row], max, 0.0)));
             }
         }
         let mut guess = f64::NEG_INFINITY;

@@ -18,7 +18,7 @@ mod width;
 pub use exp::{exp, exps, normalise};
 pub use floats::Floats;
 pub use keys::{collect_keys, collect_reaching, descending_key, from_key};
-pub use maxima::{block_maxima, max};
+pub use maxima::{block_maxima, fine_maxima, max};
 pub use prefetch::prefetch;
 pub use shape::{deviations, divide, reject_below, squares};
 pub use sort::sort_keys;
