@@ -251,8 +251,13 @@ def test_masks_are_the_legal_tokens() -> None:
     assert allowed == [[3, 40], [70], [99], [99]]
     with pytest.raises(lt.MaskError):
         paths.mask([paths.start], np.zeros((1, 1), np.int32))
+    out = np.full((2, 4), 5, np.int32)
     with pytest.raises(lt.MaskError, match="rows"):
-        paths.mask([paths.start], np.zeros((2, 4), np.int32))
+        paths.mask([paths.start], out)
+    assert (out == 5).all()
+    with pytest.raises(lt.StateError, match="row 1"):
+        paths.mask([paths.start, 1 << 40], out)
+    assert not out.any(), "an error must not leave masks of rows before it"
 
 
 def test_a_matcher_generates_one_item() -> None:

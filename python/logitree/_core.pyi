@@ -1988,7 +1988,8 @@ class PrefixPaths:
         """The legal tokens of each state as masks, int32 [R, words], written over `out` if it is given.
 
         The end token is legal behind an item, and alone where nothing follows. Raises MaskError for an `out` of another
-        shape or dtype.
+        shape or dtype, which is not written then, and StateError for a state of another tree, with its row: then no
+        row of `out` allows anything.
         """
 
     def legal(self, state: int) -> npt.NDArray[np.int32]:
