@@ -1896,7 +1896,7 @@ class PrefixBuilder:
     def push(
         self,
         tokens: npt.NDArray[np.uint32],
-        items: npt.NDArray[np.uint64],
+        items: npt.NDArray[np.uint64] | None,
         *,
         ends: npt.NDArray[np.int64] | None = None,
         weights: npt.NDArray[np.float32] | None = None,
@@ -1921,7 +1921,7 @@ class PrefixIndex:
     def add_rows(
         self,
         tokens: npt.NDArray[np.uint32],
-        items: npt.NDArray[np.uint64],
+        items: npt.NDArray[np.uint64] | None,
         *,
         ends: npt.NDArray[np.int64] | None = None,
         weights: npt.NDArray[np.float32] | None = None,
@@ -1929,10 +1929,9 @@ class PrefixIndex:
     def remove_rows(
         self,
         tokens: npt.NDArray[np.uint32],
-        items: npt.NDArray[np.uint64],
+        items: npt.NDArray[np.uint64] | None,
         *,
         ends: npt.NDArray[np.int64] | None = None,
-        whatever: bool = False,
     ) -> int: ...
     def remove_items(self, items: Any) -> int: ...
     def reload(self, path: str) -> None: ...
