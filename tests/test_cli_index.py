@@ -123,7 +123,7 @@ def test_add_and_remove_put_a_new_index_in_its_place(
     assert index.stat().st_ino == stamp
     (tmp_path / "plain.csv").write_text("a,b\n8,8\n8,9\n")
     told(capsys, "add", str(index), str(tmp_path / "plain.csv"))
-    assert lt.PrefixTree.open(index).items([8, 9]).tolist() == [2]
+    assert lt.PrefixTree.open(index).items([8, 9]).tolist() == [22]
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,40 @@ def test_changes_are_seen_by_those_who_come_later(tmp_path: Path) -> None:
     assert len(tree) == len(lt.PrefixTree.open(tmp_path / "merged"))
 
 
+def test_numbers_that_are_not_given_go_on_from_the_largest(tmp_path: Path) -> None:
+    tree = lt.prefix_tree([[1], [2], [3]])
+    tree.remove(items=[0, 2])
+    tree.add([[4], [5, 6]])
+    assert (tree.items([4]).tolist(), tree.items([5, 6]).tolist()) == ([3], [4])
+    tree.remove([[5, 6]])
+    tree.add(np.array([[7]]), items=[100])
+    tree.remove(items=[100])
+    tree.add(np.array([[8], [9]]))
+    assert (tree.items([8]).tolist(), tree.items([9]).tolist()) == ([101], [102])
+    tree.remove(items=[102])
+    tree.merge(tmp_path / "index")
+    tree.add([[10]])
+    assert tree.items([10]).tolist() == [103]
+    again = lt.PrefixTree.open(tmp_path / "index")
+    again.add([[10]])
+    assert again.items([10]).tolist() == [102], "a file knows the numbers that are in it"
+    tree.reload(tmp_path / "index")
+    with pytest.raises(lt.ConstraintError, match=r"without tokens \(at item 1"):
+        tree.add([[11], []])
+    tree.add([[11]])
+    assert tree.items([11]).tolist() == [102], "what was not added takes no number"
+    empty = lt.prefix_tree([])
+    empty.add([[1], [1]])
+    assert empty.items([1]).tolist() == [0, 1]
+    empty.add([[2]], items=[2**64 - 1])
+    with pytest.raises(lt.LimitError, match="no item number is left"):
+        empty.add([[3]])
+    builder = lt.PrefixBuilder()
+    builder.add([[1], [2]], items=[7, 3])
+    builder.add([[3]])
+    assert builder.finish().items([3]).tolist() == [8]
+
+
 def test_only_what_is_allowed() -> None:
     rows = np.random.default_rng(4).integers(0, 90, (3000, 3))
     tree = lt.prefix_tree(rows)
@@ -251,8 +285,13 @@ def test_masks_are_the_legal_tokens() -> None:
     assert allowed == [[3, 40], [70], [99], [99]]
     with pytest.raises(lt.MaskError):
         paths.mask([paths.start], np.zeros((1, 1), np.int32))
+    out = np.full((2, 4), 5, np.int32)
     with pytest.raises(lt.MaskError, match="rows"):
-        paths.mask([paths.start], np.zeros((2, 4), np.int32))
+        paths.mask([paths.start], out)
+    assert (out == 5).all()
+    with pytest.raises(lt.StateError, match="row 1"):
+        paths.mask([paths.start, 1 << 40], out)
+    assert not out.any(), "an error must not leave masks of rows before it"
 
 
 def test_a_matcher_generates_one_item() -> None:

@@ -1,4 +1,7 @@
-"""Prefix trees from tables and texts: every kind of file gives the same tree, and errors come with their place."""
+"""Prefix trees from tables and texts: every kind of file gives the same tree, and errors come with their place.
+
+What needs pyarrow or polars is marked peers: it runs with the other libraries that are not installed everywhere.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,12 @@ def arrow() -> Any:
     return pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
-KINDS = [".csv", ".tsv", ".jsonl", ".parquet", ".arrow", ".ipc"]
+KINDS = [
+    ".csv",
+    ".tsv",
+    ".jsonl",
+    *(pytest.param(kind, marks=pytest.mark.peers) for kind in (".parquet", ".arrow", ".ipc")),
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,6 +94,7 @@ def test_a_column_of_lists_has_items_of_any_length(tmp_path: Path, kind: str) ->
     assert [int(n) for portion in portions for n in (portion.items if portion.items is not None else [])] == NUMBERS
 
 
+@pytest.mark.peers
 def test_frames_are_tables(tmp_path: Path) -> None:
     table = arrow().Table.from_pylist(records())
     truth = lt.prefix_tree(np.array(ROWS), items=NUMBERS)
@@ -100,6 +109,7 @@ def test_frames_are_tables(tmp_path: Path) -> None:
         lt.prefix_tree_from_table(arrow().table({"a": [1.5]}))
 
 
+@pytest.mark.peers
 def test_polars_frames_are_tables() -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed")
     arrow()
@@ -212,6 +222,7 @@ def test_what_is_wrong_with_the_question(tmp_path: Path) -> None:
         lt.prefix_tree_from_table(weights, ["a"], weights=["w"])
 
 
+@pytest.mark.peers
 def test_files_that_are_not_arrows(tmp_path: Path) -> None:
     arrow()
     for kind in (".parquet", ".arrow"):

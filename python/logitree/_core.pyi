@@ -1921,7 +1921,7 @@ class PrefixBuilder:
     def push(
         self,
         tokens: npt.NDArray[np.uint32],
-        items: npt.NDArray[np.uint64],
+        items: npt.NDArray[np.uint64] | None,
         *,
         ends: npt.NDArray[np.int64] | None = None,
         weights: npt.NDArray[np.float32] | None = None,
@@ -1946,7 +1946,7 @@ class PrefixIndex:
     def add_rows(
         self,
         tokens: npt.NDArray[np.uint32],
-        items: npt.NDArray[np.uint64],
+        items: npt.NDArray[np.uint64] | None,
         *,
         ends: npt.NDArray[np.int64] | None = None,
         weights: npt.NDArray[np.float32] | None = None,
@@ -1954,10 +1954,9 @@ class PrefixIndex:
     def remove_rows(
         self,
         tokens: npt.NDArray[np.uint32],
-        items: npt.NDArray[np.uint64],
+        items: npt.NDArray[np.uint64] | None,
         *,
         ends: npt.NDArray[np.int64] | None = None,
-        whatever: bool = False,
     ) -> int: ...
     def remove_items(self, items: Any) -> int: ...
     def reload(self, path: str) -> None: ...
@@ -2013,7 +2012,8 @@ class PrefixPaths:
         """The legal tokens of each state as masks, int32 [R, words], written over `out` if it is given.
 
         The end token is legal behind an item, and alone where nothing follows. Raises MaskError for an `out` of another
-        shape or dtype.
+        shape or dtype, which is not written then, and StateError for a state of another tree, with its row: then no
+        row of `out` allows anything.
         """
 
     def legal(self, state: int) -> npt.NDArray[np.int32]:

@@ -66,12 +66,12 @@ class PrefixBuilder:
         self._core = _core.PrefixBuilder(weighted=weighted, memory=memory, folder=folder)
 
     def add(self, tokens: Rows, *, items: Any = None, weights: Weights | None = None) -> None:
-        """Takes items; without numbers they go on counting.
+        """Takes items; without numbers they go on from the largest so far.
 
         Raises:
             ConstraintError, LimitError: as `prefix_tree`. Items before the wrong one may have been taken.
         """
-        for flat, numbers, ends, chosen in _rows(tokens, items, weights, len(self._core)):
+        for flat, numbers, ends, chosen in _rows(tokens, items, weights):
             self._core.push(flat, numbers, ends=ends, weights=chosen)
 
     def finish(self, progress: Callable[[float], object] | None = None) -> PrefixTree:
@@ -152,7 +152,9 @@ class PrefixTree:
 
         Args:
             tokens: as in `prefix_tree`.
-            items: a number for each; by default they go on counting from the number of items there are.
+            items: a number for each; by default they go on from the largest that ever was in this tree, which is in the
+                index or was added since it was opened, removed or not. The first time that takes a pass over all
+                numbers of the index.
             weights: as in `prefix_tree`; by default 0. Where the index has a token in that place, or another added item
                 does, its weight stays.
 
@@ -160,9 +162,9 @@ class PrefixTree:
             How many were not there yet.
 
         Raises:
-            ConstraintError, LimitError: as `prefix_tree`.
+            ConstraintError, LimitError: as `prefix_tree`; LimitError, too, if no number is left.
         """
-        parts = list(_rows(tokens, items, weights, len(self)))
+        parts = list(_rows(tokens, items, weights))
         return sum(self._core.add_rows(flat, n, ends=ends, weights=chosen) for flat, n, ends, chosen in parts)
 
     def remove(self, tokens: Rows | None = None, *, items: Any = None) -> int:
@@ -175,9 +177,8 @@ class PrefixTree:
             if items is None:
                 raise error(_core.ConstraintError, "nothing to remove", help="give tokens, items=, or both")
             return self._core.remove_items(items)
-        parts = list(_rows(tokens, items, None, 0))
-        whatever = items is None
-        return sum(self._core.remove_rows(flat, n, ends=ends, whatever=whatever) for flat, n, ends, _ in parts)
+        parts = list(_rows(tokens, items, None))
+        return sum(self._core.remove_rows(flat, numbers, ends=ends) for flat, numbers, ends, _ in parts)
 
     def merge(
         self,
@@ -234,13 +235,16 @@ class PrefixTree:
 
 
 Part = tuple[
-    npt.NDArray[np.uint32], npt.NDArray[np.uint64], npt.NDArray[np.int64] | None, npt.NDArray[np.float32] | None
+    npt.NDArray[np.uint32],
+    npt.NDArray[np.uint64] | None,
+    npt.NDArray[np.int64] | None,
+    npt.NDArray[np.float32] | None,
 ]
-"""Rows as the core takes them: tokens, numbers, where each row ends (None: all are of one length), weights."""
+"""Rows as the core takes them: tokens, numbers if given, where each row ends (None: all are of one length), weights."""
 
 
-def _rows(tokens: Rows, items: Any, weights: Weights | None, first: int) -> Iterable[Part]:
-    """The rows in parts, checked and converted; without numbers they count from `first`.
+def _rows(tokens: Rows, items: Any, weights: Weights | None) -> Iterable[Part]:
+    """The rows in parts, checked and converted.
 
     Raises:
         ConstraintError: something is no token, no item number or no weight, or their counts differ.
@@ -249,18 +253,18 @@ def _rows(tokens: Rows, items: Any, weights: Weights | None, first: int) -> Iter
     array = _table(tokens)
     if array is None:
         flat, ends = _ragged(tokens)
-        numbers = _as_many(numbers, len(ends), first)
+        _as_many(numbers, len(ends))
         lengths = np.diff(ends, prepend=0).tolist()
         yield flat, numbers, ends, None if weights is None else _weights(_flat(weights, lengths), len(flat))
         return
-    numbers = _as_many(numbers, len(array), first)
+    _as_many(numbers, len(array))
     table = None if weights is None else np.asarray(weights)
     if table is not None and table.shape != array.shape:
         raise error(_core.ConstraintError, f"weights of shape {table.shape} for tokens of shape {array.shape}")
     for at in range(0, len(array), _AT_ONCE):
         part = _tokens(array[at : at + _AT_ONCE])
         chosen = None if table is None else _weights(table[at : at + _AT_ONCE].reshape(-1), part.size)
-        yield part, numbers[at : at + _AT_ONCE], None, chosen
+        yield part, None if numbers is None else numbers[at : at + _AT_ONCE], None, chosen
 
 
 def _table(tokens: Any) -> npt.NDArray[Any] | None:
@@ -320,12 +324,9 @@ def _numbers(items: Any) -> npt.NDArray[np.uint64]:
     return array.astype(np.uint64)
 
 
-def _as_many(numbers: npt.NDArray[np.uint64] | None, n: int, first: int) -> npt.NDArray[np.uint64]:
-    if numbers is None:
-        return np.arange(first, first + n, dtype=np.uint64)
-    if len(numbers) != n:
+def _as_many(numbers: npt.NDArray[np.uint64] | None, n: int) -> None:
+    if numbers is not None and len(numbers) != n:
         raise error(_core.ConstraintError, f"{len(numbers)} item numbers for {n} items", help="give one a row")
-    return numbers
 
 
 def _weights(array: npt.NDArray[Any], n: int) -> npt.NDArray[np.float32]:

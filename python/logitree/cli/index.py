@@ -189,11 +189,9 @@ def _add(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     tree = PrefixTree.open(args.index)
     if args.weights and not tree.info["weighted"]:
         raise UsageError(f"{args.index} has no weights: build it with --weights")
-    first, added = len(tree), 0
+    added = 0
     for rows in _rows(args, err, args.weights):
-        counted = np.arange(first, first + len(rows.tokens), dtype=np.uint64)
-        first += len(rows.tokens)
-        added += tree.add(rows.tokens, items=counted if rows.items is None else rows.items, weights=rows.weights)
+        added += tree.add(rows.tokens, items=rows.items, weights=rows.weights)
     return _replace(args, tree, {"added": added}, out, err)
 
 

@@ -62,13 +62,13 @@ impl PyPrefixBuilder {
         Ok(PyPrefixBuilder(Some(Builder::new(options(weighted, memory, folder, threads)).map_err(to_py)?)))
     }
 
-    /// Takes rows of tokens.
+    /// Takes rows of tokens, with a number each, or to be numbered.
     #[pyo3(signature = (tokens, items, *, ends=None, weights=None))]
     fn push<'py>(
         &mut self,
         py: Python<'py>,
         tokens: &Bound<'py, PyAny>,
-        items: PyReadonlyArray1<'py, u64>,
+        items: Option<PyReadonlyArray1<'py, u64>>,
         ends: Option<PyReadonlyArray1<'py, i64>>,
         weights: Option<PyReadonlyArray1<'py, f32>>,
     ) -> PyResult<()> {
@@ -76,7 +76,10 @@ impl PyPrefixBuilder {
         let slices = given.slices()?;
         let builder = self.builder()?;
         py.detach(|| {
-            slices.rows().try_for_each(|(tokens, weights, item)| builder.push(tokens, weights, item))
+            slices.rows().enumerate().try_for_each(|(row, (tokens, weights))| {
+                let item = slices.items.map_or_else(|| builder.next_item(), |items| Ok(items[row]))?;
+                builder.push(tokens, weights, item)
+            })
         })
         .map_err(to_py)
     }

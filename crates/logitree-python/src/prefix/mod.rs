@@ -38,7 +38,7 @@ fn tokens(object: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
 /// Rows of tokens, each with what belongs to it, as the package hands them over.
 struct Items<'py> {
     tokens: Tokens<'py>,
-    items: PyReadonlyArray1<'py, u64>,
+    items: Option<PyReadonlyArray1<'py, u64>>,
     weights: Option<PyReadonlyArray1<'py, f32>>,
 }
 
@@ -55,7 +55,8 @@ struct Slices<'a> {
     /// Where each row ends; empty where all have this length.
     ends: &'a [i64],
     length: usize,
-    items: &'a [u64],
+    rows: usize,
+    items: Option<&'a [u64]>,
     weights: Option<&'a [f32]>,
 }
 
@@ -63,7 +64,7 @@ impl<'py> Items<'py> {
     fn new(
         tokens: &Bound<'py, PyAny>,
         ends: Option<PyReadonlyArray1<'py, i64>>,
-        items: PyReadonlyArray1<'py, u64>,
+        items: Option<PyReadonlyArray1<'py, u64>>,
         weights: Option<PyReadonlyArray1<'py, f32>>,
     ) -> PyResult<Self> {
         let tokens = match ends {
@@ -77,7 +78,7 @@ impl<'py> Items<'py> {
     fn slices(&self) -> PyResult<Slices<'_>> {
         let wrong = |what: &str| to_py(Error::new(ErrorKind::Constraint, what.to_string()));
         let gaps = |_| wrong("arrays with gaps: numpy.ascontiguousarray makes a copy");
-        let items = self.items.as_slice().map_err(gaps)?;
+        let items = self.items.as_ref().map(|items| items.as_slice().map_err(gaps)).transpose()?;
         let weights = self.weights.as_ref().map(|weights| weights.as_slice().map_err(gaps)).transpose()?;
         let (tokens, ends, length) = match &self.tokens {
             Tokens::Even(rows) => (rows.as_slice().map_err(gaps)?, &[][..], rows.shape()[1]),
@@ -94,26 +95,27 @@ impl<'py> Items<'py> {
         if !rising || ends.last().is_some_and(|&last| last as usize != tokens.len()) {
             return Err(wrong("the ends of the rows do not rise to the number of tokens"));
         }
-        if items.len() != rows {
+        if let Some(items) = items.filter(|items| items.len() != rows) {
             return Err(wrong(&format!("{} item numbers for {rows} rows", items.len())));
         }
         if weights.is_some_and(|weights| weights.len() != tokens.len()) {
             return Err(wrong("there must be one weight a token"));
         }
-        Ok(Slices { tokens, ends, length, items, weights })
+        Ok(Slices { tokens, ends, length, rows, items, weights })
     }
 }
 
 impl Slices<'_> {
-    fn rows(&self) -> impl Iterator<Item = (&[u32], &[f32], u64)> + '_ {
-        self.items.iter().enumerate().map(|(row, &item)| {
+    /// Tokens and weights of each.
+    fn rows(&self) -> impl Iterator<Item = (&[u32], &[f32])> + '_ {
+        (0..self.rows).map(|row| {
             let span = if self.ends.is_empty() {
                 row * self.length..(row + 1) * self.length
             } else {
                 let start = if row == 0 { 0 } else { self.ends[row - 1] as usize };
                 start..self.ends[row] as usize
             };
-            (&self.tokens[span.clone()], self.weights.map_or(&[][..], |weights| &weights[span]), item)
+            (&self.tokens[span.clone()], self.weights.map_or(&[][..], |weights| &weights[span]))
         })
     }
 }

@@ -150,17 +150,10 @@ impl PyPaths {
             }
         };
         let mut rows = Buffer::of(&out, "mask", ErrorKind::Mask)?;
-        if rows.rows() != states.len() {
-            return Err(
-                rows.error(format!("of {} rows for {} states", rows.rows(), states.len()), "one a state")
-            );
-        }
-        let mut scratch = Children::default();
-        for (row, &state) in states.iter().enumerate() {
-            // SAFETY: this is the only slice.
-            let words = unsafe { rows.row_mut::<u32>(row)? };
-            self.paths.mask(state, words, &mut scratch).map_err(to_py)?;
-        }
+        // SAFETY: these are the only slices, one a row.
+        let mut slices = unsafe { rows.rows_mut::<u32>()? };
+        self.paths.masks(&states, &mut slices).map_err(to_py)?;
+        drop(slices);
         drop(rows);
         Ok(out)
     }

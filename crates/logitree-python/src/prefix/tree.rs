@@ -115,34 +115,37 @@ impl PyPrefixTree {
         PyPaths::new(Paths { snapshot, end }, vocabulary_size)
     }
 
-    /// Adds items.
+    /// Adds items, with a number each, or to be numbered.
     #[pyo3(signature = (tokens, items, *, ends=None, weights=None))]
     fn add_rows<'py>(
         &self,
         py: Python<'py>,
         tokens: &Bound<'py, PyAny>,
-        items: PyReadonlyArray1<'py, u64>,
+        items: Option<PyReadonlyArray1<'py, u64>>,
         ends: Option<PyReadonlyArray1<'py, i64>>,
         weights: Option<PyReadonlyArray1<'py, f32>>,
     ) -> PyResult<u64> {
         let given = Items::new(tokens, ends, items, weights)?;
         let slices = given.slices()?;
-        py.detach(|| self.tree.add(slices.rows())).map_err(to_py)
+        let added = py.detach(|| match slices.items {
+            Some(items) => self.tree.add(slices.rows().zip(items).map(|((t, w), &item)| (t, w, item))),
+            None => self.tree.add_numbered(slices.rows()),
+        });
+        added.map_err(to_py)
     }
 
     /// Removes items: rows of tokens, with one number each or whatever their number.
-    #[pyo3(signature = (tokens, items, *, ends=None, whatever=false))]
+    #[pyo3(signature = (tokens, items, *, ends=None))]
     fn remove_rows<'py>(
         &self,
         py: Python<'py>,
         tokens: &Bound<'py, PyAny>,
-        items: PyReadonlyArray1<'py, u64>,
+        items: Option<PyReadonlyArray1<'py, u64>>,
         ends: Option<PyReadonlyArray1<'py, i64>>,
-        whatever: bool,
     ) -> PyResult<u64> {
         let given = Items::new(tokens, ends, items, None)?;
         let slices = given.slices()?;
-        let rows = slices.rows().map(|(tokens, _, item)| (tokens, (!whatever).then_some(item)));
+        let rows = slices.rows().enumerate().map(|(row, (t, _))| (t, slices.items.map(|items| items[row])));
         py.detach(|| self.tree.remove(rows)).map_err(to_py)
     }
 

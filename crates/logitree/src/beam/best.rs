@@ -72,7 +72,7 @@ impl Best {
     pub fn take(&mut self, candidate: Candidate) {
         if self.wants(candidate.score) && self.width > 0 {
             self.kept.push(candidate);
-            if self.kept.len() >= self.width + self.width.max(ROOM) {
+            if self.kept.len() >= self.width.saturating_add(self.width.max(ROOM)) {
                 self.cut();
             }
         }

@@ -137,18 +137,39 @@ impl Paths {
     /// is empty.
     ///
     /// # Errors
-    /// As [`Paths::children`]; [`ErrorKind::Mask`] if a token does not fit the mask.
+    /// As [`Paths::children`]; [`ErrorKind::Mask`] if a token does not fit the mask. Then nothing is written.
     pub fn mask(&self, state: State, words: &mut [u32], scratch: &mut Children) -> Result<()> {
         self.children(state, scratch)?;
-        words.fill(0);
         if let Some(&last) = scratch.tokens.last() {
             if words_for(last as usize + 1) > words.len() {
                 let message = format!("token {last} does not fit a mask of {} ids", words.len() * 32);
                 return Err(Error::new(ErrorKind::Mask, message).help("the mask must cover the vocabulary"));
             }
         }
+        words.fill(0);
         scratch.tokens.iter().for_each(|&token| words[token as usize / 32] |= 1 << (token % 32));
         Ok(())
+    }
+
+    /// [`Paths::mask`] for each state and its row. Where one fails, all rows are 0: nothing is legal.
+    ///
+    /// # Errors
+    /// As [`Paths::mask`], of the first row that fails, with the row in its place; [`ErrorKind::Mask`] if there are not
+    /// as many rows as states, and nothing is written then.
+    pub fn masks(&self, states: &[State], rows: &mut [&mut [u32]]) -> Result<()> {
+        if rows.len() != states.len() {
+            let message = format!("{} rows of masks for {} states", rows.len(), states.len());
+            return Err(Error::new(ErrorKind::Mask, message).help("give one row for each state"));
+        }
+        let mut scratch = Children::default();
+        let mut each = states.iter().zip(&mut *rows).enumerate();
+        let filled = each.try_for_each(|(row, (&state, words))| {
+            self.mask(state, words, &mut scratch).map_err(|error| error.within(&format!("row {row}")))
+        });
+        if filled.is_err() {
+            rows.iter_mut().for_each(|words| words.fill(0));
+        }
+        filled
     }
 
     /// Every way on of every row whose logit is above -inf, by row and token.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::top::possible;
 use super::{Candidate, Paths, Rows};
 use crate::kernel::Floats;
 use crate::prefix::build::{Builder, Options};
@@ -111,6 +112,30 @@ fn nan_in_a_wide_node_is_seen() {
     let logits = [Floats::F32(&logits)];
     let rows = Rows { states: &[paths.snapshot.root()], logits: &logits, scores: &[0.0], owners: &[0] };
     assert_eq!(paths.top(&rows, 3, &mut Vec::new()).unwrap_err().place, "row 0, id 299");
+}
+
+#[test]
+fn a_width_beyond_all_that_there_is_gives_all() {
+    let items: Vec<Vec<TokenId>> = (0..300).map(|token| vec![token, token % 7]).collect();
+    for end in [None, Some(3)] {
+        let paths = Paths { snapshot: tree(&items, false).snapshot(), end };
+        let states = [paths.snapshot.root(), State::FAILED, paths.snapshot.find(&[5]).unwrap().unwrap()];
+        let logits = vec![0.5; 300];
+        let logits = [Floats::F32(&logits); 3];
+        let rows = Rows { states: &states, logits: &logits, scores: &[0.0; 3], owners: &[0; 3] };
+        let mut best = Vec::new();
+        for width in [1 << 24, (1 << 24) + 1, usize::MAX / 2 + 1, usize::MAX] {
+            paths.top(&rows, width, &mut best).unwrap();
+            assert_eq!(
+                (best.len(), &best),
+                (301 + usize::from(end.is_some()), &sorted(&paths, &rows, width))
+            );
+        }
+    }
+    let line = vec![0.5; 4200];
+    let logits = [Floats::F32(&line); 4200];
+    let rows = Rows { states: &[], logits: &logits, scores: &[], owners: &[] };
+    assert_eq!(possible(&rows), 4200 * 4200, "a width of more than 2^24 is a width");
 }
 
 #[test]

@@ -12,9 +12,6 @@ const SPARSE: usize = 4;
 /// One in so many blocks, and as many more, may have its highest logit where no child is.
 const SPARE: usize = 8;
 
-/// Candidates that are kept at most, whatever was asked for.
-const MOST: usize = 1 << 24;
-
 /// What is used again and again.
 #[derive(Default)]
 struct Scratch {
@@ -70,7 +67,7 @@ impl Paths {
         out.clear();
         // The rows' places in the index are far apart: all are fetched before the first is needed.
         rows.states.iter().for_each(|&state| self.snapshot.prefetch(state));
-        let (mut scratch, mut best) = (Scratch::default(), Best::new(width.min(MOST)));
+        let (mut scratch, mut best) = (Scratch::default(), Best::new(width.min(possible(rows))));
         let mut from = 0;
         while from < rows.owners.len() {
             let of = &rows.owners[from..];
@@ -283,6 +280,11 @@ impl Paths {
         }
         Ok(())
     }
+}
+
+/// No more ways on than these: each has a logit of its own, but for the end of a row that failed.
+pub(super) fn possible(rows: &Rows<'_>) -> usize {
+    rows.logits.iter().fold(0, |ways, row| row.len().max(1).saturating_add(ways))
 }
 
 #[inline]

@@ -39,12 +39,14 @@ pub(super) struct Overlay {
     nodes: usize,
     /// The largest token that was ever added.
     largest: TokenId,
+    /// The largest item number that was ever added.
+    largest_item: Option<u64>,
 }
 
 impl Overlay {
     /// Nothing over an index with this root.
     pub fn new(root: State) -> Overlay {
-        let mut overlay = Overlay { chunks: Vec::new(), nodes: 0, largest: 0 };
+        let mut overlay = Overlay { chunks: Vec::new(), nodes: 0, largest: 0, largest_item: None };
         overlay.push(Node { base: Some(root), ..Node::default() });
         overlay
     }
@@ -57,6 +59,11 @@ impl Overlay {
     /// The largest token that was ever added.
     pub fn largest(&self) -> TokenId {
         self.largest
+    }
+
+    /// The largest item number that was ever added.
+    pub fn largest_item(&self) -> Option<u64> {
+        self.largest_item
     }
 
     /// How many items are in it.
@@ -120,6 +127,7 @@ impl Overlay {
         let last = self.node_mut(path[tokens.len()]);
         let Err(at) = last.items.binary_search(&item) else { return Ok(false) };
         Arc::make_mut(&mut last.items).insert(at, item);
+        self.largest_item = self.largest_item.max(Some(item));
         path.iter().for_each(|&node| self.node_mut(node).below += 1);
         Ok(true)
     }

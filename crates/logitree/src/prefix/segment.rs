@@ -2,6 +2,7 @@
 //! was removed from it or added to it since.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,6 +17,8 @@ use crate::{file, Error, ErrorKind, Result, TokenId};
 pub struct Segment {
     pages: Pages,
     head: Head,
+    /// See [`Segment::largest_item`].
+    largest_item: OnceLock<Option<u64>>,
 }
 
 /// A wide node.
@@ -147,13 +150,13 @@ impl Segment {
         if xxh3_64(bytes.all().get(sums..).unwrap_or_default()) != head.sums {
             return Err(damaged("its checksums are not as their checksum says"));
         }
-        Ok(Segment { pages: Pages::checked(bytes, sums), head })
+        Ok(Segment { pages: Pages::checked(bytes, sums), head, largest_item: OnceLock::new() })
     }
 
     /// The index that was just written to these bytes.
     pub(super) fn trusted(bytes: Vec<u8>) -> Result<Segment> {
         let head = Head::read(&bytes)?;
-        Ok(Segment { pages: Pages::trusted(Bytes::Owned(bytes)), head })
+        Ok(Segment { pages: Pages::trusted(Bytes::Owned(bytes)), head, largest_item: OnceLock::new() })
     }
 
     /// What its first page says.
@@ -298,6 +301,16 @@ impl Segment {
             }
         }
         Ok(())
+    }
+
+    /// The largest item number; `None` if there is no row. Looks at all of them, once.
+    pub(super) fn largest_item(&self) -> Result<Option<u64>> {
+        if let Some(&known) = self.largest_item.get() {
+            return Ok(known);
+        }
+        let mut largest = None;
+        self.for_each_item(|_, item| largest = largest.max(Some(item)))?;
+        Ok(*self.largest_item.get_or_init(|| largest))
     }
 
     pub(super) fn record(&self, number: u64) -> Result<Record> {

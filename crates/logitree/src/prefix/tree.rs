@@ -18,8 +18,8 @@ const MOST_ADDED_NODES: usize = 1 << 26;
 /// A prefix tree that changes.
 pub struct PrefixTree {
     current: RwLock<Snapshot>,
-    /// Held by whoever makes the next version.
-    writer: Mutex<()>,
+    /// Held by whoever makes the next version: the largest item number that merging may have left behind.
+    writer: Mutex<Option<u64>>,
     /// The thread that holds it.
     holder: Mutex<Option<ThreadId>>,
 }
@@ -27,7 +27,15 @@ pub struct PrefixTree {
 /// A writer's turn.
 struct Turn<'t> {
     tree: &'t PrefixTree,
-    _writer: MutexGuard<'t, ()>,
+    largest_item: MutexGuard<'t, Option<u64>>,
+}
+
+impl Turn<'_> {
+    /// The largest item number that ever was in the tree.
+    fn largest_item(&self, now: &Snapshot) -> Result<Option<u64>> {
+        let added = now.overlay.as_ref().and_then(|overlay| overlay.largest_item());
+        Ok(now.base.largest_item()?.max(added).max(*self.largest_item))
+    }
 }
 
 impl Drop for Turn<'_> {
@@ -41,7 +49,7 @@ impl PrefixTree {
     pub fn new(base: Segment) -> PrefixTree {
         PrefixTree {
             current: RwLock::new(Snapshot::of(Arc::new(base))),
-            writer: Mutex::new(()),
+            writer: Mutex::new(None),
             holder: Mutex::new(None),
         }
     }
@@ -64,9 +72,9 @@ impl PrefixTree {
                 Error::new(ErrorKind::State, message).help("change it after the call that reports progress")
             );
         }
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let largest_item = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.set_holder(own);
-        Ok(Turn { tree: self, _writer: writer })
+        Ok(Turn { tree: self, largest_item })
     }
 
     fn publish(&self, next: Snapshot) {
@@ -81,6 +89,29 @@ impl PrefixTree {
     /// too much was added since the index was made; [`ErrorKind::Payload`] if the index is damaged.
     pub fn add<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32], u64)>) -> Result<u64> {
         let _turn = self.turn()?;
+        self.add_all(items.map(Ok))
+    }
+
+    /// As [`PrefixTree::add`], with numbers that go on from the largest that ever was in this tree, since it was opened
+    /// or in its index. The first time it looks at all numbers of the index.
+    ///
+    /// # Errors
+    /// As [`PrefixTree::add`]; [`ErrorKind::Limit`] if no number is left.
+    pub fn add_numbered<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32])>) -> Result<u64> {
+        let turn = self.turn()?;
+        let mut largest = turn.largest_item(&self.snapshot())?;
+        self.add_all(items.map(|(tokens, weights)| {
+            let next = next_item(largest)?;
+            largest = Some(next);
+            Ok((tokens, weights, next))
+        }))
+    }
+
+    /// See [`PrefixTree::add`]; the caller has its turn.
+    fn add_all<'i>(
+        &self,
+        items: impl Iterator<Item = Result<(&'i [TokenId], &'i [f32], u64)>>,
+    ) -> Result<u64> {
         let mut next = self.snapshot();
         let base = Arc::clone(&next.base);
         let weighted = base.head().weighted;
@@ -89,7 +120,8 @@ impl PrefixTree {
             None => Overlay::new(base.head().root),
         };
         let mut added = 0;
-        for (at, (tokens, weights, item)) in items.enumerate() {
+        for (at, item) in items.enumerate() {
+            let (tokens, weights, item) = item.map_err(|error| error.within(&format!("item {at}")))?;
             check(tokens, weights, weighted).map_err(|error| error.within(&format!("item {at}")))?;
             added += u64::from(match row_of(&base, tokens, item)? {
                 Some(row) => next.live.as_mut().is_some_and(|live| Arc::make_mut(live).set(row, true)),
@@ -153,7 +185,8 @@ impl PrefixTree {
     /// # Errors
     /// [`ErrorKind::State`] from within a change of this tree.
     pub fn reload(&self, base: Segment) -> Result<()> {
-        let _turn = self.turn()?;
+        let mut turn = self.turn()?;
+        *turn.largest_item = None;
         self.publish(Snapshot::of(Arc::new(base)));
         Ok(())
     }
@@ -164,11 +197,13 @@ impl PrefixTree {
     /// # Errors
     /// As [`Builder::finish`], and [`ErrorKind::Payload`] if the index is damaged; then nothing changes.
     pub fn merge(&self, path: Option<&Path>, options: &build::Options, progress: Progress<'_>) -> Result<()> {
-        let _turn = self.turn()?;
+        let mut turn = self.turn()?;
         let now = self.snapshot();
+        let largest_item = turn.largest_item(&now)?;
         let mut builder = Builder::new(options.clone())?;
         now.for_each(|tokens, weights, item| builder.push(tokens, weights, item))?;
         let segment = builder.finish(path, progress)?.segment;
+        *turn.largest_item = largest_item;
         self.publish(Snapshot::of(Arc::new(segment)));
         Ok(())
     }
@@ -199,6 +234,14 @@ fn row_of(base: &Segment, tokens: &[TokenId], item: u64) -> Result<Option<u64>> 
         }
     }
     Ok(None)
+}
+
+/// The number behind the largest that was given.
+pub(super) fn next_item(largest: Option<u64>) -> Result<u64> {
+    largest.map_or(Some(0), |largest| largest.checked_add(1)).ok_or_else(|| {
+        Error::new(ErrorKind::Limit, "no item number is left behind the largest that was given")
+            .help("give each item its number")
+    })
 }
 
 /// Whether a tree can hold the item.

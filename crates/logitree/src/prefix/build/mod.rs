@@ -14,7 +14,7 @@ use self::order::{Buffer, Merge};
 use self::runs::Run;
 use self::sink::{Room, Sink};
 use self::writer::{Shape, Writer};
-use super::tree::check;
+use super::tree::{check, next_item};
 use super::{Segment, MAX_ROWS};
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -92,6 +92,14 @@ impl Builder {
             self.spill()?;
         }
         Ok(())
+    }
+
+    /// The number of an item that is given without one: it goes on from the largest so far, the first is 0.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] if no number is left.
+    pub fn next_item(&self) -> Result<u64> {
+        next_item(self.shape.largest_item)
     }
 
     /// Items so far.

@@ -14,7 +14,7 @@ pub(super) struct Shape {
     longest: usize,
     shortest: Option<usize>,
     largest: TokenId,
-    largest_item: u64,
+    pub largest_item: Option<u64>,
 }
 
 impl Shape {
@@ -26,7 +26,7 @@ impl Shape {
         self.longest = self.longest.max(tokens.len());
         self.shortest = Some(self.shortest.map_or(tokens.len(), |shortest| shortest.min(tokens.len())));
         self.largest = tokens.iter().fold(self.largest, |largest, &token| largest.max(token));
-        self.largest_item = self.largest_item.max(item);
+        self.largest_item = self.largest_item.max(Some(item));
     }
 }
 
@@ -57,7 +57,7 @@ impl Writer {
         let head = Head {
             token_bytes: bytes(shape.largest.into()).unwrap_or(4),
             shared_bytes: if shape.longest < 256 { 1 } else { 2 },
-            item_bytes: if shape.largest_item >> 32 == 0 { 4 } else { 8 },
+            item_bytes: if shape.largest_item.unwrap_or(0) >> 32 == 0 { 4 } else { 8 },
             weighted: shape.weighted,
             ragged: shape.shortest.is_some_and(|shortest| shortest != shape.longest),
             nested: false,
