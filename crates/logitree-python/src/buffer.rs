@@ -206,7 +206,11 @@ impl<'py> Rows<'py> {
 
     /// All rows as logits. Fails where [`Rows::floats`] does.
     pub fn all_floats(&self) -> PyResult<Vec<Floats<'_>>> {
-        (0..self.rows).map(|i| self.floats(i)).collect()
+        let mut all = Vec::with_capacity(self.rows);
+        for i in 0..self.rows {
+            all.push(self.floats(i)?);
+        }
+        Ok(all)
     }
 
     /// All rows as one slice. Fails where [`Rows::check`] does, or there are gaps between the rows.

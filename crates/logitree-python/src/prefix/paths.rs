@@ -75,8 +75,13 @@ impl PyPaths {
         };
         let scores = column(scores.map(doubles).transpose()?, 0.0, states.len());
         let numbers = |object: &Bound<'_, PyAny>| -> PyResult<Vec<u32>> {
-            let wrong = |n: i64| to_py(Error::new(ErrorKind::Sampling, format!("the owner {n}")));
-            longs(object, "owners")?.into_iter().map(|n| u32::try_from(n).map_err(|_| wrong(n))).collect()
+            let given = longs(object, "owners")?;
+            let mut owners = Vec::with_capacity(given.len());
+            for n in given {
+                let wrong = |_| to_py(Error::new(ErrorKind::Sampling, format!("the owner {n}")));
+                owners.push(u32::try_from(n).map_err(wrong)?);
+            }
+            Ok(owners)
         };
         let owners = column(owners.map(numbers).transpose()?, 0, states.len());
         call(&Rows { states: &states, logits: &logits, scores: &scores, owners: &owners }).map_err(to_py)

@@ -106,8 +106,8 @@ impl Best {
 
     /// Appends the best, the first of them first, and begins anew.
     pub fn finish(&mut self, out: &mut Vec<Candidate>) {
+        self.cut();
         self.kept.sort_unstable();
-        self.kept.truncate(self.width);
         out.append(&mut self.kept);
         self.worst = f64::NEG_INFINITY;
     }

@@ -90,6 +90,8 @@ impl Paths {
     fn take_rows(&self, rows: &Rows<'_>, best: &mut Best, scratch: &mut Scratch) -> Result<()> {
         scratch.children.clear();
         scratch.ends.clear();
+        scratch.ends.reserve(scratch.order.len());
+        scratch.children.reserve(scratch.order.len());
         let mut runs = Vec::new();
         // The root of a tree that lost its last item is the only place from which nothing goes on.
         let empty = self.snapshot.is_empty();

@@ -25,6 +25,12 @@ impl Children {
         self.is_item = false;
     }
 
+    /// Has room for so many more.
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.tokens.reserve(more);
+        self.states.reserve(more);
+    }
+
     pub(super) fn push(&mut self, token: TokenId, state: State, weight: Option<f32>) {
         self.tokens.push(token);
         self.states.push(state);
