@@ -25,6 +25,13 @@ impl Children {
         self.is_item = false;
     }
 
+    /// Only the first `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.tokens.truncate(len);
+        self.states.truncate(len);
+        self.weights.truncate(len);
+    }
+
     pub(super) fn push(&mut self, token: TokenId, state: State, weight: Option<f32>) {
         self.tokens.push(token);
         self.states.push(state);

@@ -21,6 +21,7 @@ mod live;
 mod overlay;
 mod pages;
 mod segment;
+mod selection;
 mod snapshot;
 mod state;
 #[cfg(test)]
@@ -28,7 +29,9 @@ mod tests;
 mod tree;
 
 pub use children::Children;
+pub(crate) use pages::damaged;
 pub use segment::Segment;
+pub use selection::Selection;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::WideNode;
 pub use state::State;
