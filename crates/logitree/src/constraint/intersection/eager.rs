@@ -1,7 +1,7 @@
 //! The intersection as a tree of its own: everything is looked at once. It refuses to know what is done with it.
 
 use super::others::Others;
-use super::way::Way;
+use super::way::{most, Way};
 use crate::constraint::Matcher;
 use crate::prefix::{damaged, Selection, Snapshot};
 use crate::{Result, TokenId};
@@ -26,12 +26,16 @@ pub fn intersect(
     let (mut way, mut kept) = (Way::default(), Selection::new(snapshot));
     // How deep the first of the kept items on the way is, and whether there was ever a second.
     let (mut above, mut nested) = (None, false);
-    let mut tried = 0u64;
-    let most = snapshot.segment().head().tokens.saturating_add(snapshot.added_nodes() as u64);
+    let (mut tried, mut read) = (0u64, 0u64);
     let mut next = Some(snapshot.root());
     loop {
         if let Some(state) = next.take() {
-            if way.enter(snapshot, state)? && others.are_complete(end)? {
+            let is_item = way.enter(snapshot, state)?;
+            read += way.width() as u64;
+            if read > most(snapshot) {
+                return Err(damaged("more places than tokens"));
+            }
+            if is_item && others.are_complete(end)? {
                 kept.keep(state)?;
                 nested |= above.is_some();
                 above = above.or(Some(way.len()));
@@ -40,9 +44,6 @@ pub fn intersect(
         match way.next() {
             Some((token, state)) => {
                 tried += 1;
-                if tried > most {
-                    return Err(damaged("more places than tokens"));
-                }
                 if tried.is_multiple_of(AT_ONCE) {
                     go_on()?;
                 }

@@ -21,6 +21,12 @@ pub(super) struct Way {
     scratch: Children,
 }
 
+/// Ways on of all places of the tree together at most: each leads to a place of its own, which a token of an item stands
+/// for. An index that was made to lead round in a circle has more.
+pub(super) fn most(snapshot: &Snapshot) -> u64 {
+    snapshot.segment().head().tokens.saturating_add(snapshot.added_nodes() as u64)
+}
+
 impl Way {
     /// Number of places.
     pub fn len(&self) -> usize {
@@ -43,6 +49,9 @@ impl Way {
         }
         let from = self.open.tokens.len();
         snapshot.append(state, &mut self.open, &mut self.scratch)?;
+        if self.open.tokens.len() as u64 > most(snapshot) {
+            return Err(damaged("more places than tokens"));
+        }
         self.places.push(Place { state, from, next: from });
         Ok(self.open.is_item)
     }
