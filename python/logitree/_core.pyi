@@ -2044,9 +2044,7 @@ class PrefixPaths:
     def items(self, state: int) -> npt.NDArray[np.uint64]:
         """Numbers of the items that are exactly what leads to the state, uint64, ascending."""
 
-    def matcher(
-        self, *, intersect: Matcher | Iterable[Matcher] | None = None, fuel: int | None = None
-    ) -> Matcher:
+    def matcher(self, *, intersect: Matcher | Iterable[Matcher] | None = None, fuel: int | None = None) -> Matcher:
         """A matcher at the beginning of an item. Arguments and errors as those of `PrefixTree.matcher`."""
 
     def __len__(self) -> int:

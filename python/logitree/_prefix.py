@@ -140,10 +140,10 @@ class PrefixTree:
             end: the token behind every item; None: an item ends by itself.
             allowed: only the items with these numbers: a bool array whose place is the number, or a list of numbers. It
                 takes a pass over all numbers, so keep the paths of a subset that is asked for again.
-            intersect: only the items that this matcher, or each of these, allows from where it stands, which stays as it
-                is: it takes all tokens of the item and is accepting behind them, or behind `end`. What is finished
-                takes no more. All places that they reach are looked at, so keep these paths, too. There may be no item
-                left.
+            intersect: only the items that this matcher, or each of these, allows from where it stands: it takes all
+                tokens of the item and is accepting behind them, or behind `end`. What is finished takes no more. The
+                matchers stay where they are. All places that they reach are looked at, so keep these paths, too. There
+                may be no item left.
             vocabulary_size: number of ids that masks cover; by default just enough.
 
         Raises:
@@ -171,10 +171,10 @@ class PrefixTree:
             vocabulary_size: number of ids that masks cover; by default just enough.
 
         Raises:
-            ConstraintError: there is no item, or none that all allow; or one item of the tree is the beginning of another
-                and `end` is None.
-            LimitError: it takes more than the fuel; so may each later call. What was found out is kept: asking again gets
-                further. `paths(intersect=...)` has no such limit.
+            ConstraintError: there is no item, or none that all allow; or one item of the tree is the beginning of
+                another and `end` is None.
+            LimitError: it takes more than the fuel; so may each later call. What was found out is kept: asking again
+                gets further. `paths(intersect=...)` has no such limit.
         """
         return self.paths(end=end, vocabulary_size=vocabulary_size).matcher(intersect=intersect, fuel=fuel)
 
