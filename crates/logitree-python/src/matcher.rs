@@ -44,8 +44,11 @@ impl PyMatcher {
     }
 }
 
-/// Forks of one matcher, or of each of several, and what the tokens of the first are whose matcher knows.
-pub fn forks_of(object: &Bound<'_, PyAny>) -> PyResult<(Vec<Box<dyn Matcher>>, Option<Py<PyVocabulary>>)> {
+/// Matchers, and the vocabulary of the first that knows its own.
+type Forks = (Vec<Box<dyn Matcher>>, Option<Py<PyVocabulary>>);
+
+/// Forks of one matcher, or of each of several.
+pub fn forks_of(object: &Bound<'_, PyAny>) -> PyResult<Forks> {
     let (mut forks, mut vocabulary) = (Vec::new(), None);
     let mut push = |object: &Bound<'_, PyAny>| -> PyResult<()> {
         let Ok(matcher) = object.cast::<PyMatcher>() else {
