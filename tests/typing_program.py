@@ -248,10 +248,11 @@ def catalogue() -> lt.Matcher:
     builder = lt.PrefixBuilder(weighted=False)
     builder.add([[1], [2, 3]])
     built: lt.PrefixTree = builder.finish(lambda done: None)
-    native: lt.PrefixPaths = built.paths(end=0, allowed=[1])
+    native: lt.PrefixPaths = built.paths(end=0, allowed=[1], intersect=[tree.matcher(), built.matcher()])
     paths: lt.Paths = native
     assert_type(native.find([2]), int | None)
-    return built.matcher(end=paths.end)
+    assert_type(native.matcher(intersect=tree.matcher()), lt.Matcher)
+    return built.matcher(end=paths.end, intersect=tree.matcher(), fuel=1000)
 
 
 def recommended(tree_file: str, thought: lt.Thought) -> rtp.Processors:

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use logitree::beam::{Paths, Rows};
-use logitree::constraint::{Matcher, PrefixMatcher};
+use logitree::constraint::{intersect, IntersectionMatcher, Matcher, PrefixMatcher};
 use logitree::prefix::build::{Builder, Options};
 use logitree::prefix::{Children, PrefixTree, Segment};
 use logitree::sampling::Floats;
@@ -62,6 +62,23 @@ fn walk(tree: PrefixTree) {
             drop(matcher.accept(token));
         }
         matcher.reset();
+        meet(&paths, matcher);
+    }
+}
+
+/// The tree and itself: all of it, and one sequence.
+fn meet(paths: &Paths, same: PrefixMatcher) {
+    drop(intersect(&paths.snapshot, vec![same.fork()], paths.end, &mut || Ok(())));
+    let others: Vec<Box<dyn Matcher>> = vec![Box::new(same)];
+    if let Ok(mut both) = IntersectionMatcher::new(paths.snapshot.clone(), others, paths.end, 1 << 20, 10_000) {
+        let mut forced = Vec::new();
+        drop(both.forced(&mut forced));
+        for token in forced {
+            drop(both.accept(token));
+        }
+        if let Ok(legal) = both.legal() {
+            assert_ne!(legal.count(1 << 20), 0, "an empty mask");
+        }
     }
 }
 

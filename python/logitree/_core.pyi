@@ -1941,7 +1941,12 @@ class PrefixIndex:
     @property
     def path(self) -> PathLike[str] | None: ...
     def paths(
-        self, *, end: int | None = None, allowed: Any = None, vocabulary_size: int | None = None
+        self,
+        *,
+        end: int | None = None,
+        allowed: Any = None,
+        intersect: Matcher | Iterable[Matcher] | None = None,
+        vocabulary_size: int | None = None,
     ) -> PrefixPaths: ...
     def add_rows(
         self,
@@ -2064,8 +2069,8 @@ class PrefixPaths:
     def items(self, state: int) -> npt.NDArray[np.uint64]:
         """Numbers of the items that are exactly what leads to the state, uint64, ascending."""
 
-    def matcher(self) -> Matcher:
-        """A matcher at the beginning of an item. Raises ConstraintError as `PrefixTree.matcher` does."""
+    def matcher(self, *, intersect: Matcher | Iterable[Matcher] | None = None, fuel: int | None = None) -> Matcher:
+        """A matcher at the beginning of an item. Arguments and errors as those of `PrefixTree.matcher`."""
 
     def __len__(self) -> int:
         """Items that are there; one with several numbers counts as several."""

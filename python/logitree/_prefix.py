@@ -18,6 +18,9 @@ Rows = npt.NDArray[Any] | Iterable[Sequence[int] | npt.NDArray[Any]]
 Weights = npt.NDArray[Any] | Iterable[Sequence[float] | npt.NDArray[Any]]
 """A weight for each token, in the same shape."""
 
+Others = _core.Matcher | Iterable[_core.Matcher]
+"""What an item must pass beside the tree."""
+
 _AT_ONCE = 1 << 20
 """Rows that are converted at once, so that an array of millions is never copied whole."""
 
@@ -124,7 +127,12 @@ class PrefixTree:
         return self._core.to_bytes()
 
     def paths(
-        self, *, end: int | None = None, allowed: Any = None, vocabulary_size: int | None = None
+        self,
+        *,
+        end: int | None = None,
+        allowed: Any = None,
+        intersect: Others | None = None,
+        vocabulary_size: int | None = None,
     ) -> _core.PrefixPaths:
         """The tree as it is now, to be walked: what a search and a matcher are given.
 
@@ -132,20 +140,43 @@ class PrefixTree:
             end: the token behind every item; None: an item ends by itself.
             allowed: only the items with these numbers: a bool array whose place is the number, or a list of numbers. It
                 takes a pass over all numbers, so keep the paths of a subset that is asked for again.
+            intersect: only the items that this matcher, or each of these, allows from where it stands: it takes all
+                tokens of the item and is accepting behind them, or behind `end`. What is finished takes no more. The
+                matchers stay where they are. All places that they reach are looked at, so keep these paths, too. There
+                may be no item left.
             vocabulary_size: number of ids that masks cover; by default just enough.
 
         Raises:
-            ConstraintError: a token is outside the vocabulary.
+            ConstraintError: a token is outside the vocabulary; `intersect` is empty.
+            LimitError: as the matchers of `intersect`.
         """
-        return self._core.paths(end=end, allowed=allowed, vocabulary_size=vocabulary_size)
+        return self._core.paths(end=end, allowed=allowed, intersect=intersect, vocabulary_size=vocabulary_size)
 
-    def matcher(self, *, end: int | None = None, vocabulary_size: int | None = None) -> _core.Matcher:
+    def matcher(
+        self,
+        *,
+        end: int | None = None,
+        intersect: Others | None = None,
+        fuel: int | None = None,
+        vocabulary_size: int | None = None,
+    ) -> _core.Matcher:
         """A matcher at the beginning of an item, for one sequence.
 
+        Args:
+            end: the token behind every item; None: an item ends by itself.
+            intersect: as in `paths`, but found out where the sequence goes: a token is legal if a whole item that all
+                allow lies behind it. Forks share what they find out, so make one matcher and fork it.
+            fuel: steps that finding out what is legal once may take, 1,048,576 by default: tokens that are offered
+                to the others, or 64 ways on that are read. For `intersect` only.
+            vocabulary_size: number of ids that masks cover; by default just enough.
+
         Raises:
-            ConstraintError: there is no item; or one is the beginning of another and `end` is None.
+            ConstraintError: there is no item, or none that all allow; or one item of the tree is the beginning of
+                another and `end` is None.
+            LimitError: it takes more than the fuel; so may each later call. What was found out is kept: asking again
+                gets further. `paths(intersect=...)` has no such limit.
         """
-        return self.paths(end=end, vocabulary_size=vocabulary_size).matcher()
+        return self.paths(end=end, vocabulary_size=vocabulary_size).matcher(intersect=intersect, fuel=fuel)
 
     def add(self, tokens: Rows, *, items: Any = None, weights: Weights | None = None) -> int:
         """Adds items; those that read now go on with what they have. A million at most are added at once or not at all.

@@ -5,6 +5,7 @@ use logitree::constraint::{accept_all, count_legal, explain, fill, Ask, Matcher}
 use logitree::mask::{words_for, Legal};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::PyArray1;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::constraint::text_bytes;
@@ -41,6 +42,31 @@ impl PyMatcher {
             py.detach(|| call(&mut *self.inner))
         }
     }
+}
+
+/// Matchers, and the vocabulary of the first that knows its own.
+type Forks = (Vec<Box<dyn Matcher>>, Option<Py<PyVocabulary>>);
+
+/// Forks of one matcher, or of each of several.
+pub fn forks_of(object: &Bound<'_, PyAny>) -> PyResult<Forks> {
+    let (mut forks, mut vocabulary) = (Vec::new(), None);
+    let mut push = |object: &Bound<'_, PyAny>| -> PyResult<()> {
+        let Ok(matcher) = object.cast::<PyMatcher>() else {
+            let message = format!("intersect takes matchers, not {}", object.get_type().name()?);
+            return Err(PyTypeError::new_err(message));
+        };
+        let matcher = matcher.try_borrow()?;
+        forks.push(matcher.inner.fork());
+        vocabulary = vocabulary.take().or(matcher.vocabulary.as_ref().map(|v| v.clone_ref(object.py())));
+        Ok(())
+    };
+    match object.try_iter() {
+        Ok(several) if !object.is_instance_of::<PyMatcher>() => {
+            several.into_iter().try_for_each(|one| push(&one?))?;
+        }
+        _ => push(object)?,
+    }
+    Ok((forks, vocabulary))
 }
 
 #[pymethods]

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
 use logitree::beam::{Paths, Rows};
-use logitree::constraint::PrefixMatcher;
+use logitree::constraint::{IntersectionMatcher, PrefixMatcher};
 use logitree::mask::words_for;
 use logitree::prefix::{Children, State, MAX_TOKEN};
 use logitree::vocabulary::MAX_TOKENS;
@@ -14,7 +14,7 @@ use super::candidates::PyCandidates;
 use super::{longs, tokens};
 use crate::buffer::Rows as Buffer;
 use crate::errors::to_py;
-use crate::matcher::PyMatcher;
+use crate::matcher::{forks_of, PyMatcher};
 
 /// A prefix tree at one moment.
 #[pyclass(frozen, name = "PrefixPaths", module = "logitree")]
@@ -226,9 +226,22 @@ impl PyPaths {
     }
 
     /// A matcher at the beginning of an item.
-    fn matcher(&self) -> PyResult<PyMatcher> {
-        let matcher = PrefixMatcher::new(self.paths.snapshot.clone(), self.paths.end, self.vocabulary_size);
-        Ok(PyMatcher::new(Box::new(matcher.map_err(to_py)?)))
+    #[pyo3(signature = (*, intersect=None, fuel=None))]
+    fn matcher(
+        &self,
+        py: Python<'_>,
+        intersect: Option<&Bound<'_, PyAny>>,
+        fuel: Option<u64>,
+    ) -> PyResult<PyMatcher> {
+        let (snapshot, end, size) = (self.paths.snapshot.clone(), self.paths.end, self.vocabulary_size);
+        let Some(others) = intersect else {
+            let matcher = PrefixMatcher::new(snapshot, end, size);
+            return Ok(PyMatcher::new(Box::new(matcher.map_err(to_py)?)));
+        };
+        let (others, vocabulary) = forks_of(others)?;
+        let fuel = fuel.unwrap_or(IntersectionMatcher::FUEL);
+        let matcher = py.detach(|| IntersectionMatcher::new(snapshot, others, end, size, fuel));
+        Ok(PyMatcher::of(Box::new(matcher.map_err(to_py)?), vocabulary))
     }
 
     fn __repr__(&self) -> String {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use logitree::beam::Paths;
+use logitree::constraint::intersect;
 use logitree::prefix::{PrefixTree, Segment};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArray};
@@ -14,6 +15,7 @@ use super::build::{options, tell};
 use super::paths::PyPaths;
 use super::{longs, tokens, Items};
 use crate::errors::to_py;
+use crate::matcher::forks_of;
 
 /// A large set of items, each a sequence of tokens.
 #[pyclass(frozen, name = "PrefixIndex", module = "logitree._core")]
@@ -99,18 +101,25 @@ impl PyPrefixTree {
     }
 
     /// The tree as it is now, to be walked.
-    #[pyo3(signature = (*, end=None, allowed=None, vocabulary_size=None))]
+    #[pyo3(signature = (*, end=None, allowed=None, intersect=None, vocabulary_size=None))]
     fn paths(
         &self,
         py: Python<'_>,
         end: Option<TokenId>,
         allowed: Option<&Bound<'_, PyAny>>,
+        intersect: Option<&Bound<'_, PyAny>>,
         vocabulary_size: Option<usize>,
     ) -> PyResult<PyPaths> {
         let mut snapshot = self.tree.snapshot();
         if let Some(allowed) = allowed {
             let numbers = Numbers::of(allowed)?;
             snapshot = py.detach(|| snapshot.only(|item| numbers.contains(item))).map_err(to_py)?;
+        }
+        if let Some(others) = intersect {
+            let (others, _) = forks_of(others)?;
+            let mut tell = tell(None);
+            let kept = py.detach(|| self::intersect(&snapshot, others, end, &mut || tell(0.0)));
+            snapshot = kept.map_err(to_py)?;
         }
         PyPaths::new(Paths { snapshot, end }, vocabulary_size)
     }

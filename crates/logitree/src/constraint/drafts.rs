@@ -47,7 +47,7 @@ pub fn draft_masks(
             // The row above is the legal set before the node: a refusal need not be put into words.
             let above = parents[node].map_or(0, |parent| parent + 1);
             next = sibling[node];
-            if Legal::Words(rows[above]).contains(tokens[node]) && take(matcher, tokens[node])? {
+            if Legal::Words(rows[above]).contains(tokens[node]) && matcher.take(tokens[node])? {
                 path.push(node);
                 legal[node] = true;
                 fill(matcher, rows[node + 1])?;
@@ -58,15 +58,6 @@ pub fn draft_masks(
     let walked = walk(matcher);
     matcher.rollback(matcher.accepted() - start)?;
     walked.map(|()| legal)
-}
-
-/// Takes a token, or says that it is refused.
-fn take(matcher: &mut dyn Matcher, token: TokenId) -> Result<bool> {
-    match matcher.accept(token) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind == ErrorKind::Token => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 fn check(parents: &[Option<usize>], tokens: &[TokenId], rows: usize) -> Result<()> {
@@ -108,7 +99,7 @@ pub fn accept_all(matcher: &mut dyn Matcher, tokens: &[TokenId]) -> Result<()> {
 pub fn count_legal(matcher: &mut dyn Matcher, tokens: &[TokenId]) -> Result<usize> {
     let mut taken = 0;
     let mut read = |matcher: &mut dyn Matcher| -> Result<()> {
-        while taken < tokens.len() && take(matcher, tokens[taken])? {
+        while taken < tokens.len() && matcher.take(tokens[taken])? {
             taken += 1;
         }
         Ok(())

@@ -2,7 +2,8 @@
 //!
 //! Laws, for every matcher and every reachable state:
 //! 1. `legal` is a pure function of the accepted tokens: asking twice gives the same set, and nothing else changes.
-//! 2. `accept(t)` succeeds exactly when `legal` contains `t`; on an error the matcher is unchanged.
+//! 2. `accept(t)` succeeds exactly when `legal` contains `t`, and `take(t)` says so; on an error or a refusal the
+//!    matcher is unchanged.
 //! 3. `legal` is empty in no reachable state: a dead end is refused before it is entered.
 //! 4. After `accept` of n tokens, `rollback(n)` is as if they had never been; `rollback` past the start is an
 //!    error that changes nothing.
@@ -55,6 +56,18 @@ pub trait Matcher: Send + Sync {
     /// # Errors
     /// [`crate::ErrorKind::Token`] if it is not legal here; the matcher is unchanged.
     fn accept(&mut self, token: TokenId) -> Result<()>;
+
+    /// Takes one token if it is legal here; whether it was. As [`Matcher::accept`], with no words for a refusal.
+    ///
+    /// # Errors
+    /// As [`Matcher::legal`].
+    fn take(&mut self, token: TokenId) -> Result<bool> {
+        match self.accept(token) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind == ErrorKind::Token => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 
     /// Forgets the last `n` accepted tokens.
     ///

@@ -1,11 +1,13 @@
 //! One item of a prefix tree, as a matcher for one sequence. A stack of places makes rollback O(1). It refuses to know
 //! logits, and other sequences: many beams at once are arrays of states.
 
+use std::sync::Arc;
+
 use super::matcher::check_rollback;
 use super::row_matcher::illegal;
 use super::Matcher;
 use crate::mask::Legal;
-use crate::prefix::{Children, Snapshot, State};
+use crate::prefix::{damaged, Children, Snapshot, State};
 use crate::vocabulary::MAX_TOKENS;
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -17,13 +19,11 @@ pub struct PrefixMatcher {
     snapshot: Snapshot,
     end: Option<TokenId>,
     vocabulary_size: usize,
-    /// The place before each accepted token; the current one is apart.
-    stack: Vec<State>,
+    /// The place before each accepted token, and what may follow it; the current one is apart.
+    stack: Vec<(State, Arc<Children>)>,
     state: State,
-    /// What may follow the current place, the end token included; found out for each place once.
-    here: Children,
-    /// What may follow the root.
-    born: Children,
+    /// What may follow the current place, the end token included; found out when it is entered.
+    here: Arc<Children>,
     /// Tokens accepted after the end, where anything goes: counted, not kept.
     past_end: usize,
 }
@@ -36,51 +36,58 @@ impl PrefixMatcher {
     /// [`ErrorKind::Constraint`] if there is no item, if a token is outside the vocabulary, or if one item is the
     /// beginning of another and nothing says where it ends; [`ErrorKind::Payload`] if the index is damaged.
     pub fn new(snapshot: Snapshot, end: Option<TokenId>, vocabulary_size: usize) -> Result<PrefixMatcher> {
-        let fail = |message: String, help: &str| Err(Error::new(ErrorKind::Constraint, message).help(help));
-        if snapshot.is_empty() {
-            return fail("the prefix tree has no item".into(), "an empty set cannot be generated from");
-        }
-        if end.is_none() && snapshot.may_nest()? {
-            let message = "one item is the beginning of another, and nothing says where it ends";
-            return fail(message.into(), "give the token that ends an item: end=");
-        }
-        let largest = snapshot.largest().max(end.unwrap_or(0)) as usize;
-        if largest >= vocabulary_size || vocabulary_size > MAX_TOKENS {
-            let message = format!("token {largest} in a vocabulary of {vocabulary_size}");
-            return fail(message, "the items are of another vocabulary");
-        }
-        let state = snapshot.root();
-        let (stack, born) = (Vec::new(), Children::default());
-        let here = born.clone();
-        let mut matcher =
-            PrefixMatcher { snapshot, end, vocabulary_size, stack, state, here, born, past_end: 0 };
-        matcher.born = matcher.look(state)?;
-        matcher.here = matcher.born.clone();
+        check(&snapshot, end, vocabulary_size)?;
+        let (state, stack, here) = (snapshot.root(), Vec::new(), Arc::default());
+        let mut matcher = PrefixMatcher { snapshot, end, vocabulary_size, stack, state, here, past_end: 0 };
+        matcher.here = matcher.look(state)?;
         Ok(matcher)
     }
 
     /// What may follow `state`. Nothing does where an item is over.
-    fn look(&self, state: State) -> Result<Children> {
+    fn look(&self, state: State) -> Result<Arc<Children>> {
         let mut children = Children::default();
         if state == State::FINISHED {
-            return Ok(children);
+            return Ok(Arc::new(children));
         }
         self.snapshot.children(state, &mut children)?;
         if children.tokens.is_empty() && !children.is_item {
             // A sound index has no place from which no item goes on; what is legal there must not be everything.
-            return Err(Error::new(
-                ErrorKind::Payload,
-                "the index is damaged: no item goes on from a place of it",
-            ));
+            return Err(damaged("no item goes on from a place of it"));
         }
-        if let (true, Some(end)) = (children.is_item, self.end) {
-            // An item that goes on with what would end it does go on.
-            if let Err(at) = children.tokens.binary_search(&end) {
-                children.tokens.insert(at, end);
-                children.states.insert(at, State::FINISHED);
-            }
+        if children.is_item {
+            add_end(&mut children, self.end);
         }
-        Ok(children)
+        Ok(Arc::new(children))
+    }
+}
+
+/// Whether one item of the tree can be generated at a time.
+///
+/// # Errors
+/// As [`PrefixMatcher::new`].
+pub(super) fn check(snapshot: &Snapshot, end: Option<TokenId>, vocabulary_size: usize) -> Result<()> {
+    let fail = |message: String, help: &str| Err(Error::new(ErrorKind::Constraint, message).help(help));
+    if snapshot.is_empty() {
+        return fail("the prefix tree has no item".into(), "an empty set cannot be generated from");
+    }
+    if end.is_none() && snapshot.may_nest()? {
+        let message = "one item is the beginning of another, and nothing says where it ends";
+        return fail(message.into(), "give the token that ends an item: end=");
+    }
+    let largest = snapshot.largest().max(end.unwrap_or(0)) as usize;
+    if largest >= vocabulary_size || vocabulary_size > MAX_TOKENS {
+        let message = format!("token {largest} in a vocabulary of {vocabulary_size}");
+        return fail(message, "the items are of another vocabulary");
+    }
+    Ok(())
+}
+
+/// Puts the end token among what may follow an item. An item that goes on with what would end it does go on.
+pub(super) fn add_end(children: &mut Children, end: Option<TokenId>) {
+    let Some(end) = end else { return };
+    if let Err(at) = children.tokens.binary_search(&end) {
+        children.tokens.insert(at, end);
+        children.states.insert(at, State::FINISHED);
     }
 }
 
@@ -97,28 +104,31 @@ impl Matcher for PrefixMatcher {
     }
 
     fn accept(&mut self, token: TokenId) -> Result<()> {
-        if self.here.tokens.is_empty() {
-            self.past_end += 1;
+        if self.take(token)? {
             return Ok(());
         }
-        let Ok(at) = self.here.tokens.binary_search(&token) else {
-            return Err(illegal(token, &self.here.tokens, self.accepted(), "item"));
-        };
+        Err(illegal(token, &self.here.tokens, self.accepted(), "item"))
+    }
+
+    fn take(&mut self, token: TokenId) -> Result<bool> {
+        if self.here.tokens.is_empty() {
+            self.past_end += 1;
+            return Ok(true);
+        }
+        let Ok(at) = self.here.tokens.binary_search(&token) else { return Ok(false) };
         let next = self.here.states[at];
-        self.here = self.look(next)?;
-        self.stack.push(self.state);
+        let here = self.look(next)?;
+        self.stack.push((self.state, std::mem::replace(&mut self.here, here)));
         self.state = next;
-        Ok(())
+        Ok(true)
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {
         check_rollback(n, self.accepted())?;
         let past = n.min(self.past_end);
         let kept = self.stack.len() - (n - past);
-        if let Some(&state) = self.stack.get(kept) {
-            self.here = self.look(state)?;
-            self.state = state;
-            self.stack.truncate(kept);
+        if let Some((state, here)) = self.stack.drain(kept..).next() {
+            (self.state, self.here) = (state, here);
         }
         self.past_end -= past;
         Ok(())
@@ -131,23 +141,20 @@ impl Matcher for PrefixMatcher {
             vocabulary_size: self.vocabulary_size,
             stack: self.stack.clone(),
             state: self.state,
-            here: self.here.clone(),
-            born: self.born.clone(),
+            here: Arc::clone(&self.here),
             past_end: self.past_end,
         })
     }
 
     fn reset(&mut self) {
         self.past_end = 0;
-        if let Some(&first) = self.stack.first() {
-            self.stack.clear();
-            self.state = first;
-            self.here = self.born.clone();
+        if let Some((state, here)) = self.stack.drain(..).next() {
+            (self.state, self.here) = (state, here);
         }
     }
 
     fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
-        let (mut here, mut run) = (self.here.clone(), Vec::new());
+        let (mut here, mut run) = (Arc::clone(&self.here), Vec::new());
         while let ([only], [next]) = (&here.tokens[..], &here.states[..]) {
             if run.len() == FORCED || (here.is_item && self.end.is_none()) {
                 break;

@@ -57,17 +57,22 @@ impl<R: Rows> Matcher for RowMatcher<R> {
     }
 
     fn accept(&mut self, token: TokenId) -> Result<()> {
+        if self.take(token)? {
+            return Ok(());
+        }
+        Err(illegal(token, self.rows.row(self.node), self.accepted(), "span"))
+    }
+
+    fn take(&mut self, token: TokenId) -> Result<bool> {
         let row = self.rows.row(self.node);
         if row.is_empty() {
             self.past_end += 1;
-            return Ok(());
+            return Ok(true);
         }
-        let Ok(at) = row.binary_search(&token) else {
-            return Err(illegal(token, row, self.accepted(), "span"));
-        };
+        let Ok(at) = row.binary_search(&token) else { return Ok(false) };
         self.stack.push(self.node);
         self.node = self.rows.next(self.node, at);
-        Ok(())
+        Ok(true)
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {

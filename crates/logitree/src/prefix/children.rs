@@ -31,6 +31,13 @@ impl Children {
         self.states.reserve(more);
     }
 
+    /// Only the first `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.tokens.truncate(len);
+        self.states.truncate(len);
+        self.weights.truncate(len);
+    }
+
     pub(super) fn push(&mut self, token: TokenId, state: State, weight: Option<f32>) {
         self.tokens.push(token);
         self.states.push(state);

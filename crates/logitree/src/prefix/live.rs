@@ -36,6 +36,12 @@ impl Live {
         Live { chunks: vec![Chunk::All; rows.div_ceil(ROWS) as usize], rows, count: rows }
     }
 
+    /// None of so many rows. Nothing is written for rows that stay away.
+    pub fn none(rows: u64) -> Live {
+        let empty = Chunk::Some(Arc::new(Words { words: [0; WORDS], any: [0; WORDS / 64] }));
+        Live { chunks: vec![empty; rows.div_ceil(ROWS) as usize], rows, count: 0 }
+    }
+
     /// No row yet: they are told in order, with [`Live::push`].
     pub fn empty() -> Live {
         Live { chunks: Vec::new(), rows: 0, count: 0 }
@@ -172,14 +178,21 @@ mod tests {
         #[test]
         fn equal_to_a_vector_of_bools(
             full in any::<bool>(),
+            by_set in any::<bool>(),
             rows in 1u64..100_000,
             changes in prop::collection::vec((any::<u64>(), any::<bool>(), 0u64..70_000), 0..200),
         ) {
-            let mut live = if full { Live::all(rows) } else { Live::empty() };
+            let mut live = if full { Live::all(rows) } else if by_set { Live::none(rows) } else { Live::empty() };
             let mut plain = vec![full; rows as usize];
             if !full {
                 plain.iter_mut().step_by(7).for_each(|there| *there = true);
-                plain.iter().for_each(|&there| live.push(there));
+                for (row, &there) in (0..).zip(&plain) {
+                    if by_set {
+                        prop_assert_eq!(live.set(row, there), there);
+                    } else {
+                        live.push(there);
+                    }
+                }
             }
             for (row, there, length) in changes {
                 let row = row % rows;

@@ -10,7 +10,8 @@
 //! - [`Segment`] is one index, in memory or in a file that is mapped ([`head`] tells its bytes).
 //! - [`build`] sorts rows, in bounded memory, and writes an index.
 //! - [`PrefixTree`] is an index that changes: rows that were removed are a set of bits, items that were added a small
-//!   tree over it. A [`Snapshot`] is the tree at one moment; its states stay good for as long as it lives.
+//!   tree over it. A [`Snapshot`] is the tree at one moment; its states stay good for as long as it lives. A
+//!   [`Selection`] is how others make one of some of its items.
 //!
 //! The room refuses to know logits, vocabularies, and what an item is beside its tokens and its number.
 
@@ -21,6 +22,7 @@ mod live;
 mod overlay;
 mod pages;
 mod segment;
+mod selection;
 mod snapshot;
 mod state;
 #[cfg(test)]
@@ -28,7 +30,9 @@ mod tests;
 mod tree;
 
 pub use children::Children;
+pub(crate) use pages::damaged;
 pub use segment::Segment;
+pub use selection::Selection;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::WideNode;
 pub use state::State;

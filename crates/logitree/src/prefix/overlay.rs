@@ -158,13 +158,13 @@ impl Overlay {
         removed
     }
 
-    /// The same with only those items for which `keep` says so.
-    pub fn only(&self, keep: impl Fn(u64) -> bool) -> Overlay {
+    /// The same with only those items for whose node and number `keep` says so.
+    pub fn only(&self, keep: impl Fn(usize, u64) -> bool) -> Overlay {
         let mut kept = self.clone();
         // A child has a higher number than its parent.
         for number in (0..self.nodes).rev() {
             let Some(node) = self.node(number) else { continue };
-            let items: Vec<u64> = node.items.iter().copied().filter(|&item| keep(item)).collect();
+            let items: Vec<u64> = node.items.iter().copied().filter(|&item| keep(number, item)).collect();
             let below = node.children.iter().filter_map(|child| kept.node(child.node as usize));
             let below = items.len() as u32 + below.map(|child| child.below).sum::<u32>();
             let node = kept.node_mut(number);

@@ -105,7 +105,7 @@ impl Pages {
 }
 
 /// An error of the index's bytes.
-pub(super) fn damaged(what: &str) -> Error {
+pub(crate) fn damaged(what: &str) -> Error {
     Error::new(ErrorKind::Payload, format!("the index is damaged: {what}"))
         .help("build it anew, or copy it again; an index that is open must not be written to: replace it by renaming")
 }

@@ -19,12 +19,15 @@ pub struct Snapshot {
     pub(super) live: Option<Arc<Live>>,
     /// What was added; `None`: nothing.
     pub(super) overlay: Option<Arc<Overlay>>,
+    /// Whether an item is the beginning of another, where all were looked at; `None`: as the index says. A tree that
+    /// changes never holds such a snapshot.
+    pub(super) nested: Option<bool>,
 }
 
 impl Snapshot {
     /// The whole of an index.
     pub fn of(base: Arc<Segment>) -> Snapshot {
-        Snapshot { base, live: None, overlay: None }
+        Snapshot { base, live: None, overlay: None, nested: None }
     }
 
     /// The index below what was added.
@@ -62,6 +65,9 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::children`].
     pub fn may_nest(&self) -> Result<bool> {
+        if let Some(nested) = self.nested {
+            return Ok(nested);
+        }
         if self.base.head().nested {
             return Ok(true);
         }
@@ -87,11 +93,11 @@ impl Snapshot {
         self.overlay.as_ref().map_or(0, |overlay| overlay.len())
     }
 
-    fn node(&self, number: u64) -> Option<&Node> {
+    pub(super) fn node(&self, number: u64) -> Option<&Node> {
         self.overlay.as_ref()?.node(number as usize)
     }
 
-    fn live(&self) -> Option<&Live> {
+    pub(super) fn live(&self) -> Option<&Live> {
         self.live.as_deref()
     }
 
@@ -287,8 +293,9 @@ impl Snapshot {
         self.base.for_each_item(|row, item| {
             live.push(keep(item) && self.live().is_none_or(|live| live.contains(row)));
         })?;
-        let overlay = self.overlay.as_ref().map(|overlay| Arc::new(overlay.only(keep)));
-        Ok(Snapshot { base: Arc::clone(&self.base), live: Some(Arc::new(live)), overlay })
+        let overlay = self.overlay.as_ref().map(|overlay| Arc::new(overlay.only(|_, item| keep(item))));
+        let (base, live) = (Arc::clone(&self.base), Some(Arc::new(live)));
+        Ok(Snapshot { base, live, overlay, nested: self.nested })
     }
 
     /// Calls `each` with the tokens, weights and number of every item: those of the index in ascending order, then

@@ -71,12 +71,16 @@ fn state_laws(matcher: &mut dyn Matcher) -> Seen {
         if let Some(id) = illegal {
             let error = matcher.accept(id).expect_err("law 2: an illegal token was taken");
             assert_eq!(error.kind, ErrorKind::Token);
+            assert!(!matcher.take(id).expect("within the fuel"), "law 2: an illegal token was taken");
             assert_eq!(look(matcher), seen, "law 2: a refused token changed something");
         }
         for &id in legal.iter().take(8) {
             let mut tried = matcher.fork();
             tried.accept(id).expect("law 2: a legal token was refused");
             assert_eq!(tried.accepted(), seen.accepted + 1);
+            let mut taken = matcher.fork();
+            assert!(taken.take(id).expect("within the fuel"), "law 2: a legal token was refused");
+            assert_eq!(look(&mut *taken), look(&mut *tried), "law 2: taken and accepted are not the same");
         }
     }
     let error = matcher.rollback(seen.accepted + 1).expect_err("law 4: rolled back past the start");

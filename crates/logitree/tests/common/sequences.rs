@@ -52,6 +52,18 @@ impl Sequences {
         }
         assert_eq!(seen.legal, Some(legal.into_iter().collect()), "legal after {history:?}");
     }
+
+    /// As [`Sequences::expect`], where every sequence ends with this token, which none of them has.
+    pub fn expect_ended(&self, end: TokenId, history: &[TokenId], seen: &Seen) {
+        let over = history.iter().position(|&token| token == end);
+        assert_eq!(seen.finished, over.is_some(), "finished after {history:?}");
+        if over.is_none() {
+            assert!(!seen.accepting, "accepting after {history:?}");
+            let mut legal = self.ways_on(history);
+            legal.extend(self.all.contains(history).then_some(end));
+            assert_eq!(seen.legal, Some(legal.into_iter().collect()), "legal after {history:?}");
+        }
+    }
 }
 
 /// Every sequence of `tokens` (id and bytes, none empty) that spells `text`: all splits, tried one by one.

@@ -140,13 +140,20 @@ impl Matcher for GrammarMatcher {
     }
 
     fn accept(&mut self, token: TokenId) -> Result<()> {
+        if self.take(token)? {
+            return Ok(());
+        }
+        Err(self.refused(token))
+    }
+
+    fn take(&mut self, token: TokenId) -> Result<bool> {
         let At::Config(config) = self.at else {
             self.past_end += 1;
-            return Ok(());
+            return Ok(true);
         };
         if self.finished {
             self.past_end += 1;
-            return Ok(());
+            return Ok(true);
         }
         let mut engine = lock(&self.engine);
         engine.refuel();
@@ -154,17 +161,14 @@ impl Matcher for GrammarMatcher {
             At::Ended
         } else {
             match engine.after(config, token)? {
-                DEAD => {
-                    drop(engine);
-                    return Err(self.refused(token));
-                }
+                DEAD => return Ok(false),
                 next => At::Config(next),
             }
         };
         drop(engine);
         self.stack.push(self.at);
         self.go(next);
-        Ok(())
+        Ok(true)
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {

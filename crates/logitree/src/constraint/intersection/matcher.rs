@@ -1,0 +1,280 @@
+//! The intersection for one sequence, found out where the sequence goes. It refuses to know logits, and other sequences.
+
+use std::sync::Arc;
+
+use super::known::Known;
+use super::others::Others;
+use super::search::{Fuel, Ground};
+use super::way::Way;
+use crate::constraint::matcher::check_rollback;
+use crate::constraint::prefix_matcher::{add_end, check};
+use crate::constraint::row_matcher::illegal;
+use crate::constraint::Matcher;
+use crate::mask::Legal;
+use crate::prefix::{damaged, Children, Snapshot, State};
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// Forced tokens that are given at once.
+const FORCED: usize = 1000;
+
+/// Where a sequence stands in the tree.
+#[derive(Clone)]
+struct At {
+    state: State,
+    /// Whether an item ends here that the others allow.
+    is_item: bool,
+    /// Whether nothing may follow.
+    is_over: bool,
+    /// What may follow, the end token included, once it was asked for.
+    legal: Option<Arc<Children>>,
+}
+
+/// A matcher over the items of a prefix tree that others allow too.
+///
+/// Forks share what they find out: make one, and fork it for each sequence.
+pub struct IntersectionMatcher {
+    snapshot: Snapshot,
+    end: Option<TokenId>,
+    vocabulary_size: usize,
+    others: Others,
+    fuel: u64,
+    known: Arc<Known>,
+    /// The place before each accepted token; the current one is apart.
+    stack: Vec<At>,
+    at: At,
+    /// Tokens accepted after the end, where anything goes: counted, not kept.
+    past_end: usize,
+    way: Way,
+}
+
+impl IntersectionMatcher {
+    /// Steps that one question may take, where nothing else is said.
+    pub const FUEL: u64 = 1 << 20;
+
+    /// At the beginning of an item, which is where the others stand. With an end token every item ends with it; without,
+    /// an item is over with its last token. `fuel` is the number of steps that one question may take.
+    ///
+    /// # Errors
+    /// As [`super::super::PrefixMatcher::new`] of the tree without the others; [`ErrorKind::Constraint`] if there is no
+    /// other, or if the others allow no item; [`ErrorKind::Limit`] if that takes more than the fuel to find out.
+    pub fn new(
+        snapshot: Snapshot,
+        others: Vec<Box<dyn Matcher>>,
+        end: Option<TokenId>,
+        vocabulary_size: usize,
+        fuel: u64,
+    ) -> Result<IntersectionMatcher> {
+        check(&snapshot, end, vocabulary_size)?;
+        let mut others = Others::new(others)?;
+        let (known, mut way) = (Arc::new(Known::default()), Way::default());
+        let state = snapshot.root();
+        let ground = Ground { snapshot: &snapshot, known: &known, end };
+        if !ground.reaches(state, &mut others, &mut way, &mut Fuel::new(fuel))? {
+            let message = "no item of the prefix tree is allowed by what it is intersected with";
+            return Err(Error::new(ErrorKind::Constraint, message)
+                .help("an item counts if the others take all its tokens and are complete behind them"));
+        }
+        others.back_to(0)?;
+        let at = At { state, is_item: false, is_over: false, legal: None };
+        let (stack, past_end) = (Vec::new(), 0);
+        Ok(IntersectionMatcher {
+            snapshot,
+            end,
+            vocabulary_size,
+            others,
+            fuel,
+            known,
+            stack,
+            at,
+            past_end,
+            way,
+        })
+    }
+
+    /// Whether an item that is allowed goes on by `token` to `state`.
+    fn allows(&mut self, token: TokenId, state: State, fuel: &mut Fuel) -> Result<bool> {
+        let ground = Ground { snapshot: &self.snapshot, known: &self.known, end: self.end };
+        let place = |error: Error| match error.kind {
+            ErrorKind::Limit if error.place.is_empty() => {
+                error.at(format!("token {} of the item", self.stack.len()))
+            }
+            _ => error,
+        };
+        ground.allows((token, state), &mut self.others, &mut self.way, fuel).map_err(place)
+    }
+
+    /// What may follow here.
+    fn look(&mut self) -> Result<Arc<Children>> {
+        if let Some(legal) = &self.at.legal {
+            return Ok(Arc::clone(legal));
+        }
+        let (mut all, mut legal) = (Children::default(), Children::default());
+        self.snapshot.children(self.at.state, &mut all)?;
+        let mut fuel = Fuel::new(self.fuel);
+        for (token, state) in all.tokens.into_iter().zip(all.states) {
+            if self.allows(token, state, &mut fuel)? {
+                legal.tokens.push(token);
+                legal.states.push(state);
+            }
+        }
+        if self.at.is_item {
+            add_end(&mut legal, self.end);
+        }
+        if legal.tokens.is_empty() {
+            // This place was entered because an item that all allow lies behind it.
+            return Err(damaged("no item goes on from a place of it"));
+        }
+        let legal = Arc::new(legal);
+        self.at.legal = Some(Arc::clone(&legal));
+        Ok(legal)
+    }
+
+    /// Where `token` leads, if it is legal.
+    fn next(&mut self, token: TokenId) -> Result<Option<State>> {
+        if let Some(legal) = &self.at.legal {
+            let at = legal.tokens.binary_search(&token);
+            return Ok(at.ok().and_then(|at| legal.states.get(at)).copied());
+        }
+        if let Some(state) = self.snapshot.step(self.at.state, token)? {
+            let mut fuel = Fuel::new(self.fuel);
+            if self.allows(token, state, &mut fuel)? {
+                return Ok(Some(state));
+            }
+        }
+        Ok((self.at.is_item && self.end == Some(token)).then_some(State::FINISHED))
+    }
+
+    /// The place behind `token`, which the others take with it.
+    fn enter(&mut self, token: TokenId, state: State) -> Result<At> {
+        if state == State::FINISHED {
+            return Ok(At { state, is_item: true, is_over: true, legal: None });
+        }
+        if !self.others.take(token)? {
+            return Err(damaged("a place that two ways lead to"));
+        }
+        let mut here = Children::default();
+        let looked = self.snapshot.children(state, &mut here);
+        let is_item = looked.and_then(|()| Ok(here.is_item && self.others.are_complete(self.end)?));
+        match is_item {
+            Ok(is_item) => {
+                let is_over = is_item && self.end.is_none() && here.tokens.is_empty();
+                Ok(At { state, is_item, is_over, legal: None })
+            }
+            Err(error) => {
+                self.others.back_to(self.stack.len())?;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Matcher for IntersectionMatcher {
+    fn vocabulary_size(&self) -> usize {
+        self.vocabulary_size
+    }
+
+    fn legal(&mut self) -> Result<Legal<'_>> {
+        if self.at.is_over {
+            return Ok(Legal::All);
+        }
+        self.look()?;
+        // An empty set is no token, never every token.
+        Ok(Legal::Few(self.at.legal.as_ref().map_or(&[], |legal| &legal.tokens)))
+    }
+
+    fn is_legal(&mut self, token: TokenId) -> Result<bool> {
+        Ok(self.at.is_over || self.next(token)?.is_some())
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<()> {
+        if self.take(token)? {
+            return Ok(());
+        }
+        let accepted = self.accepted();
+        Err(match &self.at.legal {
+            Some(legal) => illegal(token, &legal.tokens, accepted, "item"),
+            None => Error::new(ErrorKind::Token, format!("token {token} is not legal here"))
+                .at(format!("token {accepted} of the item")),
+        })
+    }
+
+    fn take(&mut self, token: TokenId) -> Result<bool> {
+        if self.at.is_over {
+            self.past_end += 1;
+            return Ok(true);
+        }
+        let Some(state) = self.next(token)? else { return Ok(false) };
+        let at = self.enter(token, state)?;
+        self.stack.push(std::mem::replace(&mut self.at, at));
+        Ok(true)
+    }
+
+    fn rollback(&mut self, n: usize) -> Result<()> {
+        check_rollback(n, self.accepted())?;
+        let past = n.min(self.past_end);
+        let kept = self.stack.len() - (n - past);
+        if kept < self.stack.len() {
+            // The end token was not shown to the others.
+            self.others.back_to(kept)?;
+        }
+        if let Some(at) = self.stack.drain(kept..).next() {
+            self.at = at;
+        }
+        self.past_end -= past;
+        Ok(())
+    }
+
+    fn fork(&self) -> Box<dyn Matcher> {
+        Box::new(IntersectionMatcher {
+            snapshot: self.snapshot.clone(),
+            end: self.end,
+            vocabulary_size: self.vocabulary_size,
+            others: self.others.fork(),
+            fuel: self.fuel,
+            known: Arc::clone(&self.known),
+            stack: self.stack.clone(),
+            at: self.at.clone(),
+            past_end: self.past_end,
+            way: Way::default(),
+        })
+    }
+
+    fn reset(&mut self) {
+        self.past_end = 0;
+        self.others.reset();
+        if let Some(first) = self.stack.drain(..).next() {
+            self.at = first;
+        }
+    }
+
+    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
+        let mut run = Vec::new();
+        let walked = (|| {
+            while run.len() < FORCED && !self.is_accepting() {
+                let legal = self.look()?;
+                let [only] = legal.tokens[..] else { break };
+                self.accept(only)?;
+                run.push(only);
+            }
+            Ok(())
+        })();
+        self.rollback(run.len())?;
+        walked.map(|()| out.append(&mut run))
+    }
+
+    fn is_accepting(&self) -> bool {
+        self.at.state == State::FINISHED || self.at.is_item && self.end.is_none()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.at.is_over
+    }
+
+    fn is_ready(&self) -> bool {
+        self.at.is_over || self.at.legal.is_some() && self.others.are_ready()
+    }
+
+    fn accepted(&self) -> usize {
+        self.stack.len() + self.past_end
+    }
+}

@@ -1,0 +1,274 @@
+"""Prefix trees intersected with other constraints, held to a list of items of which each is fed to the others."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logitree as lt
+from slow_beams import HashModel
+
+EOG, OTHER_END, SIZE = 7, 9, 10
+TEXTS = [b"a", b"b", b"c", b"ab", b"bc", b"ca", b"abc"]
+VOCABULARY = lt.Vocabulary.from_tokens([*TEXTS, b"</s>"], eog_ids=[EOG], special_ids=[EOG])
+PATTERNS = ["[ab]*", ".*c", "(..)+", "a.*|bc?", "[^b]{2,5}", "(abc)*a?"]
+
+Item = tuple[int, ...]
+
+
+def allows(other: lt.Matcher, item: Item, end: int | None) -> bool:
+    """Whether the matcher takes these tokens, one by one, and is complete behind them or behind the end token."""
+    other = other.fork()
+    for token in item:
+        if other.is_finished or not other.is_legal(token):
+            return False
+        other.accept(token)
+    if other.is_accepting:
+        return True
+    if end is None or not other.is_legal(end):
+        return False
+    other.accept(end)
+    return other.is_accepting
+
+
+def catalogue(randomly: random.Random, longest: int = 5) -> list[Item]:
+    length = randomly.randrange(1, longest) if randomly.random() < 0.4 else None
+    return sorted(
+        {
+            tuple(randomly.randrange(len(TEXTS)) for _ in range(length or randomly.randrange(1, longest)))
+            for _ in range(randomly.randrange(1, 120))
+        }
+    )
+
+
+def constraint(randomly: random.Random, items: list[Item]) -> lt.Matcher | None:
+    kind = randomly.randrange(4)
+    if kind == 0:
+        return lt.Grammar.regex(randomly.choice(PATTERNS)).matcher(VOCABULARY)
+    some = randomly.sample(items, randomly.randrange(1, len(items) + 1))
+    if kind == 1:
+        texts = [b"".join(TEXTS[token] for token in item) for item in some]
+        return lt.choices(texts, VOCABULARY).matcher()
+    try:
+        if kind == 2:
+            return lt.prefix_tree(some + catalogue(randomly)).matcher(end=randomly.choice([None, EOG, OTHER_END]))
+        names = {str(item): list(item) for item in some}
+        payload = lt.token_tree_payload("m", [lt.token_tree_descriptor("p", names, names.__getitem__, model_id="m")])
+        return lt.token_tree(payload or {}).matcher("p", end_tokens=[EOG])
+    except lt.ConstraintError:
+        return None
+
+
+def cases(seed: str, count: int) -> Iterator[tuple[list[Item], list[lt.Matcher], int | None, list[Item]]]:
+    """Items, other constraints, the end token, and the items that pass."""
+    randomly = random.Random(seed)
+    while count:
+        items = catalogue(randomly)
+        others = [constraint(randomly, items) for _ in range(randomly.choice([1, 1, 2]))]
+        known = [other for other in others if other is not None]
+        if len(known) == len(others):
+            count -= 1
+            end = randomly.choice([None, EOG, OTHER_END])
+            yield items, known, end, [item for item in items if all(allows(other, item, end) for other in known)]
+
+
+def ways_on(items: Iterable[Item], before: Item, end: int | None) -> list[int]:
+    follow = {item[len(before)] for item in items if len(item) > len(before) and item[: len(before)] == before}
+    return sorted(follow | ({end} if end is not None and before in items else set()))
+
+
+def places(items: Iterable[Item]) -> set[Item]:
+    return {item[:n] for item in items for n in range(len(item) + 1)} | {()}
+
+
+def test_every_place_is_that_of_the_items_that_pass() -> None:
+    kept = lazily = 0
+    for items, others, end, passed in cases("places", 400):
+        tree = lt.prefix_tree(items)
+        paths = tree.paths(end=end, intersect=others if len(others) > 1 else others[0], vocabulary_size=SIZE)
+        numbers = {item: number for number, item in enumerate(items)}
+        assert len(paths) == len(passed)
+        for place in places(passed):
+            state = paths.find(place)
+            assert state is not None
+            assert paths.items(state).tolist() == [numbers[item] for item in passed if item == place]
+            nothing = [] if end is None else [end]
+            assert paths.legal(state).tolist() == (ways_on(passed, place, end) or nothing)
+        for item in set(items) - set(passed):
+            state = paths.find(item)
+            assert state is None or paths.items(state).tolist() == []
+        kept += len(passed)
+        try:
+            lazy = tree.matcher(end=end, intersect=others, vocabulary_size=SIZE)
+        except lt.ConstraintError:
+            nested = end is None and any(ways_on(items, item, None) for item in items)
+            assert not passed or nested
+            continue
+        assert passed
+        for place in places(passed):
+            at = lazy.fork()
+            at.accept_many(place)
+            assert at.legal() == (ways_on(passed, place, end) or None)
+            assert at.is_accepting == (end is None and place in passed)
+            for token in set(range(SIZE)) - set(at.legal() or range(SIZE)):
+                assert not at.is_legal(token)
+            lazily += 1
+        assert all(other.accepted == 0 for other in others)
+    assert kept > 2000
+    assert lazily > 1000
+
+
+def test_beams_find_the_best_of_what_passes() -> None:
+    model, found = HashModel(SIZE), 0
+    for items, others, end, passed in cases("beams", 80):
+        paths = lt.prefix_tree(items).paths(end=end, intersect=others, vocabulary_size=SIZE)
+        got = lt.beam_search(model, [[1]], paths, width=len(items))[0] if passed else []
+        tokens = [tuple(token for token in hypothesis.tokens if token != end) for hypothesis in got]
+        assert sorted(tokens) == sorted(passed)
+        narrow = lt.beam_search(model, [[1]], paths, width=3)[0] if passed else []
+        assert {tuple(token for token in hypothesis.tokens if token != end) for hypothesis in narrow} <= set(passed)
+        found += len(tokens)
+    assert found > 400
+
+
+def test_all_that_a_tree_has_stays() -> None:
+    rows = [[0, 1], [0, 1], [0, 2], [3], [3, 0]]
+    weights = [[0.5, 0.25], [0.5, 0.25], [0.5, 1.0], [2.0], [2.0, -1.0]]
+    tree = lt.prefix_tree(rows, items=[10, 11, 20, 30, 31], weights=weights)
+    tree.add([[3, 1], [0, 1], [2]], items=[32, 12, 40], weights=[[2.0, 4.0], [0.5, 0.25], [8.0]])
+    tree.remove([[0, 1]], items=[11])
+    ends_in_b = lt.Grammar.regex(".*b").matcher(VOCABULARY)
+    paths = tree.paths(end=EOG, intersect=ends_in_b, vocabulary_size=SIZE)
+    assert len(paths) == 4
+    assert paths.weighted
+    assert paths.items(paths.find([0, 1]) or 0).tolist() == [10, 12]
+    assert paths.items(paths.find([3]) or 0).tolist() == [30]
+    assert paths.legal(paths.find([3]) or 0).tolist() == [1, EOG]
+    logits = np.zeros((1, SIZE), np.float32)
+    assert paths.gather([paths.start], logits).scores.tolist() == [0.5, 2.0]
+    assert paths.gather([paths.find([3])], logits).scores.tolist() == [4.0, 0.0]
+    mask = lt.mask.to_ids(paths.mask([paths.start])[0])
+    assert list(mask) == [0, 3]
+    some = tree.paths(end=EOG, allowed=[12, 20], intersect=ends_in_b)
+    assert (len(some), some.items(some.find([0, 1]) or 0).tolist()) == (1, [12])
+    assert some.matcher(intersect=ends_in_b).forced_tokens() == [0, 1, EOG]
+    assert (len(tree), len(tree.paths(end=EOG))) == (7, 7)
+
+
+def test_what_is_left_may_need_no_end() -> None:
+    tree = lt.prefix_tree([[0], [0, 1], [2, 1]])
+    ends_in_b = lt.Grammar.regex(".*b").matcher(VOCABULARY)
+    assert tree.paths(intersect=ends_in_b).matcher().legal() == [0, 2]
+    with pytest.raises(lt.ConstraintError, match="beginning of another"):
+        tree.matcher(intersect=ends_in_b)
+    with pytest.raises(lt.ConstraintError, match="beginning of another"):
+        tree.paths(intersect=lt.Grammar.regex("ab?").matcher(VOCABULARY)).matcher()
+
+
+def test_a_constraint_that_is_under_way_goes_on_from_there() -> None:
+    other = lt.Grammar.regex("a(b|c)").matcher(VOCABULARY)
+    other.accept(0)
+    tree = lt.prefix_tree([[0], [1], [2], [1, 1]])
+    lazy = tree.matcher(end=EOG, intersect=other)
+    other.accept(1)
+    assert lazy.legal() == [1, 2]
+    lazy.accept(1)
+    assert lazy.legal() == [EOG]
+    lazy.reset()
+    assert lazy.legal() == [1, 2]
+    assert other.accepted == 2
+
+
+def test_it_goes_wherever_matchers_go() -> None:
+    tree = lt.prefix_tree([[0, 1], [0, 2], [1, 2]])
+    other = lt.Grammar.regex("a.").matcher(VOCABULARY)
+    lazy = tree.matcher(end=EOG, intersect=other, vocabulary_size=len(VOCABULARY))
+    assert '1 token: "a"' in str(lazy.explain(1))
+    thought = lt.thought(VOCABULARY, begin=[[3]], end=[[4]], budget=4, then=lazy)
+    matcher = thought.matcher()
+    matcher.accept_many([3, 0, 0, 4])
+    assert matcher.legal() == [0]
+    paths = tree.paths(end=EOG, intersect=lazy)
+    assert [paths.items(paths.find([0, token]) or 0).tolist() for token in (1, 2)] == [[0], [1]]
+    # A thought with nothing behind it is free text, which is complete everywhere.
+    free = lt.thought(VOCABULARY, begin=[[3]], end=[[4]], budget=4).matcher()
+    assert len(tree.paths(end=EOG, intersect=free)) == 3
+    assert len(lt.prefix_tree([[0, 4], [0, 1]]).paths(end=EOG, intersect=free)) == 1
+
+
+def test_work_is_bounded_and_goes_on() -> None:
+    rows = [[a, b] for a in range(60) for b in range(60)]
+    last = lt.prefix_tree([[a, 59 if a else 0] for a in range(60)]).matcher()
+    tree = lt.prefix_tree(rows)
+    matcher = tree.matcher(intersect=last, fuel=300)
+    asked, legal = 0, None
+    while legal is None:
+        try:
+            legal = matcher.legal()
+        except lt.LimitError:
+            asked += 1
+            assert asked < 60
+    assert asked > 5
+    assert legal == list(range(60))
+    hidden = lt.prefix_tree([[59, 59], *([a, 60] for a in range(59))]).matcher()
+    with pytest.raises(lt.LimitError, match=r"300 steps.*paths\(intersect=\)"):
+        tree.matcher(intersect=hidden, fuel=300)
+    assert len(tree.paths(intersect=hidden)) == 1
+
+
+def test_what_is_refused() -> None:
+    tree = lt.prefix_tree([[0, 1], [2]])
+    for wrong in (3, "ab", [VOCABULARY], lt.Grammar.regex("a")):
+        with pytest.raises(TypeError, match="matchers"):
+            tree.paths(intersect=wrong)  # type: ignore[arg-type]
+    with pytest.raises(lt.ConstraintError, match="no matcher"):
+        tree.matcher(intersect=[])
+    nothing = lt.Grammar.regex("b+").matcher(VOCABULARY)
+    assert len(tree.paths(intersect=nothing)) == 0
+    with pytest.raises(lt.ConstraintError, match="allowed"):
+        tree.matcher(intersect=nothing)
+    with pytest.raises(lt.ConstraintError, match="no item"):
+        tree.paths(intersect=nothing).matcher()
+    matcher = tree.matcher(intersect=lt.Grammar.regex("ab|c").matcher(VOCABULARY))
+    with pytest.raises(lt.TokenError, match="token 1 is not legal"):
+        matcher.accept(1)
+    assert matcher.accepted == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_threads_run_and_interrupts_come_through() -> None:
+    rows = np.random.default_rng(5).integers(0, 200, (400_000, 5))
+    tree = lt.prefix_tree(rows)
+    same = tree.matcher()
+    began = time.perf_counter()
+    sizes: list[int] = []
+    thread = threading.Thread(target=lambda: sizes.append(len(tree.paths(intersect=same))))
+    thread.start()
+    turns = 0
+    while thread.is_alive():
+        time.sleep(0.001)
+        turns += 1
+    took = time.perf_counter() - began
+    assert sizes == [len(tree)]
+    assert turns > 10
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, took / 10)
+        began = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            tree.paths(intersect=same)
+        assert time.perf_counter() - began < took
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
