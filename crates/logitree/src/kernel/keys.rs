@@ -156,8 +156,12 @@ fn compress_reaching(xs: &[f32], limit: f32, places: &mut Vec<u32>) {
     }
     places.truncate(n);
     let behind = (lines.len() * WIDE) as u32;
-    let short = rest.iter().zip(behind..).filter(|(x, _)| !(**x < limit));
-    places.extend(short.map(|(_, place)| place));
+    for (&x, place) in rest.iter().zip(behind..) {
+        let is_below = x < limit;
+        if !is_below {
+            places.push(place);
+        }
+    }
 }
 
 #[cfg(test)]
