@@ -16,8 +16,8 @@ use crate::sampling::whole;
 
 const WAY_OUT: &str = "decoder.fork(), or decoder.sequences(n) for answers that differ";
 
-/// What each row gave, and the exceptions of those that failed.
-type Stepped<'py> = (Bound<'py, PyArray1<TokenId>>, Vec<(usize, PyErr)>);
+/// The rows that failed, each with its exception.
+type Failed = Vec<(usize, PyErr)>;
 
 /// Calls `work` with the decoders, each held for writing, and shows their warnings.
 fn with<'py, T>(
@@ -44,7 +44,7 @@ fn step_batch<'py>(
     end: TokenId,
     each: bool,
     threads: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Stepped<'py>> {
+) -> PyResult<(Bound<'py, PyArray1<TokenId>>, Failed)> {
     let threads = threads.map_or(Ok(0), |threads| whole(threads, "threads", 1, 1 << 16))?;
     let given = LogitRows::new(logits)?;
     let logits = given.floats()?;
@@ -66,7 +66,7 @@ fn told(
     rows: batch::Rows,
     end: TokenId,
     each: bool,
-) -> PyResult<(Vec<TokenId>, Vec<(usize, PyErr)>)> {
+) -> PyResult<(Vec<TokenId>, Failed)> {
     if !each {
         return Ok((batch::all_or_none(all, rows).map_err(to_py)?, Vec::new()));
     }
