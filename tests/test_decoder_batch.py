@@ -3,6 +3,7 @@ several answers of a real model to several prompts."""
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import threading
 import warnings
@@ -117,7 +118,7 @@ def test_sequences_differ_and_are_those_of_the_chain(vocabulary: lt.Vocabulary) 
         with pytest.raises(lt.StateError, match="before the first token"):
             one.sequences(2)
     with pytest.raises(lt.SamplingError):
-        one.sequences(1 << 21)
+        one.sequences((1 << 16) + 1)
 
 
 def test_beams_change_places(vocabulary: lt.Vocabulary) -> None:
@@ -189,6 +190,8 @@ def test_a_forgotten_constraint_warns(vocabulary: lt.Vocabulary) -> None:
         warnings.simplefilter("always")
         for _ in range(510):
             batch.accept([0])
+            with pytest.raises(lt.TokenError):
+                batch.accept([8])
     assert ["never cleared" in str(w.message) for w in caught] == [True]
 
 
@@ -200,6 +203,15 @@ def test_what_is_refused(vocabulary: lt.Vocabulary) -> None:
         lt.Batch(vocabulary, end=8)
     with pytest.raises(lt.ConstraintError, match="end token -1"):
         lt.Batch(vocabulary, end=[0, -1])
+    for wrong in (2.5, [7.0], "a", True, [True]):
+        with pytest.raises(TypeError):
+            lt.Batch(vocabulary, end=wrong)  # type: ignore[arg-type]
+    assert lt.Batch(vocabulary, end=np.uint32(7)).vocabulary == vocabulary  # type: ignore[arg-type]
+    for wrong in ([], None, lt.Chain.greedy()):
+        with pytest.raises(TypeError, match="a row is a Decoder"):
+            lt.Batch(vocabulary).join(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="fork its decoders"):
+        copy.copy(lt.Batch(vocabulary))
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy())
     with pytest.raises(lt.ConstraintError, match="another vocabulary"):
         lt.Batch(vocabulary, [lt.Decoder(other, lt.Chain.greedy())])
@@ -231,6 +243,81 @@ def test_what_is_refused(vocabulary: lt.Vocabulary) -> None:
     with pytest.raises(IndexError):
         batch[1]
     assert decoder.tokens == []
+
+
+def test_a_chains_own_sequence_is_the_first(vocabulary: lt.Vocabulary) -> None:
+    def decoder(sequence: int) -> lt.Decoder:
+        chain = lt.Chain.llama_cpp(seed=7, temp=4.0, rng="philox", sequence=sequence)
+        return lt.Decoder(vocabulary, chain, stop_at_eog=False)
+
+    row = rows(0, 1)[0]
+    first, second = decoder(5).sequences(2)
+    assert [first.step(row) for _ in range(20)] == [d.step(row) for d in [decoder(5)] for _ in range(20)]
+    assert [second.step(row) for _ in range(20)] == [d.step(row) for d in [decoder(6)] for _ in range(20)]
+    assert first.tokens != second.tokens
+
+
+def test_a_row_that_fails_has_not_drawn(vocabulary: lt.Vocabulary) -> None:
+    for rng in ("mt19937", "xoroshiro128plus", "philox"):
+        failing = [False]
+
+        def fail(*candidates: Any, failing: list[bool] = failing) -> None:
+            if failing[0]:
+                raise ValueError("not now")
+
+        samplers = [lt.xtc(0.5, 0.01, seed=5, rng=rng), lt.custom(fail), lt.dist(seed=5, rng=rng)]
+        decoder = lt.Decoder(vocabulary, lt.Chain(samplers), stop_at_eog=False)
+        kept, batch = decoder.fork(), lt.Batch(vocabulary, [decoder])
+        for at in range(60):
+            logits = rows(at, 1)
+            failing[0] = at % 3 == 0
+            if failing[0]:
+                with pytest.raises(ValueError, match="not now"):
+                    batch.step(logits)
+                assert isinstance(batch.try_step(logits)[1][0], ValueError)
+                failing[0] = False
+            assert batch.step(logits).tolist() == [kept.step(logits[0])]
+
+
+def test_what_ends_a_program_is_no_rows_error(vocabulary: lt.Vocabulary) -> None:
+    def interrupted(*candidates: Any) -> None:
+        raise KeyboardInterrupt
+
+    def broken(*candidates: Any) -> None:
+        raise ValueError("broken")
+
+    calls = [lt.Chain([lt.custom(call), lt.greedy()]) for call in (broken, interrupted)]
+    batch = lt.Batch(vocabulary, [lt.Decoder(vocabulary, chain) for chain in (lt.Chain.greedy(), *calls)])
+    for step in (batch.step, batch.try_step):
+        with pytest.raises(KeyboardInterrupt):
+            step(rows(0, 3))
+        assert [d.tokens for d in batch] == [[], [], []]
+
+
+def out_of_fuel() -> lt.Matcher:
+    """A matcher that cannot be asked what is legal."""
+    left = [[a, b] for a in range(6) for b in range(6)]
+    matcher = lt.prefix_tree([*left, [6, 0]]).matcher(
+        intersect=lt.prefix_tree([[0, 0], *([a, 6] for a in range(1, 6))]).matcher(), fuel=3
+    )
+    with pytest.raises(lt.LimitError):
+        matcher.fork().legal()
+    return lt.prefix_tree([*left, [6, 0]]).matcher(
+        intersect=lt.prefix_tree([[0, 0], *([a, 6] for a in range(1, 6))]).matcher(), fuel=3
+    )
+
+
+def test_a_row_without_fuel(vocabulary: lt.Vocabulary) -> None:
+    sure = lt.prefix_tree([[0, 1, 2]]).matcher(vocabulary_size=len(WORDS))
+    batch = lt.Batch(vocabulary, [lt.Decoder(vocabulary, lt.Chain.greedy(), m) for m in (sure, out_of_fuel(), sure)])
+    out = np.full((3, 1), -1, np.int32)
+    with pytest.raises(lt.LimitError, match="row 1"):
+        batch.masks(out)
+    assert out.ravel().tolist() == [0, 0, 0]
+    batch = lt.Batch(vocabulary, [lt.Decoder(vocabulary, lt.Chain.greedy(), m) for m in (sure, out_of_fuel(), sure)])
+    with pytest.raises(lt.LimitError, match="row 1"):
+        batch.take_forced()
+    assert [d.tokens for d in batch] == [[], [], []]
 
 
 def test_a_decoder_that_is_in_use(vocabulary: lt.Vocabulary) -> None:

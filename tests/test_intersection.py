@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 import threading
@@ -221,6 +222,37 @@ def test_work_is_bounded_and_goes_on() -> None:
     with pytest.raises(lt.LimitError, match=r"300 steps.*paths\(intersect=\)"):
         tree.matcher(intersect=hidden, fuel=300)
     assert len(tree.paths(intersect=hidden)) == 1
+
+
+def test_what_was_refused_is_remembered() -> None:
+    tree = lt.prefix_tree([[i, 0] for i in range(1000)])
+    matcher = tree.matcher(intersect=lt.prefix_tree([[0, 0], [999, 0]]).matcher(), fuel=100)
+    for _ in range(12):
+        with contextlib.suppress(lt.LimitError):
+            assert matcher.legal() == [0, 999]
+            break
+    assert matcher.fork().legal() == [0, 999]
+
+
+def test_others_are_of_one_vocabulary() -> None:
+    def grammar(tokens: list[bytes], pattern: str) -> lt.Matcher:
+        return lt.Grammar.regex(pattern).matcher(lt.Vocabulary.from_tokens(tokens, eog_ids=[2]))
+
+    pair = [grammar([b"a", b"b", b"<e>"], "[ab]+"), grammar([b"b", b"a", b"<e>"], "a+")]
+    tree = lt.prefix_tree([[0], [1]])
+    for call in (tree.paths, tree.matcher):
+        with pytest.raises(lt.ConstraintError, match="different vocabularies"):
+            call(intersect=pair)
+    assert tree.paths(intersect=pair[1]).legal(tree.paths().start).tolist() == [1]
+
+
+def test_fuel_is_for_intersections() -> None:
+    tree = lt.prefix_tree([[0], [1]])
+    with pytest.raises(lt.ConstraintError, match="fuel without intersect"):
+        tree.matcher(fuel=5)
+    for fuel in (0, -1, 1 << 64, 2.5, True):
+        with pytest.raises(lt.SamplingError, match="fuel"):
+            tree.matcher(intersect=tree.matcher(), fuel=fuel)  # type: ignore[arg-type]
 
 
 def test_what_is_refused() -> None:

@@ -3,7 +3,9 @@ business; a step of all of them is one native call."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +41,7 @@ class Batch:
         Raises:
             ConstraintError: there is no end token, or it is outside the vocabulary.
         """
-        ends = vocabulary.eog_ids if end is None else [end] if isinstance(end, int) else list(end)
+        ends = vocabulary.eog_ids if end is None else _ids(end)
         if not ends:
             message = "nothing says what a finished row goes on with"
             raise error(_core.ConstraintError, message, help="give the token that ends a sequence: end=")
@@ -60,13 +62,15 @@ class Batch:
         """
         known = {id(row) for row in self._rows}
         for decoder in decoders:
+            if not isinstance(decoder, _core.Decoder):
+                raise TypeError(f"a row is a Decoder, not {type(decoder).__name__}; for a list write join(*decoders)")
             if id(decoder) in known:
                 help = "give each row a decoder of its own: fork(), or sequences(n)"
                 raise error(_core.StateError, "a decoder that is a row already", help=help)
             if decoder.vocabulary != self._vocabulary:
                 raise error(_core.ConstraintError, "a decoder of another vocabulary than the batch's")
             known.add(id(decoder))
-        self._rows += decoders
+        self._rows = [*self._rows, *decoders]
 
     def leave(self, *decoders: _core.Decoder) -> None:
         """These decoders are rows no more; the rows behind them move up.
@@ -113,8 +117,8 @@ class Batch:
             The tokens, [B]; an end token where a row was finished.
 
         Raises:
-            What `Decoder.step` does, for the first row that has an error, with "row 3" in its place. SamplingError if
-            there are not as many rows as decoders.
+            What `Decoder.step` does, for the first row that has an error, with "row 3" in its place; an exception of a
+            Python callback as it is. SamplingError if there are not as many rows as decoders.
         """
         return _core.step_batch(self._rows, logits, self._ends[0], threads=threads)[0]
 
@@ -125,7 +129,7 @@ class Batch:
 
         Returns:
             The tokens, [B], and the exceptions by row. A row that failed has an end token there, which it did not take;
-            it may be tried again, or leave.
+            it may be tried again, or leave. KeyboardInterrupt and SystemExit in a callback are raised, as by `step`.
         """
         tokens, failed = _core.step_batch(self._rows, logits, self._ends[0], each=True, threads=threads)
         return tokens, dict(failed)
@@ -147,6 +151,7 @@ class Batch:
 
         Raises:
             MaskError: `out` does not fit.
+            LimitError: a row's constraint is out of fuel; `out` allows nothing then.
         """
         if out is None:
             out = _mask.new(len(self._vocabulary), rows=len(self._rows))
@@ -154,9 +159,12 @@ class Batch:
         return out
 
     def take_forced(self) -> list[list[int]]:
-        """Every row takes the tokens that are its only way on, and tells them. They need no forward pass of their
-        own."""
-        return [row.take_forced() for row in self._rows]
+        """Every row takes the tokens that are its only way on, and tells them. They need no forward pass of their own.
+
+        Raises:
+            LimitError: finding them takes more work than the fuel of a row's constraint allows; no row has moved then.
+        """
+        return _core.take_forced_batch(self._rows)
 
     @property
     def finished(self) -> npt.NDArray[np.bool_]:
@@ -177,5 +185,20 @@ class Batch:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def __copy__(self) -> NoReturn:
+        raise TypeError("a batch cannot be copied: fork its decoders, and make another of them")
+
     def __repr__(self) -> str:
         return f"Batch({len(self)} rows, {int(self.finished.sum())} finished)"
+
+
+def _ids(end: int | Sequence[int]) -> list[int]:
+    """Token ids, of whatever whole numbers they are.
+
+    Raises:
+        TypeError: something is no whole number.
+    """
+    given = end if np.iterable(end) else [end]
+    if any(isinstance(id, bool) for id in given):
+        raise TypeError("an end token is a whole number, not bool")
+    return [operator.index(id) for id in given]

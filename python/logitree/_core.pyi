@@ -101,6 +101,7 @@ __all__ = [
     "span_sampler_plan",
     "step_batch",
     "surprisal",
+    "take_forced_batch",
     "temp",
     "temp_ext",
     "thought",
@@ -442,7 +443,8 @@ class Chain:
     def __reduce__(self) -> tuple[Callable[..., Chain], tuple[object, ...]]: ...
     def _resume(self, snapshot: bytes, rows: list[bytes]) -> None: ...
     def states(self, n: int) -> list[Chain]:
-        """n chains of the same samplers that start over, nothing accepted, as sequences 0 to n - 1 of the seed.
+        """n chains of the same samplers that start over, nothing accepted, as n sequences of the seed, from their own
+        on.
 
         With ``rng="philox"`` a draw depends on seed, sequence and position alone; the other generators take the
         seed ``sequence`` further. LimitError above 2**20.
@@ -1653,10 +1655,12 @@ class Decoder:
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: object, /) -> Self: ...
     def sequences(self, n: int) -> list[Self]:
-        """``n`` decoders in this state whose chains draw as sequences 0 to ``n - 1`` of the seed: several answers to
-        one prompt. Each is what a decoder with its own of ``Chain.states`` would be, primed with the same prompt.
+        """``n`` decoders in this state whose chains draw as sequences of the seed, from their own on: several answers
+        to one prompt. Each is what a decoder with its own of ``Chain.states`` would be, primed with the same prompt;
+        the first is this decoder, if its chain has not drawn yet.
 
-        Raises StateError after the first token, SamplingError above 2**20.
+        With ``rng="philox"`` sequences of all seeds differ. Else sequence i of a seed is sequence 0 of the seed i
+        further: use seeds far apart. Raises StateError after the first token, SamplingError above 2**16.
         """
 
     def reset(self) -> None:
@@ -1733,6 +1737,9 @@ def step_batch(
 
 def accept_batch(decoders: Sequence[Decoder], tokens: Iterable[int], ends: Sequence[int]) -> None:
     """Each decoder takes its token, all or none. ``Batch`` wraps it."""
+
+def take_forced_batch(decoders: Sequence[Decoder]) -> list[list[int]]:
+    """Each decoder takes the tokens that are its only way on, all or none. ``Batch`` wraps it."""
 
 def mask_batch(decoders: Sequence[Decoder], out: _Mask, ends: Sequence[int]) -> None:
     """Writes what each decoder may take next over its row of ``out``. ``Batch`` wraps it."""

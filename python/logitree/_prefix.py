@@ -173,8 +173,9 @@ class PrefixTree:
         Raises:
             ConstraintError: there is no item, or none that all allow; or one item of the tree is the beginning of
                 another and `end` is None.
-            LimitError: it takes more than the fuel; so may each later call. What was found out is kept: asking again
-                gets further. `paths(intersect=...)` has no such limit.
+            LimitError: it takes more than the fuel; so may each later call. What a matcher found out is kept, up to
+                some three million places: asking it again gets further. `paths(intersect=...)` has no such limits.
+            SamplingError: `fuel` is no whole number above 0.
         """
         return self.paths(end=end, vocabulary_size=vocabulary_size).matcher(intersect=intersect, fuel=fuel)
 

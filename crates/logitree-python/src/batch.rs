@@ -2,12 +2,12 @@
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
 use logitree::decoder::{batch, Decoder};
-use logitree::{Result, TokenId};
+use logitree::{Error, ErrorKind, Result, TokenId};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use crate::decoder::PyDecoder;
-use crate::errors::to_py;
+use crate::errors::{ends_program, to_py};
 use crate::grammar::tokens_of;
 use crate::hold::hold;
 use crate::logit_rows::LogitRows;
@@ -49,50 +49,82 @@ fn step_batch<'py>(
     let given = LogitRows::new(logits)?;
     let logits = given.floats()?;
     let (tokens, failed) = with(&decoders, |all| {
-        // A callback must stay on the thread that holds the interpreter.
-        let foreign = all.iter().any(|decoder| decoder.chain().is_foreign());
-        let rows = if foreign {
-            batch::step(all, &logits, end, 1)
-        } else {
-            py.detach(|| batch::step(all, &logits, end, threads))
-        };
-        told(all, rows.map_err(to_py)?, end, each)
+        let threads = if all.iter().any(|decoder| decoder.chain().is_foreign()) { 1 } else { threads };
+        let rows = free(py, all, |all| batch::step(all, &logits, end, threads)).map_err(to_py)?;
+        told(py, all, rows, end, each)
     })?;
     Ok((PyArray1::from_vec(py, tokens), failed))
 }
 
-fn told(
+/// Works without the interpreter, unless a chain calls Python: that must stay on the thread that holds it.
+fn free<T: Send>(
+    py: Python<'_>,
     all: &mut [&mut Decoder],
-    rows: batch::Rows,
+    work: impl FnOnce(&mut [&mut Decoder]) -> T + Send,
+) -> T {
+    if all.iter().any(|decoder| decoder.chain().is_foreign()) {
+        work(all)
+    } else {
+        py.detach(|| work(all))
+    }
+}
+
+/// The tokens, and with `each` the rows that failed. What ends a program (Ctrl-C in a callback) is no row's own business.
+fn told(
+    py: Python<'_>,
+    all: &mut [&mut Decoder],
+    mut rows: batch::Rows,
     end: TokenId,
     each: bool,
 ) -> PyResult<(Vec<TokenId>, Failed)> {
-    if !each {
+    let is_fatal = |row: &Result<batch::Taken>| row.as_ref().is_err_and(|error| ends_program(py, error));
+    let Some(at) = rows.iter().position(is_fatal) else {
+        if each {
+            return Ok(one_by_one(rows, end));
+        }
         return Ok((batch::all_or_none(all, rows).map_err(to_py)?, Vec::new()));
-    }
+    };
+    // That error is told, whichever row is the first to have one, when the others are as they were.
+    let ended = Err(Error::new(ErrorKind::State, "the program was told to end"));
+    let fatal = std::mem::replace(&mut rows[at], ended);
+    drop(batch::all_or_none(all, rows));
+    fatal.map(|_| Default::default()).map_err(to_py)
+}
+
+fn one_by_one(rows: batch::Rows, end: TokenId) -> (Vec<TokenId>, Failed) {
     let mut failed = Vec::new();
-    let mut token = |(at, row): (usize, Result<batch::Taken>)| match row {
+    let token = |(at, row): (usize, Result<batch::Taken>)| match row {
         Ok(taken) => taken.token,
         Err(error) => {
             failed.push((at, to_py(error.within(&format!("row {at}")))));
             end
         }
     };
-    Ok((rows.into_iter().enumerate().map(&mut token).collect(), failed))
+    (rows.into_iter().enumerate().map(token).collect(), failed)
 }
 
 /// Each decoder takes its token from outside, all or none.
 #[pyfunction]
 fn accept_batch(
+    py: Python<'_>,
     decoders: Vec<Bound<'_, PyDecoder>>,
     tokens: &Bound<'_, PyAny>,
     ends: Vec<TokenId>,
 ) -> PyResult<()> {
     let tokens = tokens_of(tokens)?;
     with(&decoders, |all| {
-        let rows = batch::accept(all, &tokens, &ends).map_err(to_py)?;
-        batch::all_or_none(all, rows).map(drop).map_err(to_py)
+        let accept = |all: &mut [&mut Decoder]| {
+            let rows = batch::accept(all, &tokens, &ends)?;
+            batch::all_or_none(all, rows)
+        };
+        free(py, all, accept).map(drop).map_err(to_py)
     })
+}
+
+/// Each decoder takes the tokens that are its only way on, all decoders or none.
+#[pyfunction]
+fn take_forced_batch(py: Python<'_>, decoders: Vec<Bound<'_, PyDecoder>>) -> PyResult<Vec<Vec<TokenId>>> {
+    with(&decoders, |all| free(py, all, batch::take_forced).map_err(to_py))
 }
 
 /// Writes what each decoder may take next over its row of `out`.
@@ -115,5 +147,6 @@ fn mask_batch(
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(step_batch, m)?)?;
     m.add_function(wrap_pyfunction!(accept_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(take_forced_batch, m)?)?;
     m.add_function(wrap_pyfunction!(mask_batch, m)?)
 }

@@ -117,13 +117,21 @@ impl PyStep {
 pub struct PyDecoder {
     /// The core's decoder.
     pub inner: Decoder,
-    tokens: Vec<TokenId>,
-    words: Vec<u32>,
 }
 
 impl PyDecoder {
     fn of(inner: Decoder) -> PyDecoder {
-        PyDecoder { inner, tokens: Vec::new(), words: Vec::new() }
+        PyDecoder { inner }
+    }
+
+    /// Works on the decoder: with the interpreter where it is quick or calls Python, without where something must be found
+    /// out first.
+    fn work<T: Send>(&mut self, py: Python<'_>, call: impl FnOnce(&mut Decoder) -> T + Send) -> T {
+        if self.inner.is_ready() || self.inner.chain().is_foreign() {
+            call(&mut self.inner)
+        } else {
+            py.detach(|| call(&mut self.inner))
+        }
     }
 
     /// Shows the warnings since the last call.
@@ -166,30 +174,30 @@ impl PyDecoder {
     /// Raises StateError when decoding is over, LogitsError for logits of the wrong dtype or length, with NaN, or
     /// with nothing to choose from; nothing has changed then.
     fn step(&mut self, py: Python<'_>, logits: &Bound<'_, PyAny>) -> PyResult<TokenId> {
-        let inner = &mut self.inner;
-        let token = with_logits(logits, |logits| inner.step(logits))?;
+        let token = with_logits(logits, |logits| self.work(py, |inner| inner.step(logits)))?;
         self.warn(py)?;
         Ok(token)
     }
 
     /// The tokens that are the only way on. Changes nothing.
-    fn forced_tokens(&mut self) -> PyResult<Vec<TokenId>> {
-        self.tokens.clear();
-        self.inner.forced(&mut self.tokens).map_err(to_py)?;
-        Ok(self.tokens.clone())
+    fn forced_tokens(&mut self, py: Python<'_>) -> PyResult<Vec<TokenId>> {
+        let mut run = Vec::new();
+        self.work(py, |inner| inner.forced(&mut run)).map_err(to_py)?;
+        Ok(run)
     }
 
     /// Accepts the tokens that are the only way on and returns them. They need no forward pass of their own.
     fn take_forced(&mut self, py: Python<'_>) -> PyResult<Vec<TokenId>> {
-        self.tokens.clear();
-        self.inner.take_forced(&mut self.tokens).map_err(to_py)?;
+        let mut run = Vec::new();
+        self.work(py, |inner| inner.take_forced(&mut run)).map_err(to_py)?;
         self.warn(py)?;
-        Ok(self.tokens.clone())
+        Ok(run)
     }
 
     /// Takes a token from outside. Raises TokenError if it is not legal here, StateError when decoding is over.
     fn accept(&mut self, py: Python<'_>, token: i64) -> PyResult<()> {
-        self.inner.accept(token_id(token)?).map_err(to_py)?;
+        let token = token_id(token)?;
+        self.work(py, |inner| inner.accept(token)).map_err(to_py)?;
         self.warn(py)
     }
 
@@ -218,9 +226,9 @@ impl PyDecoder {
         self.fork()
     }
 
-    /// `n` decoders in this state whose chains draw as sequences 0 to `n - 1` of the seed.
+    /// `n` decoders in this state whose chains draw as sequences of the seed, from their own on.
     fn sequences(&self, n: &Bound<'_, PyAny>) -> PyResult<Vec<PyDecoder>> {
-        let n = whole(n, "n", 0, 1 << 20)?;
+        let n = whole(n, "n", 0, 1 << 16)?;
         Ok(self.inner.sequences(n).map_err(to_py)?.into_iter().map(PyDecoder::of).collect())
     }
 
@@ -273,9 +281,9 @@ impl PyDecoder {
     /// The legal next tokens as an int32 mask of `ceil(len(vocabulary) / 32)` words, least significant bit first.
     fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let size = self.inner.vocabulary().len();
-        self.words.resize(words_for(size), 0);
-        self.inner.legal().map_err(to_py)?.write(size, &mut self.words);
-        Ok(PyArray1::from_iter(py, self.words.iter().map(|&word| word as i32)))
+        let mut words = vec![0; words_for(size)];
+        self.work(py, |inner| inner.legal().map(|legal| legal.write(size, &mut words))).map_err(to_py)?;
+        Ok(PyArray1::from_iter(py, words.into_iter().map(|word: u32| word as i32)))
     }
 
     /// The vocabulary.

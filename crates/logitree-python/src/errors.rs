@@ -92,6 +92,12 @@ pub fn raised(exception: PyErr) -> Error {
     Error::new(ErrorKind::Sampling, "a Python callable raised an exception").because(exception)
 }
 
+/// Whether a callback raised what ends a program and is no `Exception`: KeyboardInterrupt, SystemExit.
+pub fn ends_program(py: Python<'_>, error: &Error) -> bool {
+    let raised = error.cause.as_ref().and_then(|cause| cause.0.downcast_ref::<PyErr>());
+    raised.is_some_and(|raised| !raised.is_instance_of::<PyException>(py))
+}
+
 /// The exception that a callback raised, as it is; where the error has a place, a note says it (Python 3.11).
 fn exception_of(py: Python<'_>, error: &Error) -> Option<PyErr> {
     let raised = error.cause.as_ref()?.0.downcast_ref::<PyErr>()?.clone_ref(py);

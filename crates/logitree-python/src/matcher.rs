@@ -55,9 +55,17 @@ pub fn forks_of(object: &Bound<'_, PyAny>) -> PyResult<Forks> {
             let message = format!("intersect takes matchers, not {}", object.get_type().name()?);
             return Err(PyTypeError::new_err(message));
         };
-        let matcher = matcher.try_borrow()?;
+        let Ok(matcher) = matcher.try_borrow() else {
+            let error = Error::new(ErrorKind::State, "a matcher of intersect is in use elsewhere");
+            return Err(to_py(error.help("give a fork of it")));
+        };
         forks.push(matcher.inner.fork());
-        vocabulary = vocabulary.take().or(matcher.vocabulary.as_ref().map(|v| v.clone_ref(object.py())));
+        let Some(known) = &matcher.vocabulary else { return Ok(()) };
+        let first = vocabulary.get_or_insert_with(|| known.clone_ref(object.py()));
+        if first.get().0.fingerprint() != known.get().0.fingerprint() {
+            let error = Error::new(ErrorKind::Constraint, "matchers of different vocabularies");
+            return Err(to_py(error.help("make all that is intersected with the same vocabulary")));
+        }
         Ok(())
     };
     match object.try_iter() {

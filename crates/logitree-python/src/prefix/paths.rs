@@ -15,6 +15,7 @@ use super::{longs, tokens};
 use crate::buffer::Rows as Buffer;
 use crate::errors::to_py;
 use crate::matcher::{forks_of, PyMatcher};
+use crate::sampling::whole;
 
 /// A prefix tree at one moment.
 #[pyclass(frozen, name = "PrefixPaths", module = "logitree")]
@@ -231,8 +232,13 @@ impl PyPaths {
         &self,
         py: Python<'_>,
         intersect: Option<&Bound<'_, PyAny>>,
-        fuel: Option<u64>,
+        fuel: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyMatcher> {
+        let fuel = fuel.map(|fuel| whole(fuel, "fuel", 1, u64::MAX)).transpose()?;
+        if intersect.is_none() && fuel.is_some() {
+            let error = Error::new(ErrorKind::Constraint, "fuel without intersect");
+            return Err(to_py(error.help("a prefix tree alone needs none: leave it out")));
+        }
         let (snapshot, end, size) = (self.paths.snapshot.clone(), self.paths.end, self.vocabulary_size);
         let Some(others) = intersect else {
             let matcher = PrefixMatcher::new(snapshot, end, size);

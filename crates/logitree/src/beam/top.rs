@@ -1,5 +1,7 @@
 //! The best ways on of many rows. It refuses to know what becomes of them.
 
+use std::ops::Range;
+
 use super::best::{score, Best};
 use super::{Candidate, Paths, Rows};
 use crate::kernel::{self, Floats, BLOCK};
@@ -40,8 +42,10 @@ struct Run<'s> {
     /// The first and the last child's token.
     first: usize,
     last: usize,
-    /// Where the maxima of its blocks begin.
-    line: usize,
+    /// Where among all runs' the maxima of its blocks stand.
+    maxima: Range<usize>,
+    /// Its row's place among the best rows.
+    rank: usize,
 }
 
 impl Run<'_> {
@@ -85,8 +89,8 @@ impl Paths {
         Ok(())
     }
 
-    /// One owner's rows. The children of narrow nodes are gathered first, so that their logits are fetched together; the
-    /// runs of wide ones come last, when there is much to reach.
+    /// One owner's rows, the best first. The children of narrow nodes are gathered first, so that their logits are fetched
+    /// together; the runs of wide ones come last, when there is much to reach.
     fn take_rows(&self, rows: &Rows<'_>, best: &mut Best, scratch: &mut Scratch) -> Result<()> {
         scratch.children.clear();
         scratch.ends.clear();
@@ -149,7 +153,7 @@ impl Paths {
         if spread || wide.children.is_weighted() || last >= rows.logits[row].len() {
             return self.take_each(rows, row, &wide, best).map(|()| None);
         }
-        Ok(Some(Run { row, wide, first, last, line: 0 }))
+        Ok(Some(Run { row, wide, first, last, maxima: 0..0, rank: 0 }))
     }
 
     /// The maxima of all runs' blocks, written over `maxima`: row by row, as rows lie behind one another in memory.
@@ -161,20 +165,23 @@ impl Paths {
         maxima: &mut Vec<f32>,
     ) -> Result<Vec<Run<'s>>> {
         maxima.clear();
+        runs.iter_mut().zip(0..).for_each(|(run, rank)| run.rank = rank);
         runs.sort_unstable_by_key(|run| run.row);
         let mut read = Vec::with_capacity(runs.len());
         for mut run in runs {
             let line = rows.logits[run.row].slice(run.first, run.last + 1);
-            run.line = maxima.len();
-            maxima.resize(run.line + line.len().div_ceil(BLOCK), 0.0);
-            if kernel::block_maxima(line, &mut maxima[run.line..]) {
+            let from = maxima.len();
+            maxima.resize(from + line.len().div_ceil(BLOCK), 0.0);
+            run.maxima = from..maxima.len();
+            if kernel::block_maxima(line, &mut maxima[from..]) {
                 read.push(run);
             } else {
                 // What is no number may stand where no child is.
-                maxima.truncate(run.line);
+                maxima.truncate(from);
                 self.take_each(rows, run.row, &run.wide, best)?;
             }
         }
+        read.sort_unstable_by_key(|run| run.rank);
         Ok(read)
     }
 
@@ -191,8 +198,7 @@ impl Paths {
         let Scratch { maxima, fine, blocks, places, tops, .. } = scratch;
         blocks.clear();
         for (run, at) in runs.iter().zip(0..) {
-            let end = runs.get(at + 1).map_or(maxima.len(), |next| next.line);
-            let (before, maxima) = (rows.scores[run.row], &maxima[run.line..end]);
+            let (before, maxima) = (rows.scores[run.row], &maxima[run.maxima.clone()]);
             blocks.extend(maxima.iter().zip(0..).map(|(&max, block)| (score(before, max, 0.0), at, block)));
         }
         // Where one id in three is a child, three times as many blocks are needed to hold enough of them.
@@ -265,19 +271,42 @@ impl Paths {
 
     /// Children that lie far apart, or that have weights.
     fn take_each(&self, rows: &Rows<'_>, row: usize, wide: &WideNode<'_>, best: &mut Best) -> Result<()> {
-        for at in 0..wide.children.len() {
-            let token = wide.children.token(at);
-            let logit = match self.logit(rows, row, token) {
-                Ok(logit) => logit,
-                // What was removed need not have a logit.
-                Err(_) if wide.state(at)?.is_none() => continue,
-                Err(error) => return Err(error),
-            };
-            let weight = wide.children.weight(at).unwrap_or(0.0);
-            if best.wants(score(rows.scores[row], logit, weight)) {
-                if let Some(state) = wide.state(at)? {
-                    take(rows, row, best, (token, state, logit, weight));
-                }
+        let n = wide.children.len();
+        let line = match rows.logits[row] {
+            Floats::F32(line) if !wide.children.is_weighted() => line,
+            _ => return (0..n).try_for_each(|at| self.take_child(rows, row, wide, at, best)),
+        };
+        let mut places = Vec::new();
+        for from in (0..n).step_by(BLOCK) {
+            let tokens = wide.children.tokens(from..(from + BLOCK).min(n));
+            places.clear();
+            kernel::reaching_among(line, tokens, best.limit(rows.scores[row]), &mut places);
+            for &place in &places {
+                self.take_child(rows, row, wide, from + place as usize, best)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_child(
+        &self,
+        rows: &Rows<'_>,
+        row: usize,
+        wide: &WideNode<'_>,
+        at: usize,
+        best: &mut Best,
+    ) -> Result<()> {
+        let token = wide.children.token(at);
+        let logit = match self.logit(rows, row, token) {
+            Ok(logit) => logit,
+            // What was removed need not have a logit.
+            Err(_) if wide.state(at)?.is_none() => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let weight = wide.children.weight(at).unwrap_or(0.0);
+        if best.wants(score(rows.scores[row], logit, weight)) {
+            if let Some(state) = wide.state(at)? {
+                take(rows, row, best, (token, state, logit, weight));
             }
         }
         Ok(())

@@ -103,16 +103,38 @@ pub fn all_or_none(decoders: &mut [&mut Decoder], rows: Rows) -> Result<Vec<Toke
 ///
 /// # Errors
 /// [`ErrorKind::Mask`] if there are not as many rows as decoders, or if a row is too short for the vocabulary; else those
-/// of [`Decoder::legal`], with the row in their place. Rows before it are written.
-pub fn masks(decoders: &mut [&mut Decoder], rows: Vec<&mut [u32]>, ends: &[TokenId]) -> Result<()> {
+/// of [`Decoder::legal`], with the row in their place. All rows are 0 then: nothing is allowed.
+pub fn masks(decoders: &mut [&mut Decoder], mut rows: Vec<&mut [u32]>, ends: &[TokenId]) -> Result<()> {
     if rows.len() != decoders.len() {
         let message = format!("{} rows of masks for {} decoders", rows.len(), decoders.len());
         return Err(Error::new(ErrorKind::Mask, message).help("give one row for each decoder"));
     }
-    for (at, (decoder, words)) in decoders.iter_mut().zip(rows).enumerate() {
-        mask(decoder, words, ends).map_err(|error| error.within(&format!("row {at}")))?;
+    let written = decoders.iter_mut().zip(&mut rows).enumerate().try_for_each(|(at, (decoder, words))| {
+        mask(decoder, words, ends).map_err(|error| error.within(&format!("row {at}")))
+    });
+    if written.is_err() {
+        rows.iter_mut().for_each(|words| words.fill(0));
     }
-    Ok(())
+    written
+}
+
+/// Each decoder takes the tokens that are its only way on, all decoders or none; which they are.
+///
+/// # Errors
+/// Those of [`Decoder::forced`], with the row in their place; nothing has changed then.
+pub fn take_forced(decoders: &mut [&mut Decoder]) -> Result<Vec<Vec<TokenId>>> {
+    let mut asked = Vec::new();
+    for (at, decoder) in decoders.iter_mut().enumerate() {
+        asked.clear();
+        decoder.forced(&mut asked).map_err(|error| error.within(&format!("row {at}")))?;
+    }
+    let mut runs = Vec::with_capacity(decoders.len());
+    for decoder in decoders {
+        let mut run = Vec::new();
+        decoder.take_forced(&mut run)?;
+        runs.push(run);
+    }
+    Ok(runs)
 }
 
 fn mask(decoder: &mut Decoder, words: &mut [u32], ends: &[TokenId]) -> Result<()> {

@@ -43,7 +43,8 @@ pub struct Decoder {
     tokens: Vec<TokenId>,
     finish: Option<Finish>,
     trace: Option<Vec<Step>>,
-    warnings: Vec<String>,
+    /// Warnings, each with the number of tokens after which it came.
+    warnings: Vec<(usize, String)>,
 }
 
 impl Decoder {
@@ -142,9 +143,14 @@ impl Decoder {
         self.spans.legal()
     }
 
+    /// Whether a step is a matter of microseconds: see [`Matcher::is_ready`].
+    pub fn is_ready(&self) -> bool {
+        self.matcher().is_none_or(Matcher::is_ready)
+    }
+
     /// Warnings since the last call, oldest first (see [`SPAN_LIMIT`]).
     pub fn take_warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
+        self.warnings.drain(..).map(|(_, warning)| warning).collect()
     }
 
     /// Whether there are warnings to take.
@@ -182,9 +188,17 @@ impl Decoder {
         let started = self.trace.is_some().then(Instant::now);
         self.check_running()?;
         let logits = self.own(logits.into())?;
-        if let Some(started) = started {
-            return self.traced_step(logits, started);
+        let stepped = match started {
+            Some(started) => self.traced_step(logits, started),
+            None => self.plain_step(logits),
+        };
+        if stepped.is_err() {
+            self.chain.undraw();
         }
+        stepped
+    }
+
+    fn plain_step(&mut self, logits: Floats<'_>) -> Result<TokenId> {
         let bias = self.spans.bias()?;
         let token = match self.spans.legal()? {
             Legal::Few(&[only]) => {
@@ -313,6 +327,7 @@ impl Decoder {
         self.spans.rollback(length)?;
         self.chain.rollback(n)?;
         self.tokens.truncate(length);
+        self.warnings.retain(|&(after, _)| after <= length);
         if let Some(trace) = &mut self.trace {
             trace.truncate(trace.len().saturating_sub(n));
         }
@@ -335,8 +350,8 @@ impl Decoder {
         }
     }
 
-    /// `n` decoders in this state whose chains draw as sequences `0..n` of the seed: several answers to one prompt. Each is
-    /// what a decoder with its own of [`Chain::states`] would be, primed with the same prompt.
+    /// `n` decoders in this state whose chains draw as sequences of the seed, from their own on: several answers to one
+    /// prompt. Each is what a decoder with its own of [`Chain::states`] would be, primed with the same prompt.
     ///
     /// # Errors
     /// [`ErrorKind::State`] once tokens were accepted: they were drawn by one of the sequences.
@@ -398,7 +413,7 @@ impl Decoder {
         self.chain.accept(token);
         self.tokens.push(token);
         if let Some(warning) = self.spans.expire(self.tokens.len()) {
-            self.warnings.push(warning);
+            self.warnings.push((self.tokens.len(), warning));
         }
         self.finish = self.finish_now();
         Ok(())

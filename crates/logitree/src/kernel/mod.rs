@@ -4,6 +4,7 @@
 //! AVX-512, AVX2 with FMA, baseline. All three give the same bits: products and sums are fused by name
 //! (`mul_add`), and additions stand in one fixed order of lanes. The room refuses to know what the numbers mean.
 
+mod among;
 mod exp;
 mod floats;
 mod keys;
@@ -15,6 +16,7 @@ mod sums;
 mod whole;
 mod width;
 
+pub use among::{reaching_among, Places};
 pub use exp::{exp, exps, normalise};
 pub use floats::Floats;
 pub use keys::{collect_keys, collect_reaching, descending_key, from_key};

@@ -1,6 +1,7 @@
 //! One index that does not change: rows in ascending order, and records of its wide nodes. It refuses to know what
 //! was removed from it or added to it since.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -11,6 +12,7 @@ use super::live::Live;
 use super::pages::{damaged, Bytes, Pages};
 use super::state::Place;
 use super::{Children, State, NARROW};
+use crate::kernel::Places;
 use crate::{file, Error, ErrorKind, Result, TokenId};
 
 /// An index, in memory or in a mapped file.
@@ -53,6 +55,13 @@ impl<'s> Wide<'s> {
     #[inline]
     pub fn token(&self, at: usize) -> TokenId {
         number(self.tokens, at, self.token_bytes)
+    }
+
+    /// Some of the tokens, as they lie there.
+    pub fn tokens(&self, of: Range<usize>) -> Places<'s> {
+        let width = self.token_bytes;
+        let bytes = self.tokens.get(of.start * width..of.end * width).unwrap_or_default();
+        Places { bytes, width }
     }
 
     #[inline]
@@ -449,7 +458,7 @@ impl Segment {
     }
 
     /// The rows that end at `state`.
-    pub(super) fn items(&self, state: State) -> Result<std::ops::Range<u64>> {
+    pub(super) fn items(&self, state: State) -> Result<Range<u64>> {
         match state.place() {
             Place::Rows { row, depth } if row < self.head.rows => {
                 Ok(row..row + self.narrow(row, depth)?.items()?)

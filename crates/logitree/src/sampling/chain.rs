@@ -282,6 +282,19 @@ impl Chain {
         Ok(())
     }
 
+    /// Forgets what was drawn since the last accepted token: for a step that failed. Samplers of the host program are left
+    /// as they are.
+    pub fn undraw(&mut self) {
+        self.samplers
+            .iter_mut()
+            .filter(|sampler| !sampler.is_foreign())
+            .for_each(|sampler| sampler.rollback(0));
+        if self.rule().is_some_and(|rule| !rule.is_foreign()) {
+            self.align.rollback(0);
+        }
+        self.picked = None;
+    }
+
     /// Advances as [`Chain::sample`] would with one sole candidate, so that a forced token can be taken without
     /// logits and the tokens after it stay the same. Accept it afterwards. See [`Chain::vetoes`].
     pub fn forced(&mut self) {
@@ -302,22 +315,22 @@ impl Chain {
         self.picked = None;
     }
 
-    /// Starts over as sequence `sequence` of the same seed: a row of a batch that draws on its own. Its
+    /// Starts over as the sequence so many further of the same seed: a row of a batch that draws on its own. Its
     /// steering stays.
-    pub fn resequence(&mut self, sequence: u32) {
+    pub fn resequence(&mut self, further: u32) {
         for sampler in &mut self.samplers {
             sampler.reset();
-            sampler.resequence(sequence);
+            sampler.resequence(further);
         }
         self.align.reset();
         self.accepted = 0;
         self.picked = None;
     }
 
-    /// Draws from here on as sequence `sequence` of the same seed does that accepted the same tokens and drew nothing for
-    /// them.
-    pub fn draw_as(&mut self, sequence: u32) {
-        self.samplers.iter_mut().for_each(|sampler| sampler.resequence(sequence));
+    /// Draws from here on as the sequence so many further of the same seed does that accepted the same tokens and drew
+    /// nothing for them.
+    pub fn draw_as(&mut self, further: u32) {
+        self.samplers.iter_mut().for_each(|sampler| sampler.resequence(further));
         self.picked = None;
     }
 

@@ -138,8 +138,8 @@ pub trait Sampler: std::any::Any + Send + Sync {
     /// Takes note of an accepted token.
     fn accept(&mut self, _token: TokenId) {}
 
-    /// Forgets the last `n` accepted tokens, and what was drawn for them. The chain never asks for more than
-    /// were accepted.
+    /// Forgets the last `n` accepted tokens, and what was drawn for them and since; with 0 the latter alone. The chain
+    /// never asks for more than were accepted.
     fn rollback(&mut self, _n: usize) {}
 
     /// Advances as `apply` would on one sole candidate, without looking at any.
@@ -176,8 +176,9 @@ pub trait Sampler: std::any::Any + Send + Sync {
         None
     }
 
-    /// Draws from here on as sequence `sequence` of its seed, so that rows of a batch draw apart ([`rng::Draws`]).
-    fn resequence(&mut self, _sequence: u32) {}
+    /// Draws from here on as the sequence so many further of its seed, so that rows of a batch draw apart
+    /// ([`rng::Draws`]).
+    fn resequence(&mut self, _further: u32) {}
 
     /// The value of a parameter, by its name in [`Params`]; `None` if the sampler has no such.
     fn parameter(&self, _name: &str) -> Option<f64> {

@@ -1,22 +1,26 @@
 //! What was found out about places of a tree, for all forks of a matcher. It refuses to know how.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use crate::prefix::State;
+use crate::prefix::{Children, State};
 
-/// Places that are remembered at most: then all are forgotten.
-const MOST: usize = 1 << 20;
+/// Places that are remembered at most: what a table of 2^22 has room for. Then all are forgotten.
+const MOST: usize = 7 << 19;
 
 /// For places of one snapshot whether an item that all allow lies there or behind. A place says which tokens were read,
 /// so it says where the others stand.
 #[derive(Default)]
-pub(super) struct Known(Mutex<FxHashMap<State, bool>>);
+pub(super) struct Known {
+    places: Mutex<FxHashMap<State, bool>>,
+    /// What may follow where the matcher was born, once somebody asked.
+    pub first: OnceLock<Arc<Children>>,
+}
 
 impl Known {
     fn lock(&self) -> MutexGuard<'_, FxHashMap<State, bool>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known of the place.

@@ -108,6 +108,11 @@ impl IntersectionMatcher {
         if let Some(legal) = &self.at.legal {
             return Ok(Arc::clone(legal));
         }
+        let is_first = self.stack.is_empty();
+        if let Some(first) = self.known.first.get().filter(|_| is_first) {
+            self.at.legal = Some(Arc::clone(first));
+            return Ok(Arc::clone(first));
+        }
         let (mut all, mut legal) = (Children::default(), Children::default());
         self.snapshot.children(self.at.state, &mut all)?;
         let mut fuel = Fuel::new(self.fuel);
@@ -125,6 +130,10 @@ impl IntersectionMatcher {
             return Err(damaged("no item goes on from a place of it"));
         }
         let legal = Arc::new(legal);
+        if is_first {
+            // Another fork may have been faster, with the same.
+            let _ = self.known.first.set(Arc::clone(&legal));
+        }
         self.at.legal = Some(Arc::clone(&legal));
         Ok(legal)
     }

@@ -47,8 +47,8 @@ impl Ground<'_> {
     /// afterwards.
     ///
     /// # Errors
-    /// [`ErrorKind::Limit`] when the fuel is spent: what was found out is kept, so that asking again gets further;
-    /// those of the others and of the tree.
+    /// [`ErrorKind::Limit`] when the fuel is spent: what was found out is kept, so that asking again gets further, as
+    /// long as there is room for it; those of the others and of the tree.
     pub fn allows(
         &self,
         (token, state): (TokenId, State),
@@ -63,7 +63,11 @@ impl Ground<'_> {
         let before = others.taken();
         let found = match others.take(token) {
             Ok(true) => self.reaches(state, others, way, fuel),
-            refused => refused,
+            Ok(false) => {
+                self.known.set(std::iter::once(state), false);
+                Ok(false)
+            }
+            error => error,
         };
         others.back_to(before)?;
         found
@@ -91,7 +95,11 @@ impl Ground<'_> {
                     Some(false) => {}
                     None => {
                         fuel.spend(1)?;
-                        next = others.take(token)?.then_some(state);
+                        if others.take(token)? {
+                            next = Some(state);
+                        } else {
+                            self.known.set(std::iter::once(state), false);
+                        }
                     }
                 },
                 None => {
