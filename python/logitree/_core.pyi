@@ -443,8 +443,7 @@ class Chain:
     def __reduce__(self) -> tuple[Callable[..., Chain], tuple[object, ...]]: ...
     def _resume(self, snapshot: bytes, rows: list[bytes]) -> None: ...
     def states(self, n: int) -> list[Chain]:
-        """n chains of the same samplers that start over, nothing accepted, as n sequences of the seed, from their own
-        on.
+        """n chains of the same samplers that start over, nothing accepted, as sequences 0 to n - 1 of the seed.
 
         With ``rng="philox"`` a draw depends on seed, sequence and position alone; the other generators take the
         seed ``sequence`` further. LimitError above 2**20.
@@ -1656,8 +1655,8 @@ class Decoder:
     def __deepcopy__(self, memo: object, /) -> Self: ...
     def sequences(self, n: int) -> list[Self]:
         """``n`` decoders in this state whose chains draw as sequences of the seed, from their own on: several answers
-        to one prompt. Each is what a decoder with its own of ``Chain.states`` would be, primed with the same prompt;
-        the first is this decoder, if its chain has not drawn yet.
+        to one prompt. The first is this decoder, if its chain has not drawn yet; with a chain of sequence 0 they are
+        what decoders with its ``states(n)`` would be, primed alike.
 
         With ``rng="philox"`` sequences of all seeds differ. Else sequence i of a seed is sequence 0 of the seed i
         further: use seeds far apart. Raises StateError after the first token, SamplingError above 2**16.

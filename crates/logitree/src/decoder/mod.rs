@@ -351,7 +351,7 @@ impl Decoder {
     }
 
     /// `n` decoders in this state whose chains draw as sequences of the seed, from their own on: several answers to one
-    /// prompt. Each is what a decoder with its own of [`Chain::states`] would be, primed with the same prompt.
+    /// prompt. Where the chain's own is the first, they are what decoders with [`Chain::states`] would be, primed alike.
     ///
     /// # Errors
     /// [`ErrorKind::State`] once tokens were accepted: they were drawn by one of the sequences.

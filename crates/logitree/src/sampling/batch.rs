@@ -103,7 +103,7 @@ fn one(row: &Row<'_>, chain: &mut Chain, how: How) -> Result<Picked> {
 }
 
 impl Chain {
-    /// `n` chains of the same samplers that start over as sequences of the seed, from their own on: one for each row of a
+    /// `n` chains of the same samplers that start over as sequences `0..n` of the seed: one for each row of a
     /// batch. With philox their draws depend on seed, sequence and position alone.
     pub fn states(&self, n: usize) -> Vec<Chain> {
         (0..n).map(|at| self.state_of(at)).collect()

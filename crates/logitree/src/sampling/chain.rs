@@ -7,7 +7,7 @@ mod ledger;
 mod snapshot;
 
 use super::measures::Model;
-use super::{Candidates, Floats, Measures, Sampler, Seed, TokenArray};
+use super::{Candidates, Floats, Generator, Measures, Sampler, Seed, TokenArray};
 use crate::mask::Legal;
 use crate::{Error, ErrorKind, Result, TokenId};
 use align::Align;
@@ -315,12 +315,12 @@ impl Chain {
         self.picked = None;
     }
 
-    /// Starts over as the sequence so many further of the same seed: a row of a batch that draws on its own. Its
+    /// Starts over as sequence `sequence` of the same seed: a row of a batch that draws on its own. Its
     /// steering stays.
-    pub fn resequence(&mut self, further: u32) {
+    pub fn resequence(&mut self, sequence: u32) {
         for sampler in &mut self.samplers {
             sampler.reset();
-            sampler.resequence(further);
+            sampler.resequence(sequence);
         }
         self.align.reset();
         self.accepted = 0;
@@ -330,7 +330,11 @@ impl Chain {
     /// Draws from here on as the sequence so many further of the same seed does that accepted the same tokens and drew
     /// nothing for them.
     pub fn draw_as(&mut self, further: u32) {
-        self.samplers.iter_mut().for_each(|sampler| sampler.resequence(further));
+        for sampler in &mut self.samplers {
+            let own = sampler.seed().filter(|seed| seed.generator == Generator::Philox);
+            let sequence = own.map_or(0, |seed| seed.sequence).wrapping_add(further);
+            sampler.resequence(sequence);
+        }
         self.picked = None;
     }
 

@@ -176,9 +176,8 @@ pub trait Sampler: std::any::Any + Send + Sync {
         None
     }
 
-    /// Draws from here on as the sequence so many further of its seed, so that rows of a batch draw apart
-    /// ([`rng::Draws`]).
-    fn resequence(&mut self, _further: u32) {}
+    /// Draws from here on as sequence `sequence` of its seed, so that rows of a batch draw apart ([`rng::Draws`]).
+    fn resequence(&mut self, _sequence: u32) {}
 
     /// The value of a parameter, by its name in [`Params`]; `None` if the sampler has no such.
     fn parameter(&self, _name: &str) -> Option<f64> {

@@ -86,16 +86,16 @@ impl Draws {
         self.accepted_at = 0;
     }
 
-    /// Goes on as the sequence that is so many further does, of the same seed, after as many accepted tokens and no draws
-    /// for them; generators that know no sequences take the seed so far, so that rows differ in any case.
-    pub fn resequence(&mut self, further: u32) {
+    /// Goes on as sequence `sequence` of the same seed does that accepted as many tokens and drew nothing for them;
+    /// generators that know no sequences take the seed `sequence` further, so that rows differ in any case.
+    pub fn resequence(&mut self, sequence: u32) {
         match self.seed.generator {
-            Generator::Philox => self.seed.sequence = self.seed.sequence.wrapping_add(further),
+            Generator::Philox => self.seed.sequence = sequence,
             Generator::Mt19937 => {
-                self.seed.seed = u64::from((self.seed.seed as u32).wrapping_add(further));
+                self.seed.seed = u64::from((self.seed.seed as u32).wrapping_add(sequence));
             }
             Generator::Xoroshiro128Plus => {
-                self.seed.seed = self.seed.seed.wrapping_add(u64::from(further));
+                self.seed.seed = self.seed.seed.wrapping_add(u64::from(sequence));
             }
         }
         let position = if self.is_counted() { 0 } else { self.words.count() };
