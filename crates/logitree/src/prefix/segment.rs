@@ -357,6 +357,13 @@ impl Segment {
         Ok(Narrow { segment: self, shared, width, row, depth })
     }
 
+    /// Whether no other row is the node's, and the row does not end there.
+    #[inline]
+    fn is_sole(&self, row: u64, depth: u32) -> Result<bool> {
+        let is_last = row + 1 >= self.head.rows;
+        Ok(depth < self.span(row)?.1 && (is_last || self.shared(row + 1)? < depth))
+    }
+
     /// The children of `state`, appended to `out`; only those with a row in `live`.
     pub(super) fn children(&self, state: State, live: Option<&Live>, out: &mut Children) -> Result<()> {
         let from = out.tokens.len();
@@ -371,15 +378,15 @@ impl Segment {
     fn append(&self, state: State, live: Option<&Live>, out: &mut Children) -> Result<()> {
         match state.place() {
             Place::Rows { row, depth } if row < self.head.rows => {
-                let narrow = self.narrow(row, depth)?;
-                let items = narrow.items()?;
-                if items == 0 && narrow.is_one_row() {
+                if self.is_sole(row, depth)? {
                     if live.is_none_or(|live| live.contains(row)) {
                         let weight = self.weight(row, depth)?;
                         out.push(self.token(row, depth)?, State::rows(row, depth + 1), weight);
                     }
                     return Ok(());
                 }
+                let narrow = self.narrow(row, depth)?;
+                let items = narrow.items()?;
                 out.is_item = items > 0 && live.is_none_or(|live| live.any(row, row + items));
                 narrow.groups(items, |from, to| {
                     if live.is_none_or(|live| live.any(from, to)) {
@@ -516,12 +523,6 @@ struct Narrow<'s> {
 }
 
 impl Narrow<'_> {
-    /// Whether no row but the first is the node's.
-    #[inline]
-    fn is_one_row(&self) -> bool {
-        self.shared.is_empty() || number(self.shared, 0, self.width) < self.depth
-    }
-
     /// How many rows end here: the first of the node's.
     fn items(&self) -> Result<u64> {
         let head = &self.segment.head;
