@@ -295,16 +295,12 @@ def test_what_ends_a_program_is_no_rows_error(vocabulary: lt.Vocabulary) -> None
 
 
 def out_of_fuel() -> lt.Matcher:
-    """A matcher that cannot be asked what is legal."""
-    left = [[a, b] for a in range(6) for b in range(6)]
-    matcher = lt.prefix_tree([*left, [6, 0]]).matcher(
-        intersect=lt.prefix_tree([[0, 0], *([a, 6] for a in range(1, 6))]).matcher(), fuel=3
-    )
+    """A matcher that cannot be asked what is legal, for asking takes more than its fuel."""
+    tree = lt.prefix_tree([*([a, b] for a in range(6) for b in range(6)), [6, 0]])
+    other = lt.prefix_tree([[0, 0], *([a, 6] for a in range(1, 6))]).matcher()
     with pytest.raises(lt.LimitError):
-        matcher.fork().legal()
-    return lt.prefix_tree([*left, [6, 0]]).matcher(
-        intersect=lt.prefix_tree([[0, 0], *([a, 6] for a in range(1, 6))]).matcher(), fuel=3
-    )
+        tree.matcher(intersect=other, fuel=3).legal()
+    return tree.matcher(intersect=other, fuel=3)
 
 
 def test_a_row_without_fuel(vocabulary: lt.Vocabulary) -> None:
