@@ -6,8 +6,9 @@ venv    = .venv/bin/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON = $(CURDIR)/$(venv)
 FUZZ_SECONDS ?= 60
+CASES   ?= 20000
 
-.PHONY: help setup demo test check parity bench bench-peers test-engines fuzz clean
+.PHONY: help setup demo test test-random check parity bench bench-peers test-engines fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -23,6 +24,11 @@ test:  ## the core's tests, then the package's
 	@$(ready) test
 	cargo test --workspace --exclude logitree-python
 	$(venv) -m pytest
+
+test-random:  ## the core's random tests with CASES new cases each
+	PROPTEST_CASES=$(CASES) PROPTEST_MAX_GLOBAL_REJECTS=1000000000 PROPTEST_MAX_LOCAL_REJECTS=1000000000 \
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+	cargo test --release --workspace --exclude logitree-python
 
 check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
 	@$(ready) check
