@@ -198,19 +198,31 @@ impl<'py> Rows<'py> {
             Number::F32 => Ok(Floats::F32(self.row(i)?)),
             Number::F16 => Ok(Floats::F16(self.row::<f16>(i)?.reinterpret_cast())),
             Number::Bf16 | Number::U16 => Ok(Floats::Bf16(self.row::<bf16>(i)?.reinterpret_cast())),
-            Number::I32 | Number::U32 => {
-                Err(self.error(format!("of dtype {}", self.number.name()), accepted(self.kind)))
-            }
+            Number::I32 | Number::U32 => Err(self.no_floats()),
         }
+    }
+
+    fn no_floats(&self) -> PyErr {
+        self.error(format!("of dtype {}", self.number.name()), accepted(self.kind))
     }
 
     /// All rows as logits. Fails where [`Rows::floats`] does.
     pub fn all_floats(&self) -> PyResult<Vec<Floats<'_>>> {
-        let mut all = Vec::with_capacity(self.rows);
-        for i in 0..self.rows {
-            all.push(self.floats(i)?);
+        match self.number {
+            Number::F32 => self.each(Floats::F32),
+            Number::F16 => self.each(|row: &[f16]| Floats::F16(row.reinterpret_cast())),
+            Number::Bf16 | Number::U16 => self.each(|row: &[bf16]| Floats::Bf16(row.reinterpret_cast())),
+            Number::I32 | Number::U32 => Err(self.no_floats()),
         }
-        Ok(all)
+    }
+
+    /// What `of` makes of each row. Fails where [`Rows::check`] does.
+    fn each<'s, T: Element + 's, U>(&'s self, of: impl Fn(&'s [T]) -> U) -> PyResult<Vec<U>> {
+        self.check::<T>()?;
+        let start = self.data.as_ptr().cast::<T>();
+        // SAFETY: as in `row`; `of` found so many rows.
+        let row = |i| unsafe { std::slice::from_raw_parts(start.add(i * self.stride), self.columns) };
+        Ok((0..self.rows).map(|i| of(row(i))).collect())
     }
 
     /// All rows as one slice. Fails where [`Rows::check`] does, or there are gaps between the rows.

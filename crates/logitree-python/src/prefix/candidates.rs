@@ -1,7 +1,7 @@
 //! Candidates as columns in Python. Conversions only.
 
 use logitree::beam::Candidate;
-use numpy::{Element, PyArray1, PyArrayMethods};
+use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
 
 /// Ways on of several rows, as columns.
@@ -35,16 +35,13 @@ impl PyCandidates {
 }
 
 /// One number of each candidate, in memory of NumPy's own: a vector's would cost another object.
-fn column<T: Element + Copy + Default>(
+fn column<T: Element>(
     py: Python<'_>,
     found: &[Candidate],
     number: impl Fn(&Candidate) -> T,
 ) -> Py<PyArray1<T>> {
-    let array = PyArray1::<T>::zeros(py, found.len(), false);
-    if let Ok(mut column) = array.try_readwrite() {
-        column.as_array_mut().iter_mut().zip(found).for_each(|(place, candidate)| *place = number(candidate));
-    }
-    array.unbind()
+    let numbers: Vec<T> = found.iter().map(number).collect();
+    PyArray1::from_slice(py, &numbers).unbind()
 }
 
 #[pymethods]

@@ -6,18 +6,26 @@ mod paths;
 mod tree;
 
 use logitree::{Error, ErrorKind, TokenId};
-use numpy::{PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{
+    Element, PyArray1, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::prelude::*;
 
 use crate::errors::to_py;
 
+/// The numbers of an array of this type that has one dimension and no gaps; `None` for everything else.
+fn copied<T: Element>(object: &Bound<'_, PyAny>) -> Option<Vec<T>> {
+    object.cast::<PyArray1<T>>().ok()?.to_vec().ok()
+}
+
 /// Whole numbers from any sequence or array of one dimension.
 fn longs(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<i64>> {
-    if let Ok(array) = object.extract::<PyReadonlyArray1<'_, i64>>() {
-        return Ok(array.as_array().to_vec());
+    if let Some(numbers) = copied(object) {
+        return Ok(numbers);
     }
-    if let Ok(array) = object.extract::<PyReadonlyArray1<'_, i32>>() {
-        return Ok(array.as_array().iter().map(|&n| n.into()).collect());
+    if let Some(numbers) = copied::<i32>(object) {
+        return Ok(numbers.into_iter().map(i64::from).collect());
     }
     if let Ok(array) = object.cast::<PyUntypedArray>() {
         if array.ndim() != 1 || !matches!(array.dtype().kind(), b'i' | b'u') {

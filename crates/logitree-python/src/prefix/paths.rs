@@ -7,11 +7,11 @@ use logitree::mask::words_for;
 use logitree::prefix::{Children, State, MAX_TOKEN};
 use logitree::vocabulary::MAX_TOKENS;
 use logitree::{Error, ErrorKind, TokenId};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
 use super::candidates::PyCandidates;
-use super::{longs, tokens};
+use super::{copied, longs, tokens};
 use crate::buffer::Rows as Buffer;
 use crate::errors::to_py;
 use crate::matcher::{forks_of, PyMatcher};
@@ -25,13 +25,14 @@ pub struct PyPaths {
 }
 
 fn states(object: &Bound<'_, PyAny>) -> PyResult<Vec<State>> {
-    if let Ok(array) = object.extract::<PyReadonlyArray1<'_, i64>>() {
-        return Ok(array.as_array().iter().map(|&state| State(state)).collect());
-    }
-    if let Ok(state) = object.extract::<i64>() {
-        return Ok(vec![State(state)]);
-    }
-    Ok(longs(object, "states")?.into_iter().map(State).collect())
+    let numbers = match copied(object) {
+        Some(numbers) => numbers,
+        None => match object.extract::<i64>() {
+            Ok(state) => vec![state],
+            Err(_) => longs(object, "states")?,
+        },
+    };
+    Ok(numbers.into_iter().map(State).collect())
 }
 
 /// One number a row, of those that were given, or the same for all.
@@ -70,10 +71,7 @@ impl PyPaths {
         let states = self::states(states)?;
         let buffer = Buffer::of(logits, "logits", ErrorKind::Logits)?;
         let logits = buffer.all_floats()?;
-        let doubles = |object: &Bound<'_, PyAny>| match object.extract::<PyReadonlyArray1<'_, f64>>() {
-            Ok(array) => Ok(array.as_array().to_vec()),
-            Err(_) => object.extract::<Vec<f64>>(),
-        };
+        let doubles = |object: &Bound<'_, PyAny>| copied(object).map_or_else(|| object.extract(), Ok);
         let scores = column(scores.map(doubles).transpose()?, 0.0, states.len());
         let numbers = |object: &Bound<'_, PyAny>| -> PyResult<Vec<u32>> {
             let given = longs(object, "owners")?;

@@ -41,9 +41,13 @@ pub(super) struct Best {
 /// Candidates beyond the best that are kept at least, before they are cut back.
 const ROOM: usize = 64;
 
+/// Candidates for which there is room from the beginning, at most.
+const MOST_AT_ONCE: usize = 1 << 12;
+
 impl Best {
     pub fn new(width: usize) -> Best {
-        Best { width, kept: Vec::new(), worst: f64::NEG_INFINITY }
+        let kept = Vec::with_capacity(width.saturating_mul(2).clamp(ROOM, MOST_AT_ONCE));
+        Best { width, kept, worst: f64::NEG_INFINITY }
     }
 
     /// How many are wanted.

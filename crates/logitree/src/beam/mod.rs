@@ -8,6 +8,7 @@
 //! The room refuses to know what a token says, and how the logits came about.
 
 mod best;
+mod runs;
 #[cfg(test)]
 mod tests;
 mod top;

@@ -1,8 +1,7 @@
 //! The best ways on of many rows. It refuses to know what becomes of them.
 
-use std::ops::Range;
-
 use super::best::{score, Best};
+use super::runs::{self, Run};
 use super::{Candidate, Paths, Rows};
 use crate::kernel::{self, Floats, BLOCK};
 use crate::prefix::{Children, State, WideNode};
@@ -11,51 +10,16 @@ use crate::{Result, TokenId};
 /// Children are a run if at least one id in so many of their span is one.
 const SPARSE: usize = 4;
 
-/// One in so many blocks, and as many more, may have its highest logit where no child is.
-const SPARE: usize = 8;
-
 /// What is used again and again.
 #[derive(Default)]
 struct Scratch {
     order: Vec<usize>,
-    /// Places in a line of logits that may be among the best.
-    places: Vec<u32>,
     /// Children of all narrow nodes, row by row.
     children: Children,
     /// How far the children of each of those rows go, and which row it is.
     ends: Vec<(usize, usize)>,
     one: Children,
-    /// The maxima of all runs' blocks.
-    maxima: Vec<f32>,
-    /// The maxima of one run's finer blocks.
-    fine: Vec<f32>,
-    /// What the best of a block would score, its run, and which of the run's blocks it is.
-    blocks: Vec<(f64, usize, usize)>,
-    /// What the best of blocks would score.
-    tops: Vec<f64>,
-}
-
-/// A wide node whose children are nearly all ids from the first to the last.
-struct Run<'s> {
-    row: usize,
-    wide: WideNode<'s>,
-    /// The first and the last child's token.
-    first: usize,
-    last: usize,
-    /// Where among all runs' the maxima of its blocks stand.
-    maxima: Range<usize>,
-    /// Its row's place among the best rows.
-    rank: usize,
-}
-
-impl Run<'_> {
-    /// Its logits, where they are floats of 32 bits.
-    fn values<'l>(&self, rows: &Rows<'l>) -> &'l [f32] {
-        match rows.logits[self.row].slice(self.first, self.last + 1) {
-            Floats::F32(values) => values,
-            _ => &[],
-        }
-    }
+    runs: runs::Scratch,
 }
 
 impl Paths {
@@ -114,15 +78,21 @@ impl Paths {
         let children = &scratch.children;
         let mut from = 0;
         for &(to, row) in &scratch.ends {
+            let line = match rows.logits[row] {
+                Floats::F32(line) if rows.states[row] != State::FAILED => line,
+                _ => &[],
+            };
             for at in from..to {
-                let logit = self.logit(rows, row, children.tokens[at])?;
+                let logit = match line.get(children.tokens[at] as usize) {
+                    Some(&logit) if logit < f32::INFINITY => logit,
+                    _ => self.logit(rows, row, children.tokens[at])?,
+                };
                 let weight = children.weights.get(at).copied().unwrap_or(0.0);
                 take(rows, row, best, (children.tokens[at], children.states[at], logit, weight));
             }
             from = to;
         }
-        let runs = self.read_runs(rows, runs, best, &mut scratch.maxima)?;
-        self.take_runs(rows, &runs, best, scratch)
+        self.take_runs(rows, &mut runs, best, &mut scratch.runs)
     }
 
     /// A wide node: what was added to it and its end, and then its children, unless they are a run for later.
@@ -153,124 +123,17 @@ impl Paths {
         if spread || wide.children.is_weighted() || last >= rows.logits[row].len() {
             return self.take_each(rows, row, &wide, best).map(|()| None);
         }
-        Ok(Some(Run { row, wide, first, last, maxima: 0..0, rank: 0 }))
-    }
-
-    /// The maxima of all runs' blocks, written over `maxima`: row by row, as rows lie behind one another in memory.
-    fn read_runs<'s>(
-        &self,
-        rows: &Rows<'_>,
-        mut runs: Vec<Run<'s>>,
-        best: &mut Best,
-        maxima: &mut Vec<f32>,
-    ) -> Result<Vec<Run<'s>>> {
-        maxima.clear();
-        runs.iter_mut().zip(0..).for_each(|(run, rank)| run.rank = rank);
-        runs.sort_unstable_by_key(|run| run.row);
-        let mut read = Vec::with_capacity(runs.len());
-        for mut run in runs {
-            let line = rows.logits[run.row].slice(run.first, run.last + 1);
-            let from = maxima.len();
-            maxima.resize(from + line.len().div_ceil(BLOCK), 0.0);
-            run.maxima = from..maxima.len();
-            if kernel::block_maxima(line, &mut maxima[from..]) {
-                read.push(run);
-            } else {
-                // What is no number may stand where no child is.
-                maxima.truncate(from);
-                self.take_each(rows, run.row, &run.wide, best)?;
-            }
-        }
-        read.sort_unstable_by_key(|run| run.rank);
-        Ok(read)
-    }
-
-    /// The children of all runs, block by block. So many blocks have a logit that reaches the lowest of the highest
-    /// maxima; if all of these are children, nothing below it counts, and nearly all blocks are passed over. If too few
-    /// are, it is done again without that guess.
-    fn take_runs(
-        &self,
-        rows: &Rows<'_>,
-        runs: &[Run<'_>],
-        best: &mut Best,
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        let Scratch { maxima, fine, blocks, places, tops, .. } = scratch;
-        blocks.clear();
-        for (run, at) in runs.iter().zip(0..) {
-            let (before, maxima) = (rows.scores[run.row], &maxima[run.maxima.clone()]);
-            blocks.extend(maxima.iter().zip(0..).map(|(&max, block)| (score(before, max, 0.0), at, block)));
-        }
-        // Where one id in three is a child, three times as many blocks are needed to hold enough of them.
-        let ids: usize = runs.iter().map(|run| run.last - run.first + 1).sum();
-        let children: usize = runs.iter().map(|run| run.wide.children.len()).sum();
-        let sure = best.width() + best.width() / SPARE + SPARE;
-        let enough = sure.saturating_mul(ids) / children.max(1);
-        let saved = best.clone();
-        tops.clear();
-        if enough < blocks.len() {
-            tops.extend(blocks.iter().map(|block| block.0));
-        } else {
-            // Few blocks: finer ones tell more.
-            for run in runs {
-                fine.clear();
-                kernel::fine_maxima(run.values(rows), fine);
-                tops.extend(fine.iter().map(|&max| score(rows.scores[run.row], max, 0.0)));
-            }
-        }
-        let mut guess = f64::NEG_INFINITY;
-        if enough < tops.len() {
-            guess = *tops.select_nth_unstable_by(enough, |a, b| b.total_cmp(a)).1;
-            best.expect(guess);
-        }
-        for again in [false, true] {
-            for &(max, run, block) in &*blocks {
-                if best.wants(max) {
-                    self.take_block(rows, &runs[run], block, best, places)?;
-                }
-            }
-            if again || guess == f64::NEG_INFINITY || best.reaches(guess) {
-                break;
-            }
-            *best = saved.clone();
-        }
-        Ok(())
-    }
-
-    /// One block of a run: its logits as they lie.
-    fn take_block(
-        &self,
-        rows: &Rows<'_>,
-        run: &Run<'_>,
-        block: usize,
-        best: &mut Best,
-        places: &mut Vec<u32>,
-    ) -> Result<()> {
-        let (row, before) = (run.row, rows.scores[run.row]);
-        let from = run.first + block * BLOCK;
-        let mut room = [0.0; BLOCK];
-        let line = rows.logits[row].slice(from, (from + BLOCK).min(rows.logits[row].len()));
-        let values = match line {
-            Floats::F32(values) => values,
-            narrow => narrow.block(0, &mut room),
-        };
-        places.clear();
-        kernel::collect_reaching(values, best.limit(before), places);
-        for &place in &*places {
-            let (logit, token) = (values[place as usize], (from + place as usize) as TokenId);
-            if !best.wants(score(before, logit, 0.0)) {
-                continue;
-            }
-            let Some(child) = run.wide.children.find_near(token) else { continue };
-            if let Some(state) = run.wide.state(child)? {
-                take(rows, row, best, (token, state, logit, 0.0));
-            }
-        }
-        Ok(())
+        Ok(Some(Run::new(row, wide)))
     }
 
     /// Children that lie far apart, or that have weights.
-    fn take_each(&self, rows: &Rows<'_>, row: usize, wide: &WideNode<'_>, best: &mut Best) -> Result<()> {
+    pub(super) fn take_each(
+        &self,
+        rows: &Rows<'_>,
+        row: usize,
+        wide: &WideNode<'_>,
+        best: &mut Best,
+    ) -> Result<()> {
         let n = wide.children.len();
         let line = match rows.logits[row] {
             Floats::F32(line) if !wide.children.is_weighted() => line,

@@ -19,6 +19,7 @@ pub mod build;
 mod children;
 pub mod head;
 mod live;
+mod narrow;
 mod overlay;
 mod pages;
 mod segment;

@@ -1,6 +1,7 @@
 //! The bytes of an index, each page of which is compared with its checksum when it is first looked at: opening a
 //! file costs nothing, and damage is an error and never a wrong token. It refuses to know what the bytes mean.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -66,17 +67,23 @@ impl Pages {
     pub fn slice(&self, at: usize, len: usize) -> Result<&[u8]> {
         let end = at.checked_add(len).filter(|&end| end <= self.all().len());
         let Some(end) = end else { return Err(damaged("a place outside of it")) };
-        if let Some(good) = &self.good {
-            let last = if len == 0 { at } else { end - 1 } / PAGE;
-            for page in at / PAGE..=last {
-                let known =
-                    good.get(page / 64).is_some_and(|w| w.load(Ordering::Relaxed) >> (page % 64) & 1 == 1);
-                if !known {
-                    self.compare(page)?;
-                }
-            }
+        let (first, last) = (at / PAGE, end.saturating_sub(1).max(at) / PAGE);
+        if first != last || !self.is_good(first) {
+            self.compare_all(first..=last)?;
         }
         Ok(&self.all()[at..end])
+    }
+
+    /// Whether the page was as its checksum says, or need not be.
+    #[inline]
+    fn is_good(&self, page: usize) -> bool {
+        let Some(good) = &self.good else { return true };
+        good.get(page / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (page % 64) & 1 == 1)
+    }
+
+    #[inline(never)]
+    fn compare_all(&self, mut pages: RangeInclusive<usize>) -> Result<()> {
+        pages.try_for_each(|page| if self.is_good(page) { Ok(()) } else { self.compare(page) })
     }
 
     #[cold]

@@ -11,7 +11,7 @@ use super::head::{self, Head};
 use super::live::Live;
 use super::pages::{damaged, Bytes, Pages};
 use super::state::Place;
-use super::{Children, State, NARROW};
+use super::{Children, State};
 use crate::kernel::Places;
 use crate::{file, Error, ErrorKind, Result, TokenId};
 
@@ -74,17 +74,15 @@ impl<'s> Wide<'s> {
         self.weights.get(at * 4..)?.first_chunk().map(|bytes| f32::from_le_bytes(*bytes))
     }
 
-    /// Where the token stands: looked for first where it would be if the tokens were spread evenly, as they are in a
-    /// node that has nearly all there are.
+    /// Where the token stands: looked for first where it would be if the tokens were spread evenly over this span, as
+    /// they are in a node that has nearly all there are.
     #[inline]
-    pub fn find_near(&self, token: TokenId) -> Option<usize> {
+    pub fn find_near(&self, token: TokenId, (first, last): (TokenId, TokenId)) -> Option<usize> {
         const NEAR: usize = 24;
-        let (n, first) = (self.len(), self.token(0));
-        let last = self.token(n.checked_sub(1)?);
-        if token < first || token > last {
-            return None;
-        }
-        let guess = (u64::from(token - first) * (n as u64 - 1) / u64::from(last - first).max(1)) as usize;
+        let n = self.len();
+        let behind = n.checked_sub(1)?;
+        let (gone, all) = (u64::from(token.checked_sub(first)?), u64::from(last.checked_sub(first)?));
+        let guess = ((gone * behind as u64 / all.max(1)) as usize).min(behind);
         let mut at = guess;
         if self.token(at) <= token {
             while at < n && at - guess < NEAR {
@@ -123,7 +121,7 @@ impl<'s> Wide<'s> {
 
 /// Number `at` of so many bytes each; what is outside is 0.
 #[inline]
-fn number(bytes: &[u8], at: usize, width: usize) -> u32 {
+pub(super) fn number(bytes: &[u8], at: usize, width: usize) -> u32 {
     match width {
         1 => bytes.get(at).map_or(0, |&b| b.into()),
         2 => bytes.get(at * 2..).and_then(|b| b.first_chunk()).map_or(0, |b| u16::from_le_bytes(*b).into()),
@@ -199,7 +197,7 @@ impl Segment {
 
     /// `len` entries of a section from number `at` on, `width` bytes each.
     #[inline(always)]
-    fn section(&self, section: usize, at: u64, len: usize, width: usize) -> Result<&[u8]> {
+    pub(super) fn section(&self, section: usize, at: u64, len: usize, width: usize) -> Result<&[u8]> {
         if len == 0 {
             return Ok(&[]);
         }
@@ -232,7 +230,7 @@ impl Segment {
 
     /// Where the row's tokens begin, and how many it has.
     #[inline]
-    fn span(&self, row: u64) -> Result<(u64, u32)> {
+    pub(super) fn span(&self, row: u64) -> Result<(u64, u32)> {
         if !self.head.ragged {
             return Ok((row * u64::from(self.head.longest), self.head.longest));
         }
@@ -252,7 +250,7 @@ impl Segment {
 
     /// The row's token at `depth`.
     #[inline]
-    fn token(&self, row: u64, depth: u32) -> Result<TokenId> {
+    pub(super) fn token(&self, row: u64, depth: u32) -> Result<TokenId> {
         let (start, len) = self.span(row)?;
         if depth >= len {
             return Err(damaged("a row that is too short"));
@@ -281,7 +279,7 @@ impl Segment {
         Ok(())
     }
 
-    fn weight(&self, row: u64, depth: u32) -> Result<Option<f32>> {
+    pub(super) fn weight(&self, row: u64, depth: u32) -> Result<Option<f32>> {
         if !self.head.weighted {
             return Ok(None);
         }
@@ -348,22 +346,6 @@ impl Segment {
         })
     }
 
-    /// Rows of the narrow node that begins at `row`, as counts of shared tokens of those behind the first.
-    #[inline]
-    fn narrow(&self, row: u64, depth: u32) -> Result<Narrow<'_>> {
-        let behind = (self.head.rows.saturating_sub(row + 1)).min(NARROW as u64) as usize;
-        let width = self.head.shared_bytes;
-        let shared = self.section(head::SHARED, row + 1, behind, width)?;
-        Ok(Narrow { segment: self, shared, width, row, depth })
-    }
-
-    /// Whether no other row is the node's, and the row does not end there.
-    #[inline]
-    fn is_sole(&self, row: u64, depth: u32) -> Result<bool> {
-        let is_last = row + 1 >= self.head.rows;
-        Ok(depth < self.span(row)?.1 && (is_last || self.shared(row + 1)? < depth))
-    }
-
     /// The children of `state`, appended to `out`; only those with a row in `live`.
     pub(super) fn children(&self, state: State, live: Option<&Live>, out: &mut Children) -> Result<()> {
         let from = out.tokens.len();
@@ -377,25 +359,7 @@ impl Segment {
 
     fn append(&self, state: State, live: Option<&Live>, out: &mut Children) -> Result<()> {
         match state.place() {
-            Place::Rows { row, depth } if row < self.head.rows => {
-                if self.is_sole(row, depth)? {
-                    if live.is_none_or(|live| live.contains(row)) {
-                        let weight = self.weight(row, depth)?;
-                        out.push(self.token(row, depth)?, State::rows(row, depth + 1), weight);
-                    }
-                    return Ok(());
-                }
-                let narrow = self.narrow(row, depth)?;
-                let items = narrow.items()?;
-                out.is_item = items > 0 && live.is_none_or(|live| live.any(row, row + items));
-                narrow.groups(items, |from, to| {
-                    if live.is_none_or(|live| live.any(from, to)) {
-                        let weight = self.weight(from, depth)?;
-                        out.push(self.token(from, depth)?, State::rows(from, depth + 1), weight);
-                    }
-                    Ok(true)
-                })
-            }
+            Place::Rows { row, depth } if row < self.head.rows => self.append_narrow(row, depth, live, out),
             Place::Wide(number) => {
                 let record = self.record(number)?;
                 let wide = self.wide(&record)?;
@@ -510,71 +474,6 @@ impl Segment {
             Place::Wide(number) => Ok(self.record(number)?.first),
             _ => Err(damaged("a child that is no place")),
         }
-    }
-}
-
-/// A node whose rows are looked at one by one.
-struct Narrow<'s> {
-    segment: &'s Segment,
-    shared: &'s [u8],
-    width: usize,
-    row: u64,
-    depth: u32,
-}
-
-impl Narrow<'_> {
-    /// How many rows end here: the first of the node's.
-    fn items(&self) -> Result<u64> {
-        let head = &self.segment.head;
-        if !head.ragged {
-            let ends = self.depth >= head.longest;
-            return Ok(if ends {
-                1 + self.rows().take_while(|&s| s >= self.depth).count() as u64
-            } else {
-                0
-            });
-        }
-        let mut items = 0;
-        if self.segment.span(self.row)?.1 <= self.depth {
-            items = 1;
-            for shared in self.rows().take_while(|&s| s >= self.depth) {
-                if shared > self.depth || self.segment.span(self.row + items)?.1 > self.depth {
-                    break;
-                }
-                items += 1;
-            }
-        }
-        Ok(items)
-    }
-
-    /// Shared tokens of the rows behind the first.
-    #[inline]
-    fn rows(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.shared.len() / self.width).map(|at| number(self.shared, at, self.width))
-    }
-
-    /// Calls `each` with the first row of every child and the row behind its last, until it says no.
-    #[inline]
-    fn groups(&self, items: u64, mut each: impl FnMut(u64, u64) -> Result<bool>) -> Result<()> {
-        let mut from = self.row + items;
-        let mut row = self.row + 1;
-        for shared in self.rows() {
-            if shared <= self.depth && row > from {
-                if !each(from, row)? {
-                    return Ok(());
-                }
-                from = row;
-            }
-            if shared < self.depth {
-                return Ok(());
-            }
-            row += 1;
-        }
-        // The rows of the index are over, or the node is as wide as a narrow one may be.
-        if row > from && row <= self.segment.head.rows {
-            each(from, row)?;
-        }
-        Ok(())
     }
 }
 

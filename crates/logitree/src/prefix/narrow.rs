@@ -1,0 +1,150 @@
+//! Nodes of few rows, whose children are found row by row: a child begins where a row shares exactly the node's tokens
+//! with the row before it. It refuses to know wide nodes.
+
+use super::head;
+use super::live::Live;
+use super::segment::{number, Segment};
+use super::{Children, State, NARROW};
+use crate::Result;
+
+/// A node whose rows are looked at one by one.
+pub(super) struct Narrow<'s> {
+    segment: &'s Segment,
+    /// How many tokens each row behind the first shares with the one before it.
+    shared: &'s [u8],
+    width: usize,
+    row: u64,
+    depth: u32,
+}
+
+impl Segment {
+    /// The narrow node of so many tokens that begins at `row`.
+    #[inline]
+    pub(super) fn narrow(&self, row: u64, depth: u32) -> Result<Narrow<'_>> {
+        let head = self.head();
+        let behind = (head.rows.saturating_sub(row + 1)).min(NARROW as u64) as usize;
+        let width = head.shared_bytes;
+        let shared = self.section(head::SHARED, row + 1, behind, width)?;
+        Ok(Narrow { segment: self, shared, width, row, depth })
+    }
+
+    /// The children of the narrow node, appended to `out`; only those with a row in `live`.
+    pub(super) fn append_narrow(
+        &self,
+        row: u64,
+        depth: u32,
+        live: Option<&Live>,
+        out: &mut Children,
+    ) -> Result<()> {
+        let narrow = self.narrow(row, depth)?;
+        if live.is_none() && narrow.is_plain() {
+            return narrow.append_plain(out);
+        }
+        if narrow.is_sole()? {
+            if live.is_none_or(|live| live.contains(row)) {
+                let weight = self.weight(row, depth)?;
+                out.push(self.token(row, depth)?, State::rows(row, depth + 1), weight);
+            }
+            return Ok(());
+        }
+        let items = narrow.items()?;
+        out.is_item = items > 0 && live.is_none_or(|live| live.any(row, row + items));
+        narrow.groups(items, |from, to| {
+            if live.is_none_or(|live| live.any(from, to)) {
+                let weight = self.weight(from, depth)?;
+                out.push(self.token(from, depth)?, State::rows(from, depth + 1), weight);
+            }
+            Ok(true)
+        })
+    }
+}
+
+impl Narrow<'_> {
+    /// Whether no other row is the node's, and the row does not end there.
+    #[inline]
+    fn is_sole(&self) -> Result<bool> {
+        let others = self.rows().next().is_some_and(|shared| shared >= self.depth);
+        Ok(!others && self.depth < self.segment.span(self.row)?.1)
+    }
+
+    /// Whether the node's rows are of one length, go on, and have no weights: then all there is to a child is its token.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        let head = self.segment.head();
+        !head.ragged && !head.weighted && self.depth < head.longest
+    }
+
+    /// The children of a plain node, all of which are there: what [`Narrow::groups`] finds, with one look at the tokens
+    /// of all rows.
+    #[inline]
+    fn append_plain(&self, out: &mut Children) -> Result<()> {
+        let (head, depth) = (self.segment.head(), self.depth);
+        let behind = self.rows().take_while(|&shared| shared >= depth).count();
+        let (length, width) = (head.longest as usize, head.token_bytes);
+        let first = self.row * u64::from(head.longest) + u64::from(depth);
+        let tokens = self.segment.section(head::TOKENS, first, behind * length + 1, width)?;
+        out.tokens.push(number(tokens, 0, width));
+        out.states.push(State::rows(self.row, depth + 1));
+        for (at, shared) in (1..=behind).zip(self.rows()) {
+            if shared == depth {
+                out.tokens.push(number(tokens, at * length, width));
+                out.states.push(State::rows(self.row + at as u64, depth + 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many rows end here: the first of the node's.
+    pub(super) fn items(&self) -> Result<u64> {
+        let head = self.segment.head();
+        if !head.ragged {
+            let ends = self.depth >= head.longest;
+            return Ok(if ends {
+                1 + self.rows().take_while(|&s| s >= self.depth).count() as u64
+            } else {
+                0
+            });
+        }
+        let mut items = 0;
+        if self.segment.span(self.row)?.1 <= self.depth {
+            items = 1;
+            for shared in self.rows().take_while(|&s| s >= self.depth) {
+                if shared > self.depth || self.segment.span(self.row + items)?.1 > self.depth {
+                    break;
+                }
+                items += 1;
+            }
+        }
+        Ok(items)
+    }
+
+    /// Shared tokens of the rows behind the first.
+    #[inline]
+    fn rows(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.shared.len() / self.width).map(|at| number(self.shared, at, self.width))
+    }
+
+    /// Calls `each` with the first row of every child and the row behind its last, until it says no.
+    #[inline]
+    pub(super) fn groups(&self, items: u64, mut each: impl FnMut(u64, u64) -> Result<bool>) -> Result<()> {
+        let mut from = self.row + items;
+        let mut row = self.row + 1;
+        for shared in self.rows() {
+            if shared <= self.depth && row > from {
+                if !each(from, row)? {
+                    return Ok(());
+                }
+                from = row;
+            }
+            if shared < self.depth {
+                return Ok(());
+            }
+            row += 1;
+        }
+        // The rows of the index are over, or the node is as wide as a narrow one may be.
+        if row > from && row <= self.segment.head().rows {
+            each(from, row)?;
+        }
+        Ok(())
+    }
+}
