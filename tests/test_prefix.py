@@ -241,6 +241,33 @@ def test_beams_give_items_back() -> None:
     assert rows[paths.items(int(states[0]))[0]].tolist() == list(best[0][1])
 
 
+def test_columns_are_taken_in_every_layout() -> None:
+    paths = lt.prefix_tree([[1, 2, 3], [1, 2, 4], [5, 6, 7]]).paths()
+    states, scores, owners = (
+        np.array([paths.start, -9, paths.start, -9]),
+        np.array([1.0, 9, 2, 9]),
+        np.array([0, 9, 1, 9]),
+    )
+    logits = np.zeros((2, 10), np.float32)
+    expected = paths.top(states[::2].copy(), logits, scores[::2].copy(), 3, owners=owners[::2].copy())
+    assert expected.tokens.tolist() == [1, 5, 1, 5]
+    for change in (
+        lambda column: column[::2],
+        lambda column: column[::2].tolist(),
+        lambda column: column[::2].astype(np.float32 if column.dtype == float else np.int32),
+    ):
+        found = paths.top(change(states), logits, change(scores), 3, owners=change(owners))
+        assert found.tokens.tolist() == expected.tokens.tolist()
+        assert found.scores.tolist() == expected.scores.tolist()
+
+
+@pytest.mark.parametrize("width", [-1, 2**70, 1.5, True, "3", None])
+def test_a_width_that_is_none(width: Any) -> None:
+    paths = lt.prefix_tree([[1]]).paths()
+    with pytest.raises(lt.SamplingError, match="width"):
+        paths.top([paths.start], np.zeros((1, 2), np.float32), None, width)
+
+
 def test_readers_go_on_while_one_writes() -> None:
     rows = np.random.default_rng(7).integers(0, 64, (20_000, 3))
     tree = lt.prefix_tree(rows)

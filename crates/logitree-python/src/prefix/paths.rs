@@ -193,9 +193,10 @@ impl PyPaths {
         states: &Bound<'py, PyAny>,
         logits: &Bound<'py, PyAny>,
         scores: Option<&Bound<'py, PyAny>>,
-        width: usize,
+        width: &Bound<'py, PyAny>,
         owners: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<PyCandidates> {
+        let width = whole(width, "width", 0, usize::MAX)?;
         let mut found = Vec::new();
         self.with_rows((states, logits), (scores, owners), |rows| {
             py.detach(|| self.paths.top(rows, width, &mut found))

@@ -11,7 +11,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ PROMPTS, WIDTH = 2, 70
 MANY = 2000
 VOCABULARY = 128_256
 CHANGES = 10_000
+PORTIONS, PAUSE = 6, 0.7
 PAPER = (Shape(10**8), Shape(10**9))
 SCALE = (
     *(Shape(n) for n in (10**5, 10**6, 10**7, 2 * 10**7)),
@@ -99,6 +100,14 @@ def opening(bench: Bench, shape: Shape, path: Path) -> None:
 # -- steps
 
 
+def turns(rounds: int) -> Iterator[int]:
+    """Rounds in portions with pauses between: a shared machine is fast and slow by turns, for seconds at a time."""
+    for turn in range(rounds):
+        if rounds > PORTIONS and turn and turn % (rounds // PORTIONS) == 0:
+            time.sleep(PAUSE)
+        yield turn
+
+
 def logits(rows: int, size: int, count: int) -> Pool:
     """Log-probabilities of random logits."""
     rng = np.random.default_rng(21)
@@ -112,7 +121,7 @@ def logits(rows: int, size: int, count: int) -> Pool:
 def timed(paths: lt.PrefixPaths, levels: int, pool: Pool, prompts: int, width: int, rounds: int) -> list[float]:
     """Microseconds of a step at each level: the lower quartile over the rounds."""
     times: list[list[float]] = [[] for _ in range(levels)]
-    for turn in range(rounds):
+    for turn in turns(rounds):
         states, scores, owners = np.full(prompts, paths.start), np.zeros(prompts), np.arange(prompts)
         for level in range(levels):
             given = pool[(turn + level) % len(pool)][: len(states)]
@@ -128,7 +137,7 @@ def beams(
 ) -> None:
     """A step, on average over the levels."""
     pool = logits(prompts * width, size, 2 if size > 10_000 else 8)
-    levels = timed(paths, shape.levels, pool, prompts, width, 10 if bench.quick else 60)
+    levels = timed(paths, shape.levels, pool, prompts, width, 6 if bench.quick else 360)
     bench.record(
         f"a step of {prompts} x {width:,} beams, {size:,} logits",
         statistics.mean(levels),
@@ -144,12 +153,12 @@ def others(bench: Bench, shape: Shape, path: Path) -> None:
     build(shape, path)
     paths = lt.PrefixTree.open(path).paths()
     pool = logits(PROMPTS * WIDTH, shape.codes, 8)
-    ours = timed(paths, shape.levels, pool, PROMPTS, WIDTH, 10 if bench.quick else 60)
+    ours = timed(paths, shape.levels, pool, PROMPTS, WIDTH, 6 if bench.quick else 360)
     items = np.concatenate(list(shape.portions()))
     peers: dict[str, float] = {}
     same = True
     trie = DictTrie(items, shape.codes)
-    rounds = 2 if bench.quick else 5
+    rounds = 2 if bench.quick else 12
     for slow in (trie, PrefixSet):
         made = slow(items, shape.codes) if isinstance(slow, type) else slow
         times, equal = walked(made, paths, shape, pool, rounds)
@@ -167,7 +176,7 @@ def walked(slow: Slow, paths: lt.PrefixPaths, shape: Shape, pool: Pool, rounds: 
     """Microseconds of a slow step at each level, and whether each gave the scores that ours gives."""
     times: list[list[float]] = [[] for _ in range(shape.levels)]
     same = True
-    for turn in range(rounds):
+    for turn in turns(rounds):
         owners: Ints = np.arange(PROMPTS)
         scores: Floats = np.zeros(PROMPTS)
         states, mine = [slow.start()] * PROMPTS, np.full(PROMPTS, paths.start)
@@ -313,7 +322,7 @@ def scaling(
         pool = pools.setdefault(shape.codes, logits(PROMPTS * WIDTH, shape.codes, 4))
         open_ms, first_ms = opened(path, 5)
         paths = lt.PrefixTree.open(path).paths()
-        levels = timed(paths, shape.levels, pool, PROMPTS, WIDTH, 10 if bench.quick else 40)
+        levels = timed(paths, shape.levels, pool, PROMPTS, WIDTH, 6 if bench.quick else 240)
         bench.record(
             f"a step of {PROMPTS} x {WIDTH} beams, {shape.name}",
             statistics.mean(levels),
