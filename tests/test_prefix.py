@@ -241,6 +241,25 @@ def test_beams_give_items_back() -> None:
     assert rows[paths.items(int(states[0]))[0]].tolist() == list(best[0][1])
 
 
+@pytest.mark.parametrize("length", [3, 40, 300])
+@pytest.mark.parametrize("heads", [1, 7, 60])
+def test_children_of_few_rows_of_any_length(heads: int, length: int) -> None:
+    rows = np.random.default_rng(length).integers(0, 900, (60, length))
+    rows[:, 0], rows[:, 1] = 5, np.arange(60) % heads + 10
+    tree = lt.prefix_tree(rows)
+    for paths in (tree.paths(), tree.paths(allowed=np.ones(60, bool))):
+        there = paths.find([5])
+        assert there is not None
+        assert paths.legal(paths.start).tolist() == [5]
+        assert paths.legal(there).tolist() == list(range(10, 10 + heads))
+        found = paths.top([there], np.zeros((1, 900), np.float32), None, 100)
+        assert found.tokens.tolist() == list(range(10, 10 + heads))
+        for token, state in zip(found.tokens.tolist(), found.states.tolist(), strict=True):
+            expected = np.unique(rows[rows[:, 1] == token, 2])
+            assert paths.legal(state).tolist() == expected.tolist()
+        assert all(paths.find(row) is not None for row in rows.tolist())
+
+
 def test_columns_are_taken_in_every_layout() -> None:
     paths = lt.prefix_tree([[1, 2, 3], [1, 2, 4], [5, 6, 7]]).paths()
     states, scores, owners = (

@@ -206,7 +206,7 @@ impl<'py> Rows<'py> {
         self.error(format!("of dtype {}", self.number.name()), accepted(self.kind))
     }
 
-    /// All rows as logits. Fails where [`Rows::floats`] does.
+    /// All rows as logits. Fails where their numbers are none, if there is no row, too.
     pub fn all_floats(&self) -> PyResult<Vec<Floats<'_>>> {
         match self.number {
             Number::F32 => self.each(Floats::F32),

@@ -34,7 +34,7 @@ impl PyCandidates {
     }
 }
 
-/// One number of each candidate, in memory of NumPy's own: a vector's would cost another object.
+/// One number of each candidate, copied into memory of NumPy's own: to give a vector away costs another object.
 fn column<T: Element>(
     py: Python<'_>,
     found: &[Candidate],

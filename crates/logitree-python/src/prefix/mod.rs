@@ -14,9 +14,11 @@ use pyo3::prelude::*;
 
 use crate::errors::to_py;
 
-/// The numbers of an array of this type that has one dimension and no gaps; `None` for everything else.
-fn copied<T: Element>(object: &Bound<'_, PyAny>) -> Option<Vec<T>> {
-    object.cast::<PyArray1<T>>().ok()?.to_vec().ok()
+/// The numbers of an array of this type that has one dimension; `None` for everything else.
+fn copied<T: Element + Copy>(object: &Bound<'_, PyAny>) -> Option<Vec<T>> {
+    let array = object.cast::<PyArray1<T>>().ok()?;
+    let gaps = |_| array.try_readonly().ok().map(|array| array.as_array().to_vec());
+    array.to_vec().map_or_else(gaps, Some)
 }
 
 /// Whole numbers from any sequence or array of one dimension.

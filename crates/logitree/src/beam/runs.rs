@@ -68,13 +68,13 @@ impl Paths {
         if runs.is_empty() {
             return Ok(());
         }
-        self.read(rows, runs, best, scratch)?;
-        take_best(rows, runs, best, scratch)
+        self.read_maxima(rows, runs, best, scratch)?;
+        take_by_guess(rows, runs, best, scratch)
     }
 
     /// The maxima of all runs' blocks: row by row, as rows lie behind one another in memory. A run that cannot be scanned
     /// is taken here, and has none.
-    fn read(
+    fn read_maxima(
         &self,
         rows: &Rows<'_>,
         runs: &mut [Run<'_>],
@@ -106,7 +106,7 @@ impl Paths {
 /// The best children of all runs, block by block. So many blocks have a logit that reaches the lowest of the highest
 /// maxima; if all of these are children, nothing below it counts, and nearly all blocks are passed over. If too few
 /// are, it is done again without that guess.
-fn take_best(rows: &Rows<'_>, runs: &[Run<'_>], best: &mut Best, scratch: &mut Scratch) -> Result<()> {
+fn take_by_guess(rows: &Rows<'_>, runs: &[Run<'_>], best: &mut Best, scratch: &mut Scratch) -> Result<()> {
     let Scratch { maxima, fine, blocks, tops, places, .. } = scratch;
     let scanned = || runs.iter().filter(|run| !run.maxima.is_empty());
     blocks.clear();

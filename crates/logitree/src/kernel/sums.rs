@@ -16,8 +16,8 @@ pub fn block_sums(xs: Floats<'_>, max: f32, sums: &mut [f64]) {
 }
 
 widest! {
-    /// The sum of exp(x - max), see [`super::exps`], and of exp(x - max) * (x - max): all of it in f64, as an entropy
-    /// near 0 is what is left of the sum above 1.
+    /// The sum of exp(x - max), see [`super::exps`], and of exp(x - max) * (x - max). They are not added in pairs of
+    /// f32 first, as those of [`sum_exp`] are: an entropy near 0 is what is left of the sum above 1.
     sum_exp_dot, sum_exp_dot_at = sum_exp_dot_body(xs: &[f32], max: f32) -> (f64, f64)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! An index holds the items as rows in ascending order, one behind the other, with how many tokens each row shares
 //! with the row before it. That is the whole tree: a node is the first row under it and its depth, the node's rows
-//! end where fewer tokens are shared, and a child begins where exactly as many are. Reading that takes two cache
+//! end where fewer tokens are shared, and a child begins where exactly as many are. Reading that takes few cache
 //! lines, so it is how nodes of up to [`NARROW`] rows are walked. Wider nodes have a record with their children as
 //! one ascending list. A tree of twenty million items of eight tokens needs 17 bytes an item for its rows, and no
 //! pointers.

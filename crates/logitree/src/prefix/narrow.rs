@@ -7,6 +7,9 @@ use super::segment::{number, Segment};
 use super::{Children, State, NARROW};
 use crate::Result;
 
+/// Bytes of tokens that are looked at together at most.
+const AT_ONCE: usize = 2048;
+
 /// A node whose rows are looked at one by one.
 pub(super) struct Narrow<'s> {
     segment: &'s Segment,
@@ -75,22 +78,35 @@ impl Narrow<'_> {
     }
 
     /// The children of a plain node, all of which are there: what [`Narrow::groups`] finds, with one look at the tokens
-    /// of all rows.
+    /// from the first child's to the last one's.
     #[inline]
     fn append_plain(&self, out: &mut Children) -> Result<()> {
         let (head, depth) = (self.segment.head(), self.depth);
-        let behind = self.rows().take_while(|&shared| shared >= depth).count();
-        let (length, width) = (head.longest as usize, head.token_bytes);
-        let first = self.row * u64::from(head.longest) + u64::from(depth);
-        let tokens = self.segment.section(head::TOKENS, first, behind * length + 1, width)?;
-        out.tokens.push(number(tokens, 0, width));
+        let from = out.states.len();
         out.states.push(State::rows(self.row, depth + 1));
-        for (at, shared) in (1..=behind).zip(self.rows()) {
+        let mut last = self.row;
+        for (row, shared) in (self.row + 1..).zip(self.rows()) {
+            if shared < depth {
+                break;
+            }
             if shared == depth {
-                out.tokens.push(number(tokens, at * length, width));
-                out.states.push(State::rows(self.row + at as u64, depth + 1));
+                out.states.push(State::rows(row, depth + 1));
+                last = row;
             }
         }
+        let (length, width) = (head.longest as usize, head.token_bytes);
+        let place = |row: u64| (row - self.row) as usize * length;
+        if place(last) * width > AT_ONCE {
+            // What lies between the children would be looked at in vain.
+            for at in from..out.states.len() {
+                out.tokens.push(self.segment.token(out.states[at].row(), depth)?);
+            }
+            return Ok(());
+        }
+        let first = self.row * u64::from(head.longest) + u64::from(depth);
+        let tokens = self.segment.section(head::TOKENS, first, place(last) + 1, width)?;
+        let each = out.states[from..].iter().map(|state| number(tokens, place(state.row()), width));
+        out.tokens.extend(each);
         Ok(())
     }
 

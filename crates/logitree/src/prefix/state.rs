@@ -31,6 +31,12 @@ impl State {
         State((row << DEPTH) as i64 | i64::from(depth))
     }
 
+    /// The first row of a narrow node.
+    #[inline]
+    pub(super) fn row(self) -> u64 {
+        (self.0 as u64) >> DEPTH
+    }
+
     pub(super) fn wide(record: u64) -> State {
         State(1 << KIND | record as i64)
     }

@@ -12,6 +12,7 @@ pub use entropy_rule::EntropyRule;
 
 use std::sync::Arc;
 
+use super::distribution::Weight;
 use super::{Candidates, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result};
 
@@ -26,10 +27,9 @@ pub struct Distribution {
 
 impl Distribution {
     /// Of candidates of which at least one is above -inf.
-    pub fn of(candidates: &mut Candidates<'_>) -> Distribution {
-        let entropy = candidates.entropy();
-        let weight = candidates.weight();
-        Distribution { entropy, top_p: 1.0 / weight }
+    pub fn of(candidates: &Candidates<'_>) -> Distribution {
+        let weight = Weight::of(candidates);
+        Distribution { entropy: weight.entropy(), top_p: 1.0 / weight.sum }
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
                 .map(|i| if i % 7 == 3 { f32::NEG_INFINITY } else { (i * 37 % 101) as f32 / 9.0 })
                 .collect();
             let seen =
-                Distribution::of(&mut Candidates::begin(Candidates::default(), &logits, Legal::All).unwrap());
+                Distribution::of(&Candidates::begin(Candidates::default(), &logits, Legal::All).unwrap());
             assert!((seen.entropy - metrics::entropy(&logits, Base::Nats)).abs() < 1e-6, "{n}: {seen:?}");
             let top = metrics::top_candidates(&logits, 1)[0].probability;
             assert!((seen.top_p - top).abs() < 1e-6, "{n}: {seen:?} {top}");

@@ -139,7 +139,7 @@ impl Chain {
         self.picked = None;
         let mut c = Candidates::begin(std::mem::take(&mut self.candidates), logits, legal)?;
         self.measures = None;
-        let model = self.measuring.then(|| Model::measure(logits, legal, &mut c));
+        let model = self.measuring.then(|| Model::measure(logits, legal, &c));
         if let Some(effects) = effects.as_deref_mut() {
             effects.clear();
             self.ledger.open(&c);
@@ -159,7 +159,7 @@ impl Chain {
         done?;
         self.picked = c.selected().and_then(|at| c.id_at(at));
         if let (Some(model), Some(token)) = (model, self.picked) {
-            self.measures = Some(model.with(logits, token, &mut c));
+            self.measures = Some(model.with(logits, token, &c));
         }
         if list {
             c.list();

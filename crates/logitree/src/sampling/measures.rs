@@ -1,8 +1,9 @@
 //! What a step's distributions were, before the chain and after it: entropy, and the picked token's log-probability.
 //!
-//! Off, it costs nothing; on, the sums it needs are the ones that samplers use, taken once. It refuses to know how
-//! samplers change what it measures. The plain functions over any logits are in the room `metrics`.
+//! Off, it costs nothing; on, its sums are its own, so that what is drawn does not hang on whether it is measured. It
+//! refuses to know how samplers change what it measures. The plain functions over any logits are in the room `metrics`.
 
+use super::distribution::Weight;
 use super::{Candidates, Floats};
 use crate::kernel;
 use crate::mask::Legal;
@@ -34,10 +35,11 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Measures `logits`; where all are legal, by the sums that the candidates keep for their samplers.
-    pub(super) fn measure(logits: Floats<'_>, legal: Legal<'_>, candidates: &mut Candidates<'_>) -> Model {
+    /// Measures `logits`, which the candidates are where all are legal.
+    pub(super) fn measure(logits: Floats<'_>, legal: Legal<'_>, candidates: &Candidates<'_>) -> Model {
         if legal == Legal::All {
-            return Model { entropy: candidates.entropy(), log_sum: candidates.log_sum() };
+            let weight = Weight::of(candidates);
+            return Model { entropy: weight.entropy(), log_sum: weight.log_sum() };
         }
         // Where any is legal, one of them is finite.
         let (max, sum, dot) = kernel::finite_sums(logits).unwrap_or((f64::NEG_INFINITY, 1.0, 0.0));
@@ -45,19 +47,14 @@ impl Model {
     }
 
     /// Both levels, once the chain has left `candidates` and picked `token`.
-    pub(super) fn with(
-        self,
-        logits: Floats<'_>,
-        token: TokenId,
-        candidates: &mut Candidates<'_>,
-    ) -> Measures {
+    pub(super) fn with(self, logits: Floats<'_>, token: TokenId, candidates: &Candidates<'_>) -> Measures {
         let raw = logits.get(token as usize).unwrap_or(f32::NEG_INFINITY);
         let model =
             Level { entropy: self.entropy, log_probability: (f64::from(raw) - self.log_sum).min(0.0) };
-        let entropy = candidates.entropy();
+        let weight = Weight::of(candidates);
         let picked =
             candidates.selected().and_then(|at| candidates.logit_at(at)).unwrap_or(f32::NEG_INFINITY);
-        let log_probability = (f64::from(picked) - candidates.log_sum()).min(0.0);
-        Measures { model, sampling: Level { entropy, log_probability } }
+        let log_probability = (f64::from(picked) - weight.log_sum()).min(0.0);
+        Measures { model, sampling: Level { entropy: weight.entropy(), log_probability } }
     }
 }

@@ -1,4 +1,4 @@
-//! Sums of exponentials: the weight of all candidates, their probabilities and entropy, the one that a draw falls
+//! Sums of exponentials: the weight of all candidates, their probabilities, the one that a draw falls
 //! on. The file refuses to know what a draw is for.
 //!
 //! Short lists are summed one by one with the system's exponential, which is what llama.cpp does; long ones in
@@ -52,23 +52,6 @@ impl Candidates<'_> {
     /// log(sum(exp(logit))) over all, in nats; within 1e-7 of exact.
     pub fn log_sum(&mut self) -> f64 {
         f64::from(self.max()) + self.weight().ln()
-    }
-
-    /// The entropy of all, in nats; at least 0. The sums it takes are kept for samplers that need the weight.
-    pub fn entropy(&mut self) -> f64 {
-        let max = self.max();
-        let mut sums = std::mem::take(&mut self.sums);
-        sums.clear();
-        let mut dot = 0.0;
-        self.for_each_block(|_, block| {
-            let (sum, product) = kernel::sum_exp_dot(block, max);
-            sums.push(sum);
-            dot += product;
-        });
-        let weight: f64 = sums.iter().sum();
-        self.sums = sums;
-        self.weight = Some(weight);
-        (weight.ln() - dot / weight).max(0.0)
     }
 
     /// The standard deviation of the logits above -inf.

@@ -3,6 +3,7 @@
 
 use super::{Candidates, Form, Order};
 use crate::kernel;
+use crate::sampling::distribution::Weight;
 
 /// How far from the entropy the first look goes, in nats; each further look goes 1.5 times as far.
 const FIRST_LOOK: f64 = 1.0;
@@ -11,8 +12,8 @@ impl Candidates<'_> {
     /// Keeps the fewest candidates whose surprisal is nearest to the entropy that hold more than `share` (0 to 1) of
     /// the weight, and at least `least` (or all); nearest first, equal ones in their order.
     pub(in crate::sampling) fn keep_typical(&mut self, share: f64, least: usize) {
-        let (entropy, log_sum, mass) = (self.entropy(), self.log_sum(), self.weight() * share);
-        let (max, centre) = (self.max(), log_sum - entropy);
+        let weight = Weight::of(self);
+        let (max, centre, mass) = (weight.max, weight.log_sum() - weight.entropy(), weight.sum * share);
         let mut keys = self.take_scratch();
         let mut look = FIRST_LOOK;
         loop {
