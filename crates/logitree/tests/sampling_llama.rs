@@ -157,6 +157,20 @@ fn survivors(chain: &Chain) -> Vec<u32> {
     ids
 }
 
+/// Whether a bound falls within rounding of these ids' logits: a little higher, both chains keep them, and a little lower
+/// neither does. The parity tests count how often that is so.
+fn is_rounding(chains: (Chain, Chain), row: &[f32], legal: Legal<'_>, ids: &[u32]) -> bool {
+    [1e-4f32, -1e-4].into_iter().all(|by| {
+        let mut moved = row.to_vec();
+        ids.iter().for_each(|&id| moved[id as usize] += by);
+        let (mut fast, mut slow) = chains.clone();
+        fast.apply(&moved, legal, None).unwrap();
+        slow.apply(&moved, legal, None).unwrap();
+        let left = survivors(&fast);
+        left == survivors(&slow) && ids.iter().all(|id| left.contains(id) == (by > 0.0))
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
@@ -168,14 +182,20 @@ proptest! {
         let legal = case.legal.as_deref().map_or(Legal::All, Legal::Few);
         case.history.iter().for_each(|&t| { fast.accept(t); slow.accept(t); });
         for row in &case.steps {
-            // The few whose bound falls within rounding differ; they are counted in the parity tests.
+            let before = (fast.clone(), slow.clone());
             let (one, other) = (fast.apply(row, legal, None), slow.apply(row, legal, None));
             if one.is_err() || other.is_err() {
                 // infill's end of the text is not legal.
                 prop_assert_eq!(one.unwrap_err(), other.unwrap_err());
                 return Ok(());
             }
-            prop_assert_eq!(survivors(&fast), survivors(&slow), "{}", fast.describe());
+            let (left, right) = (survivors(&fast), survivors(&slow));
+            if left != right {
+                let one_alone = |id: &&u32| left.contains(id) != right.contains(id);
+                let ids: Vec<u32> = left.iter().chain(&right).filter(one_alone).copied().collect();
+                prop_assert!(is_rounding(before, row, legal, &ids), "{} {ids:?}", fast.describe());
+                return Ok(());
+            }
             let (a, b) = (fast.candidates(), slow.candidates());
             // Which of many at -inf top_k keeps is the order of equals, and infill keeps those that end a text.
             if !(matches!(case.op, Op::Infill) && case.before == 1) {
