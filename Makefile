@@ -46,17 +46,17 @@ parity:  ## a million comparisons of parity mode with llama.cpp's samplers, and 
 	$(venv) tests/parity.py --cases 1000000 --jobs 2
 	$(venv) tests/parity_fast.py --cases 100000
 
-bench:  ## every suite, then the README's tables and plots from bench/results
+bench:  ## every suite, then the tables of the documents and charts from bench/results
 	@$(ready) bench
-	$(venv) -m logitree.bench all --save bench/results
-	$(venv) -m logitree.bench maskbench --save bench/results
-	$(venv) -m logitree.bench.report
+	PYTHONPATH=bench $(venv) -m logitree_bench all --save bench/results
+	PYTHONPATH=bench $(venv) -m logitree_bench maskbench --save bench/results
+	PYTHONPATH=bench $(venv) -m logitree_bench.report
 
 bench-peers:  ## the same beside xgrammar, llguidance, transformers and torch (several GB, in .venv-engines)
 	@$(ready) engines
-	.venv-engines/bin/python -m logitree.bench all --save bench/results
-	.venv-engines/bin/python -m logitree.bench maskbench --save bench/results
-	.venv-engines/bin/python -m logitree.bench.report
+	PYTHONPATH=bench .venv-engines/bin/python -m logitree_bench all --save bench/results
+	PYTHONPATH=bench .venv-engines/bin/python -m logitree_bench maskbench --save bench/results
+	PYTHONPATH=bench .venv-engines/bin/python -m logitree_bench.report
 
 test-engines:  ## the tests that need the peer libraries (several GB, in .venv-engines)
 	@$(ready) engines

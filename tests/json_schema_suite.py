@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import logitree as lt
-from logitree.bench import Skip
-from logitree.bench._data import TEST_SUITE, Group, Suite, data_file, read_test_suite
+from logitree_bench import Skip
+from logitree_bench._data import TEST_SUITE, Group, Suite, data_file, read_test_suite
 
 if sys.version_info >= (3, 11):
     import tomllib

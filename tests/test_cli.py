@@ -184,7 +184,6 @@ BAD: list[tuple[list[str], int, str]] = [
     (["vocab", __file__], 1, "neither GGUF nor"),
     (["vocab", "--id", "99999999"], 1, "99999999"),
     (["trie", "--depth", "-1"], 2, "--depth is -1"),
-    (["bench", "nonsense"], 2, "nonsense"),
     (["nonsense"], 2, "nonsense"),
     ([], 2, "COMMAND"),
 ]

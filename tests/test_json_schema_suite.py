@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import json_schema_suite as ratchet
-from logitree.bench import Skip
-from logitree.bench._data import TEST_SUITE, Suite, data_file, read_test_suite
+from logitree_bench import Skip
+from logitree_bench._data import TEST_SUITE, Suite, data_file, read_test_suite
 
 
 @pytest.fixture(scope="module")

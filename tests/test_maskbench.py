@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from logitree.bench import Skip, report
-from logitree.bench._data import Case, Instance, parse_case, read_maskbench
-from logitree.bench.maskbench import _report, _run
-from logitree.bench.maskbench._engines import Refused, Sequence
-from logitree.bench.maskbench._judge import judge
-from logitree.bench.maskbench._run import Plan, Process, shuffled
-from logitree.bench.maskbench._summary import (
+from logitree_bench import Skip, report
+from logitree_bench._data import Case, Instance, parse_case, read_maskbench
+from logitree_bench.maskbench import _report, _run
+from logitree_bench.maskbench._engines import Refused, Sequence
+from logitree_bench.maskbench._judge import judge
+from logitree_bench.maskbench._run import Plan, Process, shuffled
+from logitree_bench.maskbench._summary import (
     COMPILE_ERROR,
     ENGINE_FAILED,
     INVALID_ACCEPTED,
@@ -31,7 +31,7 @@ from logitree.bench.maskbench._summary import (
     classify,
     distribution,
 )
-from logitree.bench.maskbench._worker import ACCEPTED, FAILED, REFUSED, Measured, Verdict, measure
+from logitree_bench.maskbench._worker import ACCEPTED, FAILED, REFUSED, Measured, Verdict, measure
 
 A, B, END = ord("a"), ord("b"), 256
 

@@ -43,8 +43,8 @@ LAW: dict[str, frozenset[str]] = {
 """
 
 RUNTIMES = frozenset({"llama_cpp", "mlx_lm", "onnxruntime_genai", "sglang", "tensorrt_llm", "transformers", "vllm"})
-HOUSES = {"engines", "cli", "server", "bench"}
-"""Subpackages: each may import the public API, and cli, server and bench also the engines."""
+HOUSES = {"engines", "cli"}
+"""Subpackages: each may import the public API, and cli also the engines."""
 
 ENGINES_MAY = {"_core", "_errors"}
 """Where the public names that engines use are made."""

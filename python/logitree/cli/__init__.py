@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 
 from .. import LogitreeError, SamplingError, __version__
-from . import bench, choose, demo, explain, generate, index, mask, trie, vocab
+from . import choose, demo, explain, generate, index, mask, trie, vocab
 from ._common import UsageError
 from ._terminal import Terminal
 
-COMMANDS = (choose, generate, mask, explain, vocab, trie, index, bench, demo)
+COMMANDS = (choose, generate, mask, explain, vocab, trie, index, demo)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -196,7 +196,6 @@ def _closing(total: _Total, out: Terminal) -> None:
         'logitree generate "Write a haiku about rain" --trace --seed 0',
         "logitree vocab --search token",
         'logitree trie --prefix " hell" --depth 4',
-        "logitree bench choices --quick",
     ):
         out.line(f"    {out.paint(command, 'cyan')}")
     out.line()
