@@ -289,7 +289,7 @@ def tools(environment):
 
 def extension(environment):
     """The Rust core and its bindings, optimised, installed in place."""
-    sources = ["crates/logitree", "crates/logitree-python", "Cargo.toml", "Cargo.lock", "pyproject.toml"]
+    sources = ["crates", "Cargo.toml", "Cargo.lock", "pyproject.toml"]
     command = [environment.python, "-m", "maturin", "develop", "--release"]
     env = {"VIRTUAL_ENV": environment.path, "CONDA_PREFIX": None}
     env["PATH"] = environment.bin + os.pathsep + os.environ.get("PATH", "")

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::gbnf;
 use logitree::grammar::lazy::{self, Triggers};
-use logitree::grammar::machine::RulesSource;
+use logitree::grammar::earley::RulesSource;
 
 fuzz_target!(|text: &str| {
     let Ok(rules) = gbnf::parse(text) else { return };

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
-use logitree::grammar::json::{load, Options};
+use logitree::grammar::json_schema::{load, Options};
 use logitree::grammar::pattern;
 use logitree::grammar::rules::{Node, Rule, Rules};
 use logitree::grammar::gbnf;

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use logitree::grammar::json::{load, Draft, Options};
+use logitree::grammar::json_schema::{load, Draft, Options};
 
 fuzz_target!(|text: &str| {
     let drafts = [Draft::Draft4, Draft::Draft6, Draft::Draft7, Draft::Draft2019, Draft::Draft2020];

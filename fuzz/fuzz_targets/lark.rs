@@ -8,9 +8,9 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::gbnf;
-use logitree::grammar::json::{load, Frames, Options};
+use logitree::grammar::json_schema::{load, Frames, Options};
 use logitree::grammar::lark::{self, Resources};
-use logitree::grammar::machine::RulesSource;
+use logitree::grammar::earley::RulesSource;
 
 fuzz_target!(|text: &str| {
     let other = gbnf::parse("root ::= \"x\" root | \"y\"").expect("a grammar");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use logitree::grammar::expr::Exprs;
-use logitree::grammar::json::{load, Frames, Options};
-use logitree::grammar::machine::RulesSource;
+use logitree::grammar::json_schema::{load, Frames, Options};
+use logitree::grammar::earley::RulesSource;
 use logitree::grammar::{gbnf, tags};
 
 fuzz_target!(|text: &str| {

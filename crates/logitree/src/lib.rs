@@ -13,9 +13,7 @@
 pub mod beam;
 pub mod constraint;
 pub mod decoder;
-pub mod error;
 mod file;
-pub mod grammar;
 mod kernel;
 pub mod mask;
 pub mod metrics;
@@ -26,7 +24,6 @@ pub mod trace;
 pub mod trie;
 pub mod vocabulary;
 
-pub use error::{Error, ErrorKind, Result};
-
-/// A token's number in its vocabulary.
-pub type TokenId = u32;
+pub use logitree_automata::error::{self, Error, ErrorKind, Result};
+pub use logitree_grammar as grammar;
+pub use logitree_grammar::TokenId;

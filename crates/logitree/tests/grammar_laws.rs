@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::laws;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::gbnf;
-use logitree::grammar::json::{load, Options};
+use logitree::grammar::json_schema::{load, Options};
 use logitree::grammar::rules::{Node, Rule, Rules};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};

@@ -4,8 +4,8 @@
 #[path = "common/rule_oracle.rs"]
 mod rule_oracle;
 
+use logitree::grammar::earley::{ConfigId, Limits, Machine, RulesSource, DEAD};
 use logitree::grammar::expr::{Exprs, NOTHING};
-use logitree::grammar::machine::{ConfigId, Limits, Machine, RulesSource, DEAD};
 use logitree::grammar::rules::{Node, Rule, Rules};
 use logitree::grammar::{CharSet, Regex};
 use logitree::ErrorKind;

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use logitree::grammar::earley::{ConfigId, Limits, Machine, RulesSource, DEAD};
 use logitree::grammar::expr::Exprs;
-use logitree::grammar::json::{load, Frames, Options};
-use logitree::grammar::machine::{ConfigId, Limits, Machine, RulesSource, DEAD};
+use logitree::grammar::json_schema::{load, Frames, Options};
 use logitree::grammar::rules::{Rules, TokenName, TokenSet};
 use logitree::grammar::{gbnf, lark};
 use logitree::Result;

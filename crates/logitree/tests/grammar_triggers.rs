@@ -1,10 +1,10 @@
 //! Tags and lazy grammars against slow obvious versions that read a text from left to right, on all short texts over a
 //! few letters.
 
+use logitree::grammar::earley::{ConfigId, Limits, Machine, RulesSource, DEAD};
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::gbnf;
 use logitree::grammar::lazy::{self, Triggers};
-use logitree::grammar::machine::{ConfigId, Limits, Machine, RulesSource, DEAD};
 use logitree::grammar::rules::Rules;
 use logitree::grammar::tags::{self, Content, Mark, Tag, Tags};
 use proptest::prelude::*;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use logitree::grammar::expr::{Encoding, ExprId, Exprs};
-use logitree::grammar::json::{format, Draft};
+use logitree::grammar::json_schema::{format, Draft};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use data::{files, read, suite, unpacked, DRAFTS};
-use logitree::grammar::json::{self, Draft, Options, Schema, SchemaNode};
+use logitree::grammar::json_schema::{self as json, Draft, Options, Schema, SchemaNode};
 use logitree::{Error, ErrorKind};
 use serde::Deserialize;
 

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
 
+use logitree::grammar::earley::{ConfigId, Limits, Machine, Values, DEAD};
 use logitree::grammar::expr::Exprs;
-use logitree::grammar::json::{from_value, is_valid, Frames, Options, Order, Schema, Whitespace};
-use logitree::grammar::machine::{ConfigId, Limits, Machine, Values, DEAD};
+use logitree::grammar::json_schema::{from_value, is_valid, Frames, Options, Order, Schema, Whitespace};
 use serde_json::{json, Map, Value};
 
 /// A generator of numbers that is the same everywhere.

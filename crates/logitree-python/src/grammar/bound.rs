@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use logitree::constraint::{Grammar, GrammarLimits};
-use logitree::grammar::part::Part;
+use logitree::grammar::ast::Part;
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, Result, TokenId};
 use pyo3::PyErr;

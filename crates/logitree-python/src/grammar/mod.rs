@@ -12,7 +12,7 @@ mod tags;
 use std::sync::Arc;
 
 use logitree::constraint::{bytewise, GrammarLimits};
-use logitree::grammar::part::{Part, Source};
+use logitree::grammar::ast::{Part, Source};
 use logitree::TokenId;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

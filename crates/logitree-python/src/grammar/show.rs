@@ -1,6 +1,6 @@
 //! A grammar as the Python that builds it, for people: long texts and lists are cut. It refuses to know rules.
 
-use logitree::grammar::part::{Part, Source, What};
+use logitree::grammar::ast::{Part, Source, What};
 use logitree::grammar::rules::TokenName;
 use logitree::grammar::tags::Mark;
 

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use logitree::grammar::json::{Draft, Options, Order, Whitespace};
+use logitree::grammar::json_schema::{Draft, Options, Order, Whitespace};
 use logitree::grammar::lazy::{TokenTrigger, Triggers};
 use logitree::grammar::rules::TokenName;
 use logitree::{Error, ErrorKind};

@@ -1,6 +1,6 @@
 //! Tags in Python: marks are texts, tokens, or either; what stands between them is a grammar. Conversions only.
 
-use logitree::grammar::part::{Part, Source, TagPart, What};
+use logitree::grammar::ast::{Part, Source, TagPart, What};
 use logitree::grammar::rules::TokenName;
 use logitree::grammar::tags::Mark;
 use pyo3::exceptions::PyTypeError;

@@ -7,9 +7,9 @@ use super::entry::Set;
 use super::matcher::GrammarMatcher;
 use super::tables::Tables;
 use crate::constraint::Matcher;
+use crate::grammar::earley::{self, Machine, RulesSource};
 use crate::grammar::expr::Exprs;
-use crate::grammar::json::Frames;
-use crate::grammar::machine::{self, Machine, RulesSource};
+use crate::grammar::json_schema::Frames;
 use crate::grammar::rules::{Rules, TokenName, TokenSet};
 use crate::mask::words_for;
 use crate::vocabulary::Vocabulary;
@@ -109,7 +109,7 @@ fn start(
     let token_sets =
         source.token_sets().iter().map(|set| resolve(set, vocabulary)).collect::<Result<Vec<_>>>()?;
     let begin = source.start();
-    let most = machine::Limits { bytes: 2 * limits.automata_bytes, ..machine::Limits::default() };
+    let most = earley::Limits { bytes: 2 * limits.automata_bytes, ..earley::Limits::default() };
     let machine = Machine::new(Box::new(source), begin, exprs, most)?;
     let tables = vocabulary.attached(Tables::default).unwrap_or_default();
     Ok(Engine::new(machine, Arc::clone(vocabulary), limits, Arc::clone(ends), token_sets, tables))

@@ -7,7 +7,7 @@ use super::engine::Engine;
 use super::entry::Entry;
 use crate::constraint::matcher::check_rollback;
 use crate::constraint::Matcher;
-use crate::grammar::machine::{ConfigId, DEAD};
+use crate::grammar::earley::{ConfigId, DEAD};
 use crate::mask::{words_for, Legal};
 use crate::{Error, ErrorKind, Result, TokenId};
 

@@ -1,0 +1,138 @@
+//! Automata from a way to walk: every state that is reached, then only what leads somewhere, then no state twice. It
+//! refuses to know what states are.
+
+use std::hash::Hash;
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
+
+use super::{minimal, Dfa, ASCII, NONE};
+
+/// A deterministic automaton that says its steps when asked. It may have states that lead nowhere and states that
+/// are as good as others.
+pub trait Walk {
+    /// Where a walk stands.
+    type State: Clone + Eq + Hash;
+    /// Where it starts.
+    fn start(&self) -> Self::State;
+    /// Where `byte` leads, `None` if nowhere.
+    fn step(&mut self, state: &Self::State, byte: u8) -> Option<Self::State>;
+    /// Whether the text may end here.
+    fn accepts(&self, state: &Self::State) -> bool;
+}
+
+/// What came of exploring.
+pub enum Explored {
+    /// The automaton.
+    Dfa(Dfa),
+    /// No text matches.
+    Nothing,
+    /// There are more states than allowed.
+    TooMany,
+}
+
+/// The minimal automaton of `walk` over `alphabet`: classes of bytes that are never told apart, asked about by their
+/// first byte. At most `most` states are looked at.
+pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> Explored {
+    let start = walk.start();
+    let mut states = vec![start.clone()];
+    let mut numbers = FxHashMap::from_iter([(start, 0u32)]);
+    let mut next = Vec::new();
+    let mut at = 0;
+    while let Some(state) = states.get(at).cloned() {
+        // Neighbouring digits mostly lead to one state: no look-up then.
+        let mut last = NONE;
+        for class in alphabet {
+            let Some(to) = walk.step(&state, class[0]) else {
+                next.push(NONE);
+                continue;
+            };
+            if last == NONE || states[last as usize] != to {
+                last = *numbers.entry(to).or_insert_with_key(|to| {
+                    states.push(to.clone());
+                    states.len() as u32 - 1
+                });
+            }
+            next.push(last);
+        }
+        if states.len() > most {
+            return Explored::TooMany;
+        }
+        at += 1;
+    }
+    let accepting = states.iter().map(|state| walk.accepts(state)).collect();
+    let mut classes = vec![alphabet.len() as u8; ASCII];
+    for (class, bytes) in alphabet.iter().enumerate() {
+        bytes.iter().for_each(|&byte| classes[usize::from(byte)] = class as u8);
+    }
+    let all =
+        Dfa { classes: classes.into(), width: alphabet.len(), next, accepting, digest: OnceLock::new() };
+    match minimal::minimal(&all) {
+        Some(dfa) => Explored::Dfa(dfa),
+        None => Explored::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts of a and b; walks the set of `texts` that what came so far starts, with a count that means nothing.
+    struct Texts<'a>(&'a [&'a str]);
+
+    impl Walk for Texts<'_> {
+        type State = String;
+        fn start(&self) -> String {
+            String::new()
+        }
+        fn step(&mut self, state: &String, byte: u8) -> Option<String> {
+            let next = format!("{state}{}", char::from(byte));
+            (next.len() < 6).then_some(next)
+        }
+        fn accepts(&self, state: &String) -> bool {
+            self.0.contains(&state.as_str())
+        }
+    }
+
+    fn dfa(texts: &[&str]) -> Option<Dfa> {
+        match explore(&mut Texts(texts), &[b"aA", b"b"], 100) {
+            Explored::Dfa(dfa) => Some(dfa),
+            Explored::Nothing => None,
+            Explored::TooMany => panic!("63 states are not many"),
+        }
+    }
+
+    #[test]
+    fn automata_are_minimal_and_trimmed() {
+        let found = dfa(&["ab", "bb", "abab"]).unwrap();
+        // "", a, b with aba, ab, bb with abab
+        assert_eq!(found.len(), 5);
+        assert!(found.is_end(4) && !found.is_end(3) && found.is_accepting(3));
+        let read = |text: &str| {
+            text.bytes()
+                .try_fold(Dfa::START, |q, byte| found.next(q, byte))
+                .is_some_and(|q| found.is_accepting(q))
+        };
+        assert!(read("ab") && read("Ab") && read("bb") && read("abAb"));
+        assert!(!read("") && !read("aba") && !read("aB") && !read("ba") && !read("é"));
+        assert_eq!(found.next(Dfa::START, b'c'), None);
+        assert_eq!(dfa(&[]), None);
+        assert_eq!(dfa(&["aaaaaaa"]), None);
+    }
+
+    #[test]
+    fn residuals_of_equal_languages_are_equal() {
+        let (one, other) = (dfa(&["aab", "aa", "b"]).unwrap(), dfa(&["bb", "b", "aaa"]).unwrap());
+        let after =
+            |dfa: &Dfa, text: &str| dfa.residual(text.bytes().fold(0, |q, byte| dfa.next(q, byte).unwrap()));
+        assert_eq!(after(&one, "aa"), after(&other, "b"));
+        assert_eq!(after(&one, ""), one);
+        assert_ne!(after(&one, "a"), after(&other, "a"));
+        assert_eq!(after(&one, "b"), after(&other, "aaa"));
+    }
+
+    #[test]
+    fn too_many_states_are_said() {
+        assert!(matches!(explore(&mut Texts(&["a"]), &[b"a", b"b"], 10), Explored::TooMany));
+    }
+}

@@ -1,0 +1,128 @@
+//! Bounded loops with a plain way out: `C{m,n}` and then something that no round begins with. Such a loop differs from the
+//! endless one in how often it goes round and in nothing else. It refuses to know what rounds are counted for.
+
+use super::node::{Node, ENDLESS};
+use super::{ByteSet, ExprId, Exprs, EMPTY};
+use crate::Result;
+
+/// A loop with its bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loop {
+    /// The same without bounds.
+    pub endless: ExprId,
+    /// Rounds at least.
+    pub min: u32,
+    /// Rounds at most.
+    pub max: u32,
+    /// The bytes that lead out of it.
+    pub leaves: ByteSet,
+}
+
+/// What nests deeper may have any byte.
+const ALPHABET_DEPTH: u32 = 8;
+
+impl Exprs {
+    /// `e` as a loop, if it is one with bounds whose rounds are told apart: no round goes on where another could end,
+    /// and none begins with a byte that leads out.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
+    pub fn bounded_loop(&mut self, e: ExprId) -> Result<Option<Loop>> {
+        let Some((of, min, max, rest)) = self.parts_of_loop(e) else { return Ok(None) };
+        if (min, max) == (0, ENDLESS) || rest == EMPTY || self.is_complete(rest) || self.known(of).boolean {
+            return Ok(None);
+        }
+        let leaves = self.first_bytes(rest)?;
+        if !self.first_bytes(of)?.and(&leaves).is_empty() || !self.rounds_are_told_apart(of)? {
+            return Ok(None);
+        }
+        let around = self.repeat(of, 0, None)?;
+        let endless = self.pair(around, rest)?;
+        Ok(Some(Loop { endless, min, max, leaves }))
+    }
+
+    /// The bytes that lead out of an endless loop, as [`Exprs::bounded_loop`] makes it.
+    pub fn way_out(&mut self, endless: ExprId) -> Result<ByteSet> {
+        match self.parts_of_loop(endless) {
+            Some((_, _, _, rest)) => self.first_bytes(rest),
+            None => Ok(ByteSet::NONE),
+        }
+    }
+
+    /// `e` as what may come before, or not, and what comes then; if the two are told apart: no byte of the first begins
+    /// the second.
+    ///
+    /// # Errors
+    /// As [`Exprs::bounded_loop`].
+    pub fn parted(&mut self, e: ExprId) -> Result<Option<(ExprId, ExprId)>> {
+        let Node::Concat(a, b) = *self.node(e) else { return Ok(None) };
+        if !self.is_complete(a) || self.is_complete(b) || self.known(a).boolean {
+            return Ok(None);
+        }
+        let apart = self.first_bytes(b)?.and(&self.alphabet(a, ALPHABET_DEPTH)).is_empty();
+        Ok(apart.then_some((a, b)))
+    }
+
+    /// The bytes that texts of `e` can have, or more.
+    fn alphabet(&self, e: ExprId, depth: u32) -> ByteSet {
+        let Some(below) = depth.checked_sub(1) else { return ByteSet::ALL };
+        let of_all =
+            |parts: &[ExprId]| parts.iter().fold(ByteSet::NONE, |all, &e| all.or(&self.alphabet(e, below)));
+        match self.node(e) {
+            Node::Nothing | Node::Tag(_) => ByteSet::NONE,
+            Node::Class(set) => *set,
+            Node::Bytes(from, to) => {
+                let mut set = ByteSet::NONE;
+                self.bytes_of(*from, *to).iter().for_each(|&byte| set.insert(byte));
+                set
+            }
+            Node::Concat(a, b) => of_all(&[*a, *b]),
+            Node::Or(parts) if parts.len() <= 16 => of_all(parts),
+            Node::Repeat { of, .. } => self.alphabet(*of, below),
+            Node::Or(_) | Node::And(_) | Node::Not(_) | Node::Literals { .. } | Node::Dfa(..) => ByteSet::ALL,
+        }
+    }
+
+    fn parts_of_loop(&self, e: ExprId) -> Option<(ExprId, u32, u32, ExprId)> {
+        let (head, rest) = match *self.node(e) {
+            Node::Concat(a, b) => (a, b),
+            _ => (e, EMPTY),
+        };
+        match *self.node(head) {
+            Node::Repeat { of, min, max } if !self.is_complete(of) => Some((of, min, max, rest)),
+            _ => None,
+        }
+    }
+
+    /// Whether what is complete cannot go on, in all states of a small automaton.
+    fn rounds_are_told_apart(&mut self, of: ExprId) -> Result<bool> {
+        if let Some(&known) = self.told_apart.get(&of) {
+            return Ok(known);
+        }
+        let found = self.find_told_apart(of)?;
+        self.told_apart.insert(of, found);
+        Ok(found)
+    }
+
+    fn find_told_apart(&mut self, of: ExprId) -> Result<bool> {
+        const MOST: usize = 64;
+        let mut states = vec![of];
+        let mut at = 0;
+        while at < states.len() {
+            let state = states[at];
+            if self.is_complete(state) && self.can_go_on(state)? {
+                return Ok(false);
+            }
+            for (_, next) in self.ways(state)? {
+                if !states.contains(&next) {
+                    states.push(next);
+                }
+            }
+            if states.len() > MOST {
+                return Ok(false);
+            }
+            at += 1;
+        }
+        Ok(true)
+    }
+}

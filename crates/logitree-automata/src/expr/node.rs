@@ -1,0 +1,385 @@
+//! The arena: nodes, each there once, and what is known of each. It refuses to know what derivatives are.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, OnceLock};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::literals::LiteralSet;
+use super::{ByteSet, Encoding, ExprId, Tag, EMPTY, NOTHING};
+use crate::{CharSet, Dfa};
+use crate::{Error, ErrorKind, Result};
+
+/// 128 bits that stand for an expression's structure, the same in every arena of this process. The key is random, so
+/// nobody can prepare two structures that collide.
+pub type StructureHash = u128;
+
+/// Without end, as the most of a repetition.
+pub(super) const ENDLESS: u32 = u32::MAX;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Node {
+    Nothing,
+    /// The empty text, complete with a tag.
+    Tag(Tag),
+    /// One byte of the set.
+    Class(ByteSet),
+    /// The bytes of the pool from the first number up to the second; not empty.
+    Bytes(u32, u32),
+    Concat(ExprId, ExprId),
+    /// Two or more, ascending.
+    Or(Arc<[ExprId]>),
+    And(Arc<[ExprId]>),
+    Not(ExprId),
+    Repeat {
+        of: ExprId,
+        min: u32,
+        max: u32,
+    },
+    /// Texts `from..to` of a set of literals, the first `depth` bytes of which are read.
+    Literals {
+        set: u32,
+        from: u32,
+        to: u32,
+        depth: u32,
+    },
+    /// An automaton of the arena, from this state on.
+    Dfa(u32, u32),
+}
+
+/// What is known of a node.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    pub hash: StructureHash,
+    /// A place in `Exprs::outcome_lists`.
+    pub outcomes: u32,
+    /// Whether and, or not stands somewhere in it, so that being alive is not plain to see.
+    pub boolean: bool,
+    /// How many bytes a text of it has at least, or fewer.
+    pub shortest: u32,
+    /// Whether it is known to match something.
+    pub alive: bool,
+}
+
+/// An arena of expressions.
+pub struct Exprs {
+    pub(super) nodes: Vec<Node>,
+    pub(super) known: Vec<Known>,
+    ids: FxHashMap<Node, ExprId>,
+    /// The bytes of all [`Node::Bytes`].
+    pub(super) pool: Vec<u8>,
+    /// Where each whole text lies in the pool.
+    pub(super) texts: FxHashMap<Box<[u8]>, u32>,
+    pub(super) literal_sets: Vec<LiteralSet>,
+    /// Bytes of memory that they hold.
+    pub(super) literal_bytes: usize,
+    /// Each automaton with the hash of its content.
+    pub(super) dfas: Vec<(Arc<Dfa>, StructureHash)>,
+    pub(super) dfa_ids: FxHashMap<Arc<Dfa>, u32>,
+    outcome_lists: Vec<Arc<[Tag]>>,
+    outcome_ids: FxHashMap<Arc<[Tag]>, u32>,
+    /// For each expression: 0, or one more than the place of its row of derivatives.
+    pub(super) row_of: Vec<u32>,
+    #[allow(clippy::vec_box)] // rows stay where they are when there are more of them
+    pub(super) rows: Vec<Box<[ExprId; 256]>>,
+    pub(super) first: FxHashMap<ExprId, ByteSet>,
+    /// Bodies of loops with the classes of bytes that they tell apart.
+    pub(super) bodies: FxHashMap<ExprId, Box<[ByteSet]>>,
+    pub(super) classes: FxHashMap<(CharSet, Encoding), ExprId>,
+    /// Expressions with and, or not in them that match nothing.
+    pub(super) dead: FxHashSet<ExprId>,
+    /// How deep the taking out of common beginnings is.
+    pub(super) joining: u32,
+    /// The byte that led to what the last search for a text found.
+    pub(super) last_byte: u8,
+    /// Bodies of loops: whether their rounds are told apart.
+    pub(super) told_apart: FxHashMap<ExprId, bool>,
+    most: usize,
+    fuel: u64,
+}
+
+/// About how many bytes an expression takes, and a row of derivatives.
+const NODE_BYTES: usize = 2 * size_of::<Node>() + size_of::<Known>() + 24;
+const ROW_BYTES: usize = 1032;
+/// An arena of so many expressions at most may hold this many bytes for each: where each has a row, there are fewer.
+const BYTES_EACH: usize = 192;
+/// The most that lists of texts may take together.
+const LITERAL_BYTES: usize = 256 << 20;
+
+/// No alternative is complete.
+pub(super) const NO_OUTCOME: u32 = 0;
+/// Complete with tag 0.
+pub(super) const PLAIN_OUTCOME: u32 = 1;
+
+impl Exprs {
+    /// An arena that holds at most `most` expressions, with endless fuel.
+    pub fn new(most: usize) -> Exprs {
+        let mut exprs = Exprs {
+            nodes: Vec::new(),
+            known: Vec::new(),
+            ids: FxHashMap::default(),
+            pool: Vec::new(),
+            texts: FxHashMap::default(),
+            dead: FxHashSet::default(),
+            last_byte: 0,
+            joining: 0,
+            told_apart: FxHashMap::default(),
+            literal_sets: Vec::new(),
+            literal_bytes: 0,
+            dfas: Vec::new(),
+            dfa_ids: FxHashMap::default(),
+            outcome_lists: Vec::new(),
+            outcome_ids: FxHashMap::default(),
+            row_of: Vec::new(),
+            rows: Vec::new(),
+            first: FxHashMap::default(),
+            bodies: FxHashMap::default(),
+            classes: FxHashMap::default(),
+            most: most.clamp(16, u32::MAX as usize - 1),
+            fuel: u64::MAX,
+        };
+        exprs.number_outcomes(&[]);
+        exprs.number_outcomes(&[0]);
+        // Room for these two is always there.
+        let nothing = exprs.intern(Node::Nothing);
+        let empty = exprs.intern(Node::Tag(0));
+        debug_assert_eq!((nothing, empty), (Ok(NOTHING), Ok(EMPTY)));
+        exprs
+    }
+
+    /// Number of expressions.
+    #[allow(clippy::len_without_is_empty)] // there are always two
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// About how many bytes of memory the arena holds.
+    pub fn memory(&self) -> usize {
+        let bodies: usize = self.bodies.values().map(|classes| size_of_val(&**classes) + 32).sum();
+        let beside = 2 * self.pool.len() + self.first.len() * 48 + self.dead.len() * 8 + bodies;
+        self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.literal_bytes + beside
+    }
+
+    /// Sets how much work may be done from here on, in steps of about a tenth of a microsecond.
+    pub fn set_fuel(&mut self, steps: u64) {
+        self.fuel = steps;
+    }
+
+    /// What is left of the fuel.
+    pub fn fuel(&self) -> u64 {
+        self.fuel
+    }
+
+    /// Takes `steps` from the fuel.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] if there is not so much left.
+    #[inline]
+    pub fn spend(&mut self, steps: u64) -> Result<()> {
+        match self.fuel.checked_sub(steps) {
+            Some(left) => {
+                self.fuel = left;
+                Ok(())
+            }
+            None => Err(out_of_fuel()),
+        }
+    }
+
+    /// # Errors
+    /// [`ErrorKind::Limit`] if there are too many expressions, or if they and what is known of them take too much memory.
+    pub(super) fn has_room(&self) -> Result<()> {
+        let bytes = self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES;
+        let message = if self.nodes.len() >= self.most || bytes >= self.most.saturating_mul(BYTES_EACH) {
+            format!("more than {} expressions", self.nodes.len())
+        } else if self.literal_bytes > LITERAL_BYTES {
+            format!("more than {LITERAL_BYTES} bytes of listed texts")
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(ErrorKind::Limit, message)
+            .help("the grammar needs an automaton that is too large: make its patterns simpler"))
+    }
+
+    /// The number of `node`, which must be in its normal form.
+    pub(super) fn intern(&mut self, node: Node) -> Result<ExprId> {
+        if let Some(&id) = self.ids.get(&node) {
+            return Ok(id);
+        }
+        self.spend(1)?;
+        self.has_room()?;
+        let known = self.learn(&node);
+        let id = ExprId(self.nodes.len() as u32);
+        self.nodes.push(node.clone());
+        self.known.push(known);
+        self.row_of.push(0);
+        self.ids.insert(node, id);
+        Ok(id)
+    }
+
+    pub(super) fn node(&self, e: ExprId) -> &Node {
+        &self.nodes[e.0 as usize]
+    }
+
+    pub(super) fn known(&self, e: ExprId) -> &Known {
+        &self.known[e.0 as usize]
+    }
+
+    pub(super) fn bytes_of(&self, from: u32, to: u32) -> &[u8] {
+        &self.pool[from as usize..to as usize]
+    }
+
+    /// The tags with which `e` is complete where it stands, ascending; empty if it is not.
+    #[inline]
+    pub fn outcomes(&self, e: ExprId) -> &[Tag] {
+        &self.outcome_lists[self.known(e).outcomes as usize]
+    }
+
+    /// The number of the list of tags with which `e` is complete: expressions with equal lists have equal numbers.
+    #[inline]
+    pub fn outcome_number(&self, e: ExprId) -> u32 {
+        self.known(e).outcomes
+    }
+
+    /// The list of that number.
+    pub fn outcome_list(&self, number: u32) -> Arc<[Tag]> {
+        Arc::clone(&self.outcome_lists[number as usize])
+    }
+
+    /// Whether `e` is complete where it stands.
+    #[inline]
+    pub fn is_complete(&self, e: ExprId) -> bool {
+        self.known(e).outcomes != NO_OUTCOME
+    }
+
+    /// The structure of `e`, the same in every arena of this process.
+    pub fn structure(&self, e: ExprId) -> StructureHash {
+        self.known(e).hash
+    }
+
+    fn number_outcomes(&mut self, tags: &[Tag]) -> u32 {
+        if let Some(&at) = self.outcome_ids.get(tags) {
+            return at;
+        }
+        let at = self.outcome_lists.len() as u32;
+        let tags: Arc<[Tag]> = tags.into();
+        self.outcome_lists.push(Arc::clone(&tags));
+        self.outcome_ids.insert(tags, at);
+        at
+    }
+
+    fn union_of_outcomes(&mut self, parts: impl Iterator<Item = ExprId>) -> u32 {
+        let mut lists: Vec<u32> =
+            parts.map(|e| self.known(e).outcomes).filter(|&o| o != NO_OUTCOME).collect();
+        lists.sort_unstable();
+        lists.dedup();
+        match lists[..] {
+            [] => NO_OUTCOME,
+            [only] => only,
+            _ => {
+                let mut tags: Vec<Tag> =
+                    lists.iter().flat_map(|&l| self.outcome_lists[l as usize].iter().copied()).collect();
+                tags.sort_unstable();
+                tags.dedup();
+                self.number_outcomes(&tags)
+            }
+        }
+    }
+
+    fn learn(&mut self, node: &Node) -> Known {
+        let complete = |exprs: &Exprs, e: ExprId| exprs.is_complete(e);
+        let plain = |yes: bool| if yes { PLAIN_OUTCOME } else { NO_OUTCOME };
+        let (outcomes, boolean) = match node {
+            Node::Nothing | Node::Class(_) | Node::Bytes(..) => (NO_OUTCOME, false),
+            Node::Tag(tag) => (self.number_outcomes(&[*tag]), false),
+            Node::Concat(a, b) => {
+                let outcomes = if complete(self, *a) { self.known(*b).outcomes } else { NO_OUTCOME };
+                (outcomes, self.known(*a).boolean || self.known(*b).boolean)
+            }
+            Node::Or(parts) => {
+                let boolean = parts.iter().any(|&e| self.known(e).boolean);
+                (self.union_of_outcomes(parts.iter().copied()), boolean)
+            }
+            Node::And(parts) => (plain(parts.iter().all(|&e| complete(self, e))), true),
+            Node::Not(of) => (plain(!complete(self, *of)), true),
+            Node::Repeat { of, min, .. } => {
+                (plain(*min == 0 || complete(self, *of)), self.known(*of).boolean)
+            }
+            &Node::Dfa(dfa, state) => (plain(self.dfas[dfa as usize].0.is_accepting(state)), false),
+            &Node::Literals { set, from, to, depth } => {
+                let ended = self.literal_sets[set as usize].ended(from, to, depth);
+                (self.union_of_outcomes(ended.into_iter()), self.literal_sets[set as usize].boolean)
+            }
+        };
+        let shortest = self.shortest(node);
+        Known {
+            hash: self.hash(node),
+            outcomes,
+            boolean,
+            shortest,
+            alive: !boolean && *node != Node::Nothing,
+        }
+    }
+
+    fn shortest(&self, node: &Node) -> u32 {
+        let of = |e: ExprId| self.known(e).shortest;
+        match node {
+            Node::Class(_) => 1,
+            Node::Bytes(from, to) => to - from,
+            Node::Concat(a, b) => of(*a).saturating_add(of(*b)),
+            Node::Or(parts) => parts.iter().map(|&e| of(e)).min().unwrap_or(0),
+            Node::And(parts) => parts.iter().map(|&e| of(e)).max().unwrap_or(0),
+            Node::Repeat { of: body, min, .. } => of(*body).saturating_mul(*min),
+            Node::Nothing | Node::Tag(_) | Node::Not(_) | Node::Literals { .. } | Node::Dfa(..) => 0,
+        }
+    }
+
+    fn hash(&self, node: &Node) -> StructureHash {
+        let of = |e: ExprId| self.known(e).hash;
+        let many = |parts: &[ExprId]| parts.iter().fold(0u128, |sum, &e| sum.wrapping_add(mix(of(e), 11)));
+        match node {
+            Node::Nothing => mix(0, 1),
+            Node::Tag(tag) => mix(u128::from(*tag), 2),
+            Node::Class(set) => {
+                let [a, b, c, d] = set.0.map(u128::from);
+                mix(a | b << 64, 3).wrapping_add(mix(c | d << 64, 4))
+            }
+            Node::Bytes(from, to) => mix(digest(self.bytes_of(*from, *to)), 17),
+            Node::Concat(a, b) => mix(mix(of(*a), 5).wrapping_add(of(*b)), 6),
+            Node::Or(parts) => mix(many(parts), 7),
+            Node::And(parts) => mix(many(parts), 8),
+            Node::Not(e) => mix(of(*e), 9),
+            Node::Repeat { of: e, min, max } => {
+                mix(of(*e).wrapping_add(mix(u128::from(*min) | u128::from(*max) << 32, 10)), 12)
+            }
+            Node::Dfa(dfa, state) => {
+                mix(self.dfas[*dfa as usize].1.wrapping_add(mix(u128::from(*state), 15)), 16)
+            }
+            Node::Literals { set, from, to, depth } => {
+                let place = u128::from(*from) | u128::from(*to) << 32 | u128::from(*depth) << 64;
+                mix(self.literal_sets[*set as usize].hash.wrapping_add(mix(place, 13)), 14)
+            }
+        }
+    }
+}
+
+pub(super) fn out_of_fuel() -> Error {
+    Error::new(ErrorKind::Limit, "the grammar takes more work than its fuel allows")
+        .help("make its patterns simpler, or give it more fuel")
+}
+
+fn seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| RandomState::new().hash_one(0u8))
+}
+
+/// A keyed hash of bytes.
+pub(crate) fn digest(bytes: &[u8]) -> StructureHash {
+    xxhash_rust::xxh3::xxh3_128_with_seed(bytes, seed())
+}
+
+fn mix(value: u128, kind: u8) -> StructureHash {
+    let mut bytes = [0; 17];
+    bytes[..16].copy_from_slice(&value.to_le_bytes());
+    bytes[16] = kind;
+    digest(&bytes)
+}

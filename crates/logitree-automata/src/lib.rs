@@ -1,0 +1,22 @@
+//! Regular languages over bytes: patterns, character sets, lazy automata built by derivatives, and minimal automata.
+//!
+//! ```text
+//! text -> pattern -> regex (code points) -> expr (bytes, derived where it is walked)
+//!                            dfa (a finished automaton) ---^
+//! ```
+//!
+//! The crate also holds the error type and the list of problems that every reader of a syntax reports.
+
+pub mod charset;
+pub mod dfa;
+pub mod endings;
+pub mod error;
+pub mod expr;
+pub mod pattern;
+pub mod problems;
+pub mod regex;
+
+pub use charset::CharSet;
+pub use dfa::Dfa;
+pub use error::{Error, ErrorKind, Result};
+pub use regex::Regex;

@@ -1,0 +1,137 @@
+//! The syntax tree of a pattern: plain languages wherever no assertion stands, assertions where they stand. It refuses
+//! to know the text it was read from.
+
+use super::terms::{Id, Terms, EMPTY};
+use crate::CharSet;
+
+/// A pattern, or a part of one.
+#[derive(Debug, Clone)]
+pub(super) enum Node {
+    /// No assertion inside.
+    Plain(Id),
+    /// One after the other.
+    Concat(Vec<Node>),
+    /// Any of these.
+    Or(Vec<Node>),
+    /// Several times.
+    Repeat { of: Box<Node>, min: u32, max: Option<u32>, at: usize },
+    /// What holds at a place. Its place in the text is its own: no two assertions share one.
+    Assert { what: Assertion, at: usize },
+}
+
+/// What may be said about a place in a text.
+#[derive(Debug, Clone)]
+pub(super) enum Assertion {
+    /// `^`: nothing stands before, or one of these.
+    Start(Option<CharSet>),
+    /// `$`: nothing follows, or one of these.
+    End(Option<CharSet>),
+    /// `\b`: exactly one of the neighbours is in the set; `\B`: both or none.
+    Word { word: CharSet, negated: bool },
+    /// `(?=..)`, `(?!..)`.
+    Ahead { body: Box<Node>, negated: bool },
+    /// `(?<=..)`, `(?<!..)`.
+    Behind { body: Box<Node>, negated: bool },
+}
+
+impl Assertion {
+    /// As a message names it.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Assertion::Start(_) => "`^`",
+            Assertion::End(_) => "`$`",
+            Assertion::Word { negated: false, .. } => "`\\b`",
+            Assertion::Word { negated: true, .. } => "`\\B`",
+            Assertion::Ahead { .. } => "a lookahead",
+            Assertion::Behind { .. } => "a lookbehind",
+        }
+    }
+
+    /// Whether it says something about what follows.
+    pub(super) fn looks_ahead(&self) -> bool {
+        !matches!(self, Assertion::Start(_) | Assertion::Behind { .. })
+    }
+}
+
+impl Node {
+    /// One after the other; plain neighbours become one.
+    pub(super) fn concat(terms: &mut Terms, parts: Vec<Node>) -> Node {
+        let mut joined = Vec::new();
+        let mut run = Vec::new();
+        for part in parts {
+            match part {
+                Node::Plain(id) => run.push(id),
+                other => {
+                    if !run.is_empty() {
+                        joined.push(Node::Plain(terms.concat(&run)));
+                        run.clear();
+                    }
+                    joined.push(other);
+                }
+            }
+        }
+        if !run.is_empty() {
+            joined.push(Node::Plain(terms.concat(&run)));
+        }
+        match joined.len() {
+            0 => Node::Plain(EMPTY),
+            1 => joined.remove(0),
+            _ => Node::Concat(joined),
+        }
+    }
+
+    /// Any of these; plain ones become one.
+    pub(super) fn or(terms: &mut Terms, parts: Vec<Node>) -> Node {
+        let mut plain = Vec::new();
+        let mut others = Vec::new();
+        for part in parts {
+            match part {
+                Node::Plain(id) => plain.push(id),
+                other => others.push(other),
+            }
+        }
+        if !plain.is_empty() {
+            others.insert(0, Node::Plain(terms.or(&plain)));
+        }
+        match others.len() {
+            1 => others.remove(0),
+            _ => Node::Or(others),
+        }
+    }
+
+    /// Several times.
+    pub(super) fn repeat(terms: &mut Terms, of: Node, min: u32, max: Option<u32>, at: usize) -> Node {
+        match of {
+            Node::Plain(id) => Node::Plain(terms.repeat(id, min, max)),
+            _ if max == Some(0) => Node::Plain(EMPTY),
+            of if (min, max) == (1, Some(1)) => of,
+            of if min == 0 && of.is_zero_width() => Node::Plain(EMPTY),
+            of if of.is_zero_width() => of,
+            of => Node::Repeat { of: Box::new(of), min, max, at },
+        }
+    }
+
+    /// Whether it matches no text but the empty one.
+    fn is_zero_width(&self) -> bool {
+        match self {
+            Node::Plain(id) => *id == EMPTY,
+            Node::Concat(parts) | Node::Or(parts) => parts.iter().all(Node::is_zero_width),
+            Node::Repeat { of, .. } => of.is_zero_width(),
+            Node::Assert { .. } => true,
+        }
+    }
+
+    /// Every assertion outside the bodies of lookaheads and lookbehinds.
+    pub(super) fn assertions(&self) -> Vec<(&Assertion, usize)> {
+        let (mut found, mut open) = (Vec::new(), vec![self]);
+        while let Some(node) = open.pop() {
+            match node {
+                Node::Plain(_) => {}
+                Node::Concat(parts) | Node::Or(parts) => open.extend(parts),
+                Node::Repeat { of, .. } => open.push(of),
+                Node::Assert { what, at } => found.push((what, *at)),
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,308 @@
+//! Reads alternatives, sequences and quantifiers. Groups, escapes and classes have files of their own; what assertions
+//! mean is not known here.
+
+use rustc_hash::FxHashMap;
+
+use super::escape::Escape;
+use super::node::{Assertion, Node};
+use super::terms::{Terms, EMPTY, NOTHING};
+use super::{unicode, Flags, Lines, Options, Problem, MOST_CHARACTERS, MOST_NESTED};
+use crate::CharSet;
+
+/// Problems that are reported at most; reading goes on, counting does not.
+const MOST_PROBLEMS: usize = 20;
+/// Ranges of classes in one pattern at most, repeats counted.
+const MOST_RANGES: usize = 1 << 21;
+
+/// A pattern being read.
+pub(super) struct Reader<'t> {
+    pub(super) terms: &'t mut Terms,
+    pub(super) chars: Vec<char>,
+    pub(super) at: usize,
+    pub(super) flags: Flags,
+    lines: Lines,
+    problems: Vec<Problem>,
+    stopped: bool,
+    nested: usize,
+    ranges: usize,
+    folded: FxHashMap<char, CharSet>,
+    pub(super) properties: FxHashMap<String, Option<CharSet>>,
+}
+
+/// Reads all of `text`, or says all that is wrong with it.
+pub(super) fn read(terms: &mut Terms, text: &str, options: &Options) -> Result<Node, Vec<Problem>> {
+    let chars: Vec<char> = text.chars().take(MOST_CHARACTERS + 1).collect();
+    if chars.len() > MOST_CHARACTERS {
+        return Err(vec![Problem::limit(0, format!("a pattern has {MOST_CHARACTERS} characters at most"))]);
+    }
+    let mut reader = Reader {
+        terms,
+        chars,
+        at: 0,
+        flags: options.flags,
+        lines: options.lines,
+        problems: Vec::new(),
+        stopped: false,
+        nested: 0,
+        ranges: 0,
+        folded: FxHashMap::default(),
+        properties: FxHashMap::default(),
+    };
+    let mut parts = Vec::new();
+    loop {
+        parts.push(reader.alternatives());
+        if reader.at >= reader.chars.len() {
+            break;
+        }
+        reader.problem(reader.at, "`)` closes no group");
+        reader.at += 1;
+    }
+    if reader.problems.is_empty() {
+        return Ok(Node::concat(terms, parts));
+    }
+    Err(reader.problems)
+}
+
+impl Reader<'_> {
+    /// Notes what is wrong at a place .
+    pub(super) fn problem(&mut self, at: usize, message: impl Into<String>) {
+        self.note(Problem::new(at, message));
+    }
+
+    pub(super) fn note(&mut self, problem: Problem) {
+        if self.problems.len() < MOST_PROBLEMS && !self.stopped {
+            self.problems.push(problem);
+        }
+    }
+
+    /// Notes a limit that was reached: the rest is not read.
+    fn stop(&mut self, message: String) {
+        self.note(Problem::limit(self.at, message));
+        self.stopped = true;
+        self.at = self.chars.len();
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    /// Passes over `text`, if it stands here.
+    pub(super) fn eat(&mut self, text: &str) -> bool {
+        let fits = text.chars().enumerate().all(|(i, c)| self.chars.get(self.at + i) == Some(&c));
+        if fits {
+            self.at += text.chars().count();
+        }
+        fits
+    }
+
+    /// Passes over characters as long as `fine` says so.
+    pub(super) fn take_while(&mut self, fine: impl Fn(char) -> bool) -> String {
+        let taken: String = self.chars[self.at..].iter().copied().take_while(|&c| fine(c)).collect();
+        self.at += taken.chars().count();
+        taken
+    }
+
+    /// Alternatives up to a `)` or the end; flags that are set among them end with them.
+    pub(super) fn alternatives(&mut self) -> Node {
+        let flags = self.flags;
+        self.nested += 1;
+        if self.nested > MOST_NESTED + 1 {
+            self.stop(format!("groups stand {MOST_NESTED} inside each other at most"));
+        }
+        let mut ways = Vec::new();
+        let mut parts = Vec::new();
+        loop {
+            self.skip_space();
+            match self.peek() {
+                None | Some(')') => break,
+                Some('|') => {
+                    self.at += 1;
+                    ways.push(Node::concat(self.terms, std::mem::take(&mut parts)));
+                }
+                Some(c) => {
+                    let atom = self.atom(c);
+                    let part = self.quantified(atom);
+                    parts.push(part);
+                }
+            }
+        }
+        ways.push(Node::concat(self.terms, parts));
+        self.nested -= 1;
+        self.flags = flags;
+        Node::or(self.terms, ways)
+    }
+
+    fn atom(&mut self, c: char) -> Node {
+        let start = self.at;
+        if self.is_quantifier() {
+            self.problem(start, format!("nothing stands before `{c}` to be repeated"));
+            return Node::Plain(EMPTY);
+        }
+        self.at += 1;
+        match c {
+            '(' => self.group(),
+            '[' => {
+                let set = self.class();
+                self.plain(set)
+            }
+            '.' if self.flags.dot_all => self.plain(CharSet::all()),
+            '.' => self.plain(self.line_ends().not()),
+            '^' => self.assert(start, Assertion::Start(self.line_mode())),
+            '$' => self.assert(start, Assertion::End(self.line_mode())),
+            '\\' => match self.escape(start, false) {
+                Escape::Code(code) => self.code(start, code),
+                Escape::Set(set) => self.plain(set),
+                Escape::Assert(what) => self.assert(start, what),
+                Escape::Wrong => Node::Plain(EMPTY),
+            },
+            _ => {
+                let set = self.cased(c);
+                self.plain(set)
+            }
+        }
+    }
+
+    pub(super) fn assert(&self, at: usize, what: Assertion) -> Node {
+        Node::Assert { what, at }
+    }
+
+    fn code(&mut self, at: usize, code: u32) -> Node {
+        match char::from_u32(code) {
+            Some(c) => {
+                let set = self.cased(c);
+                self.plain(set)
+            }
+            None => {
+                self.problem(at, format!("U+{code:04X} is half of a character: no text has it"));
+                Node::Plain(NOTHING)
+            }
+        }
+    }
+
+    pub(super) fn plain(&mut self, set: CharSet) -> Node {
+        self.spend(set.ranges().len());
+        Node::Plain(self.terms.set(set))
+    }
+
+    /// Counts ranges; past the limit every further class is void, and a problem is noted once.
+    pub(super) fn spend(&mut self, ranges: usize) {
+        let before = self.ranges;
+        self.ranges += ranges + 1;
+        if before <= MOST_RANGES && self.ranges > MOST_RANGES {
+            self.stop(format!("classes have {MOST_RANGES} ranges in all at most"));
+        }
+    }
+
+    /// The character, with its other cases where those are asked for.
+    pub(super) fn cased(&mut self, c: char) -> CharSet {
+        let set = CharSet::one(c);
+        if !self.flags.ignore_case {
+            return set;
+        }
+        self.folded.entry(c).or_insert_with(|| unicode::fold(&set)).clone()
+    }
+
+    /// The set, with other cases where those are asked for.
+    pub(super) fn folded(&mut self, set: CharSet) -> CharSet {
+        if self.flags.ignore_case {
+            self.spend(set.ranges().len() * 8);
+            unicode::fold(&set)
+        } else {
+            set
+        }
+    }
+
+    fn line_ends(&self) -> CharSet {
+        match self.lines {
+            Lines::Ecma => CharSet::from_ranges([(10, 10), (13, 13), (0x2028, 0x2029)]),
+            Lines::LineFeed => CharSet::one('\n'),
+        }
+    }
+
+    fn line_mode(&self) -> Option<CharSet> {
+        self.flags.multi_line.then(|| self.line_ends())
+    }
+
+    fn skip_space(&mut self) {
+        while self.flags.extended {
+            match self.peek() {
+                Some(c) if c.is_whitespace() => self.at += 1,
+                Some('#') => {
+                    self.take_while(|c| c != '\n');
+                }
+                _ => break,
+            }
+        }
+    }
+
+    // -- quantifiers
+
+    fn is_quantifier(&mut self) -> bool {
+        let at = self.at;
+        let found = self.quantifier().is_some();
+        self.at = at;
+        found
+    }
+
+    /// Reads `*`, `+`, `?`, `{m}`, `{m,}` or `{m,n}`; any other brace is text.
+    fn quantifier(&mut self) -> Option<(String, Option<String>)> {
+        let (min, max) = match self.peek()? {
+            '*' => ("0", None),
+            '+' => ("1", None),
+            '?' => ("0", Some("1")),
+            '{' => return self.counted(),
+            _ => return None,
+        };
+        self.at += 1;
+        Some((min.into(), max.map(Into::into)))
+    }
+
+    fn counted(&mut self) -> Option<(String, Option<String>)> {
+        let start = self.at;
+        self.at += 1;
+        let min = self.take_while(|c| c.is_ascii_digit());
+        let max = match self.eat(",") {
+            false => Some(min.clone()),
+            true => Some(self.take_while(|c| c.is_ascii_digit())).filter(|max| !max.is_empty()),
+        };
+        if min.is_empty() || !self.eat("}") {
+            self.at = start;
+            return None;
+        }
+        Some((min, max))
+    }
+
+    fn quantified(&mut self, atom: Node) -> Node {
+        self.skip_space();
+        let start = self.at;
+        let Some((min, max)) = self.quantifier() else { return atom };
+        if !self.eat("?") && self.eat("+") {
+            self.problem(
+                self.at - 1,
+                "possessive quantifiers are not supported: they change how text is matched",
+            );
+        }
+        while self.is_quantifier() {
+            self.problem(self.at, "a quantifier stands behind a quantifier");
+            self.quantifier();
+        }
+        let min = self.count(start, &min);
+        let max = max.map(|max| self.count(start, &max));
+        if max.is_some_and(|max| max < min) {
+            self.problem(start, "the counts are out of order");
+        }
+        Node::repeat(self.terms, atom, min, max, start)
+    }
+
+    fn count(&mut self, at: usize, digits: &str) -> u32 {
+        digits.parse().unwrap_or_else(|_| {
+            self.note(Problem::limit(at, format!("a count is {} at most", u32::MAX)));
+            0
+        })
+    }
+
+    /// Part of the pattern's text, for messages.
+    pub(super) fn text(&self, from: usize) -> String {
+        self.chars[from.min(self.at)..self.at].iter().take(30).collect()
+    }
+}

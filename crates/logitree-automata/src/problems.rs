@@ -1,0 +1,213 @@
+//! What a reader of grammars found wrong, gathered into one error with the line and column of each, or its JSON pointer.
+//! It refuses to know what the text means.
+
+use crate::{Error, ErrorKind, Result};
+
+/// How many problems are listed; the others are counted.
+const LISTED: usize = 30;
+
+/// One thing that is wrong.
+struct Problem {
+    /// Byte offset in the text; the order for those with a pointer.
+    at: usize,
+    /// JSON pointer, for what is not a text.
+    pointer: Option<String>,
+    message: String,
+    help: String,
+}
+
+/// All problems of one text.
+#[derive(Default)]
+pub struct Problems {
+    found: Vec<Problem>,
+    unlisted: usize,
+}
+
+impl Problems {
+    /// One more: what stands at the byte offset `at`, and the way out.
+    pub fn add(&mut self, at: usize, message: impl Into<String>, help: impl Into<String>) {
+        self.push(Problem { at, pointer: None, message: message.into(), help: help.into() });
+    }
+
+    /// One more, at a JSON pointer.
+    pub fn add_at(&mut self, pointer: &str, message: impl Into<String>, help: impl Into<String>) {
+        let pointer = if pointer.is_empty() { "the top" } else { pointer };
+        let at = self.found.len();
+        self.push(Problem { at, pointer: Some(pointer.into()), message: message.into(), help: help.into() });
+    }
+
+    fn push(&mut self, problem: Problem) {
+        if self.found.len() < LISTED {
+            self.found.push(problem);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+
+    /// An error that another reader made of a part of the text that starts at `at`.
+    pub fn take(&mut self, at: usize, error: &Error) {
+        self.add(at, with_place(error), error.help.clone());
+    }
+
+    /// An error that another reader made of what stands at a JSON pointer.
+    pub fn take_at(&mut self, pointer: &str, error: &Error) {
+        self.add_at(pointer, with_place(error), error.help.clone());
+    }
+
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Whether more would only be counted: time to stop reading.
+    pub fn is_full(&self) -> bool {
+        self.found.len() == LISTED
+    }
+
+    /// How many are listed; what was found after that can be taken back by [`Problems::forget`].
+    pub fn mark(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Takes back what was found after `mark`: it followed from something else.
+    pub fn forget(&mut self, mark: usize) {
+        self.found.truncate(mark);
+    }
+
+    /// Nothing, or the one error of all of them. `what` names the text: "the GBNF grammar".
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if anything was found.
+    pub fn finish(mut self, text: &str, what: &str) -> Result<()> {
+        self.found.sort_by_key(|problem| problem.at);
+        let places = places(text, self.found.iter().map(|problem| problem.at));
+        self.report(&places, what)
+    }
+
+    /// The same for what has pointers.
+    ///
+    /// # Errors
+    /// As [`Problems::finish`].
+    pub fn finish_pointers(self, what: &str) -> Result<()> {
+        let places: Vec<String> =
+            self.found.iter().map(|problem| problem.pointer.clone().unwrap_or_default()).collect();
+        self.report(&places, what)
+    }
+
+    fn report(&self, places: &[String], what: &str) -> Result<()> {
+        let Some(first) = places.first() else { return Ok(()) };
+        if let [only] = &self.found[..] {
+            let error = Error::new(ErrorKind::Constraint, format!("{} in {what}", only.message));
+            return Err(error.at(first).help(&only.help));
+        }
+        let mut message = format!("{} problems in {what}:", self.found.len() + self.unlisted);
+        for (problem, place) in self.found.iter().zip(places) {
+            let help = if problem.help.is_empty() { String::new() } else { format!(" ({})", problem.help) };
+            message.push_str(&format!("\n  {place}: {}{help}", problem.message));
+        }
+        if self.unlisted > 0 {
+            message.push_str(&format!("\n  and {} more", self.unlisted));
+        }
+        Err(Error::new(ErrorKind::Constraint, message).at(first))
+    }
+}
+
+/// An error's message with the place that it has within its part.
+fn with_place(error: &Error) -> String {
+    if error.place.is_empty() {
+        return error.message.clone();
+    }
+    format!("{} (at {})", error.message, error.place)
+}
+
+/// `line:column`, both from 1 and the column in characters, of ascending byte offsets.
+fn places(text: &str, offsets: impl Iterator<Item = usize>) -> Vec<String> {
+    let (mut line, mut column, mut seen) = (1, 1, 0);
+    let count = |offset: usize| {
+        for (at, c) in text[seen..].char_indices() {
+            if seen + at >= offset {
+                seen += at;
+                return format!("{line}:{column}");
+            }
+            if c == '\n' {
+                (line, column) = (line + 1, 1);
+            } else {
+                column += 1;
+            }
+        }
+        seen = text.len();
+        format!("{line}:{column}")
+    };
+    offsets.map(count).collect()
+}
+
+/// What stands at `at`, short enough for a message.
+pub fn excerpt(text: &str, at: usize) -> String {
+    let rest = text[at..].lines().next().unwrap_or("").trim_end();
+    if rest.is_empty() {
+        return if at < text.len() { "the end of the line".into() } else { "the end of the text".into() };
+    }
+    let mut short: String = rest.chars().take(20).collect();
+    if short.len() < rest.len() {
+        short.push_str("...");
+    }
+    format!("`{short}`")
+}
+
+/// The name that `wrong` probably meant, as a way out: `did you mean "x"?`.
+pub fn did_you_mean<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
+    let near = |name: &&str| name.len().abs_diff(wrong.len()) <= 2 && name.len() <= 64 && wrong.len() <= 64;
+    let (distance, name) = names.take(1000).filter(near).map(|name| (distance(wrong, name), name)).min()?;
+    let close = distance <= 1 || (distance == 2 && wrong.len() > 4);
+    close.then(|| format!("did you mean \"{name}\"?"))
+}
+
+/// How many letters must be put in, taken out or changed; a change of case counts for nothing.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.to_ascii_lowercase().into_bytes(), b.to_ascii_lowercase().into_bytes());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let changed = corner + usize::from(x != y);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_problem_is_the_error() {
+        let mut problems = Problems::default();
+        problems.add(5, "a stray `x`", "take it out");
+        let error = problems.finish("ab\néx", "the text").unwrap_err();
+        assert_eq!(error.to_string(), "a stray `x` in the text (at 2:2); take it out");
+        assert!(Problems::default().finish("", "the text").is_ok());
+    }
+
+    #[test]
+    fn several_are_listed_in_the_order_of_the_text() {
+        let mut problems = Problems::default();
+        for at in (0..LISTED + 7).rev() {
+            problems.add(at, "bad", "");
+        }
+        let text = "\n".repeat(100);
+        let error = problems.finish(&text, "it").unwrap_err();
+        assert!(error.message.starts_with("37 problems in it:\n  8:1: bad\n  9:1: bad"), "{error}");
+        assert!(error.message.ends_with("\n  and 7 more"), "{error}");
+        assert_eq!(error.place, "8:1");
+    }
+
+    #[test]
+    fn names_that_are_close() {
+        let names = ["value", "object"];
+        assert_eq!(did_you_mean("Value", names.into_iter()).as_deref(), Some("did you mean \"value\"?"));
+        assert_eq!(did_you_mean("ojbect", names.into_iter()).as_deref(), Some("did you mean \"object\"?"));
+        assert_eq!(did_you_mean("string", names.into_iter()), None);
+    }
+}

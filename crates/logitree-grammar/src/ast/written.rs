@@ -1,0 +1,320 @@
+//! Parts as text: a JSON list in which every part stands once, behind what is inside it. Equal texts are equal grammars.
+//! It refuses to know rules.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::super::json_schema::{Draft, Options, Order, Whitespace};
+use super::super::lazy::{TokenTrigger, Triggers};
+use super::super::rules::TokenName;
+use super::super::tags::Mark;
+use super::{Me, Part, Source, TagPart, What};
+use crate::{Error, ErrorKind, Result};
+
+/// One part; numbers in `of` are places in the list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
+enum Entry {
+    Regex {
+        pattern: String,
+    },
+    Gbnf {
+        text: String,
+        root: String,
+    },
+    Lark {
+        text: String,
+        grammars: Vec<(String, usize)>,
+    },
+    JsonSchema {
+        text: String,
+        written: Writing,
+        documents: Vec<(String, String)>,
+    },
+    Tags {
+        tags: Vec<TagEntry>,
+        triggers: Vec<MarkEntry>,
+        free_before: bool,
+        at_least_one: bool,
+        stop_after_first: bool,
+        excludes: Vec<MarkEntry>,
+    },
+    StructuralTag {
+        text: String,
+    },
+    Lazy {
+        grammar: usize,
+        words: Vec<String>,
+        tokens: Vec<TriggerEntry>,
+        patterns: Vec<String>,
+    },
+    Literal {
+        text: String,
+    },
+    Choice {
+        texts: Vec<String>,
+    },
+    Anything,
+    TokenId {
+        id: u32,
+    },
+    TokenText {
+        text: String,
+    },
+    Seq {
+        of: Vec<usize>,
+    },
+    Alt {
+        of: Vec<usize>,
+    },
+    Repeat {
+        of: usize,
+        min: u32,
+        max: Option<u32>,
+    },
+    Recursive {
+        of: usize,
+        me: usize,
+    },
+    Me {
+        me: usize,
+    },
+}
+
+/// [`Options`] by the names that users give them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Writing {
+    order: String,
+    whitespace: String,
+    separators: Option<(String, String)>,
+    ascii: bool,
+    lenient: bool,
+    draft: String,
+}
+
+/// A [`TagPart`]; its content is a place in the list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TagEntry {
+    begin: MarkEntry,
+    content: usize,
+    end: Vec<MarkEntry>,
+}
+
+/// A [`Mark`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum MarkEntry {
+    Text(String),
+    TokenId(u32),
+    TokenText(String),
+    Either(String),
+}
+
+impl MarkEntry {
+    fn of(mark: &Mark) -> MarkEntry {
+        match mark.clone() {
+            Mark::Text(text) => MarkEntry::Text(text),
+            Mark::Token(TokenName::Id(id)) => MarkEntry::TokenId(id),
+            Mark::Token(TokenName::Text(text)) => MarkEntry::TokenText(text),
+            Mark::Either(text) => MarkEntry::Either(text),
+        }
+    }
+
+    fn all(marks: &[Mark]) -> Vec<MarkEntry> {
+        marks.iter().map(MarkEntry::of).collect()
+    }
+
+    fn mark(self) -> Mark {
+        match self {
+            MarkEntry::Text(text) => Mark::Text(text),
+            MarkEntry::TokenId(id) => Mark::Token(TokenName::Id(id)),
+            MarkEntry::TokenText(text) => Mark::Token(TokenName::Text(text)),
+            MarkEntry::Either(text) => Mark::Either(text),
+        }
+    }
+}
+
+/// A [`TokenTrigger`]: its token, and its text where the grammar writes it.
+type TriggerEntry = (MarkEntry, Option<String>);
+
+/// The token of an entry.
+fn trigger((mark, text): TriggerEntry) -> Result<TokenTrigger> {
+    match mark.mark() {
+        Mark::Token(name) => Ok(TokenTrigger { name, text }),
+        _ => {
+            Err(Error::new(ErrorKind::Constraint, "no written grammar: a text among the tokens that trigger"))
+        }
+    }
+}
+
+/// The marks of entries.
+fn marks(entries: Vec<MarkEntry>) -> Vec<Mark> {
+    entries.into_iter().map(MarkEntry::mark).collect()
+}
+
+impl Part {
+    /// What the grammar was made from, as text; [`Part::from_written`] reads it. Grammars that were made in the same way
+    /// have equal texts.
+    pub fn written(&self) -> String {
+        let mut writer = Writer::default();
+        writer.place(self);
+        serde_json::to_string(&writer.entries).expect("entries are strings and numbers")
+    }
+
+    /// The grammar that [`Part::written`] wrote down.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] for any other text, and for sources that are not read any more.
+    pub fn from_written(text: &str) -> Result<Part> {
+        let wrong = |why: String| Error::new(ErrorKind::Constraint, format!("no written grammar: {why}"));
+        let entries: Vec<Entry> = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let mut made: Vec<Part> = Vec::with_capacity(entries.len());
+        let mut names = FxHashMap::default();
+        for entry in entries {
+            let part =
+                read(entry, &made, &mut names).map_err(|e| e.within(&format!("part {}", made.len())))?;
+            made.push(part);
+        }
+        made.pop().ok_or_else(|| wrong("it is empty".into()))
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    entries: Vec<Entry>,
+    places: FxHashMap<Entry, usize>,
+    known: FxHashMap<usize, usize>,
+    names: FxHashMap<usize, usize>,
+}
+
+impl Writer {
+    /// Where `part` stands in the list. Recursion is as deep as parts may stand inside each other.
+    fn place(&mut self, part: &Part) -> usize {
+        if let Some(&place) = self.known.get(&part.address()) {
+            return place;
+        }
+        let entry = match part.what() {
+            What::Leaf(source, _) => self.leaf(source),
+            What::Seq(parts) => Entry::Seq { of: self.all(parts) },
+            What::Alt(parts) => Entry::Alt { of: self.all(parts) },
+            What::Repeat { of, min, max } => Entry::Repeat { of: self.place(of), min: *min, max: *max },
+            What::Recursive(body, me) => {
+                let me = self.name(me);
+                Entry::Recursive { of: self.place(body), me }
+            }
+            What::Me(me) => Entry::Me { me: self.name(me) },
+        };
+        let place = *self.places.entry(entry.clone()).or_insert(self.entries.len());
+        if place == self.entries.len() {
+            self.entries.push(entry);
+        }
+        self.known.insert(part.address(), place);
+        place
+    }
+
+    fn leaf(&mut self, source: &Source) -> Entry {
+        match source.clone() {
+            Source::Regex(pattern) => Entry::Regex { pattern },
+            Source::Gbnf { text, root } => Entry::Gbnf { text, root },
+            Source::Lark { text, grammars } => {
+                let grammars = grammars.iter().map(|(name, part)| (name.clone(), self.place(part))).collect();
+                Entry::Lark { text, grammars }
+            }
+            Source::JsonSchema { text, options, documents } => {
+                let Options { order, whitespace, separators, ascii, lenient, draft } = options;
+                let (order, whitespace, draft) =
+                    (order.name().into(), whitespace.name().into(), draft.name().into());
+                let written = Writing { order, whitespace, separators, ascii, lenient, draft };
+                Entry::JsonSchema { text, written, documents }
+            }
+            Source::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
+                let mut tag = |tag: &TagPart| TagEntry {
+                    begin: MarkEntry::of(&tag.begin),
+                    content: self.place(&tag.content),
+                    end: MarkEntry::all(&tag.end),
+                };
+                let tags = tags.iter().map(&mut tag).collect();
+                let (triggers, excludes) = (MarkEntry::all(&triggers), MarkEntry::all(&excludes));
+                Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes }
+            }
+            Source::StructuralTag(text) => Entry::StructuralTag { text },
+            Source::Lazy { grammar, triggers } => {
+                let Triggers { words, tokens, patterns } = triggers;
+                let one = |TokenTrigger { name, text }| (MarkEntry::of(&Mark::Token(name)), text);
+                let tokens = tokens.into_iter().map(one).collect();
+                Entry::Lazy { grammar: self.place(&grammar), words, tokens, patterns }
+            }
+            Source::Literal(text) => Entry::Literal { text },
+            Source::Choice(texts) => Entry::Choice { texts },
+            Source::Anything => Entry::Anything,
+            Source::Token(TokenName::Id(id)) => Entry::TokenId { id },
+            Source::Token(TokenName::Text(text)) => Entry::TokenText { text },
+        }
+    }
+
+    fn all(&mut self, parts: &[Part]) -> Vec<usize> {
+        parts.iter().map(|part| self.place(part)).collect()
+    }
+
+    /// Names by the order in which they are met.
+    fn name(&mut self, me: &Me) -> usize {
+        let next = self.names.len();
+        *self.names.entry(me.address()).or_insert(next)
+    }
+}
+
+/// The part of an entry, of which the parts inside are made.
+fn read(entry: Entry, made: &[Part], names: &mut FxHashMap<usize, Me>) -> Result<Part> {
+    let at = |place: usize| {
+        made.get(place).cloned().ok_or_else(|| {
+            Error::new(
+                ErrorKind::Constraint,
+                format!("no written grammar: there is no part {place} before it"),
+            )
+        })
+    };
+    let all = |places: Vec<usize>| places.into_iter().map(at).collect::<Result<Vec<_>>>();
+    let mut named = |me: usize| names.entry(me).or_insert_with(|| Me(std::sync::Arc::new(0))).clone();
+    match entry {
+        Entry::Regex { pattern } => Part::read(Source::Regex(pattern)),
+        Entry::Gbnf { text, root } => Part::read(Source::Gbnf { text, root }),
+        Entry::Lark { text, grammars } => {
+            let one = |(name, place): (String, usize)| Ok((name, at(place)?));
+            let grammars = grammars.into_iter().map(one).collect::<Result<Vec<_>>>()?;
+            Part::read(Source::Lark { text, grammars })
+        }
+        Entry::JsonSchema { text, written, documents } => {
+            let Writing { order, whitespace, separators, ascii, lenient, draft } = written;
+            let (order, whitespace) = (Order::from_name(&order)?, Whitespace::from_name(&whitespace)?);
+            let draft = Draft::from_name(&draft)?;
+            let options = Options { order, whitespace, separators, ascii, lenient, draft };
+            Part::read(Source::JsonSchema { text, options, documents })
+        }
+        Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
+            let one = |TagEntry { begin, content, end }| {
+                Ok(TagPart { begin: begin.mark(), content: at(content)?, end: marks(end) })
+            };
+            let tags = tags.into_iter().map(one).collect::<Result<Vec<_>>>()?;
+            let (triggers, excludes) = (marks(triggers), marks(excludes));
+            Part::read(Source::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes })
+        }
+        Entry::StructuralTag { text } => Part::read(Source::StructuralTag(text)),
+        Entry::Lazy { grammar, words, tokens, patterns } => {
+            let tokens = tokens.into_iter().map(trigger).collect::<Result<_>>()?;
+            let triggers = Triggers { words, tokens, patterns };
+            Part::read(Source::Lazy { grammar: at(grammar)?, triggers })
+        }
+        Entry::Literal { text } => Part::read(Source::Literal(text)),
+        Entry::Choice { texts } => Part::read(Source::Choice(texts)),
+        Entry::Anything => Part::read(Source::Anything),
+        Entry::TokenId { id } => Part::read(Source::Token(TokenName::Id(id))),
+        Entry::TokenText { text } => Part::read(Source::Token(TokenName::Text(text))),
+        Entry::Seq { of } => Part::seq(all(of)?),
+        Entry::Alt { of } => Part::alt(all(of)?),
+        Entry::Repeat { of, min, max } => at(of)?.repeat(min, max),
+        Entry::Recursive { of, me } => Part::new(What::Recursive(at(of)?, named(me))),
+        Entry::Me { me } => Part::new(What::Me(named(me))),
+    }
+}

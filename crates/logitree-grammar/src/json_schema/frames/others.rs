@@ -1,0 +1,213 @@
+//! Keys that an object's schema does not name, in classes whose values fulfil the same goal. It refuses to tell two such
+//! keys apart: the same one may come twice.
+
+use std::sync::Arc;
+
+use super::super::normal::{GoalId, KeyClass, PartId, RegexId, ScalarId, FALSE, TRUE};
+use super::super::schema::TypeSet;
+use super::board::Board;
+use crate::expr::{ExprId, Exprs, NOTHING};
+use crate::{Error, ErrorKind, Result};
+
+/// Classes of keys at most, of one object.
+const MOST_CLASSES: usize = 1_024;
+/// Patterns at most, of one object.
+const MOST_TESTS: usize = 64;
+
+/// A class of keys.
+#[derive(Debug, Clone)]
+pub(super) struct OtherKeys {
+    /// Their characters, without quotes.
+    pub chars: ExprId,
+    /// What their values fulfil.
+    pub goal: GoalId,
+    /// Demands that they may meet, one bit each.
+    pub meets: u32,
+}
+
+/// What keys are told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Test {
+    Matches(RegexId),
+    Fulfils(GoalId),
+}
+
+impl Board {
+    /// The classes of keys that the object does not name and that may have some value as far as is plain to see.
+    pub(super) fn others(&mut self, object: u32, exprs: &mut Exprs) -> Result<Arc<[OtherKeys]>> {
+        if let Some(known) = &self.objects[object as usize].others {
+            return Ok(Arc::clone(known));
+        }
+        let found: Arc<[OtherKeys]> = if self.objects[object as usize].closed {
+            Arc::new([])
+        } else {
+            self.classes(object, exprs)?.into()
+        };
+        self.objects[object as usize].others = Some(Arc::clone(&found));
+        Ok(found)
+    }
+
+    fn classes(&mut self, object: u32, exprs: &mut Exprs) -> Result<Vec<OtherKeys>> {
+        let tests = self.tests(object);
+        if tests.len() > MOST_TESTS {
+            let message = format!("an object's keys are told apart by more than {MOST_TESTS} patterns");
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        let facts = Arc::clone(&self.objects[object as usize].facts);
+        if tests.is_empty() && self.class_goal(object, &tests, 0)? == FALSE {
+            return Ok(Vec::new());
+        }
+        let named: Vec<ScalarId> = self.objects[object as usize].keys.iter().map(|key| key.id).collect();
+        let mut base = self.lexemes.none_of(&self.forms, &named, exprs)?;
+        if facts.names != TRUE {
+            let names = self.names(facts.names, exprs)?;
+            base = exprs.and(&[base, names])?;
+        }
+        let mut classes = vec![(base, 0u64)];
+        for (bit, &test) in tests.iter().enumerate() {
+            let yes = match test {
+                Test::Matches(regex) => self.lexemes.matching(&self.forms, regex, exprs)?,
+                Test::Fulfils(goal) => self.names(goal, exprs)?,
+            };
+            let no = exprs.not(yes)?;
+            let mut split = Vec::with_capacity(2 * classes.len());
+            for &(chars, bits) in &classes {
+                for (part, bits) in [(yes, bits | 1 << bit), (no, bits)] {
+                    let chars = exprs.and(&[chars, part])?;
+                    let last = bit + 1 == tests.len();
+                    let wanted = !last || self.class_goal(object, &tests, bits)? != FALSE;
+                    if wanted && exprs.is_alive(chars)? {
+                        split.push((chars, bits));
+                    }
+                }
+            }
+            classes = split;
+            if classes.len() > MOST_CLASSES {
+                let message = format!("patterns of keys overlap in more than {MOST_CLASSES} ways");
+                return Err(Error::new(ErrorKind::Limit, message));
+            }
+        }
+        self.grouped(object, &tests, &classes, exprs)
+    }
+
+    /// One class for all keys whose values fulfil the same.
+    fn grouped(
+        &mut self,
+        object: u32,
+        tests: &[Test],
+        classes: &[(ExprId, u64)],
+        exprs: &mut Exprs,
+    ) -> Result<Vec<OtherKeys>> {
+        let mut found: Vec<OtherKeys> = Vec::new();
+        for &(chars, bits) in classes {
+            let goal = self.class_goal(object, tests, bits)?;
+            if goal == FALSE || !exprs.is_alive(chars)? {
+                continue;
+            }
+            let meets = self.class_meets(object, tests, bits);
+            match found.iter_mut().find(|other| (other.goal, other.meets) == (goal, meets)) {
+                Some(other) => other.chars = exprs.or(&[other.chars, chars])?,
+                None => found.push(OtherKeys { chars, goal, meets }),
+            }
+        }
+        Ok(found)
+    }
+
+    fn tests(&self, object: u32) -> Vec<Test> {
+        let facts = &self.objects[object as usize].facts;
+        let mut tests = Vec::new();
+        facts.parts.iter().for_each(|&part| self.part_tests(part, &mut tests));
+        for exists in &facts.exists {
+            match exists.keys {
+                KeyClass::Matching(regex) => tests.push(Test::Matches(regex)),
+                KeyClass::Uncovered(part) => self.part_tests(part, &mut tests),
+                KeyClass::Unlike(goal) => tests.push(Test::Fulfils(goal)),
+            }
+        }
+        let mut different: Vec<Test> = Vec::with_capacity(tests.len());
+        for test in tests {
+            if !different.contains(&test) {
+                different.push(test);
+            }
+        }
+        different
+    }
+
+    fn part_tests(&self, part: PartId, tests: &mut Vec<Test>) {
+        let part = self.forms.part(part);
+        tests.extend(part.patterns.iter().map(|&(regex, _)| Test::Matches(regex)));
+        part.covers.iter().for_each(|&cover| self.part_tests(cover, tests));
+    }
+
+    fn class_goal(&mut self, object: u32, tests: &[Test], bits: u64) -> Result<GoalId> {
+        let facts = Arc::clone(&self.objects[object as usize].facts);
+        let mut goals = Vec::new();
+        for &part in &facts.parts {
+            let part_facts = self.forms.part(part);
+            let matching = part_facts.patterns.iter().filter(|(regex, _)| matches(tests, bits, *regex));
+            goals.extend(matching.map(|&(_, goal)| goal));
+            if let (true, Some(additional)) = (self.class_uncovered(part, tests, bits), part_facts.additional)
+            {
+                goals.push(additional);
+            }
+        }
+        self.forms.all(&goals)
+    }
+
+    /// Whether a class falls under the `additional` of a part.
+    fn class_uncovered(&self, part: PartId, tests: &[Test], bits: u64) -> bool {
+        let part = self.forms.part(part);
+        let covers = |&cover: &PartId| {
+            self.forms.part(cover).additional.is_some() || !self.class_uncovered(cover, tests, bits)
+        };
+        !part.patterns.iter().any(|(regex, _)| matches(tests, bits, *regex))
+            && !part.covers.iter().any(covers)
+    }
+
+    fn class_meets(&self, object: u32, tests: &[Test], bits: u64) -> u32 {
+        let facts = &self.objects[object as usize].facts;
+        let meets = facts.exists.iter().enumerate().filter(|(_, exists)| match exists.keys {
+            KeyClass::Matching(regex) => matches(tests, bits, regex),
+            KeyClass::Uncovered(part) => self.class_uncovered(part, tests, bits),
+            KeyClass::Unlike(goal) => !holds(tests, bits, Test::Fulfils(goal)),
+        });
+        meets.map(|(bit, _)| 1 << bit).sum()
+    }
+
+    /// The canonical characters of the strings that fulfil `goal`.
+    fn names(&mut self, goal: GoalId, exprs: &mut Exprs) -> Result<ExprId> {
+        let mut all = Vec::new();
+        for facts in &*self.forms.normal(goal, exprs)? {
+            if facts.types.has(TypeSet::STRING) {
+                all.push(self.lexemes.chars(&self.forms, facts.string.as_deref(), exprs)?);
+            }
+        }
+        let names = exprs.or(&all)?;
+        Ok(if exprs.is_alive(names)? { names } else { NOTHING })
+    }
+
+    /// The strings that fulfil `goal`, if they are listed.
+    pub(super) fn finite_names(&mut self, goal: GoalId, exprs: &mut Exprs) -> Result<Option<Vec<ScalarId>>> {
+        if goal == TRUE {
+            return Ok(None);
+        }
+        let mut all = Vec::new();
+        for facts in &*self.forms.normal(goal, exprs)? {
+            if facts.types.has(TypeSet::STRING) {
+                match facts.string.as_ref().and_then(|string| string.only.as_ref()) {
+                    Some(only) => all.extend(only.iter().copied()),
+                    None => return Ok(None),
+                }
+            }
+        }
+        Ok(Some(all))
+    }
+}
+
+fn matches(tests: &[Test], bits: u64, regex: RegexId) -> bool {
+    holds(tests, bits, Test::Matches(regex))
+}
+
+fn holds(tests: &[Test], bits: u64, test: Test) -> bool {
+    tests.iter().position(|&other| other == test).is_some_and(|bit| bits >> bit & 1 == 1)
+}

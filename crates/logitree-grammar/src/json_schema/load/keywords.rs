@@ -1,0 +1,280 @@
+//! One subschema's keywords, typed and in the form that all drafts share. It refuses to know what they mean together.
+
+use std::sync::Arc;
+
+use super::super::content;
+use super::super::decimal::Decimal;
+use super::super::{Bound, Draft, Items, Keywords, NodeId, SchemaNode, TypeSet};
+use super::dialect::Keyword;
+use super::document::{At, Kind};
+use super::fields::Fields;
+use super::loader::{Loader, Site};
+use super::problems::Fault;
+use super::values;
+use crate::Regex;
+
+/// Reads the object at `site`.
+pub(super) fn read(loader: &mut Loader<'_>, site: Site) -> SchemaNode {
+    let mut fields = Fields::new(loader, site);
+    let mut out = Box::<Keywords>::default();
+    fields.scalars(&mut out);
+    fields.arrays(&mut out);
+    fields.objects(&mut out);
+    fields.logic(&mut out);
+    if *out == Keywords::default() {
+        SchemaNode::True
+    } else {
+        SchemaNode::Keywords(out)
+    }
+}
+
+impl Fields<'_, '_> {
+    fn scalars(&mut self, out: &mut Keywords) {
+        out.types = self.types().filter(|&types| types != TypeSet::ALL);
+        let integers = |types: TypeSet| types.has(TypeSet::INTEGER) && !types.has(TypeSet::FRACTION);
+        out.digits_only = self.dialect.draft == Draft::Draft4 && out.types.is_some_and(integers);
+        out.values = values::values(self);
+        out.minimum = self.bound(Keyword::Minimum, Keyword::ExclusiveMinimum);
+        out.maximum = self.bound(Keyword::Maximum, Keyword::ExclusiveMaximum);
+        if let Some(at) = self.get(Keyword::MultipleOf) {
+            match self.decimal(Keyword::MultipleOf, at) {
+                Some(step) if step.is_positive() => out.multiple_of = Some(self.document.text(at).into()),
+                Some(_) => self.wrong(Keyword::MultipleOf, at, "a number above 0"),
+                None => {}
+            }
+        }
+        out.min_length = self.least(Keyword::MinLength);
+        out.max_length = self.most(Keyword::MaxLength);
+        let document = Arc::clone(&self.document);
+        if let Some(at) = self.get(Keyword::Pattern) {
+            match document.string(at) {
+                Some(text) => out.pattern = self.pattern(text, at),
+                None => self.wrong(Keyword::Pattern, at, "a regular expression"),
+            }
+        }
+        if let Some(at) = self.get(Keyword::Format) {
+            match document.string(at) {
+                Some(name) => out.format = self.loader.languages.format(name, self.dialect.draft),
+                None => self.wrong(Keyword::Format, at, "a format's name"),
+            }
+        }
+        if let Some(content) = self.content() {
+            out.format = Some(match out.format.take() {
+                Some(format) => Arc::new(Regex::and([(*format).clone(), (*content).clone()])),
+                None => content,
+            });
+        }
+    }
+
+    /// What draft 7's keywords about what a string holds say; later drafts only describe by them.
+    fn content(&mut self) -> Option<Arc<Regex>> {
+        let document = Arc::clone(&self.document);
+        let mut names = [None; 2];
+        for (name, keyword) in names.iter_mut().zip([Keyword::ContentEncoding, Keyword::ContentMediaType]) {
+            if let Some(at) = self.get(keyword) {
+                match document.string(at) {
+                    Some(text) => *name = Some(text),
+                    None => self.wrong(keyword, at, "a string"),
+                }
+            }
+        }
+        let [encoding, media] = names;
+        let encoded = encoding.is_some_and(|encoding| !content::is_plain(encoding));
+        if let (true, true, Some(at)) =
+            (encoded, media.is_some_and(content::is_json), self.get(Keyword::ContentMediaType))
+        {
+            let message = "whether a string is JSON in another encoding is not regular";
+            let help = "leave contentMediaType out";
+            self.loader.problem(self.site, at, Fault::new(message).help(help));
+        }
+        match (encoding, media) {
+            (Some(encoding), _) if encoded => content::encoded(encoding),
+            (_, Some(media)) => content::of_media(media),
+            _ => None,
+        }
+    }
+
+    fn pattern(&mut self, text: &str, at: At) -> Option<Arc<Regex>> {
+        match self.loader.languages.pattern(text) {
+            Ok(regex) => Some(regex),
+            Err(message) => {
+                self.loader.problem(self.site, at, Fault::new(message));
+                None
+            }
+        }
+    }
+
+    fn types(&mut self) -> Option<TypeSet> {
+        let at = self.get(Keyword::Type)?;
+        let document = Arc::clone(&self.document);
+        let single = document.is_string(at);
+        if !single && (document.kind(at) != Kind::Array || document.len(at) == 0) {
+            self.wrong(Keyword::Type, at, "a type's name or an array of such");
+            return None;
+        }
+        let mut all = TypeSet(0);
+        for name in document.elements(at).chain(single.then_some(at)) {
+            all.0 |= match document.string(name) {
+                Some("null") => TypeSet::NULL,
+                Some("boolean") => TypeSet::BOOLEAN,
+                Some("integer") => TypeSet::INTEGER,
+                Some("number") => TypeSet::NUMBER,
+                Some("string") => TypeSet::STRING,
+                Some("array") => TypeSet::ARRAY,
+                Some("object") => TypeSet::OBJECT,
+                _ => {
+                    let names = "one of null, boolean, integer, number, string, array, object";
+                    self.wrong(Keyword::Type, name, names);
+                    return None;
+                }
+            }
+            .0;
+        }
+        Some(all)
+    }
+
+    /// The stricter one of a bound and its exclusive form, which is a flag in draft 4.
+    fn bound(&mut self, plain: Keyword, exclusive: Keyword) -> Option<Bound> {
+        let mut flag = false;
+        let mut bounds: Vec<(Decimal, Bound)> = Vec::new();
+        for (keyword, exclusive) in [(exclusive, true), (plain, false)] {
+            let Some(at) = self.get(keyword) else { continue };
+            if exclusive && matches!(self.document.kind(at), Kind::True | Kind::False) {
+                flag = self.document.kind(at) == Kind::True;
+            } else if let Some(decimal) = self.decimal(keyword, at) {
+                let value = self.document.text(at).into();
+                bounds.push((decimal, Bound { value, exclusive: exclusive || flag }));
+            }
+        }
+        // The exclusive one comes first and stays where both are equal.
+        let below = plain == Keyword::Minimum;
+        let stricter = |a: &Decimal, b: &Decimal| if below { a > b } else { a < b };
+        let best =
+            bounds.into_iter().reduce(|best, next| if stricter(&next.0, &best.0) { next } else { best });
+        best.map(|(_, bound)| bound)
+    }
+
+    fn arrays(&mut self, out: &mut Keywords) {
+        out.items = self.items();
+        out.min_items = self.least(Keyword::MinItems);
+        out.max_items = self.most(Keyword::MaxItems);
+        out.unique_items = self.flag(Keyword::UniqueItems);
+        if let Some(id) = self.subschema(Keyword::Contains) {
+            let least = self.count(Keyword::MinContains).unwrap_or(1);
+            let most = self.most(Keyword::MaxContains);
+            if least > 0 || most.is_some() || self.loader.keeps {
+                out.contains = Some((id, least, most));
+                out.contains_evaluates = self.loader.keeps && self.dialect.draft == Draft::Draft2020;
+            }
+        }
+        out.unevaluated_items = self.telling(Keyword::UnevaluatedItems);
+    }
+
+    fn items(&mut self) -> Option<Items> {
+        let items = self.get(Keyword::Items);
+        // An array of schemas means nothing else in 2020-12, so it is read there as it was.
+        let listed = items.filter(|&at| self.document.kind(at) == Kind::Array);
+        let (prefix, rest) = match (self.get(Keyword::PrefixItems), listed) {
+            (Some(prefix), _) => (Some((Keyword::PrefixItems, prefix)), items),
+            (None, Some(listed)) => (Some((Keyword::Items, listed)), self.get(Keyword::AdditionalItems)),
+            (None, None) => (None, items),
+        };
+        let mut read = Items::default();
+        if let Some((keyword, at)) = prefix {
+            read.prefix = self.schemas(keyword, at, 0);
+        }
+        read.rest = rest.map(|at| self.schema(at));
+        if !self.loader.keeps {
+            read.rest = read.rest.filter(|&id| !self.loader.is_true(id));
+            if read.rest.is_none() {
+                let told =
+                    read.prefix.iter().rposition(|&id| !self.loader.is_true(id)).map_or(0, |at| at + 1);
+                read.prefix.truncate(told);
+            }
+        }
+        (read != Items::default()).then_some(read)
+    }
+
+    fn objects(&mut self, out: &mut Keywords) {
+        out.properties = self.named(Keyword::Properties);
+        let mut unread = false;
+        if let Some(at) = self.get(Keyword::PatternProperties) {
+            let document = Arc::clone(&self.document);
+            for (key, value) in self.map(Keyword::PatternProperties, at) {
+                match self.pattern(document.text(key), key) {
+                    Some(regex) => {
+                        let id = self.schema(value);
+                        out.pattern_properties.push((regex, id));
+                    }
+                    None => unread = true,
+                }
+            }
+        }
+        // Where it is not known which keys the patterns take, it is not known which ones are left.
+        if !unread {
+            out.additional_properties = self.telling(Keyword::AdditionalProperties);
+            out.unevaluated_properties = self.telling(Keyword::UnevaluatedProperties);
+        }
+        out.property_names = self.subschema(Keyword::PropertyNames).filter(|&id| !self.loader.is_true(id));
+        if let Some(at) = self.get(Keyword::Required) {
+            out.required = self.texts(Keyword::Required, at);
+        }
+        out.min_properties = self.least(Keyword::MinProperties);
+        out.max_properties = self.most(Keyword::MaxProperties);
+        self.dependent(out);
+    }
+
+    fn dependent(&mut self, out: &mut Keywords) {
+        for keyword in [Keyword::DependentRequired, Keyword::DependentSchemas, Keyword::Dependencies] {
+            let Some(at) = self.get(keyword) else { continue };
+            let document = Arc::clone(&self.document);
+            for (key, value) in self.map(keyword, at) {
+                let name: Arc<str> = document.text(key).into();
+                let lists = document.kind(value) == Kind::Array && keyword != Keyword::DependentSchemas;
+                if keyword == Keyword::DependentRequired || lists {
+                    let texts = self.texts(keyword, value);
+                    if !texts.is_empty() {
+                        out.dependent_required.push((name, texts));
+                    }
+                } else {
+                    let id = self.schema(value);
+                    if !self.loader.is_true(id) {
+                        out.dependent_schemas.push((name, id));
+                    }
+                }
+            }
+        }
+    }
+
+    fn logic(&mut self, out: &mut Keywords) {
+        for keyword in [Keyword::Ref, Keyword::DynamicRef, Keyword::RecursiveRef] {
+            let Some(at) = self.get(keyword) else { continue };
+            out.all_of.extend(self.loader.referred(self.site, keyword, at));
+        }
+        if let Some(at) = self.get(Keyword::AllOf) {
+            out.all_of.extend(self.schemas(Keyword::AllOf, at, 1));
+        }
+        out.all_of.retain(|&id| !self.loader.is_true(id));
+        if let Some(at) = self.get(Keyword::AnyOf) {
+            out.any_of = self.schemas(Keyword::AnyOf, at, 1);
+            if !self.loader.keeps && out.any_of.iter().any(|&id| self.loader.is_true(id)) {
+                out.any_of.clear();
+            }
+        }
+        if let Some(at) = self.get(Keyword::OneOf) {
+            out.one_of = self.schemas(Keyword::OneOf, at, 1);
+        }
+        out.not = self.subschema(Keyword::Not);
+        if self.get(Keyword::If).is_some() {
+            let then = self.branch(Keyword::Then);
+            let otherwise = self.branch(Keyword::Else);
+            if then.is_some() || otherwise.is_some() || self.loader.keeps {
+                out.conditional = self.subschema(Keyword::If).map(|test| (test, then, otherwise));
+            }
+        }
+    }
+
+    fn branch(&mut self, keyword: Keyword) -> Option<NodeId> {
+        self.subschema(keyword).filter(|&id| !self.loader.is_true(id))
+    }
+}

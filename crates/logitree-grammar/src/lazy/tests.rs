@@ -1,0 +1,146 @@
+//! Lazy grammars by hand, with the triggers that llama.cpp's chat formats have.
+
+use super::super::earley::{Limits, Machine, RulesSource, DEAD};
+use super::super::expr::Exprs;
+use super::super::gbnf;
+use super::super::rules::{Rules, TokenName};
+use super::{rules, TokenTrigger, Triggers};
+
+/// A text, whole tokens in it between `⟦` and `⟧`.
+fn accepts(rules: &Rules, text: &str) -> bool {
+    let mut exprs = Exprs::new(1 << 20);
+    let source = RulesSource::new(rules, &mut exprs, None).unwrap();
+    let (start, sets) = (source.start(), source.token_sets().to_vec());
+    let mut machine = Machine::new(Box::new(source), start, exprs, Limits::default()).unwrap();
+    let mut config = machine.start();
+    for part in text.split_inclusive(['⟦', '⟧']) {
+        if let Some(name) = part.strip_suffix('⟧') {
+            let name = name.parse().map_or(TokenName::Text(name.into()), TokenName::Id);
+            let holds = |set: u32, _: u32| {
+                let set = &sets[set as usize];
+                set.negated != set.tokens.contains(&name)
+            };
+            config = machine.step_token(config, 0, &holds).unwrap();
+        } else {
+            for byte in part.trim_end_matches('⟦').bytes() {
+                config = machine.step(config, byte).unwrap();
+            }
+        }
+        if config == DEAD {
+            return false;
+        }
+    }
+    machine.is_accepting(config)
+}
+
+fn words(words: &[&str]) -> Triggers {
+    Triggers { words: words.iter().map(|word| word.to_string()).collect(), ..Triggers::default() }
+}
+
+fn patterns(patterns: &[&str]) -> Triggers {
+    Triggers { patterns: patterns.iter().map(|pattern| pattern.to_string()).collect(), ..Triggers::default() }
+}
+
+fn check(grammar: &str, triggers: &Triggers, accepted: &[&str], refused: &[&str]) {
+    let made =
+        rules(&gbnf::parse(grammar).unwrap(), triggers).unwrap_or_else(|error| panic!("{grammar}\n{error}"));
+    let show = || gbnf::show(&made);
+    accepted.iter().for_each(|text| assert!(accepts(&made, text), "accepts {text:?}\n{}", show()));
+    refused.iter().for_each(|text| assert!(!accepts(&made, text), "refuses {text:?}\n{}", show()));
+}
+
+const CALL: &str =
+    "root ::= \"<call>\" json \"</call>\" tail?\njson ::= \"[\" json* \"]\" | [0-9]+\ntail ::= [a-z ]+";
+
+#[test]
+fn words_start_the_grammar() {
+    let accepted = ["", "plain <call", "<call>[1[2]]</call>", "see <call>7</call> ok", "<<call>1</call>"];
+    let refused = ["<call>", "<call>x", "a<call>1</call><call>2</call>", "<call>1</call>!", "<call>1"];
+    check(CALL, &words(&["<call>"]), &accepted, &refused);
+    // The rest of the word may lie in several rules.
+    let grammar =
+        "root ::= \"{\" ws \"\\\"name\\\"\" ws value \"}\"\nws ::= \" \"*\nvalue ::= \"[\" value? \"]\"";
+    check(
+        grammar,
+        &words(&["{\"name"]),
+        &["x {\"name\" [[]]}", "{ \"name", "{"],
+        &["{\"name\" }", "{\"name"],
+    );
+    // A grammar that goes on otherwise is not triggered by that.
+    check("root ::= \"<a>1\" | \"<b>2\"", &words(&["<a>"]), &["x<a>1", "<b>", "<b>2<b>"], &["<a>", "<a>2"]);
+}
+
+#[test]
+fn words_that_overlap() {
+    check("root ::= \"aa\" \"!\"", &words(&["aa"]), &["aa!", "baa!", "a"], &["aaa!", "aa"]);
+    let two = "root ::= \"tool\" \"1\" | \"<tool\" \"2\"";
+    check(two, &words(&["tool", "<tool"]), &["tool1", "x<tool2", "<too"], &["<tool1", "tool2"]);
+    let two = "root ::= \"ab\" \"1\" | \"abc\" \"2\"";
+    check(two, &words(&["ab", "abc"]), &["ab1", "abc2"], &["ab2", "abc1"]);
+}
+
+#[test]
+fn tokens_start_the_grammar() {
+    let token = |text: Option<&str>| Triggers {
+        tokens: vec![TokenTrigger { name: TokenName::Text("<call>".into()), text: text.map(String::from) }],
+        ..Triggers::default()
+    };
+    check(
+        CALL,
+        &token(Some("<call>")),
+        &["x", "a⟦<call>⟧[1]</call>", "<call>"],
+        &["⟦<call>⟧", "⟦<call>⟧<call>1</call>"],
+    );
+    let named = "root ::= (<call> | <other>) [0-9] </call>";
+    check(named, &token(None), &["", "a⟦<call>⟧1⟦</call>⟧"], &["⟦<call>⟧1", "⟦<other>⟧1⟦</call>⟧"]);
+    let made = rules(&gbnf::parse(CALL).unwrap(), &token(None)).unwrap_err();
+    assert!(
+        made.message.contains("no text of the grammar starts with the trigger the token \"<call>\""),
+        "{made}"
+    );
+    let both = Triggers { words: vec!["<call>".into()], ..token(Some("<call>")) };
+    check(CALL, &both, &["a⟦<call>⟧1</call>", "a<call>1</call>"], &["<call>", "⟦<call>⟧"]);
+}
+
+#[test]
+fn patterns_start_the_grammar_at_their_group() {
+    let harmony = "root ::= ws+ \"to=\" name \"{\" body \"}\"\nws ::= \" \"\nname ::= [a-z]+\nbody ::= \"(\" body \")\" | \"\"";
+    let pattern = patterns(&[r"<\|start\|>assistant(\s+to)"]);
+    let start = "<|start|>assistant";
+    check(
+        harmony,
+        &pattern,
+        &[&format!("x{start} to=f{{()}}"), &format!("{start}  to=f{{}}"), start, &format!("{start} t")],
+        &[&format!("{start} to"), &format!("{start} to=f"), &format!("{start} to=f{{(}}")],
+    );
+    check(harmony, &patterns(&[r"^\s+to$"]), &["  to=f{}", "a to", "", "x to=f{}"], &[" to", " to=f"]);
+    let own = "root ::= \">>>\" [a-z]+ \"!\"";
+    check(own, &patterns(&[">>>(?!all)"]), &["x>>>f!", ">>", "x"], &[">>>", ">>>f"]);
+    let two = "root ::= \"f\" [0-9] | \"<g\" [0-9]";
+    check(two, &patterns(&["call (f)|(?:<)g"]), &["call f1", "f", "<g2", "x f1"], &["call f", "<g"]);
+}
+
+#[test]
+fn what_cannot_be_honoured_is_named() {
+    let grammar = gbnf::parse(CALL).unwrap();
+    for (triggers, said) in [
+        (Triggers::default(), "a lazy grammar without triggers"),
+        (words(&[""]), "an empty word"),
+        (words(&["<tool>"]), "no text of the grammar starts with the trigger \"<tool>\""),
+        (words(&["<call>[[[x"]), "no text of the grammar starts"),
+        (patterns(&["(<call>)*"]), "a group inside another group"),
+        (patterns(&["(?:a(<call>))"]), "a group inside another group"),
+        (patterns(&["(<call>)?x|("]), "a group inside another group"),
+        (patterns(&["(x*)<call>"]), "a group that may be empty"),
+        (patterns(&["x*"]), "an empty match"),
+        (patterns(&["\\b<call>"]), "an assertion about what stands around it"),
+        (patterns(&["(?i)<call>"]), "flags for the rest of it"),
+        (patterns(&["<call>["]), "the trigger /<call>[/"),
+        (patterns(&["\\s*<call>"]), "at several places of one text"),
+    ] {
+        let error = rules(&grammar, &triggers).unwrap_err();
+        assert!(error.to_string().contains(said), "{triggers:?}\n{error}");
+    }
+    let endless = gbnf::parse("root ::= root \"x\" | \"<call>\"").unwrap();
+    assert!(rules(&endless, &words(&["y"])).unwrap_err().message.contains("unfolds without end"));
+}

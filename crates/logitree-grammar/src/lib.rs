@@ -1,0 +1,26 @@
+//! Context-free languages over bytes: GBNF, Lark, JSON Schema and structural tags are read into [`rules`] and run by one
+//! Earley recogniser.
+//!
+//! ```text
+//! gbnf, lark, tags, json_schema -> rules -> earley (byte by byte; lexemes are expressions of logitree-automata)
+//! ```
+//!
+//! A terminal that is a whole token is an opaque set of token ids here.
+
+mod append;
+pub mod ast;
+pub mod earley;
+pub mod gbnf;
+pub mod json_schema;
+pub mod lark;
+pub mod lazy;
+pub mod rules;
+pub mod tags;
+
+pub use logitree_automata::{
+    charset, dfa, expr, pattern, regex, CharSet, Dfa, Error, ErrorKind, Regex, Result,
+};
+use logitree_automata::{endings, problems};
+
+/// A token's number in its vocabulary.
+pub type TokenId = u32;

@@ -1,0 +1,258 @@
+//! Tags by hand: what each shape accepts, and what each mistake says.
+
+use std::sync::Arc;
+
+use serde_json::{json, Value};
+
+use super::super::earley::{Limits, Machine, RulesSource, DEAD};
+use super::super::expr::Exprs;
+use super::super::gbnf;
+use super::super::json_schema::{load, Frames, Options, Order};
+use super::super::rules::{Rules, TokenName};
+use super::{from_json, rules, Content, Mark, Tag, Tags};
+use crate::Result;
+
+/// A text, whole tokens in it between `⟦` and `⟧`.
+fn accepts(rules: &Rules, text: &str) -> bool {
+    let mut exprs = Exprs::new(1 << 20);
+    let source = RulesSource::new(rules, &mut exprs, Some(Box::new(Frames::new()))).unwrap();
+    let (start, sets) = (source.start(), source.token_sets().to_vec());
+    let mut machine = Machine::new(Box::new(source), start, exprs, Limits::default()).unwrap();
+    let mut config = machine.start();
+    for part in text.split_inclusive(['⟦', '⟧']) {
+        if let Some(name) = part.strip_suffix('⟧') {
+            let name = name.parse().map_or(TokenName::Text(name.into()), TokenName::Id);
+            let holds = |set: u32, _: u32| {
+                let set = &sets[set as usize];
+                set.negated != set.tokens.contains(&name)
+            };
+            config = machine.step_token(config, 0, &holds).unwrap();
+        } else {
+            for byte in part.trim_end_matches('⟦').bytes() {
+                config = machine.step(config, byte).unwrap();
+            }
+        }
+        if config == DEAD {
+            return false;
+        }
+    }
+    machine.is_accepting(config)
+}
+
+fn check(rules: &Rules, accepted: &[&str], refused: &[&str]) {
+    let show = || gbnf::show(rules);
+    accepted.iter().for_each(|text| assert!(accepts(rules, text), "accepts {text:?}\n{}", show()));
+    refused.iter().for_each(|text| assert!(!accepts(rules, text), "refuses {text:?}\n{}", show()));
+}
+
+fn read(value: &Value) -> Result<Rules> {
+    let schema = |text: &str, any_order: bool| {
+        let order = if any_order { Order::Any } else { Order::Schema };
+        load(text, &Options { order, ..Options::default() }, &[]).map(Arc::new)
+    };
+    rules(&from_json(value, &schema)?)
+}
+
+fn check_json(value: &Value, accepted: &[&str], refused: &[&str]) {
+    check(&read(value).unwrap_or_else(|error| panic!("{value}\n{error}")), accepted, refused);
+}
+
+fn tag(begin: &str, content: &str, end: &str) -> Tag {
+    let content = Content::Rules(gbnf::parse(&format!("root ::= {content}")).unwrap());
+    Tag { begin: Mark::Text(begin.into()), content, end: vec![Mark::Text(end.into())] }
+}
+
+fn tags(all: Vec<Tag>) -> Tags {
+    Tags { triggers: vec![Mark::Text("<f=".into())], ..Tags::new(all) }
+}
+
+fn rules_of(tags: Tags) -> Rules {
+    rules(&Content::Tags(Box::new(tags))).unwrap()
+}
+
+#[test]
+fn free_text_until_a_trigger() {
+    let two = || vec![tag("<f=a>", "[0-9]+", "</f>"), tag("<f=bc>", "[x-z]*", "</f>")];
+    let rules = rules_of(tags(two()));
+    let accepted = [
+        "",
+        "plain",
+        "a < b <f",
+        "<f=a>12</f>",
+        "x<f=bc></f>",
+        "x <f=a>1</f> y <f=bc>z</f>z<f",
+        "<<f=a>1</f>",
+        "é\n<f",
+    ];
+    let refused = ["<f=", "<f=c>", "<f=a>x</f>", "<f=a>1</f><f=", "x<f=a>1", "<f=a>12</f"];
+    check(&rules, &accepted, &refused);
+
+    let rules = rules_of(Tags { at_least_one: true, ..tags(two()) });
+    check(&rules, &["x<f=a>1</f>", "<f=a>1</f>y"], &["", "x"]);
+    let rules = rules_of(Tags { stop_after_first: true, ..tags(two()) });
+    check(&rules, &["x<f=a>1</f>", "", "x"], &["<f=a>1</f>y", "<f=a>1</f><f=a>1</f>"]);
+    let rules =
+        rules_of(Tags { stop_after_first: true, at_least_one: true, free_before: false, ..tags(two()) });
+    check(&rules, &["<f=a>1</f>", "<f=bc></f>"], &["", "x<f=a>1</f>", "<f=a>1</f>y"]);
+    let rules = rules_of(Tags { free_before: false, ..tags(two()) });
+    check(&rules, &["", "<f=a>1</f>y<f=bc></f>"], &["x", "x<f=a>1</f>"]);
+    let rules = rules_of(Tags { excludes: vec![Mark::Text("bad".into())], ..tags(two()) });
+    check(&rules, &["ba<f=a>1</f>d"], &["bad", "x<f=a>1</f> bad"]);
+}
+
+#[test]
+fn triggers_that_overlap() {
+    let own = |begin: &str| tag(begin, "\"!\"", ".");
+    let rules = rules_of(Tags::new(vec![own("aa")]));
+    check(&rules, &["aa!.", "baa!.a", "a", "ba"], &["aaa!.", "aaaa"]);
+    // The one that ends first counts, and of two that end together the longer one.
+    let rules = rules_of(Tags::new(vec![own("ab"), own("xabc")]));
+    check(&rules, &["xab!.", "xa"], &["xabc!.", "xab"]);
+    let rules = rules_of(Tags::new(vec![tag("b", "\"1\"", ""), tag("ab", "\"2\"", "")]));
+    check(&rules, &["b1", "cb1", "ab2", "cab2b1"], &["ab1", "b2", "cab1"]);
+}
+
+#[test]
+fn tokens_and_the_same_text() {
+    let call = |begin: Mark| Tag { begin, ..tag("", "\"1\"", "</c>") };
+    let name = "<call>";
+    let token = rules_of(Tags::new(vec![call(Mark::Token(TokenName::Text(name.into())))]));
+    check(&token, &["x⟦<call>⟧1</c>y", "<call>", "a <call>1</c>"], &["⟦<call>⟧", "⟦<call>⟧2</c>"]);
+    let text = rules_of(Tags::new(vec![call(Mark::Text(name.into()))]));
+    check(&text, &["x<call>1</c>y"], &["<call>", "⟦<call>⟧1</c>"]);
+    let either = rules_of(Tags::new(vec![call(Mark::Either(name.into()))]));
+    check(&either, &["x<call>1</c>y", "x⟦<call>⟧1</c>y<call>1</c>"], &["<call>", "⟦<call>⟧"]);
+    // A tag that begins with the text of a token, triggered by the token.
+    let triggers = vec![Mark::Token(TokenName::Text(name.into()))];
+    let rest = rules_of(Tags { triggers, ..Tags::new(vec![call(Mark::Text("<call>\n".into()))]) });
+    check(&rest, &["x⟦<call>⟧\n1</c>"], &["⟦<call>⟧1</c>"]);
+}
+
+#[test]
+fn ends_stop_free_text() {
+    let think = json!({"type": "tag", "begin": "<t>", "content": {"type": "any_text"}, "end": "</t>"});
+    check_json(&think, &["<t></t>", "<t>a<b></</t>"], &["<t>a", "<t></t></t>", "a<t></t>"]);
+    let two = json!({"type": "tag", "begin": "<t>", "content": {"type": "any_text", "excludes": ["no"], "max_chars": 3},
+        "end": ["aa", "."]});
+    check_json(&two, &["<t>xéz.", "<t>aa", "<t>bcdaa", "<t>n."], &["<t>no.", "<t>bcde.", "<t>aaa", "<t>b"]);
+    let open = json!({"type": "tag", "begin": "<t>", "content": {"type": "any_text"}, "end": [""]});
+    check_json(&open, &["<t>", "<t>abc"], &["", "abc"]);
+    let inside = json!({"type": "tag", "begin": "(", "end": ")", "content": {"type": "sequence", "elements": [
+        {"type": "any_text"}, {"type": "const_string", "value": "!"}]}});
+    check_json(&inside, &["(a!)", "(!!)"], &["(a)", "(a)!)"]);
+}
+
+#[test]
+fn structural_tags() {
+    let weather = json!({"type": "tag", "begin": "<function=get_weather>", "end": "</function>",
+        "content": {"type": "json_schema", "json_schema": {"type": "object", "properties": {"city": {"type": "string"}},
+            "required": ["city"], "additionalProperties": false}}});
+    let triggered = json!({"type": "structural_tag", "format":
+        {"type": "triggered_tags", "triggers": ["<function="], "tags": [weather]}});
+    let call = "I call <function=get_weather>{\"city\": \"Rome\"}</function> now";
+    check_json(&triggered, &[call, "", "no call"], &["<function=", "<function=get_weather>{}</function>"]);
+    let exactly = json!({"type": "triggered_tags", "triggers": ["<function="], "tags": [weather],
+        "at_least_one": true, "stop_after_first": true, "excludes": null});
+    check_json(&exactly, &["<function=get_weather>{\"city\": \"\"}</function>"], &[call, ""]);
+    let older = json!({"type": "structural_tag", "triggers": ["<f"], "structures": [
+        {"begin": "<f>", "schema": {"const": 1}, "end": "</f>"}]});
+    check_json(&older, &["x<f>1</f>y"], &["<f>2</f>"]);
+    let list = json!({"type": "tags_with_separator", "separator": ", ", "tags": [
+        {"type": "tag", "begin": "<", "content": {"type": "regex", "pattern": "[a-z]+"}, "end": ">"}]});
+    check_json(&list, &["", "<a>", "<a>, <bc>"], &["<a>, ", "<a><b>", "x"]);
+    let shapes = json!({"type": "sequence", "elements": [
+        {"type": "optional", "content": {"type": "const_string", "value": "a"}},
+        {"type": "or", "elements": [{"type": "const_string", "value": "b"}, {"type": "grammar", "grammar": "root ::= [cd]"}]},
+        {"type": "plus", "content": {"type": "const_string", "value": "e"}},
+        {"type": "star", "content": {"type": "const_string", "value": "f"}},
+        {"type": "repeat", "min": 1, "max": -1, "content": {"type": "const_string", "value": "g"}}]});
+    check_json(&shapes, &["abeg", "ceefffgg"], &["aeg", "abg", "abe"]);
+}
+
+#[test]
+fn tokens_of_structural_tags() {
+    let tokens = json!({"type": "sequence", "elements": [
+        {"type": "tag", "begin": {"type": "token", "token": "<th>"}, "content": {"type": "any_tokens", "max_tokens": 2},
+            "end": {"type": "token", "token": 5}},
+        {"type": "exclude_token", "exclude_tokens": [7]}, {"type": "token", "token": 8}]});
+    check_json(
+        &tokens,
+        &["⟦<th>⟧⟦5⟧⟦6⟧⟦8⟧", "⟦<th>⟧⟦1⟧⟦2⟧⟦5⟧⟦5⟧⟦8⟧"],
+        &["⟦<th>⟧⟦1⟧⟦2⟧⟦3⟧⟦5⟧⟦6⟧⟦8⟧", "⟦<th>⟧⟦5⟧⟦7⟧⟦8⟧"],
+    );
+    let triggered = json!({"type": "token_triggered_tags", "trigger_tokens": ["<c>"], "exclude_tokens": [9], "tags": [
+        {"type": "tag", "begin": {"type": "token", "token": "<c>"}, "content": {"type": "const_string", "value": "x"},
+            "end": {"type": "token", "token": "</c>"}}]});
+    check_json(&triggered, &["", "⟦1⟧⟦<c>⟧x⟦</c>⟧⟦2⟧⟦<c>⟧x⟦</c>⟧"], &["⟦9⟧", "⟦<c>⟧⟦</c>⟧", "⟦<c>⟧x"]);
+    let dispatch = json!({"type": "dispatch", "loop": false, "excludes": ["no"],
+        "rules": [["<x>", {"type": "const_string", "value": "1"}], ["<y>", {"type": "const_string", "value": "2"}]]});
+    check_json(&dispatch, &["", "a<x>1", "b<y>2"], &["<x>2", "<x>1<y>2", "no"]);
+    let dispatch = json!({"type": "token_dispatch", "rules": [[3, {"type": "const_string", "value": "1"}]]});
+    check_json(&dispatch, &["⟦1⟧⟦3⟧1⟦3⟧1⟦2⟧"], &["⟦3⟧2", "⟦3⟧"]);
+}
+
+#[test]
+fn many_tools() {
+    let all = (0..128).map(|n| tag(&format!("<f=tool{n}>"), "[0-9]+", "</f>")).collect();
+    let rules = rules_of(tags(all));
+    check(&rules, &["call <f=tool127>1</f> <f=tool0>2</f>"], &["<f=tool128>1</f>"]);
+}
+
+#[test]
+fn every_mistake_has_its_place_and_a_way_out() {
+    let tag = json!({"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": "</a>"});
+    for (value, said) in [
+        (json!(1), "no object in the structural tag (at the top)"),
+        (json!({}), "no text \"type\""),
+        (json!({"type": "what"}), "the format \"what\" is not known"),
+        (json!({"type": "const_string"}), "no text \"value\""),
+        (json!({"type": "const_string", "value": "a", "b": 1}), "unknown key \"b\""),
+        (
+            json!({"type": "structural_tag", "format": {"type": "or"}}),
+            "no list \"elements\" in the structural tag (at /format)",
+        ),
+        (json!({"type": "regex", "pattern": "["}), "in the structural tag (at /pattern)"),
+        (json!({"type": "grammar", "grammar": "root ::= a"}), "the rule \"a\" is used and not defined"),
+        (json!({"type": "json_schema", "json_schema": {"type": "strin"}}), "(at /json_schema)"),
+        (
+            json!({"type": "json_schema", "json_schema": true, "style": "qwen_xml"}),
+            "the style \"qwen_xml\" is not read",
+        ),
+        (json!({"type": "any_text", "max_tokens": 3}), "says nothing about text"),
+        (json!({"type": "any_text", "max_chars": -3}), "\"max_chars\" is no count"),
+        (
+            json!({"type": "repeat", "min": 3, "max": 2, "content": {"type": "any_text"}}),
+            "\"max\" is less than \"min\"",
+        ),
+        (
+            json!({"type": "tag", "begin": 1, "content": {"type": "any_text"}, "end": ""}),
+            "\"begin\" is no mark",
+        ),
+        (
+            json!({"type": "triggered_tags", "triggers": ["<b"], "tags": [tag]}),
+            "no trigger starts the tag that begins with \"<a>\"",
+        ),
+        (
+            json!({"type": "triggered_tags", "triggers": ["<a", "b"], "tags": [tag]}),
+            "the trigger \"b\" starts no tag",
+        ),
+        (json!({"type": "triggered_tags", "triggers": [""], "tags": [tag]}), "a trigger is empty"),
+        (json!({"type": "token_triggered_tags", "trigger_tokens": ["<a>"], "tags": [tag]}), ""),
+        (json!({"type": "dispatch", "rules": [["a"]]}), "no rule in the structural tag (at /rules/0)"),
+    ] {
+        let message = match read(&value) {
+            Ok(_) if said.is_empty() => continue,
+            Ok(rules) => panic!("{value}\n{}", gbnf::show(&rules)),
+            Err(error) => error.to_string(),
+        };
+        assert!(message.contains(said), "{value}\n{message}");
+    }
+    let two = json!({"type": "or", "elements": [{"type": "x"}, {"type": "tag", "begin": "", "end": ""}]});
+    let message = read(&two).unwrap_err().to_string();
+    assert!(message.starts_with("2 problems in the structural tag:\n  /elements/0: "), "{message}");
+    let mut deep = json!({"type": "any_text"});
+    for _ in 0..100 {
+        deep = json!({"type": "optional", "content": deep});
+    }
+    assert!(read(&deep).unwrap_err().message.contains("nest more than 64 deep"));
+}
