@@ -12,14 +12,13 @@ use std::sync::Arc;
 
 use laws::Seen;
 use libfuzzer_sys::fuzz_target;
+use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, CatalogueSnapshot};
 use logitree::constraint::thought::At;
 use logitree::constraint::{
-    draft_masks, fill, Choices, End, Grammar, GrammarLimits, Matcher, PrefixMatcher, Thinking, Thought,
+    draft_masks, fill, Choices, End, Grammar, GrammarLimits, Matcher, Thinking, Thought,
 };
 use logitree::grammar::gbnf;
 use logitree::mask::words_for;
-use logitree::prefix::build::{Builder, Options};
-use logitree::prefix::{PrefixTree, Snapshot};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{Error, TokenId};
 
@@ -114,7 +113,7 @@ impl Bytes<'_> {
 /// What comes after the thoughts.
 enum Then {
     Nothing,
-    Items(Snapshot, TokenId),
+    Items(CatalogueSnapshot, TokenId),
     Grammar(Grammar),
     Names(Choices),
 }
@@ -125,11 +124,11 @@ impl Then {
         Ok(match bytes.below(4) {
             0 => Then::Nothing,
             1 => {
-                let mut builder = Builder::new(Options::default())?;
+                let mut builder = CatalogueBuilder::new(BuildOptions::default())?;
                 for item in 0..1 + bytes.below(6) {
                     builder.push(&bytes.tokens(5, end as usize), &[], item as u64)?;
                 }
-                let tree = PrefixTree::new(builder.finish(None, &mut |_| Ok(()))?.segment);
+                let tree = Catalogue::new(builder.finish(None, &mut |_| Ok(()))?.index);
                 Then::Items(tree.snapshot(), end)
             }
             2 => {
@@ -146,7 +145,9 @@ impl Then {
     fn matcher(&self, size: usize) -> Result<Option<Box<dyn Matcher>>, Error> {
         Ok(match self {
             Then::Nothing => None,
-            Then::Items(items, end) => Some(Box::new(PrefixMatcher::new(items.clone(), Some(*end), size)?)),
+            Then::Items(items, end) => {
+                Some(Box::new(CatalogueMatcher::new(items.clone(), Some(*end), size)?))
+            }
             Then::Grammar(grammar) => Some(grammar.matcher()?),
             Then::Names(names) => Some(names.matcher()),
         })

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod batch;
 mod buffer;
+mod catalogue;
 mod constraint;
 mod decoder;
 mod errors;
@@ -15,7 +16,6 @@ mod mask;
 mod matcher;
 mod metrics;
 mod payload;
-mod prefix;
 mod sampling;
 mod skeleton;
 mod thought;
@@ -37,7 +37,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     trie::register(m)?;
     mask::register(m)?;
     skeleton::register(m)?;
-    prefix::register(m)?;
+    catalogue::register(m)?;
     thought::register(m)?;
     Ok(())
 }

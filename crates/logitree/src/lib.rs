@@ -10,14 +10,13 @@
 //!
 //! The core knows no Python, does no output, and reads files only where a vocabulary is loaded.
 
-pub mod beam;
+pub mod catalogue;
 pub mod constraint;
 pub mod decoder;
 mod file;
 mod kernel;
 pub mod mask;
 pub mod metrics;
-pub mod prefix;
 pub mod sampling;
 mod threads;
 pub mod trace;

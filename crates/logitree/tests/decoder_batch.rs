@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use logitree::constraint::{Matcher, PrefixMatcher};
+use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher};
+use logitree::constraint::Matcher;
 use logitree::decoder::{batch, Decoder, Finish, Stop};
-use logitree::prefix::build::{Builder, Options};
-use logitree::prefix::PrefixTree;
 use logitree::sampling::{presets, Chain, Floats, Generator, Params};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};
@@ -29,12 +28,12 @@ fn chain(seed: u64, rng: Generator) -> Chain {
 
 /// One of three items, with the end token behind it.
 fn items(size: usize) -> Box<dyn Matcher> {
-    let mut builder = Builder::new(Options::default()).unwrap();
+    let mut builder = CatalogueBuilder::new(BuildOptions::default()).unwrap();
     for (item, tokens) in [&[5, 6, 7][..], &[5, 9], &[11, 12, 13, 14, 15]].into_iter().enumerate() {
         builder.push(tokens, &[], item as u64).unwrap();
     }
-    let tree = PrefixTree::new(builder.finish(None, &mut |_| Ok(())).unwrap().segment);
-    Box::new(PrefixMatcher::new(tree.snapshot(), Some(END), size).unwrap())
+    let tree = Catalogue::new(builder.finish(None, &mut |_| Ok(())).unwrap().index);
+    Box::new(CatalogueMatcher::new(tree.snapshot(), Some(END), size).unwrap())
 }
 
 /// Row `at`: every other one is constrained, each draws in its own way and stops at its own length.

@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use common::laws::{self, look};
 use common::{ending_vocabulary, sequences::Sequences};
+use logitree::catalogue::{
+    BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, CatalogueSnapshot, ItemIndex,
+};
 use logitree::constraint::{
     intersect, Check, Choices, Descriptor, End, Grammar, GrammarLimits, IntersectionMatcher, Leaf, Matcher,
-    Payload, PrefixMatcher, TokenTree,
+    Payload, TokenTree,
 };
 use logitree::grammar::gbnf;
-use logitree::prefix::build::{Builder, Options};
-use logitree::prefix::{PrefixTree, Segment, Snapshot};
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, ErrorKind, Result, TokenId};
 use proptest::prelude::*;
@@ -66,7 +67,7 @@ impl Other {
         let with = |lists: &Lists| [lists.clone(), items.iter().step_by(2).cloned().collect()].concat();
         Some(match self {
             Other::Tree(lists, end) => {
-                Box::new(PrefixMatcher::new(tree(&with(lists)).snapshot(), *end, 8).ok()?)
+                Box::new(CatalogueMatcher::new(tree(&with(lists)).snapshot(), *end, 8).ok()?)
             }
             Other::Tokens(lists, ends) => {
                 let leaf =
@@ -90,13 +91,13 @@ fn grammar(gbnf: &str, vocabulary: &Arc<Vocabulary>) -> Box<dyn Matcher> {
     bound.expect("a sound grammar").matcher().expect("within the limits")
 }
 
-fn tree(lists: &[Vec<TokenId>]) -> PrefixTree {
-    let mut builder = Builder::new(Options::default()).expect("a builder");
+fn tree(lists: &[Vec<TokenId>]) -> Catalogue {
+    let mut builder = CatalogueBuilder::new(BuildOptions::default()).expect("a builder");
     lists.iter().for_each(|tokens| builder.push(tokens, &[], 0).expect("a sound item"));
-    PrefixTree::new(builder.finish(None, &mut |_| Ok(())).expect("an index").segment)
+    Catalogue::new(builder.finish(None, &mut |_| Ok(())).expect("an index").index)
 }
 
-fn items(snapshot: &Snapshot) -> BTreeSet<(Vec<TokenId>, u64)> {
+fn items(snapshot: &CatalogueSnapshot) -> BTreeSet<(Vec<TokenId>, u64)> {
     let mut items = BTreeSet::new();
     let mut each = |tokens: &[TokenId], _: &[f32], item| {
         assert!(items.insert((tokens.to_vec(), item)), "{tokens:?} twice");
@@ -129,7 +130,7 @@ fn of(items: &BTreeSet<(Vec<TokenId>, u64)>) -> Sequences {
 }
 
 fn lazily(
-    snapshot: &Snapshot,
+    snapshot: &CatalogueSnapshot,
     others: &[Box<dyn Matcher>],
     end: Option<TokenId>,
     fuel: u64,
@@ -164,7 +165,7 @@ proptest! {
             Some(matcher)
         }).collect();
         let Some(others) = matchers else { return Ok(()) };
-        let mut builder = Builder::new(Options::default()).unwrap();
+        let mut builder = CatalogueBuilder::new(BuildOptions::default()).unwrap();
         base.iter().for_each(|tokens| builder.push(tokens, &[], 0).unwrap());
         if twice {
             base.iter().step_by(2).for_each(|tokens| builder.push(tokens, &[], 1).unwrap());
@@ -172,7 +173,7 @@ proptest! {
         if wide {
             (0..90).for_each(|n| builder.push(&[n / 30, n % 3, 10 + n], &[], 2).unwrap());
         }
-        let tree = PrefixTree::new(builder.finish(None, &mut |_| Ok(())).unwrap().segment);
+        let tree = Catalogue::new(builder.finish(None, &mut |_| Ok(())).unwrap().index);
         tree.add(added.iter().map(|tokens| (&tokens[..], &[][..], 3))).unwrap();
         let gone = removed.iter().filter(|_| !base.is_empty()).map(|at| (&at.get(&base)[..], Some(0)));
         tree.remove(gone).unwrap();
@@ -189,7 +190,7 @@ proptest! {
         prop_assert_eq!(items(&kept), truth.clone());
         prop_assert_eq!(kept.len(), truth.len() as u64);
         prop_assert_eq!(kept.may_nest().unwrap(), model.needs_end());
-        let eager = PrefixMatcher::new(kept, end, SIZE);
+        let eager = CatalogueMatcher::new(kept, end, SIZE);
         let lazy = lazily(&snapshot, &others, end, IntersectionMatcher::FUEL);
         prop_assert_eq!(eager.is_err(), truth.is_empty() || model.needs_end() && end.is_none());
         prop_assert_eq!(lazy.is_err(), truth.is_empty() || may_nest && end.is_none());
@@ -224,12 +225,12 @@ proptest! {
     }
 }
 
-/// A catalogue of pairs and the one item of it that the other allows, which stands last.
-fn one_of_many() -> (Snapshot, Vec<Box<dyn Matcher>>) {
+/// A item_set of pairs and the one item of it that the other allows, which stands last.
+fn one_of_many() -> (CatalogueSnapshot, Vec<Box<dyn Matcher>>) {
     let lists: Lists = (0..100).flat_map(|a| (0..100).map(move |b| vec![a, b])).collect();
     let mut wanted: Lists = (0..100).map(|a| vec![a, 100]).collect();
     wanted.push(vec![99, 99]);
-    let other = PrefixMatcher::new(tree(&wanted).snapshot(), None, SIZE).unwrap();
+    let other = CatalogueMatcher::new(tree(&wanted).snapshot(), None, SIZE).unwrap();
     (tree(&lists).snapshot(), vec![Box::new(other)])
 }
 
@@ -243,7 +244,7 @@ fn work_is_bounded_and_none_of_it_is_lost() {
     let lists: Lists = (0..100).flat_map(|a| (0..100).map(move |b| vec![a, b])).collect();
     let wanted: Lists = (0..100).map(|a| vec![a, if a == 0 { 0 } else { 99 }]).collect();
     let others: Vec<Box<dyn Matcher>> =
-        vec![Box::new(PrefixMatcher::new(tree(&wanted).snapshot(), None, SIZE).unwrap())];
+        vec![Box::new(CatalogueMatcher::new(tree(&wanted).snapshot(), None, SIZE).unwrap())];
     let snapshot = tree(&lists).snapshot();
     let mut matcher = lazily(&snapshot, &others, None, 500).unwrap();
     let mut asked = 0;
@@ -275,12 +276,12 @@ fn what_cannot_be_is_refused() {
     let error = intersect(&snapshot, Vec::new(), None, &mut || Ok(())).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Constraint);
     let nothing: Box<dyn Matcher> =
-        Box::new(PrefixMatcher::new(tree(&[vec![7]]).snapshot(), None, 8).unwrap());
+        Box::new(CatalogueMatcher::new(tree(&[vec![7]]).snapshot(), None, 8).unwrap());
     let error = lazily(&snapshot, &[others[0].fork(), nothing], None, 1 << 20).err().unwrap();
     assert!(error.kind == ErrorKind::Constraint && error.message.contains("allowed"), "{error}");
     let stop = || Err(Error::new(ErrorKind::Sampling, "enough"));
     let lists: Lists = (0..100).flat_map(|a| (0..100).map(move |b| vec![a, b])).collect();
-    let same: Box<dyn Matcher> = Box::new(PrefixMatcher::new(snapshot.clone(), None, SIZE).unwrap());
+    let same: Box<dyn Matcher> = Box::new(CatalogueMatcher::new(snapshot.clone(), None, SIZE).unwrap());
     let error = intersect(&tree(&lists).snapshot(), vec![same], None, &mut { stop }).err().unwrap();
     assert_eq!(error.message, "enough");
 }
@@ -349,7 +350,7 @@ fn sign(bytes: &mut [u8]) {
 fn places_in_a_circle_end() {
     let lists: Lists = (0..100).map(|n| vec![n / 50, n]).collect();
     let built = tree(&lists).snapshot();
-    let mut bytes = built.segment().bytes().to_vec();
+    let mut bytes = built.index().bytes().to_vec();
     let root = built.root().0.to_le_bytes();
     let begins: Vec<usize> =
         (0..16).map(|at| u64::from_le_bytes(*bytes[80 + 8 * at..].first_chunk().unwrap()) as usize).collect();
@@ -360,7 +361,7 @@ fn places_in_a_circle_end() {
     bytes[at..at + 8].copy_from_slice(&root);
     bytes[at + 8..at + 16].copy_from_slice(&root);
     sign(&mut bytes);
-    let snapshot = Snapshot::of(Arc::new(Segment::from_bytes(bytes).unwrap()));
+    let snapshot = CatalogueSnapshot::of(Arc::new(ItemIndex::from_bytes(bytes).unwrap()));
     let (vocabulary, _) = ending_vocabulary(&TEXTS);
     let others = [grammar("root ::= [ab]*", &vocabulary)];
     let error = intersect(&snapshot, forks(&others), None, &mut || Ok(())).err().unwrap();

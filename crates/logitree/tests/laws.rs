@@ -5,11 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use common::{ending_vocabulary, laws, sequences::tokenisations, sequences::Sequences};
-use logitree::constraint::{
-    Check, Choices, Descriptor, End, Leaf, Matcher, Payload, PrefixMatcher, TokenTree,
-};
-use logitree::prefix::build::{Builder, Options};
-use logitree::prefix::PrefixTree;
+use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher};
+use logitree::constraint::{Check, Choices, Descriptor, End, Leaf, Matcher, Payload, TokenTree};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
@@ -119,13 +116,13 @@ proptest! {
         if wide {
             model.all.extend((0..90).map(|token| vec![token / 30, 10 + token, 0]));
         }
-        let mut builder = Builder::new(Options::default()).unwrap();
+        let mut builder = CatalogueBuilder::new(BuildOptions::default()).unwrap();
         model.all.iter().for_each(|tokens| builder.push(tokens, &[], 0).unwrap());
-        let tree = PrefixTree::new(builder.finish(None, &mut |_| Ok(())).unwrap().segment);
+        let tree = Catalogue::new(builder.finish(None, &mut |_| Ok(())).unwrap().index);
         tree.add(added.iter().map(|tokens| (&tokens[..], &[][..], 1))).unwrap();
         model.all.extend(added);
         let end = ends.then_some(7);
-        match PrefixMatcher::new(tree.snapshot(), end, 200) {
+        match CatalogueMatcher::new(tree.snapshot(), end, 200) {
             Err(error) => {
                 prop_assert!(model.all.is_empty() || model.needs_end() && !ends, "{error}");
                 prop_assert_eq!(error.kind, ErrorKind::Constraint);

@@ -145,7 +145,7 @@ pub trait Matcher: Send + Sync {
 ///
 /// # Errors
 /// [`ErrorKind::State`] if they are too many.
-pub(super) fn check_rollback(n: usize, accepted: usize) -> Result<()> {
+pub(crate) fn check_rollback(n: usize, accepted: usize) -> Result<()> {
     if n <= accepted {
         return Ok(());
     }

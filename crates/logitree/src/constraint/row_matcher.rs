@@ -128,7 +128,7 @@ impl<R: Rows> Matcher for RowMatcher<R> {
 }
 
 /// A token that is not in the row of those that are legal behind so many of what is generated.
-pub(super) fn illegal(token: TokenId, row: &[TokenId], accepted: usize, of: &str) -> Error {
+pub(crate) fn illegal(token: TokenId, row: &[TokenId], accepted: usize, of: &str) -> Error {
     let shown: Vec<String> = row.iter().take(8).map(TokenId::to_string).collect();
     let more = if row.len() > 8 { format!(" and {} more", row.len() - 8) } else { String::new() };
     Error::new(ErrorKind::Token, format!("token {token} is not legal here"))

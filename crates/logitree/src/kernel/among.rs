@@ -3,9 +3,9 @@
 
 use super::width::widest;
 
-/// Places as they lie in a file: whole numbers of one, two or four bytes each, the lowest byte first.
+/// PackedIds as they lie in a file: whole numbers of one, two or four bytes each, the lowest byte first.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct PackedIds<'a> {
     /// Their bytes.
     pub bytes: &'a [u8],
     /// Bytes of each.
@@ -16,12 +16,12 @@ widest! {
     /// Appends to `found` the number of each of `places` where `xs` holds something that is not below `limit`: what
     /// reaches it, what is no number, and what `xs` does not hold.
     reaching_among, reaching_among_at =
-        reaching_among_body, avx512 gather_reaching(xs: &[f32], places: Places<'_>, limit: f32, found: &mut Vec<u32>)
+        reaching_among_body, avx512 gather_reaching(xs: &[f32], places: PackedIds<'_>, limit: f32, found: &mut Vec<u32>)
         -> ()
 }
 
 #[inline(always)]
-fn reaching_among_body(xs: &[f32], places: Places<'_>, limit: f32, found: &mut Vec<u32>) {
+fn reaching_among_body(xs: &[f32], places: PackedIds<'_>, limit: f32, found: &mut Vec<u32>) {
     let reaches = |place: usize| {
         xs.get(place).is_none_or(|&x| {
             let is_below = x < limit;
@@ -50,10 +50,10 @@ fn reaching_among_body(xs: &[f32], places: Places<'_>, limit: f32, found: &mut V
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
 #[allow(unsafe_code)] // gathers, vector loads and stores
-fn gather_reaching(xs: &[f32], places: Places<'_>, limit: f32, found: &mut Vec<u32>) {
+fn gather_reaching(xs: &[f32], places: PackedIds<'_>, limit: f32, found: &mut Vec<u32>) {
     use std::arch::x86_64::*;
     const WIDE: usize = 16;
-    // Places are numbers of 32 bits, which a gather takes for signed ones.
+    // PackedIds are numbers of 32 bits, which a gather takes for signed ones.
     let Ok(len) = i32::try_from(xs.len()) else { return reaching_among_body(xs, places, limit, found) };
     if places.width != 2 && places.width != 4 {
         return reaching_among_body(xs, places, limit, found);
@@ -87,7 +87,7 @@ fn gather_reaching(xs: &[f32], places: Places<'_>, limit: f32, found: &mut Vec<u
         n += wanted.count_ones() as usize;
     }
     found.truncate(n);
-    reaching_among_body(xs, Places { bytes: rest, ..places }, limit, found);
+    reaching_among_body(xs, PackedIds { bytes: rest, ..places }, limit, found);
     let behind = (lines.len() / places.width) as u32;
     found[n..].iter_mut().for_each(|number| *number += behind);
 }
@@ -115,7 +115,7 @@ mod tests {
             let wanted: Vec<u32> = std::iter::once(7).chain(wanted).collect();
             for width in Width::all() {
                 let mut found = vec![7];
-                reaching_among_at(width, &xs, Places { bytes: &bytes, width: size }, limit, &mut found);
+                reaching_among_at(width, &xs, PackedIds { bytes: &bytes, width: size }, limit, &mut found);
                 prop_assert_eq!(&found, &wanted, "{:?}", width);
             }
         }

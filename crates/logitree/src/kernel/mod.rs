@@ -16,7 +16,7 @@ mod sums;
 mod whole;
 mod width;
 
-pub use among::{reaching_among, Places};
+pub use among::{reaching_among, PackedIds};
 pub use exp::{exp, exps, normalise};
 pub use floats::Floats;
 pub use keys::{collect_keys, collect_reaching, descending_key, from_key};

@@ -15,6 +15,7 @@ use crate::kernel::{self, Floats, BLOCK};
 use crate::{Error, Result, TokenId};
 
 mod begin;
+pub(crate) use begin::{bad_logit, no_logit};
 mod dense;
 mod hand;
 mod mass;

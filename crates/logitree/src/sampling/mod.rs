@@ -28,7 +28,6 @@
 pub mod adapt;
 pub mod adaptive_p;
 pub mod batch;
-pub mod beam;
 pub mod candidates;
 pub mod chain;
 pub mod dist;
@@ -74,7 +73,6 @@ pub use crate::kernel::Floats;
 pub use adapt::{Adapt, Burst, Distribution, EntropyRule, Setting};
 pub use adaptive_p::AdaptiveP;
 pub use batch::{How, Picked, Row};
-pub use beam::{beam_top, Beam};
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;

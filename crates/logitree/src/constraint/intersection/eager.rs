@@ -2,8 +2,8 @@
 
 use super::others::Others;
 use super::way::{most, Way};
+use crate::catalogue::{damaged, CatalogueSnapshot, SnapshotFilter};
 use crate::constraint::Matcher;
-use crate::prefix::{damaged, Selection, Snapshot};
 use crate::{Result, TokenId};
 
 /// Tokens that are tried between two looks at whether to go on.
@@ -15,15 +15,15 @@ const AT_ONCE: u64 = 1 << 12;
 ///
 /// # Errors
 /// [`crate::ErrorKind::Constraint`] if there is no other; those of the others, of `go_on`, and as
-/// [`Snapshot::children`].
+/// [`CatalogueSnapshot::children`].
 pub fn intersect(
-    snapshot: &Snapshot,
+    snapshot: &CatalogueSnapshot,
     others: Vec<Box<dyn Matcher>>,
     end: Option<TokenId>,
     go_on: &mut dyn FnMut() -> Result<()>,
-) -> Result<Snapshot> {
+) -> Result<CatalogueSnapshot> {
     let mut others = Others::new(others)?;
-    let (mut way, mut kept) = (Way::default(), Selection::new(snapshot));
+    let (mut way, mut kept) = (Way::default(), SnapshotFilter::new(snapshot));
     // How deep the first of the kept items on the way is, and whether there was ever a second.
     let (mut above, mut nested) = (None, false);
     let (mut tried, mut read) = (0u64, 0u64);

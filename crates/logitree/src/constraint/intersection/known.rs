@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use crate::prefix::{Children, State};
+use crate::catalogue::{Continuations, WalkState};
 
 /// Places that are remembered at most: what a table of 2^22 has room for. Then all are forgotten.
 const MOST: usize = 7 << 19;
@@ -13,23 +13,23 @@ const MOST: usize = 7 << 19;
 /// so it says where the others stand.
 #[derive(Default)]
 pub(super) struct Known {
-    places: Mutex<FxHashMap<State, bool>>,
+    places: Mutex<FxHashMap<WalkState, bool>>,
     /// What may follow where the matcher was born, once somebody asked.
-    pub first: OnceLock<Arc<Children>>,
+    pub first: OnceLock<Arc<Continuations>>,
 }
 
 impl Known {
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<State, bool>> {
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<WalkState, bool>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known of the place.
-    pub fn get(&self, state: State) -> Option<bool> {
+    pub fn get(&self, state: WalkState) -> Option<bool> {
         self.lock().get(&state).copied()
     }
 
     /// Remembers it.
-    pub fn set(&self, states: impl Iterator<Item = State>, allowed: bool) {
+    pub fn set(&self, states: impl Iterator<Item = WalkState>, allowed: bool) {
         let mut known = self.lock();
         for state in states {
             if known.len() >= MOST {

@@ -6,12 +6,12 @@ use super::known::Known;
 use super::others::Others;
 use super::search::{Fuel, Ground};
 use super::way::Way;
+use crate::catalogue::{add_end, check_snapshot};
+use crate::catalogue::{damaged, CatalogueSnapshot, Continuations, WalkState};
 use crate::constraint::matcher::check_rollback;
-use crate::constraint::prefix_matcher::{add_end, check};
 use crate::constraint::row_matcher::illegal;
 use crate::constraint::Matcher;
 use crate::mask::Legal;
-use crate::prefix::{damaged, Children, Snapshot, State};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Forced tokens that are given at once.
@@ -20,20 +20,20 @@ const FORCED: usize = 1000;
 /// Where a sequence stands in the tree.
 #[derive(Clone)]
 struct At {
-    state: State,
+    state: WalkState,
     /// Whether an item ends here that the others allow.
     is_item: bool,
     /// Whether nothing may follow.
     is_over: bool,
     /// What may follow, the end token included, once it was asked for.
-    legal: Option<Arc<Children>>,
+    legal: Option<Arc<Continuations>>,
 }
 
 /// A matcher over the items of a prefix tree that others allow too.
 ///
 /// Forks share what they find out: make one, and fork it for each sequence.
 pub struct IntersectionMatcher {
-    snapshot: Snapshot,
+    snapshot: CatalogueSnapshot,
     end: Option<TokenId>,
     vocabulary_size: usize,
     others: Others,
@@ -55,16 +55,16 @@ impl IntersectionMatcher {
     /// an item is over with its last token. `fuel` is the number of steps that one question may take.
     ///
     /// # Errors
-    /// As [`super::super::PrefixMatcher::new`] of the tree without the others; [`ErrorKind::Constraint`] if there is no
+    /// As [`super::super::CatalogueMatcher::new`] of the tree without the others; [`ErrorKind::Constraint`] if there is no
     /// other, or if the others allow no item; [`ErrorKind::Limit`] if that takes more than the fuel to find out.
     pub fn new(
-        snapshot: Snapshot,
+        snapshot: CatalogueSnapshot,
         others: Vec<Box<dyn Matcher>>,
         end: Option<TokenId>,
         vocabulary_size: usize,
         fuel: u64,
     ) -> Result<IntersectionMatcher> {
-        check(&snapshot, end, vocabulary_size)?;
+        check_snapshot(&snapshot, end, vocabulary_size)?;
         let mut others = Others::new(others)?;
         let (known, mut way) = (Arc::new(Known::default()), Way::default());
         let state = snapshot.root();
@@ -92,7 +92,7 @@ impl IntersectionMatcher {
     }
 
     /// Whether an item that is allowed goes on by `token` to `state`.
-    fn allows(&mut self, token: TokenId, state: State, fuel: &mut Fuel) -> Result<bool> {
+    fn allows(&mut self, token: TokenId, state: WalkState, fuel: &mut Fuel) -> Result<bool> {
         let ground = Ground { snapshot: &self.snapshot, known: &self.known, end: self.end };
         let place = |error: Error| match error.kind {
             ErrorKind::Limit if error.place.is_empty() => {
@@ -104,7 +104,7 @@ impl IntersectionMatcher {
     }
 
     /// What may follow here.
-    fn look(&mut self) -> Result<Arc<Children>> {
+    fn look(&mut self) -> Result<Arc<Continuations>> {
         if let Some(legal) = &self.at.legal {
             return Ok(Arc::clone(legal));
         }
@@ -113,7 +113,7 @@ impl IntersectionMatcher {
             self.at.legal = Some(Arc::clone(first));
             return Ok(Arc::clone(first));
         }
-        let (mut all, mut legal) = (Children::default(), Children::default());
+        let (mut all, mut legal) = (Continuations::default(), Continuations::default());
         self.snapshot.children(self.at.state, &mut all)?;
         let mut fuel = Fuel::new(self.fuel);
         for (token, state) in all.tokens.into_iter().zip(all.states) {
@@ -139,7 +139,7 @@ impl IntersectionMatcher {
     }
 
     /// Where `token` leads, if it is legal.
-    fn next(&mut self, token: TokenId) -> Result<Option<State>> {
+    fn next(&mut self, token: TokenId) -> Result<Option<WalkState>> {
         if let Some(legal) = &self.at.legal {
             let at = legal.tokens.binary_search(&token);
             return Ok(at.ok().and_then(|at| legal.states.get(at)).copied());
@@ -150,18 +150,18 @@ impl IntersectionMatcher {
                 return Ok(Some(state));
             }
         }
-        Ok((self.at.is_item && self.end == Some(token)).then_some(State::FINISHED))
+        Ok((self.at.is_item && self.end == Some(token)).then_some(WalkState::FINISHED))
     }
 
     /// The place behind `token`, which the others take with it.
-    fn enter(&mut self, token: TokenId, state: State) -> Result<At> {
-        if state == State::FINISHED {
+    fn enter(&mut self, token: TokenId, state: WalkState) -> Result<At> {
+        if state == WalkState::FINISHED {
             return Ok(At { state, is_item: true, is_over: true, legal: None });
         }
         if !self.others.take(token)? {
             return Err(damaged("a place that two ways lead to"));
         }
-        let mut here = Children::default();
+        let mut here = Continuations::default();
         let looked = self.snapshot.children(state, &mut here);
         let is_item = looked.and_then(|()| Ok(here.is_item && self.others.are_complete(self.end)?));
         match is_item {
@@ -272,7 +272,7 @@ impl Matcher for IntersectionMatcher {
     }
 
     fn is_accepting(&self) -> bool {
-        self.at.state == State::FINISHED || self.at.is_item && self.end.is_none()
+        self.at.state == WalkState::FINISHED || self.at.is_item && self.end.is_none()
     }
 
     fn is_finished(&self) -> bool {

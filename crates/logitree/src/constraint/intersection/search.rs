@@ -3,7 +3,7 @@
 use super::known::Known;
 use super::others::Others;
 use super::way::Way;
-use crate::prefix::{Snapshot, State};
+use crate::catalogue::{CatalogueSnapshot, WalkState};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Ways on that are read in a step.
@@ -37,7 +37,7 @@ impl Fuel {
 /// The tree, and what is remembered of it.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'s> {
-    pub snapshot: &'s Snapshot,
+    pub snapshot: &'s CatalogueSnapshot,
     pub known: &'s Known,
     pub end: Option<TokenId>,
 }
@@ -51,7 +51,7 @@ impl Ground<'_> {
     /// long as there is room for it; those of the others and of the tree.
     pub fn allows(
         &self,
-        (token, state): (TokenId, State),
+        (token, state): (TokenId, WalkState),
         others: &mut Others,
         way: &mut Way,
         fuel: &mut Fuel,
@@ -77,7 +77,13 @@ impl Ground<'_> {
     ///
     /// # Errors
     /// As [`Ground::allows`].
-    pub fn reaches(&self, state: State, others: &mut Others, way: &mut Way, fuel: &mut Fuel) -> Result<bool> {
+    pub fn reaches(
+        &self,
+        state: WalkState,
+        others: &mut Others,
+        way: &mut Way,
+        fuel: &mut Fuel,
+    ) -> Result<bool> {
         let above = others.taken();
         way.clear();
         let mut next = Some(state);

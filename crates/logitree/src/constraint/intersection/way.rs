@@ -1,11 +1,11 @@
 //! The way down a prefix tree, with what is still to be tried at each place of it: a stack instead of calls, so that a
 //! long item costs no more than its tokens. It refuses to know other constraints.
 
-use crate::prefix::{damaged, Children, Snapshot, State, MAX_LENGTH};
+use crate::catalogue::{damaged, CatalogueSnapshot, Continuations, WalkState, MAX_LENGTH};
 use crate::{Result, TokenId};
 
 struct Place {
-    state: State,
+    state: WalkState,
     /// Where its ways on begin among all that are open.
     from: usize,
     /// The next of them.
@@ -17,14 +17,14 @@ struct Place {
 pub(super) struct Way {
     places: Vec<Place>,
     /// The ways on of all places, one behind the other.
-    open: Children,
-    scratch: Children,
+    open: Continuations,
+    scratch: Continuations,
 }
 
 /// Ways on of all places of the tree together at most: each leads to a place of its own, which a token of an item stands
 /// for. An index that was made to lead round in a circle has more.
-pub(super) fn most(snapshot: &Snapshot) -> u64 {
-    snapshot.segment().head().tokens.saturating_add(snapshot.added_nodes() as u64)
+pub(super) fn most(snapshot: &CatalogueSnapshot) -> u64 {
+    snapshot.index().header().tokens.saturating_add(snapshot.added_nodes() as u64)
 }
 
 impl Way {
@@ -42,8 +42,8 @@ impl Way {
     /// Goes on to `state`; whether an item ends there.
     ///
     /// # Errors
-    /// As [`Snapshot::children`]; [`crate::ErrorKind::Payload`] if no item is as long as this.
-    pub fn enter(&mut self, snapshot: &Snapshot, state: State) -> Result<bool> {
+    /// As [`CatalogueSnapshot::children`]; [`crate::ErrorKind::Payload`] if no item is as long as this.
+    pub fn enter(&mut self, snapshot: &CatalogueSnapshot, state: WalkState) -> Result<bool> {
         if self.places.len() > MAX_LENGTH {
             return Err(damaged("a place deeper than the longest item"));
         }
@@ -62,7 +62,7 @@ impl Way {
     }
 
     /// The next way on from the last place; `None` if all were given.
-    pub fn next(&mut self) -> Option<(TokenId, State)> {
+    pub fn next(&mut self) -> Option<(TokenId, WalkState)> {
         let place = self.places.last_mut()?;
         let at = place.next;
         let found = (*self.open.tokens.get(at)?, *self.open.states.get(at)?);
@@ -71,14 +71,14 @@ impl Way {
     }
 
     /// Leaves the last place.
-    pub fn leave(&mut self) -> Option<State> {
+    pub fn leave(&mut self) -> Option<WalkState> {
         let place = self.places.pop()?;
         self.open.truncate(place.from);
         Some(place.state)
     }
 
     /// The places, the first first.
-    pub fn states(&self) -> impl Iterator<Item = State> + '_ {
+    pub fn states(&self) -> impl Iterator<Item = WalkState> + '_ {
         self.places.iter().map(|place| place.state)
     }
 }

@@ -116,7 +116,7 @@ impl<'l> Candidates<'l> {
     }
 }
 
-fn bad_logit(logits: impl Iterator<Item = (f32, TokenId)>) -> Error {
+pub(crate) fn bad_logit(logits: impl Iterator<Item = (f32, TokenId)>) -> Error {
     for (x, id) in logits {
         if x.is_nan() || x == f32::INFINITY {
             let what = if x.is_nan() { "NaN" } else { "+inf" };
@@ -130,7 +130,7 @@ fn bad_logit(logits: impl Iterator<Item = (f32, TokenId)>) -> Error {
     Error::new(ErrorKind::Logits, "a logit is neither finite nor -inf")
 }
 
-fn no_logit(id: TokenId, n: usize) -> Error {
+pub(crate) fn no_logit(id: TokenId, n: usize) -> Error {
     Error::new(ErrorKind::Mask, format!("id {id} is legal, but there are {n} logits"))
         .help("mask and logits must be of the same vocabulary")
 }

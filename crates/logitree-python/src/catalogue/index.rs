@@ -1,0 +1,242 @@
+//! The prefix tree in Python. Conversions only.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use logitree::catalogue::{Catalogue, ItemIndex, ItemWalk};
+use logitree::constraint::intersect;
+use logitree::{Error, ErrorKind, TokenId};
+use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArray};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::build::{options, tell};
+use super::walk::PyPaths;
+use super::{longs, tokens, Items};
+use crate::errors::to_py;
+use crate::matcher::forks_of;
+
+/// A large set of items, each a sequence of tokens.
+#[pyclass(frozen, name = "PrefixIndex", module = "logitree._core")]
+pub struct PyPrefixTree {
+    tree: Arc<Catalogue>,
+    path: Mutex<Option<PathBuf>>,
+}
+
+impl PyPrefixTree {
+    pub fn of(tree: Catalogue, path: Option<PathBuf>) -> Self {
+        PyPrefixTree { tree: Arc::new(tree), path: Mutex::new(path) }
+    }
+
+    fn set_path(&self, path: Option<PathBuf>) {
+        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+    }
+}
+
+/// Which item numbers are meant.
+pub enum Numbers {
+    /// Those whose place here says so.
+    Flags(Vec<bool>),
+    /// These, ascending.
+    List(Vec<u64>),
+}
+
+impl Numbers {
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Numbers> {
+        if let Ok(flags) = object.extract::<PyReadonlyArray1<'_, bool>>() {
+            return Ok(Numbers::Flags(flags.as_array().to_vec()));
+        }
+        let mut list = match object.extract::<PyReadonlyArray1<'_, u64>>() {
+            Ok(list) => list.as_array().to_vec(),
+            // Lists may hold flags, or what fits no signed number.
+            Err(_) if object.cast::<PyUntypedArray>().is_err() => match object.extract::<Vec<bool>>() {
+                Ok(flags) => return Ok(Numbers::Flags(flags)),
+                Err(_) => object.extract()?,
+            },
+            Err(_) => {
+                let negative = |n: i64| to_py(Error::new(ErrorKind::Constraint, format!("item number {n}")));
+                let list = longs(object, "item numbers")?;
+                list.into_iter()
+                    .map(|n| u64::try_from(n).map_err(|_| negative(n)))
+                    .collect::<PyResult<_>>()?
+            }
+        };
+        list.sort_unstable();
+        Ok(Numbers::List(list))
+    }
+
+    fn contains(&self, item: u64) -> bool {
+        match self {
+            Numbers::Flags(flags) => flags.get(item as usize).is_some_and(|&there| there),
+            Numbers::List(list) => list.binary_search(&item).is_ok(),
+        }
+    }
+}
+
+#[pymethods]
+impl PyPrefixTree {
+    /// Opens an index file.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let index = py.detach(|| ItemIndex::open(&path)).map_err(to_py)?;
+        Ok(Self::of(Catalogue::new(index), Some(path)))
+    }
+
+    /// The index with these bytes.
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        Ok(Self::of(Catalogue::new(ItemIndex::from_bytes(data.to_vec()).map_err(to_py)?), None))
+    }
+
+    /// The bytes of the index as it was made, without later changes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.tree.snapshot().index().bytes())
+    }
+
+    /// The file that it was opened from or written to.
+    #[getter]
+    fn path(&self) -> Option<PathBuf> {
+        self.path.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The tree as it is now, to be walked.
+    #[pyo3(signature = (*, end=None, allowed=None, intersect=None, vocabulary_size=None))]
+    fn paths(
+        &self,
+        py: Python<'_>,
+        end: Option<TokenId>,
+        allowed: Option<&Bound<'_, PyAny>>,
+        intersect: Option<&Bound<'_, PyAny>>,
+        vocabulary_size: Option<usize>,
+    ) -> PyResult<PyPaths> {
+        let mut snapshot = self.tree.snapshot();
+        if let Some(allowed) = allowed {
+            let numbers = Numbers::of(allowed)?;
+            snapshot = py.detach(|| snapshot.only(|item| numbers.contains(item))).map_err(to_py)?;
+        }
+        if let Some(others) = intersect {
+            let (others, _) = forks_of(others)?;
+            let mut tell = tell(None);
+            let kept = py.detach(|| self::intersect(&snapshot, others, end, &mut || tell(0.0)));
+            snapshot = kept.map_err(to_py)?;
+        }
+        PyPaths::new(ItemWalk { snapshot, end }, vocabulary_size)
+    }
+
+    /// Adds items, with a number each, or to be numbered.
+    #[pyo3(signature = (tokens, items, *, ends=None, weights=None))]
+    fn add_rows<'py>(
+        &self,
+        py: Python<'py>,
+        tokens: &Bound<'py, PyAny>,
+        items: Option<PyReadonlyArray1<'py, u64>>,
+        ends: Option<PyReadonlyArray1<'py, i64>>,
+        weights: Option<PyReadonlyArray1<'py, f32>>,
+    ) -> PyResult<u64> {
+        let given = Items::new(tokens, ends, items, weights)?;
+        let slices = given.slices()?;
+        let added = py.detach(|| match slices.items {
+            Some(items) => self.tree.add(slices.rows().zip(items).map(|((t, w), &item)| (t, w, item))),
+            None => self.tree.add_numbered(slices.rows()),
+        });
+        added.map_err(to_py)
+    }
+
+    /// Removes items: rows of tokens, with one number each or whatever their number.
+    #[pyo3(signature = (tokens, items, *, ends=None))]
+    fn remove_rows<'py>(
+        &self,
+        py: Python<'py>,
+        tokens: &Bound<'py, PyAny>,
+        items: Option<PyReadonlyArray1<'py, u64>>,
+        ends: Option<PyReadonlyArray1<'py, i64>>,
+    ) -> PyResult<u64> {
+        let given = Items::new(tokens, ends, items, None)?;
+        let slices = given.slices()?;
+        let rows = slices.rows().enumerate().map(|(row, (t, _))| (t, slices.items.map(|items| items[row])));
+        py.detach(|| self.tree.remove(rows)).map_err(to_py)
+    }
+
+    /// Removes the items with these numbers.
+    fn remove_items(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let numbers = Numbers::of(items)?;
+        py.detach(|| self.tree.remove_items(|item| numbers.contains(item))).map_err(to_py)
+    }
+
+    /// Puts the index of a file in the place of all that is here.
+    fn reload(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.tree.reload(ItemIndex::open(&path)?)).map_err(to_py)?;
+        self.set_path(Some(path));
+        Ok(())
+    }
+
+    /// Makes one index of all items that are there.
+    #[pyo3(signature = (path=None, *, memory=None, progress=None))]
+    fn merge(
+        &self,
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        memory: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let weighted = self.tree.snapshot().index().header().weighted;
+        let folder = path.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+        let options = options(weighted, memory, folder, None);
+        let mut tell = tell(progress.as_ref());
+        py.detach(|| self.tree.merge(path.as_deref(), &options, &mut tell)).map_err(to_py)?;
+        self.set_path(path);
+        Ok(())
+    }
+
+    /// Compares the whole index with its checksums.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let snapshot = self.tree.snapshot();
+        py.detach(|| snapshot.index().check()).map_err(to_py)
+    }
+
+    /// Numbers of the items that are exactly these tokens, ascending.
+    fn items<'py>(&self, py: Python<'py>, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let (snapshot, mut found) = (self.tree.snapshot(), Vec::new());
+        if let Some(state) = snapshot.find(&self::tokens(tokens)?).map_err(to_py)? {
+            snapshot.items(state, &mut found).map_err(to_py)?;
+        }
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    fn __contains__(&self, tokens: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (snapshot, mut found) = (self.tree.snapshot(), Vec::new());
+        let Some(state) = snapshot.find(&self::tokens(tokens)?).map_err(to_py)? else { return Ok(false) };
+        snapshot.items(state, &mut found).map_err(to_py)?;
+        Ok(!found.is_empty())
+    }
+
+    /// Counts and sizes.
+    #[getter]
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let snapshot = self.tree.snapshot();
+        let head = snapshot.index().header();
+        let info = PyDict::new(py);
+        info.set_item("items", snapshot.len())?;
+        info.set_item("rows", head.rows)?;
+        info.set_item("tokens", head.tokens)?;
+        info.set_item("longest", head.longest)?;
+        info.set_item("largest_token", head.largest)?;
+        info.set_item("fixed_length", !head.ragged)?;
+        info.set_item("nested", head.nested)?;
+        info.set_item("weighted", head.weighted)?;
+        info.set_item("wide_nodes", head.wide)?;
+        info.set_item("added_nodes", snapshot.added_nodes())?;
+        info.set_item("bytes", head.file)?;
+        Ok(info)
+    }
+
+    fn __len__(&self) -> usize {
+        self.tree.snapshot().len() as usize
+    }
+
+    fn __repr__(&self) -> String {
+        let path = self.path().as_ref().map_or(String::new(), |path| format!(", {}", path.display()));
+        format!("PrefixIndex({} items{path})", self.tree.snapshot().len())
+    }
+}

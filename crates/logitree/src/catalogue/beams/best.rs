@@ -1,0 +1,119 @@
+//! The best so many candidates, and what a logit must reach to become one of them. It refuses to know where they come
+//! from.
+
+use std::cmp::Ordering;
+
+use super::BeamCandidate;
+use crate::catalogue::WalkState;
+
+/// A row's score with one more token. + 0.0 makes -0.0 equal to 0.0.
+#[inline]
+pub(super) fn score(before: f64, logit: f32, weight: f32) -> f64 {
+    before + (f64::from(logit) + f64::from(weight)) + 0.0
+}
+
+/// The greater one is the worse: lower score, then later row, then higher token.
+impl<S: PartialEq> Ord for BeamCandidate<S> {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then(self.row.cmp(&other.row)).then(self.token.cmp(&other.token))
+    }
+}
+
+impl<S: PartialEq> PartialOrd for BeamCandidate<S> {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<S: PartialEq> Eq for BeamCandidate<S> {}
+
+/// Candidates among which the best are, and room for as many again: to cut them back now and then costs less than to
+/// keep them in order.
+#[derive(Clone)]
+pub(super) struct BestCandidates<S = WalkState> {
+    width: usize,
+    kept: Vec<BeamCandidate<S>>,
+    /// What a candidate must reach: that of the worst of the best, when they were last cut back.
+    worst: f64,
+}
+
+/// Candidates beyond the best that are kept at least, before they are cut back.
+const ROOM: usize = 64;
+
+/// Candidates for which there is room from the beginning, at most.
+const MAX_INITIAL_CAPACITY: usize = 1 << 12;
+
+impl<S: PartialEq> BestCandidates<S> {
+    pub fn new(width: usize) -> BestCandidates<S> {
+        let kept = Vec::with_capacity(width.saturating_mul(2).clamp(ROOM, MAX_INITIAL_CAPACITY));
+        BestCandidates { width, kept, worst: f64::NEG_INFINITY }
+    }
+
+    /// How many are wanted.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Takes it that nothing below `score` will be one of the best: a guess, if [`BestCandidates::reaches`] says no afterwards.
+    pub fn expect(&mut self, score: f64) {
+        self.worst = self.worst.max(score);
+    }
+
+    /// Whether as many as are wanted reach `score`.
+    pub fn reaches(&self, score: f64) -> bool {
+        self.kept.iter().filter(|kept| kept.score >= score).count() >= self.width
+    }
+
+    /// Whether a candidate with this score may be one of the best.
+    #[inline]
+    pub fn wants(&self, score: f64) -> bool {
+        score >= self.worst && score > f64::NEG_INFINITY
+    }
+
+    /// Takes the candidate, if it may be one of the best.
+    #[inline]
+    pub fn take(&mut self, candidate: BeamCandidate<S>) {
+        if self.wants(candidate.score) && self.width > 0 {
+            self.kept.push(candidate);
+            if self.kept.len() >= self.width.saturating_add(self.width.max(ROOM)) {
+                self.cut();
+            }
+        }
+    }
+
+    /// Leaves the best, in any order.
+    #[cold]
+    fn cut(&mut self) {
+        if self.kept.len() > self.width {
+            self.kept.select_nth_unstable(self.width - 1);
+            self.kept.truncate(self.width);
+            self.worst = self.kept.last().map_or(f64::NEG_INFINITY, |worst| worst.score);
+        }
+    }
+
+    /// No candidate of a row with this score and a logit below this is one of the best.
+    pub fn limit(&self, before: f64) -> f32 {
+        if self.worst == f64::NEG_INFINITY {
+            return f32::NEG_INFINITY;
+        }
+        // Rounded down twice: sums of doubles are not exact, and neither is the way to a float.
+        let exact = self.worst - before;
+        let below = exact - (self.worst.abs() + before.abs() + exact.abs()) * 1e-15;
+        let float = below as f32;
+        if f64::from(float) > below {
+            float.next_down()
+        } else {
+            float
+        }
+    }
+
+    /// Appends the best, the first of them first, and begins anew.
+    pub fn finish(&mut self, out: &mut Vec<BeamCandidate<S>>) {
+        self.cut();
+        self.kept.sort_unstable();
+        out.append(&mut self.kept);
+        self.worst = f64::NEG_INFINITY;
+    }
+}

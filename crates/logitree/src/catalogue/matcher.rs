@@ -1,0 +1,187 @@
+//! One item of a prefix tree, as a matcher for one sequence. A stack of places makes rollback O(1). It refuses to know
+//! logits, and other sequences: many beams at once are arrays of states.
+
+use std::sync::Arc;
+
+use super::{damaged, CatalogueSnapshot, Continuations, WalkState};
+use crate::constraint::{check_rollback, illegal, Matcher};
+use crate::mask::Legal;
+use crate::vocabulary::MAX_TOKENS;
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// Forced tokens that are given at once.
+const FORCED: usize = 1000;
+
+/// A matcher over a snapshot of a prefix tree.
+pub struct CatalogueMatcher {
+    snapshot: CatalogueSnapshot,
+    end: Option<TokenId>,
+    vocabulary_size: usize,
+    /// The place before each accepted token, and what may follow it; the current one is apart.
+    stack: Vec<(WalkState, Arc<Continuations>)>,
+    state: WalkState,
+    /// What may follow the current place, the end token included; found out when it is entered.
+    here: Arc<Continuations>,
+    /// Tokens accepted after the end, where anything goes: counted, not kept.
+    past_end: usize,
+}
+
+impl CatalogueMatcher {
+    /// At the beginning of an item. With an end token every item ends with it; without, an item is over with its last
+    /// token.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if there is no item, if a token is outside the vocabulary, or if one item is the
+    /// beginning of another and nothing says where it ends; [`ErrorKind::Payload`] if the index is damaged.
+    pub fn new(
+        snapshot: CatalogueSnapshot,
+        end: Option<TokenId>,
+        vocabulary_size: usize,
+    ) -> Result<CatalogueMatcher> {
+        check_snapshot(&snapshot, end, vocabulary_size)?;
+        let (state, stack, here) = (snapshot.root(), Vec::new(), Arc::default());
+        let mut matcher =
+            CatalogueMatcher { snapshot, end, vocabulary_size, stack, state, here, past_end: 0 };
+        matcher.here = matcher.look(state)?;
+        Ok(matcher)
+    }
+
+    /// What may follow `state`. Nothing does where an item is over.
+    fn look(&self, state: WalkState) -> Result<Arc<Continuations>> {
+        let mut children = Continuations::default();
+        if state == WalkState::FINISHED {
+            return Ok(Arc::new(children));
+        }
+        self.snapshot.children(state, &mut children)?;
+        if children.tokens.is_empty() && !children.is_item {
+            // A sound index has no place from which no item goes on; what is legal there must not be everything.
+            return Err(damaged("no item goes on from a place of it"));
+        }
+        if children.is_item {
+            add_end(&mut children, self.end);
+        }
+        Ok(Arc::new(children))
+    }
+}
+
+/// Whether one item of the tree can be generated at a time.
+///
+/// # Errors
+/// As [`CatalogueMatcher::new`].
+pub(crate) fn check_snapshot(
+    snapshot: &CatalogueSnapshot,
+    end: Option<TokenId>,
+    vocabulary_size: usize,
+) -> Result<()> {
+    let fail = |message: String, help: &str| Err(Error::new(ErrorKind::Constraint, message).help(help));
+    if snapshot.is_empty() {
+        return fail("the prefix tree has no item".into(), "an empty set cannot be generated from");
+    }
+    if end.is_none() && snapshot.may_nest()? {
+        let message = "one item is the beginning of another, and nothing says where it ends";
+        return fail(message.into(), "give the token that ends an item: end=");
+    }
+    let largest = snapshot.largest().max(end.unwrap_or(0)) as usize;
+    if largest >= vocabulary_size || vocabulary_size > MAX_TOKENS {
+        let message = format!("token {largest} in a vocabulary of {vocabulary_size}");
+        return fail(message, "the items are of another vocabulary");
+    }
+    Ok(())
+}
+
+/// Puts the end token among what may follow an item. An item that goes on with what would end it does go on.
+pub(crate) fn add_end(children: &mut Continuations, end: Option<TokenId>) {
+    let Some(end) = end else { return };
+    if let Err(at) = children.tokens.binary_search(&end) {
+        children.tokens.insert(at, end);
+        children.states.insert(at, WalkState::FINISHED);
+    }
+}
+
+impl Matcher for CatalogueMatcher {
+    fn vocabulary_size(&self) -> usize {
+        self.vocabulary_size
+    }
+
+    fn legal(&mut self) -> Result<Legal<'_>> {
+        Ok(match &self.here.tokens[..] {
+            [] => Legal::All,
+            tokens => Legal::Few(tokens),
+        })
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<()> {
+        if self.take(token)? {
+            return Ok(());
+        }
+        Err(illegal(token, &self.here.tokens, self.accepted(), "item"))
+    }
+
+    fn take(&mut self, token: TokenId) -> Result<bool> {
+        if self.here.tokens.is_empty() {
+            self.past_end += 1;
+            return Ok(true);
+        }
+        let Ok(at) = self.here.tokens.binary_search(&token) else { return Ok(false) };
+        let next = self.here.states[at];
+        let here = self.look(next)?;
+        self.stack.push((self.state, std::mem::replace(&mut self.here, here)));
+        self.state = next;
+        Ok(true)
+    }
+
+    fn rollback(&mut self, n: usize) -> Result<()> {
+        check_rollback(n, self.accepted())?;
+        let past = n.min(self.past_end);
+        let kept = self.stack.len() - (n - past);
+        if let Some((state, here)) = self.stack.drain(kept..).next() {
+            (self.state, self.here) = (state, here);
+        }
+        self.past_end -= past;
+        Ok(())
+    }
+
+    fn fork(&self) -> Box<dyn Matcher> {
+        Box::new(CatalogueMatcher {
+            snapshot: self.snapshot.clone(),
+            end: self.end,
+            vocabulary_size: self.vocabulary_size,
+            stack: self.stack.clone(),
+            state: self.state,
+            here: Arc::clone(&self.here),
+            past_end: self.past_end,
+        })
+    }
+
+    fn reset(&mut self) {
+        self.past_end = 0;
+        if let Some((state, here)) = self.stack.drain(..).next() {
+            (self.state, self.here) = (state, here);
+        }
+    }
+
+    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
+        let (mut here, mut run) = (Arc::clone(&self.here), Vec::new());
+        while let ([only], [next]) = (&here.tokens[..], &here.states[..]) {
+            if run.len() == FORCED || (here.is_item && self.end.is_none()) {
+                break;
+            }
+            run.push(*only);
+            here = self.look(*next)?;
+        }
+        out.append(&mut run);
+        Ok(())
+    }
+
+    fn is_accepting(&self) -> bool {
+        self.here.is_item && self.end.is_none() || self.state == WalkState::FINISHED
+    }
+
+    fn is_finished(&self) -> bool {
+        self.here.tokens.is_empty()
+    }
+
+    fn accepted(&self) -> usize {
+        self.stack.len() + self.past_end
+    }
+}

@@ -1,0 +1,58 @@
+//! Prefix trees: a large set of items, each a sequence of tokens, of which only those that exist may be generated.
+//!
+//! An index holds the items as rows in ascending order, one behind the other, with how many tokens each row shares
+//! with the row before it. That is the whole tree: a node is the first row under it and its depth, the node's rows
+//! end where fewer tokens are shared, and a child begins where exactly as many are. Reading that takes few cache
+//! lines, so it is how nodes of up to [`NARROW`] rows are walked. Wider nodes have a record with their children as
+//! one ascending list. A tree of twenty million items of eight tokens needs 17 bytes an item for its rows, and no
+//! pointers.
+//!
+//! - [`ItemIndex`] is one index, in memory or in a file that is mapped ([`header`] tells its bytes).
+//! - [`build`] sorts rows, in bounded memory, and writes an index.
+//! - [`Catalogue`] is an index that changes: rows that were removed are a set of bits, items that were added a small
+//!   tree over it. A [`CatalogueSnapshot`] is the tree at one moment; its states stay good for as long as it lives. A
+//!   [`SnapshotFilter`] is how others make one of some of its items.
+//!
+//! The room refuses to know logits, vocabularies, and what an item is beside its tokens and its number.
+
+mod beams;
+mod build;
+mod continuations;
+mod filtered;
+mod format;
+mod index;
+mod matcher;
+mod narrow;
+mod overlay;
+mod row_set;
+mod snapshot;
+mod state;
+#[cfg(test)]
+mod tests;
+mod updatable;
+
+pub use beams::{beam_top, Beam, BeamCandidate, BeamRows, ItemWalk};
+pub use build::{BuildOptions, BuiltIndex, CatalogueBuilder, Progress};
+pub use continuations::Continuations;
+pub use filtered::SnapshotFilter;
+pub(crate) use format::checksum::damaged;
+pub use format::header::IndexHeader;
+pub use index::ItemIndex;
+pub use matcher::CatalogueMatcher;
+pub(crate) use matcher::{add_end, check_snapshot};
+pub use snapshot::CatalogueSnapshot;
+pub(crate) use snapshot::WideNode;
+pub use state::WalkState;
+pub use updatable::Catalogue;
+
+/// Rows of a node that is walked row by row; wider ones have a record.
+pub const NARROW: usize = 64;
+
+/// Tokens of an item at most.
+pub const MAX_LENGTH: usize = 4096;
+
+/// Rows of an index at most: what a state's number has room for.
+pub const MAX_ROWS: u64 = 1 << 40;
+
+/// The largest token that an item may hold.
+pub const MAX_TOKEN: u32 = i32::MAX as u32;

@@ -1,0 +1,198 @@
+//! Items that were added to an index since it was made: a small tree over it, whose nodes say where the index itself
+//! stands. Copies share their chunks until one of them is changed, and a node keeps its number, so that the states of
+//! an older copy stay good. It refuses to know files.
+
+use std::sync::Arc;
+
+use super::{ItemIndex, WalkState};
+use crate::{Result, TokenId};
+
+/// Nodes of a chunk.
+const CHUNK: usize = 128;
+
+/// The root's number.
+pub(super) const ROOT: usize = 0;
+
+#[derive(Clone, Default)]
+pub(super) struct AddedNode {
+    /// Where the index stands here, if its rows come by.
+    pub base: Option<WalkState>,
+    /// Ascending by token.
+    pub children: Arc<Vec<AddedChild>>,
+    /// Numbers of the added items that end here.
+    pub items: Arc<Vec<u64>>,
+    /// Added items that end here or below.
+    pub below: u32,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct AddedChild {
+    pub token: TokenId,
+    pub node: u32,
+    pub weight: f32,
+}
+
+/// The added items.
+#[derive(Clone)]
+pub(super) struct Overlay {
+    chunks: Vec<Arc<Vec<AddedNode>>>,
+    nodes: usize,
+    /// The largest token that was ever added.
+    largest: TokenId,
+    /// The largest item number that was ever added.
+    largest_item: Option<u64>,
+}
+
+impl Overlay {
+    /// Nothing over an index with this root.
+    pub fn new(root: WalkState) -> Overlay {
+        let mut overlay = Overlay { chunks: Vec::new(), nodes: 0, largest: 0, largest_item: None };
+        overlay.push(AddedNode { base: Some(root), ..AddedNode::default() });
+        overlay
+    }
+
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes
+    }
+
+    /// The largest token that was ever added.
+    pub fn largest(&self) -> TokenId {
+        self.largest
+    }
+
+    /// The largest item number that was ever added.
+    pub fn largest_item(&self) -> Option<u64> {
+        self.largest_item
+    }
+
+    /// How many items are in it.
+    pub fn count(&self) -> u64 {
+        self.node(ROOT).map_or(0, |root| root.below.into())
+    }
+
+    pub fn node(&self, number: usize) -> Option<&AddedNode> {
+        self.chunks.get(number / CHUNK)?.get(number % CHUNK)
+    }
+
+    fn node_mut(&mut self, number: usize) -> &mut AddedNode {
+        &mut Arc::make_mut(&mut self.chunks[number / CHUNK])[number % CHUNK]
+    }
+
+    fn push(&mut self, node: AddedNode) -> usize {
+        if self.nodes.is_multiple_of(CHUNK) {
+            self.chunks.push(Arc::default());
+        }
+        Arc::make_mut(&mut self.chunks[self.nodes / CHUNK]).push(node);
+        self.nodes += 1;
+        self.nodes - 1
+    }
+
+    /// The nodes that these tokens lead along, the root first; fewer than one more than the tokens if they lead out.
+    pub fn path(&self, tokens: &[TokenId]) -> Vec<usize> {
+        let mut path = vec![ROOT];
+        for token in tokens {
+            let Some(node) = self.node(path[path.len() - 1]) else { break };
+            let Ok(at) = node.children.binary_search_by_key(token, |child| child.token) else { break };
+            path.push(node.children[at].node as usize);
+        }
+        path
+    }
+
+    /// Adds an item; whether it was not there. Weights of tokens that stand here or in the index stay as they are.
+    pub fn add(&mut self, base: &ItemIndex, tokens: &[TokenId], weights: &[f32], item: u64) -> Result<bool> {
+        let mut path = self.path(tokens);
+        self.weigh(&path, tokens, weights);
+        while path.len() <= tokens.len() {
+            let depth = path.len() - 1;
+            let (parent, token) = (path[depth], tokens[depth]);
+            let here = self.node(parent).cloned().unwrap_or_default();
+            let below = match here.base {
+                Some(state) => base.step(state, token, None)?,
+                None => None,
+            };
+            self.largest = self.largest.max(token);
+            let node = self.push(AddedNode { base: below, ..AddedNode::default() });
+            let weight = match here.base {
+                Some(state) if below.is_some() => base.weight_of(state, token)?,
+                _ => weights.get(depth).copied().unwrap_or(0.0),
+            };
+            let at = here.children.partition_point(|child| child.token < token);
+            let child = AddedChild { token, node: node as u32, weight };
+            // The copy would keep the list from being changed in place.
+            drop(here);
+            Arc::make_mut(&mut self.node_mut(parent).children).insert(at, child);
+            path.push(node);
+        }
+        let last = self.node_mut(path[tokens.len()]);
+        let Err(at) = last.items.binary_search(&item) else { return Ok(false) };
+        Arc::make_mut(&mut last.items).insert(at, item);
+        self.largest_item = self.largest_item.max(Some(item));
+        path.iter().for_each(|&node| self.node_mut(node).below += 1);
+        Ok(true)
+    }
+
+    /// Tokens on the path that nothing comes by any more take these weights.
+    fn weigh(&mut self, path: &[usize], tokens: &[TokenId], weights: &[f32]) {
+        for (depth, pair) in path.windows(2).enumerate() {
+            let gone = self.node(pair[1]).is_some_and(|node| node.below == 0 && node.base.is_none());
+            if gone {
+                let weight = weights.get(depth).copied().unwrap_or(0.0);
+                let children = Arc::make_mut(&mut self.node_mut(pair[0]).children);
+                let own = children.iter_mut().filter(|child| child.token == tokens[depth]);
+                own.for_each(|child| child.weight = weight);
+            }
+        }
+    }
+
+    /// Takes out the items of these tokens for which `which` says so; how many there were.
+    pub fn remove(&mut self, tokens: &[TokenId], which: impl Fn(u64) -> bool) -> u32 {
+        let path = self.path(tokens);
+        let Some(last) = path.get(tokens.len()).and_then(|&last| self.node(last)) else { return 0 };
+        let kept: Vec<u64> = last.items.iter().copied().filter(|&item| !which(item)).collect();
+        let removed = (last.items.len() - kept.len()) as u32;
+        if removed > 0 {
+            self.node_mut(path[tokens.len()]).items = kept.into();
+            path.iter().for_each(|&node| self.node_mut(node).below -= removed);
+        }
+        removed
+    }
+
+    /// The same with only those items for whose node and number `keep` says so.
+    pub fn only(&self, keep: impl Fn(usize, u64) -> bool) -> Overlay {
+        let mut kept = self.clone();
+        // A child has a higher number than its parent.
+        for number in (0..self.nodes).rev() {
+            let Some(node) = self.node(number) else { continue };
+            let items: Vec<u64> = node.items.iter().copied().filter(|&item| keep(number, item)).collect();
+            let below = node.children.iter().filter_map(|child| kept.node(child.node as usize));
+            let below = items.len() as u32 + below.map(|child| child.below).sum::<u32>();
+            let node = kept.node_mut(number);
+            node.items = items.into();
+            node.below = below;
+        }
+        kept
+    }
+
+    /// Every item with its tokens and weights, in ascending order.
+    pub fn for_each(&self, mut each: impl FnMut(&[TokenId], &[f32], &[u64]) -> Result<()>) -> Result<()> {
+        let (mut tokens, mut weights) = (Vec::new(), Vec::new());
+        let mut open: Vec<(usize, usize)> = vec![(ROOT, 0)];
+        while let Some((number, next)) = open.pop() {
+            let Some(node) = self.node(number) else { continue };
+            if next == 0 && !node.items.is_empty() {
+                each(&tokens, &weights, &node.items)?;
+            }
+            if let Some(child) = node.children.get(next) {
+                open.push((number, next + 1));
+                open.push((child.node as usize, 0));
+                tokens.push(child.token);
+                weights.push(child.weight);
+            } else {
+                tokens.pop();
+                weights.pop();
+            }
+        }
+        Ok(())
+    }
+}

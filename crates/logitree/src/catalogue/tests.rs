@@ -1,0 +1,324 @@
+//! The tree held to a plain ordered set of items: every place, what may follow it, which items it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+
+use super::build::{BuildOptions, BuiltIndex, CatalogueBuilder};
+use super::{Catalogue, CatalogueSnapshot, Continuations, ItemIndex, WalkState};
+use crate::{ErrorKind, TokenId};
+
+type Item = (Vec<TokenId>, u64);
+
+fn build(items: &[Item], memory: usize, path: Option<&Path>) -> BuiltIndex {
+    let options = BuildOptions {
+        memory,
+        folder: path.and_then(Path::parent).map(Path::to_path_buf),
+        ..BuildOptions::default()
+    };
+    let mut builder = CatalogueBuilder::new(options).unwrap();
+    items.iter().for_each(|(tokens, item)| builder.push(tokens, &[], *item).unwrap());
+    builder.finish(path, &mut |_| Ok(())).unwrap()
+}
+
+/// A folder of this test's own.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("logitree-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn files(&self) -> usize {
+        std::fs::read_dir(&self.0).unwrap().count()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+/// What a tree of these items has at each of its places: tokens that follow, and numbers of the items there.
+fn places(items: &BTreeSet<Item>) -> BTreeMap<Vec<TokenId>, (BTreeSet<TokenId>, BTreeSet<u64>)> {
+    let mut places: BTreeMap<Vec<TokenId>, (BTreeSet<TokenId>, BTreeSet<u64>)> = BTreeMap::new();
+    places.entry(Vec::new()).or_default();
+    for (tokens, item) in items {
+        for at in 0..tokens.len() {
+            places.entry(tokens[..at].to_vec()).or_default().0.insert(tokens[at]);
+        }
+        places.entry(tokens.clone()).or_default().1.insert(*item);
+    }
+    places
+}
+
+fn check(snapshot: &CatalogueSnapshot, items: &BTreeSet<Item>, alphabet: u32) {
+    assert_eq!(snapshot.len(), items.len() as u64);
+    let (mut children, mut found) = (Continuations::default(), Vec::new());
+    for (tokens, (follow, here)) in places(items) {
+        let state = snapshot.find(&tokens).unwrap().unwrap_or_else(|| panic!("{tokens:?} is not found"));
+        snapshot.children(state, &mut children).unwrap();
+        assert_eq!(children.tokens, follow.iter().copied().collect::<Vec<_>>(), "after {tokens:?}");
+        assert_eq!(children.is_item, !here.is_empty(), "at {tokens:?}");
+        for (&token, &next) in children.tokens.iter().zip(&children.states) {
+            assert_eq!(snapshot.step(state, token).unwrap(), Some(next), "{token} after {tokens:?}");
+        }
+        for token in (0..=alphabet).filter(|token| !follow.contains(token)) {
+            assert_eq!(snapshot.step(state, token).unwrap(), None, "{token} after {tokens:?}");
+        }
+        snapshot.items(state, &mut found).unwrap();
+        assert_eq!(found, here.into_iter().collect::<Vec<_>>(), "at {tokens:?}");
+    }
+    let mut seen = BTreeSet::new();
+    snapshot
+        .for_each(|tokens, _, item| {
+            assert!(seen.insert((tokens.to_vec(), item)));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(&seen, items);
+}
+
+/// Items over few tokens or many, of one length or several.
+fn items() -> impl Strategy<Value = (u32, Vec<Item>)> {
+    let alphabet = prop_oneof![Just(1u32), Just(2), Just(5), Just(90), Just(400), Just(70_000)];
+    (alphabet, 1usize..6, any::<bool>(), any::<bool>()).prop_flat_map(
+        |(alphabet, longest, ragged, numbers)| {
+            let lengths = if ragged { 1..longest + 1 } else { longest..longest + 1 };
+            let tokens = prop::collection::vec(0..alphabet, lengths);
+            let number = if numbers { 0u64..4 } else { 0..1 << 34 };
+            (Just(alphabet), prop::collection::vec((tokens, number), 0..400))
+        },
+    )
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Add(Vec<Item>),
+    /// Some of those that are there, by their place among them.
+    Remove(Vec<prop::sample::Index>, bool),
+    Merge,
+    Only(u64),
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let change = prop_oneof![
+        4 => items().prop_map(|(_, mut items)| { items.truncate(60); Change::Add(items) }),
+        4 => (prop::collection::vec(any::<prop::sample::Index>(), 0..60), any::<bool>())
+            .prop_map(|(which, number)| Change::Remove(which, number)),
+        1 => Just(Change::Merge),
+        1 => (1u64..5).prop_map(Change::Only),
+    ];
+    prop::collection::vec(change, 0..8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn equal_to_a_set((alphabet, items) in items(), changes in changes()) {
+        let mut set: BTreeSet<Item> = items.iter().cloned().collect();
+        let built = build(&items, 1 << 20, None);
+        prop_assert_eq!(built.repeated, (items.len() - set.len()) as u64);
+        built.index.check().unwrap();
+        let tree = Catalogue::new(built.index);
+        check(&tree.snapshot(), &set, alphabet.min(500));
+        for change in changes {
+            let (before, was) = (tree.snapshot(), set.clone());
+            match change {
+                Change::Add(items) => {
+                    let added = tree.add(items.iter().map(|(tokens, item)| (&tokens[..], &[][..], *item))).unwrap();
+                    let new = items.into_iter().filter(|item| set.insert(item.clone())).count();
+                    prop_assert_eq!(added, new as u64);
+                }
+                Change::Remove(which, number) if !set.is_empty() => {
+                    let all: Vec<Item> = set.iter().cloned().collect();
+                    let gone: Vec<&Item> = which.iter().map(|index| index.get(&all)).collect();
+                    let given = gone.iter().map(|(tokens, item)| (&tokens[..], number.then_some(*item)));
+                    let removed = tree.remove(given).unwrap();
+                    set.retain(|item| !gone.iter().any(|gone| gone.0 == item.0 && (!number || gone.1 == item.1)));
+                    prop_assert_eq!(removed, (all.len() - set.len()) as u64);
+                }
+                Change::Remove(..) => {}
+                Change::Merge => tree.merge(None, &BuildOptions::default(), &mut |_| Ok(())).unwrap(),
+                Change::Only(divisor) => {
+                    let only = tree.snapshot().only(|item| item % divisor == 0).unwrap();
+                    let kept = set.iter().filter(|(_, item)| item % divisor == 0).cloned().collect();
+                    check(&only, &kept, alphabet.min(20));
+                    let removed = tree.remove_items(|item| item % divisor != 0).unwrap();
+                    prop_assert_eq!(removed, (set.len() - kept.len()) as u64);
+                    set = kept;
+                }
+            }
+            check(&tree.snapshot(), &set, alphabet.min(20));
+            check(&before, &was, alphabet.min(5));
+        }
+    }
+
+    #[test]
+    fn the_same_items_give_the_same_bytes((_, items) in items(), seed in any::<u64>(), memory in 1024usize..20_000) {
+        let folder = Folder::new(&format!("bytes-{seed}"));
+        let path = folder.0.join("index");
+        let mut turned = items.clone();
+        turned.rotate_left(seed as usize % items.len().max(1));
+        turned.reverse();
+        let whole = build(&items, 1 << 30, None).index;
+        let spilled = build(&turned, memory, Some(&path)).index;
+        prop_assert!(whole.bytes() == spilled.bytes());
+        prop_assert_eq!(folder.files(), 1);
+        spilled.check().unwrap();
+        check(&CatalogueSnapshot::of(spilled.into()), &items.into_iter().collect(), 20);
+    }
+
+    #[test]
+    fn damage_is_an_error((_, items) in items(), at in any::<prop::sample::Index>(), flip in 1u8..) {
+        let mut bytes = build(&items, 1 << 30, None).index.bytes().to_vec();
+        let cut = bytes[..at.index(bytes.len())].to_vec();
+        prop_assert_eq!(ItemIndex::from_bytes(cut).unwrap_err().kind, ErrorKind::Payload);
+        let place = at.index(bytes.len());
+        bytes[place] ^= flip;
+        match ItemIndex::from_bytes(bytes) {
+            Err(error) => prop_assert_eq!(error.kind, ErrorKind::Payload),
+            Ok(index) => {
+                prop_assert_eq!(index.check().unwrap_err().kind, ErrorKind::Payload);
+                // What is walked is right, or an error.
+                let snapshot = CatalogueSnapshot::of(index.into());
+                for (tokens, _) in &items {
+                    match snapshot.find(tokens) {
+                        Ok(found) => prop_assert!(found.is_some()),
+                        Err(error) => prop_assert_eq!(error.kind, ErrorKind::Payload),
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whoever forges an index with its checksums gets wrong answers or errors, and nothing worse.
+    #[test]
+    fn forged_indexes_do_no_harm(
+        (alphabet, items) in items(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
+        header in prop::collection::vec((12usize..152, any::<u8>()), 0..2),
+    ) {
+        let mut bytes = build(&items, 1 << 30, None).index.bytes().to_vec();
+        let sums = ItemIndex::from_bytes(bytes.clone()).unwrap().header().at[super::format::header::SECTIONS] as usize;
+        for (place, value) in changes {
+            if sums > 4096 {
+                bytes[4096 + place.index(sums - 4096)] = value;
+            }
+        }
+        header.into_iter().for_each(|(place, value)| bytes[place] = value);
+        sign(&mut bytes, sums);
+        let Ok(index) = ItemIndex::from_bytes(bytes) else { return Ok(()) };
+        drop(index.check());
+        let tree = Catalogue::new(index);
+        if tree.add([(&[1, 2][..], &[][..], 9u64)].into_iter()).is_ok() {
+            drop(tree.remove([(&[1][..], None)].into_iter()));
+        }
+        let (snapshot, mut children, mut found) = (tree.snapshot(), Continuations::default(), Vec::new());
+        let mut state = snapshot.root();
+        for step in 0..50u32 {
+            if snapshot.children(state, &mut children).is_err() || children.tokens.is_empty() {
+                break;
+            }
+            drop(snapshot.items(state, &mut found));
+            drop(snapshot.step(state, step % alphabet));
+            state = children.states[step as usize % children.states.len()];
+        }
+        drop(snapshot.only(|item| item % 2 == 0));
+        drop(snapshot.for_each(|_, _, _| Ok(())));
+    }
+}
+
+/// Puts the right checksums on forged bytes, whose own begin at `sums`.
+fn sign(bytes: &mut [u8], sums: usize) {
+    let pages: Vec<u64> = bytes[4096..sums].chunks(4096).map(xxhash_rust::xxh3::xxh3_64).collect();
+    for (place, sum) in bytes[sums..].chunks_mut(8).zip(pages) {
+        place.copy_from_slice(&sum.to_le_bytes());
+    }
+    let all = xxhash_rust::xxh3::xxh3_64(&bytes[sums..]);
+    bytes[72..80].copy_from_slice(&all.to_le_bytes());
+    let header = xxhash_rust::xxh3::xxh3_64(&bytes[..4088]);
+    bytes[4088..4096].copy_from_slice(&header.to_le_bytes());
+}
+
+#[test]
+fn weights_stand_with_their_tokens() {
+    let mut builder =
+        CatalogueBuilder::new(BuildOptions { weighted: true, ..BuildOptions::default() }).unwrap();
+    for item in 0..200u32 {
+        builder.push(&[item / 100, item % 100, 7], &[0.5, item as f32, -1.0], item.into()).unwrap();
+    }
+    let tree = Catalogue::new(builder.finish(None, &mut |_| Ok(())).unwrap().index);
+    tree.add([(&[0, 500][..], &[9.0, 0.25][..], 1000u64), (&[1, 2, 8], &[], 1001)].into_iter()).unwrap();
+    for merged in [false, true] {
+        if merged {
+            let options = BuildOptions { weighted: true, ..BuildOptions::default() };
+            tree.merge(None, &options, &mut |_| Ok(())).unwrap();
+        }
+        let (snapshot, mut children) = (tree.snapshot(), Continuations::default());
+        let mut at = |tokens: &[TokenId]| {
+            snapshot.children(snapshot.find(tokens).unwrap().unwrap(), &mut children).unwrap();
+            children.weights.clone()
+        };
+        assert_eq!(at(&[]), [0.5, 0.5]);
+        let mut expected: Vec<f32> = (0..100).map(|n| n as f32).collect();
+        expected.push(0.25);
+        assert_eq!(at(&[0]), expected);
+        assert_eq!(at(&[1, 2]), [-1.0, 0.0]);
+    }
+    let mut builder =
+        CatalogueBuilder::new(BuildOptions { weighted: true, ..BuildOptions::default() }).unwrap();
+    builder.push(&[1, 2], &[0.5, 0.0], 0).unwrap();
+    builder.push(&[1, 3], &[0.25, 0.0], 1).unwrap();
+    let error = builder.finish(None, &mut |_| Ok(())).unwrap_err();
+    assert!(error.kind == ErrorKind::Constraint && error.message.contains("0.5 and 0.25"), "{error}");
+}
+
+#[test]
+fn what_no_tree_can_hold_is_refused() {
+    let push = |tokens: &[TokenId], weights: &[f32]| {
+        let options = BuildOptions { weighted: !weights.is_empty(), ..BuildOptions::default() };
+        CatalogueBuilder::new(options).unwrap().push(tokens, weights, 0).unwrap_err()
+    };
+    assert_eq!(push(&[], &[]).kind, ErrorKind::Constraint);
+    assert_eq!(push(&[1 << 31], &[]).kind, ErrorKind::Constraint);
+    assert_eq!(push(&[1; 5000], &[]).kind, ErrorKind::Limit);
+    assert_eq!(push(&[1], &[f32::NAN]).place, "item 0");
+    assert_eq!(push(&[1, 2], &[0.0]).kind, ErrorKind::Constraint);
+    let tree = Catalogue::new(build(&[], 1024, None).index);
+    assert_eq!(tree.add([(&[][..], &[][..], 1u64)].into_iter()).unwrap_err().kind, ErrorKind::Constraint);
+    assert_eq!(tree.add([(&[1][..], &[1.0][..], 1u64)].into_iter()).unwrap_err().kind, ErrorKind::Constraint);
+    assert!(tree.snapshot().is_empty());
+    for state in [i64::MAX, i64::MIN, -3, 1 << 56, 2 << 56, 1 << 20] {
+        assert_eq!(tree.snapshot().step(WalkState(state), 1).unwrap_err().kind, ErrorKind::State);
+    }
+}
+
+#[test]
+fn a_build_that_is_ended_leaves_nothing() {
+    let folder = Folder::new("ended");
+    let path = folder.0.join("index");
+    std::fs::write(&path, b"before").unwrap();
+    let options = BuildOptions { memory: 1024, folder: Some(folder.0.clone()), ..BuildOptions::default() };
+    let mut builder = CatalogueBuilder::new(options).unwrap();
+    (0..1000).for_each(|item| builder.push(&[item % 7, item], &[], 0).unwrap());
+    let ended = builder.finish(Some(&path), &mut |done| {
+        let error = crate::Error::new(ErrorKind::State, "ended");
+        if done >= 0.9 {
+            Err(error)
+        } else {
+            Ok(())
+        }
+    });
+    assert_eq!(ended.unwrap_err().message, "ended");
+    assert_eq!((folder.files(), std::fs::read(&path).unwrap()), (1, b"before".to_vec()));
+}

@@ -1,0 +1,276 @@
+//! A prefix tree that changes while it is read. Readers take a snapshot and are never kept waiting; writers take turns,
+//! make the next version beside the current one, and put it in its place at once. It refuses to know who reads.
+
+use std::cmp::Ordering;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::{self, ThreadId};
+
+use super::build::{self, CatalogueBuilder, Progress};
+use super::overlay::Overlay;
+use super::row_set::RowSet;
+use super::{CatalogueSnapshot, ItemIndex, MAX_LENGTH, MAX_TOKEN};
+use crate::{Error, ErrorKind, Result, TokenId};
+
+/// Nodes over an index at most: then it is time to merge.
+const MAX_ADDED_NODES: usize = 1 << 26;
+
+/// A prefix tree that changes.
+pub struct Catalogue {
+    current: RwLock<CatalogueSnapshot>,
+    /// Held by whoever makes the next version: the largest item number that merging may have left behind.
+    writer: Mutex<Option<u64>>,
+    /// The thread that holds it.
+    holder: Mutex<Option<ThreadId>>,
+}
+
+/// A writer's turn.
+struct Turn<'t> {
+    tree: &'t Catalogue,
+    largest_item: MutexGuard<'t, Option<u64>>,
+}
+
+impl Turn<'_> {
+    /// The largest item number that ever was in the tree.
+    fn largest_item(&self, now: &CatalogueSnapshot) -> Result<Option<u64>> {
+        let added = now.overlay.as_ref().and_then(|overlay| overlay.largest_item());
+        Ok(now.base.largest_item()?.max(added).max(*self.largest_item))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.tree.set_holder(None);
+    }
+}
+
+impl Catalogue {
+    /// The tree of an index.
+    pub fn new(base: ItemIndex) -> Catalogue {
+        Catalogue {
+            current: RwLock::new(CatalogueSnapshot::of(Arc::new(base))),
+            writer: Mutex::new(None),
+            holder: Mutex::new(None),
+        }
+    }
+
+    /// The tree as it is now.
+    pub fn snapshot(&self) -> CatalogueSnapshot {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_holder(&self, holder: Option<ThreadId>) {
+        *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = holder;
+    }
+
+    /// Waits for other writers. Who is one already, and calls from its own progress, would wait for itself.
+    fn turn(&self) -> Result<Turn<'_>> {
+        let own = Some(thread::current().id());
+        if *self.holder.lock().unwrap_or_else(PoisonError::into_inner) == own {
+            let message = "the tree is changed while it is being changed";
+            return Err(
+                Error::new(ErrorKind::State, message).help("change it after the call that reports progress")
+            );
+        }
+        let largest_item = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set_holder(own);
+        Ok(Turn { tree: self, largest_item })
+    }
+
+    fn publish(&self, next: CatalogueSnapshot) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    /// Adds items, all or none; how many were not there. Each comes with its tokens, its weights (one a token, or
+    /// none: 0) and its number. Weights of tokens that the tree has in that place already stay as they are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] for an item that no tree can hold, with its place in the list; [`ErrorKind::Limit`] if
+    /// too much was added since the index was made; [`ErrorKind::Payload`] if the index is damaged.
+    pub fn add<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32], u64)>) -> Result<u64> {
+        let _turn = self.turn()?;
+        self.add_all(items.map(Ok))
+    }
+
+    /// As [`Catalogue::add`], with numbers that go on from the largest that ever was in this tree, since it was opened
+    /// or in its index. The first time it looks at all numbers of the index.
+    ///
+    /// # Errors
+    /// As [`Catalogue::add`]; [`ErrorKind::Limit`] if no number is left.
+    pub fn add_numbered<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32])>) -> Result<u64> {
+        let turn = self.turn()?;
+        let mut largest = turn.largest_item(&self.snapshot())?;
+        self.add_all(items.map(|(tokens, weights)| {
+            let next = next_item(largest)?;
+            largest = Some(next);
+            Ok((tokens, weights, next))
+        }))
+    }
+
+    /// See [`Catalogue::add`]; the caller has its turn.
+    fn add_all<'i>(
+        &self,
+        items: impl Iterator<Item = Result<(&'i [TokenId], &'i [f32], u64)>>,
+    ) -> Result<u64> {
+        let mut next = self.snapshot();
+        let base = Arc::clone(&next.base);
+        let weighted = base.header().weighted;
+        let mut overlay = match next.overlay.take() {
+            Some(overlay) => Overlay::clone(&overlay),
+            None => Overlay::new(base.header().root),
+        };
+        let mut added = 0;
+        for (at, item) in items.enumerate() {
+            let (tokens, weights, item) = item.map_err(|error| error.within(&format!("item {at}")))?;
+            check(tokens, weights, weighted).map_err(|error| error.within(&format!("item {at}")))?;
+            added += u64::from(match row_of(&base, tokens, item)? {
+                Some(row) => next.live.as_mut().is_some_and(|live| Arc::make_mut(live).set(row, true)),
+                None => overlay.add(&base, tokens, weights, item)?,
+            });
+            if overlay.len() > MAX_ADDED_NODES {
+                let message = format!("more than {MAX_ADDED_NODES} nodes were added to the index");
+                return Err(Error::new(ErrorKind::Limit, message).help("merge it into a new index"));
+            }
+        }
+        next.overlay = Some(Arc::new(overlay));
+        self.publish(next);
+        Ok(added)
+    }
+
+    /// Removes items: those of the given tokens and number, or of the given tokens whatever their number. How many
+    /// there were.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Payload`] if the index is damaged.
+    pub fn remove<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], Option<u64>)>) -> Result<u64> {
+        let _turn = self.turn()?;
+        let mut next = self.snapshot();
+        let base = Arc::clone(&next.base);
+        let mut live = next.live.take().unwrap_or_else(|| Arc::new(RowSet::all(base.header().rows)));
+        let mut overlay = next.overlay.take().map(|overlay| Overlay::clone(&overlay));
+        let mut removed = 0;
+        for (tokens, item) in items {
+            let rows = match item {
+                None => rows_of(&base, tokens)?,
+                Some(item) => row_of(&base, tokens, item)?.map_or(0..0, |row| row..row + 1),
+            };
+            for row in rows {
+                removed += u64::from(Arc::make_mut(&mut live).set(row, false));
+            }
+            if let Some(overlay) = &mut overlay {
+                removed += u64::from(overlay.remove(tokens, |known| item.is_none_or(|item| item == known)));
+            }
+        }
+        next.live = Some(live);
+        next.overlay = overlay.map(Arc::new);
+        self.publish(next);
+        Ok(removed)
+    }
+
+    /// Removes every item whose number `which` says; how many there were. Looks at all of them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Payload`] if the index is damaged.
+    pub fn remove_items(&self, which: impl Fn(u64) -> bool) -> Result<u64> {
+        let _turn = self.turn()?;
+        let before = self.snapshot();
+        let after = before.only(|item| !which(item))?;
+        let removed = before.len() - after.len();
+        self.publish(after);
+        Ok(removed)
+    }
+
+    /// Another index takes the place of all that is here.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] from within a change of this tree.
+    pub fn reload(&self, base: ItemIndex) -> Result<()> {
+        let mut turn = self.turn()?;
+        *turn.largest_item = None;
+        self.publish(CatalogueSnapshot::of(Arc::new(base)));
+        Ok(())
+    }
+
+    /// Writes all items that are there as one new index, to `path` or into memory, and goes on with it. Readers go on
+    /// meanwhile, writers wait.
+    ///
+    /// # Errors
+    /// As [`CatalogueBuilder::finish`], and [`ErrorKind::Payload`] if the index is damaged; then nothing changes.
+    pub fn merge(
+        &self,
+        path: Option<&Path>,
+        options: &build::BuildOptions,
+        progress: Progress<'_>,
+    ) -> Result<()> {
+        let mut turn = self.turn()?;
+        let now = self.snapshot();
+        let largest_item = turn.largest_item(&now)?;
+        let mut builder = CatalogueBuilder::new(options.clone())?;
+        now.for_each(|tokens, weights, item| builder.push(tokens, weights, item))?;
+        let index = builder.finish(path, progress)?.index;
+        *turn.largest_item = largest_item;
+        self.publish(CatalogueSnapshot::of(Arc::new(index)));
+        Ok(())
+    }
+}
+
+/// The rows of the index that are exactly these tokens.
+fn rows_of(base: &ItemIndex, tokens: &[TokenId]) -> Result<std::ops::Range<u64>> {
+    let mut state = base.header().root;
+    for &token in tokens {
+        match base.step(state, token, None)? {
+            Some(next) => state = next,
+            None => return Ok(0..0),
+        }
+    }
+    base.items(state)
+}
+
+/// The row of the index with these tokens and this number.
+fn row_of(base: &ItemIndex, tokens: &[TokenId], item: u64) -> Result<Option<u64>> {
+    let mut rows = rows_of(base, tokens)?;
+    // Rows of the same tokens ascend by their number.
+    while !rows.is_empty() {
+        let middle = rows.start + (rows.end - rows.start) / 2;
+        match base.item(middle)?.cmp(&item) {
+            Ordering::Equal => return Ok(Some(middle)),
+            Ordering::Less => rows.start = middle + 1,
+            Ordering::Greater => rows.end = middle,
+        }
+    }
+    Ok(None)
+}
+
+/// The number behind the largest that was given.
+pub(super) fn next_item(largest: Option<u64>) -> Result<u64> {
+    largest.map_or(Some(0), |largest| largest.checked_add(1)).ok_or_else(|| {
+        Error::new(ErrorKind::Limit, "no item number is left behind the largest that was given")
+            .help("give each item its number")
+    })
+}
+
+/// Whether a tree can hold the item.
+pub(super) fn check(tokens: &[TokenId], weights: &[f32], weighted: bool) -> Result<()> {
+    let fail = |message: String, help: &str| Err(Error::new(ErrorKind::Constraint, message).help(help));
+    if tokens.is_empty() {
+        return fail("an item without tokens".into(), "every item has at least one");
+    }
+    if tokens.len() > MAX_LENGTH {
+        let message = format!("an item of {} tokens; {MAX_LENGTH} are the most", tokens.len());
+        return Err(Error::new(ErrorKind::Limit, message));
+    }
+    if let Some(token) = tokens.iter().find(|&&token| token > MAX_TOKEN) {
+        return fail(format!("token {token}"), "tokens are from 0 to 2,147,483,647");
+    }
+    if !weighted && !weights.is_empty() {
+        return fail("weights for a tree without any".into(), "build it with weights");
+    }
+    if !weights.is_empty() && weights.len() != tokens.len() {
+        let message = format!("{} weights for {} tokens", weights.len(), tokens.len());
+        return fail(message, "give one weight a token");
+    }
+    if let Some(weight) = weights.iter().find(|weight| !weight.is_finite()) {
+        return fail(format!("the weight {weight}"), "weights are finite: they are added to logits");
+    }
+    Ok(())
+}
