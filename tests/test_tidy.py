@@ -35,7 +35,7 @@ MAY_BE_UNSAFE = {
 }
 """Why a file may be unsafe -> where such files are. Each also opts in with `allow(unsafe_code)`."""
 
-TOUCH_FILES = ("file", "vocabulary", "catalogue", "prefix")
+TOUCH_FILES = ("file", "vocabulary", "catalogue")
 """Rooms of the core that read files, or write an index."""
 
 CODE_LINES = 800
