@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::json_schema::{load, Options};
 use logitree::grammar::pattern;
-use logitree::grammar::rules::{Node, Rule, Rules};
+use logitree::grammar::rules::{RuleBody, Rule, Rules};
 use logitree::grammar::gbnf;
 use logitree::mask::words_for;
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
@@ -38,8 +38,8 @@ fn rules(kind: u8, text: &str) -> Result<Rules> {
     let alone = |body| Rules { rules: vec![Rule { name: "root".into(), body }], start: 0 };
     match kind % 3 {
         0 => gbnf::parse(text),
-        1 => pattern::parse(text, &pattern::Options::WHOLE).map(|regex| alone(Node::Lexeme(regex))),
-        _ => load(text, &Options::default(), &[]).map(|schema| alone(Node::Json(Arc::new(schema)))),
+        1 => pattern::parse(text, &pattern::Options::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex))),
+        _ => load(text, &Options::default(), &[]).map(|schema| alone(RuleBody::Json(Arc::new(schema)))),
     }
 }
 

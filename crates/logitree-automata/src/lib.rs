@@ -12,6 +12,7 @@ pub mod dfa;
 pub mod endings;
 pub mod error;
 pub mod expr;
+mod id;
 pub mod pattern;
 pub mod problems;
 pub mod regex;

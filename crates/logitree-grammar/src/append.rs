@@ -1,6 +1,6 @@
 //! Rules of one grammar put behind those of another. It refuses to know what either says.
 
-use super::rules::{Node, Rule, RuleId, Rules};
+use super::rules::{Rule, RuleBody, RuleId, Rules};
 
 /// Puts `other` behind `rules`, each name with `prefix` before it; where it starts there.
 pub(super) fn append(rules: &mut Vec<Rule>, other: &Rules, prefix: &str) -> RuleId {
@@ -15,15 +15,15 @@ pub(super) fn append(rules: &mut Vec<Rule>, other: &Rules, prefix: &str) -> Rule
 }
 
 /// The node with every rule's number larger by `offset`. As deep as the node nests, which whoever made it bounds.
-fn shifted(node: &Node, offset: usize) -> Node {
-    let all = |parts: &[Node]| parts.iter().map(|part| shifted(part, offset)).collect();
+fn shifted(node: &RuleBody, offset: usize) -> RuleBody {
+    let all = |parts: &[RuleBody]| parts.iter().map(|part| shifted(part, offset)).collect();
     match node {
-        Node::Ref(id) => Node::Ref(id + offset),
-        Node::Seq(parts) => Node::Seq(all(parts)),
-        Node::Alt(parts) => Node::Alt(all(parts)),
-        Node::Repeat { of, min, max } => {
-            Node::Repeat { of: Box::new(shifted(of, offset)), min: *min, max: *max }
+        RuleBody::Ref(id) => RuleBody::Ref(id + offset),
+        RuleBody::Seq(parts) => RuleBody::Seq(all(parts)),
+        RuleBody::Alt(parts) => RuleBody::Alt(all(parts)),
+        RuleBody::Repeat { of, min, max } => {
+            RuleBody::Repeat { of: Box::new(shifted(of, offset)), min: *min, max: *max }
         }
-        Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_) => node.clone(),
+        RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => node.clone(),
     }
 }

@@ -28,19 +28,19 @@ pub enum TokenName {
 
 /// The body of a rule.
 #[derive(Debug, Clone)]
-pub enum Node {
+pub enum RuleBody {
     /// A regular language, in UTF-8.
     Lexeme(Regex),
     /// What another rule says.
     Ref(RuleId),
     /// One after the other.
-    Seq(Vec<Node>),
+    Seq(Vec<RuleBody>),
     /// Any of these.
-    Alt(Vec<Node>),
+    Alt(Vec<RuleBody>),
     /// At least `min` times and at most `max` times. Counted, never unrolled.
     Repeat {
         /// What is repeated.
-        of: Box<Node>,
+        of: Box<RuleBody>,
         /// How often at least.
         min: u32,
         /// How often at most; `None` is without end.
@@ -58,7 +58,7 @@ pub struct Rule {
     /// The name in the grammar's text, for messages.
     pub name: String,
     /// What it says.
-    pub body: Node,
+    pub body: RuleBody,
 }
 
 /// A grammar: rules, and the one that everything starts from.

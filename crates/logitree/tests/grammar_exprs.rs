@@ -111,7 +111,7 @@ proptest! {
                     prop_assert!(!expected || next != NOTHING);
                     at = next;
                 }
-                prop_assert_eq!(exprs.can_go_on(at).expect("within limits"), !exprs.first_bytes(at).expect("within limits").is_empty());
+                prop_assert_eq!(exprs.can_continue(at).expect("within limits"), !exprs.first_bytes(at).expect("within limits").is_empty());
             }
         }
     }

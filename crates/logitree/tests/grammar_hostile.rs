@@ -11,7 +11,7 @@ use common::ending_vocabulary;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::json_schema::{load, Options};
 use logitree::grammar::pattern;
-use logitree::grammar::rules::{Node, Rule, Rules};
+use logitree::grammar::rules::{Rule, RuleBody, Rules};
 use logitree::grammar::{gbnf, lark};
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, ErrorKind, Result, TokenId};
@@ -38,16 +38,16 @@ fn vocabulary() -> (Arc<Vocabulary>, TokenId) {
     ending_vocabulary(&tokens)
 }
 
-fn alone(body: Node) -> Rules {
+fn alone(body: RuleBody) -> Rules {
     Rules { rules: vec![Rule { name: "root".into(), body }], start: 0 }
 }
 
 fn of_pattern(text: &str) -> Result<Rules> {
-    pattern::parse(text, &pattern::Options::WHOLE).map(|regex| alone(Node::Lexeme(regex)))
+    pattern::parse(text, &pattern::Options::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex)))
 }
 
 fn of_schema(text: &str) -> Result<Rules> {
-    load(text, &Options::default(), &[]).map(|schema| alone(Node::Json(Arc::new(schema))))
+    load(text, &Options::default(), &[]).map(|schema| alone(RuleBody::Json(Arc::new(schema))))
 }
 
 fn of_lark(text: &str) -> Result<Rules> {

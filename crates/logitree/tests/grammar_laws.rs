@@ -11,7 +11,7 @@ use common::laws;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::gbnf;
 use logitree::grammar::json_schema::{load, Options};
-use logitree::grammar::rules::{Node, Rule, Rules};
+use logitree::grammar::rules::{Rule, RuleBody, Rules};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ fn bound(rules: Rules, vocabulary: &Arc<Vocabulary>, limits: GrammarLimits) -> O
 
 fn of_schema(schema: &str) -> Rules {
     let schema = load(schema, &Options::default(), &[]).expect("a sound schema");
-    let body = Node::Json(Arc::new(schema));
+    let body = RuleBody::Json(Arc::new(schema));
     Rules { rules: vec![Rule { name: "value".into(), body }], start: 0 }
 }
 

@@ -4,9 +4,9 @@
 #[path = "common/rule_oracle.rs"]
 mod rule_oracle;
 
-use logitree::grammar::earley::{ConfigId, Limits, Machine, RulesSource, DEAD};
+use logitree::grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
 use logitree::grammar::expr::{Exprs, NOTHING};
-use logitree::grammar::rules::{Node, Rule, Rules};
+use logitree::grammar::rules::{Rule, RuleBody, Rules};
 use logitree::grammar::{CharSet, Regex};
 use logitree::ErrorKind;
 use proptest::prelude::*;
@@ -19,7 +19,10 @@ fn machine(rules: &Rules) -> Option<Machine> {
     match RulesSource::new(rules, &mut exprs, None) {
         Ok(source) => {
             let start = source.start();
-            Some(Machine::new(Box::new(source), start, exprs, Limits::default()).expect("within the limits"))
+            Some(
+                Machine::new(Box::new(source), start, exprs, MachineLimits::default())
+                    .expect("within the limits"),
+            )
         }
         Err(error) => {
             assert_eq!(error.kind, ErrorKind::Constraint, "{error}");
@@ -46,15 +49,15 @@ fn regex() -> impl Strategy<Value = Regex> {
     })
 }
 
-fn node(rules: usize) -> impl Strategy<Value = Node> {
-    let leaf = prop_oneof![2 => regex().prop_map(Node::Lexeme), 3 => (0..rules).prop_map(Node::Ref)];
+fn node(rules: usize) -> impl Strategy<Value = RuleBody> {
+    let leaf = prop_oneof![2 => regex().prop_map(RuleBody::Lexeme), 3 => (0..rules).prop_map(RuleBody::Ref)];
     leaf.prop_recursive(4, 14, 3, |inner| {
         prop_oneof![
-            4 => prop::collection::vec(inner.clone(), 0..4).prop_map(Node::Seq),
-            4 => prop::collection::vec(inner.clone(), 1..4).prop_map(Node::Alt),
+            4 => prop::collection::vec(inner.clone(), 0..4).prop_map(RuleBody::Seq),
+            4 => prop::collection::vec(inner.clone(), 1..4).prop_map(RuleBody::Alt),
             2 => (inner, 0..4u32, prop::option::of(0..4u32)).prop_map(|(of, min, more)| {
                 let max = more.map(|more| (min + more).saturating_sub(u32::from(more == 3 && min == 3)));
-                Node::Repeat { of: Box::new(of), min, max }
+                RuleBody::Repeat { of: Box::new(of), min, max }
             }),
         ]
     })
@@ -68,7 +71,7 @@ fn rules() -> impl Strategy<Value = Rules> {
         let mut rules: Vec<Rule> = bodies.into_iter().map(rule).collect();
         if apart {
             for n in 0..rules.len() {
-                let body = std::mem::replace(&mut rules[n].body, Node::Seq(Vec::new()));
+                let body = std::mem::replace(&mut rules[n].body, RuleBody::Seq(Vec::new()));
                 rules[n].body = set_apart(body, &mut rules);
             }
         }
@@ -77,17 +80,19 @@ fn rules() -> impl Strategy<Value = Rules> {
 }
 
 /// Gives each lexeme a rule of its own that refers to itself, where that says nothing.
-fn set_apart(node: Node, rules: &mut Vec<Rule>) -> Node {
+fn set_apart(node: RuleBody, rules: &mut Vec<Rule>) -> RuleBody {
     match node {
-        Node::Lexeme(_) => {
+        RuleBody::Lexeme(_) => {
             let own = rules.len();
-            let never = Node::Seq(vec![Node::Lexeme(Regex::Nothing), Node::Ref(own)]);
-            rules.push(Rule { name: "lexeme".into(), body: Node::Alt(vec![node, never]) });
-            Node::Ref(own)
+            let never = RuleBody::Seq(vec![RuleBody::Lexeme(Regex::Nothing), RuleBody::Ref(own)]);
+            rules.push(Rule { name: "lexeme".into(), body: RuleBody::Alt(vec![node, never]) });
+            RuleBody::Ref(own)
         }
-        Node::Seq(parts) => Node::Seq(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
-        Node::Alt(parts) => Node::Alt(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
-        Node::Repeat { of, min, max } => Node::Repeat { of: Box::new(set_apart(*of, rules)), min, max },
+        RuleBody::Seq(parts) => RuleBody::Seq(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
+        RuleBody::Alt(parts) => RuleBody::Alt(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
+        RuleBody::Repeat { of, min, max } => {
+            RuleBody::Repeat { of: Box::new(set_apart(*of, rules)), min, max }
+        }
         other => other,
     }
 }
@@ -185,11 +190,11 @@ proptest! {
     }
 }
 
-fn text(text: &str) -> Node {
-    Node::Lexeme(Regex::text(text))
+fn text(text: &str) -> RuleBody {
+    RuleBody::Lexeme(Regex::text(text))
 }
 
-fn own(bodies: Vec<Node>) -> Rules {
+fn own(bodies: Vec<RuleBody>) -> Rules {
     let rules = bodies.into_iter().map(|body| Rule { name: "r".into(), body }).collect();
     Rules { rules, start: 0 }
 }
@@ -197,22 +202,25 @@ fn own(bodies: Vec<Node>) -> Rules {
 /// Cycles that read nothing, in every shape that is known to hang recognisers.
 #[test]
 fn cycles_without_text_end() {
-    let (a, b) = (|| Node::Ref(0), || Node::Ref(1));
-    let many = |of, min, max| Node::Repeat { of: Box::new(of), min, max };
-    let cases: Vec<Vec<Node>> = vec![
+    let (a, b) = (|| RuleBody::Ref(0), || RuleBody::Ref(1));
+    let many = |of, min, max| RuleBody::Repeat { of: Box::new(of), min, max };
+    let cases: Vec<Vec<RuleBody>> = vec![
         vec![a()],
-        vec![Node::Alt(vec![a(), text("a")])],
-        vec![b(), Node::Alt(vec![a(), text("a")])],
-        vec![Node::Alt(vec![Node::Seq(vec![a(), a()]), text("a"), text("")])],
-        vec![Node::Alt(vec![Node::Seq(vec![a(), a(), a()]), text("a"), text("")])],
-        vec![many(many(b(), 0, None), 0, None), Node::Alt(vec![text("a"), text("")])],
-        vec![many(b(), 2, Some(1000)), Node::Alt(vec![Node::Seq(vec![text("a"), a(), text("b")]), text("")])],
+        vec![RuleBody::Alt(vec![a(), text("a")])],
+        vec![b(), RuleBody::Alt(vec![a(), text("a")])],
+        vec![RuleBody::Alt(vec![RuleBody::Seq(vec![a(), a()]), text("a"), text("")])],
+        vec![RuleBody::Alt(vec![RuleBody::Seq(vec![a(), a(), a()]), text("a"), text("")])],
+        vec![many(many(b(), 0, None), 0, None), RuleBody::Alt(vec![text("a"), text("")])],
+        vec![
+            many(b(), 2, Some(1000)),
+            RuleBody::Alt(vec![RuleBody::Seq(vec![text("a"), a(), text("b")]), text("")]),
+        ],
         vec![many(a(), 0, None)],
-        vec![many(Node::Alt(vec![a(), text("a")]), 1, Some(3))],
-        vec![Node::Seq(vec![b(), a()]), Node::Alt(vec![text(""), a(), text("c")])],
-        vec![Node::Alt(vec![Node::Seq(vec![b(), a(), b()]), text("c")]), many(text("a"), 0, Some(1))],
-        vec![Node::Alt(Vec::new())],
-        vec![Node::Seq(Vec::new())],
+        vec![many(RuleBody::Alt(vec![a(), text("a")]), 1, Some(3))],
+        vec![RuleBody::Seq(vec![b(), a()]), RuleBody::Alt(vec![text(""), a(), text("c")])],
+        vec![RuleBody::Alt(vec![RuleBody::Seq(vec![b(), a(), b()]), text("c")]), many(text("a"), 0, Some(1))],
+        vec![RuleBody::Alt(Vec::new())],
+        vec![RuleBody::Seq(Vec::new())],
         vec![many(a(), 1, None)],
         vec![many(a(), 0, Some(0))],
     ];
@@ -225,33 +233,41 @@ fn cycles_without_text_end() {
 /// Rules that are large in one way or another: an answer or a limit, soon.
 #[test]
 fn hostile_rules_end_soon() {
-    let never = || Node::Seq(vec![Node::Ref(0), text("!")]);
+    let never = || RuleBody::Seq(vec![RuleBody::Ref(0), text("!")]);
     let a = || text("a");
-    let chain = |last: Node| own((1..100_000).map(Node::Ref).chain([last]).collect());
-    let wide =
-        (0..100_000).map(|n| Node::Seq(vec![text(&n.to_string()), Node::Ref(0)])).chain([a()]).collect();
+    let chain = |last: RuleBody| own((1..100_000).map(RuleBody::Ref).chain([last]).collect());
+    let wide = (0..100_000)
+        .map(|n| RuleBody::Seq(vec![text(&n.to_string()), RuleBody::Ref(0)]))
+        .chain([a()])
+        .collect();
     let words = (0..100_000).map(|n| text(&format!("w{n}"))).collect();
-    let refs = (0..100_000).map(|_| Node::Ref(1)).collect();
-    let letters = || Node::Alt((0..1500).map(|n| text(&format!("{n}."))).collect());
-    let maybe = |of| Node::Repeat { of: Box::new(of), min: 0, max: Some(1) };
-    let optional = (0..30_000).map(|_| maybe(Node::Ref(1))).collect();
-    let both = Node::Alt(vec![Node::Seq(vec![Node::Ref(0), Node::Ref(0)]), a()]);
+    let refs = (0..100_000).map(|_| RuleBody::Ref(1)).collect();
+    let letters = || RuleBody::Alt((0..1500).map(|n| text(&format!("{n}."))).collect());
+    let maybe = |of| RuleBody::Repeat { of: Box::new(of), min: 0, max: Some(1) };
+    let optional = (0..30_000).map(|_| maybe(RuleBody::Ref(1))).collect();
+    let both = RuleBody::Alt(vec![RuleBody::Seq(vec![RuleBody::Ref(0), RuleBody::Ref(0)]), a()]);
     let cases = [
         ("chain of names", chain(a()), "a", true),
-        ("chain that comes back", chain(Node::Alt(vec![a(), never()])), "a", false),
-        ("wide", own(vec![Node::Alt(wide)]), "7a", false),
-        ("words", own(vec![Node::Alt(words)]), "w77777", true),
-        ("copies", own(vec![Node::Seq(refs), letters()]), "1.", false),
+        ("chain that comes back", chain(RuleBody::Alt(vec![a(), never()])), "a", false),
+        ("wide", own(vec![RuleBody::Alt(wide)]), "7a", false),
+        ("words", own(vec![RuleBody::Alt(words)]), "w77777", true),
+        ("copies", own(vec![RuleBody::Seq(refs), letters()]), "1.", false),
         (
             "optional",
-            own(vec![Node::Seq(optional), Node::Alt(vec![a(), Node::Seq(vec![a(), Node::Ref(1)])])]),
+            own(vec![
+                RuleBody::Seq(optional),
+                RuleBody::Alt(vec![a(), RuleBody::Seq(vec![a(), RuleBody::Ref(1)])]),
+            ]),
             "aa",
             true,
         ),
         ("ambiguous", own(vec![both]), &"a".repeat(3000), true),
         (
             "ambiguous with the empty text",
-            own(vec![Node::Alt(vec![Node::Seq(vec![a(), Node::Ref(0), Node::Ref(0)]), text("")])]),
+            own(vec![RuleBody::Alt(vec![
+                RuleBody::Seq(vec![a(), RuleBody::Ref(0), RuleBody::Ref(0)]),
+                text(""),
+            ])]),
             &"a".repeat(400),
             true,
         ),
@@ -260,7 +276,7 @@ fn hostile_rules_end_soon() {
         let mut exprs = Exprs::new(1 << 20);
         let outcome = RulesSource::new(&rules, &mut exprs, None).and_then(|source| {
             let start = source.start();
-            let mut machine = Machine::new(Box::new(source), start, exprs, Limits::default())?;
+            let mut machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default())?;
             let end = text.bytes().try_fold(machine.start(), |config, byte| machine.step(config, byte))?;
             Ok(machine.is_accepting(end))
         });

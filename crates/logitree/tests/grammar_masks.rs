@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use automata::Automaton;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
-use logitree::grammar::rules::{Node, Rules, TokenName};
+use logitree::grammar::rules::{RuleBody, Rules, TokenName};
 use logitree::grammar::{CharSet, Regex};
 use logitree::mask::words_for;
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
@@ -268,21 +268,21 @@ fn shape() -> impl Strategy<Value = Regex> {
 }
 
 /// Lexemes in a row, by turns or again and again, and the one regex that says the same.
-fn lexemes() -> impl Strategy<Value = (Node, Regex)> {
-    let leaf = shape().prop_map(|regex| (Node::Lexeme(regex.clone()), regex));
+fn lexemes() -> impl Strategy<Value = (RuleBody, Regex)> {
+    let leaf = shape().prop_map(|regex| (RuleBody::Lexeme(regex.clone()), regex));
     leaf.prop_recursive(2, 4, 3, |inner| {
         prop_oneof![
             4 => prop::collection::vec(inner.clone(), 1..4).prop_map(|parts| {
                 let (nodes, regexes) = parts.into_iter().unzip();
-                (Node::Seq(nodes), Regex::Concat(regexes))
+                (RuleBody::Seq(nodes), Regex::Concat(regexes))
             }),
             1 => prop::collection::vec(inner.clone(), 1..3).prop_map(|parts| {
                 let (nodes, regexes) = parts.into_iter().unzip();
-                (Node::Alt(nodes), Regex::Or(regexes))
+                (RuleBody::Alt(nodes), Regex::Or(regexes))
             }),
             1 => (inner, 0u32..3, prop::option::of(0u32..3)).prop_map(|((node, regex), min, more)| {
                 let max = more.map(|more| min + more);
-                (Node::Repeat { of: Box::new(node), min, max }, regex.repeat(min, max))
+                (RuleBody::Repeat { of: Box::new(node), min, max }, regex.repeat(min, max))
             }),
         ]
     })
@@ -383,17 +383,17 @@ fn letter(id: TokenId) -> u8 {
 }
 
 /// The same rules with letters for tokens.
-fn spelled(node: &Node, tokens: u32) -> Node {
+fn spelled(node: &RuleBody, tokens: u32) -> RuleBody {
     match node {
-        Node::Tokens(set) => {
+        RuleBody::Tokens(set) => {
             let named = |id: &u32| set.tokens.contains(&TokenName::Id(*id)) != set.negated;
             let letters = (0..tokens).filter(named).map(|id| (letter(id).into(), letter(id).into()));
-            Node::Lexeme(Regex::Set(CharSet::from_ranges(letters)))
+            RuleBody::Lexeme(Regex::Set(CharSet::from_ranges(letters)))
         }
-        Node::Seq(parts) => Node::Seq(parts.iter().map(|part| spelled(part, tokens)).collect()),
-        Node::Alt(parts) => Node::Alt(parts.iter().map(|part| spelled(part, tokens)).collect()),
-        Node::Repeat { of, min, max } => {
-            Node::Repeat { of: Box::new(spelled(of, tokens)), min: *min, max: *max }
+        RuleBody::Seq(parts) => RuleBody::Seq(parts.iter().map(|part| spelled(part, tokens)).collect()),
+        RuleBody::Alt(parts) => RuleBody::Alt(parts.iter().map(|part| spelled(part, tokens)).collect()),
+        RuleBody::Repeat { of, min, max } => {
+            RuleBody::Repeat { of: Box::new(spelled(of, tokens)), min: *min, max: *max }
         }
         other => other.clone(),
     }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use logitree::grammar::earley::{ConfigId, Limits, Machine, RulesSource, DEAD};
+use logitree::grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::json_schema::{load, Frames, Options};
 use logitree::grammar::rules::{Rules, TokenName, TokenSet};
@@ -77,7 +77,7 @@ impl Running {
         let mut exprs = Exprs::new(1 << 20);
         let source = RulesSource::new(rules, &mut exprs, Some(Box::new(Frames::new())))?;
         let (start, sets) = (source.start(), source.token_sets().to_vec());
-        let machine = Machine::new(Box::new(source), start, exprs, Limits::default())?;
+        let machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default())?;
         Ok(Running { machine, sets })
     }
 

@@ -1,7 +1,7 @@
 //! Tags and lazy grammars against slow obvious versions that read a text from left to right, on all short texts over a
 //! few letters.
 
-use logitree::grammar::earley::{ConfigId, Limits, Machine, RulesSource, DEAD};
+use logitree::grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::gbnf;
 use logitree::grammar::lazy::{self, Triggers};
@@ -16,7 +16,7 @@ fn machine(rules: &Rules) -> Machine {
     let mut exprs = Exprs::new(1 << 20);
     let source = RulesSource::new(rules, &mut exprs, None).unwrap();
     let start = source.start();
-    Machine::new(Box::new(source), start, exprs, Limits::default()).unwrap()
+    Machine::new(Box::new(source), start, exprs, MachineLimits::default()).unwrap()
 }
 
 /// Walks all texts of letters up to the longest: whether `naive` accepts exactly what the machine accepts.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logitree::grammar::earley::{ConfigId, Limits, Machine, Values, DEAD};
+use logitree::grammar::earley::{ConfigId, Machine, MachineLimits, ValueSource, DEAD};
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::json_schema::{from_value, is_valid, Frames, Options, Order, Schema, Whitespace};
 use serde_json::{json, Value};
@@ -27,7 +27,7 @@ impl Runner {
         let mut exprs = Exprs::new(1 << 20);
         let mut frames = Frames::new();
         let machine = match frames.root(&schema, &mut exprs)? {
-            Some(root) => Some(Machine::new(Box::new(frames), root, exprs, Limits::default())?),
+            Some(root) => Some(Machine::new(Box::new(frames), root, exprs, MachineLimits::default())?),
             None => None,
         };
         Ok(Runner { machine, schema })

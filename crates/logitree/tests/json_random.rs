@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
 
-use logitree::grammar::earley::{ConfigId, Limits, Machine, Values, DEAD};
+use logitree::grammar::earley::{ConfigId, Machine, MachineLimits, ValueSource, DEAD};
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::json_schema::{from_value, is_valid, Frames, Options, Order, Schema, Whitespace};
 use serde_json::{json, Map, Value};
@@ -171,7 +171,7 @@ fn machine(schema: &Arc<Schema>) -> logitree::Result<Option<Machine>> {
     let mut exprs = Exprs::new(1 << 20);
     let mut frames = Frames::new();
     match frames.root(schema, &mut exprs)? {
-        Some(root) => Ok(Some(Machine::new(Box::new(frames), root, exprs, Limits::default())?)),
+        Some(root) => Ok(Some(Machine::new(Box::new(frames), root, exprs, MachineLimits::default())?)),
         None => Ok(None),
     }
 }

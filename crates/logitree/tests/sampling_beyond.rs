@@ -74,7 +74,7 @@ impl Sorted {
         (0..self.all.len()).filter(|&i| stays(i)).map(|i| self.all[i].0).collect()
     }
 
-    /// The ids that stay when every bound is loosened by `loose` of itself (tightened, if negative).
+    /// The ids that stay when every bound is without_upper_bounds by `loose` of itself (tightened, if negative).
     fn stay(&self, op: Op, loose: f64) -> Vec<u32> {
         let n = self.all.len();
         match op {

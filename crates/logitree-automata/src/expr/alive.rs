@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashSet;
 
-use super::node::Node;
+use super::node::ExprNode;
 use super::{ExprId, Exprs, NOTHING};
 use crate::Result;
 
@@ -16,29 +16,33 @@ impl Exprs {
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if finding out takes more than the fuel allows.
     pub fn is_alive(&mut self, e: ExprId) -> Result<bool> {
-        if self.known(e).alive {
+        if self.facts(e).alive {
             return Ok(true);
         }
         if self.dead.contains(&e) {
             return Ok(false);
         }
         let alive = match self.node(e).clone() {
-            Node::Nothing => false,
-            Node::Concat(..) => return self.all_alive(e),
-            Node::Or(parts) => {
+            ExprNode::Nothing => false,
+            ExprNode::Concat(..) => return self.all_alive(e),
+            ExprNode::Or(parts) => {
                 let mut any = false;
                 for &part in parts.iter() {
                     any = any || self.is_alive(part)?;
                 }
                 any
             }
-            Node::Repeat { of, min, .. } => min == 0 || self.is_alive(of)?,
-            Node::And(parts) if self.plainly_meet(&parts) => true,
-            Node::And(_) | Node::Not(_) => return self.search(e),
-            Node::Tag(_) | Node::Class(_) | Node::Bytes(..) | Node::Literals { .. } | Node::Dfa(..) => true,
+            ExprNode::Repeat { of, min, .. } => min == 0 || self.is_alive(of)?,
+            ExprNode::And(parts) if self.surely_intersect(&parts) => true,
+            ExprNode::And(_) | ExprNode::Not(_) => return self.search(e),
+            ExprNode::Tag(_)
+            | ExprNode::Class(_)
+            | ExprNode::Bytes(..)
+            | ExprNode::Literals { .. }
+            | ExprNode::Dfa(..) => true,
         };
         if alive {
-            self.known[e.0 as usize].alive = true;
+            self.facts[e.0 as usize].alive = true;
         } else {
             self.dead.insert(e);
         }
@@ -48,8 +52,8 @@ impl Exprs {
     /// Whether all parts of a chain are: a loop, so that a chain of thousands is no recursion.
     fn all_alive(&mut self, e: ExprId) -> Result<bool> {
         let (mut chain, mut at, mut alive) = (Vec::new(), e, true);
-        while let Node::Concat(a, b) = *self.node(at) {
-            if self.known(at).alive || !alive {
+        while let ExprNode::Concat(a, b) = *self.node(at) {
+            if self.facts(at).alive || !alive {
                 break;
             }
             chain.push(at);
@@ -60,14 +64,14 @@ impl Exprs {
         if !alive {
             self.dead.insert(e);
         }
-        chain.iter().filter(|_| alive).for_each(|part| self.known[part.0 as usize].alive = true);
+        chain.iter().filter(|_| alive).for_each(|part| self.facts[part.0 as usize].alive = true);
         Ok(alive)
     }
 
     /// `e`, or [`NOTHING`] if no text matches it.
     #[inline]
     pub(super) fn live(&mut self, e: ExprId) -> Result<ExprId> {
-        if self.known(e).alive {
+        if self.facts(e).alive {
             return Ok(e);
         }
         Ok(if self.is_alive(e)? { e } else { NOTHING })
@@ -101,7 +105,7 @@ impl Exprs {
                     return Ok(true);
                 }
                 if next != NOTHING && !self.dead.contains(&next) && known.insert(next) {
-                    waiting.push((Reverse(self.known(next).shortest), seen.len()));
+                    waiting.push((Reverse(self.facts(next).shortest), seen.len()));
                     seen.push((next, at));
                 }
             }
@@ -112,13 +116,13 @@ impl Exprs {
 
     /// Whether that is known, or plain because it is complete.
     fn is_seen_alive(&mut self, e: ExprId) -> bool {
-        self.known[e.0 as usize].alive |= self.is_complete(e);
-        self.known(e).alive
+        self.facts[e.0 as usize].alive |= self.is_complete(e);
+        self.facts(e).alive
     }
 
     fn mark_path(&mut self, seen: &[(ExprId, usize)], mut at: usize) {
         loop {
-            self.known[seen[at].0 .0 as usize].alive = true;
+            self.facts[seen[at].0 .0 as usize].alive = true;
             if at == 0 {
                 return;
             }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::node::Node;
+use super::node::ExprNode;
 use super::{ByteSet, ExprId, Exprs, EMPTY, NOTHING};
 use crate::Dfa;
 use crate::Result;
@@ -30,7 +30,7 @@ impl Exprs {
         if self.dfas[dfa as usize].0.is_end(state) {
             return Ok(EMPTY);
         }
-        self.intern(Node::Dfa(dfa, state))
+        self.intern(ExprNode::Dfa(dfa, state))
     }
 
     pub(super) fn derive_dfa(&mut self, dfa: u32, state: u32, byte: u8) -> Result<ExprId> {

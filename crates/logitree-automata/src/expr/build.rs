@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::node::{Node, ENDLESS};
+use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs, Tag, EMPTY, NOTHING};
 use crate::Result;
 
@@ -12,7 +12,7 @@ const WITHIN_DEPTH: u32 = 6;
 const WITHIN_BYTES: usize = 64;
 const WITHIN_PARTS: usize = 64;
 /// How many common beginnings, one after the other, are taken out of alternatives.
-const MOST_JOINED: u32 = 100;
+const MAX_JOINED: u32 = 100;
 
 impl Exprs {
     /// These bytes.
@@ -31,7 +31,7 @@ impl Exprs {
         if from == to {
             return Ok(EMPTY);
         }
-        self.intern(Node::Bytes(from, to))
+        self.intern(ExprNode::Bytes(from, to))
     }
 
     /// The empty text, complete with `tag`.
@@ -39,7 +39,7 @@ impl Exprs {
     /// # Errors
     /// As [`Exprs::bytes`].
     pub fn tag(&mut self, tag: Tag) -> Result<ExprId> {
-        self.intern(Node::Tag(tag))
+        self.intern(ExprNode::Tag(tag))
     }
 
     /// One byte of the set.
@@ -50,7 +50,7 @@ impl Exprs {
         if set.is_empty() {
             return Ok(NOTHING);
         }
-        self.intern(Node::Class(set))
+        self.intern(ExprNode::Class(set))
     }
 
     /// Every text of any bytes.
@@ -74,7 +74,7 @@ impl Exprs {
         match (a, b) {
             (NOTHING, _) | (_, NOTHING) => Ok(NOTHING),
             (EMPTY, other) | (other, EMPTY) => Ok(other),
-            _ => self.intern(Node::Concat(a, b)),
+            _ => self.intern(ExprNode::Concat(a, b)),
         }
     }
 
@@ -100,8 +100,8 @@ impl Exprs {
         let min = if self.is_complete(of) { 0 } else { min };
         match (self.node(of), min, max) {
             (_, 1, 1) => Ok(of),
-            (Node::Repeat { min: 0, max: ENDLESS, .. }, ..) => Ok(of),
-            _ => self.intern(Node::Repeat { of, min, max }),
+            (ExprNode::Repeat { min: 0, max: ENDLESS, .. }, ..) => Ok(of),
+            _ => self.intern(ExprNode::Repeat { of, min, max }),
         }
     }
 
@@ -111,13 +111,13 @@ impl Exprs {
     /// As [`Exprs::bytes`].
     pub fn not(&mut self, of: ExprId) -> Result<ExprId> {
         match *self.node(of) {
-            Node::Not(inner) => Ok(inner),
-            _ => self.intern(Node::Not(of)),
+            ExprNode::Not(inner) => Ok(inner),
+            _ => self.intern(ExprNode::Not(of)),
         }
     }
 
     fn is_anything(&self, e: ExprId) -> bool {
-        matches!(self.node(e), Node::Not(NOTHING))
+        matches!(self.node(e), ExprNode::Not(NOTHING))
     }
 
     /// Any of these.
@@ -133,7 +133,7 @@ impl Exprs {
             _ => {}
         }
         let mut all = self.flat(parts, |node| match node {
-            Node::Or(parts) => Some(parts),
+            ExprNode::Or(parts) => Some(parts),
             _ => None,
         });
         self.spend(all.len() as u64 / 8)?;
@@ -147,11 +147,11 @@ impl Exprs {
             self.drop_empty(&mut all);
             self.join_heads(&mut all)?;
         }
-        self.listed(all, NOTHING, Node::Or)
+        self.listed(all, NOTHING, ExprNode::Or)
     }
 
     /// The members of nested lists, ascending, each once.
-    fn flat(&self, parts: &[ExprId], nested: impl Fn(&Node) -> Option<&Arc<[ExprId]>>) -> Vec<ExprId> {
+    fn flat(&self, parts: &[ExprId], nested: impl Fn(&ExprNode) -> Option<&Arc<[ExprId]>>) -> Vec<ExprId> {
         let mut all = Vec::with_capacity(parts.len() + 4);
         for &part in parts {
             match nested(self.node(part)) {
@@ -168,7 +168,7 @@ impl Exprs {
         &mut self,
         mut all: Vec<ExprId>,
         none: ExprId,
-        node: fn(Arc<[ExprId]>) -> Node,
+        node: fn(Arc<[ExprId]>) -> ExprNode,
     ) -> Result<ExprId> {
         all.sort_unstable();
         all.dedup();
@@ -190,7 +190,7 @@ impl Exprs {
     /// `xr | yr` with single bytes x, y is `[xy]r`; `ax | ay` is `a(x|y)`.
     fn join_heads(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
         let split = |exprs: &Exprs, e: ExprId| match *exprs.node(e) {
-            Node::Concat(a, b) => (a, b),
+            ExprNode::Concat(a, b) => (a, b),
             _ => (e, EMPTY),
         };
         let mut classes: Vec<(ExprId, ByteSet, ExprId)> = Vec::new();
@@ -198,7 +198,7 @@ impl Exprs {
         for &e in all.iter() {
             let (head, rest) = split(self, e);
             match *self.node(head) {
-                Node::Class(set) => classes.push((rest, set, e)),
+                ExprNode::Class(set) => classes.push((rest, set, e)),
                 _ => others.push((head, rest, e)),
             }
         }
@@ -219,7 +219,7 @@ impl Exprs {
                 joined.push(*whole);
                 continue;
             }
-            if self.joining == MOST_JOINED {
+            if self.joining == MAX_JOINED {
                 joined.extend(run.iter().map(|way| way.2));
                 continue;
             }
@@ -235,8 +235,9 @@ impl Exprs {
 
     /// `C* | x` is `C*` where x lies in it.
     fn absorb_in_loops(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
-        let is_loop =
-            |exprs: &Exprs, e: ExprId| matches!(*exprs.node(e), Node::Repeat { min: 0, max: ENDLESS, .. });
+        let is_loop = |exprs: &Exprs, e: ExprId| {
+            matches!(*exprs.node(e), ExprNode::Repeat { min: 0, max: ENDLESS, .. })
+        };
         let Some(&outer) = all.iter().find(|&&e| is_loop(self, e)) else { return Ok(()) };
         let mut kept = Vec::with_capacity(all.len());
         for &e in all.iter() {
@@ -253,9 +254,9 @@ impl Exprs {
     fn keep_fewest_rounds(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
         let mut runs: Vec<(ExprId, ExprId, u32, ExprId)> = Vec::new();
         for &e in all.iter() {
-            let Node::Concat(head, rest) = *self.node(e) else { continue };
-            let Node::Repeat { of, min, .. } = *self.node(head) else { continue };
-            if min > 0 && matches!(self.node(rest), Node::Repeat { min: 0, max: ENDLESS, .. }) {
+            let ExprNode::Concat(head, rest) = *self.node(e) else { continue };
+            let ExprNode::Repeat { of, min, .. } = *self.node(head) else { continue };
+            if min > 0 && matches!(self.node(rest), ExprNode::Repeat { min: 0, max: ENDLESS, .. }) {
                 runs.push((of, rest, min, e));
             }
         }
@@ -279,7 +280,7 @@ impl Exprs {
         if e == outer || e == EMPTY {
             return Ok(true);
         }
-        let Node::Repeat { of: body, .. } = *self.node(outer) else { return Ok(false) };
+        let ExprNode::Repeat { of: body, .. } = *self.node(outer) else { return Ok(false) };
         if e == body {
             return Ok(true);
         }
@@ -287,18 +288,22 @@ impl Exprs {
             return Ok(false);
         }
         match self.node(e).clone() {
-            Node::Class(set) => Ok(match self.node(body) {
-                Node::Class(all) => set.without(all).is_empty(),
-                Node::Or(parts) => parts
-                    .iter()
-                    .any(|&part| matches!(self.node(part), Node::Class(all) if set.without(all).is_empty())),
+            ExprNode::Class(set) => Ok(match self.node(body) {
+                ExprNode::Class(all) => set.without(all).is_empty(),
+                ExprNode::Or(parts) => parts.iter().any(
+                    |&part| matches!(self.node(part), ExprNode::Class(all) if set.without(all).is_empty()),
+                ),
                 _ => false,
             }),
-            Node::Bytes(from, to) if (to - from) as usize <= WITHIN_BYTES => Ok(self.spells(body, from, to)),
-            Node::Concat(..) => {
+            ExprNode::Bytes(from, to) if (to - from) as usize <= WITHIN_BYTES => {
+                Ok(self.spells(body, from, to))
+            }
+            ExprNode::Concat(..) => {
                 let mut at = e;
                 for _ in 0..WITHIN_PARTS {
-                    let Node::Concat(a, b) = *self.node(at) else { return self.within(at, outer, depth - 1) };
+                    let ExprNode::Concat(a, b) = *self.node(at) else {
+                        return self.within(at, outer, depth - 1);
+                    };
                     if !self.within(a, outer, depth - 1)? {
                         return Ok(false);
                     }
@@ -306,8 +311,8 @@ impl Exprs {
                 }
                 Ok(false)
             }
-            Node::Repeat { of, .. } => self.within(of, outer, depth - 1),
-            Node::Or(parts) if parts.len() <= 16 => {
+            ExprNode::Repeat { of, .. } => self.within(of, outer, depth - 1),
+            ExprNode::Or(parts) if parts.len() <= 16 => {
                 for &part in parts.iter() {
                     if !self.within(part, outer, depth - 1)? {
                         return Ok(false);
@@ -315,7 +320,7 @@ impl Exprs {
                 }
                 Ok(true)
             }
-            Node::And(parts) if parts.len() <= 16 => {
+            ExprNode::And(parts) if parts.len() <= 16 => {
                 for &part in parts.iter() {
                     if self.within(part, outer, depth - 1)? {
                         return Ok(true);
@@ -331,7 +336,7 @@ impl Exprs {
     fn spells(&self, body: ExprId, from: u32, to: u32) -> bool {
         let text = self.bytes_of(from, to);
         let parts = match self.node(body) {
-            Node::Or(parts) => &parts[..],
+            ExprNode::Or(parts) => &parts[..],
             _ => std::slice::from_ref(&body),
         };
         let mut reached = vec![false; text.len() + 1];
@@ -354,7 +359,7 @@ impl Exprs {
         let (mut at, mut next) = (0, Some(part));
         while let Some(e) = next {
             let head = match *self.node(e) {
-                Node::Concat(head, rest) => {
+                ExprNode::Concat(head, rest) => {
                     next = Some(rest);
                     head
                 }
@@ -364,8 +369,8 @@ impl Exprs {
                 }
             };
             at += match *self.node(head) {
-                Node::Class(set) if set.contains(*text.get(at)?) => 1,
-                Node::Bytes(from, to) if text[at..].starts_with(self.bytes_of(from, to)) => {
+                ExprNode::Class(set) if set.contains(*text.get(at)?) => 1,
+                ExprNode::Bytes(from, to) if text[at..].starts_with(self.bytes_of(from, to)) => {
                     (to - from) as usize
                 }
                 _ => return None,
@@ -383,7 +388,7 @@ impl Exprs {
             return Ok(only);
         }
         let mut all = self.flat(parts, |node| match node {
-            Node::And(parts) => Some(parts),
+            ExprNode::And(parts) => Some(parts),
             _ => None,
         });
         self.spend(all.len() as u64 / 8)?;
@@ -394,7 +399,7 @@ impl Exprs {
             return Ok(if all.iter().all(|&e| self.is_complete(e)) { EMPTY } else { NOTHING });
         }
         all.retain(|&e| !self.is_anything(e));
-        let opposite = |exprs: &Exprs, e: ExprId| matches!(*exprs.node(e), Node::Not(of) if all.binary_search(&of).is_ok());
+        let opposite = |exprs: &Exprs, e: ExprId| matches!(*exprs.node(e), ExprNode::Not(of) if all.binary_search(&of).is_ok());
         if all.iter().any(|&e| opposite(self, e)) {
             return Ok(NOTHING);
         }
@@ -405,14 +410,14 @@ impl Exprs {
             }
             self.drop_loops(&mut all)?;
         }
-        self.listed(all, anything, Node::And)
+        self.listed(all, anything, ExprNode::And)
     }
 
     /// The single-byte members as one; false if nothing is in all of them.
     fn join_classes(&mut self, all: &mut Vec<ExprId>) -> Result<bool> {
         let mut common: Option<ByteSet> = None;
         all.retain(|&e| match *self.node(e) {
-            Node::Class(set) => {
+            ExprNode::Class(set) => {
                 common = Some(common.map_or(set, |so_far| so_far.and(&set)));
                 false
             }
@@ -426,7 +431,7 @@ impl Exprs {
     /// `C* & x` is x where x lies in it.
     fn drop_loops(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
         for outer in all.clone() {
-            if !matches!(*self.node(outer), Node::Repeat { min: 0, max: ENDLESS, .. }) {
+            if !matches!(*self.node(outer), ExprNode::Repeat { min: 0, max: ENDLESS, .. }) {
                 continue;
             }
             for other in all.clone() {

@@ -1,7 +1,7 @@
 //! Which bytes an expression can tell apart: a derivative by one byte is the derivative by all of its class. The naive
 //! version takes all 256 derivatives. It refuses to know what they are.
 
-use super::node::Node;
+use super::node::ExprNode;
 use super::{ByteSet, ExprId, Exprs};
 use crate::Result;
 
@@ -28,12 +28,12 @@ impl Exprs {
     pub(super) fn byte_class(&mut self, e: ExprId, byte: u8) -> Result<ByteSet> {
         let side = |set: &ByteSet| if set.contains(byte) { *set } else { ByteSet::ALL.without(set) };
         Ok(match *self.node(e) {
-            Node::Nothing | Node::Tag(_) => ByteSet::ALL,
-            Node::Class(ref set) => side(set),
-            Node::Bytes(from, _) => side(&ByteSet::one(self.pool[from as usize])),
-            Node::Concat(..) => {
+            ExprNode::Nothing | ExprNode::Tag(_) => ByteSet::ALL,
+            ExprNode::Class(ref set) => side(set),
+            ExprNode::Bytes(from, _) => side(&ByteSet::one(self.pool[from as usize])),
+            ExprNode::Concat(..) => {
                 let (mut class, mut at) = (ByteSet::ALL, e);
-                while let Node::Concat(a, b) = *self.node(at) {
+                while let ExprNode::Concat(a, b) = *self.node(at) {
                     class = class.and(&self.byte_class(a, byte)?);
                     if !self.is_complete(a) {
                         return Ok(class);
@@ -42,14 +42,14 @@ impl Exprs {
                 }
                 class.and(&self.byte_class(at, byte)?)
             }
-            Node::Or(ref parts) | Node::And(ref parts) => {
+            ExprNode::Or(ref parts) | ExprNode::And(ref parts) => {
                 let parts = parts.clone();
                 self.class_in_all(ByteSet::ALL, &parts, byte)?
             }
-            Node::Not(of) => self.byte_class(of, byte)?,
-            Node::Repeat { of, .. } => self.class_of_body(of, byte)?,
-            Node::Dfa(dfa, state) => self.dfa_class(dfa, state, byte),
-            Node::Literals { set, from, to, depth } => {
+            ExprNode::Not(of) => self.byte_class(of, byte)?,
+            ExprNode::Repeat { of, .. } => self.class_of_body(of, byte)?,
+            ExprNode::Dfa(dfa, state) => self.dfa_class(dfa, state, byte),
+            ExprNode::Literals { set, from, to, depth } => {
                 let (next, ended) = self.literal_starts((set, from, to, depth));
                 let own = if next.contains(byte) { ByteSet::one(byte) } else { ByteSet::ALL.without(&next) };
                 self.class_in_all(own, &ended, byte)?
@@ -99,12 +99,12 @@ impl Exprs {
     /// The sets that decide what the first byte does.
     fn splits(&self, e: ExprId, found: &mut Splits) {
         match self.node(e) {
-            Node::Nothing | Node::Tag(_) => {}
-            Node::Class(set) => found.add(*set),
-            Node::Bytes(from, _) => found.add(ByteSet::one(self.pool[*from as usize])),
-            Node::Concat(..) => {
+            ExprNode::Nothing | ExprNode::Tag(_) => {}
+            ExprNode::Class(set) => found.add(*set),
+            ExprNode::Bytes(from, _) => found.add(ByteSet::one(self.pool[*from as usize])),
+            ExprNode::Concat(..) => {
                 let mut at = e;
-                while let Node::Concat(a, b) = *self.node(at) {
+                while let ExprNode::Concat(a, b) = *self.node(at) {
                     self.splits(a, found);
                     if !self.is_complete(a) {
                         return;
@@ -113,12 +113,14 @@ impl Exprs {
                 }
                 self.splits(at, found);
             }
-            Node::Or(parts) | Node::And(parts) => parts.iter().for_each(|&part| self.splits(part, found)),
-            Node::Not(of) | Node::Repeat { of, .. } => self.splits(*of, found),
-            &Node::Dfa(dfa, state) => {
+            ExprNode::Or(parts) | ExprNode::And(parts) => {
+                parts.iter().for_each(|&part| self.splits(part, found))
+            }
+            ExprNode::Not(of) | ExprNode::Repeat { of, .. } => self.splits(*of, found),
+            &ExprNode::Dfa(dfa, state) => {
                 self.dfa_classes(dfa, state).into_iter().for_each(|class| found.add(class));
             }
-            &Node::Literals { set, from, to, depth } => {
+            &ExprNode::Literals { set, from, to, depth } => {
                 let (next, ended) = self.literal_starts((set, from, to, depth));
                 next.iter().for_each(|byte| found.add(ByteSet::one(byte)));
                 ended.into_iter().for_each(|then| self.splits(then, found));

@@ -1,7 +1,7 @@
 //! Derivatives, remembered in rows of 256 where an expression has more than one way on. It refuses to know the
 //! encoding of text.
 
-use super::node::{Node, ENDLESS};
+use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs, NOTHING};
 use crate::Result;
 
@@ -22,19 +22,19 @@ impl Exprs {
                 return Ok(known);
             }
         }
-        self.derive_anew(e, byte)
+        self.derive_uncached(e, byte)
     }
 
-    fn derive_anew(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
+    fn derive_uncached(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
         // One byte leads on from these: a row would be 255 times nothing.
         let head = match self.node(e) {
-            Node::Concat(a, _) => self.node(*a),
+            ExprNode::Concat(a, _) => self.node(*a),
             node => node,
         };
         match *head {
-            Node::Nothing | Node::Tag(_) => return Ok(NOTHING),
-            Node::Bytes(from, _) if self.pool[from as usize] != byte => return Ok(NOTHING),
-            Node::Bytes(..) => {
+            ExprNode::Nothing | ExprNode::Tag(_) => return Ok(NOTHING),
+            ExprNode::Bytes(from, _) if self.pool[from as usize] != byte => return Ok(NOTHING),
+            ExprNode::Bytes(..) => {
                 let next = self.step(e, byte)?;
                 return self.live(next);
             }
@@ -71,12 +71,12 @@ impl Exprs {
     /// The derivative by the rules alone: with and, or not in it, it may match nothing and not be [`NOTHING`].
     pub(super) fn step(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
         match *self.node(e) {
-            Node::Nothing | Node::Tag(_) => Ok(NOTHING),
-            Node::Class(set) => Ok(if set.contains(byte) { super::EMPTY } else { NOTHING }),
-            Node::Bytes(from, to) if self.pool[from as usize] == byte => self.pool_slice(from + 1, to),
-            Node::Bytes(..) => Ok(NOTHING),
-            Node::Concat(..) => self.step_concat(e, byte),
-            Node::Or(ref parts) => {
+            ExprNode::Nothing | ExprNode::Tag(_) => Ok(NOTHING),
+            ExprNode::Class(set) => Ok(if set.contains(byte) { super::EMPTY } else { NOTHING }),
+            ExprNode::Bytes(from, to) if self.pool[from as usize] == byte => self.pool_slice(from + 1, to),
+            ExprNode::Bytes(..) => Ok(NOTHING),
+            ExprNode::Concat(..) => self.step_concat(e, byte),
+            ExprNode::Or(ref parts) => {
                 let parts = parts.clone();
                 let mut next = Vec::with_capacity(parts.len());
                 for &part in parts.iter() {
@@ -84,7 +84,7 @@ impl Exprs {
                 }
                 self.or(&next)
             }
-            Node::And(ref parts) => {
+            ExprNode::And(ref parts) => {
                 let parts = parts.clone();
                 let mut next = Vec::with_capacity(parts.len());
                 for &part in parts.iter() {
@@ -92,11 +92,11 @@ impl Exprs {
                 }
                 self.and(&next)
             }
-            Node::Not(of) => {
+            ExprNode::Not(of) => {
                 let of = self.derive(of, byte)?;
                 self.not(of)
             }
-            Node::Repeat { of, min, max } => {
+            ExprNode::Repeat { of, min, max } => {
                 let one = self.derive(of, byte)?;
                 if one == NOTHING {
                     return Ok(NOTHING);
@@ -105,8 +105,8 @@ impl Exprs {
                 let rest = self.repeat_counted(of, min.saturating_sub(1), most)?;
                 self.pair(one, rest)
             }
-            Node::Dfa(dfa, state) => self.derive_dfa(dfa, state, byte),
-            Node::Literals { set, from, to, depth } => self.derive_literals((set, from, to, depth), byte),
+            ExprNode::Dfa(dfa, state) => self.derive_dfa(dfa, state, byte),
+            ExprNode::Literals { set, from, to, depth } => self.derive_literals((set, from, to, depth), byte),
         }
     }
 
@@ -114,7 +114,7 @@ impl Exprs {
     fn step_concat(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
         let mut ways = Vec::new();
         let mut at = e;
-        while let Node::Concat(a, b) = *self.node(at) {
+        while let ExprNode::Concat(a, b) = *self.node(at) {
             let head = self.derive(a, byte)?;
             if head != NOTHING {
                 ways.push(self.pair(head, b)?);
@@ -135,9 +135,9 @@ impl Exprs {
     /// As [`Exprs::derive`].
     pub fn first_bytes(&mut self, e: ExprId) -> Result<ByteSet> {
         match *self.node(e) {
-            Node::Nothing | Node::Tag(_) => return Ok(ByteSet::NONE),
-            Node::Class(set) => return Ok(set),
-            Node::Bytes(from, _) => return Ok(ByteSet::one(self.pool[from as usize])),
+            ExprNode::Nothing | ExprNode::Tag(_) => return Ok(ByteSet::NONE),
+            ExprNode::Class(set) => return Ok(set),
+            ExprNode::Bytes(from, _) => return Ok(ByteSet::one(self.pool[from as usize])),
             _ => {}
         }
         if let Some(&set) = self.first.get(&e) {
@@ -152,16 +152,16 @@ impl Exprs {
         if !self.is_alive(e)? {
             return Ok(ByteSet::NONE);
         }
-        if matches!(self.node(e), Node::And(_) | Node::Not(_)) {
+        if matches!(self.node(e), ExprNode::And(_) | ExprNode::Not(_)) {
             let mut set = ByteSet::NONE;
-            for (class, _) in self.ways(e)? {
+            for (class, _) in self.transitions(e)? {
                 set = set.or(&class);
             }
             return Ok(set);
         }
         let mut set = ByteSet::NONE;
         let mut at = e;
-        while let Node::Concat(a, b) = *self.node(at) {
+        while let ExprNode::Concat(a, b) = *self.node(at) {
             set = set.or(&self.first_bytes(a)?);
             if !self.is_complete(a) {
                 return Ok(set);
@@ -169,7 +169,7 @@ impl Exprs {
             at = b;
         }
         Ok(set.or(&match *self.node(at) {
-            Node::Or(ref parts) => {
+            ExprNode::Or(ref parts) => {
                 let parts = parts.clone();
                 let mut all = ByteSet::NONE;
                 for &part in parts.iter() {
@@ -177,9 +177,9 @@ impl Exprs {
                 }
                 all
             }
-            Node::Repeat { of, .. } => self.first_bytes(of)?,
-            Node::Dfa(dfa, state) => self.dfa_starts(dfa, state),
-            Node::Literals { set, from, to, depth } => {
+            ExprNode::Repeat { of, .. } => self.first_bytes(of)?,
+            ExprNode::Dfa(dfa, state) => self.dfa_starts(dfa, state),
+            ExprNode::Literals { set, from, to, depth } => {
                 let (mut next, ended) = self.literal_starts((set, from, to, depth));
                 for then in ended {
                     next = next.or(&self.first_bytes(then)?);
@@ -195,7 +195,7 @@ impl Exprs {
     ///
     /// # Errors
     /// As [`Exprs::derive`].
-    pub fn ways(&mut self, e: ExprId) -> Result<Vec<(ByteSet, ExprId)>> {
+    pub fn transitions(&mut self, e: ExprId) -> Result<Vec<(ByteSet, ExprId)>> {
         let mut ways = Vec::new();
         for class in self.byte_classes(e)? {
             let Some(byte) = class.iter().next() else { continue };
@@ -211,9 +211,9 @@ impl Exprs {
     ///
     /// # Errors
     /// As [`Exprs::derive`].
-    pub fn can_go_on(&mut self, e: ExprId) -> Result<bool> {
+    pub fn can_continue(&mut self, e: ExprId) -> Result<bool> {
         match self.node(e) {
-            Node::Nothing | Node::Tag(_) => Ok(false),
+            ExprNode::Nothing | ExprNode::Tag(_) => Ok(false),
             // What is alive and not complete goes on; a loop that is complete goes on, too.
             _ if self.is_complete(e) => Ok(!self.first_bytes(e)?.is_empty()),
             _ => Ok(true),

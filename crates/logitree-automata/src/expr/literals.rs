@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::node::{digest, Node};
+use super::node::{digest, ExprNode};
 use super::{ByteSet, ExprId, Exprs, StructureHash, NOTHING};
 use crate::Result;
 
@@ -87,8 +87,8 @@ impl Exprs {
             whole.extend_from_slice(text);
             whole.extend_from_slice(&self.structure(*then).to_le_bytes());
         }
-        let boolean = live.iter().any(|&(_, then)| self.known(then).boolean);
-        let finite = live.iter().all(|&(_, then)| matches!(self.node(then), Node::Tag(_)));
+        let boolean = live.iter().any(|&(_, then)| self.facts(then).boolean);
+        let finite = live.iter().all(|&(_, then)| matches!(self.node(then), ExprNode::Tag(_)));
         let texts: Arc<[_]> = live.into_iter().map(|(text, then)| (text.into(), then)).collect();
         let set = self.literal_sets.len() as u32;
         let to = texts.len() as u32;
@@ -96,8 +96,8 @@ impl Exprs {
         let set_of = LiteralSet { texts, hash: digest(&whole), boolean, finite };
         self.literal_bytes += set_of.memory();
         self.literal_sets.push(set_of);
-        let made = self.intern(Node::Literals { set, from: 0, to, depth: 0 })?;
-        self.known[made.0 as usize].alive = true;
+        let made = self.intern(ExprNode::Literals { set, from: 0, to, depth: 0 })?;
+        self.facts[made.0 as usize].alive = true;
         Ok(made)
     }
 
@@ -108,8 +108,8 @@ impl Exprs {
             let rest = self.bytes(&text[depth as usize..])?;
             return self.pair(rest, then);
         }
-        let made = self.intern(Node::Literals { set, from, to, depth })?;
-        self.known[made.0 as usize].alive = true;
+        let made = self.intern(ExprNode::Literals { set, from, to, depth })?;
+        self.facts[made.0 as usize].alive = true;
         Ok(made)
     }
 

@@ -13,24 +13,24 @@
 //! refuses to know rules, tokens and schemas.
 
 mod alive;
+mod alternatives;
 mod automaton;
-mod bracket;
+mod bounded_loop;
 mod build;
 mod byteset;
 mod classes;
 mod compile;
 mod derive;
 mod encode;
+mod finite;
 mod literals;
-mod loops;
 mod node;
-mod pieces;
-mod plain;
 mod saturate;
 mod show;
+mod widen;
 
+pub use bounded_loop::BoundedLoop;
 pub use byteset::ByteSet;
-pub use loops::Loop;
 pub(super) use node::digest;
 pub use node::{Exprs, StructureHash};
 

@@ -18,7 +18,7 @@ pub type StructureHash = u128;
 pub(super) const ENDLESS: u32 = u32::MAX;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Node {
+pub(super) enum ExprNode {
     Nothing,
     /// The empty text, complete with a tag.
     Tag(Tag),
@@ -49,7 +49,7 @@ pub(super) enum Node {
 
 /// What is known of a node.
 #[derive(Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct NodeFacts {
     pub hash: StructureHash,
     /// A place in `Exprs::outcome_lists`.
     pub outcomes: u32,
@@ -63,10 +63,10 @@ pub(super) struct Known {
 
 /// An arena of expressions.
 pub struct Exprs {
-    pub(super) nodes: Vec<Node>,
-    pub(super) known: Vec<Known>,
-    ids: FxHashMap<Node, ExprId>,
-    /// The bytes of all [`Node::Bytes`].
+    pub(super) nodes: Vec<ExprNode>,
+    pub(super) facts: Vec<NodeFacts>,
+    ids: FxHashMap<ExprNode, ExprId>,
+    /// The bytes of all [`ExprNode::Bytes`].
     pub(super) pool: Vec<u8>,
     /// Where each whole text lies in the pool.
     pub(super) texts: FxHashMap<Box<[u8]>, u32>,
@@ -93,13 +93,13 @@ pub struct Exprs {
     /// The byte that led to what the last search for a text found.
     pub(super) last_byte: u8,
     /// Bodies of loops: whether their rounds are told apart.
-    pub(super) told_apart: FxHashMap<ExprId, bool>,
+    pub(super) delimited_bodies: FxHashMap<ExprId, bool>,
     most: usize,
     fuel: u64,
 }
 
 /// About how many bytes an expression takes, and a row of derivatives.
-const NODE_BYTES: usize = 2 * size_of::<Node>() + size_of::<Known>() + 24;
+const NODE_BYTES: usize = 2 * size_of::<ExprNode>() + size_of::<NodeFacts>() + 24;
 const ROW_BYTES: usize = 1032;
 /// An arena of so many expressions at most may hold this many bytes for each: where each has a row, there are fewer.
 const BYTES_EACH: usize = 192;
@@ -116,14 +116,14 @@ impl Exprs {
     pub fn new(most: usize) -> Exprs {
         let mut exprs = Exprs {
             nodes: Vec::new(),
-            known: Vec::new(),
+            facts: Vec::new(),
             ids: FxHashMap::default(),
             pool: Vec::new(),
             texts: FxHashMap::default(),
             dead: FxHashSet::default(),
             last_byte: 0,
             joining: 0,
-            told_apart: FxHashMap::default(),
+            delimited_bodies: FxHashMap::default(),
             literal_sets: Vec::new(),
             literal_bytes: 0,
             dfas: Vec::new(),
@@ -141,8 +141,8 @@ impl Exprs {
         exprs.number_outcomes(&[]);
         exprs.number_outcomes(&[0]);
         // Room for these two is always there.
-        let nothing = exprs.intern(Node::Nothing);
-        let empty = exprs.intern(Node::Tag(0));
+        let nothing = exprs.intern(ExprNode::Nothing);
+        let empty = exprs.intern(ExprNode::Tag(0));
         debug_assert_eq!((nothing, empty), (Ok(NOTHING), Ok(EMPTY)));
         exprs
     }
@@ -201,27 +201,27 @@ impl Exprs {
     }
 
     /// The number of `node`, which must be in its normal form.
-    pub(super) fn intern(&mut self, node: Node) -> Result<ExprId> {
+    pub(super) fn intern(&mut self, node: ExprNode) -> Result<ExprId> {
         if let Some(&id) = self.ids.get(&node) {
             return Ok(id);
         }
         self.spend(1)?;
         self.has_room()?;
-        let known = self.learn(&node);
+        let known = self.analyse(&node);
         let id = ExprId(self.nodes.len() as u32);
         self.nodes.push(node.clone());
-        self.known.push(known);
+        self.facts.push(known);
         self.row_of.push(0);
         self.ids.insert(node, id);
         Ok(id)
     }
 
-    pub(super) fn node(&self, e: ExprId) -> &Node {
+    pub(super) fn node(&self, e: ExprId) -> &ExprNode {
         &self.nodes[e.0 as usize]
     }
 
-    pub(super) fn known(&self, e: ExprId) -> &Known {
-        &self.known[e.0 as usize]
+    pub(super) fn facts(&self, e: ExprId) -> &NodeFacts {
+        &self.facts[e.0 as usize]
     }
 
     pub(super) fn bytes_of(&self, from: u32, to: u32) -> &[u8] {
@@ -231,13 +231,13 @@ impl Exprs {
     /// The tags with which `e` is complete where it stands, ascending; empty if it is not.
     #[inline]
     pub fn outcomes(&self, e: ExprId) -> &[Tag] {
-        &self.outcome_lists[self.known(e).outcomes as usize]
+        &self.outcome_lists[self.facts(e).outcomes as usize]
     }
 
     /// The number of the list of tags with which `e` is complete: expressions with equal lists have equal numbers.
     #[inline]
     pub fn outcome_number(&self, e: ExprId) -> u32 {
-        self.known(e).outcomes
+        self.facts(e).outcomes
     }
 
     /// The list of that number.
@@ -248,12 +248,12 @@ impl Exprs {
     /// Whether `e` is complete where it stands.
     #[inline]
     pub fn is_complete(&self, e: ExprId) -> bool {
-        self.known(e).outcomes != NO_OUTCOME
+        self.facts(e).outcomes != NO_OUTCOME
     }
 
     /// The structure of `e`, the same in every arena of this process.
     pub fn structure(&self, e: ExprId) -> StructureHash {
-        self.known(e).hash
+        self.facts(e).hash
     }
 
     fn number_outcomes(&mut self, tags: &[Tag]) -> u32 {
@@ -269,7 +269,7 @@ impl Exprs {
 
     fn union_of_outcomes(&mut self, parts: impl Iterator<Item = ExprId>) -> u32 {
         let mut lists: Vec<u32> =
-            parts.map(|e| self.known(e).outcomes).filter(|&o| o != NO_OUTCOME).collect();
+            parts.map(|e| self.facts(e).outcomes).filter(|&o| o != NO_OUTCOME).collect();
         lists.sort_unstable();
         lists.dedup();
         match lists[..] {
@@ -285,76 +285,80 @@ impl Exprs {
         }
     }
 
-    fn learn(&mut self, node: &Node) -> Known {
+    fn analyse(&mut self, node: &ExprNode) -> NodeFacts {
         let complete = |exprs: &Exprs, e: ExprId| exprs.is_complete(e);
         let plain = |yes: bool| if yes { PLAIN_OUTCOME } else { NO_OUTCOME };
         let (outcomes, boolean) = match node {
-            Node::Nothing | Node::Class(_) | Node::Bytes(..) => (NO_OUTCOME, false),
-            Node::Tag(tag) => (self.number_outcomes(&[*tag]), false),
-            Node::Concat(a, b) => {
-                let outcomes = if complete(self, *a) { self.known(*b).outcomes } else { NO_OUTCOME };
-                (outcomes, self.known(*a).boolean || self.known(*b).boolean)
+            ExprNode::Nothing | ExprNode::Class(_) | ExprNode::Bytes(..) => (NO_OUTCOME, false),
+            ExprNode::Tag(tag) => (self.number_outcomes(&[*tag]), false),
+            ExprNode::Concat(a, b) => {
+                let outcomes = if complete(self, *a) { self.facts(*b).outcomes } else { NO_OUTCOME };
+                (outcomes, self.facts(*a).boolean || self.facts(*b).boolean)
             }
-            Node::Or(parts) => {
-                let boolean = parts.iter().any(|&e| self.known(e).boolean);
+            ExprNode::Or(parts) => {
+                let boolean = parts.iter().any(|&e| self.facts(e).boolean);
                 (self.union_of_outcomes(parts.iter().copied()), boolean)
             }
-            Node::And(parts) => (plain(parts.iter().all(|&e| complete(self, e))), true),
-            Node::Not(of) => (plain(!complete(self, *of)), true),
-            Node::Repeat { of, min, .. } => {
-                (plain(*min == 0 || complete(self, *of)), self.known(*of).boolean)
+            ExprNode::And(parts) => (plain(parts.iter().all(|&e| complete(self, e))), true),
+            ExprNode::Not(of) => (plain(!complete(self, *of)), true),
+            ExprNode::Repeat { of, min, .. } => {
+                (plain(*min == 0 || complete(self, *of)), self.facts(*of).boolean)
             }
-            &Node::Dfa(dfa, state) => (plain(self.dfas[dfa as usize].0.is_accepting(state)), false),
-            &Node::Literals { set, from, to, depth } => {
+            &ExprNode::Dfa(dfa, state) => (plain(self.dfas[dfa as usize].0.is_accepting(state)), false),
+            &ExprNode::Literals { set, from, to, depth } => {
                 let ended = self.literal_sets[set as usize].ended(from, to, depth);
                 (self.union_of_outcomes(ended.into_iter()), self.literal_sets[set as usize].boolean)
             }
         };
         let shortest = self.shortest(node);
-        Known {
+        NodeFacts {
             hash: self.hash(node),
             outcomes,
             boolean,
             shortest,
-            alive: !boolean && *node != Node::Nothing,
+            alive: !boolean && *node != ExprNode::Nothing,
         }
     }
 
-    fn shortest(&self, node: &Node) -> u32 {
-        let of = |e: ExprId| self.known(e).shortest;
+    fn shortest(&self, node: &ExprNode) -> u32 {
+        let of = |e: ExprId| self.facts(e).shortest;
         match node {
-            Node::Class(_) => 1,
-            Node::Bytes(from, to) => to - from,
-            Node::Concat(a, b) => of(*a).saturating_add(of(*b)),
-            Node::Or(parts) => parts.iter().map(|&e| of(e)).min().unwrap_or(0),
-            Node::And(parts) => parts.iter().map(|&e| of(e)).max().unwrap_or(0),
-            Node::Repeat { of: body, min, .. } => of(*body).saturating_mul(*min),
-            Node::Nothing | Node::Tag(_) | Node::Not(_) | Node::Literals { .. } | Node::Dfa(..) => 0,
+            ExprNode::Class(_) => 1,
+            ExprNode::Bytes(from, to) => to - from,
+            ExprNode::Concat(a, b) => of(*a).saturating_add(of(*b)),
+            ExprNode::Or(parts) => parts.iter().map(|&e| of(e)).min().unwrap_or(0),
+            ExprNode::And(parts) => parts.iter().map(|&e| of(e)).max().unwrap_or(0),
+            ExprNode::Repeat { of: body, min, .. } => of(*body).saturating_mul(*min),
+            ExprNode::Nothing
+            | ExprNode::Tag(_)
+            | ExprNode::Not(_)
+            | ExprNode::Literals { .. }
+            | ExprNode::Dfa(..) => 0,
         }
     }
 
-    fn hash(&self, node: &Node) -> StructureHash {
-        let of = |e: ExprId| self.known(e).hash;
+    fn hash(&self, node: &ExprNode) -> StructureHash {
+        let of = |e: ExprId| self.facts(e).hash;
         let many = |parts: &[ExprId]| parts.iter().fold(0u128, |sum, &e| sum.wrapping_add(mix(of(e), 11)));
         match node {
-            Node::Nothing => mix(0, 1),
-            Node::Tag(tag) => mix(u128::from(*tag), 2),
-            Node::Class(set) => {
+            ExprNode::Nothing => mix(0, 1),
+            ExprNode::Tag(tag) => mix(u128::from(*tag), 2),
+            ExprNode::Class(set) => {
                 let [a, b, c, d] = set.0.map(u128::from);
                 mix(a | b << 64, 3).wrapping_add(mix(c | d << 64, 4))
             }
-            Node::Bytes(from, to) => mix(digest(self.bytes_of(*from, *to)), 17),
-            Node::Concat(a, b) => mix(mix(of(*a), 5).wrapping_add(of(*b)), 6),
-            Node::Or(parts) => mix(many(parts), 7),
-            Node::And(parts) => mix(many(parts), 8),
-            Node::Not(e) => mix(of(*e), 9),
-            Node::Repeat { of: e, min, max } => {
+            ExprNode::Bytes(from, to) => mix(digest(self.bytes_of(*from, *to)), 17),
+            ExprNode::Concat(a, b) => mix(mix(of(*a), 5).wrapping_add(of(*b)), 6),
+            ExprNode::Or(parts) => mix(many(parts), 7),
+            ExprNode::And(parts) => mix(many(parts), 8),
+            ExprNode::Not(e) => mix(of(*e), 9),
+            ExprNode::Repeat { of: e, min, max } => {
                 mix(of(*e).wrapping_add(mix(u128::from(*min) | u128::from(*max) << 32, 10)), 12)
             }
-            Node::Dfa(dfa, state) => {
+            ExprNode::Dfa(dfa, state) => {
                 mix(self.dfas[*dfa as usize].1.wrapping_add(mix(u128::from(*state), 15)), 16)
             }
-            Node::Literals { set, from, to, depth } => {
+            ExprNode::Literals { set, from, to, depth } => {
                 let place = u128::from(*from) | u128::from(*to) << 32 | u128::from(*depth) << 64;
                 mix(self.literal_sets[*set as usize].hash.wrapping_add(mix(place, 13)), 14)
             }

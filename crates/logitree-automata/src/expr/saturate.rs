@@ -2,7 +2,7 @@
 //! such counters set equal, one table serves all of them. Below an and they stay: two bounds that are far away may
 //! still contradict each other. It refuses to know what the tables hold.
 
-use super::node::{Node, ENDLESS};
+use super::node::{ExprNode, ENDLESS};
 use super::{ExprId, Exprs};
 use crate::Result;
 
@@ -15,19 +15,19 @@ impl Exprs {
     pub fn saturated(&mut self, e: ExprId, bytes: u32) -> Result<ExprId> {
         let enough = bytes + 1;
         match self.node(e).clone() {
-            Node::Repeat { of, min, max } if !self.is_complete(of) && (min > enough || max > enough) => {
+            ExprNode::Repeat { of, min, max } if !self.is_complete(of) && (min > enough || max > enough) => {
                 let max = if max == ENDLESS { ENDLESS } else { max.min(enough) };
                 let max = if max >= enough { ENDLESS } else { max };
                 self.repeat_counted(of, min.min(enough), max)
             }
-            Node::Concat(a, b) => {
+            ExprNode::Concat(a, b) => {
                 let (c, d) = (self.saturated(a, bytes)?, self.saturated_tail(b, bytes)?);
                 if (a, b) == (c, d) {
                     return Ok(e);
                 }
                 self.pair(c, d)
             }
-            Node::Or(parts) => {
+            ExprNode::Or(parts) => {
                 let made = self.saturated_all(&parts, bytes)?;
                 self.or(&made)
             }
@@ -38,8 +38,8 @@ impl Exprs {
     /// What follows a head: its own first counters.
     fn saturated_tail(&mut self, e: ExprId, bytes: u32) -> Result<ExprId> {
         match *self.node(e) {
-            Node::Repeat { .. } => self.saturated(e, bytes),
-            Node::Concat(a, b) if matches!(self.node(a), Node::Repeat { .. }) => {
+            ExprNode::Repeat { .. } => self.saturated(e, bytes),
+            ExprNode::Concat(a, b) if matches!(self.node(a), ExprNode::Repeat { .. }) => {
                 let a = self.saturated(a, bytes)?;
                 self.pair(a, b)
             }

@@ -1,46 +1,46 @@
 //! Expressions as text a person can read. It refuses to know how they are matched.
 
-use super::node::{Node, ENDLESS};
+use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs};
 
 /// Longer texts are cut.
-const MOST: usize = 2_000;
+const MAX: usize = 2_000;
 
 impl Exprs {
     /// `e` in the notation of regular expressions, with `&` and `~` for and and not, and `{{n}}` for tags.
     pub fn show(&self, e: ExprId) -> String {
         let mut out = String::new();
         self.write(e, &mut out);
-        if out.len() >= MOST {
+        if out.len() >= MAX {
             out.push('…');
         }
         out
     }
 
     fn write(&self, e: ExprId, out: &mut String) {
-        if out.len() >= MOST {
+        if out.len() >= MAX {
             return;
         }
         match self.node(e) {
-            Node::Nothing => out.push('∅'),
-            Node::Tag(0) => out.push_str("()"),
-            Node::Tag(tag) => out.push_str(&format!("{{{{{tag}}}}}")),
-            Node::Class(set) => write_class(set, out),
-            Node::Bytes(from, to) => {
+            ExprNode::Nothing => out.push('∅'),
+            ExprNode::Tag(0) => out.push_str("()"),
+            ExprNode::Tag(tag) => out.push_str(&format!("{{{{{tag}}}}}")),
+            ExprNode::Class(set) => write_class(set, out),
+            ExprNode::Bytes(from, to) => {
                 out.push_str(&self.bytes_of(*from, *to).escape_ascii().to_string());
             }
-            Node::Concat(a, b) => {
+            ExprNode::Concat(a, b) => {
                 self.write(*a, out);
                 self.write(*b, out);
             }
-            Node::Or(parts) => self.write_list(parts, '|', out),
-            Node::And(parts) => self.write_list(parts, '&', out),
-            Node::Not(of) => {
+            ExprNode::Or(parts) => self.write_list(parts, '|', out),
+            ExprNode::And(parts) => self.write_list(parts, '&', out),
+            ExprNode::Not(of) => {
                 out.push_str("~(");
                 self.write(*of, out);
                 out.push(')');
             }
-            Node::Repeat { of, min, max } => {
+            ExprNode::Repeat { of, min, max } => {
                 out.push('(');
                 self.write(*of, out);
                 out.push(')');
@@ -52,8 +52,8 @@ impl Exprs {
                     (min, max) => out.push_str(&format!("{{{min},{max}}}")),
                 }
             }
-            Node::Dfa(dfa, state) => out.push_str(&format!("<automaton {dfa} from state {state}>")),
-            Node::Literals { set, from, to, depth } => {
+            ExprNode::Dfa(dfa, state) => out.push_str(&format!("<automaton {dfa} from state {state}>")),
+            ExprNode::Literals { set, from, to, depth } => {
                 out.push_str(&format!("<{} texts of set {set} from byte {depth}>", to - from));
             }
         }

@@ -1,12 +1,12 @@
 //! Reads what begins with a parenthesis: groups, flags, lookaheads and lookbehinds; and names what is not supported.
 
-use super::node::{Assertion, Node};
+use super::node::{Assertion, PatternNode};
 use super::read::Reader;
 use super::terms::EMPTY;
 
 impl Reader<'_> {
     /// After the opening parenthesis.
-    pub(super) fn group(&mut self) -> Node {
+    pub(super) fn group(&mut self) -> PatternNode {
         let start = self.at - 1;
         if !self.eat("?") {
             return self.body(start);
@@ -26,7 +26,7 @@ impl Reader<'_> {
         if self.eat("#") {
             self.take_while(|c| c != ')');
             self.close(start);
-            return Node::Plain(EMPTY);
+            return PatternNode::Plain(EMPTY);
         }
         for (mark, what) in [
             ("P=", "a backreference is not a regular language"),
@@ -43,7 +43,7 @@ impl Reader<'_> {
                     return self.body(start);
                 }
                 self.close(start);
-                return Node::Plain(EMPTY);
+                return PatternNode::Plain(EMPTY);
             }
         }
         for (mark, what) in [
@@ -63,7 +63,7 @@ impl Reader<'_> {
         self.flagged(start)
     }
 
-    fn named(&mut self, start: usize, end: char) -> Node {
+    fn named(&mut self, start: usize, end: char) -> PatternNode {
         let name = self.take_while(|c| c != end && c != ')');
         let fine = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$');
         if name.is_empty()
@@ -77,7 +77,7 @@ impl Reader<'_> {
     }
 
     /// `(?i)`, `(?s-m:..)`, `(?:..)`.
-    fn flagged(&mut self, start: usize) -> Node {
+    fn flagged(&mut self, start: usize) -> PatternNode {
         let outer = self.flags;
         let mut on = true;
         while let Some(c) = self.peek() {
@@ -89,7 +89,7 @@ impl Reader<'_> {
                 'x' => self.flags.extended = on,
                 'u' | 'U' => {}
                 '-' if on => on = false,
-                ')' if self.at - start > 3 => return Node::Plain(EMPTY),
+                ')' if self.at - start > 3 => return PatternNode::Plain(EMPTY),
                 ':' => {
                     let body = self.body(start);
                     self.flags = outer;
@@ -109,7 +109,7 @@ impl Reader<'_> {
     }
 
     /// The alternatives inside, and the closing parenthesis.
-    fn body(&mut self, start: usize) -> Node {
+    fn body(&mut self, start: usize) -> PatternNode {
         let body = self.alternatives();
         self.close(start);
         body

@@ -27,14 +27,14 @@ mod unicode;
 use super::problems::Problems;
 use super::Regex;
 use crate::{Error, ErrorKind, Result};
-pub use terms::MOST_WORK;
+pub use terms::MAX_WORK;
 use terms::{Terms, ANY};
 pub use unicode::property;
 
 /// Characters of a pattern at most.
-pub const MOST_CHARACTERS: usize = 1_000_000;
+pub const MAX_CHARACTERS: usize = 1_000_000;
 /// Groups inside each other at most.
-pub const MOST_NESTED: usize = 250;
+pub const MAX_NESTED: usize = 250;
 
 /// How much of a text a pattern speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -97,7 +97,7 @@ impl Options {
 /// [`ErrorKind::Constraint`] with all that is wrong in it, [`ErrorKind::Limit`] if it is too long, too deep, or too large
 /// once its assertions are resolved; the place is line and column of the first.
 pub fn parse(text: &str, options: &Options) -> Result<Regex> {
-    let mut work = MOST_WORK;
+    let mut work = MAX_WORK;
     parse_within(text, options, &mut work)
 }
 
@@ -106,7 +106,7 @@ pub fn parse(text: &str, options: &Options) -> Result<Regex> {
 /// # Errors
 /// As [`parse`]'s, earlier where little is left.
 pub fn parse_within(text: &str, options: &Options, work: &mut usize) -> Result<Regex> {
-    let given = MOST_WORK.min(*work);
+    let given = MAX_WORK.min(*work);
     let mut terms = Terms::new(given);
     let read = read_all(&mut terms, text, options);
     *work -= given - terms.work();
@@ -117,9 +117,10 @@ fn read_all(terms: &mut Terms, text: &str, options: &Options) -> Result<Regex> {
     let node = read::read(terms, text, options).map_err(|problems| error(text, &problems))?;
     let node = match options.scope {
         Scope::Whole => node,
-        Scope::Search => {
-            node::Node::concat(terms, vec![node::Node::Plain(ANY), node, node::Node::Plain(ANY)])
-        }
+        Scope::Search => node::PatternNode::concat(
+            terms,
+            vec![node::PatternNode::Plain(ANY), node, node::PatternNode::Plain(ANY)],
+        ),
     };
     let language = translate::whole(terms, &node).map_err(|problem| error(text, &[problem]))?;
     let regex = if terms.is_full() { None } else { terms.regex(language) };

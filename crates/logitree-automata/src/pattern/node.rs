@@ -6,15 +6,15 @@ use crate::CharSet;
 
 /// A pattern, or a part of one.
 #[derive(Debug, Clone)]
-pub(super) enum Node {
+pub(super) enum PatternNode {
     /// No assertion inside.
     Plain(Id),
     /// One after the other.
-    Concat(Vec<Node>),
+    Concat(Vec<PatternNode>),
     /// Any of these.
-    Or(Vec<Node>),
+    Or(Vec<PatternNode>),
     /// Several times.
-    Repeat { of: Box<Node>, min: u32, max: Option<u32>, at: usize },
+    Repeat { of: Box<PatternNode>, min: u32, max: Option<u32>, at: usize },
     /// What holds at a place. Its place in the text is its own: no two assertions share one.
     Assert { what: Assertion, at: usize },
 }
@@ -29,9 +29,9 @@ pub(super) enum Assertion {
     /// `\b`: exactly one of the neighbours is in the set; `\B`: both or none.
     Word { word: CharSet, negated: bool },
     /// `(?=..)`, `(?!..)`.
-    Ahead { body: Box<Node>, negated: bool },
+    Ahead { body: Box<PatternNode>, negated: bool },
     /// `(?<=..)`, `(?<!..)`.
-    Behind { body: Box<Node>, negated: bool },
+    Behind { body: Box<PatternNode>, negated: bool },
 }
 
 impl Assertion {
@@ -53,17 +53,17 @@ impl Assertion {
     }
 }
 
-impl Node {
+impl PatternNode {
     /// One after the other; plain neighbours become one.
-    pub(super) fn concat(terms: &mut Terms, parts: Vec<Node>) -> Node {
+    pub(super) fn concat(terms: &mut Terms, parts: Vec<PatternNode>) -> PatternNode {
         let mut joined = Vec::new();
         let mut run = Vec::new();
         for part in parts {
             match part {
-                Node::Plain(id) => run.push(id),
+                PatternNode::Plain(id) => run.push(id),
                 other => {
                     if !run.is_empty() {
-                        joined.push(Node::Plain(terms.concat(&run)));
+                        joined.push(PatternNode::Plain(terms.concat(&run)));
                         run.clear();
                     }
                     joined.push(other);
@@ -71,53 +71,61 @@ impl Node {
             }
         }
         if !run.is_empty() {
-            joined.push(Node::Plain(terms.concat(&run)));
+            joined.push(PatternNode::Plain(terms.concat(&run)));
         }
         match joined.len() {
-            0 => Node::Plain(EMPTY),
+            0 => PatternNode::Plain(EMPTY),
             1 => joined.remove(0),
-            _ => Node::Concat(joined),
+            _ => PatternNode::Concat(joined),
         }
     }
 
     /// Any of these; plain ones become one.
-    pub(super) fn or(terms: &mut Terms, parts: Vec<Node>) -> Node {
+    pub(super) fn or(terms: &mut Terms, parts: Vec<PatternNode>) -> PatternNode {
         let mut plain = Vec::new();
         let mut others = Vec::new();
         for part in parts {
             match part {
-                Node::Plain(id) => plain.push(id),
+                PatternNode::Plain(id) => plain.push(id),
                 other => others.push(other),
             }
         }
         if !plain.is_empty() {
-            others.insert(0, Node::Plain(terms.or(&plain)));
+            others.insert(0, PatternNode::Plain(terms.or(&plain)));
         }
         match others.len() {
             1 => others.remove(0),
-            _ => Node::Or(others),
+            _ => PatternNode::Or(others),
         }
     }
 
     /// Several times.
-    pub(super) fn repeat(terms: &mut Terms, of: Node, min: u32, max: Option<u32>, at: usize) -> Node {
+    pub(super) fn repeat(
+        terms: &mut Terms,
+        of: PatternNode,
+        min: u32,
+        max: Option<u32>,
+        at: usize,
+    ) -> PatternNode {
         match of {
-            Node::Plain(id) => Node::Plain(terms.repeat(id, min, max)),
-            _ if max == Some(0) => Node::Plain(EMPTY),
+            PatternNode::Plain(id) => PatternNode::Plain(terms.repeat(id, min, max)),
+            _ if max == Some(0) => PatternNode::Plain(EMPTY),
             of if (min, max) == (1, Some(1)) => of,
-            of if min == 0 && of.is_zero_width() => Node::Plain(EMPTY),
+            of if min == 0 && of.is_zero_width() => PatternNode::Plain(EMPTY),
             of if of.is_zero_width() => of,
-            of => Node::Repeat { of: Box::new(of), min, max, at },
+            of => PatternNode::Repeat { of: Box::new(of), min, max, at },
         }
     }
 
     /// Whether it matches no text but the empty one.
     fn is_zero_width(&self) -> bool {
         match self {
-            Node::Plain(id) => *id == EMPTY,
-            Node::Concat(parts) | Node::Or(parts) => parts.iter().all(Node::is_zero_width),
-            Node::Repeat { of, .. } => of.is_zero_width(),
-            Node::Assert { .. } => true,
+            PatternNode::Plain(id) => *id == EMPTY,
+            PatternNode::Concat(parts) | PatternNode::Or(parts) => {
+                parts.iter().all(PatternNode::is_zero_width)
+            }
+            PatternNode::Repeat { of, .. } => of.is_zero_width(),
+            PatternNode::Assert { .. } => true,
         }
     }
 
@@ -126,10 +134,10 @@ impl Node {
         let (mut found, mut open) = (Vec::new(), vec![self]);
         while let Some(node) = open.pop() {
             match node {
-                Node::Plain(_) => {}
-                Node::Concat(parts) | Node::Or(parts) => open.extend(parts),
-                Node::Repeat { of, .. } => open.push(of),
-                Node::Assert { what, at } => found.push((what, *at)),
+                PatternNode::Plain(_) => {}
+                PatternNode::Concat(parts) | PatternNode::Or(parts) => open.extend(parts),
+                PatternNode::Repeat { of, .. } => open.push(of),
+                PatternNode::Assert { what, at } => found.push((what, *at)),
             }
         }
         found

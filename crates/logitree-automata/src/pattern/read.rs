@@ -4,15 +4,15 @@
 use rustc_hash::FxHashMap;
 
 use super::escape::Escape;
-use super::node::{Assertion, Node};
+use super::node::{Assertion, PatternNode};
 use super::terms::{Terms, EMPTY, NOTHING};
-use super::{unicode, Flags, Lines, Options, Problem, MOST_CHARACTERS, MOST_NESTED};
+use super::{unicode, Flags, Lines, Options, Problem, MAX_CHARACTERS, MAX_NESTED};
 use crate::CharSet;
 
 /// Problems that are reported at most; reading goes on, counting does not.
-const MOST_PROBLEMS: usize = 20;
+const MAX_PROBLEMS: usize = 20;
 /// Ranges of classes in one pattern at most, repeats counted.
-const MOST_RANGES: usize = 1 << 21;
+const MAX_RANGES: usize = 1 << 21;
 
 /// A pattern being read.
 pub(super) struct Reader<'t> {
@@ -30,10 +30,10 @@ pub(super) struct Reader<'t> {
 }
 
 /// Reads all of `text`, or says all that is wrong with it.
-pub(super) fn read(terms: &mut Terms, text: &str, options: &Options) -> Result<Node, Vec<Problem>> {
-    let chars: Vec<char> = text.chars().take(MOST_CHARACTERS + 1).collect();
-    if chars.len() > MOST_CHARACTERS {
-        return Err(vec![Problem::limit(0, format!("a pattern has {MOST_CHARACTERS} characters at most"))]);
+pub(super) fn read(terms: &mut Terms, text: &str, options: &Options) -> Result<PatternNode, Vec<Problem>> {
+    let chars: Vec<char> = text.chars().take(MAX_CHARACTERS + 1).collect();
+    if chars.len() > MAX_CHARACTERS {
+        return Err(vec![Problem::limit(0, format!("a pattern has {MAX_CHARACTERS} characters at most"))]);
     }
     let mut reader = Reader {
         terms,
@@ -58,7 +58,7 @@ pub(super) fn read(terms: &mut Terms, text: &str, options: &Options) -> Result<N
         reader.at += 1;
     }
     if reader.problems.is_empty() {
-        return Ok(Node::concat(terms, parts));
+        return Ok(PatternNode::concat(terms, parts));
     }
     Err(reader.problems)
 }
@@ -70,7 +70,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn note(&mut self, problem: Problem) {
-        if self.problems.len() < MOST_PROBLEMS && !self.stopped {
+        if self.problems.len() < MAX_PROBLEMS && !self.stopped {
             self.problems.push(problem);
         }
     }
@@ -103,11 +103,11 @@ impl Reader<'_> {
     }
 
     /// Alternatives up to a `)` or the end; flags that are set among them end with them.
-    pub(super) fn alternatives(&mut self) -> Node {
+    pub(super) fn alternatives(&mut self) -> PatternNode {
         let flags = self.flags;
         self.nested += 1;
-        if self.nested > MOST_NESTED + 1 {
-            self.stop(format!("groups stand {MOST_NESTED} inside each other at most"));
+        if self.nested > MAX_NESTED + 1 {
+            self.stop(format!("groups stand {MAX_NESTED} inside each other at most"));
         }
         let mut ways = Vec::new();
         let mut parts = Vec::new();
@@ -117,7 +117,7 @@ impl Reader<'_> {
                 None | Some(')') => break,
                 Some('|') => {
                     self.at += 1;
-                    ways.push(Node::concat(self.terms, std::mem::take(&mut parts)));
+                    ways.push(PatternNode::concat(self.terms, std::mem::take(&mut parts)));
                 }
                 Some(c) => {
                     let atom = self.atom(c);
@@ -126,17 +126,17 @@ impl Reader<'_> {
                 }
             }
         }
-        ways.push(Node::concat(self.terms, parts));
+        ways.push(PatternNode::concat(self.terms, parts));
         self.nested -= 1;
         self.flags = flags;
-        Node::or(self.terms, ways)
+        PatternNode::or(self.terms, ways)
     }
 
-    fn atom(&mut self, c: char) -> Node {
+    fn atom(&mut self, c: char) -> PatternNode {
         let start = self.at;
         if self.is_quantifier() {
             self.problem(start, format!("nothing stands before `{c}` to be repeated"));
-            return Node::Plain(EMPTY);
+            return PatternNode::Plain(EMPTY);
         }
         self.at += 1;
         match c {
@@ -153,7 +153,7 @@ impl Reader<'_> {
                 Escape::Code(code) => self.code(start, code),
                 Escape::Set(set) => self.plain(set),
                 Escape::Assert(what) => self.assert(start, what),
-                Escape::Wrong => Node::Plain(EMPTY),
+                Escape::Wrong => PatternNode::Plain(EMPTY),
             },
             _ => {
                 let set = self.cased(c);
@@ -162,11 +162,11 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn assert(&self, at: usize, what: Assertion) -> Node {
-        Node::Assert { what, at }
+    pub(super) fn assert(&self, at: usize, what: Assertion) -> PatternNode {
+        PatternNode::Assert { what, at }
     }
 
-    fn code(&mut self, at: usize, code: u32) -> Node {
+    fn code(&mut self, at: usize, code: u32) -> PatternNode {
         match char::from_u32(code) {
             Some(c) => {
                 let set = self.cased(c);
@@ -174,22 +174,22 @@ impl Reader<'_> {
             }
             None => {
                 self.problem(at, format!("U+{code:04X} is half of a character: no text has it"));
-                Node::Plain(NOTHING)
+                PatternNode::Plain(NOTHING)
             }
         }
     }
 
-    pub(super) fn plain(&mut self, set: CharSet) -> Node {
+    pub(super) fn plain(&mut self, set: CharSet) -> PatternNode {
         self.spend(set.ranges().len());
-        Node::Plain(self.terms.set(set))
+        PatternNode::Plain(self.terms.set(set))
     }
 
     /// Counts ranges; past the limit every further class is void, and a problem is noted once.
     pub(super) fn spend(&mut self, ranges: usize) {
         let before = self.ranges;
         self.ranges += ranges + 1;
-        if before <= MOST_RANGES && self.ranges > MOST_RANGES {
-            self.stop(format!("classes have {MOST_RANGES} ranges in all at most"));
+        if before <= MAX_RANGES && self.ranges > MAX_RANGES {
+            self.stop(format!("classes have {MAX_RANGES} ranges in all at most"));
         }
     }
 
@@ -272,7 +272,7 @@ impl Reader<'_> {
         Some((min, max))
     }
 
-    fn quantified(&mut self, atom: Node) -> Node {
+    fn quantified(&mut self, atom: PatternNode) -> PatternNode {
         self.skip_space();
         let start = self.at;
         let Some((min, max)) = self.quantifier() else { return atom };
@@ -291,7 +291,7 @@ impl Reader<'_> {
         if max.is_some_and(|max| max < min) {
             self.problem(start, "the counts are out of order");
         }
-        Node::repeat(self.terms, atom, min, max, start)
+        PatternNode::repeat(self.terms, atom, min, max, start)
     }
 
     fn count(&mut self, at: usize, digits: &str) -> u32 {

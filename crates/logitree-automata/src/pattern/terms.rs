@@ -25,16 +25,16 @@ pub(super) const ONE: Id = Id(3);
 pub(super) const SOME: Id = Id(4);
 
 /// Terms that an arena holds at most.
-const MOST_TERMS: usize = 1 << 19;
+const MAX_TERMS: usize = 1 << 19;
 /// Children of terms that an arena holds at most: long lists are what costs memory.
-const MOST_CHILDREN: usize = 1 << 23;
+const MAX_CHILDREN: usize = 1 << 23;
 /// Children and ranges that are looked at for one pattern at most: what joining them again and again costs. Among
 /// 5,555 schemas from the wild none takes a hundredth of it.
-pub const MOST_WORK: usize = 1 << 21;
+pub const MAX_WORK: usize = 1 << 21;
 /// Nodes of the tree that is handed out, a set counted by its ranges.
-const MOST_WEIGHT: u64 = 1 << 20;
+const MAX_WEIGHT: u64 = 1 << 20;
 /// Levels of the tree that is handed out.
-const MOST_DEPTH: u32 = 1000;
+const MAX_DEPTH: u32 = 1000;
 
 /// One term. Children of `Or` and `And` ascend, without repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -141,7 +141,7 @@ impl Terms {
             _ => 1,
         };
         self.children += children;
-        if self.terms.len() >= MOST_TERMS || self.children > MOST_CHILDREN {
+        if self.terms.len() >= MAX_TERMS || self.children > MAX_CHILDREN {
             self.full = true;
             return NOTHING;
         }
@@ -464,13 +464,13 @@ impl Terms {
 
     /// Whether the term is shallow enough for the recursions here.
     pub(super) fn is_shallow(&self, id: Id) -> bool {
-        self.about(id).depth <= MOST_DEPTH
+        self.about(id).depth <= MAX_DEPTH
     }
 
     /// The term as a tree; `None` if that were too large or too deep.
     pub(super) fn regex(&self, id: Id) -> Option<Regex> {
         let about = self.about(id);
-        (about.weight <= MOST_WEIGHT && about.depth <= MOST_DEPTH).then(|| self.write(id))
+        (about.weight <= MAX_WEIGHT && about.depth <= MAX_DEPTH).then(|| self.write(id))
     }
 
     fn write(&self, id: Id) -> Regex {

@@ -7,11 +7,11 @@ use super::terms::{Id, Terms, ANY, EMPTY, NOTHING};
 use crate::CharSet;
 
 /// States of one tracker at most.
-const MOST_STATES: usize = 256;
+const MAX_STATES: usize = 256;
 /// Transitions of one tracker at most.
-const MOST_EDGES: usize = 1 << 14;
+const MAX_EDGES: usize = 1 << 14;
 /// States for which paths between them are written out at most: that takes their cube.
-const MOST_ELIMINATED: usize = 24;
+const MAX_ELIMINATED: usize = 24;
 
 /// A deterministic automaton. State 0 is where no character was read.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Tracker {
             tracker.next.push(row);
             let edges = tracker.residuals.len() * tracker.classes.len();
             let deep = tracker.residuals.last().is_some_and(|s| s.iter().any(|&p| !terms.is_shallow(p)));
-            if tracker.residuals.len() > MOST_STATES || edges > MOST_EDGES || deep || terms.is_full() {
+            if tracker.residuals.len() > MAX_STATES || edges > MAX_EDGES || deep || terms.is_full() {
                 return None;
             }
         }
@@ -94,7 +94,7 @@ impl Tracker {
         if let Some(predicate) = (0..residuals.len()).find(|&p| agrees(p, true)) {
             return Some(terms.not(residuals[predicate]));
         }
-        if self.len() > MOST_ELIMINATED {
+        if self.len() > MAX_ELIMINATED {
             return None;
         }
         let matrix = self.next.iter().map(|row| self.row(terms, row)).collect();

@@ -15,20 +15,20 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::node::{Assertion, Node};
+use super::node::{Assertion, PatternNode};
 use super::terms::{Id, Term, Terms, ANY, EMPTY, NOTHING};
 use super::tracker::{solve, Tracker};
 use super::Problem;
 use crate::CharSet;
 
 /// Calls of `run` at most, for one pattern.
-const MOST_STEPS: u32 = 1 << 15;
+const MAX_STEPS: u32 = 1 << 15;
 /// Unknowns of one loop at most.
-const MOST_UNKNOWNS: usize = 48;
+const MAX_UNKNOWNS: usize = 48;
 
 /// The language of whole texts that `node` matches.
-pub(super) fn whole(terms: &mut Terms, node: &Node) -> Result<Id, Problem> {
-    if let Node::Plain(id) = node {
+pub(super) fn whole(terms: &mut Terms, node: &PatternNode) -> Result<Id, Problem> {
+    if let PatternNode::Plain(id) = node {
         return Ok(*id);
     }
     let mut steps = 0;
@@ -66,7 +66,7 @@ type Front = Vec<Id>;
 impl<'t> Translator<'t> {
     fn new(
         terms: &'t mut Terms,
-        node: &Node,
+        node: &PatternNode,
         steps: &'t mut u32,
         behind: bool,
     ) -> Result<Translator<'t>, Problem> {
@@ -100,27 +100,27 @@ impl<'t> Translator<'t> {
         Ok(Translator { terms, steps, left: Rc::new(left), predicates, behind })
     }
 
-    fn whole(&mut self, node: &Node) -> Result<Id, Problem> {
+    fn whole(&mut self, node: &PatternNode) -> Result<Id, Problem> {
         let next = vec![EMPTY; self.left.len()];
         Ok(self.run(node, next, None)?[0])
     }
 
     /// See the head of the file. Entries are numbered by the left state, then by the right one where there is one.
-    fn run(&mut self, node: &Node, next: Front, right: Option<&Right>) -> Result<Front, Problem> {
+    fn run(&mut self, node: &PatternNode, next: Front, right: Option<&Right>) -> Result<Front, Problem> {
         *self.steps += 1;
         let deep = next.iter().any(|&id| !self.terms.is_shallow(id));
-        if *self.steps > MOST_STEPS || self.terms.is_full() || deep {
+        if *self.steps > MAX_STEPS || self.terms.is_full() || deep {
             return Err(Problem::too_large());
         }
         match node {
-            Node::Plain(id) => match right {
+            PatternNode::Plain(id) => match right {
                 None => self.plain(*id, &next),
                 Some(right) => self.plain_between(*id, &next, right),
             },
-            Node::Concat(parts) => {
+            PatternNode::Concat(parts) => {
                 parts.iter().rev().try_fold(next, |next, part| self.run(part, next, right))
             }
-            Node::Or(parts) => {
+            PatternNode::Or(parts) => {
                 let mut ways = vec![Vec::new(); next.len()];
                 for part in parts {
                     let way = self.run(part, next.clone(), right)?;
@@ -128,10 +128,10 @@ impl<'t> Translator<'t> {
                 }
                 Ok(ways.iter().map(|ways| self.terms.or(ways)).collect())
             }
-            Node::Repeat { of, min, max, at } => {
+            PatternNode::Repeat { of, min, max, at } => {
                 self.repeat(of, *min, *max, *at, next, right).map_err(|problem| problem.or_at(*at))
             }
-            Node::Assert { what, at } => match right {
+            PatternNode::Assert { what, at } => match right {
                 Some(right) => Ok(self.assert_between(what, *at, next, right)),
                 None => self.assert(what, *at, next).map_err(|problem| problem.or_at(*at)),
             },
@@ -300,8 +300,8 @@ impl<'t> Translator<'t> {
     }
 
     /// The set, where a node is nothing else.
-    fn only_set(&self, node: &Node) -> Option<CharSet> {
-        let Node::Plain(id) = node else { return None };
+    fn only_set(&self, node: &PatternNode) -> Option<CharSet> {
+        let PatternNode::Plain(id) = node else { return None };
         match &*self.terms.get(*id) {
             Term::Set(set) => Some(set.clone()),
             _ => None,
@@ -353,7 +353,7 @@ impl<'t> Translator<'t> {
 
     fn repeat(
         &mut self,
-        of: &Node,
+        of: &PatternNode,
         min: u32,
         max: Option<u32>,
         at: usize,
@@ -361,9 +361,9 @@ impl<'t> Translator<'t> {
         right: Option<&Right>,
     ) -> Result<Front, Problem> {
         let again = max.unwrap_or(min);
-        if again > MOST_STEPS {
+        if again > MAX_STEPS {
             let what = "a count with assertions inside";
-            return Err(Problem::limit(at, format!("{what} may be {MOST_STEPS} at most")));
+            return Err(Problem::limit(at, format!("{what} may be {MAX_STEPS} at most")));
         }
         let mut front = match max {
             None => self.star(of, at, next.clone(), right)?,
@@ -380,7 +380,13 @@ impl<'t> Translator<'t> {
         Ok(front)
     }
 
-    fn star(&mut self, of: &Node, at: usize, next: Front, right: Option<&Right>) -> Result<Front, Problem> {
+    fn star(
+        &mut self,
+        of: &PatternNode,
+        at: usize,
+        next: Front,
+        right: Option<&Right>,
+    ) -> Result<Front, Problem> {
         let ahead: Vec<_> = of.assertions().into_iter().filter(|(what, _)| what.looks_ahead()).collect();
         if right.is_some() || ahead.is_empty() {
             return self.linear(of, at, next, right);
@@ -418,9 +424,15 @@ impl<'t> Translator<'t> {
     }
 
     /// `of` any number of times, where it only looks at states.
-    fn linear(&mut self, of: &Node, at: usize, next: Front, right: Option<&Right>) -> Result<Front, Problem> {
+    fn linear(
+        &mut self,
+        of: &PatternNode,
+        at: usize,
+        next: Front,
+        right: Option<&Right>,
+    ) -> Result<Front, Problem> {
         let n = next.len();
-        if n > MOST_UNKNOWNS {
+        if n > MAX_UNKNOWNS {
             return Err(Problem::limit(at, "the assertions inside this repetition need too many states"));
         }
         let mut matrix = vec![vec![NOTHING; n]; n];
@@ -466,9 +478,9 @@ fn after_line(terms: &mut Terms, lines: Option<&CharSet>) -> Id {
 }
 
 /// The texts before a place where a lookbehind holds.
-fn behind_language(terms: &mut Terms, body: &Node, steps: &mut u32) -> Result<Id, Problem> {
-    let node = Node::concat(terms, vec![Node::Plain(ANY), body.clone()]);
-    if let Node::Plain(id) = node {
+fn behind_language(terms: &mut Terms, body: &PatternNode, steps: &mut u32) -> Result<Id, Problem> {
+    let node = PatternNode::concat(terms, vec![PatternNode::Plain(ANY), body.clone()]);
+    if let PatternNode::Plain(id) = node {
         return Ok(id);
     }
     Translator::new(terms, &node, steps, true)?.whole(&node)

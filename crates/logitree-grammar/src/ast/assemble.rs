@@ -4,12 +4,12 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::append::append;
-use super::super::rules::{Node, Rule, RuleId, Rules};
-use super::{Part, What};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules};
+use super::{GrammarNode, NodeKind};
 use crate::{Error, ErrorKind, Result};
 
 /// The rules of `part` and all inside.
-pub(super) fn rules(part: &Part) -> Result<Rules> {
+pub(super) fn rules(part: &GrammarNode) -> Result<Rules> {
     let mut made = Assembler::default();
     made.reserve(part);
     let body = made.node(part)?;
@@ -27,24 +27,24 @@ struct Assembler {
 }
 
 impl Assembler {
-    fn add(&mut self, name: &str, body: Node) -> RuleId {
+    fn add(&mut self, name: &str, body: RuleBody) -> RuleId {
         self.rules.push(Rule { name: name.into(), body });
         self.rules.len() - 1
     }
 
     /// Gives a rule to every part that stands in several places, and to every recursive one.
-    fn reserve(&mut self, whole: &Part) {
+    fn reserve(&mut self, whole: &GrammarNode) {
         let mut seen = FxHashSet::default();
         let mut todo = vec![whole];
         while let Some(part) = todo.pop() {
             let first = seen.insert(part.address());
-            let recursive = matches!(part.what(), What::Recursive(..));
-            let named = matches!(part.what(), What::Me(_));
+            let recursive = matches!(part.kind(), NodeKind::Recursive(..));
+            let named = matches!(part.kind(), NodeKind::RuleRef(_));
             if (recursive || !first) && !named && !self.shared.contains_key(&part.address()) {
                 let name = if recursive { "recursion" } else { "part" };
-                let rule = self.add(name, Node::Seq(Vec::new()));
+                let rule = self.add(name, RuleBody::Seq(Vec::new()));
                 self.shared.insert(part.address(), (rule, false));
-                if let What::Recursive(_, me) = part.what() {
+                if let NodeKind::Recursive(_, me) = part.kind() {
                     self.named.insert(me.address(), rule);
                 }
             }
@@ -55,40 +55,40 @@ impl Assembler {
     }
 
     /// Recursion is as deep as parts may stand inside each other.
-    fn node(&mut self, part: &Part) -> Result<Node> {
+    fn node(&mut self, part: &GrammarNode) -> Result<RuleBody> {
         let Some(&(rule, written)) = self.shared.get(&part.address()) else { return self.body(part) };
         if !written {
             self.shared.insert(part.address(), (rule, true));
             self.rules[rule].body = self.body(part)?;
         }
-        Ok(Node::Ref(rule))
+        Ok(RuleBody::Ref(rule))
     }
 
-    fn body(&mut self, part: &Part) -> Result<Node> {
-        Ok(match part.what() {
-            What::Leaf(_, rules) => self.moved(rules),
-            What::Seq(parts) => Node::Seq(self.nodes(parts)?),
-            What::Alt(parts) => Node::Alt(self.nodes(parts)?),
-            What::Repeat { of, min, max } => {
-                Node::Repeat { of: Box::new(self.node(of)?), min: *min, max: *max }
+    fn body(&mut self, part: &GrammarNode) -> Result<RuleBody> {
+        Ok(match part.kind() {
+            NodeKind::Leaf(_, rules) => self.moved(rules),
+            NodeKind::Seq(parts) => RuleBody::Seq(self.nodes(parts)?),
+            NodeKind::Alt(parts) => RuleBody::Alt(self.nodes(parts)?),
+            NodeKind::Repeat { of, min, max } => {
+                RuleBody::Repeat { of: Box::new(self.node(of)?), min: *min, max: *max }
             }
-            What::Recursive(body, _) => self.node(body)?,
-            What::Me(me) => Node::Ref(*self.named.get(&me.address()).ok_or_else(outside)?),
+            NodeKind::Recursive(body, _) => self.node(body)?,
+            NodeKind::RuleRef(me) => RuleBody::Ref(*self.named.get(&me.address()).ok_or_else(outside)?),
         })
     }
 
-    fn nodes(&mut self, parts: &[Part]) -> Result<Vec<Node>> {
+    fn nodes(&mut self, parts: &[GrammarNode]) -> Result<Vec<RuleBody>> {
         parts.iter().map(|part| self.node(part)).collect()
     }
 
     /// The rules of a text, at the end of ours.
-    fn moved(&mut self, rules: &Rules) -> Node {
-        if let [Rule { body: body @ (Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_)), .. }] =
+    fn moved(&mut self, rules: &Rules) -> RuleBody {
+        if let [Rule { body: body @ (RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_)), .. }] =
             &rules.rules[..]
         {
             return body.clone();
         }
-        Node::Ref(append(&mut self.rules, rules, ""))
+        RuleBody::Ref(append(&mut self.rules, rules, ""))
     }
 }
 

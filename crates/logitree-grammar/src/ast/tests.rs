@@ -6,26 +6,26 @@ use crate::lazy::{TokenTrigger, Triggers};
 use crate::rules::TokenName;
 use crate::tags::Mark;
 
-fn text(text: &str) -> Part {
-    Part::literal(text).unwrap()
+fn text(text: &str) -> GrammarNode {
+    GrammarNode::literal(text).unwrap()
 }
 
-fn gbnf(text: &str) -> Part {
-    Part::read(Source::Gbnf { text: text.into(), root: "root".into() }).unwrap()
+fn gbnf(text: &str) -> GrammarNode {
+    GrammarNode::read(Syntax::Gbnf { text: text.into(), root: "root".into() }).unwrap()
 }
 
 /// The rules, in a form that can be compared.
-fn shown(part: &Part) -> String {
+fn shown(part: &GrammarNode) -> String {
     gbnf::show(&part.rules().unwrap())
 }
 
 #[test]
 fn texts_are_joined_in_place() {
-    let ab = Part::seq([text("a"), text("b")]).unwrap();
-    let abc = Part::seq([ab.clone(), text("c")]).unwrap();
-    assert!(matches!(abc.what(), What::Seq(parts) if parts.len() == 3));
-    let either = Part::alt([Part::alt([ab, text("x")]).unwrap(), text("y")]).unwrap();
-    assert!(matches!(either.what(), What::Alt(parts) if parts.len() == 3));
+    let ab = GrammarNode::seq([text("a"), text("b")]).unwrap();
+    let abc = GrammarNode::seq([ab.clone(), text("c")]).unwrap();
+    assert!(matches!(abc.kind(), NodeKind::Seq(parts) if parts.len() == 3));
+    let either = GrammarNode::alt([GrammarNode::alt([ab, text("x")]).unwrap(), text("y")]).unwrap();
+    assert!(matches!(either.kind(), NodeKind::Alt(parts) if parts.len() == 3));
     let rules = either.rules().unwrap();
     assert_eq!(rules.rules.len(), 1, "{}", shown(&either));
 }
@@ -33,7 +33,7 @@ fn texts_are_joined_in_place() {
 #[test]
 fn rules_of_texts_are_moved_behind_one_another() {
     let list = gbnf("root ::= item (\",\" item)*\nitem ::= [a-z]+");
-    let two = Part::seq([list.clone(), text(";"), gbnf("root ::= \"x\" root | \"y\"")]).unwrap();
+    let two = GrammarNode::seq([list.clone(), text(";"), gbnf("root ::= \"x\" root | \"y\"")]).unwrap();
     let rules = two.rules().unwrap();
     assert_eq!(rules.rules[rules.start].name, "root");
     for rule in &rules.rules {
@@ -42,37 +42,37 @@ fn rules_of_texts_are_moved_behind_one_another() {
     assert_eq!(list.rules().unwrap().rules.len() + 1 + 1, rules.rules.len());
 }
 
-fn check_refs(node: &Node, rules: usize) {
+fn check_refs(node: &RuleBody, rules: usize) {
     match node {
-        Node::Ref(rule) => assert!(*rule < rules),
-        Node::Seq(nodes) | Node::Alt(nodes) => nodes.iter().for_each(|node| check_refs(node, rules)),
-        Node::Repeat { of, .. } => check_refs(of, rules),
+        RuleBody::Ref(rule) => assert!(*rule < rules),
+        RuleBody::Seq(nodes) | RuleBody::Alt(nodes) => nodes.iter().for_each(|node| check_refs(node, rules)),
+        RuleBody::Repeat { of, .. } => check_refs(of, rules),
         _ => {}
     }
 }
 
 #[test]
 fn a_shared_part_is_one_rule() {
-    let mut part = Part::alt([text("a"), text("b")]).unwrap();
+    let mut part = GrammarNode::alt([text("a"), text("b")]).unwrap();
     for _ in 0..60 {
-        part = Part::seq([part.repeat(1, Some(2)).unwrap(), part]).unwrap();
+        part = GrammarNode::seq([part.repeat(1, Some(2)).unwrap(), part]).unwrap();
     }
     let rules = part.rules().unwrap();
     assert!(rules.rules.len() < 1_000, "{} rules", rules.rules.len());
     assert!(part.written().len() < 100_000);
-    assert_eq!(Part::from_written(&part.written()).unwrap().written(), part.written());
+    assert_eq!(GrammarNode::from_written(&part.written()).unwrap().written(), part.written());
 }
 
 #[test]
 fn long_chains_stay_cheap_and_then_are_refused() {
     let mut part = text("a");
     for _ in 0..20_000 {
-        part = Part::seq([part, text("a")]).unwrap();
+        part = GrammarNode::seq([part, text("a")]).unwrap();
     }
     assert!(part.rules().is_ok());
     let mut part = text("a");
     let refused = loop {
-        match part.repeat(0, None).and_then(|part| Part::seq([part, text("b")])) {
+        match part.repeat(0, None).and_then(|part| GrammarNode::seq([part, text("b")])) {
             Ok(deeper) => part = deeper,
             Err(error) => break error,
         }
@@ -82,36 +82,39 @@ fn long_chains_stay_cheap_and_then_are_refused() {
 
 #[test]
 fn recursion_names_itself() {
-    let part: Part =
-        Part::recursive(|me| Part::alt([Part::seq([text("("), me, text(")")])?, text("x")])).unwrap();
+    let part: GrammarNode = GrammarNode::recursive(|me| {
+        GrammarNode::alt([GrammarNode::seq([text("("), me, text(")")])?, text("x")])
+    })
+    .unwrap();
     let rules = part.rules().unwrap();
     assert!(shown(&part).contains("recursion"), "{}", shown(&part));
     rules.rules.iter().for_each(|rule| check_refs(&rule.body, rules.rules.len()));
 
     let mut leaked = None;
-    let inner: Part = Part::recursive(|me| {
+    let inner: GrammarNode = GrammarNode::recursive(|me| {
         leaked = Some(me.clone());
-        Part::alt([Part::seq([text("("), me])?, text("x")])
+        GrammarNode::alt([GrammarNode::seq([text("("), me])?, text("x")])
     })
     .unwrap();
     let leaked = leaked.unwrap();
     assert_eq!(leaked.rules().unwrap_err().kind, ErrorKind::Constraint);
     // Beside its grammar the name means the grammar.
-    assert!(Part::seq([leaked, inner]).unwrap().rules().is_ok());
+    assert!(GrammarNode::seq([leaked, inner]).unwrap().rules().is_ok());
 }
 
 #[test]
 fn written_parts_are_read_again() {
-    let token = Part::read(Source::Token(TokenName::Text("<think>".into()))).unwrap();
-    let id = Part::read(Source::Token(TokenName::Id(7))).unwrap();
-    let choice = Part::read(Source::Choice(vec!["a".into(), "é\n".into()])).unwrap();
-    let any = Part::read(Source::Anything).unwrap();
-    let nested: Part =
-        Part::recursive(|me| Part::alt([Part::seq([text("("), me, text(")")])?, gbnf("root ::= \"x\"")]))
-            .unwrap();
-    let whole = Part::seq([token, id, choice.repeat(0, Some(3)).unwrap(), any, nested]).unwrap();
+    let token = GrammarNode::read(Syntax::Token(TokenName::Text("<think>".into()))).unwrap();
+    let id = GrammarNode::read(Syntax::Token(TokenName::Id(7))).unwrap();
+    let choice = GrammarNode::read(Syntax::Choice(vec!["a".into(), "é\n".into()])).unwrap();
+    let any = GrammarNode::read(Syntax::Anything).unwrap();
+    let nested: GrammarNode = GrammarNode::recursive(|me| {
+        GrammarNode::alt([GrammarNode::seq([text("("), me, text(")")])?, gbnf("root ::= \"x\"")])
+    })
+    .unwrap();
+    let whole = GrammarNode::seq([token, id, choice.repeat(0, Some(3)).unwrap(), any, nested]).unwrap();
     let written = whole.written();
-    let read = Part::from_written(&written).unwrap();
+    let read = GrammarNode::from_written(&written).unwrap();
     assert_eq!(read.written(), written);
     assert_eq!(shown(&read), shown(&whole));
 }
@@ -120,26 +123,27 @@ fn written_parts_are_read_again() {
 fn lark_names_other_grammars() {
     let inner = text("x").repeat(2, Some(2)).unwrap();
     let lark = "start: \"a\" @inner %json {\"type\": \"null\"}";
-    let part =
-        Part::read(Source::Lark { text: lark.into(), grammars: vec![("inner".into(), inner)] }).unwrap();
+    let part = GrammarNode::read(Syntax::Lark { text: lark.into(), grammars: vec![("inner".into(), inner)] })
+        .unwrap();
     let rules = part.rules().unwrap();
     rules.rules.iter().for_each(|rule| check_refs(&rule.body, rules.rules.len()));
-    let read = Part::from_written(&part.written()).unwrap();
+    let read = GrammarNode::from_written(&part.written()).unwrap();
     assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
-    let nameless = Part::read(Source::Lark { text: lark.into(), grammars: Vec::new() });
+    let nameless = GrammarNode::read(Syntax::Lark { text: lark.into(), grammars: Vec::new() });
     assert_eq!(nameless.unwrap_err().kind, ErrorKind::Constraint);
 }
 
 #[test]
 fn tags_hold_other_grammars() {
-    let tag = |begin: Mark, content: Part| TagPart { begin, content, end: vec![Mark::Text("]".into())] };
+    let tag =
+        |begin: Mark, content: GrammarNode| TagNode { begin, content, end: vec![Mark::Text("]".into())] };
     let tags = vec![
         tag(Mark::Text("[a".into()), text("1").repeat(0, None).unwrap()),
         tag(Mark::Either("<b>".into()), gbnf("root ::= \"2\" root | \"x\"")),
         tag(Mark::Token(TokenName::Id(7)), text("3")),
         tag(Mark::Token(TokenName::Text("<c>".into())), text("4")),
     ];
-    let source = Source::Tags {
+    let source = Syntax::Tags {
         tags,
         triggers: Vec::new(),
         free_before: true,
@@ -147,13 +151,13 @@ fn tags_hold_other_grammars() {
         stop_after_first: false,
         excludes: vec![Mark::Text("!".into())],
     };
-    let part = Part::read(source).unwrap();
-    let read = Part::from_written(&part.written()).unwrap();
+    let part = GrammarNode::read(source).unwrap();
+    let read = GrammarNode::from_written(&part.written()).unwrap();
     assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
     let structural = r#"{"type":"structural_tag","format":{"type":"const_string","value":"x"}}"#;
-    let part = Part::read(Source::StructuralTag(structural.into())).unwrap();
-    assert_eq!(Part::from_written(&part.written()).unwrap().written(), part.written());
-    let refused = Part::read(Source::StructuralTag("{\n".into())).unwrap_err();
+    let part = GrammarNode::read(Syntax::StructuralTag(structural.into())).unwrap();
+    assert_eq!(GrammarNode::from_written(&part.written()).unwrap().written(), part.written());
+    let refused = GrammarNode::read(Syntax::StructuralTag("{\n".into())).unwrap_err();
     assert_eq!(refused.place, "2:0");
 }
 
@@ -164,18 +168,21 @@ fn lazy_grammars_are_written_too() {
         TokenTrigger { name: TokenName::Id(7), text: Some("<t>".into()) },
     ];
     let triggers = Triggers { words: vec!["<t>".into()], tokens, patterns: Vec::new() };
-    let part = Part::read(Source::Lazy { grammar: gbnf("root ::= \"<t>\" [0-9]+"), triggers }).unwrap();
-    let read = Part::from_written(&part.written()).unwrap();
+    let part =
+        GrammarNode::read(Syntax::Lazy { grammar: gbnf("root ::= \"<t>\" [0-9]+"), triggers }).unwrap();
+    let read = GrammarNode::from_written(&part.written()).unwrap();
     assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
-    let none = Part::read(Source::Lazy { grammar: text("a"), triggers: Triggers::default() });
+    let none = GrammarNode::read(Syntax::Lazy { grammar: text("a"), triggers: Triggers::default() });
     assert_eq!(none.unwrap_err().kind, ErrorKind::Constraint);
 }
 
 #[test]
 fn the_same_making_gives_the_same_text() {
     let make = || {
-        let inner: Part = Part::recursive(|me| Part::alt([Part::seq([text("a"), me])?, text("b")])).unwrap();
-        Part::seq([inner.clone(), text("-"), inner]).unwrap()
+        let inner: GrammarNode =
+            GrammarNode::recursive(|me| GrammarNode::alt([GrammarNode::seq([text("a"), me])?, text("b")]))
+                .unwrap();
+        GrammarNode::seq([inner.clone(), text("-"), inner]).unwrap()
     };
     assert_eq!(make().written(), make().written());
     assert_ne!(make().written(), text("a").written());
@@ -194,12 +201,12 @@ fn hostile_texts_are_refused() {
         r#"[{"is":"gbnf","text":"root ::= nothing","root":"root"}]"#,
         r#"[{"is":"literal","text":"a","more":1}]"#,
     ] {
-        let error = Part::from_written(text).unwrap_err();
+        let error = GrammarNode::from_written(text).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Constraint, "{text}: {error}");
     }
     let mut deep = String::from(r#"[{"is":"literal","text":"a"}"#);
-    for n in 0..MOST_NESTED {
+    for n in 0..MAX_NESTED {
         deep += &format!(r#",{{"is":"repeat","of":{n},"min":0,"max":null}}"#);
     }
-    assert_eq!(Part::from_written(&(deep + "]")).unwrap_err().kind, ErrorKind::Limit);
+    assert_eq!(GrammarNode::from_written(&(deep + "]")).unwrap_err().kind, ErrorKind::Limit);
 }

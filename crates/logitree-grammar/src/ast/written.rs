@@ -8,7 +8,7 @@ use super::super::json_schema::{Draft, Options, Order, Whitespace};
 use super::super::lazy::{TokenTrigger, Triggers};
 use super::super::rules::TokenName;
 use super::super::tags::Mark;
-use super::{Me, Part, Source, TagPart, What};
+use super::{GrammarNode, NodeKind, RuleRef, Syntax, TagNode};
 use crate::{Error, ErrorKind, Result};
 
 /// One part; numbers in `of` are places in the list.
@@ -76,7 +76,7 @@ enum Entry {
         of: usize,
         me: usize,
     },
-    Me {
+    RuleRef {
         me: usize,
     },
 }
@@ -93,7 +93,7 @@ struct Writing {
     draft: String,
 }
 
-/// A [`TagPart`]; its content is a place in the list.
+/// A [`TagNode`]; its content is a place in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TagEntry {
@@ -154,8 +154,8 @@ fn marks(entries: Vec<MarkEntry>) -> Vec<Mark> {
     entries.into_iter().map(MarkEntry::mark).collect()
 }
 
-impl Part {
-    /// What the grammar was made from, as text; [`Part::from_written`] reads it. Grammars that were made in the same way
+impl GrammarNode {
+    /// NodeKind the grammar was made from, as text; [`GrammarNode::from_written`] reads it. Grammars that were made in the same way
     /// have equal texts.
     pub fn written(&self) -> String {
         let mut writer = Writer::default();
@@ -163,14 +163,14 @@ impl Part {
         serde_json::to_string(&writer.entries).expect("entries are strings and numbers")
     }
 
-    /// The grammar that [`Part::written`] wrote down.
+    /// The grammar that [`GrammarNode::written`] wrote down.
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] for any other text, and for sources that are not read any more.
-    pub fn from_written(text: &str) -> Result<Part> {
+    pub fn from_written(text: &str) -> Result<GrammarNode> {
         let wrong = |why: String| Error::new(ErrorKind::Constraint, format!("no written grammar: {why}"));
         let entries: Vec<Entry> = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
-        let mut made: Vec<Part> = Vec::with_capacity(entries.len());
+        let mut made: Vec<GrammarNode> = Vec::with_capacity(entries.len());
         let mut names = FxHashMap::default();
         for entry in entries {
             let part =
@@ -191,20 +191,20 @@ struct Writer {
 
 impl Writer {
     /// Where `part` stands in the list. Recursion is as deep as parts may stand inside each other.
-    fn place(&mut self, part: &Part) -> usize {
+    fn place(&mut self, part: &GrammarNode) -> usize {
         if let Some(&place) = self.known.get(&part.address()) {
             return place;
         }
-        let entry = match part.what() {
-            What::Leaf(source, _) => self.leaf(source),
-            What::Seq(parts) => Entry::Seq { of: self.all(parts) },
-            What::Alt(parts) => Entry::Alt { of: self.all(parts) },
-            What::Repeat { of, min, max } => Entry::Repeat { of: self.place(of), min: *min, max: *max },
-            What::Recursive(body, me) => {
+        let entry = match part.kind() {
+            NodeKind::Leaf(source, _) => self.leaf(source),
+            NodeKind::Seq(parts) => Entry::Seq { of: self.all(parts) },
+            NodeKind::Alt(parts) => Entry::Alt { of: self.all(parts) },
+            NodeKind::Repeat { of, min, max } => Entry::Repeat { of: self.place(of), min: *min, max: *max },
+            NodeKind::Recursive(body, me) => {
                 let me = self.name(me);
                 Entry::Recursive { of: self.place(body), me }
             }
-            What::Me(me) => Entry::Me { me: self.name(me) },
+            NodeKind::RuleRef(me) => Entry::RuleRef { me: self.name(me) },
         };
         let place = *self.places.entry(entry.clone()).or_insert(self.entries.len());
         if place == self.entries.len() {
@@ -214,23 +214,23 @@ impl Writer {
         place
     }
 
-    fn leaf(&mut self, source: &Source) -> Entry {
+    fn leaf(&mut self, source: &Syntax) -> Entry {
         match source.clone() {
-            Source::Regex(pattern) => Entry::Regex { pattern },
-            Source::Gbnf { text, root } => Entry::Gbnf { text, root },
-            Source::Lark { text, grammars } => {
+            Syntax::Regex(pattern) => Entry::Regex { pattern },
+            Syntax::Gbnf { text, root } => Entry::Gbnf { text, root },
+            Syntax::Lark { text, grammars } => {
                 let grammars = grammars.iter().map(|(name, part)| (name.clone(), self.place(part))).collect();
                 Entry::Lark { text, grammars }
             }
-            Source::JsonSchema { text, options, documents } => {
+            Syntax::JsonSchema { text, options, documents } => {
                 let Options { order, whitespace, separators, ascii, lenient, draft } = options;
                 let (order, whitespace, draft) =
                     (order.name().into(), whitespace.name().into(), draft.name().into());
                 let written = Writing { order, whitespace, separators, ascii, lenient, draft };
                 Entry::JsonSchema { text, written, documents }
             }
-            Source::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
-                let mut tag = |tag: &TagPart| TagEntry {
+            Syntax::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
+                let mut tag = |tag: &TagNode| TagEntry {
                     begin: MarkEntry::of(&tag.begin),
                     content: self.place(&tag.content),
                     end: MarkEntry::all(&tag.end),
@@ -239,34 +239,34 @@ impl Writer {
                 let (triggers, excludes) = (MarkEntry::all(&triggers), MarkEntry::all(&excludes));
                 Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes }
             }
-            Source::StructuralTag(text) => Entry::StructuralTag { text },
-            Source::Lazy { grammar, triggers } => {
+            Syntax::StructuralTag(text) => Entry::StructuralTag { text },
+            Syntax::Lazy { grammar, triggers } => {
                 let Triggers { words, tokens, patterns } = triggers;
                 let one = |TokenTrigger { name, text }| (MarkEntry::of(&Mark::Token(name)), text);
                 let tokens = tokens.into_iter().map(one).collect();
                 Entry::Lazy { grammar: self.place(&grammar), words, tokens, patterns }
             }
-            Source::Literal(text) => Entry::Literal { text },
-            Source::Choice(texts) => Entry::Choice { texts },
-            Source::Anything => Entry::Anything,
-            Source::Token(TokenName::Id(id)) => Entry::TokenId { id },
-            Source::Token(TokenName::Text(text)) => Entry::TokenText { text },
+            Syntax::Literal(text) => Entry::Literal { text },
+            Syntax::Choice(texts) => Entry::Choice { texts },
+            Syntax::Anything => Entry::Anything,
+            Syntax::Token(TokenName::Id(id)) => Entry::TokenId { id },
+            Syntax::Token(TokenName::Text(text)) => Entry::TokenText { text },
         }
     }
 
-    fn all(&mut self, parts: &[Part]) -> Vec<usize> {
+    fn all(&mut self, parts: &[GrammarNode]) -> Vec<usize> {
         parts.iter().map(|part| self.place(part)).collect()
     }
 
     /// Names by the order in which they are met.
-    fn name(&mut self, me: &Me) -> usize {
+    fn name(&mut self, me: &RuleRef) -> usize {
         let next = self.names.len();
         *self.names.entry(me.address()).or_insert(next)
     }
 }
 
 /// The part of an entry, of which the parts inside are made.
-fn read(entry: Entry, made: &[Part], names: &mut FxHashMap<usize, Me>) -> Result<Part> {
+fn read(entry: Entry, made: &[GrammarNode], names: &mut FxHashMap<usize, RuleRef>) -> Result<GrammarNode> {
     let at = |place: usize| {
         made.get(place).cloned().ok_or_else(|| {
             Error::new(
@@ -276,45 +276,52 @@ fn read(entry: Entry, made: &[Part], names: &mut FxHashMap<usize, Me>) -> Result
         })
     };
     let all = |places: Vec<usize>| places.into_iter().map(at).collect::<Result<Vec<_>>>();
-    let mut named = |me: usize| names.entry(me).or_insert_with(|| Me(std::sync::Arc::new(0))).clone();
+    let mut named = |me: usize| names.entry(me).or_insert_with(|| RuleRef(std::sync::Arc::new(0))).clone();
     match entry {
-        Entry::Regex { pattern } => Part::read(Source::Regex(pattern)),
-        Entry::Gbnf { text, root } => Part::read(Source::Gbnf { text, root }),
+        Entry::Regex { pattern } => GrammarNode::read(Syntax::Regex(pattern)),
+        Entry::Gbnf { text, root } => GrammarNode::read(Syntax::Gbnf { text, root }),
         Entry::Lark { text, grammars } => {
             let one = |(name, place): (String, usize)| Ok((name, at(place)?));
             let grammars = grammars.into_iter().map(one).collect::<Result<Vec<_>>>()?;
-            Part::read(Source::Lark { text, grammars })
+            GrammarNode::read(Syntax::Lark { text, grammars })
         }
         Entry::JsonSchema { text, written, documents } => {
             let Writing { order, whitespace, separators, ascii, lenient, draft } = written;
             let (order, whitespace) = (Order::from_name(&order)?, Whitespace::from_name(&whitespace)?);
             let draft = Draft::from_name(&draft)?;
             let options = Options { order, whitespace, separators, ascii, lenient, draft };
-            Part::read(Source::JsonSchema { text, options, documents })
+            GrammarNode::read(Syntax::JsonSchema { text, options, documents })
         }
         Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
             let one = |TagEntry { begin, content, end }| {
-                Ok(TagPart { begin: begin.mark(), content: at(content)?, end: marks(end) })
+                Ok(TagNode { begin: begin.mark(), content: at(content)?, end: marks(end) })
             };
             let tags = tags.into_iter().map(one).collect::<Result<Vec<_>>>()?;
             let (triggers, excludes) = (marks(triggers), marks(excludes));
-            Part::read(Source::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes })
+            GrammarNode::read(Syntax::Tags {
+                tags,
+                triggers,
+                free_before,
+                at_least_one,
+                stop_after_first,
+                excludes,
+            })
         }
-        Entry::StructuralTag { text } => Part::read(Source::StructuralTag(text)),
+        Entry::StructuralTag { text } => GrammarNode::read(Syntax::StructuralTag(text)),
         Entry::Lazy { grammar, words, tokens, patterns } => {
             let tokens = tokens.into_iter().map(trigger).collect::<Result<_>>()?;
             let triggers = Triggers { words, tokens, patterns };
-            Part::read(Source::Lazy { grammar: at(grammar)?, triggers })
+            GrammarNode::read(Syntax::Lazy { grammar: at(grammar)?, triggers })
         }
-        Entry::Literal { text } => Part::read(Source::Literal(text)),
-        Entry::Choice { texts } => Part::read(Source::Choice(texts)),
-        Entry::Anything => Part::read(Source::Anything),
-        Entry::TokenId { id } => Part::read(Source::Token(TokenName::Id(id))),
-        Entry::TokenText { text } => Part::read(Source::Token(TokenName::Text(text))),
-        Entry::Seq { of } => Part::seq(all(of)?),
-        Entry::Alt { of } => Part::alt(all(of)?),
+        Entry::Literal { text } => GrammarNode::read(Syntax::Literal(text)),
+        Entry::Choice { texts } => GrammarNode::read(Syntax::Choice(texts)),
+        Entry::Anything => GrammarNode::read(Syntax::Anything),
+        Entry::TokenId { id } => GrammarNode::read(Syntax::Token(TokenName::Id(id))),
+        Entry::TokenText { text } => GrammarNode::read(Syntax::Token(TokenName::Text(text))),
+        Entry::Seq { of } => GrammarNode::seq(all(of)?),
+        Entry::Alt { of } => GrammarNode::alt(all(of)?),
         Entry::Repeat { of, min, max } => at(of)?.repeat(min, max),
-        Entry::Recursive { of, me } => Part::new(What::Recursive(at(of)?, named(me))),
-        Entry::Me { me } => Part::new(What::Me(named(me))),
+        Entry::Recursive { of, me } => GrammarNode::new(NodeKind::Recursive(at(of)?, named(me))),
+        Entry::RuleRef { me } => GrammarNode::new(NodeKind::RuleRef(named(me))),
     }
 }

@@ -5,13 +5,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::expr::{ExprId, Tag};
 use super::origins::{resolve, Callee, OriginId, LOCAL, START};
-use super::{too_many, Edge, Machine, StateId, To};
+use super::{too_many, Edge, LexemeTarget, Machine, StateId};
 use crate::Result;
 
 /// The number of a set: of the sorted list of items it starts from.
 pub type SetId = u32;
 /// The number of a continuation: of the sorted list of ways that a lexeme leads to.
-pub type ContId = u32;
+pub type ContinuationId = u32;
 
 /// A state, and whom it goes back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ pub(super) struct Item {
 
 /// Where a lexeme leads when it is complete.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct Successor {
     /// The state, or the one whose edge asks the tag.
     to: StateId,
     /// [`DIRECT`], or the edge that asks the tag.
@@ -35,21 +35,21 @@ pub(super) struct Way {
 /// `to` is the state itself.
 const DIRECT: u32 = u32::MAX;
 
-impl Way {
+impl Successor {
     pub(super) fn key(&self) -> (StateId, u32, OriginId) {
         (self.to, self.edge, self.origin)
     }
 }
 
-impl PartialEq for Way {
-    fn eq(&self, other: &Way) -> bool {
+impl PartialEq for Successor {
+    fn eq(&self, other: &Successor) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Way {}
+impl Eq for Successor {}
 
-impl std::hash::Hash for Way {
+impl std::hash::Hash for Successor {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.key().hash(state);
     }
@@ -58,7 +58,7 @@ impl std::hash::Hash for Way {
 /// A closed set.
 pub(super) struct Set {
     /// What may be read, by expression: each once, ascending.
-    pub(super) threads: Box<[(ExprId, ContId)]>,
+    pub(super) threads: Box<[(ExprId, ContinuationId)]>,
     /// What whole tokens may come, where each leads, and the state it may come at.
     pub(super) tokens: Box<[(u32, Item, StateId)]>,
     /// Whether the text may end here.
@@ -73,7 +73,7 @@ impl Set {
 
 /// What a closure is computed with; kept to be used again.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct Agenda {
     seen: FxHashSet<Item>,
     /// Items whose state was not yet looked at.
     open: Vec<Item>,
@@ -81,22 +81,22 @@ pub(super) struct Work {
     found: usize,
     /// What was entered here, in the order of the local origins.
     callees: Vec<Callee>,
-    places: FxHashMap<StateId, OriginId>,
+    state_indices: FxHashMap<StateId, OriginId>,
     /// Origins that accept here.
     complete: FxHashSet<OriginId>,
-    lexemes: Vec<(ExprId, Way)>,
+    lexemes: Vec<(ExprId, Successor)>,
     tokens: Vec<(u32, Item, StateId)>,
     accepting: bool,
 }
 
-impl Work {
+impl Agenda {
     /// As new, but for the room that is already there.
     fn begin(&mut self) {
         self.seen.clear();
         self.open.clear();
         self.found = 0;
         self.callees.clear();
-        self.places.clear();
+        self.state_indices.clear();
         self.complete.clear();
         self.lexemes.clear();
         self.tokens.clear();
@@ -106,7 +106,7 @@ impl Work {
     /// The origin of `callee` in this set.
     fn local(&mut self, state: StateId) -> OriginId {
         let next = LOCAL | self.callees.len() as OriginId;
-        let origin = *self.places.entry(state).or_insert(next);
+        let origin = *self.state_indices.entry(state).or_insert(next);
         if origin == next {
             self.callees.push(Callee { state, callers: Vec::new() });
         }
@@ -163,10 +163,10 @@ impl Machine {
     /// Computes a set's closure. Nothing is kept of one that fails.
     fn close(&mut self, set: SetId) -> Result<()> {
         self.room()?;
-        let mut work = std::mem::take(&mut self.work);
-        work.begin();
-        let closed = self.find_items(set, &mut work).and_then(|()| self.gather(&mut work));
-        self.work = work;
+        let mut agenda = std::mem::take(&mut self.agenda);
+        agenda.begin();
+        let closed = self.find_items(set, &mut agenda).and_then(|()| self.gather(&mut agenda));
+        self.agenda = agenda;
         let closed = closed?;
         self.boxed += closed.byte_size();
         self.sets[set as usize] = Some(Box::new(closed));
@@ -174,54 +174,54 @@ impl Machine {
     }
 
     /// Looks at items until there are no new ones.
-    fn find_items(&mut self, set: SetId, work: &mut Work) -> Result<()> {
+    fn find_items(&mut self, set: SetId, agenda: &mut Agenda) -> Result<()> {
         let most = self.limits.items;
         for n in 0..self.kernels.get(set).len() {
-            work.add(self.kernels.get(set)[n], most)?;
+            agenda.add(self.kernels.get(set)[n], most)?;
         }
-        while let Some(Item { state, origin }) = work.open.pop() {
-            let place = self.place(state)?;
-            let before = work.found;
+        while let Some(Item { state, origin }) = agenda.open.pop() {
+            let place = self.state_index(state)?;
+            let before = agenda.found;
             if self.states[place].accepting {
-                self.complete(origin, work)?;
+                self.complete(origin, agenda)?;
             }
             for n in 0..self.states[place].edges.len() {
                 match self.states[place].edges[n] {
-                    Edge::Jump { to } => work.add(Item { state: to, origin }, most)?,
-                    Edge::Tokens { set, to } => work.tokens.push((set, Item { state: to, origin }, state)),
+                    Edge::Jump { to } => agenda.add(Item { state: to, origin }, most)?,
+                    Edge::Tokens { set, to } => agenda.tokens.push((set, Item { state: to, origin }, state)),
                     Edge::Call { callee, back } => {
-                        self.call(callee, Item { state: back, origin }, work)?;
+                        self.call(callee, Item { state: back, origin }, agenda)?;
                     }
                     Edge::Lexeme { expr, to } => {
-                        self.lexeme(expr, to, (state, n as u32), origin, work)?;
+                        self.lexeme(expr, to, (state, n as u32), origin, agenda)?;
                     }
                 }
             }
-            self.exprs.spend(1 + (work.found - before) as u64 / 4)?;
+            self.exprs.spend(1 + (agenda.found - before) as u64 / 4)?;
         }
         Ok(())
     }
 
     /// An item of `origin` accepts: those who entered it go on.
-    fn complete(&self, origin: OriginId, work: &mut Work) -> Result<()> {
+    fn complete(&self, origin: OriginId, agenda: &mut Agenda) -> Result<()> {
         if origin == START {
-            work.accepting = true;
+            agenda.accepting = true;
             return Ok(());
         }
-        if !work.complete.insert(origin) {
+        if !agenda.complete.insert(origin) {
             return Ok(());
         }
         let most = self.limits.items;
         match origin.checked_sub(LOCAL).map(|place| place as usize) {
             None => {
                 for &caller in self.origins.callers(origin) {
-                    work.add(caller, most)?;
+                    agenda.add(caller, most)?;
                 }
             }
             // Those who enter it later in this closure find it in `complete`.
             Some(place) => {
-                for n in 0..work.callees[place].callers.len() {
-                    work.add(work.callees[place].callers[n], most)?;
+                for n in 0..agenda.callees[place].callers.len() {
+                    agenda.add(agenda.callees[place].callers[n], most)?;
                 }
             }
         }
@@ -230,89 +230,92 @@ impl Machine {
 
     /// `caller` waits for `callee`. One that has nothing left to do then is left out: whom it goes back to waits
     /// instead. That keeps recursion at the end of a rule finite.
-    fn call(&mut self, callee: StateId, caller: Item, work: &mut Work) -> Result<()> {
+    fn call(&mut self, callee: StateId, caller: Item, agenda: &mut Agenda) -> Result<()> {
         let most = self.limits.items;
-        let back = self.place(caller.state)?;
+        let back = self.state_index(caller.state)?;
         if self.states[back].accepting && self.states[back].edges.is_empty() {
-            return work.add(Item { state: callee, origin: caller.origin }, most);
+            return agenda.add(Item { state: callee, origin: caller.origin }, most);
         }
-        let origin = work.local(callee);
-        work.callees[(origin - LOCAL) as usize].callers.push(caller);
-        if work.complete.contains(&origin) {
-            work.add(caller, most)?;
+        let origin = agenda.local(callee);
+        agenda.callees[(origin - LOCAL) as usize].callers.push(caller);
+        if agenda.complete.contains(&origin) {
+            agenda.add(caller, most)?;
         }
-        work.add(Item { state: callee, origin }, most)
+        agenda.add(Item { state: callee, origin }, most)
     }
 
     /// A lexeme may be read; if it may be empty, what follows it is here too.
     fn lexeme(
         &mut self,
         expr: ExprId,
-        to: To,
+        to: LexemeTarget,
         edge: (StateId, u32),
         origin: OriginId,
-        work: &mut Work,
+        agenda: &mut Agenda,
     ) -> Result<()> {
-        let way = match to {
-            To::State(to) => Way { to, edge: DIRECT, origin, from: edge.0 },
-            To::ByTag => Way { to: edge.0, edge: edge.1, origin, from: edge.0 },
+        let successor = match to {
+            LexemeTarget::State(to) => Successor { to, edge: DIRECT, origin, from: edge.0 },
+            LexemeTarget::ByTag => Successor { to: edge.0, edge: edge.1, origin, from: edge.0 },
         };
         for n in 0..self.exprs.outcomes(expr).len() {
             let tag = self.exprs.outcomes(expr)[n];
-            let item = self.target(way, tag)?;
-            work.add(item, self.limits.items)?;
+            let item = self.target(successor, tag)?;
+            agenda.add(item, self.limits.items)?;
         }
-        if self.exprs.can_go_on(expr)? {
-            work.lexemes.push((expr, way));
+        if self.exprs.can_continue(expr)? {
+            agenda.lexemes.push((expr, successor));
         }
         Ok(())
     }
 
     /// Sorts what was found by expression.
-    fn gather(&mut self, work: &mut Work) -> Result<Set> {
-        let known = self.origins.intern(&work.callees)?;
-        work.lexemes.iter_mut().for_each(|(_, way)| way.origin = resolve(way.origin, &known));
-        work.tokens.iter_mut().for_each(|(_, item, _)| item.origin = resolve(item.origin, &known));
-        work.lexemes.sort_unstable_by_key(|(expr, way)| (*expr, way.key()));
-        work.lexemes.dedup();
+    fn gather(&mut self, agenda: &mut Agenda) -> Result<Set> {
+        let known = self.origins.intern(&agenda.callees)?;
+        agenda
+            .lexemes
+            .iter_mut()
+            .for_each(|(_, successor)| successor.origin = resolve(successor.origin, &known));
+        agenda.tokens.iter_mut().for_each(|(_, item, _)| item.origin = resolve(item.origin, &known));
+        agenda.lexemes.sort_unstable_by_key(|(expr, successor)| (*expr, successor.key()));
+        agenda.lexemes.dedup();
         let mut threads = Vec::new();
-        let mut ways = Vec::new();
-        for same in work.lexemes.chunk_by(|a, b| a.0 == b.0) {
-            ways.clear();
-            ways.extend(same.iter().map(|(_, way)| *way));
-            threads.push((same[0].0, self.conts.intern(&ways)?));
+        let mut successors = Vec::new();
+        for same in agenda.lexemes.chunk_by(|a, b| a.0 == b.0) {
+            successors.clear();
+            successors.extend(same.iter().map(|(_, successor)| *successor));
+            threads.push((same[0].0, self.continuations.intern(&successors)?));
         }
-        work.tokens.sort_unstable();
-        work.tokens.dedup();
-        Ok(Set { threads: threads.into(), tokens: work.tokens[..].into(), accepting: work.accepting })
+        agenda.tokens.sort_unstable();
+        agenda.tokens.dedup();
+        Ok(Set { threads: threads.into(), tokens: agenda.tokens[..].into(), accepting: agenda.accepting })
     }
 
     /// Where a way leads with `tag`.
-    fn target(&mut self, way: Way, tag: Tag) -> Result<Item> {
-        let state = match way.edge {
-            DIRECT => way.to,
-            edge => self.source.target(way.to, edge, tag, &mut self.exprs)?,
+    fn target(&mut self, successor: Successor, tag: Tag) -> Result<Item> {
+        let state = match successor.edge {
+            DIRECT => successor.to,
+            edge => self.source.target(successor.to, edge, tag, &mut self.exprs)?,
         };
-        Ok(Item { state, origin: way.origin })
+        Ok(Item { state, origin: successor.origin })
     }
 
     /// The set that a lexeme with this continuation enters when it is complete with `tag`.
     ///
     /// # Errors
     /// As [`Machine::step`].
-    pub fn after(&mut self, cont: ContId, tag: Tag) -> Result<SetId> {
-        if let Some(&set) = self.after.get(&(cont, tag)) {
+    pub fn after(&mut self, continuation: ContinuationId, tag: Tag) -> Result<SetId> {
+        if let Some(&set) = self.after.get(&(continuation, tag)) {
             return Ok(set);
         }
-        let mut items = Vec::with_capacity(self.conts.get(cont).len());
-        for n in 0..self.conts.get(cont).len() {
-            let way = self.conts.get(cont)[n];
-            items.push(self.target(way, tag)?);
+        let mut items = Vec::with_capacity(self.continuations.get(continuation).len());
+        for n in 0..self.continuations.get(continuation).len() {
+            let successor = self.continuations.get(continuation)[n];
+            items.push(self.target(successor, tag)?);
         }
         items.sort_unstable();
         items.dedup();
         let set = self.set_of(&items)?;
-        self.after.insert((cont, tag), set);
+        self.after.insert((continuation, tag), set);
         Ok(set)
     }
 }

@@ -8,36 +8,36 @@
 //!   each with the sets it may lead to (`run.rs`).
 //! - Configurations are interned and steps remembered: reading a byte again is looking it up.
 //!
-//! A [`Source`] gives states; [`RulesSource`] makes them from context-free rules. The machine refuses to know tokens'
+//! A [`StateSource`] gives states; [`RulesSource`] makes them from context-free rules. The machine refuses to know tokens'
 //! bytes.
 
 mod close;
-mod fold;
-mod live;
+mod interner;
+mod lower;
+mod lowered;
 mod origins;
-mod pieces;
+mod productivity;
 mod rules_source;
 mod run;
-mod slices;
-mod source;
+mod state_source;
 
 use rustc_hash::FxHashMap;
 
 use super::expr::{ExprId, Exprs, Tag};
 use crate::{Error, ErrorKind, Result};
-use close::{Item, Set, Way, Work};
+use close::{Agenda, Item, Set, Successor};
+use interner::SliceInterner;
 use origins::{Origins, START};
 use run::Config;
-use slices::Slices;
 
-pub use close::{ContId, SetId};
-pub use rules_source::{RulesSource, Values};
+pub use close::{ContinuationId, SetId};
+pub use rules_source::{RulesSource, ValueSource};
 pub use run::{ConfigId, DEAD};
-pub use source::{Edge, Edges, Source, StateId, To};
+pub use state_source::{Edge, LexemeTarget, StateEdges, StateId, StateSource};
 
 /// How much a machine may hold. What is past a limit is an error that names it; the machine stays usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct MachineLimits {
     /// Most sets, over the whole life of the machine.
     pub sets: usize,
     /// Most items in one set, and a sixteenth of the most ways by which items may be found.
@@ -48,32 +48,32 @@ pub struct Limits {
     pub bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for MachineLimits {
     fn default() -> Self {
-        Limits { sets: 1 << 21, items: 50_000, configs: 1 << 22, bytes: 256 << 20 }
+        MachineLimits { sets: 1 << 21, items: 50_000, configs: 1 << 22, bytes: 256 << 20 }
     }
 }
 
 /// A grammar that can be run.
 pub struct Machine {
-    source: Box<dyn Source>,
+    source: Box<dyn StateSource>,
     exprs: Exprs,
-    limits: Limits,
+    limits: MachineLimits,
     /// Where each state that was asked for lies in `states`.
-    places: FxHashMap<StateId, u32>,
-    states: Vec<Edges>,
+    state_indices: FxHashMap<StateId, u32>,
+    states: Vec<StateEdges>,
     origins: Origins,
-    kernels: Slices<Item>,
+    kernels: SliceInterner<Item>,
     /// For each kernel its closure, once it was used.
     sets: Vec<Option<Box<Set>>>,
-    conts: Slices<Way>,
-    after: FxHashMap<(ContId, Tag), SetId>,
-    threads: Slices<(ExprId, ContId)>,
-    boundaries: Slices<SetId>,
+    continuations: SliceInterner<Successor>,
+    after: FxHashMap<(ContinuationId, Tag), SetId>,
+    threads: SliceInterner<(ExprId, ContinuationId)>,
+    boundaries: SliceInterner<SetId>,
     config_ids: FxHashMap<(u32, u32), ConfigId>,
     configs: Vec<Config>,
     start: ConfigId,
-    work: Work,
+    agenda: Agenda,
     /// Bytes of what is in boxes; the flat tables count themselves.
     boxed: usize,
 }
@@ -83,24 +83,29 @@ impl Machine {
     ///
     /// # Errors
     /// As [`Machine::step`].
-    pub fn new(source: Box<dyn Source>, start: StateId, exprs: Exprs, limits: Limits) -> Result<Machine> {
+    pub fn new(
+        source: Box<dyn StateSource>,
+        start: StateId,
+        exprs: Exprs,
+        limits: MachineLimits,
+    ) -> Result<Machine> {
         let mut machine = Machine {
             source,
             exprs,
             limits,
-            places: FxHashMap::default(),
+            state_indices: FxHashMap::default(),
             states: Vec::new(),
             origins: Origins::new(),
-            kernels: Slices::new(),
+            kernels: SliceInterner::new(),
             sets: vec![None],
-            conts: Slices::new(),
+            continuations: SliceInterner::new(),
             after: FxHashMap::default(),
-            threads: Slices::new(),
-            boundaries: Slices::new(),
+            threads: SliceInterner::new(),
+            boundaries: SliceInterner::new(),
             config_ids: FxHashMap::default(),
             configs: Vec::new(),
             start: DEAD,
-            work: Work::default(),
+            agenda: Agenda::default(),
             boxed: 0,
         };
         machine.config(&mut Vec::new(), &[])?;
@@ -136,9 +141,9 @@ impl Machine {
 
     /// About how many bytes of memory it holds, the expressions' not counted.
     pub fn byte_size(&self) -> usize {
-        let tables = 16 * (self.places.len() + self.after.len() + self.config_ids.len());
+        let tables = 16 * (self.state_indices.len() + self.after.len() + self.config_ids.len());
         let lists = self.kernels.byte_size()
-            + self.conts.byte_size()
+            + self.continuations.byte_size()
             + self.threads.byte_size()
             + self.boundaries.byte_size();
         let rows = self.configs.len() * std::mem::size_of::<Config>() + self.sets.len() * 8;
@@ -155,13 +160,13 @@ impl Machine {
     }
 
     /// The place of `state` in `self.states`; the source is asked once.
-    fn place(&mut self, state: StateId) -> Result<usize> {
-        if let Some(&place) = self.places.get(&state) {
+    fn state_index(&mut self, state: StateId) -> Result<usize> {
+        if let Some(&place) = self.state_indices.get(&state) {
             return Ok(place as usize);
         }
         let edges = self.source.expand(state, &mut self.exprs)?;
-        self.boxed += std::mem::size_of::<Edges>() + edges.edges.len() * std::mem::size_of::<Edge>();
-        self.places.insert(state, self.states.len() as u32);
+        self.boxed += std::mem::size_of::<StateEdges>() + edges.edges.len() * std::mem::size_of::<Edge>();
+        self.state_indices.insert(state, self.states.len() as u32);
         self.states.push(edges);
         Ok(self.states.len() - 1)
     }

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use super::close::Item;
-use super::slices::Slices;
+use super::interner::SliceInterner;
 use super::StateId;
 use crate::Result;
 
@@ -29,14 +29,14 @@ pub(super) struct Origins {
     callers: Vec<Item>,
     /// Where the callers of each end; they start where those of the one before end.
     ends: Vec<u32>,
-    keys: Slices<u32>,
+    keys: SliceInterner<u32>,
     /// Key and place among those interned together.
     ids: FxHashMap<(u32, u32), OriginId>,
 }
 
 impl Origins {
     pub(super) fn new() -> Origins {
-        Origins { callers: Vec::new(), ends: vec![0], keys: Slices::new(), ids: FxHashMap::default() }
+        Origins { callers: Vec::new(), ends: vec![0], keys: SliceInterner::new(), ids: FxHashMap::default() }
     }
 
     /// Who goes on when a callee of this origin accepts.
@@ -50,7 +50,7 @@ impl Origins {
         self.callers.len() * 8 + self.ends.len() * 20 + self.keys.byte_size()
     }
 
-    /// The origins of callees that refer to each other by their places from [`LOCAL`] on.
+    /// The origins of callees that refer to each other by their state_indices from [`LOCAL`] on.
     pub(super) fn intern(&mut self, callees: &[Callee]) -> Result<Vec<OriginId>> {
         let mut known = vec![LOCAL; callees.len()];
         for group in groups(callees) {

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! 0            the end of a rule: accepts, nothing follows
-//! 1 + piece    before this piece of a rule
+//! 1 + node    before this node of a rule
 //! after these  made when they are asked for: repetitions with their count, states that must not say the empty text
 //! 1 << 31      and above: states of JSON values
 //! ```
 //!
-//! A repetition that counts is a callee of its own, whose state is the number of rounds: it is never unrolled. Rounds
+//! A repetition that counts is a callee of its own, whose state is the number of rounds: it is never unrolled. RepeatKind
 //! that may be empty are counted only where they are not, so that every count is reached by text.
 
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use rustc_hash::FxHashMap;
 
 use super::super::expr::{ExprId, Exprs, Tag, EMPTY};
 use super::super::json_schema::Schema;
-use super::super::rules::{Node, Rule, Rules, TokenName, TokenSet};
-use super::fold::fold;
-use super::live::Live;
-use super::pieces::{Body, PieceId, Pieces};
-use super::{Edge, Edges, Source, StateId, To};
+use super::super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
+use super::lower::lower;
+use super::lowered::{LoweredId, LoweredKind, LoweredRules};
+use super::productivity::Productivity;
+use super::{Edge, LexemeTarget, StateEdges, StateId, StateSource};
 use crate::{Error, ErrorKind, Result};
 
 /// JSON values for [`RulesSource`]: a source whose states are all at least `1 << 31`.
-pub trait Values: Source {
+pub trait ValueSource: StateSource {
     /// The state that a value of `schema` starts from, the same for the same schema; `None` if no value is valid.
     ///
     /// # Errors
@@ -39,17 +39,17 @@ const JSON: StateId = 1 << 31;
 
 /// A state that is made when it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Made {
+enum DerivedState {
     /// Between two rounds of a repetition without end that was entered.
-    Loop(PieceId),
+    Loop(LoweredId),
     /// After so many rounds of a repetition that counts.
-    Round(PieceId, u32),
+    Round(LoweredId, u32),
     /// As the state, but for the empty text.
     NonEmpty(StateId),
 }
 
 /// How a repetition is run.
-enum Rounds {
+enum RepeatKind {
     /// Any number: `{0,}`.
     Any,
     /// One at least: `{1,}`.
@@ -60,17 +60,17 @@ enum Rounds {
     Counted,
 }
 
-/// A [`Source`] of rules.
+/// A [`StateSource`] of rules.
 pub struct RulesSource {
-    pieces: Pieces,
-    live: Live,
-    /// The state after each piece.
+    nodes: LoweredRules,
+    productivity: Productivity,
+    /// The state after each node.
     next: Vec<StateId>,
-    /// For each state of a piece whether some text that is not empty leads from it to the end of its rule.
+    /// For each state of a node whether some text that is not empty leads from it to the end of its rule.
     reaches: Vec<bool>,
-    ids: FxHashMap<Made, StateId>,
-    made: Vec<Made>,
-    json: Option<Box<dyn Values>>,
+    ids: FxHashMap<DerivedState, StateId>,
+    made: Vec<DerivedState>,
+    json: Option<Box<dyn ValueSource>>,
     start: StateId,
 }
 
@@ -80,13 +80,17 @@ impl RulesSource {
     /// # Errors
     /// [`ErrorKind::Constraint`] if no finite text follows from the start, if a rule is not there, or for a schema that
     /// cannot be honoured; [`ErrorKind::Limit`] for what is too large.
-    pub fn new(rules: &Rules, exprs: &mut Exprs, mut json: Option<Box<dyn Values>>) -> Result<RulesSource> {
-        let pieces = fold(rules, exprs, json.as_deref_mut())?;
-        let live = Live::of(&pieces, exprs)?;
-        let root = pieces.roots[rules.start].expect("the start is never copied away");
-        if !live.productive[root] {
+    pub fn new(
+        rules: &Rules,
+        exprs: &mut Exprs,
+        mut json: Option<Box<dyn ValueSource>>,
+    ) -> Result<RulesSource> {
+        let nodes = lower(rules, exprs, json.as_deref_mut())?;
+        let productivity = Productivity::of(&nodes, exprs)?;
+        let root = nodes.roots[rules.start].expect("the start is never copied away");
+        if !productivity.productive[root] {
             let Rule { name, body } = &rules.rules[rules.start];
-            if let Node::Json(_) = body {
+            if let RuleBody::Json(_) = body {
                 let message = "no value is valid under the schema: what it asks for contradicts itself";
                 return Err(Error::new(ErrorKind::Constraint, message)
                     .help("a value may be impossible, and be required all the same"));
@@ -95,17 +99,17 @@ impl RulesSource {
                 .at(format!("rule {name:?}"))
                 .help("give it a way to end that does not lead back to itself"));
         }
-        if pieces.pieces.len() >= (JSON / 2) as usize {
+        if nodes.nodes.len() >= (JSON / 2) as usize {
             return Err(Error::new(ErrorKind::Limit, "the rules have too many parts"));
         }
         let mut source = RulesSource {
-            next: vec![END; pieces.pieces.len()],
+            next: vec![END; nodes.nodes.len()],
             reaches: Vec::new(),
             ids: FxHashMap::default(),
             made: Vec::new(),
             start: before(root),
-            pieces,
-            live,
+            nodes,
+            productivity,
             json,
         };
         source.link()?;
@@ -118,17 +122,17 @@ impl RulesSource {
         self.start
     }
 
-    /// The sets of whole tokens; their places are the numbers in [`Edge::Tokens`].
+    /// The sets of whole tokens; their state_indices are the numbers in [`Edge::Tokens`].
     pub fn token_sets(&self) -> &[TokenSet] {
-        &self.pieces.token_sets
+        &self.nodes.token_sets
     }
 
-    /// Says of each piece what follows it. A piece stands after its children, so the last come first.
+    /// Says of each node what follows it. A node stands after its children, so the last come first.
     fn link(&mut self) -> Result<()> {
-        for piece in (0..self.next.len()).rev() {
-            let after = self.next[piece];
-            match &self.pieces.pieces[piece].body {
-                Body::Seq(parts) => {
+        for node in (0..self.next.len()).rev() {
+            let after = self.next[node];
+            match &self.nodes.nodes[node].body {
+                LoweredKind::Seq(parts) => {
                     for pair in parts.windows(2) {
                         self.next[pair[0]] = before(pair[1]);
                     }
@@ -136,81 +140,84 @@ impl RulesSource {
                         self.next[last] = after;
                     }
                 }
-                Body::Alt(parts) => parts.iter().for_each(|&part| self.next[part] = after),
-                &Body::Repeat { of, .. } => {
-                    self.next[of] = match self.rounds(piece) {
-                        Rounds::Any => before(piece),
-                        Rounds::Some => self.make(Made::Loop(piece))?,
-                        Rounds::Optional => after,
-                        Rounds::Counted => END,
+                LoweredKind::Alt(parts) => parts.iter().for_each(|&part| self.next[part] = after),
+                &LoweredKind::Repeat { of, .. } => {
+                    self.next[of] = match self.rounds(node) {
+                        RepeatKind::Any => before(node),
+                        RepeatKind::Some => self.make(DerivedState::Loop(node))?,
+                        RepeatKind::Optional => after,
+                        RepeatKind::Counted => END,
                     };
                 }
-                Body::Lexeme(_) | Body::Ref(_) | Body::Tokens(_) | Body::Json(_) => {}
+                LoweredKind::Lexeme(_)
+                | LoweredKind::Ref(_)
+                | LoweredKind::Tokens(_)
+                | LoweredKind::Json(_) => {}
             }
         }
         Ok(())
     }
 
-    /// How the repetition `piece` is run.
-    fn rounds(&self, piece: PieceId) -> Rounds {
-        let (_, min, max) = self.repetition(piece);
+    /// How the repetition `node` is run.
+    fn rounds(&self, node: LoweredId) -> RepeatKind {
+        let (_, min, max) = self.repetition(node);
         match (min, max) {
-            (0, None) => Rounds::Any,
-            (1, None) => Rounds::Some,
-            (0, Some(1)) => Rounds::Optional,
-            _ => Rounds::Counted,
+            (0, None) => RepeatKind::Any,
+            (1, None) => RepeatKind::Some,
+            (0, Some(1)) => RepeatKind::Optional,
+            _ => RepeatKind::Counted,
         }
     }
 
     /// What is repeated, and how often: from 0 times where a round may be empty.
-    fn repetition(&self, piece: PieceId) -> (PieceId, u32, Option<u32>) {
-        let Body::Repeat { of, min, max } = self.pieces.pieces[piece].body else {
+    fn repetition(&self, node: LoweredId) -> (LoweredId, u32, Option<u32>) {
+        let LoweredKind::Repeat { of, min, max } = self.nodes.nodes[node].body else {
             unreachable!("only repetitions are asked")
         };
-        (of, if self.live.nullable[of] { 0 } else { min }, max)
+        (of, if self.productivity.nullable[of] { 0 } else { min }, max)
     }
 
-    /// Follows what may be empty from every piece to one that need not be.
+    /// Follows what may be empty from every node to one that need not be.
     fn find_reaches(&mut self) {
         let mut known: Vec<Option<bool>> =
-            self.live.nonempty.iter().map(|&says| says.then_some(true)).collect();
+            self.productivity.nonempty.iter().map(|&says| says.then_some(true)).collect();
         let mut path = Vec::new();
-        for piece in 0..known.len() {
-            let mut at = Some(piece);
+        for node in 0..known.len() {
+            let mut at = Some(node);
             let reaches = loop {
-                let Some(piece) = at else { break false };
-                if let Some(known) = known[piece] {
+                let Some(node) = at else { break false };
+                if let Some(known) = known[node] {
                     break known;
                 }
-                path.push(piece);
+                path.push(node);
                 // A repetition that is entered again from its end says no more than its round did.
-                known[piece] = Some(false);
-                if !self.live.nullable[piece] {
+                known[node] = Some(false);
+                if !self.productivity.nullable[node] {
                     break false;
                 }
-                at = self.piece_at(self.next[piece]);
+                at = self.piece_at(self.next[node]);
             };
-            path.drain(..).for_each(|piece| known[piece] = Some(reaches));
+            path.drain(..).for_each(|node| known[node] = Some(reaches));
         }
         self.reaches = known.into_iter().map(|known| known == Some(true)).collect();
     }
 
-    /// The piece that `state` stands before; the repetition itself for its loop.
-    fn piece_at(&self, state: StateId) -> Option<PieceId> {
+    /// The node that `state` stands before; the repetition itself for its loop.
+    fn piece_at(&self, state: StateId) -> Option<LoweredId> {
         match self.made_at(state) {
-            Some(Made::Loop(piece)) => Some(piece),
-            Some(Made::Round(..) | Made::NonEmpty(_)) => None,
-            None => (state as usize).checked_sub(1).filter(|&piece| piece < self.next.len()),
+            Some(DerivedState::Loop(node)) => Some(node),
+            Some(DerivedState::Round(..) | DerivedState::NonEmpty(_)) => None,
+            None => (state as usize).checked_sub(1).filter(|&node| node < self.next.len()),
         }
     }
 
     /// What `state` was made for.
-    fn made_at(&self, state: StateId) -> Option<Made> {
+    fn made_at(&self, state: StateId) -> Option<DerivedState> {
         self.made.get((state as usize).checked_sub(1 + self.next.len())?).copied()
     }
 
     /// The number of a state that is made.
-    fn make(&mut self, made: Made) -> Result<StateId> {
+    fn make(&mut self, made: DerivedState) -> Result<StateId> {
         if let Some(&state) = self.ids.get(&made) {
             return Ok(state);
         }
@@ -233,61 +240,65 @@ impl RulesSource {
         }
         let says = match self.made_at(state) {
             None => self.reaches[state as usize - 1],
-            Some(Made::Loop(piece)) => self.live.nonempty[piece] || self.follows(piece),
-            Some(Made::Round(..)) => true,
-            Some(Made::NonEmpty(_)) => return Ok(Some(state)),
+            Some(DerivedState::Loop(node)) => self.productivity.nonempty[node] || self.follows(node),
+            Some(DerivedState::Round(..)) => true,
+            Some(DerivedState::NonEmpty(_)) => return Ok(Some(state)),
         };
         if says {
-            self.make(Made::NonEmpty(state)).map(Some)
+            self.make(DerivedState::NonEmpty(state)).map(Some)
         } else {
             Ok(None)
         }
     }
 
-    /// Whether some text that is not empty leads from after `piece` to the end of its rule.
-    fn follows(&self, piece: PieceId) -> bool {
-        self.piece_at(self.next[piece]).is_some_and(|next| self.reaches[next])
+    /// Whether some text that is not empty leads from after `node` to the end of its rule.
+    fn follows(&self, node: LoweredId) -> bool {
+        self.piece_at(self.next[node]).is_some_and(|next| self.reaches[next])
     }
 
     /// Whether `state` accepts without reading.
     fn may_be_empty(&self, callee: StateId) -> bool {
         match (self.piece_at(callee), self.made_at(callee)) {
-            (Some(piece), _) => self.live.nullable[piece],
-            (None, Some(Made::Round(piece, count))) => count >= self.repetition(piece).1,
+            (Some(node), _) => self.productivity.nullable[node],
+            (None, Some(DerivedState::Round(node, count))) => count >= self.repetition(node).1,
             _ => callee == END,
         }
     }
 
-    /// The ways on before `piece`.
-    fn piece_edges(&mut self, piece: PieceId) -> Result<Vec<Edge>> {
-        let next = self.next[piece];
-        Ok(match self.pieces.pieces[piece].body {
-            Body::Lexeme(expr) => vec![Edge::Lexeme { expr, to: To::State(next) }],
-            Body::Tokens(set) => vec![Edge::Tokens { set, to: next }],
-            Body::Json(state) => state.map(|callee| Edge::Call { callee, back: next }).into_iter().collect(),
-            Body::Ref(rule) => {
-                let root = self.pieces.roots[rule].expect("what is referred to has a piece");
+    /// The ways on before `node`.
+    fn piece_edges(&mut self, node: LoweredId) -> Result<Vec<Edge>> {
+        let next = self.next[node];
+        Ok(match self.nodes.nodes[node].body {
+            LoweredKind::Lexeme(expr) => vec![Edge::Lexeme { expr, to: LexemeTarget::State(next) }],
+            LoweredKind::Tokens(set) => vec![Edge::Tokens { set, to: next }],
+            LoweredKind::Json(state) => {
+                state.map(|callee| Edge::Call { callee, back: next }).into_iter().collect()
+            }
+            LoweredKind::Ref(rule) => {
+                let root = self.nodes.roots[rule].expect("what is referred to has a node");
                 vec![Edge::Call { callee: before(root), back: next }]
             }
-            Body::Seq(ref parts) => vec![Edge::Jump { to: parts.first().map_or(next, |&part| before(part)) }],
-            Body::Alt(ref parts) => {
-                let productive = parts.iter().filter(|&&part| self.live.productive[part]);
+            LoweredKind::Seq(ref parts) => {
+                vec![Edge::Jump { to: parts.first().map_or(next, |&part| before(part)) }]
+            }
+            LoweredKind::Alt(ref parts) => {
+                let productive = parts.iter().filter(|&&part| self.productivity.productive[part]);
                 productive.map(|&part| Edge::Jump { to: before(part) }).collect()
             }
-            Body::Repeat { of, .. } => {
+            LoweredKind::Repeat { of, .. } => {
                 let mut edges = Vec::new();
-                let says = self.live.productive[of];
-                match self.rounds(piece) {
-                    Rounds::Counted if says && !self.live.nonempty[of] => {
+                let says = self.productivity.productive[of];
+                match self.rounds(node) {
+                    RepeatKind::Counted if says && !self.productivity.nonempty[of] => {
                         edges.push(Edge::Jump { to: next });
                     }
-                    Rounds::Counted if says => {
-                        let callee = self.make(Made::Round(piece, 0))?;
+                    RepeatKind::Counted if says => {
+                        let callee = self.make(DerivedState::Round(node, 0))?;
                         edges.push(Edge::Call { callee, back: next });
                     }
                     rounds => {
                         edges.extend(says.then_some(Edge::Jump { to: before(of) }));
-                        let none = !matches!(rounds, Rounds::Some);
+                        let none = !matches!(rounds, RepeatKind::Some);
                         edges.extend(none.then_some(Edge::Jump { to: next }));
                     }
                 }
@@ -297,21 +308,21 @@ impl RulesSource {
     }
 
     /// The ways on after `count` rounds.
-    fn round(&mut self, piece: PieceId, count: u32) -> Result<Edges> {
-        let (of, min, max) = self.repetition(piece);
+    fn round(&mut self, node: LoweredId, count: u32) -> Result<StateEdges> {
+        let (of, min, max) = self.repetition(node);
         let mut edges = Vec::new();
         // Without a most, all counts past the least are as good as it.
         if max.is_none_or(|max| count < max) {
             let callee = before(of);
-            let callee = match self.live.nullable[of] {
+            let callee = match self.productivity.nullable[of] {
                 true => self.non_empty(callee)?,
                 false => Some(callee),
             };
             let rounds = count.saturating_add(1).min(max.unwrap_or(min));
-            let back = self.make(Made::Round(piece, rounds))?;
+            let back = self.make(DerivedState::Round(node, rounds))?;
             edges.extend(callee.map(|callee| Edge::Call { callee, back }));
         }
-        Ok(Edges { accepting: count >= min, edges })
+        Ok(StateEdges { accepting: count >= min, edges })
     }
 
     /// The ways on from `state` that read something before the end.
@@ -319,11 +330,11 @@ impl RulesSource {
         let mut edges = Vec::new();
         for edge in self.expand(state, exprs)?.edges {
             match edge {
-                Edge::Lexeme { expr, to: To::State(to) } => {
+                Edge::Lexeme { expr, to: LexemeTarget::State(to) } => {
                     let empty = exprs.is_complete(expr);
                     let expr = if empty { without_empty(exprs, expr)? } else { expr };
-                    if exprs.can_go_on(expr)? {
-                        edges.push(Edge::Lexeme { expr, to: To::State(to) });
+                    if exprs.can_continue(expr)? {
+                        edges.push(Edge::Lexeme { expr, to: LexemeTarget::State(to) });
                     }
                     if empty {
                         edges.extend(self.non_empty(to)?.map(|to| Edge::Jump { to }));
@@ -343,19 +354,19 @@ impl RulesSource {
         Ok(edges)
     }
 
-    /// The piece that a state is about.
-    fn about(&self, mut state: StateId) -> Option<PieceId> {
+    /// The node that a state is about.
+    fn about(&self, mut state: StateId) -> Option<LoweredId> {
         loop {
             match self.made_at(state) {
-                Some(Made::NonEmpty(of)) => state = of,
-                Some(Made::Loop(piece) | Made::Round(piece, _)) => return Some(piece),
+                Some(DerivedState::NonEmpty(of)) => state = of,
+                Some(DerivedState::Loop(node) | DerivedState::Round(node, _)) => return Some(node),
                 None => return self.piece_at(state),
             }
         }
     }
 
     /// The source of JSON's states.
-    fn values(&mut self, state: StateId) -> Result<&mut (dyn Values + 'static)> {
+    fn values(&mut self, state: StateId) -> Result<&mut (dyn ValueSource + 'static)> {
         match self.json.as_deref_mut() {
             Some(json) => Ok(json),
             None => Err(Error::new(ErrorKind::Constraint, format!("state {state} belongs to no schema"))),
@@ -363,9 +374,9 @@ impl RulesSource {
     }
 }
 
-/// The state before a piece.
-fn before(piece: PieceId) -> StateId {
-    1 + piece as StateId
+/// The state before a node.
+fn before(node: LoweredId) -> StateId {
+    1 + node as StateId
 }
 
 /// What `expr` says but the empty text; it has no tags.
@@ -374,28 +385,28 @@ fn without_empty(exprs: &mut Exprs, expr: ExprId) -> Result<ExprId> {
     exprs.and(&[expr, some])
 }
 
-impl Source for RulesSource {
-    fn expand(&mut self, state: StateId, exprs: &mut Exprs) -> Result<Edges> {
+impl StateSource for RulesSource {
+    fn expand(&mut self, state: StateId, exprs: &mut Exprs) -> Result<StateEdges> {
         if state >= JSON {
             return self.values(state)?.expand(state, exprs);
         }
         if state == END {
-            return Ok(Edges { accepting: true, edges: Vec::new() });
+            return Ok(StateEdges { accepting: true, edges: Vec::new() });
         }
         match self.made_at(state) {
-            None => Ok(Edges { accepting: false, edges: self.piece_edges(state as usize - 1)? }),
-            Some(Made::Loop(piece)) => {
-                let (of, ..) = self.repetition(piece);
-                let edges = vec![Edge::Jump { to: before(of) }, Edge::Jump { to: self.next[piece] }];
-                Ok(Edges { accepting: false, edges })
+            None => Ok(StateEdges { accepting: false, edges: self.piece_edges(state as usize - 1)? }),
+            Some(DerivedState::Loop(node)) => {
+                let (of, ..) = self.repetition(node);
+                let edges = vec![Edge::Jump { to: before(of) }, Edge::Jump { to: self.next[node] }];
+                Ok(StateEdges { accepting: false, edges })
             }
-            Some(Made::Round(piece, count)) => self.round(piece, count),
+            Some(DerivedState::Round(node, count)) => self.round(node, count),
             // A round reads something anyway: only having had enough of them is left out.
-            Some(Made::NonEmpty(of)) if matches!(self.made_at(of), Some(Made::Round(..))) => {
-                Ok(Edges { accepting: false, ..self.expand(of, exprs)? })
+            Some(DerivedState::NonEmpty(of)) if matches!(self.made_at(of), Some(DerivedState::Round(..))) => {
+                Ok(StateEdges { accepting: false, ..self.expand(of, exprs)? })
             }
-            Some(Made::NonEmpty(of)) => {
-                Ok(Edges { accepting: false, edges: self.non_empty_edges(of, exprs)? })
+            Some(DerivedState::NonEmpty(of)) => {
+                Ok(StateEdges { accepting: false, edges: self.non_empty_edges(of, exprs)? })
             }
         }
     }
@@ -410,12 +421,14 @@ impl Source for RulesSource {
         }
         match self.about(state) {
             None => "the end of a rule".into(),
-            Some(piece) => {
-                let piece = &self.pieces.pieces[piece];
-                match (&piece.said, &piece.body) {
+            Some(node) => {
+                let node = &self.nodes.nodes[node];
+                match (&node.said, &node.body) {
                     (Some(said), _) => said.to_string(),
-                    (None, Body::Tokens(set)) => describe_tokens(&self.pieces.token_sets[*set as usize]),
-                    _ => format!("part of {}", self.pieces.names[piece.rule]),
+                    (None, LoweredKind::Tokens(set)) => {
+                        describe_tokens(&self.nodes.token_sets[*set as usize])
+                    }
+                    _ => format!("part of {}", self.nodes.names[node.rule]),
                 }
             }
         }

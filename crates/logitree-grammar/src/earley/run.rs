@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 
 use super::super::expr::{ByteSet, ExprId, Tag, NOTHING};
 use super::close::{Item, Set};
-use super::{too_many, ContId, Machine, SetId};
+use super::{too_many, ContinuationId, Machine, SetId};
 use crate::Result;
 
 /// The number of a configuration. Equal numbers have equal futures.
@@ -91,17 +91,17 @@ impl Machine {
         let mut threads = Vec::new();
         let mut entered = Vec::new();
         for n in 0..self.threads.get(list).len() {
-            let (expr, cont) = self.threads.get(list)[n];
+            let (expr, continuation) = self.threads.get(list)[n];
             let expr = self.exprs.derive(expr, byte)?;
             if expr == NOTHING {
                 continue;
             }
             for outcome in 0..self.exprs.outcomes(expr).len() {
                 let tag = self.exprs.outcomes(expr)[outcome];
-                entered.push(self.after(cont, tag)?);
+                entered.push(self.after(continuation, tag)?);
             }
-            if self.exprs.can_go_on(expr)? {
-                threads.push((expr, cont));
+            if self.exprs.can_continue(expr)? {
+                threads.push((expr, continuation));
             }
         }
         let to = self.join(threads, entered)?;
@@ -147,8 +147,8 @@ impl Machine {
     ///
     /// # Errors
     /// As [`Machine::step`].
-    pub fn enter(&mut self, cont: ContId, tag: Tag) -> Result<ConfigId> {
-        let set = self.after(cont, tag)?;
+    pub fn enter(&mut self, continuation: ContinuationId, tag: Tag) -> Result<ConfigId> {
+        let set = self.after(continuation, tag)?;
         self.enter_set(set)
     }
 
@@ -159,7 +159,11 @@ impl Machine {
 
     /// The configuration that reads on in `threads`, or enters the sets. The sets become one, as Earley has one for
     /// each position: what is entered apart would stay apart, and grow without end.
-    fn join(&mut self, mut threads: Vec<(ExprId, ContId)>, mut entered: Vec<SetId>) -> Result<ConfigId> {
+    fn join(
+        &mut self,
+        mut threads: Vec<(ExprId, ContinuationId)>,
+        mut entered: Vec<SetId>,
+    ) -> Result<ConfigId> {
         entered.sort_unstable();
         entered.dedup();
         let set = match entered[..] {
@@ -176,7 +180,7 @@ impl Machine {
     /// The configuration of these threads in any order, and these sets, sorted. Threads that read the same become one.
     pub(super) fn config(
         &mut self,
-        threads: &mut Vec<(ExprId, ContId)>,
+        threads: &mut Vec<(ExprId, ContinuationId)>,
         boundary: &[SetId],
     ) -> Result<ConfigId> {
         threads.sort_unstable();
@@ -184,7 +188,7 @@ impl Machine {
         if threads.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             let mut merged = Vec::with_capacity(threads.len());
             for same in threads.chunk_by(|a, b| a.0 == b.0) {
-                merged.push((same[0].0, self.one_cont(same)?));
+                merged.push((same[0].0, self.merged_continuation(same)?));
             }
             *threads = merged;
         }
@@ -207,25 +211,34 @@ impl Machine {
     }
 
     /// The continuation that leads where any of these does.
-    fn one_cont(&mut self, threads: &[(ExprId, ContId)]) -> Result<ContId> {
-        if let [(_, cont)] = threads {
-            return Ok(*cont);
+    fn merged_continuation(&mut self, threads: &[(ExprId, ContinuationId)]) -> Result<ContinuationId> {
+        if let [(_, continuation)] = threads {
+            return Ok(*continuation);
         }
-        let mut ways: Vec<_> = threads.iter().flat_map(|&(_, cont)| self.conts.get(cont)).copied().collect();
-        ways.sort_unstable_by_key(|way| way.key());
-        ways.dedup();
-        if ways.len() > self.limits.items {
+        let mut successors: Vec<_> = threads
+            .iter()
+            .flat_map(|&(_, continuation)| self.continuations.get(continuation))
+            .copied()
+            .collect();
+        successors.sort_unstable_by_key(|successor| successor.key());
+        successors.dedup();
+        if successors.len() > self.limits.items {
             return Err(too_many("items in one set", self.limits.items));
         }
-        self.conts.intern(&ways)
+        self.continuations.intern(&successors)
     }
 
     /// Appends to `threads` what may be read at the beginning of what follows a lexeme that was complete with `tag`.
     ///
     /// # Errors
     /// As [`Machine::step`].
-    pub fn begin(&mut self, cont: ContId, tag: Tag, threads: &mut Vec<(ExprId, ContId)>) -> Result<()> {
-        let set = self.after(cont, tag)?;
+    pub fn begin(
+        &mut self,
+        continuation: ContinuationId,
+        tag: Tag,
+        threads: &mut Vec<(ExprId, ContinuationId)>,
+    ) -> Result<()> {
+        let set = self.after(continuation, tag)?;
         threads.extend_from_slice(&self.closed(set)?.threads);
         Ok(())
     }
@@ -237,7 +250,7 @@ impl Machine {
     /// As [`Machine::step`].
     pub fn follow(
         &mut self,
-        threads: &mut Vec<(ExprId, ContId)>,
+        threads: &mut Vec<(ExprId, ContinuationId)>,
         from: std::ops::Range<usize>,
         byte: u8,
     ) -> Result<bool> {
@@ -245,19 +258,19 @@ impl Machine {
         let mut viable = false;
         self.exprs.spend(1 + from.len() as u64 / 16)?;
         for n in from {
-            let (e, cont) = threads[n];
+            let (e, continuation) = threads[n];
             let next = self.exprs.derive(e, byte)?;
             if next == NOTHING {
                 continue;
             }
             viable = true;
-            if self.exprs.can_go_on(next)? {
-                threads.push((next, cont));
+            if self.exprs.can_continue(next)? {
+                threads.push((next, continuation));
             }
             if self.exprs.is_complete(next) {
                 for at in 0..self.exprs.outcomes(next).len() {
                     let tag = self.exprs.outcomes(next)[at];
-                    self.begin(cont, tag, threads)?;
+                    self.begin(continuation, tag, threads)?;
                 }
             }
         }
@@ -276,7 +289,7 @@ impl Machine {
     }
 
     /// The lexemes that are being read: what is left of each, and where it leads. Ascending, each expression once.
-    pub fn threads(&self, config: ConfigId) -> &[(ExprId, ContId)] {
+    pub fn threads(&self, config: ConfigId) -> &[(ExprId, ContinuationId)] {
         self.threads.get(self.configs[config as usize].threads)
     }
 
@@ -325,9 +338,10 @@ impl Machine {
     /// What is expected, in words: lexemes that are being read or may begin, and tokens, each once, in the order of
     /// the states.
     pub fn describe(&self, config: ConfigId) -> Vec<String> {
-        let ways = self.threads(config).iter().flat_map(|&(_, cont)| self.conts.get(cont));
+        let successors =
+            self.threads(config).iter().flat_map(|&(_, continuation)| self.continuations.get(continuation));
         let tokens = self.entered(config).flat_map(|set| set.tokens.iter().map(|token| token.2));
-        let mut states: Vec<_> = ways.map(|way| way.from).chain(tokens).collect();
+        let mut states: Vec<_> = successors.map(|successor| successor.from).chain(tokens).collect();
         states.sort_unstable();
         states.dedup();
         let mut seen = FxHashSet::default();

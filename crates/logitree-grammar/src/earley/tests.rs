@@ -2,16 +2,16 @@
 
 use super::super::expr::Encoding;
 use super::super::regex::Regex;
-use super::super::rules::{Node, Rule, Rules, TokenName, TokenSet};
+use super::super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
 use super::*;
 use crate::ErrorKind;
 
-/// States as a table; a state of [`To::ByTag`] leads to state 100 + tag.
-struct Table(Vec<Edges>);
+/// States as a table; a state of [`LexemeTarget::ByTag`] leads to state 100 + tag.
+struct Table(Vec<StateEdges>);
 
-impl Source for Table {
-    fn expand(&mut self, state: StateId, _: &mut Exprs) -> Result<Edges> {
-        Ok(self.0.get(state as usize).cloned().unwrap_or(Edges { accepting: true, edges: Vec::new() }))
+impl StateSource for Table {
+    fn expand(&mut self, state: StateId, _: &mut Exprs) -> Result<StateEdges> {
+        Ok(self.0.get(state as usize).cloned().unwrap_or(StateEdges { accepting: true, edges: Vec::new() }))
     }
 
     fn target(&mut self, _: StateId, _: u32, tag: Tag, _: &mut Exprs) -> Result<StateId> {
@@ -23,11 +23,11 @@ impl Source for Table {
     }
 }
 
-fn on(edges: &[Edge]) -> Edges {
-    Edges { accepting: false, edges: edges.to_vec() }
+fn on(edges: &[Edge]) -> StateEdges {
+    StateEdges { accepting: false, edges: edges.to_vec() }
 }
 
-fn machine(rules: &Rules, limits: Limits) -> Result<Machine> {
+fn machine(rules: &Rules, limits: MachineLimits) -> Result<Machine> {
     let mut exprs = Exprs::new(1 << 20);
     let source = RulesSource::new(rules, &mut exprs, None)?;
     let start = source.start();
@@ -43,29 +43,29 @@ fn accepts(machine: &mut Machine, text: &str) -> bool {
     machine.is_accepting(config)
 }
 
-fn text(text: &str) -> Node {
-    Node::Lexeme(Regex::text(text))
+fn text(text: &str) -> RuleBody {
+    RuleBody::Lexeme(Regex::text(text))
 }
 
-fn rules<const N: usize>(bodies: [(&str, Node); N]) -> Rules {
+fn rules<const N: usize>(bodies: [(&str, RuleBody); N]) -> Rules {
     let rules = bodies.into_iter().map(|(name, body)| Rule { name: name.into(), body }).collect();
     Rules { rules, start: 0 }
 }
 
-fn set(from: char, to: char) -> Node {
-    Node::Lexeme(Regex::range(from, to))
+fn set(from: char, to: char) -> RuleBody {
+    RuleBody::Lexeme(Regex::range(from, to))
 }
 
-fn many(of: Node, min: u32, max: Option<u32>) -> Node {
-    Node::Repeat { of: Box::new(of), min, max }
+fn many(of: RuleBody, min: u32, max: Option<u32>) -> RuleBody {
+    RuleBody::Repeat { of: Box::new(of), min, max }
 }
 
 /// `value ::= "[" (value ("," value)*)? "]" | [0-9]+`
 fn arrays() -> Rules {
-    let more = many(Node::Seq(vec![text(","), Node::Ref(0)]), 0, None);
-    let items = many(Node::Seq(vec![Node::Ref(0), more]), 0, Some(1));
+    let more = many(RuleBody::Seq(vec![text(","), RuleBody::Ref(0)]), 0, None);
+    let items = many(RuleBody::Seq(vec![RuleBody::Ref(0), more]), 0, Some(1));
     let digits = many(set('0', '9'), 1, None);
-    rules([("value", Node::Alt(vec![Node::Seq(vec![text("["), items, text("]")]), digits]))])
+    rules([("value", RuleBody::Alt(vec![RuleBody::Seq(vec![text("["), items, text("]")]), digits]))])
 }
 
 #[test]
@@ -78,12 +78,12 @@ fn a_table_of_states_is_run_with_its_tags() {
     let (p, q) = (exprs.bytes(b"p").unwrap(), exprs.bytes(b"q").unwrap());
     let table = vec![
         on(&[Edge::Call { callee: 1, back: 4 }]),
-        on(&[Edge::Lexeme { expr: both, to: To::ByTag }]),
-        on(&[Edge::Lexeme { expr: p, to: To::State(9) }]),
-        on(&[Edge::Lexeme { expr: q, to: To::State(9) }]),
-        Edges { accepting: true, edges: vec![Edge::Tokens { set: 7, to: 4 }] },
+        on(&[Edge::Lexeme { expr: both, to: LexemeTarget::ByTag }]),
+        on(&[Edge::Lexeme { expr: p, to: LexemeTarget::State(9) }]),
+        on(&[Edge::Lexeme { expr: q, to: LexemeTarget::State(9) }]),
+        StateEdges { accepting: true, edges: vec![Edge::Tokens { set: 7, to: 4 }] },
     ];
-    let mut machine = Machine::new(Box::new(Table(table)), 0, exprs, Limits::default()).unwrap();
+    let mut machine = Machine::new(Box::new(Table(table)), 0, exprs, MachineLimits::default()).unwrap();
     for (text, good) in
         [("xp", true), ("xyq", true), ("xq", false), ("xyp", false), ("x", false), ("", false)]
     {
@@ -103,16 +103,16 @@ fn a_table_of_states_is_run_with_its_tags() {
 
 #[test]
 fn enter_is_what_a_step_enters() {
-    let mut machine = machine(&arrays(), Limits::default()).unwrap();
+    let mut machine = machine(&arrays(), MachineLimits::default()).unwrap();
     let config = run(&mut machine, "[1").unwrap();
     let next = run(&mut machine, "[1,").unwrap();
     // After "1" the array's next item is entered by ",": the thread that reads it leads there.
     let comma = machine.threads(config).to_vec();
     let mut entered = Vec::new();
-    for (expr, cont) in comma {
+    for (expr, continuation) in comma {
         let left = machine.exprs_mut().derive(expr, b',').unwrap();
         if machine.exprs().is_complete(left) {
-            entered.push(machine.enter(cont, 0).unwrap());
+            entered.push(machine.enter(continuation, 0).unwrap());
         }
     }
     assert_eq!(entered, [next]);
@@ -128,7 +128,7 @@ fn enter_is_what_a_step_enters() {
 
 #[test]
 fn the_same_situation_is_the_same_configuration() {
-    let mut machine = machine(&arrays(), Limits::default()).unwrap();
+    let mut machine = machine(&arrays(), MachineLimits::default()).unwrap();
     let long = format!("[{}1", "1,".repeat(1000));
     let (a, b) = (run(&mut machine, "[1,1").unwrap(), run(&mut machine, &long).unwrap());
     assert_eq!(a, b);
@@ -138,7 +138,7 @@ fn the_same_situation_is_the_same_configuration() {
 #[test]
 fn a_hundred_thousand_levels_are_as_many_sets() {
     let levels = 100_000;
-    let mut machine = machine(&arrays(), Limits::default()).unwrap();
+    let mut machine = machine(&arrays(), MachineLimits::default()).unwrap();
     let open = run(&mut machine, &"[".repeat(levels)).unwrap();
     let held = machine.byte_size();
     assert!(held < levels * 700, "{held}");
@@ -153,11 +153,11 @@ fn a_hundred_thousand_levels_are_as_many_sets() {
 #[test]
 fn recursion_at_an_end_makes_no_new_sets() {
     // list ::= "a" list | "a"; rest ::= rest "b" | "b"
-    let list = Node::Alt(vec![Node::Seq(vec![text("a"), Node::Ref(1)]), text("a")]);
-    let rest = Node::Alt(vec![Node::Seq(vec![Node::Ref(2), text("b")]), text("b")]);
-    let both = Node::Seq(vec![Node::Ref(1), Node::Ref(2)]);
+    let list = RuleBody::Alt(vec![RuleBody::Seq(vec![text("a"), RuleBody::Ref(1)]), text("a")]);
+    let rest = RuleBody::Alt(vec![RuleBody::Seq(vec![RuleBody::Ref(2), text("b")]), text("b")]);
+    let both = RuleBody::Seq(vec![RuleBody::Ref(1), RuleBody::Ref(2)]);
     let mut machine =
-        machine(&rules([("both", both), ("list", list), ("rest", rest)]), Limits::default()).unwrap();
+        machine(&rules([("both", both), ("list", list), ("rest", rest)]), MachineLimits::default()).unwrap();
     assert!(accepts(&mut machine, &("a".repeat(50_000) + &"b".repeat(50_000))));
     assert!(!accepts(&mut machine, "ba"));
     assert!(machine.set_count() < 12, "{}", machine.set_count());
@@ -166,13 +166,13 @@ fn recursion_at_an_end_makes_no_new_sets() {
 #[test]
 fn ambiguous_recursion_makes_no_new_sets() {
     // s ::= s s | "a"; t ::= t "+" t | t "*" t | "n"
-    let s = Node::Alt(vec![Node::Seq(vec![Node::Ref(0), Node::Ref(0)]), text("a")]);
-    let mut both = machine(&rules([("s", s)]), Limits::default()).unwrap();
+    let s = RuleBody::Alt(vec![RuleBody::Seq(vec![RuleBody::Ref(0), RuleBody::Ref(0)]), text("a")]);
+    let mut both = machine(&rules([("s", s)]), MachineLimits::default()).unwrap();
     assert!(accepts(&mut both, &"a".repeat(3000)));
     assert!(both.set_count() < 8, "{}", both.set_count());
-    let with = |sign| Node::Seq(vec![Node::Ref(0), text(sign), Node::Ref(0)]);
-    let t = Node::Alt(vec![with("+"), with("*"), text("n")]);
-    let mut terms = machine(&rules([("t", t)]), Limits::default()).unwrap();
+    let with = |sign| RuleBody::Seq(vec![RuleBody::Ref(0), text(sign), RuleBody::Ref(0)]);
+    let t = RuleBody::Alt(vec![with("+"), with("*"), text("n")]);
+    let mut terms = machine(&rules([("t", t)]), MachineLimits::default()).unwrap();
     assert!(accepts(&mut terms, &("n+n*".repeat(500) + "n")));
     assert!(!accepts(&mut terms, "n+*n"));
     assert!(terms.set_count() < 12, "{}", terms.set_count());
@@ -181,9 +181,9 @@ fn ambiguous_recursion_makes_no_new_sets() {
 #[test]
 fn lexemes_of_many_lengths_do_not_multiply() {
     // s ::= ("a" | "aa" | "aaa" as rules) s "b" | "c": every way to cut the letters ends in one set a position.
-    let cut = |n| Node::Seq(vec![text(&"a".repeat(n)), Node::Ref(0), text("b")]);
-    let grammar = rules([("s", Node::Alt(vec![cut(1), cut(2), cut(3), text("c")]))]);
-    let mut machine = machine(&grammar, Limits::default()).unwrap();
+    let cut = |n| RuleBody::Seq(vec![text(&"a".repeat(n)), RuleBody::Ref(0), text("b")]);
+    let grammar = rules([("s", RuleBody::Alt(vec![cut(1), cut(2), cut(3), text("c")]))]);
+    let mut machine = machine(&grammar, MachineLimits::default()).unwrap();
     assert!(accepts(&mut machine, &("a".repeat(300) + "c" + &"b".repeat(150))));
     assert!(!accepts(&mut machine, &("a".repeat(300) + "c" + &"b".repeat(99))));
     assert!(!accepts(&mut machine, &("a".repeat(300) + "c" + &"b".repeat(301))));
@@ -191,18 +191,18 @@ fn lexemes_of_many_lengths_do_not_multiply() {
 
 #[test]
 fn repetitions_count_without_being_unrolled() {
-    let value = Node::Alt(vec![Node::Seq(vec![text("("), Node::Ref(1), text(")")]), text("x")]);
-    let grammar = |min, max| rules([("top", many(Node::Ref(1), min, max)), ("value", value.clone())]);
-    let mut some = machine(&grammar(3, Some(5)), Limits::default()).unwrap();
+    let value = RuleBody::Alt(vec![RuleBody::Seq(vec![text("("), RuleBody::Ref(1), text(")")]), text("x")]);
+    let grammar = |min, max| rules([("top", many(RuleBody::Ref(1), min, max)), ("value", value.clone())]);
+    let mut some = machine(&grammar(3, Some(5)), MachineLimits::default()).unwrap();
     for n in 0..8 {
         assert_eq!(accepts(&mut some, &"(x)".repeat(n)), (3..=5).contains(&n), "{n}");
     }
-    let mut least = machine(&grammar(4, None), Limits::default()).unwrap();
+    let mut least = machine(&grammar(4, None), MachineLimits::default()).unwrap();
     for n in 0..20 {
         assert_eq!(accepts(&mut least, &"x".repeat(n)), n >= 4, "{n}");
     }
     assert!(least.set_count() < 20);
-    let mut huge = machine(&grammar(4_000_000_000, Some(u32::MAX)), Limits::default()).unwrap();
+    let mut huge = machine(&grammar(4_000_000_000, Some(u32::MAX)), MachineLimits::default()).unwrap();
     assert!(!accepts(&mut huge, "xxx"));
     assert_ne!(run(&mut huge, "xxx").unwrap(), DEAD);
 }
@@ -210,11 +210,13 @@ fn repetitions_count_without_being_unrolled() {
 #[test]
 fn rounds_that_may_be_empty_are_counted_where_they_are_not() {
     // item ::= "x"? | "(" item ")"; up to 1,000,000 of them, at least 3.
-    let item =
-        Node::Alt(vec![many(text("x"), 0, Some(1)), Node::Seq(vec![text("("), Node::Ref(1), text(")")])]);
+    let item = RuleBody::Alt(vec![
+        many(text("x"), 0, Some(1)),
+        RuleBody::Seq(vec![text("("), RuleBody::Ref(1), text(")")]),
+    ]);
     let mut machine = machine(
-        &rules([("top", many(Node::Ref(1), 3, Some(1_000_000))), ("item", item)]),
-        Limits { items: 100, ..Limits::default() },
+        &rules([("top", many(RuleBody::Ref(1), 3, Some(1_000_000))), ("item", item)]),
+        MachineLimits { items: 100, ..MachineLimits::default() },
     )
     .unwrap();
     assert!(accepts(&mut machine, ""));
@@ -224,15 +226,17 @@ fn rounds_that_may_be_empty_are_counted_where_they_are_not() {
 
 #[test]
 fn rules_that_never_end_are_left_out_or_named() {
-    let endless = Node::Seq(vec![text("x"), Node::Ref(1)]);
-    let good = rules([("top", Node::Alt(vec![Node::Ref(1), text("y")])), ("endless", endless.clone())]);
-    let mut machine = machine(&good, Limits::default()).unwrap();
+    let endless = RuleBody::Seq(vec![text("x"), RuleBody::Ref(1)]);
+    let good =
+        rules([("top", RuleBody::Alt(vec![RuleBody::Ref(1), text("y")])), ("endless", endless.clone())]);
+    let mut machine = machine(&good, MachineLimits::default()).unwrap();
     assert!(accepts(&mut machine, "y"));
     assert_eq!(run(&mut machine, "x").unwrap(), DEAD);
-    let bad = rules([("top", Node::Ref(1)), ("endless", endless)]);
-    let error = super::tests::machine(&bad, Limits::default()).err().unwrap();
+    let bad = rules([("top", RuleBody::Ref(1)), ("endless", endless)]);
+    let error = super::tests::machine(&bad, MachineLimits::default()).err().unwrap();
     assert_eq!((error.kind, &error.place[..]), (ErrorKind::Constraint, "rule \"top\""));
-    let gone = super::tests::machine(&rules([("top", Node::Ref(7))]), Limits::default()).err().unwrap();
+    let gone =
+        super::tests::machine(&rules([("top", RuleBody::Ref(7))]), MachineLimits::default()).err().unwrap();
     assert_eq!(gone.kind, ErrorKind::Constraint);
 }
 
@@ -240,14 +244,18 @@ fn rules_that_never_end_are_left_out_or_named() {
 fn whole_tokens_stand_between_texts() {
     let think = TokenSet { tokens: vec![TokenName::Text("<think>".into())], negated: false };
     let other = TokenSet { tokens: vec![TokenName::Id(7), TokenName::Id(8)], negated: true };
-    let body =
-        [Node::Tokens(think.clone()), text("a"), Node::Tokens(other.clone()), Node::Tokens(think.clone())];
-    let grammar = rules([("top", Node::Seq(body.into()))]);
+    let body = [
+        RuleBody::Tokens(think.clone()),
+        text("a"),
+        RuleBody::Tokens(other.clone()),
+        RuleBody::Tokens(think.clone()),
+    ];
+    let grammar = rules([("top", RuleBody::Seq(body.into()))]);
     let mut exprs = Exprs::new(1000);
     let source = RulesSource::new(&grammar, &mut exprs, None).unwrap();
     assert_eq!(source.token_sets(), [think, other]);
     let start = source.start();
-    let mut machine = Machine::new(Box::new(source), start, exprs, Limits::default()).unwrap();
+    let mut machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default()).unwrap();
     let config = machine.start();
     assert_eq!(machine.token_sets(config), [0]);
     assert_eq!(machine.describe(config), ["the token <think>"]);
@@ -265,16 +273,16 @@ fn whole_tokens_stand_between_texts() {
 #[test]
 fn limits_are_errors_that_leave_the_machine_usable() {
     // s ::= "a" s "b"? | "c" nests without end, and every level may be closed.
-    let s = Node::Alt(vec![
-        Node::Seq(vec![text("a"), Node::Ref(0), many(text("b"), 0, Some(1))]),
-        Node::Seq(vec![text("c")]),
+    let s = RuleBody::Alt(vec![
+        RuleBody::Seq(vec![text("a"), RuleBody::Ref(0), many(text("b"), 0, Some(1))]),
+        RuleBody::Seq(vec![text("c")]),
     ]);
     let grammar = rules([("s", s)]);
     for limits in [
-        Limits { sets: 60, ..Limits::default() },
-        Limits { items: 60, ..Limits::default() },
-        Limits { configs: 60, ..Limits::default() },
-        Limits { bytes: 40_000, ..Limits::default() },
+        MachineLimits { sets: 60, ..MachineLimits::default() },
+        MachineLimits { items: 60, ..MachineLimits::default() },
+        MachineLimits { configs: 60, ..MachineLimits::default() },
+        MachineLimits { bytes: 40_000, ..MachineLimits::default() },
     ] {
         let mut machine = machine(&grammar, limits).unwrap();
         let long = "a".repeat(1000) + "c";
@@ -292,17 +300,17 @@ fn limits_are_errors_that_leave_the_machine_usable() {
 fn nested_groups_end_in_an_error() {
     let mut body = text("x");
     for _ in 0..9_000 {
-        body = Node::Seq(vec![text("("), body, text(")")]);
+        body = RuleBody::Seq(vec![text("("), body, text(")")]);
     }
     let deep = rules([("top", body)]);
-    let mut machine = machine(&deep, Limits::default()).unwrap();
+    let mut machine = machine(&deep, MachineLimits::default()).unwrap();
     assert!(accepts(&mut machine, &("(".repeat(9_000) + "x" + &")".repeat(9_000))));
     let Rules { rules: mut bodies, .. } = deep;
     let mut body = bodies.remove(0).body;
     for _ in 0..2_000 {
-        body = Node::Seq(vec![body, text(")")]);
+        body = RuleBody::Seq(vec![body, text(")")]);
     }
-    let error = super::tests::machine(&rules([("top", body)]), Limits::default()).err().unwrap();
+    let error = super::tests::machine(&rules([("top", body)]), MachineLimits::default()).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Limit);
 }
 
@@ -310,8 +318,11 @@ fn nested_groups_end_in_an_error() {
 fn what_is_regular_is_one_lexeme() {
     // Nothing but lexemes: the whole is one set to start from and one to end in.
     let word = many(set('a', 'z'), 1, None);
-    let list = Node::Seq(vec![Node::Ref(1), many(Node::Seq(vec![text(","), Node::Ref(1)]), 0, None)]);
-    let mut machine = machine(&rules([("list", list), ("word", word)]), Limits::default()).unwrap();
+    let list = RuleBody::Seq(vec![
+        RuleBody::Ref(1),
+        many(RuleBody::Seq(vec![text(","), RuleBody::Ref(1)]), 0, None),
+    ]);
+    let mut machine = machine(&rules([("list", list), ("word", word)]), MachineLimits::default()).unwrap();
     assert!(accepts(&mut machine, "ab,c,def"));
     assert!(!accepts(&mut machine, "ab,"));
     assert_eq!(machine.set_count(), 3);
@@ -320,9 +331,10 @@ fn what_is_regular_is_one_lexeme() {
 #[test]
 fn a_long_stretch_keeps_its_own_residual() {
     let any = Regex::Set(crate::CharSet::one('"').not());
-    let string = Node::Lexeme(Regex::concat([Regex::text("\""), any.repeat(0, None), Regex::text("\"")]));
-    let pair = Node::Seq(vec![text("{"), Node::Ref(1), text(":"), Node::Ref(1), text("}")]);
-    let mut machine = machine(&rules([("pair", pair), ("string", string)]), Limits::default()).unwrap();
+    let string = RuleBody::Lexeme(Regex::concat([Regex::text("\""), any.repeat(0, None), Regex::text("\"")]));
+    let pair = RuleBody::Seq(vec![text("{"), RuleBody::Ref(1), text(":"), RuleBody::Ref(1), text("}")]);
+    let mut machine =
+        machine(&rules([("pair", pair), ("string", string)]), MachineLimits::default()).unwrap();
     let (key, value) = (run(&mut machine, "{\"k").unwrap(), run(&mut machine, "{\"k\":\"v").unwrap());
     assert_ne!(key, value);
     assert_eq!(machine.threads(key)[0].0, machine.threads(value)[0].0);
@@ -333,8 +345,9 @@ fn a_long_stretch_keeps_its_own_residual() {
 fn every_expression_is_read_once_in_a_configuration() {
     // Words of letters nested in each other: every level reads the same word.
     let word = many(set('a', 'c'), 1, None);
-    let s = Node::Alt(vec![Node::Seq(vec![Node::Ref(1), Node::Ref(0), text(".")]), text("c")]);
-    let mut machine = machine(&rules([("s", s), ("word", word)]), Limits::default()).unwrap();
+    let s =
+        RuleBody::Alt(vec![RuleBody::Seq(vec![RuleBody::Ref(1), RuleBody::Ref(0), text(".")]), text("c")]);
+    let mut machine = machine(&rules([("s", s), ("word", word)]), MachineLimits::default()).unwrap();
     let config = run(&mut machine, &"abc".repeat(30)).unwrap();
     let threads = machine.threads(config);
     assert!(threads.windows(2).all(|pair| pair[0].0 < pair[1].0));
@@ -344,7 +357,7 @@ fn every_expression_is_read_once_in_a_configuration() {
 
 #[test]
 fn lexemes_are_in_utf8() {
-    let mut machine = machine(&rules([("top", text("é"))]), Limits::default()).unwrap();
+    let mut machine = machine(&rules([("top", text("é"))]), MachineLimits::default()).unwrap();
     assert!(accepts(&mut machine, "é"));
     let mut exprs = Exprs::new(100);
     let e = exprs.compile(&Regex::text("é"), Encoding::Utf8).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::super::problems::{did_you_mean, Problems};
-use super::super::rules::{Node, Rule, RuleId, Rules};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules};
 
 /// A rule as far as it was seen.
 struct Seen<'t> {
@@ -14,7 +14,7 @@ struct Seen<'t> {
     defined: Option<usize>,
     /// Whether its definition is broken, so that nothing else need be said about it.
     broken: bool,
-    body: Node,
+    body: RuleBody,
 }
 
 /// The rules of one text.
@@ -24,7 +24,7 @@ pub(super) struct Names<'t> {
     seen: Vec<Seen<'t>>,
     /// Bodies that were moved out of deep nests: the rule they were written in, and what they say. Their numbers lie
     /// in `moved_ids` until the text is read, since every rule that it names gets its number first.
-    moved: Vec<(RuleId, Node)>,
+    moved: Vec<(RuleId, RuleBody)>,
 }
 
 /// Numbers of moved bodies start here while the text is read.
@@ -39,7 +39,7 @@ impl<'t> Names<'t> {
                 first: at,
                 defined: None,
                 broken: false,
-                body: Node::Seq(Vec::new()),
+                body: RuleBody::Seq(Vec::new()),
             });
             self.seen.len() - 1
         })
@@ -58,12 +58,12 @@ impl<'t> Names<'t> {
     }
 
     /// What the rule says.
-    pub(super) fn set(&mut self, id: RuleId, body: Node) {
+    pub(super) fn set(&mut self, id: RuleId, body: RuleBody) {
         self.seen[id].body = body;
     }
 
     /// A rule of its own for a part of `owner`.
-    pub(super) fn move_out(&mut self, owner: RuleId, body: Node) -> RuleId {
+    pub(super) fn move_out(&mut self, owner: RuleId, body: RuleBody) -> RuleId {
         self.moved.push((owner, body));
         MOVED + self.moved.len() - 1
     }
@@ -75,12 +75,12 @@ impl<'t> Names<'t> {
                 break;
             }
             let defined = self.seen.iter().filter(|rule| rule.defined.is_some()).map(|rule| rule.name);
-            let way_out = did_you_mean(missing.name, defined)
+            let loop_exits = did_you_mean(missing.name, defined)
                 .unwrap_or_else(|| format!("define it: {} ::= ...", missing.name));
             problems.add(
                 missing.first,
                 format!("the rule \"{}\" is used and not defined", missing.name),
-                way_out,
+                loop_exits,
             );
         }
         let id = self
@@ -111,11 +111,11 @@ impl<'t> Names<'t> {
 }
 
 /// Gives moved bodies their last numbers. As deep as a body nests, which the reader bounds.
-fn settle(node: &mut Node, named: usize) {
+fn settle(node: &mut RuleBody, named: usize) {
     match node {
-        Node::Ref(id) if *id >= MOVED => *id = *id - MOVED + named,
-        Node::Seq(parts) | Node::Alt(parts) => parts.iter_mut().for_each(|part| settle(part, named)),
-        Node::Repeat { of, .. } => settle(of, named),
-        Node::Ref(_) | Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_) => {}
+        RuleBody::Ref(id) if *id >= MOVED => *id = *id - MOVED + named,
+        RuleBody::Seq(parts) | RuleBody::Alt(parts) => parts.iter_mut().for_each(|part| settle(part, named)),
+        RuleBody::Repeat { of, .. } => settle(of, named),
+        RuleBody::Ref(_) | RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => {}
     }
 }

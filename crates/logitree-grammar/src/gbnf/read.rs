@@ -2,7 +2,7 @@
 //! stack. It refuses to know names' fates (`names`) and characters' spellings (`characters`).
 
 use super::super::problems::{excerpt, Problems};
-use super::super::rules::{Node, RuleId, Rules, TokenName, TokenSet};
+use super::super::rules::{RuleBody, RuleId, Rules, TokenName, TokenSet};
 use super::super::Regex;
 use super::characters::{character, class, scalar};
 use super::names::Names;
@@ -12,18 +12,18 @@ use crate::{Error, ErrorKind, Result};
 const DEEP: u32 = 32;
 
 /// How many groups may be open at once.
-const MOST_OPEN: usize = 1 << 17;
+const MAX_OPEN: usize = 1 << 17;
 
 /// How many bytes a text may have: what is read takes up to fifty times as many.
-const MOST_BYTES: usize = 1 << 23;
+const MAX_BYTES: usize = 1 << 23;
 
 /// How often a literal or a class may run to the end of the text before reading stops: each costs a pass.
-const MOST_UNCLOSED: usize = 3;
+const MAX_UNCLOSED: usize = 3;
 
 /// The rules of `text`.
 pub(super) fn rules(text: &str, start: &str) -> Result<Rules> {
-    if text.len() > MOST_BYTES {
-        let message = format!("the GBNF grammar has {} bytes, more than {MOST_BYTES}", text.len());
+    if text.len() > MAX_BYTES {
+        let message = format!("the GBNF grammar has {} bytes, more than {MAX_BYTES}", text.len());
         return Err(
             Error::new(ErrorKind::Limit, message).help("long lists of texts are better given as choices")
         );
@@ -34,7 +34,7 @@ pub(super) fn rules(text: &str, start: &str) -> Result<Rules> {
     while reader.at < text.len() {
         let line = reader.at;
         if reader.rule().is_none() {
-            if reader.problems.is_full() || reader.unclosed == MOST_UNCLOSED {
+            if reader.problems.is_full() || reader.unclosed == MAX_UNCLOSED {
                 break;
             }
             reader.skip_to_rule(line);
@@ -50,7 +50,7 @@ pub(super) fn rules(text: &str, start: &str) -> Result<Rules> {
 /// Nodes in a row, and how deep the deepest nests.
 #[derive(Default)]
 struct Row {
-    nodes: Vec<Node>,
+    nodes: Vec<RuleBody>,
     /// Of all but the last.
     depth: u32,
     /// Of the last.
@@ -71,7 +71,7 @@ impl Row {
     }
 
     /// The row as one: the only node, or all in a node of `kind`.
-    fn join(mut self, kind: fn(Vec<Node>) -> Node) -> Part {
+    fn join(mut self, kind: fn(Vec<RuleBody>) -> RuleBody) -> Part {
         if self.nodes.len() == 1 {
             if let Some(only) = self.pop() {
                 return only;
@@ -83,7 +83,7 @@ impl Row {
 }
 
 /// A node, and how deep it nests.
-type Part = (Node, u32);
+type Part = (RuleBody, u32);
 
 /// A group that is open: its finished alternatives, and the sequence that is being read.
 struct Group {
@@ -194,7 +194,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Everything after `::=`, up to the end of the line that ends it.
-    fn body(&mut self) -> Option<Node> {
+    fn body(&mut self) -> Option<RuleBody> {
         let mut groups = vec![Group::new(self.at)];
         loop {
             let inside = groups.len() > 1;
@@ -204,13 +204,13 @@ impl<'t> Reader<'t> {
                 Some(b'|') => {
                     self.at += 1;
                     self.space(true);
-                    let done = std::mem::take(&mut group.sequence).join(Node::Seq);
+                    let done = std::mem::take(&mut group.sequence).join(RuleBody::Seq);
                     group.alternatives.push(self.shallow(done));
                 }
                 Some(b'(') => {
-                    if groups.len() == MOST_OPEN {
+                    if groups.len() == MAX_OPEN {
                         return self
-                            .fail(format!("more than {MOST_OPEN} groups are open"), "give parts names");
+                            .fail(format!("more than {MAX_OPEN} groups are open"), "give parts names");
                     }
                     groups.push(Group::new(self.at));
                     self.at += 1;
@@ -253,10 +253,10 @@ impl<'t> Reader<'t> {
         // `a?*` and its like are one repetition; without this a row of signs would nest.
         let is_sign = |min: u32, max: Option<u32>| min <= 1 && max.is_none_or(|max| max == 1);
         row.push(match node {
-            Node::Repeat { of, min: least, max: most } if is_sign(min, max) && is_sign(least, most) => {
-                (Node::Repeat { of, min: min * least, max: max.and(most) }, depth)
+            RuleBody::Repeat { of, min: least, max: most } if is_sign(min, max) && is_sign(least, most) => {
+                (RuleBody::Repeat { of, min: min * least, max: max.and(most) }, depth)
             }
-            node => (Node::Repeat { of: Box::new(node), min, max }, depth + 1),
+            node => (RuleBody::Repeat { of: Box::new(node), min, max }, depth + 1),
         });
         let (node, depth) = row.pop()?;
         row.push(self.shallow((node, depth)));
@@ -276,9 +276,9 @@ impl<'t> Reader<'t> {
 
     fn group(&mut self, group: Group) -> Part {
         let Group { mut alternatives, sequence, .. } = group;
-        let last = sequence.join(Node::Seq);
+        let last = sequence.join(RuleBody::Seq);
         alternatives.push(self.shallow(last));
-        let whole = alternatives.join(Node::Alt);
+        let whole = alternatives.join(RuleBody::Alt);
         self.shallow(whole)
     }
 
@@ -287,10 +287,10 @@ impl<'t> Reader<'t> {
         if depth < DEEP {
             return (node, depth);
         }
-        (Node::Ref(self.names.move_out(self.owner, node)), 0)
+        (RuleBody::Ref(self.names.move_out(self.owner, node)), 0)
     }
 
-    fn terminal_or_name(&mut self) -> Option<Node> {
+    fn terminal_or_name(&mut self) -> Option<RuleBody> {
         match self.peek()? {
             b'"' => self.literal(),
             b'[' => {
@@ -302,11 +302,11 @@ impl<'t> Reader<'t> {
                         .fail("a class that is not closed", "close it with ]; a bracket in it is \\]");
                 };
                 self.at = after;
-                Some(Node::Lexeme(Regex::Set(set)))
+                Some(RuleBody::Lexeme(Regex::Set(set)))
             }
             b'.' => {
                 self.at += 1;
-                Some(Node::Lexeme(Regex::Set(super::super::CharSet::all())))
+                Some(RuleBody::Lexeme(Regex::Set(super::super::CharSet::all())))
             }
             b'<' | b'!' => self.token(),
             _ => {
@@ -318,7 +318,7 @@ impl<'t> Reader<'t> {
                             format!("the rule \"{name}\" starts before the one before it has ended");
                         return self.fail(message, "close its groups; an empty text is written \"\"");
                     }
-                    return Some(Node::Ref(self.names.id(name, from)));
+                    return Some(RuleBody::Ref(self.names.id(name, from)));
                 }
                 let message = format!("{} cannot stand in a rule", excerpt(self.text, from));
                 self.fail(
@@ -329,7 +329,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn literal(&mut self) -> Option<Node> {
+    fn literal(&mut self) -> Option<RuleBody> {
         let (open, mark) = (self.at, self.problems.mark());
         let mut text = String::new();
         let mut at = open + 1;
@@ -343,19 +343,19 @@ impl<'t> Reader<'t> {
             at = next;
         }
         self.at = at + 1;
-        Some(Node::Lexeme(Regex::text(text)))
+        Some(RuleBody::Lexeme(Regex::text(text)))
     }
 
     /// `<text>`, `<[7]>`, and with `!` every token but this one.
-    fn token(&mut self) -> Option<Node> {
+    fn token(&mut self) -> Option<RuleBody> {
         let from = self.at;
         let negated = self.peek() == Some(b'!');
         self.at += usize::from(negated);
         let rest = &self.text[self.at..];
-        let way_out = "a token is <its text> or <[its number]>";
+        let loop_exits = "a token is <its text> or <[its number]>";
         let Some(end) = rest.find('>').filter(|_| rest.starts_with('<')) else {
             self.at = from;
-            return self.fail(format!("{} is no token", excerpt(self.text, from)), way_out);
+            return self.fail(format!("{} is no token", excerpt(self.text, from)), loop_exits);
         };
         let whole = &rest[..=end];
         let inside = &whole[1..end];
@@ -366,18 +366,18 @@ impl<'t> Reader<'t> {
                 self.at = from;
                 return self.fail(
                     format!("`{}` has no number of a token", excerpt(whole, 0).trim_matches('`')),
-                    way_out,
+                    loop_exits,
                 );
             };
             TokenName::Id(id)
         } else if inside.is_empty() {
             self.at = from;
-            return self.fail("`<>` names no token", way_out);
+            return self.fail("`<>` names no token", loop_exits);
         } else {
             TokenName::Text(whole.into())
         };
         self.at += end + 1;
-        Some(Node::Tokens(TokenSet { tokens: vec![name], negated }))
+        Some(RuleBody::Tokens(TokenSet { tokens: vec![name], negated }))
     }
 
     /// `*`, `+`, `?` or `{m,n}`.

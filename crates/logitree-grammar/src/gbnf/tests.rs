@@ -1,6 +1,6 @@
 //! GBNF by hand: what each form means, what each mistake says, and that hostile texts end soon.
 
-use super::super::rules::{Node, Rules, TokenName, TokenSet};
+use super::super::rules::{RuleBody, Rules, TokenName, TokenSet};
 use super::super::{CharSet, Regex};
 use super::*;
 use crate::ErrorKind;
@@ -17,7 +17,7 @@ fn error(text: &str) -> String {
     error.to_string()
 }
 
-fn body(text: &str) -> Node {
+fn body(text: &str) -> RuleBody {
     let Rules { mut rules, start } = parse(text).unwrap();
     rules.swap_remove(start).body
 }
@@ -60,23 +60,23 @@ fn every_form() {
 
 #[test]
 fn characters_are_code_points() {
-    let Node::Lexeme(Regex::Set(set)) = body("root ::= [^\\x00-\\x1f\"\\u007F-\\U0010FFFF]") else {
+    let RuleBody::Lexeme(Regex::Set(set)) = body("root ::= [^\\x00-\\x1f\"\\u007F-\\U0010FFFF]") else {
         panic!()
     };
     assert_eq!(set, CharSet::from_ranges([(0x20, 0x21), (0x23, 0x7e)]));
-    let Node::Lexeme(Regex::Set(set)) = body("root ::= [ぁ-ゟ]") else { panic!() };
+    let RuleBody::Lexeme(Regex::Set(set)) = body("root ::= [ぁ-ゟ]") else { panic!() };
     assert_eq!(set, CharSet::range('ぁ', 'ゟ'));
-    let Node::Lexeme(Regex::Set(set)) = body("root ::= .") else { panic!() };
+    let RuleBody::Lexeme(Regex::Set(set)) = body("root ::= .") else { panic!() };
     assert_eq!(set, CharSet::all());
-    let Node::Lexeme(Regex::Set(set)) = body("root ::= [\\uD800-\\uDFFF]") else { panic!() };
+    let RuleBody::Lexeme(Regex::Set(set)) = body("root ::= [\\uD800-\\uDFFF]") else { panic!() };
     assert!(set.is_empty());
 }
 
 #[test]
 fn tokens_are_named_by_text_or_number() {
-    let Node::Seq(parts) = body("root ::= !<[4294967295]> <|im_end|>") else { panic!() };
+    let RuleBody::Seq(parts) = body("root ::= !<[4294967295]> <|im_end|>") else { panic!() };
     let sets = parts.iter().map(|part| match part {
-        Node::Tokens(set) => set.clone(),
+        RuleBody::Tokens(set) => set.clone(),
         other => panic!("{other:?}"),
     });
     let expected = [
@@ -169,12 +169,12 @@ fn all_problems_at_once() {
 fn what_gbnf_cannot_say_is_shown() {
     let no = Regex::and([Regex::anything(), Regex::text("a").not()]);
     let mut rules = parse("root ::= x\nx ::= .").unwrap();
-    rules.rules[1].body = Node::Lexeme(no);
+    rules.rules[1].body = RuleBody::Lexeme(no);
     let error = write(&rules).unwrap_err();
     assert!(error.message.contains("the rule \"x\" has an intersection"), "{error}");
     assert_eq!(show(&rules), "root ::= x\nx ::= (.* & ~(\"a\"))\n");
     let all = TokenSet { tokens: vec![TokenName::Id(1), TokenName::Text("[CALL]".into())], negated: true };
-    rules.rules[1].body = Node::Tokens(all);
+    rules.rules[1].body = RuleBody::Tokens(all);
     assert!(write(&rules).unwrap_err().message.contains("several tokens that must not come"));
     assert_eq!(show(&rules), "root ::= x\nx ::= !(<[1]> | [CALL])\n");
 }
@@ -182,16 +182,16 @@ fn what_gbnf_cannot_say_is_shown() {
 #[test]
 fn nothing_is_written_as_a_class() {
     let mut rules = parse("root ::= .").unwrap();
-    rules.rules[0].body = Node::Lexeme(Regex::Nothing);
-    let Node::Lexeme(Regex::Set(set)) = body(&write(&rules).unwrap()) else { panic!() };
+    rules.rules[0].body = RuleBody::Lexeme(Regex::Nothing);
+    let RuleBody::Lexeme(Regex::Set(set)) = body(&write(&rules).unwrap()) else { panic!() };
     assert!(set.is_empty());
 }
 
 /// How deep a body nests.
-fn depth(node: &Node) -> usize {
+fn depth(node: &RuleBody) -> usize {
     match node {
-        Node::Seq(parts) | Node::Alt(parts) => 1 + parts.iter().map(depth).max().unwrap_or(0),
-        Node::Repeat { of, .. } => 1 + depth(of),
+        RuleBody::Seq(parts) | RuleBody::Alt(parts) => 1 + parts.iter().map(depth).max().unwrap_or(0),
+        RuleBody::Repeat { of, .. } => 1 + depth(of),
         _ => 0,
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::super::rules::{Node, Rules, TokenName, TokenSet};
+use super::super::rules::{RuleBody, Rules, TokenName, TokenSet};
 use super::super::{CharSet, Regex};
 use crate::{Error, ErrorKind, Result};
 
@@ -76,23 +76,23 @@ impl<'r> Writer<'r> {
         self.beyond.get_or_insert((self.rule, what));
     }
 
-    fn node(&mut self, node: &Node, within: Within) {
+    fn node(&mut self, node: &RuleBody, within: Within) {
         match node {
-            Node::Lexeme(regex) => self.regex(regex, within),
-            Node::Ref(id) => match self.names.get(*id) {
+            RuleBody::Lexeme(regex) => self.regex(regex, within),
+            RuleBody::Ref(id) => match self.names.get(*id) {
                 Some(name) => self.text.push_str(name),
                 None => {
                     self.beyond("a reference to no rule");
                     self.text.push('?');
                 }
             },
-            Node::Seq(parts) => self.list(parts, " ", Within::Sequence, within, Self::node),
-            Node::Alt(parts) => self.list(parts, " | ", Within::Alternative, within, Self::node),
-            Node::Repeat { of, min, max } => {
+            RuleBody::Seq(parts) => self.list(parts, " ", Within::Sequence, within, Self::node),
+            RuleBody::Alt(parts) => self.list(parts, " | ", Within::Alternative, within, Self::node),
+            RuleBody::Repeat { of, min, max } => {
                 self.repeat(within, *min, *max, |writer| writer.node(of, Within::Repetition));
             }
-            Node::Tokens(set) => self.tokens(set),
-            Node::Json(_) => {
+            RuleBody::Tokens(set) => self.tokens(set),
+            RuleBody::Json(_) => {
                 self.beyond("a JSON schema");
                 self.text.push_str("%json");
             }
@@ -274,12 +274,12 @@ impl<'r> Writer<'r> {
 /// The rules in the order in which a reader meets them: the start, what it refers to, what that refers to; at last what
 /// nothing refers to.
 fn order(rules: &Rules) -> Vec<usize> {
-    fn refer(node: &Node, to: &mut impl FnMut(usize)) {
+    fn refer(node: &RuleBody, to: &mut impl FnMut(usize)) {
         match node {
-            Node::Ref(id) => to(*id),
-            Node::Seq(parts) | Node::Alt(parts) => parts.iter().for_each(|part| refer(part, to)),
-            Node::Repeat { of, .. } => refer(of, to),
-            Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_) => {}
+            RuleBody::Ref(id) => to(*id),
+            RuleBody::Seq(parts) | RuleBody::Alt(parts) => parts.iter().for_each(|part| refer(part, to)),
+            RuleBody::Repeat { of, .. } => refer(of, to),
+            RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => {}
         }
     }
     let mut seen = vec![false; rules.rules.len()];

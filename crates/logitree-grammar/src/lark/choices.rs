@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::super::rules::{Node, Rule, RuleId};
+use super::super::rules::{Rule, RuleBody, RuleId};
 use super::super::{CharSet, Regex};
 
 /// Numbers of lazy languages.
@@ -22,7 +22,7 @@ struct First {
 }
 
 /// How many nodes may be looked at and copied.
-const MOST_WORK: usize = 800_000;
+const MAX_WORK: usize = 800_000;
 
 /// Lets the lazy rules (with their languages) win over what stands beside them. Whether that was possible: in too many
 /// choices it is not, and the rules are spoiled.
@@ -50,7 +50,7 @@ pub(super) fn prefer(rules: &mut Vec<Rule>, lazy: &[(RuleId, Regex)]) -> bool {
     };
     choices.find_firsts(rules);
     for rule in rules.iter_mut() {
-        let body = std::mem::replace(&mut rule.body, Node::Seq(Vec::new()));
+        let body = std::mem::replace(&mut rule.body, RuleBody::Seq(Vec::new()));
         rule.body = choices.choose(body);
     }
     rules.append(&mut choices.extra);
@@ -60,7 +60,7 @@ pub(super) fn prefer(rules: &mut Vec<Rule>, lazy: &[(RuleId, Regex)]) -> bool {
         rules[copy].body = body;
         rules.append(&mut choices.extra);
     }
-    choices.work <= MOST_WORK
+    choices.work <= MAX_WORK
 }
 
 struct Choices {
@@ -84,7 +84,7 @@ impl Choices {
     /// behind them.
     fn find_firsts(&mut self, rules: &[Rule]) {
         let mut changed = true;
-        while changed && self.work <= MOST_WORK {
+        while changed && self.work <= MAX_WORK {
             changed = false;
             for id in (0..rules.len()).rev().chain(0..rules.len()) {
                 let mut first = self.first(&rules[id].body);
@@ -97,15 +97,15 @@ impl Choices {
         }
     }
 
-    fn first(&mut self, node: &Node) -> First {
+    fn first(&mut self, node: &RuleBody) -> First {
         self.work += 1;
         match node {
-            Node::Ref(id) => {
+            RuleBody::Ref(id) => {
                 let first = self.firsts[*id].clone();
                 self.work += first.lazy.len();
                 first
             }
-            Node::Seq(parts) => {
+            RuleBody::Seq(parts) => {
                 let mut all = First { lazy: Set::new(), nullable: true };
                 for part in parts {
                     let part = self.first(part);
@@ -117,7 +117,7 @@ impl Choices {
                 }
                 all
             }
-            Node::Alt(parts) => {
+            RuleBody::Alt(parts) => {
                 let mut all = First::default();
                 for part in parts {
                     let part = self.first(part);
@@ -126,20 +126,20 @@ impl Choices {
                 }
                 all
             }
-            Node::Repeat { of, min, .. } => {
+            RuleBody::Repeat { of, min, .. } => {
                 let of = self.first(of);
                 First { nullable: *min == 0 || of.nullable, ..of }
             }
-            Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_) => First::default(),
+            RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => First::default(),
         }
     }
 
     /// A copy that counts as work.
-    fn clone_of(&mut self, node: &Node) -> Node {
-        fn size(node: &Node) -> usize {
+    fn clone_of(&mut self, node: &RuleBody) -> RuleBody {
+        fn size(node: &RuleBody) -> usize {
             match node {
-                Node::Seq(parts) | Node::Alt(parts) => 1 + parts.iter().map(size).sum::<usize>(),
-                Node::Repeat { of, .. } => 1 + size(of),
+                RuleBody::Seq(parts) | RuleBody::Alt(parts) => 1 + parts.iter().map(size).sum::<usize>(),
+                RuleBody::Repeat { of, .. } => 1 + size(of),
                 _ => 1,
             }
         }
@@ -148,9 +148,9 @@ impl Choices {
     }
 
     /// The node with every choice in it made.
-    fn choose(&mut self, node: Node) -> Node {
+    fn choose(&mut self, node: RuleBody) -> RuleBody {
         match node {
-            Node::Alt(parts) => {
+            RuleBody::Alt(parts) => {
                 let firsts: Vec<Set> = parts.iter().map(|part| self.first(part).lazy).collect();
                 let mut times: HashMap<usize, usize> = HashMap::new();
                 firsts.iter().flatten().for_each(|&number| *times.entry(number).or_default() += 1);
@@ -159,7 +159,7 @@ impl Choices {
                     self.work += times.len();
                     let others =
                         times.iter().filter(|(number, times)| **times > usize::from(own.contains(number)));
-                    let others = if self.work > MOST_WORK {
+                    let others = if self.work > MAX_WORK {
                         Set::new()
                     } else {
                         others.map(|(number, _)| *number).collect()
@@ -167,35 +167,41 @@ impl Choices {
                     let part = self.choose(part);
                     chosen.push(self.cut(part, &others));
                 }
-                Node::Alt(chosen)
+                RuleBody::Alt(chosen)
             }
-            Node::Repeat { of, min, max } => Node::Repeat { of: Box::new(self.choose(*of)), min, max },
-            Node::Seq(parts) => self.sequence(parts),
+            RuleBody::Repeat { of, min, max } => {
+                RuleBody::Repeat { of: Box::new(self.choose(*of)), min, max }
+            }
+            RuleBody::Seq(parts) => self.sequence(parts),
             leaf => leaf,
         }
     }
 
     /// A sequence: what may come again or not at all stands beside what follows it.
-    fn sequence(&mut self, parts: Vec<Node>) -> Node {
-        let mut rest: Vec<Node> = Vec::new(); // the other way round
+    fn sequence(&mut self, parts: Vec<RuleBody>) -> RuleBody {
+        let mut rest: Vec<RuleBody> = Vec::new(); // the other way round
         let mut after = First { lazy: Set::new(), nullable: true };
         for part in parts.into_iter().rev() {
             let inside = self.first(&part);
             let beside = !(after.lazy.is_empty() && inside.lazy.is_empty());
             match part {
-                Node::Repeat { of, min: min @ (0 | 1), max } if beside && max.is_none_or(|max| max == 1) => {
+                RuleBody::Repeat { of, min: min @ (0 | 1), max }
+                    if beside && max.is_none_or(|max| max == 1) =>
+                {
                     let of = self.choose(*of);
                     let tail = self.tail(rest, after.clone());
                     let once = self.clone_of(&of);
                     let of = self.cut(of, &after.lazy);
-                    let skipped = Node::Ref(self.copy(tail, &inside.lazy));
+                    let skipped = RuleBody::Ref(self.copy(tail, &inside.lazy));
                     rest = match (min, max) {
-                        (0, None) => vec![skipped, Node::Repeat { of: Box::new(of), min: 0, max: None }],
+                        (0, None) => vec![skipped, RuleBody::Repeat { of: Box::new(of), min: 0, max: None }],
                         (_, None) => {
-                            vec![skipped, Node::Repeat { of: Box::new(of), min: 0, max: None }, once]
+                            vec![skipped, RuleBody::Repeat { of: Box::new(of), min: 0, max: None }, once]
                         }
-                        (0, _) => vec![Node::Alt(vec![Node::Seq(vec![of, Node::Ref(tail)]), skipped])],
-                        (_, _) => vec![Node::Ref(tail), once],
+                        (0, _) => {
+                            vec![RuleBody::Alt(vec![RuleBody::Seq(vec![of, RuleBody::Ref(tail)]), skipped])]
+                        }
+                        (_, _) => vec![RuleBody::Ref(tail), once],
                     };
                 }
                 part => {
@@ -210,21 +216,21 @@ impl Choices {
             }
         }
         rest.reverse();
-        Node::Seq(rest)
+        RuleBody::Seq(rest)
     }
 
     /// A rule of what stands the other way round in `parts`: what refers to it stays flat.
-    fn tail(&mut self, mut parts: Vec<Node>, first: First) -> RuleId {
+    fn tail(&mut self, mut parts: Vec<RuleBody>, first: First) -> RuleId {
         match parts[..] {
-            [Node::Ref(id)] => id,
+            [RuleBody::Ref(id)] => id,
             _ => {
                 parts.reverse();
-                self.new_rule("behind-choice".into(), Node::Seq(parts), first)
+                self.new_rule("behind-choice".into(), RuleBody::Seq(parts), first)
             }
         }
     }
 
-    fn new_rule(&mut self, name: String, body: Node, first: First) -> RuleId {
+    fn new_rule(&mut self, name: String, body: RuleBody, first: First) -> RuleId {
         self.extra.push(Rule { name, body });
         self.firsts.push(first);
         self.firsts.len() - 1
@@ -232,45 +238,47 @@ impl Choices {
 
     /// The node with its first lexeme cut: no text in it starts with one of the lazy languages. What follows something
     /// that may be empty is cut where that is left out by `?` or `*`.
-    fn cut(&mut self, node: Node, set: &Set) -> Node {
-        if set.is_empty() || self.work > MOST_WORK {
+    fn cut(&mut self, node: RuleBody, set: &Set) -> RuleBody {
+        if set.is_empty() || self.work > MAX_WORK {
             return node;
         }
         match node {
-            Node::Lexeme(regex) => Node::Lexeme(Regex::and([regex, self.starting(set).not()])),
-            Node::Ref(id) => Node::Ref(self.copy(id, set)),
-            Node::Alt(parts) => Node::Alt(parts.into_iter().map(|part| self.cut(part, set)).collect()),
-            Node::Seq(parts) => {
+            RuleBody::Lexeme(regex) => RuleBody::Lexeme(Regex::and([regex, self.starting(set).not()])),
+            RuleBody::Ref(id) => RuleBody::Ref(self.copy(id, set)),
+            RuleBody::Alt(parts) => {
+                RuleBody::Alt(parts.into_iter().map(|part| self.cut(part, set)).collect())
+            }
+            RuleBody::Seq(parts) => {
                 let mut parts = parts.into_iter();
-                let Some(first) = parts.next() else { return Node::Seq(Vec::new()) };
-                let rest: Vec<Node> = parts.collect();
-                if let Node::Repeat { of, min: 0, max } = first {
-                    let known = self.first(&Node::Seq(rest.clone()));
+                let Some(first) = parts.next() else { return RuleBody::Seq(Vec::new()) };
+                let rest: Vec<RuleBody> = parts.collect();
+                if let RuleBody::Repeat { of, min: 0, max } = first {
+                    let known = self.first(&RuleBody::Seq(rest.clone()));
                     self.work += rest.len();
                     let tail = self.tail(rest.into_iter().rev().collect(), known);
-                    let without = Node::Ref(self.copy(tail, set));
-                    let once = self.cut(Node::Repeat { of, min: 1, max }, set);
-                    let with = Node::Seq(vec![once, Node::Ref(tail)]);
-                    return if max == Some(0) { without } else { Node::Alt(vec![with, without]) };
+                    let without = RuleBody::Ref(self.copy(tail, set));
+                    let once = self.cut(RuleBody::Repeat { of, min: 1, max }, set);
+                    let with = RuleBody::Seq(vec![once, RuleBody::Ref(tail)]);
+                    return if max == Some(0) { without } else { RuleBody::Alt(vec![with, without]) };
                 }
                 let first = self.cut(first, set);
-                Node::Seq([first].into_iter().chain(rest).collect())
+                RuleBody::Seq([first].into_iter().chain(rest).collect())
             }
-            Node::Repeat { max: Some(0), .. } => Node::Seq(Vec::new()),
-            Node::Repeat { of, min, max } => {
+            RuleBody::Repeat { max: Some(0), .. } => RuleBody::Seq(Vec::new()),
+            RuleBody::Repeat { of, min, max } => {
                 let more = self.clone_of(&of);
-                let more = Node::Repeat {
+                let more = RuleBody::Repeat {
                     of: Box::new(more),
                     min: min.saturating_sub(1),
                     max: max.map(|max| max - 1),
                 };
-                let once = Node::Seq(vec![self.cut(*of, set), more]);
+                let once = RuleBody::Seq(vec![self.cut(*of, set), more]);
                 match min {
-                    0 => Node::Repeat { of: Box::new(once), min: 0, max: Some(1) },
+                    0 => RuleBody::Repeat { of: Box::new(once), min: 0, max: Some(1) },
                     _ => once,
                 }
             }
-            other @ (Node::Tokens(_) | Node::Json(_)) => other,
+            other @ (RuleBody::Tokens(_) | RuleBody::Json(_)) => other,
         }
     }
 
@@ -292,7 +300,8 @@ impl Choices {
         if let Some(&copy) = self.copies.get(&(id, set.clone())) {
             return copy;
         }
-        let copy = self.new_rule(format!("rule-{id}-cut"), Node::Seq(Vec::new()), self.firsts[id].clone());
+        let copy =
+            self.new_rule(format!("rule-{id}-cut"), RuleBody::Seq(Vec::new()), self.firsts[id].clone());
         if let Some(&own) = self.of.get(&id) {
             self.of.insert(copy, own);
         }
@@ -303,22 +312,22 @@ impl Choices {
     }
 
     /// The body of a copy. Of two lazy ones, the one that is complete first wins.
-    fn cut_rule(&mut self, id: RuleId, body: Node, set: &Set) -> Node {
+    fn cut_rule(&mut self, id: RuleId, body: RuleBody, set: &Set) -> RuleBody {
         if !self.of.contains_key(&id) {
             return self.cut(body, set);
         }
         let any = Regex::or(set.iter().map(|&number| self.languages[number].clone()));
         let longer = Regex::concat([any, Regex::Set(CharSet::all()).repeat(1, None)]);
-        let cut = |node: Node| match node {
-            Node::Lexeme(regex) => Node::Lexeme(Regex::and([regex, longer.not()])),
+        let cut = |node: RuleBody| match node {
+            RuleBody::Lexeme(regex) => RuleBody::Lexeme(Regex::and([regex, longer.not()])),
             other => other,
         };
         match body {
             // What is ignored behind it stays.
-            Node::Seq(parts) => {
+            RuleBody::Seq(parts) => {
                 let mut parts = parts.into_iter();
                 let first = parts.next().map(cut);
-                Node::Seq(first.into_iter().chain(parts).collect())
+                RuleBody::Seq(first.into_iter().chain(parts).collect())
             }
             lexeme => cut(lexeme),
         }

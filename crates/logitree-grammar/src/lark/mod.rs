@@ -35,7 +35,7 @@ use super::rules::Rules;
 use crate::{Error, ErrorKind, Result};
 
 /// How many bytes a text may have: what is read takes up to eighty times as many.
-const MOST_BYTES: usize = 1 << 22;
+const MAX_BYTES: usize = 1 << 22;
 
 /// What a text may refer to.
 pub struct Resources<'r> {
@@ -51,8 +51,8 @@ pub struct Resources<'r> {
 /// [`ErrorKind::Constraint`] with every problem of the text, each with line, column and the way out;
 /// [`ErrorKind::Limit`] if it is too long.
 pub fn parse(text: &str, resources: &Resources) -> Result<Rules> {
-    if text.len() > MOST_BYTES {
-        let message = format!("the Lark grammar has {} bytes, more than {MOST_BYTES}", text.len());
+    if text.len() > MAX_BYTES {
+        let message = format!("the Lark grammar has {} bytes, more than {MAX_BYTES}", text.len());
         return Err(
             Error::new(ErrorKind::Limit, message).help("long lists of texts are better given as choices")
         );

@@ -6,7 +6,7 @@ use super::lexer::{Kind, Token};
 use super::strings;
 
 /// How deep groups may nest: the reader, and whoever walks what it read, recurses.
-const MOST_NESTED: usize = 100;
+const MAX_NESTED: usize = 100;
 
 /// The items of `tokens`.
 pub(super) fn items<'t>(text: &'t str, tokens: &[Token], problems: &mut Problems) -> Vec<Item<'t>> {
@@ -151,9 +151,9 @@ impl<'t> Parser<'t, '_> {
             Kind::Terminal => {
                 self.no_template(name)?;
                 if self.kind() == Kind::Sign(b'.') {
-                    let way_out =
+                    let loop_exits =
                         "every reading is kept; take out of one terminal what the other is for: A & ~B";
-                    self.problems.add(self.at(), format!("the terminal {name} has a priority"), way_out);
+                    self.problems.add(self.at(), format!("the terminal {name} has a priority"), loop_exits);
                     self.next += 2;
                 }
                 self.expect(b':', "a terminal's name")?;
@@ -225,13 +225,17 @@ impl<'t> Parser<'t, '_> {
                 ("suffix", Some(expr)) => Some(Ending::Suffix(expr)),
                 ("stop", Some(expr)) => Some(Ending::Stop(expr)),
                 ("max_tokens" | "temperature", _) => {
-                    let way_out = "bound the text instead ({0,100}), or set it where tokens are sampled";
-                    self.problems.add(at, format!("`{key}` says nothing about text"), way_out);
+                    let loop_exits = "bound the text instead ({0,100}), or set it where tokens are sampled";
+                    self.problems.add(at, format!("`{key}` says nothing about text"), loop_exits);
                     None
                 }
                 _ => {
-                    let way_out = "known are capture, lazy, suffix=, stop=, stop_capture=";
-                    self.problems.add(at, format!("unknown attribute {}", excerpt(self.text, at)), way_out);
+                    let loop_exits = "known are capture, lazy, suffix=, stop=, stop_capture=";
+                    self.problems.add(
+                        at,
+                        format!("unknown attribute {}", excerpt(self.text, at)),
+                        loop_exits,
+                    );
                     return None;
                 }
             };
@@ -263,8 +267,8 @@ impl<'t> Parser<'t, '_> {
                 return None;
             }
             _ => {
-                let way_out = "at the start of a line there are %ignore, %import and %llguidance";
-                self.problems.add(at, format!("{word} cannot stand here"), way_out);
+                let loop_exits = "at the start of a line there are %ignore, %import and %llguidance";
+                self.problems.add(at, format!("{word} cannot stand here"), loop_exits);
                 return None;
             }
         }
@@ -306,8 +310,8 @@ impl<'t> Parser<'t, '_> {
     /// Alternatives. Lines that start with `|` go on, and inside of groups all do.
     fn choice(&mut self) -> Read<Choice<'t>> {
         let at = self.at();
-        if self.nested == MOST_NESTED {
-            let message = format!("groups nest more than {MOST_NESTED} deep");
+        if self.nested == MAX_NESTED {
+            let message = format!("groups nest more than {MAX_NESTED} deep");
             self.problems.add(at, message, "give parts names");
             return None;
         }
@@ -531,7 +535,7 @@ impl<'t> Parser<'t, '_> {
             ("%json" | "%regex", _) => None,
             ("%lark", _) => {
                 self.expect(b'{', "%lark")?;
-                if self.nested == MOST_NESTED {
+                if self.nested == MAX_NESTED {
                     self.problems.add(
                         at,
                         "grammars nest too deep",
@@ -547,8 +551,8 @@ impl<'t> Parser<'t, '_> {
                 Some(Value::Nested(items))
             }
             _ => {
-                let way_out = "inside of rules there are %json, %regex and %lark";
-                self.problems.add(at, format!("{word} cannot stand here"), way_out);
+                let loop_exits = "inside of rules there are %json, %regex and %lark";
+                self.problems.add(at, format!("{word} cannot stand here"), loop_exits);
                 None
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::super::append::append;
 use super::super::endings::{before, shortest};
 use super::super::problems::Problems;
-use super::super::rules::{Node, Rule, RuleId, Rules};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules};
 use super::super::Regex;
 use super::ast::{Alternative, Choice, Ending, Expr, Item, RuleItem, Value};
 use super::choices::prefer;
@@ -45,7 +45,7 @@ struct Compiler<'c> {
 
 impl Compiler<'_> {
     fn new_rule(&mut self, name: impl Into<String>) -> RuleId {
-        self.rules.push(Rule { name: name.into(), body: Node::Seq(Vec::new()) });
+        self.rules.push(Rule { name: name.into(), body: RuleBody::Seq(Vec::new()) });
         self.rules.len() - 1
     }
 
@@ -57,7 +57,7 @@ impl Compiler<'_> {
     fn grammar(&mut self, items: &[Item], at: usize, prefix: &str) -> RuleId {
         let rules = &mut self.rules;
         let mut scope = Scope::read(items, self.problems, |name| {
-            rules.push(Rule { name: format!("{prefix}{name}"), body: Node::Seq(Vec::new()) });
+            rules.push(Rule { name: format!("{prefix}{name}"), body: RuleBody::Seq(Vec::new()) });
             rules.len() - 1
         });
         self.ignored(&mut scope, prefix);
@@ -79,7 +79,7 @@ impl Compiler<'_> {
         match scope.ignore {
             Some(ignore) if scope.options.allow_initial_skip => {
                 let id = self.new_rule(format!("{prefix}start-after-ignored"));
-                self.rules[id].body = Node::Seq(vec![Node::Ref(ignore), Node::Ref(start)]);
+                self.rules[id].body = RuleBody::Seq(vec![RuleBody::Ref(ignore), RuleBody::Ref(start)]);
                 id
             }
             _ => start,
@@ -98,19 +98,19 @@ impl Compiler<'_> {
         }
         let max = if scope.options.ignore_once { Some(1) } else { None };
         let id = self.new_rule(format!("{prefix}ignored"));
-        self.rules[id].body = Node::Lexeme(Regex::or(languages).repeat(0, max));
+        self.rules[id].body = RuleBody::Lexeme(Regex::or(languages).repeat(0, max));
         scope.ignore = Some(id);
     }
 
     /// The node with what may be ignored behind it.
-    fn then_ignored(node: Node, scope: &Scope) -> Node {
+    fn then_ignored(node: RuleBody, scope: &Scope) -> RuleBody {
         match scope.ignore {
-            Some(ignore) => Node::Seq(vec![node, Node::Ref(ignore)]),
+            Some(ignore) => RuleBody::Seq(vec![node, RuleBody::Ref(ignore)]),
             None => node,
         }
     }
 
-    fn rule(&mut self, id: RuleId, rule: &RuleItem, scope: &mut Scope) -> Node {
+    fn rule(&mut self, id: RuleId, rule: &RuleItem, scope: &mut Scope) -> RuleBody {
         let Some(ending) = &rule.ending else { return self.choice(&rule.body, scope) };
         let body = self.terminals().choice(&rule.body, scope).map(|sized| sized.0);
         let language = match ending {
@@ -124,8 +124,8 @@ impl Compiler<'_> {
                 match language {
                     Some(Regex::Text(text)) => body.map(|body| before(body, &text)),
                     Some(_) => {
-                        let way_out = "use suffix=, and take the end off the text afterwards";
-                        self.problems.add(stop.at, "a stop that is not one plain text", way_out);
+                        let loop_exits = "use suffix=, and take the end off the text afterwards";
+                        self.problems.add(stop.at, "a stop that is not one plain text", loop_exits);
                         None
                     }
                     None => None,
@@ -136,95 +136,95 @@ impl Compiler<'_> {
         if !matches!(ending, Ending::Stop(_)) {
             self.lazy.push((id, language.clone()));
         }
-        Self::then_ignored(Node::Lexeme(language), scope)
+        Self::then_ignored(RuleBody::Lexeme(language), scope)
     }
 
-    fn choice(&mut self, choice: &Choice, scope: &mut Scope) -> Node {
+    fn choice(&mut self, choice: &Choice, scope: &mut Scope) -> RuleBody {
         let alternatives =
             choice.alternatives.iter().map(|alternative| self.alternative(alternative, scope)).collect();
-        single(alternatives, Node::Alt)
+        single(alternatives, RuleBody::Alt)
     }
 
-    fn alternative(&mut self, alternative: &Alternative, scope: &mut Scope) -> Node {
+    fn alternative(&mut self, alternative: &Alternative, scope: &mut Scope) -> RuleBody {
         if let [sequence] = &alternative.all[..] {
             let parts = sequence.iter().map(|part| self.part(part, scope)).collect();
-            return single(parts, Node::Seq);
+            return single(parts, RuleBody::Seq);
         }
         let at = alternative.all.iter().flatten().next().map_or(0, |part| part.at);
         self.problems.add(at, "& joins terminals, not rules", "give what it joins a name in upper case");
-        Node::Seq(Vec::new())
+        RuleBody::Seq(Vec::new())
     }
 
-    fn part(&mut self, part: &Expr, scope: &mut Scope) -> Node {
+    fn part(&mut self, part: &Expr, scope: &mut Scope) -> RuleBody {
         let node = if part.negated {
             let language = self.terminals().value(&part.value, part.at, scope);
             let language = language.map_or(Regex::Nothing, |sized| sized.0.not());
-            Self::then_ignored(Node::Lexeme(language), scope)
+            Self::then_ignored(RuleBody::Lexeme(language), scope)
         } else {
             self.value(&part.value, part.at, scope)
         };
         match part.times {
             None => node,
-            Some((min, max)) => Node::Repeat { of: Box::new(node), min, max },
+            Some((min, max)) => RuleBody::Repeat { of: Box::new(node), min, max },
         }
     }
 
-    fn value(&mut self, value: &Value, at: usize, scope: &mut Scope) -> Node {
+    fn value(&mut self, value: &Value, at: usize, scope: &mut Scope) -> RuleBody {
         match value {
             Value::Group(choice) => self.choice(choice, scope),
             Value::Optional(choice) => {
                 let of = Box::new(self.choice(choice, scope));
-                Node::Repeat { of, min: 0, max: Some(1) }
+                RuleBody::Repeat { of, min: 0, max: Some(1) }
             }
             Value::Name(name) => self.name(name, at, scope),
             Value::Token(said) => {
-                Self::then_ignored(Node::Tokens(tokens::set(said, at, self.problems)), scope)
+                Self::then_ignored(RuleBody::Tokens(tokens::set(said, at, self.problems)), scope)
             }
             Value::Grammar(name) => {
-                let node = Node::Ref(self.embed(name, at));
+                let node = RuleBody::Ref(self.embed(name, at));
                 Self::then_ignored(node, scope)
             }
             Value::Json(json) => match (self.resources.schema)(json) {
-                Ok(schema) => Self::then_ignored(Node::Json(schema), scope),
+                Ok(schema) => Self::then_ignored(RuleBody::Json(schema), scope),
                 Err(error) => {
                     self.problems.take(at, &error);
-                    Node::Seq(Vec::new())
+                    RuleBody::Seq(Vec::new())
                 }
             },
             Value::Nested(items) => {
                 let prefix = format!("lark-{}-", self.rules.len());
-                let node = Node::Ref(self.grammar(items, at, &prefix));
+                let node = RuleBody::Ref(self.grammar(items, at, &prefix));
                 Self::then_ignored(node, scope)
             }
-            Value::Text { text, .. } if text.is_empty() => Node::Seq(Vec::new()),
+            Value::Text { text, .. } if text.is_empty() => RuleBody::Seq(Vec::new()),
             Value::Text { .. } | Value::Pattern { .. } | Value::Range(..) | Value::Structured(_) => {
                 let language =
                     self.terminals().value(value, at, scope).map_or(Regex::Nothing, |sized| sized.0);
-                Self::then_ignored(Node::Lexeme(language), scope)
+                Self::then_ignored(RuleBody::Lexeme(language), scope)
             }
         }
     }
 
-    fn name(&mut self, name: &str, at: usize, scope: &mut Scope) -> Node {
+    fn name(&mut self, name: &str, at: usize, scope: &mut Scope) -> RuleBody {
         if let Some(&id) = scope.rules.get(name) {
-            return Node::Ref(id);
+            return RuleBody::Ref(id);
         }
         match scope.terminals.get(name) {
             None => {
                 scope.unknown(name, at, self.problems);
-                Node::Seq(Vec::new())
+                RuleBody::Seq(Vec::new())
             }
-            Some(Terminal { rule: Some(id), .. }) => Node::Ref(*id),
+            Some(Terminal { rule: Some(id), .. }) => RuleBody::Ref(*id),
             Some(Terminal { at, .. }) => {
                 let at = *at;
                 let language =
                     self.terminals().named(name, at, scope).map_or(Regex::Nothing, |sized| sized.0);
                 let id = self.new_rule(name);
-                self.rules[id].body = Self::then_ignored(Node::Lexeme(language), scope);
+                self.rules[id].body = Self::then_ignored(RuleBody::Lexeme(language), scope);
                 if let Some(terminal) = scope.terminals.get_mut(name) {
                     terminal.rule = Some(id);
                 }
-                Node::Ref(id)
+                RuleBody::Ref(id)
             }
         }
     }
@@ -236,9 +236,9 @@ impl Compiler<'_> {
         }
         let Some(other) = self.resources.grammars.get(name) else {
             let known: Vec<&str> = self.resources.grammars.keys().take(20).map(String::as_str).collect();
-            let way_out =
+            let loop_exits =
                 format!("known are: {}", if known.is_empty() { "none".into() } else { known.join(", ") });
-            self.problems.add(at, format!("the grammar @{name} is not known"), way_out);
+            self.problems.add(at, format!("the grammar @{name} is not known"), loop_exits);
             return 0;
         };
         let start = append(&mut self.rules, other, &format!("{name}-"));
@@ -248,13 +248,13 @@ impl Compiler<'_> {
 }
 
 /// The only node, or all in a node of `kind`.
-fn single(mut nodes: Vec<Node>, kind: fn(Vec<Node>) -> Node) -> Node {
+fn single(mut nodes: Vec<RuleBody>, kind: fn(Vec<RuleBody>) -> RuleBody) -> RuleBody {
     match nodes.pop() {
         Some(only) if nodes.is_empty() => only,
         Some(last) => {
             nodes.push(last);
             kind(nodes)
         }
-        None => Node::Seq(nodes),
+        None => RuleBody::Seq(nodes),
     }
 }

@@ -9,9 +9,9 @@ use super::ast::{Choice, Expr, Value};
 use super::scope::{Read, Scope, Source};
 
 /// How deep a terminal may nest: what runs it takes 600.
-const MOST_DEEP: usize = 300;
+const MAX_DEEP: usize = 300;
 /// How many nodes all terminals of a text may have, what they copy from each other included.
-const MOST_WEIGHT: usize = 1 << 21;
+const MAX_WEIGHT: usize = 1 << 21;
 
 /// A regular language with its weight and its depth.
 pub(super) type Sized = (Regex, usize, usize);
@@ -37,8 +37,8 @@ impl Terminals<'_> {
             }
             return None;
         };
-        if self.nested > MOST_DEEP {
-            let message = format!("terminals refer to each other more than {MOST_DEEP} deep");
+        if self.nested > MAX_DEEP {
+            let message = format!("terminals refer to each other more than {MAX_DEEP} deep");
             self.problems.add(at, message, "write the outer ones in lower case");
             return None;
         }
@@ -73,8 +73,8 @@ impl Terminals<'_> {
     /// The language, if it is not too large.
     fn weighed(&mut self, (regex, weight, depth): Sized, at: usize) -> Option<Sized> {
         *self.weight += weight;
-        if *self.weight > MOST_WEIGHT {
-            if *self.weight - weight <= MOST_WEIGHT {
+        if *self.weight > MAX_WEIGHT {
+            if *self.weight - weight <= MAX_WEIGHT {
                 let message = "the terminals are too large, with all they copy from each other";
                 self.problems.add(
                     at,
@@ -84,8 +84,8 @@ impl Terminals<'_> {
             }
             return None;
         }
-        if depth > MOST_DEEP {
-            let message = format!("a terminal nests more than {MOST_DEEP} deep");
+        if depth > MAX_DEEP {
+            let message = format!("a terminal nests more than {MAX_DEEP} deep");
             self.problems.add(at, message, "write the outer ones in lower case");
             return None;
         }
@@ -202,11 +202,11 @@ impl Terminals<'_> {
             _ => None,
         };
         let Some(pieces) = pieces else {
-            let way_out = "it has one of \"substring_chunks\": [texts], \"substring_words\": text, \"substring_chars\": text";
-            self.problems.add(at, "this %regex is not known", way_out);
+            let loop_exits = "it has one of \"substring_chunks\": [texts], \"substring_words\": text, \"substring_chars\": text";
+            self.problems.add(at, "this %regex is not known", loop_exits);
             return None;
         };
-        if pieces.len() > MOST_WEIGHT / 64 {
+        if pieces.len() > MAX_WEIGHT / 64 {
             self.problems.add(
                 at,
                 format!("%regex has {} pieces", pieces.len()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::earley::{Limits, Machine, RulesSource, DEAD};
+use super::super::earley::{Machine, MachineLimits, RulesSource, DEAD};
 use super::super::expr::Exprs;
 use super::super::gbnf;
 use super::super::json_schema::Schema;
@@ -29,7 +29,7 @@ fn accepts(rules: &Rules, text: &str) -> bool {
     let mut exprs = Exprs::new(1 << 20);
     let source = RulesSource::new(rules, &mut exprs, None).unwrap();
     let start = source.start();
-    let mut machine = Machine::new(Box::new(source), start, exprs, Limits::default()).unwrap();
+    let mut machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default()).unwrap();
     let mut config = machine.start();
     for byte in text.bytes() {
         config = machine.step(config, byte).unwrap();

@@ -5,7 +5,7 @@ use super::super::problems::Problems;
 use super::super::rules::{TokenName, TokenSet};
 
 /// How many numbers a set may list: more than any vocabulary has.
-const MOST_LISTED: u64 = 1 << 20;
+const MAX_LISTED: u64 = 1 << 20;
 
 /// The set that `said`, which stands at the byte offset `at`, names.
 pub(super) fn set(said: &str, at: usize, problems: &mut Problems) -> TokenSet {
@@ -52,8 +52,8 @@ fn numbers(list: &str) -> Result<Vec<u32>, String> {
         return Err("the list is empty".into());
     }
     let count: u64 = ranges.iter().map(|&(from, to)| u64::from(to - from) + 1).sum();
-    if count > MOST_LISTED {
-        return Err(format!("it lists {count} numbers, more than {MOST_LISTED}"));
+    if count > MAX_LISTED {
+        return Err(format!("it lists {count} numbers, more than {MAX_LISTED}"));
     }
     let mut ids: Vec<u32> = ranges.into_iter().flat_map(|(from, to)| from..=to).collect();
     ids.sort_unstable();

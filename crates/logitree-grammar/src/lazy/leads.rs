@@ -1,29 +1,29 @@
 //! The beginning of a grammar as regular languages, each with what follows it: unfolded until a trigger is complete in
 //! it or cannot come any more. It refuses to know what stands before the trigger.
 
-use super::super::rules::{Node, Rule, RuleId, TokenSet};
+use super::super::rules::{Rule, RuleBody, RuleId, TokenSet};
 use super::super::Regex;
 use super::quotient::is_nullable;
 use super::Asker;
 use crate::{Error, ErrorKind, Result};
 
 /// How many steps of unfolding there may be.
-const MOST_STEPS: usize = 10_000;
+const MAX_STEPS: usize = 10_000;
 /// How many nodes the beginnings may have.
-const MOST_NODES: usize = 200_000;
+const MAX_NODES: usize = 200_000;
 /// How deep rules are followed to find out whether they are regular.
-const MOST_DEEP: usize = 100;
+const MAX_DEEP: usize = 100;
 
 /// A beginning.
 pub(super) struct Lead {
     pub(super) text: Regex,
     /// The whole token that stands first, in place of text.
     pub(super) token: Option<TokenSet>,
-    pub(super) rest: Vec<Node>,
+    pub(super) rest: Vec<RuleBody>,
 }
 
 /// A beginning that is being unfolded: its text, and what follows, the next one last.
-type Open = (Vec<Regex>, Vec<Node>);
+type Open = (Vec<Regex>, Vec<RuleBody>);
 
 /// Finds beginnings.
 pub(super) struct Leads<'l> {
@@ -39,13 +39,13 @@ pub(super) struct Leads<'l> {
 
 impl Leads<'_> {
     /// All beginnings of `node`.
-    pub(super) fn of(mut self, node: Node) -> Result<Vec<Lead>> {
+    pub(super) fn of(mut self, node: RuleBody) -> Result<Vec<Lead>> {
         let mut open: Vec<Open> = vec![(Vec::new(), vec![node])];
         let mut leads = Vec::new();
         let (mut steps, mut nodes) = (0, 0);
         while let Some((text, mut rest)) = open.pop() {
             steps += 1;
-            if steps > MOST_STEPS || nodes > MOST_NODES {
+            if steps > MAX_STEPS || nodes > MAX_NODES {
                 return Err(self.too_much());
             }
             let next = if self.is_complete(&text)? { None } else { rest.pop() };
@@ -61,40 +61,40 @@ impl Leads<'_> {
                 continue;
             }
             match next {
-                Node::Ref(id) => {
+                RuleBody::Ref(id) => {
                     rest.push(self.rules[id].body.clone());
                     open.push((text, rest));
                 }
-                Node::Seq(parts) => {
+                RuleBody::Seq(parts) => {
                     rest.extend(parts.into_iter().rev());
                     open.push((text, rest));
                 }
-                Node::Alt(parts) => {
+                RuleBody::Alt(parts) => {
                     for part in parts.into_iter().rev() {
                         let rest = rest.iter().cloned().chain([part]).collect();
                         open.push((text.clone(), rest));
                     }
                 }
-                Node::Repeat { of, min, max } => {
+                RuleBody::Repeat { of, min, max } => {
                     if min == 0 {
                         open.push((text.clone(), rest.clone()));
                     }
                     if max != Some(0) {
                         let max = max.map(|max| max - 1);
-                        rest.push(Node::Repeat { of: of.clone(), min: min.saturating_sub(1), max });
+                        rest.push(RuleBody::Repeat { of: of.clone(), min: min.saturating_sub(1), max });
                         rest.push(*of);
                         open.push((text, rest));
                     }
                 }
-                Node::Tokens(set) => {
+                RuleBody::Tokens(set) => {
                     // A token is no text: behind text that is not complete it completes nothing.
                     if text.iter().all(is_nullable) {
                         rest.reverse();
                         leads.push(Lead { text: Regex::Empty, token: Some(set), rest });
                     }
                 }
-                Node::Json(_) => return Err(self.json()),
-                Node::Lexeme(_) => {}
+                RuleBody::Json(_) => return Err(self.json()),
+                RuleBody::Lexeme(_) => {}
             }
             nodes += rest_size(&open);
         }
@@ -113,24 +113,24 @@ impl Leads<'_> {
     }
 
     /// The node as a regular language, if it is one and not too large.
-    fn regular(&self, node: &Node, deep: usize, nodes: &mut usize) -> Option<Regex> {
+    fn regular(&self, node: &RuleBody, deep: usize, nodes: &mut usize) -> Option<Regex> {
         *nodes += 1;
-        if deep > MOST_DEEP || *nodes > MOST_NODES {
+        if deep > MAX_DEEP || *nodes > MAX_NODES {
             return None;
         }
-        let all = |parts: &[Node], nodes: &mut usize| -> Option<Vec<Regex>> {
+        let all = |parts: &[RuleBody], nodes: &mut usize| -> Option<Vec<Regex>> {
             parts.iter().map(|part| self.regular(part, deep + 1, nodes)).collect()
         };
         match node {
-            Node::Lexeme(regex) => Some(regex.clone()),
-            Node::Ref(id) => {
+            RuleBody::Lexeme(regex) => Some(regex.clone()),
+            RuleBody::Ref(id) => {
                 let id: RuleId = *id;
                 self.regular(&self.rules[id].body, deep + 1, nodes)
             }
-            Node::Seq(parts) => all(parts, nodes).map(Regex::Concat),
-            Node::Alt(parts) => all(parts, nodes).map(Regex::Or),
-            Node::Repeat { of, min, max } => Some(self.regular(of, deep + 1, nodes)?.repeat(*min, *max)),
-            Node::Tokens(_) | Node::Json(_) => None,
+            RuleBody::Seq(parts) => all(parts, nodes).map(Regex::Concat),
+            RuleBody::Alt(parts) => all(parts, nodes).map(Regex::Or),
+            RuleBody::Repeat { of, min, max } => Some(self.regular(of, deep + 1, nodes)?.repeat(*min, *max)),
+            RuleBody::Tokens(_) | RuleBody::Json(_) => None,
         }
     }
 

@@ -20,7 +20,7 @@ mod tests;
 
 use super::append::append;
 use super::expr::{Encoding, Exprs, NOTHING};
-use super::rules::{Node, Rule, Rules, TokenName, TokenSet};
+use super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
 use super::{CharSet, Regex};
 use crate::{Error, ErrorKind, Result};
 use leads::{Lead, Leads};
@@ -78,7 +78,7 @@ pub fn rules(grammar: &Rules, triggers: &Triggers) -> Result<Rules> {
 }
 
 /// How many letters the texts of a pattern may have together, for the pattern to be read as words.
-const MOST_LETTERS: usize = 400;
+const MAX_LETTERS: usize = 400;
 
 /// How much work the questions may take together.
 const FUEL: u64 = 2_000_000;
@@ -106,7 +106,7 @@ impl Asker {
         let (mut texts, mut seen) = (Vec::new(), 0);
         while let Some((at, bytes)) = open.pop() {
             seen += 1;
-            if seen > MOST_LETTERS {
+            if seen > MAX_LETTERS {
                 return Ok(None);
             }
             if !self.exprs.outcomes(at).is_empty() {
@@ -119,7 +119,7 @@ impl Asker {
                     open.push((next, longer));
                 }
             }
-            if open.len() > MOST_LETTERS {
+            if open.len() > MAX_LETTERS {
                 return Ok(None);
             }
         }
@@ -138,17 +138,17 @@ fn as_words(trigger: Trigger, asker: &mut Asker) -> Result<Vec<Trigger>> {
 struct Lazy {
     rules: Vec<Rule>,
     /// Where the grammar starts in `rules`.
-    start: Node,
+    start: RuleBody,
     asker: Asker,
     /// Every text that a trigger has just completed.
     triggered: Regex,
-    ways: Vec<Node>,
+    ways: Vec<RuleBody>,
 }
 
 impl Lazy {
     fn new(grammar: &Rules, texts: &[Trigger], asker: Asker) -> Lazy {
         let mut rules = Vec::new();
-        let start = Node::Ref(append(&mut rules, grammar, ""));
+        let start = RuleBody::Ref(append(&mut rules, grammar, ""));
         let triggered = Regex::or(
             texts.iter().map(|trigger| Regex::concat([trigger.before.clone(), trigger.from.clone()])),
         );
@@ -189,7 +189,8 @@ impl Lazy {
                     }
                 };
                 if !self.asker.none(vec![text.clone()])? {
-                    self.ways.push(sequence([Node::Lexeme(head.clone()), Node::Lexeme(text)], &lead.rest));
+                    self.ways
+                        .push(sequence([RuleBody::Lexeme(head.clone()), RuleBody::Lexeme(text)], &lead.rest));
                 }
             }
             if self.ways.len() == before {
@@ -244,19 +245,19 @@ impl Lazy {
         let from = text.map_or(Regex::Nothing, Regex::text);
         let leads = self.leads(from, true, &said)?;
         let set = TokenSet { tokens: vec![trigger.name.clone()], negated: false };
-        let head = Node::Seq(vec![Node::Lexeme(self.free()), Node::Tokens(set)]);
+        let head = RuleBody::Seq(vec![RuleBody::Lexeme(self.free()), RuleBody::Tokens(set)]);
         let mut ways = Vec::new();
         for lead in leads {
             match (&lead.token, text) {
                 (Some(set), _) => {
                     if set.tokens.contains(&trigger.name) != set.negated {
-                        ways.push(sequence([head.clone(), Node::Seq(Vec::new())], &lead.rest));
+                        ways.push(sequence([head.clone(), RuleBody::Seq(Vec::new())], &lead.rest));
                     }
                 }
                 (None, Some(text)) => {
                     let rest = after_text(&lead.text, text);
                     if !self.asker.none(vec![rest.clone()])? {
-                        ways.push(sequence([head.clone(), Node::Lexeme(rest)], &lead.rest));
+                        ways.push(sequence([head.clone(), RuleBody::Lexeme(rest)], &lead.rest));
                     }
                 }
                 (None, None) => {}
@@ -270,9 +271,9 @@ impl Lazy {
     }
 
     fn finish(mut self) -> Rules {
-        let mut ways = vec![Node::Lexeme(self.free())];
+        let mut ways = vec![RuleBody::Lexeme(self.free())];
         ways.append(&mut self.ways);
-        self.rules.push(Rule { name: "lazy".into(), body: Node::Alt(ways) });
+        self.rules.push(Rule { name: "lazy".into(), body: RuleBody::Alt(ways) });
         Rules { start: self.rules.len() - 1, rules: self.rules }
     }
 }
@@ -282,8 +283,8 @@ fn more() -> Regex {
     Regex::Set(CharSet::all()).repeat(1, None)
 }
 
-fn sequence(first: [Node; 2], rest: &[Node]) -> Node {
-    Node::Seq(first.into_iter().chain(rest.iter().cloned()).collect())
+fn sequence(first: [RuleBody; 2], rest: &[RuleBody]) -> RuleBody {
+    RuleBody::Seq(first.into_iter().chain(rest.iter().cloned()).collect())
 }
 
 fn never(said: &str) -> Error {

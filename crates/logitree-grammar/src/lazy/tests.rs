@@ -1,6 +1,6 @@
 //! Lazy grammars by hand, with the triggers that llama.cpp's chat formats have.
 
-use super::super::earley::{Limits, Machine, RulesSource, DEAD};
+use super::super::earley::{Machine, MachineLimits, RulesSource, DEAD};
 use super::super::expr::Exprs;
 use super::super::gbnf;
 use super::super::rules::{Rules, TokenName};
@@ -11,7 +11,7 @@ fn accepts(rules: &Rules, text: &str) -> bool {
     let mut exprs = Exprs::new(1 << 20);
     let source = RulesSource::new(rules, &mut exprs, None).unwrap();
     let (start, sets) = (source.start(), source.token_sets().to_vec());
-    let mut machine = Machine::new(Box::new(source), start, exprs, Limits::default()).unwrap();
+    let mut machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default()).unwrap();
     let mut config = machine.start();
     for part in text.split_inclusive(['⟦', '⟧']) {
         if let Some(name) = part.strip_suffix('⟧') {

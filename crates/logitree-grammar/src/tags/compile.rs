@@ -2,13 +2,13 @@
 
 use super::super::append::append;
 use super::super::endings::{free, until};
-use super::super::rules::{Node, Rule, Rules, TokenName, TokenSet};
+use super::super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
 use super::super::Regex;
 use super::{Content, Mark, Separated, Tag, Tags};
 use crate::{Error, ErrorKind, Result};
 
 /// How deep contents may nest.
-pub(super) const MOST_NESTED: usize = 64;
+pub(super) const MAX_NESTED: usize = 64;
 
 /// The rules of `content`.
 ///
@@ -17,7 +17,7 @@ pub(super) const MOST_NESTED: usize = 64;
 /// that triggers where free text is whole tokens; [`ErrorKind::Limit`] for contents that nest too deep.
 pub fn rules(content: &Content) -> Result<Rules> {
     let mut compiler =
-        Compiler { rules: vec![Rule { name: "root".into(), body: Node::Seq(Vec::new()) }], nested: 0 };
+        Compiler { rules: vec![Rule { name: "root".into(), body: RuleBody::Seq(Vec::new()) }], nested: 0 };
     compiler.rules[0].body = compiler.content(content, &[])?;
     Ok(Rules { rules: compiler.rules, start: 0 })
 }
@@ -29,15 +29,15 @@ struct Compiler {
 
 impl Compiler {
     /// A rule of its own for what may be referred to more than once.
-    fn rule(&mut self, name: String, body: Node) -> Node {
+    fn rule(&mut self, name: String, body: RuleBody) -> RuleBody {
         self.rules.push(Rule { name, body });
-        Node::Ref(self.rules.len() - 1)
+        RuleBody::Ref(self.rules.len() - 1)
     }
 
     /// What `content` says, where the tag around it ends with any of `ends`: free text stops before them.
-    fn content(&mut self, content: &Content, ends: &[Mark]) -> Result<Node> {
-        if self.nested == MOST_NESTED {
-            let message = format!("contents of tags nest more than {MOST_NESTED} deep");
+    fn content(&mut self, content: &Content, ends: &[Mark]) -> Result<RuleBody> {
+        if self.nested == MAX_NESTED {
+            let message = format!("contents of tags nest more than {MAX_NESTED} deep");
             return Err(Error::new(ErrorKind::Limit, message).help("give inner parts as a grammar"));
         }
         self.nested += 1;
@@ -45,20 +45,20 @@ impl Compiler {
             Content::Text(text) => lexeme(Regex::text(text)),
             Content::Rules(rules) => {
                 let prefix = format!("part-{}-", self.rules.len());
-                Node::Ref(append(&mut self.rules, rules, &prefix))
+                RuleBody::Ref(append(&mut self.rules, rules, &prefix))
             }
             Content::AnyText { excludes, most } => {
                 let all: Vec<&str> = texts(ends).chain(excludes.iter().map(String::as_str)).collect();
                 lexeme(free(&all, *most))
             }
-            Content::Tokens(set) => Node::Tokens(set.clone()),
+            Content::Tokens(set) => RuleBody::Tokens(set.clone()),
             Content::AnyTokens { excludes, most } => {
                 any_tokens(excludes.iter().cloned().chain(tokens(ends)), *most)
             }
-            Content::Sequence(parts) => Node::Seq(self.all(parts, ends)?),
-            Content::Any(parts) => Node::Alt(self.all(parts, ends)?),
+            Content::Sequence(parts) => RuleBody::Seq(self.all(parts, ends)?),
+            Content::Any(parts) => RuleBody::Alt(self.all(parts, ends)?),
             Content::Repeat { of, min, max } => {
-                Node::Repeat { of: Box::new(self.content(of, ends)?), min: *min, max: *max }
+                RuleBody::Repeat { of: Box::new(self.content(of, ends)?), min: *min, max: *max }
             }
             Content::Tag(tag) => self.tag(tag)?,
             Content::Tags(tags) => self.tags(tags, ends, &[])?,
@@ -68,30 +68,30 @@ impl Compiler {
         Ok(node)
     }
 
-    fn all(&mut self, parts: &[Content], ends: &[Mark]) -> Result<Vec<Node>> {
+    fn all(&mut self, parts: &[Content], ends: &[Mark]) -> Result<Vec<RuleBody>> {
         parts.iter().map(|part| self.content(part, ends)).collect()
     }
 
-    fn tag(&mut self, tag: &Tag) -> Result<Node> {
+    fn tag(&mut self, tag: &Tag) -> Result<RuleBody> {
         let body = self.body(tag)?;
-        Ok(Node::Seq(vec![mark(&tag.begin), body]))
+        Ok(RuleBody::Seq(vec![mark(&tag.begin), body]))
     }
 
     /// What stands behind the beginning of a tag. Free text and the end that it stops at are one lexeme, since an end
     /// may also begin inside of what stands before it.
-    fn body(&mut self, tag: &Tag) -> Result<Node> {
+    fn body(&mut self, tag: &Tag) -> Result<RuleBody> {
         match &tag.content {
             Content::AnyText { excludes, most } => {
                 let all: Vec<&str> = texts(&tag.end).chain(excludes.iter().map(String::as_str)).collect();
                 Ok(free_until(&all, &tag.end, *most))
             }
             Content::Tags(tags) => self.tags(tags, &tag.end, &tag.end),
-            content => Ok(Node::Seq(vec![self.content(content, &tag.end)?, any_mark(&tag.end)])),
+            content => Ok(RuleBody::Seq(vec![self.content(content, &tag.end)?, any_mark(&tag.end)])),
         }
     }
 
     /// Tags, each a rule: behind its beginning.
-    fn bodies(&mut self, tags: &[Tag]) -> Result<Vec<Node>> {
+    fn bodies(&mut self, tags: &[Tag]) -> Result<Vec<RuleBody>> {
         tags.iter()
             .enumerate()
             .map(|(place, tag)| {
@@ -101,19 +101,19 @@ impl Compiler {
             .collect()
     }
 
-    fn separated(&mut self, separated: &Separated) -> Result<Node> {
+    fn separated(&mut self, separated: &Separated) -> Result<RuleBody> {
         let bodies = self.bodies(&separated.tags)?;
         let one = whole(&separated.tags, &bodies);
         let one = self.rule("tag".into(), one);
         let max = if separated.stop_after_first { Some(0) } else { None };
-        let more = Node::Seq(vec![lexeme(Regex::text(&separated.separator)), one.clone()]);
-        let list = Node::Seq(vec![one, Node::Repeat { of: Box::new(more), min: 0, max }]);
+        let more = RuleBody::Seq(vec![lexeme(Regex::text(&separated.separator)), one.clone()]);
+        let list = RuleBody::Seq(vec![one, RuleBody::Repeat { of: Box::new(more), min: 0, max }]);
         let min = u32::from(separated.at_least_one);
-        Ok(Node::Repeat { of: Box::new(list), min, max: Some(1) })
+        Ok(RuleBody::Repeat { of: Box::new(list), min, max: Some(1) })
     }
 
     /// Free text with tags in it, which stops before any of `stops`; `ends` is what follows and is part of the node.
-    fn tags(&mut self, tags: &Tags, stops: &[Mark], ends: &[Mark]) -> Result<Node> {
+    fn tags(&mut self, tags: &Tags, stops: &[Mark], ends: &[Mark]) -> Result<RuleBody> {
         let triggers = tags.all_triggers();
         if let Some(error) = mistake(tags) {
             return Err(error);
@@ -134,25 +134,25 @@ impl Compiler {
             let next = dispatch(tags, trigger, &bodies);
             let next = self.rule("dispatch".into(), next);
             if tags.whole_tokens {
-                ways.push(Node::Seq(vec![free_tokens(), mark(trigger), next]));
+                ways.push(RuleBody::Seq(vec![free_tokens(), mark(trigger), next]));
             } else {
-                ways.push(Node::Seq(vec![free_until(&all, std::slice::from_ref(*trigger), None), next]));
+                ways.push(RuleBody::Seq(vec![free_until(&all, std::slice::from_ref(*trigger), None), next]));
             }
         }
-        let triggered = self.rule("triggered".into(), Node::Alt(ways));
+        let triggered = self.rule("triggered".into(), RuleBody::Alt(ways));
         let last = match tags.whole_tokens {
-            true => Node::Seq(vec![free_tokens(), any_mark(ends)]),
+            true => RuleBody::Seq(vec![free_tokens(), any_mark(ends)]),
             false => free_until(&all, ends, None),
         };
 
         let first = if tags.free_before { triggered.clone() } else { whole(&tags.tags, &bodies) };
-        let more = Node::Repeat { of: Box::new(triggered), min: 0, max: None };
+        let more = RuleBody::Repeat { of: Box::new(triggered), min: 0, max: None };
         let some = match tags.stop_after_first {
-            true => Node::Seq(vec![first, any_mark(ends)]),
-            false => Node::Seq(vec![first, more, last.clone()]),
+            true => RuleBody::Seq(vec![first, any_mark(ends)]),
+            false => RuleBody::Seq(vec![first, more, last.clone()]),
         };
         let none = if tags.free_before { last } else { any_mark(ends) };
-        Ok(if tags.at_least_one { some } else { Node::Alt(vec![some, none]) })
+        Ok(if tags.at_least_one { some } else { RuleBody::Alt(vec![some, none]) })
     }
 }
 
@@ -206,54 +206,54 @@ fn tokens(marks: &[Mark]) -> impl Iterator<Item = TokenName> + '_ {
     marks.iter().filter_map(Mark::token)
 }
 
-fn lexeme(regex: Regex) -> Node {
-    Node::Lexeme(regex)
+fn lexeme(regex: Regex) -> RuleBody {
+    RuleBody::Lexeme(regex)
 }
 
 /// Any whole tokens but these.
-fn any_tokens(excludes: impl Iterator<Item = TokenName>, most: Option<u32>) -> Node {
+fn any_tokens(excludes: impl Iterator<Item = TokenName>, most: Option<u32>) -> RuleBody {
     let mut tokens: Vec<TokenName> = Vec::new();
     for token in excludes {
         if !tokens.contains(&token) {
             tokens.push(token);
         }
     }
-    Node::Repeat { of: Box::new(Node::Tokens(TokenSet { tokens, negated: true })), min: 0, max: most }
+    RuleBody::Repeat { of: Box::new(RuleBody::Tokens(TokenSet { tokens, negated: true })), min: 0, max: most }
 }
 
-fn token(name: TokenName) -> Node {
-    Node::Tokens(TokenSet { tokens: vec![name], negated: false })
+fn token(name: TokenName) -> RuleBody {
+    RuleBody::Tokens(TokenSet { tokens: vec![name], negated: false })
 }
 
 /// The mark itself.
-fn mark(mark: &Mark) -> Node {
+fn mark(mark: &Mark) -> RuleBody {
     match mark {
         Mark::Text(text) => lexeme(Regex::text(text)),
         Mark::Token(name) => token(name.clone()),
         Mark::Either(text) => {
-            Node::Alt(vec![token(TokenName::Text(text.clone())), lexeme(Regex::text(text))])
+            RuleBody::Alt(vec![token(TokenName::Text(text.clone())), lexeme(Regex::text(text))])
         }
     }
 }
 
 /// Any of the marks; nothing if there is none.
-fn any_mark(marks: &[Mark]) -> Node {
+fn any_mark(marks: &[Mark]) -> RuleBody {
     match marks {
-        [] => Node::Seq(Vec::new()),
+        [] => RuleBody::Seq(Vec::new()),
         [only] => mark(only),
-        _ => Node::Alt(marks.iter().map(mark).collect()),
+        _ => RuleBody::Alt(marks.iter().map(mark).collect()),
     }
 }
 
 /// Free text in which none of `all` stands, and then the first of `ends`.
-fn free_until(all: &[&str], ends: &[Mark], most: Option<u32>) -> Node {
+fn free_until(all: &[&str], ends: &[Mark], most: Option<u32>) -> RuleBody {
     let mut ways = Vec::new();
     for end in ends {
         if let Some(text) = end.text() {
             ways.push(lexeme(if text.is_empty() { free(all, most) } else { until(text, all, most) }));
         }
         if let Some(name) = end.token() {
-            ways.push(Node::Seq(vec![lexeme(free(all, most)), token(name)]));
+            ways.push(RuleBody::Seq(vec![lexeme(free(all, most)), token(name)]));
         }
     }
     match ways.pop() {
@@ -261,23 +261,26 @@ fn free_until(all: &[&str], ends: &[Mark], most: Option<u32>) -> Node {
         Some(only) if ways.is_empty() => only,
         Some(last) => {
             ways.push(last);
-            Node::Alt(ways)
+            RuleBody::Alt(ways)
         }
     }
 }
 
 /// Whole tags, one of which comes.
-fn whole(tags: &[Tag], bodies: &[Node]) -> Node {
-    Node::Alt(
-        tags.iter().zip(bodies).map(|(tag, body)| Node::Seq(vec![mark(&tag.begin), body.clone()])).collect(),
+fn whole(tags: &[Tag], bodies: &[RuleBody]) -> RuleBody {
+    RuleBody::Alt(
+        tags.iter()
+            .zip(bodies)
+            .map(|(tag, body)| RuleBody::Seq(vec![mark(&tag.begin), body.clone()]))
+            .collect(),
     )
 }
 
 /// What follows a trigger: the rest of a beginning, and what stands behind that.
-fn dispatch(tags: &Tags, trigger: &Mark, bodies: &[Node]) -> Node {
+fn dispatch(tags: &Tags, trigger: &Mark, bodies: &[RuleBody]) -> RuleBody {
     let ways = tags.tags.iter().zip(bodies).filter_map(|(tag, body)| {
         let rest = tag.begin.behind(trigger)?;
-        Some(Node::Seq(vec![lexeme(Regex::text(rest)), body.clone()]))
+        Some(RuleBody::Seq(vec![lexeme(Regex::text(rest)), body.clone()]))
     });
-    Node::Alt(ways.collect())
+    RuleBody::Alt(ways.collect())
 }

@@ -9,8 +9,8 @@ use super::super::gbnf;
 use super::super::json_schema::Schema;
 use super::super::pattern;
 use super::super::problems::Problems;
-use super::super::rules::{Node, Rule, Rules, TokenName, TokenSet};
-use super::compile::{mistake, MOST_NESTED};
+use super::super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
+use super::compile::{mistake, MAX_NESTED};
 use super::{Content, Mark, Separated, Tag, Tags};
 use crate::Result;
 
@@ -193,8 +193,8 @@ impl Reader<'_> {
     }
 
     fn format(&mut self, value: &Value, at: &str) -> Read<Content> {
-        if self.nested == MOST_NESTED {
-            let message = format!("formats nest more than {MOST_NESTED} deep");
+        if self.nested == MAX_NESTED {
+            let message = format!("formats nest more than {MAX_NESTED} deep");
             return self.problem(at, message, "give inner parts as a grammar");
         }
         self.nested += 1;
@@ -288,7 +288,7 @@ impl Reader<'_> {
 
     fn schema(&mut self, text: &str, at: &str, any_order: bool) -> Read<Content> {
         match (self.schema)(text, any_order) {
-            Ok(schema) => Some(one(Node::Json(schema))),
+            Ok(schema) => Some(one(RuleBody::Json(schema))),
             Err(error) => {
                 self.problems.take_at(at, &error);
                 None
@@ -301,7 +301,9 @@ impl Reader<'_> {
         self.only(place, &[key]);
         let text = self.text(place, key)?;
         let read = match kind {
-            "regex" => pattern::parse(&text, &pattern::Options::WHOLE).map(|regex| one(Node::Lexeme(regex))),
+            "regex" => {
+                pattern::parse(&text, &pattern::Options::WHOLE).map(|regex| one(RuleBody::Lexeme(regex)))
+            }
             _ => gbnf::parse(&text).map(Content::Rules),
         };
         match read {
@@ -458,7 +460,7 @@ impl Reader<'_> {
 }
 
 /// A grammar of one node.
-fn one(body: Node) -> Content {
+fn one(body: RuleBody) -> Content {
     Content::Rules(Rules { rules: vec![Rule { name: "content".into(), body }], start: 0 })
 }
 

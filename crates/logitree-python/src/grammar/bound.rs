@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use logitree::constraint::{Grammar, GrammarLimits};
-use logitree::grammar::ast::Part;
+use logitree::grammar::ast::GrammarNode;
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, Result, TokenId};
 use pyo3::PyErr;
@@ -28,7 +28,7 @@ impl Bounds {
     /// The grammar `part` over `vocabulary`. It is made without the lock: two threads may make it at once.
     pub fn get(
         &self,
-        part: &Part,
+        part: &GrammarNode,
         vocabulary: &Arc<Vocabulary>,
         ends: Option<&[TokenId]>,
         limits: GrammarLimits,

@@ -12,7 +12,7 @@ mod tags;
 use std::sync::Arc;
 
 use logitree::constraint::{bytewise, GrammarLimits};
-use logitree::grammar::ast::{Part, Source};
+use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::TokenId;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -27,41 +27,41 @@ use bound::Bounds;
 pub use batch::{drafts, tokens_of};
 pub use explanation::PyExplanation;
 
-/// What may be written, before it meets a vocabulary. Immutable; shared between threads.
+/// NodeKind may be written, before it meets a vocabulary. Immutable; shared between threads.
 #[pyclass(frozen, name = "Grammar", module = "logitree")]
 pub struct PyGrammar {
-    part: Part,
+    part: GrammarNode,
     bounds: Bounds,
 }
 
 impl PyGrammar {
-    fn new(part: Part) -> PyGrammar {
+    fn new(part: GrammarNode) -> PyGrammar {
         PyGrammar { part, bounds: Bounds::default() }
     }
 
     /// Reads a source, without the interpreter.
-    fn read(py: Python<'_>, source: Source) -> PyResult<PyGrammar> {
-        py.detach(|| Part::read(source)).map(PyGrammar::new).map_err(to_py)
+    fn read(py: Python<'_>, source: Syntax) -> PyResult<PyGrammar> {
+        py.detach(|| GrammarNode::read(source)).map(PyGrammar::new).map_err(to_py)
     }
 
-    fn made(part: logitree::Result<Part>) -> PyResult<PyGrammar> {
+    fn made(part: logitree::Result<GrammarNode>) -> PyResult<PyGrammar> {
         part.map(PyGrammar::new).map_err(to_py)
     }
 }
 
 /// A grammar, or a text that stands for itself; `None` for anything else.
-fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
+fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<GrammarNode>> {
     if let Ok(grammar) = object.cast::<PyGrammar>() {
         return Ok(Some(grammar.get().part.clone()));
     }
     match sources::text(object, "a grammar's text")? {
-        Some(text) => Part::literal(text).map(Some).map_err(to_py),
+        Some(text) => GrammarNode::literal(text).map(Some).map_err(to_py),
         None => Ok(None),
     }
 }
 
 /// Grammars by name.
-fn named(grammars: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, Part)>> {
+fn named(grammars: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, GrammarNode)>> {
     let mut named = Vec::new();
     for (name, grammar) in grammars.into_iter().flatten() {
         let Some(part) = operand(&grammar)? else {
@@ -78,7 +78,7 @@ fn join<'py>(
     py: Python<'py>,
     left: &Bound<'py, PyAny>,
     right: &Bound<'py, PyAny>,
-    with: impl FnOnce([Part; 2]) -> logitree::Result<Part>,
+    with: impl FnOnce([GrammarNode; 2]) -> logitree::Result<GrammarNode>,
 ) -> PyResult<Py<PyAny>> {
     match (operand(left)?, operand(right)?) {
         (Some(left), Some(right)) => Ok(Py::new(py, PyGrammar::made(with([left, right]))?)?.into_any()),
@@ -91,14 +91,14 @@ impl PyGrammar {
     /// Texts that match a regular expression as a whole.
     #[staticmethod]
     fn regex(py: Python<'_>, pattern: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
-        PyGrammar::read(py, Source::Regex(sources::required(pattern, "pattern")?))
+        PyGrammar::read(py, Syntax::Regex(sources::required(pattern, "pattern")?))
     }
 
     /// A grammar of llama.cpp, from the rule `root`.
     #[staticmethod]
     #[pyo3(signature = (text, root="root"))]
     fn gbnf(py: Python<'_>, text: &Bound<'_, PyAny>, root: &str) -> PyResult<PyGrammar> {
-        PyGrammar::read(py, Source::Gbnf { text: sources::required(text, "text")?, root: root.into() })
+        PyGrammar::read(py, Syntax::Gbnf { text: sources::required(text, "text")?, root: root.into() })
     }
 
     /// A grammar in Lark as llguidance reads it; `grammars` are what its `@name` stand for.
@@ -111,7 +111,7 @@ impl PyGrammar {
     ) -> PyResult<PyGrammar> {
         let text = sources::required(text, "text")?;
         let named = named(grammars)?;
-        PyGrammar::read(py, Source::Lark { text, grammars: named })
+        PyGrammar::read(py, Syntax::Lark { text, grammars: named })
     }
 
     /// JSON that is valid under a schema.
@@ -132,7 +132,7 @@ impl PyGrammar {
         let options = sources::options(order, whitespace, separators, ascii, lenient, draft)?;
         let text = sources::json(schema, "schema")?;
         let documents = documents.map_or(Ok(Vec::new()), sources::documents)?;
-        let grammar = PyGrammar::read(py, Source::JsonSchema { text, options, documents })?;
+        let grammar = PyGrammar::read(py, Syntax::JsonSchema { text, options, documents })?;
         sources::warn(py, &grammar.part.warnings())?;
         Ok(grammar)
     }
@@ -147,31 +147,31 @@ impl PyGrammar {
         ascii: bool,
     ) -> PyResult<PyGrammar> {
         let options = sources::options("any", whitespace, separators, ascii, false, None)?;
-        PyGrammar::read(py, Source::JsonSchema { text: "true".into(), options, documents: Vec::new() })
+        PyGrammar::read(py, Syntax::JsonSchema { text: "true".into(), options, documents: Vec::new() })
     }
 
     /// This text.
     #[staticmethod]
     fn literal(py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
-        PyGrammar::read(py, Source::Literal(sources::required(text, "text")?))
+        PyGrammar::read(py, Syntax::Literal(sources::required(text, "text")?))
     }
 
     /// One of these texts.
     #[staticmethod]
     fn choice(py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
-        PyGrammar::read(py, Source::Choice(sources::texts(texts)?))
+        PyGrammar::read(py, Syntax::Choice(sources::texts(texts)?))
     }
 
     /// Any text.
     #[staticmethod]
     fn text(py: Python<'_>) -> PyResult<PyGrammar> {
-        PyGrammar::read(py, Source::Anything)
+        PyGrammar::read(py, Syntax::Anything)
     }
 
     /// One whole token, by its text or its id.
     #[staticmethod]
     fn token(py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
-        PyGrammar::read(py, Source::Token(sources::token(token)?))
+        PyGrammar::read(py, Syntax::Token(sources::token(token)?))
     }
 
     /// Free text with tags in it: `(begin, content, end)` each.
@@ -189,14 +189,14 @@ impl PyGrammar {
         let marks = |given: Option<&Bound<'_, PyAny>>| given.map_or(Ok(Vec::new()), tags::marks);
         let (triggers, excludes) = (marks(triggers)?, marks(excludes)?);
         let (tags, free_before) = (tags::tags(tags)?, text);
-        let source = Source::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes };
+        let source = Syntax::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes };
         PyGrammar::read(py, source)
     }
 
     /// XGrammar's structural tag.
     #[staticmethod]
     fn structural_tag(py: Python<'_>, tag: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
-        PyGrammar::read(py, Source::StructuralTag(sources::json(tag, "tag")?))
+        PyGrammar::read(py, Syntax::StructuralTag(sources::json(tag, "tag")?))
     }
 
     /// Free text until a trigger, and from there on `grammar`, which starts with the trigger's own text.
@@ -214,7 +214,7 @@ impl PyGrammar {
             return Err(PyTypeError::new_err(format!("grammar must be a Grammar or str, not {name}")));
         };
         let triggers = sources::triggers(words, tokens, patterns)?;
-        PyGrammar::read(py, Source::Lazy { grammar, triggers })
+        PyGrammar::read(py, Syntax::Lazy { grammar, triggers })
     }
 
     /// Free text with calls of tools in it.
@@ -230,7 +230,7 @@ impl PyGrammar {
     /// The grammar that `body` makes of its own name.
     #[staticmethod]
     fn recursive(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
-        let made = Part::recursive(|me| {
+        let made = GrammarNode::recursive(|me| {
             let said = body.call1((Py::new(py, PyGrammar::new(me)).map_err(bound::Raised)?,));
             let said = said.map_err(bound::Raised)?;
             match operand(&said).map_err(bound::Raised)? {
@@ -254,26 +254,26 @@ impl PyGrammar {
         source.py().import("logitree._schemas")?.getattr("grammar_of")?.call((source,), options)
     }
 
-    /// What `__reduce__` wrote down, read again.
+    /// NodeKind `__reduce__` wrote down, read again.
     #[staticmethod]
     fn _read(py: Python<'_>, written: &str) -> PyResult<PyGrammar> {
-        py.detach(|| Part::from_written(written)).map(PyGrammar::new).map_err(to_py)
+        py.detach(|| GrammarNode::from_written(written)).map(PyGrammar::new).map_err(to_py)
     }
 
     fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        join(slf.py(), slf.as_any(), other, Part::seq)
+        join(slf.py(), slf.as_any(), other, GrammarNode::seq)
     }
 
     fn __radd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        join(slf.py(), other, slf.as_any(), Part::seq)
+        join(slf.py(), other, slf.as_any(), GrammarNode::seq)
     }
 
     fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        join(slf.py(), slf.as_any(), other, Part::alt)
+        join(slf.py(), slf.as_any(), other, GrammarNode::alt)
     }
 
     fn __ror__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        join(slf.py(), other, slf.as_any(), Part::alt)
+        join(slf.py(), other, slf.as_any(), GrammarNode::alt)
     }
 
     /// At least `min` times, and at most `max` times where it is given.
@@ -323,7 +323,7 @@ impl PyGrammar {
         py.detach(matches).map_err(to_py)
     }
 
-    /// What of its schemas was dropped, because `lenient=True` told so.
+    /// NodeKind of its schemas was dropped, because `lenient=True` told so.
     #[getter]
     fn warnings(&self) -> Vec<&str> {
         self.part.warnings()

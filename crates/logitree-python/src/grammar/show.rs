@@ -1,6 +1,6 @@
 //! A grammar as the Python that builds it, for people: long texts and lists are cut. It refuses to know rules.
 
-use logitree::grammar::ast::{Part, Source, What};
+use logitree::grammar::ast::{GrammarNode, NodeKind, Syntax};
 use logitree::grammar::rules::TokenName;
 use logitree::grammar::tags::Mark;
 
@@ -10,7 +10,7 @@ const PARTS: usize = 6;
 const WHOLE: usize = 400;
 
 /// The grammar's `repr`.
-pub fn show(part: &Part) -> String {
+pub fn show(part: &GrammarNode) -> String {
     let mut shown = Shown { out: String::new() };
     shown.part(part, false);
     shown.out
@@ -22,18 +22,18 @@ struct Shown {
 
 impl Shown {
     /// Recursion is as deep as the text is long, at most.
-    fn part(&mut self, part: &Part, joined: bool) {
+    fn part(&mut self, part: &GrammarNode, joined: bool) {
         if self.out.len() > WHOLE {
             if !self.out.ends_with("...") {
                 self.out.push_str("...");
             }
             return;
         }
-        match part.what() {
-            What::Leaf(source, _) => self.out.push_str(&leaf(source)),
-            What::Seq(parts) => self.list(parts, " + ", "Grammar.literal('')", joined),
-            What::Alt(parts) => self.list(parts, " | ", "Grammar.choice([])", joined),
-            What::Repeat { of, min, max } => {
+        match part.kind() {
+            NodeKind::Leaf(source, _) => self.out.push_str(&leaf(source)),
+            NodeKind::Seq(parts) => self.list(parts, " + ", "Grammar.literal('')", joined),
+            NodeKind::Alt(parts) => self.list(parts, " | ", "Grammar.choice([])", joined),
+            NodeKind::Repeat { of, min, max } => {
                 self.part(of, true);
                 self.out.push_str(&match (min, max) {
                     (0, Some(1)) => ".optional()".to_string(),
@@ -41,16 +41,16 @@ impl Shown {
                     (min, Some(max)) => format!(".repeat({min}, {max})"),
                 });
             }
-            What::Recursive(body, _) => {
+            NodeKind::Recursive(body, _) => {
                 self.out.push_str("Grammar.recursive(lambda me: ");
                 self.part(body, false);
                 self.out.push(')');
             }
-            What::Me(_) => self.out.push_str("me"),
+            NodeKind::RuleRef(_) => self.out.push_str("me"),
         }
     }
 
-    fn list(&mut self, parts: &[Part], between: &str, empty: &str, joined: bool) {
+    fn list(&mut self, parts: &[GrammarNode], between: &str, empty: &str, joined: bool) {
         if parts.is_empty() {
             return self.out.push_str(empty);
         }
@@ -68,30 +68,30 @@ impl Shown {
     }
 }
 
-fn leaf(source: &Source) -> String {
+fn leaf(source: &Syntax) -> String {
     match source {
-        Source::Regex(pattern) => format!("Grammar.regex({})", quoted(pattern)),
-        Source::Gbnf { text, root } if root == "root" => format!("Grammar.gbnf({})", quoted(text)),
-        Source::Gbnf { text, root } => format!("Grammar.gbnf({}, {})", quoted(text), quoted(root)),
-        Source::Lark { text, .. } => format!("Grammar.lark({})", quoted(text)),
-        Source::JsonSchema { text, .. } => format!("Grammar.json_schema({})", quoted(text)),
-        Source::Tags { tags, .. } => {
+        Syntax::Regex(pattern) => format!("Grammar.regex({})", quoted(pattern)),
+        Syntax::Gbnf { text, root } if root == "root" => format!("Grammar.gbnf({})", quoted(text)),
+        Syntax::Gbnf { text, root } => format!("Grammar.gbnf({}, {})", quoted(text), quoted(root)),
+        Syntax::Lark { text, .. } => format!("Grammar.lark({})", quoted(text)),
+        Syntax::JsonSchema { text, .. } => format!("Grammar.json_schema({})", quoted(text)),
+        Syntax::Tags { tags, .. } => {
             let shown = tags.iter().take(PARTS).map(|tag| format!("({}, ...)", mark(&tag.begin)));
             let more = if tags.len() > PARTS { ", ..." } else { "" };
             format!("Grammar.tags([{}{more}])", shown.collect::<Vec<_>>().join(", "))
         }
-        Source::StructuralTag(text) => format!("Grammar.structural_tag({})", quoted(text)),
-        Source::Lazy { grammar, .. } => format!("Grammar.lazy({}, ...)", show(grammar)),
-        Source::Literal(text) => format!("Grammar.literal({})", quoted(text)),
-        Source::Choice(texts) => {
+        Syntax::StructuralTag(text) => format!("Grammar.structural_tag({})", quoted(text)),
+        Syntax::Lazy { grammar, .. } => format!("Grammar.lazy({}, ...)", show(grammar)),
+        Syntax::Literal(text) => format!("Grammar.literal({})", quoted(text)),
+        Syntax::Choice(texts) => {
             let mut shown: Vec<String> = texts.iter().take(PARTS).map(|text| quoted(text)).collect();
             if texts.len() > PARTS {
                 shown.push("...".into());
             }
             format!("Grammar.choice([{}])", shown.join(", "))
         }
-        Source::Anything => "Grammar.text()".into(),
-        Source::Token(name) => token(name),
+        Syntax::Anything => "Grammar.text()".into(),
+        Syntax::Token(name) => token(name),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tags in Python: marks are texts, tokens, or either; what stands between them is a grammar. Conversions only.
 
-use logitree::grammar::ast::{Part, Source, TagPart, What};
+use logitree::grammar::ast::{GrammarNode, NodeKind, Syntax, TagNode};
 use logitree::grammar::rules::TokenName;
 use logitree::grammar::tags::Mark;
 use pyo3::exceptions::PyTypeError;
@@ -10,11 +10,11 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use super::operand;
 
 /// The tags of a list of `(begin, content, end)`.
-pub fn tags(object: &Bound<'_, PyAny>) -> PyResult<Vec<TagPart>> {
+pub fn tags(object: &Bound<'_, PyAny>) -> PyResult<Vec<TagNode>> {
     object.try_iter()?.map(|tag| one_tag(&tag?)).collect()
 }
 
-fn one_tag(object: &Bound<'_, PyAny>) -> PyResult<TagPart> {
+fn one_tag(object: &Bound<'_, PyAny>) -> PyResult<TagNode> {
     let wrong = || PyTypeError::new_err("a tag must be a tuple (begin, content, end)");
     let tuple = object.cast::<PyTuple>().ok().filter(|tuple| tuple.len() == 3).ok_or_else(wrong)?;
     let content = tuple.get_item(1)?;
@@ -22,7 +22,7 @@ fn one_tag(object: &Bound<'_, PyAny>) -> PyResult<TagPart> {
         let name = content.get_type().name()?;
         return Err(PyTypeError::new_err(format!("a tag's content must be a Grammar or str, not {name}")));
     };
-    Ok(TagPart { begin: mark(&tuple.get_item(0)?)?, content, end: marks(&tuple.get_item(2)?)? })
+    Ok(TagNode { begin: mark(&tuple.get_item(0)?)?, content, end: marks(&tuple.get_item(2)?)? })
 }
 
 /// One mark, or several of a list.
@@ -35,8 +35,8 @@ pub fn marks(object: &Bound<'_, PyAny>) -> PyResult<Vec<Mark>> {
 
 /// A text, a token, or the two joined by `|`.
 fn mark(object: &Bound<'_, PyAny>) -> PyResult<Mark> {
-    let made = operand(object)?.and_then(|part| match part.what() {
-        What::Alt(parts) => either(parts),
+    let made = operand(object)?.and_then(|part| match part.kind() {
+        NodeKind::Alt(parts) => either(parts),
         _ => single(&part),
     });
     made.ok_or_else(|| {
@@ -50,15 +50,15 @@ fn mark(object: &Bound<'_, PyAny>) -> PyResult<Mark> {
     })
 }
 
-fn single(part: &Part) -> Option<Mark> {
-    match part.what() {
-        What::Leaf(Source::Literal(text), _) => Some(Mark::Text(text.clone())),
-        What::Leaf(Source::Token(name), _) => Some(Mark::Token(name.clone())),
+fn single(part: &GrammarNode) -> Option<Mark> {
+    match part.kind() {
+        NodeKind::Leaf(Syntax::Literal(text), _) => Some(Mark::Text(text.clone())),
+        NodeKind::Leaf(Syntax::Token(name), _) => Some(Mark::Token(name.clone())),
         _ => None,
     }
 }
 
-fn either(parts: &[Part]) -> Option<Mark> {
+fn either(parts: &[GrammarNode]) -> Option<Mark> {
     let [a, b] = parts else { return None };
     match (single(a)?, single(b)?) {
         (Mark::Token(TokenName::Text(token)), Mark::Text(text))

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // each test file takes what it needs
 
-use logitree::grammar::rules::{Node, Rule, Rules, TokenName, TokenSet};
+use logitree::grammar::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
 use logitree::grammar::{CharSet, Regex};
 use proptest::prelude::*;
 
@@ -26,14 +26,14 @@ fn plain_regex() -> impl Strategy<Value = Regex> {
 }
 
 /// `tokens` is how many ids sets may name; none for no sets.
-fn node(rules: usize, tokens: u32) -> impl Strategy<Value = Node> {
+fn node(rules: usize, tokens: u32) -> impl Strategy<Value = RuleBody> {
     let ids = prop::collection::vec(0..tokens.max(1), 0..3);
     let sets = (ids, any::<bool>()).prop_map(|(ids, negated)| {
         let tokens = ids.into_iter().map(TokenName::Id).collect();
-        Node::Tokens(TokenSet { tokens, negated })
+        RuleBody::Tokens(TokenSet { tokens, negated })
     });
-    let lexemes = plain_regex().prop_map(Node::Lexeme);
-    let refs = (0..rules).prop_map(Node::Ref);
+    let lexemes = plain_regex().prop_map(RuleBody::Lexeme);
+    let refs = (0..rules).prop_map(RuleBody::Ref);
     // Shrinking reaches every alternative, whatever its weight: sets stand in a union of their own.
     let leaf = match tokens {
         0 => prop_oneof![lexemes, refs].boxed(),
@@ -41,10 +41,10 @@ fn node(rules: usize, tokens: u32) -> impl Strategy<Value = Node> {
     };
     leaf.prop_recursive(4, 14, 3, |inner| {
         prop_oneof![
-            4 => prop::collection::vec(inner.clone(), 0..4).prop_map(Node::Seq),
-            4 => prop::collection::vec(inner.clone(), 1..4).prop_map(Node::Alt),
+            4 => prop::collection::vec(inner.clone(), 0..4).prop_map(RuleBody::Seq),
+            4 => prop::collection::vec(inner.clone(), 1..4).prop_map(RuleBody::Alt),
             2 => (inner, 0..4u32, prop::option::of(0..4u32)).prop_map(|(of, min, more)| {
-                Node::Repeat { of: Box::new(of), min, max: more.map(|more| min + more) }
+                RuleBody::Repeat { of: Box::new(of), min, max: more.map(|more| min + more) }
             }),
         ]
     })
@@ -57,7 +57,7 @@ pub fn rules(tokens: u32) -> impl Strategy<Value = Rules> {
         let mut rules: Vec<Rule> = bodies.into_iter().map(rule).collect();
         if apart {
             for n in 0..rules.len() {
-                let body = std::mem::replace(&mut rules[n].body, Node::Seq(Vec::new()));
+                let body = std::mem::replace(&mut rules[n].body, RuleBody::Seq(Vec::new()));
                 rules[n].body = set_apart(body, &mut rules);
             }
         }
@@ -65,29 +65,31 @@ pub fn rules(tokens: u32) -> impl Strategy<Value = Rules> {
     })
 }
 
-fn rule(body: Node) -> Rule {
+fn rule(body: RuleBody) -> Rule {
     Rule { name: "r".into(), body }
 }
 
 /// Rules that say what `body` says.
-pub fn alone(body: Node, apart: bool) -> Rules {
-    let mut rules = vec![rule(Node::Seq(Vec::new()))];
+pub fn alone(body: RuleBody, apart: bool) -> Rules {
+    let mut rules = vec![rule(RuleBody::Seq(Vec::new()))];
     rules[0].body = if apart { set_apart(body, &mut rules) } else { body };
     Rules { rules, start: 0 }
 }
 
 /// Gives each lexeme a rule of its own that refers to itself, where that says nothing.
-pub fn set_apart(node: Node, rules: &mut Vec<Rule>) -> Node {
+pub fn set_apart(node: RuleBody, rules: &mut Vec<Rule>) -> RuleBody {
     match node {
-        Node::Lexeme(_) => {
+        RuleBody::Lexeme(_) => {
             let own = rules.len();
-            let never = Node::Seq(vec![Node::Lexeme(Regex::Nothing), Node::Ref(own)]);
-            rules.push(rule(Node::Alt(vec![node, never])));
-            Node::Ref(own)
+            let never = RuleBody::Seq(vec![RuleBody::Lexeme(Regex::Nothing), RuleBody::Ref(own)]);
+            rules.push(rule(RuleBody::Alt(vec![node, never])));
+            RuleBody::Ref(own)
         }
-        Node::Seq(parts) => Node::Seq(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
-        Node::Alt(parts) => Node::Alt(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
-        Node::Repeat { of, min, max } => Node::Repeat { of: Box::new(set_apart(*of, rules)), min, max },
+        RuleBody::Seq(parts) => RuleBody::Seq(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
+        RuleBody::Alt(parts) => RuleBody::Alt(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
+        RuleBody::Repeat { of, min, max } => {
+            RuleBody::Repeat { of: Box::new(set_apart(*of, rules)), min, max }
+        }
         other => other,
     }
 }

@@ -1,7 +1,7 @@
 //! The slow, obvious recogniser of rules: tables of which part of a text a rule may span, filled until nothing changes.
 //! It knows nothing of the machine, and nothing that is not ASCII.
 
-use logitree::grammar::rules::{Node, Rules};
+use logitree::grammar::rules::{RuleBody, Rules};
 use logitree::grammar::Regex;
 
 /// Ends of what a node spans from a place: one bit a place.
@@ -56,42 +56,42 @@ impl<'a> Oracle<'a> {
         self.begins[self.rules.start][0]
     }
 
-    fn says_something(&self, node: &Node) -> bool {
+    fn says_something(&self, node: &RuleBody) -> bool {
         match node {
-            Node::Lexeme(regex) => regex_says_something(regex),
-            Node::Ref(rule) => self.productive[*rule],
-            Node::Seq(parts) => parts.iter().all(|part| self.says_something(part)),
-            Node::Alt(parts) => parts.iter().any(|part| self.says_something(part)),
-            Node::Repeat { of, min, max } => {
+            RuleBody::Lexeme(regex) => regex_says_something(regex),
+            RuleBody::Ref(rule) => self.productive[*rule],
+            RuleBody::Seq(parts) => parts.iter().all(|part| self.says_something(part)),
+            RuleBody::Alt(parts) => parts.iter().any(|part| self.says_something(part)),
+            RuleBody::Repeat { of, min, max } => {
                 max.is_none_or(|max| *min <= max) && (*min == 0 || self.says_something(of))
             }
-            Node::Tokens(_) | Node::Json(_) => unreachable!("the oracle reads text"),
+            RuleBody::Tokens(_) | RuleBody::Json(_) => unreachable!("the oracle reads text"),
         }
     }
 
-    fn ends(&self, node: &Node, from: usize) -> Ends {
+    fn ends(&self, node: &RuleBody, from: usize) -> Ends {
         match node {
-            Node::Lexeme(regex) => regex_ends(regex, self.text, from),
-            Node::Ref(rule) => self.ends[*rule][from],
-            Node::Seq(parts) => {
+            RuleBody::Lexeme(regex) => regex_ends(regex, self.text, from),
+            RuleBody::Ref(rule) => self.ends[*rule][from],
+            RuleBody::Seq(parts) => {
                 let whole = |at, part| each(at).fold(0, |all, place| all | self.ends(part, place));
                 parts.iter().fold(1 << from, whole)
             }
-            Node::Alt(parts) => parts.iter().fold(0, |all, part| all | self.ends(part, from)),
-            Node::Repeat { of, min, max } => rounds(from, *min, *max, |place| self.ends(of, place)),
-            Node::Tokens(_) | Node::Json(_) => unreachable!("the oracle reads text"),
+            RuleBody::Alt(parts) => parts.iter().fold(0, |all, part| all | self.ends(part, from)),
+            RuleBody::Repeat { of, min, max } => rounds(from, *min, *max, |place| self.ends(of, place)),
+            RuleBody::Tokens(_) | RuleBody::Json(_) => unreachable!("the oracle reads text"),
         }
     }
 
-    fn begins(&self, node: &Node, from: usize) -> bool {
+    fn begins(&self, node: &RuleBody, from: usize) -> bool {
         if !self.says_something(node) {
             return false;
         }
         match node {
             _ if from == self.text.len() => true,
-            Node::Lexeme(regex) => regex_begins(regex, self.text, from),
-            Node::Ref(rule) => self.begins[*rule][from],
-            Node::Seq(parts) => {
+            RuleBody::Lexeme(regex) => regex_begins(regex, self.text, from),
+            RuleBody::Ref(rule) => self.begins[*rule][from],
+            RuleBody::Seq(parts) => {
                 let mut at: Ends = 1 << from;
                 parts.iter().any(|part| {
                     let here = each(at).any(|place| self.begins(part, place));
@@ -99,12 +99,12 @@ impl<'a> Oracle<'a> {
                     here
                 }) || at >> self.text.len() & 1 == 1
             }
-            Node::Alt(parts) => parts.iter().any(|part| self.begins(part, from)),
-            Node::Repeat { of, max, .. } => {
+            RuleBody::Alt(parts) => parts.iter().any(|part| self.begins(part, from)),
+            RuleBody::Repeat { of, max, .. } => {
                 let (begins, ends) = (|place| self.begins(of, place), |place| self.ends(of, place));
                 rounds_begin(from, self.text.len(), *max, begins, ends)
             }
-            Node::Tokens(_) | Node::Json(_) => unreachable!("the oracle reads text"),
+            RuleBody::Tokens(_) | RuleBody::Json(_) => unreachable!("the oracle reads text"),
         }
     }
 }

@@ -30,7 +30,7 @@ use rustc_hash::FxHashMap;
 
 use super::normal::{GoalId, ScalarId};
 use super::schema::Schema;
-use crate::earley::{Edges, Source, StateId, Values};
+use crate::earley::{StateEdges, StateId, StateSource, ValueSource};
 use crate::expr::{Exprs, Tag};
 use crate::{Error, ErrorKind, Result};
 use array::ArrayState;
@@ -132,7 +132,7 @@ impl Frames {
     }
 }
 
-impl Values for Frames {
+impl ValueSource for Frames {
     fn root(&mut self, schema: &Arc<Schema>, exprs: &mut Exprs) -> Result<Option<StateId>> {
         let key = Arc::as_ptr(schema) as usize;
         if let Some(&known) = self.roots.get(&key) {
@@ -150,11 +150,11 @@ impl Values for Frames {
     }
 }
 
-impl Source for Frames {
-    fn expand(&mut self, state: StateId, exprs: &mut Exprs) -> Result<Edges> {
+impl StateSource for Frames {
+    fn expand(&mut self, state: StateId, exprs: &mut Exprs) -> Result<StateEdges> {
         let (board, state) = self.states.get(state);
         if *state == State::End {
-            return Ok(Edges { accepting: true, edges: Vec::new() });
+            return Ok(StateEdges { accepting: true, edges: Vec::new() });
         }
         let state = state.clone();
         self.boards[board as usize].edges(&state, &mut self.states, exprs)

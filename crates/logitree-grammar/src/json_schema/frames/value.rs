@@ -8,7 +8,7 @@ use super::array::{ArrayState, Item};
 use super::board::Board;
 use super::object::ObjectState;
 use super::{Label, State, States, END};
-use crate::earley::{Edge, Edges, StateId, To};
+use crate::earley::{Edge, LexemeTarget, StateEdges, StateId};
 use crate::expr::{ExprId, Exprs, Tag, NOTHING};
 use crate::Result;
 
@@ -45,14 +45,19 @@ pub(super) enum Composite {
 
 impl Board {
     /// The ways on from `state`.
-    pub(super) fn edges(&mut self, state: &State, states: &mut States, exprs: &mut Exprs) -> Result<Edges> {
+    pub(super) fn edges(
+        &mut self,
+        state: &State,
+        states: &mut States,
+        exprs: &mut Exprs,
+    ) -> Result<StateEdges> {
         let mut edges = Vec::new();
         match *state {
-            State::End => return Ok(Edges { accepting: true, edges }),
+            State::End => return Ok(StateEdges { accepting: true, edges }),
             State::Value(goal) => {
                 let expr = self.scalars(goal, exprs)?;
                 if expr != NOTHING {
-                    edges.push(Edge::Lexeme { expr, to: To::State(END) });
+                    edges.push(Edge::Lexeme { expr, to: LexemeTarget::State(END) });
                 }
                 edges.extend(self.brackets(goal, states, exprs)?);
             }
@@ -60,7 +65,7 @@ impl Board {
             State::Slot { goal, next, .. } => {
                 let expr = self.scalars(goal, exprs)?;
                 if expr != NOTHING {
-                    edges.push(Edge::Lexeme { expr, to: To::State(next) });
+                    edges.push(Edge::Lexeme { expr, to: LexemeTarget::State(next) });
                 }
                 if !self.composites(goal, exprs)?.is_empty() {
                     let callee = states.id(self.number, State::Composite(goal))?;
@@ -70,18 +75,18 @@ impl Board {
             State::Either(ref all) => edges.extend(all.iter().map(|&to| Edge::Jump { to })),
             State::Object(ref s) => {
                 let expr = self.keys(s, exprs)?;
-                edges.push(Edge::Lexeme { expr, to: To::ByTag });
+                edges.push(Edge::Lexeme { expr, to: LexemeTarget::ByTag });
             }
             State::Array(ref s) => {
                 let expr = self.separator(s, exprs)?;
-                edges.push(Edge::Lexeme { expr, to: To::ByTag });
+                edges.push(Edge::Lexeme { expr, to: LexemeTarget::ByTag });
             }
             State::Differing(next, goal) => {
                 let expr = self.differing_lexeme(&Item { goal, next }, exprs)?;
-                edges.push(Edge::Lexeme { expr, to: To::ByTag });
+                edges.push(Edge::Lexeme { expr, to: LexemeTarget::ByTag });
             }
         }
-        Ok(Edges { accepting: false, edges })
+        Ok(StateEdges { accepting: false, edges })
     }
 
     /// Where the lexeme `edge` of `state` leads when it is complete with `tag`.
@@ -159,13 +164,13 @@ impl Board {
         for &composite in &*self.composites(goal, exprs)? {
             edges.push(match composite {
                 Composite::Object(s) => {
-                    let to = To::State(states.id(self.number, State::Object(s))?);
+                    let to = LexemeTarget::State(states.id(self.number, State::Object(s))?);
                     Edge::Lexeme { expr: exprs.bytes(b"{")?, to }
                 }
                 Composite::Array(s) => {
                     let inner = self.first_separator(&s, exprs)?;
                     let open = exprs.bytes(b"[")?;
-                    Edge::Lexeme { expr: exprs.concat(&[open, inner])?, to: To::ByTag }
+                    Edge::Lexeme { expr: exprs.concat(&[open, inner])?, to: LexemeTarget::ByTag }
                 }
             });
         }

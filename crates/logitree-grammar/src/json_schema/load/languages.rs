@@ -16,7 +16,7 @@ type Formats = FxHashMap<(String, Draft), Arc<Regex>>;
 const MOST_PATTERNS: usize = 20_000;
 
 /// Work on all patterns of one schema.
-const MOST_WORK: usize = 4 * pattern::MOST_WORK;
+const MOST_WORK: usize = 4 * pattern::MAX_WORK;
 
 /// What this schema asked for so far.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! States between two others: one says less, one says more ([`Exprs::bracket`]). A token on which these two agree needs
+//! States between two others: one says less, one says more ([`Exprs::approximations`]). A token on which these two agree needs
 //! no look; the others are walked. The naive version is [`super::walk::narrow`] without a most, to which the tests of
 //! the room hold it equal. It refuses to know counters.
 

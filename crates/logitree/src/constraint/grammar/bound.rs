@@ -109,7 +109,7 @@ fn start(
     let token_sets =
         source.token_sets().iter().map(|set| resolve(set, vocabulary)).collect::<Result<Vec<_>>>()?;
     let begin = source.start();
-    let most = earley::Limits { bytes: 2 * limits.automata_bytes, ..earley::Limits::default() };
+    let most = earley::MachineLimits { bytes: 2 * limits.automata_bytes, ..earley::MachineLimits::default() };
     let machine = Machine::new(Box::new(source), begin, exprs, most)?;
     let tables = vocabulary.attached(Tables::default).unwrap_or_default();
     Ok(Engine::new(machine, Arc::clone(vocabulary), limits, Arc::clone(ends), token_sets, tables))

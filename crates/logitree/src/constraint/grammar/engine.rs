@@ -10,7 +10,7 @@ use super::entry::{has, Allowed, Entry, Set};
 use super::show;
 use super::tables::Tables;
 use super::terminal::{Crossing, Terminal};
-use crate::grammar::earley::{ConfigId, ContId, Machine, DEAD};
+use crate::grammar::earley::{ConfigId, ContinuationId, Machine, DEAD};
 use crate::grammar::expr::{ByteSet, ExprId};
 use crate::mask::words_for;
 use crate::vocabulary::Vocabulary;
@@ -18,7 +18,7 @@ use crate::{Result, TokenId};
 
 /// What a mask depends on: its threads with far counters set equal, whether the text may end, which token sets may
 /// come. Many configurations have the same.
-type MaskKey = (Box<[(ExprId, ContId)]>, bool, Box<[u32]>);
+type MaskKey = (Box<[(ExprId, ContinuationId)]>, bool, Box<[u32]>);
 
 pub(super) struct Engine {
     pub machine: Machine,
@@ -35,7 +35,7 @@ pub(super) struct Engine {
     by_key: FxHashMap<MaskKey, Arc<Entry>>,
     mask_bytes: usize,
     /// Scratch for walks over rests of tokens.
-    threads: Vec<(ExprId, ContId)>,
+    threads: Vec<(ExprId, ContinuationId)>,
 }
 
 impl Engine {
@@ -176,7 +176,7 @@ impl Engine {
     }
 
     fn key(&mut self, config: ConfigId) -> Result<MaskKey> {
-        let mut threads: Box<[(ExprId, ContId)]> = self.machine.threads(config).into();
+        let mut threads: Box<[(ExprId, ContinuationId)]> = self.machine.threads(config).into();
         for thread in threads.iter_mut() {
             thread.0 = self.saturated(thread.0)?;
         }
@@ -199,7 +199,7 @@ impl Engine {
         let mut dense: Vec<Allowed> = Vec::new();
         let mut pieces = Vec::new();
         for &(e, cont) in threads.iter() {
-            self.machine.exprs_mut().pieces(e, &mut |piece| pieces.push((piece, cont)))?;
+            self.machine.exprs_mut().split_alternatives(e, &mut |piece| pieces.push((piece, cont)))?;
         }
         for (e, cont) in pieces {
             let terminal = self.terminal(e)?;
@@ -242,7 +242,7 @@ impl Engine {
         &mut self,
         crossings: &[Crossing],
         takes: impl Fn(TokenId) -> bool,
-        cont: ContId,
+        cont: ContinuationId,
         few: &mut Vec<TokenId>,
     ) -> Result<()> {
         let vocabulary = Arc::clone(&self.vocabulary);

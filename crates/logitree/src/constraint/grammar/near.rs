@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::entry::Set;
 use super::place::Place;
 use super::terminal::{Base, Exit, Terminal};
-use crate::grammar::expr::{ExprId, Exprs, Loop, NOTHING};
+use crate::grammar::expr::{BoundedLoop, ExprId, Exprs, NOTHING};
 use crate::mask::words_for;
 use crate::trie::TokenTrie;
 use crate::{Result, TokenId};
@@ -143,7 +143,7 @@ impl Rounds {
         let mut taken = Vec::new();
         let mut leaving = Vec::new();
         let mut failed = None;
-        let leave = exprs.way_out(endless)?;
+        let leave = exprs.loop_exits(endless)?;
         // The state, the rounds that are whole, and whether the loop was left.
         trie.explore(trie.root(), (endless, 0u32, false), |(state, rounds, left), byte, node| {
             let left = left || state == endless && leave.contains(byte);
@@ -177,7 +177,7 @@ impl Rounds {
     }
 
     /// The tables of the loop with bounds, from those of the endless one.
-    pub fn bounded(&self, bounds: &Loop, terminal: &Arc<Terminal>, exprs: &Exprs) -> Terminal {
+    pub fn bounded(&self, bounds: &BoundedLoop, terminal: &Arc<Terminal>, exprs: &Exprs) -> Terminal {
         let over = self.taken.partition_point(|&(rounds, _)| rounds > bounds.max);
         let mut without: Vec<TokenId> = self.taken[..over].iter().map(|&(_, id)| id).collect();
         let below = self.leaving.partition_point(|&(rounds, _)| rounds < bounds.min);

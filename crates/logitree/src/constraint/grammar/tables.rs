@@ -70,7 +70,7 @@ impl Tables {
     /// Where `e` begins.
     pub(super) fn place(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Place> {
         let trie = vocabulary.trie()?;
-        if let Some((before, state)) = exprs.parted(e)? {
+        if let Some((before, state)) = exprs.split_head(e)? {
             let before = self.before(before, exprs, vocabulary)?;
             if before.base.is_none() && matches!(before.inside, Set::Few(_)) {
                 return Ok(Place::behind(before, state, &exprs.first_bytes(state)?, trie));
@@ -139,9 +139,9 @@ impl Tables {
         }
         let Some(other) = mostly(place.state, exprs)? else { return Ok(None) };
         let mut whole = other;
-        if let Some((before, _)) = exprs.parted(e)?.filter(|(_, state)| *state == place.state) {
+        if let Some((before, _)) = exprs.split_head(e)?.filter(|(_, state)| *state == place.state) {
             whole = exprs.concat(&[before, other])?;
-            if exprs.parted(whole)? != Some((before, other)) {
+            if exprs.split_head(whole)? != Some((before, other)) {
                 return Ok(None);
             }
         }
@@ -164,7 +164,7 @@ impl Tables {
         if let Some(far) = self.far(e, exprs, vocabulary)? {
             return Ok(Some(far));
         }
-        let Some((less, more)) = exprs.bracket(e)? else { return Ok(None) };
+        let Some((less, more)) = exprs.approximations(e)? else { return Ok(None) };
         let trie = vocabulary.trie()?;
         let Some(lower) = self.base(less, exprs, vocabulary)? else { return Ok(None) };
         let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
@@ -194,7 +194,7 @@ impl Tables {
         exprs: &mut Exprs,
         vocabulary: &Vocabulary,
     ) -> Result<Option<Arc<Terminal>>> {
-        let Some((more, same)) = exprs.loosened(e)? else { return Ok(None) };
+        let Some((more, same)) = exprs.without_upper_bounds(e)? else { return Ok(None) };
         let key = exprs.structure(more);
         let known = self.kept().to_end.get(&key).copied();
         let to_end = match known {
@@ -231,8 +231,8 @@ impl Tables {
         exprs: &mut Exprs,
         trie: &TokenTrie,
     ) -> Result<Option<Arc<[Node]>>> {
-        let Some((less, _)) = exprs.bracket(e)? else { return Ok(None) };
-        let Some((endless, same)) = exprs.loosened(less)? else { return Ok(None) };
+        let Some((less, _)) = exprs.approximations(e)? else { return Ok(None) };
+        let Some((endless, same)) = exprs.without_upper_bounds(less)? else { return Ok(None) };
         let long = self.longer(same.saturating_sub(to_end), exprs, trie)?;
         if endless != more || long.len() > MOST_APART {
             return Ok(None);

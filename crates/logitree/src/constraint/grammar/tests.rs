@@ -172,7 +172,7 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, kept: &Kept, g
 /// What is taken apart or rounded, beside the whole.
 fn compare_parts(e: ExprId, truth: &Seen, exprs: &mut Exprs, vocabulary: &Vocabulary, gone: &Gone) {
     let mut pieces = Vec::new();
-    exprs.pieces(e, &mut |piece| pieces.push(piece)).unwrap();
+    exprs.split_alternatives(e, &mut |piece| pieces.push(piece)).unwrap();
     if pieces != [e] {
         let mut all = Seen { inside: Vec::new(), exits: Vec::new() };
         for &piece in &pieces {
@@ -193,7 +193,7 @@ fn compare_parts(e: ExprId, truth: &Seen, exprs: &mut Exprs, vocabulary: &Vocabu
         assert_eq!(tags(&all.exits), tags(&truth.exits), "pieces of {}", exprs.show(e));
         once_more(&gone.pieces);
     }
-    if let Some((less, more)) = exprs.bracket(e).unwrap() {
+    if let Some((less, more)) = exprs.approximations(e).unwrap() {
         let [less, more] = [less, more].map(|e| naive(e, exprs, vocabulary).inside);
         assert!(less.iter().all(|id| truth.inside.binary_search(id).is_ok()), "less than {}", exprs.show(e));
         assert!(truth.inside.iter().all(|id| more.binary_search(id).is_ok()), "more than {}", exprs.show(e));

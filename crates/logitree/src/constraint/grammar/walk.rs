@@ -195,7 +195,7 @@ impl Automaton {
             let state = states[at];
             let row = made.next.len();
             made.next.resize(row + 256, u16::DEAD);
-            for (class, next) in exprs.ways(state)? {
+            for (class, next) in exprs.transitions(state)? {
                 let number = *numbers.entry(next).or_insert_with(|| {
                     states.push(next);
                     states.len() as u16 - 1

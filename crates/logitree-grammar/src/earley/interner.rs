@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind, Result};
 const NONE: u32 = u32::MAX;
 
 /// Lists of `T`, numbered from 0 (the empty list) in the order in which they were first seen.
-pub(super) struct Slices<T> {
+pub(super) struct SliceInterner<T> {
     data: Vec<T>,
     /// Where each list ends; it starts where the one before it ends.
     ends: Vec<u32>,
@@ -23,13 +23,17 @@ pub(super) struct Slices<T> {
     before: Vec<u32>,
 }
 
-impl<T: Copy + Eq + Hash> Slices<T> {
+impl<T: Copy + Eq + Hash> SliceInterner<T> {
     /// The empty list alone, as number 0.
-    pub(super) fn new() -> Slices<T> {
-        let mut slices =
-            Slices { data: Vec::new(), ends: vec![0], heads: FxHashMap::default(), before: vec![NONE] };
-        slices.heads.insert(FxBuildHasher.hash_one::<&[T]>(&[]), 0);
-        slices
+    pub(super) fn new() -> SliceInterner<T> {
+        let mut interner = SliceInterner {
+            data: Vec::new(),
+            ends: vec![0],
+            heads: FxHashMap::default(),
+            before: vec![NONE],
+        };
+        interner.heads.insert(FxBuildHasher.hash_one::<&[T]>(&[]), 0);
+        interner
     }
 
     /// The list with this number.
@@ -90,17 +94,17 @@ mod tests {
 
     #[test]
     fn equal_lists_have_one_number_whatever_they_hash_to() {
-        let mut slices = Slices::new();
+        let mut interner = SliceInterner::new();
         let lists: Vec<Vec<Alike>> =
             (0..50).map(|n| (0..n % 5).map(|i| Alike((n * 7 + i) as u8)).collect()).collect();
-        let ids: Vec<u32> = lists.iter().map(|list| slices.intern(list).unwrap()).collect();
+        let ids: Vec<u32> = lists.iter().map(|list| interner.intern(list).unwrap()).collect();
         for (a, x) in ids.iter().zip(&lists) {
-            assert_eq!(slices.get(*a), &x[..]);
+            assert_eq!(interner.get(*a), &x[..]);
             for (b, y) in ids.iter().zip(&lists) {
                 assert_eq!(a == b, x == y);
             }
         }
         assert_eq!(ids[0], 0);
-        assert_eq!(slices.find(&[Alike(255), Alike(1)]), None);
+        assert_eq!(interner.find(&[Alike(255), Alike(1)]), None);
     }
 }

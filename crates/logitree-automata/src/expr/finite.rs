@@ -1,7 +1,7 @@
 //! Languages that are plainly finite, or plainly infinite: an infinite one without the texts of finite ones is alive, and
 //! no search is needed to see it. "Not known" is always an answer. It refuses to know what the answers are for.
 
-use super::node::{Node, ENDLESS};
+use super::node::{ExprNode, ENDLESS};
 use super::{ExprId, Exprs};
 
 /// What nests deeper, or has more parts, is not looked at.
@@ -11,10 +11,10 @@ const PARTS: usize = 16;
 impl Exprs {
     /// Whether these members of an and plainly have a text in common: one is infinite, and each other one leaves out
     /// finitely many texts.
-    pub(super) fn plainly_meet(&self, parts: &[ExprId]) -> bool {
+    pub(super) fn surely_intersect(&self, parts: &[ExprId]) -> bool {
         let mut infinite = 0;
         parts.iter().all(|&part| match *self.node(part) {
-            Node::Not(of) => self.is_finite(of, DEPTH),
+            ExprNode::Not(of) => self.is_finite(of, DEPTH),
             _ => {
                 infinite += 1;
                 self.is_infinite(part, DEPTH)
@@ -25,24 +25,26 @@ impl Exprs {
     fn is_finite(&self, e: ExprId, depth: u32) -> bool {
         let Some(below) = depth.checked_sub(1) else { return false };
         match self.node(e) {
-            Node::Nothing | Node::Tag(_) | Node::Class(_) | Node::Bytes(..) => true,
-            &Node::Literals { set, .. } => self.literal_sets[set as usize].finite,
-            Node::Concat(a, b) => self.is_finite(*a, below) && self.is_finite(*b, below),
-            Node::Or(parts) => parts.len() <= PARTS && parts.iter().all(|&part| self.is_finite(part, below)),
-            Node::Repeat { of, max, .. } => *max != ENDLESS && self.is_finite(*of, below),
-            Node::And(_) | Node::Not(_) | Node::Dfa(..) => false,
+            ExprNode::Nothing | ExprNode::Tag(_) | ExprNode::Class(_) | ExprNode::Bytes(..) => true,
+            &ExprNode::Literals { set, .. } => self.literal_sets[set as usize].finite,
+            ExprNode::Concat(a, b) => self.is_finite(*a, below) && self.is_finite(*b, below),
+            ExprNode::Or(parts) => {
+                parts.len() <= PARTS && parts.iter().all(|&part| self.is_finite(part, below))
+            }
+            ExprNode::Repeat { of, max, .. } => *max != ENDLESS && self.is_finite(*of, below),
+            ExprNode::And(_) | ExprNode::Not(_) | ExprNode::Dfa(..) => false,
         }
     }
 
     fn is_infinite(&self, e: ExprId, depth: u32) -> bool {
         let Some(below) = depth.checked_sub(1) else { return false };
-        if self.known(e).boolean {
+        if self.facts(e).boolean {
             return false;
         }
         match self.node(e) {
-            Node::Repeat { max: ENDLESS, .. } => true,
-            Node::Concat(a, b) => self.is_infinite(*a, below) || self.is_infinite(*b, below),
-            Node::Or(parts) => {
+            ExprNode::Repeat { max: ENDLESS, .. } => true,
+            ExprNode::Concat(a, b) => self.is_infinite(*a, below) || self.is_infinite(*b, below),
+            ExprNode::Or(parts) => {
                 parts.len() <= PARTS && parts.iter().any(|&part| self.is_infinite(part, below))
             }
             _ => false,

@@ -4,7 +4,7 @@
 //!
 //! [`saturate`]: super::saturate
 
-use super::node::{Node, ENDLESS};
+use super::node::{ExprNode, ENDLESS};
 use super::{ExprId, Exprs, NOTHING};
 use crate::Result;
 
@@ -13,8 +13,8 @@ const EXACT: u32 = 4;
 /// Counters beyond this are endless above, and this below.
 const FAR: u32 = 128;
 
-/// Which way counters are rounded.
-enum Way<'a> {
+/// Which rounding counters are rounded.
+enum Rounding<'a> {
     /// To fewer texts.
     Less,
     /// To more texts.
@@ -29,12 +29,12 @@ impl Exprs {
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
-    pub fn bracket(&mut self, e: ExprId) -> Result<Option<(ExprId, ExprId)>> {
-        if !self.known(e).boolean {
+    pub fn approximations(&mut self, e: ExprId) -> Result<Option<(ExprId, ExprId)>> {
+        if !self.facts(e).boolean {
             return Ok(None);
         }
-        let less = self.rounded(e, &mut Way::Less)?;
-        let more = self.rounded(e, &mut Way::More)?;
+        let less = self.rounded(e, &mut Rounding::Less)?;
+        let more = self.rounded(e, &mut Rounding::More)?;
         if less == more || self.live(less)? == NOTHING || self.live(more)? == NOTHING {
             return Ok(None);
         }
@@ -45,13 +45,13 @@ impl Exprs {
     /// most so many matches both or neither. `None` if there are none such bounds.
     ///
     /// # Errors
-    /// As [`Exprs::bracket`].
-    pub fn loosened(&mut self, e: ExprId) -> Result<Option<(ExprId, u32)>> {
-        if !self.known(e).boolean {
+    /// As [`Exprs::approximations`].
+    pub fn without_upper_bounds(&mut self, e: ExprId) -> Result<Option<(ExprId, u32)>> {
+        if !self.facts(e).boolean {
             return Ok(None);
         }
         let mut bytes = u32::MAX;
-        let more = self.rounded(e, &mut Way::Endless(&mut bytes))?;
+        let more = self.rounded(e, &mut Rounding::Endless(&mut bytes))?;
         if bytes == u32::MAX || self.live(more)? == NOTHING {
             return Ok(None);
         }
@@ -59,74 +59,74 @@ impl Exprs {
     }
 
     /// Down to the first and.
-    fn rounded(&mut self, e: ExprId, way: &mut Way<'_>) -> Result<ExprId> {
-        if !self.known(e).boolean {
+    fn rounded(&mut self, e: ExprId, rounding: &mut Rounding<'_>) -> Result<ExprId> {
+        if !self.facts(e).boolean {
             return Ok(e);
         }
         match self.node(e).clone() {
-            Node::Concat(a, b) => {
-                let a = self.rounded(a, way)?;
+            ExprNode::Concat(a, b) => {
+                let a = self.rounded(a, rounding)?;
                 self.pair(a, b)
             }
-            Node::Or(parts) => {
+            ExprNode::Or(parts) => {
                 let mut rounded = Vec::with_capacity(parts.len());
                 for &part in parts.iter() {
-                    rounded.push(self.rounded(part, way)?);
+                    rounded.push(self.rounded(part, rounding)?);
                 }
                 self.or(&rounded)
             }
-            Node::And(_) => self.rounded_whole(e, way),
+            ExprNode::And(_) => self.rounded_whole(e, rounding),
             _ => Ok(e),
         }
     }
 
     /// All counters below an and, but for those below a not.
-    fn rounded_whole(&mut self, e: ExprId, way: &mut Way<'_>) -> Result<ExprId> {
+    fn rounded_whole(&mut self, e: ExprId, rounding: &mut Rounding<'_>) -> Result<ExprId> {
         self.spend(1)?;
         match self.node(e).clone() {
-            Node::Concat(..) => {
+            ExprNode::Concat(..) => {
                 // A loop, so that a chain of thousands is no recursion.
                 let (mut heads, mut at) = (Vec::new(), e);
-                while let Node::Concat(a, b) = *self.node(at) {
-                    heads.push(self.rounded_whole(a, way)?);
+                while let ExprNode::Concat(a, b) = *self.node(at) {
+                    heads.push(self.rounded_whole(a, rounding)?);
                     at = b;
                 }
-                let last = self.rounded_whole(at, way)?;
+                let last = self.rounded_whole(at, rounding)?;
                 heads.into_iter().rev().try_fold(last, |rest, head| self.pair(head, rest))
             }
-            Node::Or(parts) => {
-                let parts = self.rounded_all(&parts, way)?;
+            ExprNode::Or(parts) => {
+                let parts = self.rounded_all(&parts, rounding)?;
                 self.or(&parts)
             }
-            Node::And(parts) => {
-                let parts = self.rounded_all(&parts, way)?;
+            ExprNode::And(parts) => {
+                let parts = self.rounded_all(&parts, rounding)?;
                 self.and(&parts)
             }
-            Node::Repeat { of, min, max } => {
-                let bytes = self.known(of).shortest;
-                let (min, max) = round(min, max, bytes, way);
+            ExprNode::Repeat { of, min, max } => {
+                let bytes = self.facts(of).shortest;
+                let (min, max) = round(min, max, bytes, rounding);
                 self.repeat_counted(of, min, max)
             }
             _ => Ok(e),
         }
     }
 
-    fn rounded_all(&mut self, parts: &[ExprId], way: &mut Way<'_>) -> Result<Vec<ExprId>> {
-        parts.iter().map(|&part| self.rounded_whole(part, way)).collect()
+    fn rounded_all(&mut self, parts: &[ExprId], rounding: &mut Rounding<'_>) -> Result<Vec<ExprId>> {
+        parts.iter().map(|&part| self.rounded_whole(part, rounding)).collect()
     }
 }
 
 /// Bounds with fewer or more numbers between them; as they are where fewer would be none. A round has at least `bytes`
 /// bytes, and one, or else says nothing.
-fn round(min: u32, max: u32, bytes: u32, way: &mut Way<'_>) -> (u32, u32) {
+fn round(min: u32, max: u32, bytes: u32, rounding: &mut Rounding<'_>) -> (u32, u32) {
     let down = |n: u32| if n <= EXACT { n } else { 1 << n.min(FAR).ilog2() };
     let up = |n: u32| if n <= EXACT { n } else { n.checked_next_power_of_two().unwrap_or(ENDLESS) };
     let less = (up(min), if max == ENDLESS { ENDLESS } else { down(max) });
-    match way {
-        Way::Less | Way::More if less.0 > less.1 => (min, max),
-        Way::Less => less,
-        Way::More => (down(min), if max > FAR { ENDLESS } else { up(max) }),
-        Way::Endless(least) => {
+    match rounding {
+        Rounding::Less | Rounding::More if less.0 > less.1 => (min, max),
+        Rounding::Less => less,
+        Rounding::More => (down(min), if max > FAR { ENDLESS } else { up(max) }),
+        Rounding::Endless(least) => {
             if max == ENDLESS || max <= EXACT {
                 return (min, max);
             }

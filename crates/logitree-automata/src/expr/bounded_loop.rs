@@ -1,13 +1,13 @@
 //! Bounded loops with a plain way out: `C{m,n}` and then something that no round begins with. Such a loop differs from the
 //! endless one in how often it goes round and in nothing else. It refuses to know what rounds are counted for.
 
-use super::node::{Node, ENDLESS};
+use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs, EMPTY};
 use crate::Result;
 
 /// A loop with its bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loop {
+pub struct BoundedLoop {
     /// The same without bounds.
     pub endless: ExprId,
     /// Rounds at least.
@@ -27,22 +27,22 @@ impl Exprs {
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
-    pub fn bounded_loop(&mut self, e: ExprId) -> Result<Option<Loop>> {
+    pub fn bounded_loop(&mut self, e: ExprId) -> Result<Option<BoundedLoop>> {
         let Some((of, min, max, rest)) = self.parts_of_loop(e) else { return Ok(None) };
-        if (min, max) == (0, ENDLESS) || rest == EMPTY || self.is_complete(rest) || self.known(of).boolean {
+        if (min, max) == (0, ENDLESS) || rest == EMPTY || self.is_complete(rest) || self.facts(of).boolean {
             return Ok(None);
         }
         let leaves = self.first_bytes(rest)?;
-        if !self.first_bytes(of)?.and(&leaves).is_empty() || !self.rounds_are_told_apart(of)? {
+        if !self.first_bytes(of)?.and(&leaves).is_empty() || !self.rounds_are_delimited(of)? {
             return Ok(None);
         }
         let around = self.repeat(of, 0, None)?;
         let endless = self.pair(around, rest)?;
-        Ok(Some(Loop { endless, min, max, leaves }))
+        Ok(Some(BoundedLoop { endless, min, max, leaves }))
     }
 
     /// The bytes that lead out of an endless loop, as [`Exprs::bounded_loop`] makes it.
-    pub fn way_out(&mut self, endless: ExprId) -> Result<ByteSet> {
+    pub fn loop_exits(&mut self, endless: ExprId) -> Result<ByteSet> {
         match self.parts_of_loop(endless) {
             Some((_, _, _, rest)) => self.first_bytes(rest),
             None => Ok(ByteSet::NONE),
@@ -54,9 +54,9 @@ impl Exprs {
     ///
     /// # Errors
     /// As [`Exprs::bounded_loop`].
-    pub fn parted(&mut self, e: ExprId) -> Result<Option<(ExprId, ExprId)>> {
-        let Node::Concat(a, b) = *self.node(e) else { return Ok(None) };
-        if !self.is_complete(a) || self.is_complete(b) || self.known(a).boolean {
+    pub fn split_head(&mut self, e: ExprId) -> Result<Option<(ExprId, ExprId)>> {
+        let ExprNode::Concat(a, b) = *self.node(e) else { return Ok(None) };
+        if !self.is_complete(a) || self.is_complete(b) || self.facts(a).boolean {
             return Ok(None);
         }
         let apart = self.first_bytes(b)?.and(&self.alphabet(a, ALPHABET_DEPTH)).is_empty();
@@ -69,56 +69,60 @@ impl Exprs {
         let of_all =
             |parts: &[ExprId]| parts.iter().fold(ByteSet::NONE, |all, &e| all.or(&self.alphabet(e, below)));
         match self.node(e) {
-            Node::Nothing | Node::Tag(_) => ByteSet::NONE,
-            Node::Class(set) => *set,
-            Node::Bytes(from, to) => {
+            ExprNode::Nothing | ExprNode::Tag(_) => ByteSet::NONE,
+            ExprNode::Class(set) => *set,
+            ExprNode::Bytes(from, to) => {
                 let mut set = ByteSet::NONE;
                 self.bytes_of(*from, *to).iter().for_each(|&byte| set.insert(byte));
                 set
             }
-            Node::Concat(a, b) => of_all(&[*a, *b]),
-            Node::Or(parts) if parts.len() <= 16 => of_all(parts),
-            Node::Repeat { of, .. } => self.alphabet(*of, below),
-            Node::Or(_) | Node::And(_) | Node::Not(_) | Node::Literals { .. } | Node::Dfa(..) => ByteSet::ALL,
+            ExprNode::Concat(a, b) => of_all(&[*a, *b]),
+            ExprNode::Or(parts) if parts.len() <= 16 => of_all(parts),
+            ExprNode::Repeat { of, .. } => self.alphabet(*of, below),
+            ExprNode::Or(_)
+            | ExprNode::And(_)
+            | ExprNode::Not(_)
+            | ExprNode::Literals { .. }
+            | ExprNode::Dfa(..) => ByteSet::ALL,
         }
     }
 
     fn parts_of_loop(&self, e: ExprId) -> Option<(ExprId, u32, u32, ExprId)> {
         let (head, rest) = match *self.node(e) {
-            Node::Concat(a, b) => (a, b),
+            ExprNode::Concat(a, b) => (a, b),
             _ => (e, EMPTY),
         };
         match *self.node(head) {
-            Node::Repeat { of, min, max } if !self.is_complete(of) => Some((of, min, max, rest)),
+            ExprNode::Repeat { of, min, max } if !self.is_complete(of) => Some((of, min, max, rest)),
             _ => None,
         }
     }
 
     /// Whether what is complete cannot go on, in all states of a small automaton.
-    fn rounds_are_told_apart(&mut self, of: ExprId) -> Result<bool> {
-        if let Some(&known) = self.told_apart.get(&of) {
+    fn rounds_are_delimited(&mut self, of: ExprId) -> Result<bool> {
+        if let Some(&known) = self.delimited_bodies.get(&of) {
             return Ok(known);
         }
-        let found = self.find_told_apart(of)?;
-        self.told_apart.insert(of, found);
+        let found = self.find_delimited(of)?;
+        self.delimited_bodies.insert(of, found);
         Ok(found)
     }
 
-    fn find_told_apart(&mut self, of: ExprId) -> Result<bool> {
-        const MOST: usize = 64;
+    fn find_delimited(&mut self, of: ExprId) -> Result<bool> {
+        const MAX: usize = 64;
         let mut states = vec![of];
         let mut at = 0;
         while at < states.len() {
             let state = states[at];
-            if self.is_complete(state) && self.can_go_on(state)? {
+            if self.is_complete(state) && self.can_continue(state)? {
                 return Ok(false);
             }
-            for (_, next) in self.ways(state)? {
+            for (_, next) in self.transitions(state)? {
                 if !states.contains(&next) {
                     states.push(next);
                 }
             }
-            if states.len() > MOST {
+            if states.len() > MAX {
                 return Ok(false);
             }
             at += 1;

@@ -2,12 +2,12 @@
 //! of the keys that an object may have next, those without a name are the same at every key. It refuses to know what the
 //! pieces are for.
 
-use super::node::Node;
+use super::node::ExprNode;
 use super::{ExprId, Exprs, NOTHING};
 use crate::Result;
 
 /// Expressions of more alternatives than this stay whole.
-const MOST: usize = 8;
+const MAX: usize = 8;
 
 impl Exprs {
     /// Gives `found` expressions that together are `e`: several where and, or not stands in some alternatives of its
@@ -15,25 +15,25 @@ impl Exprs {
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
-    pub fn pieces(&mut self, e: ExprId, found: &mut dyn FnMut(ExprId)) -> Result<()> {
+    pub fn split_alternatives(&mut self, e: ExprId, found: &mut dyn FnMut(ExprId)) -> Result<()> {
         self.spend(1)?;
         let mut before = Vec::new();
         let mut at = e;
         loop {
-            if !self.known(at).boolean {
+            if !self.facts(at).boolean {
                 break;
             }
             match self.node(at).clone() {
-                Node::Concat(a, b) if !self.known(a).boolean => {
+                ExprNode::Concat(a, b) if !self.facts(a).boolean => {
                     before.push(a);
                     at = b;
                 }
-                Node::Or(parts) if parts.len() <= MOST => {
+                ExprNode::Or(parts) if parts.len() <= MAX => {
                     for &part in parts.iter() {
                         let whole =
                             before.iter().rev().try_fold(part, |rest, &head| self.pair(head, rest))?;
                         if self.live(whole)? != NOTHING {
-                            self.pieces(whole, found)?;
+                            self.split_alternatives(whole, found)?;
                         }
                     }
                     return Ok(());

@@ -1,4 +1,4 @@
-//! Rules into pieces: what is regular and small becomes one lexeme, the rest stays as it is. It refuses to know states
+//! Rules into nodes: what is regular and small becomes one lexeme, the rest stays as it is. It refuses to know states
 //! and bytes.
 //!
 //! A rule is regular if nothing in it refers back to it. Its expression is copied to where it is referred to, as long
@@ -11,23 +11,23 @@ use rustc_hash::FxHashMap;
 
 use super::super::expr::{Encoding, Exprs};
 use super::super::regex::Regex;
-use super::super::rules::{Node, RuleId, Rules, TokenSet};
-use super::pieces::{Body, Piece, PieceId, Pieces};
-use super::Values;
+use super::super::rules::{RuleBody, RuleId, Rules, TokenSet};
+use super::lowered::{LoweredId, LoweredKind, LoweredNode, LoweredRules};
+use super::ValueSource;
 use crate::{Error, ErrorKind, Result};
 
 /// Most nodes that are copied into one lexeme.
-const MOST_COPIED: usize = 2_000;
+const MAX_COPIED: usize = 2_000;
 /// Most nodes that are copied in all.
-const MOST_COPIES: usize = 1_000_000;
+const MAX_COPIES: usize = 1_000_000;
 /// How deep a lexeme that is put together may be.
-const MOST_DEEP: usize = 64;
+const MAX_DEEP: usize = 64;
 /// A set of so many characters is almost any.
 const WIDE_SET: usize = 64;
 /// So many of them are a long stretch.
 const WIDE_COUNT: u32 = 16;
 /// How deep rules may be nested in themselves, as their text stands.
-const MOST_NESTED: usize = 10_000;
+const MAX_NESTED: usize = 10_000;
 
 /// A regular language that may still grow.
 #[derive(Clone)]
@@ -112,13 +112,13 @@ impl Run {
 
     /// Whether one more may be put together with these.
     fn fits(&self, more: &Regular) -> bool {
-        let flat = !self.deep && more.shape.depth < MOST_DEEP;
-        self.is_empty() || flat && self.copied + more.copied <= MOST_COPIED
+        let flat = !self.deep && more.shape.depth < MAX_DEEP;
+        self.is_empty() || flat && self.copied + more.copied <= MAX_COPIED
     }
 
     fn push(&mut self, part: Regular) {
         self.copied += part.copied;
-        self.deep |= part.shape.depth >= MOST_DEEP;
+        self.deep |= part.shape.depth >= MAX_DEEP;
         self.parts.push(part);
     }
 
@@ -152,81 +152,81 @@ impl Run {
 }
 
 /// A part of a rule.
-enum Part {
+enum Lowered {
     Regular(Regular),
-    Piece(PieceId),
+    Node(LoweredId),
 }
 
 /// A node whose children are being looked at.
 struct Frame<'a> {
-    node: &'a Node,
-    done: Vec<Part>,
+    node: &'a RuleBody,
+    done: Vec<Lowered>,
 }
 
-/// What reading rules into pieces needs.
-struct Folder<'a> {
+/// What reading rules into nodes needs.
+struct Lowering<'a> {
     exprs: &'a mut Exprs,
-    json: Option<&'a mut (dyn Values + 'static)>,
-    out: Pieces,
+    json: Option<&'a mut (dyn ValueSource + 'static)>,
+    out: LoweredRules,
     sets: FxHashMap<TokenSet, u32>,
     /// The rules that are copied to where they are referred to.
-    folded: Vec<Option<Regular>>,
+    inlined: Vec<Option<Regular>>,
     /// How many nodes were copied in all.
     copied: usize,
     rule: RuleId,
 }
 
-/// The pieces of the rules that the start needs.
+/// The nodes of the rules that the start needs.
 ///
 /// # Errors
 /// [`ErrorKind::Constraint`] for a rule that is not there and for JSON without its source, [`ErrorKind::Limit`] for what
 /// is too deep or too large, and what compiling lexemes and schemas says.
-pub(super) fn fold(
+pub(super) fn lower(
     rules: &Rules,
     exprs: &mut Exprs,
-    json: Option<&mut (dyn Values + 'static)>,
-) -> Result<Pieces> {
+    json: Option<&mut (dyn ValueSource + 'static)>,
+) -> Result<LoweredRules> {
     let order = callees_first(rules)?;
-    let out = Pieces {
-        pieces: Vec::new(),
+    let out = LoweredRules {
+        nodes: Vec::new(),
         roots: vec![None; rules.rules.len()],
         names: rules.rules.iter().map(|rule| rule.name.clone()).collect(),
         token_sets: Vec::new(),
     };
-    let folded = vec![None; rules.rules.len()];
-    let mut folder = Folder { exprs, json, out, sets: FxHashMap::default(), folded, copied: 0, rule: 0 };
+    let inlined = vec![None; rules.rules.len()];
+    let mut lowering = Lowering { exprs, json, out, sets: FxHashMap::default(), inlined, copied: 0, rule: 0 };
     for rule in order {
-        folder.rule = rule;
-        let part = folder.tree(&rules.rules[rule].body).map_err(|error| match &error.place[..] {
+        lowering.rule = rule;
+        let part = lowering.tree(&rules.rules[rule].body).map_err(|error| match &error.place[..] {
             "" => error.at(format!("rule {:?}", rules.rules[rule].name)),
             _ => error,
         })?;
         match part {
-            Part::Regular(regular) if rule != rules.start && regular.shape.size <= MOST_COPIED => {
-                folder.folded[rule] = Some(regular);
+            Lowered::Regular(regular) if rule != rules.start && regular.shape.size <= MAX_COPIED => {
+                lowering.inlined[rule] = Some(regular);
             }
-            part => folder.out.roots[rule] = Some(folder.piece(part)?),
+            part => lowering.out.roots[rule] = Some(lowering.materialise(part)?),
         }
     }
-    Ok(folder.out)
+    Ok(lowering.out)
 }
 
-impl<'a> Folder<'a> {
+impl<'a> Lowering<'a> {
     /// A rule's body, leaves first.
-    fn tree(&mut self, body: &Node) -> Result<Part> {
+    fn tree(&mut self, body: &RuleBody) -> Result<Lowered> {
         let mut stack = vec![Frame { node: body, done: Vec::new() }];
         loop {
             let frame = stack.last_mut().expect("the root returns");
             let child = match frame.node {
-                Node::Seq(parts) | Node::Alt(parts) => parts.get(frame.done.len()),
-                Node::Repeat { of, .. } => Some(&**of).filter(|_| frame.done.is_empty()),
+                RuleBody::Seq(parts) | RuleBody::Alt(parts) => parts.get(frame.done.len()),
+                RuleBody::Repeat { of, .. } => Some(&**of).filter(|_| frame.done.is_empty()),
                 _ => None,
             };
             if let Some(node) = child {
-                if stack.len() >= MOST_NESTED {
+                if stack.len() >= MAX_NESTED {
                     return Err(Error::new(
                         ErrorKind::Limit,
-                        format!("more than {MOST_NESTED} levels of groups"),
+                        format!("more than {MAX_NESTED} levels of groups"),
                     )
                     .help("name the inner groups: rules may refer to each other without a limit"));
                 }
@@ -243,113 +243,113 @@ impl<'a> Folder<'a> {
     }
 
     /// A node whose children are known.
-    fn node(&mut self, node: &Node, done: Vec<Part>) -> Result<Part> {
+    fn node(&mut self, node: &RuleBody, done: Vec<Lowered>) -> Result<Lowered> {
         Ok(match node {
-            Node::Lexeme(regex) => Part::Regular(leaf(regex.clone())),
-            Node::Ref(rule) => self.reference(*rule)?,
-            Node::Seq(_) => self.sequence(done)?,
-            Node::Alt(_) => self.alternatives(done)?,
-            Node::Repeat { min, max, .. } => {
+            RuleBody::Lexeme(regex) => Lowered::Regular(leaf(regex.clone())),
+            RuleBody::Ref(rule) => self.reference(*rule)?,
+            RuleBody::Seq(_) => self.sequence(done)?,
+            RuleBody::Alt(_) => self.alternatives(done)?,
+            RuleBody::Repeat { min, max, .. } => {
                 let of = done.into_iter().next().expect("a repetition has one child");
                 self.repetition(of, *min, *max)?
             }
-            Node::Tokens(set) => {
+            RuleBody::Tokens(set) => {
                 let next = self.out.token_sets.len() as u32;
                 let number = *self.sets.entry(set.clone()).or_insert(next);
                 if number == next {
                     self.out.token_sets.push(set.clone());
                 }
-                Part::Piece(self.push(Body::Tokens(number), None))
+                Lowered::Node(self.push(LoweredKind::Tokens(number), None))
             }
-            Node::Json(schema) => {
+            RuleBody::Json(schema) => {
                 let Some(json) = &mut self.json else {
                     return Err(Error::new(ErrorKind::Constraint, "JSON schemas are not read here"));
                 };
                 let state = json.root(schema, self.exprs)?;
-                Part::Piece(self.push(Body::Json(state), None))
+                Lowered::Node(self.push(LoweredKind::Json(state), None))
             }
         })
     }
 
-    fn reference(&mut self, rule: RuleId) -> Result<Part> {
-        let Some(regular) = &self.folded[rule] else {
-            return Ok(Part::Piece(self.push(Body::Ref(rule), None)));
+    fn reference(&mut self, rule: RuleId) -> Result<Lowered> {
+        let Some(regular) = &self.inlined[rule] else {
+            return Ok(Lowered::Node(self.push(LoweredKind::Ref(rule), None)));
         };
         let name: Arc<str> = self.out.names[rule].as_str().into();
         let size = regular.shape.size;
-        if self.copied + size <= MOST_COPIES {
+        if self.copied + size <= MAX_COPIES {
             self.copied += size;
             let (said, closed) = (Some(name), regular.shape.wide);
-            return Ok(Part::Regular(Regular { copied: size, said, closed, ..regular.clone() }));
+            return Ok(Lowered::Regular(Regular { copied: size, said, closed, ..regular.clone() }));
         }
         if self.out.roots[rule].is_none() {
             let whole = Regular { said: Some(name), ..regular.clone() };
             self.out.roots[rule] = Some(self.lexeme(whole)?);
         }
-        Ok(Part::Piece(self.push(Body::Ref(rule), None)))
+        Ok(Lowered::Node(self.push(LoweredKind::Ref(rule), None)))
     }
 
-    fn sequence(&mut self, parts: Vec<Part>) -> Result<Part> {
-        let mut pieces = Vec::new();
+    fn sequence(&mut self, parts: Vec<Lowered>) -> Result<Lowered> {
+        let mut nodes = Vec::new();
         let mut run = Run::default();
         for part in parts {
             match part {
-                Part::Regular(regular) => {
+                Lowered::Regular(regular) => {
                     if run.parts.last().is_some_and(|last| last.closed) || !run.fits(&regular) {
-                        pieces.push(self.lexeme(run.concat())?);
+                        nodes.push(self.lexeme(run.concat())?);
                     }
                     run.push(regular);
                 }
-                Part::Piece(piece) => {
+                Lowered::Node(node) => {
                     if !run.is_empty() {
-                        pieces.push(self.lexeme(run.concat())?);
+                        nodes.push(self.lexeme(run.concat())?);
                     }
-                    pieces.push(piece);
+                    nodes.push(node);
                 }
             }
         }
-        if pieces.is_empty() {
-            return Ok(Part::Regular(run.concat()));
+        if nodes.is_empty() {
+            return Ok(Lowered::Regular(run.concat()));
         }
         if !run.is_empty() {
-            pieces.push(self.lexeme(run.concat())?);
+            nodes.push(self.lexeme(run.concat())?);
         }
-        Ok(Part::Piece(self.several(pieces, Body::Seq)))
+        Ok(Lowered::Node(self.several(nodes, LoweredKind::Seq)))
     }
 
-    fn alternatives(&mut self, parts: Vec<Part>) -> Result<Part> {
-        let mut pieces = Vec::new();
+    fn alternatives(&mut self, parts: Vec<Lowered>) -> Result<Lowered> {
+        let mut nodes = Vec::new();
         let mut run = Run::default();
         for part in parts {
             match part {
-                Part::Regular(regular) => {
+                Lowered::Regular(regular) => {
                     if !run.fits(&regular) {
-                        pieces.push(self.lexeme(run.or())?);
+                        nodes.push(self.lexeme(run.or())?);
                     }
                     run.push(regular);
                 }
-                Part::Piece(piece) => pieces.push(piece),
+                Lowered::Node(node) => nodes.push(node),
             }
         }
-        if pieces.is_empty() {
-            return Ok(Part::Regular(run.or()));
+        if nodes.is_empty() {
+            return Ok(Lowered::Regular(run.or()));
         }
         if !run.is_empty() {
-            pieces.push(self.lexeme(run.or())?);
+            nodes.push(self.lexeme(run.or())?);
         }
-        Ok(Part::Piece(self.several(pieces, Body::Alt)))
+        Ok(Lowered::Node(self.several(nodes, LoweredKind::Alt)))
     }
 
-    fn repetition(&mut self, of: Part, min: u32, max: Option<u32>) -> Result<Part> {
+    fn repetition(&mut self, of: Lowered, min: u32, max: Option<u32>) -> Result<Lowered> {
         if max.is_some_and(|max| max < min) {
-            return Ok(Part::Regular(leaf(Regex::Nothing)));
+            return Ok(Lowered::Regular(leaf(Regex::Nothing)));
         }
         if max == Some(0) {
-            return Ok(Part::Regular(leaf(Regex::Empty)));
+            return Ok(Lowered::Regular(leaf(Regex::Empty)));
         }
         match of {
             of if (min, max) == (1, Some(1)) => Ok(of),
-            Part::Regular(of) if of.shape.depth < MOST_DEEP => Ok(Part::Regular(Regular {
+            Lowered::Regular(of) if of.shape.depth < MAX_DEEP => Ok(Lowered::Regular(Regular {
                 regex: of.regex.repeat(min, max),
                 shape: of.shape.repeated(max),
                 copied: of.copied,
@@ -357,36 +357,36 @@ impl<'a> Folder<'a> {
                 closed: false,
             })),
             of => {
-                let of = self.piece(of)?;
-                Ok(Part::Piece(self.push(Body::Repeat { of, min, max }, None)))
+                let of = self.materialise(of)?;
+                Ok(Lowered::Node(self.push(LoweredKind::Repeat { of, min, max }, None)))
             }
         }
     }
 
-    /// A part as a piece.
-    fn piece(&mut self, part: Part) -> Result<PieceId> {
+    /// A part as a node.
+    fn materialise(&mut self, part: Lowered) -> Result<LoweredId> {
         match part {
-            Part::Regular(regular) => self.lexeme(regular),
-            Part::Piece(piece) => Ok(piece),
+            Lowered::Regular(regular) => self.lexeme(regular),
+            Lowered::Node(node) => Ok(node),
         }
     }
 
-    fn lexeme(&mut self, regular: Regular) -> Result<PieceId> {
+    fn lexeme(&mut self, regular: Regular) -> Result<LoweredId> {
         let expr = self.exprs.compile(&regular.regex, Encoding::Utf8)?;
-        Ok(self.push(Body::Lexeme(expr), regular.said))
+        Ok(self.push(LoweredKind::Lexeme(expr), regular.said))
     }
 
-    /// Several pieces, or the only one.
-    fn several(&mut self, pieces: Vec<PieceId>, body: fn(Vec<PieceId>) -> Body) -> PieceId {
-        match pieces[..] {
-            [piece] => piece,
-            _ => self.push(body(pieces), None),
+    /// Several nodes, or the only one.
+    fn several(&mut self, nodes: Vec<LoweredId>, body: fn(Vec<LoweredId>) -> LoweredKind) -> LoweredId {
+        match nodes[..] {
+            [node] => node,
+            _ => self.push(body(nodes), None),
         }
     }
 
-    fn push(&mut self, body: Body, said: Option<Arc<str>>) -> PieceId {
-        self.out.pieces.push(Piece { body, rule: self.rule, said });
-        self.out.pieces.len() - 1
+    fn push(&mut self, body: LoweredKind, said: Option<Arc<str>>) -> LoweredId {
+        self.out.nodes.push(LoweredNode { body, rule: self.rule, said });
+        self.out.nodes.len() - 1
     }
 }
 
@@ -427,15 +427,15 @@ fn callees_first(rules: &Rules) -> Result<Vec<RuleId>> {
 }
 
 /// The rules that a body names, the last first.
-fn references(body: &Node) -> Vec<RuleId> {
+fn references(body: &RuleBody) -> Vec<RuleId> {
     let mut found = Vec::new();
     let mut open = vec![body];
     while let Some(node) = open.pop() {
         match node {
-            Node::Ref(rule) => found.push(*rule),
-            Node::Seq(parts) | Node::Alt(parts) => open.extend(parts),
-            Node::Repeat { of, .. } => open.push(of),
-            Node::Lexeme(_) | Node::Tokens(_) | Node::Json(_) => {}
+            RuleBody::Ref(rule) => found.push(*rule),
+            RuleBody::Seq(parts) | RuleBody::Alt(parts) => open.extend(parts),
+            RuleBody::Repeat { of, .. } => open.push(of),
+            RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => {}
         }
     }
     found.reverse();

@@ -3,15 +3,15 @@
 use super::super::expr::{ExprId, Exprs, Tag};
 use crate::Result;
 
-/// The number of a state of a [`Source`].
+/// The number of a state of a [`StateSource`].
 pub type StateId = u32;
 
 /// Where a lexeme leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum To {
-    /// To this state, whatever its tag.
+pub enum LexemeTarget {
+    /// LexemeTarget this state, whatever its tag.
     State(StateId),
-    /// To what [`Source::target`] says of its tag.
+    /// LexemeTarget what [`StateSource::target`] says of its tag.
     ByTag,
 }
 
@@ -23,7 +23,7 @@ pub enum Edge {
         /// What matches. It may match the empty text.
         expr: ExprId,
         /// Where it leads.
-        to: To,
+        to: LexemeTarget,
     },
     /// What `callee` says until it accepts, then `back`.
     Call {
@@ -48,7 +48,7 @@ pub enum Edge {
 
 /// A state, seen from the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Edges {
+pub struct StateEdges {
     /// Whether what called may go on from here.
     pub accepting: bool,
     /// The ways on.
@@ -57,17 +57,17 @@ pub struct Edges {
 
 /// A grammar as states. Everything handed out is productive: from every state some finite text leads to an accepting
 /// one, and no lexeme is [`super::super::expr::NOTHING`]. That is what makes masks exact.
-pub trait Source: Send {
+pub trait StateSource: Send {
     /// The ways on from `state`; the same answer at every call.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if making the state takes more than the fuel allows.
-    fn expand(&mut self, state: StateId, exprs: &mut Exprs) -> Result<Edges>;
+    fn expand(&mut self, state: StateId, exprs: &mut Exprs) -> Result<StateEdges>;
 
     /// Where the lexeme `edge` (its place in the edges of `state`) leads when it is complete with `tag`.
     ///
     /// # Errors
-    /// As [`Source::expand`].
+    /// As [`StateSource::expand`].
     fn target(&mut self, state: StateId, edge: u32, tag: Tag, exprs: &mut Exprs) -> Result<StateId>;
 
     /// What stands at `state`, in a few words a person understands: "the value of \"age\"".
