@@ -1,5 +1,5 @@
-//! Files as bytes: memory-mapped, so that a model of gigabytes costs only the pages that are read; or read whole,
-//! for the formats whose text stays borrowed while it is parsed. It refuses to know what is in them.
+//! Files as bytes: memory-mapped, so that only the pages that are read cost memory; or read whole, for formats that
+//! borrow text from the buffer while they parse it.
 #![allow(unsafe_code)]
 
 use crate::{Error, ErrorKind, Result};
@@ -23,13 +23,15 @@ impl Mapped {
 pub(crate) fn map(path: &Path) -> Result<Mapped> {
     let failed = |e| cannot_read(path, e);
     let file = File::open(path).map_err(failed)?;
-    let kind = file.metadata().and_then(no_folder).map_err(failed)?;
+    let kind = file.metadata().and_then(not_a_directory).map_err(failed)?;
     if kind.is_file() && kind.len() == 0 {
         return Ok(Mapped(None));
     }
-    // SAFETY: the map is private to this crate, read-only, and dropped before the loader returns. As for every
-    // mapped reader, nobody may write or cut the file meanwhile: that is the caller's part of the contract. Every
-    // read is bounds-checked against the length that was mapped, and no `str` is kept over the bytes.
+    // SAFETY: the map is read-only and private to this crate. A vocabulary's loader drops it before it returns; a prefix
+    // index keeps it for the life of the index. As for every memory-mapped reader, it is the caller's part of the
+    // contract that no process writes or truncates the file while the map lives. The crate relies on nothing that such
+    // a write could break in the compiler's eyes: every read is bounds-checked against the mapped length, and no `str`
+    // is kept over the bytes.
     let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
     Ok(Mapped(Some(map)))
 }
@@ -39,21 +41,21 @@ pub(crate) fn load<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T>) -> Re
     parse(map(path)?.bytes()).map_err(|error| naming(path, error))
 }
 
-/// What `parse` makes of the file at `path`, read whole: text borrowed from it stays what it was checked to be,
-/// whoever writes the file meanwhile. Errors as in [`load`].
+/// What `parse` makes of the file at `path`, read whole: text borrowed from it stays valid even if
+/// another process writes the file meanwhile. Errors as in [`load`].
 pub(crate) fn load_text<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     let failed = |e| cannot_read(path, e);
-    if !std::fs::metadata(path).and_then(no_folder).map_err(failed)?.is_file() {
+    if !std::fs::metadata(path).and_then(not_a_directory).map_err(failed)?.is_file() {
         // A device or a pipe may never end.
-        return Err(failed(std::io::Error::other("it is no regular file")));
+        return Err(failed(std::io::Error::other("it is not a regular file")));
     }
     let bytes = std::fs::read(path).map_err(failed)?;
     parse(&bytes).map_err(|error| naming(path, error))
 }
 
-fn no_folder(kind: Metadata) -> std::io::Result<Metadata> {
+fn not_a_directory(kind: Metadata) -> std::io::Result<Metadata> {
     if kind.is_dir() {
-        return Err(std::io::Error::other("it is a folder"));
+        return Err(std::io::Error::other("it is a directory"));
     }
     Ok(kind)
 }
@@ -72,14 +74,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_equals_a_plain_read() {
+    fn a_mapped_file_equals_a_plain_read() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         assert_eq!(map(&path).unwrap().bytes(), std::fs::read(&path).unwrap());
     }
 
     #[test]
-    fn what_is_no_file_is_an_io_error() {
-        for (path, why) in [("/nonexistent/file", "os error"), (env!("CARGO_MANIFEST_DIR"), "it is a folder")]
+    fn a_missing_file_or_a_directory_is_an_io_error() {
+        for (path, why) in [("/nonexistent/file", "os error"), (env!("CARGO_MANIFEST_DIR"), "it is a directory")]
         {
             let path = Path::new(path);
             for error in [map(path).map(|_| ()).unwrap_err(), load_text(path, |_| Ok(())).unwrap_err()] {
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_not_read() {
+    fn a_device_that_never_ends_is_not_read() {
         if Path::new("/dev/zero").exists() {
             assert_eq!(load_text(Path::new("/dev/zero"), |_| Ok(())).unwrap_err().kind, ErrorKind::Io);
         }

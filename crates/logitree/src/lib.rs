@@ -8,7 +8,7 @@
 //!              \____________ decoder ____________/
 //! ```
 //!
-//! The core knows no Python, does no output, and reads files only where a vocabulary is loaded.
+//! The crate does not depend on Python and prints nothing. Only the vocabulary loaders and `prefix` touch files.
 
 pub mod catalogue;
 pub mod constraint;
