@@ -56,10 +56,10 @@ with tempfile.TemporaryDirectory() as folder:
         assert engine.vocabulary.decode(hypothesis.tokens[:-1]).decode() == titles[item]
         print(f"{hypothesis.log_probability:8.2f} {titles[item]}")
 
-    # How few tokens are legal on the way to the best: what the model need not be asked for.
+    # How few tokens are allowed on the way to the best: what the model need not be asked for.
     best = found[0].tokens
-    ways = [len(stock.legal(state)) for at in range(len(best)) if (state := stock.find(best[:at])) is not None]
-    print("legal tokens on the way:", ways)
+    ways = [len(stock.allowed(state)) for at in range(len(best)) if (state := stock.find(best[:at])) is not None]
+    print("allowed tokens on the way:", ways)
 
 if len(titles) > 2_000 and importlib.util.find_spec("matplotlib"):
     from matplotlib.figure import Figure
@@ -67,5 +67,5 @@ if len(titles) > 2_000 and importlib.util.find_spec("matplotlib"):
     figure = Figure(figsize=(6, 3), layout="constrained")
     axes = figure.subplots()
     axes.bar(range(len(ways)), ways)
-    axes.set(yscale="log", xlabel="token", ylabel="legal tokens", title=f"{len(titles):,} titles")
+    axes.set(yscale="log", xlabel="token", ylabel="allowed tokens", title=f"{len(titles):,} titles")
     figure.savefig("catalogue.svg")

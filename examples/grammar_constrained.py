@@ -1,4 +1,4 @@
-"""Constrained generation: what is not legal is never picked, and no logits are written for it.
+"""Constrained generation: what is not allowed is never picked, and no logits are written for it.
 
 tsampler's example masks by a GBNF grammar, root ::= "hello" | "goodbye"; here the same set of texts is a constraint.
 """
@@ -29,9 +29,9 @@ for seed in range(12):
 # The same by hand, with the mask shown.
 matcher, chain = choices.matcher(), lt.Chain.greedy()
 logits = engine.session().evaluate(engine.encode("He said ", chat=False))
-legal = matcher.mask()
-token = chain.sample(logits, legal)
-assert lt.mask.contains(legal, token)
-assert not lt.mask.contains(legal, engine.tokenize("x")[0])
-print(f"{lt.mask.count(legal)} of {len(engine.vocabulary)} tokens may come first")
+allowed = matcher.mask()
+token = chain.sample(logits, allowed)
+assert lt.mask.contains(allowed, token)
+assert not lt.mask.contains(allowed, engine.tokenize("x")[0])
+print(f"{lt.mask.count(allowed)} of {len(engine.vocabulary)} tokens may come first")
 assert seen

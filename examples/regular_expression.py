@@ -19,7 +19,7 @@ for seed in range(3):
 matcher = grammar.matcher(engine.vocabulary)
 matcher.accept_many(engine.tokenize("The old "))
 told = matcher.explain(text="ford")
-assert not told.is_legal
+assert not told.is_allowed
 assert told.taken == 2
 print(told)
 

@@ -31,12 +31,12 @@ def tokens_of(vocabulary: lt.Vocabulary, text: str | bytes) -> list[int]:
 
 
 def walk(matcher: lt.Matcher, seed: int, steps: int = 40) -> Iterator[tuple[list[int], int]]:
-    """Legal ids and the one that is taken, again and again, until the matcher is over."""
+    """Allowed ids and the one that is taken, again and again, until the matcher is over."""
     draw = random.Random(seed)
     for _ in range(steps):
-        legal = matcher.legal()
-        if legal is None:
+        allowed = matcher.allowed()
+        if allowed.is_all:
             return
-        token = draw.choice(legal)
-        yield legal, token
+        token = draw.choice(list(allowed))
+        yield list(allowed), token
         matcher.accept(token)

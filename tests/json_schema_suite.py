@@ -88,10 +88,10 @@ def vocabulary() -> lt.Vocabulary:
 def walk(matcher: lt.Matcher, text: bytes) -> tuple[bool, int]:
     """Whether the text is accepted as a whole, and how many of its bytes are."""
     for at, byte in enumerate(text):
-        if not matcher.is_legal(byte):
+        if not matcher.is_allowed(byte):
             return False, at
         matcher.accept(byte)
-    return matcher.is_legal(END), len(text)
+    return matcher.is_allowed(END), len(text)
 
 
 def compile_group(group: Group, documents: dict[str, Any]) -> lt.Grammar:

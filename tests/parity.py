@@ -54,7 +54,7 @@ class Tally:
 
     def __str__(self) -> str:
         lines = [f"{self.compared} comparisons, {len(self.differences)} differences"]
-        lines += [f"  {self.undefined.total()} steps apart, where llama.cpp computes NaN or leaves what is not legal"]
+        lines += [f"  {self.undefined.total()} steps apart, where llama.cpp computes NaN or leaves what is not allowed"]
         lines += [f"    {count:8} {what}" for what, count in sorted(self.undefined.items())]
         for title, counter in (("with", self.samplers), ("candidates", self.sizes), ("after a", self.events)):
             lines += [f"  {title} {what}: {count}" for what, count in sorted(counter.items())]
@@ -80,11 +80,11 @@ class Pair:
         self.template["id"] = case.world.ids
         self.is_masked = len(case.world.ids) < case.world.size
         self.full = np.full(case.world.size, np.nan, np.float32)
-        self.legal = self.mask = None
+        self.allowed = self.mask = None
         if self.is_masked and case.as_words:
             self.mask = lt.mask.from_ids(case.world.size, case.world.ids.tolist())
         elif self.is_masked:
-            self.legal = case.world.ids.tolist()
+            self.allowed = case.world.ids.tolist()
 
     def llama_chain(self) -> LlamaChain:
         return LlamaChain([kind.theirs(arguments, self.case.world) for kind, arguments in self.case.spec])
@@ -142,7 +142,7 @@ class Pair:
         self.theirs.apply(self.array)
         left, token = self.array.left, self.array.selected
         try:
-            ids, values, _ = self.ours.apply(self.logits(row), self.mask, legal=self.legal)
+            ids, values, _ = self.ours.apply(self.logits(row), self.mask, allowed=self.allowed)
         except (lt.LogitsError, lt.MaskError) as error:
             return f"ours is an error: {error}", token
         if ids.tobytes() != left["id"].tobytes():

@@ -90,7 +90,7 @@ class FastPair(Pair):
         for token in self.history:
             chain.accept(token)
         for row, token in self.taken:
-            chain.apply(self.logits(row), self.mask, legal=self.legal)
+            chain.apply(self.logits(row), self.mask, allowed=self.allowed)
             chain.accept(token)
         return chain
 
@@ -129,7 +129,7 @@ class FastPair(Pair):
             before, was_sorted = array.left.copy(), bool(array.struct.sorted)
             chain.apply_one(at, array)
             saved = array.saved()
-            ids, logits, _ = self.beginning(at + 1).apply(self.logits(row), self.mask, legal=self.legal)
+            ids, logits, _ = self.beginning(at + 1).apply(self.logits(row), self.mask, allowed=self.allowed)
             left, ours = alive(saved[0]), ids[logits > -np.inf].astype(np.int32)
             x, found = alive(before), None
             if set_of(left["id"]) != set_of(ours):
@@ -198,7 +198,7 @@ def step(pair: FastPair, row: Logits) -> Outcome:
     pair.theirs.apply(pair.array)
     theirs, token = alive(pair.array.left), pair.array.selected
     try:
-        ids, logits, p = pair.ours.apply(pair.logits(row), pair.mask, legal=pair.legal)
+        ids, logits, p = pair.ours.apply(pair.logits(row), pair.mask, allowed=pair.allowed)
     except (lt.LogitsError, lt.MaskError):
         return Outcome(theirs, token, None)
     return Outcome(theirs, token, (ids[logits > -np.inf], p[logits > -np.inf]))

@@ -90,12 +90,12 @@ def steps(
         return {}
     node = paths.nodes[state]
     logits = [float(x) for x in model.logits((*prompt, *path)) / np.float32(temperature)]
-    legal = {t: logits[t] + node.weight.get(t, 0.0) for t in sorted(node.next)}
-    over = logits if normalize == "vocabulary" else list(legal.values())
+    allowed = {t: logits[t] + node.weight.get(t, 0.0) for t in sorted(node.next)}
+    over = logits if normalize == "vocabulary" else list(allowed.values())
     peak = max(over, default=-math.inf)
     counted = normalize != "none" and peak > -math.inf
     total = peak + math.log(sum(math.exp(x - peak) for x in over)) if counted else 0.0
-    return {t: (x - total, node.next[t]) for t, x in legal.items() if x > -math.inf}
+    return {t: (x - total, node.next[t]) for t, x in allowed.items() if x > -math.inf}
 
 
 def brute(

@@ -157,9 +157,9 @@ def test_a_failed_edit_changes_nothing() -> None:
 def test_a_veto_of_everything_says_so() -> None:
     chain = lt.Chain.llama_cpp(seed=0)
     chain.steer(lt.Steering().veto(range(400)))
-    for legal in (None, [1, 2], [3]):
-        with pytest.raises(lt.LogitsError, match="steering vetoes every legal token"):
-            chain.sample(row(1), legal=legal)
+    for allowed in (None, [1, 2], [3]):
+        with pytest.raises(lt.LogitsError, match="steering vetoes every allowed token"):
+            chain.sample(row(1), allowed=allowed)
     chain.steer(None)
     assert run(chain, 9) == run(lt.Chain.llama_cpp(seed=0), 9)
 
@@ -184,23 +184,23 @@ def test_constant_settings_equal_a_chain_built_with_them(rule: Any, parity: bool
     assert run(adapted, 30) == run(plain, 30)
 
 
-def test_a_rule_sees_the_steered_legal_logits() -> None:
+def test_a_rule_sees_the_steered_allowed_logits() -> None:
     seen: list[tuple[float, float]] = []
     chain = lt.Chain.llama_cpp(seed=4)
     chain.adapt(lambda entropy, top_p: seen.append((entropy, top_p)))
     edits = {4: 3.0, 5: -math.inf}
     chain.steer(edits)
     for step in range(6):
-        legal = None if step % 2 else [4, 5, 6, 7]
+        allowed = None if step % 2 else [4, 5, 6, 7]
         logits = row(step)
-        chain.sample(logits, legal=legal)
+        chain.sample(logits, allowed=allowed)
         logits[4] += 3.0
         logits[5] = -np.inf
-        left = logits if legal is None else logits[legal]
+        left = logits if allowed is None else logits[allowed]
         assert seen[-1][0] == pytest.approx(lt.entropy(left), abs=1e-6)
         assert seen[-1][1] == pytest.approx(lt.top_candidates(left, 1)[0][1], abs=1e-6)
-    chain.sample(row(0), legal=[7])
-    assert len(seen) == 6, "nothing is picked where one token is legal"
+    chain.sample(row(0), allowed=[7])
+    assert len(seen) == 6, "nothing is picked where one token is allowed"
 
 
 def test_bands_are_chosen_by_the_entropy() -> None:
@@ -343,7 +343,7 @@ def test_what_is_the_only_way_on_and_vetoed_is_an_error() -> None:
         decoder.steer(lt.Steering().veto([2, 1]))
         assert decoder.step(logits) == 0, "N is vetoed"
         assert decoder.forced_tokens() == decoder.take_forced() == []
-        with pytest.raises(lt.LogitsError, match=r"steering vetoes .*token 1, the only legal one"):
+        with pytest.raises(lt.LogitsError, match=r"steering vetoes .*token 1, the only allowed one"):
             decoder.step(logits)
         assert decoder.tokens == [0]
         decoder.steer(None)

@@ -129,12 +129,12 @@ def test_ragged_rows_and_other_chains() -> None:
 def test_masks() -> None:
     ids = [sorted(RNG.choice(500, 12, replace=False).tolist()) for _ in range(9)]
     words = np.stack([lt.mask.from_ids(500, row) for row in ids])
-    expected = one_by_one(default().states(9), LOGITS, [{"legal": row} for row in ids])
+    expected = one_by_one(default().states(9), LOGITS, [{"allowed": row} for row in ids])
     mixed = [ids[at] if at % 2 else words[at] for at in range(9)]
     for masks in (words, words.view(np.uint32), list(words), ids, mixed):
         assert default().sample_batch(LOGITS, masks).tolist() == expected
     some = [None, *ids[1:]]
-    options: list[dict[str, Any]] = [{"legal": row} for row in ids]
+    options: list[dict[str, Any]] = [{"allowed": row} for row in ids]
     options[0] = {}
     assert default().sample_batch(LOGITS, some).tolist() == one_by_one(default().states(9), LOGITS, options)
     for wrong, place in [
@@ -149,7 +149,7 @@ def test_masks() -> None:
         with pytest.raises(lt.MaskError) as caught:
             default().sample_batch(LOGITS, wrong)
         assert caught.value.place.startswith(place)
-    with pytest.raises(lt.LogitsError, match="no token is legal") as nothing:
+    with pytest.raises(lt.LogitsError, match="no token is allowed") as nothing:
         default().sample_batch(LOGITS, [*ids[:4], [], *ids[5:]])
     assert nothing.value.place == "row 4"
 
@@ -216,12 +216,12 @@ def test_log_probabilities() -> None:
 
 
 def brute(
-    logits: npt.NDArray[np.float32], scores: list[float], width: int, legal: list[list[int]] | None
+    logits: npt.NDArray[np.float32], scores: list[float], width: int, allowed: list[list[int]] | None
 ) -> list[tuple[int, int, float]]:
     every: list[tuple[int, int, float]] = []
     for row, score in enumerate(scores):
         log_p = lt.log_softmax(logits[row], range(logits.shape[1]))
-        tokens = range(logits.shape[1]) if legal is None else legal[row]
+        tokens = range(logits.shape[1]) if allowed is None else allowed[row]
         live = [token for token in tokens if score > -math.inf and log_p[token] > -math.inf]
         every.extend((row, token, score + log_p[token]) for token in live)
     return sorted(every, key=lambda beam: (-beam[2], beam[0], beam[1]))[:width]
@@ -238,11 +238,11 @@ def test_beams_are_those_of_brute_force() -> None:
         logits[:, 0] = 0
         scores = [-math.inf if rng.random() < 0.2 else float(np.round(rng.normal(), case % 2)) for _ in range(rows)]
         width = int(rng.integers(0, 40))
-        legal = [sorted(rng.choice(size, size // 3, replace=False).tolist()) for _ in range(rows)]
+        allowed = [sorted(rng.choice(size, size // 3, replace=False).tolist()) for _ in range(rows)]
         for masks, listed in (
             (None, None),
-            (legal, legal),
-            (np.stack([lt.mask.from_ids(size, x) for x in legal]), legal),
+            (allowed, allowed),
+            (np.stack([lt.mask.from_ids(size, x) for x in allowed]), allowed),
         ):
             got_rows, tokens, got_scores = lt.beam_top(logits, scores, width, masks)
             assert (got_rows.dtype, tokens.dtype, got_scores.dtype) == (np.uint32, np.uint32, np.float64)

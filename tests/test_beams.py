@@ -58,7 +58,7 @@ def same(got: list[lt.Hypothesis], expected: list[Entry], returned: int | None =
         assert len(h.token_scores) == len(h.tokens)
 
 
-@pytest.mark.parametrize("normalize", ["vocabulary", "legal", "none"])
+@pytest.mark.parametrize("normalize", ["vocabulary", "allowed", "none"])
 @pytest.mark.parametrize("power", [0.0, 1.0, -0.7])
 @pytest.mark.parametrize(("end", "weighted"), [(None, False), (END, False), (None, True), (END, True)])
 def test_with_enough_beams_it_is_exact(normalize: Any, power: float, end: int | None, weighted: bool) -> None:
@@ -78,7 +78,7 @@ def test_the_temperature_divides_the_logits() -> None:
     same(got, brute(model, [7], paths, items, temperature=2.5))
 
 
-@pytest.mark.parametrize("normalize", ["vocabulary", "legal", "none"])
+@pytest.mark.parametrize("normalize", ["vocabulary", "allowed", "none"])
 @pytest.mark.parametrize("power", [0.0, 0.8, -0.5])
 @pytest.mark.parametrize("end", [None, END])
 def test_narrow_searches_are_the_naive_one(normalize: Any, power: float, end: int | None) -> None:
@@ -103,7 +103,7 @@ def test_more_may_be_returned_than_there_are_beams() -> None:
     paths = SlowPaths.of_items(itertools.product((1, 2), range(1, 7)), V)
     for normalize, returned in itertools.product(("vocabulary", "none"), (1, 3, 6, 20)):
         model = HashModel(V)
-        (got,) = lt.beam_search(model, [5], paths, width=1, returned=returned, normalize=normalize)  # type: ignore[arg-type]
+        (got,) = lt.beam_search(model, [5], paths, width=1, returned=returned, normalize=normalize)
         same(got, naive(model, [5], paths, lambda _: 1, 99, normalize), returned)
         assert len(got) == min(returned, 6)
 
@@ -183,7 +183,7 @@ def test_an_impossible_token_is_never_taken() -> None:
     def nothing(tokens: tuple[int, ...], logits: np.ndarray) -> None:
         logits[:] = -math.inf
 
-    for seed, normalize in itertools.product(range(8), ("vocabulary", "legal", "none")):
+    for seed, normalize in itertools.product(range(8), ("vocabulary", "allowed", "none")):
         paths, items = catalogue(seed, end=END)
         model = HashModel(V, ban)
         (got,) = lt.beam_search(model, [seed], paths, width=len(items), normalize=normalize)  # type: ignore[arg-type]
@@ -195,7 +195,7 @@ def test_an_impossible_token_is_never_taken() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"sample": True}, {"groups": 2, "diversity": 1.0}])
-@pytest.mark.parametrize("normalize", ["vocabulary", "legal", "none"])
+@pytest.mark.parametrize("normalize", ["vocabulary", "allowed", "none"])
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_logits_that_are_no_numbers_are_an_error(options: dict[str, Any], normalize: Any, bad: float) -> None:
     def spoil(tokens: tuple[int, ...], logits: np.ndarray) -> None:
@@ -262,7 +262,7 @@ def test_samples_come_as_drawn_one_after_another_without_replacement() -> None:
     items = [(1, 2), (1,), (3, 4, 5), (3, 4, 6)]
     paths = SlowPaths.of_items(items, V, END)
     model = HashModel(V)
-    p = {tokens: math.exp(log_p) for _, log_p, tokens in brute(model, [8], paths, items, "legal", temperature=3.0)}
+    p = {tokens: math.exp(log_p) for _, log_p, tokens in brute(model, [8], paths, items, "allowed", temperature=3.0)}
     assert sum(p.values()) == pytest.approx(1.0, abs=1e-9)
     draws = 6000
     got = lt.beam_search(model, [[8]] * draws, paths, width=2, sample=True, seed=3, temperature=3.0)
@@ -283,7 +283,7 @@ def test_samples_come_as_drawn_one_after_another_without_replacement() -> None:
 def test_one_sample_is_a_draw_and_all_samples_are_all_items() -> None:
     paths, items = catalogue(5, end=END)
     model = HashModel(V)
-    p = [(tokens, math.exp(log_p)) for _, log_p, tokens in brute(model, [8], paths, items, "legal", temperature=3.0)]
+    p = [(tokens, math.exp(log_p)) for _, log_p, tokens in brute(model, [8], paths, items, "allowed", temperature=3.0)]
     draws = 3000
     got = Counter(
         h.tokens for (h,) in lt.beam_search(model, [[8]] * draws, paths, width=1, sample=True, seed=1, temperature=3.0)

@@ -156,18 +156,18 @@ def test_llama_cpp_finds_its_candidates_filled_anew() -> None:
 
 
 @pytest.mark.parametrize("wish", [*sampling_suite.WISHES, *sampling_suite.MORE], ids=lambda wish: wish.name)
-def test_llama_cpp_has_every_chain_and_selects_one_of_the_legal(wish: sampling_suite.Wish) -> None:
+def test_llama_cpp_has_every_chain_and_selects_one_of_the_allowed(wish: sampling_suite.Wish) -> None:
     pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
-    logits, legal = sampling_suite.forty_peaks(1000), [3, 5, 700]
+    logits, allowed = sampling_suite.forty_peaks(1000), [3, 5, 700]
     accepted = sampling_suite.history(1000, repeating=True)
-    for ids in (None, legal):
-        chain = _llama.llama_chain(logits, wish.samplers, accepted=accepted, legal=ids)
+    for ids in (None, allowed):
+        chain = _llama.llama_chain(logits, wish.samplers, accepted=accepted, allowed=ids)
         assert isinstance(chain, _llama.LlamaChain)
         for _ in range(3):  # some samplers move the array's bounds
             chain.refill()
             assert chain.candidates()["id"].tolist() == (ids or list(range(1000)))
             chain.apply()
-            assert chain.picked() in (legal if ids else range(1000))
+            assert chain.picked() in (allowed if ids else range(1000))
 
 
 def test_warpers_stand_for_what_transformers_has() -> None:

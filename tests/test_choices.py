@@ -24,9 +24,9 @@ def spellings(matcher: lt.Matcher) -> set[tuple[int, ...]]:
         if at.is_finished:
             found.add(tokens)
             continue
-        legal = at.legal()
-        assert legal, "a dead end"
-        for token in legal:
+        allowed = at.allowed()
+        assert allowed, "a dead end"
+        for token in allowed:
             on = at.fork()
             on.accept(token)
             todo.append((on, (*tokens, token)))

@@ -29,7 +29,7 @@ from logitree.cli.docs import markdown
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FAST = ["--threads", "1", "--ctx", "256"]
-TOKEN_KEYS = {"id", "text", "bytes", "forced", "legal", "p", "p_model", "entropy", "micros"}
+TOKEN_KEYS = {"id", "text", "bytes", "forced", "allowed", "p", "p_model", "entropy", "micros"}
 STATS_KEYS = set(lt.Stats.__dataclass_fields__)
 
 
@@ -80,7 +80,7 @@ def test_the_trace_goes_to_standard_error(capsys: pytest.CaptureFixture[str], tm
     code, out, err = run(capsys, *argv)
     assert code == 0
     lines = err.splitlines()
-    assert lines[0].split() == ["#", "token", "p", "model", "p", "entropy", "legal", "us"]
+    assert lines[0].split() == ["#", "token", "p", "model", "p", "entropy", "allowed", "us"]
     assert "forced: the only way on" in err
     assert "saved" in lines[-1]
     assert "sure" in lines[-1]

@@ -94,7 +94,7 @@ def test_generate_refuses_what_means_nothing(capsys: pytest.CaptureFixture[str],
     assert refused("--json-schema", str(tmp_path / "latin.json"))[0] == 2
 
 
-def test_mask_shows_what_is_legal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mask_shows_what_is_allowed(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "mask", "--regex", "[0-9]{4}-[0-9]{2}", "20")
     assert (code, err) == (0, "")
     head, *rows = out.splitlines()
@@ -103,7 +103,7 @@ def test_mask_shows_what_is_legal(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "mask", "--json-schema", json.dumps(SCHEMA), '{"animal": "', "--json")
     told = json.loads(out)
     assert {token["text"] for token in told["tokens"]} <= {"c", "d", "ca", "do", "cat", "dog"}
-    assert told["legal"] == len(told["tokens"])
+    assert told["allowed"] == len(told["tokens"])
     assert (told["accepting"], told["finished"]) == (False, False)
 
 
@@ -128,10 +128,10 @@ def test_explain_says_where_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert "expected" in out
     code, out, _ = run(capsys, "explain", "--json-schema", json.dumps(SCHEMA), '{"animal": ')
     assert code == 0
-    assert "legal" in out
+    assert "allowed" in out
     code, out, _ = run(capsys, "explain", "--regex", "a+", "aa", "--token", "0", "--json")
     told = json.loads(out)
-    assert (code, told["legal"], told["token"]) == (0 if told["legal"] else 1, told["legal"], 0)
+    assert (code, told["allowed"], told["token"]) == (0 if told["allowed"] else 1, told["allowed"], 0)
     assert told["accepting"]
     assert run(capsys, "explain", "--regex", "a", "--token", "99999999")[0] == 2
 
@@ -140,5 +140,5 @@ def test_explain_a_vocabulary_of_ones_own(capsys: pytest.CaptureFixture[str], mi
     file = next(path for path in sorted(mistral_data.glob("tekken*.json")))
     code, out, _ = run(capsys, "explain", "--regex", "abc", "a", "--vocab", str(file), "--json")
     told = json.loads(out)
-    assert (code, told["legal"], told["accepting"]) == (0, None, False)
+    assert (code, told["allowed"], told["accepting"]) == (0, None, False)
     assert told["tokens"] == 2  # b, bc

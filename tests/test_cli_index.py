@@ -186,5 +186,5 @@ def test_texts_are_written_by_a_tokenizer(
     assert told(capsys, *argv)["items"] == 3
     vocabulary = lt.Vocabulary.from_gguf(str(smollm2_gguf))
     tree = lt.PrefixTree.open(tmp_path / "i")
-    first = tree.paths().legal(tree.paths().start).tolist()
+    first = tree.paths().allowed(tree.paths().start).tolist()
     assert sorted(b"Dune".startswith(vocabulary[i]) or b"Emma".startswith(vocabulary[i]) for i in first) == [True, True]

@@ -41,7 +41,7 @@ def test_it_sees_the_candidates_in_order_and_writes_in_place() -> None:
     before = LOGITS.copy()
     assert chain(fn).sample(LOGITS) == 3
     assert chain(fn, lt.logit_bias({2: 4.0}), lt.top_k(3)).sample(LOGITS) == 3
-    assert chain(fn).sample(LOGITS, legal=[0, 3, 4]) == 3
+    assert chain(fn).sample(LOGITS, allowed=[0, 3, 4]) == 3
     assert seen == [
         ([0, 1, 2, 3, 4], LOGITS.tolist()),
         ([2, 1, 3], [3.0, 2.0, 1.5]),

@@ -34,7 +34,7 @@ def actions(vocabulary: lt.Vocabulary) -> lt.Matcher:
     return lt.choices(["REPLY", "REPLY_THREAD", "IGNORE"], vocabulary).matcher()
 
 
-def test_a_step_picks_a_legal_token_whatever_the_logits_say(vocabulary: lt.Vocabulary) -> None:
+def test_a_step_picks_a_allowed_token_whatever_the_logits_say(vocabulary: lt.Vocabulary) -> None:
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), actions(vocabulary))
     row = logits(9, 9, 9, 9, 1, 9, 2, 9)
     before = row.copy()
@@ -85,8 +85,8 @@ def test_the_trace_explains_a_step(vocabulary: lt.Vocabulary) -> None:
     token = decoder.step(row)
     step = decoder.last
     assert step is not None
-    assert (step.token, step.origin, step.forced, step.legal) == (token, "sampled", False, 2)
-    assert step.legal_tokens == [4, 6]
+    assert (step.token, step.origin, step.forced, step.allowed) == (token, "sampled", False, 2)
+    assert step.allowed_tokens == [4, 6]
     p = np.exp(row) / np.exp(row).sum()
     assert step.p_model == pytest.approx(p[token], rel=1e-6)
     assert step.surprisal == pytest.approx(-np.log(p[token]), rel=1e-6)
@@ -94,7 +94,7 @@ def test_the_trace_explains_a_step(vocabulary: lt.Vocabulary) -> None:
     assert step.p == pytest.approx(0.5)
     assert [id for id, _ in step.candidates] in ([4, 6], [6, 4])
     assert [effect[0] for effect in step.effects] == decoder.chain.names
-    assert "sampled of 2 legal" in repr(step)
+    assert "sampled of 2 allowed" in repr(step)
     assert lt.Decoder(vocabulary, lt.Chain.greedy()).last is None
 
 
@@ -137,7 +137,7 @@ def test_bad_logits_are_refused_and_nothing_changes(vocabulary: lt.Vocabulary, b
 
 def test_tokens_from_outside_are_checked(vocabulary: lt.Vocabulary) -> None:
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), actions(vocabulary))
-    with pytest.raises(lt.TokenError, match="not legal"):
+    with pytest.raises(lt.TokenError, match="not allowed"):
         decoder.accept(0)
     with pytest.raises(lt.TokenError, match="not in the vocabulary"):
         decoder.accept(99)
@@ -148,7 +148,7 @@ def test_tokens_from_outside_are_checked(vocabulary: lt.Vocabulary) -> None:
             decoder.prime([0, number])
         with pytest.raises(lt.TokenError, match="is no token id"):
             decoder.chain.accept(number)
-        assert not actions(vocabulary).is_legal(number)
+        assert not actions(vocabulary).is_allowed(number)
     assert decoder.tokens == []
 
 

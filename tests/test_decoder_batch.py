@@ -295,11 +295,11 @@ def test_what_ends_a_program_is_no_rows_error(vocabulary: lt.Vocabulary) -> None
 
 
 def out_of_fuel() -> lt.Matcher:
-    """A matcher that cannot be asked what is legal, for asking takes more than its fuel."""
+    """A matcher that cannot be asked what is allowed, for asking takes more than its fuel."""
     tree = lt.prefix_tree([*([a, b] for a in range(6) for b in range(6)), [6, 0]])
     other = lt.prefix_tree([[0, 0], *([a, 6] for a in range(1, 6))]).matcher()
     with pytest.raises(lt.LimitError):
-        tree.matcher(intersect=other, fuel=3).legal()
+        tree.matcher(intersect=other, fuel=3).allowed()
     return tree.matcher(intersect=other, fuel=3)
 
 

@@ -200,10 +200,10 @@ def test_greedy_generation_is_the_best_way_at_each_step(model: Any, kind: str, e
     for prompt in IDS:
         path: tuple[int, ...] = ()
         while END not in path:
-            legal = {item[len(path)] for item in ITEMS if item[: len(path)] == path and len(item) > len(path)}
-            legal |= {END} if path in ITEMS else set()
+            allowed = {item[len(path)] for item in ITEMS if item[: len(path)] == path and len(item) > len(path)}
+            allowed |= {END} if path in ITEMS else set()
             logits = alone(model, [[*prompt, *path]])[0]
-            path = (*path, max(sorted(legal), key=lambda token: logits[token]))
+            path = (*path, max(sorted(allowed), key=lambda token: logits[token]))
         slow.append(path[:-1])
     assert generated(out, 3) == slow
 
@@ -218,7 +218,7 @@ def test_samples_are_items_as_likely_as_they_should_be(model: Any, kind: str) ->
     assert set(counts) <= set(ITEMS)
     assert len(counts) > 3
     chi, total = 0.0, 0.0
-    (every,) = lt.beam_search(Transformers(model), [IDS[0]], paths, width=7, normalize="legal", temperature=2.0)
+    (every,) = lt.beam_search(Transformers(model), [IDS[0]], paths, width=7, normalize="allowed", temperature=2.0)
     for h in every:
         p = math.exp(h.log_probability)
         total += p
@@ -275,10 +275,10 @@ def test_rows_may_come_in_any_order_and_from_anywhere() -> None:
         ids = torch.tensor([[3, 3, *path] for path in some])
         out = processor(ids, torch.zeros(3, V))
         for row, path in enumerate(some):
-            legal = {item[length] for item in ITEMS if item[:length] == path and len(item) > length}
-            legal |= {END} if path in ITEMS else set()
-            assert torch.isfinite(out[row]).nonzero().flatten().tolist() == sorted(legal)
-            assert allowed(0, ids[row]) == sorted(legal)
+            allowed = {item[length] for item in ITEMS if item[:length] == path and len(item) > length}
+            allowed |= {END} if path in ITEMS else set()
+            assert torch.isfinite(out[row]).nonzero().flatten().tolist() == sorted(allowed)
+            assert allowed(0, ids[row]) == sorted(allowed)
 
 
 def test_drop_ins_that_cannot_be() -> None:

@@ -16,7 +16,7 @@ SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem != "tiny")
 SAYS = {
     "adaptive_entropy": "entropies: 1.7",
     "alignment_loop": "river",
-    "catalogue": "legal tokens on the way: [",
+    "catalogue": "allowed tokens on the way: [",
     "constraint_steering": "JPY steered: '12",
     "creative": "different tokens of 40",
     "custom_strategy": "top_p(0.8)",

@@ -262,7 +262,7 @@ def test_trace(engine: LlamaCpp, tree: Any) -> None:
     assert all(step is not None and step.token == token.id for step, token in zip(steps, tokens, strict=True))
     assert [step.forced for step in steps if step] == [token.forced for token in tokens]
     assert steps[0] is not None
-    assert steps[0].legal == len({engine.tokenize(name)[0] for name in ACTIONS})
+    assert steps[0].allowed == len({engine.tokenize(name)[0] for name in ACTIONS})
     assert all(token.step is None for token in run(engine, token_tree=tree)[0])
 
 

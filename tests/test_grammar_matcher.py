@@ -46,11 +46,11 @@ def rows(count: int, vocabulary: lt.Vocabulary) -> np.ndarray:
 def test_every_way_to_ask_says_the_same(matcher: lt.Matcher, vocabulary: lt.Vocabulary) -> None:
     for seed in range(5):
         walker = matcher.fork()
-        for legal, token in walk(walker, seed):
+        for allowed, token in walk(walker, seed):
             mask = walker.mask()
             assert mask.dtype == np.int32
-            assert lt.mask.to_ids(mask).tolist() == legal
-            assert lt.mask.count(mask) == len(legal)
+            assert lt.mask.to_ids(mask).tolist() == allowed
+            assert lt.mask.count(mask) == len(allowed)
             out = np.full(len(mask) + 3, -1, np.int32)
             walker.fill_mask(out)
             assert (out[: len(mask)] == mask).all()
@@ -58,10 +58,10 @@ def test_every_way_to_ask_says_the_same(matcher: lt.Matcher, vocabulary: lt.Voca
             unsigned = np.zeros(len(mask), np.uint32)
             walker.fill_mask(unsigned)
             assert (unsigned.view(np.int32) == mask).all()
-            refused = next((i for i in range(len(vocabulary)) if i not in set(legal)), None)
-            assert walker.is_legal(token)
+            refused = next((i for i in range(len(vocabulary)) if i not in set(allowed)), None)
+            assert walker.is_allowed(token)
             if refused is not None:
-                assert not walker.is_legal(refused)
+                assert not walker.is_allowed(refused)
                 before = walker.accepted
                 with pytest.raises(lt.TokenError):
                     walker.accept(refused)
@@ -144,7 +144,7 @@ def test_a_bad_row_leaves_the_others_right(smollm2_gguf: Path) -> None:
 def rollback_loop(matcher: lt.Matcher, parents: list[int], tokens: list[int], out: np.ndarray) -> list[bool]:
     """The slow version of ``draft_masks``: each node's path from the start."""
     matcher.fill_mask(out[0])
-    legal = []
+    allowed = []
     for node in range(len(tokens)):
         path = []
         at = node
@@ -153,14 +153,14 @@ def rollback_loop(matcher: lt.Matcher, parents: list[int], tokens: list[int], ou
             at = parents[at]
         path.reverse()
         fits = matcher.validate(path) == len(path)
-        legal.append(fits)
+        allowed.append(fits)
         out[node + 1] = 0
         if fits:
             for token in path:
                 matcher.accept(token)
             matcher.fill_mask(out[node + 1])
             matcher.rollback(len(path))
-    return legal
+    return allowed
 
 
 def test_draft_masks_are_those_of_a_rollback_loop(matcher: lt.Matcher, vocabulary: lt.Vocabulary) -> None:
@@ -176,8 +176,8 @@ def test_draft_masks_are_those_of_a_rollback_loop(matcher: lt.Matcher, vocabular
             above = draw.randrange(-1, node) if draw.random() < 0.5 else node - 1
             state = states[above + 1].fork()
             token = draw.randrange(len(vocabulary))
-            if draw.random() < 0.8 and (legal := state.legal()):
-                token = draw.choice(legal)
+            if draw.random() < 0.8 and (allowed := list(state.allowed())):
+                token = draw.choice(allowed)
             with contextlib.suppress(lt.TokenError):
                 state.accept(token)
             parents.append(above)
@@ -235,25 +235,25 @@ def test_explain_says_what_is_expected_and_why_not(vocabulary: lt.Vocabulary) ->
     told = matcher.explain()
     assert isinstance(told, lt.Explanation)
     assert told.expected
-    assert told.legal == len(matcher.legal() or [])
-    assert told.first[0] == ((matcher.legal() or [])[0], b"{")
-    assert (told.token, told.bytes, told.is_legal, told.taken) == (None, None, None, None)
+    assert told.allowed == len(matcher.allowed())
+    assert told.first[0] == (matcher.allowed().ids[0], b"{")
+    assert (told.token, told.bytes, told.is_allowed, told.taken) == (None, None, None, None)
     matcher.accept_many(tokens_of(vocabulary, '{"na'))
     text = matcher.explain(text='me": 3')
-    assert (text.is_legal, text.taken, text.bytes) == (False, 5, b'me": 3')
+    assert (text.is_allowed, text.taken, text.bytes) == (False, 5, b'me": 3')
     assert text.expected_there
     assert "refused at byte 6 of 6" in str(text)
     right = matcher.explain(text=b'me": "')
-    assert (right.is_legal, right.taken) == (True, 6)
+    assert (right.is_allowed, right.taken) == (True, 6)
     token = vocabulary.find(b'": "')[0]
     refused = matcher.explain(token)
-    assert (refused.token, refused.bytes, refused.is_legal, refused.taken) == (token, b'": "', False, 0)
+    assert (refused.token, refused.bytes, refused.is_allowed, refused.taken) == (token, b'": "', False, 0)
     assert repr(refused).startswith("<Explanation: token ")
     ends = matcher.explain(END)
     assert "not complete" in str(ends)
     control = matcher.explain(vocabulary.find(b"<think>")[0])
     assert "special token" in str(control)
-    assert matcher.explain(ord("m")).is_legal
+    assert matcher.explain(ord("m")).is_allowed
     for wrong in (len(vocabulary), -1):
         with pytest.raises(lt.TokenError):
             matcher.explain(wrong)
@@ -263,13 +263,13 @@ def test_explain_says_what_is_expected_and_why_not(vocabulary: lt.Vocabulary) ->
 
 def test_explain_of_other_constraints(vocabulary: lt.Vocabulary) -> None:
     matcher = lt.choices(["ab", "abc"], vocabulary).matcher()
-    assert matcher.explain(ord("x")).is_legal is False
-    assert matcher.fork().explain().legal == len(matcher.legal() or [])
+    assert matcher.explain(ord("x")).is_allowed is False
+    assert matcher.fork().explain().allowed == len(matcher.allowed())
     payload = {"descriptors": [{"path": "p", "leaves": [{"name": "a", "tokens": [97]}]}]}
     unbound = lt.token_tree(payload).matcher("p")
     with pytest.raises(lt.ConstraintError, match="vocabulary"):
         unbound.explain()
-    assert unbound.explain(97, vocabulary=vocabulary).is_legal
+    assert unbound.explain(97, vocabulary=vocabulary).is_allowed
     with pytest.raises(lt.ConstraintError, match="covers"):
         lt.choices(["ab"], vocabulary).matcher().explain(vocabulary=lt.Vocabulary.from_tokens([b"a"]))
 
@@ -304,12 +304,12 @@ def test_forced_tokens_never_change_the_mask(vocabulary: lt.Vocabulary) -> None:
     twin = matcher.fork()
     while not matcher.is_finished:
         forced = matcher.forced_tokens()
-        legal = matcher.legal() or []
-        assert legal == twin.legal()
+        allowed = matcher.allowed()
+        assert allowed == twin.allowed()
         for token in forced[:1]:
-            assert legal == [token]
-        matcher.accept(legal[0])
-        twin.accept(legal[0])
+            assert list(allowed) == [token]
+        matcher.accept(allowed.ids[0])
+        twin.accept(allowed.ids[0])
 
 
 def test_a_search_lets_other_threads_run(smollm2_gguf: Path) -> None:

@@ -49,7 +49,7 @@ def test_tokens_are_told_apart_from_their_characters() -> None:
     text = G.tags([("<think>", "ab", "!")], at_least_one=True).matcher(vocabulary)
     either = G.tags([(G.token("<think>") | "<think>", "ab", "!")], at_least_one=True).matcher(vocabulary)
     rest = tokens_of(vocabulary, "ab!")
-    assert not text.is_legal(think)
+    assert not text.is_allowed(think)
     for matcher in (token, either):
         other = matcher.fork()
         other.accept_many([think, *rest])
@@ -59,7 +59,7 @@ def test_tokens_are_told_apart_from_their_characters() -> None:
         assert matcher.is_accepting
     token.accept_many(spelled)  # free text, to this grammar
     assert token.validate(rest) == len(rest)
-    assert not token.is_legal(END)
+    assert not token.is_allowed(END)
 
 
 def test_what_is_no_tag_is_refused() -> None:
@@ -98,13 +98,13 @@ def test_tokens_trigger_too() -> None:
     grammar = G.lazy("<think>" + G.regex("[0-9]+"), tokens=["<think>"])
     matcher = grammar.matcher(vocabulary)
     matcher.accept_many([*tokens_of(vocabulary, "free "), think])
-    assert matcher.legal() == list(range(ord("0"), ord("9") + 1)) + [
+    assert list(matcher.allowed()) == list(range(ord("0"), ord("9") + 1)) + [
         token for token in range(len(vocabulary)) if vocabulary[token] in (b"12", b"123")
     ]
     by_id = G.lazy(G.token(think) + "12", tokens=[think]).matcher(vocabulary)
     by_id.accept_many([*tokens_of(vocabulary, "<think>"), think])
-    assert not by_id.is_legal(ord("2"))
-    assert by_id.is_legal(ord("1"))
+    assert not by_id.is_allowed(ord("2"))
+    assert by_id.is_allowed(ord("1"))
 
 
 def test_structural_tags() -> None:
@@ -176,7 +176,7 @@ def test_tool_calls_by_control_tokens() -> None:
     matcher = G.tools(tools, style=("<think>", "{name}:", "", "</s>"), tokens=True).matcher(vocabulary, end_tokens=[])
     matcher.accept_many([*tokens_of(vocabulary, "go "), think, *tokens_of(vocabulary, 'move:"left"'), END])
     assert matcher.is_accepting
-    assert matcher.is_legal(ord("x"))
+    assert matcher.is_allowed(ord("x"))
 
 
 @needs_pydantic

@@ -43,9 +43,9 @@ def test_every_sampler_makes_the_same_of_the_same_values(sampler: lt.Sampler) ->
         for token in (3, 7, 7, 14):
             narrow_chain.accept(token)
             wide_chain.accept(token)
-        options: list[dict[str, Any]] = [{}, {"mask": mask}, {"legal": [7, 14, 1, 2999]}]
+        options: list[dict[str, Any]] = [{}, {"mask": mask}, {"allowed": [7, 14, 1, 2999]}]
         for option in options:
-            if option.get("legal") and not np.isfinite(wide[option["legal"]]).any():
+            if option.get("allowed") and not np.isfinite(wide[option["allowed"]]).any():
                 continue
             same(narrow_chain.apply(row, **option), wide_chain.apply(wide, **option))
             assert narrow_chain.pick() == wide_chain.pick()

@@ -103,15 +103,15 @@ def random_logits(dtype: Any, shape: Any) -> npt.NDArray[Any]:
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint16])
 @pytest.mark.parametrize(("size", "seed"), list(itertools.product([*SIZES, 5000], range(4))))
 def test_apply_bans_and_writes_nothing_else(dtype: Any, size: int, seed: int) -> None:
-    legal = random_ids(size, seed)
-    mask = lt.mask.from_ids(size, legal)
+    allowed = random_ids(size, seed)
+    mask = lt.mask.from_ids(size, allowed)
     for padding, offset in ((0, 0), (1, 1), (40, 3)):
         memory = random_logits(dtype, offset + size + padding)
         logits = memory[offset:]
         before = memory.view(f"u{memory.itemsize}").copy()
         lt.mask.apply(logits, mask)
         want = before.copy()
-        want[offset:][~np.isin(np.arange(size + padding), list(legal))] = INFINITY[dtype]
+        want[offset:][~np.isin(np.arange(size + padding), list(allowed))] = INFINITY[dtype]
         assert memory.view(want.dtype).tolist() == want.tolist()
 
 

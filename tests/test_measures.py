@@ -34,13 +34,13 @@ def entropy(log_p: np.ndarray) -> float:
 def test_both_levels_equal_the_formulas(text: str, n: int, masked: bool, parity: bool) -> None:
     rng = np.random.default_rng(n)
     logits = rng.normal(0, 3, n).astype(np.float32)
-    legal = sorted(rng.choice(n, (n + 1) // 2, replace=False).tolist()) if masked else None
+    allowed = sorted(rng.choice(n, (n + 1) // 2, replace=False).tolist()) if masked else None
     chain = lt.Chain.parse(text, seed=3, typ_p=0.9, penalty_repeat=1.2)
     chain = chain.parity() if parity else chain
     chain.accept(0)
     chain.measure()
     for _ in range(3):
-        ids, left, _p = chain.apply(logits, legal=legal)
+        ids, left, _p = chain.apply(logits, allowed=allowed)
         token = chain.pick()
         measures = chain.measures
         assert measures is not None
@@ -73,7 +73,7 @@ def test_a_masked_model_counts_finite_logits_only() -> None:
     logits = np.array([1.0, math.nan, math.inf, 2.0, -math.inf], np.float32)
     chain = lt.Chain.greedy()
     chain.measure()
-    assert chain.sample(logits, legal=[0, 4]) == 0
+    assert chain.sample(logits, allowed=[0, 4]) == 0
     assert chain.measures is not None
     assert chain.measures.model_surprisal == pytest.approx(math.log(1 + math.e), abs=1e-6)
     assert chain.measures.surprisal == 0.0

@@ -83,7 +83,7 @@ def test_breakers_over_the_whole_vocabulary(breakers: int) -> None:
         few = sorted({first, second, third, sequence[0]})
         array.fill(base[[place[id] for id in few]])
         pair.theirs.apply(array)
-        ids, logits, _ = pair.ours.apply(pair.logits(pair.case.rows[0]), legal=few)
+        ids, logits, _ = pair.ours.apply(pair.logits(pair.case.rows[0]), allowed=few)
         assert ids.tolist() == array.left["id"].tolist()
         assert logits.tobytes() == array.left["logit"].tobytes(), sequence
         # Unlimited, the repetition is of all tokens.

@@ -24,7 +24,7 @@ def walk(paths: lt.PrefixPaths) -> Items:
         state, tokens = open_places.pop()
         if items := paths.items(state).tolist():
             found[tokens] = set(items)
-        for token in paths.legal(state).tolist():
+        for token in paths.allowed(state).tolist():
             if token != paths.end:
                 step = paths.find([token], state)
                 assert step is not None
@@ -59,7 +59,7 @@ def test_rows_of_any_length_with_numbers_of_their_own() -> None:
     paths = tree.paths(end=9)
     state = paths.find([5, 6])
     assert state is not None
-    assert paths.legal(state).tolist() == [7, 9]
+    assert paths.allowed(state).tolist() == [7, 9]
     assert paths.complete([paths.start, state]).tolist() == [False, True]
     assert len(lt.prefix_tree(rows + rows, items=[1, 2, 3, 4, 5] * 2)) == 5
     assert lt.prefix_tree(rows + rows, items=[1, 2, 3, 4, 5] * 2).repeated == 5
@@ -166,7 +166,7 @@ def test_only_what_is_allowed() -> None:
     assert walk(tree.paths(allowed=np.flatnonzero(flags), end=99)) == truth
     nothing = tree.paths(allowed=[], end=99)
     assert len(nothing) == 0
-    assert nothing.legal(nothing.start).tolist() == [99]
+    assert nothing.allowed(nothing.start).tolist() == [99]
     with pytest.raises(lt.ConstraintError, match="no item"):
         nothing.matcher()
 
@@ -250,13 +250,13 @@ def test_children_of_few_rows_of_any_length(heads: int, length: int) -> None:
     for paths in (tree.paths(), tree.paths(allowed=np.ones(60, bool))):
         there = paths.find([5])
         assert there is not None
-        assert paths.legal(paths.start).tolist() == [5]
-        assert paths.legal(there).tolist() == list(range(10, 10 + heads))
+        assert paths.allowed(paths.start).tolist() == [5]
+        assert paths.allowed(there).tolist() == list(range(10, 10 + heads))
         found = paths.top([there], np.zeros((1, 900), np.float32), None, 100)
         assert found.tokens.tolist() == list(range(10, 10 + heads))
         for token, state in zip(found.tokens.tolist(), found.states.tolist(), strict=True):
             expected = np.unique(rows[rows[:, 1] == token, 2])
-            assert paths.legal(state).tolist() == expected.tolist()
+            assert paths.allowed(state).tolist() == expected.tolist()
         assert all(paths.find(row) is not None for row in rows.tolist())
 
 
@@ -321,7 +321,7 @@ def test_readers_go_on_while_one_writes() -> None:
     )
 
 
-def test_masks_are_the_legal_tokens() -> None:
+def test_masks_are_the_allowed_tokens() -> None:
     tree = lt.prefix_tree([[3, 70], [40, 1]])
     paths = tree.paths(end=99)
     states = paths.advance([paths.start, paths.start], [3, 5])
@@ -344,8 +344,8 @@ def test_a_matcher_generates_one_item() -> None:
     matcher = lt.prefix_tree([[3, 70], [3, 80, 9]]).matcher()
     assert matcher.forced_tokens() == [3]
     matcher.accept(3)
-    assert matcher.legal() == [70, 80]
-    with pytest.raises(lt.TokenError, match="legal: 70, 80"):
+    assert list(matcher.allowed()) == [70, 80]
+    with pytest.raises(lt.TokenError, match="allowed: 70, 80"):
         matcher.accept(9)
     matcher.accept(70)
     assert matcher.is_finished
@@ -353,7 +353,7 @@ def test_a_matcher_generates_one_item() -> None:
         lt.prefix_tree([[3], [3, 4]]).matcher()
     nested = lt.prefix_tree([[3], [3, 4]]).matcher(end=2)
     nested.accept(3)
-    assert nested.legal() == [2, 4]
+    assert list(nested.allowed()) == [2, 4]
     assert not nested.is_accepting
     nested.accept(2)
     assert nested.is_finished
@@ -507,11 +507,11 @@ def test_damage_below_a_wide_node_opens_nothing() -> None:
             other = lt.PrefixTree.from_bytes(bytes(damaged))
             other.remove([[85, 69]])
             matcher = other.matcher()
-            assert matcher.legal() == list(range(86))
+            assert list(matcher.allowed()) == list(range(86))
             for token in range(86):
                 fork = matcher.fork()
                 fork.accept(token)
-                assert fork.legal() == list(range(69 if token == 85 else 70))
+                assert list(fork.allowed()) == list(range(69 if token == 85 else 70))
         except lt.PayloadError:
             refused += 1
     assert refused > 10

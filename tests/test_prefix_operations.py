@@ -155,21 +155,21 @@ class Run:
         if state is not None:
             assert paths.items(state).tolist() == sorted(n for row, n in items if row == tokens)
 
-    def legal(self, items: set[tuple[Tokens, int]], begin: Tokens) -> list[int]:
+    def allowed(self, items: set[tuple[Tokens, int]], begin: Tokens) -> list[int]:
         n = len(begin)
         follow = {row[n] for row, _ in items if len(row) > n and row[:n] == begin}
         ends = self.end is not None and (not follow or any(row == begin for row, _ in items))
         return sorted(follow | {END} if ends else follow)
 
-    def ask_legal(self) -> None:
+    def ask_allowed(self) -> None:
         paths, items = self.view()
         begin = self.place(items)
         state = paths.find(begin)
         assert state is not None
-        legal = self.legal(items, begin)
-        assert paths.legal(state).tolist() == legal
+        allowed = self.allowed(items, begin)
+        assert paths.allowed(state).tolist() == allowed
         bits = np.unpackbits(paths.mask([state]).view(np.uint8), bitorder="little")
-        assert np.flatnonzero(bits).tolist() == legal
+        assert np.flatnonzero(bits).tolist() == allowed
         assert paths.complete([state]).tolist() == [any(row == begin for row, _ in items)]
 
     def ask_advance(self) -> None:
@@ -194,7 +194,7 @@ class Run:
         width = self.random.choice([1, 3, 20, 2**40])
         every = []
         for row, begin in enumerate(begins):
-            for token in self.legal(items, begin):
+            for token in self.allowed(items, begin):
                 follows = token != END and self.kind.weighted
                 score = scores[row] + float(logits[row, token]) + (weight((*begin, token)) if follows else 0.0)
                 if score > -np.inf:
@@ -214,7 +214,7 @@ def test_operations_are_those_of_a_set(name: str, tmp_path: Path) -> None:
     for seed in range(-(-OPERATIONS // (len(KINDS) * ON_ONE))):
         run = Run(KINDS[name], seed, tmp_path / "index")
         operations: list[Callable[[], None]] = [run.add, run.remove, run.merge, run.keep]
-        operations += [run.ask_items, run.ask_legal, run.ask_advance, run.ask_top]
+        operations += [run.ask_items, run.ask_allowed, run.ask_advance, run.ask_top]
         for chosen in run.random.choices(operations, [12, 8, 1, 2, 25, 20, 20, 20], k=ON_ONE):
             chosen()
             assert len(run.tree) == len(run.set), chosen

@@ -34,7 +34,7 @@ def corpus(name: str, table: str = "case") -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case["name"])
 
 
-def legal(processor: rtp.Processor, size: int) -> list[list[int]]:
+def allowed(processor: rtp.Processor, size: int) -> list[list[int]]:
     """What processing leaves of zeros, for each row."""
     logits = np.zeros((processor.rows, size), np.float32)
     processor.process(logits)
@@ -61,7 +61,7 @@ def test_tree(case: dict[str, Any]) -> None:
         if "status" in step:
             assert processor.status == step["status"]
         if "allowed" in step:
-            assert legal(processor, case["vocabulary"]) == step["allowed"]
+            assert allowed(processor, case["vocabulary"]) == step["allowed"]
         for name in ("finished", "failed"):
             if name in step:
                 assert getattr(processor, name).tolist() == step[name]
@@ -79,7 +79,7 @@ def test_loader(case: dict[str, Any]) -> None:
     processor = rtp.TreeProcessor(tree)
     for key, tokens in case["keys"].items():
         processor.force_status(0, key)
-        assert legal(processor, 100_000) == [tokens]
+        assert allowed(processor, 100_000) == [tokens]
     for kind, count in case.get("found", {}).items():
         assert tree.report.count(kind) == count, str(tree.report)
     assert tree.report.first_key == case.get("first", tree.report.first_key)
@@ -108,7 +108,7 @@ def test_what_processing_writes(case: dict[str, Any], dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @corpus("mask", "kernel")
-def test_masks_leave_legal_cells_to_the_bit(case: dict[str, Any], dtype: Any) -> None:
+def test_masks_leave_allowed_cells_to_the_bit(case: dict[str, Any], dtype: Any) -> None:
     size = case["vocabulary"]
     logits = np.random.default_rng(5).normal(size=(len(case["sets"]), size)).astype(dtype)
     logits[-1, case["sets"][-1][0]] = np.nan
@@ -168,9 +168,9 @@ def test_think(case: dict[str, Any]) -> None:
         if "draft" in step:
             masks, taken = processor.draft_masks(0, step["draft"])
             assert (masks.shape[0], taken) == (len(step["draft"]) + 1, step["taken"])
-        got = legal(processor, 16)
+        got = allowed(processor, 16)
         for row in range(processor.rows):
-            only = step.get("legal", [[]] * processor.rows)[row]
+            only = step.get("allowed", [[]] * processor.rows)[row]
             banned = step.get("banned", [[]] * processor.rows)[row]
             if only or "banned" in step:
                 assert got[row] == (only or [i for i in range(16) if i not in banned])
@@ -234,7 +234,7 @@ def test_random_trees_walk_as_the_dict_does(seed: int) -> None:
     processor = rtp.TreeProcessor(tree, rows)
     walks = [Walk(keys, 9, 2, sep, 40) for _ in range(rows)]
     for _ in range(12):
-        assert legal(processor, 40) == [walk.allowed() for walk in walks]
+        assert allowed(processor, 40) == [walk.allowed() for walk in walks]
         tokens = [rng.choice(w.allowed()) if rng.random() < 0.9 else rng.randrange(44) for w in walks]
         processor.update_status(tokens)
         for walk, token in zip(walks, tokens, strict=True):
@@ -339,7 +339,7 @@ def test_a_search_never_ends_in_the_error_state() -> None:
     assert (tree.report.items, tree.report.errors) == (2, 2)
     found = lt.beam_search(HashModel(12), [[1]], tree.paths, width=8)[0]
     assert {hypothesis.tokens for hypothesis in found} == {(5, 8, 2), (6, 2)}
-    assert tree.walk.legal(tree.walk.start).tolist() == [4, 5, 6, 7]
+    assert tree.walk.allowed(tree.walk.start).tolist() == [4, 5, 6, 7]
     assert tree.is_error(tree.walk.find([7]) or -1)
 
 
@@ -386,34 +386,34 @@ def test_processors_run_in_order_and_change_together() -> None:
     ]
     together = rtp.Processors(own)
     assert [type(processor).rank for processor in together] == [1, 2, 3, 4]
-    assert legal(together, 12) == [[5, 6], [5, 6]]
+    assert allowed(together, 12) == [[5, 6], [5, 6]]
     with pytest.raises(lt.TokenError, match="row 1"):
         together.update_status([5, 9])
     assert own[2].status == ["225", "225"]  # type: ignore[attr-defined]
     together.update_status([5, 6])
-    assert legal(together, 12) == [[8], [7]]
+    assert allowed(together, 12) == [[8], [7]]
     with pytest.raises(lt.StateError):
         together.update_multi_seq_status([0, 2])
     assert together.rows == 2
     together.update_multi_seq_status([1, 0, 0])
-    assert legal(together, 12) == [[7], [8], [8]]
+    assert allowed(together, 12) == [[7], [8], [8]]
     together.add_rows()
-    assert legal(together, 12) == [[7], [8], [8], [5, 6]]
+    assert allowed(together, 12) == [[7], [8], [8], [5, 6]]
     together.drop_rows([0, 2])
-    assert legal(together, 12) == [[8], [5, 6]]
+    assert allowed(together, 12) == [[8], [5, 6]]
     with pytest.raises(lt.StateError):
         together.drop_rows([2])
     together.update_status([8, 5])
     together.update_status([2, 7])
-    assert legal(together, 12) == [[2], [2]]
+    assert allowed(together, 12) == [[2], [2]]
     assert {processor.rows for processor in together} == {2}
 
 
 def test_finished_rows_read_only_the_end() -> None:
     processor = rtp.MultiSequenceProcessor([2, 3], 3)
-    assert legal(processor, 6) == [list(range(6))] * 3
+    assert allowed(processor, 6) == [list(range(6))] * 3
     processor.update_status([1, 2, 5])
-    assert legal(processor, 6) == [list(range(6)), [2, 3], list(range(6))]
+    assert allowed(processor, 6) == [list(range(6)), [2, 3], list(range(6))]
     processor.update_multi_seq_status([1, 1, 0, 2])
     assert processor.finished.tolist() == [True, True, False, False]
     processor.finished[2] = True

@@ -146,8 +146,8 @@ def test_masks() -> None:
     assert greedy.sample(LOGITS, np.array([0b10101], np.int32)) == 0
     assert greedy.sample(LOGITS, np.array([0b10101], np.uint32)) == 0
     assert greedy.sample(LOGITS, np.array([-1], np.int32)) == 1
-    assert greedy.sample(LOGITS, legal=[4, 2, 4, 3]) == 3
-    assert greedy.sample(LOGITS, legal=(2,)) == 2
+    assert greedy.sample(LOGITS, allowed=[4, 2, 4, 3]) == 3
+    assert greedy.sample(LOGITS, allowed=(2,)) == 2
     ids, logits, p = lt.Chain([lt.temp(2.0)]).apply(LOGITS, np.array([0b01010], np.int32))
     assert ids.tolist() == [1, 3]
     assert logits.tolist() == [1.0, 0.75]
@@ -156,13 +156,13 @@ def test_masks() -> None:
         with pytest.raises(lt.MaskError):
             greedy.sample(LOGITS, mask)
     with pytest.raises(lt.MaskError, match="both"):
-        greedy.sample(LOGITS, np.array([1], np.int32), legal=[1])
-    with pytest.raises(lt.MaskError, match="id 5 is legal"):
-        greedy.sample(LOGITS, legal=[1, 5])
+        greedy.sample(LOGITS, np.array([1], np.int32), allowed=[1])
+    with pytest.raises(lt.MaskError, match="id 5 is allowed"):
+        greedy.sample(LOGITS, allowed=[1, 5])
     with pytest.raises(lt.MaskError, match="sequence of token ids"):
-        greedy.sample(LOGITS, legal=[-1])
-    for empty in ({"legal": []}, {"mask": np.zeros(1, np.int32)}):
-        with pytest.raises(lt.LogitsError, match="no token is legal"):
+        greedy.sample(LOGITS, allowed=[-1])
+    for empty in ({"allowed": []}, {"mask": np.zeros(1, np.int32)}):
+        with pytest.raises(lt.LogitsError, match="no token is allowed"):
             greedy.sample(LOGITS, **empty)
 
 

@@ -155,9 +155,9 @@ def test_logits_of_every_hostile_kind() -> None:
         for call in (chain, chain.parity()):
             with pytest.raises(lt.LogitsError, match=rf"{name}.*517"):
                 call.sample(logits)
-            assert call.sample(logits, legal=[3]) == 3
+            assert call.sample(logits, allowed=[3]) == 3
             with pytest.raises(lt.MaskError):
-                call.sample(logits, legal=[3, 1000])
+                call.sample(logits, allowed=[3, 1000])
     one = np.full(300, -np.inf, np.float32)
     one[299] = -3e38
     for preset in (lt.Chain.llama_cpp, lt.Chain.tsampler, lt.Chain.transformers):

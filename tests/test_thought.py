@@ -48,23 +48,23 @@ def test_the_corpus(case: dict[str, Any]) -> None:
     matcher = lt.thought(vocabulary, **options).matcher(at=case.get("at"))
     for step in case["steps"]:
         matcher.accept_many(step.get("accept", []))
-        legal = matcher.legal()
-        if "legal" in step or "banned" in step:
+        allowed = matcher.allowed()
+        if "allowed" in step or "banned" in step:
             banned = step.get("banned", ())
-            assert legal == step.get("legal", [i for i in range(size) if i not in banned])
+            assert list(allowed) == step.get("allowed", [i for i in range(size) if i not in banned])
         if step.get("all"):
-            assert legal is None
+            assert allowed.is_all
         bias = step.get("bias")
         assert matcher.bias() == (None if bias is None else tuple(bias))
         for token in step.get("refused", []):
-            with pytest.raises(lt.TokenError, match="not legal"):
+            with pytest.raises(lt.TokenError, match="not allowed"):
                 matcher.accept(token)
         if "draft" in step:
             rows = lt.mask.new(size, len(step["draft"]) + 1)
             assert matcher.validate(step["draft"]) == step["taken"]
             assert matcher.draft_masks(step["draft"], rows).sum() == step["taken"]
             assert np.array_equal(rows[0], matcher.mask())
-        assert matcher.legal() == legal
+        assert matcher.allowed() == allowed
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ def test_an_answer_comes_after_the_thought_or_without_one() -> None:
     answer = lt.choices(["yes", "no"], vocabulary())
     thought = made(budget=2, then=answer.matcher())
     matcher = thought.matcher()
-    assert matcher.legal() == [THINK, YES, NO]
+    assert list(matcher.allowed()) == [THINK, YES, NO]
     alone = matcher.fork()
     alone.accept(YES)
-    assert alone.is_finished and alone.legal() is None
+    assert alone.is_finished and alone.allowed().is_all
     matcher.accept_many([THINK, 0])
-    assert END not in (matcher.legal() or [])
+    assert END not in matcher.allowed()
     assert matcher.validate([1, UNTHINK, NO]) == 3
     matcher.accept_many([1])
     assert matcher.forced_tokens() == [UNTHINK]
@@ -131,16 +131,16 @@ def test_an_answer_comes_after_the_thought_or_without_one() -> None:
     matcher.accept(1)
     assert matcher.explain(text="ab").taken == 0
     assert matcher.explain(0).expected == ["the end of the thought"]
-    assert thought.matcher(prompt=[0, THINK]).legal() == [i for i in range(len(WORDS)) if i not in (THINK, END)]
+    assert list(thought.matcher(prompt=[0, THINK]).allowed()) == [i for i in range(len(WORDS)) if i not in (THINK, END)]
     assert thought.matcher(at="closing").forced_tokens() == [UNTHINK]
-    assert made(budget=0, then=answer.matcher()).matcher().legal() == [YES, NO]
+    assert list(made(budget=0, then=answer.matcher()).matcher().allowed()) == [YES, NO]
     with pytest.raises(lt.ConstraintError, match="switches thinking off"):
         made(budget=0, then=answer.matcher()).matcher(at="inside")
     with pytest.raises(lt.ConstraintError, match="already"):
         thought.matcher(then=answer.matcher())
     grammar = made(started=True).matcher(then=lt.Grammar.choice(["yes", "a"]))
     grammar.accept_many([0, UNTHINK])
-    assert grammar.legal() == [0, YES]
+    assert list(grammar.allowed()) == [0, YES]
 
 
 def test_what_was_generated_is_split_and_placed() -> None:
@@ -272,9 +272,9 @@ def test_a_bounded_thought_before_an_answer(engine: LlamaCpp, whole: bool) -> No
         assert thoughts[-len(end) :] == end
         assert engine.vocabulary.decode(answer).decode() == finish.choice
         assert finish.text.endswith("</think>" + str(finish.choice))
-        legal = thought.matcher(prompt=prompt, then=answers.matcher())
-        legal.accept_many(finish.tokens)
-        assert legal.is_finished
+        allowed = thought.matcher(prompt=prompt, then=answers.matcher())
+        allowed.accept_many(finish.tokens)
+        assert allowed.is_finished
         forced = last(
             lt.generate(
                 engine,

@@ -488,10 +488,10 @@ def test_prose_is_plain_english() -> None:
 
 
 def test_paths_are_found_in_rust() -> None:
-    text = "use crate::{mask::{Legal, words}, error::Error as E, trace};"
+    text = "use crate::{mask::{AllowedTokens, words}, error::Error as E, trace};"
     text += "fn f() { crate::decoder::g(super::trie::x, logitree_grammar::ast::Node) }"
     found = set(reached(text, "logitree", ["constraint", "a"]))
-    inside = {"mask/Legal", "mask/words", "error/Error", "trace", "decoder/g", "constraint/trie/x"}
+    inside = {"mask/AllowedTokens", "mask/words", "error/Error", "trace", "decoder/g", "constraint/trie/x"}
     assert found == {f"crates/logitree/src/{path}" for path in inside} | {"crates/logitree-grammar/src/ast/Node"}
     assert "unsafe" not in without_comments('let a = "unsafe"; // unsafe\n/* unsafe */')
 

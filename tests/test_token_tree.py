@@ -141,12 +141,13 @@ def test_matchers(case: dict[str, Any]) -> None:
         matcher.reset()
         for token in step["accept"]:
             matcher.accept(token)
-        assert matcher.legal() == step.get("legal")
+        allowed = matcher.allowed()
+        assert (None if allowed.is_all else list(allowed)) == step.get("allowed")
         assert matcher.forced_tokens() == step["forced"]
         assert matcher.is_finished == step.get("finished", False)
         assert matcher.accepted == len(step["accept"])
         bits = np.unpackbits(matcher.mask().view(np.uint8), bitorder="little")
-        expected = step.get("legal", range(matcher.vocabulary_size))
+        expected = step.get("allowed", range(matcher.vocabulary_size))
         assert np.flatnonzero(bits).tolist() == list(expected)
     for tokens in case.get("refused", []):
         matcher.reset()
@@ -156,7 +157,7 @@ def test_matchers(case: dict[str, Any]) -> None:
             matcher.accept(tokens[-1])
 
 
-def test_only_the_legal_logits_stay() -> None:
+def test_only_the_allowed_logits_stay() -> None:
     tree = lt.token_tree(payload_of([["A", [100, 101]], ["B", [200]]]))
     matcher = tree.matcher("p")
     logits = np.zeros(1000, dtype=np.float32)
@@ -283,14 +284,14 @@ def test_ends_by_the_vocabulary_and_by_following_text() -> None:
     assert matcher.forced_tokens() == [0, 1]
     matcher.accept(0)
     matcher.accept(1)
-    assert matcher.legal() == [5, 6]
+    assert list(matcher.allowed()) == [5, 6]
     assert matcher.is_accepting
     matcher.accept(6)
     assert matcher.is_finished
     matcher = tree.matcher("p", following='"')
     for token in (0, 1):
         matcher.accept(token)
-    assert matcher.legal() == [3, 5]
+    assert list(matcher.allowed()) == [3, 5]
     assert not matcher.is_accepting
     matcher.accept(5)
     assert matcher.forced_tokens() == [3]
@@ -319,8 +320,8 @@ def test_paths_and_looks() -> None:
 
 def test_matcher_manners() -> None:
     matcher = lt.token_tree(payload_of([["A", [1, 2, 40]]])).matcher("p")
-    assert repr(matcher) == "Matcher(0 accepted, 1 of 41 tokens legal)"
-    with pytest.raises(lt.TokenError, match="legal: 1"):
+    assert repr(matcher) == "Matcher(0 accepted, 1 of 41 tokens allowed)"
+    with pytest.raises(lt.TokenError, match="allowed: 1"):
         matcher.accept(2)
     with pytest.raises(lt.TokenError):
         matcher.accept(-1)
@@ -329,9 +330,9 @@ def test_matcher_manners() -> None:
     other.accept(2)
     assert (matcher.accepted, other.accepted) == (1, 2)
     other.rollback()
-    assert other.legal() == matcher.legal() == [2]
-    assert matcher.is_legal(2)
-    assert not matcher.is_legal(1)
+    assert list(other.allowed()) == list(matcher.allowed()) == [2]
+    assert matcher.is_allowed(2)
+    assert not matcher.is_allowed(1)
     with pytest.raises(lt.StateError, match="1 were accepted"):
         matcher.rollback(2)
     for wrong in (np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros((2, 2), np.int32), [0, 0],

@@ -51,7 +51,7 @@ def constraints(vocabulary: lt.Vocabulary) -> lt.Matcher:
     assert_type(thought.split([1], at="inside"), tuple[list[int], list[int]])
     assert_type(thought.state([1]), Literal["no", "in", "closing", "after"])
     matcher = choices.matcher()
-    assert_type(matcher.legal(), list[int] | None)
+    assert_type(matcher.allowed().ids, npt.NDArray[np.uint32])
     mask = matcher.mask()
     assert_type(mask, Mask)
     matcher.fill_mask(mask)
@@ -127,7 +127,7 @@ def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
     assert_type(lt.Chain.transformers(top_k=5, no_repeat_ngram=3, seed=0), lt.Chain)
     chain = lt.Chain([*samplers, lt.dist(seed=0)])
     assert_type(lt.Chain([lt.greedy()]).seed, int | None)
-    effects: list[lt.Effect] = chain.explain(np.zeros(2, np.float32), legal=[0])
+    effects: list[lt.Effect] = chain.explain(np.zeros(2, np.float32), allowed=[0])
     measures: lt.Measures | None = chain.measures
     assert_type(measures.bits().surprisal if measures else 0.0, float)
     assert_type(effects[0].mass_cut, float)

@@ -81,18 +81,18 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(words, also, "what is remembered changes a mask");
         }
         let ids = 0..vocabulary.len() as TokenId;
-        let legal: Vec<TokenId> = ids.clone().filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1).collect();
+        let allowed: Vec<TokenId> = ids.clone().filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1).collect();
         for id in ids {
             match matcher.accept(id) {
                 Ok(()) => {
-                    assert!(legal.binary_search(&id).is_ok(), "{id} was accepted");
+                    assert!(allowed.binary_search(&id).is_ok(), "{id} was accepted");
                     matcher.rollback(1).expect("one was accepted");
                 }
                 Err(error) if error.kind == ErrorKind::Limit => return,
-                Err(_) => assert!(legal.binary_search(&id).is_err(), "{id} was refused"),
+                Err(_) => assert!(allowed.binary_search(&id).is_err(), "{id} was refused"),
             }
         }
-        let token = legal[usize::from(pick) % legal.len()];
+        let token = allowed[usize::from(pick) % allowed.len()];
         matcher.accept(token).expect("it was accepted before");
         forgetful = forgetful.and_then(|mut other| other.accept(token).is_ok().then_some(other));
     }

@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
         let mut forced = Vec::new();
         matcher.forced(&mut forced).expect("a tree needs no fuel");
         for token in forced {
-            matcher.accept(token).expect("a forced token is legal");
+            matcher.accept(token).expect("a forced token is allowed");
         }
     }
 });

@@ -1,10 +1,10 @@
-//! Chains from bytes over logits from bytes: any call ends in an error or in a legal token above -inf, and what was
+//! Chains from bytes over logits from bytes: any call ends in an error or in an allowed token above -inf, and what was
 //! taken back comes again.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::{Chain, Generator, Mode, Params};
 
 /// Bytes, taken from the front; zeros when they are used up.
@@ -151,18 +151,18 @@ fuzz_target!(|data: &[u8]| {
             }
             5 => chain.reset(),
             _ => {
-                let legal = if call & 8 == 0 || few.is_empty() { Legal::All } else { Legal::Few(&few) };
+                let allowed = if call & 8 == 0 || few.is_empty() { AllowedTokens::All } else { AllowedTokens::Ids(&few) };
                 let mut copy = chain.clone();
-                let token = match chain.sample(&logits, legal) {
+                let token = match chain.sample(&logits, allowed) {
                     Ok(token) => token,
                     Err(error) => {
-                        assert!(copy.apply(&logits, legal, None).is_err_and(|other| other == error));
+                        assert!(copy.apply(&logits, allowed, None).is_err_and(|other| other == error));
                         continue;
                     }
                 };
-                assert!(legal.contains(token) && logits[token as usize] > f32::NEG_INFINITY);
-                assert!(legal != Legal::All || !logits.iter().any(broken));
-                copy.apply(&logits, legal, None).expect("what could be sampled can be applied");
+                assert!(allowed.contains(token) && logits[token as usize] > f32::NEG_INFINITY);
+                assert!(allowed != AllowedTokens::All || !logits.iter().any(broken));
+                copy.apply(&logits, allowed, None).expect("what could be sampled can be applied");
                 assert_eq!(copy.pick().expect("it selects"), token);
                 let sum: f64 = copy.candidates().probabilities().iter().copied().map(f64::from).sum();
                 assert!((sum - 1.0).abs() < 1e-4, "{sum}: {}", chain.describe());
@@ -170,7 +170,7 @@ fuzz_target!(|data: &[u8]| {
                 // What was drawn and not accepted goes, too: so twice.
                 let mut twice = [(); 2].map(|()| {
                     chain.rollback(1).expect("one was accepted");
-                    let again = chain.sample(&logits, legal).expect("it could be sampled");
+                    let again = chain.sample(&logits, allowed).expect("it could be sampled");
                     chain.accept(again);
                     (again, chain.snapshot())
                 });

@@ -154,22 +154,22 @@ impl Then {
     }
 }
 
-/// Every id of the vocabulary is accepted just where it is legal.
+/// Every id of the vocabulary is accepted just where it is allowed.
 fn hold_every_id(matcher: &mut dyn Matcher, seen: &Seen) {
     for id in 0..matcher.vocabulary_size() as TokenId {
-        let is_legal = seen.legal.as_ref().is_none_or(|legal| legal.binary_search(&id).is_ok());
+        let is_allowed = seen.allowed.as_ref().is_none_or(|allowed| allowed.binary_search(&id).is_ok());
         match matcher.accept(id) {
             Ok(()) => {
-                assert!(is_legal, "{id} was accepted");
+                assert!(is_allowed, "{id} was accepted");
                 matcher.rollback(1).expect("one was accepted");
             }
-            Err(error) => assert!(!is_legal, "{id} was refused: {error}"),
+            Err(error) => assert!(!is_allowed, "{id} was refused: {error}"),
         }
     }
     assert_eq!(laws::look(matcher), *seen, "trying changed something");
 }
 
-/// Drafts, one by one. What is no id of the vocabulary is no legal draft, also where the matcher masks nothing.
+/// Drafts, one by one. What is no id of the vocabulary is no allowed draft, also where the matcher masks nothing.
 fn hold_drafts(matcher: &mut dyn Matcher, drafts: &[(u8, TokenId)]) {
     let words = words_for(matcher.vocabulary_size());
     let row = |matcher: &mut dyn Matcher| {
@@ -197,8 +197,8 @@ fn hold_drafts(matcher: &mut dyn Matcher, drafts: &[(u8, TokenId)]) {
     }
     let seen = laws::look(matcher);
     let mut rows = vec![vec![1; words]; tokens.len() + 1];
-    let legal = draft_masks(matcher, &parents, &tokens, rows.iter_mut().map(|row| &mut row[..]).collect());
-    assert_eq!(legal.expect("within the fuel"), after.iter().map(Option::is_some).collect::<Vec<_>>());
+    let allowed = draft_masks(matcher, &parents, &tokens, rows.iter_mut().map(|row| &mut row[..]).collect());
+    assert_eq!(allowed.expect("within the fuel"), after.iter().map(Option::is_some).collect::<Vec<_>>());
     assert_eq!(rows, slow, "{parents:?} {tokens:?}");
     assert_eq!(laws::look(matcher), seen, "drafts changed something");
 }

@@ -1,4 +1,4 @@
-"""Decides an LLM's next token: what is legal, what the samplers make of it, what is picked, and why.
+"""Decides an LLM's next token: what is allowed, what the samplers make of it, what is picked, and why.
 
 ``logitree.Vocabulary`` says what bytes each token id stands for; everything else builds on it.
 """

@@ -105,7 +105,7 @@ class Batch:
         self._rows = rows
 
     def step(self, logits: object, *, threads: int | None = None) -> npt.NDArray[np.uint32]:
-        """One step of every row: legal set, chain, pick, acceptance. All rows take their token, or none.
+        """One step of every row: allowed tokens, chain, pick, acceptance. All rows take their token, or none.
 
         Args:
             logits: [B, V], or a list of B rows; float32, float16 or bfloat16, read in place. The rows of finished
@@ -139,7 +139,7 @@ class Batch:
         and stays as it is.
 
         Raises:
-            TokenError: a token is not legal in its row, whose number is in the place.
+            TokenError: a token is not allowed in its row, whose number is in the place.
             StateError: another token than an end for a finished row.
             SamplingError: there are not as many tokens as rows.
         """

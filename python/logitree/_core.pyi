@@ -151,7 +151,7 @@ class Vocabulary:
     The leading space: where ``adds_prefix_space``, the tokenizer puts one space in front of a text, and its
     detokeniser takes one leading space off a whole text. The tokens' bytes keep that space.
 
-    Padding: logits may be longer than the vocabulary; ids past its end stand for nothing and are never legal.
+    Padding: logits may be longer than the vocabulary; ids past its end stand for nothing and are never allowed.
     """
 
     @staticmethod
@@ -354,16 +354,16 @@ class Chain:
     Logits: one row of float32, float16 or bfloat16, shape [n], read in place and never written: a NumPy array
     (bfloat16 of ml_dtypes, or its bits as uint16), or what NumPy or DLPack can view without copying (ctypes array,
     memoryview, array.array, torch tensor on the CPU). 16-bit logits are computed with as the float32 of the same
-    value, without a copy of the row. Anything else is a LogitsError, as are NaN and +inf among the legal logits, and
+    value, without a copy of the row. Anything else is a LogitsError, as are NaN and +inf among the allowed logits, and
     nothing to choose from.
 
     It pickles: samplers, mode and state.
 
     Not for two threads at once: the second call is a RuntimeError. ``fork`` and ``states`` give each its own.
 
-    What is legal: ``mask``, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit ``id % 32`` of word
-    ``id // 32``, ids past its end being illegal; or ``legal``, a sequence of ids. Only their logits are looked
-    at. Neither: all. A legal id without a logit is a MaskError.
+    What is allowed: ``mask``, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit ``id % 32`` of word
+    ``id // 32``, ids past its end not being allowed; or ``allowed``, token ids or an `AllowedTokens`. Only their logits
+    are read. Neither: all. An allowed id without a logit is a MaskError.
     """
 
     def __new__(cls, samplers: Sequence[Sampler]) -> Chain:
@@ -409,15 +409,19 @@ class Chain:
     def greedy() -> Chain:
         """The chain that picks the most likely token."""
 
-    def sample(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> int:
+    def sample(
+        self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None
+    ) -> int:
         """Applies the chain and picks the next token; accept it with ``accept``."""
 
     def apply(
-        self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None
+        self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None
     ) -> tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]:
         """Applies the chain (a ``dist`` draws): ids, logits and probabilities of the survivors, in order."""
 
-    def explain(self, logits: object, mask: object = None, *, legal: Sequence[int] | None = None) -> list[Effect]:
+    def explain(
+        self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None
+    ) -> list[Effect]:
         """Applies the chain (a ``dist`` draws) and tells what each sampler did; first "steering", if it is steered."""
 
     def pick(self) -> int:
@@ -497,7 +501,7 @@ class Chain:
         """The samplers, in order."""
     def measure(self, on: bool = True) -> None:
         """Whether each step from now on is measured: see ``measures``. Off costs nothing; on, the sums are those
-        that the samplers use where all tokens are legal."""
+        that the samplers use where all tokens are allowed."""
     @property
     def measures(self) -> Measures | None:
         """What the last step's distributions were; None if steps are not measured or it picked nothing."""
@@ -519,7 +523,7 @@ class Chain:
 
         It stays until it is changed; None takes it away. ``fork`` copies it, ``rollback`` leaves it, ``reset``
         clears it, ``snapshot`` does not hold it. Ids that are no candidates are passed over. Costs the edits, not
-        the vocabulary. Raises SamplingError for NaN and +inf. A step in which every legal token is vetoed raises
+        the vocabulary. Raises SamplingError for NaN and +inf. A step in which every allowed token is vetoed raises
         LogitsError.
         """
     @property
@@ -528,9 +532,9 @@ class Chain:
     def adapt(self, rule: EntropyRule | Burst | Callable[[float, float], Mapping[str, float] | None] | None) -> None:
         """Lets ``rule`` pick parameters for each step from the next one on; None: the chain's own again.
 
-        A callable is given the entropy (nats) and the top probability of the legal logits, steering included,
+        A callable is given the entropy (nats) and the top probability of the allowed logits, steering included,
         and returns settings by the names of ``llama_cpp``, or None for the chain's own; its exceptions come out of
-        the step as they are. Settings hold for one step. Where one token is legal the rule is not asked. The
+        the step as they are. Settings hold for one step. Where one token is allowed the rule is not asked. The
         distribution is measured once a step, only while there is a rule.
 
         Raises SamplingError for a declared parameter that no sampler has (a sampler that is switched off must
@@ -679,7 +683,7 @@ def beam_top(
     score is ``scores[row] + log_softmax(logits[row])[token]``, the softmax being over all of the row; the mask only
     says which tokens may win. Descending by score, then by row, then by token. A beam at -inf never wins and is not
     looked at, nor does a token at -inf; fewer than ``width`` come back where there are fewer. LogitsError for NaN or
-    +inf in a row or score, MaskError for a legal id without a logit; their place names the row.
+    +inf in a row or score, MaskError for an allowed id without a logit; their place names the row.
     """
 
 def custom(fn: object, name: str = "custom", *, selects: bool = False) -> Sampler:
@@ -882,7 +886,7 @@ def infill(vocabulary: Vocabulary, eot: int | None = None) -> Sampler:
     or more.
 
     If no text is left, the end-of-text token ``eot`` is the only candidate, whether it was one before or not; where
-    it is not legal, that is a MaskError. ``eot`` of None is found by the texts that llama.cpp knows.
+    it is not allowed, that is a MaskError. ``eot`` of None is found by the texts that llama.cpp knows.
     """
 
 def adaptive_p(
@@ -963,6 +967,35 @@ class PerplexityGate:
 # -- constraint --
 
 @final
+class AllowedTokens:
+    """The token ids that may come next: a set of ids below the vocabulary's size, fixed when it was asked for.
+
+    ``len(allowed)`` counts them, ``token in allowed`` looks one up, and iteration gives them in ascending order. Two
+    are equal if they hold the same ids of vocabularies of the same size.
+    """
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every token is allowed: the matcher masks nothing."""
+
+    @property
+    def ids(self) -> npt.NDArray[np.uint32]:
+        """The ids, ascending: a new uint32 array."""
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of ids that the mask covers."""
+
+    def mask(self) -> npt.NDArray[np.int32]:
+        """The same set as a new mask: int32 words, least significant bit first."""
+
+    def __len__(self) -> int: ...
+    def __contains__(self, token: int, /) -> bool: ...
+    def __iter__(self) -> Iterator[int]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
 class Matcher:
     """A constraint running for one sequence: what may come next, given what was accepted.
 
@@ -970,33 +1003,33 @@ class Matcher:
     """
 
     def mask(self) -> npt.NDArray[np.int32]:
-        """The legal set as a new int32 array of ``ceil(vocabulary_size / 32)`` words.
+        """The allowed tokens as a new int32 array of ``ceil(vocabulary_size / 32)`` words.
 
         Bit ``id % 32`` of word ``id // 32``, least significant first.
         """
 
     def fill_mask(self, out: _Mask) -> None:
-        """Writes the legal set over ``out``: one row of int32 or uint32, at least as long as ``mask()``, in place.
+        """Writes the allowed tokens over ``out``: one row of int32 or uint32, at least as long as ``mask()``, in place.
 
         Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError for anything else.
         The interpreter is let go of only where the set must be found out first.
         """
 
-    def legal(self) -> list[int] | None:
-        """The legal ids, ascending; None where nothing is masked (the constraint is over)."""
+    def allowed(self) -> AllowedTokens:
+        """The tokens that may come next."""
 
-    def is_legal(self, token: int) -> bool:
-        """Whether ``token`` is legal here."""
+    def is_allowed(self, token: int) -> bool:
+        """Whether ``token`` is allowed here."""
 
     def accept(self, token: int) -> None:
-        """Takes one token. Raises TokenError, and changes nothing, if it is not legal here."""
+        """Takes one token. Raises TokenError, and changes nothing, if it is not allowed here."""
 
     def accept_many(self, tokens: Iterable[int]) -> None:
-        """Takes all of ``tokens``. Raises TokenError, with its place in the list, for the first that is not legal;
+        """Takes all of ``tokens``. Raises TokenError, with its place in the list, for the first that is not allowed;
         none is taken then."""
 
     def validate(self, tokens: Iterable[int]) -> int:
-        """How many of ``tokens`` are legal, one after the other. Changes nothing."""
+        """How many of ``tokens`` are allowed, one after the other. Changes nothing."""
 
     def draft_masks(
         self, draft: Sequence[int] | tuple[Sequence[int], Sequence[int]], out: _Mask
@@ -1006,7 +1039,7 @@ class Matcher:
         ``draft`` is a list of n tokens, each after the one before it, or a tree ``(parents, tokens)``: ``parents[i]``
         is the number of the node before node i (less than i), or -1 for where the matcher stands. ``out`` has n + 1
         rows (int32 or uint32): row 0 is the mask of where the matcher stands, row i + 1 that after node i. Returns
-        which nodes are legal, each after its parents: bool, shape [n]. Rows of the others are 0.
+        which nodes are allowed, each after its parents: bool, shape [n]. Rows of the others are 0.
 
         Raises MaskError for an ``out`` that does not fit, TokenError for a tree that is none.
         """
@@ -1035,14 +1068,14 @@ class Matcher:
         """The tokens that are the only way on from here, as far as there is one. Changes nothing."""
 
     def bias(self) -> tuple[int, float] | None:
-        """A legal token and what the constraint would have added to its logit here; None where it would not.
+        """An allowed token and what the constraint would have added to its logit here; None where it would not.
 
         ``Decoder`` adds it. Whoever samples on their own may, before the chain: ``chain.steer([matcher.bias()])``.
         """
 
     @property
     def is_accepting(self) -> bool:
-        """Whether what was accepted is complete (more may still be legal)."""
+        """Whether what was accepted is complete (more may still be allowed)."""
 
     @property
     def is_finished(self) -> bool:
@@ -1132,7 +1165,7 @@ class Choices:
 
     @property
     def tokenizations(self) -> str:
-        """Which tokenisations are legal: "all" or "canonical"."""
+        """Which tokenisations are allowed: "all" or "canonical"."""
 
     def __len__(self) -> int:
         """Number of distinct texts."""
@@ -1286,7 +1319,7 @@ def thought(
     text outside is free.
 
     By default the states are those of RTP-LLM's think mode: the first token of an end forces the rest, and where a
-    begin or an end may not come its first token is not legal. With ``whole`` they count when they are complete, as
+    begin or an end may not come its first token is not allowed. With ``whole`` they count when they are complete, as
     in llama.cpp's reasoning budget (common/reasoning-budget.h there), whose parameters are, in its order:
     ``begin``, ``end``, ``message`` and the first end (one forced sequence there), ``budget`` (-1 there is None; its
     0, an end right behind the begin, is ``matcher(at="closing")`` where the prompt began the thought,
@@ -1503,12 +1536,12 @@ class Explanation:
         """Whether what was accepted is complete."""
 
     @property
-    def legal(self) -> int | None:
-        """Number of legal tokens; None where nothing is masked."""
+    def allowed(self) -> int | None:
+        """Number of allowed tokens; None where nothing is masked."""
 
     @property
     def first(self) -> list[tuple[int, bytes]]:
-        """The first legal tokens by number, at most 12: (id, bytes)."""
+        """The first allowed tokens by number, at most 12: (id, bytes)."""
 
     @property
     def token(self) -> int | None:
@@ -1519,7 +1552,7 @@ class Explanation:
         """The bytes that were asked about, or None."""
 
     @property
-    def is_legal(self) -> bool | None:
+    def is_allowed(self) -> bool | None:
         """Whether what was asked about may come; None if nothing was asked."""
 
     @property
@@ -1531,7 +1564,9 @@ class Explanation:
         """What is expected behind those bytes; empty where nobody can say."""
 
 def fill_masks(matchers: Sequence[Matcher], out: _Mask, threads: int | None = None) -> None:
-    """Writes each matcher's legal set over its row of ``out`` (int32 or uint32, [B, words]), as ``fill_mask`` does.
+    """Writes each matcher's allowed tokens over its row of ``out``: int32 or uint32, [B, words].
+
+    As ``fill_mask`` for each row.
 
     Without the interpreter, in at most ``threads`` threads (None: one a core) where the work is worth it. A row depends
     on its matcher alone. Raises MaskError for an ``out`` that does not fit, StateError for a matcher given twice; the
@@ -1550,19 +1585,19 @@ class Step:
 
     @property
     def origin(self) -> Literal["sampled", "forced", "external"]:
-        """How it came: "sampled" (picked by the chain), "forced" (the only legal one), "external" (handed in)."""
+        """How it came: "sampled" (picked by the chain), "forced" (the only allowed one), "external" (handed in)."""
 
     @property
     def forced(self) -> bool:
         """Whether ``origin`` is "forced"."""
 
     @property
-    def legal(self) -> int:
-        """Number of legal tokens at this step."""
+    def allowed(self) -> int:
+        """Number of allowed tokens at this step."""
 
     @property
-    def legal_tokens(self) -> list[int] | None:
-        """Ids of the legal tokens, ascending, where the constraint lists at most 256 of them; else None."""
+    def allowed_tokens(self) -> list[int] | None:
+        """Ids of the allowed tokens, ascending, where the constraint lists at most 256 of them; else None."""
 
     @property
     def p_model(self) -> float | None:
@@ -1618,12 +1653,12 @@ class Decoder:
         """
 
     def step(self, logits: object) -> int:
-        """One step in one native call: legal set, chain, pick, acceptance. Returns the token.
+        """One step in one native call: allowed tokens, chain, pick, acceptance. Returns the token.
 
         ``logits``: float32, float16 or bfloat16, shape [n], n at least ``len(vocabulary)``, as ``Chain`` reads them.
         Read in place, never written; those past the vocabulary (padding) are not looked at,
-        and none is where one token is legal. Raises StateError when decoding is over; LogitsError for another
-        dtype or shape, too few, NaN or +inf among the legal ones, nothing to choose from. Nothing has changed
+        and none is where one token is allowed. Raises StateError when decoding is over; LogitsError for another
+        dtype or shape, too few, NaN or +inf among the allowed ones, nothing to choose from. Nothing has changed
         then.
         """
 
@@ -1634,7 +1669,7 @@ class Decoder:
         """Accepts the tokens that are the only way on and returns them. They need no forward pass of their own."""
 
     def accept(self, token: int) -> None:
-        """Takes a token from outside. Raises TokenError if it is not legal here, StateError when decoding is over."""
+        """Takes a token from outside. Raises TokenError if it is not allowed here, StateError when decoding is over."""
 
     def prime(self, prompt: Sequence[int]) -> None:
         """Counts the prompt in the penalties, without touching the constraint.
@@ -1689,7 +1724,7 @@ class Decoder:
         """Ends the running constraint: what comes next is free."""
 
     def mask(self) -> npt.NDArray[np.int32]:
-        """The legal set: int32 words, shape [ceil(len(vocabulary) / 32)], least significant bit first."""
+        """The allowed tokens: int32 words, shape [ceil(len(vocabulary) / 32)], least significant bit first."""
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -1858,7 +1893,7 @@ def mask_not(mask: _Mask, size: int, out: Any = None) -> Any:
     """Ids below ``size`` that are not in the mask; as ``and_``."""
 
 def mask_apply(logits: Any, mask: _Mask) -> None:
-    """Minus infinity wherever the mask's bit is 0, in place; nothing else is written: NaN of legal ids stays.
+    """Minus infinity wherever the mask's bit is 0, in place; nothing else is written: NaN of allowed ids stays.
 
     ``logits``: float32, float16, bfloat16, or uint16 (bfloat16 bits), [ids] or [rows, ids]; rows may be part
     of longer ones (``logits[:, :size]``). NumPy arrays, or tensors in this machine's memory (DLPack).
@@ -1990,7 +2025,7 @@ class PrefixPaths:
     """A prefix tree at one moment, walked by arrays of states: what a beam search and a matcher are given.
 
     States are int64 and good for these paths only; -1 is a sequence that is over, -2 one that took a token that was
-    not legal, after which only the end token may follow. It is `logitree.Paths`, natively. Every call may raise
+    not allowed, after which only the end token may follow. It is `logitree.Paths`, natively. Every call may raise
     PayloadError if the index file is damaged, and StateError for a state of other paths.
     """
 
@@ -2013,22 +2048,23 @@ class PrefixPaths:
     def advance(self, states: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """States [R] after one token each: int64 [R].
 
-        The end token leads to -1 from everywhere, and nothing leads out of that; a token that is not legal leads to -2.
+        The end token leads to -1 from everywhere, and nothing leads out of that; a token that is not allowed leads to
+        -2.
         """
 
     def find(self, tokens: npt.ArrayLike, state: int | None = None) -> int | None:
         """The state behind these tokens, from the start or from `state`; None if no item has them there."""
 
     def mask(self, states: npt.ArrayLike, out: Any = None) -> npt.NDArray[np.int32]:
-        """The legal tokens of each state as masks, int32 [R, words], written over `out` if it is given.
+        """The allowed tokens of each state as masks, int32 [R, words], written over `out` if it is given.
 
-        The end token is legal behind an item, and alone where nothing follows. Raises MaskError for an `out` of another
-        shape or dtype, which is not written then, and StateError for a state of another tree, with its row: then no
-        row of `out` allows anything.
+        The end token is allowed behind an item, and alone where nothing follows. Raises MaskError for an `out` of
+        another shape or dtype, which is not written then, and StateError for a state of another tree, with its row:
+        then no row of `out` allows anything.
         """
 
-    def legal(self, state: int) -> npt.NDArray[np.int32]:
-        """The legal tokens of one state, ascending."""
+    def allowed(self, state: int) -> npt.NDArray[np.int32]:
+        """The allowed tokens of one state, ascending."""
 
     def gather(self, states: npt.ArrayLike, logits: Any, scores: npt.ArrayLike | None = None) -> Candidates:
         """Every way on of every row, by row and token.
@@ -2039,7 +2075,7 @@ class PrefixPaths:
             scores: float64 [R], what each row has gathered; -inf for a row that does not go on. None: 0.
 
         Raises:
-            LogitsError: NaN or +inf among the legal tokens' logits, or fewer logits than ids.
+            LogitsError: NaN or +inf among the allowed tokens' logits, or fewer logits than ids.
             SamplingError: the arguments differ in length.
         """
 

@@ -91,7 +91,7 @@ class Choice:
     index: int
     """Its place in the list of choices."""
     probability: float | None
-    """How sure the model was of the tokens that it chose, among the legal ones, at temperature 1: the
+    """How sure the model was of the tokens that it chose, among the allowed ones, at temperature 1: the
     product over the sampled tokens. A choice that can be spelled by several token sequences counts the one
     that was
     taken."""

@@ -215,7 +215,7 @@ def _room(thought: _core.Thought | None) -> int:
 
 
 def _certainty(event: Token) -> float:
-    """How sure the model was of a sampled token among the legal ones; 1 for a forced one."""
+    """How sure the model was of a sampled token among the allowed ones; 1 for a forced one."""
     p = None if event.forced or event.step is None else event.step.p
     return 1.0 if p is None else p
 

@@ -164,9 +164,9 @@ class PrefixTree:
 
         Args:
             end: the token behind every item; None: an item ends by itself.
-            intersect: as in `paths`, but found out where the sequence goes: a token is legal if a whole item that all
+            intersect: as in `paths`, but found out where the sequence goes: a token is allowed if a whole item that all
                 allow lies behind it. Forks share what they find out, so make one matcher and fork it.
-            fuel: steps that finding out what is legal once may take, 1,048,576 by default: tokens that are offered
+            fuel: steps that finding out what is allowed once may take, 1,048,576 by default: tokens that are offered
                 to the others, or 64 ways on that are read. For `intersect` only.
             vocabulary_size: number of ids that masks cover; by default just enough.
 

@@ -84,7 +84,7 @@ def opened(path: Path, rounds: int = 9) -> tuple[float, float]:
         tree = lt.PrefixTree.open(path)
         middle = time.perf_counter()
         paths = tree.paths()
-        paths.legal(paths.start)
+        paths.allowed(paths.start)
         opens.append(middle - began)
         firsts.append(time.perf_counter() - middle)
     return statistics.median(opens) * 1e3, statistics.median(firsts) * 1e3

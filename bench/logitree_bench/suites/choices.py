@@ -137,8 +137,8 @@ class Stage:
             return [0.0 for _ in run.tokens]
         matcher, size, ratios = mode.constraint.matcher(), len(self.vocabulary), []
         for token in run.tokens:
-            legal = matcher.legal()
-            ratios.append((size - (size if legal is None else len(legal))) / size)
+            allowed = matcher.allowed()
+            ratios.append((size - len(allowed)) / size)
             matcher.accept(token)
         return ratios
 

@@ -185,7 +185,7 @@ def same_token(mine: lt.Chain, theirs: LlamaChain | Skip, logits: Logits, legal:
         return None
     theirs.refill()
     theirs.apply()
-    return mine.sample(logits, legal=legal) == theirs.picked()
+    return mine.sample(logits, allowed=legal) == theirs.picked()
 
 
 def fastest_read(logits: Logits) -> tuple[str, Callable[[], object]]:
@@ -209,7 +209,7 @@ def masked(bench: Bench, logits: Logits) -> None:
     of: dict[str, Any] = {"logits": "40 peaks", "size": logits.size, "main": True}
     for name, given, target in (
         ("mask with 30 legal tokens, default chain", {"mask": mask}, 2.0),
-        ("list of 30 legal tokens, default chain", {"legal": legal}, None),
+        ("list of 30 legal tokens, default chain", {"allowed": legal}, None),
     ):
         mine = ours(DEFAULT, logits.size, accepted)
         if isinstance(mine, Skip):
@@ -234,8 +234,8 @@ def sampling(mine: lt.Chain, logits: Logits, given: Mapping[str, Any]) -> Callab
     if "mask" in given:
         mask = given["mask"]
         return lambda: sample(logits, mask)
-    legal = given["legal"]
-    return lambda: sample(logits, legal=legal)
+    legal = given["allowed"]
+    return lambda: sample(logits, allowed=legal)
 
 
 def batches(bench: Bench, logits: Logits, rows: int = 8) -> None:

@@ -21,7 +21,7 @@ pub enum ErrorKind {
     Logits,
     /// A sampler or chain has parameters that mean nothing, or no selecting sampler.
     Sampling,
-    /// A token is not legal here, or not in the vocabulary.
+    /// A token is not allowed here, or not in the vocabulary.
     Token,
     /// A call came at a time when it means nothing (step after the end, rollback before the start).
     State,
@@ -132,10 +132,10 @@ mod tests {
 
     #[test]
     fn says_message_place_and_way_out() {
-        let plain = Error::new(ErrorKind::Token, "token 7 is not legal");
-        assert_eq!(plain.to_string(), "token 7 is not legal");
-        let full = plain.at("step 3").help("legal: 1, 2");
-        assert_eq!(full.to_string(), "token 7 is not legal (at step 3); legal: 1, 2");
+        let plain = Error::new(ErrorKind::Token, "token 7 is not allowed");
+        assert_eq!(plain.to_string(), "token 7 is not allowed");
+        let full = plain.at("step 3").help("allowed: 1, 2");
+        assert_eq!(full.to_string(), "token 7 is not allowed (at step 3); allowed: 1, 2");
         assert_eq!(full.within("row 2").place, "row 2, step 3");
         assert_eq!(Error::new(ErrorKind::Token, "").within("row 2").place, "row 2");
     }

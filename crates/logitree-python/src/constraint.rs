@@ -9,6 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 
+use crate::allowed::PyAllowedTokens;
 use crate::errors::to_py;
 pub use crate::matcher::PyMatcher;
 use crate::payload;
@@ -412,6 +413,7 @@ impl PyTokenTreeCache {
 /// Adds this room to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyMatcher>()?;
+    m.add_class::<PyAllowedTokens>()?;
     m.add_class::<PyTokenTree>()?;
     m.add_class::<PyChoices>()?;
     m.add_class::<PyTokenTreeCache>()?;

@@ -20,8 +20,8 @@ use crate::vocabulary::{token_id, PyVocabulary};
 
 /// One decoded token and what is known about how it came.
 ///
-/// Attributes: `token`, `origin` ("sampled", "forced" or "external"), `forced`, `legal` (number of legal tokens),
-/// `legal_tokens` (their ids, ascending, where the constraint lists at most 256 of them, else None),
+/// Attributes: `token`, `origin` ("sampled", "forced" or "external"), `forced`, `allowed` (number of allowed tokens),
+/// `allowed_tokens` (their ids, ascending, where the constraint lists at most 256 of them, else None),
 /// `p_model`, `surprisal` and `entropy` (the model's own distribution, nats; None where no logits were looked at),
 /// `p` (after the chain; None where it did not run), `candidates` (the likeliest five after the
 /// chain: id, probability), `effects` (one tuple a sampler: name, candidates before, after,
@@ -37,7 +37,7 @@ impl PyStep {
         self.0.token
     }
 
-    /// How it came: "sampled" (picked by the chain), "forced" (the only legal one), "external" (handed in).
+    /// How it came: "sampled" (picked by the chain), "forced" (the only allowed one), "external" (handed in).
     #[getter]
     fn origin(&self) -> &'static str {
         self.0.origin.name()
@@ -49,16 +49,16 @@ impl PyStep {
         self.0.origin == logitree::trace::Origin::Forced
     }
 
-    /// Number of legal tokens at this step.
+    /// Number of allowed tokens at this step.
     #[getter]
-    fn legal(&self) -> usize {
-        self.0.legal
+    fn allowed(&self) -> usize {
+        self.0.allowed
     }
 
-    /// Ids of the legal tokens, ascending, where the constraint lists at most 256 of them; else None.
+    /// Ids of the allowed tokens, ascending, where the constraint lists at most 256 of them; else None.
     #[getter]
-    fn legal_tokens(&self) -> Option<Vec<TokenId>> {
-        self.0.legal_tokens.clone()
+    fn allowed_tokens(&self) -> Option<Vec<TokenId>> {
+        self.0.allowed_tokens.clone()
     }
 
     /// Probability by the model's own distribution (all tokens); None where no logits were looked at.
@@ -124,8 +124,8 @@ impl PyDecoder {
         PyDecoder { inner }
     }
 
-    /// Works on the decoder: with the interpreter where it is quick or calls Python, without where something must be found
-    /// out first.
+    /// Works on the decoder: with the interpreter where it is quick or calls Python, without where something must be
+    /// found out first.
     fn work<T: Send>(&mut self, py: Python<'_>, call: impl FnOnce(&mut Decoder) -> T + Send) -> T {
         if self.inner.is_ready() || self.inner.chain().is_foreign() {
             call(&mut self.inner)
@@ -169,7 +169,7 @@ impl PyDecoder {
         Ok(PyDecoder::of(inner))
     }
 
-    /// One step in one native call: legal set, chain, pick, acceptance. Returns the token.
+    /// One step in one native call: allowed tokens, chain, pick, acceptance. Returns the token.
     ///
     /// Raises StateError when decoding is over, LogitsError for logits of the wrong dtype or length, with NaN, or
     /// with nothing to choose from; nothing has changed then.
@@ -194,7 +194,7 @@ impl PyDecoder {
         Ok(run)
     }
 
-    /// Takes a token from outside. Raises TokenError if it is not legal here, StateError when decoding is over.
+    /// Takes a token from outside. Raises TokenError if it is not allowed here, StateError when decoding is over.
     fn accept(&mut self, py: Python<'_>, token: i64) -> PyResult<()> {
         let token = token_id(token)?;
         self.work(py, |inner| inner.accept(token)).map_err(to_py)?;
@@ -278,11 +278,12 @@ impl PyDecoder {
         self.inner.set_parameters(&settings(params)?).map_err(to_py)
     }
 
-    /// The legal next tokens as an int32 mask of `ceil(len(vocabulary) / 32)` words, least significant bit first.
+    /// The allowed next tokens as an int32 mask of `ceil(len(vocabulary) / 32)` words, least significant bit first.
     fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let size = self.inner.vocabulary().len();
         let mut words = vec![0; words_for(size)];
-        self.work(py, |inner| inner.legal().map(|legal| legal.write(size, &mut words))).map_err(to_py)?;
+        self.work(py, |inner| inner.allowed().map(|allowed| allowed.write(size, &mut words)))
+            .map_err(to_py)?;
         Ok(PyArray1::from_iter(py, words.into_iter().map(|word: u32| word as i32)))
     }
 

@@ -8,7 +8,7 @@
 //! ├── MaskError(ValueError)         a mask of the wrong length, dtype or shape
 //! ├── LogitsError(ValueError)       NaN, wrong length or dtype, nothing to choose from
 //! ├── SamplingError(ValueError)     sampler parameters or a chain that mean nothing
-//! ├── TokenError(ValueError)        a token that is not legal here, or not in the vocabulary
+//! ├── TokenError(ValueError)        a token that is not allowed here, or not in the vocabulary
 //! ├── StateError(RuntimeError)      a call at a time when it means nothing
 //! ├── LimitError(ValueError)        a limit of size, depth or time was reached
 //! └── FileError(OSError)            the operating system refused
@@ -40,7 +40,7 @@ fn class_of(kind: ErrorKind) -> (&'static str, &'static str, &'static str) {
             ("SamplingError", "ValueError", "Sampler parameters or a chain that mean nothing.")
         }
         ErrorKind::Token => {
-            ("TokenError", "ValueError", "A token that is not legal here, or not in the vocabulary.")
+            ("TokenError", "ValueError", "A token that is not allowed here, or not in the vocabulary.")
         }
         ErrorKind::State => ("StateError", "RuntimeError", "A call at a time when it means nothing."),
         ErrorKind::Limit => ("LimitError", "ValueError", "A limit of size, depth or time was reached."),

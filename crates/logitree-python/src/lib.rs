@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod allowed;
 mod batch;
 mod buffer;
 mod catalogue;

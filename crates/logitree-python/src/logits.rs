@@ -6,9 +6,10 @@
 //! to do.
 #![allow(unsafe_code)]
 
+use crate::allowed::PyAllowedTokens;
 use crate::buffer::Rows;
 use crate::errors;
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::Floats;
 use logitree::{Error, ErrorKind, Result, TokenId};
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -80,6 +81,8 @@ pub fn rows_of<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Rows<'py>> {
 pub enum Mask<'py> {
     /// No mask.
     All,
+    /// What a matcher allows.
+    Value(Bound<'py, PyAllowedTokens>),
     /// Ids, sorted and without repeats.
     Few(Vec<TokenId>),
     /// int32 words.
@@ -89,16 +92,16 @@ pub enum Mask<'py> {
 }
 
 impl<'py> Mask<'py> {
-    /// Reads `mask` (int32 or uint32 NumPy words, one dimension, contiguous) or `legal` (token ids); not both.
+    /// Reads `mask` (int32 or uint32 NumPy words, one dimension, contiguous) or `allowed` (token ids); not both.
     ///
     /// # Errors
     /// `MaskError` for both, and for anything else.
-    pub fn new(mask: Option<&Bound<'py, PyAny>>, legal: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+    pub fn new(mask: Option<&Bound<'py, PyAny>>, allowed: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
         let wrong =
             |message: String, help: &str| errors::to_py(Error::new(ErrorKind::Mask, message).help(help));
-        match (mask, legal) {
+        match (mask, allowed) {
             (None, None) => Ok(Mask::All),
-            (Some(_), Some(_)) => Err(wrong("both mask and legal are given".into(), "give one of them")),
+            (Some(_), Some(_)) => Err(wrong("both mask and allowed are given".into(), "give one of them")),
             (Some(mask), None) => {
                 let words = if let Ok(words) = mask.cast::<PyArray1<i32>>() {
                     Some((Mask::Signed(words.clone()), is_plain(words)))
@@ -119,14 +122,17 @@ impl<'py> Mask<'py> {
                         };
                         Err(wrong(
                             format!("a mask is one row of int32 words of a NumPy array, got {kind}"),
-                            "bit id % 32 of word id / 32 stands for an id; for a list of ids use legal=",
+                            "bit id % 32 of word id / 32 stands for an id; for a list of ids use allowed=",
                         ))
                     }
                 }
             }
             (None, Some(ids)) => {
+                if let Ok(value) = ids.cast::<PyAllowedTokens>() {
+                    return Ok(Mask::Value(value.clone()));
+                }
                 let mut ids: Vec<TokenId> = ids.extract().map_err(|_| {
-                    wrong("legal is not a sequence of token ids".into(), "pass ids from 0 to 2**32 - 1")
+                    wrong("allowed is not a sequence of token ids".into(), "pass ids from 0 to 2**32 - 1")
                 })?;
                 if !ids.is_sorted_by(|a, b| a < b) {
                     ids.sort_unstable();
@@ -137,17 +143,20 @@ impl<'py> Mask<'py> {
         }
     }
 
-    /// The legal set, for as long as `self` lives.
-    pub fn legal(&self) -> Legal<'_> {
+    /// The allowed tokens, for as long as `self` lives.
+    pub fn allowed(&self) -> AllowedTokens<'_> {
         match self {
-            Mask::All => Legal::All,
-            Mask::Few(ids) => Legal::Few(ids),
+            Mask::All => AllowedTokens::All,
+            Mask::Value(value) => value.get().borrow(),
+            Mask::Few(ids) => AllowedTokens::Ids(ids),
             Mask::Signed(words) => {
                 let words = words_of(words);
                 // SAFETY: the same memory, for the same time; every i32 is a u32 of the same size and alignment.
-                Legal::Words(unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u32>(), words.len()) })
+                AllowedTokens::Mask(unsafe {
+                    std::slice::from_raw_parts(words.as_ptr().cast::<u32>(), words.len())
+                })
             }
-            Mask::Unsigned(words) => Legal::Words(words_of(words)),
+            Mask::Unsigned(words) => AllowedTokens::Mask(words_of(words)),
         }
     }
 }

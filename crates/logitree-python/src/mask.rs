@@ -106,7 +106,7 @@ fn mask_first(mask: &Bound<'_, PyAny>) -> PyResult<Option<TokenId>> {
 fn mask_contains(mask: &Bound<'_, PyAny>, id: i64) -> PyResult<bool> {
     let rows = mask_rows(mask)?;
     let words = one_row(&rows)?;
-    Ok(TokenId::try_from(id).is_ok_and(|id| mask::Legal::Words(words).contains(id)))
+    Ok(TokenId::try_from(id).is_ok_and(|id| mask::AllowedTokens::Mask(words).contains(id)))
 }
 
 /// Sets or clears one bit; says whether that changed it.
@@ -138,7 +138,7 @@ fn mask_remove(mask: &Bound<'_, PyAny>, id: i64) -> PyResult<bool> {
 fn mask_fill(mask: &Bound<'_, PyAny>, size: usize, value: bool) -> PyResult<()> {
     let mut rows = mask_rows(mask)?;
     check_size(&rows, size)?;
-    let from = if value { mask::Legal::All } else { mask::Legal::Few(&[]) };
+    let from = if value { mask::AllowedTokens::All } else { mask::AllowedTokens::Ids(&[]) };
     for i in 0..rows.rows() {
         // SAFETY: this is the only slice.
         from.write(size, unsafe { rows.row_mut::<u32>(i)? });

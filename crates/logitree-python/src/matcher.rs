@@ -1,13 +1,14 @@
 //! The matcher in Python, whatever constraint it runs. Conversions only.
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
-use logitree::constraint::{accept_all, count_legal, explain, fill, Ask, Matcher};
-use logitree::mask::{words_for, Legal};
+use logitree::constraint::{accept_all, count_allowed, explain, fill, Ask, Matcher};
+use logitree::mask::{words_for, AllowedTokens};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::PyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::allowed::PyAllowedTokens;
 use crate::constraint::text_bytes;
 use crate::errors::to_py;
 use crate::grammar::{drafts, tokens_of, PyExplanation};
@@ -79,14 +80,14 @@ pub fn forks_of(object: &Bound<'_, PyAny>) -> PyResult<Forks> {
 
 #[pymethods]
 impl PyMatcher {
-    /// The legal set as a new mask.
+    /// The allowed tokens as a new mask.
     fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let words = PyArray1::<i32>::zeros(py, words_for(self.inner.vocabulary_size()), false);
         self.fill_mask(py, words.as_any())?;
         Ok(words)
     }
 
-    /// The legal set, written over `out`.
+    /// The allowed tokens, written over `out`.
     fn fill_mask(&mut self, py: Python<'_>, out: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut rows = one_row_mut(out)?;
         // SAFETY: this is the only slice.
@@ -94,22 +95,17 @@ impl PyMatcher {
         self.work(py, |matcher| fill(matcher, words)).map_err(to_py)
     }
 
-    /// The legal ids, ascending; `None` where nothing is masked.
-    fn legal(&mut self, py: Python<'_>) -> PyResult<Option<Vec<TokenId>>> {
-        let list = |matcher: &mut dyn Matcher| {
-            Ok(match matcher.legal()? {
-                Legal::All => None,
-                Legal::Few(ids) => Some(ids.to_vec()),
-                Legal::Words(words) => Some(logitree::mask::ids(words).collect()),
-            })
-        };
-        self.work(py, list).map_err(to_py)
+    /// The tokens that may come next.
+    fn allowed(&mut self, py: Python<'_>) -> PyResult<PyAllowedTokens> {
+        let size = self.inner.vocabulary_size();
+        let copy = |matcher: &mut dyn Matcher| Ok(PyAllowedTokens::new(matcher.allowed()?, size));
+        self.work(py, copy).map_err(to_py)
     }
 
-    /// Whether `token` is legal here.
-    fn is_legal(&mut self, py: Python<'_>, token: i64) -> PyResult<bool> {
+    /// Whether `token` is allowed here.
+    fn is_allowed(&mut self, py: Python<'_>, token: i64) -> PyResult<bool> {
         let Ok(token) = TokenId::try_from(token) else { return Ok(false) };
-        self.work(py, |matcher| matcher.is_legal(token)).map_err(to_py)
+        self.work(py, |matcher| matcher.is_allowed(token)).map_err(to_py)
     }
 
     /// Takes one token.
@@ -124,10 +120,10 @@ impl PyMatcher {
         py.detach(|| accept_all(&mut *self.inner, &tokens)).map_err(to_py)
     }
 
-    /// How many of these tokens are legal, one after the other. Changes nothing.
+    /// How many of these tokens are allowed, one after the other. Changes nothing.
     fn validate(&mut self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = tokens_of(tokens)?;
-        py.detach(|| count_legal(&mut *self.inner, &tokens)).map_err(to_py)
+        py.detach(|| count_allowed(&mut *self.inner, &tokens)).map_err(to_py)
     }
 
     /// The masks of drafted tokens: row 0 of `out` for where it stands, row i + 1 for after token i.
@@ -226,9 +222,9 @@ impl PyMatcher {
 
     fn __repr__(&mut self) -> String {
         let size = self.inner.vocabulary_size();
-        let legal = match self.inner.legal() {
-            Ok(Legal::All) => "all".to_string(),
-            Ok(legal) => legal.count(size).to_string(),
+        let allowed = match self.inner.allowed() {
+            Ok(AllowedTokens::All) => "all".to_string(),
+            Ok(allowed) => allowed.count(size).to_string(),
             Err(_) => "?".to_string(),
         };
         let state = match (self.inner.is_finished(), self.inner.is_accepting()) {
@@ -236,6 +232,6 @@ impl PyMatcher {
             (_, true) => ", accepting",
             _ => "",
         };
-        format!("Matcher({} accepted, {legal} of {size} tokens legal{state})", self.inner.accepted())
+        format!("Matcher({} accepted, {allowed} of {size} tokens allowed{state})", self.inner.accepted())
     }
 }

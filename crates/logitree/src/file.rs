@@ -27,11 +27,11 @@ pub(crate) fn map(path: &Path) -> Result<Mapped> {
     if kind.is_file() && kind.len() == 0 {
         return Ok(Mapped(None));
     }
-    // SAFETY: the map is read-only and private to this crate. A vocabulary's loader drops it before it returns; a prefix
-    // index keeps it for the life of the index. As for every memory-mapped reader, it is the caller's part of the
-    // contract that no process writes or truncates the file while the map lives. The crate relies on nothing that such
-    // a write could break in the compiler's eyes: every read is bounds-checked against the mapped length, and no `str`
-    // is kept over the bytes.
+    // SAFETY: the map is read-only and private to this crate. A vocabulary's loader drops it before it returns; a
+    // prefix index keeps it for the life of the index. As for every memory-mapped reader, it is the caller's part of
+    // the contract that no process writes or truncates the file while the map lives. The crate relies on nothing that
+    // such a write could break in the compiler's eyes: every read is bounds-checked against the mapped length, and no
+    // `str` is kept over the bytes.
     let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
     Ok(Mapped(Some(map)))
 }
@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn a_missing_file_or_a_directory_is_an_io_error() {
-        for (path, why) in [("/nonexistent/file", "os error"), (env!("CARGO_MANIFEST_DIR"), "it is a directory")]
+        for (path, why) in
+            [("/nonexistent/file", "os error"), (env!("CARGO_MANIFEST_DIR"), "it is a directory")]
         {
             let path = Path::new(path);
             for error in [map(path).map(|_| ()).unwrap_err(), load_text(path, |_| Ok(())).unwrap_err()] {

@@ -6,8 +6,8 @@ use std::fmt;
 use crate::sampling::Effect;
 use crate::TokenId;
 
-/// How many legal tokens a step keeps by name; of larger sets it keeps the number.
-pub const LEGAL_KEPT: usize = 256;
+/// How many allowed tokens a step keeps by name; of larger sets it keeps the number.
+pub const ALLOWED_KEPT: usize = 256;
 
 /// How many of the candidates that survived the chain a step keeps.
 pub const CANDIDATES_KEPT: usize = 5;
@@ -19,10 +19,10 @@ pub struct Step {
     pub token: TokenId,
     /// How it came.
     pub origin: Origin,
-    /// Number of legal tokens at this step.
-    pub legal: usize,
-    /// The legal tokens, ascending, where the constraint lists at most [`LEGAL_KEPT`] of them.
-    pub legal_tokens: Option<Vec<TokenId>>,
+    /// Number of allowed tokens at this step.
+    pub allowed: usize,
+    /// The allowed tokens, ascending, where the constraint lists at most [`ALLOWED_KEPT`] of them.
+    pub allowed_tokens: Option<Vec<TokenId>>,
     /// What the logits said; `None` when no logits were looked at.
     pub model: Option<Model>,
     /// Probability of the token after the chain; `None` when the chain did not run.
@@ -40,7 +40,7 @@ pub struct Step {
 pub enum Origin {
     /// Picked by the chain.
     Sampled,
-    /// The only legal token: no choice was made.
+    /// The only allowed token: no choice was made.
     Forced,
     /// Handed in by the caller.
     External,
@@ -70,7 +70,7 @@ pub struct Model {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "token {} {} of {} legal", self.token, self.origin.name(), self.legal)?;
+        write!(f, "token {} {} of {} allowed", self.token, self.origin.name(), self.allowed)?;
         if let Some(model) = &self.model {
             write!(f, ", model p {:.4}, entropy {:.3} nats", model.probability, model.entropy)?;
         }
@@ -90,19 +90,19 @@ mod tests {
         let mut step = Step {
             token: 7,
             origin: Origin::Forced,
-            legal: 1,
-            legal_tokens: None,
+            allowed: 1,
+            allowed_tokens: None,
             model: None,
             probability: None,
             candidates: Vec::new(),
             effects: Vec::new(),
             micros: 0.25,
         };
-        assert_eq!(step.to_string(), "token 7 forced of 1 legal, 0.2 us");
+        assert_eq!(step.to_string(), "token 7 forced of 1 allowed, 0.2 us");
         step.origin = Origin::Sampled;
         step.model = Some(Model { probability: 0.5, surprisal: 0.693, entropy: 1.0 });
         step.probability = Some(1.0);
-        let text = "token 7 sampled of 1 legal, model p 0.5000, entropy 1.000 nats, p 1.0000, 0.2 us";
+        let text = "token 7 sampled of 1 allowed, model p 0.5000, entropy 1.000 nats, p 1.0000, 0.2 us";
         assert_eq!(step.to_string(), text);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use logitree::constraint::Matcher;
 use logitree::decoder::{Decoder, Finish, Stop, Then, SPAN_LIMIT};
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::{presets, Chain, Params};
 use logitree::trace::Origin;
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
@@ -20,7 +20,7 @@ const END: TokenId = 39;
 struct Sequences {
     all: Arc<Vec<Vec<TokenId>>>,
     taken: Vec<TokenId>,
-    legal: Vec<TokenId>,
+    allowed: Vec<TokenId>,
     /// After so many tokens, finding the set is too much work.
     fuel: usize,
 }
@@ -33,7 +33,7 @@ impl Sequences {
 
     fn fuelled(all: &[&[TokenId]], fuel: usize) -> Box<dyn Matcher> {
         let all = Arc::new(all.iter().map(|s| s.to_vec()).collect());
-        Box::new(Sequences { all, taken: Vec::new(), legal: Vec::new(), fuel })
+        Box::new(Sequences { all, taken: Vec::new(), allowed: Vec::new(), fuel })
     }
 
     fn burn(&self) -> Result<()> {
@@ -60,17 +60,17 @@ impl Matcher for Sequences {
     fn vocabulary_size(&self) -> usize {
         SIZE
     }
-    fn legal(&mut self) -> Result<Legal<'_>> {
+    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         if self.is_finished() {
-            return Ok(Legal::All);
+            return Ok(AllowedTokens::All);
         }
         self.burn()?;
-        self.legal = self.next(&self.taken);
-        Ok(Legal::Few(&self.legal))
+        self.allowed = self.next(&self.taken);
+        Ok(AllowedTokens::Ids(&self.allowed))
     }
     fn accept(&mut self, token: TokenId) -> Result<()> {
         if !self.is_finished() && !self.next(&self.taken).contains(&token) {
-            return Err(Error::new(ErrorKind::Token, format!("token {token} is not legal")));
+            return Err(Error::new(ErrorKind::Token, format!("token {token} is not allowed")));
         }
         self.taken.push(token);
         Ok(())
@@ -147,7 +147,7 @@ fn run(decoder: &mut Decoder, salt: u64, forcing: bool, most: usize) -> Vec<Toke
     let mut ignored = Vec::new();
     while decoder.finish().is_none() && decoder.tokens().len() < most {
         if forcing {
-            decoder.take_forced(&mut ignored).expect("forced tokens are legal");
+            decoder.take_forced(&mut ignored).expect("forced tokens are allowed");
         }
         if decoder.finish().is_none() {
             decoder.step(&model(decoder.tokens(), salt)).expect("a step");
@@ -164,11 +164,11 @@ proptest! {
         let mut words = [0u32; SIZE.div_ceil(32)];
         while fast.finish().is_none() {
             let logits = model(fast.tokens(), salt);
-            fast.legal().expect("a set").write(SIZE, &mut words);
+            fast.allowed().expect("a set").write(SIZE, &mut words);
             let masked: Vec<f32> = (0..SIZE)
                 .map(|i| if words[i / 32] >> (i % 32) & 1 == 1 { logits[i] } else { f32::NEG_INFINITY })
                 .collect();
-            let expected = slow.sample(&masked, Legal::All).expect("something is legal");
+            let expected = slow.sample(&masked, AllowedTokens::All).expect("something is allowed");
             slow.accept(expected);
             prop_assert_eq!(fast.step(&logits).expect("a step"), expected);
         }
@@ -250,35 +250,35 @@ fn reset_gives_the_same_run_again() {
 fn a_matcher_and_a_chain_that_have_begun_stay_where_they_were() {
     let begun = || {
         let mut matcher = Sequences::boxed(&TREE);
-        [1, 2].into_iter().for_each(|token| matcher.accept(token).expect("legal"));
+        [1, 2].into_iter().for_each(|token| matcher.accept(token).expect("allowed"));
         matcher
     };
     let mut used = chain(5);
     for token in [3, 2, 9] {
-        used.sample(&model(&[], 1), Legal::All).expect("a token");
+        used.sample(&model(&[], 1), AllowedTokens::All).expect("a token");
         used.accept(token);
     }
     let born = || Decoder::new(vocabulary(), used.clone(), Some(begun()), Stop::default()).expect("fits");
     let mut decoder = born();
-    assert_eq!(decoder.legal(), Ok(Legal::Few(&[3])));
-    decoder.accept(3).expect("legal");
+    assert_eq!(decoder.allowed(), Ok(AllowedTokens::Ids(&[3])));
+    decoder.accept(3).expect("allowed");
     decoder.rollback(1).expect("one token");
-    assert_eq!(decoder.legal(), Ok(Legal::Few(&[3])));
+    assert_eq!(decoder.allowed(), Ok(AllowedTokens::Ids(&[3])));
     let first = run(&mut decoder, 2, false, 40);
     decoder.reset();
-    assert_eq!(decoder.legal(), Ok(Legal::Few(&[3])));
+    assert_eq!(decoder.allowed(), Ok(AllowedTokens::Ids(&[3])));
     assert_eq!(decoder.chain().accepted(), 3);
     assert_eq!(run(&mut decoder, 2, false, 40), first);
 
     let mut later = free(0, Stop::default());
     later.accept(30).expect("free");
     later.activate(begun(), Then::Continue).expect("fits");
-    later.accept(3).expect("legal");
+    later.accept(3).expect("allowed");
     later.rollback(1).expect("two tokens");
-    assert_eq!(later.fork().legal(), Ok(Legal::Few(&[3])));
-    later.accept(3).expect("legal");
-    later.accept(9).expect("legal");
-    assert_eq!(later.legal(), Ok(Legal::All));
+    assert_eq!(later.fork().allowed(), Ok(AllowedTokens::Ids(&[3])));
+    later.accept(3).expect("allowed");
+    later.accept(9).expect("allowed");
+    assert_eq!(later.allowed(), Ok(AllowedTokens::All));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn forced_runs_respect_the_greatest_number() {
     let mut decoder =
         Decoder::new(vocabulary(), chain(0), Some(Sequences::boxed(&only)), stop).expect("fits");
     let mut out = Vec::new();
-    decoder.take_forced(&mut out).expect("legal");
+    decoder.take_forced(&mut out).expect("allowed");
     assert_eq!((out, decoder.finish()), (vec![1, 2, 3], Some(Finish::MaxTokens)));
 }
 
@@ -336,7 +336,7 @@ fn a_forgotten_constraint_is_dropped_with_a_warning_and_a_running_one_never() {
     let mut decoder = free(0, Stop::default());
     decoder.activate(Sequences::boxed(&[&[1, 2]]), Then::Continue).expect("fits");
     for token in [1, 2] {
-        decoder.accept(token).expect("legal");
+        decoder.accept(token).expect("allowed");
     }
     for _ in 2..SPAN_LIMIT - 1 {
         decoder.accept(5).expect("the span is over");
@@ -349,7 +349,7 @@ fn a_forgotten_constraint_is_dropped_with_a_warning_and_a_running_one_never() {
     let long: Vec<TokenId> = (0..2 * SPAN_LIMIT as TokenId).map(|i| i % 30).collect();
     decoder.activate(Sequences::boxed(&[&long]), Then::Continue).expect("fits");
     for &token in &long[..long.len() - 1] {
-        decoder.accept(token).expect("legal");
+        decoder.accept(token).expect("allowed");
     }
     assert_eq!(decoder.accept(38).expect_err("still constrained").kind, ErrorKind::Token);
     assert!(!decoder.has_warnings());
@@ -359,14 +359,14 @@ fn a_forgotten_constraint_is_dropped_with_a_warning_and_a_running_one_never() {
 fn when_a_span_is_over_what_follows_is_free_until_the_next() {
     let mut decoder = free(0, Stop::default());
     decoder.activate(Sequences::boxed(&[&[1, 2], &[3, 4]]), Then::Continue).expect("fits");
-    assert_eq!(decoder.accept(9).expect_err("not legal").kind, ErrorKind::Token);
-    decoder.accept(3).expect("legal");
-    decoder.accept(4).expect("legal");
-    assert_eq!(decoder.legal(), Ok(Legal::All));
+    assert_eq!(decoder.accept(9).expect_err("not allowed").kind, ErrorKind::Token);
+    decoder.accept(3).expect("allowed");
+    decoder.accept(4).expect("allowed");
+    assert_eq!(decoder.allowed(), Ok(AllowedTokens::All));
     decoder.accept(9).expect("free");
     decoder.activate(Sequences::boxed(&[&[1, 2]]), Then::Stop).expect("fits");
     let mut out = Vec::new();
-    decoder.take_forced(&mut out).expect("legal");
+    decoder.take_forced(&mut out).expect("allowed");
     assert_eq!((out, decoder.finish()), (vec![1, 2], Some(Finish::Constraint)));
     decoder.clear();
     assert_eq!(decoder.finish(), None);
@@ -378,7 +378,7 @@ fn what_a_constraint_took_stays_its_business_once_it_is_cleared() {
     for inside in [1, END] {
         let mut decoder = free(0, stop.clone());
         decoder.activate(Sequences::boxed(&[&[inside, 2]]), Then::Continue).expect("fits");
-        decoder.accept(inside).expect("legal");
+        decoder.accept(inside).expect("allowed");
         decoder.clear();
         assert_eq!(decoder.finish(), None);
         decoder.rollback(0).expect("nothing is taken back");
@@ -390,7 +390,7 @@ fn what_a_constraint_took_stays_its_business_once_it_is_cleared() {
     let ended = |activate: bool| {
         let mut decoder = free(0, stop.clone());
         decoder.activate(Sequences::boxed(&[&[2, 1]]), Then::Stop).expect("fits");
-        [2, 1].into_iter().for_each(|token| decoder.accept(token).expect("legal"));
+        [2, 1].into_iter().for_each(|token| decoder.accept(token).expect("allowed"));
         if activate {
             decoder.activate(Sequences::boxed(&TREE), Then::Stop).expect("fits");
             assert_eq!(decoder.finish(), None);
@@ -421,7 +421,7 @@ fn a_refused_set_stops_the_step_and_changes_nothing() {
         let first = decoder.step(&model(&[], 0)).expect("within the fuel");
         let drawn = decoder.chain().accepted();
         let mut out = vec![7];
-        assert_eq!(decoder.legal().expect_err("refused").kind, ErrorKind::Limit);
+        assert_eq!(decoder.allowed().expect_err("refused").kind, ErrorKind::Limit);
         assert_eq!(decoder.step(&model(&[first], 0)).expect_err("refused").kind, ErrorKind::Limit);
         assert_eq!(decoder.forced(&mut out).expect_err("refused").kind, ErrorKind::Limit);
         assert_eq!(decoder.take_forced(&mut out).expect_err("refused").kind, ErrorKind::Limit);
@@ -436,16 +436,16 @@ fn a_refused_set_stops_the_step_and_changes_nothing() {
 fn the_trace_tells_how_each_token_came() {
     let mut decoder = constrained(0);
     decoder.set_trace(true);
-    decoder.accept(10).expect("legal");
+    decoder.accept(10).expect("allowed");
     let logits = model(&[10], 0);
     let token = decoder.step(&logits).expect("a step");
     let mut out = Vec::new();
-    decoder.take_forced(&mut out).expect("legal");
+    decoder.take_forced(&mut out).expect("allowed");
     let origins: Vec<Origin> = decoder.trace().iter().map(|s| s.origin).collect();
     assert_eq!(origins[..2], [Origin::External, Origin::Sampled]);
     assert!(origins[2..].iter().all(|&o| o == Origin::Forced) && origins.len() == 2 + out.len());
     let step = &decoder.trace()[1];
-    assert_eq!((step.legal, step.legal_tokens.as_deref()), (2, Some(&[11, 13][..])));
+    assert_eq!((step.allowed, step.allowed_tokens.as_deref()), (2, Some(&[11, 13][..])));
     let z: f64 = logits.iter().map(|&l| f64::from(l).exp()).sum();
     let expected = f64::from(logits[token as usize]).exp() / z;
     let model = step.model.expect("logits were looked at");

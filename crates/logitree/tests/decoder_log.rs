@@ -87,7 +87,7 @@ impl Birth {
     /// What `decoder` shows, and the tokens it goes on with.
     fn look(self, decoder: &mut Decoder) -> (Vec<u32>, Option<Finish>, Vec<TokenId>, usize, Vec<TokenId>) {
         let (mut words, mut forced) = (vec![0], Vec::new());
-        decoder.legal().expect("a set").write(END as usize + 1, &mut words);
+        decoder.allowed().expect("a set").write(END as usize + 1, &mut words);
         decoder.forced(&mut forced).expect("a run");
         let mut on = decoder.fork();
         for _ in 0..6 {
@@ -117,7 +117,7 @@ proptest! {
                 6 => Act::Clear,
                 7 => {
                     let mut run = Vec::new();
-                    decoder.take_forced(&mut run).expect("forced tokens are legal");
+                    decoder.take_forced(&mut run).expect("forced tokens are allowed");
                     log.extend((at..at + run.len()).map(|at| (at, Act::Step)));
                     continue;
                 }

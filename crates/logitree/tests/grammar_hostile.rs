@@ -69,7 +69,7 @@ fn matcher(rules: Result<Rules>, fuel: u64) -> Box<dyn Matcher> {
 fn write(matcher: &mut dyn Matcher, text: &[u8], look: usize) -> Result<()> {
     for (n, &byte) in text.iter().enumerate() {
         if n % look == 0 {
-            assert!(matcher.is_legal(byte.into())?, "byte {n} of the text is not in the mask");
+            assert!(matcher.is_allowed(byte.into())?, "byte {n} of the text is not in the mask");
         }
         matcher.accept(byte.into())?;
     }
@@ -140,8 +140,8 @@ fn regexes_of_exponential_automata() {
         // A text that visits many states: the digits of numbers.
         for n in 0..4_000u32 {
             let byte = if (n * n + n / 7) % 3 == 0 { b'a' } else { b'b' };
-            match matcher.is_legal(byte.into()).and_then(|legal| {
-                assert!(legal, "{text} at {n}");
+            match matcher.is_allowed(byte.into()).and_then(|allowed| {
+                assert!(allowed, "{text} at {n}");
                 matcher.accept(byte.into())
             }) {
                 Ok(()) => {}
@@ -182,7 +182,7 @@ fn huge_counts() {
     let mut matcher =
         matcher(of_schema(r#"{"type":"string","minLength":3000,"maxLength":100000000}"#), 100_000);
     write(&mut *matcher, format!("\"{}", "é".repeat(2_999)).as_bytes(), 97).unwrap();
-    assert!(!matcher.is_legal(b'"'.into()).unwrap());
+    assert!(!matcher.is_allowed(b'"'.into()).unwrap());
     write(&mut *matcher, "a\"".as_bytes(), 1).unwrap();
     assert!(matcher.is_finished());
     let mut matcher = matcher_of_items();
@@ -207,8 +207,8 @@ fn nested_one_of() {
     }
     match bound(of_schema(&schema), 5_000_000).and_then(|grammar| grammar.matcher()) {
         Ok(mut matcher) => {
-            let mut legal = || matcher.legal().map(|_| ());
-            assert!(legal().map_or_else(|error| is_clear(&error), |()| true));
+            let mut allowed = || matcher.allowed().map(|_| ());
+            assert!(allowed().map_or_else(|error| is_clear(&error), |()| true));
         }
         Err(error) => assert!(is_clear(&error), "{error}"),
     }
@@ -304,7 +304,7 @@ fn reference_loops() {
     for schema in refused {
         match bound(of_schema(schema), 1_000_000).and_then(|grammar| grammar.matcher()) {
             // A reference to itself forbids nothing: any value will do, if that is how it is read.
-            Ok(mut matcher) => assert!(matcher.legal().is_ok(), "{schema}"),
+            Ok(mut matcher) => assert!(matcher.allowed().is_ok(), "{schema}"),
             Err(error) => assert!(is_clear(&error), "{schema}: {error}"),
         }
     }
@@ -359,7 +359,7 @@ fn deep_grammars() {
             for (n, rules) in made.into_iter().enumerate() {
                 match bound(rules, 5_000_000).and_then(|grammar| grammar.matcher()) {
                     Ok(mut matcher) => {
-                        assert!(matcher.legal().map_or_else(|e| is_clear(&e), |_| true), "{n} at {deep}")
+                        assert!(matcher.allowed().map_or_else(|e| is_clear(&e), |_| true), "{n} at {deep}")
                     }
                     Err(error) => assert!(!error.message.is_empty(), "{n} at {deep}: {error}"),
                 }
@@ -381,7 +381,7 @@ fn states_that_lead_back() {
     let grammar = Grammar::new(Arc::new(rules), &vocabulary, None, GrammarLimits::default()).unwrap();
     let mut matcher = grammar.matcher().unwrap();
     for (token, matches) in [(b'x', true), (b'x', false), (b'0', true), (b'1', false)] {
-        assert!(matcher.is_legal(token.into()).unwrap());
+        assert!(matcher.is_allowed(token.into()).unwrap());
         matcher.accept(token.into()).unwrap();
         assert_eq!(matcher.is_accepting(), matches);
     }

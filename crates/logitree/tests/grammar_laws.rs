@@ -80,8 +80,8 @@ proptest! {
         }
         laws::hold(&|| grammar.matcher().expect("within the limits"), &script, &mut |_, seen| {
             for id in &ends {
-                let legal = seen.legal.as_ref().is_none_or(|legal| legal.contains(id));
-                assert_eq!(legal, seen.accepting);
+                let allowed = seen.allowed.as_ref().is_none_or(|allowed| allowed.contains(id));
+                assert_eq!(allowed, seen.accepting);
             }
         });
     }
@@ -114,8 +114,8 @@ proptest! {
         }
         for pick in picks {
             let seen = laws::look(&mut *matcher);
-            let Some(legal) = &seen.legal else { break };
-            let token = legal[usize::from(pick) % legal.len()];
+            let Some(allowed) = &seen.allowed else { break };
+            let token = allowed[usize::from(pick) % allowed.len()];
             let mut kept = Vec::new();
             for (mut other, limits) in open {
                 let step = laws_or_limit(&mut *other, token);
@@ -131,11 +131,11 @@ proptest! {
                 }
             }
             open = kept;
-            matcher.accept(token).expect("a legal token");
+            matcher.accept(token).expect("an allowed token");
         }
     }
 
-    /// Looking for what is forced changes no mask, and what is forced is all that is legal.
+    /// Looking for what is forced changes no mask, and what is forced is all that is allowed.
     #[test]
     fn forced_tokens_change_nothing(
         rules in random_rules::rules(0),
@@ -156,9 +156,9 @@ proptest! {
             if asked.is_finished() {
                 break;
             }
-            let legal: Vec<TokenId> = (0..64).filter(|id| words[0][*id as usize / 32] >> (id % 32) & 1 == 1).collect();
-            prop_assert!(forced.is_empty() || legal == forced[..1]);
-            let token = legal[usize::from(pick) % legal.len()];
+            let allowed: Vec<TokenId> = (0..64).filter(|id| words[0][*id as usize / 32] >> (id % 32) & 1 == 1).collect();
+            prop_assert!(forced.is_empty() || allowed == forced[..1]);
+            let token = allowed[usize::from(pick) % allowed.len()];
             asked.accept(token).unwrap();
             never.accept(token).unwrap();
         }
@@ -167,7 +167,7 @@ proptest! {
 
 /// Looks and takes `token`; the kind of what failed.
 fn laws_or_limit(matcher: &mut dyn Matcher, token: TokenId) -> Result<laws::Seen, ErrorKind> {
-    matcher.legal().map_err(|error| error.kind)?;
+    matcher.allowed().map_err(|error| error.kind)?;
     matcher.forced(&mut Vec::new()).map_err(|error| error.kind)?;
     let seen = laws::look(matcher);
     matcher.accept(token).map_err(|error| error.kind)?;
@@ -208,7 +208,8 @@ proptest! {
     }
 }
 
-/// `<think>` names the control token, though ordinary tokens spell the same; the text in quotes is ordinary tokens only.
+/// `<think>` names the control token, though ordinary tokens spell the same; the text in quotes is ordinary tokens
+/// only.
 #[test]
 fn special_tokens_are_not_text() {
     let think = TokenKind::Control;
@@ -222,20 +223,20 @@ fn special_tokens_are_not_text() {
     let tokens = all.into_iter().chain(ends).map(|(text, kind)| Token { bytes: text.into(), kind });
     let about = About { end_of_generation: vec![5, 6], ..About::default() };
     let vocabulary = Arc::new(Vocabulary::new(tokens, about).unwrap());
-    let legal = |text: &str, before: &[TokenId]| {
+    let allowed = |text: &str, before: &[TokenId]| {
         let rules = Arc::new(gbnf::parse(text).unwrap());
         let grammar = Grammar::new(rules, &vocabulary, None, GrammarLimits::default()).unwrap();
         let mut matcher = grammar.matcher().unwrap();
         before.iter().for_each(|&id| matcher.accept(id).unwrap());
-        laws::look(&mut *matcher).legal
+        laws::look(&mut *matcher).allowed
     };
-    assert_eq!(legal("root ::= <think> \"x\"", &[]).unwrap(), [1]);
-    assert_eq!(legal("root ::= \"<think>\" \"x\"", &[]).unwrap(), [0, 2]);
-    assert_eq!(legal("root ::= \"<think>\" \"x\"", &[2]).unwrap(), [3]);
-    assert_eq!(legal("root ::= !<think> \"x\"", &[]).unwrap(), [0, 2, 3, 4]);
-    assert_eq!(legal("root ::= <[0]>? \"<think>\"", &[]).unwrap(), [0, 2]);
+    assert_eq!(allowed("root ::= <think> \"x\"", &[]).unwrap(), [1]);
+    assert_eq!(allowed("root ::= \"<think>\" \"x\"", &[]).unwrap(), [0, 2]);
+    assert_eq!(allowed("root ::= \"<think>\" \"x\"", &[2]).unwrap(), [3]);
+    assert_eq!(allowed("root ::= !<think> \"x\"", &[]).unwrap(), [0, 2, 3, 4]);
+    assert_eq!(allowed("root ::= <[0]>? \"<think>\"", &[]).unwrap(), [0, 2]);
     // Token 0 was itself or the text: now it may end, or the text comes.
-    assert_eq!(legal("root ::= <[0]>? \"<think>\"", &[0]).unwrap(), [0, 2, 5, 6]);
-    assert_eq!(legal("root ::= \"x\"*", &[4, 4]).unwrap(), [4, 5, 6]);
-    assert_eq!(legal("root ::= \"x\"", &[4]), None);
+    assert_eq!(allowed("root ::= <[0]>? \"<think>\"", &[0]).unwrap(), [0, 2, 5, 6]);
+    assert_eq!(allowed("root ::= \"x\"*", &[4, 4]).unwrap(), [4, 5, 6]);
+    assert_eq!(allowed("root ::= \"x\"", &[4]), None);
 }

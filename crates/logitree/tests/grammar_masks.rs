@@ -1,4 +1,4 @@
-//! Every mask of random grammars over random vocabularies, held equal to brute force: a token is legal if and only if
+//! Every mask of random grammars over random vocabularies, held equal to brute force: a token is allowed if and only if
 //! the slow recogniser says that what was written and the token's bytes begin a text that matches.
 
 #[path = "common/automata.rs"]
@@ -69,7 +69,7 @@ fn vocabulary(tokens: &[Vec<u8>], singles: &[u8]) -> Arc<Vocabulary> {
     Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"))
 }
 
-/// The legal ids; `None` where the constraint is over.
+/// The allowed ids; `None` where the constraint is over.
 fn mask(matcher: &mut dyn Matcher) -> Option<Vec<TokenId>> {
     if matcher.is_finished() {
         return None;
@@ -109,7 +109,7 @@ fn compare(
     let ends = vocabulary.end_of_generation();
     for id in vocabulary.ids() {
         let bytes = vocabulary.token_bytes(id);
-        let legal = match ends.contains(&id) {
+        let allowed = match ends.contains(&id) {
             true => matches,
             false => {
                 let is_text = vocabulary.kind(id).is_text() && !bytes.is_empty();
@@ -118,7 +118,7 @@ fn compare(
         };
         prop_assert_eq!(
             mask.binary_search(&id).is_ok(),
-            legal,
+            allowed,
             "{:?} then {:?} ({})",
             &said,
             String::from_utf8_lossy(bytes),
@@ -127,9 +127,9 @@ fn compare(
     }
     let every = (vocabulary.len() / tried).max(1);
     for id in vocabulary.ids().skip(text.len() % every).step_by(every) {
-        let legal = mask.binary_search(&id).is_ok();
+        let allowed = mask.binary_search(&id).is_ok();
         let taken = matcher.accept(id);
-        prop_assert_eq!(taken.is_ok(), legal, "{:?} then {} is accepted", &said, id);
+        prop_assert_eq!(taken.is_ok(), allowed, "{:?} then {} is accepted", &said, id);
         match taken {
             Ok(()) => matcher.rollback(1).expect("one was accepted"),
             Err(error) => prop_assert_eq!(error.kind, ErrorKind::Token),
@@ -138,7 +138,7 @@ fn compare(
     Ok(mask.into_iter().filter(|id| !ends.contains(id)).collect())
 }
 
-/// Walks from the start by random legal tokens, and compares at each step. Returns how many prefixes were looked at.
+/// Walks from the start by random allowed tokens, and compares at each step. Returns how many prefixes were looked at.
 fn walk(
     grammar: &Grammar,
     picks: &[usize],
@@ -151,12 +151,12 @@ fn walk(
     let mut open: Vec<(Box<dyn Matcher>, Vec<u8>)> = vec![(grammar.matcher().unwrap(), Vec::new())];
     for &pick in picks {
         let Some((mut matcher, text)) = open.pop() else { break };
-        let legal = compare(&mut *matcher, vocabulary, &text, tried, reads)?;
+        let allowed = compare(&mut *matcher, vocabulary, &text, tried, reads)?;
         seen += 1;
-        for branch in 0..3.min(legal.len()) {
-            let id = legal[(pick / (branch + 1)) % legal.len()];
+        for branch in 0..3.min(allowed.len()) {
+            let id = allowed[(pick / (branch + 1)) % allowed.len()];
             let mut next = matcher.fork();
-            next.accept(id).expect("a legal token");
+            next.accept(id).expect("an allowed token");
             let text = [&text[..], vocabulary.token_bytes(id)].concat();
             if text.len() <= longest {
                 open.push((next, text));
@@ -428,7 +428,7 @@ fn token_sets_beside_text() {
             prop_assert_eq!(matcher.is_accepting(), matches);
             let Some(mask) = mask(&mut *matcher) else { continue };
             states += 1;
-            let mut legal = Vec::new();
+            let mut allowed = Vec::new();
             for id in vocabulary.ids() {
                 let bytes = vocabulary.token_bytes(id);
                 let is_text = vocabulary.kind(id).is_text() && !bytes.is_empty();
@@ -440,13 +440,13 @@ fn token_sets_beside_text() {
                 prop_assert_eq!(mask.contains(&id), expected, "{} after {:?}", id, &readings);
                 prop_assert_eq!(matcher.fork().accept(id).is_ok(), expected, "{} after {:?}", id, &readings);
                 if expected && !ends.contains(&id) {
-                    legal.push((id, next));
+                    allowed.push((id, next));
                 }
             }
-            for branch in 0..2.min(legal.len()) {
-                let (id, next) = legal[(pick / (branch + 1)) % legal.len()].clone();
+            for branch in 0..2.min(allowed.len()) {
+                let (id, next) = allowed[(pick / (branch + 1)) % allowed.len()].clone();
                 let mut on = matcher.fork();
-                on.accept(id).expect("a legal token");
+                on.accept(id).expect("an allowed token");
                 if next.iter().all(|text| text.len() < 6) {
                     open.push((on, next));
                 }

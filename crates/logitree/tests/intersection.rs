@@ -158,9 +158,9 @@ proptest! {
         // Some have taken a token already: what they are here is what may come behind it.
         let matchers: Option<Vec<_>> = others.iter().map(|(other, begun)| {
             let mut matcher = other.matcher(&base, &vocabulary)?;
-            let first = (0..5).find(|_| *begun && !matcher.is_finished()).and_then(|_| look(&mut *matcher).legal);
+            let first = (0..5).find(|_| *begun && !matcher.is_finished()).and_then(|_| look(&mut *matcher).allowed);
             if let Some(&token) = first.iter().flatten().next() {
-                matcher.accept(token).expect("a legal token");
+                matcher.accept(token).expect("an allowed token");
             }
             Some(matcher)
         }).collect();
@@ -217,7 +217,7 @@ proptest! {
                 laws::hold(fresh, &script, &mut |history, seen| {
                     expect(history, seen);
                     let mut same = eager.fork();
-                    history.iter().for_each(|&token| same.accept(token).expect("legal in both"));
+                    history.iter().for_each(|&token| same.accept(token).expect("allowed in both"));
                     assert_eq!(&look(&mut *same), seen, "after {history:?}");
                 });
             }
@@ -248,10 +248,10 @@ fn work_is_bounded_and_none_of_it_is_lost() {
     let snapshot = tree(&lists).snapshot();
     let mut matcher = lazily(&snapshot, &others, None, 500).unwrap();
     let mut asked = 0;
-    let legal = loop {
+    let allowed = loop {
         asked += 1;
-        match matcher.legal() {
-            Ok(legal) => break legal,
+        match matcher.allowed() {
+            Ok(allowed) => break allowed,
             Err(error) => {
                 assert_eq!(error.kind, ErrorKind::Limit);
                 assert_eq!(error.place, "token 0 of the item");
@@ -260,7 +260,7 @@ fn work_is_bounded_and_none_of_it_is_lost() {
         }
     };
     assert!(asked > 10, "{asked}");
-    assert_eq!(legal.count(SIZE), 100);
+    assert_eq!(allowed.count(SIZE), 100);
     // One token is cheaper to take than all are to list.
     let mut matcher = lazily(&snapshot, &others, None, 500).unwrap();
     matcher.accept(50).unwrap();
@@ -326,9 +326,9 @@ fn long_items_take_no_stack() {
         out.append(&mut run);
     }
     assert_eq!(out, longer);
-    assert_eq!(look(&mut matcher).legal, Some(vec![0, end]));
+    assert_eq!(look(&mut matcher).allowed, Some(vec![0, end]));
     matcher.rollback(4000).unwrap();
-    assert_eq!(look(&mut matcher).legal, Some(vec![0]));
+    assert_eq!(look(&mut matcher).allowed, Some(vec![0]));
 }
 
 /// The right checksums on the bytes of an index.

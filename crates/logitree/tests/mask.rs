@@ -1,7 +1,7 @@
 //! Masks against ordinary sets, and masks on logits against a loop over ids.
 
 use half::{bf16, f16};
-use logitree::mask::{apply, apply_rows, words_for, Legal, Logit, Mask};
+use logitree::mask::{apply, apply_rows, words_for, AllowedTokens, Logit, Mask};
 use logitree::ErrorKind;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
@@ -57,23 +57,23 @@ proptest! {
 
     #[test]
     fn what_is_banned_is_minus_infinity_and_nothing_else_changes(
-        (size, legal, _) in two_sets(),
+        (size, allowed, _) in two_sets(),
         seed in any::<u64>(),
         padding in 0usize..70,
     ) {
-        let ids: Vec<u32> = legal.iter().copied().collect();
-        let words = mask(size, &legal).into_words();
+        let ids: Vec<u32> = allowed.iter().copied().collect();
+        let words = mask(size, &allowed).into_words();
         let bits: Vec<u32> = (0..(size + padding) as u64)
             .map(|i| ((i + 1).wrapping_mul(seed | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32)
             .collect();
         let check = |got: Vec<u32>, banned: u32, before: Vec<u32>| {
             for (id, (got, before)) in got.into_iter().zip(before).enumerate() {
-                let want = if legal.contains(&(id as u32)) { before } else { banned };
+                let want = if allowed.contains(&(id as u32)) { before } else { banned };
                 prop_assert_eq!(got, want, "id {}", id);
             }
             Ok(())
         };
-        for form in [Legal::Few(&ids), Legal::Words(&words)] {
+        for form in [AllowedTokens::Ids(&ids), AllowedTokens::Mask(&words)] {
             let mut logits: Vec<f32> = bits.iter().map(|b| f32::from_bits(*b)).collect();
             form.apply(&mut logits).unwrap();
             check(logits.iter().map(|x| x.to_bits()).collect(), f32::NEG_INFINITY.to_bits(), bits.clone())?;
@@ -95,13 +95,13 @@ fn lengths_that_do_not_fit() {
     assert_eq!(error.kind, ErrorKind::Logits);
     assert_eq!(error.message, "the mask allows id 66, and there are 40 logits");
     assert_eq!(logits, [1.0; 40], "nothing is written on an error");
-    assert_eq!(Legal::Few(&[1, 40]).apply(&mut logits).unwrap_err().kind, ErrorKind::Logits);
+    assert_eq!(AllowedTokens::Ids(&[1, 40]).apply(&mut logits).unwrap_err().kind, ErrorKind::Logits);
     assert_eq!(logits, [1.0; 40]);
     apply(&[u32::MAX, u32::MAX, 0], &mut logits).unwrap();
     assert_eq!(logits, [1.0; 40], "the last word's surplus bits are not looked at");
     apply(&[u32::MAX], &mut logits).unwrap();
     assert_eq!((logits[31], logits[32], logits[39]), (1.0, f32::BANNED, f32::BANNED));
-    Legal::All.apply(&mut logits).unwrap();
+    AllowedTokens::All.apply(&mut logits).unwrap();
     assert_eq!(logits[0], 1.0);
     let mut none: [f32; 0] = [];
     apply(&[0, 0], &mut none).unwrap();

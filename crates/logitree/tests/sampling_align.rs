@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::{presets, Adapt, Burst, Chain, Distribution, EntropyRule, Mode, Params};
 use logitree::sampling::{Setting, Steering};
 use logitree::{ErrorKind, Result};
@@ -49,8 +49,8 @@ fn burst() -> Burst {
 /// What survives a step, its token, and all parameters.
 type Seen = (Vec<u32>, Vec<u32>, u32);
 
-fn seen(chain: &mut Chain, logits: &[f32], legal: Legal<'_>) -> Result<Seen> {
-    chain.apply(logits, legal, None)?;
+fn seen(chain: &mut Chain, logits: &[f32], allowed: AllowedTokens<'_>) -> Result<Seen> {
+    chain.apply(logits, allowed, None)?;
     let c = chain.candidates();
     let bits = c.logits().iter().map(|x| x.to_bits()).collect();
     Ok((c.ids().to_vec(), bits, chain.pick()?))
@@ -59,7 +59,7 @@ fn seen(chain: &mut Chain, logits: &[f32], legal: Legal<'_>) -> Result<Seen> {
 fn run(chain: &mut Chain, from: usize, n: usize) -> Vec<u32> {
     (from..from + n)
         .map(|step| {
-            let token = chain.sample(&logits(step), Legal::All).unwrap();
+            let token = chain.sample(&logits(step), AllowedTokens::All).unwrap();
             chain.accept(token);
             token
         })
@@ -79,7 +79,7 @@ proptest! {
         let mode = if parity { Mode::Parity } else { Mode::Fast };
         let few: Vec<u32> = (0..60).map(|i| i * 11).collect();
         let words = [0x0f0f_3333u32; SIZE / 32];
-        let legal = [Legal::All, Legal::Few(&few), Legal::Words(&words)][form];
+        let allowed = [AllowedTokens::All, AllowedTokens::Ids(&few), AllowedTokens::Mask(&words)][form];
         let (mut steered, mut plain) = (chain(mode, &params()), chain(mode, &params()));
         let mut steering = Steering::new();
         for (step, one) in edits.iter().enumerate() {
@@ -93,7 +93,7 @@ proptest! {
             }
             let before = steered.describe();
             steered.steer(&steering);
-            let (a, b) = (seen(&mut steered, &row, legal), seen(&mut plain, &copy, legal));
+            let (a, b) = (seen(&mut steered, &row, allowed), seen(&mut plain, &copy, allowed));
             prop_assert_eq!(steered.describe(), before);
             prop_assert_eq!(a.is_ok(), b.is_ok());
             if let (Ok(a), Ok(b)) = (a, b) {
@@ -103,7 +103,7 @@ proptest! {
             }
         }
         steered.steer(&Steering::new());
-        prop_assert_eq!(seen(&mut steered, &logits(1), legal), seen(&mut plain, &logits(1), legal));
+        prop_assert_eq!(seen(&mut steered, &logits(1), allowed), seen(&mut plain, &logits(1), allowed));
     }
 }
 
@@ -130,11 +130,11 @@ fn a_rule_equals_chains_built_for_each_step() {
             bands[band] += 1;
             let mut naive = chain(mode, &built);
             for (at, &token) in tokens.iter().enumerate() {
-                naive.sample(&logits(at), Legal::All).unwrap();
+                naive.sample(&logits(at), AllowedTokens::All).unwrap();
                 naive.accept(token);
             }
-            let a = seen(&mut adapted, &row, Legal::All).unwrap();
-            assert_eq!(a, seen(&mut naive, &row, Legal::All).unwrap(), "{mode:?} step {step}");
+            let a = seen(&mut adapted, &row, AllowedTokens::All).unwrap();
+            assert_eq!(a, seen(&mut naive, &row, AllowedTokens::All).unwrap(), "{mode:?} step {step}");
             assert_eq!(adapted.describe(), described, "a setting outlived its step");
             adapted.accept(a.2);
             tokens.push(a.2);
@@ -202,7 +202,7 @@ fn a_burst_goes_with_rollback_forks_snapshots_and_reset() {
             restored.restore(&chain.snapshot()).unwrap();
             for one in [&mut chain, &mut fork, &mut restored] {
                 // Looked at before with other logits, which are not taken.
-                one.clone().sample(&logits(1), Legal::All).unwrap();
+                one.clone().sample(&logits(1), AllowedTokens::All).unwrap();
                 assert_eq!(run(one, 40 - n, n), tokens[40 - n..], "{mode:?} {n}");
             }
         }
@@ -221,10 +221,10 @@ fn a_sole_candidate_asks_nothing() {
     for step in 0..30 {
         if step % 3 == 0 {
             // A look at unsure logits that comes to nothing, then one token only.
-            asked.sample(&logits(0), Legal::All).unwrap();
+            asked.sample(&logits(0), AllowedTokens::All).unwrap();
             asked.rollback(0).unwrap();
-            forced.sample(&logits(0), Legal::All).unwrap();
-            assert_eq!(asked.sample(&logits(step), Legal::Few(&[9])).unwrap(), 9);
+            forced.sample(&logits(0), AllowedTokens::All).unwrap();
+            assert_eq!(asked.sample(&logits(step), AllowedTokens::Ids(&[9])).unwrap(), 9);
             forced.forced();
         }
         asked.accept(9);
@@ -275,7 +275,7 @@ fn what_a_rule_does_wrong_leaves_no_trace() {
             let described = chain.describe();
             let hostile = Hostile { named: settings(named), fails: *fails };
             chain.adapt(Some(Box::new(hostile))).unwrap();
-            let error = chain.sample(&logits(0), Legal::All).unwrap_err();
+            let error = chain.sample(&logits(0), AllowedTokens::All).unwrap_err();
             let kind = if *fails { ErrorKind::Limit } else { ErrorKind::Sampling };
             assert_eq!((error.kind, chain.describe()), (kind, described), "{named:?}");
             chain.adapt(None).unwrap();
@@ -288,7 +288,7 @@ fn what_a_rule_does_wrong_leaves_no_trace() {
     chain.adapt(Some(Box::new(Hostile { named: settings(&[("temp", 9.0)]), fails: false }))).unwrap();
     let mut row = vec![f32::NEG_INFINITY; 4];
     row[1] = 1.0;
-    assert_eq!(chain.sample(&row, Legal::All).unwrap_err().kind, ErrorKind::Logits);
+    assert_eq!(chain.sample(&row, AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
     assert_eq!(chain.describe(), before);
 }
 
@@ -333,8 +333,8 @@ fn a_veto_of_all_names_the_steering() {
         let mut chain = chain(mode, &params());
         let expected = run(&mut chain.clone(), 0, 5);
         chain.steer(&steering);
-        for legal in [Legal::All, Legal::Few(&[3, 4])] {
-            let error = chain.sample(&logits(0), legal).unwrap_err();
+        for allowed in [AllowedTokens::All, AllowedTokens::Ids(&[3, 4])] {
+            let error = chain.sample(&logits(0), allowed).unwrap_err();
             assert!(error.kind == ErrorKind::Logits && error.message.contains("steering"), "{error}");
         }
         assert!(chain.clone().vetoes(3) && chain.sole(3).is_err());
@@ -353,7 +353,7 @@ fn the_steering_is_told_among_the_effects() {
     steering.add(8, 1.0).unwrap();
     chain.steer(&steering);
     let mut effects = Vec::new();
-    chain.apply(&logits(1), Legal::All, Some(&mut effects)).unwrap();
+    chain.apply(&logits(1), AllowedTokens::All, Some(&mut effects)).unwrap();
     let first = &effects[0];
     assert_eq!((first.sampler, first.before, first.after, first.changed), ("steering", SIZE, SIZE - 1, 1));
     assert_eq!(effects.len(), chain.names().len() + 1);

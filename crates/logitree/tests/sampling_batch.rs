@@ -2,7 +2,7 @@
 //! and costs no other row its state.
 
 use half::{bf16, f16};
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::{batch, presets, Chain, Floats, Generator, How, Params, Picked, Row};
 use logitree::ErrorKind;
 
@@ -35,15 +35,18 @@ fn a_batch_is_its_rows_one_by_one() {
     let logits: Vec<Vec<f32>> = (0..13).map(|row| logits(row, 320_000 + 7 * row as usize)).collect();
     let few = [3u32, 70, 71, 50_000];
     let words = vec![0x8421_0f0fu32; 1000];
-    let legal = |at: usize| [Legal::All, Legal::Few(&few), Legal::All, Legal::Words(&words)][at % 4];
+    let allowed = |at: usize| {
+        [AllowedTokens::All, AllowedTokens::Ids(&few), AllowedTokens::All, AllowedTokens::Mask(&words)]
+            [at % 4]
+    };
     let rows: Vec<Row> =
-        logits.iter().enumerate().map(|(at, x)| Row { logits: x.into(), legal: legal(at) }).collect();
+        logits.iter().enumerate().map(|(at, x)| Row { logits: x.into(), allowed: allowed(at) }).collect();
     for rng in Generator::ALL {
         let mut alone = chains(rng, rows.len());
         let mut slow = vec![vec![0; rows.len()]; 4];
         for (at, chain) in alone.iter_mut().enumerate() {
             for step in &mut slow {
-                step[at] = chain.sample(rows[at].logits, rows[at].legal).unwrap();
+                step[at] = chain.sample(rows[at].logits, rows[at].allowed).unwrap();
                 chain.accept(step[at]);
             }
         }
@@ -74,8 +77,8 @@ fn states_of_philox_draw_by_sequence_and_position_alone() {
         let own = Params { sequence: sequence as u32, ..params.clone() };
         let mut fresh = Chain::parse("dist", &own).unwrap();
         for _ in 0..3 {
-            let token = fresh.sample(&flat, Legal::All).unwrap();
-            assert_eq!(state.sample(&flat, Legal::All).unwrap(), token);
+            let token = fresh.sample(&flat, AllowedTokens::All).unwrap();
+            assert_eq!(state.sample(&flat, AllowedTokens::All).unwrap(), token);
             fresh.accept(token);
             state.accept(token);
         }
@@ -88,7 +91,8 @@ fn a_bad_row_is_named_and_nothing_is_accepted() {
         let mut all: Vec<Vec<f32>> = (0..4).map(|row| logits(row, 800_000)).collect();
         all[2][77] = f32::NAN;
         all[3][5] = f32::INFINITY;
-        let rows: Vec<Row> = all.iter().map(|x| Row { logits: x.into(), legal: Legal::All }).collect();
+        let rows: Vec<Row> =
+            all.iter().map(|x| Row { logits: x.into(), allowed: AllowedTokens::All }).collect();
         let mut states = chains(Generator::Mt19937, 4);
         let mut held: Vec<&mut Chain> = states.iter_mut().collect();
         let how = How { threads, accept: true, log_probabilities: true };
@@ -97,7 +101,7 @@ fn a_bad_row_is_named_and_nothing_is_accepted() {
         let expected: Vec<u32> = chains(Generator::Mt19937, 2)
             .iter_mut()
             .zip(&rows)
-            .map(|(chain, row)| chain.sample(row.logits, row.legal).unwrap())
+            .map(|(chain, row)| chain.sample(row.logits, row.allowed).unwrap())
             .collect();
         assert!(states.iter().all(|chain| chain.accepted() == 0));
         assert_eq!([states[0].pick().unwrap(), states[1].pick().unwrap()], expected[..]);
@@ -107,7 +111,7 @@ fn a_bad_row_is_named_and_nothing_is_accepted() {
     }
     let no_selector = Chain::parse("temp", &Params::default()).unwrap().samplers()[..1].to_vec();
     let mut chain = Chain::new(no_selector).unwrap();
-    let row = Row { logits: Floats::F32(&[1.0]), legal: Legal::All };
+    let row = Row { logits: Floats::F32(&[1.0]), allowed: AllowedTokens::All };
     for log_probabilities in [false, true] {
         let how = How { log_probabilities, ..How::default() };
         let error = batch::sample(&[row], &mut [&mut chain], how).unwrap_err();
@@ -118,7 +122,7 @@ fn a_bad_row_is_named_and_nothing_is_accepted() {
 #[test]
 fn log_probabilities_are_those_of_the_distributions() {
     let x = [1.0f32, 3.0, 2.0, f32::NEG_INFINITY, 0.5];
-    let row = Row { logits: (&x).into(), legal: Legal::Few(&[0, 2, 4]) };
+    let row = Row { logits: (&x).into(), allowed: AllowedTokens::Ids(&[0, 2, 4]) };
     let params = Params { seed: Some(3), temp: 0.5, ..Params::default() };
     let mut chain = Chain::parse("topk;temp", &Params { top_k: 2, ..params }).unwrap();
     let how = How { log_probabilities: true, ..How::default() };
@@ -140,7 +144,7 @@ fn narrow_rows_give_what_their_values_give() {
         bits.iter().map(|&b| bf16::from_bits(b).to_f32()).collect(),
         halves.iter().map(|&b| f16::from_bits(b).to_f32()).collect(),
     ];
-    let row = |logits| Row { logits, legal: Legal::All };
+    let row = |logits| Row { logits, allowed: AllowedTokens::All };
     let narrow = [row(Floats::Bf16(&bits)), row(Floats::F16(&halves))];
     let wide = [row(Floats::F32(&wide[0])), row(Floats::F32(&wide[1]))];
     let picked = run(&narrow, &mut chains(Generator::Mt19937, 2), 1);
@@ -166,7 +170,7 @@ fn threads_that_the_system_does_not_grant_are_done_without() {
     }
     assert!(std::thread::Builder::new().spawn(|| ()).is_err());
     let logits = logits(1, 1 << 20);
-    let rows = [Row { logits: Floats::F32(&logits), legal: Legal::All }; 4];
+    let rows = [Row { logits: Floats::F32(&logits), allowed: AllowedTokens::All }; 4];
     let tokens = |threads| run(&rows, &mut chains(Generator::Philox, 4), threads);
     assert_eq!(format!("{:?}", tokens(4)), format!("{:?}", tokens(1)));
 }

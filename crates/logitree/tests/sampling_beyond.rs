@@ -4,7 +4,7 @@
 //! Where a sum or a probability meets its bound within 2e-6, either answer is right: the naive version names the
 //! fewest and the most that may stay.
 
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::{
     presets, Chain, Edt, EpsilonCutoff, EtaCutoff, HfTopH, HfTopK, HfTopP, HfTypP, MinK, Mode, NoRepeatNgram,
     PLess, Params, Sampler, TopH,
@@ -210,15 +210,15 @@ proptest! {
         let ids: Vec<u32> = if few { (0..n).filter(|id| id % 3 != 1).collect() } else { (0..n).collect() };
         prop_assume!(ids.iter().any(|&id| logits[id as usize] > -INF));
         let mut chain = chain(op);
-        let legal = if few { Legal::Few(&ids) } else { Legal::All };
-        chain.apply(&logits, legal, None).unwrap();
+        let allowed = if few { AllowedTokens::Ids(&ids) } else { AllowedTokens::All };
+        chain.apply(&logits, allowed, None).unwrap();
         let (got, naive) = (left(&chain), Sorted::of(&logits, &ids));
         let (fewest, most) = (sorted(naive.stay(op, -ROUNDING)), sorted(naive.stay(op, ROUNDING)));
         prop_assert!(!got.is_empty());
         prop_assert!(fewest.iter().all(|id| got.binary_search(id).is_ok()), "{fewest:?} not all in {got:?}");
         prop_assert!(got.iter().all(|id| most.binary_search(id).is_ok()), "{got:?} not all in {most:?}");
         // Applied anew it does the same: no state.
-        chain.apply(&logits, legal, None).unwrap();
+        chain.apply(&logits, allowed, None).unwrap();
         prop_assert_eq!(left(&chain), got);
         let total: f32 = chain.candidates().probabilities().iter().sum();
         prop_assert!((total - 1.0).abs() < 1e-3);
@@ -242,12 +242,12 @@ proptest! {
             history.iter().for_each(|&t| chain.accept(t));
             chain
         };
-        // What is accepted but not legal gets a number past the end.
+        // What is accepted but not allowed gets a number past the end.
         let place = |t: &u32| ids.binary_search(t).map_or(1_000_000 + t, |at| at as u32);
         let renamed: Vec<u32> = history.iter().map(place).collect();
         let (mut masked, mut compact) = (build(&history), build(&renamed));
-        masked.apply(&logits, Legal::Few(&ids), None).unwrap();
-        compact.apply(&small, Legal::All, None).unwrap();
+        masked.apply(&logits, AllowedTokens::Ids(&ids), None).unwrap();
+        compact.apply(&small, AllowedTokens::All, None).unwrap();
         let (m, c) = (masked.candidates(), compact.candidates());
         let back: Vec<u32> = c.ids().iter().map(|&at| ids[at as usize]).collect();
         prop_assert_eq!(m.ids(), back);
@@ -268,7 +268,7 @@ proptest! {
         let t = f64::from(t0) * f64::from(n).powf(if theta == 0.0 { 0.0 } else { f64::from(theta) / entropy });
         prop_assume!(t > 1e-3);
         let mut chain = Chain::new(vec![Box::new(Edt::new(t0, theta, n).unwrap())]).unwrap();
-        chain.apply(&logits, Legal::All, None).unwrap();
+        chain.apply(&logits, AllowedTokens::All, None).unwrap();
         for (id, &x) in chain.candidates().ids().iter().zip(chain.candidates().logits()) {
             let expected = f64::from(logits[*id as usize]) / t;
             prop_assert!(expected == f64::from(x) || (f64::from(x) - expected).abs() <= 1e-5 * expected.abs());
@@ -315,12 +315,12 @@ proptest! {
                 n > 0 && gram.len() == n && history.windows(n).any(|w| w == gram)
             };
             let expected: Vec<u32> = (0..8).filter(|&t| !completes(t)).collect();
-            chain.apply(&logits, Legal::All, None).unwrap();
+            chain.apply(&logits, AllowedTokens::All, None).unwrap();
             prop_assert_eq!(left(&chain), expected, "n {} history {:?}", n, history);
             // Where all would go, all stay.
             let lost: Vec<u32> = (0..8).filter(|&t| completes(t)).collect();
             if !lost.is_empty() {
-                chain.apply(&logits, Legal::Few(&lost), None).unwrap();
+                chain.apply(&logits, AllowedTokens::Ids(&lost), None).unwrap();
                 prop_assert_eq!(left(&chain), lost);
             }
         }
@@ -334,7 +334,7 @@ fn a_temperature_of_an_entropy_near_zero_does_not_hang_on_the_place_of_the_best(
         let mut logits = [0.0; 24];
         logits[at] = 8.8;
         let mut chain = Chain::new(vec![Box::new(Edt::new(0.95, 1.0, 0.1).unwrap())]).unwrap();
-        chain.apply(&logits, Legal::All, None).unwrap();
+        chain.apply(&logits, AllowedTokens::All, None).unwrap();
         chain.candidates().logits()[at]
     };
     let first = scaled(0);
@@ -412,9 +412,9 @@ fn extreme_logits_never_pick_what_is_impossible() {
             };
             let mut chain = Chain::parse(name, &params).unwrap();
             for _ in 0..3 {
-                let token = chain.sample(*logits, Legal::All).unwrap();
+                let token = chain.sample(*logits, AllowedTokens::All).unwrap();
                 assert!(logits[token as usize] > -INF, "{name} {x} {logits:?} picks {token}");
-                chain.apply(*logits, Legal::All, None).unwrap();
+                chain.apply(*logits, AllowedTokens::All, None).unwrap();
                 let sum: f32 = chain.candidates().probabilities().iter().sum();
                 assert!((sum - 1.0).abs() < 1e-4, "{name} {x} {logits:?}: {sum}");
                 chain.accept(token);
@@ -437,14 +437,14 @@ fn a_large_flat_vocabulary_is_no_trouble() {
     ] {
         for logits in [&flat, &steep] {
             let mut chain = chain(op);
-            chain.apply(logits, Legal::All, None).unwrap();
+            chain.apply(logits, AllowedTokens::All, None).unwrap();
             assert!(!chain.candidates().ids().is_empty(), "{op:?}");
         }
     }
     // Half of the entropy of n equal ones is that of the square root of n; half of their weight is half of them.
     let count = |op| {
         let mut chain = chain(op);
-        chain.apply(&flat, Legal::All, None).unwrap();
+        chain.apply(&flat, AllowedTokens::All, None).unwrap();
         chain.candidates().ids().len()
     };
     assert_eq!(count(Op::TopH(0.5)), 1 << 9);
@@ -459,11 +459,11 @@ fn a_long_history_of_one_token_is_no_trouble() {
     (0..200_000).for_each(|_| chain.accept(7));
     let logits = [0.0f32; 10];
     for _ in 0..1000 {
-        chain.apply(&logits, Legal::All, None).unwrap();
+        chain.apply(&logits, AllowedTokens::All, None).unwrap();
     }
     assert_eq!(left(&chain), [0, 1, 2, 3, 4, 5, 6, 8, 9]);
     chain.rollback(199_999).unwrap();
-    chain.apply(&logits, Legal::All, None).unwrap();
+    chain.apply(&logits, AllowedTokens::All, None).unwrap();
     assert_eq!(left(&chain).len(), 10);
 }
 
@@ -480,7 +480,7 @@ fn the_transformers_preset_samples_and_rolls_back() {
     let logits: Vec<f32> = (0..300).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
     let run = |chain: &mut Chain, n: usize| -> Vec<u32> {
         let step = |_| {
-            let token = chain.sample(&logits, Legal::All).unwrap();
+            let token = chain.sample(&logits, AllowedTokens::All).unwrap();
             chain.accept(token);
             token
         };

@@ -4,7 +4,7 @@
 //! A p-value is asked to lie between `LEAST` and 1 - `LEAST`: a sound generator falls outside once in 5,000 tests, and
 //! this file has about 60, whose seeds were taken as they came. Too good a fit is as wrong as a bad one.
 
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::rng::Draws;
 use logitree::sampling::{AdaptiveP, Chain, Dist, Generator, Mirostat, MirostatV2, Mode, Sampler, Seed, Xtc};
 
@@ -60,7 +60,7 @@ fn chain(sampler: impl Sampler + 'static) -> Chain {
 
 fn drawn(chain: &mut Chain, logits: &[f32], n: usize) -> Vec<u32> {
     let each = |_| {
-        let token = chain.sample(logits, Legal::All).unwrap();
+        let token = chain.sample(logits, AllowedTokens::All).unwrap();
         chain.accept(token);
         token
     };
@@ -100,16 +100,16 @@ fn dist_draws_by_probability() {
         let mut parity = chain(Dist::new(seed(generator)).unwrap()).with_mode(Mode::Parity).unwrap();
         let tokens = drawn(&mut parity, &few, 60_000);
         check(&counts(&tokens, 8), &expected(&few, 60_000), "parity");
-        // Where only some are legal, those are drawn as though there were no others.
-        let legal = [1, 3, 4, 7];
+        // Where only some are allowed, those are drawn as though there were no others.
+        let allowed = [1, 3, 4, 7];
         let mut masked = chain(Dist::new(seed(generator)).unwrap());
         let mut counts = [0; 4];
         for _ in 0..40_000 {
-            let token = masked.sample(&few, Legal::Few(&legal)).unwrap();
+            let token = masked.sample(&few, AllowedTokens::Ids(&allowed)).unwrap();
             masked.accept(token);
-            counts[legal.iter().position(|&l| l == token).unwrap()] += 1;
+            counts[allowed.iter().position(|&l| l == token).unwrap()] += 1;
         }
-        check(&counts, &expected(&legal.map(|i| few[i as usize]), 40_000), "masked");
+        check(&counts, &expected(&allowed.map(|i| few[i as usize]), 40_000), "masked");
     }
 }
 
@@ -229,7 +229,7 @@ fn xtc_strikes_at_its_rate() {
             let mut chain = chain(Xtc::new(p, 0.1, 0, seed(generator)).unwrap());
             let mut struck = 0.0;
             for _ in 0..N {
-                chain.apply(&[3.0, 2.9, 0.0], Legal::All, None).unwrap();
+                chain.apply(&[3.0, 2.9, 0.0], AllowedTokens::All, None).unwrap();
                 struck += f64::from(u8::from(chain.candidates().len() < 3));
                 chain.accept(0);
             }
@@ -264,7 +264,7 @@ fn mirostat_keeps_its_mean_surprisal() {
                 let mut sum = 0.0;
                 for step in 0..2500 {
                     zipf(&mut logits, step);
-                    chain.apply(&logits, Legal::All, None).unwrap();
+                    chain.apply(&logits, AllowedTokens::All, None).unwrap();
                     let token = chain.pick().unwrap();
                     let c = chain.candidates();
                     if step >= 500 {

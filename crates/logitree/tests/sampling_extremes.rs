@@ -1,10 +1,10 @@
 //! Every sampler and whole chain over hostile logits and with the most extreme parameters that its constructor takes,
-//! in both modes: a legal token above -inf and probabilities that sum to one, or a typed error that is told here.
+//! in both modes: an allowed token above -inf and probabilities that sum to one, or a typed error that is told here.
 
 mod common;
 
 use common::samplers::{complete, whole_chains, Knobs, World, ROWS};
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::{
     presets, AdaptiveP, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Generator, HfTopH, HfTopK, HfTopP,
     HfTypP, LogitBias, MinK, MinP, Mirostat, MirostatV2, Mode, Params, Penalties, Sampler, Seed, Steering,
@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const INF: f32 = f32::INFINITY;
 const SEED: Seed = Seed { generator: Generator::Xoroshiro128Plus, seed: 0, sequence: 0 };
 
-/// Logits that no model should give, all of them legal.
+/// Logits that no model should give, all of them allowed.
 fn shapes() -> Vec<(&'static str, Vec<f32>)> {
     let alternating = |n: usize, a: f32, b: f32| (0..n).map(|i| if i % 2 == 0 { a } else { b }).collect();
     let mut lone = vec![-INF; 3000];
@@ -123,23 +123,25 @@ fn selecting(sampler: Box<dyn Sampler>) -> Chain {
     Chain::new(samplers).unwrap()
 }
 
-/// Some steps over these logits. What is picked is legal, above -inf and possible; errors are those that the logits
+/// Some steps over these logits. What is picked is allowed, above -inf and possible; errors are those that the logits
 /// or, in parity mode, llama.cpp's arithmetic ask for.
 fn hold(chain: &mut Chain, logits: &[f32], what: &str) {
     let few: Vec<u32> =
         (0..logits.len() as u32).filter(|i| i % 3 == 0 || *i as usize + 1 == logits.len()).collect();
     let best = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap() as u32;
     let one = [best];
-    for legal in [Legal::All, Legal::Few(&few), Legal::Few(&one), Legal::All] {
-        let set = if legal == Legal::All { "all" } else { "few" };
+    for allowed in
+        [AllowedTokens::All, AllowedTokens::Ids(&few), AllowedTokens::Ids(&one), AllowedTokens::All]
+    {
+        let set = if allowed == AllowedTokens::All { "all" } else { "few" };
         let told = format!("{} over {what}, {set}, {:?}", chain.describe(), chain.mode());
-        let alive = |id: u32| legal.contains(id) && logits[id as usize] > -INF;
+        let alive = |id: u32| allowed.contains(id) && logits[id as usize] > -INF;
         if !(0..logits.len() as u32).any(alive) {
-            assert_eq!(chain.sample(logits, legal).unwrap_err().kind, ErrorKind::Logits, "{told}");
+            assert_eq!(chain.sample(logits, allowed).unwrap_err().kind, ErrorKind::Logits, "{told}");
             continue;
         }
-        let sampled = chain.clone().sample(logits, legal);
-        match chain.apply(logits, legal, None) {
+        let sampled = chain.clone().sample(logits, allowed);
+        match chain.apply(logits, allowed, None) {
             Ok(()) => {
                 let token = chain.pick().unwrap();
                 assert_eq!(sampled.as_ref().ok(), Some(&token), "{told}");
@@ -264,8 +266,8 @@ fn what_is_no_logit_is_an_error_that_names_it() {
                         let mut logits = vec![0.5; n];
                         logits[at] = bad;
                         let few = [at as u32];
-                        for legal in [Legal::All, Legal::Few(&few)] {
-                            let error = chain.sample(&logits, legal).unwrap_err();
+                        for allowed in [AllowedTokens::All, AllowedTokens::Ids(&few)] {
+                            let error = chain.sample(&logits, allowed).unwrap_err();
                             let place = format!("id {at}");
                             assert!(
                                 error.kind == ErrorKind::Logits && error.message.contains(name),
@@ -275,10 +277,13 @@ fn what_is_no_logit_is_an_error_that_names_it() {
                         }
                     }
                 }
-                assert_eq!(chain.sample(&[], Legal::All).unwrap_err().kind, ErrorKind::Logits);
-                assert_eq!(chain.sample(&[-INF; 9], Legal::All).unwrap_err().kind, ErrorKind::Logits);
+                assert_eq!(chain.sample(&[], AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
+                assert_eq!(chain.sample(&[-INF; 9], AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
                 let beyond = [0, 9];
-                assert_eq!(chain.sample(&[1.0; 9], Legal::Few(&beyond)).unwrap_err().kind, ErrorKind::Mask);
+                assert_eq!(
+                    chain.sample(&[1.0; 9], AllowedTokens::Ids(&beyond)).unwrap_err().kind,
+                    ErrorKind::Mask
+                );
                 assert_eq!(chain.snapshot(), before, "{} drew", chain.describe());
             }
         }
@@ -313,7 +318,7 @@ fn sixteen_million_candidates_take_bounded_time() {
         let mut chain = complete(row, [0.5; 4], SEED, &World::default());
         chain.accept(5);
         let start = Instant::now();
-        let token = chain.sample(&logits, Legal::All).unwrap();
+        let token = chain.sample(&logits, AllowedTokens::All).unwrap();
         assert!(start.elapsed() < MOST, "{} took {:?}", row.name, start.elapsed());
         assert!((token as usize) < logits.len());
     }
@@ -374,7 +379,7 @@ fn forged_snapshots_are_refused_or_go_on() {
         for chain in rows.chain(whole_chains([0.5; 4], seed)) {
             let mut started = chain.clone();
             for _ in 0..4 {
-                if let Ok(token) = started.sample(&logits, Legal::All) {
+                if let Ok(token) = started.sample(&logits, AllowedTokens::All) {
                     started.accept(token);
                 }
             }
@@ -391,7 +396,7 @@ fn forged_snapshots_are_refused_or_go_on() {
                     for mut chain in both(chain) {
                         let told = format!("{} with {value:#x} as word {word}", chain.describe());
                         for _ in 0..3 {
-                            match chain.sample(&logits, Legal::All) {
+                            match chain.sample(&logits, AllowedTokens::All) {
                                 Ok(token) => {
                                     assert!(logits[token as usize] > -INF, "{told} picks {token}");
                                     chain.accept(token);

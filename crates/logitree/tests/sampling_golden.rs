@@ -1,6 +1,6 @@
 //! The golden vectors of testdata/sampling/golden.toml, through the public API; Python runs the same file.
 
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::metrics::{entropy, surprisal, Base, RollingPerplexity};
 use logitree::sampling::{
     Chain, Dry, MinP, Penalties, Sampler, Seed, Temp, TempExt, TopK, TopNSigma, TopP, TypP, Xtc,
@@ -56,14 +56,14 @@ fn samplers() {
         let expect = numbers(&case, "expect");
         let ids: Vec<u32> = numbers(&case, "ids").iter().map(|x| *x as u32).collect();
         let all: Vec<u32> = (0..logits.len() as u32).collect();
-        for legal in [Legal::All, Legal::Few(&all), Legal::Words(&[u32::MAX])] {
+        for allowed in [AllowedTokens::All, AllowedTokens::Ids(&all), AllowedTokens::Mask(&[u32::MAX])] {
             let sampler =
                 sampler(case["sampler"].as_str().unwrap(), &numbers(&case, "args"), &breakers(&case));
             let mut chain = Chain::new(vec![sampler]).unwrap();
             for token in numbers(&case, "history") {
                 chain.accept(token as u32);
             }
-            chain.apply(&logits, legal, None).unwrap();
+            chain.apply(&logits, allowed, None).unwrap();
             let left = chain.candidates();
             assert_eq!(left.ids(), ids, "{case:?}");
             for (at, expected) in expect.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! What must not happen to the sampling room: hostile logits, masks and parameters end in typed errors that say
-//! where, or in a token that is legal; never in a panic, a NaN or an illegal pick.
+//! where, or in a token that is allowed; never in a panic, a NaN or a pick that is not allowed.
 
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::{
     presets, AdaptiveP, Chain, Dist, Dry, Greedy, HfTopH, HfTopP, LogitBias, MinK, MinP, Mirostat,
     MirostatV2, Mode, Params, Penalties, Sampler, Seed, Temp, TempExt, TopH, TopK, TopP, Xtc,
@@ -14,14 +14,14 @@ fn default_chain() -> Chain {
     presets::llama_cpp(&Params { seed: Some(3), ..Params::default() }).unwrap()
 }
 
-fn refused(logits: &[f32], legal: Legal<'_>) -> (ErrorKind, String) {
+fn refused(logits: &[f32], allowed: AllowedTokens<'_>) -> (ErrorKind, String) {
     let mut chain = default_chain();
-    let error = chain.sample(logits, legal).unwrap_err();
-    assert_eq!(chain.apply(logits, legal, None).unwrap_err(), error);
+    let error = chain.sample(logits, allowed).unwrap_err();
+    assert_eq!(chain.apply(logits, allowed, None).unwrap_err(), error);
     // The chain is as usable as before, and has drawn nothing.
     let good = [0.0, 1.0, 2.0];
-    let next = chain.sample(&good, Legal::All).unwrap();
-    assert_eq!(next, default_chain().sample(&good, Legal::All).unwrap());
+    let next = chain.sample(&good, AllowedTokens::All).unwrap();
+    assert_eq!(next, default_chain().sample(&good, AllowedTokens::All).unwrap());
     (error.kind, error.to_string())
 }
 
@@ -29,32 +29,39 @@ fn refused(logits: &[f32], legal: Legal<'_>) -> (ErrorKind, String) {
 fn bad_logits_are_errors_that_say_where() {
     let mut logits = vec![0.5f32; 1000];
     logits[517] = f32::NAN;
-    for legal in [Legal::All, Legal::Few(&[3, 517, 600]), Legal::Words(&[u32::MAX; 32])] {
-        let (kind, text) = refused(&logits, legal);
+    for allowed in
+        [AllowedTokens::All, AllowedTokens::Ids(&[3, 517, 600]), AllowedTokens::Mask(&[u32::MAX; 32])]
+    {
+        let (kind, text) = refused(&logits, allowed);
         assert!(kind == ErrorKind::Logits && text.contains("NaN among the logits (at id 517)"), "{text}");
     }
     logits[517] = INF;
-    assert!(refused(&logits, Legal::All).1.contains("+inf among the logits (at id 517)"));
+    assert!(refused(&logits, AllowedTokens::All).1.contains("+inf among the logits (at id 517)"));
     // What the mask hides is not looked at.
-    assert!([3, 600].contains(&default_chain().sample(&logits, Legal::Few(&[3, 600])).unwrap()));
-    assert_eq!(refused(&[], Legal::All).0, ErrorKind::Logits);
-    for legal in [Legal::All, Legal::Few(&[1]), Legal::Words(&[7])] {
-        assert!(refused(&[-INF; 3], legal).1.contains("-inf"));
+    assert!([3, 600].contains(&default_chain().sample(&logits, AllowedTokens::Ids(&[3, 600])).unwrap()));
+    assert_eq!(refused(&[], AllowedTokens::All).0, ErrorKind::Logits);
+    for allowed in [AllowedTokens::All, AllowedTokens::Ids(&[1]), AllowedTokens::Mask(&[7])] {
+        assert!(refused(&[-INF; 3], allowed).1.contains("-inf"));
     }
 }
 
 #[test]
 fn bad_masks_are_errors() {
     let logits = [0.0, 1.0, 2.0];
-    for legal in [Legal::Few(&[]), Legal::Words(&[]), Legal::Words(&[0]), Legal::Words(&[!7])] {
-        let (kind, text) = refused(&logits, legal);
-        assert!(kind == ErrorKind::Logits && text.contains("no token is legal"), "{text}");
+    for allowed in [
+        AllowedTokens::Ids(&[]),
+        AllowedTokens::Mask(&[]),
+        AllowedTokens::Mask(&[0]),
+        AllowedTokens::Mask(&[!7]),
+    ] {
+        let (kind, text) = refused(&logits, allowed);
+        assert!(kind == ErrorKind::Logits && text.contains("no token is allowed"), "{text}");
     }
-    for legal in [Legal::Few(&[1, 3]), Legal::Words(&[1, 0, 1])] {
-        assert_eq!(refused(&logits, legal).0, ErrorKind::Mask);
+    for allowed in [AllowedTokens::Ids(&[1, 3]), AllowedTokens::Mask(&[1, 0, 1])] {
+        assert_eq!(refused(&logits, allowed).0, ErrorKind::Mask);
     }
     // Bits past the last logit within its word mean nothing: some engines fill them.
-    assert!(default_chain().sample(&logits, Legal::Words(&[u32::MAX])).is_ok());
+    assert!(default_chain().sample(&logits, AllowedTokens::Mask(&[u32::MAX])).is_ok());
 }
 
 #[test]
@@ -86,9 +93,11 @@ fn parameters_that_mean_nothing_are_errors() {
     assert!(Penalties::new(64, 0.0, 0.0, 0.0).is_err());
     assert!(LogitBias::new(&[(4, 1.0), (4, 2.0)]).is_err());
     let mut unselecting = Chain::new(vec![Box::new(TopK::new(1))]).unwrap();
-    unselecting.apply(&[1.0, 2.0], Legal::All, None).unwrap();
+    unselecting.apply(&[1.0, 2.0], AllowedTokens::All, None).unwrap();
     assert_eq!(unselecting.candidates().ids(), [1]);
-    for error in [unselecting.pick().unwrap_err(), unselecting.sample(&[1.0], Legal::All).unwrap_err()] {
+    for error in
+        [unselecting.pick().unwrap_err(), unselecting.sample(&[1.0], AllowedTokens::All).unwrap_err()]
+    {
         assert_eq!(error.kind, ErrorKind::Sampling);
         assert!(error.help.contains("dist"));
     }
@@ -148,9 +157,9 @@ fn extreme_values_never_pick_what_is_impossible() {
                 };
                 let Ok(mut chain) = Chain::parse(text, &params) else { panic!("{text}") };
                 for _ in 0..4 {
-                    let token = chain.sample(logits, Legal::All).unwrap();
+                    let token = chain.sample(logits, AllowedTokens::All).unwrap();
                     assert!(logits[token as usize] > -INF, "{text} {temp} {logits:?} picks {token}");
-                    chain.apply(logits, Legal::All, None).unwrap();
+                    chain.apply(logits, AllowedTokens::All, None).unwrap();
                     let sum: f32 = chain.candidates().probabilities().iter().sum();
                     assert!((sum - 1.0).abs() < 1e-4, "{text} {temp} {logits:?}: {sum}");
                     chain.accept(token);
@@ -168,15 +177,15 @@ fn banning_everything_is_an_error_and_a_few_is_not() {
         presets::llama_cpp(&params).unwrap()
     };
     let logits = [9.0, 1.0, 2.0];
-    for legal in [Legal::All, Legal::Few(&[0, 1, 2])] {
-        assert_eq!(ban(&[0, 1, 2]).sample(&logits, legal).unwrap_err().kind, ErrorKind::Logits);
-        assert_ne!(ban(&[0]).sample(&logits, legal).unwrap(), 0);
+    for allowed in [AllowedTokens::All, AllowedTokens::Ids(&[0, 1, 2])] {
+        assert_eq!(ban(&[0, 1, 2]).sample(&logits, allowed).unwrap_err().kind, ErrorKind::Logits);
+        assert_ne!(ban(&[0]).sample(&logits, allowed).unwrap(), 0);
     }
-    assert!(ban(&[1]).sample(&logits, Legal::Few(&[1])).is_err());
+    assert!(ban(&[1]).sample(&logits, AllowedTokens::Ids(&[1])).is_err());
     // More biases than are kept aside.
     let many: Vec<u32> = (0..9000).collect();
     let wide = vec![1.0f32; 9001];
-    assert_eq!(ban(&many).sample(&wide, Legal::All).unwrap(), 9000);
+    assert_eq!(ban(&many).sample(&wide, AllowedTokens::All).unwrap(), 9000);
 }
 
 fn boxed(sampler: impl Sampler + 'static) -> Box<dyn Sampler> {
@@ -208,14 +217,14 @@ fn what_is_banned_after_sorting_is_not_picked() {
     for end in ends {
         let mut chain = biased_after_sorting(-INF, end);
         for _ in 0..5 {
-            let token = chain.sample(&logits, Legal::All).unwrap();
+            let token = chain.sample(&logits, AllowedTokens::All).unwrap();
             assert_ne!(token, 0, "{}", chain.describe());
             chain.accept(token);
         }
     }
     // What a temperature of 0 takes away, too.
     let cold = vec![boxed(Temp::new(0.0).unwrap()), boxed(TopK::new(1)), boxed(Greedy)];
-    assert_eq!(biased_after_sorting(-2.5, cold).sample(&logits, Legal::All).unwrap(), 1);
+    assert_eq!(biased_after_sorting(-2.5, cold).sample(&logits, AllowedTokens::All).unwrap(), 1);
 }
 
 #[test]
@@ -231,8 +240,8 @@ fn samplers_that_llama_cpp_lacks_trust_no_order_that_does_not_hold() {
         let biased = vec![boxed(LogitBias::new(&[(0, -10.0)]).unwrap()), sampler.clone()];
         let (mut sorted, mut plain) =
             (biased_after_sorting(-10.0, vec![sampler]), Chain::new(biased).unwrap());
-        sorted.apply(&logits, Legal::All, None).unwrap();
-        plain.apply(&logits, Legal::All, None).unwrap();
+        sorted.apply(&logits, AllowedTokens::All, None).unwrap();
+        plain.apply(&logits, AllowedTokens::All, None).unwrap();
         assert_eq!(sorted.candidates().ids(), plain.candidates().ids(), "{}", sorted.describe());
     }
 }
@@ -244,10 +253,10 @@ fn what_parity_mode_refuses_draws_nothing() {
     let (best, worst) = ([3.0, 2.0, 1.0, 0.0, -1.0], [-1.0, 2.0, 1.9, 1.8, 1.7]);
     let mut refusing = parity();
     for _ in 0..3 {
-        assert_eq!(refusing.sample(&best, Legal::All).unwrap_err().kind, ErrorKind::Logits);
+        assert_eq!(refusing.sample(&best, AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
     }
     let draw = |chain: &mut Chain| -> Vec<u32> {
-        (0..20).map(|_| chain.sample(&worst, Legal::All).unwrap()).collect()
+        (0..20).map(|_| chain.sample(&worst, AllowedTokens::All).unwrap()).collect()
     };
     assert_eq!(draw(&mut refusing), draw(&mut parity()));
 }
@@ -256,6 +265,6 @@ fn what_parity_mode_refuses_draws_nothing() {
 fn sixteen_million_equal_logits() {
     let logits = vec![0.25f32; 1 << 24];
     let mut chain = default_chain();
-    assert!(chain.sample(&logits, Legal::All).unwrap() < 40);
-    assert_eq!(presets::greedy().sample(&logits, Legal::All).unwrap(), 0);
+    assert!(chain.sample(&logits, AllowedTokens::All).unwrap() < 40);
+    assert_eq!(presets::greedy().sample(&logits, AllowedTokens::All).unwrap(), 0);
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::samplers::{complete, whole_chains, Knobs, Order, Row, World, ROWS};
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::{
     Candidates, Chain, Generator, Mode, Sampler, Seed, StateReader, StateWriter, TokenArray,
 };
@@ -125,8 +125,8 @@ fn run(chain: &mut Chain, case: &Case, steps: &[Step]) -> Vec<Result<u32, String
                 chain.forced();
                 Ok(token)
             }
-            Step::Sample | Step::Idle => chain.sample(&case.logits, Legal::All),
-            Step::Masked => chain.sample(&case.logits, Legal::Few(&few)),
+            Step::Sample | Step::Idle => chain.sample(&case.logits, AllowedTokens::All),
+            Step::Masked => chain.sample(&case.logits, AllowedTokens::Ids(&few)),
         };
         if let (Ok(token), false) = (&token, matches!(step, Step::Idle)) {
             chain.accept(*token);
@@ -151,19 +151,19 @@ fn chains(case: &Case) -> Vec<Chain> {
     both
 }
 
-/// The row alone over these logits, after the history; `None` where it asks for what is not legal.
+/// The row alone over these logits, after the history; `None` where it asks for what is not allowed.
 fn apply_alone(
     row: &Row,
     case: &Case,
     world: &World,
     logits: &[f32],
-    legal: Legal<'_>,
+    allowed: AllowedTokens<'_>,
     mode: Mode,
 ) -> Option<Chain> {
     let sampler = (row.build)(case.knobs[0], case.seed, world);
     let mut chain = Chain::new(vec![sampler]).unwrap().with_mode(mode).ok()?;
     case.history.iter().for_each(|&t| chain.accept(world.here(t)));
-    match chain.apply(logits, legal, None) {
+    match chain.apply(logits, allowed, None) {
         Ok(()) => Some(chain),
         Err(error) => {
             assert_eq!((row.name, error.kind), ("infill", ErrorKind::Mask), "{error}");
@@ -199,16 +199,16 @@ proptest! {
         let (few, n) = (thirds(case.logits.len()), case.logits.len());
         for row in ROWS {
             for mode in [Mode::Fast, Mode::Parity] {
-                for legal in [Legal::All, Legal::Few(&few)] {
+                for allowed in [AllowedTokens::All, AllowedTokens::Ids(&few)] {
                     let world = World::default();
-                    let Some(chain) = apply_alone(row, &case, &world, &case.logits, legal, mode) else { continue };
+                    let Some(chain) = apply_alone(row, &case, &world, &case.logits, allowed, mode) else { continue };
                     let left = alive(&chain);
                     prop_assert!(!left.is_empty(), "{}", row.name);
                     let mut ids: Vec<u32> = left.iter().map(|c| c.0).collect();
                     ids.sort_unstable();
                     prop_assert!(ids.windows(2).all(|w| w[0] < w[1]), "{} twice", row.name);
                     for (id, x) in left {
-                        prop_assert!((id as usize) < n && legal.contains(id), "{} adds {}", row.name, id);
+                        prop_assert!((id as usize) < n && allowed.contains(id), "{} adds {}", row.name, id);
                         let before = case.logits[id as usize];
                         // infill's end of the text comes as it is.
                         prop_assert!(before > f32::NEG_INFINITY || row.name == "infill", "{} revives {}", row.name, id);
@@ -229,8 +229,8 @@ proptest! {
         let moved: Vec<f32> = places.iter().map(|&at| case.logits[at]).collect();
         for row in ROWS.iter().filter(|row| row.order != Order::Matters) {
             let world = World::default();
-            let one = apply_alone(row, &case, &world, &case.logits, Legal::All, Mode::Fast).unwrap();
-            let other = apply_alone(row, &case, &world, &moved, Legal::All, Mode::Fast).unwrap();
+            let one = apply_alone(row, &case, &world, &case.logits, AllowedTokens::All, Mode::Fast).unwrap();
+            let other = apply_alone(row, &case, &world, &moved, AllowedTokens::All, Mode::Fast).unwrap();
             let (a, b) = (sorted(&one), sorted(&other));
             // Sums of more than 1,024 are taken in blocks, in the order of the candidates.
             if row.order == Order::Free && n <= 1024 {
@@ -253,8 +253,8 @@ proptest! {
         for row in ROWS {
             for mode in [Mode::Fast, Mode::Parity] {
                 let whole = World::default();
-                let one = apply_alone(row, &case, &whole, &case.logits, Legal::Few(&ids), mode);
-                let other = apply_alone(row, &case, &compact, &small, Legal::All, mode);
+                let one = apply_alone(row, &case, &whole, &case.logits, AllowedTokens::Ids(&ids), mode);
+                let other = apply_alone(row, &case, &compact, &small, AllowedTokens::All, mode);
                 prop_assert_eq!(one.is_none(), other.is_none(), "{}", row.name);
                 let (Some(mut one), Some(mut other)) = (one, other) else { continue };
                 let named: Vec<u32> = other.candidates().ids().iter().map(|&id| ids[id as usize]).collect();
@@ -328,13 +328,13 @@ proptest! {
     fn a_forced_token_equals_the_only_candidate(case in case()) {
         let only = case.logits.iter().rposition(|x| x.is_finite()).unwrap() as u32;
         for chain in chains(&case) {
-            // infill may end the text where its end is not legal, which is an error.
+            // infill may end the text where its end is not allowed, which is an error.
             if chain.names().contains(&"infill") {
                 continue;
             }
             let (mut skipped, mut sampled) = (chain.clone(), chain);
             skipped.forced();
-            prop_assert_eq!(sampled.sample(&case.logits, Legal::Few(&[only])).unwrap(), only);
+            prop_assert_eq!(sampled.sample(&case.logits, AllowedTokens::Ids(&[only])).unwrap(), only);
             skipped.accept(only);
             sampled.accept(only);
             prop_assert_eq!(skipped.snapshot(), sampled.snapshot(), "{}", skipped.describe());
@@ -353,7 +353,7 @@ proptest! {
             }
             seen += 1;
             let saved = state(&*sampler);
-            let mut c = Candidates::begin(Candidates::default(), &case.logits, Legal::All).unwrap();
+            let mut c = Candidates::begin(Candidates::default(), &case.logits, AllowedTokens::All).unwrap();
             let mut array = TokenArray::default();
             array.begin(&c);
             let before = array.data.clone();
@@ -442,7 +442,7 @@ fn every_seed_means_itself() {
             let tokens = |seed| {
                 let mut chain = chain(seed);
                 let each = (0..60).map(|_| {
-                    let token = chain.sample(&logits, Legal::All).unwrap();
+                    let token = chain.sample(&logits, AllowedTokens::All).unwrap();
                     chain.accept(token);
                     token
                 });

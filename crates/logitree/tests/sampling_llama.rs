@@ -1,7 +1,7 @@
 //! The samplers that came after the first ones against llama.cpp's own steps: the fast path leaves the same set and
 //! picks the same token as parity mode, over random logits, histories and states; and their laws.
 
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::{
     AdaptiveP, Chain, Dist, Dry, Generator, Infill, MinP, Mirostat, MirostatV2, Mode, Pieces, Sampler, Seed,
     SharedPieces, TempExt, TopK, Xtc,
@@ -115,7 +115,7 @@ struct Case {
     steps: Vec<Vec<f32>>,
     /// Accepted before the first step; few different ones, so that some repeat.
     history: Vec<u32>,
-    legal: Option<Vec<u32>>,
+    allowed: Option<Vec<u32>>,
     seed: Seed,
 }
 
@@ -136,8 +136,8 @@ fn case() -> impl Strategy<Value = Case> {
             let ids: Vec<u32> =
                 (0..steps[0].len() as u32).filter(|i| i % 3 == seed.seed as u32 % 3).collect();
             let alive = |row: &Vec<f32>| ids.iter().any(|&i| row[i as usize].is_finite());
-            let legal = (few && steps.iter().all(alive)).then_some(ids);
-            Case { op, before, steps, history, legal, seed }
+            let allowed = (few && steps.iter().all(alive)).then_some(ids);
+            Case { op, before, steps, history, allowed, seed }
         },
     )
 }
@@ -157,15 +157,15 @@ fn survivors(chain: &Chain) -> Vec<u32> {
     ids
 }
 
-/// Whether a bound falls within rounding of these ids' logits: a little higher, both chains keep them, and a little lower
-/// neither does. The parity tests count how often that is so.
-fn is_rounding(chains: (Chain, Chain), row: &[f32], legal: Legal<'_>, ids: &[u32]) -> bool {
+/// Whether a bound falls within rounding of these ids' logits: a little higher, both chains keep them, and a little
+/// lower neither does. The parity tests count how often that is so.
+fn is_rounding(chains: (Chain, Chain), row: &[f32], allowed: AllowedTokens<'_>, ids: &[u32]) -> bool {
     [1e-4f32, -1e-4].into_iter().all(|by| {
         let mut moved = row.to_vec();
         ids.iter().for_each(|&id| moved[id as usize] += by);
         let (mut fast, mut slow) = chains.clone();
-        fast.apply(&moved, legal, None).unwrap();
-        slow.apply(&moved, legal, None).unwrap();
+        fast.apply(&moved, allowed, None).unwrap();
+        slow.apply(&moved, allowed, None).unwrap();
         let left = survivors(&fast);
         left == survivors(&slow) && ids.iter().all(|id| left.contains(id) == (by > 0.0))
     })
@@ -179,13 +179,13 @@ proptest! {
         prop_assume!(case.steps.iter().all(|row| !has_ties(row)));
         let mut fast = chain(&case.op, case.before, case.seed);
         let mut slow = fast.clone().with_mode(Mode::Parity).unwrap();
-        let legal = case.legal.as_deref().map_or(Legal::All, Legal::Few);
+        let allowed = case.allowed.as_deref().map_or(AllowedTokens::All, AllowedTokens::Ids);
         case.history.iter().for_each(|&t| { fast.accept(t); slow.accept(t); });
         for row in &case.steps {
             let before = (fast.clone(), slow.clone());
-            let (one, other) = (fast.apply(row, legal, None), slow.apply(row, legal, None));
+            let (one, other) = (fast.apply(row, allowed, None), slow.apply(row, allowed, None));
             if one.is_err() || other.is_err() {
-                // infill's end of the text is not legal.
+                // infill's end of the text is not allowed.
                 prop_assert_eq!(one.unwrap_err(), other.unwrap_err());
                 return Ok(());
             }
@@ -193,7 +193,7 @@ proptest! {
             if left != right {
                 let one_alone = |id: &&u32| left.contains(id) != right.contains(id);
                 let ids: Vec<u32> = left.iter().chain(&right).filter(one_alone).copied().collect();
-                prop_assert!(is_rounding(before, row, legal, &ids), "{} {ids:?}", fast.describe());
+                prop_assert!(is_rounding(before, row, allowed, &ids), "{} {ids:?}", fast.describe());
                 return Ok(());
             }
             let (a, b) = (fast.candidates(), slow.candidates());
@@ -222,7 +222,7 @@ proptest! {
                 let token = match kinds >> (2 * at) & 3 {
                     0 => 0,
                     1 => { chain.forced(); 1 }
-                    _ => chain.sample(row, Legal::All).unwrap(),
+                    _ => chain.sample(row, AllowedTokens::All).unwrap(),
                 };
                 chain.accept(token);
                 token
@@ -241,7 +241,7 @@ proptest! {
                 saved = one.snapshot();
             }
             let mut fork = one.clone();
-            fork.sample(&case.steps[0], Legal::All).unwrap();
+            fork.sample(&case.steps[0], AllowedTokens::All).unwrap();
             fork.rollback(back).unwrap();
             if back > 0 {
                 prop_assert_eq!(fork.snapshot(), saved.clone());
@@ -262,13 +262,13 @@ proptest! {
     fn a_forced_token_equals_sampling_the_only_one(case in case()) {
         let row = &case.steps[0];
         let only = row.iter().position(|x| x.is_finite()).unwrap() as u32;
-        // infill may end the text even where its end is not legal, which is an error.
+        // infill may end the text even where its end is not allowed, which is an error.
         prop_assume!(!matches!(case.op, Op::Infill));
         for mode in [Mode::Fast, Mode::Parity] {
             let mut skipped = chain(&case.op, case.before, case.seed).with_mode(mode).unwrap();
             let mut sampled = skipped.clone();
             skipped.forced();
-            prop_assert_eq!(sampled.sample(row, Legal::Few(&[only])).unwrap(), only);
+            prop_assert_eq!(sampled.sample(row, AllowedTokens::Ids(&[only])).unwrap(), only);
             skipped.accept(only);
             sampled.accept(only);
             prop_assert_eq!(skipped.snapshot(), sampled.snapshot());

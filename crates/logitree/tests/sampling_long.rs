@@ -2,7 +2,7 @@
 //! prefix of the right order, cut where the mass in f64 says, and a draw falls where it should. `BOUND` is all the
 //! room that rounding is given.
 
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::rng::Draws;
 use logitree::sampling::{
     AdaptiveP, Chain, Dist, Floats, Greedy, LogitBias, MinP, MirostatV2, Mode, Penalties, Sampler, Seed,
@@ -49,7 +49,7 @@ fn probabilities(xs: &[f32]) -> Vec<f64> {
 
 fn apply(sampler: impl Sampler + 'static, xs: &[f32]) -> Vec<u32> {
     let mut chain = Chain::new(vec![Box::new(sampler)]).unwrap();
-    chain.apply(xs, Legal::All, None).unwrap();
+    chain.apply(xs, AllowedTokens::All, None).unwrap();
     let c = chain.candidates();
     for (&id, &x) in c.ids().iter().zip(c.logits()) {
         assert!(x == xs[id as usize] || x == f32::NEG_INFINITY);
@@ -122,7 +122,7 @@ proptest! {
         let mut upto = vec![0.0; n + 1];
         (0..n).for_each(|i| upto[i + 1] = upto[i] + p[i]);
         for _ in 0..8 {
-            let (draw, id) = (draws.double(), chain.sample(&xs, Legal::All).unwrap() as usize);
+            let (draw, id) = (draws.double(), chain.sample(&xs, AllowedTokens::All).unwrap() as usize);
             prop_assert!(upto[id] - BOUND <= draw && draw <= upto[id + 1] + BOUND, "{} not in {:?}", draw, &upto[id..id + 2]);
             prop_assert!(p[id] > 0.0);
         }
@@ -155,13 +155,13 @@ proptest! {
             chain
         };
         let (mut dense, mut list) = (build(), build());
-        dense.apply(&xs, Legal::All, None).unwrap();
-        list.apply(&xs, Legal::Words(&words), None).unwrap();
+        dense.apply(&xs, AllowedTokens::All, None).unwrap();
+        list.apply(&xs, AllowedTokens::Mask(&words), None).unwrap();
         prop_assert_eq!(dense.candidates().ids(), list.candidates().ids());
         prop_assert_eq!(dense.candidates().logits(), list.candidates().logits());
         prop_assert_eq!(dense.candidates().probabilities(), list.candidates().probabilities());
         prop_assert_eq!(dense.pick().unwrap(), list.pick().unwrap());
-        prop_assert_eq!(build().sample(&xs, Legal::All).unwrap(), list.pick().unwrap());
+        prop_assert_eq!(build().sample(&xs, AllowedTokens::All).unwrap(), list.pick().unwrap());
     }
 
     #[test]
@@ -178,13 +178,13 @@ proptest! {
             let mut chain = Chain::parse(text, &params).unwrap();
             chain.accept(0);
             for (narrow, same) in [(Floats::F16(&half), &as_half), (Floats::Bf16(&brain), &as_brain)] {
-                for legal in [Legal::All, Legal::Few(&few)] {
-                    if few.is_empty() && legal != Legal::All {
+                for allowed in [AllowedTokens::All, AllowedTokens::Ids(&few)] {
+                    if few.is_empty() && allowed != AllowedTokens::All {
                         continue;
                     }
                     let (mut a, mut b) = (chain.clone(), chain.clone());
-                    a.apply(narrow, legal, None).unwrap();
-                    b.apply(same, legal, None).unwrap();
+                    a.apply(narrow, allowed, None).unwrap();
+                    b.apply(same, allowed, None).unwrap();
                     prop_assert_eq!(a.candidates().ids(), b.candidates().ids());
                     prop_assert_eq!(a.candidates().logits(), b.candidates().logits());
                     prop_assert_eq!(a.pick().unwrap(), b.pick().unwrap());
@@ -242,14 +242,16 @@ fn sorting_later_equals_sorting_at_once() {
         let xs = logits(n, salt, 3.0, 12, false);
         let some: Vec<u32> = (0..n as u32).filter(|i| i % 8 != 3).collect();
         for (first, between) in later.iter().flat_map(|a| next.iter().map(move |b| (a, b))) {
-            for (end, legal) in last.iter().flat_map(|e| [(e, Legal::All), (e, Legal::Few(&some))]) {
+            for (end, allowed) in
+                last.iter().flat_map(|e| [(e, AllowedTokens::All), (e, AllowedTokens::Ids(&some))])
+            {
                 let mut fast = Chain::new(vec![first.clone(), between.clone(), end.clone()]).unwrap();
                 (0..40).for_each(|i| fast.accept(i * 37 % n as u32));
                 let (name, mut listed) = (fast.describe(), fast.clone());
                 let mut parity = fast.clone().with_mode(Mode::Parity).unwrap();
-                let token = fast.sample(&xs, legal).unwrap();
-                listed.apply(&xs, legal, None).unwrap();
-                parity.apply(&xs, legal, None).unwrap();
+                let token = fast.sample(&xs, allowed).unwrap();
+                listed.apply(&xs, allowed, None).unwrap();
+                parity.apply(&xs, allowed, None).unwrap();
                 assert_eq!((listed.pick().unwrap(), parity.pick().unwrap()), (token, token), "{name}");
                 let (a, b) = (alive(&listed), alive(&parity));
                 assert!(a.len().abs_diff(b.len()) <= 1, "{name}");
@@ -269,13 +271,13 @@ fn what_mirostat_cuts_late_is_what_it_cuts_at_once() {
         let xs = logits(n, salt, 20.0, 0, false);
         let few: Vec<u32> = (0..n as u32).filter(|i| i % 5 != 2).collect();
         for tau in [20.0, 28.0, 30.0, 35.0, 60.0] {
-            for legal in [Legal::All, Legal::Few(&few)] {
+            for allowed in [AllowedTokens::All, AllowedTokens::Ids(&few)] {
                 let seed = Seed::mt19937(salt);
                 let mut listed = Chain::new(vec![boxed(MirostatV2::new(tau, 0.1, seed).unwrap())]).unwrap();
                 let mut parity = listed.clone().with_mode(Mode::Parity).unwrap();
-                let token = listed.clone().sample(&xs, legal).unwrap();
-                listed.apply(&xs, legal, None).unwrap();
-                parity.apply(&xs, legal, None).unwrap();
+                let token = listed.clone().sample(&xs, allowed).unwrap();
+                listed.apply(&xs, allowed, None).unwrap();
+                parity.apply(&xs, allowed, None).unwrap();
                 assert_eq!(listed.pick().unwrap(), token, "{tau}");
                 assert_eq!(xs[parity.pick().unwrap() as usize], xs[token as usize], "{tau}");
                 // Logits, for equal ones stand in libstdc++'s order in parity mode.

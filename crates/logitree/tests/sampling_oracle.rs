@@ -1,8 +1,8 @@
-//! The sampling room against its naive version: copy the legal logits, sort them all, do what the formula says.
-//! Equal bits are asked for, over random chains, logits with ties and -inf, and all three kinds of legal set. Lists
-//! of more than 1,024 candidates are summed otherwise: tests/sampling_long.rs.
+//! The sampling room against its naive version: copy the allowed logits, sort them all, do what the formula says.
+//! Equal bits are asked for, over random chains, logits with ties and -inf, and all three kinds of allowed tokens.
+//! Lists of more than 1,024 candidates are summed otherwise: tests/sampling_long.rs.
 
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::rng::Draws;
 use logitree::sampling::{
     Chain, Dist, Greedy, LogitBias, MinP, Penalties, Sampler, Seed, Temp, TopK, TopNSigma, TopP, TypP,
@@ -206,8 +206,8 @@ fn op(n: u32) -> impl Strategy<Value = Op> {
 #[derive(Debug, Clone)]
 struct Case {
     logits: Vec<f32>,
-    /// `None`: all; else the legal ids and whether they come as words.
-    legal: Option<(Vec<u32>, bool)>,
+    /// `None`: all; else the allowed ids and whether they come as words.
+    allowed: Option<(Vec<u32>, bool)>,
     history: Vec<u32>,
     ops: Vec<Op>,
     seed: u32,
@@ -225,18 +225,19 @@ fn case() -> impl Strategy<Value = Case> {
         |(logits, seed)| {
             let n = logits.len() as u32;
             let ids = prop::collection::btree_set(0..n, 1..=logits.len().min(80));
-            let legal = prop::option::of((ids.prop_map(|s| s.into_iter().collect()), any::<bool>()));
+            let allowed = prop::option::of((ids.prop_map(|s| s.into_iter().collect()), any::<bool>()));
             let history = prop::collection::vec(0..n, 0..20);
             let ops = prop::collection::vec(op(n), 0..5);
-            (Just(logits), legal, history, ops, Just(seed))
-                .prop_map(|(logits, legal, history, ops, seed)| Case { logits, legal, history, ops, seed })
+            (Just(logits), allowed, history, ops, Just(seed)).prop_map(
+                |(logits, allowed, history, ops, seed)| Case { logits, allowed, history, ops, seed },
+            )
         },
     )
 }
 
 fn words_of(ids: &[u32], n: usize) -> Vec<u32> {
     let mut words = vec![0; n.div_ceil(32)];
-    Legal::Few(ids).write(n, &mut words);
+    AllowedTokens::Ids(ids).write(n, &mut words);
     words
 }
 
@@ -259,24 +260,24 @@ proptest! {
     #[test]
     fn equals_the_naive_version(case in case()) {
         let n = case.logits.len();
-        let words = case.legal.as_ref().map(|(ids, _)| words_of(ids, n)).unwrap_or_default();
-        let (ids, legal): (Vec<u32>, Legal<'_>) = match &case.legal {
-            None => ((0..n as u32).collect(), Legal::All),
-            Some((ids, true)) => (ids.clone(), Legal::Words(&words)),
-            Some((ids, false)) => (ids.clone(), Legal::Few(ids)),
+        let words = case.allowed.as_ref().map(|(ids, _)| words_of(ids, n)).unwrap_or_default();
+        let (ids, allowed): (Vec<u32>, AllowedTokens<'_>) = match &case.allowed {
+            None => ((0..n as u32).collect(), AllowedTokens::All),
+            Some((ids, true)) => (ids.clone(), AllowedTokens::Mask(&words)),
+            Some((ids, false)) => (ids.clone(), AllowedTokens::Ids(ids)),
         };
         let all = ids.iter().map(|&id| (id, case.logits[id as usize])).collect();
         let mut naive = Naive { all, sorted: false };
         let mut drawn = chain_of(&case.ops, Some(Box::new(Dist::new(Seed::mt19937(case.seed)).unwrap())), &case.history);
         let mut effects = Vec::new();
         if naive.max() == f32::NEG_INFINITY {
-            prop_assert!(drawn.apply(&case.logits, legal, None).is_err());
+            prop_assert!(drawn.apply(&case.logits, allowed, None).is_err());
             return Ok(());
         }
         // Every prefix, so that each sampler is seen; each filter only narrows.
         for upto in 0..=case.ops.len() {
             let mut chain = chain_of(&case.ops[..upto], None, &case.history);
-            chain.apply(&case.logits, legal, Some(&mut effects)).unwrap();
+            chain.apply(&case.logits, allowed, Some(&mut effects)).unwrap();
             if upto > 0 {
                 let before = naive.all.len();
                 naive.apply(&case.ops[upto - 1], &case.history);
@@ -293,19 +294,19 @@ proptest! {
         let mut rng = Draws::new(Seed::mt19937(case.seed), 0);
         for _ in 0..3 {
             let expected = naive.draw(&mut rng);
-            prop_assert_eq!(drawn.clone().sample(&case.logits, legal).unwrap(), expected);
-            drawn.apply(&case.logits, legal, None).unwrap();
+            prop_assert_eq!(drawn.clone().sample(&case.logits, allowed).unwrap(), expected);
+            drawn.apply(&case.logits, allowed, None).unwrap();
             prop_assert_eq!(drawn.pick().unwrap(), expected);
         }
         let max = naive.max();
         let first = naive.all.iter().find(|c| c.1 == max).unwrap().0;
         let mut greedy = chain_of(&case.ops, Some(Box::new(Greedy)), &case.history);
-        prop_assert_eq!(greedy.sample(&case.logits, legal).unwrap(), first);
+        prop_assert_eq!(greedy.sample(&case.logits, allowed).unwrap(), first);
     }
 
     #[test]
     fn the_masked_result_equals_the_result_on_the_compacted_vocabulary(case in case()) {
-        let Some((ids, _)) = &case.legal else { return Ok(()) };
+        let Some((ids, _)) = &case.allowed else { return Ok(()) };
         let small: Vec<f32> = ids.iter().map(|&id| case.logits[id as usize]).collect();
         prop_assume!(small.iter().any(|x| *x > f32::NEG_INFINITY));
         let at = |id: u32| ids.binary_search(&id).ok().map(|i| i as u32);
@@ -313,12 +314,12 @@ proptest! {
             Op::LogitBias(b) => Op::LogitBias(b.iter().filter_map(|&(id, x)| at(id).map(|i| (i, x))).collect()),
             other => other.clone(),
         }).collect();
-        // What is accepted but not legal must keep its place in the window: number it past the end.
+        // What is accepted but not allowed must keep its place in the window: number it past the end.
         let history: Vec<u32> = case.history.iter().map(|&t| at(t).unwrap_or(1_000_000 + t)).collect();
         let mut masked = chain_of(&case.ops, Some(Box::new(Dist::new(Seed::mt19937(case.seed)).unwrap())), &case.history);
         let mut compact = chain_of(&ops, Some(Box::new(Dist::new(Seed::mt19937(case.seed)).unwrap())), &history);
-        masked.apply(&case.logits, Legal::Few(ids), None).unwrap();
-        compact.apply(&small, Legal::All, None).unwrap();
+        masked.apply(&case.logits, AllowedTokens::Ids(ids), None).unwrap();
+        compact.apply(&small, AllowedTokens::All, None).unwrap();
         let mapped: Vec<(u32, f32)> = left(&compact).iter().map(|c| (ids[c.0 as usize], c.1)).collect();
         prop_assert_eq!(left(&masked), mapped);
         prop_assert_eq!(masked.pick().unwrap(), ids[compact.pick().unwrap() as usize]);
@@ -339,7 +340,7 @@ proptest! {
                 let token = match kind {
                     0 => token % n,
                     1 => { chain.forced(); token % n }
-                    _ => chain.sample(&case.logits, Legal::All).unwrap(),
+                    _ => chain.sample(&case.logits, AllowedTokens::All).unwrap(),
                 };
                 chain.accept(token);
                 token
@@ -349,7 +350,7 @@ proptest! {
         let back = back.min(steps.len());
         let keep = steps.len() - back;
         let mut fork = chain.clone();
-        fork.sample(&case.logits, Legal::All).unwrap();
+        fork.sample(&case.logits, AllowedTokens::All).unwrap();
         fork.rollback(back).unwrap();
         // A draw that nothing was accepted for goes too, as long as anything is taken back.
         if back > 0 {
@@ -364,7 +365,7 @@ proptest! {
         let (mut skipped, mut sampled) = (chain.clone(), chain);
         let only = case.logits.iter().position(|x| *x > f32::NEG_INFINITY).unwrap() as u32;
         skipped.forced();
-        sampled.sample(&case.logits, Legal::Few(&[only])).unwrap();
+        sampled.sample(&case.logits, AllowedTokens::Ids(&[only])).unwrap();
         skipped.accept(only);
         sampled.accept(only);
         prop_assert_eq!(run(&mut skipped, &steps), run(&mut sampled, &steps));

@@ -5,7 +5,7 @@ mod common;
 
 use common::samplers::{complete, whole_chains, World, ROWS};
 use half::bf16;
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::sampling::{presets, Burst, Chain, EntropyRule, Floats, Mode, Params, Seed, Setting, Steering};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -70,7 +70,7 @@ fn fill(logits: &mut [f32], step: u32) {
 }
 
 /// Allocations in 200 steps after 100 to warm up, by when the window of the penalties is full.
-fn allocations(chain: &mut Chain, size: usize, legal: Legal<'_>) -> usize {
+fn allocations(chain: &mut Chain, size: usize, allowed: AllowedTokens<'_>) -> usize {
     let mut logits = vec![0.0; size];
     let mut before = 0;
     for step in 0..300 {
@@ -78,7 +78,7 @@ fn allocations(chain: &mut Chain, size: usize, legal: Legal<'_>) -> usize {
         if step == 100 {
             before = ALLOCATIONS.with(Cell::get);
         }
-        let token = chain.sample(&logits, legal).unwrap();
+        let token = chain.sample(&logits, allowed).unwrap();
         chain.accept(token);
     }
     ALLOCATIONS.with(Cell::get) - before
@@ -92,10 +92,10 @@ fn no_allocation_per_token_after_the_first_steps() {
         Params { seed: Some(1), penalty_repeat: 1.1, logit_bias: vec![(5, 1.0)], ..Params::default() };
     let plain = Params { seed: Some(1), ..Params::default() };
     for params in [plain, penalised] {
-        for legal in [Legal::Few(&few), Legal::Words(&words), Legal::All] {
+        for allowed in [AllowedTokens::Ids(&few), AllowedTokens::Mask(&words), AllowedTokens::All] {
             let mut chain = presets::llama_cpp(&params).unwrap();
-            let n = allocations(&mut chain, 4096, legal);
-            assert_eq!(n, 0, "with {legal:?} in {}", chain.describe());
+            let n = allocations(&mut chain, 4096, allowed);
+            assert_eq!(n, 0, "with {allowed:?} in {}", chain.describe());
         }
     }
     let busy = Params {
@@ -108,20 +108,20 @@ fn no_allocation_per_token_after_the_first_steps() {
     let adaptive = Params { adaptive_target: 0.5, ..busy.clone() };
     for params in [busy, adaptive] {
         let mut chain = presets::llama_cpp(&params).unwrap();
-        assert_eq!(allocations(&mut chain, 4096, Legal::All), 0, "in {}", chain.describe());
+        assert_eq!(allocations(&mut chain, 4096, AllowedTokens::All), 0, "in {}", chain.describe());
     }
     for mirostat in [1, 2] {
         let params = Params { seed: Some(1), mirostat, ..Params::default() };
-        for legal in [Legal::Few(&few), Legal::Words(&words), Legal::All] {
+        for allowed in [AllowedTokens::Ids(&few), AllowedTokens::Mask(&words), AllowedTokens::All] {
             let mut chain = presets::llama_cpp(&params).unwrap();
-            let n = allocations(&mut chain, 4096, legal);
+            let n = allocations(&mut chain, 4096, allowed);
             // Scratch for more candidates than ever before.
-            assert!(n <= 3, "{n} allocations with {legal:?} in {}", chain.describe());
+            assert!(n <= 3, "{n} allocations with {allowed:?} in {}", chain.describe());
         }
     }
-    assert_eq!(allocations(&mut presets::greedy(), 4096, Legal::All), 0);
+    assert_eq!(allocations(&mut presets::greedy(), 4096, AllowedTokens::All), 0);
     assert_eq!(
-        allocations(&mut Chain::parse("min_p;temp", &Params::default()).unwrap(), 4096, Legal::All),
+        allocations(&mut Chain::parse("min_p;temp", &Params::default()).unwrap(), 4096, AllowedTokens::All),
         0
     );
 }
@@ -140,13 +140,13 @@ fn logits_of_16_bits_are_not_copied_to_32() {
         let mut chain = Chain::parse(text, &params).unwrap();
         chain.accept(5);
         LARGEST.with(|n| n.set(0));
-        let token = chain.sample(Floats::Bf16(&bits), Legal::All).unwrap();
+        let token = chain.sample(Floats::Bf16(&bits), AllowedTokens::All).unwrap();
         let largest = LARGEST.with(Cell::get);
         assert!(largest < bits.len(), "{text} allocates {largest} bytes at once for {} logits", bits.len());
         let wide: Vec<f32> = bits.iter().map(|&b| bf16::from_bits(b).to_f32()).collect();
         let mut chain = Chain::parse(text, &params).unwrap();
         chain.accept(5);
-        assert_eq!(chain.sample(&wide, Legal::All).unwrap(), token, "{text}");
+        assert_eq!(chain.sample(&wide, AllowedTokens::All).unwrap(), token, "{text}");
     }
 }
 
@@ -161,7 +161,7 @@ fn steering_and_rules_allocate_nothing_after_the_first_steps() {
     let bands = [(4.0, &[("temp", 1.5), ("penalty_last_n", 16.0)][..]), (f64::INFINITY, &[("top_k", 9.0)])];
     let rule = EntropyRule::new(bands.map(|(below, named)| (below, settings(named))).to_vec()).unwrap();
     let burst = Burst::new(0.3, 2.0, 200, settings(&[("temp", 1.5), ("typ_p", 0.9)])).unwrap();
-    for legal in [Legal::Few(&few), Legal::All] {
+    for allowed in [AllowedTokens::Ids(&few), AllowedTokens::All] {
         for bursts in [false, true] {
             let mut chain = presets::llama_cpp(&params).unwrap();
             match bursts {
@@ -183,11 +183,11 @@ fn steering_and_rules_allocate_nothing_after_the_first_steps() {
                 }
                 steering.veto(97);
                 chain.steer(&steering);
-                let token = chain.sample(&logits, legal).unwrap();
+                let token = chain.sample(&logits, allowed).unwrap();
                 chain.accept(token);
             }
             let n = ALLOCATIONS.with(Cell::get) - before;
-            assert_eq!(n, 0, "allocations with {legal:?}, bursts {bursts}");
+            assert_eq!(n, 0, "allocations with {allowed:?}, bursts {bursts}");
         }
     }
 }
@@ -206,12 +206,12 @@ fn no_allocation_in_the_samplers_that_llama_cpp_lacks() {
         seed: Some(1),
         ..Params::default()
     };
-    for legal in [Legal::Few(&few), Legal::Words(&words), Legal::All] {
+    for allowed in [AllowedTokens::Ids(&few), AllowedTokens::Mask(&words), AllowedTokens::All] {
         let mut chain = Chain::parse(beyond, &params).unwrap();
-        assert_eq!(allocations(&mut chain, 4096, legal), 0, "{legal:?} in {}", chain.describe());
+        assert_eq!(allocations(&mut chain, 4096, allowed), 0, "{allowed:?} in {}", chain.describe());
         let mut chain =
             Chain::parse("no_repeat_ngram", &Params { no_repeat_ngram: 2, ..params.clone() }).unwrap();
-        assert!(allocations(&mut chain, 4096, legal) <= 10, "{legal:?}");
+        assert!(allocations(&mut chain, 4096, allowed) <= 10, "{allowed:?}");
     }
 }
 
@@ -233,7 +233,7 @@ fn a_step_holds_at_most_64_bytes_a_candidate() {
             for mut chain in [chain.clone()].into_iter().chain(chain.with_mode(Mode::Parity)) {
                 let before = LIVE.with(Cell::get);
                 MOST.with(|n| n.set(before));
-                chain.apply(&logits, Legal::All, None).unwrap();
+                chain.apply(&logits, AllowedTokens::All, None).unwrap();
                 let most = (MOST.with(Cell::get) - before) as usize;
                 if most > worst.0 {
                     worst = (most, format!("{} {:?}", chain.describe(), chain.mode()));

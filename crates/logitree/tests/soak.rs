@@ -68,7 +68,7 @@ fn a_million_steps_keep_memory_flat() {
             }
         }
         out.clear();
-        decoder.take_forced(&mut out).expect("forced tokens are legal");
+        decoder.take_forced(&mut out).expect("forced tokens are allowed");
         steps += out.len();
         if decoder.finish().is_none() {
             decoder.step(&logits).expect("a step");

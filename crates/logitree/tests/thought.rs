@@ -50,7 +50,7 @@ struct Model {
     answer: Option<BTreeSet<Vec<TokenId>>>,
 }
 
-/// `legal` is `None` where all is.
+/// `allowed` is `None` where all is.
 type Told = (bool, bool, Option<BTreeSet<TokenId>>, Option<(TokenId, u32)>);
 
 fn all() -> BTreeSet<TokenId> {
@@ -107,12 +107,12 @@ impl Model {
                 return self.opening(&h[n..], had);
             }
         }
-        let mut legal = all();
-        legal.retain(|id| !completing(&t.end, h, t.whole).contains(id));
+        let mut allowed = all();
+        allowed.retain(|id| !completing(&t.end, h, t.whole).contains(id));
         if !self.may_begin(had) {
-            legal.retain(|id| !completing(&t.begin, h, t.whole).contains(id));
+            allowed.retain(|id| !completing(&t.begin, h, t.whole).contains(id));
         }
-        (true, false, Some(legal), None)
+        (true, false, Some(allowed), None)
     }
 
     fn opening(&self, h: &[TokenId], had: usize) -> Told {
@@ -137,13 +137,13 @@ impl Model {
         }
         let answers = can_be(answer, h);
         let accepting = answers && answer.contains(h);
-        let mut legal = ways_on(begin, h);
+        let mut allowed = ways_on(begin, h);
         if answers {
             let sequences: Vec<Vec<TokenId>> = answer.iter().cloned().collect();
-            legal.extend(ways_on(&sequences, h));
-            legal.extend(accepting.then_some(EOG[0]));
+            allowed.extend(ways_on(&sequences, h));
+            allowed.extend(accepting.then_some(EOG[0]));
         }
-        (accepting, false, Some(legal), None)
+        (accepting, false, Some(allowed), None)
     }
 
     fn forced(&self, h: &[TokenId], had: usize) -> Told {
@@ -173,18 +173,18 @@ impl Model {
                 };
             }
         }
-        let mut legal = all();
+        let mut allowed = all();
         let is_spent = t.budget.is_some_and(|budget| h.len() >= budget);
         if is_spent {
-            legal = self.completing(h);
+            allowed = self.completing(h);
         } else {
-            legal.retain(|id| !completing(&t.begin, h, t.whole).contains(id));
+            allowed.retain(|id| !completing(&t.begin, h, t.whole).contains(id));
             if self.answer.is_some() {
-                legal.retain(|id| !EOG.contains(id));
+                allowed.retain(|id| !EOG.contains(id));
             }
         }
-        let bias = self.bias(h).filter(|(token, _)| legal.contains(token));
-        (false, false, Some(legal), bias.map(|(token, by)| (token, by.to_bits())))
+        let bias = self.bias(h).filter(|(token, _)| allowed.contains(token));
+        (false, false, Some(allowed), bias.map(|(token, by)| (token, by.to_bits())))
     }
 
     fn bias(&self, h: &[TokenId]) -> Option<(TokenId, f32)> {
@@ -220,11 +220,11 @@ impl Model {
     }
 
     fn expect(&self, history: &[TokenId], seen: &Seen) {
-        let (accepting, finished, legal, bias) = self.told(history);
+        let (accepting, finished, allowed, bias) = self.told(history);
         let place = format!("after {history:?}, {:?}, {:?}, {:?}", self.thinking, self.at, self.answer);
         assert_eq!(seen.finished, finished, "finished {place}");
         assert_eq!(seen.accepting, accepting, "accepting {place}");
-        assert_eq!(seen.legal, legal.map(|legal| legal.into_iter().collect()), "legal {place}");
+        assert_eq!(seen.allowed, allowed.map(|allowed| allowed.into_iter().collect()), "allowed {place}");
         assert_eq!(seen.bias, bias, "bias {place}");
     }
 }
@@ -324,7 +324,7 @@ proptest! {
     }
 }
 
-/// Two letters to a token, 676 of them, and an end: a grammar's legal sets are too many for a list.
+/// Two letters to a token, 676 of them, and an end: a grammar's allowed tokens are too many for a list.
 fn pairs() -> Arc<Vocabulary> {
     let letters = || b'a'..=b'z';
     let words = letters().flat_map(|a| letters().map(move |b| vec![a, b]));
@@ -355,8 +355,8 @@ proptest! {
             Thinking { begin, end, budget: Some(3), thoughts: None, whole, ..Thinking::default() };
         let thought = Thought::new(thinking, &vocabulary).unwrap();
         let fresh = || thought.matcher(At::Outside, Some(grammar.matcher().unwrap())).unwrap();
-        let born = look(&mut *fresh()).legal.unwrap();
-        let mut answers = look(&mut *grammar.matcher().unwrap()).legal.unwrap();
+        let born = look(&mut *fresh()).allowed.unwrap();
+        let mut answers = look(&mut *grammar.matcher().unwrap()).allowed.unwrap();
         prop_assert!(answers.len() > 400);
         prop_assert_eq!(takes, answers.contains(&0));
         answers.extend([0, 3]);
@@ -367,9 +367,9 @@ proptest! {
         laws::hold(&fresh, &script, &mut |history, seen| {
             if whole && history == [0] {
                 let mut slow = grammar.matcher().unwrap();
-                let goes_on = if slow.accept(0).is_ok() { look(&mut *slow).legal.unwrap() } else { Vec::new() };
+                let goes_on = if slow.accept(0).is_ok() { look(&mut *slow).allowed.unwrap() } else { Vec::new() };
                 let all: BTreeSet<TokenId> = goes_on.into_iter().chain([1, 2]).collect();
-                assert_eq!(seen.legal, Some(all.into_iter().collect()));
+                assert_eq!(seen.allowed, Some(all.into_iter().collect()));
             }
         });
     }
@@ -426,7 +426,7 @@ fn a_huge_budget_is_none_that_anybody_meets() {
     let thought = small(|t| (t.budget, t.soft) = (Some(usize::MAX), Some(usize::MAX - 1))).unwrap();
     let mut matcher = thought.matcher(At::Inside, None).unwrap();
     (0..2_000).for_each(|_| matcher.accept(4).unwrap());
-    assert_eq!(look(&mut *matcher).legal.unwrap().len(), SIZE as usize - 1);
+    assert_eq!(look(&mut *matcher).allowed.unwrap().len(), SIZE as usize - 1);
     matcher.rollback(2_000).unwrap();
     assert_eq!(matcher.accepted(), 0);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::laws::look;
-use logitree::constraint::{accept_all, count_legal, draft_masks, thought::At, Matcher, Thinking, Thought};
+use logitree::constraint::{accept_all, count_allowed, draft_masks, thought::At, Matcher, Thinking, Thought};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};
 use serde::Deserialize;
@@ -44,7 +44,7 @@ struct Case {
 struct Step {
     #[serde(default)]
     accept: Vec<TokenId>,
-    legal: Option<Vec<TokenId>>,
+    allowed: Option<Vec<TokenId>>,
     banned: Option<Vec<TokenId>>,
     #[serde(default)]
     all: bool,
@@ -99,11 +99,11 @@ fn the_corpus() {
             let place = format!("{}: step {n}", case.name);
             accept_all(&mut *matcher, &step.accept).unwrap_or_else(|e| panic!("{place}: {e}"));
             let seen = look(&mut *matcher);
-            if step.legal.is_some() || step.banned.is_some() || step.all {
+            if step.allowed.is_some() || step.banned.is_some() || step.all {
                 let size = matcher.vocabulary_size() as TokenId;
                 let except = |banned: &Vec<TokenId>| (0..size).filter(|id| !banned.contains(id)).collect();
-                let expected = step.legal.clone().or(step.banned.as_ref().map(except));
-                assert_eq!(seen.legal, expected, "{place}");
+                let expected = step.allowed.clone().or(step.banned.as_ref().map(except));
+                assert_eq!(seen.allowed, expected, "{place}");
             }
             let bias = step.bias.map(|[token, by]| (token as TokenId, by.to_bits()));
             assert_eq!(seen.bias, bias, "{place}");
@@ -111,7 +111,7 @@ fn the_corpus() {
                 assert_eq!(matcher.accept(token).unwrap_err().kind, ErrorKind::Token, "{place}");
             }
             if let Some(draft) = &step.draft {
-                assert_eq!(Some(count_legal(&mut *matcher, draft).unwrap()), step.taken, "{place}");
+                assert_eq!(Some(count_allowed(&mut *matcher, draft).unwrap()), step.taken, "{place}");
                 drafted(&mut *matcher, draft, step.taken.unwrap());
             }
             assert_eq!(look(&mut *matcher), seen, "{place}: looking changes nothing");
@@ -124,9 +124,9 @@ fn drafted(matcher: &mut dyn Matcher, draft: &[TokenId], taken: usize) {
     let words = matcher.vocabulary_size().div_ceil(32);
     let mut rows = vec![vec![1u32; words]; draft.len() + 1];
     let parents: Vec<Option<usize>> = (0..draft.len()).map(|at| at.checked_sub(1)).collect();
-    let legal =
+    let allowed =
         draft_masks(matcher, &parents, draft, rows.iter_mut().map(|row| &mut row[..]).collect()).unwrap();
-    assert_eq!(legal, (0..draft.len()).map(|at| at < taken).collect::<Vec<_>>());
+    assert_eq!(allowed, (0..draft.len()).map(|at| at < taken).collect::<Vec<_>>());
     let mut slow = matcher.fork();
     for (at, row) in rows.iter().enumerate() {
         let mut expected = vec![0u32; words];

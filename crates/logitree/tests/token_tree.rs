@@ -8,7 +8,7 @@ use logitree::constraint::skeleton::ResponseSkeleton;
 use logitree::constraint::{
     Check, Descriptor, End, Leaf, Node, OnMismatch, Payload, SpanTree, TokenTree, ROOT,
 };
-use logitree::mask::Legal;
+use logitree::mask::AllowedTokens;
 use logitree::{ErrorKind, TokenId};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
@@ -159,7 +159,7 @@ struct Match {
 #[derive(Deserialize)]
 struct Step {
     accept: Vec<TokenId>,
-    legal: Option<Vec<TokenId>>,
+    allowed: Option<Vec<TokenId>>,
     forced: Vec<TokenId>,
     #[serde(default)]
     finished: bool,
@@ -182,8 +182,8 @@ fn matchers() {
         for step in &case.steps {
             matcher.reset();
             step.accept.iter().for_each(|&t| matcher.accept(t).expect(&case.name));
-            let expected = step.legal.as_deref().map_or(Legal::All, Legal::Few);
-            assert_eq!(matcher.legal(), Ok(expected), "{} after {:?}", case.name, step.accept);
+            let expected = step.allowed.as_deref().map_or(AllowedTokens::All, AllowedTokens::Ids);
+            assert_eq!(matcher.allowed(), Ok(expected), "{} after {:?}", case.name, step.accept);
             assert_eq!(matcher.is_finished(), step.finished, "{} after {:?}", case.name, step.accept);
             let mut forced = Vec::new();
             matcher.forced(&mut forced).expect(&case.name);
@@ -302,7 +302,7 @@ fn a_payload_that_does_not_fit_is_an_error_or_a_warning() {
 }
 
 #[test]
-fn an_id_outside_the_vocabulary_is_never_legal() {
+fn an_id_outside_the_vocabulary_is_never_allowed() {
     let leaf = Leaf { name: "A".into(), tokens: vec![0, 9] };
     let descriptor = Descriptor { path: "p".into(), leaves: vec![leaf] };
     let payload = Payload { model_id: None, descriptors: vec![descriptor] };

@@ -16,8 +16,8 @@ from .._errors import error
 Width = int | Sequence[int] | Callable[[int], int]
 """How many beams: one number, one a step (the last goes on), or a function of the step, from 0."""
 
-Normalize = Literal["vocabulary", "legal", "none"]
-"""What a token's score is: its log-probability among all tokens, among the legal ones, or its logit."""
+Normalize = Literal["vocabulary", "allowed", "none"]
+"""What a token's score is: its log-probability among all tokens, among the allowed ones, or its logit."""
 
 MOST_PENALTY = 16.0
 """Powers of lengths past this one overflow sooner than they mean anything."""
@@ -111,8 +111,8 @@ def checked(
     if temperature <= 0.0 or diversity < 0.0:
         what = f"temperature is {temperature}" if temperature <= 0.0 else f"diversity is {diversity}"
         raise error(_core.SamplingError, what, help="use more than 0" if temperature <= 0.0 else "use 0 or more")
-    if normalize not in ("vocabulary", "legal", "none"):
-        raise error(_core.SamplingError, f"normalize is {normalize!r}", help="use vocabulary, legal or none")
+    if normalize not in ("vocabulary", "allowed", "none"):
+        raise error(_core.SamplingError, f"normalize is {normalize!r}", help="use vocabulary, allowed or none")
     if (groups > 1) != (diversity > 0.0):
         raise error(
             _core.SamplingError,

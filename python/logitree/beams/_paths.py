@@ -17,7 +17,7 @@ Truths = npt.NDArray[np.bool_]
 FINISHED = -1
 """The state after the end token; whatever is read, it stays."""
 FAILED = -2
-"""The state after a token that was not legal; only the end token leads out of it."""
+"""The state after a token that was not allowed; only the end token leads out of it."""
 
 
 class Candidates(Protocol):
@@ -48,7 +48,7 @@ class Paths(Protocol):
     """Token sequences as a tree whose places are numbers, asked for many places at once.
 
     States are int64 [R]. `FINISHED` (-1) is the state after the end token, `FAILED` (-2) the one after a token that
-    was not legal. An attribute `weighted` (bool) may tell whether any child has a weight; where there is none, a
+    was not allowed. An attribute `weighted` (bool) may tell whether any child has a weight; where there is none, a
     search takes it that some do.
     """
 
@@ -70,13 +70,13 @@ class Paths(Protocol):
     def advance(self, states: npt.ArrayLike, tokens: npt.ArrayLike) -> Ints:
         """The states [R] after one token each.
 
-        The end token leads to `FINISHED` from everywhere and nothing leads out of that; what is not legal leads to
+        The end token leads to `FINISHED` from everywhere and nothing leads out of that; what is not allowed leads to
         `FAILED`.
         """
         ...
 
     def gather(self, states: npt.ArrayLike, logits: Any, scores: npt.ArrayLike | None = None) -> Candidates:
-        """Every legal way on from every state, ordered by row and token.
+        """Every allowed way on from every state, ordered by row and token.
 
         The end token is one after an item, and the only one where nothing follows. A `FINISHED` row gives nothing, a
         `FAILED` one only the end token, at the row's own score. What scores -inf is left out.
@@ -87,7 +87,7 @@ class Paths(Protocol):
             scores: float64 [R], what each row has already; None: nothing.
 
         Raises:
-            LogitsError: a legal token's logit is NaN or +inf, or the shape is another.
+            LogitsError: an allowed token's logit is NaN or +inf, or the shape is another.
         """
         ...
 

@@ -90,7 +90,7 @@ class Run:
         self.penalty = Penalty(
             0.0 if sampling else options.length_penalty,
             options.max_tokens or math.inf,
-            sampling or options.normalize == "legal" or (options.normalize == "vocabulary" and not weighted),
+            sampling or options.normalize == "allowed" or (options.normalize == "vocabulary" and not weighted),
         )
         self.generators = [np.random.default_rng((options.seed or 0, first + i)) for i in range(prompts)]
 
@@ -217,15 +217,15 @@ class Run:
 
     def _sampled(self, beams: _Beams, logits: Any) -> Ways:
         """All ways on with their noise, ordered by it."""
-        legal = every(self.paths, "legal", beams.states, logits, beams.scores)
-        begins = np.searchsorted(beams.owners[legal.rows], np.arange(self.owners + 1))
+        allowed = every(self.paths, "allowed", beams.states, logits, beams.scores)
+        begins = np.searchsorted(beams.owners[allowed.rows], np.arange(self.owners + 1))
         noisy = np.concatenate(
             [
-                perturb(generator, legal.rows[begin:end], legal.scores[begin:end], beams.noisy)
+                perturb(generator, allowed.rows[begin:end], allowed.scores[begin:end], beams.noisy)
                 for generator, begin, end in zip(self.generators, begins[:-1], begins[1:], strict=True)
             ]
         )
-        return by_rank(legal._replace(ranks=noisy), beams.owners)
+        return by_rank(allowed._replace(ranks=noisy), beams.owners)
 
     def _diverse(self, step: int, width: int, beams: _Beams, logits: Any) -> Ways:
         """Group after group: what earlier groups of the prompt took in this step ranks lower.

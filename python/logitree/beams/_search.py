@@ -1,6 +1,6 @@
 """The beam search as users call it: prompts and options go in, items come out.
 
-It knows no runtime and no file: engines hand out logits, the tree says what is legal. The loop is `_run.Run`.
+It knows no runtime and no file: engines hand out logits, the tree says what is allowed. The loop is `_run.Run`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Finds the likeliest items of a tree of token sequences, several beams at a time.
 
-    A step takes all legal ways on from all beams of a prompt, best first. One that ends an item is finished and kept
+    A step takes all allowed ways on from all beams of a prompt, best first. One that ends an item is finished and kept
     apart; those that go on are the next beams, until there are `width`. Where an item ends by itself and is the
     beginning of another, it does both. Only whole items are returned. With as many beams as there are items the result
     is exact. The search is over when no beam can beat the worst that would be returned; where a token may raise a
@@ -59,8 +59,8 @@ def beam_search(
         returned: most items of a prompt to return; None: `width`, the last of it.
         max_tokens: most tokens of an item, the end token included; None: whatever the tree has.
         length_penalty: items are compared by log-probability / tokens ** length_penalty, as transformers does.
-        normalize: "vocabulary": log-probabilities among all tokens, then the tree's weights are added; "legal": among
-            the legal tokens, weights counted in; "none": logits and weights as they are.
+        normalize: "vocabulary": log-probabilities among all tokens, then the tree's weights are added; "allowed": among
+            the allowed tokens, weights counted in; "none": logits and weights as they are.
         groups: beams in this many equal groups that look at different places (Vijayakumar et al., "Diverse Beam
             Search", 2016, arXiv 1610.02424). Each group keeps its share of `returned`; an item found twice is
             returned once.
@@ -68,7 +68,7 @@ def beam_search(
             Scores do not lose it.
         temperature: divides the logits; the weights of the tree stay as they are.
         sample: draws items without replacement instead of taking the best (Kool et al. 2019, arXiv 1903.06059): each
-            token by its probability among the legal ones, which is what scores are then, whatever `normalize` says.
+            token by its probability among the allowed ones, which is what scores are then, whatever `normalize` says.
             `width` must be at least `returned`.
         seed: of the samples, 0 or more; None draws one.
         chat: as of `generate`, for prompts that are no tokens.

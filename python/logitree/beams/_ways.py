@@ -1,6 +1,6 @@
 """Scores of the ways on: what the model's logits mean under a normalisation, as arrays for all beams at once.
 
-It asks the tree for what is legal and adds up; which beams go on is not decided here.
+It asks the tree for what is allowed and adds up; which beams go on is not decided here.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def ways(found: Candidates) -> Ways:
 def bases(paths: Paths, normalize: Normalize, states: Ints, logits: Any, scores: Floats) -> Floats:
     """What to add to each row's logits to get the log-probabilities of paths: float64 [R].
 
-    "vocabulary" divides by the sum over all tokens, "legal" by the sum over the legal ones with their weights.
+    "vocabulary" divides by the sum over all tokens, "allowed" by the sum over the allowed ones with their weights.
 
     Raises:
         LogitsError: NaN or +inf among the logits that count.
@@ -73,8 +73,8 @@ def bases(paths: Paths, normalize: Normalize, states: Ints, logits: Any, scores:
             )
         sums = np.array([_core.log_sum_exp(row) for row in logits], np.float64)
     else:
-        legal = ways(paths.gather(states, logits))
-        sums = log_sums(legal.rows, legal.scores, len(states))
+        allowed = ways(paths.gather(states, logits))
+        sums = log_sums(allowed.rows, allowed.scores, len(states))
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(sums), -np.inf, scores - sums)
 

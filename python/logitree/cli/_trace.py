@@ -6,7 +6,7 @@ from __future__ import annotations
 from .. import Finish, Stats, Token
 from ._terminal import Terminal, fit, visible
 
-_HEAD = f"{'#':>4}  {'token':<19} {'p':>6}  {'':<10} {'model p':>8} {'entropy':>8} {'legal':>7} {'us':>7}"
+_HEAD = f"{'#':>4}  {'token':<19} {'p':>6}  {'':<10} {'model p':>8} {'entropy':>8} {'allowed':>7} {'us':>7}"
 
 
 class TraceTable:
@@ -41,7 +41,7 @@ class TraceTable:
         model = f"{step.p_model:8.4f}" if step.p_model is not None else f"{'-':>8}"
         entropy = f"{step.entropy:8.2f}" if step.entropy is not None else f"{'-':>8}"
         bar = paint(self._terminal.bar(p, 10), color)
-        numbers = f"{model} {entropy} {step.legal:>7,} {step.micros:7.1f}"
+        numbers = f"{model} {entropy} {step.allowed:>7,} {step.micros:7.1f}"
         return f"{row} {paint(f'{p:6.3f}', color)}  {bar} {paint(numbers, 'dim')}"
 
 

@@ -39,20 +39,20 @@ def run(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
         raise UsageError(f"--token is {args.token}, expected 0 to {len(vocabulary) - 1}")
     matcher = grammar.matcher(vocabulary)
     told = _ask(matcher, vocabulary, args.text.encode(), args.token)
-    legal = told.is_legal is not False
+    allowed = told.is_allowed is not False
     if args.json:
         out.line(json.dumps(_facts(told), ensure_ascii=False))
     else:
         out.line(safe(str(told)))
-        if legal and args.text:
+        if allowed and args.text:
             out.line(out.paint(f"after {visible(args.text.encode())}", "dim"))
-    return 0 if legal else 1
+    return 0 if allowed else 1
 
 
 def _ask(matcher: Matcher, vocabulary: Vocabulary, text: bytes, token: int | None) -> Explanation:
     """The text's own explanation where it is refused; else what may come after it."""
     told = matcher.explain(text=text)
-    if not told.is_legal:
+    if not told.is_allowed:
         return told
     _grammar.advance(matcher, vocabulary, text)
     return matcher.explain(token)
@@ -61,11 +61,11 @@ def _ask(matcher: Matcher, vocabulary: Vocabulary, text: bytes, token: int | Non
 def _facts(told: Explanation) -> dict[str, Any]:
     asked = told.bytes
     return {
-        "legal": told.is_legal,
+        "allowed": told.is_allowed,
         "asked": None if asked is None else asked.decode("utf-8", "replace"),
         "token": told.token,
         "taken": told.taken,
-        "expected": told.expected_there if told.is_legal is False else told.expected,
+        "expected": told.expected_there if told.is_allowed is False else told.expected,
         "accepting": told.is_accepting,
-        "tokens": told.legal,
+        "tokens": told.allowed,
     }

@@ -227,7 +227,7 @@ def _query(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
             raise UsageError(f"{code} is no code: they are from 0 to 2,147,483,647")
     paths = PrefixTree.open(args.index).paths()
     state = paths.find(args.codes)
-    following = [] if state is None else paths.legal(state).tolist()
+    following = [] if state is None else paths.allowed(state).tolist()
     items = [] if state is None else paths.items(state).tolist()
     facts = {"codes": args.codes, "found": state is not None, "next": following, "items": items}
     if state is None:

@@ -11,7 +11,7 @@ from ._common import UsageError
 from ._terminal import Terminal, fit, visible
 from .vocab import read
 
-ABOUT = """Show which tokens are legal after a text, for a grammar and a vocabulary.
+ABOUT = """Show which tokens are allowed after a text, for a grammar and a vocabulary.
 
 examples:
   logitree mask --regex "[0-9]{4}-[0-9]{2}" 20
@@ -38,22 +38,22 @@ def run(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
     text = args.text.encode()
     if _grammar.advance(matcher, vocabulary, text) < len(text):
         raise ConstraintError(str(grammar.matcher(vocabulary).explain(text=text)).splitlines()[0])
-    legal = matcher.legal()
-    shown = list(range(len(vocabulary)) if legal is None else legal)[: args.limit]
+    allowed = matcher.allowed()
+    shown = list(allowed)[: args.limit]
     if args.json:
         tokens = [{"id": i, "text": vocabulary[i].decode("utf-8", "replace")} for i in shown]
-        count = None if legal is None else len(legal)
-        facts = {"legal": count, "accepting": matcher.is_accepting, "finished": matcher.is_finished, "tokens": tokens}
+        count = None if allowed.is_all else len(allowed)
+        facts = {"allowed": count, "accepting": matcher.is_accepting, "finished": matcher.is_finished, "tokens": tokens}
         out.line(json.dumps(facts, ensure_ascii=False))
         return 0
     complete = "; the text is complete" if matcher.is_accepting else ""
-    if legal is None:
+    if allowed.is_all:
         out.line(out.paint(f"all of {len(vocabulary):,} tokens: the grammar is over{complete}", "bold"))
         return 0
-    out.line(out.paint(f"{len(legal):,} of {len(vocabulary):,} tokens{complete}", "bold"))
+    out.line(out.paint(f"{len(allowed):,} of {len(vocabulary):,} tokens{complete}", "bold"))
     for i in shown:
         ends = "  ends a generation" if i in vocabulary.eog_ids else ""
         out.line(f"  {i:>8}  {out.paint(fit(visible(vocabulary[i]), 28), 'cyan')}{ends}")
-    if len(legal) > len(shown):
-        out.line(out.paint(f"  and {len(legal) - len(shown):,} more", "dim"))
+    if len(allowed) > len(shown):
+        out.line(out.paint(f"  and {len(allowed) - len(shown):,} more", "dim"))
     return 0

@@ -251,7 +251,7 @@ class _Walk:
         return after
 
     def may_end(self, states: Ints) -> npt.NDArray[np.bool_]:
-        """Where the end token is legal beside what the tree itself says: after an item, and where nothing follows."""
+        """Where the end token is allowed beside what the tree itself says: after an item, and where nothing follows."""
         may = states < 0
         alive = np.flatnonzero(~may)
         if alive.size:
@@ -304,7 +304,7 @@ class TreeLogitsProcessor:
         """The scores [R, V] with -inf where the tree bans; the given ones are not changed.
 
         Raises:
-            LogitsError: a legal token's score is NaN, or there are fewer scores than the tree has tokens.
+            LogitsError: an allowed token's score is NaN, or there are fewer scores than the tree has tokens.
         """
         torch, walk = _torch(), self._walk
         size = walk.paths.vocabulary_size

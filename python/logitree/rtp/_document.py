@@ -70,7 +70,7 @@ class Document:
         """By the key of the child."""
 
     def chosen(self, findings: Findings) -> Table:
-        """The table that says what is legal.
+        """The table that says what is allowed.
 
         Raises:
             PayloadError: there is none.

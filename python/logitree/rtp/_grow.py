@@ -104,12 +104,12 @@ class Growth:
         for parent, (key, row) in enumerate(zip(level.keys, level.rows, strict=True)):
             tokens = self.table.tokens(row)
             weights = self._weights_of(key, tokens, row)
-            legal = len(tokens) if not tokens or tokens[-1] < self._limit else sum(t < self._limit for t in tokens)
-            if legal < len(tokens):
-                self.findings.add("candidate beyond the vocabulary", self._place(key), len(tokens) - legal)
-            if not legal:
+            allowed = len(tokens) if not tokens or tokens[-1] < self._limit else sum(t < self._limit for t in tokens)
+            if allowed < len(tokens):
+                self.findings.add("candidate beyond the vocabulary", self._place(key), len(tokens) - allowed)
+            if not allowed:
                 (dead if len(tokens) else complete).append(parent)
-            for at in range(legal):
+            for at in range(allowed):
                 token = tokens[at]
                 weight = weights[at] if weights else 0.0
                 if token == end:

@@ -46,13 +46,13 @@ class GrammarProcessor(Processor):
             apply_masks(logits[row : row + 1], own[None])
 
     def checked_tokens(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """As `Processor.checked_tokens`; a token that is not legal is a TokenError. Finished rows read nothing."""
+        """As `Processor.checked_tokens`; a token that is not allowed is a TokenError. Finished rows read nothing."""
         checked = super().checked_tokens(tokens)
         for row, (matcher, own) in enumerate(zip(self._matchers, checked.tolist(), strict=True)):
-            legal = len(own) if matcher.is_finished else matcher.validate(own)
-            ended = legal < len(own) and self._ends(matcher, own[:legal])
-            if legal < len(own) and not ended:
-                raise error(_core.TokenError, f"token {own[legal]} is not legal", place=f"row {row}")
+            allowed = len(own) if matcher.is_finished else matcher.validate(own)
+            ended = allowed < len(own) and self._ends(matcher, own[:allowed])
+            if allowed < len(own) and not ended:
+                raise error(_core.TokenError, f"token {own[allowed]} is not allowed", place=f"row {row}")
         return checked
 
     def _ends(self, matcher: _core.Matcher, tokens: list[int]) -> bool:
@@ -98,16 +98,16 @@ class ThinkProcessor(GrammarProcessor):
         super().__init__(thought.matcher(at=at, prompt=prompt), rows)
 
     def draft_masks(self, row: int, drafts: Sequence[int]) -> tuple[npt.NDArray[np.int32], int]:
-        """What is legal before each of P drafts and behind them, and how many of them are legal one after the other.
+        """The tokens allowed before each of P drafts and after the last, and how many drafts are allowed in turn.
 
         Returns:
-            masks int32 [P + 1, words], 0 behind the first draft that is not legal; the offset of that draft, or P. The
-            row stays where it is.
+            masks int32 [P + 1, words], 0 after the first draft that is not allowed; the offset of that draft, or P.
+            The row stays where it is.
 
         Raises:
             StateError: there is no such row.
         """
         matcher = self._matchers[int(self.checked_parents([row])[0])]
         made = mask.new(matcher.vocabulary_size, len(drafts) + 1)
-        legal = matcher.draft_masks(list(drafts), made)
-        return made, int(np.logical_and.accumulate(legal).sum()) if len(legal) else 0
+        allowed = matcher.draft_masks(list(drafts), made)
+        return made, int(np.logical_and.accumulate(allowed).sum()) if len(allowed) else 0

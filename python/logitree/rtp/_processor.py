@@ -30,10 +30,10 @@ class Processor(ABC):
         """How many rows there are."""
 
     def process(self, logits: Logits) -> None:
-        """Writes -inf over what is not legal, row by row; every other cell stays as it is, to the bit.
+        """Writes -inf over what is not allowed, row by row; every other cell stays as it is, to the bit.
 
         Raises:
-            LogitsError: not [rows, V] of float32, float16 or bfloat16, or a legal token is beyond V.
+            LogitsError: not [rows, V] of float32, float16 or bfloat16, or an allowed token is beyond V.
         """
         self._process(checked_logits(logits, self.rows))
 
@@ -156,7 +156,7 @@ def apply_masks(logits: Logits, masks: npt.NDArray[np.int32]) -> None:
             row = int(np.flatnonzero(beyond.any(axis=1))[0])
             raise error(
                 _core.LogitsError,
-                f"a legal token is beyond {size} logits",
+                f"an allowed token is beyond {size} logits",
                 place=f"row {row}",
                 help="give logits of the vocabulary that the constraint was made for",
             )

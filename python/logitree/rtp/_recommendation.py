@@ -36,7 +36,7 @@ class _Row:
 
 
 class RecommendationProcessor(Processor):
-    """RTP-LLM's recommendation bans: of a combo of k tokens the last is not legal if the combo is banned.
+    """RTP-LLM's recommendation bans: of a combo of k tokens the last is not allowed if the combo is banned.
 
     A combo that a row has completed is banned there from then on. With `enable_cross_sequence_ban` it is also in all
     other rows but the first, and from the combo `diverge_from` on row i > 0 masks its min(i, V - 1, 8) largest logits

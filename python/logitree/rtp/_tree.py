@@ -37,7 +37,7 @@ class RtpTree:
         """The tree with all that can be generated: what leads to the error state has the item number 2**64 - 1, a key
         without a candidate in the vocabulary 2**64 - 2; items are numbered from 0, by length."""
         self.empty = growth.empty
-        """Whether the end token is legal at the start."""
+        """Whether the end token is allowed at the start."""
         self.walk = prefix.paths(end=self.end, vocabulary_size=size)
         """All that can be generated, what leads to the error state included."""
         self.paths = self.walk

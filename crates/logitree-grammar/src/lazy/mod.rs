@@ -2,7 +2,7 @@
 //! trigger on the grammar. The trigger's own text is the beginning of the grammar's text.
 //!
 //! llama.cpp looks for triggers when a token ends; here they count as soon as their last character is written, so that
-//! the text alone decides, not the tokens that spell it. What can be triggered and cannot go on is not legal.
+//! the text alone decides, not the tokens that spell it. What can be triggered and cannot go on is not allowed.
 //!
 //! ```text
 //! free text .. a | r ..      r is a text of the grammar and starts with what triggered
@@ -51,8 +51,8 @@ pub struct Triggers {
 /// Free text until a trigger, then `grammar`.
 ///
 /// # Errors
-/// [`ErrorKind::Constraint`] if there is no trigger, if one cannot begin a text of the grammar, if a pattern does not say
-/// where the grammar starts, or if a trigger is not complete before the grammar stops being regular;
+/// [`ErrorKind::Constraint`] if there is no trigger, if one cannot begin a text of the grammar, if a pattern does not
+/// say where the grammar starts, or if a trigger is not complete before the grammar stops being regular;
 /// [`ErrorKind::Limit`] if that takes too much to find out.
 pub fn rules(grammar: &Rules, triggers: &Triggers) -> Result<Rules> {
     let mut asker = Asker::new();

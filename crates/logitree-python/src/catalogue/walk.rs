@@ -137,7 +137,7 @@ impl PyPaths {
         Ok(Some(state.0))
     }
 
-    /// The legal tokens of each row, as masks.
+    /// The allowed tokens of each row, as masks.
     #[pyo3(signature = (states, out=None))]
     fn mask<'py>(
         &self,
@@ -161,8 +161,8 @@ impl PyPaths {
         Ok(out)
     }
 
-    /// The legal tokens of one state, ascending.
-    fn legal<'py>(&self, py: Python<'py>, state: i64) -> PyResult<Bound<'py, PyArray1<i32>>> {
+    /// The allowed tokens of one state, ascending.
+    fn allowed<'py>(&self, py: Python<'py>, state: i64) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let mut children = Continuations::default();
         self.paths.children(WalkState(state), &mut children).map_err(to_py)?;
         Ok(PyArray1::from_iter(py, children.tokens.iter().map(|&token| token as i32)))

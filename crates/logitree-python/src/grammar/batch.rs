@@ -13,7 +13,7 @@ use crate::mask::mask_rows;
 use crate::matcher::PyMatcher;
 use crate::vocabulary::token_id;
 
-/// Writes each matcher's legal set over its row of `out`.
+/// Writes each matcher's allowed tokens over its row of `out`.
 #[pyfunction]
 #[pyo3(signature = (matchers, out, threads=None))]
 fn fill_masks(
@@ -54,8 +54,8 @@ pub fn drafts<'py>(
     let mut rows = mask_rows(out)?;
     // SAFETY: these are the only slices.
     let rows = unsafe { rows.rows_mut::<u32>()? };
-    let legal = py.detach(|| draft_masks(matcher, &parents, &tokens, rows)).map_err(to_py)?;
-    Ok(PyArray1::from_vec(py, legal))
+    let allowed = py.detach(|| draft_masks(matcher, &parents, &tokens, rows)).map_err(to_py)?;
+    Ok(PyArray1::from_vec(py, allowed))
 }
 
 /// The parents of a list: each token comes after the one before it.

@@ -29,13 +29,13 @@ impl PyExplanation {
         self.0.accepting
     }
 
-    /// Number of legal tokens; None where nothing is masked.
+    /// Number of allowed tokens; None where nothing is masked.
     #[getter]
-    fn legal(&self) -> Option<usize> {
-        self.0.legal
+    fn allowed(&self) -> Option<usize> {
+        self.0.allowed
     }
 
-    /// The first legal tokens by number, at most 12: (id, bytes).
+    /// The first allowed tokens by number, at most 12: (id, bytes).
     #[getter]
     fn first<'py>(&self, py: Python<'py>) -> Vec<(TokenId, Bound<'py, PyBytes>)> {
         self.0.first.iter().map(|(id, bytes)| (*id, PyBytes::new(py, bytes))).collect()
@@ -55,8 +55,8 @@ impl PyExplanation {
 
     /// Whether the token or the text that was asked about may come; None if nothing was asked.
     #[getter]
-    fn is_legal(&self) -> Option<bool> {
-        self.verdict().map(|verdict| verdict.legal)
+    fn is_allowed(&self) -> Option<bool> {
+        self.verdict().map(|verdict| verdict.allowed)
     }
 
     /// How many of the bytes that were asked about may come; None if nothing was asked.

@@ -14,7 +14,7 @@ use logitree::{Error, ErrorKind, TokenId};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
-/// Rows of logits and what is legal in each, borrowed from Python.
+/// Rows of logits and what is allowed in each, borrowed from Python.
 struct Batch<'py> {
     logits: LogitRows<'py>,
     masks: Masks<'py>,
@@ -50,15 +50,15 @@ impl<'py> Batch<'py> {
 
     /// The rows of the core, for as long as `self` lives.
     fn rows(&self) -> PyResult<Vec<Row<'_>>> {
-        let legal = |at: usize| {
+        let allowed = |at: usize| {
             Ok::<_, PyErr>(match &self.masks {
-                Masks::All => logitree::mask::Legal::All,
-                Masks::Block(masks) => logitree::mask::Legal::Words(masks.row(at)?),
-                Masks::Each(masks) => masks[at].legal(),
+                Masks::All => logitree::mask::AllowedTokens::All,
+                Masks::Block(masks) => logitree::mask::AllowedTokens::Mask(masks.row(at)?),
+                Masks::Each(masks) => masks[at].allowed(),
             })
         };
         let rows = self.logits.floats()?.into_iter().enumerate();
-        rows.map(|(at, logits)| Ok(Row { logits, legal: legal(at)? })).collect()
+        rows.map(|(at, logits)| Ok(Row { logits, allowed: allowed(at)? })).collect()
     }
 }
 

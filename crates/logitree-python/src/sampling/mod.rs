@@ -141,28 +141,28 @@ impl PyChain {
     }
 
     /// Applies the chain and picks the next token; accept it with `accept`.
-    #[pyo3(signature = (logits, mask=None, *, legal=None))]
+    #[pyo3(signature = (logits, mask=None, *, allowed=None))]
     fn sample(
         &mut self,
         logits: &Bound<'_, PyAny>,
         mask: Option<&Bound<'_, PyAny>>,
-        legal: Option<&Bound<'_, PyAny>>,
+        allowed: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<TokenId> {
-        let mask = Mask::new(mask, legal)?;
-        with_logits(logits, |logits| self.inner.sample(logits, mask.legal()))
+        let mask = Mask::new(mask, allowed)?;
+        with_logits(logits, |logits| self.inner.sample(logits, mask.allowed()))
     }
 
     /// Applies the chain: ids (uint32), logits (float32), probabilities (float32) of what survived, in order.
-    #[pyo3(signature = (logits, mask=None, *, legal=None))]
+    #[pyo3(signature = (logits, mask=None, *, allowed=None))]
     fn apply<'py>(
         &mut self,
         py: Python<'py>,
         logits: &Bound<'py, PyAny>,
         mask: Option<&Bound<'py, PyAny>>,
-        legal: Option<&Bound<'py, PyAny>>,
+        allowed: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Columns<'py>> {
-        let mask = Mask::new(mask, legal)?;
-        with_logits(logits, |logits| self.inner.apply(logits, mask.legal(), None))?;
+        let mask = Mask::new(mask, allowed)?;
+        with_logits(logits, |logits| self.inner.apply(logits, mask.allowed(), None))?;
         let c = self.inner.candidates();
         Ok((
             PyArray1::from_slice(py, c.ids()),
@@ -172,16 +172,16 @@ impl PyChain {
     }
 
     /// Applies the chain and tells what each sampler did. Draws as `apply` does.
-    #[pyo3(signature = (logits, mask=None, *, legal=None))]
+    #[pyo3(signature = (logits, mask=None, *, allowed=None))]
     fn explain(
         &mut self,
         logits: &Bound<'_, PyAny>,
         mask: Option<&Bound<'_, PyAny>>,
-        legal: Option<&Bound<'_, PyAny>>,
+        allowed: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<PyEffect>> {
-        let mask = Mask::new(mask, legal)?;
+        let mask = Mask::new(mask, allowed)?;
         let mut effects = Vec::new();
-        with_logits(logits, |logits| self.inner.apply(logits, mask.legal(), Some(&mut effects)))?;
+        with_logits(logits, |logits| self.inner.apply(logits, mask.allowed(), Some(&mut effects)))?;
         Ok(effects.into_iter().map(PyEffect).collect())
     }
 

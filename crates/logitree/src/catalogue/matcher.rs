@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::{damaged, CatalogueSnapshot, Continuations, WalkState};
-use crate::constraint::{check_rollback, illegal, Matcher};
-use crate::mask::Legal;
+use crate::constraint::{check_rollback, not_allowed, Matcher};
+use crate::mask::AllowedTokens;
 use crate::vocabulary::MAX_TOKENS;
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -54,7 +54,7 @@ impl CatalogueMatcher {
         }
         self.snapshot.children(state, &mut children)?;
         if children.tokens.is_empty() && !children.is_item {
-            // A sound index has no place from which no item goes on; what is legal there must not be everything.
+            // A sound index has no place from which no item goes on; what is allowed there must not be everything.
             return Err(damaged("no item goes on from a place of it"));
         }
         if children.is_item {
@@ -103,10 +103,10 @@ impl Matcher for CatalogueMatcher {
         self.vocabulary_size
     }
 
-    fn legal(&mut self) -> Result<Legal<'_>> {
+    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         Ok(match &self.here.tokens[..] {
-            [] => Legal::All,
-            tokens => Legal::Few(tokens),
+            [] => AllowedTokens::All,
+            tokens => AllowedTokens::Ids(tokens),
         })
     }
 
@@ -114,7 +114,7 @@ impl Matcher for CatalogueMatcher {
         if self.take(token)? {
             return Ok(());
         }
-        Err(illegal(token, &self.here.tokens, self.accepted(), "item"))
+        Err(not_allowed(token, &self.here.tokens, self.accepted(), "item"))
     }
 
     fn take(&mut self, token: TokenId) -> Result<bool> {

@@ -14,7 +14,7 @@ pub(super) enum StateKind {
     Wide(u64),
     /// The node of the overlay with this number.
     Added(u64),
-    /// Behind an end, or a token that was not legal.
+    /// Behind an end, or a token that was not allowed.
     Terminal,
 }
 

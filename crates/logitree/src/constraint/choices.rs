@@ -1,6 +1,6 @@
 //! Choices: one of several texts, in any tokens that spell it.
 //!
-//! The texts (each with the following text) are a trie over bytes; a state is a node of it. The legal tokens at
+//! The texts (each with the following text) are a trie over bytes; a state is a node of it. The allowed tokens at
 //! a node are those whose bytes lead from there to another node: the vocabulary's trie and the texts' trie walked
 //! side by side, once per node that is visited, and remembered. The naive version that it must equal: every
 //! sequence of tokens whose bytes are a text and the following text.
@@ -40,7 +40,7 @@ impl Choices {
     /// Every tokenisation of each text. Repeated texts count once.
     ///
     /// With `end.following`, each text is followed by it, and one token may hold the last bytes of a text and the
-    /// first of what follows; tokens that go past the end of the following text are not legal. Where a text
+    /// first of what follows; tokens that go past the end of the following text are not allowed. Where a text
     /// (with what follows) is the beginning of another, `end.tokens` end it. `end.vocabulary` is not looked at.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl Choices {
         &self.vocabulary
     }
 
-    /// Whether every tokenisation is legal, or the given ones only.
+    /// Whether every tokenisation is allowed, or the given ones only.
     pub fn is_canonical(&self) -> bool {
         matches!(self.rows, Kind::Tokens(_))
     }

@@ -5,17 +5,17 @@
 
 use super::fill::fill;
 use super::Matcher;
-use crate::mask::Legal;
+use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Writes row 0 with the mask of where `matcher` stands, and row `i + 1` with the mask after node `i` of the tree.
 /// `parents[i]` is the node before node `i`, one of those before it in the list; `None` is where the matcher stands.
-/// Says of each node whether its token is legal after its parent, and so on up; rows of nodes that are not legal are 0.
-/// The matcher is unchanged.
+/// Says of each node whether its token is allowed after its parent, and so on up; rows of nodes that are not allowed
+/// are 0. The matcher is unchanged.
 ///
 /// # Errors
 /// [`ErrorKind::Token`] for parents that are not as many as the tokens, or that do not stand before their children;
-/// [`ErrorKind::Mask`] if there is not one row more than tokens; [`ErrorKind::Limit`] as [`Matcher::legal`].
+/// [`ErrorKind::Mask`] if there is not one row more than tokens; [`ErrorKind::Limit`] as [`Matcher::allowed`].
 pub fn draft_masks(
     matcher: &mut dyn Matcher,
     parents: &[Option<usize>],
@@ -32,7 +32,7 @@ pub fn draft_masks(
     rows.iter_mut().skip(1).for_each(|row| row.fill(0));
     fill(matcher, rows[0])?;
     let start = matcher.accepted();
-    let mut legal = vec![false; tokens.len()];
+    let mut allowed = vec![false; tokens.len()];
     let mut walk = |matcher: &mut dyn Matcher| -> Result<()> {
         // The nodes on the way, the deepest last; each one's token is accepted.
         let mut path = Vec::new();
@@ -44,12 +44,12 @@ pub fn draft_masks(
                 next = sibling[node];
                 continue;
             };
-            // The row above is the legal set before the node: a refusal need not be put into words.
+            // The row above is the allowed tokens before the node: a refusal need not be put into words.
             let above = parents[node].map_or(0, |parent| parent + 1);
             next = sibling[node];
-            if Legal::Words(rows[above]).contains(tokens[node]) && matcher.take(tokens[node])? {
+            if AllowedTokens::Mask(rows[above]).contains(tokens[node]) && matcher.take(tokens[node])? {
                 path.push(node);
-                legal[node] = true;
+                allowed[node] = true;
                 fill(matcher, rows[node + 1])?;
                 next = first[node + 1];
             }
@@ -57,7 +57,7 @@ pub fn draft_masks(
     };
     let walked = walk(matcher);
     matcher.rollback(matcher.accepted() - start)?;
-    walked.map(|()| legal)
+    walked.map(|()| allowed)
 }
 
 fn check(parents: &[Option<usize>], tokens: &[TokenId], rows: usize) -> Result<()> {
@@ -92,11 +92,11 @@ pub fn accept_all(matcher: &mut dyn Matcher, tokens: &[TokenId]) -> Result<()> {
     Ok(())
 }
 
-/// How many of `tokens` are legal, one after the other. The matcher is unchanged.
+/// How many of `tokens` are allowed, one after the other. The matcher is unchanged.
 ///
 /// # Errors
-/// As [`Matcher::legal`].
-pub fn count_legal(matcher: &mut dyn Matcher, tokens: &[TokenId]) -> Result<usize> {
+/// As [`Matcher::allowed`].
+pub fn count_allowed(matcher: &mut dyn Matcher, tokens: &[TokenId]) -> Result<usize> {
     let mut taken = 0;
     let mut read = |matcher: &mut dyn Matcher| -> Result<()> {
         while taken < tokens.len() && matcher.take(tokens[taken])? {

@@ -1,13 +1,13 @@
-//! Why a token or a text is legal or not, in words. It refuses to know the constraint: it asks its matcher.
+//! Why a token or a text is allowed or not, in words. It refuses to know the constraint: it asks its matcher.
 
 use std::fmt;
 
 use super::Matcher;
-use crate::mask::Legal;
+use crate::mask::AllowedTokens;
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// How many legal tokens are named.
+/// How many allowed tokens are named.
 const NAMED: usize = 12;
 
 /// What is asked about.
@@ -28,9 +28,9 @@ pub struct Explanation {
     pub expected: Vec<String>,
     /// Whether what was accepted is complete.
     pub accepting: bool,
-    /// Number of legal tokens; `None` where nothing is masked.
-    pub legal: Option<usize>,
-    /// The first legal tokens by number, each with its bytes.
+    /// Number of allowed tokens; `None` where nothing is masked.
+    pub allowed: Option<usize>,
+    /// The first allowed tokens by number, each with its bytes.
     pub first: Vec<(TokenId, Vec<u8>)>,
     /// What was asked about.
     pub verdict: Option<Verdict>,
@@ -44,7 +44,7 @@ pub struct Verdict {
     /// The bytes.
     pub bytes: Vec<u8>,
     /// Whether it may come.
-    pub legal: bool,
+    pub allowed: bool,
     /// How many of the bytes may come.
     pub taken: usize,
     /// What is expected behind those; empty where nobody can say.
@@ -56,7 +56,7 @@ pub struct Verdict {
 /// Explains where `matcher` stands.
 ///
 /// # Errors
-/// [`ErrorKind::Token`] for a token that is not in the vocabulary; [`ErrorKind::Limit`] as [`Matcher::legal`].
+/// [`ErrorKind::Token`] for a token that is not in the vocabulary; [`ErrorKind::Limit`] as [`Matcher::allowed`].
 pub fn explain(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, ask: Ask<'_>) -> Result<Explanation> {
     if vocabulary.len() < matcher.vocabulary_size() {
         let (own, other) = (matcher.vocabulary_size(), vocabulary.len());
@@ -69,26 +69,32 @@ pub fn explain(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, ask: Ask<'_>)
         Ask::Text(bytes) => Some(of_text(matcher, bytes)?),
     };
     let named = |id: TokenId| (id, vocabulary.token_bytes(id).to_vec());
-    let (legal, first) = match matcher.legal()? {
-        Legal::All => (None, Vec::new()),
-        Legal::Few(ids) => (Some(ids.len()), ids.iter().take(NAMED).map(|&id| named(id)).collect()),
-        Legal::Words(words) => {
-            let legal = Legal::Words(words).count(vocabulary.len());
-            (Some(legal), crate::mask::ids(words).take(NAMED).map(named).collect())
+    let (allowed, first) = match matcher.allowed()? {
+        AllowedTokens::All => (None, Vec::new()),
+        AllowedTokens::Ids(ids) => (Some(ids.len()), ids.iter().take(NAMED).map(|&id| named(id)).collect()),
+        AllowedTokens::Mask(words) => {
+            let allowed = AllowedTokens::Mask(words).count(vocabulary.len());
+            (Some(allowed), crate::mask::ids(words).take(NAMED).map(named).collect())
         }
     };
-    Ok(Explanation { expected: matcher.expected(), accepting: matcher.is_accepting(), legal, first, verdict })
+    Ok(Explanation {
+        expected: matcher.expected(),
+        accepting: matcher.is_accepting(),
+        allowed,
+        first,
+        verdict,
+    })
 }
 
 fn of_token(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, token: TokenId) -> Result<Verdict> {
     vocabulary.check(token)?;
     let bytes = vocabulary.token_bytes(token).to_vec();
-    if matcher.is_legal(token)? {
+    if matcher.is_allowed(token)? {
         let taken = bytes.len();
         return Ok(Verdict {
             token: Some(token),
             bytes,
-            legal: true,
+            allowed: true,
             taken,
             expected: Vec::new(),
             why: None,
@@ -105,7 +111,7 @@ fn of_token(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, token: TokenId) 
     let expected = matcher.expected_after(&bytes[..taken])?;
     let whole = text && !ends && taken == bytes.len();
     let why = why.or(whole.then_some("its bytes may come, but not as this token"));
-    Ok(Verdict { token: Some(token), bytes, legal: false, taken, expected, why })
+    Ok(Verdict { token: Some(token), bytes, allowed: false, taken, expected, why })
 }
 
 fn of_text(matcher: &mut dyn Matcher, bytes: &[u8]) -> Result<Verdict> {
@@ -114,7 +120,7 @@ fn of_text(matcher: &mut dyn Matcher, bytes: &[u8]) -> Result<Verdict> {
     Ok(Verdict {
         token: None,
         bytes: bytes.to_vec(),
-        legal: taken == bytes.len(),
+        allowed: taken == bytes.len(),
         taken,
         expected,
         why: None,
@@ -128,7 +134,7 @@ impl fmt::Display for Verdict {
             Some(token) => write!(f, "token {token} {shown}")?,
             None => write!(f, "the text {shown}")?,
         }
-        if self.legal {
+        if self.allowed {
             return f.write_str(" may come");
         }
         match (self.why, self.taken) {
@@ -160,13 +166,13 @@ impl fmt::Display for Explanation {
             writeln!(f, "expected here: {}", self.expected.join("; or "))?;
         }
         let complete = if self.accepting { "; the text is complete" } else { "" };
-        match self.legal {
-            None => write!(f, "legal here: everything, the constraint is over"),
-            Some(legal) => {
+        match self.allowed {
+            None => write!(f, "allowed here: everything, the constraint is over"),
+            Some(allowed) => {
                 let first: Vec<String> = self.first.iter().map(|(_, bytes)| quoted(bytes)).collect();
-                let more = if legal > first.len() { ", ..." } else { "" };
-                let tokens = if legal == 1 { "token" } else { "tokens" };
-                write!(f, "legal here: {legal} {tokens}: {}{more}{complete}", first.join(", "))
+                let more = if allowed > first.len() { ", ..." } else { "" };
+                let tokens = if allowed == 1 { "token" } else { "tokens" };
+                write!(f, "allowed here: {allowed} {tokens}: {}{more}{complete}", first.join(", "))
             }
         }
     }
@@ -205,23 +211,23 @@ mod tests {
     fn tokens_and_texts_are_judged() {
         let vocabulary = vocabulary();
         let mut matcher = Choices::new(&["ab", "abb"], &vocabulary, &End::default()).unwrap().matcher();
-        let legal = explain(&mut *matcher, &vocabulary, Ask::Token(2)).unwrap();
-        assert_eq!((legal.legal, legal.accepting), (Some(2), false));
-        assert_eq!(legal.first, [(0, b"a".to_vec()), (2, b"ab".to_vec())]);
-        assert!(legal.verdict.as_ref().is_some_and(|verdict| verdict.legal));
-        assert!(legal.to_string().starts_with("token 2 \"ab\" may come"), "{legal}");
+        let allowed = explain(&mut *matcher, &vocabulary, Ask::Token(2)).unwrap();
+        assert_eq!((allowed.allowed, allowed.accepting), (Some(2), false));
+        assert_eq!(allowed.first, [(0, b"a".to_vec()), (2, b"ab".to_vec())]);
+        assert!(allowed.verdict.as_ref().is_some_and(|verdict| verdict.allowed));
+        assert!(allowed.to_string().starts_with("token 2 \"ab\" may come"), "{allowed}");
         let end = explain(&mut *matcher, &vocabulary, Ask::Token(5)).unwrap();
         assert!(end.to_string().contains("refused: it ends the text, which is not complete"), "{end}");
         assert_eq!(explain(&mut *matcher, &vocabulary, Ask::Token(6)).unwrap_err().kind, ErrorKind::Token);
         matcher.accept(2).unwrap();
         let rest = explain(&mut *matcher, &vocabulary, Ask::Anything).unwrap();
         assert!(
-            rest.to_string().ends_with("legal here: 2 tokens: \"b\", \"<end>\"; the text is complete"),
+            rest.to_string().ends_with("allowed here: 2 tokens: \"b\", \"<end>\"; the text is complete"),
             "{rest}"
         );
         matcher.accept(5).unwrap();
         let over = explain(&mut *matcher, &vocabulary, Ask::Text(b"\xff\n")).unwrap();
-        assert_eq!(over.legal, None);
+        assert_eq!(over.allowed, None);
         assert!(over.to_string().starts_with("the text \"\\xff\\n\" may come"), "{over}");
     }
 }

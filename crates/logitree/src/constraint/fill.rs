@@ -13,10 +13,11 @@ const FOUND: usize = 50_000;
 /// Nanoseconds of work that make a thread worth its start.
 const PAYS: usize = 100_000;
 
-/// Writes the legal set of `matcher` over `words`. Words past the vocabulary are 0, or all ones where nothing is masked.
+/// Writes the allowed tokens of `matcher` over `words`. Words past the vocabulary are 0, or all ones where nothing is
+/// masked.
 ///
 /// # Errors
-/// [`ErrorKind::Mask`] if there are fewer words than the vocabulary needs; else those of [`Matcher::legal`].
+/// [`ErrorKind::Mask`] if there are fewer words than the vocabulary needs; else those of [`Matcher::allowed`].
 pub fn fill(matcher: &mut dyn Matcher, words: &mut [u32]) -> Result<()> {
     let least = words_for(matcher.vocabulary_size());
     if words.len() < least {

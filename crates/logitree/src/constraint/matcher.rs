@@ -1,22 +1,22 @@
 //! The interface that every constraint implements, and its laws (held by `tests/laws.rs`).
 //!
 //! Laws, for every matcher and every reachable state:
-//! 1. `legal` is a pure function of the accepted tokens: asking twice gives the same set, and nothing else changes.
-//! 2. `accept(t)` succeeds exactly when `legal` contains `t`, and `take(t)` says so; on an error or a refusal the
+//! 1. `allowed` is a pure function of the accepted tokens: asking twice gives the same set, and nothing else changes.
+//! 2. `accept(t)` succeeds exactly when `allowed` contains `t`, and `take(t)` says so; on an error or a refusal the
 //!    matcher is unchanged.
-//! 3. `legal` is empty in no reachable state: a dead end is refused before it is entered.
+//! 3. `allowed` is empty in no reachable state: a dead end is refused before it is entered.
 //! 4. After `accept` of n tokens, `rollback(n)` is as if they had never been; `rollback` past the start is an
 //!    error that changes nothing.
 //! 5. A fork and its parent give equal answers and then live apart.
 //! 6. `reset` gives the state the matcher was born with.
-//! 7. `forced` is the longest run t1..tn such that each is the only legal token after those before it and the
+//! 7. `forced` is the longest run t1..tn such that each is the only allowed token after those before it and the
 //!    matcher is neither finished nor accepting before it; asking changes nothing. Runs past 1,000 tokens may be given
 //!    in pieces.
-//! 8. Once `is_finished`, `is_accepting` holds too and `legal` is [`Legal::All`]: a constraint that is over masks
-//!    nothing. What may follow is its owner's decision, not the matcher's.
-//! 9. `bias` is a pure function of the accepted tokens; it names a legal token and a finite number.
+//! 8. Once `is_finished`, `is_accepting` holds too and `allowed` is [`AllowedTokens::All`]: a constraint that is over
+//!    masks nothing. What may follow is its owner's decision, not the matcher's.
+//! 9. `bias` is a pure function of the accepted tokens; it names an allowed token and a finite number.
 
-use crate::mask::{words_for, Legal};
+use crate::mask::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// A constraint bound to a vocabulary and running for one sequence.
@@ -24,43 +24,43 @@ pub trait Matcher: Send + Sync {
     /// Number of token ids that masks cover.
     fn vocabulary_size(&self) -> usize;
 
-    /// The legal next tokens. `&mut` so that an implementation may fill its own buffers.
+    /// The allowed next tokens. `&mut` so that an implementation may fill its own buffers.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if finding the set takes more work than the matcher's fuel allows; the matcher is
     /// unchanged. Never an open mask.
-    fn legal(&mut self) -> Result<Legal<'_>>;
+    fn allowed(&mut self) -> Result<AllowedTokens<'_>>;
 
-    /// Writes the legal set over `words`, at least as many as the vocabulary needs; what lies past it is cleared.
+    /// Writes the allowed tokens over `words`, at least as many as the vocabulary needs; what lies past it is cleared.
     ///
     /// # Errors
-    /// As [`Matcher::legal`].
+    /// As [`Matcher::allowed`].
     fn write(&mut self, words: &mut [u32]) -> Result<()> {
         let size = self.vocabulary_size();
         let covered = words_for(size).min(words.len());
         words[covered..].fill(0);
-        self.legal()?.write(size, &mut words[..covered]);
+        self.allowed()?.write(size, &mut words[..covered]);
         Ok(())
     }
 
-    /// Whether `token` is legal here.
+    /// Whether `token` is allowed here.
     ///
     /// # Errors
-    /// As [`Matcher::legal`].
-    fn is_legal(&mut self, token: TokenId) -> Result<bool> {
-        Ok(self.legal()?.contains(token))
+    /// As [`Matcher::allowed`].
+    fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
+        Ok(self.allowed()?.contains(token))
     }
 
     /// Takes one token.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Token`] if it is not legal here; the matcher is unchanged.
+    /// [`crate::ErrorKind::Token`] if it is not allowed here; the matcher is unchanged.
     fn accept(&mut self, token: TokenId) -> Result<()>;
 
-    /// Takes one token if it is legal here; whether it was. As [`Matcher::accept`], with no words for a refusal.
+    /// Takes one token if it is allowed here; whether it was. As [`Matcher::accept`], with no words for a refusal.
     ///
     /// # Errors
-    /// As [`Matcher::legal`].
+    /// As [`Matcher::allowed`].
     fn take(&mut self, token: TokenId) -> Result<bool> {
         match self.accept(token) {
             Ok(()) => Ok(true),
@@ -88,23 +88,23 @@ pub trait Matcher: Send + Sync {
     /// `out` are unchanged.
     fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()>;
 
-    /// Whether what was accepted so far is complete (more may still be legal).
+    /// Whether what was accepted so far is complete (more may still be allowed).
     fn is_accepting(&self) -> bool;
 
     /// Whether the constraint is over: complete, and with nothing more to say.
     fn is_finished(&self) -> bool;
 
-    /// What this constraint would have added to the logit of one legal token here, so that it comes sooner, such as the
-    /// end of what must not grow too long. What becomes of it is the decoder's business.
+    /// What this constraint would have added to the logit of one allowed token here, so that it comes sooner, such as
+    /// the end of what must not grow too long. What becomes of it is the decoder's business.
     ///
     /// # Errors
-    /// As [`Matcher::legal`].
+    /// As [`Matcher::allowed`].
     fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
         Ok(None)
     }
 
-    /// Whether what comes here is free text, of which only a few tokens are banned: the model may end its turn, and stop
-    /// strings count, as if there were no constraint.
+    /// Whether what comes here is free text, of which only a few tokens are banned: the model may end its turn, and
+    /// stop strings count, as if there were no constraint.
     fn is_free(&self) -> bool {
         false
     }
@@ -117,22 +117,23 @@ pub trait Matcher: Send + Sync {
     /// What is expected behind these bytes, all of which may come; empty where nobody can say.
     ///
     /// # Errors
-    /// As [`Matcher::legal`].
+    /// As [`Matcher::allowed`].
     fn expected_after(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
         Ok(if bytes.is_empty() { self.expected() } else { Vec::new() })
     }
 
-    /// How many of these bytes may come from here on, one after the other, however they are cut into tokens; all of them
-    /// where the constraint does not look at bytes.
+    /// How many of these bytes may come from here on, one after the other, however they are cut into tokens; all of
+    /// them where the constraint does not look at bytes.
     ///
     /// # Errors
-    /// As [`Matcher::legal`].
+    /// As [`Matcher::allowed`].
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
         Ok(bytes.len())
     }
 
-    /// Whether asking for the legal set, or taking a token, is a matter of a microsecond here: nothing must be found out
-    /// first, and nobody else is at work on it. A hint: callers who hold a lock of their own let go of it where not.
+    /// Whether asking for the allowed tokens, or taking a token, is a matter of a microsecond here: nothing must be
+    /// found out first, and nobody else is at work on it. A hint: callers who hold a lock of their own let go of it
+    /// where not.
     fn is_ready(&self) -> bool {
         true
     }

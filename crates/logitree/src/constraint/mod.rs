@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 pub use check::{Check, OnMismatch};
 pub use choices::{Choices, MAX_CHOICE_BYTES};
-pub use drafts::{accept_all, count_legal, draft_masks};
+pub use drafts::{accept_all, count_allowed, draft_masks};
 pub use explain::{explain, Ask, Explanation, Verdict};
 pub use fill::{fill, fill_batch};
 pub use grammar::{Grammar, GrammarLimits};
@@ -33,7 +33,7 @@ pub use intersection::{intersect, IntersectionMatcher};
 pub(crate) use matcher::check_rollback;
 pub use matcher::Matcher;
 pub use payload::{Descriptor, Leaf, Payload, MAX_TOKENS, MAX_TOKEN_ID};
-pub(crate) use row_matcher::illegal;
+pub(crate) use row_matcher::not_allowed;
 pub use sequence_trie::{Node, ROOT};
 pub use thought::{Thinking, Thought};
 pub use token_tree::{SpanTree, TokenTree};

@@ -1,4 +1,4 @@
-//! One matcher for every constraint whose states are numbered nodes and whose legal set at a node is one
+//! One matcher for every constraint whose states are numbered nodes and whose allowed tokens at a node is one
 //! ascending row of ids: token trees and choices. A stack of nodes makes rollback O(1).
 //!
 //! It refuses to know where the rows come from.
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::matcher::check_rollback;
 use super::Matcher;
-use crate::mask::Legal;
+use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The node after an end token: nothing may follow.
@@ -19,7 +19,7 @@ pub(crate) trait Rows: Send + Sync + 'static {
     fn vocabulary_size(&self) -> usize;
     /// Where every sequence starts.
     fn start(&self) -> u32;
-    /// The ids that are legal at `node`, ascending; empty exactly at finished nodes.
+    /// The ids that are allowed at `node`, ascending; empty exactly at finished nodes.
     fn row(&self, node: u32) -> &[TokenId];
     /// The node after the id at position `at` of the row of `node`.
     fn next(&self, node: u32, at: usize) -> u32;
@@ -49,10 +49,10 @@ impl<R: Rows> Matcher for RowMatcher<R> {
         self.rows.vocabulary_size()
     }
 
-    fn legal(&mut self) -> Result<Legal<'_>> {
+    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         Ok(match self.rows.row(self.node) {
-            [] => Legal::All,
-            row => Legal::Few(row),
+            [] => AllowedTokens::All,
+            row => AllowedTokens::Ids(row),
         })
     }
 
@@ -60,7 +60,7 @@ impl<R: Rows> Matcher for RowMatcher<R> {
         if self.take(token)? {
             return Ok(());
         }
-        Err(illegal(token, self.rows.row(self.node), self.accepted(), "span"))
+        Err(not_allowed(token, self.rows.row(self.node), self.accepted(), "span"))
     }
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
@@ -127,13 +127,13 @@ impl<R: Rows> Matcher for RowMatcher<R> {
     }
 }
 
-/// A token that is not in the row of those that are legal behind so many of what is generated.
-pub(crate) fn illegal(token: TokenId, row: &[TokenId], accepted: usize, of: &str) -> Error {
+/// A token that is not in the row of those that are allowed behind so many of what is generated.
+pub(crate) fn not_allowed(token: TokenId, row: &[TokenId], accepted: usize, of: &str) -> Error {
     let shown: Vec<String> = row.iter().take(8).map(TokenId::to_string).collect();
     let more = if row.len() > 8 { format!(" and {} more", row.len() - 8) } else { String::new() };
-    Error::new(ErrorKind::Token, format!("token {token} is not legal here"))
+    Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
         .at(format!("token {accepted} of the {of}"))
-        .help(format!("legal: {}{more}", shown.join(", ")))
+        .help(format!("allowed: {}{more}", shown.join(", ")))
 }
 
 /// Two ascending rows as one, without repeats.

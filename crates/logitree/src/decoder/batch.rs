@@ -1,8 +1,9 @@
 //! A batch: many decoders' next tokens in one call, in parallel where it pays. Each row has a constraint, a chain and a
 //! seed of its own; a row that is finished goes on with an end token, whatever its logits are.
 //!
-//! The slow version is a loop of [`Decoder::step`]: a row depends on its decoder and its logits alone, so that the number
-//! of rows, their order and the number of threads change nothing. The file refuses to know how rows came together.
+//! The slow version is a loop of [`Decoder::step`]: a row depends on its decoder and its logits alone, so that the
+//! number of rows, their order and the number of threads change nothing. The file refuses to know how rows came
+//! together.
 
 use super::Decoder;
 use crate::mask::words_for;
@@ -34,9 +35,9 @@ impl Taken {
     }
 }
 
-/// One step of each decoder with its row of logits, in at most `most` threads (0: as many as there are cores). A decoder
-/// that is finished gives `end`, and its logits are not looked at. A row that has an error is as it was before; the
-/// others have taken their token.
+/// One step of each decoder with its row of logits, in at most `most` threads (0: as many as there are cores). A
+/// decoder that is finished gives `end`, and its logits are not looked at. A row that has an error is as it was before;
+/// the others have taken their token.
 ///
 /// # Errors
 /// [`ErrorKind::Sampling`] if there are not as many rows as decoders; then nothing has changed. Those of a row are
@@ -59,8 +60,8 @@ pub fn step(decoders: &mut [&mut Decoder], logits: &[Floats<'_>], end: TokenId, 
     Ok(rows)
 }
 
-/// Each decoder takes its token from outside. A decoder that is finished takes only one of `ends`, which changes nothing.
-/// A row that has an error is as it was before; the others have taken their token.
+/// Each decoder takes its token from outside. A decoder that is finished takes only one of `ends`, which changes
+/// nothing. A row that has an error is as it was before; the others have taken their token.
 ///
 /// # Errors
 /// [`ErrorKind::Sampling`] if there are not as many tokens as decoders; then nothing has changed. Those of a row are
@@ -102,8 +103,8 @@ pub fn all_or_none(decoders: &mut [&mut Decoder], rows: Rows) -> Result<Vec<Toke
 /// Writes what each decoder may take next over its row of words; where it is finished, `ends` alone.
 ///
 /// # Errors
-/// [`ErrorKind::Mask`] if there are not as many rows as decoders, or if a row is too short for the vocabulary; else those
-/// of [`Decoder::legal`], with the row in their place. All rows are 0 then: nothing is allowed.
+/// [`ErrorKind::Mask`] if there are not as many rows as decoders, or if a row is too short for the vocabulary; else
+/// those of [`Decoder::allowed`], with the row in their place. All rows are 0 then: nothing is allowed.
 pub fn masks(decoders: &mut [&mut Decoder], mut rows: Vec<&mut [u32]>, ends: &[TokenId]) -> Result<()> {
     if rows.len() != decoders.len() {
         let message = format!("{} rows of masks for {} decoders", rows.len(), decoders.len());
@@ -146,7 +147,7 @@ fn mask(decoder: &mut Decoder, words: &mut [u32], ends: &[TokenId]) -> Result<()
     }
     words.fill(0);
     if decoder.finish().is_none() {
-        decoder.legal()?.write(size, &mut words[..least]);
+        decoder.allowed()?.write(size, &mut words[..least]);
         return Ok(());
     }
     for &end in ends.iter().filter(|&&end| (end as usize) < size) {

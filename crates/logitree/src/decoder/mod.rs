@@ -1,9 +1,10 @@
 //! The hallway: matcher + chain + history + stop conditions + trace for one sequence. It opens the doors of all
-//! rooms and owns none of their business: what is legal is the matcher's word, what is picked is the chain's.
+//! rooms and owns none of their business: what is allowed is the matcher's word, what is picked is the chain's.
 //! It refuses to know engines, text and Python.
 //!
-//! The naive step that [`Decoder::step`] must equal: write the legal set as a dense mask, set every banned logit of
-//! a copy to -inf, add what is steered and then the matcher's bias to the rest, run the chain over the whole copy, accept the token everywhere. The tests hold them equal.
+//! The naive step that [`Decoder::step`] must equal: write the allowed tokens as a dense mask, set every banned logit
+//! of a copy to -inf, add what is steered and then the matcher's bias to the rest, run the chain over the whole copy,
+//! accept the token everywhere. The tests hold them equal.
 
 pub mod batch;
 mod breakers;
@@ -20,9 +21,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::constraint::Matcher;
-use crate::mask::Legal;
+use crate::mask::AllowedTokens;
 use crate::sampling::{Adapt, Candidates, Chain, Floats, Setting, Steering};
-use crate::trace::{Model, Origin, Step, CANDIDATES_KEPT, LEGAL_KEPT};
+use crate::trace::{Model, Origin, Step, ALLOWED_KEPT, CANDIDATES_KEPT};
 use crate::vocabulary::Vocabulary;
 use crate::{metrics, Error, ErrorKind, Result, TokenId};
 use span::Spans;
@@ -31,7 +32,7 @@ use span::Spans;
 ///
 /// Tokens enter in three ways: [`step`](Decoder::step) picks one from logits, [`take_forced`](Decoder::take_forced)
 /// takes those that are the only way on, [`accept`](Decoder::accept) takes one from outside. A forced token advances
-/// the chain exactly as a step with one legal token would, so whether the caller skips forward passes never changes
+/// the chain exactly as a step with one allowed token would, so whether the caller skips forward passes never changes
 /// what comes after.
 pub struct Decoder {
     vocabulary: Arc<Vocabulary>,
@@ -135,12 +136,12 @@ impl Decoder {
         self.spans.matcher()
     }
 
-    /// The legal next tokens; everything is legal without a constraint.
+    /// The allowed next tokens; everything is allowed without a constraint.
     ///
     /// # Errors
-    /// As [`Matcher::legal`]; nothing has changed then.
-    pub fn legal(&mut self) -> Result<Legal<'_>> {
-        self.spans.legal()
+    /// As [`Matcher::allowed`]; nothing has changed then.
+    pub fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
+        self.spans.allowed()
     }
 
     /// Whether a step is a matter of microseconds: see [`Matcher::is_ready`].
@@ -176,13 +177,13 @@ impl Decoder {
         Ok(())
     }
 
-    /// One step: the legal set, the chain, the pick, and its acceptance. Logits are read, never written; those past
-    /// the vocabulary's end (padding) are not looked at. With one legal token no logit is looked at.
+    /// One step: the allowed tokens, the chain, the pick, and its acceptance. Logits are read, never written; those
+    /// past the vocabulary's end (padding) are not looked at. With one allowed token no logit is looked at.
     ///
     /// # Errors
     /// [`ErrorKind::State`] when finished; [`ErrorKind::Logits`] for too few logits, NaN, or nothing to choose from
-    /// (a steering that vetoes all that is legal, too);
-    /// [`ErrorKind::Sampling`] for a chain that picks nothing; [`ErrorKind::Limit`] as [`Matcher::legal`]. The
+    /// (a steering that vetoes all that is allowed, too);
+    /// [`ErrorKind::Sampling`] for a chain that picks nothing; [`ErrorKind::Limit`] as [`Matcher::allowed`]. The
     /// decoder's tokens are unchanged then.
     pub fn step<'l>(&mut self, logits: impl Into<Floats<'l>>) -> Result<TokenId> {
         let started = self.trace.is_some().then(Instant::now);
@@ -200,14 +201,14 @@ impl Decoder {
 
     fn plain_step(&mut self, logits: Floats<'_>) -> Result<TokenId> {
         let bias = self.spans.bias()?;
-        let token = match self.spans.legal()? {
-            Legal::Few(&[only]) => {
+        let token = match self.spans.allowed()? {
+            AllowedTokens::Ids(&[only]) => {
                 self.chain.sole(only)?;
                 only
             }
-            legal => {
+            allowed => {
                 self.chain.nudge(bias)?;
-                self.chain.sample(logits, legal)?
+                self.chain.sample(logits, allowed)?
             }
         };
         self.take(token)?;
@@ -217,17 +218,17 @@ impl Decoder {
     fn traced_step(&mut self, logits: Floats<'_>, started: Instant) -> Result<TokenId> {
         let mut effects = Vec::new();
         let bias = self.spans.bias()?;
-        let legal = self.spans.legal()?;
-        let count = legal.count(self.vocabulary.len());
-        let legal_tokens = few(legal);
-        let (token, origin) = match legal {
-            Legal::Few(&[only]) => {
+        let allowed = self.spans.allowed()?;
+        let count = allowed.count(self.vocabulary.len());
+        let allowed_tokens = few(allowed);
+        let (token, origin) = match allowed {
+            AllowedTokens::Ids(&[only]) => {
                 self.chain.sole(only)?;
                 (only, Origin::Forced)
             }
-            legal => {
+            allowed => {
                 self.chain.nudge(bias)?;
-                self.chain.apply(logits, legal, Some(&mut effects))?;
+                self.chain.apply(logits, allowed, Some(&mut effects))?;
                 (self.chain.pick()?, Origin::Sampled)
             }
         };
@@ -241,8 +242,8 @@ impl Decoder {
         self.record(Step {
             token,
             origin,
-            legal: count,
-            legal_tokens,
+            allowed: count,
+            allowed_tokens,
             model,
             probability,
             candidates,
@@ -296,8 +297,9 @@ impl Decoder {
     /// Takes a token from outside.
     ///
     /// # Errors
-    /// [`ErrorKind::State`] when finished, [`ErrorKind::Token`] if it is not legal here or not in the vocabulary;
-    /// with a trace, which records the legal set, [`ErrorKind::Limit`] as [`Matcher::legal`]. Nothing has changed then.
+    /// [`ErrorKind::State`] when finished, [`ErrorKind::Token`] if it is not allowed here or not in the vocabulary;
+    /// with a trace, which records the allowed tokens, [`ErrorKind::Limit`] as [`Matcher::allowed`]. Nothing has
+    /// changed then.
     pub fn accept(&mut self, token: TokenId) -> Result<()> {
         let started = self.trace.is_some().then(Instant::now);
         self.check_running()?;
@@ -305,10 +307,10 @@ impl Decoder {
         let Some(started) = started else {
             return self.take(token);
         };
-        let legal = self.spans.legal()?;
-        let (count, legal_tokens) = (legal.count(self.vocabulary.len()), few(legal));
+        let allowed = self.spans.allowed()?;
+        let (count, allowed_tokens) = (allowed.count(self.vocabulary.len()), few(allowed));
         self.take(token)?;
-        self.record(Step::plain(token, Origin::External, count, legal_tokens, started));
+        self.record(Step::plain(token, Origin::External, count, allowed_tokens, started));
         Ok(())
     }
 
@@ -351,7 +353,8 @@ impl Decoder {
     }
 
     /// `n` decoders in this state whose chains draw as sequences of the seed, from their own on: several answers to one
-    /// prompt. Where the chain's own is the first, they are what decoders with [`Chain::states`] would be, primed alike.
+    /// prompt. Where the chain's own is the first, they are what decoders with [`Chain::states`] would be, primed
+    /// alike.
     ///
     /// # Errors
     /// [`ErrorKind::State`] once tokens were accepted: they were drawn by one of the sequences.
@@ -460,16 +463,16 @@ impl Step {
     fn plain(
         token: TokenId,
         origin: Origin,
-        legal: usize,
-        legal_tokens: Option<Vec<TokenId>>,
+        allowed: usize,
+        allowed_tokens: Option<Vec<TokenId>>,
         started: Instant,
     ) -> Self {
         let micros = started.elapsed().as_secs_f64() * 1e6;
         Step {
             token,
             origin,
-            legal,
-            legal_tokens,
+            allowed,
+            allowed_tokens,
             model: None,
             probability: None,
             candidates: Vec::new(),
@@ -479,10 +482,10 @@ impl Step {
     }
 }
 
-/// The ids of a small legal set, for the record.
-fn few(legal: Legal<'_>) -> Option<Vec<TokenId>> {
-    match legal {
-        Legal::Few(ids) if ids.len() <= LEGAL_KEPT => Some(ids.to_vec()),
+/// The ids of a small allowed tokens, for the record.
+fn few(allowed: AllowedTokens<'_>) -> Option<Vec<TokenId>> {
+    match allowed {
+        AllowedTokens::Ids(ids) if ids.len() <= ALLOWED_KEPT => Some(ids.to_vec()),
         _ => None,
     }
 }

@@ -1,11 +1,12 @@
 //! Spans: which constraint runs from which token on. A rollback past an activation brings the earlier one back.
 
 use crate::constraint::Matcher;
-use crate::mask::Legal;
+use crate::mask::AllowedTokens;
 use crate::{Result, TokenId};
 
 /// A constraint that is over but was not cleared is dropped this many tokens after its activation, with a warning:
-/// the caller forgot. One that is not over is never dropped, however long it runs, so nothing illegal comes through.
+/// the caller forgot. One that is not over is never dropped, however long it runs, so nothing not allowed comes
+/// through.
 pub const SPAN_LIMIT: usize = 500;
 
 /// What happens when an activated constraint is over.
@@ -64,10 +65,10 @@ impl Spans {
         self.current().matcher.as_deref()
     }
 
-    pub(super) fn legal(&mut self) -> Result<Legal<'_>> {
+    pub(super) fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         match &mut self.current_mut().matcher {
-            Some(matcher) => matcher.legal(),
-            None => Ok(Legal::All),
+            Some(matcher) => matcher.allowed(),
+            None => Ok(AllowedTokens::All),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Masks on logits: what is not in the mask becomes minus infinity, in place; nothing else is written, so NaN
-//! payloads and negative zeros of legal ids live on. It refuses to know where the logits came from.
+//! payloads and negative zeros of allowed ids live on. It refuses to know where the logits came from.
 
 use super::kernel::{self, Kernel};
-use super::{words_for, Legal};
+use super::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result};
 
 mod sealed {
@@ -105,16 +105,16 @@ pub fn apply_rows<L: Logit>(
     Ok(())
 }
 
-impl Legal<'_> {
-    /// Bans every id of `logits` that is not legal.
+impl AllowedTokens<'_> {
+    /// Bans every id of `logits` that is not allowed.
     ///
     /// # Errors
-    /// As [`apply`]; a legal id past the logits' end is one, with nothing written.
+    /// As [`apply`]; an allowed id past the logits' end is one, with nothing written.
     pub fn apply<L: Logit>(&self, logits: &mut [L]) -> Result<()> {
         match self {
-            Legal::All => Ok(()),
-            Legal::Words(words) => apply(words, logits),
-            Legal::Few(ids) => {
+            AllowedTokens::All => Ok(()),
+            AllowedTokens::Mask(words) => apply(words, logits),
+            AllowedTokens::Ids(ids) => {
                 if let Some(&id) = ids.last().filter(|id| **id as usize >= logits.len()) {
                     return Err(too_short(id as usize, logits.len()));
                 }

@@ -1,16 +1,16 @@
-//! Masks: which token ids are legal, as a set.
+//! Masks: which token ids are allowed, as a set.
 //!
 //! Dense masks are 32-bit words, least significant bit first (the layout of XGrammar, llguidance, vLLM and
-//! SGLang); sparse ones are ascending ids, so that the cost of a step is what is legal, not what exists.
+//! SGLang); sparse ones are ascending ids, so that the cost of a step is what is allowed, not what exists.
 //! The room refuses to know who made a mask and what it is for.
 
+mod allowed;
 mod apply;
 mod kernel;
-mod legal;
 mod set;
 
+pub use allowed::AllowedTokens;
 pub use apply::{apply, apply_rows, Logit};
-pub use legal::Legal;
 pub use set::{count, ids, Ids, Mask};
 
 /// Number of 32-bit words that hold a mask of `n` token ids.

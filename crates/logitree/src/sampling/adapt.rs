@@ -16,7 +16,7 @@ use super::distribution::Weight;
 use super::{Candidates, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result};
 
-/// What a rule is told of the legal logits as they stand before the first sampler, steering included.
+/// What a rule is told of the allowed logits as they stand before the first sampler, steering included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Distribution {
     /// Its entropy in nats.
@@ -129,7 +129,7 @@ pub(super) fn show(settings: &[Setting]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mask::Legal;
+    use crate::mask::AllowedTokens;
     use crate::metrics::{self, Base};
 
     #[test]
@@ -138,8 +138,9 @@ mod tests {
             let logits: Vec<f32> = (0..n)
                 .map(|i| if i % 7 == 3 { f32::NEG_INFINITY } else { (i * 37 % 101) as f32 / 9.0 })
                 .collect();
-            let seen =
-                Distribution::of(&Candidates::begin(Candidates::default(), &logits, Legal::All).unwrap());
+            let seen = Distribution::of(
+                &Candidates::begin(Candidates::default(), &logits, AllowedTokens::All).unwrap(),
+            );
             assert!((seen.entropy - metrics::entropy(&logits, Base::Nats)).abs() < 1e-6, "{n}: {seen:?}");
             let top = metrics::top_candidates(&logits, 1)[0].probability;
             assert!((seen.top_p - top).abs() < 1e-6, "{n}: {seen:?} {top}");

@@ -1,11 +1,11 @@
 //! A batch: one chain for each row of logits, in parallel where it pays.
 //!
-//! The slow version is a loop of [`Chain::sample`]; a row's result depends on its logits, its legal set and its
+//! The slow version is a loop of [`Chain::sample`]; a row's result depends on its logits, its allowed tokens and its
 //! chain alone, so that the number of rows, their order and the number of threads change nothing. The file refuses to
 //! know any sampler's rule.
 
 use super::{Chain, Floats};
-use crate::mask::Legal;
+use crate::mask::AllowedTokens;
 use crate::{threads, Error, ErrorKind, Result, TokenId};
 
 /// One sequence's next step.
@@ -14,16 +14,16 @@ pub struct Row<'a> {
     /// The model's logits.
     pub logits: Floats<'a>,
     /// What may be picked.
-    pub legal: Legal<'a>,
+    pub allowed: AllowedTokens<'a>,
 }
 
 impl Row<'_> {
     /// Logits that are looked at, roughly: what the row costs.
     fn cost(&self) -> usize {
-        match self.legal {
-            Legal::All => self.logits.len(),
-            Legal::Few(ids) => ids.len(),
-            Legal::Words(words) => self.logits.len().min(words.len() * 32),
+        match self.allowed {
+            AllowedTokens::All => self.logits.len(),
+            AllowedTokens::Ids(ids) => ids.len(),
+            AllowedTokens::Mask(words) => self.logits.len().min(words.len() * 32),
         }
     }
 }
@@ -90,7 +90,7 @@ fn one(row: &Row<'_>, chain: &mut Chain, how: How) -> Result<Picked> {
     if how.log_probabilities && !measuring {
         chain.measure(true);
     }
-    let token = chain.sample(row.logits, row.legal);
+    let token = chain.sample(row.logits, row.allowed);
     let measures = chain.measures().filter(|_| how.log_probabilities);
     if how.log_probabilities && !measuring {
         chain.measure(false);

@@ -5,7 +5,7 @@
 //!   32 or 16 bits wide. What samplers did to all of them (a division, a floor) is done as blocks are read; the few
 //!   that a sampler changed stand aside as edits. The maximum of each block of 256 is known, so that the best k, the
 //!   first maximum, or all above a threshold are found by looking into few blocks (`dense.rs`).
-//! - *list*: ids and logits, one entry each, in any order. With a mask it starts as the legal ids, ascending.
+//! - *list*: ids and logits, one entry each, in any order. With a mask it starts as the allowed ids, ascending.
 //!
 //! Ranking is in `rank.rs`, all that needs sums of exponentials in `mass.rs`. The file refuses to know any
 //! sampler's rule.

@@ -8,7 +8,7 @@ mod snapshot;
 
 use super::measures::Model;
 use super::{Candidates, Floats, Generator, Measures, Sampler, Seed, TokenArray};
-use crate::mask::Legal;
+use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 use align::Align;
 pub use ledger::Effect;
@@ -107,9 +107,13 @@ impl Chain {
     ///
     /// # Errors
     /// Those of [`Chain::apply`] and [`Chain::pick`].
-    pub fn sample<'l>(&mut self, logits: impl Into<Floats<'l>>, legal: Legal<'_>) -> Result<TokenId> {
+    pub fn sample<'l>(
+        &mut self,
+        logits: impl Into<Floats<'l>>,
+        allowed: AllowedTokens<'_>,
+    ) -> Result<TokenId> {
         self.check_selects()?;
-        self.run(logits.into(), legal, None, false)?;
+        self.run(logits.into(), allowed, None, false)?;
         self.pick()
     }
 
@@ -117,29 +121,29 @@ impl Chain {
     /// A drawing sampler draws. `effects` is cleared and told what each sampler did, which costs time.
     ///
     /// # Errors
-    /// [`ErrorKind::Logits`] for NaN or +inf among the legal logits, and if nothing is left to choose from;
-    /// [`ErrorKind::Mask`] for a legal id without a logit. Nothing is drawn then, unless a sampler drew before the
+    /// [`ErrorKind::Logits`] for NaN or +inf among the allowed logits, and if nothing is left to choose from;
+    /// [`ErrorKind::Mask`] for an allowed id without a logit. Nothing is drawn then, unless a sampler drew before the
     /// one that left nothing.
     pub fn apply<'l>(
         &mut self,
         logits: impl Into<Floats<'l>>,
-        legal: Legal<'_>,
+        allowed: AllowedTokens<'_>,
         effects: Option<&mut Vec<Effect>>,
     ) -> Result<()> {
-        self.run(logits.into(), legal, effects, true)
+        self.run(logits.into(), allowed, effects, true)
     }
 
     fn run(
         &mut self,
         logits: Floats<'_>,
-        legal: Legal<'_>,
+        allowed: AllowedTokens<'_>,
         mut effects: Option<&mut Vec<Effect>>,
         list: bool,
     ) -> Result<()> {
         self.picked = None;
-        let mut c = Candidates::begin(std::mem::take(&mut self.candidates), logits, legal)?;
+        let mut c = Candidates::begin(std::mem::take(&mut self.candidates), logits, allowed)?;
         self.measures = None;
-        let model = self.measuring.then(|| Model::measure(logits, legal, &c));
+        let model = self.measuring.then(|| Model::measure(logits, allowed, &c));
         if let Some(effects) = effects.as_deref_mut() {
             effects.clear();
             self.ledger.open(&c);
@@ -152,8 +156,8 @@ impl Chain {
         let set = self.align.set(&mut self.samplers, &mut c);
         let n = logits.len();
         let done = set.and_then(|()| match self.mode {
-            Mode::Fast => self.run_samplers(&mut c, n, legal, effects),
-            Mode::Parity => self.run_reference(&mut c, n, legal, effects),
+            Mode::Fast => self.run_samplers(&mut c, n, allowed, effects),
+            Mode::Parity => self.run_reference(&mut c, n, allowed, effects),
         });
         self.align.restore(&mut self.samplers);
         done?;
@@ -174,7 +178,7 @@ impl Chain {
         &mut self,
         c: &mut Candidates<'_>,
         n: usize,
-        legal: Legal<'_>,
+        allowed: AllowedTokens<'_>,
         mut effects: Option<&mut Vec<Effect>>,
     ) -> Result<()> {
         for sampler in &mut self.samplers {
@@ -183,7 +187,7 @@ impl Chain {
                 sampler.apply(c);
                 if let Some(fault) = c.take_fault().or_else(|| {
                     let ids = c.ids().iter().copied();
-                    sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten()
+                    sampler.adds().then(|| stranger(sampler.name(), ids, allowed, n)).flatten()
                 }) {
                     return Err(fault);
                 }
@@ -201,7 +205,7 @@ impl Chain {
         &mut self,
         c: &mut Candidates<'_>,
         n: usize,
-        legal: Legal<'_>,
+        allowed: AllowedTokens<'_>,
         mut effects: Option<&mut Vec<Effect>>,
     ) -> Result<()> {
         self.array.begin(c);
@@ -210,7 +214,7 @@ impl Chain {
             if let (false, Some(reference)) = (skip, sampler.reference()) {
                 reference.apply_reference(&mut self.array);
                 let ids = self.array.data.iter().map(|c| c.id);
-                let added = sampler.adds().then(|| stranger(sampler.name(), ids, legal, n)).flatten();
+                let added = sampler.adds().then(|| stranger(sampler.name(), ids, allowed, n)).flatten();
                 if let Some(fault) = self.array.fault.take().or(added) {
                     return Err(fault);
                 }
@@ -282,8 +286,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Forgets what was drawn since the last accepted token: for a step that failed. Samplers of the host program are left
-    /// as they are.
+    /// Forgets what was drawn since the last accepted token: for a step that failed. Samplers of the host program are
+    /// left as they are.
     pub fn undraw(&mut self) {
         self.samplers
             .iter_mut()
@@ -370,11 +374,16 @@ impl Chain {
     }
 }
 
-/// An error if a sampler left a candidate that is not legal, or has no logit among the `n`.
-fn stranger(name: &str, mut ids: impl Iterator<Item = TokenId>, legal: Legal<'_>, n: usize) -> Option<Error> {
-    let id = ids.find(|&id| id as usize >= n || !legal.contains(id))?;
+/// An error if a sampler left a candidate that is not allowed, or has no logit among the `n`.
+fn stranger(
+    name: &str,
+    mut ids: impl Iterator<Item = TokenId>,
+    allowed: AllowedTokens<'_>,
+    n: usize,
+) -> Option<Error> {
+    let id = ids.find(|&id| id as usize >= n || !allowed.contains(id))?;
     Some(
-        Error::new(ErrorKind::Mask, format!("{name} wants token {id}, which is not legal"))
+        Error::new(ErrorKind::Mask, format!("{name} wants token {id}, which is not allowed"))
             .help("allow that token where the text may end, or leave the sampler out"),
     )
 }

@@ -6,13 +6,13 @@
 use super::distribution::Weight;
 use super::{Candidates, Floats};
 use crate::kernel;
-use crate::mask::Legal;
+use crate::mask::AllowedTokens;
 use crate::TokenId;
 
 /// Both levels of one step, in nats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measures {
-    /// The model's: over all finite logits as they came, illegal ones too.
+    /// The model's: over all finite logits as they came, not allowed ones too.
     pub model: Level,
     /// The sampling distribution: over what the chain left.
     pub sampling: Level,
@@ -35,13 +35,17 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Measures `logits`, which the candidates are where all are legal.
-    pub(super) fn measure(logits: Floats<'_>, legal: Legal<'_>, candidates: &Candidates<'_>) -> Model {
-        if legal == Legal::All {
+    /// Measures `logits`, which the candidates are where all are allowed.
+    pub(super) fn measure(
+        logits: Floats<'_>,
+        allowed: AllowedTokens<'_>,
+        candidates: &Candidates<'_>,
+    ) -> Model {
+        if allowed == AllowedTokens::All {
             let weight = Weight::of(candidates);
             return Model { entropy: weight.entropy(), log_sum: weight.log_sum() };
         }
-        // Where any is legal, one of them is finite.
+        // Where any is allowed, one of them is finite.
         let (max, sum, dot) = kernel::finite_sums(logits).unwrap_or((f64::NEG_INFINITY, 1.0, 0.0));
         Model { entropy: (sum.ln() - dot / sum).max(0.0), log_sum: max + sum.ln() }
     }

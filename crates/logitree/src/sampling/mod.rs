@@ -1,20 +1,20 @@
 //! Sampling: the chain of samplers, with llama.cpp's names, formulas and order.
 //!
 //! ```
-//! use logitree::mask::Legal;
+//! use logitree::mask::AllowedTokens;
 //! use logitree::sampling::{presets, Params};
 //!
 //! let mut chain = presets::llama_cpp(&Params { seed: Some(42), ..Params::default() })?;
 //! let logits = [0.5, 2.0, -1.0, 1.5];
-//! let token = chain.sample(&logits, Legal::Few(&[1, 2, 3]))?;
+//! let token = chain.sample(&logits, AllowedTokens::Ids(&[1, 2, 3]))?;
 //! assert!(token != 0);
 //! chain.accept(token);
 //! # Ok::<(), logitree::Error>(())
 //! ```
 //!
-//! One sampler, one file, named after it. The naive version of everything here is: copy the legal logits, sort
+//! One sampler, one file, named after it. The naive version of everything here is: copy the allowed logits, sort
 //! them, and do what the formula says; `tests/sampling_oracle.rs` holds the room to it. The steps away from it:
-//! with a mask only the legal logits are gathered; without one the logits stay borrowed and are looked at in
+//! with a mask only the allowed logits are gathered; without one the logits stay borrowed and are looked at in
 //! blocks, with the few edited ones aside, until a sampler has cut them down to a list (`candidates.rs`).
 //!
 //! What an application fuses in stands beside the samplers: edits of logits before the first (`steering.rs`), and rules
@@ -154,7 +154,7 @@ pub trait Sampler: std::any::Any + Send + Sync {
         false
     }
 
-    /// Whether `apply` may leave a candidate that was none before it. The chain then asks whether it is legal.
+    /// Whether `apply` may leave a candidate that was none before it. The chain then asks whether it is allowed.
     fn adds(&self) -> bool {
         false
     }

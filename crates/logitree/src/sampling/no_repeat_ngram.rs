@@ -2,7 +2,7 @@
 //!
 //! Paulus, Xiong, Socher: "A Deep Reinforced Model for Abstractive Summarization", 2017, arXiv:1705.04304, section 2.5;
 //! the same tokens as `NoRepeatNGramLogitsProcessor` of transformers bans. A prompt counts if it was accepted. Where
-//! every candidate would be banned none is: what is legal stays possible, and a sole candidate costs no look.
+//! every candidate would be banned none is: what is allowed stays possible, and a sole candidate costs no look.
 //!
 //! The naive version looks for the last n - 1 tokens in the whole history at each step. Here each place in the history
 //! points to the one before it that continues the same n - 1 tokens in another way; a table holds the last such place.

@@ -103,14 +103,14 @@ impl Steering {
         candidates
             .update(&self.edits, |x, &by| within(x + by, x == f32::NEG_INFINITY || by == f32::NEG_INFINITY));
         if self.vetoes > 0 {
-            candidates.fail_unless_alive("the steering vetoes every legal token");
+            candidates.fail_unless_alive("the steering vetoes every allowed token");
         }
         candidates.take_fault().map_or(Ok(()), Err)
     }
 
-    /// The error for a token that is vetoed and the only legal one.
+    /// The error for a token that is vetoed and the only allowed one.
     pub(crate) fn vetoed(id: TokenId) -> Error {
-        none_left("the steering vetoes every legal token").at(format!("token {id}, the only legal one"))
+        none_left("the steering vetoes every allowed token").at(format!("token {id}, the only allowed one"))
     }
 }
 

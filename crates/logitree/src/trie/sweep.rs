@@ -2,7 +2,7 @@
 //! it is held equal. Two steps away from it:
 //!
 //! 1. Whole subtrees. The few nodes with 64 nodes or more below them are walked first. Where the automaton's state
-//!    returns to itself on everything that occurs below such a node, all its tokens are legal and none is walked.
+//!    returns to itself on everything that occurs below such a node, all its tokens are allowed and none is walked.
 //!    What is neither taken whole nor refused whole is left over as runs of small siblings.
 //! 2. Four lanes. The runs are walked by four cursors in turn, each without a branch on "is this byte allowed":
 //!    the next node is a select, and while one cursor waits for its loads the other three work. No mispredicted

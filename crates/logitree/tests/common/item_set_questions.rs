@@ -66,17 +66,17 @@ impl View {
         found.unwrap_or_else(|| panic!("{tokens:?} is not found"))
     }
 
-    /// The tokens that are legal behind these, with where they lead.
-    fn legal(&self, begin: &[TokenId]) -> Vec<(TokenId, WalkState)> {
+    /// The tokens that are allowed behind these, with where they lead.
+    fn allowed(&self, begin: &[TokenId]) -> Vec<(TokenId, WalkState)> {
         let follow = self.truth.follow(begin);
-        let mut legal: Vec<_> =
+        let mut allowed: Vec<_> =
             follow.iter().map(|&token| (token, self.state(&[begin, &[token]].concat()))).collect();
         let ends = follow.is_empty() || !self.truth.numbers(begin).is_empty();
         if let Some(end) = self.paths.end.filter(|end| ends && !follow.contains(end)) {
-            legal.push((end, WalkState::FINISHED));
-            legal.sort();
+            allowed.push((end, WalkState::FINISHED));
+            allowed.sort();
         }
-        legal
+        allowed
     }
 
     fn find(&self, kind: &Kind, random: &mut Random) -> &'static str {
@@ -117,15 +117,15 @@ impl View {
 
     fn mask(&self, kind: &Kind, random: &mut Random) -> &'static str {
         let begin = self.begin(kind, random);
-        let legal = self.legal(&begin);
+        let allowed = self.allowed(&begin);
         let mut words = vec![0x5555_5555; words_for(IDS)];
         let made = self.paths.mask(self.state(&begin), &mut words, &mut Continuations::default());
-        if legal.last().is_some_and(|&(token, _)| token as usize >= IDS) {
+        if allowed.last().is_some_and(|&(token, _)| token as usize >= IDS) {
             assert_eq!(made.unwrap_err().kind, ErrorKind::Mask);
             assert!(words.iter().all(|&word| word == 0x5555_5555), "an error wrote something");
         } else {
             made.unwrap();
-            assert!(ids(&words).eq(legal.iter().map(|way| way.0)), "after {begin:?}");
+            assert!(ids(&words).eq(allowed.iter().map(|way| way.0)), "after {begin:?}");
         }
         "mask"
     }
@@ -199,18 +199,18 @@ impl View {
         "gather and top"
     }
 
-    /// Every way on whose score is above -inf, by row and token; `None` where a legal token has no logit.
+    /// Every way on whose score is above -inf, by row and token; `None` where an allowed token has no logit.
     fn ways(&self, spots: &[Spot], lines: &[Line], scores: &[f64]) -> Option<Vec<BeamCandidate>> {
         let mut ways = Vec::new();
         for (row, spot) in spots.iter().enumerate().filter(|(row, _)| scores[*row] > f64::NEG_INFINITY) {
-            let (legal, begin) = match spot {
-                Spot::At(begin) => (self.legal(begin), &begin[..]),
+            let (allowed, begin) = match spot {
+                Spot::At(begin) => (self.allowed(begin), &begin[..]),
                 Spot::Failed => {
                     (self.paths.end.map(|end| (end, WalkState::FINISHED)).into_iter().collect(), &[][..])
                 }
                 Spot::Finished => continue,
             };
-            for (token, state) in legal {
+            for (token, state) in allowed {
                 let logit = match spot {
                     Spot::At(_) => *lines[row].values.get(token as usize)?,
                     _ => 0.0,
@@ -245,7 +245,7 @@ impl View {
                 let mut words = vec![0; words_for(IDS)];
                 matcher.write(&mut words).unwrap();
                 assert!(
-                    ids(&words).eq(self.legal(&tokens[..n]).iter().map(|way| way.0)),
+                    ids(&words).eq(self.allowed(&tokens[..n]).iter().map(|way| way.0)),
                     "{:?}",
                     &tokens[..n]
                 );

@@ -1,14 +1,14 @@
 //! The laws of `logitree::constraint::Matcher`, for any implementation: a script of numbers drives a matcher
-//! through accept, illegal accept, rollback, fork and reset, and after each the laws must hold.
+//! through accept, not allowed accept, rollback, fork and reset, and after each the laws must hold.
 
 use logitree::constraint::Matcher;
-use logitree::mask::{words_for, Legal};
+use logitree::mask::{words_for, AllowedTokens};
 use logitree::{ErrorKind, TokenId};
 
-/// What can be seen of a matcher without changing it. `legal` is `None` where nothing is masked.
+/// What can be seen of a matcher without changing it. `allowed` is `None` where nothing is masked.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Seen {
-    pub legal: Option<Vec<TokenId>>,
+    pub allowed: Option<Vec<TokenId>>,
     pub accepting: bool,
     pub finished: bool,
     pub accepted: usize,
@@ -20,15 +20,15 @@ pub struct Seen {
 /// Looks at everything.
 pub fn look(matcher: &mut dyn Matcher) -> Seen {
     let size = matcher.vocabulary_size();
-    let legal = match matcher.legal().expect("within the fuel") {
-        Legal::All => None,
-        legal => {
+    let allowed = match matcher.allowed().expect("within the fuel") {
+        AllowedTokens::All => None,
+        allowed => {
             let mut words = vec![0; words_for(size)];
-            legal.write(size, &mut words);
+            allowed.write(size, &mut words);
             let ids: Vec<TokenId> =
                 (0..size as TokenId).filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1).collect();
-            assert!(ids.iter().all(|&id| legal.contains(id)));
-            if let Legal::Few(few) = legal {
+            assert!(ids.iter().all(|&id| allowed.contains(id)));
+            if let AllowedTokens::Ids(few) = allowed {
                 assert_eq!(few, ids, "Few is ascending, without repeats, inside the vocabulary");
             }
             Some(ids)
@@ -38,7 +38,7 @@ pub fn look(matcher: &mut dyn Matcher) -> Seen {
     matcher.forced(&mut forced).expect("within the fuel");
     let bias = matcher.bias().expect("within the fuel");
     Seen {
-        legal,
+        allowed,
         accepting: matcher.is_accepting(),
         finished: matcher.is_finished(),
         accepted: matcher.accepted(),
@@ -52,9 +52,9 @@ fn forced_slowly(matcher: &dyn Matcher, limit: usize) -> Vec<TokenId> {
     let mut on = matcher.fork();
     let mut run = Vec::new();
     while run.len() < limit && !on.is_finished() && !on.is_accepting() {
-        let Some(legal) = look(&mut *on).legal else { break };
-        let [only] = legal[..] else { break };
-        on.accept(only).expect("a legal token");
+        let Some(allowed) = look(&mut *on).allowed else { break };
+        let [only] = allowed[..] else { break };
+        on.accept(only).expect("an allowed token");
         run.push(only);
     }
     run
@@ -64,22 +64,25 @@ fn forced_slowly(matcher: &dyn Matcher, limit: usize) -> Vec<TokenId> {
 fn state_laws(matcher: &mut dyn Matcher) -> Seen {
     let seen = look(matcher);
     assert_eq!(look(matcher), seen, "law 1: looking changes nothing");
-    if let Some(legal) = &seen.legal {
-        assert!(!legal.is_empty(), "law 3: a dead end was entered");
+    if let Some(allowed) = &seen.allowed {
+        assert!(!allowed.is_empty(), "law 3: a dead end was entered");
         let size = matcher.vocabulary_size() as TokenId;
-        let illegal = (0..size).chain([size, u32::MAX]).find(|id| legal.binary_search(id).is_err());
-        if let Some(id) = illegal {
-            let error = matcher.accept(id).expect_err("law 2: an illegal token was taken");
+        let refused = (0..size).chain([size, u32::MAX]).find(|id| allowed.binary_search(id).is_err());
+        if let Some(id) = refused {
+            let error = matcher.accept(id).expect_err("law 2: a token that is not allowed was taken");
             assert_eq!(error.kind, ErrorKind::Token);
-            assert!(!matcher.take(id).expect("within the fuel"), "law 2: an illegal token was taken");
+            assert!(
+                !matcher.take(id).expect("within the fuel"),
+                "law 2: a token that is not allowed was taken"
+            );
             assert_eq!(look(matcher), seen, "law 2: a refused token changed something");
         }
-        for &id in legal.iter().take(8) {
+        for &id in allowed.iter().take(8) {
             let mut tried = matcher.fork();
-            tried.accept(id).expect("law 2: a legal token was refused");
+            tried.accept(id).expect("law 2: an allowed token was refused");
             assert_eq!(tried.accepted(), seen.accepted + 1);
             let mut taken = matcher.fork();
-            assert!(taken.take(id).expect("within the fuel"), "law 2: a legal token was refused");
+            assert!(taken.take(id).expect("within the fuel"), "law 2: an allowed token was refused");
             assert_eq!(look(&mut *taken), look(&mut *tried), "law 2: taken and accepted are not the same");
         }
     }
@@ -89,11 +92,11 @@ fn state_laws(matcher: &mut dyn Matcher) -> Seen {
     assert_eq!(seen.forced, forced_slowly(matcher, seen.forced.len() + 1), "law 7");
     assert_eq!(look(&mut *matcher.fork()), seen, "law 5: a fork differs");
     if let Some((token, by)) = seen.bias {
-        let is_legal = seen.legal.as_ref().is_none_or(|legal| legal.contains(&token));
-        assert!(is_legal && f32::from_bits(by).is_finite(), "law 9: {token}, {by:x}");
+        let is_allowed = seen.allowed.as_ref().is_none_or(|allowed| allowed.contains(&token));
+        assert!(is_allowed && f32::from_bits(by).is_finite(), "law 9: {token}, {by:x}");
     }
     if seen.finished {
-        assert!(seen.accepting && seen.legal.is_none() && seen.forced.is_empty(), "law 8");
+        assert!(seen.accepting && seen.allowed.is_none() && seen.forced.is_empty(), "law 8");
     }
     seen
 }
@@ -126,14 +129,14 @@ pub fn hold(fresh: &dyn Fn() -> Box<dyn Matcher>, script: &[u16], watch: &mut dy
                 parents.push((std::mem::replace(&mut matcher, child), seen));
             }
             _ => {
-                let token = match matcher.legal().expect("within the fuel") {
-                    Legal::All => pick as TokenId,
+                let token = match matcher.allowed().expect("within the fuel") {
+                    AllowedTokens::All => pick as TokenId,
                     _ => {
-                        let legal = look(&mut *matcher).legal.unwrap_or_default();
-                        legal[pick % legal.len()]
+                        let allowed = look(&mut *matcher).allowed.unwrap_or_default();
+                        allowed[pick % allowed.len()]
                     }
                 };
-                matcher.accept(token).expect("law 2: a legal token was refused");
+                matcher.accept(token).expect("law 2: an allowed token was refused");
                 history.push(token);
             }
         }

@@ -46,11 +46,11 @@ impl Sequences {
         }
         let complete = self.all.contains(history);
         assert_eq!(seen.accepting, complete, "accepting after {history:?}");
-        let mut legal = self.ways_on(history);
+        let mut allowed = self.ways_on(history);
         if complete {
-            legal.extend(&self.ends);
+            allowed.extend(&self.ends);
         }
-        assert_eq!(seen.legal, Some(legal.into_iter().collect()), "legal after {history:?}");
+        assert_eq!(seen.allowed, Some(allowed.into_iter().collect()), "allowed after {history:?}");
     }
 
     /// As [`Sequences::expect`], where every sequence ends with this token, which none of them has.
@@ -59,9 +59,9 @@ impl Sequences {
         assert_eq!(seen.finished, over.is_some(), "finished after {history:?}");
         if over.is_none() {
             assert!(!seen.accepting, "accepting after {history:?}");
-            let mut legal = self.ways_on(history);
-            legal.extend(self.all.contains(history).then_some(end));
-            assert_eq!(seen.legal, Some(legal.into_iter().collect()), "legal after {history:?}");
+            let mut allowed = self.ways_on(history);
+            allowed.extend(self.all.contains(history).then_some(end));
+            assert_eq!(seen.allowed, Some(allowed.into_iter().collect()), "allowed after {history:?}");
         }
     }
 }

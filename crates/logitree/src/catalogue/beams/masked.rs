@@ -1,13 +1,13 @@
 //! The best continuations of several beams: a row of logits and an accumulated log-probability each.
 //!
-//! The slow version scores every legal token of every beam, sorts, and takes the first. The step away from it: a
+//! The slow version scores every allowed token of every beam, sorts, and takes the first. The step away from it: a
 //! row is passed over if its best token cannot win, and so is a block of 256 logits by its maximum. The file
 //! refuses to know what becomes of the beams.
 
 use super::best::BestCandidates;
 use super::BeamCandidate;
 use crate::kernel::{self, Floats, BLOCK};
-use crate::mask::{words_for, Legal};
+use crate::mask::{words_for, AllowedTokens};
 use crate::sampling::candidates::{bad_logit, no_logit};
 use crate::sampling::Row;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -16,13 +16,13 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// in nats, and finite.
 pub type Beam = BeamCandidate<()>;
 
-/// The best `width` continuations: by descending score, then row, then token. Fewer if there are fewer legal ones
-/// with a logit above -inf. A beam with a score of -inf is not looked at; one without a legal token has no
+/// The best `width` continuations: by descending score, then row, then token. Fewer if there are fewer allowed ones
+/// with a logit above -inf. A beam with a score of -inf is not looked at; one without an allowed token has no
 /// continuation, which is no error.
 ///
 /// # Errors
-/// [`ErrorKind::Logits`] for NaN or +inf anywhere in a row, or as a score; [`ErrorKind::Mask`] for a legal id without
-/// a logit; [`ErrorKind::Sampling`] if there are not as many scores as rows. Places name the row.
+/// [`ErrorKind::Logits`] for NaN or +inf anywhere in a row, or as a score; [`ErrorKind::Mask`] for an allowed id
+/// without a logit; [`ErrorKind::Sampling`] if there are not as many scores as rows. Places name the row.
 pub fn beam_top(rows: &[Row<'_>], scores: &[f64], width: usize) -> Result<Vec<Beam>> {
     if rows.len() != scores.len() {
         let message = format!("{} scores for {} rows", scores.len(), rows.len());
@@ -49,7 +49,7 @@ pub fn beam_top(rows: &[Row<'_>], scores: &[f64], width: usize) -> Result<Vec<Be
         let log_sum = kernel::log_sum_exp(row.logits);
         let line = Line { row: at, logits: row.logits, maxima: &maxima, score, log_sum };
         if log_sum.is_finite() {
-            line.offer(row.legal, &mut best).map_err(place)?;
+            line.offer(row.allowed, &mut best).map_err(place)?;
         }
     }
     best.finish(&mut found);
@@ -76,17 +76,17 @@ impl Line<'_> {
         Beam { row: self.row, token, score: self.score(logit), state: () }
     }
 
-    /// Offers every legal continuation that may be one of the best.
-    fn offer(&self, legal: Legal<'_>, best: &mut BestCandidates<()>) -> Result<()> {
+    /// Offers every allowed continuation that may be one of the best.
+    fn offer(&self, allowed: AllowedTokens<'_>, best: &mut BestCandidates<()>) -> Result<()> {
         let n = self.logits.len();
-        if let Legal::Few(ids) = legal {
+        if let AllowedTokens::Ids(ids) = allowed {
             for &id in ids {
                 let logit = self.logits.get(id as usize).ok_or_else(|| no_logit(id, n))?;
                 best.take(self.beam(id, logit));
             }
             return Ok(());
         }
-        if let Legal::Words(words) = legal {
+        if let AllowedTokens::Mask(words) = allowed {
             let covering = words_for(n);
             if let Some((at, word)) = words.iter().enumerate().skip(covering).find(|(_, &word)| word != 0) {
                 return Err(no_logit((at * 32) as TokenId + word.trailing_zeros(), n));
@@ -99,7 +99,7 @@ impl Line<'_> {
             }
             for (&logit, id) in self.logits.block(block, &mut buffer).iter().zip((block * BLOCK) as TokenId..)
             {
-                if best.wants(self.score(logit)) && legal.contains(id) {
+                if best.wants(self.score(logit)) && allowed.contains(id) {
                     best.take(self.beam(id, logit));
                 }
             }
@@ -121,7 +121,7 @@ mod tests {
             for id in 0..row.logits.len() {
                 let logit = row.logits.get(id).unwrap();
                 let live = logit > f32::NEG_INFINITY && score > f64::NEG_INFINITY;
-                if live && row.legal.contains(id as TokenId) {
+                if live && row.allowed.contains(id as TokenId) {
                     let score = score + (f64::from(logit) - log_sum).min(0.0);
                     all.push(Beam { row: at, token: id as TokenId, score, state: () });
                 }
@@ -150,8 +150,8 @@ mod tests {
                 let logits = &values[at * 11 % values.len()..];
                 let few = &few[..few.partition_point(|&id| (id as usize) < logits.len())];
                 let words = &words[..words.len().min(logits.len().div_ceil(32))];
-                let legal = [Legal::All, Legal::Few(few), Legal::Words(words)][at % 3];
-                Row { logits: Floats::F32(logits), legal }
+                let allowed = [AllowedTokens::All, AllowedTokens::Ids(few), AllowedTokens::Mask(words)][at % 3];
+                Row { logits: Floats::F32(logits), allowed }
             }).collect();
             prop_assert_eq!(beam_top(&rows, &scores, width).unwrap(), slow(&rows, &scores, width));
         }
@@ -159,18 +159,21 @@ mod tests {
 
     #[test]
     fn wrong_rows_are_named() {
-        let good = Row { logits: Floats::F32(&[1.0, 2.0]), legal: Legal::All };
-        let bad = Row { logits: Floats::F32(&[1.0, f32::NAN]), legal: Legal::All };
+        let good = Row { logits: Floats::F32(&[1.0, 2.0]), allowed: AllowedTokens::All };
+        let bad = Row { logits: Floats::F32(&[1.0, f32::NAN]), allowed: AllowedTokens::All };
         let error = |rows: &[Row], scores: &[f64]| beam_top(rows, scores, 2).unwrap_err();
         assert_eq!(error(&[good, bad], &[0.0, 0.0]).place, "row 1, id 1");
         assert_eq!(error(&[good, good], &[0.0, f64::NAN]).place, "row 1");
         assert_eq!(error(&[good], &[]).kind, ErrorKind::Sampling);
-        let far = Row { legal: Legal::Few(&[5]), ..good };
+        let far = Row { allowed: AllowedTokens::Ids(&[5]), ..good };
         assert_eq!(error(&[far], &[0.0]).kind, ErrorKind::Mask);
-        assert_eq!(error(&[Row { legal: Legal::Words(&[1, 1]), ..good }], &[0.0]).kind, ErrorKind::Mask);
+        assert_eq!(
+            error(&[Row { allowed: AllowedTokens::Mask(&[1, 1]), ..good }], &[0.0]).kind,
+            ErrorKind::Mask
+        );
         // What is not looked at is not wrong.
         assert_eq!(beam_top(&[bad], &[f64::NEG_INFINITY], 2).unwrap(), []);
-        assert_eq!(beam_top(&[Row { legal: Legal::Few(&[]), ..good }], &[0.0], 2).unwrap(), []);
+        assert_eq!(beam_top(&[Row { allowed: AllowedTokens::Ids(&[]), ..good }], &[0.0], 2).unwrap(), []);
         assert_eq!(beam_top(&[], &[], 2).unwrap(), []);
     }
 }

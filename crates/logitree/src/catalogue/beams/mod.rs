@@ -1,4 +1,4 @@
-//! Beams along a prefix tree: the legal ways on of a thousand places at once, and the best of them, without a look at
+//! Beams along a prefix tree: the allowed ways on of a thousand places at once, and the best of them, without a look at
 //! the rest of the vocabulary. States are numbers, so that beams are arrays.
 //!
 //! The slow version gathers every child of every row, adds, sorts, and takes the first ([`ItemWalk::gather`] and a sort:
@@ -112,7 +112,7 @@ impl ItemWalk {
         Ok(())
     }
 
-    /// Where each row stands after its token. A token that is not legal leads to [`WalkState::FAILED`], after which only
+    /// Where each row stands after its token. A token that is not allowed leads to [`WalkState::FAILED`], after which only
     /// the end token may follow; the end token leads to [`WalkState::FINISHED`] from everywhere, and nothing leads out of
     /// that.
     ///
@@ -138,7 +138,7 @@ impl ItemWalk {
         Ok(())
     }
 
-    /// The legal tokens of `state`, written over the words of a mask. With no end token, a row where nothing follows
+    /// The allowed tokens of `state`, written over the words of a mask. With no end token, a row where nothing follows
     /// is empty.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl ItemWalk {
         Ok(())
     }
 
-    /// [`ItemWalk::mask`] for each state and its row. Where one fails, all rows are 0: nothing is legal.
+    /// [`ItemWalk::mask`] for each state and its row. Where one fails, all rows are 0: nothing is allowed.
     ///
     /// # Errors
     /// As [`ItemWalk::mask`], of the first row that fails, with the row in its place; [`ErrorKind::Mask`] if there are not
@@ -202,7 +202,7 @@ impl ItemWalk {
         Ok(())
     }
 
-    /// The logit of a legal token. A row that failed ends without a look at the logits.
+    /// The logit of an allowed token. A row that failed ends without a look at the logits.
     fn logit(&self, rows: &BeamRows<'_>, row: usize, token: TokenId) -> Result<f32> {
         if rows.states[row] == WalkState::FAILED {
             return Ok(0.0);
@@ -214,7 +214,7 @@ impl ItemWalk {
             }
             Some(logit) => Ok(logit),
             None => {
-                let message = format!("id {token} is legal, but there are {} logits", logits.len());
+                let message = format!("id {token} is allowed, but there are {} logits", logits.len());
                 Err(Error::new(ErrorKind::Logits, message)
                     .at(format!("row {row}"))
                     .help("the logits and the items must be of the same vocabulary"))

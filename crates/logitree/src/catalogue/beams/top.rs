@@ -29,7 +29,7 @@ impl ItemWalk {
     ///
     /// # Errors
     /// As [`ItemWalk::children`]; [`crate::ErrorKind::Logits`] for NaN or +inf among the logits that are looked at, or a
-    /// legal token without one; [`crate::ErrorKind::Sampling`] if columns differ in length or groups fall.
+    /// allowed token without one; [`crate::ErrorKind::Sampling`] if columns differ in length or groups fall.
     pub fn top(&self, rows: &BeamRows<'_>, width: usize, out: &mut Vec<BeamCandidate>) -> Result<()> {
         rows.check()?;
         out.clear();

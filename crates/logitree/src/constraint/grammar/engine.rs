@@ -81,7 +81,7 @@ impl Engine {
             && self.machine.token_sets(config).is_empty()
     }
 
-    /// The configuration after `token`; [`DEAD`] if it is not legal. End tokens are not text here.
+    /// The configuration after `token`; [`DEAD`] if it is not allowed. End tokens are not text here.
     pub fn after(&mut self, config: ConfigId, token: TokenId) -> Result<ConfigId> {
         if self.ends.binary_search(&token).is_ok() {
             return Ok(DEAD);
@@ -144,7 +144,7 @@ impl Engine {
         self.by_config.contains_key(&config)
     }
 
-    /// The legal tokens of `config`.
+    /// The allowed tokens of `config`.
     pub fn mask(&mut self, config: ConfigId) -> Result<Arc<Entry>> {
         if let Some(known) = self.by_config.get(&config) {
             return Ok(Arc::clone(known));
@@ -226,7 +226,7 @@ impl Engine {
         for &set in sets.iter() {
             add(&self.token_sets[set as usize], &[], &mut few, &mut dense);
         }
-        // End tokens are never text: they are legal where the text may end, and nowhere else.
+        // End tokens are never text: they are allowed where the text may end, and nowhere else.
         few.retain(|id| self.ends.binary_search(id).is_err());
         for (words, without) in &mut dense {
             without.extend(self.ends.iter().filter(|&&id| has(words, id)));

@@ -57,7 +57,7 @@ impl Set {
     }
 }
 
-/// The legal tokens of a configuration.
+/// The allowed tokens of a configuration.
 #[derive(Debug)]
 pub(super) enum Entry {
     /// These only: ascending, without repeats.

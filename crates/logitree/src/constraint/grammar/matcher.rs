@@ -8,7 +8,7 @@ use super::entry::Entry;
 use crate::constraint::matcher::check_rollback;
 use crate::constraint::Matcher;
 use crate::grammar::earley::{ConfigId, DEAD};
-use crate::mask::{words_for, Legal};
+use crate::mask::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Longer runs of forced tokens are given in pieces.
@@ -97,7 +97,7 @@ impl GrammarMatcher {
     }
 
     fn refused(&self, token: TokenId) -> Error {
-        let mut error = Error::new(ErrorKind::Token, format!("token {token} is not legal here"))
+        let mut error = Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
             .at(format!("token {} of the text", self.stack.len()));
         let expected = self.expected();
         if !expected.is_empty() {
@@ -112,8 +112,8 @@ impl Matcher for GrammarMatcher {
         self.size
     }
 
-    fn legal(&mut self) -> Result<Legal<'_>> {
-        let Some(entry) = self.entry()? else { return Ok(Legal::All) };
+    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
+        let Some(entry) = self.entry()? else { return Ok(AllowedTokens::All) };
         let is_plain = matches!(*entry, Entry::Few(_)) || entry.plain_words().is_some();
         if !is_plain && !self.written.as_ref().is_some_and(|written| Arc::ptr_eq(written, &entry)) {
             self.words.resize(words_for(self.size), 0);
@@ -121,21 +121,21 @@ impl Matcher for GrammarMatcher {
             self.written = Some(Arc::clone(&entry));
         }
         Ok(match self.entry.as_deref() {
-            Some(Entry::Few(few)) => Legal::Few(few),
-            Some(entry) => Legal::Words(entry.plain_words().unwrap_or(&self.words)),
-            None => Legal::All,
+            Some(Entry::Few(few)) => AllowedTokens::Ids(few),
+            Some(entry) => AllowedTokens::Mask(entry.plain_words().unwrap_or(&self.words)),
+            None => AllowedTokens::All,
         })
     }
 
     fn write(&mut self, words: &mut [u32]) -> Result<()> {
         match self.entry()? {
             Some(entry) => entry.write(words),
-            None => Legal::All.write(self.size, &mut words[..words_for(self.size)]),
+            None => AllowedTokens::All.write(self.size, &mut words[..words_for(self.size)]),
         }
         Ok(())
     }
 
-    fn is_legal(&mut self, token: TokenId) -> Result<bool> {
+    fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
         Ok(self.entry()?.is_none_or(|entry| entry.contains(token)))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! configuration = threads (terminal state q, continuation k)
-//! token legal   = all of it inside q, or q complete after its first bytes and k takes the rest
+//! token allowed   = all of it inside q, or q complete after its first bytes and k takes the rest
 //! mask          = Inside(q), by table, and those of Cross(q) whose rest is viable from k
 //! ```
 //!

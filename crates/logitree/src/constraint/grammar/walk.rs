@@ -102,8 +102,8 @@ pub(super) fn narrow(
     Ok(Some(Terminal::new(Set::new(ids, words_for(trie.vocabulary_size())), exits, exprs)))
 }
 
-/// Leaves out the exits below which every token stays inside: they are legal anyway. Both lists are in the order of the
-/// walk, which is that of the nodes.
+/// Leaves out the exits below which every token stays inside: they are allowed anyway. Both lists are in the order of
+/// the walk, which is that of the nodes.
 fn keep_with_refused(exits: &mut Vec<Exit>, refused: &[Node], trie: &TokenTrie) {
     let mut at = 0;
     exits.retain(|exit| {

@@ -1,4 +1,5 @@
-//! The intersection for one sequence, found out where the sequence goes. It refuses to know logits, and other sequences.
+//! The intersection for one sequence, found out where the sequence goes. It refuses to know logits, and other
+//! sequences.
 
 use std::sync::Arc;
 
@@ -9,9 +10,9 @@ use super::way::Way;
 use crate::catalogue::{add_end, check_snapshot};
 use crate::catalogue::{damaged, CatalogueSnapshot, Continuations, WalkState};
 use crate::constraint::matcher::check_rollback;
-use crate::constraint::row_matcher::illegal;
+use crate::constraint::row_matcher::not_allowed;
 use crate::constraint::Matcher;
-use crate::mask::Legal;
+use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Forced tokens that are given at once.
@@ -26,7 +27,7 @@ struct At {
     /// Whether nothing may follow.
     is_over: bool,
     /// What may follow, the end token included, once it was asked for.
-    legal: Option<Arc<Continuations>>,
+    allowed: Option<Arc<Continuations>>,
 }
 
 /// A matcher over the items of a prefix tree that others allow too.
@@ -51,8 +52,8 @@ impl IntersectionMatcher {
     /// Steps that one question may take, where nothing else is said.
     pub const FUEL: u64 = 1 << 20;
 
-    /// At the beginning of an item, which is where the others stand. With an end token every item ends with it; without,
-    /// an item is over with its last token. `fuel` is the number of steps that one question may take.
+    /// At the beginning of an item, which is where the others stand. With an end token every item ends with it;
+    /// without, an item is over with its last token. `fuel` is the number of steps that one question may take.
     ///
     /// # Errors
     /// As [`super::super::CatalogueMatcher::new`] of the tree without the others; [`ErrorKind::Constraint`] if there is no
@@ -75,7 +76,7 @@ impl IntersectionMatcher {
                 .help("an item counts if the others take all its tokens and are complete behind them"));
         }
         others.back_to(0)?;
-        let at = At { state, is_item: false, is_over: false, legal: None };
+        let at = At { state, is_item: false, is_over: false, allowed: None };
         let (stack, past_end) = (Vec::new(), 0);
         Ok(IntersectionMatcher {
             snapshot,
@@ -105,44 +106,44 @@ impl IntersectionMatcher {
 
     /// What may follow here.
     fn look(&mut self) -> Result<Arc<Continuations>> {
-        if let Some(legal) = &self.at.legal {
-            return Ok(Arc::clone(legal));
+        if let Some(allowed) = &self.at.allowed {
+            return Ok(Arc::clone(allowed));
         }
         let is_first = self.stack.is_empty();
         if let Some(first) = self.known.first.get().filter(|_| is_first) {
-            self.at.legal = Some(Arc::clone(first));
+            self.at.allowed = Some(Arc::clone(first));
             return Ok(Arc::clone(first));
         }
-        let (mut all, mut legal) = (Continuations::default(), Continuations::default());
+        let (mut all, mut allowed) = (Continuations::default(), Continuations::default());
         self.snapshot.children(self.at.state, &mut all)?;
         let mut fuel = Fuel::new(self.fuel);
         for (token, state) in all.tokens.into_iter().zip(all.states) {
             if self.allows(token, state, &mut fuel)? {
-                legal.tokens.push(token);
-                legal.states.push(state);
+                allowed.tokens.push(token);
+                allowed.states.push(state);
             }
         }
         if self.at.is_item {
-            add_end(&mut legal, self.end);
+            add_end(&mut allowed, self.end);
         }
-        if legal.tokens.is_empty() {
+        if allowed.tokens.is_empty() {
             // This place was entered because an item that all allow lies behind it.
             return Err(damaged("no item goes on from a place of it"));
         }
-        let legal = Arc::new(legal);
+        let allowed = Arc::new(allowed);
         if is_first {
             // Another fork may have been faster, with the same.
-            let _ = self.known.first.set(Arc::clone(&legal));
+            let _ = self.known.first.set(Arc::clone(&allowed));
         }
-        self.at.legal = Some(Arc::clone(&legal));
-        Ok(legal)
+        self.at.allowed = Some(Arc::clone(&allowed));
+        Ok(allowed)
     }
 
-    /// Where `token` leads, if it is legal.
+    /// Where `token` leads, if it is allowed.
     fn next(&mut self, token: TokenId) -> Result<Option<WalkState>> {
-        if let Some(legal) = &self.at.legal {
-            let at = legal.tokens.binary_search(&token);
-            return Ok(at.ok().and_then(|at| legal.states.get(at)).copied());
+        if let Some(allowed) = &self.at.allowed {
+            let at = allowed.tokens.binary_search(&token);
+            return Ok(at.ok().and_then(|at| allowed.states.get(at)).copied());
         }
         if let Some(state) = self.snapshot.step(self.at.state, token)? {
             let mut fuel = Fuel::new(self.fuel);
@@ -156,7 +157,7 @@ impl IntersectionMatcher {
     /// The place behind `token`, which the others take with it.
     fn enter(&mut self, token: TokenId, state: WalkState) -> Result<At> {
         if state == WalkState::FINISHED {
-            return Ok(At { state, is_item: true, is_over: true, legal: None });
+            return Ok(At { state, is_item: true, is_over: true, allowed: None });
         }
         if !self.others.take(token)? {
             return Err(damaged("a place that two ways lead to"));
@@ -167,7 +168,7 @@ impl IntersectionMatcher {
         match is_item {
             Ok(is_item) => {
                 let is_over = is_item && self.end.is_none() && here.tokens.is_empty();
-                Ok(At { state, is_item, is_over, legal: None })
+                Ok(At { state, is_item, is_over, allowed: None })
             }
             Err(error) => {
                 self.others.back_to(self.stack.len())?;
@@ -182,16 +183,16 @@ impl Matcher for IntersectionMatcher {
         self.vocabulary_size
     }
 
-    fn legal(&mut self) -> Result<Legal<'_>> {
+    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         if self.at.is_over {
-            return Ok(Legal::All);
+            return Ok(AllowedTokens::All);
         }
         self.look()?;
         // An empty set is no token, never every token.
-        Ok(Legal::Few(self.at.legal.as_ref().map_or(&[], |legal| &legal.tokens)))
+        Ok(AllowedTokens::Ids(self.at.allowed.as_ref().map_or(&[], |allowed| &allowed.tokens)))
     }
 
-    fn is_legal(&mut self, token: TokenId) -> Result<bool> {
+    fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
         Ok(self.at.is_over || self.next(token)?.is_some())
     }
 
@@ -200,9 +201,9 @@ impl Matcher for IntersectionMatcher {
             return Ok(());
         }
         let accepted = self.accepted();
-        Err(match &self.at.legal {
-            Some(legal) => illegal(token, &legal.tokens, accepted, "item"),
-            None => Error::new(ErrorKind::Token, format!("token {token} is not legal here"))
+        Err(match &self.at.allowed {
+            Some(allowed) => not_allowed(token, &allowed.tokens, accepted, "item"),
+            None => Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
                 .at(format!("token {accepted} of the item")),
         })
     }
@@ -260,8 +261,8 @@ impl Matcher for IntersectionMatcher {
         let mut run = Vec::new();
         let walked = (|| {
             while run.len() < FORCED && !self.is_accepting() {
-                let legal = self.look()?;
-                let [only] = legal.tokens[..] else { break };
+                let allowed = self.look()?;
+                let [only] = allowed.tokens[..] else { break };
                 self.accept(only)?;
                 run.push(only);
             }
@@ -280,7 +281,7 @@ impl Matcher for IntersectionMatcher {
     }
 
     fn is_ready(&self) -> bool {
-        self.at.is_over || self.at.legal.is_some() && self.others.are_ready()
+        self.at.is_over || self.at.allowed.is_some() && self.others.are_ready()
     }
 
     fn accepted(&self) -> usize {

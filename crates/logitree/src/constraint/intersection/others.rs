@@ -51,7 +51,7 @@ impl Others {
     /// Has all of them take the token, or none; whether they did.
     ///
     /// # Errors
-    /// As [`Matcher::legal`] of whichever; then none took it.
+    /// As [`Matcher::allowed`] of whichever; then none took it.
     pub fn take(&mut self, token: TokenId) -> Result<bool> {
         for at in 0..self.matchers.len() {
             let matcher = &mut self.matchers[at];

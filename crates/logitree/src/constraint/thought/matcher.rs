@@ -7,7 +7,7 @@ use super::finder::START;
 use super::plan::{At, Phase, Plan, State};
 use crate::constraint::matcher::check_rollback;
 use crate::constraint::Matcher;
-use crate::mask::{words_for, Legal};
+use crate::mask::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Longer runs of forced tokens are given in pieces.
@@ -83,7 +83,7 @@ impl ThoughtMatcher {
         }
     }
 
-    /// Finds the legal set where it is a few tokens of the thought's own, in `few`.
+    /// Finds the allowed tokens where it is a few tokens of the thought's own, in `few`.
     fn find_few(&mut self) -> bool {
         self.few.clear();
         match self.state.phase {
@@ -101,7 +101,7 @@ impl ThoughtMatcher {
         let size = self.plan.vocabulary.len();
         if self.words.is_empty() {
             self.words.resize(words_for(size), 0);
-            Legal::All.write(size, &mut self.words);
+            AllowedTokens::All.write(size, &mut self.words);
         }
         for &id in &self.cleared {
             self.words[id as usize / 32] |= 1 << (id % 32);
@@ -151,7 +151,7 @@ impl ThoughtMatcher {
     }
 
     fn refused(&self, token: TokenId) -> Error {
-        Error::new(ErrorKind::Token, format!("token {token} is not legal here"))
+        Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
             .at(format!("token {} of the text", self.accepted()))
             .help(format!("expected: {}", self.expected().join("; or ")))
     }
@@ -162,37 +162,37 @@ impl Matcher for ThoughtMatcher {
         self.plan.vocabulary.len()
     }
 
-    fn legal(&mut self) -> Result<Legal<'_>> {
+    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         if self.is_finished() || self.state.phase == Phase::Off {
-            return Ok(Legal::All);
+            return Ok(AllowedTokens::All);
         }
         if self.speaker().is_none() {
             if self.find_few() {
-                return Ok(Legal::Few(&self.few));
+                return Ok(AllowedTokens::Ids(&self.few));
             }
             self.all_but_banned();
-            return Ok(Legal::Words(&self.words));
+            return Ok(AllowedTokens::Mask(&self.words));
         }
         let beginning = self.beginning();
-        let Some(then) = &mut self.then else { return Ok(Legal::All) };
-        let Some(node) = beginning else { return then.matcher.legal() };
-        let legal = then.matcher.legal()?;
+        let Some(then) = &mut self.then else { return Ok(AllowedTokens::All) };
+        let Some(node) = beginning else { return then.matcher.allowed() };
+        let allowed = then.matcher.allowed()?;
         let tags = self.plan.begins.next(node);
-        if let Legal::Few(few) = legal {
+        if let AllowedTokens::Ids(few) = allowed {
             self.few.clear();
             self.few.extend(few.iter().copied().chain(tags));
             self.few.sort_unstable();
             self.few.dedup();
-            return Ok(Legal::Few(&self.few));
+            return Ok(AllowedTokens::Ids(&self.few));
         }
-        if legal == Legal::All {
-            return Ok(legal);
+        if allowed == AllowedTokens::All {
+            return Ok(allowed);
         }
         let size = self.plan.vocabulary.len();
         self.either.resize(words_for(size), 0);
-        legal.write(size, &mut self.either);
+        allowed.write(size, &mut self.either);
         tags.for_each(|id| self.either[id as usize / 32] |= 1 << (id % 32));
-        Ok(Legal::Words(&self.either))
+        Ok(AllowedTokens::Mask(&self.either))
     }
 
     fn accept(&mut self, token: TokenId) -> Result<()> {
@@ -212,7 +212,7 @@ impl Matcher for ThoughtMatcher {
             }
             Some(_) => self.choose(token)?,
             None => {
-                if !self.legal()?.contains(token) {
+                if !self.allowed()?.contains(token) {
                     return Err(self.refused(token));
                 }
                 self.plan.step(self.state, token)
@@ -267,9 +267,9 @@ impl Matcher for ThoughtMatcher {
         let mut run = Vec::new();
         let mut walk = |matcher: &mut Self| -> Result<()> {
             while run.len() < MOST_FORCED && !matcher.is_accepting() && !matcher.is_finished() {
-                let only = match matcher.legal()? {
-                    Legal::Few(&[only]) => only,
-                    legal @ Legal::Words(words) if legal.count(size) == 1 => {
+                let only = match matcher.allowed()? {
+                    AllowedTokens::Ids(&[only]) => only,
+                    allowed @ AllowedTokens::Mask(words) if allowed.count(size) == 1 => {
                         crate::mask::ids(words).next().unwrap_or_default()
                     }
                     _ => return Ok(()),
@@ -308,7 +308,7 @@ impl Matcher for ThoughtMatcher {
 
     fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
         if let Some((token, by)) = self.plan.bias(self.state) {
-            return Ok(self.is_legal(token)?.then_some((token, by)));
+            return Ok(self.is_allowed(token)?.then_some((token, by)));
         }
         match &mut self.then {
             Some(then) if self.state.phase == Phase::Answer => then.matcher.bias(),

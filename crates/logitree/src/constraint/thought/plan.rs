@@ -24,7 +24,7 @@ pub enum At {
 /// Where a sequence stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Thinking is off: all is legal.
+    /// Thinking is off: all is allowed.
     Off,
     /// Outside: how far a begin and an end have come.
     Outside { begin: u32, end: u32 },
@@ -110,7 +110,7 @@ impl Plan {
         }
     }
 
-    /// Writes the tokens that are not legal although nothing else is said of the phase, unordered.
+    /// Writes the tokens that are not allowed although nothing else is said of the phase, unordered.
     pub fn banned(&self, state: State, out: &mut Vec<TokenId>) {
         out.clear();
         match state.phase {
@@ -133,7 +133,7 @@ impl Plan {
         }
     }
 
-    /// The state after a token that is legal, where no other constraint has a say.
+    /// The state after a token that is allowed, where no other constraint has a say.
     pub fn step(&self, state: State, token: TokenId) -> State {
         let State { phase, had } = state;
         match phase {

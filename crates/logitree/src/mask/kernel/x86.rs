@@ -99,11 +99,11 @@ fn ban_f32_avx2(words: &[u32], logits: &mut [f32]) {
     for (word, logits) in words.iter().zip(logits.chunks_exact_mut(32)) {
         for (part, eight) in logits.chunks_exact_mut(8).enumerate() {
             let byte = _mm256_set1_epi32((word >> (part * 8)) as i32);
-            let legal = _mm256_cmpeq_epi32(_mm256_and_si256(byte, bits), bits);
+            let allowed = _mm256_cmpeq_epi32(_mm256_and_si256(byte, bits), bits);
             let at = eight.as_mut_ptr();
             // SAFETY: `eight` is eight f32s; loads and stores are unaligned ones.
             unsafe {
-                let kept = _mm256_blendv_ps(banned, _mm256_loadu_ps(at), _mm256_castsi256_ps(legal));
+                let kept = _mm256_blendv_ps(banned, _mm256_loadu_ps(at), _mm256_castsi256_ps(allowed));
                 _mm256_storeu_ps(at, kept);
             }
         }
@@ -118,11 +118,11 @@ fn ban_u16_avx2(words: &[u32], logits: &mut [u16], banned: u16) {
     for (word, logits) in words.iter().zip(logits.chunks_exact_mut(32)) {
         for (part, sixteen) in logits.chunks_exact_mut(16).enumerate() {
             let half = _mm256_set1_epi16((word >> (part * 16)) as i16);
-            let legal = _mm256_cmpeq_epi16(_mm256_and_si256(half, bits), bits);
+            let allowed = _mm256_cmpeq_epi16(_mm256_and_si256(half, bits), bits);
             let at = sixteen.as_mut_ptr().cast::<__m256i>();
             // SAFETY: `sixteen` is sixteen u16s, 32 bytes; loads and stores are unaligned ones.
             unsafe {
-                _mm256_storeu_si256(at, _mm256_blendv_epi8(banned, _mm256_loadu_si256(at), legal));
+                _mm256_storeu_si256(at, _mm256_blendv_epi8(banned, _mm256_loadu_si256(at), allowed));
             }
         }
     }

@@ -1,26 +1,26 @@
-//! How a step's candidates begin: the legal logits are taken in and checked in the same pass.
+//! How a step's candidates begin: the allowed logits are taken in and checked in the same pass.
 //!
-//! What is not legal is neither read nor checked. Only when a pass has seen something wrong is it looked for, to
+//! What is not allowed is neither read nor checked. Only when a pass has seen something wrong is it looked for, to
 //! say where it stands.
 
 use super::{Candidates, Form, Order};
 use crate::kernel::{self, Floats, BLOCK};
-use crate::mask::{words_for, Legal};
+use crate::mask::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// Mask words that are looked at together, to pass over what is all illegal.
+/// Mask words that are looked at together, to pass over what is all not allowed.
 const GROUP: usize = 16;
 
 impl<'l> Candidates<'l> {
-    /// Starts a step with the legal logits, reusing the buffers of an earlier step.
+    /// Starts a step with the allowed logits, reusing the buffers of an earlier step.
     ///
     /// # Errors
-    /// [`ErrorKind::Logits`] for no logits, NaN or +inf among the legal ones, no legal id, or all -inf;
-    /// [`ErrorKind::Mask`] for a legal id without a logit.
+    /// [`ErrorKind::Logits`] for no logits, NaN or +inf among the allowed ones, no allowed id, or all -inf;
+    /// [`ErrorKind::Mask`] for an allowed id without a logit.
     pub fn begin(
         buffers: Candidates<'static>,
         logits: impl Into<Floats<'l>>,
-        legal: Legal<'_>,
+        allowed: AllowedTokens<'_>,
     ) -> Result<Self> {
         let logits = logits.into();
         let mut c: Candidates<'l> = buffers;
@@ -38,10 +38,10 @@ impl<'l> Candidates<'l> {
             return Err(Error::new(ErrorKind::Logits, format!("there are {} logits", logits.len()))
                 .help("pass one logit for each token of the vocabulary"));
         }
-        match legal {
-            Legal::All => c.begin_dense(logits)?,
-            Legal::Few(ids) => c.begin_few(logits, ids)?,
-            Legal::Words(words) => c.begin_words(logits, words)?,
+        match allowed {
+            AllowedTokens::All => c.begin_dense(logits)?,
+            AllowedTokens::Ids(ids) => c.begin_few(logits, ids)?,
+            AllowedTokens::Mask(words) => c.begin_words(logits, words)?,
         }
         Ok(c)
     }
@@ -89,7 +89,7 @@ impl<'l> Candidates<'l> {
         self.end_begin(good)
     }
 
-    /// Adds the legal ids of one word, from `first` on, with their logits; whether all are below +inf.
+    /// Adds the allowed ids of one word, from `first` on, with their logits; whether all are below +inf.
     fn gather(&mut self, logits: Floats<'_>, mut word: u32, first: usize) -> bool {
         let mut good = true;
         while word != 0 {
@@ -109,10 +109,10 @@ impl<'l> Candidates<'l> {
             return Err(bad_logit(self.logits.iter().copied().zip(self.ids.iter().copied())));
         }
         if self.ids.is_empty() {
-            return Err(Error::new(ErrorKind::Logits, "the mask is empty: no token is legal")
+            return Err(Error::new(ErrorKind::Logits, "the mask is empty: no token is allowed")
                 .help("a matcher never hands out an empty mask; check how this one was made"));
         }
-        self.check_alive("every legal logit is -inf")
+        self.check_alive("every allowed logit is -inf")
     }
 }
 
@@ -131,6 +131,6 @@ pub(crate) fn bad_logit(logits: impl Iterator<Item = (f32, TokenId)>) -> Error {
 }
 
 pub(crate) fn no_logit(id: TokenId, n: usize) -> Error {
-    Error::new(ErrorKind::Mask, format!("id {id} is legal, but there are {n} logits"))
+    Error::new(ErrorKind::Mask, format!("id {id} is allowed, but there are {n} logits"))
         .help("mask and logits must be of the same vocabulary")
 }

@@ -40,10 +40,10 @@ impl Candidates<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mask::Legal;
+    use crate::mask::AllowedTokens;
 
     fn begun(logits: &[f32]) -> Candidates<'_> {
-        Candidates::begin(Candidates::default(), logits, Legal::All).unwrap()
+        Candidates::begin(Candidates::default(), logits, AllowedTokens::All).unwrap()
     }
 
     #[test]

@@ -276,14 +276,14 @@ impl Candidates<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mask::Legal;
+    use crate::mask::AllowedTokens;
 
     #[test]
     fn a_target_above_the_sum_is_reached_by_the_last_that_has_a_probability() {
         let mut logits: Vec<f32> = (0..2000).map(|i| (i % 100) as f32 / 10.0).collect();
         logits[7] = f32::NEG_INFINITY;
         logits[9] = -300.0;
-        let mut c = Candidates::begin(Candidates::default(), &logits, Legal::All).unwrap();
+        let mut c = Candidates::begin(Candidates::default(), &logits, AllowedTokens::All).unwrap();
         c.sort_later();
         let target = c.weight() * (1.0 + 1e-9);
         let last = c.ranked_position_of(target);
