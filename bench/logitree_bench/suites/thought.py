@@ -45,7 +45,7 @@ def run(bench: Bench) -> None:
     drawn = np.random.default_rng(3).integers(0, len(vocabulary), 4 * TOKENS).tolist()
     thought = thoughts(vocabulary, begin, end, message, budget=1 << 20)
     inside = thought.matcher(at="inside")
-    words = [token for token in drawn if inside.is_legal(token) and token not in vocabulary.eog_ids][:TOKENS]
+    words = [token for token in drawn if inside.is_allowed(token) and token not in vocabulary.eog_ids][:TOKENS]
     a_token(bench, f"{label}: inside a thought", inside, words)
     soft = thoughts(vocabulary, begin, end, message, budget=2 * TOKENS, soft=1)
     a_token(bench, f"{label}: inside, with a soft budget", soft.matcher(at="inside"), words, bias=True)
