@@ -31,7 +31,7 @@ MAY_BE_UNSAFE = {
     "SIMD": ("crates/logitree/src/simd/", "crates/logitree/src/kernel/", "crates/logitree/src/mask/"),
     "memory map": ("crates/logitree/src/file.rs",),
     "Python buffers": ("crates/logitree-python/src/",),
-    "counting allocators": ("crates/logitree/tests/",),
+    "counting allocators": ("crates/logitree/tests/memory/",),
 }
 """Why a file may be unsafe -> where such files are. Each also opts in with `allow(unsafe_code)`."""
 

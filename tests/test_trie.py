@@ -28,7 +28,7 @@ TOKENS = [
     ),
     b"<end>",
 ]
-"""The 26 tokens drawn in crates/logitree/tests/common; the last is control."""
+"""The 26 tokens drawn in crates/logitree/tests/it/support; the last is control."""
 
 DEAD = 0xFFFF
 

@@ -5,7 +5,7 @@
 
 #![no_main]
 
-#[path = "../../crates/logitree/tests/common/laws.rs"]
+#[path = "../../crates/logitree/tests/it/support/laws.rs"]
 mod laws;
 
 use std::sync::Arc;

@@ -1,0 +1,5 @@
+mod intersection;
+mod laws;
+mod thought;
+mod thought_corpus;
+mod token_tree;

@@ -1,0 +1,7 @@
+mod exprs;
+mod hostile;
+mod laws;
+mod machine;
+mod masks;
+mod syntaxes;
+mod triggers;

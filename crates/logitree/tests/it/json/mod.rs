@@ -1,0 +1,4 @@
+mod format;
+mod frames;
+mod load;
+mod random;
