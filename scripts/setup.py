@@ -94,7 +94,7 @@ class Environment:
             f.write(value)
 
     def create(self):
-        """Make the environment unless it already stands here and runs."""
+        """Make the environment unless it already exists and runs."""
         if self.runs() and (self.stamped("venv", self.path) or not os.path.exists(self.file("stamps", "venv"))):
             self.stamp("venv", self.path)  # one made by hand is kept, and filled with what is missing
             return
@@ -376,7 +376,7 @@ def main():
         say("\n" + str(problem))
         return 1
     except KeyboardInterrupt:
-        say("\nstopped; run make again to go on")
+        say("\nstopped; run make again to continue")
         return 130
     return 0
 

@@ -34,7 +34,7 @@ def data_file(name: str, folder: Path | None = None) -> Path | Skip:
 
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the archive's plain files: links would only say twice what stands there once."""
+    """Names and contents of the archive's plain files: links would repeat them."""
     with tarfile.open(path) as archive:
         for member in archive:
             content = archive.extractfile(member) if member.isfile() else None

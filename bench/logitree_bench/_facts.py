@@ -1,4 +1,4 @@
-"""What a figure was measured on: the machine and the versions. It measures nothing."""
+"""What a figure was measured on: the machine and the versions."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Times callables side by side and turns what it finds into records. It knows no suite and writes no file.
+"""Times callables side by side and turns what it finds into records. It writes no file.
 
 How a case is timed: every contender is called once to warm up, then in batches long enough for the clock; a round times
 one batch of each contender, in an order that rotates, so that a noisy neighbour hits all of them alike. The figure is
-the lower quartile over the rounds, for noise only ever adds; the median and the minimum of ours stand beside it. A
-contender that spoils its input is :class:`Prepared`: what mends the input before each call is not timed.
+the lower quartile over the rounds, because noise only adds; the median and the minimum of ours are recorded too. A
+contender that changes its input is :class:`Prepared`: restoring the input before each call is not timed.
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ class Bench:
     ) -> Record:
         """Record a case that the suite measured itself; ``better`` says which way is good.
 
-        It compares with the peer called ``against``, or else with the best; all of them stand under
+        It compares with the peer called ``against``, or else with the best; all of them are recorded under
         ``peers``. ``target_ratio``: how many times better than that peer ours should be; without the peer
-        nobody knows, and ``meets`` is None.
+        ``meets`` is None.
         """
         peers = dict(peers or {})
         best = (min if better == "lower" else max)(peers, key=peers.__getitem__) if peers else None

@@ -1,4 +1,4 @@
-"""Where the suites find vocabularies and the model. It loads neither."""
+"""Where the suites find vocabularies and the model."""
 
 from __future__ import annotations
 

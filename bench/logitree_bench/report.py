@@ -316,7 +316,7 @@ def _bars(
 
 
 def main() -> int:
-    """Write the tables and draw the charts; 1 if there are no results."""
+    """Write the tables and, without `--tables`, draw the charts; 1 if there are no results."""
     results = load(RESULTS)
     if not results:
         print(f"no results in {RESULTS}: run make bench in the repository's folder", file=sys.stderr)
@@ -327,6 +327,8 @@ def main() -> int:
         if after != before:
             document.write_text(after, encoding="utf-8")
             print(f"wrote the tables of {document}")
+    if "--tables" in sys.argv[1:]:
+        return 0
     CHARTS.mkdir(exist_ok=True)
     for suite, found in results.items():
         path = CHARTS / f"{suite}.svg"

@@ -1,4 +1,4 @@
-"""Writes MaskBench's report: the table beside the peers, splits, causes, wrong verdicts. It measures nothing."""
+"""Writes MaskBench's report: the table beside the peers, splits, causes, wrong verdicts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FIGURES: dict[str, tuple[str, str, float | None]] = {
     "compile + first mask, p99.9": ("ttfm_us", "p99.9", None),
     "compile + first mask, max": ("ttfm_us", "max", None),
 }
-"""Row of the table -> where its value stands, and what ours should keep to. Times are in microseconds."""
+"""Row of the table -> the path of its value, and our target. Times are in microseconds."""
 
 HIGHER = "schemas passing, %"
 """The one figure of which more is better."""
@@ -218,7 +218,7 @@ def _causes(found: dict[str, int]) -> str:
 
 
 def _wrong(rows: list[Row]) -> list[str]:
-    """Wrong verdicts in three lists: those that stand, those of order only, those whose flag is disputed."""
+    """Wrong verdicts in three lists: confirmed ones, those of order only, those whose flag is disputed."""
     lists = {
         "Wrong verdicts": [r for r in rows if not r.get("order") and not r.get("disputed")],
         "Valid, refused for the order of the properties only": [r for r in rows if r.get("order")],

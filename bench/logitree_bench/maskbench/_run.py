@@ -52,7 +52,7 @@ class Outcome:
 
 
 class Process:
-    """An engine's process, started anew when it is gone."""
+    """An engine's process, started again after it ended."""
 
     def __init__(self, name: str, path: Path, ends: list[int], plan: Plan) -> None:
         self.name, self.outcome = name, Outcome()

@@ -1,4 +1,4 @@
-"""What the suites choose among: 30 actions of a chat agent, and 10 requests to it. It measures nothing."""
+"""What the suites choose among: 30 actions of a chat agent, and 10 requests to it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ACTIONS = (
     "UPDATE_CONTACT",
     "UPDATE_SETTINGS",
 )
-"""REPLY is a prefix of REPLY_THREAD: the choice between ending and going on is part of the task."""
+"""REPLY is a prefix of REPLY_THREAD: deciding whether to end or continue is part of the task."""
 
 REQUESTS = (
     "Play some jazz music.",

@@ -80,7 +80,7 @@ class LlamaChain:
         self._array.selected, self._array.sorted = -1, False
 
     def candidates(self) -> npt.NDArray[Any]:
-        """What is in the array, as it stands: ids, logits and probabilities."""
+        """The current content of the array: ids, logits and probabilities."""
         first = (ctypes.addressof(self._array.data.contents) - self._data.ctypes.data) // CANDIDATE.itemsize
         return self._data[first : first + self._array.size]
 
@@ -92,7 +92,7 @@ class LlamaChain:
     def apply_only(self) -> Prepared:
         """For the clock: the apply alone, on an array that was filled just before.
 
-        An apply sorts, cuts and rescales the array, so it must be filled anew each time; the filling is not counted.
+        An apply sorts, cuts and rescales the array, so it must be refilled each time; refilling is not counted.
         It leaves the array in the cache as a caller's own filling would, so the peer loses nothing by it.
         """
         return Prepared(self.refill, self.apply)

@@ -1,6 +1,6 @@
 """How the grammar suite measures: first use of a new grammar, later walks of the same, a cold process, two threads.
 
-Every function takes engines behind MaskBench's interface, and tells nothing of what the figures should be.
+Every function takes engines with MaskBench's interface.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""transformers' warpers and torch's draw for a chain, in transformers' own order. It times nothing.
+"""transformers' warpers and torch's draw for a chain, in transformers' own order.
 
 They are not llama.cpp's samplers (temperature comes first, top_k keeps ties, the penalty does not count), so the
 tokens differ; what is compared is the price of the same wishes.

@@ -91,7 +91,7 @@ def opened(path: Path, rounds: int = 9) -> tuple[float, float]:
 
 
 def opening(bench: Bench, shape: Shape, path: Path) -> None:
-    """Opening, and the first answer behind it."""
+    """Opening, and the first query after it."""
     open_ms, first_ms = opened(path)
     bench.record(f"open, {shape.name}", open_ms, unit="ms", target=10.0)
     bench.record("first query after it", first_ms, unit="ms", target=1.0)
@@ -260,7 +260,7 @@ def changes(bench: Bench, shape: Shape, path: Path) -> None:
 def reading(
     tree: lt.PrefixTree, shape: Shape, known: list[list[int]], wrong: list[str], meanwhile: Callable[[], object]
 ) -> tuple[list[float], float]:
-    """Seconds of each query of two threads while something else goes on, and how long that took."""
+    """Seconds of each query of two threads while ``meanwhile`` runs, and how long that took."""
     over = threading.Event()
     times: list[list[float]] = [[], []]
 

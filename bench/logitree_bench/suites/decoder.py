@@ -113,7 +113,7 @@ def python_walk(leaves: Leaves, logits: Logits) -> Callable[[], None]:
 
 
 def python_trie(leaves: Leaves) -> dict[Any, Any]:
-    """Token sequences as nested dictionaries; a leaf's name stands under "name"."""
+    """Token sequences as nested dictionaries; a leaf's name is under "name"."""
     root: dict[Any, Any] = {}
     for name, tokens in leaves.items():
         node = root

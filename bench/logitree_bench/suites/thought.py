@@ -1,6 +1,6 @@
 """Thoughts: what a token costs, mask and accept together, inside a thought, where it closes, and in the answer.
 
-The answer is a JSON object; beside it stands the grammar without a thought before it. Rolling back between two calls is
+The answer is a JSON object; the peer is the grammar without a thought before it. Rolling back between two calls is
 not timed.
 """
 

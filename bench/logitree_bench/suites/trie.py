@@ -2,7 +2,7 @@
 
 A visited node is one whose byte the plain walk tests: a refused node counts, the subtree skipped with it does
 not. Our walk takes whole subtrees without visiting them, so its figure a node is its time divided by what the
-plain walk would have visited; the whole mask's time stands beside it.
+plain walk would have visited; the time of the whole mask is given too.
 
 Beside us: llguidance's first mask for a regular expression of the same language and the same vocabulary, from
 a fresh matcher, so that nothing is cached for it; building the matcher is not counted. It includes what
