@@ -31,5 +31,19 @@ macro_rules! id {
                 self.0 as usize
             }
         }
+
+        impl From<u32> for $name {
+            #[inline]
+            fn from(id: u32) -> Self {
+                $name(id)
+            }
+        }
+
+        impl From<$name> for u32 {
+            #[inline]
+            fn from(id: $name) -> u32 {
+                id.0
+            }
+        }
     };
 }

@@ -20,7 +20,7 @@ pub mod tags;
 pub use logitree_automata::{
     charset, dfa, expr, pattern, regex, CharSet, Dfa, Error, ErrorKind, Regex, Result,
 };
-use logitree_automata::{endings, problems};
+use logitree_automata::{endings, id, problems};
 
 /// A token's number in its vocabulary.
 pub type TokenId = u32;

@@ -76,7 +76,8 @@ enum Entry {
         of: usize,
         me: usize,
     },
-    RuleRef {
+    #[serde(rename = "me")]
+    Reference {
         me: usize,
     },
 }
@@ -204,7 +205,7 @@ impl Writer {
                 let me = self.name(me);
                 Entry::Recursive { of: self.place(body), me }
             }
-            NodeKind::RuleRef(me) => Entry::RuleRef { me: self.name(me) },
+            NodeKind::RuleRef(me) => Entry::Reference { me: self.name(me) },
         };
         let place = *self.places.entry(entry.clone()).or_insert(self.entries.len());
         if place == self.entries.len() {
@@ -322,6 +323,6 @@ fn read(entry: Entry, made: &[GrammarNode], names: &mut FxHashMap<usize, RuleRef
         Entry::Alt { of } => GrammarNode::alt(all(of)?),
         Entry::Repeat { of, min, max } => at(of)?.repeat(min, max),
         Entry::Recursive { of, me } => GrammarNode::new(NodeKind::Recursive(at(of)?, named(me))),
-        Entry::RuleRef { me } => GrammarNode::new(NodeKind::RuleRef(named(me))),
+        Entry::Reference { me } => GrammarNode::new(NodeKind::RuleRef(named(me))),
     }
 }

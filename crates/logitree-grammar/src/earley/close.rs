@@ -4,14 +4,19 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::expr::{ExprId, Tag};
-use super::origins::{resolve, Callee, OriginId, LOCAL, START};
+use super::origins::{resolve, Callee, OriginId, START};
 use super::{too_many, Edge, LexemeTarget, Machine, StateId};
-use crate::Result;
+use crate::{id, Result};
 
-/// The number of a set: of the sorted list of items it starts from.
-pub type SetId = u32;
-/// The number of a continuation: of the sorted list of ways that a lexeme leads to.
-pub type ContinuationId = u32;
+id!(
+    /// A set of items, identified by its sorted kernel: the items it starts from.
+    pub struct SetId
+);
+
+id!(
+    /// A continuation: the sorted list of successors of a lexeme.
+    pub struct ContinuationId
+);
 
 /// A state, and whom it goes back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -105,7 +110,7 @@ impl Agenda {
 
     /// The origin of `callee` in this set.
     fn local(&mut self, state: StateId) -> OriginId {
-        let next = LOCAL | self.callees.len() as OriginId;
+        let next = OriginId::local(self.callees.len());
         let origin = *self.state_indices.entry(state).or_insert(next);
         if origin == next {
             self.callees.push(Callee { state, callers: Vec::new() });
@@ -154,10 +159,10 @@ impl Machine {
 
     /// The closed set with this number.
     pub(super) fn closed(&mut self, set: SetId) -> Result<&Set> {
-        if self.sets[set as usize].is_none() {
+        if self.sets[set.index()].is_none() {
             self.close(set)?;
         }
-        Ok(self.sets[set as usize].as_ref().expect("it was closed just now"))
+        Ok(self.sets[set.index()].as_ref().expect("it was closed just now"))
     }
 
     /// Computes a set's closure. Nothing is kept of one that fails.
@@ -169,7 +174,7 @@ impl Machine {
         self.agenda = agenda;
         let closed = closed?;
         self.boxed += closed.byte_size();
-        self.sets[set as usize] = Some(Box::new(closed));
+        self.sets[set.index()] = Some(Box::new(closed));
         Ok(())
     }
 
@@ -212,7 +217,7 @@ impl Machine {
             return Ok(());
         }
         let most = self.limits.items;
-        match origin.checked_sub(LOCAL).map(|place| place as usize) {
+        match origin.as_local() {
             None => {
                 for &caller in self.origins.callers(origin) {
                     agenda.add(caller, most)?;
@@ -237,7 +242,7 @@ impl Machine {
             return agenda.add(Item { state: callee, origin: caller.origin }, most);
         }
         let origin = agenda.local(callee);
-        agenda.callees[(origin - LOCAL) as usize].callers.push(caller);
+        agenda.callees[origin.as_local().expect("it was entered here")].callers.push(caller);
         if agenda.complete.contains(&origin) {
             agenda.add(caller, most)?;
         }

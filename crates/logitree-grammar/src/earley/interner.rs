@@ -4,6 +4,7 @@
 //! one. It refuses to know what the lists mean.
 
 use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -13,7 +14,8 @@ use crate::{Error, ErrorKind, Result};
 const NONE: u32 = u32::MAX;
 
 /// Lists of `T`, numbered from 0 (the empty list) in the order in which they were first seen.
-pub(super) struct SliceInterner<T> {
+pub(super) struct SliceInterner<T, I = u32> {
+    ids: PhantomData<I>,
     data: Vec<T>,
     /// Where each list ends; it starts where the one before it ends.
     ends: Vec<u32>,
@@ -23,10 +25,11 @@ pub(super) struct SliceInterner<T> {
     before: Vec<u32>,
 }
 
-impl<T: Copy + Eq + Hash> SliceInterner<T> {
+impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
     /// The empty list alone, as number 0.
-    pub(super) fn new() -> SliceInterner<T> {
+    pub(super) fn new() -> SliceInterner<T, I> {
         let mut interner = SliceInterner {
+            ids: PhantomData,
             data: Vec::new(),
             ends: vec![0],
             heads: FxHashMap::default(),
@@ -37,29 +40,34 @@ impl<T: Copy + Eq + Hash> SliceInterner<T> {
     }
 
     /// The list with this number.
-    pub(super) fn get(&self, id: u32) -> &[T] {
-        let id = id as usize;
+    #[inline]
+    pub(super) fn get(&self, id: I) -> &[T] {
+        self.at(id.into() as usize)
+    }
+
+    #[inline]
+    fn at(&self, id: usize) -> &[T] {
         let start = if id == 0 { 0 } else { self.ends[id - 1] as usize };
         &self.data[start..self.ends[id] as usize]
     }
 
     /// The number of `list`, if it was seen before.
-    pub(super) fn find(&self, list: &[T]) -> Option<u32> {
+    pub(super) fn find(&self, list: &[T]) -> Option<I> {
         let mut id = *self.heads.get(&FxBuildHasher.hash_one(list))?;
-        while self.get(id) != list {
+        while self.at(id as usize) != list {
             id = self.before[id as usize];
             if id == NONE {
                 return None;
             }
         }
-        Some(id)
+        Some(id.into())
     }
 
     /// The number of `list`, a new one if there is none yet.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] past four thousand million entries.
-    pub(super) fn intern(&mut self, list: &[T]) -> Result<u32> {
+    pub(super) fn intern(&mut self, list: &[T]) -> Result<I> {
         if let Some(id) = self.find(list) {
             return Ok(id);
         }
@@ -71,7 +79,7 @@ impl<T: Copy + Eq + Hash> SliceInterner<T> {
         self.ends.push(end);
         let before = self.heads.insert(FxBuildHasher.hash_one(list), id);
         self.before.push(before.unwrap_or(NONE));
-        Ok(id)
+        Ok(id.into())
     }
 
     /// Bytes held, to within the spare room of the vectors.
@@ -94,7 +102,7 @@ mod tests {
 
     #[test]
     fn equal_lists_have_one_number_whatever_they_hash_to() {
-        let mut interner = SliceInterner::new();
+        let mut interner: SliceInterner<Alike> = SliceInterner::new();
         let lists: Vec<Vec<Alike>> =
             (0..50).map(|n| (0..n % 5).map(|i| Alike((n * 7 + i) as u8)).collect()).collect();
         let ids: Vec<u32> = lists.iter().map(|list| interner.intern(list).unwrap()).collect();

@@ -63,10 +63,10 @@ pub struct Machine {
     state_indices: FxHashMap<StateId, u32>,
     states: Vec<StateEdges>,
     origins: Origins,
-    kernels: SliceInterner<Item>,
+    kernels: SliceInterner<Item, SetId>,
     /// For each kernel its closure, once it was used.
     sets: Vec<Option<Box<Set>>>,
-    continuations: SliceInterner<Successor>,
+    continuations: SliceInterner<Successor, ContinuationId>,
     after: FxHashMap<(ContinuationId, Tag), SetId>,
     threads: SliceInterner<(ExprId, ContinuationId)>,
     boundaries: SliceInterner<SetId>,

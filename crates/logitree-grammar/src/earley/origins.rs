@@ -8,15 +8,29 @@ use rustc_hash::FxHashMap;
 use super::close::Item;
 use super::interner::SliceInterner;
 use super::StateId;
-use crate::Result;
+use crate::{id, Result};
 
-/// A list of callers. While a set is being closed, its own callees have numbers from [`LOCAL`] on.
-pub(super) type OriginId = u32;
+id!(
+    /// An interned list of callers, or a callee of the set that is being closed (a local origin).
+    pub(super) struct OriginId
+);
 
-/// The origin that nobody entered: what accepts there is the whole text.
-pub(super) const START: OriginId = 0;
-/// The first callee of the set that is being closed.
-pub(super) const LOCAL: OriginId = 1 << 31;
+/// The origin of the start: an item of it that accepts ends the whole text.
+pub(super) const START: OriginId = OriginId(0);
+/// The bit of local origins.
+const LOCAL: u32 = 1 << 31;
+
+impl OriginId {
+    /// The origin of the callee at `index` of the set that is being closed.
+    pub(super) fn local(index: usize) -> OriginId {
+        OriginId(LOCAL | index as u32)
+    }
+
+    /// The index of a local origin in the set that is being closed.
+    pub(super) fn as_local(self) -> Option<usize> {
+        self.0.checked_sub(LOCAL).map(|index| index as usize)
+    }
+}
 
 /// A state that was entered, and who waits for it.
 pub(super) struct Callee {
@@ -41,7 +55,7 @@ impl Origins {
 
     /// Who goes on when a callee of this origin accepts.
     pub(super) fn callers(&self, origin: OriginId) -> &[Item] {
-        let origin = origin as usize;
+        let origin = origin.index();
         let start = if origin == 0 { 0 } else { self.ends[origin - 1] };
         &self.callers[start as usize..self.ends[origin] as usize]
     }
@@ -52,7 +66,7 @@ impl Origins {
 
     /// The origins of callees that refer to each other by their state_indices from [`LOCAL`] on.
     pub(super) fn intern(&mut self, callees: &[Callee]) -> Result<Vec<OriginId>> {
-        let mut known = vec![LOCAL; callees.len()];
+        let mut known = vec![OriginId::local(0); callees.len()];
         for group in groups(callees) {
             self.intern_group(callees, group, &mut known)?;
         }
@@ -67,14 +81,15 @@ impl Origins {
         known: &mut [OriginId],
     ) -> Result<()> {
         group.sort_unstable_by_key(|&place| callees[place as usize].state);
-        let ranks: FxHashMap<OriginId, u32> = group.iter().map(|&place| LOCAL | place).zip(0..).collect();
+        let ranks: FxHashMap<OriginId, u32> =
+            group.iter().map(|&place| OriginId(LOCAL | place)).zip(0..).collect();
         let lists: Vec<Vec<Item>> = group
             .iter()
             .map(|&place| {
                 let callers = callees[place as usize].callers.iter();
                 sorted(callers.map(|caller| Item {
                     origin: match ranks.get(&caller.origin) {
-                        Some(rank) => LOCAL | rank,
+                        Some(rank) => OriginId(LOCAL | rank),
                         None => resolve(caller.origin, known),
                     },
                     ..*caller
@@ -90,18 +105,18 @@ impl Origins {
         let mut key = Vec::new();
         for (list, &place) in lists.iter().zip(&group) {
             if group.len() > 1 {
-                key.extend([callees[place as usize].state, list.len() as u32]);
+                key.extend([callees[place as usize].state.0, list.len() as u32]);
             }
-            key.extend(list.iter().flat_map(|caller| [caller.state, caller.origin]));
+            key.extend(list.iter().flat_map(|caller| [caller.state.0, caller.origin.0]));
         }
         // An odd length tells the key of a group from that of a single list.
         if group.len() > 1 {
             key.push(0);
         }
         let key = self.keys.intern(&key)?;
-        let first = self.ends.len() as OriginId;
+        let first = OriginId::new(self.ends.len());
         let ids: Vec<OriginId> = (0..lists.len() as u32)
-            .map(|rank| *self.ids.entry((key, rank)).or_insert(first + rank))
+            .map(|rank| *self.ids.entry((key, rank)).or_insert(OriginId(first.0 + rank)))
             .collect();
         for (&id, &place) in ids.iter().zip(&group) {
             known[place as usize] = id;
@@ -121,15 +136,15 @@ impl Origins {
     /// that one instead of itself. Both are then the same least solution. Without this, `s ::= s s | "a"` has a new
     /// origin for each letter.
     fn unrolled(&self, list: &[Item]) -> Option<OriginId> {
-        if !list.iter().any(|caller| caller.origin == LOCAL) {
+        if !list.iter().any(|caller| caller.origin == OriginId(LOCAL)) {
             return None;
         }
         let mut others: Vec<OriginId> = list.iter().map(|caller| caller.origin).collect();
         others.sort_unstable_by(|a, b| b.cmp(a));
         others.dedup();
-        others.into_iter().filter(|&other| other != LOCAL).take(CANDIDATES).find(|&other| {
+        others.into_iter().filter(|&other| other != OriginId(LOCAL)).take(CANDIDATES).find(|&other| {
             let round = list.iter().map(|&caller| match caller.origin {
-                LOCAL => Item { origin: other, ..caller },
+                OriginId(LOCAL) => Item { origin: other, ..caller },
                 _ => caller,
             });
             sorted(round) == self.callers(other)
@@ -150,8 +165,8 @@ fn sorted(callers: impl Iterator<Item = Item>) -> Vec<Item> {
 
 /// The number of an origin that may be local.
 pub(super) fn resolve(origin: OriginId, known: &[OriginId]) -> OriginId {
-    match origin.checked_sub(LOCAL) {
-        Some(place) => known[place as usize],
+    match origin.as_local() {
+        Some(index) => known[index],
         None => origin,
     }
 }
@@ -177,11 +192,11 @@ fn groups(callees: &[Callee]) -> Vec<Vec<u32>> {
             let caller = callees[at].callers.get(*seen);
             *seen += 1;
             if let Some(caller) = caller {
-                let Some(to) = caller.origin.checked_sub(LOCAL) else { continue };
-                match index[to as usize] {
-                    NEW => path.push((to, 0)),
+                let Some(to) = caller.origin.as_local() else { continue };
+                match index[to] {
+                    NEW => path.push((to as u32, 0)),
                     // A group that is complete is no longer open: its `low` is put past all.
-                    _ => low[at] = low[at].min(low[to as usize]),
+                    _ => low[at] = low[at].min(low[to]),
                 }
                 continue;
             }
@@ -205,9 +220,9 @@ fn groups(callees: &[Callee]) -> Vec<Vec<u32>> {
 mod tests {
     use super::*;
 
-    fn callee(state: StateId, callers: &[(StateId, OriginId)]) -> Callee {
-        let callers = callers.iter().map(|&(state, origin)| Item { state, origin }).collect();
-        Callee { state, callers }
+    fn callee(state: u32, callers: &[(u32, OriginId)]) -> Callee {
+        let callers = callers.iter().map(|&(state, origin)| Item { state: StateId(state), origin }).collect();
+        Callee { state: StateId(state), callers }
     }
 
     #[test]
@@ -217,7 +232,7 @@ mod tests {
         let other = origins.intern(&[callee(6, &[(2, START)]), callee(7, &[(1, START)])]).unwrap();
         assert_eq!(other[1], one[0]);
         assert_ne!(other[0], one[0]);
-        assert_eq!(origins.callers(one[0]), [Item { state: 1, origin: START }]);
+        assert_eq!(origins.callers(one[0]), [Item { state: StateId(1), origin: START }]);
     }
 
     #[test]
@@ -225,7 +240,7 @@ mod tests {
         let mut origins = Origins::new();
         // 5 waits for itself and for the start; 6 is entered by 5 only, 7 and 8 by each other.
         let set = |order: [usize; 4]| {
-            let at = |n: usize| LOCAL | order.iter().position(|&o| o == n).unwrap() as u32;
+            let at = |n: usize| OriginId::local(order.iter().position(|&o| o == n).unwrap());
             let all = [
                 callee(5, &[(1, START), (2, at(0))]),
                 callee(6, &[(3, at(0))]),
@@ -241,22 +256,24 @@ mod tests {
         assert_eq!(a.iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
         assert_eq!(
             origins.callers(a[0]),
-            [Item { state: 1, origin: START }, Item { state: 2, origin: a[0] }]
+            [Item { state: StateId(1), origin: START }, Item { state: StateId(2), origin: a[0] }]
         );
-        assert_eq!(origins.callers(a[2]), [Item { state: 4, origin: a[3] }]);
+        assert_eq!(origins.callers(a[2]), [Item { state: StateId(4), origin: a[3] }]);
         // Without 7 and 8, 5 and 6 are the same.
-        let fewer =
-            origins.intern(&[callee(5, &[(1, START), (2, LOCAL)]), callee(6, &[(3, LOCAL)])]).unwrap();
+        let fewer = origins
+            .intern(&[callee(5, &[(1, START), (2, OriginId(LOCAL))]), callee(6, &[(3, OriginId(LOCAL))])])
+            .unwrap();
         assert_eq!(fewer, a[..2]);
     }
 
     #[test]
     fn long_chains_need_no_stack() {
         let chain: Vec<Callee> =
-            (0..200_000).map(|n| callee(n, &[(n, LOCAL | ((n + 1) % 200_000))])).collect();
+            (0..200_000).map(|n| callee(n, &[(n, OriginId(LOCAL | ((n + 1) % 200_000)))])).collect();
         assert_eq!(groups(&chain).len(), 1);
-        let open: Vec<Callee> =
-            (0..200_000).map(|n| callee(n, &[(n, if n == 0 { 0 } else { LOCAL | (n - 1) })])).collect();
+        let open: Vec<Callee> = (0..200_000)
+            .map(|n| callee(n, &[(n, if n == 0 { START } else { OriginId(LOCAL | (n - 1)) })]))
+            .collect();
         assert_eq!(groups(&open).len(), 200_000);
     }
 }

@@ -33,9 +33,9 @@ pub trait ValueSource: StateSource {
 }
 
 /// The end of a rule.
-const END: StateId = 0;
+const END: StateId = StateId(0);
 /// The first state of JSON values.
-const JSON: StateId = 1 << 31;
+const JSON: StateId = StateId(1 << 31);
 
 /// A state that is made when it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,7 +99,7 @@ impl RulesSource {
                 .at(format!("rule {name:?}"))
                 .help("give it a way to end that does not lead back to itself"));
         }
-        if nodes.nodes.len() >= (JSON / 2) as usize {
+        if nodes.nodes.len() >= JSON.index() / 2 {
             return Err(Error::new(ErrorKind::Limit, "the rules have too many parts"));
         }
         let mut source = RulesSource {
@@ -195,7 +195,7 @@ impl RulesSource {
                 if !self.productivity.nullable[node] {
                     break false;
                 }
-                at = self.piece_at(self.next[node]);
+                at = self.node_at(self.next[node]);
             };
             path.drain(..).for_each(|node| known[node] = Some(reaches));
         }
@@ -203,17 +203,17 @@ impl RulesSource {
     }
 
     /// The node that `state` stands before; the repetition itself for its loop.
-    fn piece_at(&self, state: StateId) -> Option<LoweredId> {
+    fn node_at(&self, state: StateId) -> Option<LoweredId> {
         match self.made_at(state) {
             Some(DerivedState::Loop(node)) => Some(node),
             Some(DerivedState::Round(..) | DerivedState::NonEmpty(_)) => None,
-            None => (state as usize).checked_sub(1).filter(|&node| node < self.next.len()),
+            None => state.index().checked_sub(1).filter(|&node| node < self.next.len()),
         }
     }
 
     /// What `state` was made for.
     fn made_at(&self, state: StateId) -> Option<DerivedState> {
-        self.made.get((state as usize).checked_sub(1 + self.next.len())?).copied()
+        self.made.get(state.index().checked_sub(1 + self.next.len())?).copied()
     }
 
     /// The number of a state that is made.
@@ -221,7 +221,7 @@ impl RulesSource {
         if let Some(&state) = self.ids.get(&made) {
             return Ok(state);
         }
-        let state = (1 + self.next.len() + self.made.len()) as StateId;
+        let state = StateId::new(1 + self.next.len() + self.made.len());
         if state >= JSON {
             return Err(Error::new(ErrorKind::Limit, "the rules have too many states"));
         }
@@ -239,7 +239,7 @@ impl RulesSource {
             return Ok(None);
         }
         let says = match self.made_at(state) {
-            None => self.reaches[state as usize - 1],
+            None => self.reaches[state.index() - 1],
             Some(DerivedState::Loop(node)) => self.productivity.nonempty[node] || self.follows(node),
             Some(DerivedState::Round(..)) => true,
             Some(DerivedState::NonEmpty(_)) => return Ok(Some(state)),
@@ -253,12 +253,12 @@ impl RulesSource {
 
     /// Whether some text that is not empty leads from after `node` to the end of its rule.
     fn follows(&self, node: LoweredId) -> bool {
-        self.piece_at(self.next[node]).is_some_and(|next| self.reaches[next])
+        self.node_at(self.next[node]).is_some_and(|next| self.reaches[next])
     }
 
     /// Whether `state` accepts without reading.
     fn may_be_empty(&self, callee: StateId) -> bool {
-        match (self.piece_at(callee), self.made_at(callee)) {
+        match (self.node_at(callee), self.made_at(callee)) {
             (Some(node), _) => self.productivity.nullable[node],
             (None, Some(DerivedState::Round(node, count))) => count >= self.repetition(node).1,
             _ => callee == END,
@@ -266,7 +266,7 @@ impl RulesSource {
     }
 
     /// The ways on before `node`.
-    fn piece_edges(&mut self, node: LoweredId) -> Result<Vec<Edge>> {
+    fn node_edges(&mut self, node: LoweredId) -> Result<Vec<Edge>> {
         let next = self.next[node];
         Ok(match self.nodes.nodes[node].body {
             LoweredKind::Lexeme(expr) => vec![Edge::Lexeme { expr, to: LexemeTarget::State(next) }],
@@ -360,7 +360,7 @@ impl RulesSource {
             match self.made_at(state) {
                 Some(DerivedState::NonEmpty(of)) => state = of,
                 Some(DerivedState::Loop(node) | DerivedState::Round(node, _)) => return Some(node),
-                None => return self.piece_at(state),
+                None => return self.node_at(state),
             }
         }
     }
@@ -369,14 +369,14 @@ impl RulesSource {
     fn values(&mut self, state: StateId) -> Result<&mut (dyn ValueSource + 'static)> {
         match self.json.as_deref_mut() {
             Some(json) => Ok(json),
-            None => Err(Error::new(ErrorKind::Constraint, format!("state {state} belongs to no schema"))),
+            None => Err(Error::new(ErrorKind::Constraint, format!("state {} belongs to no schema", state.0))),
         }
     }
 }
 
 /// The state before a node.
 fn before(node: LoweredId) -> StateId {
-    1 + node as StateId
+    StateId::new(1 + node)
 }
 
 /// What `expr` says but the empty text; it has no tags.
@@ -394,7 +394,7 @@ impl StateSource for RulesSource {
             return Ok(StateEdges { accepting: true, edges: Vec::new() });
         }
         match self.made_at(state) {
-            None => Ok(StateEdges { accepting: false, edges: self.piece_edges(state as usize - 1)? }),
+            None => Ok(StateEdges { accepting: false, edges: self.node_edges(state.index() - 1)? }),
             Some(DerivedState::Loop(node)) => {
                 let (of, ..) = self.repetition(node);
                 let edges = vec![Edge::Jump { to: before(of) }, Edge::Jump { to: self.next[node] }];

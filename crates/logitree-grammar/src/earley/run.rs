@@ -6,13 +6,15 @@ use rustc_hash::FxHashSet;
 use super::super::expr::{ByteSet, ExprId, Tag, NOTHING};
 use super::close::{Item, Set};
 use super::{too_many, ContinuationId, Machine, SetId};
-use crate::Result;
+use crate::{id, Result};
 
-/// The number of a configuration. Equal numbers have equal futures.
-pub type ConfigId = u32;
+id!(
+    /// A configuration. Equal ids have equal futures.
+    pub struct ConfigId
+);
 
-/// The configuration that nothing leads on from.
-pub const DEAD: ConfigId = 0;
+/// The configuration that no byte and no token leads out of.
+pub const DEAD: ConfigId = ConfigId(0);
 
 /// A configuration, by what is interned.
 pub(super) struct Config {
@@ -37,7 +39,7 @@ const FEW: usize = 12;
 const MANY: usize = 16;
 
 /// Not made yet.
-const UNKNOWN: ConfigId = ConfigId::MAX;
+const UNKNOWN: ConfigId = ConfigId(u32::MAX);
 
 impl Steps {
     #[inline]
@@ -78,7 +80,7 @@ impl Machine {
     /// the expressions. The machine stays usable; what was remembered stays right.
     #[inline]
     pub fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId> {
-        match self.configs[config as usize].steps.get(byte) {
+        match self.configs[config.index()].steps.get(byte) {
             Some(to) => Ok(to),
             None => self.first_step(config, byte),
         }
@@ -87,7 +89,7 @@ impl Machine {
     /// [`Machine::step`], for the first time.
     fn first_step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId> {
         self.room()?;
-        let list = self.configs[config as usize].threads;
+        let list = self.configs[config.index()].threads;
         let mut threads = Vec::new();
         let mut entered = Vec::new();
         for n in 0..self.threads.get(list).len() {
@@ -105,7 +107,7 @@ impl Machine {
             }
         }
         let to = self.join(threads, entered)?;
-        self.boxed += self.configs[config as usize].steps.put(byte, to);
+        self.boxed += self.configs[config.index()].steps.put(byte, to);
         Ok(to)
     }
 
@@ -199,7 +201,7 @@ impl Machine {
         if self.configs.len() >= self.limits.configs {
             return Err(too_many("configurations", self.limits.configs));
         }
-        let config = self.configs.len() as ConfigId;
+        let config = ConfigId::new(self.configs.len());
         self.configs.push(Config {
             threads: key.0,
             boundary: key.1,
@@ -290,12 +292,12 @@ impl Machine {
 
     /// The lexemes that are being read: what is left of each, and where it leads. Ascending, each expression once.
     pub fn threads(&self, config: ConfigId) -> &[(ExprId, ContinuationId)] {
-        self.threads.get(self.configs[config as usize].threads)
+        self.threads.get(self.configs[config.index()].threads)
     }
 
     /// The sets that were just entered, where the text may end or whole tokens may come.
     pub fn boundary(&self, config: ConfigId) -> &[SetId] {
-        self.boundaries.get(self.configs[config as usize].boundary)
+        self.boundaries.get(self.configs[config.index()].boundary)
     }
 
     /// Whether the text may end here.
@@ -305,7 +307,7 @@ impl Machine {
 
     /// The sets of the boundary: they were closed when the configuration was made.
     fn entered(&self, config: ConfigId) -> impl Iterator<Item = &Set> {
-        self.boundary(config).iter().filter_map(|&set| self.sets[set as usize].as_deref())
+        self.boundary(config).iter().filter_map(|&set| self.sets[set.index()].as_deref())
     }
 
     /// Which whole tokens may come: the numbers of their sets in the grammar, ascending, each once.
@@ -322,7 +324,7 @@ impl Machine {
     /// # Errors
     /// As [`Machine::step`].
     pub fn first_bytes(&mut self, config: ConfigId) -> Result<ByteSet> {
-        if let Some(first) = &self.configs[config as usize].first {
+        if let Some(first) = &self.configs[config.index()].first {
             return Ok(**first);
         }
         let mut first = ByteSet::NONE;
@@ -330,7 +332,7 @@ impl Machine {
             let expr = self.threads(config)[n].0;
             first = first.or(&self.exprs.first_bytes(expr)?);
         }
-        self.configs[config as usize].first = Some(Box::new(first));
+        self.configs[config.index()].first = Some(Box::new(first));
         self.boxed += std::mem::size_of::<ByteSet>();
         Ok(first)
     }

@@ -1,10 +1,12 @@
 //! What a grammar is to the machine: states, made when they are first asked for. It refuses to know who asks.
 
 use super::super::expr::{ExprId, Exprs, Tag};
-use crate::Result;
+use crate::{id, Result};
 
-/// The number of a state of a [`StateSource`].
-pub type StateId = u32;
+id!(
+    /// A state of a [`StateSource`].
+    pub struct StateId
+);
 
 /// Where a lexeme leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

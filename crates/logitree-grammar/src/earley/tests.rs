@@ -11,15 +11,15 @@ struct Table(Vec<StateEdges>);
 
 impl StateSource for Table {
     fn expand(&mut self, state: StateId, _: &mut Exprs) -> Result<StateEdges> {
-        Ok(self.0.get(state as usize).cloned().unwrap_or(StateEdges { accepting: true, edges: Vec::new() }))
+        Ok(self.0.get(state.index()).cloned().unwrap_or(StateEdges { accepting: true, edges: Vec::new() }))
     }
 
     fn target(&mut self, _: StateId, _: u32, tag: Tag, _: &mut Exprs) -> Result<StateId> {
-        Ok(tag)
+        Ok(StateId(tag))
     }
 
     fn describe(&self, state: StateId) -> String {
-        format!("state {}", state / 2)
+        format!("state {}", state.0 / 2)
     }
 }
 
@@ -77,13 +77,14 @@ fn a_table_of_states_is_run_with_its_tags() {
     let both = exprs.or(&[xa, yb]).unwrap();
     let (p, q) = (exprs.bytes(b"p").unwrap(), exprs.bytes(b"q").unwrap());
     let table = vec![
-        on(&[Edge::Call { callee: 1, back: 4 }]),
+        on(&[Edge::Call { callee: StateId(1), back: StateId(4) }]),
         on(&[Edge::Lexeme { expr: both, to: LexemeTarget::ByTag }]),
-        on(&[Edge::Lexeme { expr: p, to: LexemeTarget::State(9) }]),
-        on(&[Edge::Lexeme { expr: q, to: LexemeTarget::State(9) }]),
-        StateEdges { accepting: true, edges: vec![Edge::Tokens { set: 7, to: 4 }] },
+        on(&[Edge::Lexeme { expr: p, to: LexemeTarget::State(StateId(9)) }]),
+        on(&[Edge::Lexeme { expr: q, to: LexemeTarget::State(StateId(9)) }]),
+        StateEdges { accepting: true, edges: vec![Edge::Tokens { set: 7, to: StateId(4) }] },
     ];
-    let mut machine = Machine::new(Box::new(Table(table)), 0, exprs, MachineLimits::default()).unwrap();
+    let mut machine =
+        Machine::new(Box::new(Table(table)), StateId(0), exprs, MachineLimits::default()).unwrap();
     for (text, good) in
         [("xp", true), ("xyq", true), ("xq", false), ("xyp", false), ("x", false), ("", false)]
     {

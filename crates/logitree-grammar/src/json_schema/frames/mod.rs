@@ -38,7 +38,7 @@ use board::Board;
 use object::ObjectState;
 
 /// The first of JSON's states.
-const FIRST: StateId = 1 << 31;
+const FIRST: StateId = StateId(1 << 31);
 /// The end of a value.
 const END: StateId = FIRST;
 /// States of one [`Frames`] at most.
@@ -93,14 +93,13 @@ impl States {
             }
             std::collections::hash_map::Entry::Vacant(place) => {
                 self.all.push(place.key().clone());
-                place.insert(FIRST + next as StateId);
-                Ok(FIRST + next as StateId)
+                Ok(*place.insert(StateId(FIRST.0 + next as u32)))
             }
         }
     }
 
     fn get(&self, id: StateId) -> (u32, &State) {
-        let (board, state) = &self.all[(id - FIRST) as usize];
+        let (board, state) = &self.all[(id.0 - FIRST.0) as usize];
         (*board, state)
     }
 }
