@@ -19,10 +19,11 @@
 pub mod automata;
 pub mod item_set;
 pub mod item_set_questions;
-pub mod json_data;
 pub mod laws;
 pub mod random_rules;
+#[path = "../../../../logitree-automata/tests/it/regexes.rs"]
 pub mod regexes;
+#[path = "../../../../logitree-grammar/tests/it/rule_oracle.rs"]
 pub mod rule_oracle;
 pub mod samplers;
 pub mod sequences;

@@ -1,8 +1,8 @@
 //! The slow, obvious recogniser of rules: tables of which part of a text a rule may span, filled until nothing changes.
 //! It knows nothing of the machine, and nothing that is not ASCII.
 
-use logitree::grammar::rules::{RuleBody, Rules};
-use logitree::grammar::Regex;
+use logitree_grammar::rules::{RuleBody, Rules};
+use logitree_grammar::Regex;
 
 /// Ends of what a node spans from a place: one bit a place.
 type Ends = u32;

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
 
-use logitree::grammar::earley::{ConfigId, Machine, MachineLimits, ValueSource, DEAD};
-use logitree::grammar::expr::Exprs;
-use logitree::grammar::json_schema::{from_value, is_valid, Frames, Options, Order, Schema, Whitespace};
+use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, ValueSource, DEAD};
+use logitree_grammar::expr::Exprs;
+use logitree_grammar::json_schema::{from_value, is_valid, Frames, Options, Order, Schema, Whitespace};
 use serde_json::{json, Map, Value};
 
 /// A generator of numbers that is the same everywhere.
@@ -161,13 +161,13 @@ fn keyword(dice: &mut Dice, kind: usize, depth: usize, made: &mut Map<String, Va
     }
 }
 
-fn read(schema: &Value, order: Order) -> logitree::Result<Arc<Schema>> {
+fn read(schema: &Value, order: Order) -> logitree_grammar::Result<Arc<Schema>> {
     let options = Options { order, whitespace: Whitespace::Compact, ..Options::default() };
     Ok(Arc::new(from_value(schema, &options, &[])?))
 }
 
 /// The machine of a schema; `None` if no value is valid.
-fn machine(schema: &Arc<Schema>) -> logitree::Result<Option<Machine>> {
+fn machine(schema: &Arc<Schema>) -> logitree_grammar::Result<Option<Machine>> {
     let mut exprs = Exprs::new(1 << 20);
     let mut frames = Frames::new();
     match frames.root(schema, &mut exprs)? {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use logitree::grammar::json_schema::Draft;
+use logitree_grammar::json_schema::Draft;
 use serde_json::Value;
 
 /// The drafts and their folders in the suite.

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use crate::support::regexes::matches;
-use logitree::grammar::pattern::{parse, Lines, Options, Scope};
-use logitree::ErrorKind;
+use crate::regexes::matches;
+use logitree_automata::pattern::{parse, Lines, Options, Scope};
+use logitree_automata::ErrorKind;
 use proptest::prelude::*;
 use serde::Deserialize;
 

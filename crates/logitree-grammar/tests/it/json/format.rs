@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use logitree::grammar::expr::{Encoding, ExprId, Exprs};
-use logitree::grammar::json_schema::{format, Draft};
+use logitree_grammar::expr::{Encoding, ExprId, Exprs};
+use logitree_grammar::json_schema::{format, Draft};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use crate::support::json_data::{files, read, suite, unpacked, DRAFTS};
-use logitree::grammar::json_schema::{self as json, Draft, Options, Schema, SchemaNode};
-use logitree::{Error, ErrorKind};
+use super::data::{files, read, suite, unpacked, DRAFTS};
+use logitree_grammar::json_schema::{self as json, Draft, Options, Schema, SchemaNode};
+use logitree_grammar::{Error, ErrorKind};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -1,12 +1,12 @@
 //! The machine on random rules, held equal to the slow obvious recogniser of `support/rule_oracle.rs`: which texts
 //! match, and which may still become one.
 
-use crate::support::rule_oracle::Oracle;
-use logitree::grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
-use logitree::grammar::expr::{Exprs, NOTHING};
-use logitree::grammar::rules::{Rule, RuleBody, Rules};
-use logitree::grammar::{CharSet, Regex};
-use logitree::ErrorKind;
+use crate::rule_oracle::Oracle;
+use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
+use logitree_grammar::expr::{Exprs, NOTHING};
+use logitree_grammar::rules::{Rule, RuleBody, Rules};
+use logitree_grammar::ErrorKind;
+use logitree_grammar::{CharSet, Regex};
 use proptest::prelude::*;
 
 const LETTERS: &[u8] = b"abc";

@@ -1,3 +1,4 @@
+pub mod data;
 mod format;
 mod frames;
 mod load;

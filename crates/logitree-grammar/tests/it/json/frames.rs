@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use logitree::grammar::earley::{ConfigId, Machine, MachineLimits, ValueSource, DEAD};
-use logitree::grammar::expr::Exprs;
-use logitree::grammar::json_schema::{from_value, is_valid, Frames, Options, Order, Schema, Whitespace};
+use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, ValueSource, DEAD};
+use logitree_grammar::expr::Exprs;
+use logitree_grammar::json_schema::{from_value, is_valid, Frames, Options, Order, Schema, Whitespace};
 use serde_json::{json, Value};
 
 /// A schema that runs.
@@ -22,7 +22,7 @@ impl Runner {
         Runner::try_new(schema, options).unwrap_or_else(|error| panic!("{schema}: {error}"))
     }
 
-    fn try_new(schema: &Value, options: &Options) -> logitree::Result<Runner> {
+    fn try_new(schema: &Value, options: &Options) -> logitree_grammar::Result<Runner> {
         let schema = Arc::new(from_value(schema, options, &[])?);
         let mut exprs = Exprs::new(1 << 20);
         let mut frames = Frames::new();

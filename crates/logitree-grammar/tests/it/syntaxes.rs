@@ -6,12 +6,12 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use logitree::grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
-use logitree::grammar::expr::Exprs;
-use logitree::grammar::json_schema::{load, Frames, Options};
-use logitree::grammar::rules::{Rules, TokenName, TokenSet};
-use logitree::grammar::{gbnf, lark};
-use logitree::Result;
+use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
+use logitree_grammar::expr::Exprs;
+use logitree_grammar::json_schema::{load, Frames, Options};
+use logitree_grammar::rules::{Rules, TokenName, TokenSet};
+use logitree_grammar::Result;
+use logitree_grammar::{gbnf, lark};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

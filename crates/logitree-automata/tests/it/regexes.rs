@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use logitree::grammar::{Dfa, Regex};
+use logitree_automata::{Dfa, Regex};
 
 /// Whether the whole of `text` matches.
 pub fn matches(regex: &Regex, text: &str) -> bool {

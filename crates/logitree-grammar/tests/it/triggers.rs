@@ -1,12 +1,12 @@
 //! Tags and lazy grammars against slow obvious versions that read a text from left to right, on all short texts over a
 //! few letters.
 
-use logitree::grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
-use logitree::grammar::expr::Exprs;
-use logitree::grammar::gbnf;
-use logitree::grammar::lazy::{self, Triggers};
-use logitree::grammar::rules::Rules;
-use logitree::grammar::tags::{self, Content, Mark, Tag, Tags};
+use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
+use logitree_grammar::expr::Exprs;
+use logitree_grammar::gbnf;
+use logitree_grammar::lazy::{self, Triggers};
+use logitree_grammar::rules::Rules;
+use logitree_grammar::tags::{self, Content, Mark, Tag, Tags};
 use proptest::prelude::*;
 
 const LETTERS: [char; 2] = ['a', 'b'];

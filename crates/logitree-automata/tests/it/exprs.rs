@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use logitree::grammar::expr::{Encoding, Exprs, EMPTY, NOTHING};
-use logitree::grammar::{CharSet, Regex};
+use logitree_automata::expr::{Encoding, Exprs, EMPTY, NOTHING};
+use logitree_automata::{CharSet, Regex};
 use proptest::prelude::*;
 
 /// Where a match of `regex` that begins at `from` can end.
@@ -217,5 +217,5 @@ fn a_catastrophic_pattern_ends_in_an_error() {
             Err(error) => Some(error),
         }
     });
-    assert_eq!(failed.map(|error| error.kind), Some(logitree::ErrorKind::Limit));
+    assert_eq!(failed.map(|error| error.kind), Some(logitree_automata::ErrorKind::Limit));
 }

@@ -1,0 +1,5 @@
+//! The integration tests of the crate, in one binary: expressions and patterns beside naive oracles.
+
+mod exprs;
+mod pattern;
+mod regexes;
