@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     # A thought in braces of at most 12 tokens; then nothing but a title. The prompt has begun the thought.
     prompt = "A story about a fox by the cold river, and its title. {"
-    thought = lt.thought(engine.vocabulary, begin="{", end="}", budget=12)
+    thought = lt.reasoning_budget(engine.vocabulary, begin="{", end="}", budget=12)
     *_, finish = lt.generate(
         engine, prompt, matcher=paths.matcher(), thought=thought, seed=1, temperature=0.7, chat=False
     )
@@ -43,8 +43,8 @@ with tempfile.TemporaryDirectory() as folder:
     thoughts, answer = thought.split(finish.tokens, at="inside")
     title = engine.vocabulary.decode([token for token in answer if token != end]).decode()
     assert title in titles
-    assert finish.stats.thought_tokens <= 13
-    print(f"sampled after {finish.stats.thought_tokens} tokens of thought:{title}")
+    assert finish.stats.reasoning_tokens <= 13
+    print(f"sampled after {finish.stats.reasoning_tokens} tokens of thought:{title}")
 
     # The likeliest titles behind that thought, exactly scored; only what is in stock, which is every second title.
     stock = tree.paths(end=end, allowed=range(0, len(titles), 2), vocabulary_size=len(engine.vocabulary))

@@ -89,7 +89,9 @@ def test_every_beam_is_a_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: li
 
 def test_a_bounded_thought_stands_before_the_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: list[str]) -> None:
     end, known = engine.vocabulary.eog_ids[0], set(titles)
-    thought = lt.thought(engine.vocabulary, begin="<think>", end="</think>", budget=12, tokenize=engine.tokenize)
+    thought = lt.reasoning_budget(
+        engine.vocabulary, begin="<think>", end="</think>", budget=12, tokenize=engine.tokenize
+    )
     for run in range(max(RUNS // 8, 3)):
         matcher = tree.matcher(end=end, vocabulary_size=len(engine.vocabulary))
         chain = lt.Chain([lt.temp(1.0), lt.dist(run)])
@@ -98,5 +100,5 @@ def test_a_bounded_thought_stands_before_the_title(engine: LlamaCpp, tree: lt.Pr
         finish = [event for event in events if isinstance(event, lt.Finish)][-1]
         text, _, title = finish.text.rpartition("</think>")
         assert title in known
-        assert 0 < finish.stats.thought_tokens <= 12 + len(engine.tokenize("</think>"))
+        assert 0 < finish.stats.reasoning_tokens <= 12 + len(engine.tokenize("</think>"))
         assert text.count("</think>") == 0

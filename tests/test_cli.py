@@ -126,7 +126,7 @@ def test_generate_after_a_thought(capsys: pytest.CaptureFixture[str]) -> None:
     thought, answer = told["text"].split("</think>")
     assert (code, answer) == (0, told["choice"])
     assert thought
-    assert 4 < told["stats"]["thought_tokens"] < len(told["tokens"])
+    assert 4 < told["stats"]["reasoning_tokens"] < len(told["tokens"])
     code, _, err = run(
         capsys, *argv, "--think-budget", "4", "--think-begin", "<|im_start|>", "--think-end", "<|im_start|>"
     )

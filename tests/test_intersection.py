@@ -193,14 +193,14 @@ def test_it_goes_wherever_matchers_go() -> None:
     other = lt.Grammar.regex("a.").matcher(VOCABULARY)
     lazy = tree.matcher(end=EOG, intersect=other, vocabulary_size=len(VOCABULARY))
     assert '1 token: "a"' in str(lazy.explain(1))
-    thought = lt.thought(VOCABULARY, begin=[[3]], end=[[4]], budget=4, then=lazy)
+    thought = lt.reasoning_budget(VOCABULARY, begin=[[3]], end=[[4]], budget=4, then=lazy)
     matcher = thought.matcher()
     matcher.accept_many([3, 0, 0, 4])
     assert list(matcher.allowed()) == [0]
     paths = tree.paths(end=EOG, intersect=lazy)
     assert [paths.items(paths.find([0, token]) or 0).tolist() for token in (1, 2)] == [[0], [1]]
     # A thought with nothing behind it is free text, which is complete everywhere.
-    free = lt.thought(VOCABULARY, begin=[[3]], end=[[4]], budget=4).matcher()
+    free = lt.reasoning_budget(VOCABULARY, begin=[[3]], end=[[4]], budget=4).matcher()
     assert len(tree.paths(end=EOG, intersect=free)) == 3
     assert len(lt.prefix_tree([[0, 4], [0, 1]]).paths(end=EOG, intersect=free)) == 1
 

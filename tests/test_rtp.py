@@ -158,7 +158,7 @@ def test_recommendation(case: dict[str, Any]) -> None:
 @corpus("think")
 def test_think(case: dict[str, Any]) -> None:
     vocabulary = lt.Vocabulary.from_tokens([f"<{i}>".encode() for i in range(16)])
-    thought = lt.thought(vocabulary, begin=case["begin"], end=case["end"], budget=case["budget"])
+    thought = lt.reasoning_budget(vocabulary, begin=case["begin"], end=case["end"], budget=case["budget"])
     processor = rtp.ThinkProcessor(thought, case["rows"], at=case["at"])
     for step in case["steps"]:
         if "feed" in step:

@@ -46,7 +46,9 @@ def constraints(vocabulary: lt.Vocabulary) -> lt.Matcher:
     assert_type(names.tokens("m", "a", lambda name: [0]), tuple[int, ...])
     assert_type(lt.prefill_plan({"spans": []}), dict[str, Any] | None)
     assert_type(lt.span_sampler_plan({"spans": []}), dict[str, Any])
-    thought: lt.Thought = lt.thought(vocabulary, begin=[[0]], end="b", budget=8, soft=4, then=choices.matcher())
+    thought: lt.ReasoningBudget = lt.reasoning_budget(
+        vocabulary, begin=[[0]], end="b", budget=8, soft=4, then=choices.matcher()
+    )
     assert_type(thought.matcher(prompt=[0]).bias(), tuple[int, float] | None)
     assert_type(thought.split([1], at="inside"), tuple[list[int], list[int]])
     assert_type(thought.state([1]), Literal["no", "in", "closing", "after"])
@@ -255,7 +257,7 @@ def catalogue() -> lt.Matcher:
     return built.matcher(end=paths.end, intersect=tree.matcher(), fuel=1000)
 
 
-def recommended(tree_file: str, thought: lt.Thought) -> rtp.Processors:
+def recommended(tree_file: str, thought: lt.ReasoningBudget) -> rtp.Processors:
     tree = rtp.load_tree(tree_file, vocabulary_size=100)
     assert_type(tree, rtp.RtpTree)
     assert_type(tree.paths, lt.PrefixPaths)

@@ -5,19 +5,19 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use logitree::constraint::{Check, End, Payload, SpanTree, TokenTree};
+use logitree::constraint::{PayloadCheck, End, Payload, DescriptorTree, TokenTree};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(payload) = Payload::from_json(data) else { return };
-    let Ok(tree) = TokenTree::new(payload, &Check::default()) else { return };
+    let Ok(tree) = TokenTree::new(payload, &PayloadCheck::default()) else { return };
     let tree = Arc::new(tree);
-    for span in tree.spans() {
-        let binary = span.to_binary();
-        let again = SpanTree::from_binary(&binary).expect("what was written can be read");
+    for descriptor in tree.descriptors() {
+        let binary = descriptor.to_binary();
+        let again = DescriptorTree::from_binary(&binary).expect("what was written can be read");
         assert_eq!(again.to_binary(), binary);
-        assert!(span.dump(20, &|id| id.to_string()).lines().count() <= 22);
+        assert!(descriptor.dump(20, &|id| id.to_string()).lines().count() <= 22);
         let end = End { tokens: Some(vec![u32::MAX - 1]), ..End::default() };
-        let Ok(mut matcher) = tree.matcher(span.path(), &end) else { continue };
+        let Ok(mut matcher) = tree.matcher(descriptor.path(), &end) else { continue };
         let mut forced = Vec::new();
         matcher.forced(&mut forced).expect("a tree needs no fuel");
         for token in forced {

@@ -35,13 +35,13 @@ __all__ = [
     "PrefixIndex",
     "PrefixPaths",
     "Random",
+    "ReasoningBudget",
     "RollingPerplexity",
     "Sampler",
     "SamplingError",
     "StateError",
     "Steering",
     "Step",
-    "Thought",
     "TokenError",
     "TokenHistory",
     "TokenTree",
@@ -98,13 +98,13 @@ __all__ = [
     "p_less",
     "penalties",
     "prefill_plan",
+    "reasoning_budget",
     "span_sampler_plan",
     "step_batch",
     "surprisal",
     "take_forced_batch",
     "temp",
     "temp_ext",
-    "thought",
     "token_tree",
     "token_tree_cache",
     "top_candidates",
@@ -1230,7 +1230,7 @@ def choices(
 _Tag: TypeAlias = int | str | bytes | Sequence[int]
 
 @final
-class Thought:
+class ReasoningBudget:
     """How a model thinks before it answers, bound to a vocabulary. Immutable; shared between threads."""
 
     def matcher(
@@ -1242,17 +1242,17 @@ class Thought:
     ) -> Matcher:
         """A matcher for what follows a prompt.
 
-        It stands inside a thought if ``prompt`` leaves off in one (``after``), or if ``at`` says so; without
-        both only with ``started``. The thought that the prompt began counts as one, its tokens so far do not.
-        "closing" forces the end, message included, at once: with ``Decoder.activate`` a thought is broken off.
-        ``then`` is copied, and rules what comes after, as ``thought`` says; its own ``then`` may be given here instead.
+        It stands inside a reasoning block if ``prompt`` leaves off in one (``after``), or if ``at`` says so; without
+        both only with ``started``. The reasoning block that the prompt began counts as one, its tokens so far do not.
+        "closing" forces the end, message included, at once: with ``Decoder.activate`` a reasoning block is broken off.
+        ``then`` is copied and constrains what comes after; give it here or to ``reasoning_budget``.
 
-        Raises ConstraintError if the prompt began a thought although none may come, for a ``then`` of a larger
-        vocabulary, or one that would wait for a thought's end with a budget of 0.
+        Raises ConstraintError if the prompt began a reasoning block although none may come, for a ``then`` of a larger
+        vocabulary, or one that would wait for a reasoning block's end with a budget of 0.
         """
 
     def after(self, prompt: Iterable[int]) -> Literal["outside", "inside"]:
-        """Where a prompt leaves off: inside a thought if its last begin has no end behind it.
+        """Where a prompt leaves off: inside a reasoning block if its last begin has no end behind it.
 
         A tag of ordinary tokens counts wherever its text stands, in whatever tokens; a special token counts as itself.
         With ``started`` every prompt does.
@@ -1265,7 +1265,7 @@ class Thought:
         prompt: Iterable[int] | None = None,
         at: Literal["outside", "inside", "closing"] | None = None,
     ) -> tuple[list[int], list[int]]:
-        """What was generated as two lists: the thoughts it begins with, begins and ends included, and the answer."""
+        """The generated tokens as two lists: the leading reasoning blocks, begins and ends included, and the answer."""
 
     def state(
         self,
@@ -1274,11 +1274,11 @@ class Thought:
         prompt: Iterable[int] | None = None,
         at: Literal["outside", "inside", "closing"] | None = None,
     ) -> Literal["no", "in", "closing", "after"]:
-        """Where ``tokens`` lead, by RTP-LLM's names, with no constraint after the thoughts."""
+        """Where ``tokens`` lead, by RTP-LLM's names, with no constraint after the reasoning blocks."""
 
     @property
     def begin(self) -> list[list[int]]:
-        """The token sequences that begin a thought."""
+        """The token sequences that begin a reasoning block."""
 
     @property
     def end(self) -> list[list[int]]:
@@ -1286,9 +1286,9 @@ class Thought:
 
     @property
     def budget(self) -> int | None:
-        """The most tokens of a thought; None is no limit."""
+        """The most tokens of a reasoning block; None is no limit."""
 
-def thought(
+def reasoning_budget(
     vocabulary: Vocabulary,
     *,
     begin: _Tag | Sequence[str | bytes | Sequence[int]],
@@ -1297,34 +1297,34 @@ def thought(
     soft: int | None = None,
     ramp: float = 10.0,
     message: _Tag | None = None,
-    thoughts: int | None = 1,
+    max_blocks: int | None = 1,
     whole: bool = False,
     started: bool = False,
     then: Matcher | Grammar | None = None,
     tokenize: Callable[[str], Sequence[int]] | None = None,
-) -> Thought:
-    """Thoughts of at most ``budget`` tokens, and what comes after them.
+) -> ReasoningBudget:
+    """Reasoning blocks of at most ``budget`` tokens, and what comes after them.
 
     ``begin`` and ``end`` are one token (id or text), the ids of a sequence, or a list of several sequences, of
     which any counts; the first end is the one that is forced. A text is the one token that is written so, a special
     one before others, or what ``tokenize`` makes of it. Where ``budget`` tokens (None: no limit) stand in a
-    thought, the rest of a UTF-8 character may come, then ``message`` and the end must. A budget of 0 switches
+    reasoning block, the rest of a UTF-8 character may come, then ``message`` and the end must. A budget of 0 switches
     thinking off: nothing is constrained, but by ``then``. From ``soft`` tokens on, the next token of the first end
-    gets, with s tokens thought, ``ramp * (s + 1 - soft) / (budget - soft)`` added to its logit (``Matcher.bias``;
+    gets, with s tokens of reasoning, ``ramp * (s + 1 - soft) / (budget - soft)`` added to its logit (``Matcher.bias``;
     ``Decoder`` adds it).
 
-    At most ``thoughts`` may come (None: any number), one that the prompt began (``started``) included. ``then``
-    rules what comes after the last of them, from its first token on, and all where none comes; a thought comes
-    before it, never in it. No token ends the generation inside a thought then; without ``then`` one may, and the
-    text outside is free.
+    At most ``max_blocks`` may come (None: any number), one that the prompt began (``started``) included. ``then``
+    rules what comes after the last of them, from its first token on, and all where none comes; a reasoning block comes
+    before it, never in it. No token ends the generation inside a reasoning block then; without ``then`` one may, and
+    the text outside is free.
 
     By default the states are those of RTP-LLM's think mode: the first token of an end forces the rest, and where a
     begin or an end may not come its first token is not allowed. With ``whole`` they count when they are complete, as
     in llama.cpp's reasoning budget (common/reasoning-budget.h there), whose parameters are, in its order:
     ``begin``, ``end``, ``message`` and the first end (one forced sequence there), ``budget`` (-1 there is None; its
-    0, an end right behind the begin, is ``matcher(at="closing")`` where the prompt began the thought,
-    ``thoughts=0`` where not), ``started``. Its state is ``Thought.state``, its forcing by hand
-    ``matcher(at="closing")``, its re-arming ``thoughts=None``.
+    0, an end right behind the begin, is ``matcher(at="closing")`` where the prompt began the reasoning block,
+    ``max_blocks=0`` where not), ``started``. Its state is ``ReasoningBudget.state``, its forcing by hand
+    ``matcher(at="closing")``, its re-arming ``max_blocks=None``.
 
     Raises ConstraintError for a text that no token is or several are; for what is empty, not in the vocabulary, ends
     the generation, contains another, or, without ``whole``, a begin and an end of the same first token; for a negative
@@ -1903,23 +1903,23 @@ def mask_apply(logits: Any, mask: _Mask) -> None:
     or shape.
     """
 
-# -- skeleton --
+# -- template --
 
 def prefill_plan(
-    skeleton: str | bytes | dict[str, Any],
+    template: str | bytes | dict[str, Any],
     tokenize: Callable[[str], Sequence[int]] | None = None,
 ) -> dict[str, Any] | None:
     """What of a response can be written without sampling; None if there is nothing.
 
-    ``skeleton`` is ``{spans: [{kind, key?, value?, enumValues?, rule?}], id?}`` with the kinds literal, enum,
+    ``template`` is ``{spans: [{kind, key?, value?, enumValues?, rule?}], id?}`` with the kinds literal, enum,
     number, boolean, free-string and free-json. The plan is ``{prefix, runs, free_count, id}``; a run is
     ``{after_free_span, text, token_ids}``, after_free_span -1 at the very beginning, token_ids only with
     ``tokenize``. Enum values are JSON values: with quotes, unless the text before them opened a string.
 
-    Raises PayloadError, with line and column, for any other skeleton.
+    Raises PayloadError, with line and column, for any other template.
     """
 
-def span_sampler_plan(skeleton: str | bytes | dict[str, Any]) -> dict[str, Any]:
+def span_sampler_plan(template: str | bytes | dict[str, Any]) -> dict[str, Any]:
     """``{overrides: [{span_index, temperature, top_k}]}``, for the spans that take the likeliest token.
 
     These are enums of several values, numbers and booleans.

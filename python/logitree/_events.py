@@ -57,7 +57,7 @@ class Stats:
     """Output tokens over `seconds`."""
     seed: int | None
     """The seed that was used, drawn or given; None with a chain that draws nothing."""
-    thought_tokens: int = 0
+    reasoning_tokens: int = 0
     """Of the output, those of the thoughts it begins with, begins and ends included."""
 
 

@@ -58,7 +58,7 @@ def generate(
     constraint: Any = None,
     following: str | None = None,
     canonical: bool = False,
-    thought: _core.Thought | None = None,
+    thought: _core.ReasoningBudget | None = None,
     chain: _core.Chain | None = None,
     temperature: float | None = None,
     seed: int | None = None,
@@ -97,7 +97,7 @@ def generate(
         canonical: with `choices`: only the model's own tokenisation of each, rather than every one. More
             tokens are forced then, and so fewer passes needed.
         thought: what the output may think before. The prompt may have begun a thought; a constraint among the
-            arguments above rules what comes after. `Finish.text` holds all, `Stats.thought_tokens` says how much of
+            arguments above rules what comes after. `Finish.text` holds all, `Stats.reasoning_tokens` says how much of
             it are thoughts, and `max_tokens` counts them.
         chain: the samplers; None makes llama.cpp's own chain of `temperature`, `seed` and `sampling`. It is
             copied.
@@ -202,14 +202,14 @@ def choose(
         if isinstance(event, Token):
             certainties.append(_certainty(event))
         elif isinstance(event, Finish) and event.choice is not None:
-            probability = math.prod(certainties[event.stats.thought_tokens :])
+            probability = math.prod(certainties[event.stats.reasoning_tokens :])
             return Choice(event.choice, choices.index(event.choice), probability, event.stats)
         elif isinstance(event, Finish):
             raise EngineError(f"no choice was made: {event.reason}", place=repr(event.text))
     raise EngineError("the generation ended without a last event")
 
 
-def _room(thought: _core.Thought | None) -> int:
+def _room(thought: _core.ReasoningBudget | None) -> int:
     """How many tokens the thoughts before a choice may take where nobody said."""
     return 0 if thought is None else 1024 + (thought.budget or 0)
 
@@ -250,7 +250,7 @@ class _Constraint:
     """Names by text, the following text included."""
     leaves: Mapping[tuple[int, ...], str] = field(default_factory=dict)
     """Names by tokens."""
-    thought: _core.Thought | None = None
+    thought: _core.ReasoningBudget | None = None
     at: Literal["outside", "inside"] = "outside"
     """Where the prompt leaves off."""
 
@@ -258,7 +258,7 @@ class _Constraint:
         """The choice or leaf that was put out, or None."""
         return self.leaves.get(tokens) or self.leaves.get(tokens[:-1]) or self.texts.get(text)
 
-    def thought_tokens(self, tokens: Sequence[int]) -> int:
+    def reasoning_tokens(self, tokens: Sequence[int]) -> int:
         """How many of the first tokens are thoughts."""
         return 0 if self.thought is None else len(self.thought.split(tokens, at=self.at)[0])
 
@@ -424,7 +424,7 @@ class _Run:
     def _finish(self, reason: str) -> Finish:
         seconds = time.perf_counter() - self.began
         tail, n = self.text.end(), len(self.out)
-        thoughts = self.constraint.thought_tokens(self.out)
+        thoughts = self.constraint.reasoning_tokens(self.out)
         stats = Stats(
             prompt_tokens=len(self.prompt),
             reused_tokens=self.reused,
@@ -437,7 +437,7 @@ class _Run:
             prefill_seconds=self.prefill,
             tokens_per_second=n / seconds if n else 0.0,
             seed=self.seed,
-            thought_tokens=thoughts,
+            reasoning_tokens=thoughts,
         )
         tokens, text = tuple(self.out), self.text.text
         over = reason in ("constraint", "end_of_generation")

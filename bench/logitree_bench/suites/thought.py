@@ -67,9 +67,11 @@ def thoughts(
     *,
     budget: int,
     soft: int | None = None,
-) -> lt.Thought:
+) -> lt.ReasoningBudget:
     """Thoughts with tags of ordinary tokens."""
-    return lt.thought(vocabulary, begin=[begin], end=[end], message=message, whole=True, budget=budget, soft=soft)
+    return lt.reasoning_budget(
+        vocabulary, begin=[begin], end=[end], message=message, whole=True, budget=budget, soft=soft
+    )
 
 
 def a_token(

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use logitree::constraint::cache::{token_trees, Key};
-use logitree::constraint::{Check, Choices, End, OnMismatch, SpanTree, TokenTree, ROOT};
+use logitree::constraint::token_tree::cache::{token_trees, Key};
+use logitree::constraint::{Choices, DescriptorTree, End, OnMismatch, PayloadCheck, TokenTree, ROOT};
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -50,20 +50,20 @@ pub struct PyTokenTree {
 }
 
 impl PyTokenTree {
-    fn span(&self, path: Option<&str>) -> PyResult<&Arc<SpanTree>> {
-        match (path, self.tree.spans()) {
+    fn descriptor(&self, path: Option<&str>) -> PyResult<&Arc<DescriptorTree>> {
+        match (path, self.tree.descriptors()) {
             (None, [only]) => Ok(only),
-            (None, spans) => {
-                let message = format!("the token tree has {} paths: say which", spans.len());
+            (None, descriptors) => {
+                let message = format!("the token tree has {} paths: say which", descriptors.len());
                 Err(to_py(Error::new(ErrorKind::Constraint, message)))
             }
-            (Some(path), _) => self.tree.span(path).map_err(to_py),
+            (Some(path), _) => self.tree.descriptor(path).map_err(to_py),
         }
     }
 }
 
 /// The tree of a payload that is a dict: the same look-up, by what the dict holds.
-fn from_dict(dict: &Bound<'_, PyDict>, context: &[u8], check: &Check<'_>) -> PyResult<Arc<TokenTree>> {
+fn from_dict(dict: &Bound<'_, PyDict>, context: &[u8], check: &PayloadCheck<'_>) -> PyResult<Arc<TokenTree>> {
     let content = payload::content(dict)?;
     // Python's own errors cannot pass through the core's: they wait here.
     let mut raised = None;
@@ -97,7 +97,7 @@ fn token_tree(
         }
     };
     let known = vocabulary.as_ref().map(|v| &*v.get().0);
-    let check = Check { vocabulary: known, model_id, on_mismatch };
+    let check = PayloadCheck { vocabulary: known, model_id, on_mismatch };
     let mut context = Vec::with_capacity(64);
     context.push(u8::from(on_mismatch == OnMismatch::Warn));
     context.push(u8::from(known.is_some()));
@@ -135,7 +135,10 @@ impl PyTokenTree {
     #[staticmethod]
     #[pyo3(signature = (data, vocabulary=None))]
     fn from_binary(data: &[u8], vocabulary: Option<Py<PyVocabulary>>) -> PyResult<Self> {
-        let build = || SpanTree::from_binary(data).map(|span| TokenTree::from_span(Arc::new(span)));
+        let build = || {
+            DescriptorTree::from_binary(data)
+                .map(|descriptor| TokenTree::from_descriptor(Arc::new(descriptor)))
+        };
         let tree =
             token_trees().get_or_build(Key { content: data, context: b"binary" }, build).map_err(to_py)?;
         if let Some(vocabulary) = &vocabulary {
@@ -147,13 +150,13 @@ impl PyTokenTree {
     /// The binary form of the descriptor at `path`.
     #[pyo3(signature = (path=None))]
     fn to_binary<'py>(&self, py: Python<'py>, path: Option<&str>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.span(path)?.to_binary()))
+        Ok(PyBytes::new(py, &self.descriptor(path)?.to_binary()))
     }
 
     /// The paths of the descriptors, in the payload's order.
     #[getter]
     fn paths(&self) -> Vec<&str> {
-        self.tree.spans().iter().map(|span| span.path()).collect()
+        self.tree.descriptors().iter().map(|descriptor| descriptor.path()).collect()
     }
 
     #[getter]
@@ -172,7 +175,7 @@ impl PyTokenTree {
         self.tree.warnings().iter().map(Error::to_string).collect()
     }
 
-    /// A matcher for the span at `path`.
+    /// A matcher for the descriptor at `path`.
     #[pyo3(signature = (path, end_tokens=None, following=None, vocabulary=None))]
     fn matcher(
         &self,
@@ -192,10 +195,10 @@ impl PyTokenTree {
     /// Names and token lists of the leaves at `path`, in the order of the lists.
     #[pyo3(signature = (path=None))]
     fn leaves(&self, path: Option<&str>) -> PyResult<Vec<(Option<String>, Vec<TokenId>)>> {
-        let span = self.span(path)?;
-        let mut leaves = Vec::with_capacity(span.leaf_count());
-        span.for_each_leaf(|node, tokens| {
-            leaves.push((span.leaf_name(node).map(str::to_string), tokens.to_vec()));
+        let descriptor = self.descriptor(path)?;
+        let mut leaves = Vec::with_capacity(descriptor.leaf_count());
+        descriptor.for_each_leaf(|node, tokens| {
+            leaves.push((descriptor.leaf_name(node).map(str::to_string), tokens.to_vec()));
         });
         Ok(leaves)
     }
@@ -207,31 +210,31 @@ impl PyTokenTree {
         path: &str,
         tokens: Vec<i64>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let span = self.span(Some(path))?;
-        let step = |node, &token: &i64| span.step(node, TokenId::try_from(token).ok()?);
+        let descriptor = self.descriptor(Some(path))?;
+        let step = |node, &token: &i64| descriptor.step(node, TokenId::try_from(token).ok()?);
         let Some(node) = tokens.iter().try_fold(ROOT, step) else {
             return Ok(None);
         };
         let found = PyDict::new(py);
-        found.set_item("children", span.children(node).to_vec())?;
-        found.set_item("terminal", span.is_terminal(node))?;
-        found.set_item("leaf_end", span.is_leaf_end(node))?;
-        found.set_item("name", span.leaf_name(node))?;
+        found.set_item("children", descriptor.children(node).to_vec())?;
+        found.set_item("terminal", descriptor.is_terminal(node))?;
+        found.set_item("leaf_end", descriptor.is_leaf_end(node))?;
+        found.set_item("name", descriptor.leaf_name(node))?;
         Ok(Some(found))
     }
 
     /// Counts of the descriptor at `path`.
     #[pyo3(signature = (path=None))]
     fn info<'py>(&self, py: Python<'py>, path: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
-        let span = self.span(path)?;
+        let descriptor = self.descriptor(path)?;
         let info = PyDict::new(py);
-        info.set_item("path", span.path())?;
-        info.set_item("leaves", span.leaf_count())?;
-        info.set_item("nodes", span.node_count())?;
-        info.set_item("depth", span.depth())?;
-        info.set_item("inner_leaves", span.inner_leaf_count())?;
-        info.set_item("widest", span.widest())?;
-        info.set_item("bytes", span.bytes())?;
+        info.set_item("path", descriptor.path())?;
+        info.set_item("leaves", descriptor.leaf_count())?;
+        info.set_item("nodes", descriptor.node_count())?;
+        info.set_item("depth", descriptor.depth())?;
+        info.set_item("inner_leaves", descriptor.inner_leaf_count())?;
+        info.set_item("widest", descriptor.widest())?;
+        info.set_item("bytes", descriptor.bytes())?;
         Ok(info)
     }
 
@@ -244,19 +247,22 @@ impl PyTokenTree {
             }
             _ => id.to_string(),
         };
-        Ok(self.span(path)?.dump(max_lines, &show))
+        Ok(self.descriptor(path)?.dump(max_lines, &show))
     }
 
     fn __contains__(&self, path: &str) -> bool {
-        self.tree.span(path).is_ok()
+        self.tree.descriptor(path).is_ok()
     }
 
     fn __repr__(&self) -> String {
-        let spans = self.tree.spans();
-        let mut parts: Vec<String> =
-            spans.iter().take(4).map(|s| format!("{:?}: {} leaves", s.path(), s.leaf_count())).collect();
-        if spans.len() > 4 {
-            parts.push(format!("and {} more", spans.len() - 4));
+        let descriptors = self.tree.descriptors();
+        let mut parts: Vec<String> = descriptors
+            .iter()
+            .take(4)
+            .map(|s| format!("{:?}: {} leaves", s.path(), s.leaf_count()))
+            .collect();
+        if descriptors.len() > 4 {
+            parts.push(format!("and {} more", descriptors.len() - 4));
         }
         let model = self.tree.model_id().map_or(String::new(), |id| format!(", model_id={id:?}"));
         format!("TokenTree({}{model})", parts.join(", "))
@@ -381,12 +387,12 @@ impl PyTokenTreeCache {
 
     /// One dict an entry, most recently used first.
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let row = |entry: logitree::constraint::cache::EntryInfo<TokenTree>| {
+        let row = |entry: logitree::constraint::token_tree::cache::EntryInfo<TokenTree>| {
             let info = PyDict::new(py);
             info.set_item("digest", format!("{:032x}", entry.digest))?;
             info.set_item("model_id", entry.value.model_id())?;
-            info.set_item("paths", entry.value.spans().iter().map(|s| s.path()).collect::<Vec<_>>())?;
-            info.set_item("nodes", entry.value.spans().iter().map(|s| s.node_count()).sum::<usize>())?;
+            info.set_item("paths", entry.value.descriptors().iter().map(|s| s.path()).collect::<Vec<_>>())?;
+            info.set_item("nodes", entry.value.descriptors().iter().map(|s| s.node_count()).sum::<usize>())?;
             info.set_item("bytes", entry.value.bytes() + entry.content_bytes)?;
             info.set_item("hits", entry.hits)?;
             info.set_item("in_use", entry.in_use)?;

@@ -17,9 +17,9 @@ mod mask;
 mod matcher;
 mod metrics;
 mod payload;
+mod reasoning;
 mod sampling;
-mod skeleton;
-mod thought;
+mod template;
 mod trie;
 mod vocabulary;
 
@@ -37,8 +37,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     batch::register(m)?;
     trie::register(m)?;
     mask::register(m)?;
-    skeleton::register(m)?;
+    template::register(m)?;
     catalogue::register(m)?;
-    thought::register(m)?;
+    reasoning::register(m)?;
     Ok(())
 }

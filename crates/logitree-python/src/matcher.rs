@@ -1,7 +1,7 @@
 //! The matcher in Python, whatever constraint it runs. Conversions only.
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
-use logitree::constraint::{accept_all, count_allowed, explain, fill, Ask, Matcher};
+use logitree::constraint::{accept_all, count_allowed, explain, fill, ExplainQuery, Matcher};
 use logitree::mask::{words_for, AllowedTokens};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::PyArray1;
@@ -155,9 +155,9 @@ impl PyMatcher {
         let text = text.map(|text| text_bytes(text, "text")).transpose()?;
         let ask = match (token, &text) {
             (Some(_), Some(_)) => return misused("both a token and a text", "ask about one of them"),
-            (Some(token), None) => Ask::Token(token_id(token)?),
-            (None, Some(text)) => Ask::Text(text),
-            (None, None) => Ask::Anything,
+            (Some(token), None) => ExplainQuery::Token(token_id(token)?),
+            (None, Some(text)) => ExplainQuery::Text(text),
+            (None, None) => ExplainQuery::Anything,
         };
         let told = py.detach(|| explain(&mut *self.inner, &known, ask));
         told.map(PyExplanation).map_err(to_py)

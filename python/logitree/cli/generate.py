@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .. import Finish, PayloadError, Progress, Thought, Token, generate, thought
+from .. import Finish, PayloadError, Progress, ReasoningBudget, Token, generate, reasoning_budget
 from ..engines import Engine
 from . import _common, _grammar
 from ._common import UsageError
@@ -117,12 +117,12 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     return 0
 
 
-def _thought(args: argparse.Namespace, model: Engine) -> Thought | None:
+def _thought(args: argparse.Namespace, model: Engine) -> ReasoningBudget | None:
     """The thought that was asked for. Tags count when they are complete, so that what only begins like one of several
     tokens may be written."""
     if args.think_budget is None:
         return None
-    return thought(
+    return reasoning_budget(
         model.vocabulary,
         begin=args.think_begin or "<think>",
         end=args.think_end or "</think>",

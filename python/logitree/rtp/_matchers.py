@@ -81,19 +81,19 @@ class ThinkProcessor(GrammarProcessor):
 
     def __init__(
         self,
-        thought: _core.Thought,
+        thought: _core.ReasoningBudget,
         rows: int = 1,
         *,
         at: Literal["outside", "inside", "closing"] | None = None,
         prompt: Any = None,
     ) -> None:
         """Args:
-            thought: made by `logitree.thought`, which has begin, end and budget.
+            thought: made by `logitree.reasoning_budget`, which has begin, end and budget.
             rows: how many rows there are.
-            at, prompt: where the prompt leaves off, as of `Thought.matcher`.
+            at, prompt: where the prompt leaves off, as of `ReasoningBudget.matcher`.
 
         Raises:
-            ConstraintError: as of `Thought.matcher`.
+            ConstraintError: as of `ReasoningBudget.matcher`.
         """
         super().__init__(thought.matcher(at=at, prompt=prompt), rows)
 

@@ -11,7 +11,7 @@ mod tags;
 
 use std::sync::Arc;
 
-use logitree::constraint::{bytewise, GrammarLimits};
+use logitree::constraint::{query::bytewise, GrammarLimits};
 use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::TokenId;
 use pyo3::exceptions::PyTypeError;

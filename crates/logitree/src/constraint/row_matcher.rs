@@ -60,7 +60,7 @@ impl<R: Rows> Matcher for RowMatcher<R> {
         if self.take(token)? {
             return Ok(());
         }
-        Err(not_allowed(token, self.rows.row(self.node), self.accepted(), "span"))
+        Err(not_allowed(token, self.rows.row(self.node), self.accepted(), "region"))
     }
 
     fn take(&mut self, token: TokenId) -> Result<bool> {

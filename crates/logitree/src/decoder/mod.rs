@@ -9,12 +9,12 @@
 pub mod batch;
 mod breakers;
 mod pieces;
-mod span;
+mod region;
 mod stop;
 
 pub use breakers::{dry_breakers, DRY_BREAKERS};
 pub use pieces::VocabularyPieces;
-pub use span::{Then, SPAN_LIMIT};
+pub use region::{Then, MAX_REGION_TOKENS};
 pub use stop::{Finish, Stop};
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::sampling::{Adapt, Candidates, Chain, Floats, Setting, Steering};
 use crate::trace::{Model, Origin, Step, ALLOWED_KEPT, CANDIDATES_KEPT};
 use crate::vocabulary::Vocabulary;
 use crate::{metrics, Error, ErrorKind, Result, TokenId};
-use span::Spans;
+use region::Regions;
 
 /// Decodes one sequence.
 ///
@@ -39,7 +39,7 @@ pub struct Decoder {
     chain: Chain,
     /// Tokens that the chain had accepted before it came here.
     accepted_before: usize,
-    spans: Spans,
+    regions: Regions,
     stop: Stop,
     tokens: Vec<TokenId>,
     finish: Option<Finish>,
@@ -68,7 +68,7 @@ impl Decoder {
             vocabulary,
             accepted_before: chain.accepted(),
             chain,
-            spans: Spans::new(matcher),
+            regions: Regions::new(matcher),
             stop,
             tokens: Vec::new(),
             finish: None,
@@ -133,7 +133,7 @@ impl Decoder {
 
     /// The running constraint, if any.
     pub fn matcher(&self) -> Option<&dyn Matcher> {
-        self.spans.matcher()
+        self.regions.matcher()
     }
 
     /// The allowed next tokens; everything is allowed without a constraint.
@@ -141,7 +141,7 @@ impl Decoder {
     /// # Errors
     /// As [`Matcher::allowed`]; nothing has changed then.
     pub fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        self.spans.allowed()
+        self.regions.allowed()
     }
 
     /// Whether a step is a matter of microseconds: see [`Matcher::is_ready`].
@@ -149,7 +149,7 @@ impl Decoder {
         self.matcher().is_none_or(Matcher::is_ready)
     }
 
-    /// Warnings since the last call, oldest first (see [`SPAN_LIMIT`]).
+    /// Warnings since the last call, oldest first (see [`MAX_REGION_TOKENS`]).
     pub fn take_warnings(&mut self) -> Vec<String> {
         self.warnings.drain(..).map(|(_, warning)| warning).collect()
     }
@@ -200,8 +200,8 @@ impl Decoder {
     }
 
     fn plain_step(&mut self, logits: Floats<'_>) -> Result<TokenId> {
-        let bias = self.spans.bias()?;
-        let token = match self.spans.allowed()? {
+        let bias = self.regions.bias()?;
+        let token = match self.regions.allowed()? {
             AllowedTokens::Ids(&[only]) => {
                 self.chain.sole(only)?;
                 only
@@ -217,8 +217,8 @@ impl Decoder {
 
     fn traced_step(&mut self, logits: Floats<'_>, started: Instant) -> Result<TokenId> {
         let mut effects = Vec::new();
-        let bias = self.spans.bias()?;
-        let allowed = self.spans.allowed()?;
+        let bias = self.regions.bias()?;
+        let allowed = self.regions.allowed()?;
         let count = allowed.count(self.vocabulary.len());
         let allowed_tokens = few(allowed);
         let (token, origin) = match allowed {
@@ -261,7 +261,7 @@ impl Decoder {
     pub fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
         if self.finish.is_none() {
             let start = out.len();
-            self.spans.forced(out)?;
+            self.regions.forced(out)?;
             out.truncate(start.saturating_add(self.stop.left(self.tokens.len())));
             let vetoed = out[start..].iter().position(|&token| self.chain.vetoes(token));
             out.truncate(vetoed.map_or(out.len(), |at| start + at));
@@ -307,14 +307,14 @@ impl Decoder {
         let Some(started) = started else {
             return self.take(token);
         };
-        let allowed = self.spans.allowed()?;
+        let allowed = self.regions.allowed()?;
         let (count, allowed_tokens) = (allowed.count(self.vocabulary.len()), few(allowed));
         self.take(token)?;
         self.record(Step::plain(token, Origin::External, count, allowed_tokens, started));
         Ok(())
     }
 
-    /// Forgets the last `n` tokens: matcher, chain (its draws too), history, trace and spans are as before them.
+    /// Forgets the last `n` tokens: matcher, chain (its draws too), history, trace and regions are as before them.
     ///
     /// # Errors
     /// [`ErrorKind::State`] if fewer than `n` tokens were accepted; nothing has changed then.
@@ -326,7 +326,7 @@ impl Decoder {
             ));
         }
         let length = self.tokens.len() - n;
-        self.spans.rollback(length)?;
+        self.regions.rollback(length)?;
         self.chain.rollback(n)?;
         self.tokens.truncate(length);
         self.warnings.retain(|&(after, _)| after <= length);
@@ -343,7 +343,7 @@ impl Decoder {
             vocabulary: Arc::clone(&self.vocabulary),
             chain: self.chain.clone(),
             accepted_before: self.accepted_before,
-            spans: self.spans.fork(),
+            regions: self.regions.fork(),
             stop: self.stop.clone(),
             tokens: self.tokens.clone(),
             finish: self.finish,
@@ -374,7 +374,7 @@ impl Decoder {
     /// Back to birth: no tokens, the chain (its seed and draws too) and the matcher (if any) as they were when the
     /// decoder was made, constraints activated since then gone, nothing steered.
     pub fn reset(&mut self) {
-        self.spans.reset();
+        self.regions.reset();
         match self.chain.accepted() - self.accepted_before {
             _ if self.accepted_before == 0 => self.chain.reset(),
             // Cannot fail: so many were accepted here.
@@ -399,23 +399,23 @@ impl Decoder {
         if self.finish != Some(Finish::Constraint) {
             self.check_running()?;
         }
-        self.spans.activate(self.tokens.len(), matcher, then);
+        self.regions.activate(self.tokens.len(), matcher, then);
         self.finish = self.finish_now();
         Ok(())
     }
 
     /// Ends the running constraint: what comes next is free. Without one, nothing happens.
     pub fn clear(&mut self) {
-        self.spans.clear(self.tokens.len());
+        self.regions.clear(self.tokens.len());
         self.finish = self.finish_now();
     }
 
     /// Takes a token that the chain or the caller chose: matcher first, because it alone may refuse.
     fn take(&mut self, token: TokenId) -> Result<()> {
-        self.spans.accept(token)?;
+        self.regions.accept(token)?;
         self.chain.accept(token);
         self.tokens.push(token);
-        if let Some(warning) = self.spans.expire(self.tokens.len()) {
+        if let Some(warning) = self.regions.expire(self.tokens.len()) {
             self.warnings.push((self.tokens.len(), warning));
         }
         self.finish = self.finish_now();
@@ -423,10 +423,10 @@ impl Decoder {
     }
 
     fn finish_now(&self) -> Option<Finish> {
-        if self.spans.is_over() {
+        if self.regions.is_over() {
             return Some(Finish::Constraint);
         }
-        self.stop.check(&self.vocabulary, &self.tokens, self.spans.is_inside(self.tokens.len()))
+        self.stop.check(&self.vocabulary, &self.tokens, self.regions.is_inside(self.tokens.len()))
     }
 
     fn check_running(&self) -> Result<()> {

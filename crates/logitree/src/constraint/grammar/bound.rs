@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::engine::Engine;
-use super::entry::Set;
+use super::entry::IdSet;
 use super::matcher::GrammarMatcher;
-use super::tables::Tables;
+use super::table::TerminalTables;
 use crate::constraint::Matcher;
 use crate::grammar::earley::{self, Machine, RulesSource};
 use crate::grammar::expr::Exprs;
@@ -46,8 +46,8 @@ impl Grammar {
     /// `None` means the vocabulary's end-of-generation ids.
     ///
     /// # Errors
-    /// [`ErrorKind::Constraint`] if no text matches, if a token that the grammar names is not in the vocabulary, or if an
-    /// end token is not; [`ErrorKind::Limit`] if compiling takes more than the limits.
+    /// [`ErrorKind::Constraint`] if no text matches, if a token that the grammar names is not in the vocabulary, or if
+    /// an end token is not; [`ErrorKind::Limit`] if compiling takes more than the limits.
     pub fn new(
         rules: Arc<Rules>,
         vocabulary: &Arc<Vocabulary>,
@@ -111,12 +111,12 @@ fn start(
     let begin = source.start();
     let most = earley::MachineLimits { bytes: 2 * limits.automata_bytes, ..earley::MachineLimits::default() };
     let machine = Machine::new(Box::new(source), begin, exprs, most)?;
-    let tables = vocabulary.attached(Tables::default).unwrap_or_default();
+    let tables = vocabulary.attached(TerminalTables::default).unwrap_or_default();
     Ok(Engine::new(machine, Arc::clone(vocabulary), limits, Arc::clone(ends), token_sets, tables))
 }
 
 /// The ids of a token set.
-fn resolve(set: &TokenSet, vocabulary: &Vocabulary) -> Result<Set> {
+fn resolve(set: &TokenSet, vocabulary: &Vocabulary) -> Result<IdSet> {
     let mut ids = Vec::new();
     for name in &set.tokens {
         match name {
@@ -131,7 +131,7 @@ fn resolve(set: &TokenSet, vocabulary: &Vocabulary) -> Result<Set> {
     if set.negated {
         ids = (0..vocabulary.len() as TokenId).filter(|id| ids.binary_search(id).is_err()).collect();
     }
-    Ok(Set::new(ids, words_for(vocabulary.len())))
+    Ok(IdSet::new(ids, words_for(vocabulary.len())))
 }
 
 /// The control token of this text, or the one token that spells it.

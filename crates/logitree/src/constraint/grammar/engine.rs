@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bound::GrammarLimits;
-use super::entry::{has, Allowed, Entry, Set};
+use super::entry::{has, Allowed, Entry, IdSet};
 use super::show;
-use super::tables::Tables;
+use super::table::TerminalTables;
 use super::terminal::{Crossing, Terminal};
 use crate::grammar::earley::{ConfigId, ContinuationId, Machine, DEAD};
 use crate::grammar::expr::{ByteSet, ExprId};
@@ -27,8 +27,8 @@ pub(super) struct Engine {
     /// The tokens that end a complete text, ascending.
     pub ends: Arc<[TokenId]>,
     /// The token sets of the grammar, as ids.
-    token_sets: Vec<Set>,
-    shared: Arc<Tables>,
+    token_sets: Vec<IdSet>,
+    shared: Arc<TerminalTables>,
     terminals: FxHashMap<ExprId, Arc<Terminal>>,
     saturated: FxHashMap<ExprId, ExprId>,
     by_config: FxHashMap<ConfigId, Arc<Entry>>,
@@ -44,8 +44,8 @@ impl Engine {
         vocabulary: Arc<Vocabulary>,
         limits: GrammarLimits,
         ends: Arc<[TokenId]>,
-        token_sets: Vec<Set>,
-        shared: Arc<Tables>,
+        token_sets: Vec<IdSet>,
+        shared: Arc<TerminalTables>,
     ) -> Engine {
         Engine {
             machine,
@@ -292,9 +292,9 @@ impl Engine {
 }
 
 /// Adds a set, but for some of its ids, to what is gathered.
-fn add(set: &Set, without: &[TokenId], few: &mut Vec<TokenId>, dense: &mut Vec<Allowed>) {
+fn add(set: &IdSet, without: &[TokenId], few: &mut Vec<TokenId>, dense: &mut Vec<Allowed>) {
     match set {
-        Set::Few(ids) => few.extend(ids.iter().filter(|id| without.binary_search(id).is_err())),
-        Set::Dense(words) => dense.push((Arc::clone(words), without.to_vec())),
+        IdSet::Few(ids) => few.extend(ids.iter().filter(|id| without.binary_search(id).is_err())),
+        IdSet::Dense(words) => dense.push((Arc::clone(words), without.to_vec())),
     }
 }

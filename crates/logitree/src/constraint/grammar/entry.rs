@@ -7,52 +7,52 @@ use crate::mask::{count, ids};
 use crate::TokenId;
 
 /// More ids than this are kept as words.
-const MOST_LISTED: usize = 1_024;
+const MAX_LISTED: usize = 1_024;
 /// More ids than this are put in order by way of words: cheaper than sorting.
-const MOST_SORTED: usize = 200;
+const MAX_SORTED: usize = 200;
 
 /// A set of ids.
 #[derive(Debug, Clone)]
-pub(super) enum Set {
+pub(super) enum IdSet {
     /// Ascending, without repeats.
     Few(Box<[TokenId]>),
     /// Words, as masks have them.
     Dense(Arc<[u32]>),
 }
 
-impl Set {
+impl IdSet {
     /// The set of `ids`, each there once, in any order.
-    pub fn new(mut ids: Vec<TokenId>, words: usize) -> Set {
-        if ids.len() <= MOST_LISTED {
+    pub fn new(mut ids: Vec<TokenId>, words: usize) -> IdSet {
+        if ids.len() <= MAX_LISTED {
             ids.sort_unstable();
-            return Set::Few(ids.into());
+            return IdSet::Few(ids.into());
         }
         let mut dense = vec![0u32; words];
         for id in ids {
             dense[id as usize / 32] |= 1 << (id % 32);
         }
-        Set::Dense(dense.into())
+        IdSet::Dense(dense.into())
     }
 
     /// The set of these words.
-    pub fn from_words(words: Vec<u32>) -> Set {
-        if count(&words) <= MOST_LISTED {
-            return Set::Few(ids(&words).collect());
+    pub fn from_words(words: Vec<u32>) -> IdSet {
+        if count(&words) <= MAX_LISTED {
+            return IdSet::Few(ids(&words).collect());
         }
-        Set::Dense(words.into())
+        IdSet::Dense(words.into())
     }
 
     pub fn contains(&self, id: TokenId) -> bool {
         match self {
-            Set::Few(ids) => ids.binary_search(&id).is_ok(),
-            Set::Dense(words) => words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1),
+            IdSet::Few(ids) => ids.binary_search(&id).is_ok(),
+            IdSet::Dense(words) => words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1),
         }
     }
 
     pub fn memory(&self) -> usize {
         match self {
-            Set::Few(ids) => size_of_val(&**ids),
-            Set::Dense(words) => size_of_val(&**words),
+            IdSet::Few(ids) => size_of_val(&**ids),
+            IdSet::Dense(words) => size_of_val(&**words),
         }
     }
 }
@@ -82,7 +82,7 @@ impl Entry {
             clear_all(&mut more, &missing);
             made.iter_mut().zip(&more).for_each(|(word, more)| *word |= more);
         }
-        if few.len() + without.len() > MOST_SORTED {
+        if few.len() + without.len() > MAX_SORTED {
             let mut words = made.unwrap_or_else(|| base.to_vec());
             clear_all(&mut words, &without);
             set_all(&mut words, &few);
@@ -99,7 +99,7 @@ impl Entry {
     }
 
     fn listed(mut few: Vec<TokenId>, words: usize) -> Entry {
-        if few.len() <= MOST_SORTED {
+        if few.len() <= MAX_SORTED {
             few.sort_unstable();
             few.dedup();
             return Entry::Few(few.into());
@@ -110,7 +110,7 @@ impl Entry {
     }
 
     fn of_words(words: Vec<u32>) -> Entry {
-        if count(&words) <= MOST_LISTED {
+        if count(&words) <= MAX_LISTED {
             return Entry::Few(ids(&words).collect());
         }
         Entry::Dense { base: words.into(), beside: Box::default(), without: Box::default() }

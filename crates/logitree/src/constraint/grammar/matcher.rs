@@ -12,7 +12,7 @@ use crate::mask::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Longer runs of forced tokens are given in pieces.
-const MOST_FORCED: usize = 1_024;
+const MAX_FORCED: usize = 1_024;
 
 /// Where a sequence stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,7 +211,7 @@ impl Matcher for GrammarMatcher {
         let mut run = Vec::new();
         let mut engine = lock(&self.engine);
         engine.refuel();
-        while run.len() < MOST_FORCED && !engine.machine.is_accepting(config) {
+        while run.len() < MAX_FORCED && !engine.machine.is_accepting(config) {
             let Some(only) = engine.mask(config)?.sole() else { break };
             run.push(only);
             config = engine.after(config, only)?;

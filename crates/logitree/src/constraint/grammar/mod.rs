@@ -12,16 +12,13 @@
 //!
 //! The room refuses to know logits and the syntax that a grammar was written in.
 
-mod between;
 mod bound;
 mod engine;
 mod entry;
 mod matcher;
-mod near;
-mod place;
 mod show;
 mod suffixes;
-mod tables;
+mod table;
 mod terminal;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use crate::grammar::expr::ByteSet;
 
 /// More runs of bytes say nothing to anybody.
-const MOST_RUNS: usize = 6;
+const MAX_RUNS: usize = 6;
 
 /// The bytes of a set, runs of them as ranges; `None` if there are none, or too many apart.
 pub(super) fn few(bytes: &ByteSet) -> Option<String> {
@@ -11,7 +11,7 @@ pub(super) fn few(bytes: &ByteSet) -> Option<String> {
     let runs: Vec<&[u8]> = all.chunk_by(|a, b| a + 1 == *b).collect();
     let (first, last) = (all.first()?, all.last()?);
     let is_text = *first >= b'\t' && *last < 0x7f;
-    if runs.len() > MOST_RUNS || !is_text {
+    if runs.len() > MAX_RUNS || !is_text {
         return None;
     }
     let shown: Vec<String> = runs.iter().flat_map(|run| in_words(run)).collect();

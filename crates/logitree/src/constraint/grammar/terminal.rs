@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::entry::Set;
+use super::entry::IdSet;
 use super::suffixes::Suffixes;
 use crate::grammar::expr::{ByteSet, Exprs, Tag};
 use crate::trie::{Node, TokenTrie};
@@ -13,7 +13,7 @@ use crate::TokenId;
 #[derive(Debug)]
 pub(super) struct Terminal {
     /// The tokens all of whose bytes it takes; with a base, those that the base does not take.
-    pub inside: Set,
+    pub inside: IdSet,
     /// Where tokens leave it, by the tags it is complete with there; with a base, those that leave it otherwise.
     pub crossings: Box<[Crossing]>,
     /// A state that nearly agrees with this one.
@@ -43,8 +43,8 @@ pub(super) struct Crossing {
 /// The nodes that a byte leads to, and what is found of them when it is first asked for.
 type Exits = (u8, Box<[Node]>, OnceLock<Suffixes>);
 
-/// A place where the terminal is complete, with the tags of that number, and a token goes on with `byte`, which leads to
-/// `node`.
+/// A place where the terminal is complete, with the tags of that number, and a token goes on with `byte`, which leads
+/// to `node`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exit {
     pub outcome: u32,
@@ -54,12 +54,12 @@ pub(super) struct Exit {
 
 impl Terminal {
     /// The tables of these exits, in any order.
-    pub fn new(inside: Set, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
+    pub fn new(inside: IdSet, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
         Terminal { inside, crossings: crossings(exits, exprs), base: None }
     }
 
     /// The tables of a state that differs from `base` so.
-    pub fn near(base: Base, inside: Set, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
+    pub fn near(base: Base, inside: IdSet, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
         Terminal { inside, crossings: crossings(exits, exprs), base: Some(base) }
     }
 

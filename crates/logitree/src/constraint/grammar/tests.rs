@@ -10,9 +10,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::near::{differing, mostly, Rounds};
-use super::place::Place;
-use super::tables::Tables;
+use super::table::narrow::{as_difference, default_state, LoopRounds};
+use super::table::state::StartState;
+use super::table::TerminalTables;
 use super::terminal::{Crossing, Terminal};
 use super::walk::{narrow, wide, ByByte};
 use crate::grammar::expr::{Encoding, ExprId, Exprs, Tag, NOTHING};
@@ -94,12 +94,12 @@ struct Gone {
 /// What is kept from one expression to the next.
 struct Kept {
     by_byte: ByByte,
-    tables: Tables,
+    tables: TerminalTables,
 }
 
 impl Kept {
     fn new(vocabulary: &Vocabulary) -> Kept {
-        Kept { by_byte: ByByte::new(vocabulary.trie().unwrap()), tables: Tables::default() }
+        Kept { by_byte: ByByte::new(vocabulary.trie().unwrap()), tables: TerminalTables::default() }
     }
 }
 
@@ -126,10 +126,10 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, kept: &Kept, g
         let exits = (only(&truth, &found), only(&found, &truth));
         assert!(truth == found, "{way} of {}: exits missed, or wrong: {exits:?}", exprs.show(e));
     };
-    let root = Place::root(e, &exprs.first_bytes(e).unwrap(), trie);
+    let root = StartState::root(e, &exprs.first_bytes(e).unwrap(), trie);
     let made = narrow(&root, exprs, trie, usize::MAX).unwrap().unwrap();
     equal("narrow", &made, exprs);
-    let tables = Tables::default();
+    let tables = TerminalTables::default();
     let place = tables.place(e, exprs, vocabulary).unwrap();
     if place.state != e {
         equal("behind", &narrow(&place, exprs, trie, usize::MAX).unwrap().unwrap(), exprs);
@@ -139,14 +139,14 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, kept: &Kept, g
     equal("wide", &made, exprs);
     if let Some(bounds) = exprs.bounded_loop(e).unwrap() {
         let base = Arc::new(wide(bounds.endless, exprs, vocabulary, by_byte).unwrap());
-        let rounds = Rounds::new(bounds.endless, exprs, trie).unwrap();
+        let rounds = LoopRounds::new(bounds.endless, exprs, trie).unwrap();
         equal("bounded", &rounds.bounded(&bounds, &base, exprs), exprs);
         once_more(&gone.bounded);
     }
-    if let Some(other) = mostly(e, exprs).unwrap() {
+    if let Some(other) = default_state(e, exprs).unwrap() {
         let base = Arc::new(wide(other, exprs, vocabulary, by_byte).unwrap());
         let root = root.with(&exprs.first_bytes(other).unwrap(), trie);
-        if let Some(near) = differing(&root, other, &base, exprs, trie).unwrap() {
+        if let Some(near) = as_difference(&root, other, &base, exprs, trie).unwrap() {
             equal("mostly", &near, exprs);
             once_more(&gone.mostly);
         }
@@ -165,7 +165,7 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, kept: &Kept, g
         assert_eq!(naive(short, exprs, vocabulary), truth, "saturated {}", exprs.show(e));
         once_more(&gone.saturated);
     }
-    equal("the tables", &Tables::default().terminal(e, exprs, vocabulary).unwrap(), exprs);
+    equal("the tables", &TerminalTables::default().terminal(e, exprs, vocabulary).unwrap(), exprs);
     equal("the vocabulary's tables", &kept.tables.terminal(e, exprs, vocabulary).unwrap(), exprs);
 }
 
@@ -348,8 +348,8 @@ fn all_ways_to_tables_are_the_naive_one() {
         let (truth, base) =
             (naive(e, &mut exprs, &vocabulary), wide(other, &mut exprs, &vocabulary, &kept.by_byte));
         let first = exprs.first_bytes(e).unwrap().or(&exprs.first_bytes(other).unwrap());
-        let root = Place::root(e, &first, trie);
-        if let Some(near) = differing(&root, other, &Arc::new(base.unwrap()), &mut exprs, trie).unwrap() {
+        let root = StartState::root(e, &first, trie);
+        if let Some(near) = as_difference(&root, other, &Arc::new(base.unwrap()), &mut exprs, trie).unwrap() {
             prop_assert_eq!(seen(&near, &vocabulary), truth, "{} from {}", exprs.show(e), exprs.show(other));
             once_more(&gone.differing);
         }

@@ -6,8 +6,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::entry::Set;
-use super::place::Place;
+use super::entry::IdSet;
+use super::table::state::StartState;
 use super::terminal::{Exit, Terminal};
 use crate::grammar::expr::{ByteSet, ExprId, Exprs, NOTHING};
 use crate::mask::words_for;
@@ -16,7 +16,7 @@ use crate::vocabulary::Vocabulary;
 use crate::Result;
 
 /// Automata of more states are walked without a table.
-const MOST_STATES: usize = 300;
+const MAX_STATES: usize = 300;
 /// More nodes than this by which a terminal can be complete are found by walking all.
 const FEW_COMPLETING: usize = 24_000;
 
@@ -58,7 +58,7 @@ impl ByByte {
 /// # Errors
 /// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
 pub(super) fn narrow(
-    place: &Place,
+    place: &StartState,
     exprs: &mut Exprs,
     trie: &TokenTrie,
     most: usize,
@@ -99,7 +99,7 @@ pub(super) fn narrow(
         return Ok(None);
     }
     keep_with_refused(&mut exits, &refused, trie);
-    Ok(Some(Terminal::new(Set::new(ids, words_for(trie.vocabulary_size())), exits, exprs)))
+    Ok(Some(Terminal::new(IdSet::new(ids, words_for(trie.vocabulary_size())), exits, exprs)))
 }
 
 /// Leaves out the exits below which every token stays inside: they are allowed anyway. Both lists are in the order of
@@ -128,15 +128,15 @@ pub(super) fn wide(
     let trie = vocabulary.trie()?;
     let Some(automaton) = Automaton::new(e, exprs)? else {
         // Without a most there is always an answer.
-        let place = Place::root(e, &exprs.first_bytes(e)?, trie);
+        let place = StartState::root(e, &exprs.first_bytes(e)?, trie);
         let all = narrow(&place, exprs, trie, usize::MAX)?;
-        return Ok(all.unwrap_or_else(|| Terminal::new(Set::new(Vec::new(), 0), Vec::new(), exprs)));
+        return Ok(all.unwrap_or_else(|| Terminal::new(IdSet::new(Vec::new(), 0), Vec::new(), exprs)));
     };
     exprs.spend(trie.node_count() as u64 / 64)?;
     let mut words = vec![0u32; words_for(vocabulary.len())];
     let table = Table::new(&automaton.next, 0u16, u16::DEAD)?;
     trie.allowed_by(&table, &mut words)?;
-    let inside = Set::from_words(words);
+    let inside = IdSet::from_words(words);
     let nodes: usize = automaton.completing.iter().map(|byte| by_byte.of(byte).len()).sum();
     let exits = if nodes <= FEW_COMPLETING {
         automaton.exits_behind(vocabulary, trie, by_byte)
@@ -206,7 +206,7 @@ impl Automaton {
                 }
             }
             made.outcomes.push(exprs.is_complete(state).then(|| exprs.outcome_number(state)));
-            if states.len() > MOST_STATES {
+            if states.len() > MAX_STATES {
                 return Ok(None);
             }
             at += 1;

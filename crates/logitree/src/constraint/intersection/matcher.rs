@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::known::Known;
-use super::others::Others;
-use super::search::{Fuel, Ground};
-use super::way::Way;
+use super::memo::Memo;
+use super::peers::Peers;
+use super::position::WalkPosition;
+use super::search::{Fuel, SearchBase};
 use crate::catalogue::{add_end, check_snapshot};
 use crate::catalogue::{damaged, CatalogueSnapshot, Continuations, WalkState};
 use crate::constraint::matcher::check_rollback;
@@ -22,7 +22,7 @@ const FORCED: usize = 1000;
 #[derive(Clone)]
 struct At {
     state: WalkState,
-    /// Whether an item ends here that the others allow.
+    /// Whether an item ends here that the peers allow.
     is_item: bool,
     /// Whether nothing may follow.
     is_over: bool,
@@ -30,78 +30,78 @@ struct At {
     allowed: Option<Arc<Continuations>>,
 }
 
-/// A matcher over the items of a prefix tree that others allow too.
+/// A matcher over the items of a prefix tree that peers allow too.
 ///
 /// Forks share what they find out: make one, and fork it for each sequence.
 pub struct IntersectionMatcher {
     snapshot: CatalogueSnapshot,
     end: Option<TokenId>,
     vocabulary_size: usize,
-    others: Others,
+    peers: Peers,
     fuel: u64,
-    known: Arc<Known>,
+    memo: Arc<Memo>,
     /// The place before each accepted token; the current one is apart.
     stack: Vec<At>,
     at: At,
     /// Tokens accepted after the end, where anything goes: counted, not kept.
     past_end: usize,
-    way: Way,
+    position: WalkPosition,
 }
 
 impl IntersectionMatcher {
     /// Steps that one question may take, where nothing else is said.
     pub const FUEL: u64 = 1 << 20;
 
-    /// At the beginning of an item, which is where the others stand. With an end token every item ends with it;
+    /// At the beginning of an item, which is where the peers stand. With an end token every item ends with it;
     /// without, an item is over with its last token. `fuel` is the number of steps that one question may take.
     ///
     /// # Errors
-    /// As [`super::super::CatalogueMatcher::new`] of the tree without the others; [`ErrorKind::Constraint`] if there is no
-    /// other, or if the others allow no item; [`ErrorKind::Limit`] if that takes more than the fuel to find out.
+    /// As [`super::super::CatalogueMatcher::new`] of the tree without the peers; [`ErrorKind::Constraint`] if there is
+    /// no other, or if the peers allow no item; [`ErrorKind::Limit`] if that takes more than the fuel to find out.
     pub fn new(
         snapshot: CatalogueSnapshot,
-        others: Vec<Box<dyn Matcher>>,
+        peers: Vec<Box<dyn Matcher>>,
         end: Option<TokenId>,
         vocabulary_size: usize,
         fuel: u64,
     ) -> Result<IntersectionMatcher> {
         check_snapshot(&snapshot, end, vocabulary_size)?;
-        let mut others = Others::new(others)?;
-        let (known, mut way) = (Arc::new(Known::default()), Way::default());
+        let mut peers = Peers::new(peers)?;
+        let (memo, mut position) = (Arc::new(Memo::default()), WalkPosition::default());
         let state = snapshot.root();
-        let ground = Ground { snapshot: &snapshot, known: &known, end };
-        if !ground.reaches(state, &mut others, &mut way, &mut Fuel::new(fuel))? {
+        let base = SearchBase { snapshot: &snapshot, memo: &memo, end };
+        if !base.reaches(state, &mut peers, &mut position, &mut Fuel::new(fuel))? {
             let message = "no item of the prefix tree is allowed by what it is intersected with";
             return Err(Error::new(ErrorKind::Constraint, message)
-                .help("an item counts if the others take all its tokens and are complete behind them"));
+                .help("an item counts if the peers take all its tokens and are complete behind them"));
         }
-        others.back_to(0)?;
+        peers.back_to(0)?;
         let at = At { state, is_item: false, is_over: false, allowed: None };
         let (stack, past_end) = (Vec::new(), 0);
         Ok(IntersectionMatcher {
             snapshot,
             end,
             vocabulary_size,
-            others,
+            peers,
             fuel,
-            known,
+            memo,
             stack,
             at,
             past_end,
-            way,
+            position,
         })
     }
 
     /// Whether an item that is allowed goes on by `token` to `state`.
     fn allows(&mut self, token: TokenId, state: WalkState, fuel: &mut Fuel) -> Result<bool> {
-        let ground = Ground { snapshot: &self.snapshot, known: &self.known, end: self.end };
+        let base = SearchBase { snapshot: &self.snapshot, memo: &self.memo, end: self.end };
         let place = |error: Error| match error.kind {
             ErrorKind::Limit if error.place.is_empty() => {
                 error.at(format!("token {} of the item", self.stack.len()))
             }
             _ => error,
         };
-        ground.allows((token, state), &mut self.others, &mut self.way, fuel).map_err(place)
+        base.allows((token, state), &mut self.peers, &mut self.position, fuel).map_err(place)
     }
 
     /// What may follow here.
@@ -110,7 +110,7 @@ impl IntersectionMatcher {
             return Ok(Arc::clone(allowed));
         }
         let is_first = self.stack.is_empty();
-        if let Some(first) = self.known.first.get().filter(|_| is_first) {
+        if let Some(first) = self.memo.first.get().filter(|_| is_first) {
             self.at.allowed = Some(Arc::clone(first));
             return Ok(Arc::clone(first));
         }
@@ -133,7 +133,7 @@ impl IntersectionMatcher {
         let allowed = Arc::new(allowed);
         if is_first {
             // Another fork may have been faster, with the same.
-            let _ = self.known.first.set(Arc::clone(&allowed));
+            let _ = self.memo.first.set(Arc::clone(&allowed));
         }
         self.at.allowed = Some(Arc::clone(&allowed));
         Ok(allowed)
@@ -154,24 +154,24 @@ impl IntersectionMatcher {
         Ok((self.at.is_item && self.end == Some(token)).then_some(WalkState::FINISHED))
     }
 
-    /// The place behind `token`, which the others take with it.
+    /// The place behind `token`, which the peers take with it.
     fn enter(&mut self, token: TokenId, state: WalkState) -> Result<At> {
         if state == WalkState::FINISHED {
             return Ok(At { state, is_item: true, is_over: true, allowed: None });
         }
-        if !self.others.take(token)? {
+        if !self.peers.take(token)? {
             return Err(damaged("a place that two ways lead to"));
         }
         let mut here = Continuations::default();
         let looked = self.snapshot.children(state, &mut here);
-        let is_item = looked.and_then(|()| Ok(here.is_item && self.others.are_complete(self.end)?));
+        let is_item = looked.and_then(|()| Ok(here.is_item && self.peers.are_complete(self.end)?));
         match is_item {
             Ok(is_item) => {
                 let is_over = is_item && self.end.is_none() && here.tokens.is_empty();
                 Ok(At { state, is_item, is_over, allowed: None })
             }
             Err(error) => {
-                self.others.back_to(self.stack.len())?;
+                self.peers.back_to(self.stack.len())?;
                 Err(error)
             }
         }
@@ -224,8 +224,8 @@ impl Matcher for IntersectionMatcher {
         let past = n.min(self.past_end);
         let kept = self.stack.len() - (n - past);
         if kept < self.stack.len() {
-            // The end token was not shown to the others.
-            self.others.back_to(kept)?;
+            // The end token was not shown to the peers.
+            self.peers.back_to(kept)?;
         }
         if let Some(at) = self.stack.drain(kept..).next() {
             self.at = at;
@@ -239,19 +239,19 @@ impl Matcher for IntersectionMatcher {
             snapshot: self.snapshot.clone(),
             end: self.end,
             vocabulary_size: self.vocabulary_size,
-            others: self.others.fork(),
+            peers: self.peers.fork(),
             fuel: self.fuel,
-            known: Arc::clone(&self.known),
+            memo: Arc::clone(&self.memo),
             stack: self.stack.clone(),
             at: self.at.clone(),
             past_end: self.past_end,
-            way: Way::default(),
+            position: WalkPosition::default(),
         })
     }
 
     fn reset(&mut self) {
         self.past_end = 0;
-        self.others.reset();
+        self.peers.reset();
         if let Some(first) = self.stack.drain(..).next() {
             self.at = first;
         }
@@ -281,7 +281,7 @@ impl Matcher for IntersectionMatcher {
     }
 
     fn is_ready(&self) -> bool {
-        self.at.is_over || self.at.allowed.is_some() && self.others.are_ready()
+        self.at.is_over || self.at.allowed.is_some() && self.peers.are_ready()
     }
 
     fn accepted(&self) -> usize {

@@ -10,8 +10,8 @@ use logitree::catalogue::{
     BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, CatalogueSnapshot, ItemIndex,
 };
 use logitree::constraint::{
-    intersect, Check, Choices, Descriptor, End, Grammar, GrammarLimits, IntersectionMatcher, Leaf, Matcher,
-    Payload, TokenTree,
+    intersect, Choices, Descriptor, End, Grammar, GrammarLimits, IntersectionMatcher, Leaf, Matcher, Payload,
+    PayloadCheck, TokenTree,
 };
 use logitree::grammar::gbnf;
 use logitree::vocabulary::Vocabulary;
@@ -74,7 +74,8 @@ impl Other {
                 let descriptors = vec![Descriptor { path: "p".into(), leaves }];
                 let payload = Payload { model_id: None, descriptors };
                 let end = End { tokens: Some(ends.clone()), ..End::default() };
-                let tree = Arc::new(TokenTree::new(payload, &Check::default()).expect("a valid payload"));
+                let tree =
+                    Arc::new(TokenTree::new(payload, &PayloadCheck::default()).expect("a valid payload"));
                 tree.matcher("p", &end).ok()?
             }
             Other::Choices(texts) => Choices::new(texts, vocabulary, &End::default()).ok()?.matcher(),

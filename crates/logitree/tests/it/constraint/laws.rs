@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::support::{ending_vocabulary, laws, sequences::tokenisations, sequences::Sequences};
 use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher};
-use logitree::constraint::{Check, Choices, Descriptor, End, Leaf, Matcher, Payload, TokenTree};
+use logitree::constraint::{Choices, Descriptor, End, Leaf, Matcher, Payload, PayloadCheck, TokenTree};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn tree(lists: &[Vec<TokenId>]) -> Arc<TokenTree> {
     let leaves =
         lists.iter().map(|tokens| Leaf { name: format!("{tokens:?}"), tokens: tokens.clone() }).collect();
     let payload = Payload { model_id: None, descriptors: vec![Descriptor { path: "p".into(), leaves }] };
-    Arc::new(TokenTree::new(payload, &Check::default()).expect("a valid payload"))
+    Arc::new(TokenTree::new(payload, &PayloadCheck::default()).expect("a valid payload"))
 }
 
 /// Bytes that cut characters in pieces, and no bytes at all.

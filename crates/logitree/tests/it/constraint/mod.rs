@@ -1,5 +1,5 @@
 mod intersection;
 mod laws;
-mod thought;
-mod thought_corpus;
+mod reasoning;
+mod reasoning_corpus;
 mod token_tree;

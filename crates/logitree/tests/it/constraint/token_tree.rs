@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use logitree::constraint::skeleton::ResponseSkeleton;
+use logitree::constraint::token_tree::template::ResponseTemplate;
 use logitree::constraint::{
-    Check, Descriptor, End, Leaf, Node, OnMismatch, Payload, SpanTree, TokenTree, ROOT,
+    Descriptor, DescriptorTree, End, Leaf, Node, OnMismatch, Payload, PayloadCheck, TokenTree, ROOT,
 };
 use logitree::mask::AllowedTokens;
 use logitree::{ErrorKind, TokenId};
@@ -23,13 +23,13 @@ fn corpus<T: DeserializeOwned>(name: &str) -> T {
     toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn span(path: &str, leaves: &[(String, Vec<TokenId>)]) -> SpanTree {
+fn descriptor(path: &str, leaves: &[(String, Vec<TokenId>)]) -> DescriptorTree {
     let leaves = leaves.iter().map(|(name, tokens)| Leaf { name: name.clone(), tokens: tokens.clone() });
-    SpanTree::new(Descriptor { path: path.into(), leaves: leaves.collect() })
+    DescriptorTree::new(Descriptor { path: path.into(), leaves: leaves.collect() })
 }
 
-fn node_at(span: &SpanTree, tokens: &[TokenId]) -> Option<Node> {
-    tokens.iter().try_fold(ROOT, |node, &token| span.step(node, token))
+fn node_at(descriptor: &DescriptorTree, tokens: &[TokenId]) -> Option<Node> {
+    tokens.iter().try_fold(ROOT, |node, &token| descriptor.step(node, token))
 }
 
 #[derive(Deserialize)]
@@ -62,7 +62,7 @@ struct At {
 #[test]
 fn build() {
     for case in corpus::<Cases<Build>>("build.toml").case {
-        let tree = span("p", &case.leaves);
+        let tree = descriptor("p", &case.leaves);
         let name = &case.name;
         assert_eq!((tree.leaf_count(), tree.node_count()), (case.terminals, case.nodes), "{name}");
         assert_eq!(tree.token(ROOT), None, "{name}");
@@ -115,13 +115,13 @@ fn bytes(hex: &str) -> Vec<u8> {
 fn codec() {
     let corpus: Codec = corpus("codec.toml");
     for case in corpus.written {
-        let tree = span(&case.path, &case.leaves);
+        let tree = descriptor(&case.path, &case.leaves);
         assert_eq!(tree.node_count(), case.nodes, "{}", case.name);
         let binary = tree.to_binary();
         if let Some(hex) = &case.hex {
             assert_eq!(binary, bytes(hex), "{}", case.name);
         }
-        let again = SpanTree::from_binary(&binary).unwrap();
+        let again = DescriptorTree::from_binary(&binary).unwrap();
         assert_eq!((again.path(), again.to_binary()), (case.path.as_str(), binary.clone()), "{}", case.name);
         let mut leaves = Vec::new();
         again.for_each_leaf(|node, tokens| {
@@ -132,12 +132,12 @@ fn codec() {
         expected.sort();
         assert_eq!(leaves, expected, "{}", case.name);
         for end in 0..binary.len() {
-            let error = SpanTree::from_binary(&binary[..end]).expect_err("a cut file was read");
+            let error = DescriptorTree::from_binary(&binary[..end]).expect_err("a cut file was read");
             assert!(error.kind == ErrorKind::Payload && error.place.starts_with("byte "), "{error}");
         }
     }
     for case in corpus.refused {
-        let error = SpanTree::from_binary(&bytes(&case.hex)).expect_err(&case.name);
+        let error = DescriptorTree::from_binary(&bytes(&case.hex)).expect_err(&case.name);
         assert_eq!(error.kind, ErrorKind::Payload, "{}", case.name);
         assert!(error.to_string().contains(&case.error), "{}: {error}", case.name);
         assert!(error.place.starts_with("byte "), "{}: {error}", case.name);
@@ -168,7 +168,7 @@ struct Step {
 #[test]
 fn matchers() {
     for case in corpus::<Cases<Match>>("match.toml").case {
-        let tree = Arc::new(TokenTree::from_span(Arc::new(span("p", &case.leaves))));
+        let tree = Arc::new(TokenTree::from_descriptor(Arc::new(descriptor("p", &case.leaves))));
         let end = End { tokens: case.end_tokens.clone(), ..End::default() };
         let mut matcher = match (tree.matcher("p", &end), &case.error) {
             (Ok(matcher), None) => matcher,
@@ -225,7 +225,7 @@ fn payloads_that_are_refused() {
 #[derive(Deserialize)]
 struct Skeleton {
     name: String,
-    skeleton: String,
+    template: String,
     prefix: String,
     free_count: usize,
     runs: Vec<(i64, String)>,
@@ -236,20 +236,22 @@ struct Skeleton {
 }
 
 #[test]
-fn skeletons() {
-    for case in corpus::<Cases<Skeleton>>("skeleton.toml").case {
-        let skeleton = ResponseSkeleton::from_json(&case.skeleton).unwrap();
+fn templates() {
+    for case in corpus::<Cases<Skeleton>>("template.toml").case {
+        let template = ResponseTemplate::from_json(&case.template).unwrap();
         let mut codes = |text: &str| Ok(text.chars().map(|c| c as TokenId).collect());
-        let plan = skeleton.prefill_plan(Some(&mut codes)).unwrap().unwrap();
+        let plan = template.prefill_plan(Some(&mut codes)).unwrap().unwrap();
         assert_eq!((&plan.prefix, plan.free_count), (&case.prefix, case.free_count), "{}", case.name);
-        let after = |run: &logitree::constraint::skeleton::Run| run.after_free_span.map_or(-1, |n| n as i64);
+        let after = |run: &logitree::constraint::token_tree::template::Run| {
+            run.after_free_span.map_or(-1, |n| n as i64)
+        };
         let runs: Vec<_> = plan.runs.iter().map(|run| (after(run), run.text.clone())).collect();
         assert_eq!(runs, case.runs, "{}", case.name);
         if let Some(expected) = &case.token_ids {
             let ids: Vec<_> = plan.runs.iter().filter_map(|run| run.token_ids.clone()).collect();
             assert_eq!(&ids, expected, "{}", case.name);
         }
-        let plain = skeleton.prefill_plan(None).unwrap().unwrap();
+        let plain = template.prefill_plan(None).unwrap().unwrap();
         assert!(plain.runs.iter().all(|run| run.token_ids.is_none()), "{}", case.name);
         if let (Some(fill), Some(json)) = (&case.fill, &case.json) {
             let mut text = plan.prefix.clone();
@@ -261,7 +263,7 @@ fn skeletons() {
             assert_eq!(&text, json, "{}", case.name);
             serde_json::from_str::<serde_json::Value>(&text).expect(&case.name);
         }
-        let greedy = skeleton.sampler_plan();
+        let greedy = template.sampler_plan();
         assert!(greedy.iter().all(|over| over.temperature == 0.0 && over.top_k == 1));
         assert_eq!(
             greedy.iter().map(|over| over.span_index).collect::<Vec<_>>(),
@@ -285,7 +287,8 @@ fn a_payload_that_does_not_fit_is_an_error_or_a_warning() {
         model_id: Some("other".into()),
         descriptors: vec![Descriptor { path: "p".into(), leaves }],
     };
-    let mut check = Check { vocabulary: Some(&vocabulary), model_id: Some("mine"), ..Check::default() };
+    let mut check =
+        PayloadCheck { vocabulary: Some(&vocabulary), model_id: Some("mine"), ..PayloadCheck::default() };
     let error = TokenTree::new(payload.clone(), &check).unwrap_err();
     assert_eq!(error.place, "/modelId");
     check.model_id = Some("other");
@@ -298,7 +301,7 @@ fn a_payload_that_does_not_fit_is_an_error_or_a_warning() {
     let tree = TokenTree::new(payload, &check).unwrap();
     let places: Vec<_> = tree.warnings().iter().map(|w| w.place.as_str()).collect();
     assert_eq!(places, ["/descriptors/0/leaves/1", "/descriptors/0/leaves/2"]);
-    assert_eq!(tree.span("p").unwrap().leaf_count(), 2, "an id out of range cannot be generated");
+    assert_eq!(tree.descriptor("p").unwrap().leaf_count(), 2, "an id out of range cannot be generated");
 }
 
 #[test]
@@ -306,7 +309,7 @@ fn an_id_outside_the_vocabulary_is_never_allowed() {
     let leaf = Leaf { name: "A".into(), tokens: vec![0, 9] };
     let descriptor = Descriptor { path: "p".into(), leaves: vec![leaf] };
     let payload = Payload { model_id: None, descriptors: vec![descriptor] };
-    let tree = Arc::new(TokenTree::new(payload, &Check::default()).unwrap());
+    let tree = Arc::new(TokenTree::new(payload, &PayloadCheck::default()).unwrap());
     let matcher = |size: usize| {
         let tokens = (0..size).map(|_| logitree::vocabulary::Token {
             bytes: b"A".to_vec(),
@@ -337,10 +340,13 @@ fn hostile(folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
 fn hostile_payloads() {
     for (path, data) in hostile("payload") {
         let Ok(payload) = Payload::from_json(&data) else { continue };
-        let tree = Arc::new(TokenTree::new(payload, &Check::default()).unwrap());
-        for span in tree.spans() {
-            assert!(span.dump(20, &|id| id.to_string()).lines().count() <= 22, "{}", path.display());
-            assert_eq!(SpanTree::from_binary(&span.to_binary()).unwrap().node_count(), span.node_count());
+        let tree = Arc::new(TokenTree::new(payload, &PayloadCheck::default()).unwrap());
+        for descriptor in tree.descriptors() {
+            assert!(descriptor.dump(20, &|id| id.to_string()).lines().count() <= 22, "{}", path.display());
+            assert_eq!(
+                DescriptorTree::from_binary(&descriptor.to_binary()).unwrap().node_count(),
+                descriptor.node_count()
+            );
         }
     }
 }
@@ -348,10 +354,10 @@ fn hostile_payloads() {
 #[test]
 fn hostile_binaries() {
     for (path, data) in hostile("codec") {
-        if let Ok(tree) = SpanTree::from_binary(&data) {
+        if let Ok(tree) = DescriptorTree::from_binary(&data) {
             let binary = tree.to_binary();
             assert_eq!(binary.len(), data.len(), "{}", path.display());
-            assert_eq!(SpanTree::from_binary(&binary), Ok(tree), "{}", path.display());
+            assert_eq!(DescriptorTree::from_binary(&binary), Ok(tree), "{}", path.display());
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use logitree::constraint::Matcher;
-use logitree::decoder::{Decoder, Finish, Stop, Then, SPAN_LIMIT};
+use logitree::decoder::{Decoder, Finish, Stop, Then, MAX_REGION_TOKENS};
 use logitree::mask::AllowedTokens;
 use logitree::sampling::{presets, Chain, Params};
 use logitree::trace::Origin;
@@ -338,15 +338,15 @@ fn a_forgotten_constraint_is_dropped_with_a_warning_and_a_running_one_never() {
     for token in [1, 2] {
         decoder.accept(token).expect("allowed");
     }
-    for _ in 2..SPAN_LIMIT - 1 {
-        decoder.accept(5).expect("the span is over");
+    for _ in 2..MAX_REGION_TOKENS - 1 {
+        decoder.accept(5).expect("the region is over");
     }
     assert!(decoder.matcher().is_some() && !decoder.has_warnings());
     decoder.accept(5).expect("free");
     assert!(decoder.matcher().is_none());
     assert_eq!(decoder.take_warnings().len(), 1);
 
-    let long: Vec<TokenId> = (0..2 * SPAN_LIMIT as TokenId).map(|i| i % 30).collect();
+    let long: Vec<TokenId> = (0..2 * MAX_REGION_TOKENS as TokenId).map(|i| i % 30).collect();
     decoder.activate(Sequences::boxed(&[&long]), Then::Continue).expect("fits");
     for &token in &long[..long.len() - 1] {
         decoder.accept(token).expect("allowed");
@@ -356,7 +356,7 @@ fn a_forgotten_constraint_is_dropped_with_a_warning_and_a_running_one_never() {
 }
 
 #[test]
-fn when_a_span_is_over_what_follows_is_free_until_the_next() {
+fn when_a_region_is_over_what_follows_is_free_until_the_next() {
     let mut decoder = free(0, Stop::default());
     decoder.activate(Sequences::boxed(&[&[1, 2], &[3, 4]]), Then::Continue).expect("fits");
     assert_eq!(decoder.accept(9).expect_err("not allowed").kind, ErrorKind::Token);
@@ -386,7 +386,7 @@ fn what_a_constraint_took_stays_its_business_once_it_is_cleared() {
         decoder.accept(1).expect("free");
         assert_eq!(decoder.finish(), Some(Finish::StopString(0)));
     }
-    // However a finished span is left, what its last token means is the same.
+    // However a finished region is left, what its last token means is the same.
     let ended = |activate: bool| {
         let mut decoder = free(0, stop.clone());
         decoder.activate(Sequences::boxed(&[&[2, 1]]), Then::Stop).expect("fits");

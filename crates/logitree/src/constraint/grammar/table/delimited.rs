@@ -1,0 +1,144 @@
+//! States between two others: one says less, one says more ([`Exprs::approximations`]). A token on which these two
+//! agree needs no look; the others are walked. The naive version is [`crate::constraint::grammar::walk::narrow`]
+//! without a most, to which the tests of the room hold it equal. It refuses to know counters.
+
+use std::sync::Arc;
+
+use crate::constraint::grammar::entry::IdSet;
+use crate::constraint::grammar::terminal::{Base, Exit, Terminal};
+use crate::grammar::expr::{ExprId, Exprs, NOTHING};
+use crate::trie::{Node, TokenTrie};
+use crate::{Result, TokenId};
+
+/// The nodes, ascending, of the tokens that `upper` and `lower` do not both take, or that leave the two otherwise. All
+/// that `lower` takes, `upper` takes.
+pub(in crate::constraint::grammar) fn differing_nodes(
+    lower: &Terminal,
+    upper: &Terminal,
+    trie: &TokenTrie,
+) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    // All below a node where only one may be left, or the two with other tags.
+    let mut differing = lower.exits_beside(upper);
+    differing.sort_unstable();
+    let mut exits = differing.into_iter().peekable();
+    let mut below = 0;
+    trie.explore(trie.root(), (), |(), _, node| {
+        while exits.next_if_eq(&node).is_some() {
+            below = below.max(node.index() + trie.size(node));
+        }
+        let differs = |&id: &TokenId| upper.takes(id) != lower.takes(id);
+        let tokens = trie.tokens(node);
+        if !tokens.is_empty() && (node.index() < below || tokens.iter().any(differs)) {
+            nodes.push(node);
+        }
+        Some(())
+    });
+    nodes
+}
+
+/// The tables of `e` from those of `upper`, which says more and differs in the tokens of the nodes `apart` at most.
+///
+/// # Errors
+/// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
+pub(in crate::constraint::grammar) fn differing_among(
+    e: ExprId,
+    apart: &[Node],
+    upper: &Arc<Terminal>,
+    exprs: &mut Exprs,
+    trie: &TokenTrie,
+) -> Result<Terminal> {
+    let (mut without, mut elsewhere) = (Vec::new(), Vec::new());
+    let mut exits = Vec::new();
+    let mut failed = None;
+    let mut visited = 0u64;
+    towards(apart, trie, e, |state, byte, node, wanted| {
+        if failed.is_some() {
+            return None;
+        }
+        visited += 1;
+        if exprs.is_complete(state) && trie.depth(node) > 1 {
+            exits.push(Exit { outcome: exprs.outcome_number(state), byte, node });
+        }
+        let next = exprs.derive(state, byte).unwrap_or_else(|error| {
+            failed = Some(error);
+            NOTHING
+        });
+        if wanted {
+            elsewhere.extend_from_slice(trie.tokens(node));
+            if next == NOTHING {
+                without.extend(trie.tokens(node).iter().filter(|&&id| upper.takes(id)));
+            }
+        }
+        Some(next)
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    exprs.spend(visited / 8)?;
+    without.sort_unstable();
+    elsewhere.sort_unstable();
+    let base = Base { terminal: Arc::clone(upper), without: without.into(), elsewhere: elsewhere.into() };
+    Ok(Terminal::near(base, IdSet::new(Vec::new(), 0), exits, exprs))
+}
+
+/// Of the nodes `among`, those of tokens that the two do not both take, or that leave the two otherwise. All that
+/// `less` takes, `more` takes.
+///
+/// # Errors
+/// As [`differing_among`].
+pub(in crate::constraint::grammar) fn parting_nodes(
+    less: ExprId,
+    more: ExprId,
+    among: &[Node],
+    exprs: &mut Exprs,
+    trie: &TokenTrie,
+) -> Result<Vec<Node>> {
+    let mut nodes = Vec::new();
+    let mut failed = None;
+    let mut visited = 0u64;
+    // Both states, and whether the two parted on the way.
+    towards(among, trie, (less, more, false), |(mine, theirs, parted), byte, node, wanted| {
+        if failed.is_some() {
+            return None;
+        }
+        visited += 1;
+        let deep = trie.depth(node) > 1;
+        let parted = parted || deep && exprs.outcome_number(mine) != exprs.outcome_number(theirs);
+        let mut derive = |state: ExprId| {
+            exprs.derive(state, byte).unwrap_or_else(|error| {
+                failed = Some(error);
+                NOTHING
+            })
+        };
+        let (mine, theirs) = (derive(mine), derive(theirs));
+        if wanted && (parted || mine == NOTHING && theirs != NOTHING) {
+            nodes.push(node);
+        }
+        (theirs != NOTHING || parted).then_some((mine, theirs, parted))
+    });
+    exprs.spend(visited / 8)?;
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(nodes),
+    }
+}
+
+/// Walks as [`TokenTrie::explore`] does, but only to the nodes `wanted`, ascending, and through those above them.
+/// `step` is told whether a node is one of them.
+fn towards<S: Copy>(
+    wanted: &[Node],
+    trie: &TokenTrie,
+    start: S,
+    mut step: impl FnMut(S, u8, Node, bool) -> Option<S>,
+) {
+    let mut open = wanted;
+    trie.explore(trie.root(), start, |state, byte, node| {
+        while open.first().is_some_and(|first| *first < node) {
+            open = &open[1..];
+        }
+        let first = *open.first()?;
+        let below = first.index() < node.index() + trie.size(node);
+        below.then(|| step(state, byte, node, first == node)).flatten()
+    });
+}

@@ -1,0 +1,322 @@
+//! The tables of terminals that a vocabulary keeps for all its grammars, by structure. An entry is a pure function of
+//! its key, so that forgetting it costs time and nothing else. It refuses to know grammars.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+mod delimited;
+pub(super) mod narrow;
+pub(super) mod state;
+
+use crate::constraint::grammar::entry::IdSet;
+use crate::constraint::grammar::terminal::Terminal;
+use crate::constraint::grammar::walk::{bytes_to_end, narrow, wide, ByByte};
+use crate::grammar::expr::{ExprId, Exprs, StructureHash};
+use crate::trie::{Node, TokenTrie};
+use crate::vocabulary::Vocabulary;
+use crate::Result;
+use delimited::{differing_among, differing_nodes, parting_nodes};
+use narrow::{as_difference, default_state, LoopRounds};
+use state::StartState;
+
+/// Bytes of tables kept with one vocabulary before they are forgotten.
+const MAX_BYTES: usize = 128 << 20;
+/// Terminals that look at more nodes of the trie than this are kept with the vocabulary.
+const NARROW: usize = 2_500;
+/// Terminals whose first bytes lead to more nodes than this are not narrow.
+const PERHAPS_NARROW: usize = 60_000;
+/// Two states that differ in more nodes than this do not help a third one.
+const MAX_APART: usize = 6_000;
+
+#[derive(Default)]
+struct Kept {
+    tables: FxHashMap<StructureHash, Arc<Terminal>>,
+    rounds: FxHashMap<StructureHash, Arc<LoopRounds>>,
+    /// Where two states that say less and more differ.
+    apart: FxHashMap<(StructureHash, StructureHash), Arc<[Node]>>,
+    /// How many bytes are enough to end a text, by state.
+    to_end: FxHashMap<StructureHash, Option<u32>>,
+    /// The nodes of tokens of more bytes than this.
+    longer: FxHashMap<u32, Arc<[Node]>>,
+    bytes: usize,
+}
+
+/// The tables of one vocabulary.
+#[derive(Default)]
+pub(super) struct TerminalTables {
+    kept: Mutex<Kept>,
+    by_byte: OnceLock<ByByte>,
+}
+
+impl TerminalTables {
+    /// The tables of `e`, kept or found.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
+    pub fn terminal(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
+        if let Some(known) = self.get(exprs.structure(e)) {
+            return Ok(known);
+        }
+        let place = self.place(e, exprs, vocabulary)?;
+        if let Some(small) = self.narrow(&place, exprs, vocabulary)? {
+            return Ok(small);
+        }
+        if let Some(near) = self.near(e, &place, exprs, vocabulary)? {
+            return Ok(self.keep(exprs.structure(e), near));
+        }
+        match self.between(e, exprs, vocabulary)? {
+            Some(between) => Ok(between),
+            None => self.wide(e, exprs, vocabulary),
+        }
+    }
+
+    /// Where `e` begins.
+    pub(super) fn place(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<StartState> {
+        let trie = vocabulary.trie()?;
+        if let Some((before, state)) = exprs.split_head(e)? {
+            let before = self.before(before, exprs, vocabulary)?;
+            if before.base.is_none() && matches!(before.inside, IdSet::Few(_)) {
+                return Ok(StartState::behind(before, state, &exprs.first_bytes(state)?, trie));
+            }
+        }
+        Ok(StartState::root(e, &exprs.first_bytes(e)?, trie))
+    }
+
+    /// The tables of what stands before many states: kept, however small.
+    fn before(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
+        if let Some(known) = self.get(exprs.structure(e)) {
+            return Ok(known);
+        }
+        self.wide(e, exprs, vocabulary)
+    }
+
+    /// The tables of a state that others are near to: its own, whatever it is near to.
+    fn base(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
+        let found = match self.get(exprs.structure(e)) {
+            Some(known) => known,
+            None => {
+                let place = self.place(e, exprs, vocabulary)?;
+                match self.narrow(&place, exprs, vocabulary)? {
+                    Some(small) => small,
+                    None => self.wide(e, exprs, vocabulary)?,
+                }
+            }
+        };
+        Ok(found.base.is_none().then_some(found))
+    }
+
+    fn narrow(
+        &self,
+        place: &StartState,
+        exprs: &mut Exprs,
+        vocabulary: &Vocabulary,
+    ) -> Result<Option<Arc<Terminal>>> {
+        let trie = vocabulary.trie()?;
+        if place.nodes(trie) > PERHAPS_NARROW {
+            return Ok(None);
+        }
+        Ok(narrow(place, exprs, trie, NARROW)?.map(Arc::new))
+    }
+
+    fn wide(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
+        let trie = vocabulary.trie()?;
+        let by_byte = self.by_byte.get_or_init(|| ByByte::new(trie));
+        let made = wide(e, exprs, vocabulary, by_byte)?;
+        Ok(self.keep(exprs.structure(e), made))
+    }
+
+    /// The tables of `e`, which begins at `place`, as differences from those of another state, where there is one.
+    fn near(
+        &self,
+        e: ExprId,
+        place: &StartState,
+        exprs: &mut Exprs,
+        vocabulary: &Vocabulary,
+    ) -> Result<Option<Terminal>> {
+        let trie = vocabulary.trie()?;
+        if let Some(bounds) = exprs.bounded_loop(e)? {
+            if let Some(base) = self.base(bounds.endless, exprs, vocabulary)? {
+                let rounds = self.rounds(bounds.endless, exprs, trie)?;
+                return Ok(Some(rounds.bounded(&bounds, &base, exprs)));
+            }
+        }
+        let Some(other) = default_state(place.state, exprs)? else { return Ok(None) };
+        let mut whole = other;
+        if let Some((before, _)) = exprs.split_head(e)?.filter(|(_, state)| *state == place.state) {
+            whole = exprs.concat(&[before, other])?;
+            if exprs.split_head(whole)? != Some((before, other)) {
+                return Ok(None);
+            }
+        }
+        match self.base(whole, exprs, vocabulary)? {
+            Some(base) => {
+                let place = place.with(&exprs.first_bytes(other)?, trie);
+                as_difference(&place, other, &base, exprs, trie)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The tables of `e` from those of two states that say less and more, where these agree on nearly all tokens.
+    pub(super) fn between(
+        &self,
+        e: ExprId,
+        exprs: &mut Exprs,
+        vocabulary: &Vocabulary,
+    ) -> Result<Option<Arc<Terminal>>> {
+        if let Some(far) = self.far(e, exprs, vocabulary)? {
+            return Ok(Some(far));
+        }
+        let Some((less, more)) = exprs.approximations(e)? else { return Ok(None) };
+        let trie = vocabulary.trie()?;
+        let Some(lower) = self.base(less, exprs, vocabulary)? else { return Ok(None) };
+        let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
+        let key = (exprs.structure(less), exprs.structure(more));
+        let known = self.kept().apart.get(&key).map(Arc::clone);
+        let apart = match known {
+            Some(known) => known,
+            None => {
+                exprs.spend(trie.node_count() as u64 / 32)?;
+                self.keep_apart(key, differing_nodes(&lower, &upper, trie))
+            }
+        };
+        if apart.is_empty() {
+            return Ok(Some(upper));
+        }
+        if apart.len() > MAX_APART {
+            return Ok(None);
+        }
+        let made = differing_among(e, &apart, &upper, exprs, trie)?;
+        Ok(Some(self.keep(exprs.structure(e), made)))
+    }
+
+    /// The tables of `e` from those of the same without bounds, from which it differs in long tokens only.
+    pub(super) fn far(
+        &self,
+        e: ExprId,
+        exprs: &mut Exprs,
+        vocabulary: &Vocabulary,
+    ) -> Result<Option<Arc<Terminal>>> {
+        let Some((more, same)) = exprs.without_upper_bounds(e)? else { return Ok(None) };
+        let key = exprs.structure(more);
+        let known = self.kept().to_end.get(&key).copied();
+        let to_end = match known {
+            Some(known) => known,
+            None => {
+                let found = bytes_to_end(more, exprs)?;
+                self.kept().to_end.insert(key, found);
+                found
+            }
+        };
+        let Some(to_end) = to_end else { return Ok(None) };
+        let trie = vocabulary.trie()?;
+        let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
+        let nodes = match self.parting(e, (more, to_end), exprs, trie)? {
+            Some(nodes) => nodes,
+            None => self.longer(same.saturating_sub(to_end), exprs, trie)?,
+        };
+        if nodes.is_empty() {
+            return Ok(Some(upper));
+        }
+        if nodes.len() > MAX_APART {
+            return Ok(None);
+        }
+        let made = differing_among(e, &nodes, &upper, exprs, trie)?;
+        Ok(Some(self.keep(exprs.structure(e), made)))
+    }
+
+    /// The nodes in which `e` may differ from `more`, which has no bounds and can always end within `to_end` bytes:
+    /// those in which a state between the two differs, that stands for many.
+    fn parting(
+        &self,
+        e: ExprId,
+        (more, to_end): (ExprId, u32),
+        exprs: &mut Exprs,
+        trie: &TokenTrie,
+    ) -> Result<Option<Arc<[Node]>>> {
+        let Some((less, _)) = exprs.approximations(e)? else { return Ok(None) };
+        let Some((endless, same)) = exprs.without_upper_bounds(less)? else { return Ok(None) };
+        let long = self.longer(same.saturating_sub(to_end), exprs, trie)?;
+        if endless != more || long.len() > MAX_APART {
+            return Ok(None);
+        }
+        let key = (exprs.structure(less), exprs.structure(more));
+        let known = self.kept().apart.get(&key).map(Arc::clone);
+        Ok(Some(match known {
+            Some(known) => known,
+            None => self.keep_apart(key, parting_nodes(less, more, &long, exprs, trie)?),
+        }))
+    }
+
+    fn keep_apart(&self, key: (StructureHash, StructureHash), nodes: Vec<Node>) -> Arc<[Node]> {
+        let made: Arc<[Node]> = nodes.into();
+        let mut kept = self.kept();
+        kept.bytes += size_of_val(&*made);
+        kept.apart.insert(key, Arc::clone(&made));
+        made
+    }
+
+    /// The nodes of tokens of more than `bytes` bytes.
+    fn longer(&self, bytes: u32, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Arc<[Node]>> {
+        let bytes = bytes.min(trie.max_depth() as u32);
+        if let Some(known) = self.kept().longer.get(&bytes) {
+            return Ok(Arc::clone(known));
+        }
+        exprs.spend(trie.node_count() as u64 / 64)?;
+        let mut nodes = Vec::new();
+        trie.explore(trie.root(), (), |(), _, node| {
+            if trie.depth(node) > bytes as usize && !trie.tokens(node).is_empty() {
+                nodes.push(node);
+            }
+            Some(())
+        });
+        let made: Arc<[Node]> = nodes.into();
+        let mut kept = self.kept();
+        kept.bytes += size_of_val(&*made);
+        kept.longer.insert(bytes, Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn rounds(&self, endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Arc<LoopRounds>> {
+        let key = exprs.structure(endless);
+        let known = |kept: &Kept| kept.rounds.get(&key).map(Arc::clone);
+        if let Some(known) = known(&self.kept()) {
+            return Ok(known);
+        }
+        exprs.spend(trie.node_count() as u64 / 16)?;
+        let made = Arc::new(LoopRounds::new(endless, exprs, trie)?);
+        let mut kept = self.kept();
+        kept.bytes += made.memory();
+        kept.rounds.insert(key, Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, key: StructureHash) -> Option<Arc<Terminal>> {
+        let kept = self.kept();
+        kept.tables.get(&key).map(Arc::clone)
+    }
+
+    /// Keeps `terminal`; when there is too much, everything else is forgotten.
+    fn keep(&self, key: StructureHash, terminal: Terminal) -> Arc<Terminal> {
+        let terminal = Arc::new(terminal);
+        let mut kept = self.kept();
+        let bytes = terminal.memory();
+        if kept.bytes + bytes > MAX_BYTES {
+            kept.tables.clear();
+            kept.rounds.clear();
+            kept.apart.clear();
+            kept.to_end.clear();
+            kept.longer.clear();
+            kept.bytes = 0;
+        }
+        if kept.tables.insert(key, Arc::clone(&terminal)).is_none() {
+            kept.bytes += bytes;
+        }
+        terminal
+    }
+}

@@ -1,0 +1,201 @@
+//! States that nearly agree with another: tables as differences. A key that may be any but the named ones differs from
+//! a key that may be any along the named ones only; a string of at most n characters differs from one without end in
+//! long tokens only. What is the same is taken over, so that such a state costs what differs.
+//!
+//! The naive version is [`crate::constraint::grammar::walk::narrow`] without a most, to which `tests` below hold it
+//! equal. It refuses to know grammars.
+
+use std::sync::Arc;
+
+use super::state::StartState;
+use crate::constraint::grammar::entry::IdSet;
+use crate::constraint::grammar::terminal::{Base, Exit, Terminal};
+use crate::grammar::expr::{BoundedLoop, ExprId, Exprs, NOTHING};
+use crate::mask::words_for;
+use crate::trie::TokenTrie;
+use crate::{Result, TokenId};
+
+/// More nodes than this are not few.
+const MAX_VISITED: usize = 30_000;
+
+/// Bytes that few names have and most texts may have.
+const SAMPLES: [u8; 4] = [b'~', b'|', b'Q', b'%'];
+
+/// What `e` would be if most texts were all: the state that it is in after most bytes, if that state stays what it is
+/// by them; behind the one byte with which it begins, where there is one.
+///
+/// # Errors
+/// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
+pub(in crate::constraint::grammar) fn default_state(e: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
+    if let Some(state) = settled(e, exprs)? {
+        return Ok(Some(state));
+    }
+    let first = exprs.first_bytes(e)?;
+    let mut bytes = first.iter();
+    let (Some(byte), None) = (bytes.next(), bytes.next()) else { return Ok(None) };
+    let behind = exprs.derive(e, byte)?;
+    let Some(state) = settled(behind, exprs)? else { return Ok(None) };
+    let byte = exprs.class(first)?;
+    Ok(Some(exprs.concat(&[byte, state])?).filter(|&other| other != e))
+}
+
+/// The state after one of a few samples, if it stays what it is by that sample.
+fn settled(e: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
+    for byte in SAMPLES {
+        let state = exprs.derive(e, byte)?;
+        if state != NOTHING && state != e && exprs.derive(state, byte)? == state {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
+}
+
+/// The tables of a place as differences from those of `other` at the same place, which has the first bytes of both;
+/// `None` if they differ in much.
+///
+/// # Errors
+/// As [`default_state`].
+pub(in crate::constraint::grammar) fn as_difference(
+    place: &StartState,
+    other: ExprId,
+    terminal: &Arc<Terminal>,
+    exprs: &mut Exprs,
+    trie: &TokenTrie,
+) -> Result<Option<Terminal>> {
+    let mut more = Vec::new();
+    let mut without = Vec::new();
+    let mut elsewhere = Vec::new();
+    let mut exits = Vec::new();
+    let mut failed = None;
+    let mut visited = 0usize;
+    let mut lost = false;
+    // The states of both, whether the other could be left on the way, and whether some exit on the way differed: then
+    // all further exits are this one's own.
+    place.explore(trie, (place.state, other, false, false), |(mine, theirs, passed, apart), byte, node| {
+        visited += 1;
+        if visited > MAX_VISITED || lost || failed.is_some() {
+            return None;
+        }
+        let deep = trie.depth(node) > 1;
+        let (out, their_out) = (exprs.outcome_number(mine), exprs.outcome_number(theirs));
+        let parts = !apart && deep && out != their_out;
+        // The exits that both had on the way are the other's: what goes elsewhere would lose them.
+        lost |= parts && passed;
+        let apart = apart || parts;
+        let passed = passed || deep && exprs.is_complete(theirs);
+        if apart && deep {
+            elsewhere.extend_from_slice(trie.tokens(node));
+            if exprs.is_complete(mine) {
+                exits.push(Exit { outcome: out, byte, node });
+            }
+        }
+        let mut derive = |state: ExprId| match exprs.derive(state, byte) {
+            Ok(next) => next,
+            Err(error) => {
+                failed.get_or_insert(error);
+                NOTHING
+            }
+        };
+        let (mine, theirs) = (derive(mine), derive(theirs));
+        if mine == theirs && !(apart && deep) {
+            return None;
+        }
+        match (mine == NOTHING, theirs == NOTHING) {
+            (true, false) => {
+                // The other's exits leave out what it takes: they say nothing of these tokens.
+                lost |= passed && !apart && !trie.tokens(node).is_empty();
+                without.extend_from_slice(trie.tokens(node));
+            }
+            (false, true) => more.extend_from_slice(trie.tokens(node)),
+            _ => {}
+        }
+        Some((mine, theirs, passed, apart && deep))
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    exprs.spend(visited as u64 / 8)?;
+    if visited > MAX_VISITED || lost {
+        return Ok(None);
+    }
+    without.sort_unstable();
+    elsewhere.sort_unstable();
+    let base = Base { terminal: Arc::clone(terminal), without: without.into(), elsewhere: elsewhere.into() };
+    let inside = IdSet::new(more, words_for(trie.vocabulary_size()));
+    Ok(Some(Terminal::near(base, inside, exits, exprs)))
+}
+
+/// How often each token goes round a loop without end: what a bounded one of the same body and rest is cut from.
+#[derive(Debug)]
+pub(in crate::constraint::grammar) struct LoopRounds {
+    /// Tokens that the loop takes, by falling number of rounds begun.
+    taken: Box<[(u32, TokenId)]>,
+    /// Tokens that leave the loop, with the rounds before they do, by rising number.
+    leaving: Box<[(u32, TokenId)]>,
+}
+
+impl LoopRounds {
+    /// Of the loop `endless`, whose rounds each return to it.
+    ///
+    /// # Errors
+    /// As [`default_state`].
+    pub fn new(endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<LoopRounds> {
+        let mut taken = Vec::new();
+        let mut leaving = Vec::new();
+        let mut failed = None;
+        let leave = exprs.loop_exits(endless)?;
+        // The state, the rounds that are whole, and whether the loop was left.
+        trie.explore(trie.root(), (endless, 0u32, false), |(state, rounds, left), byte, node| {
+            let left = left || state == endless && leave.contains(byte);
+            let next = match exprs.derive(state, byte) {
+                Ok(next) => next,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    NOTHING
+                }
+            };
+            if next == NOTHING {
+                if left {
+                    leaving.extend(trie.tokens_below(node).iter().map(|&id| (rounds, id)));
+                }
+                return None;
+            }
+            let whole = rounds + u32::from(!left && next == endless);
+            let begun = whole + u32::from(!left && next != endless);
+            taken.extend(trie.tokens(node).iter().map(|&id| (begun, id)));
+            if left {
+                leaving.extend(trie.tokens(node).iter().map(|&id| (rounds, id)));
+            }
+            Some((next, whole, left))
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        taken.sort_unstable_by(|a, b| b.cmp(a));
+        leaving.sort_unstable();
+        Ok(LoopRounds { taken: taken.into(), leaving: leaving.into() })
+    }
+
+    /// The tables of the loop with bounds, from those of the endless one.
+    pub fn bounded(&self, bounds: &BoundedLoop, terminal: &Arc<Terminal>, exprs: &Exprs) -> Terminal {
+        let over = self.taken.partition_point(|&(rounds, _)| rounds > bounds.max);
+        let mut without: Vec<TokenId> = self.taken[..over].iter().map(|&(_, id)| id).collect();
+        let below = self.leaving.partition_point(|&(rounds, _)| rounds < bounds.min);
+        let above = self.leaving.partition_point(|&(rounds, _)| rounds <= bounds.max);
+        let mut elsewhere: Vec<TokenId> =
+            self.leaving[..below].iter().chain(&self.leaving[above..]).map(|&(_, id)| id).collect();
+        // What leaves too early or too late does not end inside either.
+        without.extend(elsewhere.iter().copied().filter(|&id| terminal.inside.contains(id)));
+        for list in [&mut without, &mut elsewhere] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        let base =
+            Base { terminal: Arc::clone(terminal), without: without.into(), elsewhere: elsewhere.into() };
+        Terminal::near(base, IdSet::new(Vec::new(), 0), Vec::new(), exprs)
+    }
+
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.taken) + size_of_val(&*self.leaving)
+    }
+}

@@ -1,0 +1,108 @@
+//! The constraints that an item must pass beside the tree, all behind the same tokens. It refuses to know the tree.
+
+use std::sync::Arc;
+
+use crate::constraint::Matcher;
+use crate::{Error, ErrorKind, Result, TokenId};
+
+type Matchers = Vec<Box<dyn Matcher>>;
+
+/// Matchers that take the same tokens. How they were given is their beginning: nobody else moves them.
+pub(super) struct Peers {
+    matchers: Matchers,
+    /// As they were given.
+    born: Arc<Matchers>,
+    taken: usize,
+}
+
+fn forks(matchers: &Matchers) -> Matchers {
+    matchers.iter().map(|matcher| matcher.fork()).collect()
+}
+
+impl Peers {
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if there is none.
+    pub fn new(born: Matchers) -> Result<Peers> {
+        if born.is_empty() {
+            let error = Error::new(ErrorKind::Constraint, "no matcher to intersect the prefix tree with");
+            return Err(error.help("leave intersect= out for all items"));
+        }
+        Ok(Peers { matchers: forks(&born), born: Arc::new(born), taken: 0 })
+    }
+
+    /// An independent copy.
+    pub fn fork(&self) -> Peers {
+        Peers { matchers: forks(&self.matchers), born: Arc::clone(&self.born), taken: self.taken }
+    }
+
+    /// Back to how they were given.
+    pub fn reset(&mut self) {
+        if self.taken > 0 {
+            self.matchers = forks(&self.born);
+            self.taken = 0;
+        }
+    }
+
+    /// How many tokens they took since.
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// Has all of them take the token, or none; whether they did.
+    ///
+    /// # Errors
+    /// As [`Matcher::allowed`] of whichever; then none took it.
+    pub fn take(&mut self, token: TokenId) -> Result<bool> {
+        for at in 0..self.matchers.len() {
+            let matcher = &mut self.matchers[at];
+            let taken = if matcher.is_finished() { Ok(false) } else { matcher.take(token) };
+            if !matches!(taken, Ok(true)) {
+                self.matchers[..at].iter_mut().try_for_each(|matcher| matcher.rollback(1))?;
+                return taken;
+            }
+        }
+        self.taken += 1;
+        Ok(true)
+    }
+
+    /// Forgets all but the first `kept` tokens.
+    ///
+    /// # Errors
+    /// As [`Matcher::rollback`].
+    pub fn back_to(&mut self, kept: usize) -> Result<()> {
+        let n = self.taken.saturating_sub(kept);
+        if n > 0 {
+            self.matchers.iter_mut().try_for_each(|matcher| matcher.rollback(n))?;
+            self.taken = kept;
+        }
+        Ok(())
+    }
+
+    /// Whether each is complete here, or behind `end`.
+    ///
+    /// # Errors
+    /// As [`Peers::take`]. The peers are unchanged.
+    pub fn are_complete(&mut self, end: Option<TokenId>) -> Result<bool> {
+        for matcher in &mut self.matchers {
+            // What is finished is accepting.
+            let complete = match end {
+                _ if matcher.is_accepting() => true,
+                Some(end) if matcher.take(end)? => {
+                    let complete = matcher.is_accepting();
+                    matcher.rollback(1)?;
+                    complete
+                }
+                _ => false,
+            };
+            if !complete {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether each can take a token at once.
+    pub fn are_ready(&self) -> bool {
+        self.matchers.iter().all(|matcher| matcher.is_ready())
+    }
+}

@@ -1,0 +1,109 @@
+//! Masks of one matcher or of many, written where the caller wants them. It refuses to know what a matcher constrains.
+//!
+//! A batch is a loop of [`fill`]: a row depends on its matcher alone, so that the number of rows, their order and the
+//! number of threads change nothing.
+
+use crate::constraint::Matcher;
+use crate::mask::words_for;
+use crate::{threads, Error, ErrorKind, Result};
+
+/// Nanoseconds that a row takes, roughly: one whose mask is at hand, and one whose mask must be found.
+const COPIED: usize = 500;
+const FOUND: usize = 50_000;
+/// Nanoseconds of work that make a thread worth its start.
+const PAYS: usize = 100_000;
+
+/// Writes the allowed tokens of `matcher` over `words`. Words past the vocabulary are 0, or all ones where nothing is
+/// masked.
+///
+/// # Errors
+/// [`ErrorKind::Mask`] if there are fewer words than the vocabulary needs; else those of [`Matcher::allowed`].
+pub fn fill(matcher: &mut dyn Matcher, words: &mut [u32]) -> Result<()> {
+    let least = words_for(matcher.vocabulary_size());
+    if words.len() < least {
+        let message = format!("the mask has {} words, and the vocabulary needs {least}", words.len());
+        return Err(Error::new(ErrorKind::Mask, message).help("logitree.mask.new(len(vocabulary)) makes one"));
+    }
+    if matcher.is_finished() && words.len() > least {
+        words.fill(u32::MAX);
+        return Ok(());
+    }
+    matcher.write(words)
+}
+
+/// [`fill`] for each matcher and its row, in at most `threads` threads; 0 means as many as there are cores.
+///
+/// # Errors
+/// [`ErrorKind::Mask`] if there are not as many rows as matchers; nothing is written then. Else the first row's error,
+/// with the row in its place (`row 3`): all other rows are written.
+pub fn fill_batch(
+    matchers: &mut [&mut Box<dyn Matcher>],
+    rows: Vec<&mut [u32]>,
+    threads: usize,
+) -> Result<()> {
+    if rows.len() != matchers.len() {
+        let message = format!("{} rows of masks for {} matchers", rows.len(), matchers.len());
+        return Err(Error::new(ErrorKind::Mask, message).help("give one row for each matcher"));
+    }
+    let worth = worth(matchers, threads);
+    let mut results: Vec<Result<()>> = Vec::new();
+    results.resize_with(rows.len(), || Ok(()));
+    let items = matchers.iter_mut().zip(rows).zip(results.iter_mut());
+    threads::each(items, worth, |((matcher, row), result)| *result = fill(&mut ***matcher, row));
+    let named =
+        |(at, result): (usize, Result<()>)| result.map_err(|error| error.within(&format!("row {at}")));
+    results.into_iter().enumerate().try_for_each(named)
+}
+
+/// How many threads the rows are worth.
+fn worth(matchers: &[&mut Box<dyn Matcher>], most: usize) -> usize {
+    let cost: usize = matchers.iter().map(|matcher| if matcher.is_ready() { COPIED } else { FOUND }).sum();
+    threads::most(most).min(matchers.len()).min(cost.div_ceil(PAYS))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::constraint::{Choices, End};
+    use crate::vocabulary::{About, Builder, TokenKind};
+
+    fn matcher(text: &str) -> Box<dyn Matcher> {
+        let mut builder = Builder::new();
+        for byte in b'a'..=b'z' {
+            builder.push(TokenKind::Normal, &[byte]).unwrap();
+        }
+        let vocabulary = Arc::new(builder.build(About::default()).unwrap());
+        Choices::new(&[text], &vocabulary, &End::default()).unwrap().matcher()
+    }
+
+    #[test]
+    fn rows_are_those_of_single_calls_in_any_number_of_threads() {
+        let texts = ["a", "b", "cd", "zz", "q", "x"];
+        for threads in [0, 1, 2, 7] {
+            let mut all: Vec<_> = texts.iter().map(|text| matcher(text)).collect();
+            let mut borrowed: Vec<_> = all.iter_mut().collect();
+            let mut words = vec![[7u32; 2]; texts.len()];
+            fill_batch(&mut borrowed, words.iter_mut().map(|w| &mut w[..]).collect(), threads).unwrap();
+            for (text, row) in texts.iter().zip(&words) {
+                assert_eq!(row, &[1 << (text.as_bytes()[0] - b'a'), 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_matcher_that_is_over_masks_nothing_and_short_rows_are_refused() {
+        let mut over = matcher("a");
+        over.accept(0).unwrap();
+        let mut words = [0; 2];
+        fill(&mut *over, &mut words).unwrap();
+        assert_eq!(words, [u32::MAX; 2]);
+        assert_eq!(fill(&mut *over, &mut []).unwrap_err().kind, ErrorKind::Mask);
+        let mut good = matcher("b");
+        let mut row = [0; 1];
+        let error = fill_batch(&mut [&mut over, &mut good], vec![&mut [], &mut row], 1).unwrap_err();
+        assert_eq!((error.place.as_str(), row), ("row 0", [2]));
+        assert!(fill_batch(&mut [&mut over], vec![], 1).is_err());
+    }
+}

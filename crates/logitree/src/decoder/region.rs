@@ -1,0 +1,168 @@
+//! Regions: which constraint runs from which token on. A rollback past an activation brings the earlier one back.
+
+use crate::constraint::Matcher;
+use crate::mask::AllowedTokens;
+use crate::{Result, TokenId};
+
+/// A constraint that is over but was not cleared is dropped this many tokens after its activation, with a warning:
+/// the caller forgot. One that is not over is never dropped, however long it runs, so nothing not allowed comes
+/// through.
+pub const MAX_REGION_TOKENS: usize = 500;
+
+/// What happens when an activated constraint is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// Decoding is over too.
+    Stop,
+    /// What follows is free.
+    Continue,
+}
+
+struct Region {
+    /// Number of tokens before it.
+    start: usize,
+    /// Tokens that its matcher had taken before it came here.
+    taken_before: usize,
+    matcher: Option<Box<dyn Matcher>>,
+    then: Then,
+}
+
+impl Region {
+    fn new(start: usize, matcher: Option<Box<dyn Matcher>>, then: Then) -> Self {
+        let taken_before = matcher.as_ref().map_or(0, |m| m.accepted());
+        Region { start, taken_before, matcher, then }
+    }
+
+    /// Takes back all but the first `keep` tokens that its matcher took here.
+    fn keep(&mut self, keep: usize) -> Result<()> {
+        let Some(matcher) = &mut self.matcher else { return Ok(()) };
+        let surplus = matcher.accepted().saturating_sub(self.taken_before.saturating_add(keep));
+        if surplus > 0 {
+            matcher.rollback(surplus)?;
+        }
+        Ok(())
+    }
+}
+
+/// The regions so far; the last one runs. The first starts at 0 and is never removed.
+pub(super) struct Regions(Vec<Region>);
+
+impl Regions {
+    pub(super) fn new(matcher: Option<Box<dyn Matcher>>) -> Self {
+        Regions(vec![Region::new(0, matcher, Then::Stop)])
+    }
+
+    fn current(&self) -> &Region {
+        &self.0[self.0.len() - 1]
+    }
+
+    fn current_mut(&mut self) -> &mut Region {
+        let last = self.0.len() - 1;
+        &mut self.0[last]
+    }
+
+    pub(super) fn matcher(&self) -> Option<&dyn Matcher> {
+        self.current().matcher.as_deref()
+    }
+
+    pub(super) fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
+        match &mut self.current_mut().matcher {
+            Some(matcher) => matcher.allowed(),
+            None => Ok(AllowedTokens::All),
+        }
+    }
+
+    pub(super) fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
+        match &mut self.current_mut().matcher {
+            Some(matcher) => matcher.forced(out),
+            None => Ok(()),
+        }
+    }
+
+    /// What the running constraint would have added to the logit of which token.
+    pub(super) fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
+        match &mut self.current_mut().matcher {
+            Some(matcher) if !matcher.is_finished() => matcher.bias(),
+            _ => Ok(None),
+        }
+    }
+
+    /// A finished matcher constrains nothing and takes nothing: what follows is not its business.
+    pub(super) fn accept(&mut self, token: TokenId) -> Result<()> {
+        match &mut self.current_mut().matcher {
+            Some(matcher) if !matcher.is_finished() => matcher.accept(token),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the running constraint is over and decoding with it.
+    pub(super) fn is_over(&self) -> bool {
+        self.current().then == Then::Stop && self.matcher().is_some_and(Matcher::is_finished)
+    }
+
+    /// Whether the last of `length` tokens is a constraint's business, the one that runs or the one that took it. Free
+    /// text is nobody's.
+    pub(super) fn is_inside(&self, length: usize) -> bool {
+        let unfinished =
+            |region: &Region| region.matcher.as_ref().is_some_and(|m| !m.is_finished() && !m.is_free());
+        unfinished(self.current())
+            || self.0.iter().rfind(|region| region.start < length).is_some_and(unfinished)
+    }
+
+    pub(super) fn activate(&mut self, start: usize, matcher: Box<dyn Matcher>, then: Then) {
+        self.0.push(Region::new(start, Some(matcher), then));
+    }
+
+    pub(super) fn clear(&mut self, start: usize) {
+        if self.current().matcher.is_some() {
+            self.0.push(Region::new(start, None, Then::Continue));
+        }
+    }
+
+    /// Drops a forgotten constraint (see [`MAX_REGION_TOKENS`]) and says so.
+    pub(super) fn expire(&mut self, length: usize) -> Option<String> {
+        let region = self.current();
+        let age = length - region.start;
+        if age < MAX_REGION_TOKENS
+            || region.then == Then::Stop
+            || !self.matcher().is_some_and(Matcher::is_finished)
+        {
+            return None;
+        }
+        self.clear(length);
+        Some(format!(
+            "a constraint activated {age} tokens ago is over but was never cleared; it is dropped now \
+             (call clear() when the region ends)"
+        ))
+    }
+
+    /// The state when there were `length` tokens. Matchers took the tokens between their region's start and the next
+    /// one's, until they were finished.
+    pub(super) fn rollback(&mut self, length: usize) -> Result<()> {
+        while self.0.len() > 1 && self.current().start > length {
+            self.0.pop();
+        }
+        let region = self.current_mut();
+        region.keep(length - region.start)
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.0.truncate(1);
+        let first = self.current_mut();
+        match &mut first.matcher {
+            Some(matcher) if first.taken_before == 0 => matcher.reset(),
+            // Cannot fail: what it took here can be taken back (law 4).
+            _ => drop(first.keep(0)),
+        }
+    }
+
+    pub(super) fn fork(&self) -> Self {
+        let copy = |region: &Region| Region {
+            start: region.start,
+            taken_before: region.taken_before,
+            matcher: region.matcher.as_ref().map(|m| m.fork()),
+            then: region.then,
+        };
+        Regions(self.0.iter().map(copy).collect())
+    }
+}

@@ -1,0 +1,333 @@
+"""Thoughts through the Python API: the corpus that the core runs too, a soft budget under a decoder, and a bounded
+thought before an answer with the real model."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import logitree as lt
+from logitree.engines.llama_cpp import LlamaCpp
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+CORPUS = Path(__file__).resolve().parent.parent / "testdata" / "reasoning" / "think.toml"
+CASES: list[dict[str, Any]] = tomllib.loads(CORPUS.read_text(encoding="utf-8"))["case"]
+WORDS = [b"a", b"b", b"c", b"d", b"<think>", b"</think>", b"yes", b"no", b"<end>", b"</", b"think", b">"]
+THINK, UNTHINK, YES, NO, END = 4, 5, 6, 7, 8
+
+
+def vocabulary() -> lt.Vocabulary:
+    """Twelve tokens: letters, both tags, two answers, the end, and a tag in pieces."""
+    return lt.Vocabulary.from_tokens(WORDS, special_ids=[THINK, UNTHINK, END], eog_ids=[END])
+
+
+def made(**options: Any) -> lt.ReasoningBudget:
+    return lt.reasoning_budget(vocabulary(), **{"begin": "<think>", "end": "</think>", **options})
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_the_corpus(case: dict[str, Any]) -> None:
+    size = case.get("size", 16)
+    known = {int(key): bytes.fromhex(text) for key, text in case.get("bytes", {}).items()}
+    tokens = [known.get(i, f"<{i}>".encode()) for i in range(size)]
+    options = {key: case[key] for key in ("begin", "end", "budget", "soft", "ramp", "message", "whole") if key in case}
+    if "max_blocks" in case:
+        options["max_blocks"] = None if case["max_blocks"] < 0 else case["max_blocks"]
+    vocabulary = lt.Vocabulary.from_tokens(tokens, eog_ids=case.get("eog", []))
+    matcher = lt.reasoning_budget(vocabulary, **options).matcher(at=case.get("at"))
+    for step in case["steps"]:
+        matcher.accept_many(step.get("accept", []))
+        allowed = matcher.allowed()
+        if "allowed" in step or "banned" in step:
+            banned = step.get("banned", ())
+            assert list(allowed) == step.get("allowed", [i for i in range(size) if i not in banned])
+        if step.get("all"):
+            assert allowed.is_all
+        bias = step.get("bias")
+        assert matcher.bias() == (None if bias is None else tuple(bias))
+        for token in step.get("refused", []):
+            with pytest.raises(lt.TokenError, match="not allowed"):
+                matcher.accept(token)
+        if "draft" in step:
+            rows = lt.mask.new(size, len(step["draft"]) + 1)
+            assert matcher.validate(step["draft"]) == step["taken"]
+            assert matcher.draft_masks(step["draft"], rows).sum() == step["taken"]
+            assert np.array_equal(rows[0], matcher.mask())
+        assert matcher.allowed() == allowed
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"begin": []}, lt.ConstraintError, "the begin of a thought is empty"),
+        ({"end": [THINK]}, lt.ConstraintError, "same tokens"),
+        ({"begin": [THINK, UNTHINK]}, lt.ConstraintError, "begin contains end"),
+        ({"end": [[UNTHINK], [0, UNTHINK]]}, lt.ConstraintError, r"end\[1\] contains end\[0\]"),
+        ({"end": "nothing"}, lt.ConstraintError, "no token of the vocabulary is"),
+        ({"end": [99]}, lt.ConstraintError, "99 is not in the vocabulary"),
+        ({"end": -1}, lt.TokenError, "-1 is no token id"),
+        ({"end": END}, lt.ConstraintError, "ends the generation"),
+        ({"end": [1, [2]]}, TypeError, "a list of ids and of other things"),
+        ({"budget": -1}, lt.ConstraintError, "budget is -1"),
+        ({"budget": 2**64}, lt.ConstraintError, "budget is 18446744073709551616"),
+        ({"budget": 1.5}, TypeError, "budget must be int or None"),
+        ({"budget": 4, "soft": 4}, lt.ConstraintError, "not below the budget"),
+        ({"soft": 4}, lt.ConstraintError, "without a budget"),
+        ({"ramp": float("nan")}, lt.ConstraintError, "the ramp is NaN"),
+        ({"thoughts": -1}, lt.ConstraintError, "thoughts is -1"),
+        ({"thoughts": 0, "started": True}, lt.ConstraintError, "none may come"),
+        ({"message": [0] * 5000}, lt.LimitError, "5002 tokens"),
+        ({"then": "text"}, TypeError, "a Matcher or a Grammar"),
+    ],
+    ids=str,
+)
+def test_what_means_nothing_is_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        made(**options)
+
+
+def test_tags_are_ids_texts_and_sequences() -> None:
+    split = {"tokenize": lambda text: {"</think>!": [9, 10, 11], "so": [0, 1]}[text]}
+    assert made().begin == made(begin=4).begin == made(begin=b"<think>").begin == made(begin=[4]).begin == [[4]]
+    assert made(begin=[[4], [0, 1]]).begin == [[4], [0, 1]]
+    assert made(end=["</think>", "</think>!"], **split).end == [[5], [9, 10, 11]]
+    matcher = made(message="so", budget=1, **split).matcher(at="inside")
+    matcher.accept(3)
+    assert matcher.forced_tokens() == [0, 1, 5]
+    twice = lt.Vocabulary.from_tokens([b"x", b"x", b"y"])
+    with pytest.raises(lt.ConstraintError, match="2 tokens of the vocabulary.*0, 1"):
+        lt.reasoning_budget(twice, begin="x", end="y")
+
+
+def test_an_answer_comes_after_the_thought_or_without_one() -> None:
+    answer = lt.choices(["yes", "no"], vocabulary())
+    thought = made(budget=2, then=answer.matcher())
+    matcher = thought.matcher()
+    assert list(matcher.allowed()) == [THINK, YES, NO]
+    alone = matcher.fork()
+    alone.accept(YES)
+    assert alone.is_finished and alone.allowed().is_all
+    matcher.accept_many([THINK, 0])
+    assert END not in matcher.allowed()
+    assert matcher.validate([1, UNTHINK, NO]) == 3
+    matcher.accept_many([1])
+    assert matcher.forced_tokens() == [UNTHINK]
+    matcher.accept_many([UNTHINK, NO])
+    assert matcher.is_finished
+    matcher.rollback(3)
+    assert matcher.explain(text="ab").taken == 2
+    assert matcher.explain().expected == ["a reasoning block, or its end"]
+    matcher.accept(1)
+    assert matcher.explain(text="ab").taken == 0
+    assert matcher.explain(0).expected == ["the end of the reasoning block"]
+    assert list(thought.matcher(prompt=[0, THINK]).allowed()) == [i for i in range(len(WORDS)) if i not in (THINK, END)]
+    assert thought.matcher(at="closing").forced_tokens() == [UNTHINK]
+    assert list(made(budget=0, then=answer.matcher()).matcher().allowed()) == [YES, NO]
+    with pytest.raises(lt.ConstraintError, match="switches reasoning off"):
+        made(budget=0, then=answer.matcher()).matcher(at="inside")
+    with pytest.raises(lt.ConstraintError, match="already"):
+        thought.matcher(then=answer.matcher())
+    grammar = made(started=True).matcher(then=lt.Grammar.choice(["yes", "a"]))
+    grammar.accept_many([0, UNTHINK])
+    assert list(grammar.allowed()) == [0, YES]
+
+
+def test_what_was_generated_is_split_and_placed() -> None:
+    thought = made(max_blocks=None)
+    assert thought.split([THINK, 0, UNTHINK, 1, 2]) == ([THINK, 0, UNTHINK], [1, 2])
+    assert thought.split([0, UNTHINK, 1], prompt=[2, THINK]) == ([0, UNTHINK], [1])
+    assert thought.split(iter([0, 1]), at="inside") == ([0, 1], [])
+    assert (thought.after([0]), thought.after([THINK, 0])) == ("outside", "inside")
+    assert made(started=True).after([]) == "inside" == made().after([1, 4])
+    assert made(started=True).split([0], prompt=[1]) == ([0], [])
+    states = [thought.state([THINK, 0, UNTHINK, 1][:n]) for n in range(5)]
+    assert states == ["no", "in", "in", "after", "after"]
+    assert thought.state([], at="closing") == "closing"
+    with pytest.raises(TypeError, match="both prompt and at"):
+        thought.state([], prompt=[0], at="inside")
+    with pytest.raises(ValueError, match='at is "nowhere"'):
+        thought.matcher(at="nowhere")  # type: ignore[arg-type]
+    assert repr(thought) == "ReasoningBudget(begin=[[4]], end=[[5]], budget=None, max_blocks=None)"
+
+
+def logits(**values: float) -> npt.NDArray[np.float32]:
+    """Zeros, but for what is named: a letter, or `end_tag`, `eog`."""
+    row = np.zeros(len(WORDS), np.float32)
+    names = {"a": 0, "b": 1, "end_tag": UNTHINK, "eog": END}
+    for name, value in values.items():
+        row[names[name]] = value
+    return row
+
+
+def test_a_soft_budget_wins_when_it_outweighs_the_model() -> None:
+    matcher = made(budget=10, soft=4, ramp=6.0).matcher(at="inside")
+    row = logits(a=3.5)
+    decoder = lt.Decoder(vocabulary(), lt.Chain.greedy(), matcher, trace=True)
+    slow, tokens = matcher.fork(), []
+    while UNTHINK not in tokens:
+        copy, bias = row.copy(), slow.bias()
+        if bias is not None:
+            copy[bias[0]] += np.float32(bias[1])
+        assert lt.Chain.greedy().sample(copy, slow.mask()) == decoder.step(row)
+        tokens.append(decoder.tokens[-1])
+        slow.accept(tokens[-1])
+    # 6 * (s + 1 - 4) / 6 is past 3.5 at s = 7.
+    assert tokens == [0] * 7 + [UNTHINK]
+    assert row[UNTHINK] == 0
+    assert decoder.chain.sample(logits(a=0.1)) == 0, "the bias is used up"
+    decoder.rollback(1)
+    assert decoder.step(row) == UNTHINK
+    vetoed = lt.Decoder(vocabulary(), lt.Chain.greedy(), made(budget=10, soft=4, ramp=90.0).matcher(at="inside"))
+    vetoed.steer(lt.Steering().veto([UNTHINK]))
+    assert [vetoed.step(row) for _ in range(9)] == [0] * 9
+
+
+@pytest.mark.parametrize("parity", [False, True])
+def test_the_bias_changes_what_is_sampled_as_steering_does(parity: bool) -> None:
+    rng = np.random.default_rng(0)
+    chain = lt.Chain.llama_cpp(seed=3, temp=1.5, penalty_repeat=1.2)
+    chain = chain.parity() if parity else chain
+    thought = made(budget=20, soft=0, ramp=4.0)
+    decoder, slow = lt.Decoder(vocabulary(), chain, thought.matcher(at="inside")), thought.matcher(at="inside")
+    for _ in range(20):
+        row = rng.normal(0, 2, len(WORDS)).astype(np.float32)
+        row[UNTHINK], row[END] = min(row[UNTHINK], -3.0), -90.0
+        bias = slow.bias()
+        chain.steer([] if bias is None else [bias])
+        token = chain.sample(row, slow.mask())
+        assert decoder.step(row) == token
+        chain.accept(token)
+        slow.accept(token)
+
+
+def test_free_text_ends_as_without_a_constraint() -> None:
+    for at, before in (("inside", [0]), ("outside", []), ("inside", [UNTHINK, 1])):
+        decoder = lt.Decoder(vocabulary(), lt.Chain.greedy(), made(budget=9).matcher(at=at), stop=["ab"])
+        fork = decoder.fork()
+        for token in [*before, END]:
+            decoder.accept(token)
+        assert decoder.finish_reason == "end_of_generation"
+        for token in [*before, 0, 1]:
+            fork.accept(token)
+        assert fork.finish_reason == "stop_string"
+    broken_off = lt.Decoder(vocabulary(), lt.Chain.greedy(), made().matcher(at="inside"))
+    broken_off.accept(0)
+    broken_off.activate(made().matcher(at="closing"))
+    assert broken_off.take_forced() == [UNTHINK]
+
+
+# -- the real model
+
+needs_llama = pytest.mark.skipif(importlib.util.find_spec("llama_cpp") is None, reason="llama-cpp-python is absent")
+PROMPT = "Is fire hot? Think in <think> and </think>, then answer yes or no.\n<think>"
+
+
+@pytest.fixture(scope="module")
+def engine(smollm2_gguf: Path) -> LlamaCpp:
+    return LlamaCpp(smollm2_gguf, n_ctx=512, n_threads=1)
+
+
+def last(events: Any) -> lt.Finish:
+    *_, finish = events
+    assert isinstance(finish, lt.Finish)
+    return finish
+
+
+@needs_llama
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_bounded_thought_before_an_answer(engine: LlamaCpp, whole: bool) -> None:
+    tokenize: Callable[[str], list[int]] = engine.tokenize
+    thought = lt.reasoning_budget(
+        engine.vocabulary,
+        begin="<think>",
+        end="</think>",
+        message="\nSo:",
+        budget=12,
+        soft=6,
+        whole=whole,
+        tokenize=tokenize,
+    )
+    end, message = tokenize("</think>"), tokenize("\nSo:")
+    answers = lt.choices(["yes", "no"], engine.vocabulary)
+    prompt = engine.encode(PROMPT, chat=False)
+    seen = set()
+    for seed in range(20):
+        finish = last(
+            lt.generate(engine, PROMPT, choices=["yes", "no"], thought=thought, chat=False, temperature=1.5, seed=seed)
+        )
+        thoughts, answer = thought.split(finish.tokens, prompt=prompt)
+        assert (finish.reason, finish.choice in ("yes", "no")) == ("constraint", True)
+        assert finish.stats.reasoning_tokens == len(thoughts) <= 12 + 3 + len(message) + len(end)
+        assert thoughts[-len(end) :] == end
+        assert engine.vocabulary.decode(answer).decode() == finish.choice
+        assert finish.text.endswith("</think>" + str(finish.choice))
+        allowed = thought.matcher(prompt=prompt, then=answers.matcher())
+        allowed.accept_many(finish.tokens)
+        assert allowed.is_finished
+        forced = last(
+            lt.generate(
+                engine,
+                PROMPT,
+                choices=["yes", "no"],
+                thought=thought,
+                chat=False,
+                temperature=1.5,
+                seed=seed,
+                force=False,
+            )
+        )
+        assert forced.tokens == finish.tokens
+        seen.add(thoughts[-len(end) - len(message) : -len(end)] == message)
+    assert True in seen
+
+
+@needs_llama
+def test_choose_after_a_thought_counts_the_answer_only(engine: LlamaCpp) -> None:
+    thought = lt.reasoning_budget(
+        engine.vocabulary, begin="<think>", end="</think>", budget=6, tokenize=engine.tokenize
+    )
+    chosen = lt.choose(engine, PROMPT, [" yes", " no"], thought=thought, chat=False, canonical=True)
+    assert chosen.stats.reasoning_tokens >= 6
+    tokens = engine.tokenize(" yes"), engine.tokenize(" no")
+    prefix = engine.encode(PROMPT, chat=False)
+    finish = last(
+        lt.generate(
+            engine,
+            PROMPT,
+            choices=[" yes", " no"],
+            canonical=True,
+            thought=thought,
+            chat=False,
+            chain=lt.Chain.greedy(),
+        )
+    )
+    row = engine.session().evaluate([*prefix, *finish.tokens[: finish.stats.reasoning_tokens]]).astype(np.float64)
+    yes, no = (np.exp(row[ids[0]] - row.max()) for ids in tokens)
+    assert chosen.probability == pytest.approx(max(yes, no) / (yes + no), rel=1e-3)
+
+
+@needs_llama
+def test_free_text_after_a_thought(engine: LlamaCpp) -> None:
+    thought = lt.reasoning_budget(
+        engine.vocabulary, begin="<think>", end="</think>", budget=4, tokenize=engine.tokenize
+    )
+    finish = last(lt.generate(engine, PROMPT, thought=thought, chat=False, temperature=0.0, max_tokens=24))
+    assert finish.stats.reasoning_tokens == 4 + len(engine.tokenize("</think>"))
+    assert finish.reason in ("max_tokens", "end_of_generation")
+    off = lt.reasoning_budget(engine.vocabulary, begin="<think>", end="</think>", budget=0, tokenize=engine.tokenize)
+    free, plain = (
+        last(lt.generate(engine, PROMPT, chat=False, temperature=0.0, max_tokens=24, **options))
+        for options in ({"thought": off}, {})
+    )
+    assert free.tokens == plain.tokens
