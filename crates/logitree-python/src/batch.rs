@@ -1,4 +1,4 @@
-//! Batches of decoders in Python: conversions only. Rows that come and go are `python/logitree/_batch.py`'s business.
+//! Batches of decoders in Python: conversions only. `python/logitree/_batch.py` adds and removes rows.
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
 use logitree::decoder::{batch, Decoder};
@@ -33,8 +33,8 @@ fn with<'py, T>(
     Ok(done)
 }
 
-/// One step of each decoder with its row of logits. With `each`, a row that fails costs the others nothing and has
-/// `end` for its token; else all go on or none.
+/// One step of each decoder with its row of logits. With `each`, a row that fails does not affect the others and gets
+/// the token `end`; without it all rows step or none. `Batch` wraps it.
 #[pyfunction]
 #[pyo3(signature = (decoders, logits, end, *, each=false, threads=None))]
 fn step_batch<'py>(
@@ -56,7 +56,7 @@ fn step_batch<'py>(
     Ok((PyArray1::from_vec(py, tokens), failed))
 }
 
-/// Works without the interpreter, unless a chain calls Python: that must stay on the thread that holds it.
+/// Works without the GIL, unless a chain calls Python: that must stay on the thread that holds it.
 fn free<T: Send>(
     py: Python<'_>,
     all: &mut [&mut Decoder],
@@ -69,7 +69,7 @@ fn free<T: Send>(
     }
 }
 
-/// The tokens, and with `each` the rows that failed. What ends a program (Ctrl-C in a callback) is no row's own business.
+/// The tokens, and with `each` the rows that failed. An exception that ends the program (Ctrl-C in a callback) belongs to no row.
 fn told(
     py: Python<'_>,
     all: &mut [&mut Decoder],
@@ -84,7 +84,7 @@ fn told(
         }
         return Ok((batch::all_or_none(all, rows).map_err(to_py)?, Vec::new()));
     };
-    // That error is told, whichever row is the first to have one, when the others are as they were.
+    // The first row's error is raised after the other rows are restored.
     let ended = Err(Error::new(ErrorKind::State, "the program was told to end"));
     let fatal = std::mem::replace(&mut rows[at], ended);
     drop(batch::all_or_none(all, rows));
@@ -103,7 +103,7 @@ fn one_by_one(rows: batch::Rows, end: TokenId) -> (Vec<TokenId>, Failed) {
     (rows.into_iter().enumerate().map(token).collect(), failed)
 }
 
-/// Each decoder takes its token from outside, all or none.
+/// Each decoder accepts its token, all or none. `Batch` wraps it.
 #[pyfunction]
 fn accept_batch(
     py: Python<'_>,
@@ -121,13 +121,13 @@ fn accept_batch(
     })
 }
 
-/// Each decoder takes the tokens that are its only way on, all decoders or none.
+/// Each decoder accepts its forced tokens, all or none. `Batch` wraps it.
 #[pyfunction]
 fn take_forced_batch(py: Python<'_>, decoders: Vec<Bound<'_, PyDecoder>>) -> PyResult<Vec<Vec<TokenId>>> {
     with(&decoders, |all| free(py, all, batch::take_forced).map_err(to_py))
 }
 
-/// Writes what each decoder may take next over its row of `out`.
+/// Writes each decoder's allowed tokens over its row of `out`. `Batch` wraps it.
 #[pyfunction]
 fn mask_batch(
     py: Python<'_>,

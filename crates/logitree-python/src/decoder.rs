@@ -23,8 +23,8 @@ use crate::vocabulary::{token_id, PyVocabulary};
 /// Attributes: `token`, `origin` ("sampled", "forced" or "external"), `forced`, `allowed` (number of allowed tokens),
 /// `allowed_tokens` (their ids, ascending, where the constraint lists at most 256 of them, else None),
 /// `p_model`, `surprisal` and `entropy` (the model's own distribution, nats; None where no logits were looked at),
-/// `p` (after the chain; None where it did not run), `candidates` (the likeliest five after the
-/// chain: id, probability), `effects` (one tuple a sampler: name, candidates before, after,
+/// `p` (after the chain; None where it did not run), `candidates` (the five most likely after the
+/// chain: id, probability), `effects` (one tuple per sampler: name, candidates before, after,
 /// logits changed, probability mass cut), `micros`.
 #[pyclass(frozen, name = "Step", module = "logitree")]
 pub struct PyStep(Step);
@@ -37,13 +37,13 @@ impl PyStep {
         self.0.token
     }
 
-    /// How it came: "sampled" (picked by the chain), "forced" (the only allowed one), "external" (handed in).
+    /// How it came: "sampled" (picked by the chain), "forced" (the only allowed token), "external" (passed in).
     #[getter]
     fn origin(&self) -> &'static str {
         self.0.origin.name()
     }
 
-    /// Whether ``origin`` is "forced".
+    /// Whether `origin` is "forced".
     #[getter]
     fn forced(&self) -> bool {
         self.0.origin == logitree::trace::Origin::Forced
@@ -67,7 +67,7 @@ impl PyStep {
         self.0.model.map(|m| m.probability)
     }
 
-    /// ``-ln p_model``, in nats; None where no logits were looked at.
+    /// `-ln p_model`, in nats; None where no logits were looked at.
     #[getter]
     fn surprisal(&self) -> Option<f64> {
         self.0.model.map(|m| m.surprisal)
@@ -85,19 +85,21 @@ impl PyStep {
         self.0.probability
     }
 
-    /// The likeliest five after the chain: (id, probability).
+    /// The five most likely candidates after the chain: (id, probability).
     #[getter]
     fn candidates(&self) -> Vec<(TokenId, f32)> {
         self.0.candidates.clone()
     }
 
-    /// One tuple a sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1).
+    /// One tuple per sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1).
+    ///
+    /// If the chain is steered, "steering" is the first.
     #[getter]
     fn effects(&self) -> Vec<(&'static str, usize, usize, usize, f64)> {
         self.0.effects.iter().map(|e| (e.sampler, e.before, e.after, e.changed, e.mass_cut)).collect()
     }
 
-    /// Wall-clock time of the step in microseconds, the chain's bookkeeping for ``effects`` included.
+    /// Wall-clock time of the step in microseconds, the chain's bookkeeping for `effects` included.
     #[getter]
     fn micros(&self) -> f64 {
         self.0.micros
@@ -110,9 +112,12 @@ impl PyStep {
 
 /// Decodes one sequence: constraint, chain, history, stop conditions and trace.
 ///
-/// The matcher given here constrains the whole output and is copied: the caller's own does not move. Logits are read
-/// from any C-contiguous buffer of float32, float16 or bfloat16 of at least `len(vocabulary)` values, without copying,
-/// and never written.
+/// `matcher` constrains the whole output and is copied: the caller's own does not move. `max_tokens` counts the output
+/// only. `stop`: texts that end the output where they appear. `stop_at_eog`: the vocabulary's end-of-generation ids end
+/// it. `trace` records every step. Raises ConstraintError for a matcher of a larger vocabulary.
+///
+/// Logits are read in place from any C-contiguous buffer of float32, float16 or bfloat16 with at least
+/// `len(vocabulary)` values, and never written.
 #[pyclass(name = "Decoder", module = "logitree")]
 pub struct PyDecoder {
     /// The core's decoder.
@@ -124,8 +129,7 @@ impl PyDecoder {
         PyDecoder { inner }
     }
 
-    /// Works on the decoder: with the interpreter where it is quick or calls Python, without where something must be
-    /// found out first.
+    /// Runs `work` on the decoder: with the GIL where the work is short or calls Python, without it otherwise.
     fn work<T: Send>(&mut self, py: Python<'_>, call: impl FnOnce(&mut Decoder) -> T + Send) -> T {
         if self.inner.is_ready() || self.inner.chain().is_foreign() {
             call(&mut self.inner)
@@ -171,22 +175,25 @@ impl PyDecoder {
 
     /// One step in one native call: allowed tokens, chain, pick, acceptance. Returns the token.
     ///
-    /// Raises StateError when decoding is over, LogitsError for logits of the wrong dtype or length, with NaN, or
-    /// with nothing to choose from; nothing has changed then.
+    /// `logits`: float32, float16 or bfloat16, shape [n], n at least `len(vocabulary)`, as `Chain` reads them.
+    /// They are read in place and never written. Values past the vocabulary (padding) are ignored, and all of them
+    /// are where one token is allowed. Raises StateError when decoding is over; LogitsError for another dtype or shape,
+    /// too few values, NaN or +inf among the allowed tokens, or nothing to choose from. The decoder is unchanged after
+    /// an error.
     fn step(&mut self, py: Python<'_>, logits: &Bound<'_, PyAny>) -> PyResult<TokenId> {
         let token = with_logits(logits, |logits| self.work(py, |inner| inner.step(logits)))?;
         self.warn(py)?;
         Ok(token)
     }
 
-    /// The tokens that are the only way on. Changes nothing.
+    /// The forced tokens: a run of tokens of which each is the only one allowed. Changes nothing.
     fn forced_tokens(&mut self, py: Python<'_>) -> PyResult<Vec<TokenId>> {
         let mut run = Vec::new();
         self.work(py, |inner| inner.forced(&mut run)).map_err(to_py)?;
         Ok(run)
     }
 
-    /// Accepts the tokens that are the only way on and returns them. They need no forward pass of their own.
+    /// Accepts the forced tokens and returns them. They need no forward pass of their own.
     fn take_forced(&mut self, py: Python<'_>) -> PyResult<Vec<TokenId>> {
         let mut run = Vec::new();
         self.work(py, |inner| inner.take_forced(&mut run)).map_err(to_py)?;
@@ -201,13 +208,17 @@ impl PyDecoder {
         self.warn(py)
     }
 
-    /// Counts the prompt's tokens in the penalties, without touching the constraint. Before the first token only.
+    /// Counts the prompt in the penalties, without touching the constraint.
+    ///
+    /// Raises StateError after the first token, TokenError for an id outside the vocabulary.
     fn prime(&mut self, prompt: Vec<i64>) -> PyResult<()> {
         let prompt = prompt.into_iter().map(token_id).collect::<PyResult<Vec<_>>>()?;
         self.inner.prime(&prompt).map_err(to_py)
     }
 
     /// Forgets the last `n` tokens: constraint, chain and its draws, history and trace are as before them.
+    ///
+    /// Raises StateError if there are fewer; the decoder is unchanged then.
     #[pyo3(signature = (n=1))]
     fn rollback(&mut self, n: usize) -> PyResult<()> {
         self.inner.rollback(n).map_err(to_py)
@@ -226,20 +237,26 @@ impl PyDecoder {
         self.fork()
     }
 
-    /// `n` decoders in this state whose chains draw as sequences of the seed, from their own on.
+    /// `n` decoders in this state for several answers to one prompt: their chains draw as consecutive sequences of
+    /// the seed, starting with this decoder's own. If the chain has not drawn yet, the first equals this decoder.
+    ///
+    /// With `rng="philox"` the sequences of all seeds differ. With other generators sequence i of a seed is sequence 0
+    /// of `seed + i`: use seeds far apart. Raises StateError after the first token, SamplingError above 2**16.
     fn sequences(&self, n: &Bound<'_, PyAny>) -> PyResult<Vec<PyDecoder>> {
         let n = whole(n, "n", 0, 1 << 16)?;
         Ok(self.inner.sequences(n).map_err(to_py)?.into_iter().map(PyDecoder::of).collect())
     }
 
-    /// Back to the state it was built with.
+    /// Returns to the state it was built with, without steering.
     fn reset(&mut self) {
         self.inner.reset();
     }
 
-    /// Constrains what comes next by a copy of `matcher`. When that is over, what follows is free (`then="continue"`)
-    /// or decoding is over too (`then="stop"`). A constraint that is over and not cleared within 500 tokens of its
-    /// activation is dropped with a warning; one that is not over is never dropped.
+    /// Constrains the next tokens by a copy of `matcher`, which replaces the running constraint.
+    ///
+    /// When it ends, the output continues without a constraint (`then="continue"`) or ends too (`then="stop"`). A
+    /// constraint that has ended and is not cleared within 500 tokens of its activation is dropped with a UserWarning;
+    /// one that has not ended is never dropped.
     #[pyo3(signature = (matcher, *, then="continue"))]
     fn activate(&mut self, matcher: &Bound<'_, PyAny>, then: &str) -> PyResult<()> {
         let then = match then {
@@ -255,30 +272,32 @@ impl PyDecoder {
         self.inner.activate(matcher, then).map_err(to_py)
     }
 
-    /// Ends the running constraint: what comes next is free.
+    /// Removes the running constraint: the output continues without one.
     fn clear(&mut self) {
         self.inner.clear();
     }
 
-    /// Steers the chain from the next step on, as `Chain.steer` does.
+    /// Steers the chain from the next step on, as `Chain.steer`.
+    ///
+    /// A forced token that is vetoed is neither forced nor picked: the step raises LogitsError.
     #[pyo3(signature = (edits))]
     fn steer(&mut self, edits: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         steering::steer(edits, |steering| self.inner.steer(steering))
     }
 
-    /// Lets a rule pick the chain's parameters for each step, as `Chain.adapt` does.
+    /// Lets a rule pick the chain's parameters for each step, as `Chain.adapt`.
     #[pyo3(signature = (rule))]
     fn adapt(&mut self, rule: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         self.inner.adapt(adapt::rule_of(rule)?).map_err(to_py)
     }
 
-    /// Changes parameters of the chain from the next step on, as `Chain.set` does.
+    /// Changes parameters of the chain from the next step on, as `Chain.set`.
     #[pyo3(signature = (**params))]
     fn set(&mut self, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         self.inner.set_parameters(&settings(params)?).map_err(to_py)
     }
 
-    /// The allowed next tokens as an int32 mask of `ceil(len(vocabulary) / 32)` words, least significant bit first.
+    /// The allowed tokens: int32 words, shape [ceil(len(vocabulary) / 32)], least significant bit first.
     fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let size = self.inner.vocabulary().len();
         let mut words = vec![0; words_for(size)];
@@ -287,13 +306,13 @@ impl PyDecoder {
         Ok(PyArray1::from_iter(py, words.into_iter().map(|word: u32| word as i32)))
     }
 
-    /// The vocabulary.
+    /// The vocabulary it decodes over.
     #[getter]
     fn vocabulary(&self) -> PyVocabulary {
         PyVocabulary(Arc::clone(self.inner.vocabulary()))
     }
 
-    /// The tokens accepted so far; a primed prompt is not among them.
+    /// The tokens accepted so far, without a primed prompt.
     #[getter]
     fn tokens(&self) -> Vec<TokenId> {
         self.inner.tokens().to_vec()
@@ -311,7 +330,7 @@ impl PyDecoder {
         self.inner.finish().map(Finish::name)
     }
 
-    /// Index of the stop string that ended decoding, or None.
+    /// Index of the stop text that ended decoding, or None.
     #[getter]
     fn stop_index(&self) -> Option<usize> {
         match self.inner.finish() {

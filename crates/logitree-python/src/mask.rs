@@ -42,6 +42,7 @@ pub fn new_array(py: Python<'_>, words: Vec<u32>) -> Bound<'_, PyAny> {
     PyArray1::from_vec(py, words.into_iter().map(|word| word as i32).collect()).into_any()
 }
 
+/// An empty mask of ids below `size`, or with `fill` a full one; with `rows`, a batch: int32, [words] or [rows, words].
 #[pyfunction]
 #[pyo3(signature = (size, rows=None, *, fill=false))]
 fn mask_new(py: Python<'_>, size: usize, rows: Option<usize>, fill: bool) -> PyResult<Bound<'_, PyAny>> {
@@ -63,11 +64,13 @@ fn mask_new(py: Python<'_>, size: usize, rows: Option<usize>, fill: bool) -> PyR
     Ok(array.into_any())
 }
 
+/// Number of 32-bit words of a mask of `size` ids.
 #[pyfunction]
 fn mask_words(size: usize) -> usize {
     words_for(size)
 }
 
+/// The mask of `ids`, in any order. Raises MaskError for an id that is not below `size`.
 #[pyfunction]
 fn mask_from_ids<'py>(py: Python<'py>, size: usize, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let mut mask = Mask::new(size);
@@ -79,12 +82,14 @@ fn mask_from_ids<'py>(py: Python<'py>, size: usize, ids: &Bound<'py, PyAny>) -> 
     Ok(new_array(py, mask.into_words()))
 }
 
+/// The ids in a mask of one row, ascending.
 #[pyfunction]
 fn mask_ids<'py>(py: Python<'py>, mask: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i32>>> {
     let rows = mask_rows(mask)?;
     Ok(PyArray1::from_iter(py, mask::ids(one_row(&rows)?).map(|id| id as i32)))
 }
 
+/// The number of ids in the mask: an int, or for a batch an int64 array [rows].
 #[pyfunction]
 fn mask_count<'py>(py: Python<'py>, mask: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let rows = mask_rows(mask)?;
@@ -96,12 +101,14 @@ fn mask_count<'py>(py: Python<'py>, mask: &Bound<'py, PyAny>) -> PyResult<Bound<
     Ok(PyArray1::from_vec(py, counts).into_any())
 }
 
+/// The lowest id in a mask of one row.
 #[pyfunction]
 fn mask_first(mask: &Bound<'_, PyAny>) -> PyResult<Option<TokenId>> {
     let rows = mask_rows(mask)?;
     Ok(mask::ids(one_row(&rows)?).next())
 }
 
+/// Whether `id` is in a mask of one row; ids past its end are not.
 #[pyfunction]
 fn mask_contains(mask: &Bound<'_, PyAny>, id: i64) -> PyResult<bool> {
     let rows = mask_rows(mask)?;
@@ -123,16 +130,19 @@ fn put(mask: &Bound<'_, PyAny>, id: i64, value: bool) -> PyResult<bool> {
     Ok(*word != was)
 }
 
+/// Adds `id` to a mask of one row, in place; True if it is new. MaskError past the mask's end.
 #[pyfunction]
 fn mask_insert(mask: &Bound<'_, PyAny>, id: i64) -> PyResult<bool> {
     put(mask, id, true)
 }
 
+/// Removes `id` from a mask of one row, in place; True if it was present. MaskError past its end.
 #[pyfunction]
 fn mask_remove(mask: &Bound<'_, PyAny>, id: i64) -> PyResult<bool> {
     put(mask, id, false)
 }
 
+/// Adds every id below `size`, or removes every id, in place, in every row.
 #[pyfunction]
 #[pyo3(signature = (mask, size, value=true))]
 fn mask_fill(mask: &Bound<'_, PyAny>, size: usize, value: bool) -> PyResult<()> {
@@ -195,7 +205,8 @@ fn combine<'py>(
 }
 
 macro_rules! operations {
-    ($($name:ident: $with:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $with:expr;)*) => {$(
+        $(#[$doc])*
         #[pyfunction]
         #[pyo3(signature = (a, b, out=None))]
         fn $name<'py>(
@@ -209,12 +220,17 @@ macro_rules! operations {
 }
 
 operations! {
+    /// Ids in both, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ.
     mask_and: |a, b| a & b;
+    /// Ids in either, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ.
     mask_or: |a, b| a | b;
+    /// Ids in exactly one, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ.
     mask_xor: |a, b| a ^ b;
+    /// Ids in `a` that are not in `b`, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ.
     mask_and_not: |a, b| a & !b;
 }
 
+/// Ids below `size` that are not in the mask, into `out` or a new array.
 #[pyfunction]
 #[pyo3(signature = (mask, size, out=None))]
 fn mask_not<'py>(
@@ -236,6 +252,14 @@ fn mask_not<'py>(
     Ok(out)
 }
 
+/// Writes minus infinity to the logits of ids that are not in the mask, in place; other logits are not written.
+///
+/// `logits`: float32, float16, bfloat16, or uint16 (bfloat16 bits), [ids] or [rows, ids]; rows may be part
+/// of longer ones (`logits[:, :size]`). NumPy arrays, or tensors in this machine's memory (DLPack).
+/// `mask`: one row for all, or one for each. Ids past the mask's end are banned.
+/// Raises LogitsError for another dtype, shape or layout, read-only memory, or a mask that allows an id in a
+/// word past those that the logits reach (that row is not written then); MaskError for a mask of another dtype
+/// or shape.
 #[pyfunction]
 fn mask_apply(logits: &Bound<'_, PyAny>, mask: &Bound<'_, PyAny>) -> PyResult<()> {
     let logits = Rows::of(logits, "logits", ErrorKind::Logits)?;

@@ -1,4 +1,4 @@
-//! The measures of a distribution in Python: conversions only.
+//! Measures of a distribution in Python: conversions only.
 
 use crate::errors::to_py;
 use crate::logits::with_logits;
@@ -20,7 +20,12 @@ pub fn base_of(name: &str) -> PyResult<Base> {
     }
 }
 
-/// -log p of a token under logits, or among the candidates that a chain left; +inf where there is no answer.
+/// -log p of a token under logits of the dtypes that a chain reads; +inf for an id out of range or a masked token.
+///
+/// `base` is "nats" or "bits".
+///
+/// With `ids`, the logits are those of the candidates that `Chain.apply` left: the surprisal of the sampling
+/// distribution; `entropy` of the same logits is its entropy. Raises LogitsError if their lengths differ.
 #[pyfunction]
 #[pyo3(signature = (logits, id, base="nats", *, ids=None))]
 fn surprisal(logits: &Bound<'_, PyAny>, id: i64, base: &str, ids: Option<Vec<TokenId>>) -> PyResult<f64> {
@@ -38,7 +43,7 @@ fn surprisal(logits: &Bound<'_, PyAny>, id: i64, base: &str, ids: Option<Vec<Tok
     })
 }
 
-/// The entropy of logits; +inf if none is finite.
+/// The entropy of logits; `base` is "nats" or "bits". +inf if no logit is finite.
 #[pyfunction]
 #[pyo3(signature = (logits, base="nats"))]
 fn entropy(logits: &Bound<'_, PyAny>, base: &str) -> PyResult<f64> {
@@ -46,16 +51,16 @@ fn entropy(logits: &Bound<'_, PyAny>, base: &str) -> PyResult<f64> {
     with_logits(logits, |logits| Ok(metrics::entropy(logits, base)))
 }
 
-/// log(sum(exp(logits))) in nats.
+/// log(sum(exp(logits))) over the finite logits, in nats; never overflows.
 #[pyfunction]
 fn log_sum_exp(logits: &Bound<'_, PyAny>) -> PyResult<f64> {
     with_logits(logits, |logits| Ok(metrics::log_sum_exp(logits)))
 }
 
-/// log p, in nats, of each of the ids (float64); -inf where there is none.
+/// log p, in nats, of each of the ids; -inf for an id out of range or a logit that is not finite.
 #[pyfunction]
 fn log_softmax<'py>(logits: &Bound<'py, PyAny>, ids: Vec<i64>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    // No row of logits reaches the largest id, so it answers for every number that is no id.
+    // No row of logits reaches the largest id, so it replaces every number that cannot be an id.
     let ids: Vec<_> = ids.into_iter().map(|id| TokenId::try_from(id).unwrap_or(TokenId::MAX)).collect();
     let mut out = Vec::new();
     with_logits(logits, |logits| {
@@ -65,7 +70,7 @@ fn log_softmax<'py>(logits: &Bound<'py, PyAny>, ids: Vec<i64>) -> PyResult<Bound
     Ok(PyArray1::from_vec(logits.py(), out))
 }
 
-/// The n best (id, probability), descending.
+/// The n most likely tokens as (id, probability), descending, ties by id.
 #[pyfunction]
 #[pyo3(signature = (logits, n=10))]
 fn top_candidates(logits: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<(TokenId, f64)>> {
@@ -74,7 +79,9 @@ fn top_candidates(logits: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<(TokenId,
     })
 }
 
-/// Perplexity over a growing text, or its last `window` surprisals: exp of their mean (in nats); +inf before the first.
+/// Perplexity of a growing text or of its last `window` tokens: exp of the mean surprisal.
+///
+/// Raises SamplingError for a window below 1.
 #[pyclass(name = "RollingPerplexity", module = "logitree")]
 struct PyRollingPerplexity(metrics::RollingPerplexity);
 
@@ -86,30 +93,30 @@ impl PyRollingPerplexity {
         Ok(PyRollingPerplexity(rolling(window)?))
     }
 
-    /// Adds a surprisal in nats; what is not finite is passed over.
+    /// Adds a surprisal in nats; a value that is not finite is ignored.
     fn add(&mut self, surprisal: f64) {
         self.0.add(surprisal);
     }
 
-    /// exp(sum / count).
+    /// exp(sum / count); +inf before the first.
     #[getter]
     fn value(&self) -> f64 {
         self.0.value()
     }
 
-    /// How many surprisals it is the mean of.
+    /// Number of surprisals in the mean.
     #[getter]
     fn count(&self) -> u64 {
         self.0.count()
     }
 
-    /// How many surprisals it looks back at; None: all.
+    /// Number of surprisals in the window; None: all.
     #[getter]
     fn window(&self) -> Option<usize> {
         self.0.window()
     }
 
-    /// Back to none.
+    /// Forgets all surprisals.
     fn reset(&mut self) {
         self.0.reset();
     }
@@ -126,6 +133,9 @@ fn rolling(window: Option<&Bound<'_, PyAny>>) -> PyResult<metrics::RollingPerple
 }
 
 /// Opens while the perplexity has been above `limit` after `patience + 1` surprisals in a row.
+///
+/// `window`: number of surprisals in the perplexity; None: all. Raises SamplingError for a limit that
+/// is not a finite number of at least 1, a window below 1, a patience below 0.
 #[pyclass(name = "PerplexityGate", module = "logitree")]
 struct PyPerplexityGate(metrics::PerplexityGate);
 
@@ -142,7 +152,7 @@ impl PyPerplexityGate {
         Ok(PyPerplexityGate(metrics::PerplexityGate::new(rolling(window)?, limit, patience).map_err(to_py)?))
     }
 
-    /// Adds a surprisal in nats; whether the gate is open then. What is not finite is passed over.
+    /// Adds a surprisal in nats and returns whether the gate is open. A value that is not finite is ignored.
     fn add(&mut self, surprisal: f64) -> bool {
         self.0.add(surprisal)
     }
@@ -153,7 +163,7 @@ impl PyPerplexityGate {
         self.0.is_open()
     }
 
-    /// The perplexity as it stands; +inf before the first surprisal.
+    /// The current perplexity; +inf before the first surprisal.
     #[getter]
     fn value(&self) -> f64 {
         self.0.perplexity().value()
@@ -165,7 +175,7 @@ impl PyPerplexityGate {
         self.0.limit()
     }
 
-    /// Back to the beginning, closed.
+    /// Returns to the initial state, closed.
     fn reset(&mut self) {
         self.0.reset();
     }

@@ -11,7 +11,9 @@ use logitree::{ErrorKind, TokenId};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// A vocabulary's text tokens as a byte trie. Immutable; shared between threads.
+/// A vocabulary's text tokens as a byte trie (`vocabulary.trie`). Immutable; shared between threads.
+///
+/// It does not contain control, unknown, unused and empty tokens. `len` is the number of nodes, including the root.
 #[pyclass(frozen, name = "TokenTrie", module = "logitree")]
 pub struct PyTokenTrie(Arc<Vocabulary>);
 
@@ -80,7 +82,7 @@ impl PyTokenTrie {
         ))
     }
 
-    /// Number of tokens in the trie.
+    /// Number of ids in the trie.
     #[getter]
     fn token_count(&self) -> PyResult<usize> {
         Ok(self.trie()?.token_count())
@@ -102,37 +104,50 @@ impl PyTokenTrie {
         Ok(!self.trie()?.lookup(bytes).is_empty())
     }
 
+    /// Ids of the tokens that are exactly `bytes`, ascending.
     fn lookup(&self, bytes: &[u8]) -> PyResult<&[TokenId]> {
         Ok(self.trie()?.lookup(bytes))
     }
 
+    /// Whether some token begins with `bytes`.
     fn has_prefix(&self, bytes: &[u8]) -> PyResult<bool> {
         Ok(self.trie()?.has_prefix(bytes))
     }
 
+    /// Ids of the tokens that begin with `bytes`, in the order of their bytes, then ascending.
     fn with_prefix(&self, bytes: &[u8]) -> PyResult<&[TokenId]> {
         Ok(self.trie()?.with_prefix(bytes))
     }
 
+    /// The longest token that `bytes` begin with: its lowest id and its length in bytes.
     fn longest_match(&self, bytes: &[u8]) -> PyResult<Option<(TokenId, usize)>> {
         Ok(self.trie()?.longest_match(bytes))
     }
 
+    /// All tokens that `bytes` begin with, shortest first: (id, length in bytes).
     fn prefixes(&self, bytes: &[u8]) -> PyResult<Vec<(TokenId, usize)>> {
         let prefixes = self.trie()?.prefixes(bytes);
         Ok(prefixes.flat_map(|(ids, length)| ids.iter().map(move |id| (*id, length))).collect())
     }
 
+    /// The part below `prefix` as an indented tree; the last line counts what is left out.
     #[pyo3(signature = (prefix=b"".as_slice(), depth=None, max_nodes=200))]
     fn dump(&self, prefix: &[u8], depth: Option<usize>, max_nodes: usize) -> PyResult<String> {
         Ok(self.trie()?.dump(&options(prefix, depth, max_nodes)))
     }
 
+    /// The same part as a Graphviz digraph.
     #[pyo3(signature = (prefix=b"".as_slice(), depth=None, max_nodes=200))]
     fn graphviz(&self, prefix: &[u8], depth: Option<usize>, max_nodes: usize) -> PyResult<String> {
         Ok(self.trie()?.graphviz(&options(prefix, depth, max_nodes)))
     }
 
+    /// The tokens whose bytes the automaton accepts from `start`, as a mask.
+    ///
+    /// `dead` is the value that refuses a byte; by default the largest uint16 or uint32. `out`, if
+    /// given, is a mask of one row to write instead of a new one, and is returned.
+    /// Every entry of the table is checked. Raises ConstraintError for a table of another shape or dtype, or
+    /// with an entry that is not a state; MaskError for an `out` that does not fit.
     #[pyo3(signature = (table, start=0, dead=None, out=None))]
     fn allowed<'py>(
         &self,
@@ -158,6 +173,7 @@ impl PyTokenTrie {
         Ok(out)
     }
 
+    /// Number of nodes whose byte the plain walk tests: a refused node counts, its subtree does not.
     #[pyo3(signature = (table, start=0, dead=None))]
     fn count_visited(&self, table: &Bound<'_, PyAny>, start: i64, dead: Option<i64>) -> PyResult<usize> {
         let (trie, rows) = (self.trie()?, automaton(table)?);

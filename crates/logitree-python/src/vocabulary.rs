@@ -1,5 +1,5 @@
-//! The vocabulary in Python: conversions only. What libraries' own tokenizer objects need is in
-//! `python/logitree/_vocabulary.py`, which ends in the constructors here.
+//! The vocabulary in Python: conversions only. `python/logitree/_vocabulary.py` reads other libraries' tokenizer objects
+//! and calls the constructors here.
 
 use crate::errors::to_py;
 use crate::trie::PyTokenTrie;
@@ -11,7 +11,14 @@ use pyo3::types::{PyBytes, PyIterator, PyList, PyTuple};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Bytes of every token, what each is for, and which end a generation. Immutable; shared between threads.
+/// The bytes and the kind of every token, and the tokens that end a generation. Immutable; shared between threads.
+///
+/// Compared and hashed by fingerprint. Pickled by value.
+///
+/// The leading space: if `adds_prefix_space`, the tokenizer puts one space in front of a text, and its
+/// detokeniser takes one leading space off a whole text. The tokens' bytes keep that space.
+///
+/// Padding: logits may be longer than the vocabulary; ids past its end have no token and are never allowed.
 #[pyclass(frozen, name = "Vocabulary", module = "logitree")]
 pub struct PyVocabulary(pub Arc<Vocabulary>);
 
@@ -33,7 +40,7 @@ impl PyVocabulary {
 /// A Python number as a token id.
 ///
 /// # Errors
-/// `TokenError` for a number that is no token id of any vocabulary.
+/// `TokenError` for a number that cannot be a token id.
 pub fn token_id(id: i64) -> PyResult<TokenId> {
     TokenId::try_from(id).map_err(|_| {
         to_py(
@@ -78,12 +85,19 @@ fn kind_named(name: &str) -> PyResult<TokenKind> {
 #[pymethods]
 impl PyVocabulary {
     /// The vocabulary of a GGUF file, a whole model or vocabulary-only.
+    ///
+    /// Raises FileError if it cannot be read; VocabularyError, naming field and byte offset, if it is
+    /// malformed.
     #[staticmethod]
     fn from_gguf(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         Self::load(py, || Vocabulary::from_gguf(&path))
     }
 
-    /// The vocabulary of a Hugging Face tokenizer.json: its path, or its text as bytes or as a str in braces.
+    /// The vocabulary of a Hugging Face tokenizer.json: its path, or its text as bytes or a str in braces.
+    ///
+    /// BPE and Unigram models, byte-level or SentencePiece style; a decoder whose output for one piece
+    /// depends on its neighbours (WordPiece) is a VocabularyError. Ends of generation are the added tokens
+    /// with well-known texts, because the file does not name them: see `replace`.
     #[staticmethod]
     fn from_tokenizer_json(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(content) = source.cast::<PyBytes>() {
@@ -101,7 +115,7 @@ impl PyVocabulary {
         }
     }
 
-    /// The vocabulary of a Mistral tekken JSON file: its path, or its content.
+    /// The vocabulary of a Mistral tekken JSON file: its path, or its content as bytes.
     #[staticmethod]
     fn from_tekken(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(content) = source.cast::<PyBytes>() {
@@ -128,6 +142,9 @@ impl PyVocabulary {
     }
 
     /// The vocabulary of a transformers tokenizer, fast or slow.
+    ///
+    /// End-of-generation ids: the tokenizer's eos, the generation config's where one is given, and the
+    /// well-known markers. Raises VocabularyError for a tokenizer that cannot be read.
     #[staticmethod]
     #[pyo3(signature = (tokenizer, generation_config=None))]
     fn from_transformers(
@@ -137,7 +154,7 @@ impl PyVocabulary {
         python_side("from_transformers", tokenizer, generation_config)
     }
 
-    /// The vocabulary of a tiktoken Encoding.
+    /// The vocabulary of a tiktoken Encoding; ids that it leaves out are unused.
     #[staticmethod]
     fn from_tiktoken(encoding: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         python_side("from_tiktoken", encoding, None)
@@ -149,7 +166,12 @@ impl PyVocabulary {
         python_side("from_llama", llm, None)
     }
 
-    /// A vocabulary of ``tokens``, whose ids are their positions.
+    /// A vocabulary of `tokens`, whose ids are their positions; `source` is "tokens" unless given.
+    ///
+    /// `special_ids` are control tokens. `kinds` gives every token's kind (see `kind`); without it
+    /// tokens are "normal", and the `eog_ids` control tokens. `find_markers` gives control and
+    /// user-defined tokens with well-known texts ("<|im_end|>", "<s>", ...) the roles that they have in a
+    /// GGUF file. Raises VocabularyError for ids out of range.
     #[staticmethod]
     #[pyo3(signature = (tokens, special_ids=vec![], eog_ids=vec![], bos_id=None, name=String::new(), *,
                         kinds=None, adds_prefix_space=false, source="tokens".to_string(), find_markers=false))]
@@ -233,7 +255,7 @@ impl PyVocabulary {
         (slf.get_type().getattr("_from_parts")?, parts).into_pyobject(py)
     }
 
-    /// The same tokens with other end-of-generation ids, beginning-of-sequence id or name; ``None`` keeps one.
+    /// The same tokens with other end-of-generation ids, bos id or name; `None` keeps what there is.
     #[pyo3(signature = (*, eog_ids=None, bos_id=None, name=None))]
     fn replace(
         &self,
@@ -268,22 +290,26 @@ impl PyVocabulary {
         !self.0.find(bytes).is_empty()
     }
 
-    /// The bytes that token ``id`` stands for; a special marker's name for one that is not text.
+    /// The bytes of token `id`; for a token that is not text, its name.
+    ///
+    /// Raises TokenError for an id that is not in the vocabulary.
     fn token_bytes<'py>(&self, py: Python<'py>, id: i64) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, self.0.token_bytes(self.check(id)?)))
     }
 
-    /// What token ``id`` is for.
+    /// The kind of token `id`: "normal", "byte", "user_defined" (text), "control", "unknown", "unused".
+    ///
+    /// Raises TokenError for an id that is not in the vocabulary.
     fn kind(&self, id: i64) -> PyResult<&'static str> {
         Ok(self.0.kind(self.check(id)?).name())
     }
 
-    /// Ids of the tokens whose bytes are exactly ``bytes``, ascending.
+    /// Ids of the tokens of any kind whose bytes are exactly `bytes`, ascending.
     fn find(&self, bytes: &[u8]) -> Vec<TokenId> {
         self.0.find(bytes)
     }
 
-    /// Ids of the tokens whose bytes contain ``part``, ascending, at most ``limit``.
+    /// Ids of the tokens of any kind whose bytes contain `part`, ascending, at most `limit`.
     #[pyo3(signature = (part, limit=None))]
     fn search(
         &self,
@@ -298,7 +324,9 @@ impl PyVocabulary {
         Ok(py.detach(|| self.0.search(&part, limit.unwrap_or(usize::MAX))))
     }
 
-    /// The concatenated bytes of ``ids``; with ``skip_special`` those of text tokens only.
+    /// The concatenated bytes of `ids`; with `skip_special` those of text tokens only.
+    ///
+    /// No space is added or removed (see the class on the leading space). Raises TokenError for unknown ids.
     #[pyo3(signature = (ids, skip_special=true))]
     fn decode<'py>(
         &self,
@@ -310,7 +338,9 @@ impl PyVocabulary {
         Ok(PyBytes::new(py, &self.0.decode(&ids, skip_special).map_err(to_py)?))
     }
 
-    /// The text tokens as a byte trie, built on first use.
+    /// The text tokens as a byte trie, built on first use (about 70 ns per token).
+    ///
+    /// Raises LimitError if a token is longer than 1,023 bytes or the trie needs more than 4,194,303 nodes.
     #[getter]
     fn trie(&self, py: Python<'_>) -> PyResult<PyTokenTrie> {
         PyTokenTrie::of(py, &self.0)
@@ -334,7 +364,7 @@ impl PyVocabulary {
         self.0.bos()
     }
 
-    /// 32 hex digits, equal for vocabularies with equal tokens, kinds and end ids, whatever they were read from.
+    /// 32 hex digits, equal for equal tokens, kinds and end ids, whatever they were read from.
     #[getter]
     fn fingerprint(&self) -> String {
         format!("{:032x}", self.0.fingerprint())
@@ -352,7 +382,7 @@ impl PyVocabulary {
         &self.0.about().source
     }
 
-    /// Whether the tokenizer puts one space in front of a text, which its detokeniser takes off a whole text.
+    /// Whether the tokenizer puts one space in front of a text, which its detokeniser takes off again.
     #[getter]
     fn adds_prefix_space(&self) -> bool {
         self.0.about().adds_prefix_space

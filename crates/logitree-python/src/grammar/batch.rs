@@ -13,7 +13,11 @@ use crate::mask::mask_rows;
 use crate::matcher::PyMatcher;
 use crate::vocabulary::token_id;
 
-/// Writes each matcher's allowed tokens over its row of `out`.
+/// Writes each matcher's allowed tokens over its row of `out`, int32 or uint32, [B, words], as `fill_mask` does.
+///
+/// The GIL is released, and up to `threads` threads (None: one per core) run where the work is large enough. A row
+/// depends on its matcher alone. Raises MaskError for an `out` that does not fit, StateError for a matcher given twice,
+/// or the first error of a row, with its number, after all other rows are written.
 #[pyfunction]
 #[pyo3(signature = (matchers, out, threads=None))]
 fn fill_masks(
@@ -45,7 +49,7 @@ pub fn drafts<'py>(
     let (parents, tokens) = match draft.cast::<PyTuple>() {
         Ok(tree) if tree.len() == 2 && tree.get_item(1)?.try_iter().is_ok() => {
             let parents: Vec<i64> = tree.get_item(0)?.extract()?;
-            // -1 and all below is where the matcher stands.
+            // A parent of -1 or less is the matcher's current state.
             (parents.into_iter().map(|parent| usize::try_from(parent).ok()).collect(), tree.get_item(1)?)
         }
         _ => (chain(draft.len()?), draft.clone()),

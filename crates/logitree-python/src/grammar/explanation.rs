@@ -5,7 +5,7 @@ use logitree::TokenId;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// What may come where a matcher stands, and why a token or a text may not.
+/// What a matcher allows in its current state, and why a token or a text is refused; `str` gives it in words.
 #[pyclass(frozen, name = "Explanation", module = "logitree")]
 pub struct PyExplanation(pub Explanation);
 
@@ -17,7 +17,7 @@ impl PyExplanation {
 
 #[pymethods]
 impl PyExplanation {
-    /// What is expected, in words; empty where nobody can say.
+    /// What is expected, in words; empty if unknown.
     #[getter]
     fn expected(&self) -> Vec<String> {
         self.0.expected.clone()
@@ -35,7 +35,7 @@ impl PyExplanation {
         self.0.allowed
     }
 
-    /// The first allowed tokens by number, at most 12: (id, bytes).
+    /// The first allowed tokens by id, at most 12: (id, bytes).
     #[getter]
     fn first<'py>(&self, py: Python<'py>) -> Vec<(TokenId, Bound<'py, PyBytes>)> {
         self.0.first.iter().map(|(id, bytes)| (*id, PyBytes::new(py, bytes))).collect()
@@ -65,7 +65,7 @@ impl PyExplanation {
         self.verdict().map(|verdict| verdict.taken)
     }
 
-    /// What is expected behind those bytes; empty where nobody can say.
+    /// What is expected after those bytes; empty if unknown.
     #[getter]
     fn expected_there(&self) -> Vec<String> {
         self.verdict().map_or_else(Vec::new, |verdict| verdict.expected.clone())
