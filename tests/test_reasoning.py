@@ -70,7 +70,7 @@ def test_the_corpus(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"begin": []}, lt.ConstraintError, "the begin of a thought is empty"),
+        ({"begin": []}, lt.ConstraintError, "the begin of a reasoning block is empty"),
         ({"end": [THINK]}, lt.ConstraintError, "same tokens"),
         ({"begin": [THINK, UNTHINK]}, lt.ConstraintError, "begin contains end"),
         ({"end": [[UNTHINK], [0, UNTHINK]]}, lt.ConstraintError, r"end\[1\] contains end\[0\]"),
@@ -85,8 +85,8 @@ def test_the_corpus(case: dict[str, Any]) -> None:
         ({"budget": 4, "soft": 4}, lt.ConstraintError, "not below the budget"),
         ({"soft": 4}, lt.ConstraintError, "without a budget"),
         ({"ramp": float("nan")}, lt.ConstraintError, "the ramp is NaN"),
-        ({"thoughts": -1}, lt.ConstraintError, "thoughts is -1"),
-        ({"thoughts": 0, "started": True}, lt.ConstraintError, "none may come"),
+        ({"max_blocks": -1}, lt.ConstraintError, "max_blocks is -1"),
+        ({"max_blocks": 0, "started": True}, lt.ConstraintError, "none may come"),
         ({"message": [0] * 5000}, lt.LimitError, "5002 tokens"),
         ({"then": "text"}, TypeError, "a Matcher or a Grammar"),
     ],

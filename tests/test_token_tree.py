@@ -350,9 +350,9 @@ def test_matcher_manners() -> None:
     assert matcher.mask().shape == (2,)
 
 
-@pytest.mark.parametrize("case", cases("skeleton"))
+@pytest.mark.parametrize("case", cases("template"))
 def test_skeletons(case: dict[str, Any]) -> None:
-    given = case["skeleton"]
+    given = case["template"]
     for skeleton in (given, given.encode(), json.loads(given)):
         plan = lt.prefill_plan(skeleton, lambda text: [ord(c) for c in text])
         assert plan is not None

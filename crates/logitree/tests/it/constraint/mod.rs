@@ -1,3 +1,5 @@
+//! Constraints and their matchers: the laws, and each kind against its naive version.
+
 mod intersection;
 mod laws;
 mod reasoning;

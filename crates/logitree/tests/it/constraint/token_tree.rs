@@ -223,7 +223,7 @@ fn payloads_that_are_refused() {
 }
 
 #[derive(Deserialize)]
-struct Skeleton {
+struct TemplateCase {
     name: String,
     template: String,
     prefix: String,
@@ -237,7 +237,7 @@ struct Skeleton {
 
 #[test]
 fn templates() {
-    for case in corpus::<Cases<Skeleton>>("template.toml").case {
+    for case in corpus::<Cases<TemplateCase>>("template.toml").case {
         let template = ResponseTemplate::from_json(&case.template).unwrap();
         let mut codes = |text: &str| Ok(text.chars().map(|c| c as TokenId).collect());
         let plan = template.prefill_plan(Some(&mut codes)).unwrap().unwrap();
