@@ -38,7 +38,7 @@ fn rules(kind: u8, text: &str) -> Result<Rules> {
     let alone = |body| Rules { rules: vec![Rule { name: "root".into(), body }], start: 0 };
     match kind % 3 {
         0 => gbnf::parse(text),
-        1 => pattern::parse(text, &pattern::Options::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex))),
+        1 => pattern::parse(text, &pattern::PatternOptions::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex))),
         _ => load(text, &Options::default(), &[]).map(|schema| alone(RuleBody::Json(Arc::new(schema)))),
     }
 }

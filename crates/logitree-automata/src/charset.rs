@@ -1,10 +1,10 @@
-//! Sets of Unicode code points as sorted ranges. It refuses to know how a code point is written in bytes.
+//! Sets of Unicode scalar values as sorted ranges.
 
 /// The last code point.
 pub const LAST: u32 = 0x10ffff;
 
-/// A set of Unicode scalar values: inclusive ranges, ascending, neither overlapping nor touching. Surrogates are never
-/// in it.
+/// A set of Unicode scalar values: ascending inclusive ranges that neither overlap nor touch. It never holds
+/// surrogates.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct CharSet(Vec<(u32, u32)>);
 
@@ -24,12 +24,12 @@ impl CharSet {
         CharSet(vec![(c.into(), c.into())])
     }
 
-    /// The characters from `from` to `to`, both included; surrogates between them are left out.
+    /// The characters from `from` to `to`, both included, without the surrogates between them.
     pub fn range(from: char, to: char) -> CharSet {
         CharSet::from_ranges([(from.into(), to.into())])
     }
 
-    /// The union of inclusive ranges in any order; surrogates and what lies past the last code point are left out.
+    /// The union of inclusive ranges in any order. Surrogates and values past the last code point are dropped.
     pub fn from_ranges(ranges: impl IntoIterator<Item = (u32, u32)>) -> CharSet {
         let mut cut = Vec::new();
         for (from, to) in ranges {
@@ -53,7 +53,7 @@ impl CharSet {
         &self.0
     }
 
-    /// Whether nothing is in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -63,20 +63,20 @@ impl CharSet {
         self.0.iter().map(|(from, to)| (to - from + 1) as usize).sum()
     }
 
-    /// Whether `c` is in it.
+    /// Whether the set contains `c`.
     pub fn contains(&self, c: char) -> bool {
         let c = u32::from(c);
         let after = self.0.partition_point(|&(from, _)| from <= c);
         after > 0 && c <= self.0[after - 1].1
     }
 
-    /// What is in either.
+    /// The union.
     #[must_use]
     pub fn or(&self, other: &CharSet) -> CharSet {
         CharSet::from_ranges(self.0.iter().chain(&other.0).copied())
     }
 
-    /// What is in both.
+    /// The intersection.
     #[must_use]
     pub fn and(&self, other: &CharSet) -> CharSet {
         let (mut a, mut b) = (0, 0);
@@ -95,7 +95,7 @@ impl CharSet {
         CharSet(both)
     }
 
-    /// Every scalar value that is not in it.
+    /// The complement.
     #[must_use]
     pub fn not(&self) -> CharSet {
         let mut next = 0;

@@ -1,5 +1,5 @@
-//! Regular languages that end at the first chance: free text up to a trigger, lazy terminals, texts before a stop. It
-//! refuses to know which syntax wants them.
+//! Regular languages that end as early as possible: free text up to a trigger, lazy terminals, text before a
+//! stop string.
 
 use super::{CharSet, Regex};
 
@@ -8,16 +8,17 @@ fn more() -> Regex {
     Regex::Set(CharSet::all()).repeat(1, None)
 }
 
-/// The texts of `of` no shorter part of which, from the start on, is one too: what a lazy reader takes.
+/// The strings of `of` that have no proper prefix in `of`: what a lazy lexeme matches.
 pub fn shortest(of: Regex) -> Regex {
     let longer = Regex::concat([of.clone(), more()]);
     Regex::and([of, longer.not()])
 }
 
-/// The texts of `of` that end where `stop` comes for the first time after any text of `of`, without `stop` itself.
+/// The strings of `of` that end at the first `stop` that follows a string of `of`, without that `stop`.
 ///
-/// These are the texts x of `of` such that no shorter text of `of` followed by `stop` starts x `stop`. That one either
-/// ends within x, or it overlaps the `stop` behind x; the latter needs a `stop` that starts as it ends.
+/// These are the strings x of `of` such that no shorter string of `of` followed by `stop` is a prefix of x
+/// `stop`. Such a prefix either ends within x or overlaps the `stop` after x. It can overlap only if a prefix
+/// of `stop` is also a suffix of it.
 pub fn before(of: Regex, stop: &str) -> Regex {
     let mut earlier = vec![Regex::concat([of.clone(), Regex::text(stop), Regex::anything()])];
     let starts = stop.char_indices().skip(1).map(|(at, _)| at);
@@ -28,12 +29,12 @@ pub fn before(of: Regex, stop: &str) -> Regex {
     Regex::and([of, Regex::or(earlier).not()])
 }
 
-/// Every text in which none of `texts` stands.
+/// The strings that contain none of `texts`.
 pub fn free_of(texts: impl IntoIterator<Item = Regex>) -> Regex {
     Regex::concat([Regex::anything(), Regex::or(texts), Regex::anything()]).not()
 }
 
-/// Any text of at most `most` characters in which none of `texts` stands.
+/// The strings of at most `most` characters that contain none of `texts`.
 pub fn free(texts: &[&str], most: Option<u32>) -> Regex {
     let any = Regex::Set(CharSet::all()).repeat(0, most);
     match (texts.is_empty(), most) {
@@ -43,8 +44,8 @@ pub fn free(texts: &[&str], most: Option<u32>) -> Regex {
     }
 }
 
-/// Any text of at most `most` characters followed by `end`, where `end` is what ends first among `all`. Of two that
-/// end together the longer one counts.
+/// At most `most` characters followed by `end`, where no other string of `all` ends earlier. If two of them end
+/// at the same place, the longer one wins.
 pub fn until(end: &str, all: &[&str], most: Option<u32>) -> Regex {
     let any = Regex::Set(CharSet::all()).repeat(0, most);
     let earlier =

@@ -1,7 +1,7 @@
-//! The one error type: what kind, where, what was seen there, and the way out.
+//! The error type of the workspace: kind, place, message, help.
 //!
-//! Errors come when something is built; the per-token path fails only on misuse. It refuses to know which
-//! room made it: a kind is a promise to the caller about what went wrong, not a module name.
+//! Errors are raised when something is built; the per-token path fails only on misuse. A kind states what went
+//! wrong for the caller; it does not name the module that raised it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use std::sync::Arc;
 /// What went wrong, as the caller sees it. Each kind is one Python exception class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// A vocabulary file or object is malformed, truncated, or of a kind that is not read.
+    /// A vocabulary file or object is malformed, truncated or of an unsupported format.
     Vocabulary,
     /// A token-tree payload (JSON or binary) is malformed or does not fit the vocabulary.
     Payload,
-    /// A constraint cannot be built, or cannot be honoured.
+    /// A constraint cannot be built or cannot be satisfied.
     Constraint,
     /// A mask has the wrong length, type or shape.
     Mask,
-    /// Logits have the wrong length or type, hold NaN, or leave nothing to choose from.
+    /// Logits have the wrong length or type, contain NaN, or allow no token.
     Logits,
-    /// A sampler or chain has parameters that mean nothing, or no selecting sampler.
+    /// A sampler or chain has invalid parameters, or no selecting sampler.
     Sampling,
-    /// A token is not allowed here, or not in the vocabulary.
+    /// A token is not allowed here, or is not in the vocabulary.
     Token,
-    /// A call came at a time when it means nothing (step after the end, rollback before the start).
+    /// A call is invalid in the current state (a step after the end, a rollback past the start).
     State,
     /// A limit of size, depth or time was reached.
     Limit,
@@ -32,7 +32,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Every kind, for tests that prove each is mapped.
+    /// Every kind, for tests that check that each is mapped.
     pub const ALL: [ErrorKind; 10] = [
         ErrorKind::Vocabulary,
         ErrorKind::Payload,
@@ -47,22 +47,22 @@ impl ErrorKind {
     ];
 }
 
-/// An error with its kind, its place, and the way out.
+/// An error with its kind, its place and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
-    /// What went wrong, as a class.
+    /// The class of the error.
     pub kind: ErrorKind,
-    /// What went wrong, with the evidence, in one sentence without a full stop.
+    /// What is wrong, with the evidence, in one sentence without a full stop.
     pub message: String,
-    /// Where: a byte offset, a JSON pointer, a row and an id; empty where there is no place.
+    /// Where: a byte offset, a JSON pointer, a row and an id; empty if there is no place.
     pub place: String,
-    /// The way out; empty where there is none.
+    /// How to fix it; empty if unknown.
     pub help: String,
-    /// The host program's own error behind it, if there is one: a callback's exception, to be raised unchanged.
+    /// The host program's error that caused this one, such as a callback's exception, to be raised unchanged.
     pub cause: Option<Cause>,
 }
 
-/// An error of the host program's own, carried through the core without a look at it. Equal to its copies only.
+/// An error of the host program, passed through unchanged. It equals only its clones.
 #[derive(Debug, Clone)]
 pub struct Cause(pub Arc<dyn std::error::Error + Send + Sync>);
 
@@ -83,14 +83,14 @@ impl Error {
         Error { kind, message: message.into(), place: String::new(), help: String::new(), cause: None }
     }
 
-    /// The same error, saying where.
+    /// The same error with its place.
     #[must_use]
     pub fn at(mut self, place: impl Into<String>) -> Self {
         self.place = place.into();
         self
     }
 
-    /// The same error, saying the way out.
+    /// The same error with how to fix it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = help.into();
@@ -105,7 +105,7 @@ impl Error {
         self
     }
 
-    /// The same error, carrying the host program's own.
+    /// The same error with its cause in the host program.
     #[must_use]
     pub fn because(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.cause = Some(Cause(Arc::new(cause)));

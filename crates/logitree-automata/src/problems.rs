@@ -1,16 +1,16 @@
-//! What a reader of grammars found wrong, gathered into one error with the line and column of each, or its JSON pointer.
-//! It refuses to know what the text means.
+//! Collects what is wrong in a text and reports it as one error with the line and column, or the JSON pointer,
+//! of each problem.
 
 use crate::{Error, ErrorKind, Result};
 
-/// How many problems are listed; the others are counted.
+/// How many problems are listed; the rest are counted.
 const LISTED: usize = 30;
 
-/// One thing that is wrong.
+/// One problem.
 struct Problem {
-    /// Byte offset in the text; the order for those with a pointer.
+    /// Byte offset in the text; the order of insertion for problems with a pointer.
     at: usize,
-    /// JSON pointer, for what is not a text.
+    /// JSON pointer, for values that are not text.
     pointer: Option<String>,
     message: String,
     help: String,
@@ -24,12 +24,12 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// One more: what stands at the byte offset `at`, and the way out.
+    /// Adds a problem at the byte offset `at`, with how to fix it.
     pub fn add(&mut self, at: usize, message: impl Into<String>, help: impl Into<String>) {
         self.push(Problem { at, pointer: None, message: message.into(), help: help.into() });
     }
 
-    /// One more, at a JSON pointer.
+    /// Adds a problem at a JSON pointer.
     pub fn add_at(&mut self, pointer: &str, message: impl Into<String>, help: impl Into<String>) {
         let pointer = if pointer.is_empty() { "the top" } else { pointer };
         let at = self.found.len();
@@ -44,37 +44,37 @@ impl Problems {
         }
     }
 
-    /// An error that another reader made of a part of the text that starts at `at`.
+    /// Adds the error of another reader for a part of the text that starts at `at`.
     pub fn take(&mut self, at: usize, error: &Error) {
         self.add(at, with_place(error), error.help.clone());
     }
 
-    /// An error that another reader made of what stands at a JSON pointer.
+    /// Adds the error of another reader for the value at a JSON pointer.
     pub fn take_at(&mut self, pointer: &str, error: &Error) {
         self.add_at(pointer, with_place(error), error.help.clone());
     }
 
-    /// Whether nothing was found.
+    /// Whether no problem was found.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Whether more would only be counted: time to stop reading.
+    /// Whether further problems would only be counted, so that reading can stop.
     pub fn is_full(&self) -> bool {
         self.found.len() == LISTED
     }
 
-    /// How many are listed; what was found after that can be taken back by [`Problems::forget`].
+    /// The number of listed problems; [`Problems::forget`] removes those found later.
     pub fn mark(&self) -> usize {
         self.found.len()
     }
 
-    /// Takes back what was found after `mark`: it followed from something else.
+    /// Removes the problems found after `mark`: they followed from another problem.
     pub fn forget(&mut self, mark: usize) {
         self.found.truncate(mark);
     }
 
-    /// Nothing, or the one error of all of them. `what` names the text: "the GBNF grammar".
+    /// The error that lists all problems, if there are any. `what` names the text: "the GBNF grammar".
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if anything was found.
@@ -84,7 +84,7 @@ impl Problems {
         self.report(&places, what)
     }
 
-    /// The same for what has pointers.
+    /// The same for problems with pointers.
     ///
     /// # Errors
     /// As [`Problems::finish`].
@@ -112,7 +112,7 @@ impl Problems {
     }
 }
 
-/// An error's message with the place that it has within its part.
+/// An error's message with its place within the part.
 fn with_place(error: &Error) -> String {
     if error.place.is_empty() {
         return error.message.clone();
@@ -120,7 +120,7 @@ fn with_place(error: &Error) -> String {
     format!("{} (at {})", error.message, error.place)
 }
 
-/// `line:column`, both from 1 and the column in characters, of ascending byte offsets.
+/// `line:column` of ascending byte offsets; both count from 1, the column in characters.
 fn places(text: &str, offsets: impl Iterator<Item = usize>) -> Vec<String> {
     let (mut line, mut column, mut seen) = (1, 1, 0);
     let count = |offset: usize| {
@@ -141,7 +141,7 @@ fn places(text: &str, offsets: impl Iterator<Item = usize>) -> Vec<String> {
     offsets.map(count).collect()
 }
 
-/// What stands at `at`, short enough for a message.
+/// The text at `at`, short enough for a message.
 pub fn excerpt(text: &str, at: usize) -> String {
     let rest = text[at..].lines().next().unwrap_or("").trim_end();
     if rest.is_empty() {
@@ -154,7 +154,7 @@ pub fn excerpt(text: &str, at: usize) -> String {
     format!("`{short}`")
 }
 
-/// The name that `wrong` probably meant, as a way out: `did you mean "x"?`.
+/// The name that `wrong` probably meant, as help: `did you mean "x"?`.
 pub fn did_you_mean<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     let near = |name: &&str| name.len().abs_diff(wrong.len()) <= 2 && name.len() <= 64 && wrong.len() <= 64;
     let (distance, name) = names.take(1000).filter(near).map(|name| (distance(wrong, name), name)).min()?;
@@ -162,7 +162,7 @@ pub fn did_you_mean<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Op
     close.then(|| format!("did you mean \"{name}\"?"))
 }
 
-/// How many letters must be put in, taken out or changed; a change of case counts for nothing.
+/// The edit distance; case is ignored.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_ascii_lowercase().into_bytes(), b.to_ascii_lowercase().into_bytes());
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,44 +1,43 @@
-//! Regular languages over code points, as plain data: what every reader of a syntax produces, before anything is
-//! compiled. It refuses to know tags and how languages are compiled.
+//! Regular languages over code points as plain data: what every syntax is read into before it is compiled.
 
 use std::sync::Arc;
 
 use super::{CharSet, Dfa};
 
-/// A regular language over Unicode scalar values. A value matches as a whole: there are no anchors here.
+/// A regular language over Unicode scalar values. It matches whole strings: it has no anchors.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Regex {
-    /// No text at all.
+    /// No string.
     Nothing,
-    /// The empty text.
+    /// The empty string.
     Empty,
     /// One character of the set.
     Set(CharSet),
-    /// This text.
+    /// This string.
     Text(String),
-    /// One after the other.
+    /// Concatenation.
     Concat(Vec<Regex>),
-    /// Any of these; none is [`Regex::Nothing`].
+    /// Union; an empty list is [`Regex::Nothing`].
     Or(Vec<Regex>),
-    /// All of these at once; none is every text.
+    /// Intersection; an empty list is every string.
     And(Vec<Regex>),
-    /// Every text that does not match.
+    /// Complement.
     Not(Box<Regex>),
-    /// At least `min` times and at most `max` times, where there is a most. Counted, never unrolled.
+    /// At least `min` and at most `max` repetitions. Counted, never unrolled.
     Repeat {
         /// What is repeated.
         of: Box<Regex>,
-        /// How often at least.
+        /// The minimum count.
         min: u32,
-        /// How often at most; `None` is without end.
+        /// The maximum count; `None` is unbounded.
         max: Option<u32>,
     },
-    /// What an automaton over ASCII reads.
+    /// The language of an automaton over ASCII.
     Automaton(Arc<Dfa>),
 }
 
 impl Regex {
-    /// The text as it stands.
+    /// The string itself.
     pub fn text(text: impl Into<String>) -> Regex {
         let text = text.into();
         if text.is_empty() {
@@ -48,7 +47,7 @@ impl Regex {
         }
     }
 
-    /// Every text.
+    /// Every string.
     pub fn anything() -> Regex {
         Regex::Set(CharSet::all()).repeat(0, None)
     }
@@ -58,35 +57,35 @@ impl Regex {
         Regex::Set(CharSet::range(from, to))
     }
 
-    /// One after the other.
+    /// Concatenation.
     pub fn concat(parts: impl IntoIterator<Item = Regex>) -> Regex {
         Regex::Concat(parts.into_iter().collect())
     }
 
-    /// Any of these.
+    /// Union.
     pub fn or(parts: impl IntoIterator<Item = Regex>) -> Regex {
         Regex::Or(parts.into_iter().collect())
     }
 
-    /// All of these at once.
+    /// Intersection.
     pub fn and(parts: impl IntoIterator<Item = Regex>) -> Regex {
         Regex::And(parts.into_iter().collect())
     }
 
-    /// Every text that does not match.
+    /// Complement.
     #[must_use]
     #[allow(clippy::should_implement_trait)] // the name the field uses
     pub fn not(self) -> Regex {
         Regex::Not(Box::new(self))
     }
 
-    /// At least `min` times and at most `max` times.
+    /// At least `min` and at most `max` repetitions.
     #[must_use]
     pub fn repeat(self, min: u32, max: Option<u32>) -> Regex {
         Regex::Repeat { of: Box::new(self), min, max }
     }
 
-    /// Once or not at all.
+    /// Zero or one repetition.
     #[must_use]
     pub fn optional(self) -> Regex {
         self.repeat(0, Some(1))

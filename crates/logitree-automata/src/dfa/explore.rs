@@ -1,5 +1,4 @@
-//! Automata from a way to walk: every state that is reached, then only what leads somewhere, then no state twice. It
-//! refuses to know what states are.
+//! Builds an automaton from a step function: explores the reachable states, then minimises.
 
 use std::hash::Hash;
 use std::sync::OnceLock;
@@ -8,31 +7,30 @@ use rustc_hash::FxHashMap;
 
 use super::{minimal, Dfa, ASCII, NONE};
 
-/// A deterministic automaton that says its steps when asked. It may have states that lead nowhere and states that
-/// are as good as others.
+/// A deterministic automaton given by its step function. It may have dead and equivalent states.
 pub trait Walk {
-    /// Where a walk stands.
+    /// A state.
     type State: Clone + Eq + Hash;
-    /// Where it starts.
+    /// The start state.
     fn start(&self) -> Self::State;
-    /// Where `byte` leads, `None` if nowhere.
+    /// The state after `byte`, if there is one.
     fn step(&mut self, state: &Self::State, byte: u8) -> Option<Self::State>;
-    /// Whether the text may end here.
+    /// Whether the state accepts.
     fn accepts(&self, state: &Self::State) -> bool;
 }
 
-/// What came of exploring.
+/// The result of exploring.
 pub enum Explored {
     /// The automaton.
     Dfa(Dfa),
-    /// No text matches.
+    /// The language is empty.
     Nothing,
     /// There are more states than allowed.
     TooMany,
 }
 
-/// The minimal automaton of `walk` over `alphabet`: classes of bytes that are never told apart, asked about by their
-/// first byte. At most `most` states are looked at.
+/// The minimal automaton of `walk` over `alphabet`: classes of bytes that it never distinguishes, queried by
+/// their first byte. Explores at most `most` states.
 pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> Explored {
     let start = walk.start();
     let mut states = vec![start.clone()];
@@ -40,7 +38,7 @@ pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> Explor
     let mut next = Vec::new();
     let mut at = 0;
     while let Some(state) = states.get(at).cloned() {
-        // Neighbouring digits mostly lead to one state: no look-up then.
+        // Neighbouring digits mostly have the same target, which saves a lookup.
         let mut last = NONE;
         for class in alphabet {
             let Some(to) = walk.step(&state, class[0]) else {

@@ -1,11 +1,10 @@
-//! The minimal automaton of a language, by refining a partition of the states and one of the transitions in turn:
-//! A. Valmari, Fast brief practical DFA minimization, Information Processing Letters 112 (2012). It refuses to know
-//! bytes.
+//! Minimises an automaton by refining a partition of its states and one of its transitions in turn: A. Valmari,
+//! Fast brief practical DFA minimization, Information Processing Letters 112 (2012).
 
 use super::{Dfa, NONE};
 use std::sync::OnceLock;
 
-/// Sets that part the numbers below a limit, each a stretch of one list; marked numbers stand at the front of theirs.
+/// A partition of the numbers below a limit. Each set is a range of one list, with its marked numbers first.
 struct Partition {
     elements: Vec<u32>,
     place: Vec<u32>,
@@ -17,7 +16,7 @@ struct Partition {
 }
 
 impl Partition {
-    /// All numbers below `n` in one set; none if there are none.
+    /// All numbers below `n` in one set; no set if `n` is 0.
     fn whole(n: usize) -> Partition {
         let all: Vec<u32> = (0..n as u32).collect();
         let one = |value| if n == 0 { Vec::new() } else { vec![value] };
@@ -52,7 +51,7 @@ impl Partition {
         self.marked[set] += 1;
     }
 
-    /// Parts marked from unmarked; the smaller part becomes a new set.
+    /// Splits marked from unmarked numbers; the smaller part becomes a new set.
     fn split(&mut self) {
         while let Some(set) = self.touched.pop() {
             let set = set as usize;
@@ -79,7 +78,7 @@ impl Partition {
     }
 }
 
-/// For each state, the transitions that `end` says: their numbers, and where each state's begin.
+/// For each state the numbers of its transitions in `ends`, and where each state's range begins.
 fn adjacent(ends: &[u32], states: usize) -> (Vec<u32>, Vec<u32>) {
     let mut from = vec![0u32; states + 1];
     ends.iter().for_each(|&state| from[state as usize + 1] += 1);
@@ -93,7 +92,7 @@ fn adjacent(ends: &[u32], states: usize) -> (Vec<u32>, Vec<u32>) {
     (list, from)
 }
 
-/// Which states lead to an accepting one.
+/// The states from which an accepting one is reachable.
 fn leading(dfa: &Dfa) -> Vec<bool> {
     let (mut tails, mut heads) = (Vec::new(), Vec::new());
     for (at, &to) in dfa.next.iter().enumerate().filter(|&(_, &to)| to != NONE) {
@@ -114,7 +113,7 @@ fn leading(dfa: &Dfa) -> Vec<bool> {
     leads
 }
 
-/// The minimal automaton of the same language; `None` if it is empty. All states of `dfa` are reached from the first.
+/// The minimal automaton of the same language; `None` if it is empty. Every state of `dfa` must be reachable.
 pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
     let leads = leading(dfa);
     if !leads[0] {
@@ -136,7 +135,7 @@ pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
         (0..dfa.len()).filter(|&state| keep[state]).for_each(|state| blocks.mark(state as u32));
         blocks.split();
     }
-    // Transitions lie label by label: each label's are one cord.
+    // Transitions are ordered by label: those of one label form one cord.
     let mut cords = Partition::whole(tails.len());
     for label in 1..dfa.width {
         (0..tails.len()).filter(|&at| labels[at] == label).for_each(|at| cords.mark(at as u32));
@@ -146,10 +145,10 @@ pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
     Some(quotient(dfa, &leads, &blocks).residual(blocks.set_of[0]))
 }
 
-/// Parts blocks of states until each label leads from one block into one block, or nowhere.
+/// Splits blocks of states until all states of a block have the same target block for each label.
 fn refine(blocks: &mut Partition, cords: &mut Partition, tails: &[u32], heads: &[u32]) {
     let (into, from) = adjacent(heads, blocks.elements.len());
-    // The first block needs no look: the rest of a cord tells as much as what was taken out of it.
+    // The first block can be skipped: the rest of a cord splits as well as what was taken out of it.
     let (mut block, mut cord) = (1, 0);
     while cord < cords.sets() {
         for at in cords.first[cord]..cords.past[cord] {
@@ -168,7 +167,7 @@ fn refine(blocks: &mut Partition, cords: &mut Partition, tails: &[u32], heads: &
     }
 }
 
-/// One state for each block.
+/// One state per block.
 fn quotient(dfa: &Dfa, leads: &[bool], blocks: &Partition) -> Dfa {
     let mut next = vec![NONE; blocks.sets() * dfa.width];
     let mut accepting = vec![false; blocks.sets()];

@@ -1,5 +1,5 @@
-//! Finite automata over ASCII as tables: what a regular language is handed over as where a regular expression of it
-//! would be large, multiples of a number for instance. It refuses to know what its texts mean.
+//! Minimal automata over ASCII as tables, for regular languages whose expressions would be large, such as
+//! multiples of a number.
 
 mod explore;
 mod minimal;
@@ -9,25 +9,25 @@ use std::sync::OnceLock;
 
 pub use explore::{explore, Explored, Walk};
 
-/// No way on, in a table.
+/// No transition.
 const NONE: u32 = u32::MAX;
 
-/// Bytes of ASCII.
+/// Number of ASCII bytes.
 const ASCII: usize = 128;
 
-/// A deterministic automaton over ASCII: minimal, every state on the way to an accepting one, numbered in breadth
-/// first order. So two automata over the same classes of bytes are equal exactly if their languages are, and there is
-/// none for the empty language.
+/// A deterministic minimal automaton over ASCII without dead states, numbered in breadth-first order. Two
+/// automata over the same byte classes are equal exactly if their languages are. The empty language has no
+/// automaton.
 #[derive(Debug, Clone)]
 pub struct Dfa {
-    /// The class of each byte of ASCII; `width` for bytes that lead nowhere.
+    /// The class of each ASCII byte; `width` for bytes without transitions.
     classes: Box<[u8]>,
     /// Number of classes.
     width: usize,
-    /// `width` next states for each state.
+    /// `width` targets for each state.
     next: Vec<u32>,
     accepting: Vec<bool>,
-    /// Stands for the content, once it was asked for.
+    /// A hash of the content, computed on demand.
     digest: OnceLock<u128>,
 }
 
@@ -46,7 +46,7 @@ impl Hash for Dfa {
 }
 
 impl Dfa {
-    /// Where it starts.
+    /// The start state.
     pub const START: u32 = 0;
 
     /// Number of states, at least one.
@@ -55,7 +55,7 @@ impl Dfa {
         self.accepting.len()
     }
 
-    /// The state after `byte`; `None` exactly if nothing that starts so matches.
+    /// The state after `byte`; `None` exactly if no string continues so.
     pub fn next(&self, state: u32, byte: u8) -> Option<u32> {
         let class = usize::from(*self.classes.get(usize::from(byte))?);
         if class == self.width {
@@ -64,18 +64,18 @@ impl Dfa {
         Some(self.next[state as usize * self.width + class]).filter(|&to| to != NONE)
     }
 
-    /// Whether the text may end at `state`.
+    /// Whether `state` accepts.
     pub fn is_accepting(&self, state: u32) -> bool {
         self.accepting[state as usize]
     }
 
-    /// Whether the text must end at `state`: nothing but the empty text may follow.
+    /// Whether only the empty string may follow `state`.
     pub fn is_end(&self, state: u32) -> bool {
         self.row(state).iter().all(|&to| to == NONE)
     }
 
-    /// What may follow `state`, as an automaton of its own: equal for equal residual languages, whichever automata
-    /// over these classes they are residuals of.
+    /// The language from `state` on as an automaton of its own. Equal residual languages over the same byte
+    /// classes give equal automata.
     #[must_use]
     pub fn residual(&self, state: u32) -> Dfa {
         let mut order = vec![state];
@@ -101,7 +101,7 @@ impl Dfa {
         (&self.classes, self.width, &self.next, &self.accepting)
     }
 
-    /// 128 bits that stand for the content, keyed anew in each process.
+    /// A 128-bit hash of the content, with a random key per process.
     pub fn digest(&self) -> u128 {
         *self.digest.get_or_init(|| {
             let mut bytes = self.classes.to_vec();

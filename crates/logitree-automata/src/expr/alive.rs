@@ -1,5 +1,5 @@
-//! Whether any text matches. Plain to see but where and, or not stands; there the automaton is searched, what may be
-//! nearest to its end first, and what was found is remembered. It refuses to know what the answer is for.
+//! Tests whether a language is empty. Without intersection and complement the answer is immediate; otherwise a
+//! cached search explores the automaton, states closest to acceptance first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use super::{ExprId, Exprs, NOTHING};
 use crate::Result;
 
 impl Exprs {
-    /// Whether any text matches. Exact.
+    /// Whether the language is not empty. Exact.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if finding out takes more than the fuel allows.
@@ -49,7 +49,8 @@ impl Exprs {
         Ok(alive)
     }
 
-    /// Whether all parts of a chain are: a loop, so that a chain of thousands is no recursion.
+    /// Whether all parts of a concatenation are alive. Iterative, because a concatenation may have thousands of
+    /// parts.
     fn all_alive(&mut self, e: ExprId) -> Result<bool> {
         let (mut chain, mut at, mut alive) = (Vec::new(), e, true);
         while let ExprNode::Concat(a, b) = *self.node(at) {
@@ -68,7 +69,7 @@ impl Exprs {
         Ok(alive)
     }
 
-    /// `e`, or [`NOTHING`] if no text matches it.
+    /// `e`, or [`NOTHING`] if its language is empty.
     #[inline]
     pub(super) fn live(&mut self, e: ExprId) -> Result<ExprId> {
         if self.facts(e).alive {
@@ -77,19 +78,20 @@ impl Exprs {
         Ok(if self.is_alive(e)? { e } else { NOTHING })
     }
 
-    /// From `start` to anything that is complete or known to be alive: what needs the fewest bytes first, of those the
-    /// last found. An intersection is usually alive, and a witness lies straight ahead.
+    /// Searches from `start` for a state that accepts or is known to be alive: the state that needs the fewest
+    /// bytes first, among those the one found last. Intersections are usually alive, and a witness is usually
+    /// found without backtracking.
     fn search(&mut self, start: ExprId) -> Result<bool> {
         if self.is_seen_alive(start) {
             return Ok(true);
         }
-        // (expression, place of the one it was reached from)
+        // (expression, index of the expression it was reached from)
         let mut seen: Vec<(ExprId, usize)> = vec![(start, 0)];
         let mut known: FxHashSet<ExprId> = FxHashSet::from_iter([start]);
         let mut waiting = BinaryHeap::from([(Reverse(0), 0)]);
         while let Some((_, at)) = waiting.pop() {
             let e = seen[at].0;
-            // What ended the last search often ends this one.
+            // The byte that ended the last search often ends this one.
             let next = self.step(e, self.last_byte)?;
             if self.is_seen_alive(next) {
                 self.mark_path(&seen, at);
@@ -114,7 +116,7 @@ impl Exprs {
         Ok(false)
     }
 
-    /// Whether that is known, or plain because it is complete.
+    /// Whether the answer is known without a search.
     fn is_seen_alive(&mut self, e: ExprId) -> bool {
         self.facts[e.0 as usize].alive |= self.is_complete(e);
         self.facts(e).alive

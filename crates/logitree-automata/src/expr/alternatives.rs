@@ -1,17 +1,16 @@
-//! Expressions taken apart at their alternatives, so that one that changes does not spoil the tables of one that stays:
-//! of the keys that an object may have next, those without a name are the same at every key. It refuses to know what the
-//! pieces are for.
+//! Splits an expression at its alternatives, so that tables of unchanged alternatives stay valid when another
+//! one changes. Example: of the keys an object allows next, those without a name are the same after every key.
 
 use super::node::ExprNode;
 use super::{ExprId, Exprs, NOTHING};
 use crate::Result;
 
-/// Expressions of more alternatives than this stay whole.
+/// Expressions with more alternatives are not split.
 const MAX: usize = 8;
 
 impl Exprs {
-    /// Gives `found` expressions that together are `e`: several where and, or not stands in some alternatives of its
-    /// beginning, else `e` alone.
+    /// Calls `found` with expressions whose union is `e`: several if some alternatives of its first part
+    /// contain an intersection or complement, otherwise `e` alone.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.

@@ -1,5 +1,4 @@
-//! Automata as leaves of expressions. Their bytes stand as they are, whatever the encoding of what is around them. It
-//! refuses to know how an automaton was made.
+//! Automata as leaves of expressions. They read raw bytes, whatever the encoding of the surrounding expression.
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use crate::Dfa;
 use crate::Result;
 
 impl Exprs {
-    /// The texts of an automaton.
+    /// The language of an automaton.
     ///
     /// # Errors
     /// As [`Exprs::bytes`].
@@ -40,12 +39,12 @@ impl Exprs {
         }
     }
 
-    /// The bytes that lead on.
+    /// The bytes with a transition.
     pub(super) fn dfa_starts(&self, dfa: u32, state: u32) -> ByteSet {
         self.dfa_classes(dfa, state).iter().fold(ByteSet::NONE, |all, class| all.or(class))
     }
 
-    /// The bytes that lead where `byte` leads.
+    /// The bytes with the same target as `byte`.
     pub(super) fn dfa_class(&self, dfa: u32, state: u32, byte: u8) -> ByteSet {
         let dfa = &self.dfas[dfa as usize].0;
         let to = dfa.next(state, byte);
@@ -54,7 +53,7 @@ impl Exprs {
         class
     }
 
-    /// The bytes that lead on, by where they lead.
+    /// The bytes with a transition, grouped by target.
     pub(super) fn dfa_classes(&self, dfa: u32, state: u32) -> Vec<ByteSet> {
         let dfa = &self.dfas[dfa as usize].0;
         let mut classes: Vec<(u32, ByteSet)> = Vec::new();

@@ -1,29 +1,29 @@
-//! Bounded loops with a plain way out: `C{m,n}` and then something that no round begins with. Such a loop differs from the
-//! endless one in how often it goes round and in nothing else. It refuses to know what rounds are counted for.
+//! Bounded loops with an unambiguous exit: `C{m,n}` followed by a byte that no iteration starts with. Such a
+//! loop differs from the unbounded one only in its iteration count.
 
 use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs, EMPTY};
 use crate::Result;
 
-/// A loop with its bounds.
+/// A loop with bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoundedLoop {
-    /// The same without bounds.
+    /// The same loop without bounds.
     pub endless: ExprId,
-    /// Rounds at least.
+    /// Minimum iterations.
     pub min: u32,
-    /// Rounds at most.
+    /// Maximum iterations.
     pub max: u32,
-    /// The bytes that lead out of it.
+    /// The bytes that leave the loop.
     pub leaves: ByteSet,
 }
 
-/// What nests deeper may have any byte.
+/// Deeper expressions are assumed to contain any byte.
 const ALPHABET_DEPTH: u32 = 8;
 
 impl Exprs {
-    /// `e` as a loop, if it is one with bounds whose rounds are told apart: no round goes on where another could end,
-    /// and none begins with a byte that leads out.
+    /// `e` as a bounded loop whose iterations are delimited: no iteration can continue where another could end,
+    /// and none starts with a byte that leaves the loop.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
@@ -41,7 +41,7 @@ impl Exprs {
         Ok(Some(BoundedLoop { endless, min, max, leaves }))
     }
 
-    /// The bytes that lead out of an endless loop, as [`Exprs::bounded_loop`] makes it.
+    /// The bytes that leave an unbounded loop made by [`Exprs::bounded_loop`].
     pub fn loop_exits(&mut self, endless: ExprId) -> Result<ByteSet> {
         match self.parts_of_loop(endless) {
             Some((_, _, _, rest)) => self.first_bytes(rest),
@@ -49,8 +49,7 @@ impl Exprs {
         }
     }
 
-    /// `e` as what may come before, or not, and what comes then; if the two are told apart: no byte of the first begins
-    /// the second.
+    /// Splits `e` into an optional head and a rest, if they are delimited: no byte of the head starts the rest.
     ///
     /// # Errors
     /// As [`Exprs::bounded_loop`].
@@ -63,7 +62,7 @@ impl Exprs {
         Ok(apart.then_some((a, b)))
     }
 
-    /// The bytes that texts of `e` can have, or more.
+    /// The bytes that strings of `e` can contain, or a superset.
     fn alphabet(&self, e: ExprId, depth: u32) -> ByteSet {
         let Some(below) = depth.checked_sub(1) else { return ByteSet::ALL };
         let of_all =
@@ -98,7 +97,7 @@ impl Exprs {
         }
     }
 
-    /// Whether what is complete cannot go on, in all states of a small automaton.
+    /// Whether no complete state can continue, over all states of a small automaton.
     fn rounds_are_delimited(&mut self, of: ExprId) -> Result<bool> {
         if let Some(&known) = self.delimited_bodies.get(&of) {
             return Ok(known);

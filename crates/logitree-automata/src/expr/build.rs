@@ -1,5 +1,5 @@
-//! Expressions in their normal form: the laws that keep equal languages equal numbers often enough, and automata
-//! small. It refuses to know derivatives, but for one question: whether a short text lies in a loop.
+//! Builds expressions in normal form: the simplifications that give equal languages equal ids often enough to
+//! keep automata small.
 
 use std::sync::Arc;
 
@@ -7,18 +7,20 @@ use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs, Tag, EMPTY, NOTHING};
 use crate::Result;
 
-/// How deep and how long the question "does the loop hold this?" is followed before the answer is "not known".
+/// Depth and length limits of the search that decides whether a loop contains an expression; past them the
+/// answer is "unknown".
 const WITHIN_DEPTH: u32 = 6;
 const WITHIN_BYTES: usize = 64;
 const WITHIN_PARTS: usize = 64;
-/// How many common beginnings, one after the other, are taken out of alternatives.
+/// Limit on nested common prefixes that are factored out of alternatives.
 const MAX_JOINED: u32 = 100;
 
 impl Exprs {
-    /// These bytes.
+    /// This string of bytes.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel; so for all that make expressions.
+    /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel. The same holds for every method that
+    /// makes expressions.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<ExprId> {
         if bytes.is_empty() {
             return Ok(EMPTY);
@@ -34,7 +36,7 @@ impl Exprs {
         self.intern(ExprNode::Bytes(from, to))
     }
 
-    /// The empty text, complete with `tag`.
+    /// The empty string, complete with `tag`.
     ///
     /// # Errors
     /// As [`Exprs::bytes`].
@@ -53,7 +55,7 @@ impl Exprs {
         self.intern(ExprNode::Class(set))
     }
 
-    /// Every text of any bytes.
+    /// Every string of bytes.
     ///
     /// # Errors
     /// As [`Exprs::bytes`].
@@ -61,7 +63,7 @@ impl Exprs {
         self.not(NOTHING)
     }
 
-    /// One after the other. Only the last part may have tags.
+    /// Concatenation. Only the last part may have tags.
     ///
     /// # Errors
     /// As [`Exprs::bytes`].
@@ -78,12 +80,12 @@ impl Exprs {
         }
     }
 
-    /// `of`, at least `min` and at most `max` times; no tags inside.
+    /// `of` repeated at least `min` and at most `max` times; without tags inside.
     ///
     /// # Errors
     /// As [`Exprs::bytes`].
     pub fn repeat(&mut self, of: ExprId, min: u32, max: Option<u32>) -> Result<ExprId> {
-        // One less than endless is as good as endless for every text that fits in memory.
+        // Decrementing an unbounded count leaves it unbounded.
         self.repeat_counted(of, min, max.map_or(ENDLESS, |max| max.min(ENDLESS - 1)))
     }
 
@@ -105,7 +107,7 @@ impl Exprs {
         }
     }
 
-    /// Every text of any bytes but those of `of`; no tags inside.
+    /// The complement over strings of bytes; without tags inside.
     ///
     /// # Errors
     /// As [`Exprs::bytes`].
@@ -120,7 +122,7 @@ impl Exprs {
         matches!(self.node(e), ExprNode::Not(NOTHING))
     }
 
-    /// Any of these.
+    /// Union.
     ///
     /// # Errors
     /// As [`Exprs::bytes`].
@@ -150,7 +152,7 @@ impl Exprs {
         self.listed(all, NOTHING, ExprNode::Or)
     }
 
-    /// The members of nested lists, ascending, each once.
+    /// The members of nested lists, sorted and without duplicates.
     fn flat(&self, parts: &[ExprId], nested: impl Fn(&ExprNode) -> Option<&Arc<[ExprId]>>) -> Vec<ExprId> {
         let mut all = Vec::with_capacity(parts.len() + 4);
         for &part in parts {
@@ -179,7 +181,7 @@ impl Exprs {
         }
     }
 
-    /// The empty text says nothing beside what may be empty with the same tag.
+    /// Drops the empty string if another alternative is nullable with the same tag.
     fn drop_empty(&self, all: &mut Vec<ExprId>) {
         let says = |e: ExprId| e != EMPTY && self.outcomes(e).contains(&0);
         if all.first() == Some(&EMPTY) && all.iter().any(|&e| says(e)) {
@@ -187,7 +189,13 @@ impl Exprs {
         }
     }
 
-    /// `xr | yr` with single bytes x, y is `[xy]r`; `ax | ay` is `a(x|y)`.
+    /// Factors single bytes, `xr
+    ///
+    /// yr` into `[xy]r`, and common heads, `ax
+    ///
+    /// ay` into `a(x
+    ///
+    /// y)`.
     fn join_heads(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
         let split = |exprs: &Exprs, e: ExprId| match *exprs.node(e) {
             ExprNode::Concat(a, b) => (a, b),
@@ -233,7 +241,9 @@ impl Exprs {
         Ok(())
     }
 
-    /// `C* | x` is `C*` where x lies in it.
+    /// `C*
+    ///
+    /// x` is `C*` if `C*` contains x.
     fn absorb_in_loops(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
         let is_loop = |exprs: &Exprs, e: ExprId| {
             matches!(*exprs.node(e), ExprNode::Repeat { min: 0, max: ENDLESS, .. })
@@ -249,8 +259,10 @@ impl Exprs {
         Ok(())
     }
 
-    /// `x{9}C* | x{7,8}C*` is `x{7}C*` where x lies in C*: the search for many in a row has one state for each way that it
-    /// may have begun.
+    /// `x{9}C*
+    ///
+    /// x{7,8}C*` is `x{7}C*` if `C*` contains x. Without this, a search for many in a row has one state for
+    /// each possible start.
     fn keep_fewest_rounds(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
         let mut runs: Vec<(ExprId, ExprId, u32, ExprId)> = Vec::new();
         for &e in all.iter() {
@@ -275,7 +287,7 @@ impl Exprs {
         Ok(())
     }
 
-    /// Whether `e` is known to lie in the loop `outer`; `false` says nothing.
+    /// Whether the loop `outer` provably contains `e`; `false` means unknown.
     fn within(&mut self, e: ExprId, outer: ExprId, depth: u32) -> Result<bool> {
         if e == outer || e == EMPTY {
             return Ok(true);
@@ -332,7 +344,8 @@ impl Exprs {
         }
     }
 
-    /// Whether rounds of `body` are known to spell these bytes of the pool. Derivatives would lead back here.
+    /// Whether iterations of `body` provably spell these bytes of the pool. Derivatives would recurse into this
+    /// function.
     fn spells(&self, body: ExprId, from: u32, to: u32) -> bool {
         let text = self.bytes_of(from, to);
         let parts = match self.node(body) {
@@ -354,7 +367,7 @@ impl Exprs {
         reached[text.len()]
     }
 
-    /// How many bytes of `text` a row of classes and bytes reads, if it reads them.
+    /// How many bytes of `text` a concatenation of classes and bytes matches, if it matches.
     fn begins_with(&self, part: ExprId, text: &[u8]) -> Option<usize> {
         let (mut at, mut next) = (0, Some(part));
         while let Some(e) = next {
@@ -379,7 +392,7 @@ impl Exprs {
         Some(at)
     }
 
-    /// All of these at once; none is every text. No tags inside.
+    /// Intersection; an empty list is every string. Without tags inside.
     ///
     /// # Errors
     /// As [`Exprs::bytes`].
@@ -413,7 +426,7 @@ impl Exprs {
         self.listed(all, anything, ExprNode::And)
     }
 
-    /// The single-byte members as one; false if nothing is in all of them.
+    /// Intersects the single-byte members; false if the intersection is empty.
     fn join_classes(&mut self, all: &mut Vec<ExprId>) -> Result<bool> {
         let mut common: Option<ByteSet> = None;
         all.retain(|&e| match *self.node(e) {
@@ -428,7 +441,7 @@ impl Exprs {
         Ok(!set.is_empty())
     }
 
-    /// `C* & x` is x where x lies in it.
+    /// `C* & x` is x if `C*` contains x.
     fn drop_loops(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
         for outer in all.clone() {
             if !matches!(*self.node(outer), ExprNode::Repeat { min: 0, max: ENDLESS, .. }) {
@@ -444,7 +457,7 @@ impl Exprs {
         Ok(())
     }
 
-    /// `bytes` somewhere in the pool: its place.
+    /// The offset of `bytes` in the pool.
     fn pooled(&mut self, bytes: &[u8]) -> Result<u32> {
         if let Some(&from) = self.texts.get(bytes) {
             return Ok(from);

@@ -1,4 +1,4 @@
-//! Sets of bytes. It refuses to know what the bytes mean.
+//! Sets of bytes as four machine words.
 
 /// A set of bytes, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -24,18 +24,18 @@ impl ByteSet {
         set
     }
 
-    /// Adds a byte.
+    /// Inserts a byte.
     pub fn insert(&mut self, byte: u8) {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
 
-    /// Whether `byte` is in it.
+    /// Whether the set contains `byte`.
     #[inline]
     pub fn contains(&self, byte: u8) -> bool {
         self.0[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
     }
 
-    /// Whether nothing is in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }
@@ -45,19 +45,19 @@ impl ByteSet {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// What is in either.
+    /// The union.
     #[must_use]
     pub fn or(&self, other: &ByteSet) -> ByteSet {
         ByteSet(std::array::from_fn(|n| self.0[n] | other.0[n]))
     }
 
-    /// What is in both.
+    /// The intersection.
     #[must_use]
     pub fn and(&self, other: &ByteSet) -> ByteSet {
         ByteSet(std::array::from_fn(|n| self.0[n] & other.0[n]))
     }
 
-    /// What is in this one only.
+    /// The difference.
     #[must_use]
     pub fn without(&self, other: &ByteSet) -> ByteSet {
         ByteSet(std::array::from_fn(|n| self.0[n] & !other.0[n]))

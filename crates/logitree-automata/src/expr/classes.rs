@@ -1,16 +1,16 @@
-//! Which bytes an expression can tell apart: a derivative by one byte is the derivative by all of its class. The naive
-//! version takes all 256 derivatives. It refuses to know what they are.
+//! Partitions bytes into classes that an expression cannot distinguish, so that one derivative serves a whole
+//! class. The naive version takes all 256 derivatives.
 
 use super::node::ExprNode;
 use super::{ByteSet, ExprId, Exprs};
 use crate::Result;
 
-/// The sets that decide what a first byte does.
+/// The sets that decide the effect of the first byte.
 #[derive(Default)]
 struct Splits {
-    /// Each there once.
+    /// Without duplicates.
     sets: Vec<ByteSet>,
-    /// How many were looked at.
+    /// How many were compared.
     looked: u64,
 }
 
@@ -24,7 +24,7 @@ impl Splits {
 }
 
 impl Exprs {
-    /// The bytes that `e` cannot tell from `byte`, or some of them.
+    /// Bytes that `e` cannot distinguish from `byte`; not necessarily all of them.
     pub(super) fn byte_class(&mut self, e: ExprId, byte: u8) -> Result<ByteSet> {
         let side = |set: &ByteSet| if set.contains(byte) { *set } else { ByteSet::ALL.without(set) };
         Ok(match *self.node(e) {
@@ -65,7 +65,7 @@ impl Exprs {
         Ok(class)
     }
 
-    /// As [`Exprs::byte_class`], remembered: a loop's body is asked again and again.
+    /// As [`Exprs::byte_class`], cached, because loop bodies are queried often.
     fn class_of_body(&mut self, of: ExprId, byte: u8) -> Result<ByteSet> {
         if !self.bodies.contains_key(&of) {
             let classes = self.byte_classes(of)?;
@@ -75,7 +75,7 @@ impl Exprs {
         Ok(class.copied().unwrap_or(ByteSet::one(byte)))
     }
 
-    /// The bytes in classes of which `e` cannot tell two members apart.
+    /// A partition of all bytes into classes that `e` cannot distinguish.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if it is out of fuel.
@@ -96,7 +96,7 @@ impl Exprs {
         Ok(classes)
     }
 
-    /// The sets that decide what the first byte does.
+    /// Collects the sets that decide the effect of the first byte.
     fn splits(&self, e: ExprId, found: &mut Splits) {
         match self.node(e) {
             ExprNode::Nothing | ExprNode::Tag(_) => {}

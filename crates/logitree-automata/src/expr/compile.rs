@@ -1,17 +1,17 @@
-//! [`Regex`] to expressions. It refuses to know where the regular language came from.
+//! Compiles [`Regex`] to expressions.
 
 use super::{Encoding, ExprId, Exprs, EMPTY, NOTHING};
 use crate::{CharSet, Regex};
 use crate::{Error, ErrorKind, Result};
 
-/// How deep regular languages may nest.
+/// Maximum nesting of regular languages.
 const MAX_DEPTH: u32 = 600;
 
 impl Exprs {
-    /// `regex` as an expression over the bytes of `encoding`; [`NOTHING`] exactly if no text matches.
+    /// `regex` as an expression over the bytes of `encoding`; [`NOTHING`] exactly if no string matches.
     ///
     /// # Errors
-    /// [`ErrorKind::Limit`] if it nests too deep, if the arena is full or out of fuel.
+    /// [`ErrorKind::Limit`] if it nests too deeply, or if the arena is full or out of fuel.
     pub fn compile(&mut self, regex: &Regex, encoding: Encoding) -> Result<ExprId> {
         let made = self.compile_at(regex, encoding, MAX_DEPTH)?;
         self.live(made)
@@ -61,7 +61,7 @@ impl Exprs {
         parts.iter().map(|part| self.compile_at(part, encoding, depth)).collect()
     }
 
-    /// Texts among the alternatives become one set of literals.
+    /// Strings among the alternatives become one set of literals.
     fn compile_or(&mut self, parts: &[Regex], encoding: Encoding, depth: u32) -> Result<ExprId> {
         let mut texts = Vec::new();
         let mut made = Vec::new();
@@ -83,7 +83,7 @@ impl Exprs {
         self.bytes(&encoding.text(text))
     }
 
-    /// Every text that the encoding can write.
+    /// Every string that the encoding can write.
     ///
     /// # Errors
     /// As [`Exprs::compile`].

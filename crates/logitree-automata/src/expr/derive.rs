@@ -1,15 +1,14 @@
-//! Derivatives, remembered in rows of 256 where an expression has more than one way on. It refuses to know the
-//! encoding of text.
+//! Brzozowski derivatives, cached in rows of 256 for expressions with more than one transition.
 
 use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs, NOTHING};
 use crate::Result;
 
-/// A derivative that nobody asked for yet.
+/// A derivative that is not computed yet.
 const UNKNOWN: ExprId = ExprId(u32::MAX);
 
 impl Exprs {
-    /// What may follow `byte`: [`NOTHING`] exactly if nothing does.
+    /// The derivative: the strings that may follow `byte`; [`NOTHING`] exactly if there are none.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
@@ -26,7 +25,7 @@ impl Exprs {
     }
 
     fn derive_uncached(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
-        // One byte leads on from these: a row would be 255 times nothing.
+        // These have one transition: a row would hold 255 times NOTHING.
         let head = match self.node(e) {
             ExprNode::Concat(a, _) => self.node(*a),
             node => node,
@@ -47,7 +46,7 @@ impl Exprs {
         Ok(derived)
     }
 
-    /// Keeps the derivative by each byte of a class.
+    /// Caches the derivative for each byte of a class.
     fn remember(&mut self, e: ExprId, class: &ByteSet, derived: ExprId) -> Result<()> {
         let row = self.row_of[e.0 as usize];
         if row != 0 {
@@ -56,7 +55,7 @@ impl Exprs {
             return Ok(());
         }
         self.has_room()?;
-        // What is rarer is set one by one.
+        // The rarer value is written byte by byte.
         let (rare, most, one) = match class.len() > 128 {
             true => (ByteSet::ALL.without(class), derived, UNKNOWN),
             false => (*class, UNKNOWN, derived),
@@ -68,7 +67,8 @@ impl Exprs {
         Ok(())
     }
 
-    /// The derivative by the rules alone: with and, or not in it, it may match nothing and not be [`NOTHING`].
+    /// The derivative by its definition. With intersection or complement its language may be empty without
+    /// being [`NOTHING`].
     pub(super) fn step(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
         match *self.node(e) {
             ExprNode::Nothing | ExprNode::Tag(_) => Ok(NOTHING),
@@ -110,7 +110,7 @@ impl Exprs {
         }
     }
 
-    /// Along a chain of parts that may be empty: a loop, so that a chain of thousands is no recursion.
+    /// Iterates over the nullable parts of a concatenation, which may have thousands of parts.
     fn step_concat(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
         let mut ways = Vec::new();
         let mut at = e;
@@ -129,7 +129,7 @@ impl Exprs {
         self.or(&ways)
     }
 
-    /// The bytes after which something follows.
+    /// The bytes with a non-empty derivative.
     ///
     /// # Errors
     /// As [`Exprs::derive`].
@@ -191,7 +191,7 @@ impl Exprs {
         }))
     }
 
-    /// The ways on: classes of bytes, and what follows each; what is dead is left out.
+    /// The transitions: classes of bytes and their targets, without dead ones.
     ///
     /// # Errors
     /// As [`Exprs::derive`].
@@ -207,20 +207,20 @@ impl Exprs {
         Ok(ways)
     }
 
-    /// Whether some byte leads on: false for what is complete and over.
+    /// Whether some byte has a transition: false if only the empty string is left.
     ///
     /// # Errors
     /// As [`Exprs::derive`].
     pub fn can_continue(&mut self, e: ExprId) -> Result<bool> {
         match self.node(e) {
             ExprNode::Nothing | ExprNode::Tag(_) => Ok(false),
-            // What is alive and not complete goes on; a loop that is complete goes on, too.
+            // An expression that is alive and not complete has a transition.
             _ if self.is_complete(e) => Ok(!self.first_bytes(e)?.is_empty()),
             _ => Ok(true),
         }
     }
 
-    /// Whether these bytes match.
+    /// Whether `e` matches these bytes.
     ///
     /// # Errors
     /// As [`Exprs::derive`].

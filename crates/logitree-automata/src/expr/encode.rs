@@ -1,4 +1,4 @@
-//! Characters as bytes: UTF-8, and what stands inside a JSON string. It refuses to know what characters are for.
+//! Encodes characters as bytes: UTF-8, or the content of a JSON string.
 
 use regex_syntax::utf8::Utf8Sequences;
 
@@ -6,7 +6,7 @@ use super::{ByteSet, Encoding, ExprId, Exprs, NOTHING};
 use crate::CharSet;
 use crate::Result;
 
-/// The short escapes of JSON: the character, and what stands behind the backslash.
+/// The short escapes of JSON: the character and the letter after the backslash.
 const SHORT: [(u32, u8); 7] =
     [(0x22, b'"'), (0x5c, b'\\'), (8, b'b'), (12, b'f'), (10, b'n'), (13, b'r'), (9, b't')];
 
@@ -106,7 +106,7 @@ impl Exprs {
         let mut at = from;
         while at <= to {
             let high = at >> 10;
-            // As many whole blocks of 1,024 as there are, or one part of a block.
+            // As many whole blocks of 1,024 as possible, or a part of one block.
             let whole = at & 0x3ff == 0 && at + 0x3ff <= to;
             let last = if whole { ((to + 1) >> 10) - 1 } else { high };
             let end = if whole { (last << 10) + 0x3ff } else { to.min((high << 10) + 0x3ff) };

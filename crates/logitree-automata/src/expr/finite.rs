@@ -1,16 +1,16 @@
-//! Languages that are plainly finite, or plainly infinite: an infinite one without the texts of finite ones is alive, and
-//! no search is needed to see it. "Not known" is always an answer. It refuses to know what the answers are for.
+//! Quick tests for finite and infinite languages: an infinite language minus finite ones is not empty, so no
+//! search is needed. Each test may answer "unknown".
 
 use super::node::{ExprNode, ENDLESS};
 use super::{ExprId, Exprs};
 
-/// What nests deeper, or has more parts, is not looked at.
+/// Limits of depth and parts past which the answer is "unknown".
 const DEPTH: u32 = 12;
 const PARTS: usize = 16;
 
 impl Exprs {
-    /// Whether these members of an and plainly have a text in common: one is infinite, and each other one leaves out
-    /// finitely many texts.
+    /// Whether these members of an intersection provably share a string: one is infinite, and each other one
+    /// excludes finitely many strings.
     pub(super) fn surely_intersect(&self, parts: &[ExprId]) -> bool {
         let mut infinite = 0;
         parts.iter().all(|&part| match *self.node(part) {

@@ -1,7 +1,5 @@
-//! Sets of many literal texts: a trie without nodes. The texts lie sorted; a state is the run of them that share the
-//! bytes read so far, so an enumeration of a hundred thousand texts costs its sorting and nothing more.
-//!
-//! It refuses to know how expressions are numbered.
+//! Sets of many literals: a trie without nodes. The literals are sorted, and a state is the range that shares
+//! the bytes read so far, so an enum of a hundred thousand values costs only its sorting.
 
 use std::sync::Arc;
 
@@ -10,12 +8,12 @@ use super::{ByteSet, ExprId, Exprs, StructureHash, NOTHING};
 use crate::Result;
 
 pub(super) struct LiteralSet {
-    /// Sorted by their bytes.
+    /// Sorted by bytes.
     texts: Arc<[(Box<[u8]>, ExprId)]>,
     pub hash: StructureHash,
-    /// Whether what follows some text has and, or not in it.
+    /// Whether the continuation of some literal contains an intersection or complement.
     pub boolean: bool,
-    /// Whether what follows each text is the empty text.
+    /// Whether the continuation of each literal is the empty string.
     pub finite: bool,
 }
 
@@ -24,13 +22,14 @@ impl LiteralSet {
         self.texts.iter().map(|(text, _)| text.len() + 40).sum()
     }
 
-    /// What follows the texts of `from..to` that end after `depth` bytes. They are the first of the run.
+    /// The continuations of the literals in `from..to` that end after `depth` bytes. They come first in the
+    /// range.
     pub fn ended(&self, from: u32, to: u32, depth: u32) -> Vec<ExprId> {
         let run = &self.texts[from as usize..to as usize];
         run.iter().take_while(|(text, _)| text.len() == depth as usize).map(|&(_, then)| then).collect()
     }
 
-    /// The run of `from..to` whose next byte is `byte`.
+    /// The subrange of `from..to` whose next byte is `byte`.
     fn narrowed(&self, from: u32, to: u32, depth: u32, byte: u8) -> (u32, u32) {
         let run = &self.texts[from as usize..to as usize];
         let at = |text: &[u8]| text.get(depth as usize).map_or(-1, |&b| i32::from(b));
@@ -56,9 +55,9 @@ impl LiteralSet {
 }
 
 impl Exprs {
-    /// Any of these texts, each followed by its expression (often the same one, or a tag). Cheap for hundreds of
-    /// thousands of texts. Texts may repeat and may be prefixes of each other; those followed by [`NOTHING`] are left
-    /// out.
+    /// Any of these literals, each followed by its expression (often the same one, or a tag). Efficient for
+    /// hundreds of thousands of literals. Literals may repeat and may be prefixes of each other; those followed
+    /// by [`NOTHING`] are dropped.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
@@ -101,7 +100,7 @@ impl Exprs {
         Ok(made)
     }
 
-    /// The run of texts as an expression: a single text becomes plain bytes.
+    /// The range of literals as an expression; a single literal becomes plain bytes.
     fn run(&mut self, set: u32, from: u32, to: u32, depth: u32) -> Result<ExprId> {
         if to - from == 1 {
             let (text, then) = self.literal_sets[set as usize].texts[from as usize].clone();
@@ -131,7 +130,7 @@ impl Exprs {
         self.or(&parts)
     }
 
-    /// The bytes that may come next, and what follows texts that end here.
+    /// The bytes that may come next, and the continuations of literals that end here.
     pub(super) fn literal_starts(
         &self,
         (set, from, to, depth): (u32, u32, u32, u32),

@@ -1,16 +1,15 @@
-//! Byte-level regular expressions as hash-consed nodes, and their derivatives: a deterministic automaton that is built
-//! state by state, where it is walked.
+//! Regular expressions over bytes as hash-consed nodes, and their derivatives: a deterministic automaton whose
+//! states are built on demand (Brzozowski 1964; Owens, Reppy, Turon 2009).
 //!
-//! An expression's derivative by a byte is what may follow that byte; equal expressions have one number, so an
-//! expression is a state of its own automaton. And, or and not are exact: what [`Exprs::derive`] hands out is
-//! [`NOTHING`] exactly if no text matches it.
+//! An expression's derivative by a byte is the language of what may follow that byte. Equal expressions have
+//! one id, so an expression is a state of its own automaton. Intersection and complement are exact:
+//! [`Exprs::derive`] returns [`NOTHING`] exactly if no string matches.
 //!
 //! ```text
 //! (a|b)*c   by a: (a|b)*c    by c: the empty text    by d: NOTHING
 //! ```
 //!
-//! The naive version, a set of positions in the expression, is the oracle of `tests/grammar_exprs.rs`. The room
-//! refuses to know rules, tokens and schemas.
+//! The naive version, a set of positions in the expression, is the oracle of `tests/it/exprs.rs`.
 
 mod alive;
 mod alternatives;
@@ -34,16 +33,16 @@ pub use byteset::ByteSet;
 pub(super) use node::digest;
 pub use node::{Exprs, StructureHash};
 
-/// A number of an expression in its [`Exprs`]; equal numbers are equal languages.
+/// The id of an expression in its [`Exprs`]. Equal ids are equal languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExprId(pub(crate) u32);
 
-/// Matches nothing.
+/// The empty language.
 pub const NOTHING: ExprId = ExprId(0);
-/// Matches the empty text only, with tag 0.
+/// The empty string only, with tag 0.
 pub const EMPTY: ExprId = ExprId(1);
 
-/// What an alternative says when it is complete: 0 where nobody said anything.
+/// Identifies the alternative that is complete; 0 if none was given.
 pub type Tag = u32;
 
 /// How a code point is written in bytes.
@@ -51,11 +50,11 @@ pub type Tag = u32;
 pub enum Encoding {
     /// UTF-8.
     Utf8,
-    /// As it stands between the quotes of a JSON string, in the one spelling that Python's `json.dumps` writes: `\"`,
-    /// `\\`, `\b`, `\f`, `\n`, `\r`, `\t`, `\u00xx` for the other control characters, everything else as UTF-8, or as
-    /// `\uxxxx` (pairs of surrogates past the first plane) where `ascii` says so.
+    /// The content of a JSON string in the spelling of Python's `json.dumps`: `\"`, `\\`, `\b`, `\f`, `\n`,
+    /// `\r`, `\t`, `\u00xx` for the other control characters. Everything else is UTF-8, or `\uxxxx` (surrogate
+    /// pairs past the first plane) if `ascii` is set.
     Json {
-        /// Whether everything past U+007F is escaped.
+        /// Whether characters past U+007F are escaped.
         ascii: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! The arena: nodes, each there once, and what is known of each. It refuses to know what derivatives are.
+//! The arena of expressions: hash-consed nodes and cached facts about each.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
@@ -10,24 +10,24 @@ use super::{ByteSet, Encoding, ExprId, Tag, EMPTY, NOTHING};
 use crate::{CharSet, Dfa};
 use crate::{Error, ErrorKind, Result};
 
-/// 128 bits that stand for an expression's structure, the same in every arena of this process. The key is random, so
-/// nobody can prepare two structures that collide.
+/// A 128-bit hash of an expression's structure, the same in every arena of this process. The key is random, so
+/// that an input cannot be prepared to collide.
 pub type StructureHash = u128;
 
-/// Without end, as the most of a repetition.
+/// The maximum of an unbounded repetition.
 pub(super) const ENDLESS: u32 = u32::MAX;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum ExprNode {
     Nothing,
-    /// The empty text, complete with a tag.
+    /// The empty string, complete with a tag.
     Tag(Tag),
     /// One byte of the set.
     Class(ByteSet),
-    /// The bytes of the pool from the first number up to the second; not empty.
+    /// The non-empty range of the pool between the two offsets.
     Bytes(u32, u32),
     Concat(ExprId, ExprId),
-    /// Two or more, ascending.
+    /// Two or more, sorted.
     Or(Arc<[ExprId]>),
     And(Arc<[ExprId]>),
     Not(ExprId),
@@ -36,28 +36,28 @@ pub(super) enum ExprNode {
         min: u32,
         max: u32,
     },
-    /// Texts `from..to` of a set of literals, the first `depth` bytes of which are read.
+    /// Literals `from..to` of a set, of which the first `depth` bytes are read.
     Literals {
         set: u32,
         from: u32,
         to: u32,
         depth: u32,
     },
-    /// An automaton of the arena, from this state on.
+    /// An automaton of the arena, in this state.
     Dfa(u32, u32),
 }
 
-/// What is known of a node.
+/// Cached facts about a node.
 #[derive(Clone, Copy)]
 pub(super) struct NodeFacts {
     pub hash: StructureHash,
-    /// A place in `Exprs::outcome_lists`.
+    /// An index into `Exprs::outcome_lists`.
     pub outcomes: u32,
-    /// Whether and, or not stands somewhere in it, so that being alive is not plain to see.
+    /// Whether it contains an intersection or complement, so that testing for emptiness needs a search.
     pub boolean: bool,
-    /// How many bytes a text of it has at least, or fewer.
+    /// A lower bound of the length in bytes of its strings.
     pub shortest: u32,
-    /// Whether it is known to match something.
+    /// Whether its language is known not to be empty.
     pub alive: bool,
 }
 
@@ -68,51 +68,51 @@ pub struct Exprs {
     ids: FxHashMap<ExprNode, ExprId>,
     /// The bytes of all [`ExprNode::Bytes`].
     pub(super) pool: Vec<u8>,
-    /// Where each whole text lies in the pool.
+    /// The offset of each string in the pool.
     pub(super) texts: FxHashMap<Box<[u8]>, u32>,
     pub(super) literal_sets: Vec<LiteralSet>,
-    /// Bytes of memory that they hold.
+    /// Their size in bytes.
     pub(super) literal_bytes: usize,
     /// Each automaton with the hash of its content.
     pub(super) dfas: Vec<(Arc<Dfa>, StructureHash)>,
     pub(super) dfa_ids: FxHashMap<Arc<Dfa>, u32>,
     outcome_lists: Vec<Arc<[Tag]>>,
     outcome_ids: FxHashMap<Arc<[Tag]>, u32>,
-    /// For each expression: 0, or one more than the place of its row of derivatives.
+    /// For each expression 0, or one more than the index of its row of derivatives.
     pub(super) row_of: Vec<u32>,
     #[allow(clippy::vec_box)] // rows stay where they are when there are more of them
     pub(super) rows: Vec<Box<[ExprId; 256]>>,
     pub(super) first: FxHashMap<ExprId, ByteSet>,
-    /// Bodies of loops with the classes of bytes that they tell apart.
+    /// Byte classes of loop bodies.
     pub(super) bodies: FxHashMap<ExprId, Box<[ByteSet]>>,
     pub(super) classes: FxHashMap<(CharSet, Encoding), ExprId>,
-    /// Expressions with and, or not in them that match nothing.
+    /// Expressions with intersection or complement whose language is empty.
     pub(super) dead: FxHashSet<ExprId>,
-    /// How deep the taking out of common beginnings is.
+    /// The nesting of common prefixes being factored out.
     pub(super) joining: u32,
-    /// The byte that led to what the last search for a text found.
+    /// The byte that led to the result of the last emptiness search.
     pub(super) last_byte: u8,
-    /// Bodies of loops: whether their rounds are told apart.
+    /// For each loop body whether its iterations are delimited.
     pub(super) delimited_bodies: FxHashMap<ExprId, bool>,
     most: usize,
     fuel: u64,
 }
 
-/// About how many bytes an expression takes, and a row of derivatives.
+/// Approximate size in bytes of an expression and of a row of derivatives.
 const NODE_BYTES: usize = 2 * size_of::<ExprNode>() + size_of::<NodeFacts>() + 24;
 const ROW_BYTES: usize = 1032;
-/// An arena of so many expressions at most may hold this many bytes for each: where each has a row, there are fewer.
+/// The average size in bytes that an expression may take when the arena is full.
 const BYTES_EACH: usize = 192;
-/// The most that lists of texts may take together.
+/// Maximum size of all literals.
 const LITERAL_BYTES: usize = 256 << 20;
 
-/// No alternative is complete.
+/// Not complete.
 pub(super) const NO_OUTCOME: u32 = 0;
 /// Complete with tag 0.
 pub(super) const PLAIN_OUTCOME: u32 = 1;
 
 impl Exprs {
-    /// An arena that holds at most `most` expressions, with endless fuel.
+    /// An arena for at most `most` expressions, with unlimited fuel.
     pub fn new(most: usize) -> Exprs {
         let mut exprs = Exprs {
             nodes: Vec::new(),
@@ -140,7 +140,7 @@ impl Exprs {
         };
         exprs.number_outcomes(&[]);
         exprs.number_outcomes(&[0]);
-        // Room for these two is always there.
+        // These two always fit.
         let nothing = exprs.intern(ExprNode::Nothing);
         let empty = exprs.intern(ExprNode::Tag(0));
         debug_assert_eq!((nothing, empty), (Ok(NOTHING), Ok(EMPTY)));
@@ -153,27 +153,27 @@ impl Exprs {
         self.nodes.len()
     }
 
-    /// About how many bytes of memory the arena holds.
+    /// Approximate size in bytes.
     pub fn memory(&self) -> usize {
         let bodies: usize = self.bodies.values().map(|classes| size_of_val(&**classes) + 32).sum();
         let beside = 2 * self.pool.len() + self.first.len() * 48 + self.dead.len() * 8 + bodies;
         self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.literal_bytes + beside
     }
 
-    /// Sets how much work may be done from here on, in steps of about a tenth of a microsecond.
+    /// Sets how much work may be done from now on, in steps of about a tenth of a microsecond.
     pub fn set_fuel(&mut self, steps: u64) {
         self.fuel = steps;
     }
 
-    /// What is left of the fuel.
+    /// The remaining fuel.
     pub fn fuel(&self) -> u64 {
         self.fuel
     }
 
-    /// Takes `steps` from the fuel.
+    /// Consumes `steps` of the fuel.
     ///
     /// # Errors
-    /// [`ErrorKind::Limit`] if there is not so much left.
+    /// [`ErrorKind::Limit`] if less fuel is left.
     #[inline]
     pub fn spend(&mut self, steps: u64) -> Result<()> {
         match self.fuel.checked_sub(steps) {
@@ -186,7 +186,7 @@ impl Exprs {
     }
 
     /// # Errors
-    /// [`ErrorKind::Limit`] if there are too many expressions, or if they and what is known of them take too much memory.
+    /// [`ErrorKind::Limit`] if there are too many expressions, or if the arena takes too much memory.
     pub(super) fn has_room(&self) -> Result<()> {
         let bytes = self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES;
         let message = if self.nodes.len() >= self.most || bytes >= self.most.saturating_mul(BYTES_EACH) {
@@ -200,7 +200,7 @@ impl Exprs {
             .help("the grammar needs an automaton that is too large: make its patterns simpler"))
     }
 
-    /// The number of `node`, which must be in its normal form.
+    /// The id of `node`, which must be in normal form.
     pub(super) fn intern(&mut self, node: ExprNode) -> Result<ExprId> {
         if let Some(&id) = self.ids.get(&node) {
             return Ok(id);
@@ -228,30 +228,30 @@ impl Exprs {
         &self.pool[from as usize..to as usize]
     }
 
-    /// The tags with which `e` is complete where it stands, ascending; empty if it is not.
+    /// The tags with which `e` is complete, sorted; empty if it is not complete.
     #[inline]
     pub fn outcomes(&self, e: ExprId) -> &[Tag] {
         &self.outcome_lists[self.facts(e).outcomes as usize]
     }
 
-    /// The number of the list of tags with which `e` is complete: expressions with equal lists have equal numbers.
+    /// The id of the list of tags with which `e` is complete. Equal lists have equal ids.
     #[inline]
     pub fn outcome_number(&self, e: ExprId) -> u32 {
         self.facts(e).outcomes
     }
 
-    /// The list of that number.
+    /// The list with this id.
     pub fn outcome_list(&self, number: u32) -> Arc<[Tag]> {
         Arc::clone(&self.outcome_lists[number as usize])
     }
 
-    /// Whether `e` is complete where it stands.
+    /// Whether `e` is complete: it matches the empty string.
     #[inline]
     pub fn is_complete(&self, e: ExprId) -> bool {
         self.facts(e).outcomes != NO_OUTCOME
     }
 
-    /// The structure of `e`, the same in every arena of this process.
+    /// The structural hash of `e`, the same in every arena of this process.
     pub fn structure(&self, e: ExprId) -> StructureHash {
         self.facts(e).hash
     }

@@ -1,14 +1,14 @@
-//! Counters that are far from their bounds. A text of at most n bytes cannot tell "1,000 more" from "2,000 more"; with
-//! such counters set equal, one table serves all of them. Below an and they stay: two bounds that are far away may
-//! still contradict each other. It refuses to know what the tables hold.
+//! Saturates counters that are far from their bounds. A string of at most n bytes cannot distinguish "1,000
+//! more" from "2,000 more", so one table serves both. Counters inside an intersection are left exact: two
+//! distant bounds may still contradict each other.
 
 use super::node::{ExprNode, ENDLESS};
 use super::{ExprId, Exprs};
 use crate::Result;
 
 impl Exprs {
-    /// An expression that agrees with `e` on every text of at most `bytes` bytes: whether it may go on after it, and
-    /// whether it is complete, with which tags. Often the same one for many `e`.
+    /// An expression that agrees with `e` on every string of at most `bytes` bytes: whether it can continue,
+    /// whether it is complete, and with which tags. Often the same for many `e`.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
@@ -35,7 +35,7 @@ impl Exprs {
         }
     }
 
-    /// What follows a head: its own first counters.
+    /// Saturates the first counters after a head.
     fn saturated_tail(&mut self, e: ExprId, bytes: u32) -> Result<ExprId> {
         match *self.node(e) {
             ExprNode::Repeat { .. } => self.saturated(e, bytes),

@@ -1,13 +1,14 @@
-//! Expressions as text a person can read. It refuses to know how they are matched.
+//! Prints expressions for people.
 
 use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs};
 
-/// Longer texts are cut.
+/// Longer output is cut.
 const MAX: usize = 2_000;
 
 impl Exprs {
-    /// `e` in the notation of regular expressions, with `&` and `~` for and and not, and `{{n}}` for tags.
+    /// `e` in regular-expression notation, with `&` and `~` for intersection and complement and `{{n}}` for
+    /// tags.
     pub fn show(&self, e: ExprId) -> String {
         let mut out = String::new();
         self.write(e, &mut out);

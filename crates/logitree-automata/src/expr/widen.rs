@@ -1,31 +1,29 @@
-//! Two expressions with rounded counters, one that says less and one that says more: what both agree on holds for all
-//! counters in between, so that one pair of tables serves many states. Only below an and, where [`saturate`] must leave
-//! counters as they are. It refuses to know what the two are compared for.
-//!
-//! [`saturate`]: super::saturate
+//! Approximates counters inside an intersection from below and above. What both approximations agree on holds
+//! for all counters in between, so one pair of tables serves many states. [`saturate`](super::saturate) handles
+//! counters outside intersections.
 
 use super::node::{ExprNode, ENDLESS};
 use super::{ExprId, Exprs, NOTHING};
 use crate::Result;
 
-/// Counters up to this stay as they are.
+/// Smaller counters stay exact.
 const EXACT: u32 = 4;
-/// Counters beyond this are endless above, and this below.
+/// Larger upper bounds become unbounded, and larger lower bounds become this.
 const FAR: u32 = 128;
 
-/// Which rounding counters are rounded.
+/// The direction of the approximation.
 enum Rounding<'a> {
-    /// To fewer texts.
+    /// A subset.
     Less,
-    /// To more texts.
+    /// A superset.
     More,
-    /// Bounds above to none; the least of them is noted.
+    /// A superset without upper bounds; records the smallest of them, in bytes.
     Endless(&'a mut u32),
 }
 
 impl Exprs {
-    /// `(less, more)`: every text of `less` is one of `e`, and every text of `e` is one of `more`, with all tags. `None`
-    /// if nothing would be rounded, or nothing was left.
+    /// `(subset, superset)` of `e`, with all tags. `None` if no counter would change or an approximation is
+    /// empty.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
@@ -41,8 +39,8 @@ impl Exprs {
         Ok(Some((less, more)))
     }
 
-    /// An expression that says more, with no bounds above, and the bytes for which it makes no difference: a text of at
-    /// most so many matches both or neither. `None` if there are none such bounds.
+    /// A superset of `e` without upper bounds, and a length in bytes up to which both match the same strings.
+    /// `None` if there are no upper bounds.
     ///
     /// # Errors
     /// As [`Exprs::approximations`].
@@ -58,7 +56,7 @@ impl Exprs {
         Ok(Some((more, bytes)))
     }
 
-    /// Down to the first and.
+    /// Descends to the first intersection.
     fn rounded(&mut self, e: ExprId, rounding: &mut Rounding<'_>) -> Result<ExprId> {
         if !self.facts(e).boolean {
             return Ok(e);
@@ -80,12 +78,12 @@ impl Exprs {
         }
     }
 
-    /// All counters below an and, but for those below a not.
+    /// All counters inside an intersection, except those inside a complement.
     fn rounded_whole(&mut self, e: ExprId, rounding: &mut Rounding<'_>) -> Result<ExprId> {
         self.spend(1)?;
         match self.node(e).clone() {
             ExprNode::Concat(..) => {
-                // A loop, so that a chain of thousands is no recursion.
+                // Iterative, because a concatenation may have thousands of parts.
                 let (mut heads, mut at) = (Vec::new(), e);
                 while let ExprNode::Concat(a, b) = *self.node(at) {
                     heads.push(self.rounded_whole(a, rounding)?);
@@ -116,8 +114,8 @@ impl Exprs {
     }
 }
 
-/// Bounds with fewer or more numbers between them; as they are where fewer would be none. A round has at least `bytes`
-/// bytes, and one, or else says nothing.
+/// Widens or narrows the bounds; unchanged if narrowing would leave none. An iteration has at least `bytes`
+/// bytes.
 fn round(min: u32, max: u32, bytes: u32, rounding: &mut Rounding<'_>) -> (u32, u32) {
     let down = |n: u32| if n <= EXACT { n } else { 1 << n.min(FAR).ilog2() };
     let up = |n: u32| if n <= EXACT { n } else { n.checked_next_power_of_two().unwrap_or(ENDLESS) };

@@ -1,10 +1,10 @@
-//! Reads what stands in brackets.
+//! Reads bracketed character classes.
 
 use super::escape::{digits, space, word, Escape};
 use super::read::Reader;
 use crate::CharSet;
 
-/// One thing in a class.
+/// A member of a class.
 enum Item {
     Code(u32),
     Set(CharSet),
@@ -56,7 +56,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows `-`, where that makes a range of two characters; a `-` that does not is one itself.
+    /// Reads the end of a range after `-`. A `-` that makes no range is a character of its own.
     fn upper(&mut self) -> Option<u32> {
         let at = self.at;
         if self.eat("-") && self.peek().is_some_and(|c| c != ']') {

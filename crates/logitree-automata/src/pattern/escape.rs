@@ -1,19 +1,19 @@
-//! Reads what begins with a backslash, in classes and outside.
+//! Reads escapes, in classes and outside.
 
 use super::node::Assertion;
 use super::read::Reader;
 use super::unicode;
 use crate::CharSet;
 
-/// What an escape stands for.
+/// The meaning of an escape.
 pub(super) enum Escape {
-    /// One code point; half of a surrogate pair that stands alone, too.
+    /// One code point, or an unpaired surrogate.
     Code(u32),
-    /// One of several characters.
+    /// A set of characters.
     Set(CharSet),
-    /// Something about the place.
+    /// An assertion.
     Assert(Assertion),
-    /// Nothing: the problem was noted.
+    /// Nothing: a problem was reported.
     Wrong,
 }
 
@@ -35,10 +35,10 @@ pub(super) fn space() -> CharSet {
 }
 
 impl Reader<'_> {
-    /// After the backslash, which stands at `start`.
+    /// Reads on after the backslash at `start`.
     pub(super) fn escape(&mut self, start: usize, in_class: bool) -> Escape {
         let Some(c) = self.peek() else {
-            self.problem(start, "nothing stands behind the backslash");
+            self.problem(start, "nothing follows the backslash");
             return Escape::Wrong;
         };
         self.at += 1;
@@ -98,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `\0`, and up to two more octal digits as annex B has them.
+    /// `\0`, and up to two more octal digits as in annex B.
     fn octal(&mut self) -> Escape {
         let mut code = 0;
         for _ in 0..2 {
@@ -111,7 +111,8 @@ impl Reader<'_> {
         Escape::Code(code)
     }
 
-    /// So many digits, or any number in braces; two `\u` that are a surrogate pair are one code point.
+    /// A fixed number of digits, or any number in braces. Two `\u` that form a surrogate pair are one code
+    /// point.
     fn hexadecimal(&mut self, start: usize, digits: usize) -> Escape {
         let code = if self.eat("{") {
             let text = self.take_while(|c| c.is_ascii_hexdigit());

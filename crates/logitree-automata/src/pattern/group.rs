@@ -1,11 +1,11 @@
-//! Reads what begins with a parenthesis: groups, flags, lookaheads and lookbehinds; and names what is not supported.
+//! Reads groups, flags, lookaheads and lookbehinds, and reports what is not supported.
 
 use super::node::{Assertion, PatternNode};
 use super::read::Reader;
 use super::terms::EMPTY;
 
 impl Reader<'_> {
-    /// After the opening parenthesis.
+    /// Reads on after the opening parenthesis.
     pub(super) fn group(&mut self) -> PatternNode {
         let start = self.at - 1;
         if !self.eat("?") {
@@ -108,7 +108,7 @@ impl Reader<'_> {
         self.body(start)
     }
 
-    /// The alternatives inside, and the closing parenthesis.
+    /// The alternatives inside and the closing parenthesis.
     fn body(&mut self, start: usize) -> PatternNode {
         let body = self.alternatives();
         self.close(start);

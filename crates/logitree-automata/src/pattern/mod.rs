@@ -1,18 +1,18 @@
-//! Regular expressions as people write them in schemas and grammars: ECMA-262 with what RE2, Python and PCRE write
-//! beside it, read into a [`Regex`].
+//! Reads regular expressions as schemas and grammars contain them: ECMA-262 with extensions of RE2, Python and
+//! PCRE, read into a [`Regex`].
 //!
 //! ```text
 //! text -> read (node: plain languages and assertions) -> translate (no assertions left) -> Regex
 //! ```
 //!
-//! Meanings are ECMA-262's: `\d` and `\w` are ASCII, `\s` is Unicode's white space, `$` is the end and not the last new
-//! line, `[]` matches nothing. What ECMA-262 has not is taken where the others agree: POSIX classes, `\A`, `\z`, `\Z` (the
-//! end), `(?P<name>..)`, flags such as `(?i)` and `(?s:..)`, `\x{..}`, comments. What no regular language can say
-//! (backreferences, recursion), or what changes the way of matching (atomic groups, possessive quantifiers), is an error
-//! that names it and its place. Greedy or lazy is one language.
+//! The semantics are ECMA-262's: `\d` and `\w` are ASCII, `\s` is Unicode white space, `$` is the end and not
+//! the last line break, `[]` matches nothing. Syntax that ECMA-262 lacks is accepted where the other dialects
+//! agree: POSIX classes, `\A`, `\z`, `\Z` (the end), `(?P<name>..)`, flags such as `(?i)` and `(?s:..)`,
+//! `\x{..}`, comments. Constructs that are not regular (backreferences, recursion) or that change the search
+//! order (atomic groups, possessive quantifiers) are errors that name the construct and its place. Greedy and
+//! lazy quantifiers describe the same language.
 //!
-//! Anchors, word boundaries, lookaheads and lookbehinds may stand anywhere; what is left of them is exact. It refuses to
-//! know JSON and bytes.
+//! Anchors, word boundaries, lookaheads and lookbehinds may occur anywhere; they are resolved exactly.
 
 mod class;
 mod escape;
@@ -31,81 +31,81 @@ pub use terms::MAX_WORK;
 use terms::{Terms, ANY};
 pub use unicode::property;
 
-/// Characters of a pattern at most.
+/// Maximum number of characters of a pattern.
 pub const MAX_CHARACTERS: usize = 1_000_000;
-/// Groups inside each other at most.
+/// Maximum nesting of groups.
 pub const MAX_NESTED: usize = 250;
 
-/// How much of a text a pattern speaks of.
+/// Whether a pattern matches the whole string or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scope {
-    /// The whole text matches.
+pub enum MatchScope {
+    /// The whole string.
     Whole,
-    /// Some part of the text matches, as `pattern` of JSON Schema means it.
+    /// Some substring, as `pattern` of JSON Schema.
     Search,
 }
 
-/// What ends a line, for `.` and for `^` and `$` in multi-line mode.
+/// The line terminators for `.`, and for `^` and `$` in multi-line mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Lines {
-    /// Line feed, carriage return, U+2028 and U+2029, as ECMA-262 says.
+pub enum LineEnds {
+    /// Line feed, carriage return, U+2028 and U+2029, as in ECMA-262.
     #[default]
     Ecma,
-    /// Line feed only, as RE2, Python and PCRE say.
+    /// Line feed only, as in RE2, Python and PCRE.
     LineFeed,
 }
 
-/// The letters that may stand in `(?..)`, where they hold from the start.
+/// The flags of `(?..)`, set from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Flags {
-    /// `i`: letters stand for both cases, by Unicode's simple folding.
+pub struct PatternFlags {
+    /// `i`: ignore case, by Unicode's simple case folding.
     pub ignore_case: bool,
-    /// `m`: `^` and `$` also hold at lines' ends.
+    /// `m`: `^` and `$` also match at line ends.
     pub multi_line: bool,
-    /// `s`: `.` is every character.
+    /// `s`: `.` matches every character.
     pub dot_all: bool,
-    /// `x`: white space and `#` comments outside classes mean nothing.
+    /// `x`: white space and `#` comments outside classes are ignored.
     pub extended: bool,
 }
 
 /// How a pattern is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Options {
-    /// How much of a text it speaks of.
-    pub scope: Scope,
-    /// What ends a line.
-    pub lines: Lines,
-    /// Flags from the start.
-    pub flags: Flags,
+pub struct PatternOptions {
+    /// Whole string or substring.
+    pub scope: MatchScope,
+    /// The line terminators.
+    pub lines: LineEnds,
+    /// The flags from the start.
+    pub flags: PatternFlags,
 }
 
-impl Options {
-    /// As `pattern` and `patternProperties` of JSON Schema mean it.
-    pub const SEARCH: Options = Options::new(Scope::Search);
-    /// The whole text matches.
-    pub const WHOLE: Options = Options::new(Scope::Whole);
+impl PatternOptions {
+    /// As `pattern` and `patternProperties` of JSON Schema.
+    pub const SEARCH: PatternOptions = PatternOptions::new(MatchScope::Search);
+    /// The whole string matches.
+    pub const WHOLE: PatternOptions = PatternOptions::new(MatchScope::Whole);
 
-    const fn new(scope: Scope) -> Options {
-        let flags = Flags { ignore_case: false, multi_line: false, dot_all: false, extended: false };
-        Options { scope, lines: Lines::Ecma, flags }
+    const fn new(scope: MatchScope) -> PatternOptions {
+        let flags = PatternFlags { ignore_case: false, multi_line: false, dot_all: false, extended: false };
+        PatternOptions { scope, lines: LineEnds::Ecma, flags }
     }
 }
 
 /// Reads a pattern.
 ///
 /// # Errors
-/// [`ErrorKind::Constraint`] with all that is wrong in it, [`ErrorKind::Limit`] if it is too long, too deep, or too large
-/// once its assertions are resolved; the place is line and column of the first.
-pub fn parse(text: &str, options: &Options) -> Result<Regex> {
+/// [`ErrorKind::Constraint`] with every problem of the pattern; [`ErrorKind::Limit`] if it is too long, too
+/// deep, or too large once its assertions are resolved. The place is the line and column of the first problem.
+pub fn parse(text: &str, options: &PatternOptions) -> Result<Regex> {
     let mut work = MAX_WORK;
     parse_within(text, options, &mut work)
 }
 
-/// Reads a pattern with what is left of the work that several may take together, and takes its own from that.
+/// Reads a pattern within a work budget that several patterns share, and deducts the work done.
 ///
 /// # Errors
-/// As [`parse`]'s, earlier where little is left.
-pub fn parse_within(text: &str, options: &Options, work: &mut usize) -> Result<Regex> {
+/// As [`parse`], with less work allowed if the budget is low.
+pub fn parse_within(text: &str, options: &PatternOptions, work: &mut usize) -> Result<Regex> {
     let given = MAX_WORK.min(*work);
     let mut terms = Terms::new(given);
     let read = read_all(&mut terms, text, options);
@@ -113,57 +113,57 @@ pub fn parse_within(text: &str, options: &Options, work: &mut usize) -> Result<R
     read
 }
 
-fn read_all(terms: &mut Terms, text: &str, options: &Options) -> Result<Regex> {
+fn read_all(terms: &mut Terms, text: &str, options: &PatternOptions) -> Result<Regex> {
     let node = read::read(terms, text, options).map_err(|problems| error(text, &problems))?;
     let node = match options.scope {
-        Scope::Whole => node,
-        Scope::Search => node::PatternNode::concat(
+        MatchScope::Whole => node,
+        MatchScope::Search => node::PatternNode::concat(
             terms,
             vec![node::PatternNode::Plain(ANY), node, node::PatternNode::Plain(ANY)],
         ),
     };
     let language = translate::whole(terms, &node).map_err(|problem| error(text, &[problem]))?;
     let regex = if terms.is_full() { None } else { terms.regex(language) };
-    regex.ok_or_else(|| error(text, &[Problem::too_large()]))
+    regex.ok_or_else(|| error(text, &[PatternProblem::too_large()]))
 }
 
 const TOO_LARGE: &str = "classes, counts and assertions are too much once they are written out";
 
-/// Something wrong in a pattern.
+/// A problem of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Problem {
+struct PatternProblem {
     kind: ErrorKind,
-    /// The place in the text, counted in characters; `None` where it is about the whole.
+    /// The offset in characters; `None` for the whole pattern.
     at: Option<usize>,
     message: String,
 }
 
-impl Problem {
-    fn new(at: usize, message: impl Into<String>) -> Problem {
-        Problem { kind: ErrorKind::Constraint, at: Some(at), message: message.into() }
+impl PatternProblem {
+    fn new(at: usize, message: impl Into<String>) -> PatternProblem {
+        PatternProblem { kind: ErrorKind::Constraint, at: Some(at), message: message.into() }
     }
 
-    fn limit(at: usize, message: impl Into<String>) -> Problem {
-        Problem { kind: ErrorKind::Limit, at: Some(at), message: message.into() }
+    fn limit(at: usize, message: impl Into<String>) -> PatternProblem {
+        PatternProblem { kind: ErrorKind::Limit, at: Some(at), message: message.into() }
     }
 
-    fn unsupported(at: usize, what: &str, place: &str) -> Problem {
-        Problem::new(at, format!("{what} {place} is not supported"))
+    fn unsupported(at: usize, what: &str, place: &str) -> PatternProblem {
+        PatternProblem::new(at, format!("{what} {place} is not supported"))
     }
 
-    fn too_large() -> Problem {
-        Problem { kind: ErrorKind::Limit, at: None, message: TOO_LARGE.into() }
+    fn too_large() -> PatternProblem {
+        PatternProblem { kind: ErrorKind::Limit, at: None, message: TOO_LARGE.into() }
     }
 
-    /// The same problem, here if nobody said where.
-    fn or_at(mut self, at: usize) -> Problem {
+    /// The same problem, at `at` if it has no offset.
+    fn or_at(mut self, at: usize) -> PatternProblem {
         self.at.get_or_insert(at);
         self
     }
 }
 
-/// One error of all problems.
-fn error(text: &str, problems: &[Problem]) -> Error {
+/// One error for all problems.
+fn error(text: &str, problems: &[PatternProblem]) -> Error {
     let mut offsets: Vec<usize> = text.char_indices().map(|(offset, _)| offset).collect();
     offsets.push(text.len());
     let mut all = Problems::default();

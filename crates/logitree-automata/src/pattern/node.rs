@@ -1,32 +1,31 @@
-//! The syntax tree of a pattern: plain languages wherever no assertion stands, assertions where they stand. It refuses
-//! to know the text it was read from.
+//! The syntax tree of a pattern: regular languages, with assertions as separate nodes.
 
 use super::terms::{Id, Terms, EMPTY};
 use crate::CharSet;
 
-/// A pattern, or a part of one.
+/// A node of the tree.
 #[derive(Debug, Clone)]
 pub(super) enum PatternNode {
-    /// No assertion inside.
+    /// A language without assertions.
     Plain(Id),
-    /// One after the other.
+    /// Concatenation.
     Concat(Vec<PatternNode>),
-    /// Any of these.
+    /// Union.
     Or(Vec<PatternNode>),
-    /// Several times.
+    /// Repetition.
     Repeat { of: Box<PatternNode>, min: u32, max: Option<u32>, at: usize },
-    /// What holds at a place. Its place in the text is its own: no two assertions share one.
+    /// An assertion. Its offset in the text is unique: no two assertions share one.
     Assert { what: Assertion, at: usize },
 }
 
-/// What may be said about a place in a text.
+/// The kinds of assertion.
 #[derive(Debug, Clone)]
 pub(super) enum Assertion {
-    /// `^`: nothing stands before, or one of these.
+    /// `^`: nothing precedes, or one of these.
     Start(Option<CharSet>),
     /// `$`: nothing follows, or one of these.
     End(Option<CharSet>),
-    /// `\b`: exactly one of the neighbours is in the set; `\B`: both or none.
+    /// `\b`: exactly one neighbour is in the set; `\B`: both or none.
     Word { word: CharSet, negated: bool },
     /// `(?=..)`, `(?!..)`.
     Ahead { body: Box<PatternNode>, negated: bool },
@@ -35,7 +34,7 @@ pub(super) enum Assertion {
 }
 
 impl Assertion {
-    /// As a message names it.
+    /// The assertion's name in messages.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Assertion::Start(_) => "`^`",
@@ -47,14 +46,14 @@ impl Assertion {
         }
     }
 
-    /// Whether it says something about what follows.
+    /// Whether it constrains what follows.
     pub(super) fn looks_ahead(&self) -> bool {
         !matches!(self, Assertion::Start(_) | Assertion::Behind { .. })
     }
 }
 
 impl PatternNode {
-    /// One after the other; plain neighbours become one.
+    /// Concatenates; adjacent plain languages are merged.
     pub(super) fn concat(terms: &mut Terms, parts: Vec<PatternNode>) -> PatternNode {
         let mut joined = Vec::new();
         let mut run = Vec::new();
@@ -80,7 +79,7 @@ impl PatternNode {
         }
     }
 
-    /// Any of these; plain ones become one.
+    /// Unites; plain languages are merged.
     pub(super) fn or(terms: &mut Terms, parts: Vec<PatternNode>) -> PatternNode {
         let mut plain = Vec::new();
         let mut others = Vec::new();
@@ -99,7 +98,7 @@ impl PatternNode {
         }
     }
 
-    /// Several times.
+    /// Repeats.
     pub(super) fn repeat(
         terms: &mut Terms,
         of: PatternNode,
@@ -117,7 +116,7 @@ impl PatternNode {
         }
     }
 
-    /// Whether it matches no text but the empty one.
+    /// Whether it matches only the empty string.
     fn is_zero_width(&self) -> bool {
         match self {
             PatternNode::Plain(id) => *id == EMPTY,
@@ -129,7 +128,7 @@ impl PatternNode {
         }
     }
 
-    /// Every assertion outside the bodies of lookaheads and lookbehinds.
+    /// Every assertion outside of lookaheads and lookbehinds.
     pub(super) fn assertions(&self) -> Vec<(&Assertion, usize)> {
         let (mut found, mut open) = (Vec::new(), vec![self]);
         while let Some(node) = open.pop() {

@@ -1,27 +1,26 @@
-//! Reads alternatives, sequences and quantifiers. Groups, escapes and classes have files of their own; what assertions
-//! mean is not known here.
+//! Reads alternatives, sequences and quantifiers; groups, escapes and classes have files of their own.
 
 use rustc_hash::FxHashMap;
 
 use super::escape::Escape;
 use super::node::{Assertion, PatternNode};
 use super::terms::{Terms, EMPTY, NOTHING};
-use super::{unicode, Flags, Lines, Options, Problem, MAX_CHARACTERS, MAX_NESTED};
+use super::{unicode, LineEnds, PatternFlags, PatternOptions, PatternProblem, MAX_CHARACTERS, MAX_NESTED};
 use crate::CharSet;
 
-/// Problems that are reported at most; reading goes on, counting does not.
+/// Maximum number of reported problems.
 const MAX_PROBLEMS: usize = 20;
-/// Ranges of classes in one pattern at most, repeats counted.
+/// Maximum number of class ranges in one pattern, repeats included.
 const MAX_RANGES: usize = 1 << 21;
 
-/// A pattern being read.
+/// The reader's state.
 pub(super) struct Reader<'t> {
     pub(super) terms: &'t mut Terms,
     pub(super) chars: Vec<char>,
     pub(super) at: usize,
-    pub(super) flags: Flags,
-    lines: Lines,
-    problems: Vec<Problem>,
+    pub(super) flags: PatternFlags,
+    lines: LineEnds,
+    problems: Vec<PatternProblem>,
     stopped: bool,
     nested: usize,
     ranges: usize,
@@ -29,11 +28,18 @@ pub(super) struct Reader<'t> {
     pub(super) properties: FxHashMap<String, Option<CharSet>>,
 }
 
-/// Reads all of `text`, or says all that is wrong with it.
-pub(super) fn read(terms: &mut Terms, text: &str, options: &Options) -> Result<PatternNode, Vec<Problem>> {
+/// Reads all of `text`, or returns its problems.
+pub(super) fn read(
+    terms: &mut Terms,
+    text: &str,
+    options: &PatternOptions,
+) -> Result<PatternNode, Vec<PatternProblem>> {
     let chars: Vec<char> = text.chars().take(MAX_CHARACTERS + 1).collect();
     if chars.len() > MAX_CHARACTERS {
-        return Err(vec![Problem::limit(0, format!("a pattern has {MAX_CHARACTERS} characters at most"))]);
+        return Err(vec![PatternProblem::limit(
+            0,
+            format!("a pattern has {MAX_CHARACTERS} characters at most"),
+        )]);
     }
     let mut reader = Reader {
         terms,
@@ -64,20 +70,20 @@ pub(super) fn read(terms: &mut Terms, text: &str, options: &Options) -> Result<P
 }
 
 impl Reader<'_> {
-    /// Notes what is wrong at a place .
+    /// Reports a problem at an offset.
     pub(super) fn problem(&mut self, at: usize, message: impl Into<String>) {
-        self.note(Problem::new(at, message));
+        self.note(PatternProblem::new(at, message));
     }
 
-    pub(super) fn note(&mut self, problem: Problem) {
+    pub(super) fn note(&mut self, problem: PatternProblem) {
         if self.problems.len() < MAX_PROBLEMS && !self.stopped {
             self.problems.push(problem);
         }
     }
 
-    /// Notes a limit that was reached: the rest is not read.
+    /// Reports that a limit was reached; the rest is not read.
     fn stop(&mut self, message: String) {
-        self.note(Problem::limit(self.at, message));
+        self.note(PatternProblem::limit(self.at, message));
         self.stopped = true;
         self.at = self.chars.len();
     }
@@ -86,7 +92,7 @@ impl Reader<'_> {
         self.chars.get(self.at).copied()
     }
 
-    /// Passes over `text`, if it stands here.
+    /// Skips `text` if it comes next.
     pub(super) fn eat(&mut self, text: &str) -> bool {
         let fits = text.chars().enumerate().all(|(i, c)| self.chars.get(self.at + i) == Some(&c));
         if fits {
@@ -95,14 +101,14 @@ impl Reader<'_> {
         fits
     }
 
-    /// Passes over characters as long as `fine` says so.
+    /// Skips characters while `fine` holds.
     pub(super) fn take_while(&mut self, fine: impl Fn(char) -> bool) -> String {
         let taken: String = self.chars[self.at..].iter().copied().take_while(|&c| fine(c)).collect();
         self.at += taken.chars().count();
         taken
     }
 
-    /// Alternatives up to a `)` or the end; flags that are set among them end with them.
+    /// Alternatives up to `)` or the end. PatternFlags set inside apply up to there.
     pub(super) fn alternatives(&mut self) -> PatternNode {
         let flags = self.flags;
         self.nested += 1;
@@ -135,7 +141,7 @@ impl Reader<'_> {
     fn atom(&mut self, c: char) -> PatternNode {
         let start = self.at;
         if self.is_quantifier() {
-            self.problem(start, format!("nothing stands before `{c}` to be repeated"));
+            self.problem(start, format!("nothing to repeat before `{c}`"));
             return PatternNode::Plain(EMPTY);
         }
         self.at += 1;
@@ -184,7 +190,7 @@ impl Reader<'_> {
         PatternNode::Plain(self.terms.set(set))
     }
 
-    /// Counts ranges; past the limit every further class is void, and a problem is noted once.
+    /// Counts ranges. Past the limit every further class is empty, and one problem is reported.
     pub(super) fn spend(&mut self, ranges: usize) {
         let before = self.ranges;
         self.ranges += ranges + 1;
@@ -193,7 +199,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The character, with its other cases where those are asked for.
+    /// The character, with its case variants if case is ignored.
     pub(super) fn cased(&mut self, c: char) -> CharSet {
         let set = CharSet::one(c);
         if !self.flags.ignore_case {
@@ -202,7 +208,7 @@ impl Reader<'_> {
         self.folded.entry(c).or_insert_with(|| unicode::fold(&set)).clone()
     }
 
-    /// The set, with other cases where those are asked for.
+    /// The set, with its case variants if case is ignored.
     pub(super) fn folded(&mut self, set: CharSet) -> CharSet {
         if self.flags.ignore_case {
             self.spend(set.ranges().len() * 8);
@@ -214,8 +220,8 @@ impl Reader<'_> {
 
     fn line_ends(&self) -> CharSet {
         match self.lines {
-            Lines::Ecma => CharSet::from_ranges([(10, 10), (13, 13), (0x2028, 0x2029)]),
-            Lines::LineFeed => CharSet::one('\n'),
+            LineEnds::Ecma => CharSet::from_ranges([(10, 10), (13, 13), (0x2028, 0x2029)]),
+            LineEnds::LineFeed => CharSet::one('\n'),
         }
     }
 
@@ -244,7 +250,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Reads `*`, `+`, `?`, `{m}`, `{m,}` or `{m,n}`; any other brace is text.
+    /// Reads `*`, `+`, `?`, `{m}`, `{m,}` or `{m,n}`. Any other brace is a character.
     fn quantifier(&mut self) -> Option<(String, Option<String>)> {
         let (min, max) = match self.peek()? {
             '*' => ("0", None),
@@ -283,7 +289,7 @@ impl Reader<'_> {
             );
         }
         while self.is_quantifier() {
-            self.problem(self.at, "a quantifier stands behind a quantifier");
+            self.problem(self.at, "a quantifier follows a quantifier");
             self.quantifier();
         }
         let min = self.count(start, &min);
@@ -296,12 +302,12 @@ impl Reader<'_> {
 
     fn count(&mut self, at: usize, digits: &str) -> u32 {
         digits.parse().unwrap_or_else(|_| {
-            self.note(Problem::limit(at, format!("a count is {} at most", u32::MAX)));
+            self.note(PatternProblem::limit(at, format!("a count is {} at most", u32::MAX)));
             0
         })
     }
 
-    /// Part of the pattern's text, for messages.
+    /// A part of the pattern's text, for messages.
     pub(super) fn text(&self, from: usize) -> String {
         self.chars[from.min(self.at)..self.at].iter().take(30).collect()
     }

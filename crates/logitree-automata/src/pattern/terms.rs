@@ -1,7 +1,7 @@
-//! Regular languages as numbered, shared terms: what a pattern is built of before it becomes a [`Regex`].
+//! Regular languages as shared terms, from which a pattern is built before it becomes a [`Regex`].
 //!
-//! Equal terms have one number, so a continuation that many branches share costs nothing until it is written out as a
-//! tree; [`Terms::regex`] counts that tree first and refuses what would be too large. It refuses to know the syntax.
+//! Equal terms have one id, so a continuation that many branches share is stored once. [`Terms::regex`] writes
+//! terms out as a tree; it first computes the size of that tree and rejects what would be too large.
 
 use std::rc::Rc;
 
@@ -9,34 +9,34 @@ use rustc_hash::FxHashMap;
 
 use crate::{CharSet, Regex};
 
-/// The number of a term in its [`Terms`].
+/// The id of a term in its [`Terms`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Id(u32);
 
-/// No text.
+/// No string.
 pub(super) const NOTHING: Id = Id(0);
-/// The empty text.
+/// The empty string.
 pub(super) const EMPTY: Id = Id(1);
-/// Every text.
+/// Every string.
 pub(super) const ANY: Id = Id(2);
-/// Every text of one character.
+/// Every string of one character.
 pub(super) const ONE: Id = Id(3);
-/// Every text but the empty one.
+/// Every string but the empty one.
 pub(super) const SOME: Id = Id(4);
 
-/// Terms that an arena holds at most.
+/// Maximum number of terms in an arena.
 const MAX_TERMS: usize = 1 << 19;
-/// Children of terms that an arena holds at most: long lists are what costs memory.
+/// Maximum number of children in an arena: long lists take the most memory.
 const MAX_CHILDREN: usize = 1 << 23;
-/// Children and ranges that are looked at for one pattern at most: what joining them again and again costs. Among
-/// 5,555 schemas from the wild none takes a hundredth of it.
+/// Maximum number of children and ranges visited for one pattern, which bounds repeated merging. None of 5,555
+/// real schemas needs a hundredth of it.
 pub const MAX_WORK: usize = 1 << 21;
-/// Nodes of the tree that is handed out, a set counted by its ranges.
+/// Maximum number of nodes of the written tree; a set counts its ranges.
 const MAX_WEIGHT: u64 = 1 << 20;
-/// Levels of the tree that is handed out.
+/// Maximum depth of the written tree.
 const MAX_DEPTH: u32 = 1000;
 
-/// One term. Children of `Or` and `And` ascend, without repeats.
+/// A term. Children of `Or` and `And` are sorted and without duplicates.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Term {
     Nothing,
@@ -56,8 +56,8 @@ struct About {
     depth: u32,
 }
 
-/// An arena of terms. Where it is full, [`Terms::is_full`] says so and every new term is [`NOTHING`]: who builds looks
-/// at the end.
+/// An arena of terms. When it is full, [`Terms::is_full`] holds and every new term is [`NOTHING`]; callers
+/// check once at the end.
 pub(super) struct Terms {
     terms: Vec<Rc<Term>>,
     about: Vec<About>,
@@ -67,7 +67,7 @@ pub(super) struct Terms {
     derived: FxHashMap<(Id, char), Id>,
     reversed: FxHashMap<Id, Id>,
     children: usize,
-    /// Children and ranges that may still be looked at.
+    /// Remaining work: children and ranges that may still be visited.
     work: usize,
     full: bool,
 }
@@ -95,17 +95,17 @@ impl Terms {
         terms
     }
 
-    /// Whether something did not fit: all that was built since is void.
+    /// Whether a limit was reached, so that all terms made since are invalid.
     pub(super) fn is_full(&self) -> bool {
         self.full
     }
 
-    /// The work that is left.
+    /// The remaining work.
     pub(super) fn work(&self) -> usize {
         self.work
     }
 
-    /// Takes what looking at `parts` costs; whether there was as much.
+    /// Deducts the cost of visiting `parts`; whether it was affordable.
     fn spend(&mut self, parts: &[Id]) -> bool {
         let costs = parts.iter().map(|part| match &*self.terms[part.0 as usize] {
             Term::Concat(parts) | Term::Or(parts) | Term::And(parts) => parts.len(),
@@ -127,7 +127,7 @@ impl Terms {
     }
 
     fn about(&self, id: Id) -> About {
-        // ANY is made before ONE, the only forward reference there is.
+        // ANY precedes ONE: the only forward reference.
         self.about.get(id.0 as usize).copied().unwrap_or(About { nullable: false, weight: 2, depth: 1 })
     }
 
@@ -181,7 +181,7 @@ impl Terms {
         }
     }
 
-    /// One after the other.
+    /// Concatenation.
     pub(super) fn concat(&mut self, parts: &[Id]) -> Id {
         if !self.spend(parts) {
             return NOTHING;
@@ -203,7 +203,7 @@ impl Terms {
         }
     }
 
-    /// Any of these.
+    /// Union.
     pub(super) fn or(&mut self, parts: &[Id]) -> Id {
         if !self.spend(parts) {
             return NOTHING;
@@ -240,7 +240,7 @@ impl Terms {
         }
     }
 
-    /// All of these at once.
+    /// Intersection.
     pub(super) fn and(&mut self, parts: &[Id]) -> Id {
         if !self.spend(parts) {
             return NOTHING;
@@ -280,7 +280,7 @@ impl Terms {
         }
     }
 
-    /// Every text that is not of `of`.
+    /// Complement.
     pub(super) fn not(&mut self, of: Id) -> Id {
         match *self.get(of) {
             Term::Nothing => ANY,
@@ -292,12 +292,12 @@ impl Terms {
         }
     }
 
-    /// At least `min` and at most `max` times.
+    /// At least `min` and at most `max` repetitions.
     pub(super) fn repeat(&mut self, of: Id, min: u32, max: Option<u32>) -> Id {
         if max == Some(0) || of == EMPTY {
             return EMPTY;
         }
-        // Who may be empty need not come: the count of those that are there is all that matters.
+        // A nullable body may skip iterations, so only the maximum matters.
         let min = if self.is_nullable(of) { 0 } else { min };
         match *self.get(of) {
             _ if (min, max) == (1, Some(1)) => of,
@@ -310,7 +310,7 @@ impl Terms {
         }
     }
 
-    /// The texts of `of` that are not empty.
+    /// The non-empty strings of `of`.
     pub(super) fn nonempty(&mut self, of: Id) -> Id {
         if !self.is_nullable(of) {
             return of;
@@ -326,12 +326,12 @@ impl Terms {
         }
     }
 
-    /// Characters that a text of `id` may begin with, or more.
+    /// The characters that may start a string of `id`, or a superset.
     pub(super) fn first(&mut self, id: Id) -> Rc<CharSet> {
         self.edge(id, false)
     }
 
-    /// Characters that a text of `id` may end with, or more.
+    /// The characters that may end a string of `id`, or a superset.
     pub(super) fn last(&mut self, id: Id) -> Rc<CharSet> {
         self.edge(id, true)
     }
@@ -369,7 +369,7 @@ impl Terms {
         CharSet::from_ranges(ranges)
     }
 
-    /// What may follow `c` (Brzozowski's derivative).
+    /// The derivative by `c` (Brzozowski).
     pub(super) fn derive(&mut self, id: Id, c: char) -> Id {
         if let Some(&known) = self.derived.get(&(id, c)) {
             return known;
@@ -412,7 +412,7 @@ impl Terms {
         derived
     }
 
-    /// The texts of `id`, read backwards.
+    /// The reversal of `id`.
     pub(super) fn reverse(&mut self, id: Id) -> Id {
         if let Some(&known) = self.reversed.get(&id) {
             return known;
@@ -445,7 +445,7 @@ impl Terms {
         reversed
     }
 
-    /// Every set that stands in `id`, for finding out which characters behave alike.
+    /// Every set in `id`, to partition characters into classes.
     pub(super) fn sets(&self, id: Id, found: &mut Vec<CharSet>) {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut open = vec![id];
@@ -462,12 +462,12 @@ impl Terms {
         }
     }
 
-    /// Whether the term is shallow enough for the recursions here.
+    /// Whether the term is shallow enough for the recursive functions here.
     pub(super) fn is_shallow(&self, id: Id) -> bool {
         self.about(id).depth <= MAX_DEPTH
     }
 
-    /// The term as a tree; `None` if that were too large or too deep.
+    /// The term as a tree; `None` if it would be too large or too deep.
     pub(super) fn regex(&self, id: Id) -> Option<Regex> {
         let about = self.about(id);
         (about.weight <= MAX_WEIGHT && about.depth <= MAX_DEPTH).then(|| self.write(id))
@@ -490,7 +490,7 @@ impl Terms {
         }
     }
 
-    /// Runs of single characters become texts.
+    /// Merges single characters into strings.
     fn write_concat(&self, parts: &[Id]) -> Regex {
         let mut written: Vec<Regex> = Vec::new();
         for &part in parts {

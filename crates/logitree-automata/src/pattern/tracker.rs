@@ -1,33 +1,33 @@
-//! What is known at a place in a text about everything on one side of it: a small automaton over characters that
-//! follows several languages at once. It refuses to know what the languages are asked for.
+//! A small automaton over characters that follows several languages at once, to decide assertions about one
+//! side of a position.
 
 use rustc_hash::FxHashMap;
 
 use super::terms::{Id, Terms, ANY, EMPTY, NOTHING};
 use crate::CharSet;
 
-/// States of one tracker at most.
+/// Maximum number of states.
 const MAX_STATES: usize = 256;
-/// Transitions of one tracker at most.
+/// Maximum number of transitions.
 const MAX_EDGES: usize = 1 << 14;
-/// States for which paths between them are written out at most: that takes their cube.
+/// Maximum number of states for writing out the paths between them, which takes cubic time.
 const MAX_ELIMINATED: usize = 24;
 
-/// A deterministic automaton. State 0 is where no character was read.
+/// A deterministic automaton. State 0 is the start.
 #[derive(Debug)]
 pub(super) struct Tracker {
-    /// Characters that no state tells apart.
+    /// Classes of characters that no state distinguishes.
     pub(super) classes: Vec<CharSet>,
     /// `next[state][class]`.
     pub(super) next: Vec<Vec<usize>>,
-    /// `truths[state][predicate]`: whether what was read is in the language.
+    /// `truths[state][predicate]`: whether the string read so far is in the language.
     pub(super) truths: Vec<Vec<bool>>,
-    /// `residuals[state][predicate]`: what must follow so that the whole is in the language.
+    /// `residuals[state][predicate]`: what must follow for the whole to be in the language.
     residuals: Vec<Vec<Id>>,
 }
 
 impl Tracker {
-    /// Follows `predicates`; `None` if that takes too many states.
+    /// Follows `predicates`; `None` if that needs too many states.
     pub(super) fn new(terms: &mut Terms, predicates: &[Id]) -> Option<Tracker> {
         let mut sets = Vec::new();
         predicates.iter().for_each(|&p| terms.sets(p, &mut sets));
@@ -63,7 +63,7 @@ impl Tracker {
         self.next.len()
     }
 
-    /// The states that texts ending with a character of `last` lead to, from wherever.
+    /// The states reachable by a string that ends with a character of `last`.
     pub(super) fn reached_by(&self, last: &CharSet) -> Vec<bool> {
         let mut reached = vec![false; self.len()];
         for (class, set) in self.classes.iter().enumerate() {
@@ -74,8 +74,8 @@ impl Tracker {
         reached
     }
 
-    /// The texts that lead from `from` to a state that is wanted; where `wanted` says nothing, either will do. `None`
-    /// if writing them out takes too much.
+    /// The strings that lead from `from` to an accepted state; an entry `None` of `wanted` accepts either
+    /// value. `None` if writing them out needs too much work.
     pub(super) fn paths(&self, terms: &mut Terms, from: usize, wanted: &[Option<bool>]) -> Option<Id> {
         if !wanted.contains(&Some(false)) {
             return Some(ANY);
@@ -112,7 +112,8 @@ impl Tracker {
     }
 }
 
-/// The least languages with `x[i] = ends[i]` or `matrix[i][j] x[j]` for some j: Gauss's elimination with Arden's rule.
+/// The least languages with `x[i] = ends[i]` or `matrix[i][j] x[j]` for some j: Gaussian elimination with
+/// Arden's rule.
 pub(super) fn solve(terms: &mut Terms, mut matrix: Vec<Vec<Id>>, mut ends: Vec<Id>) -> Vec<Id> {
     let n = ends.len();
     for k in 0..n {
@@ -139,7 +140,7 @@ pub(super) fn solve(terms: &mut Terms, mut matrix: Vec<Vec<Id>>, mut ends: Vec<I
     ends
 }
 
-/// Characters grouped by which of the sets they are in; `None` if that is too much work.
+/// Partitions characters by the sets that contain them; `None` if that needs too much work.
 fn partition(sets: &[CharSet]) -> Option<Vec<CharSet>> {
     let mut cuts: Vec<u32> = vec![0, 0xd800, 0xe000];
     for (from, to) in sets.iter().flat_map(|set| set.ranges()) {
@@ -166,7 +167,7 @@ fn partition(sets: &[CharSet]) -> Option<Vec<CharSet>> {
     Some(classes.into_iter().map(CharSet::from_ranges).collect())
 }
 
-/// Some character of a set that is not empty.
+/// Some character of a non-empty set.
 fn sample(set: &CharSet) -> char {
     set.ranges().first().and_then(|&(from, _)| char::from_u32(from)).unwrap_or_default()
 }

@@ -1,15 +1,14 @@
-//! From a pattern with assertions to a language without them, exactly.
+//! Translates a pattern with assertions into an equal language without them.
 //!
-//! A node is translated with what follows it: `run(node, next)` gives, for every state of what was read before, the
-//! texts from there to the end, where `next` gives the same for the place behind the node. What was read before is
-//! followed by a [`Tracker`]: that decides `^`, the left side of `\b` and lookbehinds. What follows is the language
-//! itself, so that `$`, the right side of `\b` and lookaheads are intersections with it.
+//! A node is translated together with what follows it: `run(node, next)` gives, for every state of the text
+//! read so far, the strings from there to the end, where `next` gives the same for the position after the node.
+//! A [`Tracker`] follows the text read so far and decides `^`, the left side of `\b` and lookbehinds. What
+//! follows is the language itself, so that `$`, the right side of `\b` and lookaheads are intersections with
+//! it.
 //!
-//! A loop has itself behind it. Without assertions about what follows its languages are linear equations
-//! ([`solve`]). With them, what follows the loop is guessed as a state of a second tracker, which reads texts backwards;
-//! each piece of the loop keeps the guesses consistent, so that the equations are linear again.
-//!
-//! It refuses to know the syntax.
+//! A loop is followed by itself. Without assertions about what follows, its languages are linear equations
+//! ([`solve`]). With them, what follows the loop is guessed as a state of a second tracker that reads strings
+//! backwards. Each iteration keeps the guesses consistent, so the equations are linear again.
 
 use std::rc::Rc;
 
@@ -18,16 +17,16 @@ use rustc_hash::FxHashMap;
 use super::node::{Assertion, PatternNode};
 use super::terms::{Id, Term, Terms, ANY, EMPTY, NOTHING};
 use super::tracker::{solve, Tracker};
-use super::Problem;
+use super::PatternProblem;
 use crate::CharSet;
 
-/// Calls of `run` at most, for one pattern.
+/// Maximum number of calls of `run` for one pattern.
 const MAX_STEPS: u32 = 1 << 15;
-/// Unknowns of one loop at most.
+/// Maximum number of unknowns of one loop.
 const MAX_UNKNOWNS: usize = 48;
 
-/// The language of whole texts that `node` matches.
-pub(super) fn whole(terms: &mut Terms, node: &PatternNode) -> Result<Id, Problem> {
+/// The language of whole strings that `node` matches.
+pub(super) fn whole(terms: &mut Terms, node: &PatternNode) -> Result<Id, PatternProblem> {
     if let PatternNode::Plain(id) = node {
         return Ok(*id);
     }
@@ -35,7 +34,7 @@ pub(super) fn whole(terms: &mut Terms, node: &PatternNode) -> Result<Id, Problem
     Translator::new(terms, node, &mut steps, false)?.whole(node)
 }
 
-/// A tracker of what follows, and which of its predicates an assertion asks for.
+/// A tracker of what follows, and the predicate that each assertion queries.
 struct Right {
     tracker: Tracker,
     predicates: FxHashMap<usize, usize>,
@@ -54,13 +53,13 @@ struct Translator<'t> {
     terms: &'t mut Terms,
     steps: &'t mut u32,
     left: Rc<Tracker>,
-    /// Column of an assertion -> predicate of `left`.
+    /// The offset of an assertion -> its predicate of `left`.
     predicates: FxHashMap<usize, usize>,
-    /// The node is the body of a lookbehind: what follows it is not there to be asked.
+    /// Whether the node is the body of a lookbehind, which cannot see what follows it.
     behind: bool,
 }
 
-/// What holds before or behind a place: one entry a state.
+/// Languages before or after a position, one per state.
 type Front = Vec<Id>;
 
 impl<'t> Translator<'t> {
@@ -69,7 +68,7 @@ impl<'t> Translator<'t> {
         node: &PatternNode,
         steps: &'t mut u32,
         behind: bool,
-    ) -> Result<Translator<'t>, Problem> {
+    ) -> Result<Translator<'t>, PatternProblem> {
         let (mut languages, mut first) = (Vec::new(), usize::MAX);
         let mut predicates = FxHashMap::default();
         let mut open = vec![node];
@@ -96,21 +95,26 @@ impl<'t> Translator<'t> {
                 }
             }
         }
-        let left = Tracker::new(terms, &languages).ok_or_else(|| Problem::too_large().or_at(first))?;
+        let left = Tracker::new(terms, &languages).ok_or_else(|| PatternProblem::too_large().or_at(first))?;
         Ok(Translator { terms, steps, left: Rc::new(left), predicates, behind })
     }
 
-    fn whole(&mut self, node: &PatternNode) -> Result<Id, Problem> {
+    fn whole(&mut self, node: &PatternNode) -> Result<Id, PatternProblem> {
         let next = vec![EMPTY; self.left.len()];
         Ok(self.run(node, next, None)?[0])
     }
 
-    /// See the head of the file. Entries are numbered by the left state, then by the right one where there is one.
-    fn run(&mut self, node: &PatternNode, next: Front, right: Option<&Right>) -> Result<Front, Problem> {
+    /// See the head of the file. Entries are ordered by the left state, then by the right one if there is one.
+    fn run(
+        &mut self,
+        node: &PatternNode,
+        next: Front,
+        right: Option<&Right>,
+    ) -> Result<Front, PatternProblem> {
         *self.steps += 1;
         let deep = next.iter().any(|&id| !self.terms.is_shallow(id));
         if *self.steps > MAX_STEPS || self.terms.is_full() || deep {
-            return Err(Problem::too_large());
+            return Err(PatternProblem::too_large());
         }
         match node {
             PatternNode::Plain(id) => match right {
@@ -138,9 +142,9 @@ impl<'t> Translator<'t> {
         }
     }
 
-    // -- texts without assertions
+    // -- languages without assertions
 
-    fn plain(&mut self, id: Id, next: &[Id]) -> Result<Front, Problem> {
+    fn plain(&mut self, id: Id, next: &[Id]) -> Result<Front, PatternProblem> {
         if next.iter().all(|&n| n == next[0]) {
             return Ok(vec![self.terms.concat(&[id, next[0]]); next.len()]);
         }
@@ -158,7 +162,7 @@ impl<'t> Translator<'t> {
         self.sets(ways)
     }
 
-    /// One character of a set and then what belongs to it.
+    /// One character of a set, then the matching continuation.
     fn sets<'s>(&mut self, ways: impl Iterator<Item = (Id, &'s CharSet)>) -> Id {
         let mut by_next: Vec<(Id, Vec<(u32, u32)>)> = Vec::new();
         for (next, set) in ways {
@@ -175,8 +179,8 @@ impl<'t> Translator<'t> {
         self.terms.or(&all)
     }
 
-    /// Texts of `id` from the left state `state`.
-    fn texts(&mut self, id: Id, state: usize, next: &[Id]) -> Result<Id, Problem> {
+    /// Strings of `id` from the left state `state`.
+    fn texts(&mut self, id: Id, state: usize, next: &[Id]) -> Result<Id, PatternProblem> {
         let left = Rc::clone(&self.left);
         let last = self.terms.last(id);
         let reached = left.reached_by(&last);
@@ -197,15 +201,15 @@ impl<'t> Translator<'t> {
         for value in values.iter().copied().filter(|&v| v != NOTHING) {
             let wanted: Vec<Option<bool>> =
                 (0..left.len()).map(|s| reached[s].then_some(next[s] == value)).collect();
-            let paths = left.paths(self.terms, state, &wanted).ok_or_else(Problem::too_large)?;
+            let paths = left.paths(self.terms, state, &wanted).ok_or_else(PatternProblem::too_large)?;
             let through = self.terms.and(&[texts, paths]);
             ways.push(self.terms.concat(&[through, value]));
         }
         Ok(self.terms.or(&ways))
     }
 
-    /// The same where what follows is guessed.
-    fn plain_between(&mut self, id: Id, next: &[Id], right: &Right) -> Result<Front, Problem> {
+    /// The same with a guess of what follows.
+    fn plain_between(&mut self, id: Id, next: &[Id], right: &Right) -> Result<Front, PatternProblem> {
         let (left, rights) = (Rc::clone(&self.left), right.tracker.len());
         let set = match &*self.terms.get(id) {
             Term::Set(set) => Some(set.clone()),
@@ -235,7 +239,7 @@ impl<'t> Translator<'t> {
                                 .map(|s| (entered[s] || nullable && s == after).then_some(s == guess));
                             let wanted: Vec<Option<bool>> = wanted.collect();
                             let paths = right.tracker.paths(self.terms, after, &wanted);
-                            let backwards = self.terms.reverse(paths.ok_or_else(Problem::too_large)?);
+                            let backwards = self.terms.reverse(paths.ok_or_else(PatternProblem::too_large)?);
                             let texts = self.terms.and(&[id, backwards]);
                             self.texts(texts, state, &column)?
                         }
@@ -253,7 +257,7 @@ impl<'t> Translator<'t> {
         self.left.truths[state][self.predicates[&at]]
     }
 
-    fn assert(&mut self, what: &Assertion, at: usize, mut next: Front) -> Result<Front, Problem> {
+    fn assert(&mut self, what: &Assertion, at: usize, mut next: Front) -> Result<Front, PatternProblem> {
         let (mut bodies, mut only) = (Vec::new(), None);
         if self.behind && what.looks_ahead() {
             self.stays_inside(what, at, &next)?;
@@ -287,8 +291,8 @@ impl<'t> Translator<'t> {
         Ok(next)
     }
 
-    /// In a lookbehind, an assertion about what follows may only ask for a character that the lookbehind itself has.
-    fn stays_inside(&self, what: &Assertion, at: usize, next: &[Id]) -> Result<(), Problem> {
+    /// In a lookbehind, an assertion about what follows may only query characters of the lookbehind itself.
+    fn stays_inside(&self, what: &Assertion, at: usize, next: &[Id]) -> Result<(), PatternProblem> {
         let one = match what {
             Assertion::Ahead { body, .. } => self.only_set(body).is_some(),
             _ => true,
@@ -296,10 +300,10 @@ impl<'t> Translator<'t> {
         if one && next.iter().all(|&next| !self.terms.is_nullable(next)) {
             return Ok(());
         }
-        Err(Problem::unsupported(at, what.name(), "that looks past the end of a lookbehind"))
+        Err(PatternProblem::unsupported(at, what.name(), "that looks past the end of a lookbehind"))
     }
 
-    /// The set, where a node is nothing else.
+    /// The set, if the node is a single set.
     fn only_set(&self, node: &PatternNode) -> Option<CharSet> {
         let PatternNode::Plain(id) = node else { return None };
         match &*self.terms.get(*id) {
@@ -308,7 +312,7 @@ impl<'t> Translator<'t> {
         }
     }
 
-    /// The texts of `of` whose first character is in the set, or is not; and the empty one, or not.
+    /// The strings of `of` whose first character is, or is not, in the set; with or without the empty string.
     fn begin(&mut self, of: Id, set: &CharSet, inside: bool, empty: bool) -> Id {
         let set = if inside { set.clone() } else { set.not() };
         let of = if empty { of } else { self.terms.nonempty(of) };
@@ -329,7 +333,7 @@ impl<'t> Translator<'t> {
         self.terms.and(&[of, language])
     }
 
-    /// Where what follows is guessed, assertions only look at the states.
+    /// With a guess of what follows, assertions only inspect states.
     fn assert_between(&mut self, what: &Assertion, at: usize, mut next: Front, right: &Right) -> Front {
         let rights = right.tracker.len();
         let ahead = |state: usize| right.tracker.truths[state % rights][right.predicates[&at]];
@@ -359,11 +363,11 @@ impl<'t> Translator<'t> {
         at: usize,
         next: Front,
         right: Option<&Right>,
-    ) -> Result<Front, Problem> {
+    ) -> Result<Front, PatternProblem> {
         let again = max.unwrap_or(min);
         if again > MAX_STEPS {
             let what = "a count with assertions inside";
-            return Err(Problem::limit(at, format!("{what} may be {MAX_STEPS} at most")));
+            return Err(PatternProblem::limit(at, format!("{what} may be {MAX_STEPS} at most")));
         }
         let mut front = match max {
             None => self.star(of, at, next.clone(), right)?,
@@ -386,7 +390,7 @@ impl<'t> Translator<'t> {
         at: usize,
         next: Front,
         right: Option<&Right>,
-    ) -> Result<Front, Problem> {
+    ) -> Result<Front, PatternProblem> {
         let ahead: Vec<_> = of.assertions().into_iter().filter(|(what, _)| what.looks_ahead()).collect();
         if right.is_some() || ahead.is_empty() {
             return self.linear(of, at, next, right);
@@ -395,7 +399,7 @@ impl<'t> Translator<'t> {
         let mut predicates = FxHashMap::default();
         for (what, at) in ahead {
             if self.behind {
-                return Err(Problem::unsupported(at, what.name(), "repeated in a lookbehind"));
+                return Err(PatternProblem::unsupported(at, what.name(), "repeated in a lookbehind"));
             }
             first = first.min(at);
             let language = self.following(what, at)?;
@@ -404,13 +408,13 @@ impl<'t> Translator<'t> {
             languages.push(language);
         }
         let tracker = Tracker::new(self.terms, &languages);
-        let tracker = tracker.ok_or_else(|| Problem::too_large().or_at(first))?;
+        let tracker = tracker.ok_or_else(|| PatternProblem::too_large().or_at(first))?;
         let right = Right { tracker, predicates };
         let rights = right.tracker.len();
         let mut endings = Vec::with_capacity(rights);
         for guess in 0..rights {
             let wanted: Vec<Option<bool>> = (0..rights).map(|s| Some(s == guess)).collect();
-            let paths = right.tracker.paths(self.terms, 0, &wanted).ok_or_else(Problem::too_large)?;
+            let paths = right.tracker.paths(self.terms, 0, &wanted).ok_or_else(PatternProblem::too_large)?;
             endings.push(self.terms.reverse(paths));
         }
         let mut guessed = Vec::with_capacity(next.len() * rights);
@@ -423,17 +427,20 @@ impl<'t> Translator<'t> {
         Ok(solved.chunks(rights).map(|ways| self.terms.or(ways)).collect())
     }
 
-    /// `of` any number of times, where it only looks at states.
+    /// Any number of iterations of `of`, which only inspects states.
     fn linear(
         &mut self,
         of: &PatternNode,
         at: usize,
         next: Front,
         right: Option<&Right>,
-    ) -> Result<Front, Problem> {
+    ) -> Result<Front, PatternProblem> {
         let n = next.len();
         if n > MAX_UNKNOWNS {
-            return Err(Problem::limit(at, "the assertions inside this repetition need too many states"));
+            return Err(PatternProblem::limit(
+                at,
+                "the assertions inside this repetition need too many states",
+            ));
         }
         let mut matrix = vec![vec![NOTHING; n]; n];
         for to in 0..n {
@@ -445,8 +452,8 @@ impl<'t> Translator<'t> {
         Ok(solve(self.terms, matrix, next))
     }
 
-    /// The texts that may follow where an assertion (or what is under its negation) holds.
-    fn following(&mut self, what: &Assertion, at: usize) -> Result<Id, Problem> {
+    /// The strings that may follow where an assertion (or the assertion under a negation) holds.
+    fn following(&mut self, what: &Assertion, at: usize) -> Result<Id, PatternProblem> {
         match what {
             Assertion::End(lines) => {
                 let line = after_line(self.terms, lines.as_ref());
@@ -460,7 +467,7 @@ impl<'t> Translator<'t> {
                 let all = self.run(body, vec![ANY; self.left.len()], None)?;
                 if all.iter().any(|&language| language != all[0]) {
                     let place = "that looks back, inside a repetition";
-                    return Err(Problem::unsupported(at, what.name(), place));
+                    return Err(PatternProblem::unsupported(at, what.name(), place));
                 }
                 Ok(all[0])
             }
@@ -469,7 +476,7 @@ impl<'t> Translator<'t> {
     }
 }
 
-/// The texts before a `^`.
+/// The strings before a `^`.
 fn after_line(terms: &mut Terms, lines: Option<&CharSet>) -> Id {
     let Some(lines) = lines else { return EMPTY };
     let line = terms.set(lines.clone());
@@ -477,8 +484,8 @@ fn after_line(terms: &mut Terms, lines: Option<&CharSet>) -> Id {
     terms.or(&[EMPTY, line])
 }
 
-/// The texts before a place where a lookbehind holds.
-fn behind_language(terms: &mut Terms, body: &PatternNode, steps: &mut u32) -> Result<Id, Problem> {
+/// The strings before a position where a lookbehind holds.
+fn behind_language(terms: &mut Terms, body: &PatternNode, steps: &mut u32) -> Result<Id, PatternProblem> {
     let node = PatternNode::concat(terms, vec![PatternNode::Plain(ANY), body.clone()]);
     if let PatternNode::Plain(id) = node {
         return Ok(id);

@@ -1,12 +1,11 @@
-//! Unicode's properties and simple case folding as sets of characters. The tables are the `regex-syntax` crate's; what
-//! is taken of it ends here.
+//! Unicode properties and simple case folding as character sets, from the tables of the `regex-syntax` crate.
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
 use crate::CharSet;
 
-/// The set of a property as it stands between the braces of `\p{..}`: `L`, `Letter`, `Greek`, `Script=Greek`, `sc=Grek`,
-/// `gc=Lu`, `Alphabetic`. Names are matched loosely. `None` if there is no such property.
+/// The set of a property as written in the braces of `\p{..}`: `L`, `Letter`, `Greek`, `Script=Greek`,
+/// `sc=Grek`, `gc=Lu`, `Alphabetic`. Names are matched loosely. `None` if there is no such property.
 pub fn property(name: &str) -> Option<CharSet> {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '=' | '-' | ' ');
     if name.is_empty() || !name.chars().all(fine) {
@@ -26,7 +25,7 @@ pub fn property(name: &str) -> Option<CharSet> {
     }
 }
 
-/// The set and all that differ from its characters in case only.
+/// The set with all case variants of its characters.
 pub(super) fn fold(set: &CharSet) -> CharSet {
     let ranges = set
         .ranges()

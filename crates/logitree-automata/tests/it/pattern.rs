@@ -6,13 +6,13 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use crate::regexes::matches;
-use logitree_automata::pattern::{parse, Lines, Options, Scope};
+use logitree_automata::pattern::{parse, LineEnds, MatchScope, PatternOptions};
 use logitree_automata::ErrorKind;
 use proptest::prelude::*;
 use serde::Deserialize;
 
-const WHOLE: Options = Options { lines: Lines::LineFeed, ..Options::WHOLE };
-const SEARCH: Options = Options { lines: Lines::LineFeed, ..Options::SEARCH };
+const WHOLE: PatternOptions = PatternOptions { lines: LineEnds::LineFeed, ..PatternOptions::WHOLE };
+const SEARCH: PatternOptions = PatternOptions { lines: LineEnds::LineFeed, ..PatternOptions::SEARCH };
 
 // -- hand cases
 
@@ -51,7 +51,7 @@ fn corpus() {
 }
 
 fn check(case: &Case) {
-    let options = if case.whole { Options::WHOLE } else { Options::SEARCH };
+    let options = if case.whole { PatternOptions::WHOLE } else { PatternOptions::SEARCH };
     let parsed = parse(&case.pattern, &options);
     if let Some((message, column)) = &case.error {
         let error = parsed.expect_err(&case.pattern);
@@ -332,17 +332,18 @@ fn limits_are_errors() {
     let classes = "[\\p{L}\\p{N}]".repeat(60_000);
     let long = format!("(?:a(?<={})|b)*", "[ab]{300}");
     for pattern in [deep, product, counted, classes, long, "a".repeat(1_000_001)] {
-        let error = parse(&pattern, &Options::SEARCH).expect_err(&pattern[..20]);
+        let error = parse(&pattern, &PatternOptions::SEARCH).expect_err(&pattern[..20]);
         assert_eq!(error.kind, ErrorKind::Limit, "{error}");
     }
-    assert!(parse(&format!("{}a{}", "(".repeat(250), ")".repeat(250)), &Options::WHOLE).is_ok());
-    let huge = parse("(?:ab|c){1000000,4294967295}", &Options { scope: Scope::Whole, ..WHOLE }).unwrap();
+    assert!(parse(&format!("{}a{}", "(".repeat(250), ")".repeat(250)), &PatternOptions::WHOLE).is_ok());
+    let huge =
+        parse("(?:ab|c){1000000,4294967295}", &PatternOptions { scope: MatchScope::Whole, ..WHOLE }).unwrap();
     assert!(format!("{huge:?}").len() < 1000);
 }
 
 #[test]
 fn what_is_too_large_is_named_by_its_place() {
-    let place = |pattern: &str| parse(pattern, &Options::SEARCH).unwrap_err().place;
+    let place = |pattern: &str| parse(pattern, &PatternOptions::SEARCH).unwrap_err().place;
     assert_eq!(place("ab(?<=[ab]{300})"), "1:3");
     assert_eq!(place("a\n(?:(?=[ab]{300}c).)*"), "2:4");
     assert_eq!(place("^a(?:(?:b\\b){1000}){1000}"), "1:13");
@@ -371,7 +372,7 @@ fn hostile_patterns_end() {
         (0..400).map(|i| format!("(?:(?={}).)*", char::from_u32(0x4e00 + i).unwrap())).collect(),
     ];
     for pattern in patterns {
-        for options in [Options::SEARCH, Options::WHOLE] {
+        for options in [PatternOptions::SEARCH, PatternOptions::WHOLE] {
             let start = std::time::Instant::now();
             let answer = parse(&pattern, &options);
             assert!(start.elapsed().as_secs() < 20, "{:.30}", pattern);

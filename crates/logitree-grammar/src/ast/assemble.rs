@@ -93,6 +93,6 @@ impl Assembler {
 }
 
 fn outside() -> Error {
-    Error::new(ErrorKind::Constraint, "the name of a recursive grammar stands outside of it")
+    Error::new(ErrorKind::Constraint, "a recursive grammar is referenced outside of its definition")
         .help("use it only in what the function returns")
 }

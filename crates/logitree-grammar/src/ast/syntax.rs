@@ -94,7 +94,7 @@ impl Syntax {
     pub(super) fn rules(&self) -> Result<Rules> {
         match self {
             Syntax::Regex(text) => {
-                Ok(alone(RuleBody::Lexeme(pattern::parse(text, &pattern::Options::WHOLE)?)))
+                Ok(alone(RuleBody::Lexeme(pattern::parse(text, &pattern::PatternOptions::WHOLE)?)))
             }
             Syntax::Gbnf { text, root } => gbnf::parse_from(text, root),
             Syntax::Lark { text, grammars } => lark_rules(text, grammars),

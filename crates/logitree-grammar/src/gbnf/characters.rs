@@ -51,12 +51,12 @@ fn hex(text: &str, at: usize, digits: usize, problems: &mut Problems) -> (u32, u
 pub(super) fn scalar(code: u32, at: usize, problems: &mut Problems) -> Option<char> {
     let c = char::from_u32(code);
     if c.is_none() {
-        let loop_exits = if code <= super::super::charset::LAST {
+        let help = if code <= super::super::charset::LAST {
             "write the character itself, or one \\UHHHHHHHH, instead of two surrogates"
         } else {
             "the last one is \\U0010FFFF"
         };
-        problems.add(at, format!("U+{code:04X} is no character"), loop_exits);
+        problems.add(at, format!("U+{code:04X} is no character"), help);
     }
     c
 }
@@ -88,8 +88,8 @@ pub(super) fn class(text: &str, open: usize, problems: &mut Problems) -> Option<
         }
     }
     if at == inside {
-        let loop_exits = if negated { "write . for any character" } else { "write \"\" for the empty text" };
-        problems.add(open, "a class without characters", loop_exits);
+        let help = if negated { "write . for any character" } else { "write \"\" for the empty text" };
+        problems.add(open, "a class without characters", help);
     }
     let set = CharSet::from_ranges(ranges);
     Some((if negated { set.not() } else { set }, at + 1))

@@ -75,12 +75,12 @@ impl<'t> Names<'t> {
                 break;
             }
             let defined = self.seen.iter().filter(|rule| rule.defined.is_some()).map(|rule| rule.name);
-            let loop_exits = did_you_mean(missing.name, defined)
+            let help = did_you_mean(missing.name, defined)
                 .unwrap_or_else(|| format!("define it: {} ::= ...", missing.name));
             problems.add(
                 missing.first,
                 format!("the rule \"{}\" is used and not defined", missing.name),
-                loop_exits,
+                help,
             );
         }
         let id = self

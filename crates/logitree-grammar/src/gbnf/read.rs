@@ -151,15 +151,14 @@ impl<'t> Reader<'t> {
         let from = self.at;
         let Some(name) = self.name() else {
             let message = format!("a rule must start here, not {}", excerpt(self.text, from));
-            return self.fail(message, "a rule is name ::= what it says, names are letters, digits, - and _");
+            return self.fail(message, "a rule is name ::= definition, names are letters, digits, - and _");
         };
         self.space(false);
         let id = self.names.id(name, from);
         if !self.text[self.at..].starts_with("::=") {
             self.names.excuse(id);
             let message = format!("`::=` must follow \"{name}\", not {}", excerpt(self.text, self.at));
-            return self
-                .fail(message, "a rule is name ::= what it says; one that goes on ends its line with |");
+            return self.fail(message, "a rule is name ::= definition; end a line with | to continue it");
         }
         if let Some(earlier) = self.names.define(id, from) {
             let line = 1 + self.text[..earlier].bytes().filter(|&b| b == b'\n').count();
@@ -248,7 +247,7 @@ impl<'t> Reader<'t> {
         let Some((node, depth)) = row.pop() else {
             self.at = from;
             let message = format!("nothing before {} that it could repeat", excerpt(self.text, from));
-            return self.fail(message, "put it behind a literal, a class, a name or a group");
+            return self.fail(message, "put it after a literal, a class, a name or a group");
         };
         // `a?*` and its like are one repetition; without this a row of signs would nest.
         let is_sign = |min: u32, max: Option<u32>| min <= 1 && max.is_none_or(|max| max == 1);
@@ -352,10 +351,10 @@ impl<'t> Reader<'t> {
         let negated = self.peek() == Some(b'!');
         self.at += usize::from(negated);
         let rest = &self.text[self.at..];
-        let loop_exits = "a token is <its text> or <[its number]>";
+        let help = "a token is <its text> or <[its number]>";
         let Some(end) = rest.find('>').filter(|_| rest.starts_with('<')) else {
             self.at = from;
-            return self.fail(format!("{} is no token", excerpt(self.text, from)), loop_exits);
+            return self.fail(format!("{} is no token", excerpt(self.text, from)), help);
         };
         let whole = &rest[..=end];
         let inside = &whole[1..end];
@@ -366,13 +365,13 @@ impl<'t> Reader<'t> {
                 self.at = from;
                 return self.fail(
                     format!("`{}` has no number of a token", excerpt(whole, 0).trim_matches('`')),
-                    loop_exits,
+                    help,
                 );
             };
             TokenName::Id(id)
         } else if inside.is_empty() {
             self.at = from;
-            return self.fail("`<>` names no token", loop_exits);
+            return self.fail("`<>` names no token", help);
         } else {
             TokenName::Text(whole.into())
         };

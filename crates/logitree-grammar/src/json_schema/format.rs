@@ -16,7 +16,7 @@
 //!
 //! It refuses to know how a string is written in JSON.
 
-use super::super::pattern::{self, Options};
+use super::super::pattern::{self, PatternOptions};
 use super::super::Regex;
 use super::{clock, idn, Draft};
 
@@ -51,7 +51,7 @@ pub fn regex(name: &str, draft: Draft) -> Option<Regex> {
 
 /// Reads one of the patterns here; a test reads every one of them.
 pub(super) fn read(pattern: &str) -> Regex {
-    pattern::parse(pattern, &Options::WHOLE).unwrap_or(Regex::Nothing)
+    pattern::parse(pattern, &PatternOptions::WHOLE).unwrap_or(Regex::Nothing)
 }
 
 // -- RFC 3339

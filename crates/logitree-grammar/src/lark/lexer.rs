@@ -196,8 +196,8 @@ impl Lexer<'_, '_> {
                 self.push(Kind::Pattern, self.at, close + 1 + flags);
             }
             None => {
-                let loop_exits = "close it with /; a slash in it is \\/, and a new line in it is \\n";
-                self.broken("a regular expression that is not closed in its line".into(), loop_exits);
+                let help = "close it with /; a slash in it is \\/, and a new line in it is \\n";
+                self.broken("a regular expression that is not closed in its line".into(), help);
             }
         }
     }

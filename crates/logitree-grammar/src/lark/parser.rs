@@ -151,9 +151,9 @@ impl<'t> Parser<'t, '_> {
             Kind::Terminal => {
                 self.no_template(name)?;
                 if self.kind() == Kind::Sign(b'.') {
-                    let loop_exits =
+                    let help =
                         "every reading is kept; take out of one terminal what the other is for: A & ~B";
-                    self.problems.add(self.at(), format!("the terminal {name} has a priority"), loop_exits);
+                    self.problems.add(self.at(), format!("the terminal {name} has a priority"), help);
                     self.next += 2;
                 }
                 self.expect(b':', "a terminal's name")?;
@@ -164,7 +164,7 @@ impl<'t> Parser<'t, '_> {
                 self.next -= 1;
                 return self.unexpected(
                     "a rule, a terminal or a directive must start here",
-                    "a rule is name: what it says",
+                    "a rule is name: definition",
                 );
             }
         }
@@ -225,17 +225,13 @@ impl<'t> Parser<'t, '_> {
                 ("suffix", Some(expr)) => Some(Ending::Suffix(expr)),
                 ("stop", Some(expr)) => Some(Ending::Stop(expr)),
                 ("max_tokens" | "temperature", _) => {
-                    let loop_exits = "bound the text instead ({0,100}), or set it where tokens are sampled";
-                    self.problems.add(at, format!("`{key}` says nothing about text"), loop_exits);
+                    let help = "bound the text instead ({0,100}), or set it where tokens are sampled";
+                    self.problems.add(at, format!("`{key}` does not describe text"), help);
                     None
                 }
                 _ => {
-                    let loop_exits = "known are capture, lazy, suffix=, stop=, stop_capture=";
-                    self.problems.add(
-                        at,
-                        format!("unknown attribute {}", excerpt(self.text, at)),
-                        loop_exits,
-                    );
+                    let help = "known are capture, lazy, suffix=, stop=, stop_capture=";
+                    self.problems.add(at, format!("unknown attribute {}", excerpt(self.text, at)), help);
                     return None;
                 }
             };
@@ -267,8 +263,8 @@ impl<'t> Parser<'t, '_> {
                 return None;
             }
             _ => {
-                let loop_exits = "at the start of a line there are %ignore, %import and %llguidance";
-                self.problems.add(at, format!("{word} cannot stand here"), loop_exits);
+                let help = "at the start of a line there are %ignore, %import and %llguidance";
+                self.problems.add(at, format!("{word} cannot stand here"), help);
                 return None;
             }
         }
@@ -551,8 +547,8 @@ impl<'t> Parser<'t, '_> {
                 Some(Value::Nested(items))
             }
             _ => {
-                let loop_exits = "inside of rules there are %json, %regex and %lark";
-                self.problems.add(at, format!("{word} cannot stand here"), loop_exits);
+                let help = "inside of rules there are %json, %regex and %lark";
+                self.problems.add(at, format!("{word} cannot stand here"), help);
                 None
             }
         }

@@ -124,8 +124,8 @@ impl Compiler<'_> {
                 match language {
                     Some(Regex::Text(text)) => body.map(|body| before(body, &text)),
                     Some(_) => {
-                        let loop_exits = "use suffix=, and take the end off the text afterwards";
-                        self.problems.add(stop.at, "a stop that is not one plain text", loop_exits);
+                        let help = "use suffix=, and take the end off the text afterwards";
+                        self.problems.add(stop.at, "a stop that is not one plain text", help);
                         None
                     }
                     None => None,
@@ -236,9 +236,9 @@ impl Compiler<'_> {
         }
         let Some(other) = self.resources.grammars.get(name) else {
             let known: Vec<&str> = self.resources.grammars.keys().take(20).map(String::as_str).collect();
-            let loop_exits =
+            let help =
                 format!("known are: {}", if known.is_empty() { "none".into() } else { known.join(", ") });
-            self.problems.add(at, format!("the grammar @{name} is not known"), loop_exits);
+            self.problems.add(at, format!("the grammar @{name} is not known"), help);
             return 0;
         };
         let start = append(&mut self.rules, other, &format!("{name}-"));

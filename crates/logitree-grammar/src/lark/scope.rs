@@ -115,11 +115,11 @@ impl<'i, 't> Scope<'i, 't> {
         let upper = name.bytes().any(|byte| byte.is_ascii_uppercase());
         let what = if upper { "terminal" } else { "rule" };
         let names = self.rules.keys().chain(self.terminals.keys()).copied();
-        let loop_exits = if common::terminal(name).is_some() {
+        let help = if common::terminal(name).is_some() {
             format!("import it: %import common.{name}")
         } else {
             did_you_mean(name, names).unwrap_or_else(|| format!("define it: {name}: ..."))
         };
-        problems.add(at, format!("the {what} \"{name}\" is used and not defined"), loop_exits);
+        problems.add(at, format!("the {what} \"{name}\" is used and not defined"), help);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::super::pattern::{self, Flags, Lines, Scope as Reach};
+use super::super::pattern::{self, LineEnds, MatchScope, PatternFlags};
 use super::super::problems::Problems;
 use super::super::Regex;
 use super::ast::{Choice, Expr, Value};
@@ -163,7 +163,7 @@ impl Terminals<'_> {
     }
 
     fn pattern(&mut self, text: &str, letters: &str, at: usize) -> Option<Sized> {
-        let mut flags = Flags::default();
+        let mut flags = PatternFlags::default();
         for letter in letters.chars() {
             match letter {
                 'i' => flags.ignore_case = true,
@@ -178,7 +178,7 @@ impl Terminals<'_> {
                 }
             }
         }
-        let options = pattern::Options { scope: Reach::Whole, lines: Lines::LineFeed, flags };
+        let options = pattern::PatternOptions { scope: MatchScope::Whole, lines: LineEnds::LineFeed, flags };
         match pattern::parse(text, &options) {
             Ok(regex) => self.weighed(sized(regex), at),
             Err(error) => {
@@ -202,8 +202,8 @@ impl Terminals<'_> {
             _ => None,
         };
         let Some(pieces) = pieces else {
-            let loop_exits = "it has one of \"substring_chunks\": [texts], \"substring_words\": text, \"substring_chars\": text";
-            self.problems.add(at, "this %regex is not known", loop_exits);
+            let help = "it has one of \"substring_chunks\": [texts], \"substring_words\": text, \"substring_chars\": text";
+            self.problems.add(at, "this %regex is not known", help);
             return None;
         };
         if pieces.len() > MAX_WEIGHT / 64 {

@@ -133,7 +133,7 @@ fn what_cannot_be_honoured_is_named() {
         (patterns(&["(<call>)?x|("]), "a group inside another group"),
         (patterns(&["(x*)<call>"]), "a group that may be empty"),
         (patterns(&["x*"]), "an empty match"),
-        (patterns(&["\\b<call>"]), "an assertion about what stands around it"),
+        (patterns(&["\\b<call>"]), "an assertion about its context"),
         (patterns(&["(?i)<call>"]), "flags for the rest of it"),
         (patterns(&["<call>["]), "the trigger /<call>[/"),
         (patterns(&["\\s*<call>"]), "at several places of one text"),

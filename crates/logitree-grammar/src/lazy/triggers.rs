@@ -1,7 +1,7 @@
 //! Triggers as pairs of regular languages: what stands before the grammar starts, and what of the grammar's text
 //! triggers. It refuses to know grammars.
 
-use super::super::pattern::{self, Options};
+use super::super::pattern::{self, PatternOptions};
 use super::super::{CharSet, Regex};
 use super::quotient::is_nullable;
 use crate::{Error, ErrorKind, Result};
@@ -38,7 +38,7 @@ pub(super) fn pattern(text: &str) -> Result<Vec<Trigger>> {
     };
     let scan = Scan::of(text);
     if scan.looks {
-        return refuse("an assertion about what stands around it", "write what stands there, or take it out");
+        return refuse("an assertion about its context", "write the context, or remove the assertion");
     }
     if scan.flags {
         return refuse("flags for the rest of it", "write (?i:...) around what they mean");
@@ -55,7 +55,7 @@ pub(super) fn pattern(text: &str) -> Result<Vec<Trigger>> {
         };
         let end = alternative.to - usize::from(alternative.ends);
         let read = |from: usize, to: usize| {
-            pattern::parse(&text[from..to], &Options::WHOLE)
+            pattern::parse(&text[from..to], &PatternOptions::WHOLE)
                 .map_err(|error| error.within(&format!("the trigger {said}")))
         };
         let any = if anchored { Regex::Empty } else { Regex::anything() };

@@ -216,11 +216,7 @@ impl Reader<'_> {
                 self.only(place, &["excludes", "max_chars", "max_tokens"]);
                 if place.object.get("max_tokens").is_some_and(|value| !value.is_null()) {
                     let help = "bound the characters instead: \"max_chars\"";
-                    self.problems.add_at(
-                        place.at,
-                        "\"max_tokens\" of any_text says nothing about text",
-                        help,
-                    );
+                    self.problems.add_at(place.at, "\"max_tokens\" of any_text does not describe text", help);
                 }
                 let most = self.count(place, "max_chars");
                 Some(Content::AnyText { excludes: self.texts(place, "excludes")?, most })
@@ -301,9 +297,8 @@ impl Reader<'_> {
         self.only(place, &[key]);
         let text = self.text(place, key)?;
         let read = match kind {
-            "regex" => {
-                pattern::parse(&text, &pattern::Options::WHOLE).map(|regex| one(RuleBody::Lexeme(regex)))
-            }
+            "regex" => pattern::parse(&text, &pattern::PatternOptions::WHOLE)
+                .map(|regex| one(RuleBody::Lexeme(regex))),
             _ => gbnf::parse(&text).map(Content::Rules),
         };
         match read {

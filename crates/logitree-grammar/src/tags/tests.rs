@@ -218,7 +218,7 @@ fn every_mistake_has_its_place_and_a_way_out() {
             json!({"type": "json_schema", "json_schema": true, "style": "qwen_xml"}),
             "the style \"qwen_xml\" is not read",
         ),
-        (json!({"type": "any_text", "max_tokens": 3}), "says nothing about text"),
+        (json!({"type": "any_text", "max_tokens": 3}), "does not describe text"),
         (json!({"type": "any_text", "max_chars": -3}), "\"max_chars\" is no count"),
         (
             json!({"type": "repeat", "min": 3, "max": 2, "content": {"type": "any_text"}}),

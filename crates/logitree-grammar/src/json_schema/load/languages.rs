@@ -42,7 +42,7 @@ impl Languages {
         if self.patterns.len() >= MOST_PATTERNS {
             return Err(format!("more than {MOST_PATTERNS} different patterns"));
         }
-        let read = match pattern::parse_within(text, &pattern::Options::SEARCH, &mut self.work) {
+        let read = match pattern::parse_within(text, &pattern::PatternOptions::SEARCH, &mut self.work) {
             Ok(regex) => Ok(Arc::new(regex)),
             Err(error) if error.place.is_empty() => Err(error.message),
             Err(error) => Err(format!("{} ({})", error.message, error.place)),

@@ -16,7 +16,7 @@ use super::table::TerminalTables;
 use super::terminal::{Crossing, Terminal};
 use super::walk::{narrow, wide, ByByte};
 use crate::grammar::expr::{Encoding, ExprId, Exprs, Tag, NOTHING};
-use crate::grammar::pattern::{self, Options};
+use crate::grammar::pattern::{self, PatternOptions};
 use crate::grammar::{CharSet, Regex};
 use crate::vocabulary::{About, Token, TokenKind, Vocabulary};
 use crate::TokenId;
@@ -465,7 +465,7 @@ fn compare_patterns(vocabulary: &Vocabulary) -> Gone {
     let kept = Kept::new(vocabulary);
     for (n, (text, is_string)) in PATTERNS.iter().enumerate() {
         let mut exprs = Exprs::new(1 << 20);
-        let regex = pattern::parse(text, &Options::WHOLE).unwrap();
+        let regex = pattern::parse(text, &PatternOptions::WHOLE).unwrap();
         let encoding = if *is_string { Encoding::Json { ascii: n % 5 == 4 } } else { Encoding::Utf8 };
         let (inside, end) = (exprs.compile(&regex, encoding).unwrap(), exprs.bytes(b"\"").unwrap());
         let e = if *is_string { exprs.concat(&[inside, end]).unwrap() } else { inside };

@@ -41,7 +41,7 @@ fn alone(body: RuleBody) -> Rules {
 }
 
 fn of_pattern(text: &str) -> Result<Rules> {
-    pattern::parse(text, &pattern::Options::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex)))
+    pattern::parse(text, &pattern::PatternOptions::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex)))
 }
 
 fn of_schema(text: &str) -> Result<Rules> {
