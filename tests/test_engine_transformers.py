@@ -1,4 +1,4 @@
-"""Beams on transformers with tiny random models, and the drop-ins for its `generate`: the right items, nothing else."""
+"""Beams on transformers with tiny random models, and trees in its `generate`: the right items, nothing else."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import logitree as lt
 from logitree.engines import BeamEngine, BeamSession
 from logitree.engines.transformers import Transformers, TreeLogitsProcessor, prefix_allowed_tokens_fn
 from slow_paths import SlowPaths
+from tiny_models import alone, near, tiny
 
 pytestmark = pytest.mark.peers
 
@@ -24,38 +25,9 @@ V, END = 40, 2
 ITEMS = [(5, 6), (5, 6, 7), (5, 8, 9), (10,), (11, 12, 13, 14), (11, 12, 15), (16, 17)]
 
 
-def tiny(kind: str) -> Any:
-    """A random model of two layers."""
-    torch.manual_seed(1)
-    if kind == "gpt2":
-        config = transformers.GPT2Config(vocab_size=V, n_positions=48, n_embd=32, n_layer=2, n_head=2)
-        model = transformers.GPT2LMHeadModel(config)
-    else:
-        sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "max_position_embeddings": 48}
-        config = transformers.LlamaConfig(vocab_size=V, num_attention_heads=4, num_key_value_heads=2, **sizes)
-        model = transformers.LlamaForCausalLM(config)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            # As they are made, tiny models find everything equally likely.
-            parameter.mul_(4.0 if parameter.dim() > 1 else 1.0)
-    return model.eval()
-
-
 @pytest.fixture(scope="module", params=["gpt2", "llama"])
 def model(request: pytest.FixtureRequest) -> Any:
     return tiny(request.param)
-
-
-def alone(model: Any, rows: list[list[int]]) -> np.ndarray:
-    """Logits after each row, without a cache, one row a pass: the slow obvious version."""
-    with torch.inference_mode():
-        return np.stack([model(torch.tensor([row]), use_cache=False).logits[0, -1].float().numpy() for row in rows])
-
-
-def near(got: np.ndarray, expected: np.ndarray) -> None:
-    assert got.dtype == np.float32
-    assert np.ptp(expected) > 1.0
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=2e-5)
 
 
 def test_every_row_is_as_if_it_were_alone(model: Any) -> None:
@@ -108,9 +80,12 @@ def test_models_that_cannot_be_searched() -> None:
     trained = tiny("gpt2").train()
     with pytest.raises(lt.EngineError, match="training mode"):
         Transformers(trained)
+    trained.eval()
     both = transformers.T5Config(vocab_size=V, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
     with pytest.raises(lt.EngineError, match="encoder"):
         Transformers(transformers.T5ForConditionalGeneration(both).eval())
+    with pytest.raises(lt.EngineError, match="a LlamaModel has no logits"):
+        Transformers(tiny("llama").model)
     with pytest.raises(lt.EngineError, match="no tokenizer"):
         Transformers(tiny("gpt2")).encode("Hello")
 
@@ -265,7 +240,7 @@ def test_the_processor_adds_weights_and_leaves_the_scores_alone() -> None:
 
 def test_rows_may_come_in_any_order_and_from_anywhere() -> None:
     paths = SlowPaths.of_items(ITEMS, V, END)
-    processor, allowed = TreeLogitsProcessor(paths, 2), prefix_allowed_tokens_fn(paths, 2)
+    processor, ask = TreeLogitsProcessor(paths, 2), prefix_allowed_tokens_fn(paths, 2)
     read = [(), (5,), (5, 6), (5, 6, 7), (11,), (11, 12), (11, 12, 13), (16,), (16, 17), (10,)]
     generator = np.random.default_rng(5)
     for _ in range(60):
@@ -278,7 +253,7 @@ def test_rows_may_come_in_any_order_and_from_anywhere() -> None:
             allowed = {item[length] for item in ITEMS if item[:length] == path and len(item) > length}
             allowed |= {END} if path in ITEMS else set()
             assert torch.isfinite(out[row]).nonzero().flatten().tolist() == sorted(allowed)
-            assert allowed(0, ids[row]) == sorted(allowed)
+            assert ask(0, ids[row]) == sorted(allowed)
 
 
 def test_drop_ins_that_cannot_be() -> None:

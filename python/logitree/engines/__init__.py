@@ -25,7 +25,12 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 class ContextFull(Exception):
-    """The engine has no room for the tokens. Never leaves `logitree.generate`."""
+    """The engine has no room for the tokens; nothing was evaluated. Never leaves `logitree.generate`."""
+
+    def __init__(self, rows: Sequence[int] = ()) -> None:
+        super().__init__("the context is full")
+        self.rows = tuple(rows)
+        """The rows of a batch session that do not fit; empty: of a session that has one row."""
 
 
 @runtime_checkable

@@ -1,0 +1,176 @@
+"""Several sequences of a transformers engine, evaluated together in one padded batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._errors import EngineError
+from .. import ContextFull, Logits
+from ._forward import CachedSequence, Runner, import_torch, padded, to_host
+from ._session import checked_range
+
+if TYPE_CHECKING:
+    from ._engine import Transformers
+
+_NO_LOGITS = np.empty(0, np.float32)
+_SLACK = 64
+"""Columns of padding that are never worth a repacking."""
+
+
+class TransformersBatch:
+    """Rows of tokens in a cache of their own; each evaluation appends to some of them in one pass.
+
+    Rows are padded, with position ids of their own, so the logits are those of each row alone up to rounding. Models
+    whose cache is more than plain attention (sliding windows, recurrent states), or that take no `position_ids`, cannot
+    be padded: their rows are evaluated one after the other, each with its own cache.
+    """
+
+    def __init__(self, engine: Transformers, rows: int) -> None:
+        if rows < 1:
+            raise EngineError(f"a batch of {rows} rows", help="use 1 or more")
+        self._engine = engine
+        self._tokens: list[list[int]] = [[] for _ in range(rows)]
+        runner = engine.runner
+        self._padded = _PaddedCache(runner, engine.n_batch) if runner.is_padded else None
+        self._alone = [] if runner.is_padded else [CachedSequence(runner, engine.n_batch) for _ in range(rows)]
+
+    @property
+    def tokens(self) -> Sequence[Sequence[int]]:
+        """The tokens of each row evaluated so far, oldest first."""
+        return tuple(map(tuple, self._tokens))
+
+    def evaluate(self, tokens: Sequence[Sequence[int]]) -> Sequence[Logits]:
+        """Appends `tokens[i]` to row i; rows may get different numbers of tokens.
+
+        Args:
+            tokens: one list for each row; a row with an empty list is left as it is.
+
+        Returns:
+            For each row float32 [V] after its last token, read-only; an empty array for a row that got no tokens.
+
+        Raises:
+            ContextFull: `rows` do not fit; nothing was evaluated.
+            EngineError: not one list for each row, or all are empty; or a pass failed in an earlier call.
+            TokenError: a token is not in the model's vocabulary; nothing was evaluated.
+        """
+        engine = self._engine
+        if len(tokens) != len(self._tokens):
+            raise EngineError(f"{len(tokens)} lists of tokens for {len(self._tokens)} rows", help="give one a row")
+        active = [row for row, new in enumerate(tokens) if len(new)]
+        if not active:
+            raise EngineError("nothing to evaluate: no row has tokens", help="give at least one token")
+        for row in active:
+            checked_range(tokens[row], engine.runner.vocabulary_size)
+        most = engine.n_ctx
+        full = [row for row in active if most is not None and len(self._tokens[row]) + len(tokens[row]) > most]
+        if full:
+            raise ContextFull(full)
+        out = [_NO_LOGITS] * len(tokens)
+        if self._padded is None:
+            for row in active:
+                out[row] = self._alone[row].append(tokens[row])
+        else:
+            logits = to_host(self._padded.append({row: tokens[row] for row in active}))
+            for row, found in zip(active, logits, strict=True):
+                out[row] = found
+        for row in active:
+            self._tokens[row].extend(tokens[row])
+        return out
+
+    def close(self) -> None:
+        """Releases the caches; the batch must not be used any more."""
+        self._padded, self._alone, self._tokens = None, [], []
+
+
+class _PaddedCache:
+    """A cache whose rows hold different numbers of tokens, the rest being padding that attention is masked from.
+
+    Padding is inserted to the left of the tokens that a row appends, so each row's last token is in the last column.
+    Rows that are idle while others go on are taken out of the batch once they are half of it, and put back when they
+    get tokens again.
+    """
+
+    def __init__(self, runner: Runner, pass_tokens: int) -> None:
+        self._runner, self._pass_tokens = runner, pass_tokens
+        self._cache: Any = None
+        """None before the first pass and after one that failed."""
+        self._rows: list[int] = []
+        """The row of each row of the cache."""
+        self._mask: Any = None
+        """int64 [rows, columns]: 1 where a row has a token."""
+        self._parked: dict[int, list[tuple[Any, Any]]] = {}
+        """Rows outside of the cache: keys and values of each layer, [heads, tokens, size]."""
+        self._lengths: dict[int, int] = {}
+        """How many tokens each row holds, in the cache or outside."""
+
+    def append(self, tokens: dict[int, Sequence[int]]) -> Any:
+        """Appends tokens to some rows; logits [rows given, V] on the model's device."""
+        torch = import_torch()
+        if self._cache is None and self._mask is not None:
+            raise EngineError("an earlier pass failed", help="begin with a new session")
+        with torch.inference_mode():
+            self._arrange(list(tokens))
+            ids, new = padded([tokens.get(row, ()) for row in self._rows], self._runner.device)
+            mask = torch.cat((self._mask, new), dim=1)
+            cache, self._cache = self._cache, None
+            held, width = self._mask.shape[1], max(1, self._pass_tokens // len(self._rows))
+            for row, given in tokens.items():
+                self._lengths[row] = self._lengths.get(row, 0) + len(given)
+            gaps = any(self._lengths[row] < mask.shape[1] for row in self._rows)
+            for start in range(0, ids.shape[1], width):
+                block = ids[:, start : start + width]
+                seen = mask[:, : held + start + block.shape[1]] if gaps else None
+                logits, cache = self._runner.run(block, cache, seen)
+            self._cache, self._mask = cache, mask
+            places = torch.tensor([self._rows.index(row) for row in tokens], device=logits.device)
+            return logits[places]
+
+    def _arrange(self, active: list[int]) -> None:
+        """Brings the active rows into the cache, and takes idle ones and padding out where that is worth it."""
+        torch = import_torch()
+        if self._mask is None:
+            self._rows = active
+            self._mask = torch.zeros((len(active), 0), dtype=torch.long, device=self._runner.device)
+            return
+        idle = [row for row in self._rows if row not in active]
+        missing = [row for row in active if row not in self._rows]
+        keep = [row for row in self._rows if row in active] if 2 * len(idle) >= len(self._rows) else self._rows
+        longest = max(self._lengths[row] for row in self._rows)
+        sparse = self._mask.shape[1] > longest + max(_SLACK, longest // 2)
+        if missing or len(keep) < len(self._rows) or sparse:
+            self._repack([*keep, *missing])
+
+    def _repack(self, rows: list[int]) -> None:
+        """Makes the cache of these rows, all padding on the left, and parks the others."""
+        torch = import_torch()
+        layers = self._cache.layers
+        for at, row in enumerate(self._rows):
+            columns = self._mask[at].nonzero()[:, 0]
+            self._parked[row] = [
+                (_columns(layer.keys, at, columns), _columns(layer.values, at, columns)) for layer in layers
+            ]
+        nothing = [(layer.keys[0, :, :0], layer.values[0, :, :0]) for layer in layers]
+        held = [self._parked.pop(row, nothing) for row in rows]
+        for index, layer in enumerate(layers):
+            layer.keys = _stack([kept[index][0] for kept in held])
+            layer.values = _stack([kept[index][1] for kept in held])
+        lengths = torch.tensor([kept[0][0].shape[1] for kept in held], device=self._mask.device)
+        width = int(lengths.max())
+        padding = width - lengths[:, None]
+        self._mask = (torch.arange(width, device=self._mask.device)[None] >= padding).long()
+        self._rows = rows
+
+
+def _columns(states: Any, row: int, columns: Any) -> Any:
+    """Some positions of a row of keys or values: [rows, heads, positions, size] to [heads, columns, size]."""
+    return states[row].index_select(1, columns.to(states.device))
+
+
+def _stack(states: Sequence[Any]) -> Any:
+    """Keys or values of rows, padded on the left to the longest: [rows, heads, positions, size]."""
+    torch = import_torch()
+    width = max(kept.shape[1] for kept in states)
+    return torch.stack([torch.nn.functional.pad(kept, (0, 0, width - kept.shape[1], 0)) for kept in states])

@@ -1,0 +1,219 @@
+"""A transformers model as an engine: loading, prompts, vocabulary, and the sessions that it opens."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import operator
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from ... import _core
+from ..._errors import EngineError
+from .. import Messages
+from ._batch import TransformersBatch
+from ._beams import TransformersBeams
+from ._forward import PASS_TOKENS_CPU, PASS_TOKENS_DEVICE, CachedSequence, Runner, import_torch
+from ._session import TransformersSession
+
+_MAX_CONTEXT = 10**9
+"""A larger `model_max_length` means that the tokenizer sets no limit."""
+
+
+class Transformers:
+    """A causal language model of transformers.
+
+    Args:
+        model: a loaded model with a cache, in evaluation mode, on any device.
+        tokenizer: its tokenizer; without one, prompts are token ids and there is no vocabulary.
+        n_ctx: tokens of one sequence; None: what the model was trained for.
+        n_batch: tokens of one pass, the grain of progress and cancelling; None: 512 on a CPU, 2048 on
+            an accelerator, a whole prompt where the model is recurrent.
+
+    Raises:
+        EngineError: torch is missing, this is no such model, or `n_ctx` or `n_batch` is out of range.
+    """
+
+    beam_rows: int | None = None
+    """As many beams as memory holds."""
+
+    def __init__(
+        self, model: Any, tokenizer: Any = None, *, n_ctx: int | None = None, n_batch: int | None = None
+    ) -> None:
+        self.runner = Runner(model)
+        self.model, self.tokenizer = model, tokenizer
+        self.name = str(getattr(model.config, "name_or_path", "") or type(model).__name__)
+        """What to call the model."""
+        for name, given in (("n_ctx", n_ctx), ("n_batch", n_batch)):
+            if given is not None and given < 1:
+                raise EngineError(f"{name} is {given}", help="use 1 or more")
+        trained = _context(self.runner.config, tokenizer)
+        if n_ctx is not None and trained is not None and n_ctx > trained:
+            raise EngineError(f"n_ctx is {n_ctx}, the model was trained for {trained}", help=f"use {trained} or less")
+        self.n_ctx: int | None = trained if n_ctx is None else n_ctx
+        """Tokens of one sequence; None: neither model nor tokenizer says."""
+        usual = PASS_TOKENS_CPU if self.runner.device.type == "cpu" else PASS_TOKENS_DEVICE
+        self.n_batch = n_batch or ((self.n_ctx or sys.maxsize) if self.runner.is_recurrent else usual)
+        """Tokens of one pass."""
+        self._lock = threading.Lock()
+        self._cached = CachedSequence(self.runner, self.n_batch)
+
+    @staticmethod
+    def load(
+        folder: str | os.PathLike[str],
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        n_ctx: int | None = None,
+        n_batch: int | None = None,
+    ) -> Transformers:
+        """Loads model and tokenizer from a local folder, as `save_pretrained` writes it. Downloads nothing.
+
+        Args:
+            folder: with config.json, the weights and the tokenizer's files.
+            device: as torch names it; None: "cuda" where there is one, otherwise "cpu".
+            dtype: of the weights, such as "float32" or `torch.bfloat16`; None: as the folder has it.
+            n_ctx, n_batch: as of the class.
+
+        Raises:
+            EngineError: torch or transformers is missing, or the folder cannot be loaded.
+        """
+        path = Path(folder)
+        if not (path / "config.json").is_file():
+            raise EngineError(
+                "no config.json in this folder" if path.is_dir() else "no such folder",
+                place=str(path),
+                help="give a folder that save_pretrained wrote",
+            )
+        torch = import_torch()
+        try:
+            transformers = importlib.import_module("transformers")
+        except ImportError as missing:
+            raise EngineError(
+                f"transformers is not usable: {missing}", help="pip install 'logitree[transformers]'"
+            ) from missing
+        if device is None:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+            model = transformers.AutoModelForCausalLM.from_pretrained(
+                path, dtype="auto" if dtype is None else dtype, local_files_only=True
+            )
+            model = model.to(device).eval()
+        except Exception as error:
+            # Missing files, unknown models, a device that is not there: each library raises its own kind.
+            raise EngineError(f"cannot load the model: {error}", place=str(path)) from error
+        return Transformers(model, tokenizer, n_ctx=n_ctx, n_batch=n_batch)
+
+    @functools.cached_property
+    def vocabulary(self) -> _core.Vocabulary:
+        """The tokenizer's vocabulary, its ends of generation those of tokenizer and model together.
+
+        Ids that only one of model and tokenizer has are not in it: padding of the logits is never allowed.
+
+        Raises:
+            EngineError: there is no tokenizer.
+            VocabularyError: the tokenizer cannot be read.
+        """
+        return vocabulary_of(self._tokenizer(), self.model)
+
+    def encode(self, prompt: str | Messages | Sequence[int], *, chat: bool | None = None) -> list[int]:
+        """The prompt's tokens.
+
+        Args:
+            prompt: text, messages with "role" and "content", or token ids, which are taken as they are.
+            chat: True applies the tokenizer's template, text being one message of the user; False takes the text as it
+                is; None: where there is a template.
+
+        Raises:
+            EngineError: there is no tokenizer; messages or `chat=True` and no template; or the template refuses the
+                messages.
+        """
+        if not isinstance(prompt, str) and not any(isinstance(part, Mapping) for part in prompt):
+            return [operator.index(token) for token in cast(Sequence[int], prompt)]
+        tokenizer = self._tokenizer()
+        template = getattr(tokenizer, "chat_template", None) if chat is not False else None
+        if template is None:
+            if chat or not isinstance(prompt, str):
+                raise EngineError(
+                    "the tokenizer has no chat template" if chat is not False else "messages need a chat template",
+                    help="give the whole prompt as text with chat=False",
+                )
+            return [int(token) for token in tokenizer(prompt)["input_ids"]]
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+        try:
+            text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        except Exception as error:
+            # Jinja raises what the template says.
+            raise EngineError(f"the tokenizer's chat template refuses these messages: {error}") from error
+        return [int(token) for token in tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+    def tokenize(self, text: str) -> list[int]:
+        """The model's own tokenisation of a text, no special tokens added or recognised.
+
+        Raises:
+            EngineError: there is no tokenizer.
+        """
+        return plain_tokens(self._tokenizer(), text)
+
+    def session(self) -> TransformersSession:
+        """A new, empty sequence. What the cache holds is reused as far as the new sequence begins alike."""
+        return TransformersSession(self)
+
+    def batch_session(self, rows: int, tokens: int | None = None) -> TransformersBatch:
+        """`rows` new, empty sequences with a cache of their own, which grows as they do, whatever `tokens` is."""
+        return TransformersBatch(self, rows)
+
+    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> TransformersBeams:
+        """A new session of beams. It holds as many as memory does, whatever is asked for."""
+        return TransformersBeams(self)
+
+    def __repr__(self) -> str:
+        return f"Transformers({self.name!r})"
+
+    def _tokenizer(self) -> Any:
+        if self.tokenizer is None:
+            raise EngineError("the engine has no tokenizer", help="give one, or give prompts as token ids")
+        return self.tokenizer
+
+    def _keep_common(self, wanted: Sequence[int]) -> list[int]:
+        """Cuts the cache to what it has in common with the wanted tokens, and gives that."""
+        held = self._cached.tokens
+        n = min(len(held), len(wanted))
+        if held[:n] != wanted[:n]:
+            n = next(i for i in range(n) if held[i] != wanted[i])
+        self._cached.truncate(n)
+        return list(self._cached.tokens)
+
+
+def plain_tokens(tokenizer: Any, text: str) -> list[int]:
+    """A tokenizer's tokens of a text, no special tokens added or recognised."""
+    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    return [int(token) for token in ids]
+
+
+def vocabulary_of(tokenizer: Any, model: Any = None) -> _core.Vocabulary:
+    """The vocabulary of a tokenizer, as far as the model's logits reach, with the model's ends of generation too."""
+    vocabulary = _core.Vocabulary.from_transformers(tokenizer, getattr(model, "generation_config", None))
+    width = len(vocabulary) if model is None else int(model.config.get_text_config().vocab_size)
+    if width >= len(vocabulary):
+        return vocabulary
+    return _core.Vocabulary.from_tokens(
+        list(vocabulary)[:width],
+        kinds=[vocabulary.kind(token) for token in range(width)],
+        eog_ids=[token for token in vocabulary.eog_ids if token < width],
+        bos_id=vocabulary.bos_id if vocabulary.bos_id is not None and vocabulary.bos_id < width else None,
+        name=vocabulary.name,
+        source=vocabulary.source,
+        adds_prefix_space=vocabulary.adds_prefix_space,
+    )
+
+
+def _context(config: Any, tokenizer: Any) -> int | None:
+    """How many tokens a sequence may have, as far as model or tokenizer says."""
+    trained = getattr(config, "max_position_embeddings", None) or getattr(tokenizer, "model_max_length", None)
+    return int(trained) if trained and trained < _MAX_CONTEXT else None
