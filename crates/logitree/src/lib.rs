@@ -1,14 +1,13 @@
-//! logitree decides an LLM's next token: which tokens may come next, what the sampler chain makes of the
-//! model's logits, which token is picked, and why.
-//!
-//! The rooms, in the order a request flows (a room imports only what stands left of it, see ARCHITECTURE.md):
+//! Decides the next token of a language model: which tokens are allowed, how the sampler chain changes the model's logits,
+//! which token is picked, and why.
 //!
 //! ```text
-//! vocabulary, trie, mask, grammar -> constraint -> sampling -> metrics, trace
-//!              \____________ decoder ____________/
+//! vocabulary, trie, mask -> constraint -> sampling -> metrics, trace -> decoder
+//!                               catalogue (items, beams)
 //! ```
 //!
-//! The crate does not depend on Python and prints nothing. Only the vocabulary loaders and `prefix` touch files.
+//! Languages over bytes are in the crates `logitree-automata` and `logitree-grammar`. The crate does not depend on Python and
+//! prints nothing. Only the vocabulary loaders and `catalogue` touch files.
 
 pub mod catalogue;
 pub mod constraint;

@@ -1,8 +1,8 @@
 //! Plain measures of a distribution: log-sum-exp, surprisal, entropy, perplexity, top candidates.
 //!
-//! Two levels: over the model's logits (the whole vocabulary) and over what a chain left (ids and logits). Only
-//! finite logits count. What has no answer (nothing finite, an id out of range, a picked logit that is not
-//! finite) is +inf, never an error and never NaN. The file refuses to know how to change what it measures.
+//! Two levels: over the model's logits (the whole vocabulary) and over what a chain left (ids and logits). Only finite
+//! logits count. Without an answer (no finite logit, an id out of range, a picked logit that is not finite) the result
+//! is +inf, never an error and never NaN.
 
 mod perplexity;
 

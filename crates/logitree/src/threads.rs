@@ -1,5 +1,5 @@
-//! Threads for the rows of a batch. They are started for it and end with it: no pool is left behind that a forked
-//! process would wait for. It refuses to know what is done with a row.
+//! Threads for the rows of a batch. They are started for it and joined at its end: a forked process cannot wait for a
+//! pool of its parent.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -12,8 +12,8 @@ pub(crate) fn most(asked: usize) -> usize {
     }
 }
 
-/// Does `work` for every item, in as many threads, of which the caller's is one. The order in which items are begun is
-/// theirs, the order in which they end is nobody's.
+/// Runs `work` for every item, on up to `threads` threads including the caller's; items start in order and may finish in
+/// any order.
 pub(crate) fn each<T: Send>(items: impl Iterator<Item = T> + Send, threads: usize, work: impl Fn(T) + Sync) {
     if threads <= 1 {
         return items.for_each(work);

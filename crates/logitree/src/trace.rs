@@ -1,5 +1,4 @@
-//! The record of the steps: what was possible, what was chosen, how sure the model was. Plain values; the room
-//! refuses to know how any of it came about or how to change it.
+//! The record of the steps: what was possible, what was chosen, how sure the model was. Plain values.
 
 use std::fmt;
 

@@ -1,9 +1,8 @@
 //! A batch: many decoders' next tokens in one call, in parallel where it pays. Each row has a constraint, a chain and a
-//! seed of its own; a row that is finished goes on with an end token, whatever its logits are.
+//! seed of its own; a finished row gets end tokens, whatever its logits are.
 //!
 //! The slow version is a loop of [`Decoder::step`]: a row depends on its decoder and its logits alone, so that the
-//! number of rows, their order and the number of threads change nothing. The file refuses to know how rows came
-//! together.
+//! number of rows, their order and the number of threads change nothing.
 
 use super::Decoder;
 use crate::mask::words_for;
@@ -65,7 +64,7 @@ pub fn step(decoders: &mut [&mut Decoder], logits: &[Floats<'_>], end: TokenId, 
 ///
 /// # Errors
 /// [`ErrorKind::Sampling`] if there are not as many tokens as decoders; then nothing has changed. Those of a row are
-/// [`Decoder::accept`]'s, and [`ErrorKind::State`] for a finished one that is told to go on.
+/// [`Decoder::accept`]'s, and [`ErrorKind::State`] for a finished row with another token.
 pub fn accept(decoders: &mut [&mut Decoder], tokens: &[TokenId], ends: &[TokenId]) -> Result<Rows> {
     let mut rows = as_many("tokens", tokens.len(), decoders.len())?;
     for ((decoder, &token), row) in decoders.iter_mut().zip(tokens).zip(&mut rows) {
@@ -75,7 +74,7 @@ pub fn accept(decoders: &mut [&mut Decoder], tokens: &[TokenId], ends: &[TokenId
             Some(finish) => {
                 let message = format!("token {token} for a row that is over ({})", finish.name());
                 Err(Error::new(ErrorKind::State, message)
-                    .help("a finished row goes on with an end token: its mask has no other"))
+                    .help("a finished row accepts end tokens only: its mask has no other"))
             }
         };
     }
@@ -119,7 +118,7 @@ pub fn masks(decoders: &mut [&mut Decoder], mut rows: Vec<&mut [u32]>, ends: &[T
     written
 }
 
-/// Each decoder takes the tokens that are its only way on, all decoders or none; which they are.
+/// Each decoder accepts its forced tokens, all decoders or none; returns them.
 ///
 /// # Errors
 /// Those of [`Decoder::forced`], with the row in their place; nothing has changed then.

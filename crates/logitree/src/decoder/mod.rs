@@ -1,6 +1,5 @@
-//! The hallway: matcher + chain + history + stop conditions + trace for one sequence. It opens the doors of all
-//! rooms and owns none of their business: what is allowed is the matcher's word, what is picked is the chain's.
-//! It refuses to know engines, text and Python.
+//! One sequence: matcher, chain, history, stop conditions and trace. The matcher decides which tokens are allowed, the
+//! chain which one is picked.
 //!
 //! The naive step that [`Decoder::step`] must equal: write the allowed tokens as a dense mask, set every banned logit
 //! of a copy to -inf, add what is steered and then the matcher's bias to the rest, run the chain over the whole copy,
@@ -31,7 +30,7 @@ use region::Regions;
 /// Decodes one sequence.
 ///
 /// Tokens enter in three ways: [`step`](Decoder::step) picks one from logits, [`take_forced`](Decoder::take_forced)
-/// takes those that are the only way on, [`accept`](Decoder::accept) takes one from outside. A forced token advances
+/// takes the forced tokens, [`accept`](Decoder::accept) takes one from outside. A forced token advances
 /// the chain exactly as a step with one allowed token would, so whether the caller skips forward passes never changes
 /// what comes after.
 pub struct Decoder {
@@ -95,7 +94,7 @@ impl Decoder {
         &self.vocabulary
     }
 
-    /// The chain, as its state stands.
+    /// The chain in its current state.
     pub fn chain(&self) -> &Chain {
         &self.chain
     }
@@ -253,7 +252,7 @@ impl Decoder {
         Ok(token)
     }
 
-    /// Appends to `out` the tokens that are the only way on, up to one that the steering vetoes (a step there is an
+    /// Appends to `out` the forced tokens, up to one that the steering vetoes (a step there is an
     /// error), changing nothing. Empty when finished or unconstrained.
     ///
     /// # Errors
@@ -269,7 +268,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Accepts the tokens that are the only way on and appends them to `out`. They need no forward pass of their own:
+    /// Accepts the forced tokens and appends them to `out`. They need no forward pass of their own:
     /// evaluate them in the same batch as the token before them. Stops early where a stop condition is met.
     ///
     /// # Errors

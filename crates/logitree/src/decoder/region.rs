@@ -100,8 +100,8 @@ impl Regions {
         self.current().then == Then::Stop && self.matcher().is_some_and(Matcher::is_finished)
     }
 
-    /// Whether the last of `length` tokens is a constraint's business, the one that runs or the one that took it. Free
-    /// text is nobody's.
+    /// Whether the last of `length` tokens belongs to a constraint, the running one or the one that accepted it, and not to
+    /// free text.
     pub(super) fn is_inside(&self, length: usize) -> bool {
         let unfinished =
             |region: &Region| region.matcher.as_ref().is_some_and(|m| !m.is_finished() && !m.is_free());

@@ -1,4 +1,4 @@
-//! Stop conditions: end of generation, a number of tokens, stop strings (bytes). It refuses to know constraints.
+//! Stop conditions: end of generation, a number of tokens, stop strings (bytes).
 
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};

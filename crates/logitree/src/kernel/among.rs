@@ -1,5 +1,4 @@
-//! Which of a list's places in a line of floats hold something that reaches a limit. The file refuses to know what the
-//! list is of.
+//! Which of a list's places in a line of floats hold something that reaches a limit.
 
 use super::width::widest;
 

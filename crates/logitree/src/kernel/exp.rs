@@ -1,4 +1,4 @@
-//! Exponentials of what stands below a maximum. The file refuses to know what they are summed for.
+//! Exponentials of differences to a maximum.
 
 use super::width::widest;
 use super::LANES;
@@ -89,7 +89,7 @@ fn normalise_body(es: &mut [f32], sum: f64) {
 /// relative error is below 8e-8.
 #[inline(always)]
 fn exp_below(z: f32) -> (f32, bool) {
-    // 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits.
+    // 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits.
     const ROUND: f32 = 12_582_912.0;
     let rounded = z.mul_add(-std::f32::consts::LOG2_E, ROUND);
     let k = rounded - ROUND;

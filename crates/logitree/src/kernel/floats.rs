@@ -1,5 +1,5 @@
 //! A slice of floats of one of three kinds, read as f32. Every value of the narrow kinds is an f32, so nothing is
-//! lost. The file refuses to know what is done with them.
+//! lost.
 
 use super::width::widest;
 use super::BLOCK;

@@ -1,5 +1,4 @@
-//! Keys: a value and an id in one number that sorts as candidates do, and the pass that collects them. The file
-//! refuses to know how many are wanted.
+//! Keys: a value and an id in one number that sorts as candidates do, and the pass that collects them.
 
 use super::width::widest;
 use super::{BLOCK, LANES};

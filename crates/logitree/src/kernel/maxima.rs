@@ -1,5 +1,4 @@
-//! Maxima: of a slice, and of each block of one, with a check for what may not be there. The file refuses to know
-//! where the maximum stands.
+//! Maxima: of a slice, and of each block of one, with a check for NaN and infinities.
 
 use super::floats::{from_bf16, from_f16};
 use super::width::widest;
@@ -90,7 +89,7 @@ fn f32_maximum(block: &[f32], negative: &mut bool) -> (f32, bool) {
         far = far.max(x.to_bits());
     }
     *negative = high < 0;
-    // NaN stands above +inf, or beyond -inf.
+    // NaN sorts above +inf, or below -inf.
     if high > INFINITY || far > BELOW_ALL {
         return (max_body(block), false);
     }
@@ -129,7 +128,7 @@ fn narrow_maximum(block: &[u16], infinity: i16) -> (u16, bool) {
         top = top.max(key);
         low = low.min(key);
     }
-    // NaN stands above +inf, or below -inf.
+    // NaN sorts above +inf, or below -inf.
     let nan = top > infinity || low < !infinity;
     if nan {
         top = !infinity;

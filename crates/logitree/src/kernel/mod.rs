@@ -1,8 +1,8 @@
 //! Passes over slices of floats, compiled for the widest vectors the machine has (found at run time).
 //!
 //! Each pass is one plain loop, written in lanes so that the compiler vectorises it, and compiled three times:
-//! AVX-512, AVX2 with FMA, baseline. All three give the same bits: products and sums are fused by name
-//! (`mul_add`), and additions stand in one fixed order of lanes. The room refuses to know what the numbers mean.
+//! AVX-512, AVX2 with FMA, baseline. All three give the same bits: products and sums are fused by name (`mul_add`),
+//! and additions have one fixed order of lanes.
 
 mod among;
 mod exp;

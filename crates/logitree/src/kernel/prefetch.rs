@@ -1,4 +1,4 @@
-//! A hint that memory will be read soon. It changes nothing but the time that takes, and refuses to know why.
+//! A hint that memory will be read soon. It changes only the time of that read.
 #![allow(unsafe_code)] // the instruction
 
 /// Has the machine fetch the place `at` of `values`, if there is one.

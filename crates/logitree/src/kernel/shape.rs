@@ -1,4 +1,4 @@
-//! Passes that change a block or measure its spread. The file refuses to know what the numbers mean.
+//! Passes that change a block or measure its spread.
 
 use super::width::widest;
 use super::LANES;

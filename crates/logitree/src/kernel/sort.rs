@@ -1,4 +1,4 @@
-//! Sorting of keys: by their digits where there are many. The file refuses to know what a key is made of.
+//! Sorting of keys: by their digits where there are many.
 
 /// Fewer keys than this are sorted by comparison.
 const FEW: usize = 800;

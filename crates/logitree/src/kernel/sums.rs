@@ -1,4 +1,4 @@
-//! Sums of exponentials over blocks, in f64. The file refuses to know what they are for.
+//! Sums of exponentials over blocks, in f64.
 
 use super::exp::{exps_and_dots_of_line, exps_of_line, padded, top};
 use super::floats::decode_at;

@@ -1,5 +1,5 @@
-//! Passes over a row of floats of any kind, block by block, with nothing allocated and nothing decoded but the
-//! block at hand. The file refuses to know what the row is.
+//! Passes over a row of floats of any kind, block by block, without allocation; only the current block
+//! is decoded.
 
 use super::{block_maxima, block_sums, max, sum_exp_dot, Floats, BLOCK};
 

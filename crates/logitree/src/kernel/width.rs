@@ -1,5 +1,4 @@
-//! How wide the machine's vectors are, and the macro that compiles a loop for each width. The file refuses to
-//! know any loop.
+//! How wide the machine's vectors are, and the macro that compiles a loop for each width.
 #![allow(unsafe_code)] // calls of functions compiled for features that were detected
 
 use std::sync::OnceLock;

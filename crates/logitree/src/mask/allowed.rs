@@ -2,7 +2,7 @@
 
 use crate::TokenId;
 
-/// The allowed next tokens, borrowed from whoever knows them.
+/// The allowed next tokens, borrowed from the matcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedTokens<'a> {
     /// Nothing is masked.

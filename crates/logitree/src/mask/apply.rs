@@ -1,5 +1,5 @@
-//! Masks on logits: what is not in the mask becomes minus infinity, in place; nothing else is written, so NaN
-//! payloads and negative zeros of allowed ids live on. It refuses to know where the logits came from.
+//! Masks on logits: logits of ids that are not in the mask become minus infinity, in place; nothing else is
+//! written, so NaN payloads and negative zeros of allowed ids survive.
 
 use super::kernel::{self, Kernel};
 use super::{words_for, AllowedTokens};

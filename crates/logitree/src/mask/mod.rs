@@ -1,8 +1,7 @@
 //! Masks: which token ids are allowed, as a set.
 //!
-//! Dense masks are 32-bit words, least significant bit first (the layout of XGrammar, llguidance, vLLM and
-//! SGLang); sparse ones are ascending ids, so that the cost of a step is what is allowed, not what exists.
-//! The room refuses to know who made a mask and what it is for.
+//! Dense masks are 32-bit words, least significant bit first (the layout of XGrammar, llguidance, vLLM and SGLang);
+//! sparse ones are ascending ids, so that a step costs by the allowed tokens, not by the vocabulary.
 
 mod allowed;
 mod apply;

@@ -1,4 +1,4 @@
-//! The owned mask and its set operations. It refuses to know logits; see [`super::apply`].
+//! The owned mask and its set operations.
 
 use super::kernel;
 use super::words_for;

@@ -1,5 +1,4 @@
-//! Perplexity over a text as it grows, and a gate that opens where it is too high. It refuses to know where the
-//! surprisals come from, and what is done when the gate is open.
+//! Rolling perplexity of a growing text, and a gate that opens when it is too high.
 
 use std::collections::VecDeque;
 
@@ -42,7 +41,7 @@ impl RollingPerplexity {
                     last.pop_front();
                 }
                 last.push_back(surprisal);
-                // Summed anew: taking away what leaves would let rounding pile up.
+                // Summed again: subtracting the values that leave would accumulate rounding errors.
                 self.sum = last.iter().sum();
                 self.count = last.len() as u64;
             }
@@ -113,7 +112,7 @@ impl PerplexityGate {
         self.above > self.patience
     }
 
-    /// The perplexity as it stands.
+    /// The current perplexity.
     pub fn perplexity(&self) -> &RollingPerplexity {
         &self.perplexity
     }

@@ -1,7 +1,7 @@
-//! What lies below a node, as sets: which bytes occur, and whether they spell UTF-8. A recogniser that takes
-//! them all takes the whole subtree, and nobody needs to walk it. It refuses to know automata.
+//! Summaries of subtrees: which bytes occur below a node, and whether they are UTF-8. A recogniser that accepts them all
+//! accepts the whole subtree without walking it.
 
-/// Bits of the UTF-8 decoder's states: between characters; 1, 2, 3 continuation bytes to come; behind E0, ED,
+/// Bits of the UTF-8 decoder's states: between characters; 1, 2, 3 continuation bytes to come; after E0, ED,
 /// F0 and F4, whose next byte is restricted.
 const BOUNDARY: u8 = 1;
 const ONE: u8 = 1 << 1;

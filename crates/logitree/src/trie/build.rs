@@ -1,4 +1,4 @@
-//! Builds the trie: sort the tokens by their bytes, then lay each behind the one before it, opening a node for
+//! Builds the trie: sorts the tokens by their bytes, then appends each to the previous one, opening a node for
 //! every byte the two do not share. It refuses to cut a vocabulary down to the limits.
 
 use super::below::{Below, Gathering};

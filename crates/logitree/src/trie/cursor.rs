@@ -1,4 +1,4 @@
-//! Looking things up in the trie, and stepping through it node by node. It refuses to know automata.
+//! Lookups in the trie, and stepping through it node by node.
 
 use super::TokenTrie;
 use crate::TokenId;

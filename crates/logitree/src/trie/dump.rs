@@ -1,5 +1,4 @@
-//! The trie as text: an indented tree for eyes, and Graphviz for drawings. Always bounded. It refuses to know
-//! where the text goes.
+//! The trie as text: an indented tree, and Graphviz. The size is always bounded.
 
 use super::{Node, TokenTrie};
 use std::fmt::Write;

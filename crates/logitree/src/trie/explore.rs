@@ -1,5 +1,5 @@
-//! The walk for whoever wants to see every node: a state for each, given by a closure. The naive version is the
-//! recursion over [`TokenTrie::children`] in `tests/trie.rs`. It refuses to know what a state is.
+//! A walk that visits every node, with a state for each from a closure. The naive version is the
+//! recursion over [`TokenTrie::children`] in `tests/trie.rs`.
 
 use super::{Node, TokenTrie};
 

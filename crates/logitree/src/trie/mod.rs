@@ -9,12 +9,9 @@
 //!          └─ b 2
 //! ```
 //!
-//! A node's first child is the node behind it; its next sibling is `size` further on. So refusing a byte is
-//! `p += size`, allowing it is `p += 1`, and no walk recurses. Ids lie in the order of their bytes, so every
+//! A node's first child is the next node; its next sibling is `size` nodes later. So refusing a byte is
+//! `p += size`, allowing it is `p += 1`, and no walk recurses. Ids are in the order of their bytes, so every
 //! subtree owns one run of them.
-//!
-//! It refuses to know grammars and logits: a walk asks a [`Recognizer`] one byte at a time, or reads a
-//! [`Table`].
 
 mod below;
 mod build;
@@ -36,8 +33,8 @@ use crate::TokenId;
 use node::Packed;
 use sweep::Outline;
 
-/// Bogus slots behind the vocabulary's last word, dealt out in turn to the nodes where no token ends, so that
-/// setting their bits never waits for the one set just before.
+/// Surplus slots after the vocabulary's last word, assigned in turn to the nodes where no token ends, so that setting a
+/// bit never waits for the previous one.
 const BOGUS_SLOTS: usize = 2048;
 
 /// A recogniser over bytes with a stack of states, one per byte consumed.

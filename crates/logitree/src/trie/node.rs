@@ -1,4 +1,4 @@
-//! One trie node in eight bytes. It refuses to know what the nodes are arranged into.
+//! One trie node in eight bytes.
 
 /// Bits of the subtree size: at most 2^22 - 1 nodes.
 const SIZE_BITS: u32 = 22;

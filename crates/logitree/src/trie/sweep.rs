@@ -7,8 +7,6 @@
 //! 2. Four lanes. The runs are walked by four cursors in turn, each without a branch on "is this byte allowed":
 //!    the next node is a select, and while one cursor waits for its loads the other three work. No mispredicted
 //!    branch is left, whatever the automaton.
-//!
-//! It refuses to know what the automaton is for.
 
 use super::below::Below;
 use super::node::{Packed, MAX_DEPTH};
@@ -28,7 +26,7 @@ pub(super) struct Entry {
     /// The nodes `start..end`: one big subtree, or a run of small sibling subtrees.
     start: u32,
     end: u32,
-    /// The entry behind the subtree, for a big one; 0 for a run.
+    /// The entry after the subtree, for a big one; 0 for a run.
     skip: u32,
     /// Position in the outline's `below`; for big subtrees.
     below: u32,
@@ -97,7 +95,7 @@ struct Run<S> {
     state: S,
 }
 
-/// One cursor: where it stands, where its run ends, and the state behind each node on its path.
+/// One cursor: its position, the end of its run, and the state after each node on its path.
 struct Lane<S> {
     at: usize,
     end: usize,

@@ -1,4 +1,4 @@
-//! Automata given as tables, the form that the trie walks fastest. It refuses to know where a table came from.
+//! Automata given as tables, the form that the trie walks fastest.
 
 use super::below::{Below, ByteSet};
 use super::Recognizer;
@@ -91,7 +91,7 @@ impl<'a, S: StateNumber> Table<'a, S> {
         self.next.len() / 256
     }
 
-    /// The same automaton as a recogniser with a stack: slower, for whoever wants one byte at a time.
+    /// The same automaton as a recogniser with a stack: slower, one byte at a time.
     pub fn recognizer(&self) -> TableStack<'a, S> {
         TableStack { table: *self, states: vec![self.start] }
     }
@@ -137,7 +137,7 @@ impl<S: StateNumber> Recognizer for TableStack<'_, S> {
     }
 }
 
-/// What one state takes for ever: the bytes, and perhaps the characters, that lead back to it.
+/// What loops on a state: the bytes, and if so all characters, that lead back to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Loops {
     bytes: ByteSet,

@@ -4,15 +4,13 @@
 //! ```text
 //! walk(node): for each child: if push(byte) { set its tokens; walk(child); pop(1) }
 //! ```
-//!
-//! It refuses to know what the recogniser recognises.
 
 use super::{Recognizer, TokenTrie, BOGUS_SLOTS};
 use crate::mask::words_for;
 use crate::{Error, ErrorKind, Result};
 
 impl TokenTrie {
-    /// Writes the set of tokens all of whose bytes `recognizer` takes, from where it stands, into `words`: bit
+    /// Writes the set of tokens whose bytes `recognizer` accepts, from its current state, into `words`: bit
     /// `id % 32` of word `id / 32`; everything else in `words` is cleared. The recogniser is left as it was.
     ///
     /// # Errors

@@ -1,5 +1,4 @@
-//! Puts a vocabulary together token by token, without an allocation per token. It refuses to know where the
-//! tokens come from.
+//! Puts a vocabulary together token by token, without an allocation per token.
 
 use super::markers::Markers;
 use super::{About, TokenKind, Vocabulary, MAX_TOKENS};

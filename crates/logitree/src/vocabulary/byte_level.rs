@@ -1,5 +1,5 @@
 //! The byte <-> character table of byte-level BPE (GPT-2's): every byte has one printable character, so that a
-//! vocabulary can be written as text. It refuses to know how text is split or merged.
+//! vocabulary can be written as text.
 //!
 //! Bytes that are printable in Latin-1 (0x21-0x7E, 0xA1-0xAC, 0xAE-0xFF) stand for themselves; the other 68, in
 //! ascending order, have the characters from U+0100 on.

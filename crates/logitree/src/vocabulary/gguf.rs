@@ -1,5 +1,5 @@
-//! A vocabulary from a GGUF file: a whole model or a vocabulary-only file. It reads the metadata alone, in one
-//! pass over the mapped file, and refuses to know tensors, merges and scores.
+//! A vocabulary from a GGUF file: a whole model or a vocabulary-only file. It reads the metadata alone, in one pass
+//! over the mapped file.
 //!
 //! What a token stands for, by `tokenizer.ggml.model`:
 //!

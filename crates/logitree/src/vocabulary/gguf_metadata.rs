@@ -1,5 +1,4 @@
-//! The metadata of a GGUF file: keys and typed values, borrowed from the file's bytes. It refuses to know what
-//! the keys mean, and reads neither tensors nor anything behind the metadata.
+//! The metadata of a GGUF file: keys and typed values, borrowed from the file's bytes.
 //!
 //! Layout (versions 2 and 3, little-endian): "GGUF", u32 version, u64 tensors, u64 pairs, then per pair a string
 //! key (u64 length, bytes), a u32 type and a value; an array is a u32 element type, a u64 count and its elements.
@@ -8,7 +7,7 @@ use super::reader::Cursor;
 use crate::{Error, Result};
 use std::fmt::Display;
 
-/// How deep arrays may stand inside arrays.
+/// Maximum nesting of arrays.
 const MAX_NESTING: usize = 8;
 
 const TYPE_BOOL: u32 = 7;
@@ -196,7 +195,7 @@ fn read_array_head(cursor: &mut Cursor<'_>, key: &Key<'_>) -> Result<(u32, u64)>
     Ok((kind, count))
 }
 
-/// Reads past the elements of an array, keeping the arrays that stand open on a bounded stack.
+/// Skips the elements of an array; open arrays are kept on a bounded stack.
 fn skip_elements(cursor: &mut Cursor<'_>, kind: u32, count: u64, key: &Key<'_>) -> Result<()> {
     let mut open = vec![(kind, count)];
     while let Some((kind, left)) = open.last_mut() {

@@ -1,5 +1,5 @@
-//! JSON files as typed values without a tree of everything in them: strings are borrowed, what is not asked for
-//! is read past. It refuses to know what the fields mean.
+//! JSON files as typed values without a tree of everything in them: strings are borrowed, and other
+//! fields are skipped.
 
 use super::reader::malformed;
 use crate::Result;

@@ -1,6 +1,5 @@
-//! Well-known special markers by their text: which of them end a generation, and what kind they are. The texts
-//! and the rules are llama.cpp's, so that both agree on where a generation ends. It refuses to know any file
-//! format.
+//! Well-known special markers by their text: which of them end a generation, and what kind they are. The texts and the
+//! rules are llama.cpp's, so that both agree on where a generation ends.
 //!
 //! Rules
 //! 1. A marker of [`END`] ends generation and is a control token whatever the file says.

@@ -1,6 +1,5 @@
-//! The vocabulary: token id <-> bytes, kinds, end-of-generation ids, a fingerprint. Immutable once built and
-//! shared by reference. It refuses to know grammars, logits and tokenizer algorithms: how text becomes tokens
-//! is its owner's business; it knows only what bytes each token stands for.
+//! The vocabulary: token id <-> bytes, kinds, end-of-generation ids, a fingerprint. Immutable once built and shared by
+//! reference.
 
 mod builder;
 pub mod byte_level;
@@ -98,7 +97,7 @@ pub struct About {
     pub adds_prefix_space: bool,
 }
 
-/// What another room keeps with a vocabulary: tables that live as long as it does. Nobody here looks inside.
+/// Tables that another room keeps with a vocabulary, for as long as it lives.
 #[derive(Default)]
 struct Attached(OnceLock<Arc<dyn Any + Send + Sync>>);
 
@@ -108,7 +107,7 @@ impl std::fmt::Debug for Attached {
     }
 }
 
-/// An immutable vocabulary. Cheap to share behind an `Arc`.
+/// An immutable vocabulary. Cheap to share in an `Arc`.
 #[derive(Debug)]
 pub struct Vocabulary {
     bytes: Box<[u8]>,

@@ -1,5 +1,4 @@
-//! Questions to a vocabulary that walk over all its tokens, or over a list of ids. It refuses to know how the
-//! tokens were read.
+//! Queries over all tokens of a vocabulary, or over a list of ids.
 
 use super::Vocabulary;
 use crate::{Result, TokenId};

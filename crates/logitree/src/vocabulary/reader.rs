@@ -1,10 +1,9 @@
-//! A cursor over untrusted bytes: every read is checked, and what fails says the field and the byte offset. It
-//! refuses to know any file format.
+//! A cursor over untrusted bytes: every read is checked, and an error has the field and the byte offset.
 
 use crate::{Error, ErrorKind, Result};
 use std::fmt::Display;
 
-/// Reads forward over `bytes`. Fields are named by whoever reads, and are formatted only when a read fails.
+/// Reads forward over `bytes`. The caller names the fields; names are formatted only when a read fails.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],

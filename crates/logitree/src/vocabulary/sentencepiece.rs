@@ -1,5 +1,5 @@
 //! A vocabulary from a SentencePiece model file (protobuf `ModelProto`), with a reader for just the fields that
-//! matter. It refuses to know scores, normalisation and segmentation.
+//! matter.
 //!
 //! A normal or user-defined piece stands for its text with U+2581 as a space; a byte piece `<0xNN>` for that byte;
 //! control, unknown and unused pieces for their names. The end of generation is the model's eos piece, and the

@@ -1,5 +1,4 @@
-//! A vocabulary from a Mistral tekken file (JSON): special tokens first, then the ranks in order. It refuses to
-//! know the splitting pattern and the audio and image settings.
+//! A vocabulary from a Mistral tekken file (JSON): special tokens first, then the ranks in order.
 //!
 //! Ids 0 up to `default_num_special_tokens` are the special tokens (control; those that the file does not list are
 //! unused and named `<SPECIAL_id>`); the ranks follow, as many as `default_vocab_size` leaves room for. A file

@@ -1,5 +1,4 @@
-//! A vocabulary from Hugging Face's tokenizer.json: BPE and Unigram models, byte-level or SentencePiece style. It
-//! refuses to know how text is split, merged or normalised: it reads what each id decodes to.
+//! A vocabulary from Hugging Face's tokenizer.json: BPE and Unigram models, byte-level or SentencePiece style.
 //!
 //! An id's bytes are what the file's own `decoder` makes of its piece. An added token's piece is its text as the
 //! file's normaliser leaves it (Prepend, Replace of a string and ByteLevel are known), unless it says that it is not

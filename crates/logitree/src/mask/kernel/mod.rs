@@ -1,5 +1,5 @@
-//! The loops that touch every word of a mask, for the machine at hand. Each must equal [`scalar`], bit for bit;
-//! the tests below hold them to it. They refuse to know lengths that do not fit: callers cut slices first.
+//! The loops that touch every word of a mask, for the machine's vector width. Each must equal [`scalar`] bit for bit;
+//! the tests below compare them.
 
 mod scalar;
 #[cfg(target_arch = "x86_64")]
