@@ -15,7 +15,9 @@ use crate::grammar::{drafts, tokens_of, PyExplanation};
 use crate::mask::one_row_mut;
 use crate::vocabulary::{token_id, PyVocabulary};
 
-/// A constraint running for one sequence.
+/// A constraint bound to a vocabulary, with the state of one sequence: which tokens are allowed after those accepted.
+///
+/// Not for two threads at once; `fork` gives each its own.
 #[pyclass(name = "Matcher", module = "logitree")]
 pub struct PyMatcher {
     /// The core's matcher.
@@ -80,14 +82,19 @@ pub fn forks_of(object: &Bound<'_, PyAny>) -> PyResult<Forks> {
 
 #[pymethods]
 impl PyMatcher {
-    /// The allowed tokens as a new mask.
+    /// The allowed tokens as a new int32 array of `ceil(vocabulary_size / 32)` words.
+    ///
+    /// Bit `id % 32` of word `id // 32`, least significant first.
     fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let words = PyArray1::<i32>::zeros(py, words_for(self.inner.vocabulary_size()), false);
         self.fill_mask(py, words.as_any())?;
         Ok(words)
     }
 
-    /// The allowed tokens, written over `out`.
+    /// Writes the allowed tokens over `out`: one row of int32 or uint32, at least as long as `mask()`, in place.
+    ///
+    /// Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError for another dtype or shape.
+    /// The GIL is released only where the set must be computed first.
     fn fill_mask(&mut self, py: Python<'_>, out: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut rows = one_row_mut(out)?;
         // SAFETY: this is the only slice.
@@ -108,25 +115,32 @@ impl PyMatcher {
         self.work(py, |matcher| matcher.is_allowed(token)).map_err(to_py)
     }
 
-    /// Takes one token.
+    /// Accepts one token. Raises TokenError, and changes nothing, if it is not allowed here.
     fn accept(&mut self, py: Python<'_>, token: i64) -> PyResult<()> {
         let token = token_id(token)?;
         self.work(py, |matcher| matcher.accept(token)).map_err(to_py)
     }
 
-    /// Takes all of these tokens, or none.
+    /// Accepts all of `tokens` or none. Raises TokenError, with its place in the list, for the first that is not allowed.
     fn accept_many(&mut self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<()> {
         let tokens = tokens_of(tokens)?;
         py.detach(|| accept_all(&mut *self.inner, &tokens)).map_err(to_py)
     }
 
-    /// How many of these tokens are allowed, one after the other. Changes nothing.
+    /// How many of `tokens` are allowed, one after the other. Changes nothing.
     fn validate(&mut self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = tokens_of(tokens)?;
         py.detach(|| count_allowed(&mut *self.inner, &tokens)).map_err(to_py)
     }
 
-    /// The masks of drafted tokens: row 0 of `out` for where it stands, row i + 1 for after token i.
+    /// The masks of drafted tokens in one call, for speculative decoding. Changes nothing.
+    ///
+    /// `draft` is a list of n tokens, each after the previous one, or a tree `(parents, tokens)`: `parents[i]` is the
+    /// index of the node before node i (less than i), or -1 for the matcher's current state. `out` has n + 1 rows (int32
+    /// or uint32): row 0 is the mask of the current state, row i + 1 the mask after node i. Returns which nodes are
+    /// allowed, each after its parents: bool, shape [n]. Rows of the others are 0.
+    ///
+    /// Raises MaskError for an `out` that does not fit, TokenError for parents that are not a tree.
     fn draft_masks<'py>(
         &mut self,
         py: Python<'py>,
@@ -136,7 +150,10 @@ impl PyMatcher {
         drafts(py, &mut *self.inner, draft, out)
     }
 
-    /// What may come, and why a token or a text may not.
+    /// What is allowed here, and whether `token` or `text` is, with the byte at which it is refused.
+    ///
+    /// `vocabulary` is only needed if the matcher was made without one. Raises TokenError for an id that is not
+    /// in the vocabulary, ConstraintError without a vocabulary.
     #[pyo3(signature = (token=None, *, text=None, vocabulary=None))]
     fn explain(
         &mut self,
@@ -163,7 +180,7 @@ impl PyMatcher {
         told.map(PyExplanation).map_err(to_py)
     }
 
-    /// Forgets the last `n` tokens.
+    /// Forgets the last `n` tokens. Raises StateError, and changes nothing, if fewer were accepted.
     #[pyo3(signature = (n=1))]
     fn rollback(&mut self, n: usize) -> PyResult<()> {
         self.inner.rollback(n).map_err(to_py)
@@ -187,29 +204,34 @@ impl PyMatcher {
         self.inner.reset();
     }
 
-    /// The tokens that are the only way on from here. Changes nothing.
+    /// The forced tokens: the run of tokens from here of which each is the only one allowed. Changes nothing.
     fn forced_tokens(&mut self, py: Python<'_>) -> PyResult<Vec<TokenId>> {
         let mut run = Vec::new();
         self.work(py, |matcher| matcher.forced(&mut run)).map_err(to_py)?;
         Ok(run)
     }
 
+    /// Whether what was accepted is complete (more may still be allowed).
     #[getter]
     fn is_accepting(&self) -> bool {
         self.inner.is_accepting()
     }
 
+    /// Whether the constraint has ended: complete, with no continuation. It then masks nothing.
     #[getter]
     fn is_finished(&self) -> bool {
         self.inner.is_finished()
     }
 
+    /// Number of tokens accepted.
     #[getter]
     fn accepted(&self) -> usize {
         self.inner.accepted()
     }
 
-    /// A token and what the constraint would have added to its logit, or `None`.
+    /// An allowed token and the number that the constraint adds to its logit here, or None.
+    ///
+    /// `Decoder` adds it. Without a decoder, add it before the chain: `chain.steer([matcher.bias()])`.
     fn bias(&mut self, py: Python<'_>) -> PyResult<Option<(TokenId, f32)>> {
         self.work(py, |matcher| matcher.bias()).map_err(to_py)
     }

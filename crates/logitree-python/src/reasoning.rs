@@ -155,7 +155,15 @@ fn reasoning_budget(
 
 #[pymethods]
 impl PyReasoningBudget {
-    /// A matcher at the beginning of what is generated.
+    /// A matcher for what follows a prompt.
+    ///
+    /// It starts inside a reasoning block if `prompt` ends in one (`after`), or if `at` is "in"; without either only
+    /// with `started`. A block that the prompt began counts as a block, its tokens so far do not count. `at="closing"`
+    /// forces the end at once, message included: with `Decoder.activate` it interrupts a reasoning block. `then` is
+    /// copied and constrains what follows; give it here or to `reasoning_budget`.
+    ///
+    /// Raises ConstraintError if the prompt began a reasoning block although no block is allowed, for a `then` of a larger
+    /// vocabulary, or for one that would wait for the end of a block with a budget of 0.
     #[pyo3(signature = (*, prompt=None, at=None, then=None))]
     fn matcher(
         &self,
@@ -177,7 +185,10 @@ impl PyReasoningBudget {
         Ok(PyMatcher::of(matcher, Some(self.vocabulary.clone_ref(py))))
     }
 
-    /// Where a prompt leaves off: "outside" or "inside" a reasoning block.
+    /// The state after a prompt: inside a reasoning block if its last begin has no end after it.
+    ///
+    /// A tag of ordinary tokens counts wherever its text occurs, in any tokens; a special token counts as itself. With
+    /// `started` every prompt ends inside a block.
     fn after(&self, prompt: &Bound<'_, PyAny>) -> PyResult<&'static str> {
         Ok(match self.place(Some(prompt), None)? {
             ReasoningStart::Outside => "outside",
@@ -185,7 +196,7 @@ impl PyReasoningBudget {
         })
     }
 
-    /// What was generated as two lists: the reasoning blocks it begins with, and the answer.
+    /// The generated tokens as two lists: the leading reasoning blocks, begins and ends included, and the answer.
     #[pyo3(signature = (tokens, *, prompt=None, at=None))]
     fn split(
         &self,
@@ -198,7 +209,7 @@ impl PyReasoningBudget {
         Ok((tokens, answer))
     }
 
-    /// Where these tokens lead: "no", "in", "closing" or "after".
+    /// The state after `tokens`, by RTP-LLM's names, without a constraint after the reasoning blocks.
     #[pyo3(signature = (tokens, *, prompt=None, at=None))]
     fn state(
         &self,
@@ -241,7 +252,7 @@ impl PyReasoningBudget {
 }
 
 impl PyReasoningBudget {
-    /// Where the matcher stands at first: told, read off a prompt, or as the reasoning block was made.
+    /// The matcher's initial state: as given, from a prompt, or as the budget was built.
     fn place(&self, prompt: Option<&Bound<'_, PyAny>>, at: Option<&str>) -> PyResult<ReasoningStart> {
         match (prompt, at) {
             (Some(_), Some(_)) => Err(PyTypeError::new_err("both prompt and at: give one of them")),

@@ -26,7 +26,14 @@ fn read(template: &Bound<'_, PyAny>) -> PyResult<ResponseTemplate> {
     }
 }
 
-/// What of a response is written without sampling.
+/// The parts of a response that need no sampling, as a plan; None if there are none.
+///
+/// `template` is `{spans: [{kind, key?, value?, enumValues?, rule?}], id?}` with the kinds literal, enum,
+/// number, boolean, free-string and free-json. The plan is `{prefix, runs, free_count, id}`; a run is
+/// `{after_free_span, text, token_ids}`, after_free_span -1 at the very beginning, token_ids only with
+/// `tokenize`. Enum values are JSON values: with quotes, unless the text before them opened a string.
+///
+/// Raises PayloadError, with line and column, for any other template.
 #[pyfunction]
 #[pyo3(signature = (template, tokenize=None))]
 fn prefill_plan<'py>(
@@ -53,7 +60,9 @@ fn prefill_plan<'py>(
     Ok(Some(out))
 }
 
-/// How the spans are sampled that are not sampled like the rest.
+/// `{overrides: [{span_index, temperature, top_k}]}`, for the spans that take the most likely token.
+///
+/// These are enums of several values, numbers and booleans.
 #[pyfunction]
 fn span_sampler_plan<'py>(py: Python<'py>, template: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let mut overrides = Vec::new();

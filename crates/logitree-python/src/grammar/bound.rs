@@ -1,5 +1,5 @@
 //! A grammar's bindings to vocabularies: made when they are asked for, the last few kept, so that requests share what
-//! they find out. It refuses to know how a grammar is run.
+//! they find out.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use pyo3::PyErr;
 use crate::errors::to_py;
 
 /// How many bindings one grammar keeps.
-const MOST_KEPT: usize = 4;
+const MAX_KEPT: usize = 4;
 
 /// The bindings of one grammar, the one last used at the end.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl Bounds {
             return Ok(found);
         }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == MOST_KEPT {
+        if kept.len() == MAX_KEPT {
             kept.remove(0);
         }
         kept.push(Bound { ends: ends.map(<[TokenId]>::to_vec), limits, grammar: Arc::clone(&grammar) });

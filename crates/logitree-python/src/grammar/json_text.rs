@@ -1,5 +1,5 @@
-//! Plain Python values as JSON text, as `json.dumps` writes them but for characters past ASCII, which stand as they are.
-//! It refuses to know what is not plain: for that there is `json.dumps` itself.
+//! Plain Python values as JSON text, as `json.dumps` writes them but for characters past ASCII, which stand as they
+//! are.
 
 use std::fmt::Write;
 

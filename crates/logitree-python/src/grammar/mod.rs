@@ -27,7 +27,13 @@ use bound::Bounds;
 pub use batch::{drafts, tokens_of};
 pub use explanation::PyExplanation;
 
-/// NodeKind may be written, before it meets a vocabulary. Immutable; shared between threads.
+/// A formal language as a constraint: the text of one syntax, or several grammars combined.
+///
+/// `a + b` is one after the other, `a | b` either; a `str` next to a grammar is a literal. Immutable; shared between
+/// threads. Compared, hashed and pickled by its source.
+///
+/// Every constructor reports all problems at once as a ConstraintError, with line and column or JSON pointers, and
+/// raises LimitError for too large a source. docs/grammars.md describes the syntaxes.
 #[pyclass(frozen, name = "Grammar", module = "logitree")]
 pub struct PyGrammar {
     part: GrammarNode,
@@ -88,20 +94,20 @@ fn join<'py>(
 
 #[pymethods]
 impl PyGrammar {
-    /// Texts that match a regular expression as a whole.
+    /// Texts that match `pattern` as a whole: ECMA-262's syntax, with the common additions of RE2, Python and PCRE.
     #[staticmethod]
     fn regex(py: Python<'_>, pattern: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
         PyGrammar::read(py, Syntax::Regex(sources::required(pattern, "pattern")?))
     }
 
-    /// A grammar of llama.cpp, from the rule `root`.
+    /// A grammar in llama.cpp's notation, from the rule `root`.
     #[staticmethod]
     #[pyo3(signature = (text, root="root"))]
     fn gbnf(py: Python<'_>, text: &Bound<'_, PyAny>, root: &str) -> PyResult<PyGrammar> {
         PyGrammar::read(py, Syntax::Gbnf { text: sources::required(text, "text")?, root: root.into() })
     }
 
-    /// A grammar in Lark as llguidance reads it; `grammars` are what its `@name` stand for.
+    /// A grammar in llguidance's Lark, from its rule `start`; `grammars` maps the names of its `@name` references.
     #[staticmethod]
     #[pyo3(signature = (text, *, grammars=None))]
     fn lark(
@@ -114,7 +120,14 @@ impl PyGrammar {
         PyGrammar::read(py, Syntax::Lark { text, grammars: named })
     }
 
-    /// JSON that is valid under a schema.
+    /// JSON that is valid under `schema`: parsed, or JSON text.
+    ///
+    /// `order`: keys in the schema's order, then all others ("schema"), or in any order ("any"). `whitespace`: as
+    /// `json.dumps` writes with and without indent ("bounded"), only that of the separators ("compact"), or any that JSON
+    /// allows ("free"). `separators`: the text between items, and between key and value. `ascii`: strings of ASCII
+    /// only. `lenient`: keywords that cannot be honoured are dropped with a SchemaWarning and listed by `warnings`.
+    /// `draft`: the dialect of a schema without `$schema`. `documents`: documents that `$ref` may name, by URI; nothing
+    /// is fetched.
     #[staticmethod]
     #[pyo3(signature = (schema, *, order="schema", whitespace="bounded", separators=None, ascii=false, lenient=false, draft=None, documents=None))]
     #[allow(clippy::too_many_arguments)] // one each of Python's keywords
@@ -168,13 +181,18 @@ impl PyGrammar {
         PyGrammar::read(py, Syntax::Anything)
     }
 
-    /// One whole token, by its text or its id.
+    /// One whole token: by its id, or the control token of a text, or else the one token that spells it.
     #[staticmethod]
     fn token(py: Python<'_>, token: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
         PyGrammar::read(py, Syntax::Token(sources::token(token)?))
     }
 
-    /// Free text with tags in it: `(begin, content, end)` each.
+    /// Free text that contains tags, each `(begin, content, end)`; `end` may be a list of alternatives.
+    ///
+    /// Marks are texts, spelled with any tokens, or tokens (`Grammar.token(...)`), or either
+    /// (`Grammar.token(text) | text`). `triggers`: texts that begin a tag wherever they occur; by default the beginnings
+    /// of all tags. `text`: whether text may come before the first tag. `excludes`: texts that free text must not
+    /// contain.
     #[staticmethod]
     #[pyo3(signature = (tags, *, triggers=None, text=true, at_least_one=false, stop_after_first=false, excludes=None))]
     fn tags(
@@ -193,13 +211,17 @@ impl PyGrammar {
         PyGrammar::read(py, source)
     }
 
-    /// XGrammar's structural tag.
+    /// XGrammar's structural tag: parsed, or JSON text.
     #[staticmethod]
     fn structural_tag(py: Python<'_>, tag: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
         PyGrammar::read(py, Syntax::StructuralTag(sources::json(tag, "tag")?))
     }
 
     /// Free text until a trigger, and from there on `grammar`, which starts with the trigger's own text.
+    ///
+    /// As llama.cpp's lazy grammars: `words` trigger wherever they occur, `tokens` by their text or id, `patterns`
+    /// where they match (the grammar starts with the first group, or the match). Only the text decides, not the tokens
+    /// that spell it. ConstraintError for a trigger that no text of the grammar starts with.
     #[staticmethod]
     #[pyo3(signature = (grammar, *, words=None, tokens=None, patterns=None))]
     fn lazy(
@@ -217,7 +239,13 @@ impl PyGrammar {
         PyGrammar::read(py, Syntax::Lazy { grammar, triggers })
     }
 
-    /// Free text with calls of tools in it.
+    /// Free text that contains calls of `tools`: functions and models by their names, dicts with "name" and
+    /// "parameters", or a mapping of names to what `of` takes.
+    ///
+    /// `style`: "hermes" (`<tool_call>` around a JSON object with name and arguments), "llama"
+    /// (`<function=name>` around the arguments), or four texts: the beginning of a call, the text before and the text
+    /// after the arguments, and the end; `{name}` is the tool's name. `tokens`: whether beginning and end are control tokens of
+    /// the model. Other options are those of `tags` and of `of`.
     #[staticmethod]
     #[pyo3(signature = (tools, **options))]
     fn tools<'py>(
@@ -227,7 +255,7 @@ impl PyGrammar {
         tools.py().import("logitree._grammar")?.getattr("tools_grammar")?.call((tools,), options)
     }
 
-    /// The grammar that `body` makes of its own name.
+    /// The grammar that `body` makes of its own name: `recursive(lambda me: "(" + me + ")" | digits)`.
     #[staticmethod]
     fn recursive(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
         let made = GrammarNode::recursive(|me| {
@@ -244,7 +272,14 @@ impl PyGrammar {
         made.map(PyGrammar::new).map_err(|raised| raised.0)
     }
 
-    /// The grammar of a Python type: a pydantic model, a dataclass, an enum, a function's parameters, ...
+    /// JSON that a Python type describes, in the order of its fields.
+    ///
+    /// A pydantic model, dataclass or TypedDict; a function, whose parameters are an object; an Enum, a Literal, bool,
+    /// int, float, str, None, Any, unions, lists and dicts of them. Models, dataclasses, TypedDicts and functions need
+    /// pydantic (`pip install "logitree[schemas]"`). A mapping is a JSON Schema, a Grammar itself.
+    ///
+    /// `closed`: objects have the declared fields and no others, unless the type allows others. `options` are
+    /// those of `json_schema`.
     #[staticmethod]
     #[pyo3(signature = (source, **options))]
     fn of<'py>(
@@ -276,7 +311,7 @@ impl PyGrammar {
         join(slf.py(), other, slf.as_any(), GrammarNode::alt)
     }
 
-    /// At least `min` times, and at most `max` times where it is given.
+    /// At least `min` and, if given, at most `max` times. Counted, never unrolled.
     #[pyo3(signature = (min=0, max=None))]
     fn repeat(&self, min: u32, max: Option<u32>) -> PyResult<PyGrammar> {
         PyGrammar::made(self.part.repeat(min, max))
@@ -287,7 +322,17 @@ impl PyGrammar {
         PyGrammar::made(self.part.repeat(0, Some(1)))
     }
 
-    /// A matcher at the beginning of a text.
+    /// A matcher at the beginning of a text. Matchers of one grammar and vocabulary share their caches.
+    ///
+    /// A grammar keeps the caches of the last four combinations of vocabulary and limits.
+    ///
+    /// `end_tokens` end a complete text; the default is the vocabulary's end-of-generation ids. `fuel` limits the work
+    /// of one call, in steps of about a tenth of a microsecond (5,000,000). `mask_bytes` limits the memory of cached
+    /// masks (64 MiB), beyond which the cache is cleared. `automata_bytes` limits that of automata (128 MiB): beyond it
+    /// new matchers get new ones, and at twice the limit a matcher raises LimitError.
+    ///
+    /// Raises ConstraintError if no text matches, or for a token that is not in the vocabulary; LimitError if it takes
+    /// more than the limits, here and in the matcher's calls.
     #[pyo3(signature = (vocabulary, *, end_tokens=None, fuel=None, mask_bytes=None, automata_bytes=None))]
     fn matcher(
         &self,
@@ -310,7 +355,7 @@ impl PyGrammar {
         Ok(PyMatcher::of(matcher.map_err(to_py)?, Some(vocabulary)))
     }
 
-    /// Whether the whole text matches.
+    /// Whether the whole text matches, without a vocabulary. ConstraintError if the grammar names tokens.
     fn matches(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<bool> {
         let text = text_bytes(text, "text")?;
         let matches = || {
@@ -323,13 +368,14 @@ impl PyGrammar {
         py.detach(matches).map_err(to_py)
     }
 
-    /// NodeKind of its schemas was dropped, because `lenient=True` told so.
+    /// What was dropped from its schemas with `lenient=True`.
     #[getter]
     fn warnings(&self) -> Vec<&str> {
         self.part.warnings()
     }
 
-    /// Bytes of memory that its automata and masks over `vocabulary` hold.
+    /// Bytes of memory of automata and masks over `vocabulary`, without the tables of lexemes that all grammars of a
+    /// vocabulary share.
     fn memory(&self, py: Python<'_>, vocabulary: &Bound<'_, PyVocabulary>) -> PyResult<usize> {
         let known = &vocabulary.get().0;
         let limits = GrammarLimits::default();

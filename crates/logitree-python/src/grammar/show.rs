@@ -1,4 +1,4 @@
-//! A grammar as the Python that builds it, for people: long texts and lists are cut. It refuses to know rules.
+//! A grammar as the Python that builds it, for people: long texts and lists are cut.
 
 use logitree::grammar::ast::{GrammarNode, NodeKind, Syntax};
 use logitree::grammar::rules::TokenName;

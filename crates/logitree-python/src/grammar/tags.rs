@@ -1,4 +1,4 @@
-//! Tags in Python: marks are texts, tokens, or either; what stands between them is a grammar. Conversions only.
+//! Tags in Python: marks are texts, tokens, or either; the content between them is a grammar. Conversions only.
 
 use logitree::grammar::ast::{GrammarNode, NodeKind, Syntax, TagNode};
 use logitree::grammar::rules::TokenName;
