@@ -85,7 +85,7 @@ fn told(
         return Ok((batch::all_or_none(all, rows).map_err(to_py)?, Vec::new()));
     };
     // The first row's error is raised after the other rows are restored.
-    let ended = Err(Error::new(ErrorKind::State, "the program was told to end"));
+    let ended = Err(Error::new(ErrorKind::State, "the program was interrupted"));
     let fatal = std::mem::replace(&mut rows[at], ended);
     drop(batch::all_or_none(all, rows));
     fatal.map(|_| Default::default()).map_err(to_py)

@@ -55,7 +55,7 @@ unsafe impl Element for u16 {
     const NUMBERS: &'static [Number] = &[Number::U16];
 }
 
-/// One or several rows of numbers in somebody else's memory, each row without gaps.
+/// One or several rows of numbers in another library's memory, each row without gaps.
 pub struct Rows<'py> {
     /// What the caller calls it ("mask", "logits"), and the kind of its errors.
     what: &'static str,
@@ -192,7 +192,7 @@ impl<'py> Rows<'py> {
         Ok(unsafe { std::slice::from_raw_parts(at, self.columns) })
     }
 
-    /// Row `i` as logits. Fails where its numbers are none, or there is no such row.
+    /// Row `i` as logits. Fails for another dtype, or if there is no such row.
     pub fn floats(&self, i: usize) -> PyResult<Floats<'_>> {
         match self.number {
             Number::F32 => Ok(Floats::F32(self.row(i)?)),
@@ -206,7 +206,7 @@ impl<'py> Rows<'py> {
         self.error(format!("of dtype {}", self.number.name()), accepted(self.kind))
     }
 
-    /// All rows as logits. Fails where their numbers are none, if there is no row, too.
+    /// All rows as logits. Fails for another dtype, even without rows.
     pub fn all_floats(&self) -> PyResult<Vec<Floats<'_>>> {
         match self.number {
             Number::F32 => self.each(Floats::F32),
@@ -253,7 +253,7 @@ impl<'py> Rows<'py> {
     pub unsafe fn rows_mut<T: Element>(&mut self) -> PyResult<Vec<&mut [T]>> {
         self.check_write::<T>()?;
         let starts = (0..self.rows).map(|i| self.start::<T>(i)).collect::<PyResult<Vec<_>>>()?;
-        // SAFETY: as in `row_mut`, and a row starts behind the end of the one before: `of` checked the stride.
+        // SAFETY: as in `row_mut`, and a row starts after the end of the previous one: `of` checked the stride.
         let row = |at| unsafe { std::slice::from_raw_parts_mut(at, self.columns) };
         Ok(starts.into_iter().map(row).collect())
     }

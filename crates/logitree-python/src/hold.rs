@@ -10,7 +10,7 @@ use crate::errors::to_py;
 /// The objects, each held for writing; `way_out` says how each row gets one of its own.
 ///
 /// # Errors
-/// `StateError` with the row in its place, for an object that stands there twice or is in use elsewhere.
+/// `StateError` with the row in its place, for an object that occurs twice or is in use elsewhere.
 pub fn hold<'py, T: PyClass<Frozen = False>>(
     objects: &[Bound<'py, T>],
     what: &str,

@@ -1,5 +1,5 @@
-//! A grammar's bindings to vocabularies: made when they are asked for, the last few kept, so that requests share what
-//! they find out.
+//! A grammar's bindings to vocabularies: made on demand; the last few are kept, so that requests share
+//! their caches.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

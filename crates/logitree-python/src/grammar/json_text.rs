@@ -1,5 +1,5 @@
-//! Plain Python values as JSON text, as `json.dumps` writes them but for characters past ASCII, which stand as they
-//! are.
+//! Plain Python values as JSON text, as `json.dumps` writes them but for characters past ASCII, which are not
+//! escaped.
 
 use std::fmt::Write;
 
