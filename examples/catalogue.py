@@ -33,20 +33,17 @@ with tempfile.TemporaryDirectory() as folder:
     assert len(tree) == len(titles)
     paths = tree.paths(end=end, vocabulary_size=len(engine.vocabulary))
 
-    # A thought in braces of at most 12 tokens; then nothing but a title. The prompt has begun the thought.
+    # At most 12 tokens of reasoning in braces, which the prompt has begun; then a title.
     prompt = "A story about a fox by the cold river, and its title. {"
-    thought = lt.reasoning_budget(engine.vocabulary, begin="{", end="}", budget=12)
-    *_, finish = lt.generate(
-        engine, prompt, matcher=paths.matcher(), thought=thought, seed=1, temperature=0.7, chat=False
-    )
-    assert isinstance(finish, lt.Finish)
-    thoughts, answer = thought.split(finish.tokens, at="inside")
+    budget = lt.ReasoningBudget("{", "}", budget=12)
+    written = lt.generate(engine, prompt, budget + paths.matcher(), seed=1, temperature=0.7, chat=False)
+    thoughts, answer = budget.split(written.tokens, engine.vocabulary, at="inside")
     title = engine.vocabulary.decode([token for token in answer if token != end]).decode()
     assert title in titles
-    assert finish.stats.reasoning_tokens <= 13
-    print(f"sampled after {finish.stats.reasoning_tokens} tokens of thought:{title}")
+    assert written.stats.reasoning_tokens <= 13
+    print(f"sampled after {written.stats.reasoning_tokens} tokens of reasoning:{title}")
 
-    # The likeliest titles behind that thought, exactly scored; only what is in stock, which is every second title.
+    # The likeliest titles after that reasoning, exactly scored; only what is in stock, which is every second title.
     stock = tree.paths(end=end, allowed=range(0, len(titles), 2), vocabulary_size=len(engine.vocabulary))
     tokens = [*engine.encode(prompt, chat=False), *thoughts]
     (found,) = lt.beam_search(engine, [tokens], stock, width=8, returned=3)

@@ -15,7 +15,7 @@ noun  ::= "fox" | "boat" | "farm" | "(" thing ")"  # rules may name themselves
 engine = tiny.engine(tiny.STORY + "- red fox\n- (boat); old farm\ndone\n")
 grammar = lt.Grammar.gbnf(LIST)
 for seed in range(2):
-    *_, finish = lt.generate(engine, "Things:\n", constraint=grammar, seed=seed)
+    finish = list(lt.generate(engine, "Things:\n", constraint=grammar, seed=seed))[-1]
     assert isinstance(finish, lt.Finish)
     assert grammar.matches(finish.text), finish.text
     assert finish.text.endswith("done\n")

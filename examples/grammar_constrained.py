@@ -8,18 +8,18 @@ import tiny
 import logitree as lt
 
 engine = tiny.engine(tiny.STORY + "hello hello goodbye")
-choices = lt.choices(["hello", "goodbye"], engine.vocabulary)
+choices = lt.OneOf(["hello", "goodbye"])
 
 seen = set()
 for seed in range(12):
     session = engine.session()
     chain = lt.Chain.llama_cpp(seed=seed, temp=0.8, top_k=40, top_p=0.95)
-    decoder = lt.Decoder(engine.vocabulary, chain, choices.matcher())
+    decoder = lt.Decoder(engine.vocabulary, chain, choices)
     logits = session.evaluate(engine.encode("He said ", chat=False))
     while not decoder.is_finished:
         # Mask, chain, pick, and the acceptance by constraint and history: one call.
         token = decoder.step(logits)
-        # Where the constraint leaves one way, the model need not be asked.
+        # Forced tokens need no forward pass of their own.
         logits = session.evaluate([token, *decoder.take_forced()])
     text = engine.vocabulary.decode(decoder.tokens).decode()
     assert text in ("hello", "goodbye"), text
@@ -27,11 +27,11 @@ for seed in range(12):
     print(seed, text)
 
 # The same by hand, with the mask shown.
-matcher, chain = choices.matcher(), lt.Chain.greedy()
+matcher, chain = choices.matcher(engine.vocabulary), lt.Chain.greedy()
 logits = engine.session().evaluate(engine.encode("He said ", chat=False))
 allowed = matcher.mask()
 token = chain.sample(logits, allowed)
-assert lt.mask.contains(allowed, token)
-assert not lt.mask.contains(allowed, engine.tokenize("x")[0])
-print(f"{lt.mask.count(allowed)} of {len(engine.vocabulary)} tokens may come first")
+assert lt.masks.contains(allowed, token)
+assert not lt.masks.contains(allowed, engine.tokenize("x")[0])
+print(f"{lt.masks.count(allowed)} of {len(engine.vocabulary)} tokens may come first")
 assert seen

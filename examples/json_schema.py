@@ -21,7 +21,7 @@ SCHEMA = {
 engine = tiny.engine(tiny.STORY + '{"animal": "fox", "legs": 4, "tags": ["old", "red"]}\n')
 grammar = lt.Grammar.json_schema(SCHEMA, whitespace="compact", separators=(", ", ": "))
 for seed in range(3):
-    *_, finish = lt.generate(engine, "An animal: ", constraint=grammar, seed=seed, temperature=0.8)
+    finish = list(lt.generate(engine, "An animal: ", constraint=grammar, seed=seed, temperature=0.8))[-1]
     assert isinstance(finish, lt.Finish)
     value = json.loads(finish.text)
     assert list(value) == SCHEMA["required"]

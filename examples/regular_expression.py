@@ -11,7 +11,7 @@ PATTERN = r"(The|Some) (old|red|kind) (fox|boat|boy)s? (ran|sat) \d{1,2} (times|
 engine = tiny.engine(tiny.STORY)
 grammar = lt.Grammar.regex(PATTERN)
 for seed in range(3):
-    *_, finish = lt.generate(engine, "Tell: ", constraint=grammar, seed=seed)
+    finish = list(lt.generate(engine, "Tell: ", constraint=grammar, seed=seed))[-1]
     assert isinstance(finish, lt.Finish)
     assert re.fullmatch(PATTERN, finish.text), finish.text
     print(finish.text)

@@ -21,7 +21,7 @@ engine = tiny.engine(tiny.STORY + f"I look. {CALL} I saw the fox.\n" * 3)
 grammar = lt.Grammar.tools(TOOLS, at_least_one=True, stop_after_first=True, whitespace="compact")
 calls = []
 for seed in range(3):
-    *_, finish = lt.generate(engine, "What is there?\n", constraint=grammar, seed=seed, max_tokens=300)
+    finish = list(lt.generate(engine, "What is there?\n", constraint=grammar, seed=seed, max_tokens=300))[-1]
     assert isinstance(finish, lt.Finish)
     found = re.findall(r"<tool_call>\n(.*)\n</tool_call>", finish.text)
     if finish.reason == "max_tokens":  # free text has no end of its own

@@ -82,7 +82,7 @@ class Pair:
         self.full = np.full(case.world.size, np.nan, np.float32)
         self.allowed = self.mask = None
         if self.is_masked and case.as_words:
-            self.mask = lt.mask.from_ids(case.world.size, case.world.ids.tolist())
+            self.mask = lt.masks.from_ids(case.world.size, case.world.ids.tolist())
         elif self.is_masked:
             self.allowed = case.world.ids.tolist()
 

@@ -338,7 +338,7 @@ def test_what_is_the_only_way_on_and_vetoed_is_an_error() -> None:
     vocabulary = lt.Vocabulary.from_tokens([b"Y", b"ES", b"N", b"O", b"</s>"], eog_ids=[4])
     logits = np.zeros(5, np.float32)
     for trace in (False, True):
-        matcher = lt.choices(["YES", "NO"], vocabulary).matcher()
+        matcher = lt.OneOf(["YES", "NO"]).matcher(vocabulary)
         decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), matcher, trace=trace)
         decoder.steer(lt.Steering().veto([2, 1]))
         assert decoder.step(logits) == 0, "N is vetoed"

@@ -128,7 +128,7 @@ def test_ragged_rows_and_other_chains() -> None:
 
 def test_masks() -> None:
     ids = [sorted(RNG.choice(500, 12, replace=False).tolist()) for _ in range(9)]
-    words = np.stack([lt.mask.from_ids(500, row) for row in ids])
+    words = np.stack([lt.masks.from_ids(500, row) for row in ids])
     expected = one_by_one(default().states(9), LOGITS, [{"allowed": row} for row in ids])
     mixed = [ids[at] if at % 2 else words[at] for at in range(9)]
     for masks in (words, words.view(np.uint32), list(words), ids, mixed):
@@ -242,7 +242,7 @@ def test_beams_are_those_of_brute_force() -> None:
         for masks, listed in (
             (None, None),
             (allowed, allowed),
-            (np.stack([lt.mask.from_ids(size, x) for x in allowed]), allowed),
+            (np.stack([lt.masks.from_ids(size, x) for x in allowed]), allowed),
         ):
             got_rows, tokens, got_scores = lt.beam_top(logits, scores, width, masks)
             assert (got_rows.dtype, tokens.dtype, got_scores.dtype) == (np.uint32, np.uint32, np.float64)

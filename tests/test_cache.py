@@ -11,7 +11,7 @@ import pytest
 
 import logitree as lt
 
-cache = lt.token_tree_cache
+cache = lt.elizaos.token_tree_cache
 
 
 @pytest.fixture(autouse=True)
@@ -33,9 +33,9 @@ def change(before: dict[str, int], *keys: str) -> list[int]:
 
 def test_the_same_content_is_built_once() -> None:
     before = cache.info()
-    first = lt.token_tree(payload(1))
-    lt.token_tree(payload(1).encode())
-    lt.token_tree(payload(1), on_mismatch="warn")  # another way to build it: another entry
+    first = lt.elizaos.token_tree(payload(1))
+    lt.elizaos.token_tree(payload(1).encode())
+    lt.elizaos.token_tree(payload(1), on_mismatch="warn")  # another way to build it: another entry
     assert change(before, "misses", "hits") == [2, 1]
     [_, entry] = cache.entries()
     assert entry["in_use"]
@@ -52,52 +52,52 @@ def test_the_same_content_is_built_once() -> None:
 def test_dicts_are_kept_by_content_too() -> None:
     before = cache.info()
     one: dict[str, Any] = json.loads(payload(1))
-    lt.token_tree(one)
-    lt.token_tree(json.loads(payload(1)))
+    lt.elizaos.token_tree(one)
+    lt.elizaos.token_tree(json.loads(payload(1)))
     one["descriptors"][0]["leaves"][0]["tokens"].append(9)
-    assert lt.token_tree(one).leaves() == [("A1", [1, 2, 9])]
+    assert lt.elizaos.token_tree(one).leaves() == [("A1", [1, 2, 9])]
     assert change(before, "misses", "hits") == [2, 1]
 
 
 def test_another_vocabulary_is_another_entry() -> None:
     text = json.dumps({"descriptors": [{"path": "p", "leaves": [{"name": "A", "tokens": [0]}]}]})
-    lt.token_tree(text)
-    lt.token_tree(text, lt.Vocabulary.from_tokens([b"A"]))
+    lt.elizaos.token_tree(text)
+    lt.elizaos.token_tree(text, lt.Vocabulary.from_tokens([b"A"]))
     with pytest.raises(lt.PayloadError):
-        lt.token_tree(text, lt.Vocabulary.from_tokens([b"B"]))
-    lt.token_tree(text, model_id="m")
+        lt.elizaos.token_tree(text, lt.Vocabulary.from_tokens([b"B"]))
+    lt.elizaos.token_tree(text, model_id="m")
     assert len(cache) == 3
 
 
 def test_the_least_recently_used_goes_first_and_never_one_in_use() -> None:
-    held = [lt.token_tree(payload(n)).matcher("p") for n in range(2)]
+    held = [lt.elizaos.token_tree(payload(n)).at("p").matcher() for n in range(2)]
     for n in range(2, 200):
-        lt.token_tree(payload(n))
-        lt.token_tree(payload(5))
+        lt.elizaos.token_tree(payload(n))
+        lt.elizaos.token_tree(payload(5))
     assert len(cache) == 128
     before = cache.info()
     for n in (0, 1, 5, 199):
-        lt.token_tree(payload(n))
+        lt.elizaos.token_tree(payload(n))
     assert change(before, "hits", "misses") == [4, 0]
-    lt.token_tree(payload(6))
+    lt.elizaos.token_tree(payload(6))
     assert change(before, "misses", "evicted") == [1, 1]
     assert [matcher.forced_tokens() for matcher in held] == [[0, 1], [1, 2]]
 
 
 def test_with_all_in_use_a_new_one_is_handed_out_and_not_kept() -> None:
-    held = [lt.token_tree(payload(n)) for n in range(128)]
+    held = [lt.elizaos.token_tree(payload(n)) for n in range(128)]
     before = cache.info()
     for _ in range(2):
-        assert lt.token_tree(payload(999)).leaves() == [("A999", [999, 1000])]
+        assert lt.elizaos.token_tree(payload(999)).leaves() == [("A999", [999, 1000])]
     assert change(before, "misses", "bypassed", "entries", "evicted") == [2, 2, 0, 0]
     held.pop()
-    lt.token_tree(payload(999))
+    lt.elizaos.token_tree(payload(999))
     assert change(before, "bypassed", "entries", "evicted") == [2, 0, 1]
 
 
 def test_clear_leaves_trees_in_use_alone() -> None:
-    tree = lt.token_tree(payload(1))
-    matcher = tree.matcher("p")
+    tree = lt.elizaos.token_tree(payload(1))
+    matcher = tree.at("p").matcher()
     cache.clear()
     assert len(cache) == 0
     assert cache.entries() == []
@@ -114,7 +114,7 @@ def test_threads_share_it() -> None:
             start.wait()
             for i in range(400):
                 n = (seed * 7 + i * 13) % 300
-                matcher = lt.token_tree(payload(n)).matcher("p")
+                matcher = lt.elizaos.token_tree(payload(n)).at("p").matcher()
                 assert matcher.forced_tokens() == [n, n + 1]
                 if i % 97 == 0:
                     cache.clear()

@@ -66,7 +66,7 @@ def test_every_run_gives_a_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: 
     seen = set()
     for run in range(RUNS):
         chain = lt.Chain([lt.temp(1.5), lt.dist(run)])
-        events = lt.generate(engine, request(run), matcher=matcher.fork(), chain=chain, chat=False, max_tokens=40)
+        events = lt.generate(engine, request(run), matcher, chain=chain, chat=False, max_tokens=40)
         finish = [event for event in events if isinstance(event, lt.Finish)][-1]
         assert finish.text in known
         item = tree.items([token for token in finish.tokens if token != end])
@@ -89,14 +89,12 @@ def test_every_beam_is_a_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: li
 
 def test_a_bounded_thought_stands_before_the_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: list[str]) -> None:
     end, known = engine.vocabulary.eog_ids[0], set(titles)
-    thought = lt.reasoning_budget(
-        engine.vocabulary, begin="<think>", end="</think>", budget=12, tokenize=engine.tokenize
-    )
+    budget = lt.ReasoningBudget(budget=12)
     for run in range(max(RUNS // 8, 3)):
         matcher = tree.matcher(end=end, vocabulary_size=len(engine.vocabulary))
         chain = lt.Chain([lt.temp(1.0), lt.dist(run)])
         prompt = request(run) + "<think>"
-        events = lt.generate(engine, prompt, matcher=matcher, thought=thought, chain=chain, chat=False, max_tokens=80)
+        events = lt.generate(engine, prompt, budget + matcher, chain=chain, chat=False, max_tokens=80)
         finish = [event for event in events if isinstance(event, lt.Finish)][-1]
         text, _, title = finish.text.rpartition("</think>")
         assert title in known

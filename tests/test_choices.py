@@ -45,97 +45,97 @@ def every_split(text: bytes) -> set[tuple[int, ...]]:
 
 
 def test_every_tokenisation() -> None:
-    choices = lt.choices(["ALL", "B"], VOCABULARY)
-    assert spellings(choices.matcher()) == every_split(b"ALL") | {(1,)}
+    choices = lt.OneOf(["ALL", "B"])
+    assert spellings(choices.matcher(VOCABULARY)) == every_split(b"ALL") | {(1,)}
     assert (len(choices), choices.tokenizations) == (2, "all")
-    assert repr(choices) == 'Choices(2 texts, all: "ALL", "B")'
+    assert repr(choices) == "OneOf(['ALL', 'B'])"
 
 
 def test_bytes_and_characters_of_several_tokens() -> None:
-    assert spellings(lt.choices(["é"], VOCABULARY).matcher()) == {(9, 10), (11,)}
-    choices = lt.choices([b"\xc3", "é"], VOCABULARY)
-    assert choices.texts == [b"\xc3", "é"]
-    assert spellings(choices.matcher()) == {(9, END), (9, 10), (11,)}
+    assert spellings(lt.OneOf(["é"]).matcher(VOCABULARY)) == {(9, 10), (11,)}
+    choices = lt.OneOf([b"\xc3", "é"])
+    assert choices.texts == (b"\xc3", "é")
+    assert spellings(choices.matcher(VOCABULARY)) == {(9, END), (9, 10), (11,)}
 
 
 def test_the_beginning_of_another_ends_by_end_tokens() -> None:
-    choices = lt.choices(["A", "ALL"], VOCABULARY)
-    assert spellings(choices.matcher()) == {(0, END)} | every_split(b"ALL")
-    chosen = lt.choices(["A", "ALL"], VOCABULARY, end_tokens=[6])
-    assert (0, 6) in spellings(chosen.matcher())
+    choices = lt.OneOf(["A", "ALL"]).matcher(VOCABULARY)
+    assert spellings(choices.fork()) == {(0, END)} | every_split(b"ALL")
+    chosen = lt.OneOf(["A", "ALL"]).matcher(VOCABULARY, end_tokens=[6])
+    assert (0, 6) in spellings(chosen.fork())
     nothing = lt.Vocabulary.from_tokens([b"A", b"L"])
     with pytest.raises(lt.ConstraintError, match=r'"A" is the beginning of "ALL".*end_tokens') as caught:
-        lt.choices(["A", "ALL"], nothing)
+        lt.OneOf(["A", "ALL"]).matcher(nothing)
     assert "following" in caught.value.help
     with pytest.raises(lt.ConstraintError, match="end token 4 after choice"):
-        lt.choices(["A", "ALL"], VOCABULARY, end_tokens=[4])
+        lt.OneOf(["A", "ALL"]).matcher(VOCABULARY, end_tokens=[4])
     with pytest.raises(lt.ConstraintError, match="end token 99 is not in the vocabulary"):
-        lt.choices(["A"], VOCABULARY, end_tokens=[99])
+        lt.OneOf(["A"]).matcher(VOCABULARY, end_tokens=[99])
 
 
 def test_following_text_merges_with_the_end_of_a_value() -> None:
-    choices = lt.choices(["AL", "ALL"], VOCABULARY, following='"')
+    choices = lt.OneOf(["AL", "ALL"], following='"').matcher(VOCABULARY)
     expected = every_split(b'AL"') | every_split(b'ALL"')
-    assert spellings(choices.matcher()) == expected
+    assert spellings(choices.fork()) == expected
     assert any(7 in tokens for tokens in expected), "a token that holds a value's end and the quote"
     assert not any(8 in tokens for tokens in expected), "one that goes past the end of what follows"
-    assert choices.matcher().is_accepting is False
+    assert choices.fork().is_accepting is False
 
 
 def test_canonical_only() -> None:
     def tokenize(text: str) -> list[int]:
         return {"ALL": [5], "A": [0], 'ALL"': [3, 7], 'A"': [0, 6], "B": [0]}[text]
 
-    choices = lt.choices(["ALL", "A", "A"], VOCABULARY, tokenizations="canonical", tokenize=tokenize)
-    assert spellings(choices.matcher()) == {(5,), (0,)}, "no token list is the beginning of another"
-    choices = lt.choices(["ALL", "A"], VOCABULARY, tokenizations="canonical", tokenize=tokenize, following='"')
-    assert spellings(choices.matcher()) == {(3, 7), (0, 6)}
+    choices = lt.OneOf(["ALL", "A", "A"], tokenizations="canonical", tokenize=tokenize).matcher(VOCABULARY)
+    assert spellings(choices.fork()) == {(5,), (0,)}, "no token list is the beginning of another"
+    choices = lt.OneOf(["ALL", "A"], tokenizations="canonical", tokenize=tokenize, following='"').matcher(VOCABULARY)
+    assert spellings(choices.fork()) == {(3, 7), (0, 6)}
     with pytest.raises(lt.ConstraintError, match='tokens given for choice "B" spell "A"'):
-        lt.choices(["B"], VOCABULARY, tokenizations="canonical", tokenize=tokenize)
+        lt.OneOf(["B"], tokenizations="canonical", tokenize=tokenize).matcher(VOCABULARY)
     with pytest.raises(lt.ConstraintError, match="needs tokenize"):
-        lt.choices(["A"], VOCABULARY, tokenizations="canonical")
-    with pytest.raises(lt.ConstraintError, match="tokenize is for"):
-        lt.choices(["A"], VOCABULARY, tokenize=tokenize)
+        lt.OneOf(["A"], tokenizations="canonical").matcher(VOCABULARY)
+    with pytest.raises(lt.ConstraintError, match="tokenize is for canonical"):
+        lt.OneOf(["A"], tokenize=tokenize).matcher(VOCABULARY)
     with pytest.raises(lt.ConstraintError, match='"all" or "canonical"'):
-        lt.choices(["A"], VOCABULARY, tokenizations="some")
+        lt.OneOf(["A"], tokenizations="some")  # type: ignore[arg-type]
     with pytest.raises(KeyError):
-        lt.choices(["Z"], VOCABULARY, tokenizations="canonical", tokenize=tokenize)
+        lt.OneOf(["Z"], tokenizations="canonical", tokenize=tokenize).matcher(VOCABULARY)
 
 
 def test_dead_ends_are_never_entered() -> None:
     vocabulary = lt.Vocabulary.from_tokens([b"a", b"ab", b"b", b"bc", b"d"])
     # "abc" is a+bc only: after "ab" no token gives "c".
-    assert spellings(lt.choices(["abc", "d"], vocabulary).matcher()) == {(0, 3), (4,)}
+    assert spellings(lt.OneOf(["abc", "d"]).matcher(vocabulary)) == {(0, 3), (4,)}
     with pytest.raises(lt.ConstraintError, match='no tokens of the vocabulary spell the choice "ac"'):
-        lt.choices(["ac", "d"], vocabulary)
+        lt.OneOf(["ac", "d"]).matcher(vocabulary)
 
 
 def test_special_tokens_spell_nothing() -> None:
     with pytest.raises(lt.ConstraintError, match="</s>"):
-        lt.choices(["</s>"], VOCABULARY)
+        lt.OneOf(["</s>"]).matcher(VOCABULARY)
 
 
 @pytest.mark.parametrize(
     ("texts", "error"),
-    [([], "no choices"), ([""], "only choice is empty"), (["", ""], "only choice is empty")],
+    [([], "nothing to choose from"), ([""], "only choice is empty"), (["", ""], "only choice is empty")],
 )
 def test_nothing_to_choose(texts: list[str], error: str) -> None:
     with pytest.raises(lt.ConstraintError, match=error):
-        lt.choices(texts, VOCABULARY)
+        lt.OneOf(texts).matcher(VOCABULARY)
 
 
 def test_the_empty_choice_is_one_like_any_other() -> None:
-    assert spellings(lt.choices(["", "B"], VOCABULARY).matcher()) == {(END,), (1,)}
-    assert spellings(lt.choices(["", "B"], VOCABULARY, following='"').matcher()) == {(6,), (1, 6)}
+    assert spellings(lt.OneOf(["", "B"]).matcher(VOCABULARY)) == {(END,), (1,)}
+    assert spellings(lt.OneOf(["", "B"], following='"').matcher(VOCABULARY)) == {(6,), (1, 6)}
 
 
 def test_what_is_no_list_of_texts() -> None:
     with pytest.raises(TypeError, match="a list of texts"):
-        lt.choices("ALL", VOCABULARY)
-    with pytest.raises(TypeError, match="str or bytes, not int"):
-        lt.choices([5], VOCABULARY)  # type: ignore[list-item]
+        lt.OneOf("ALL").matcher(VOCABULARY)
+    with pytest.raises(TypeError, match="has no plain text"):
+        lt.OneOf([object()])
     with pytest.raises(lt.ConstraintError, match="surrogate"):
-        lt.choices(["\ud800"], VOCABULARY)
+        lt.OneOf(["\ud800"]).matcher(VOCABULARY)
 
 
 BYTES = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"aa", b"a" * 8, b"</s>"], eog_ids=[258])
@@ -145,8 +145,7 @@ def test_a_hundred_thousand_choices() -> None:
     numbers = random.Random(0)
     texts = [f"item {numbers.randrange(10**9)} of {i}" for i in range(100_000)]
     start = time.perf_counter()
-    choices = lt.choices(texts, BYTES)
-    matcher = choices.matcher()
+    matcher = lt.OneOf(texts).matcher(BYTES)
     for byte in texts[77_777].encode():
         matcher.accept(byte)
     assert matcher.is_finished
@@ -154,9 +153,9 @@ def test_a_hundred_thousand_choices() -> None:
 
 
 def test_a_choice_of_a_megabyte() -> None:
-    matcher = lt.choices(["a" * 1_000_000 + "b", "c"], BYTES).matcher()
+    matcher = lt.OneOf(["a" * 1_000_000 + "b", "c"]).matcher(BYTES)
     for _ in range(125_000):
         matcher.accept(257)
     assert matcher.forced_tokens() == [ord("b")]
     with pytest.raises(lt.LimitError, match="16777216"):
-        lt.choices(["x" * 1000, *map(str, range(20_000))], BYTES, following="y" * 1000)
+        lt.OneOf(["x" * 1000, *map(str, range(20_000))], following="y" * 1000).matcher(BYTES)

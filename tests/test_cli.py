@@ -81,7 +81,7 @@ def test_the_trace_goes_to_standard_error(capsys: pytest.CaptureFixture[str], tm
     assert code == 0
     lines = err.splitlines()
     assert lines[0].split() == ["#", "token", "p", "model", "p", "entropy", "allowed", "us"]
-    assert "forced: the only way on" in err
+    assert "forced: the only allowed token" in err
     assert "saved" in lines[-1]
     assert "sure" in lines[-1]
     assert max(map(cells, lines)) <= 80
@@ -111,7 +111,7 @@ def test_generate_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert [event["event"] for event in events] == ["token"] * (len(events) - 1) + ["finish"]
     assert all(set(event) == TOKEN_KEYS | {"event"} for event in events[:-1])
     finish = events[-1]
-    assert set(finish) == {"event", "reason", "text", "choice", "tokens", "stats"}
+    assert set(finish) == {"event", "reason", "text", "complete", "value", "tokens", "stats"}
     assert set(finish["stats"]) == STATS_KEYS
     assert (finish["reason"], finish["stats"]["seed"]) == ("max_tokens", 0)
     assert [event["id"] for event in events[:-1]] == finish["tokens"]
@@ -124,7 +124,7 @@ def test_generate_after_a_thought(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, *argv, "--think-budget", "4")
     told = json.loads(out.splitlines()[-1])
     thought, answer = told["text"].split("</think>")
-    assert (code, answer) == (0, told["choice"])
+    assert (code, answer) == (0, told["value"])
     assert thought
     assert 4 < told["stats"]["reasoning_tokens"] < len(told["tokens"])
     code, _, err = run(
@@ -259,7 +259,7 @@ def test_demo(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, err) == (0, "")
     assert max(map(cells, out.splitlines())) <= 80
     assert "WEATHER_REPORT" in out
-    assert "forced: the only way on" in out
+    assert "forced: the only allowed token" in out
     assert "forward passes saved" in out
     tried = [line.strip() for line in out.splitlines() if line.startswith("    logitree ")]
     assert len(tried) >= 3

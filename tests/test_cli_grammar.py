@@ -83,7 +83,9 @@ def test_generate_refuses_what_means_nothing(capsys: pytest.CaptureFixture[str],
     assert refused("--regex", "a", "--any-order")[0] == 2
     code, err = refused("--regex", "(a")
     assert (code, err.count("\n")) == (1, 1)
-    assert refused("--gbnf", str(tmp_path / "none.gbnf"))[0] == 1
+    assert refused("--gbnf", str(tmp_path / "none.gbnf"))[0] == 2
+    code, err = refused("--gbnf", "root ::= missing")
+    assert (code, "missing" in err) == (1, True)
     bad = tmp_path / "bad.gbnf"
     bad.write_text("root ::= missing")
     code, err = refused("--gbnf", str(bad))

@@ -31,7 +31,7 @@ def logits(*values: float) -> npt.NDArray[np.float32]:
 
 def actions(vocabulary: lt.Vocabulary) -> lt.Matcher:
     """REPLY, REPLY_THREAD (of which it is the beginning) and IGNORE."""
-    return lt.choices(["REPLY", "REPLY_THREAD", "IGNORE"], vocabulary).matcher()
+    return lt.OneOf(["REPLY", "REPLY_THREAD", "IGNORE"]).matcher(vocabulary)
 
 
 def test_a_step_picks_a_allowed_token_whatever_the_logits_say(vocabulary: lt.Vocabulary) -> None:
@@ -59,8 +59,8 @@ def test_a_value_that_begins_another_is_ended_by_the_end_token(vocabulary: lt.Vo
 
 
 def test_forced_tokens_are_taken_without_logits(vocabulary: lt.Vocabulary) -> None:
-    choices = lt.choices(["REPLY_THREAD"], vocabulary, tokenizations="canonical", tokenize=lambda text: [4, 5])
-    matcher = choices.matcher()
+    choices = lt.OneOf(["REPLY_THREAD"], tokenizations="canonical", tokenize=lambda text: [4, 5])
+    matcher = choices.matcher(vocabulary)
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), matcher)
     assert decoder.forced_tokens() == [4, 5]
     assert decoder.tokens == []

@@ -36,7 +36,7 @@ def decoders(vocabulary: lt.Vocabulary) -> list[lt.Decoder]:
     tree = lt.prefix_tree([[0, 1, 2], [0, 2], [1, 1, 1, 1]])
     chain = lt.Chain.llama_cpp
     return [
-        lt.Decoder(vocabulary, chain(seed=1), lt.choices(["REPLY", "REPLY_THREAD"], vocabulary).matcher()),
+        lt.Decoder(vocabulary, chain(seed=1), lt.OneOf(["REPLY", "REPLY_THREAD"]).matcher(vocabulary)),
         lt.Decoder(vocabulary, chain(seed=2, temp=2.0, rng="philox"), letters, trace=True),
         lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(end=END, vocabulary_size=len(WORDS))),
         lt.Decoder(vocabulary, chain(seed=3, rng="xoroshiro128plus"), max_tokens=5, stop=["bc"]),
@@ -64,10 +64,10 @@ def test_rows_are_decoders_alone(vocabulary: lt.Vocabulary) -> None:
 
 
 def test_a_finished_row_may_take_an_end_alone(vocabulary: lt.Vocabulary) -> None:
-    over = lt.Decoder(vocabulary, lt.Chain.greedy(), lt.choices(["a"], vocabulary).matcher())
+    over = lt.Decoder(vocabulary, lt.Chain.greedy(), lt.OneOf(["a"]).matcher(vocabulary))
     over.accept(0)
     batch = lt.Batch(vocabulary, [over, lt.Decoder(vocabulary, lt.Chain.greedy())], end=[2, END])
-    assert [lt.mask.to_ids(row).tolist() for row in batch.masks()] == [[2, END], list(range(len(WORDS)))]
+    assert [lt.masks.to_ids(row).tolist() for row in batch.masks()] == [[2, END], list(range(len(WORDS)))]
     logits = rows(0, 2)
     logits[0] = np.nan
     assert batch.step(logits)[0] == 2
@@ -184,7 +184,7 @@ def test_callbacks_run_on_the_callers_thread(vocabulary: lt.Vocabulary) -> None:
 
 def test_a_forgotten_constraint_warns(vocabulary: lt.Vocabulary) -> None:
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), max_tokens=600, stop_at_eog=False)
-    decoder.activate(lt.choices(["a"], vocabulary).matcher())
+    decoder.activate(lt.OneOf(["a"]).matcher(vocabulary))
     batch = lt.Batch(vocabulary, [decoder])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -36,7 +36,7 @@ def same(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize("sampler", examples(), ids=repr)
 def test_every_sampler_makes_the_same_of_the_same_values(sampler: lt.Sampler) -> None:
-    mask = lt.mask.from_ids(SIZE, range(0, SIZE, 7))
+    mask = lt.masks.from_ids(SIZE, range(0, SIZE, 7))
     for row in rows():
         wide = row.astype(np.float32)
         narrow_chain, wide_chain = complete(sampler), complete(sampler)

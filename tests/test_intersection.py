@@ -56,13 +56,13 @@ def constraint(randomly: random.Random, items: list[Item]) -> lt.Matcher | None:
     some = randomly.sample(items, randomly.randrange(1, len(items) + 1))
     if kind == 1:
         texts = [b"".join(TEXTS[token] for token in item) for item in some]
-        return lt.choices(texts, VOCABULARY).matcher()
+        return lt.OneOf(texts).matcher(VOCABULARY)
     try:
         if kind == 2:
             return lt.prefix_tree(some + catalogue(randomly)).matcher(end=randomly.choice([None, EOG, OTHER_END]))
         names = {str(item): list(item) for item in some}
-        payload = lt.token_tree_payload("m", [lt.token_tree_descriptor("p", names, names.__getitem__, model_id="m")])
-        return lt.token_tree(payload or {}).matcher("p", end_tokens=[EOG])
+        payload = lt.elizaos.payload("m", [lt.elizaos.descriptor("p", names, names.__getitem__, model_id="m")])
+        return lt.elizaos.token_tree(payload or {}).at("p", end_tokens=[EOG]).matcher()
     except lt.ConstraintError:
         return None
 
@@ -156,7 +156,7 @@ def test_all_that_a_tree_has_stays() -> None:
     logits = np.zeros((1, SIZE), np.float32)
     assert paths.gather([paths.start], logits).scores.tolist() == [0.5, 2.0]
     assert paths.gather([paths.find([3])], logits).scores.tolist() == [4.0, 0.0]
-    mask = lt.mask.to_ids(paths.mask([paths.start])[0])
+    mask = lt.masks.to_ids(paths.mask([paths.start])[0])
     assert list(mask) == [0, 3]
     some = tree.paths(end=EOG, allowed=[12, 20], intersect=ends_in_b)
     assert (len(some), some.items(some.find([0, 1]) or 0).tolist()) == (1, [12])
@@ -193,14 +193,13 @@ def test_it_goes_wherever_matchers_go() -> None:
     other = lt.Grammar.regex("a.").matcher(VOCABULARY)
     lazy = tree.matcher(end=EOG, intersect=other, vocabulary_size=len(VOCABULARY))
     assert '1 token: "a"' in str(lazy.explain(1))
-    thought = lt.reasoning_budget(VOCABULARY, begin=[[3]], end=[[4]], budget=4, then=lazy)
-    matcher = thought.matcher()
+    matcher = lt.ReasoningBudget([[3]], [[4]], budget=4, then=lazy).matcher(VOCABULARY)
     matcher.accept_many([3, 0, 0, 4])
     assert list(matcher.allowed()) == [0]
     paths = tree.paths(end=EOG, intersect=lazy)
     assert [paths.items(paths.find([0, token]) or 0).tolist() for token in (1, 2)] == [[0], [1]]
-    # A thought with nothing behind it is free text, which is complete everywhere.
-    free = lt.reasoning_budget(VOCABULARY, begin=[[3]], end=[[4]], budget=4).matcher()
+    # Reasoning without a constraint after it is free text, which is complete everywhere.
+    free = lt.ReasoningBudget([[3]], [[4]], budget=4).matcher(VOCABULARY)
     assert len(tree.paths(end=EOG, intersect=free)) == 3
     assert len(lt.prefix_tree([[0, 4], [0, 1]]).paths(end=EOG, intersect=free)) == 1
 

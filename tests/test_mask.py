@@ -29,21 +29,21 @@ def random_ids(size: int, seed: int) -> set[int]:
 @pytest.mark.parametrize(("size", "seed"), list(itertools.product(SIZES, range(4))))
 def test_masks_are_sets(size: int, seed: int) -> None:
     a, b = random_ids(size, seed), random_ids(size, seed + 5)
-    x, y = lt.mask.from_ids(size, a), lt.mask.from_ids(size, b)
+    x, y = lt.masks.from_ids(size, a), lt.masks.from_ids(size, b)
     assert x.dtype == np.int32
-    assert x.shape == (lt.mask.words(size),)
+    assert x.shape == (lt.masks.words(size),)
     assert set(np.flatnonzero(bits(x)).tolist()) == a
-    assert lt.mask.to_ids(x).tolist() == sorted(a)
-    assert lt.mask.count(x) == len(a)
-    assert lt.mask.first(x) == min(a, default=None)
-    assert [lt.mask.contains(x, i) for i in range(-1, size + 40)] == [i in a for i in range(-1, size + 40)]
+    assert lt.masks.to_ids(x).tolist() == sorted(a)
+    assert lt.masks.count(x) == len(a)
+    assert lt.masks.first(x) == min(a, default=None)
+    assert [lt.masks.contains(x, i) for i in range(-1, size + 40)] == [i in a for i in range(-1, size + 40)]
     for operation, want in (
-        (lt.mask.and_, a & b),
-        (lt.mask.or_, a | b),
-        (lt.mask.xor, a ^ b),
-        (lt.mask.and_not, a - b),
+        (lt.masks.and_, a & b),
+        (lt.masks.or_, a | b),
+        (lt.masks.xor, a ^ b),
+        (lt.masks.and_not, a - b),
     ):
-        expected = lt.mask.from_ids(size, want).tolist()
+        expected = lt.masks.from_ids(size, want).tolist()
         assert operation(x, y).tolist() == expected
         mine, theirs = x.copy(), y.copy()
         assert operation(mine, y, mine) is mine
@@ -51,46 +51,46 @@ def test_masks_are_sets(size: int, seed: int) -> None:
         assert operation(x, theirs, out=theirs) is theirs
         assert theirs.tolist() == expected
     rest = set(range(size)) - a
-    assert lt.mask.to_ids(lt.mask.not_(x, size)).tolist() == sorted(rest)
-    full = lt.mask.new(size, fill=True)
-    assert lt.mask.count(full) == size
-    assert lt.mask.count(lt.mask.new(size)) == 0
-    lt.mask.fill(x, size)
+    assert lt.masks.to_ids(lt.masks.not_(x, size)).tolist() == sorted(rest)
+    full = lt.masks.new(size, fill=True)
+    assert lt.masks.count(full) == size
+    assert lt.masks.count(lt.masks.new(size)) == 0
+    lt.masks.fill(x, size)
     assert x.tolist() == full.tolist()
-    lt.mask.fill(x, size, False)
+    lt.masks.fill(x, size, False)
     assert not x.any()
 
 
 def test_insert_and_remove() -> None:
-    mask = lt.mask.new(70)
-    assert lt.mask.insert(mask, 69)
-    assert not lt.mask.insert(mask, 69)
-    assert lt.mask.to_ids(mask).tolist() == [69]
-    assert lt.mask.remove(mask, 69)
-    assert not lt.mask.remove(mask, 69)
+    mask = lt.masks.new(70)
+    assert lt.masks.insert(mask, 69)
+    assert not lt.masks.insert(mask, 69)
+    assert lt.masks.to_ids(mask).tolist() == [69]
+    assert lt.masks.remove(mask, 69)
+    assert not lt.masks.remove(mask, 69)
     assert not mask.any()
     for id in (-1, 96, 1 << 40):
         with pytest.raises(lt.MaskError, match=rf"id {id} in a mask of 96 ids"):
-            lt.mask.insert(mask, id)
+            lt.masks.insert(mask, id)
     for id in (-1, 70):
         with pytest.raises(lt.MaskError, match="in a mask of 70 ids"):
-            lt.mask.from_ids(70, [id])
+            lt.masks.from_ids(70, [id])
 
 
 def test_batches_are_rows() -> None:
-    batch = lt.mask.new(100, rows=3)
+    batch = lt.masks.new(100, rows=3)
     assert batch.shape == (3, 4)
     assert not batch.any()
-    lt.mask.insert(batch[1], 99)
-    assert lt.mask.count(batch).tolist() == [0, 1, 0]
-    assert lt.mask.count(lt.mask.new(100, 2, fill=True)).tolist() == [100, 100]
-    assert lt.mask.not_(batch, 100).sum() == 3 * sum(lt.mask.new(100, fill=True)) - batch.sum()
-    assert lt.mask.or_(batch, batch).tolist() == batch.tolist()
-    for call in (lt.mask.to_ids, lt.mask.first, lambda m: lt.mask.contains(m, 1)):
+    lt.masks.insert(batch[1], 99)
+    assert lt.masks.count(batch).tolist() == [0, 1, 0]
+    assert lt.masks.count(lt.masks.new(100, 2, fill=True)).tolist() == [100, 100]
+    assert lt.masks.not_(batch, 100).sum() == 3 * sum(lt.masks.new(100, fill=True)) - batch.sum()
+    assert lt.masks.or_(batch, batch).tolist() == batch.tolist()
+    for call in (lt.masks.to_ids, lt.masks.first, lambda m: lt.masks.contains(m, 1)):
         with pytest.raises(lt.MaskError, match=r"mask of 3 rows.*mask\[i\]"):
             call(batch)
     with pytest.raises(lt.MaskError, match="3 rows of 4 words and of 1 rows of 4 words"):
-        lt.mask.and_(batch, batch[0])
+        lt.masks.and_(batch, batch[0])
 
 
 def random_logits(dtype: Any, shape: Any) -> npt.NDArray[Any]:
@@ -104,48 +104,48 @@ def random_logits(dtype: Any, shape: Any) -> npt.NDArray[Any]:
 @pytest.mark.parametrize(("size", "seed"), list(itertools.product([*SIZES, 5000], range(4))))
 def test_apply_bans_and_writes_nothing_else(dtype: Any, size: int, seed: int) -> None:
     allowed = random_ids(size, seed)
-    mask = lt.mask.from_ids(size, allowed)
+    mask = lt.masks.from_ids(size, allowed)
     for padding, offset in ((0, 0), (1, 1), (40, 3)):
         memory = random_logits(dtype, offset + size + padding)
         logits = memory[offset:]
         before = memory.view(f"u{memory.itemsize}").copy()
-        lt.mask.apply(logits, mask)
+        lt.masks.apply(logits, mask)
         want = before.copy()
         want[offset:][~np.isin(np.arange(size + padding), list(allowed))] = INFINITY[dtype]
         assert memory.view(want.dtype).tolist() == want.tolist()
 
 
 def test_apply_to_batches() -> None:
-    masks = np.stack([lt.mask.from_ids(40, random_ids(40, seed)) for seed in range(3)])
+    masks = np.stack([lt.masks.from_ids(40, random_ids(40, seed)) for seed in range(3)])
     wide = np.ones((3, 64), np.float32)
-    lt.mask.apply(wide[:, :40], masks)
+    lt.masks.apply(wide[:, :40], masks)
     for row in range(3):
         assert np.isinf(wide[row, :40]).tolist() == (~bits(masks[row])[:40]).tolist()
     assert (wide[:, 40:] == 1).all(), "beyond the slice nothing is written"
     one_for_all = np.ones((3, 40), np.float16)
-    lt.mask.apply(one_for_all, masks[0])
+    lt.masks.apply(one_for_all, masks[0])
     assert (one_for_all == one_for_all[0]).all()
-    assert np.isinf(one_for_all[0]).sum() == 40 - lt.mask.count(masks[0])
-    lt.mask.apply(np.ones((0, 40), np.float32), masks[0])
+    assert np.isinf(one_for_all[0]).sum() == 40 - lt.masks.count(masks[0])
+    lt.masks.apply(np.ones((0, 40), np.float32), masks[0])
     big = np.zeros((3, 5), np.int32)
     big[:, 1:3] = masks
     logits = np.ones((3, 40), np.float32)
-    lt.mask.apply(logits, big[:, 1:3])
-    assert np.isfinite(logits).sum(axis=1).tolist() == lt.mask.count(masks).tolist()
+    lt.masks.apply(logits, big[:, 1:3])
+    assert np.isfinite(logits).sum(axis=1).tolist() == lt.masks.count(masks).tolist()
 
 
 def test_ids_past_the_mask_are_banned_and_past_the_logits_an_error() -> None:
     logits = np.ones(100, np.float32)
-    lt.mask.apply(logits, lt.mask.new(64, fill=True))
+    lt.masks.apply(logits, lt.masks.new(64, fill=True))
     assert np.flatnonzero(np.isfinite(logits)).tolist() == list(range(64))
     logits = np.ones((2, 40), np.float32)
-    mask = lt.mask.from_ids(100, [3, 70])
+    mask = lt.masks.from_ids(100, [3, 70])
     with pytest.raises(lt.LogitsError, match="allows id 70, and there are 40 logits") as raised:
-        lt.mask.apply(logits, mask)
+        lt.masks.apply(logits, mask)
     assert raised.value.place == "row 0"
     assert (logits == 1).all()
-    lt.mask.apply(logits, lt.mask.from_ids(100, [3]))
-    lt.mask.apply(np.ones(40, np.float32), np.full(2, -1, np.int32))
+    lt.masks.apply(logits, lt.masks.from_ids(100, [3]))
+    lt.masks.apply(np.ones(40, np.float32), np.full(2, -1, np.int32))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_ids_past_the_mask_are_banned_and_past_the_logits_an_error() -> None:
 )
 def test_strange_logits_are_refused(logits: Any, names: str) -> None:
     with pytest.raises(lt.LogitsError, match=names):
-        lt.mask.apply(logits, lt.mask.new(32))
+        lt.masks.apply(logits, lt.masks.new(32))
 
 
 @pytest.mark.parametrize(
@@ -186,56 +186,56 @@ def test_strange_logits_are_refused(logits: Any, names: str) -> None:
 )
 def test_strange_masks_are_refused(mask: Any, names: str) -> None:
     with pytest.raises(lt.MaskError, match=names):
-        lt.mask.apply(np.ones((2, 32), np.float32), mask)
+        lt.masks.apply(np.ones((2, 32), np.float32), mask)
 
 
 def test_shared_memory_is_refused_or_safe() -> None:
     memory = np.zeros(64, np.int32)
     with pytest.raises(lt.MaskError, match="shares memory"):
-        lt.mask.apply(memory[:32].view(np.float32), memory[31:32])
+        lt.masks.apply(memory[:32].view(np.float32), memory[31:32])
     mask = np.arange(1, 9, dtype=np.int32)
-    assert lt.mask.or_(mask[:4], mask[2:6], mask[1:5]) is not None
+    assert lt.masks.or_(mask[:4], mask[2:6], mask[1:5]) is not None
     assert mask.tolist() == [1, 1 | 3, 2 | 4, 3 | 5, 4 | 6, 6, 7, 8]
 
 
 def test_impossible_sizes() -> None:
     with pytest.raises(lt.MaskError):
-        lt.mask.new(1 << 40)
+        lt.masks.new(1 << 40)
     with pytest.raises(lt.MaskError):
-        lt.mask.new(1 << 30, rows=1 << 30)
+        lt.masks.new(1 << 30, rows=1 << 30)
     with pytest.raises(OverflowError):
-        lt.mask.new(-1)
+        lt.masks.new(-1)
     with pytest.raises(lt.MaskError, match="1 words for 33 ids"):
-        lt.mask.not_(lt.mask.new(32), 33)
+        lt.masks.not_(lt.masks.new(32), 33)
 
 
 @pytest.mark.parametrize("rows", [2**33, 2**63])
 def test_too_many_empty_rows_are_refused(rows: int) -> None:
     with pytest.raises(lt.MaskError, match="rows of 0 ids"):
-        lt.mask.new(0, rows, fill=True)
+        lt.masks.new(0, rows, fill=True)
 
 
 def test_bfloat16_arrays() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
     logits = np.ones(40, ml_dtypes.bfloat16)
-    lt.mask.apply(logits, lt.mask.from_ids(40, [3, 39]))
+    lt.masks.apply(logits, lt.masks.from_ids(40, [3, 39]))
     assert np.flatnonzero(np.isfinite(logits.astype(np.float32))).tolist() == [3, 39]
 
 
 @pytest.mark.peers
 def test_torch_tensors() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    mask = lt.mask.from_ids(40, [3, 39])
+    mask = lt.masks.from_ids(40, [3, 39])
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         for logits in (torch.ones(40, dtype=dtype), torch.ones(3, 64, dtype=dtype)[:, :40]):
-            lt.mask.apply(logits, torch.from_numpy(mask))
+            lt.masks.apply(logits, torch.from_numpy(mask))
             assert torch.isfinite(torch.atleast_2d(logits)).nonzero()[:, 1].unique().tolist() == [3, 39]
     with pytest.raises(lt.LogitsError, match="64 bits"):
-        lt.mask.apply(torch.ones(40, dtype=torch.float64), mask)
+        lt.masks.apply(torch.ones(40, dtype=torch.float64), mask)
     with pytest.raises(lt.LogitsError, match="strides"):
-        lt.mask.apply(torch.ones(40, 2).T, mask)
+        lt.masks.apply(torch.ones(40, 2).T, mask)
     with pytest.raises(lt.LogitsError, match="not handed out.*gradient"):
-        lt.mask.apply(torch.ones(40, requires_grad=True), mask)
+        lt.masks.apply(torch.ones(40, requires_grad=True), mask)
 
 
 def test_any_dlpack_producer() -> None:
@@ -249,8 +249,8 @@ def test_any_dlpack_producer() -> None:
             return self.array.__dlpack__()
 
     logits = np.ones((2, 40), np.float32)
-    lt.mask.apply(Tensor(logits), Tensor(lt.mask.from_ids(40, [3])))  # type: ignore[arg-type]
+    lt.masks.apply(Tensor(logits), Tensor(lt.masks.from_ids(40, [3])))  # type: ignore[arg-type]
     assert np.flatnonzero(np.isfinite(logits)).tolist() == [3, 43]
     for array in (np.ones(40), np.ones((1, 1, 40), np.float32), np.ones(40, np.int64)):
         with pytest.raises(lt.LogitsError):
-            lt.mask.apply(Tensor(array), lt.mask.new(40))
+            lt.masks.apply(Tensor(array), lt.masks.new(40))

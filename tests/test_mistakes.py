@@ -69,7 +69,7 @@ def test_a_mask_that_is_none_is_described() -> None:
 
 @pytest.mark.parametrize("id", [128, 150, 191])
 def test_the_allowed_id_without_a_logit_is_named(id: int) -> None:
-    mask = lt.mask.from_ids(192, [5, id])
+    mask = lt.masks.from_ids(192, [5, id])
     with pytest.raises(lt.MaskError, match=f"id {id} is allowed"):
         lt.Chain.greedy().sample(LOGITS, mask)
     with pytest.raises(lt.MaskError, match=f"id {id} is allowed"):

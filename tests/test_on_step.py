@@ -66,7 +66,7 @@ def test_forcing_changes_neither_its_calls_nor_the_output(engine: Any) -> None:
             calls.append(len(decoder.tokens))
             decoder.steer({token: 0.1 * len(calls) for token in range(90)})
 
-        options = {"choices": texts, "canonical": True, "force": force, "on_step": on_step}
+        options = {"constraint": lt.OneOf(texts, tokenizations="canonical"), "force": force, "on_step": on_step}
         outcomes.append((finish(engine, **options).tokens, calls))
     assert outcomes[0] == outcomes[1]
     assert 0 < len(outcomes[0][1]) < len(outcomes[0][0])
@@ -78,7 +78,7 @@ def test_its_exceptions_end_the_generation_and_tokens_are_not_its_to_take(engine
 
     with pytest.raises(LookupError, match="mine"):
         finish(engine, on_step=fails)
-    with pytest.raises(lt.StateError, match="on_step took tokens"):
+    with pytest.raises(lt.StateError, match="on_step accepted tokens"):
         finish(engine, on_step=lambda decoder, logits: decoder.accept(3))
     with pytest.raises(lt.LogitsError, match="steering vetoes"):
         finish(engine, on_step=lambda decoder, logits: decoder.steer(lt.Steering().veto(range(len(logits)))))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 
 import logitree as lt
+from logitree._constraint import Context
 from logitree.engines.llama_cpp import LlamaCpp
 
 if sys.version_info >= (3, 11):
@@ -32,8 +33,26 @@ def vocabulary() -> lt.Vocabulary:
     return lt.Vocabulary.from_tokens(WORDS, special_ids=[THINK, UNTHINK, END], eog_ids=[END])
 
 
-def made(**options: Any) -> lt.ReasoningBudget:
-    return lt.reasoning_budget(vocabulary(), **{"begin": "<think>", "end": "</think>", **options})
+class Bound:
+    """A reasoning budget over one vocabulary."""
+
+    def __init__(self, budget: lt.ReasoningBudget, vocabulary: lt.Vocabulary) -> None:
+        self.budget, self.vocabulary = budget, vocabulary
+        self.native = budget._bound(Context(vocabulary))
+        self.matcher()
+
+    def matcher(self, **place: Any) -> lt.Matcher:
+        return self.budget.matcher(self.vocabulary, **place)
+
+    def split(self, tokens: Any, **place: Any) -> tuple[list[int], list[int]]:
+        return self.budget.split(tokens, self.vocabulary, **place)
+
+    def state(self, tokens: Any, **place: Any) -> str:
+        return self.budget.state(tokens, self.vocabulary, **place)
+
+
+def made(**options: Any) -> Bound:
+    return Bound(lt.ReasoningBudget(**options), vocabulary())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
@@ -41,11 +60,13 @@ def test_the_corpus(case: dict[str, Any]) -> None:
     size = case.get("size", 16)
     known = {int(key): bytes.fromhex(text) for key, text in case.get("bytes", {}).items()}
     tokens = [known.get(i, f"<{i}>".encode()) for i in range(size)]
-    options = {key: case[key] for key in ("begin", "end", "budget", "soft", "ramp", "message", "whole") if key in case}
+    names = {"soft": "soft_budget", "ramp": "end_bias", "whole": "whole_tags"}
+    keys = ("begin", "end", "budget", "soft", "ramp", "message", "whole")
+    options = {names.get(key, key): case[key] for key in keys if key in case}
     if "max_blocks" in case:
         options["max_blocks"] = None if case["max_blocks"] < 0 else case["max_blocks"]
     vocabulary = lt.Vocabulary.from_tokens(tokens, eog_ids=case.get("eog", []))
-    matcher = lt.reasoning_budget(vocabulary, **options).matcher(at=case.get("at"))
+    matcher = lt.ReasoningBudget(**options).matcher(vocabulary, at=case.get("at"))
     for step in case["steps"]:
         matcher.accept_many(step.get("accept", []))
         allowed = matcher.allowed()
@@ -60,7 +81,7 @@ def test_the_corpus(case: dict[str, Any]) -> None:
             with pytest.raises(lt.TokenError, match="not allowed"):
                 matcher.accept(token)
         if "draft" in step:
-            rows = lt.mask.new(size, len(step["draft"]) + 1)
+            rows = lt.masks.new(size, len(step["draft"]) + 1)
             assert matcher.validate(step["draft"]) == step["taken"]
             assert matcher.draft_masks(step["draft"], rows).sum() == step["taken"]
             assert np.array_equal(rows[0], matcher.mask())
@@ -82,13 +103,13 @@ def test_the_corpus(case: dict[str, Any]) -> None:
         ({"budget": -1}, lt.ConstraintError, "budget is -1"),
         ({"budget": 2**64}, lt.ConstraintError, "budget is 18446744073709551616"),
         ({"budget": 1.5}, TypeError, "budget must be int or None"),
-        ({"budget": 4, "soft": 4}, lt.ConstraintError, "not below the budget"),
-        ({"soft": 4}, lt.ConstraintError, "without a budget"),
-        ({"ramp": float("nan")}, lt.ConstraintError, "the ramp is NaN"),
+        ({"budget": 4, "soft_budget": 4}, lt.ConstraintError, "not below the budget"),
+        ({"soft_budget": 4}, lt.ConstraintError, "without a budget"),
+        ({"end_bias": float("nan")}, lt.ConstraintError, "the ramp is NaN"),
         ({"max_blocks": -1}, lt.ConstraintError, "max_blocks is -1"),
-        ({"max_blocks": 0, "started": True}, lt.ConstraintError, "none may come"),
+        ({"max_blocks": 0, "inside": True}, lt.ConstraintError, "none may come"),
         ({"message": [0] * 5000}, lt.LimitError, "5002 tokens"),
-        ({"then": "text"}, TypeError, "a Matcher or a Grammar"),
+        ({"then": "text"}, TypeError, "may mean several constraints"),
     ],
     ids=str,
 )
@@ -99,20 +120,21 @@ def test_what_means_nothing_is_refused(options: dict[str, Any], error: type[Exce
 
 def test_tags_are_ids_texts_and_sequences() -> None:
     split = {"tokenize": lambda text: {"</think>!": [9, 10, 11], "so": [0, 1]}[text]}
-    assert made().begin == made(begin=4).begin == made(begin=b"<think>").begin == made(begin=[4]).begin == [[4]]
-    assert made(begin=[[4], [0, 1]]).begin == [[4], [0, 1]]
-    assert made(end=["</think>", "</think>!"], **split).end == [[5], [9, 10, 11]]
+    assert made().native.begin == made(begin=4).native.begin == made(begin=b"<think>").native.begin == [[4]]
+    assert made(begin=[4]).native.begin == [[4]]
+    assert made(begin=[[4], [0, 1]]).native.begin == [[4], [0, 1]]
+    assert made(end=["</think>", "</think>!"], **split).native.end == [[5], [9, 10, 11]]
     matcher = made(message="so", budget=1, **split).matcher(at="inside")
     matcher.accept(3)
     assert matcher.forced_tokens() == [0, 1, 5]
     twice = lt.Vocabulary.from_tokens([b"x", b"x", b"y"])
     with pytest.raises(lt.ConstraintError, match="2 tokens of the vocabulary.*0, 1"):
-        lt.reasoning_budget(twice, begin="x", end="y")
+        lt.ReasoningBudget("x", "y").matcher(twice)
 
 
 def test_an_answer_comes_after_the_thought_or_without_one() -> None:
-    answer = lt.choices(["yes", "no"], vocabulary())
-    thought = made(budget=2, then=answer.matcher())
+    answer = lt.OneOf(["yes", "no"])
+    thought = made(budget=2, then=answer)
     matcher = thought.matcher()
     assert list(matcher.allowed()) == [THINK, YES, NO]
     alone = matcher.fork()
@@ -133,12 +155,12 @@ def test_an_answer_comes_after_the_thought_or_without_one() -> None:
     assert matcher.explain(0).expected == ["the end of the reasoning block"]
     assert list(thought.matcher(prompt=[0, THINK]).allowed()) == [i for i in range(len(WORDS)) if i not in (THINK, END)]
     assert thought.matcher(at="closing").forced_tokens() == [UNTHINK]
-    assert list(made(budget=0, then=answer.matcher()).matcher().allowed()) == [YES, NO]
+    assert list(made(budget=0, then=answer).matcher().allowed()) == [YES, NO]
     with pytest.raises(lt.ConstraintError, match="switches reasoning off"):
-        made(budget=0, then=answer.matcher()).matcher(at="inside")
+        made(budget=0, then=answer).matcher(at="inside")
     with pytest.raises(lt.ConstraintError, match="already"):
-        thought.matcher(then=answer.matcher())
-    grammar = made(started=True).matcher(then=lt.Grammar.choice(["yes", "a"]))
+        thought.budget + answer
+    grammar = (lt.ReasoningBudget(inside=True) + lt.Grammar.choice(["yes", "a"])).matcher(vocabulary())
     grammar.accept_many([0, UNTHINK])
     assert list(grammar.allowed()) == [0, YES]
 
@@ -148,17 +170,15 @@ def test_what_was_generated_is_split_and_placed() -> None:
     assert thought.split([THINK, 0, UNTHINK, 1, 2]) == ([THINK, 0, UNTHINK], [1, 2])
     assert thought.split([0, UNTHINK, 1], prompt=[2, THINK]) == ([0, UNTHINK], [1])
     assert thought.split(iter([0, 1]), at="inside") == ([0, 1], [])
-    assert (thought.after([0]), thought.after([THINK, 0])) == ("outside", "inside")
-    assert made(started=True).after([]) == "inside" == made().after([1, 4])
-    assert made(started=True).split([0], prompt=[1]) == ([0], [])
+    assert (thought.state([], prompt=[0]), thought.state([], prompt=[THINK, 0])) == ("no", "in")
+    assert made(inside=True).state([]) == "in" == made().state([], prompt=[1, 4])
+    assert made(inside=True).split([0], prompt=[1]) == ([0], [])
     states = [thought.state([THINK, 0, UNTHINK, 1][:n]) for n in range(5)]
     assert states == ["no", "in", "in", "after", "after"]
     assert thought.state([], at="closing") == "closing"
-    with pytest.raises(TypeError, match="both prompt and at"):
-        thought.state([], prompt=[0], at="inside")
     with pytest.raises(ValueError, match='at is "nowhere"'):
         thought.matcher(at="nowhere")  # type: ignore[arg-type]
-    assert repr(thought) == "ReasoningBudget(begin=[[4]], end=[[5]], budget=None, max_blocks=None)"
+    assert repr(thought.budget) == repr(lt.ReasoningBudget(max_blocks=None))
 
 
 def logits(**values: float) -> npt.NDArray[np.float32]:
@@ -171,7 +191,7 @@ def logits(**values: float) -> npt.NDArray[np.float32]:
 
 
 def test_a_soft_budget_wins_when_it_outweighs_the_model() -> None:
-    matcher = made(budget=10, soft=4, ramp=6.0).matcher(at="inside")
+    matcher = made(budget=10, soft_budget=4, end_bias=6.0).matcher(at="inside")
     row = logits(a=3.5)
     decoder = lt.Decoder(vocabulary(), lt.Chain.greedy(), matcher, trace=True)
     slow, tokens = matcher.fork(), []
@@ -188,7 +208,9 @@ def test_a_soft_budget_wins_when_it_outweighs_the_model() -> None:
     assert decoder.chain.sample(logits(a=0.1)) == 0, "the bias is used up"
     decoder.rollback(1)
     assert decoder.step(row) == UNTHINK
-    vetoed = lt.Decoder(vocabulary(), lt.Chain.greedy(), made(budget=10, soft=4, ramp=90.0).matcher(at="inside"))
+    vetoed = lt.Decoder(
+        vocabulary(), lt.Chain.greedy(), made(budget=10, soft_budget=4, end_bias=90.0).matcher(at="inside")
+    )
     vetoed.steer(lt.Steering().veto([UNTHINK]))
     assert [vetoed.step(row) for _ in range(9)] == [0] * 9
 
@@ -198,7 +220,7 @@ def test_the_bias_changes_what_is_sampled_as_steering_does(parity: bool) -> None
     rng = np.random.default_rng(0)
     chain = lt.Chain.llama_cpp(seed=3, temp=1.5, penalty_repeat=1.2)
     chain = chain.parity() if parity else chain
-    thought = made(budget=20, soft=0, ramp=4.0)
+    thought = made(budget=20, soft_budget=0, end_bias=4.0)
     decoder, slow = lt.Decoder(vocabulary(), chain, thought.matcher(at="inside")), thought.matcher(at="inside")
     for _ in range(20):
         row = rng.normal(0, 2, len(WORDS)).astype(np.float32)
@@ -248,70 +270,39 @@ def last(events: Any) -> lt.Finish:
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_bounded_thought_before_an_answer(engine: LlamaCpp, whole: bool) -> None:
     tokenize: Callable[[str], list[int]] = engine.tokenize
-    thought = lt.reasoning_budget(
-        engine.vocabulary,
-        begin="<think>",
-        end="</think>",
-        message="\nSo:",
-        budget=12,
-        soft=6,
-        whole=whole,
-        tokenize=tokenize,
+    budget = lt.ReasoningBudget(
+        message="\nSo:", budget=12, soft_budget=6, whole_tags=whole, tokenize=tokenize, then=["yes", "no"]
     )
+    thought = Bound(budget, engine.vocabulary)
     end, message = tokenize("</think>"), tokenize("\nSo:")
-    answers = lt.choices(["yes", "no"], engine.vocabulary)
     prompt = engine.encode(PROMPT, chat=False)
     seen = set()
     for seed in range(20):
-        finish = last(
-            lt.generate(engine, PROMPT, choices=["yes", "no"], thought=thought, chat=False, temperature=1.5, seed=seed)
-        )
-        thoughts, answer = thought.split(finish.tokens, prompt=prompt)
-        assert (finish.reason, finish.choice in ("yes", "no")) == ("constraint", True)
-        assert finish.stats.reasoning_tokens == len(thoughts) <= 12 + 3 + len(message) + len(end)
+        generation = lt.generate(engine, PROMPT, budget, chat=False, temperature=1.5, seed=seed)
+        thoughts, answer = thought.split(generation.tokens, prompt=prompt)
+        assert (generation.finish_reason, generation.value in ("yes", "no")) == ("constraint", True)
+        assert generation.stats.reasoning_tokens == len(thoughts) <= 12 + 3 + len(message) + len(end)
         assert thoughts[-len(end) :] == end
-        assert engine.vocabulary.decode(answer).decode() == finish.choice
-        assert finish.text.endswith("</think>" + str(finish.choice))
-        allowed = thought.matcher(prompt=prompt, then=answers.matcher())
-        allowed.accept_many(finish.tokens)
+        assert engine.vocabulary.decode(answer).decode() == generation.value == generation.answer
+        assert generation.text.endswith("</think>" + generation.value)
+        allowed = thought.matcher(prompt=prompt)
+        allowed.accept_many(generation.tokens)
         assert allowed.is_finished
-        forced = last(
-            lt.generate(
-                engine,
-                PROMPT,
-                choices=["yes", "no"],
-                thought=thought,
-                chat=False,
-                temperature=1.5,
-                seed=seed,
-                force=False,
-            )
-        )
-        assert forced.tokens == finish.tokens
+        slow = lt.generate(engine, PROMPT, budget, chat=False, temperature=1.5, seed=seed, force=False)
+        assert slow.tokens == generation.tokens
         seen.add(thoughts[-len(end) - len(message) : -len(end)] == message)
     assert True in seen
 
 
 @needs_llama
 def test_choose_after_a_thought_counts_the_answer_only(engine: LlamaCpp) -> None:
-    thought = lt.reasoning_budget(
-        engine.vocabulary, begin="<think>", end="</think>", budget=6, tokenize=engine.tokenize
-    )
-    chosen = lt.choose(engine, PROMPT, [" yes", " no"], thought=thought, chat=False, canonical=True)
+    answers = lt.OneOf([" yes", " no"], tokenizations="canonical")
+    budget = lt.ReasoningBudget(budget=6) + answers
+    chosen = lt.choose(engine, PROMPT, budget, chat=False)
     assert chosen.stats.reasoning_tokens >= 6
     tokens = engine.tokenize(" yes"), engine.tokenize(" no")
     prefix = engine.encode(PROMPT, chat=False)
-    finish = last(
-        lt.generate(
-            engine,
-            PROMPT,
-            choices=[" yes", " no"],
-            canonical=True,
-            thought=thought,
-            chat=False,
-            chain=lt.Chain.greedy(),
-        )
-    )
+    finish = last(lt.generate(engine, PROMPT, budget, chat=False, chain=lt.Chain.greedy()))
     row = engine.session().evaluate([*prefix, *finish.tokens[: finish.stats.reasoning_tokens]]).astype(np.float64)
     yes, no = (np.exp(row[ids[0]] - row.max()) for ids in tokens)
     assert chosen.probability == pytest.approx(max(yes, no) / (yes + no), rel=1e-3)
@@ -319,15 +310,13 @@ def test_choose_after_a_thought_counts_the_answer_only(engine: LlamaCpp) -> None
 
 @needs_llama
 def test_free_text_after_a_thought(engine: LlamaCpp) -> None:
-    thought = lt.reasoning_budget(
-        engine.vocabulary, begin="<think>", end="</think>", budget=4, tokenize=engine.tokenize
-    )
-    finish = last(lt.generate(engine, PROMPT, thought=thought, chat=False, temperature=0.0, max_tokens=24))
+    budget = lt.ReasoningBudget(budget=4)
+    finish = last(lt.generate(engine, PROMPT, budget, chat=False, temperature=0.0, max_tokens=24))
     assert finish.stats.reasoning_tokens == 4 + len(engine.tokenize("</think>"))
     assert finish.reason in ("max_tokens", "end_of_generation")
-    off = lt.reasoning_budget(engine.vocabulary, begin="<think>", end="</think>", budget=0, tokenize=engine.tokenize)
+    off = lt.ReasoningBudget(budget=0)
     free, plain = (
-        last(lt.generate(engine, PROMPT, chat=False, temperature=0.0, max_tokens=24, **options))
-        for options in ({"thought": off}, {})
+        lt.generate(engine, PROMPT, constraint, chat=False, temperature=0.0, max_tokens=24)
+        for constraint in (off, None)
     )
     assert free.tokens == plain.tokens

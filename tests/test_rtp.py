@@ -113,7 +113,7 @@ def test_masks_leave_allowed_cells_to_the_bit(case: dict[str, Any], dtype: Any) 
     logits = np.random.default_rng(5).normal(size=(len(case["sets"]), size)).astype(dtype)
     logits[-1, case["sets"][-1][0]] = np.nan
     before = logits.view(np.uint8).copy().reshape(len(logits), size, -1)
-    lt.mask.apply(logits, np.stack([lt.mask.from_ids(size, ids) for ids in case["sets"]]))
+    lt.masks.apply(logits, np.stack([lt.masks.from_ids(size, ids) for ids in case["sets"]]))
     after = logits.view(np.uint8).reshape(len(logits), size, -1)
     for row, ids in enumerate(case["sets"]):
         np.testing.assert_array_equal(after[row, ids], before[row, ids])
@@ -158,8 +158,8 @@ def test_recommendation(case: dict[str, Any]) -> None:
 @corpus("think")
 def test_think(case: dict[str, Any]) -> None:
     vocabulary = lt.Vocabulary.from_tokens([f"<{i}>".encode() for i in range(16)])
-    thought = lt.reasoning_budget(vocabulary, begin=case["begin"], end=case["end"], budget=case["budget"])
-    processor = rtp.ThinkProcessor(thought, case["rows"], at=case["at"])
+    budget = lt.ReasoningBudget(case["begin"], case["end"], budget=case["budget"])
+    processor = rtp.ThinkProcessor(budget, vocabulary, case["rows"], at=case["at"])
     for step in case["steps"]:
         if "feed" in step:
             processor.update_status(step["feed"])

@@ -40,7 +40,7 @@ def test_build(case: dict[str, Any], form: str) -> None:
         payload = json.dumps(payload)
     if form in ("bytes", "bytearray"):
         payload = {"bytes": bytes, "bytearray": bytearray}[form](payload.encode())
-    tree = lt.token_tree(payload)
+    tree = lt.elizaos.token_tree(payload)
     info = tree.info("p")
     assert (info["leaves"], info["nodes"]) == (case["terminals"], case["nodes"])
     if "names" in case:
@@ -66,23 +66,23 @@ def test_descriptor_from_names(case: dict[str, Any]) -> None:
     for _ in range(6):
         given: list[str | None] = [name or random.choice([None, ""]) for name in case["given"]]
         random.shuffle(given)
-        made = lt.token_tree_descriptor("action", given, codes)
+        made = lt.elizaos.descriptor("action", given, codes)
         if not case["expect"]:
             assert made is None
-            assert lt.token_tree_payload("m", [made]) is None
+            assert lt.elizaos.payload("m", [made]) is None
             continue
         assert made is not None
         assert [leaf["name"] for leaf in made["leaves"]] == case["expect"]
         assert [leaf["tokens"] for leaf in made["leaves"]] == [codes(name) for name in case["expect"]]
         seen.add(json.dumps(made))
-        payload = lt.token_tree_payload("m", [None, made])
+        payload = lt.elizaos.payload("m", [None, made])
         assert payload is not None
-        assert lt.token_tree(payload).paths == ["action"]
+        assert lt.elizaos.token_tree(payload).paths == ["action"]
     assert len(seen) <= 1
 
 
 def test_tokenizer_cache() -> None:
-    cache = lt.TokenizerCache(capacity=3)
+    cache = lt.elizaos.TokenizerCache(capacity=3)
     asked: list[str] = []
 
     def tokenize(name: str) -> list[int]:
@@ -99,7 +99,7 @@ def test_tokenizer_cache() -> None:
     assert cache.info() == {"other": 1}
     cache.clear()
     assert cache.info() == {}
-    assert lt.tokenizer_cache.capacity == 8192
+    assert lt.elizaos.tokenizer_cache.capacity == 8192
 
 
 def unhex(text: str) -> bytes:
@@ -108,35 +108,35 @@ def unhex(text: str) -> bytes:
 
 @pytest.mark.parametrize("case", cases("codec", "written"))
 def test_binary_round_trip(case: dict[str, Any]) -> None:
-    tree = lt.token_tree(payload_of(case["leaves"], case["path"]))
+    tree = lt.elizaos.token_tree(payload_of(case["leaves"], case["path"]))
     binary = tree.to_binary()
     if "hex" in case:
         assert binary == unhex(case["hex"])
-    again = lt.TokenTree.from_binary(binary)
+    again = lt.elizaos.TokenTree.from_binary(binary)
     assert again.paths == [case["path"]]
     assert again.info()["nodes"] == case["nodes"]
     assert again.leaves() == [(None, tokens) for _, tokens in sorted(case["leaves"], key=lambda x: x[1])]
     assert again.to_binary(case["path"]) == binary
     with pytest.raises(lt.PayloadError):
-        lt.TokenTree.from_binary(binary[:-4])
+        lt.elizaos.TokenTree.from_binary(binary[:-4])
 
 
 @pytest.mark.parametrize("case", cases("codec", "refused"))
 def test_binary_refused(case: dict[str, Any]) -> None:
     with pytest.raises(lt.PayloadError, match="byte ") as caught:
-        lt.TokenTree.from_binary(unhex(case["hex"]))
+        lt.elizaos.TokenTree.from_binary(unhex(case["hex"]))
     assert case["error"] in str(caught.value)
 
 
 @pytest.mark.parametrize("case", cases("match"))
 def test_matchers(case: dict[str, Any]) -> None:
-    tree = lt.token_tree(payload_of(case["leaves"]))
+    tree = lt.elizaos.token_tree(payload_of(case["leaves"]))
     if "error" in case:
         with pytest.raises(lt.ConstraintError) as caught:
-            tree.matcher("p", case.get("end_tokens"))
+            tree.at("p", end_tokens=case.get("end_tokens")).matcher()
         assert case["error"] in str(caught.value)
         return
-    matcher = tree.matcher("p", case.get("end_tokens"))
+    matcher = tree.at("p", end_tokens=case.get("end_tokens")).matcher()
     for step in case["steps"]:
         matcher.reset()
         for token in step["accept"]:
@@ -158,8 +158,8 @@ def test_matchers(case: dict[str, Any]) -> None:
 
 
 def test_only_the_allowed_logits_stay() -> None:
-    tree = lt.token_tree(payload_of([["A", [100, 101]], ["B", [200]]]))
-    matcher = tree.matcher("p")
+    tree = lt.elizaos.token_tree(payload_of([["A", [100, 101]], ["B", [200]]]))
+    matcher = tree.at("p").matcher()
     logits = np.zeros(1000, dtype=np.float32)
     logits[[100, 200, 999]] = [5, 4, 6]
     words = np.zeros(32, dtype=np.int32)
@@ -182,7 +182,7 @@ def test_only_the_allowed_logits_stay() -> None:
 def test_payload_refused(case: dict[str, Any]) -> None:
     for text in (case["text"], case["text"].encode()):
         with pytest.raises(lt.PayloadError) as caught:
-            lt.token_tree(text)
+            lt.elizaos.token_tree(text)
         assert case["error"] in str(caught.value)
         assert caught.value.place.startswith(case["place"])
 
@@ -213,20 +213,20 @@ def leaf(**fields: Any) -> dict[str, Any]:
 )
 def test_dict_refused_as_its_json_would_be(payload: dict[str, Any], place: str) -> None:
     with pytest.raises(lt.PayloadError) as caught:
-        lt.token_tree(payload)
+        lt.elizaos.token_tree(payload)
     assert caught.value.place == place
     with pytest.raises(lt.PayloadError) as caught:
-        lt.token_tree(json.dumps(payload))
+        lt.elizaos.token_tree(json.dumps(payload))
     assert caught.value.place.startswith(place)
 
 
 def test_what_is_no_payload() -> None:
     with pytest.raises(TypeError, match="str, bytes or dict, not list"):
-        lt.token_tree([])  # type: ignore[arg-type]
+        lt.elizaos.token_tree([])  # type: ignore[arg-type]
     with pytest.raises(lt.PayloadError, match="surrogate"):
-        lt.token_tree("\ud800")
+        lt.elizaos.token_tree("\ud800")
     with pytest.raises(lt.ConstraintError, match="on_mismatch"):
-        lt.token_tree("{}", on_mismatch="shrug")
+        lt.elizaos.token_tree("{}", on_mismatch="shrug")
 
 
 VOCABULARY = lt.Vocabulary.from_tokens([b"RE", b"PLY", b" RE", b'"', b'Y"', b"_ALL", b"</s>"], eog_ids=[6])
@@ -244,43 +244,45 @@ def test_a_dict_that_changes_while_it_is_read_does_not_reach_the_cache() -> None
         return {"descriptors": [{"path": "p", "leaves": [{"name": "A", "tokens": [token]}]}]}
 
     with pytest.raises(lt.PayloadError, match="changed"):
-        lt.token_tree(payload(Id()))
-    assert lt.token_tree(payload(71)).leaves("p") == [("A", [71])]
+        lt.elizaos.token_tree(payload(Id()))
+    assert lt.elizaos.token_tree(payload(71)).leaves("p") == [("A", [71])]
 
 
 def test_a_payload_is_held_against_the_vocabulary() -> None:
     good = payload_of([["REPLY", [0, 1]], ["REPLY", [2, 1]], ["REPLY", [3, 0, 1, 3]]])
-    assert lt.token_tree(good, VOCABULARY).info()["leaves"] == 3
+    assert lt.elizaos.token_tree(good, VOCABULARY).info()["leaves"] == 3
     wrong = payload_of([["REPLY", [1, 0]], ["REPLY", [0, 77]]])
     with pytest.raises(lt.PayloadError, match='spell "PLYRE"') as caught:
-        lt.token_tree(wrong, VOCABULARY)
+        lt.elizaos.token_tree(wrong, VOCABULARY)
     assert caught.value.place == "/descriptors/0/leaves/0"
-    assert lt.token_tree(wrong).info()["leaves"] == 2, "without a vocabulary there is nothing to hold it against"
+    assert lt.elizaos.token_tree(wrong).info()["leaves"] == 2, (
+        "without a vocabulary there is nothing to hold it against"
+    )
     for _ in range(2):  # built, then from the cache
         with pytest.warns(UserWarning, match="token") as caught_warnings:
-            tree = lt.token_tree(wrong, VOCABULARY, on_mismatch="warn")
+            tree = lt.elizaos.token_tree(wrong, VOCABULARY, on_mismatch="warn")
         assert len(caught_warnings) == 2
         assert caught_warnings[0].filename == __file__
         assert len(tree.warnings) == 2
         assert "id 77" in tree.warnings[1]
         assert tree.leaves() == [("REPLY", [1, 0])]
     with pytest.raises(lt.PayloadError, match="spell"):
-        lt.token_tree(wrong, VOCABULARY)
+        lt.elizaos.token_tree(wrong, VOCABULARY)
 
 
 def test_the_model_id() -> None:
     payload = {"modelId": "one", **payload_of([["A", [1]]])}
-    assert lt.token_tree(payload, model_id="one").model_id == "one"
+    assert lt.elizaos.token_tree(payload, model_id="one").model_id == "one"
     with pytest.raises(lt.PayloadError, match='made for model "one", not "two"'):
-        lt.token_tree(payload, model_id="two")
+        lt.elizaos.token_tree(payload, model_id="two")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert lt.token_tree(payload_of([["A", [1]]]), model_id="two").model_id is None
+        assert lt.elizaos.token_tree(payload_of([["A", [1]]]), model_id="two").model_id is None
 
 
 def test_ends_by_the_vocabulary_and_by_following_text() -> None:
-    tree = lt.token_tree(payload_of([["REPLY", [0, 1]], ["REPLY_ALL", [0, 1, 5]]]), VOCABULARY)
-    matcher = tree.matcher("p")
+    tree = lt.elizaos.token_tree(payload_of([["REPLY", [0, 1]], ["REPLY_ALL", [0, 1, 5]]]), VOCABULARY)
+    matcher = tree.at("p").matcher()
     assert matcher.forced_tokens() == [0, 1]
     matcher.accept(0)
     matcher.accept(1)
@@ -288,21 +290,21 @@ def test_ends_by_the_vocabulary_and_by_following_text() -> None:
     assert matcher.is_accepting
     matcher.accept(6)
     assert matcher.is_finished
-    matcher = tree.matcher("p", following='"')
+    matcher = tree.at("p", following='"').matcher()
     for token in (0, 1):
         matcher.accept(token)
     assert list(matcher.allowed()) == [3, 5]
     assert not matcher.is_accepting
     matcher.accept(5)
     assert matcher.forced_tokens() == [3]
-    bare = lt.token_tree(payload_of([["REPLY", [0, 1]]]))
+    bare = lt.elizaos.token_tree(payload_of([["REPLY", [0, 1]]]))
     with pytest.raises(lt.ConstraintError, match="vocabulary"):
-        bare.matcher("p", following='"')
-    assert bare.matcher("p", following='"', vocabulary=VOCABULARY).vocabulary_size == 7
+        bare.at("p", following='"').matcher()
+    assert bare.at("p", following='"').matcher(VOCABULARY).vocabulary_size == 7
 
 
 def test_paths_and_looks() -> None:
-    tree = lt.token_tree({"descriptors": [
+    tree = lt.elizaos.token_tree({"descriptors": [
         {"path": "action", "leaves": [{"name": "A", "tokens": [1, 2]}]},
         {"path": "contexts[]", "leaves": [{"name": "B", "tokens": (3,)}]},
     ]})  # fmt: skip
@@ -310,16 +312,16 @@ def test_paths_and_looks() -> None:
     assert "action" in tree
     assert "x" not in tree
     with pytest.raises(lt.ConstraintError, match=r'"action", "contexts\[\]"'):
-        tree.matcher("x")
+        tree.at("x").matcher()
     with pytest.raises(lt.ConstraintError, match="2 paths"):
         tree.info()
     assert tree.dump("action") == "action: 1 leaves, 3 nodes\n└─ 1 2 ● A\n"
     assert repr(tree) == 'TokenTree("action": 1 leaves, "contexts[]": 1 leaves)'
-    assert lt.token_tree(payload_of([["RE", [0]]]), VOCABULARY).dump().endswith('└─ "RE" ● RE\n')
+    assert lt.elizaos.token_tree(payload_of([["RE", [0]]]), VOCABULARY).dump().endswith('└─ "RE" ● RE\n')
 
 
 def test_matcher_manners() -> None:
-    matcher = lt.token_tree(payload_of([["A", [1, 2, 40]]])).matcher("p")
+    matcher = lt.elizaos.token_tree(payload_of([["A", [1, 2, 40]]])).at("p").matcher()
     assert repr(matcher) == "Matcher(0 accepted, 1 of 41 tokens allowed)"
     with pytest.raises(lt.TokenError, match="allowed: 1"):
         matcher.accept(2)
@@ -354,15 +356,15 @@ def test_matcher_manners() -> None:
 def test_skeletons(case: dict[str, Any]) -> None:
     given = case["template"]
     for skeleton in (given, given.encode(), json.loads(given)):
-        plan = lt.prefill_plan(skeleton, lambda text: [ord(c) for c in text])
+        plan = lt.elizaos.prefill_plan(skeleton, lambda text: [ord(c) for c in text])
         assert plan is not None
         assert (plan["prefix"], plan["free_count"]) == (case["prefix"], case["free_count"])
         assert [[run["after_free_span"], run["text"]] for run in plan["runs"]] == case["runs"]
         if "token_ids" in case:
             assert [run["token_ids"] for run in plan["runs"]] == case["token_ids"]
-        greedy = lt.span_sampler_plan(skeleton)["overrides"]
+        greedy = lt.elizaos.span_sampler_plan(skeleton)["overrides"]
         assert greedy == [{"span_index": i, "temperature": 0.0, "top_k": 1} for i in case["greedy"]]
-    bare = lt.prefill_plan(given)
+    bare = lt.elizaos.prefill_plan(given)
     assert bare is not None
     assert "token_ids" not in bare["runs"][0]
     if "json" in case:
@@ -374,19 +376,21 @@ def test_skeletons(case: dict[str, Any]) -> None:
 
 
 def test_skeletons_refused() -> None:
-    assert lt.prefill_plan({"spans": [{"kind": "free-string"}]}) is None
+    assert lt.elizaos.prefill_plan({"spans": [{"kind": "free-string"}]}) is None
     with pytest.raises(lt.PayloadError, match="song"):
-        lt.prefill_plan({"spans": [{"kind": "song"}]})
+        lt.elizaos.prefill_plan({"spans": [{"kind": "song"}]})
     with pytest.raises(TypeError):
-        lt.prefill_plan(5)  # type: ignore[arg-type]
+        lt.elizaos.prefill_plan(5)  # type: ignore[arg-type]
 
 
 def test_ids_past_any_vocabulary_make_no_matcher() -> None:
-    tree = lt.token_tree(
+    tree = lt.elizaos.token_tree(
         {"modelId": "m", "descriptors": [{"path": "a", "leaves": [{"name": "A", "tokens": [2**31 - 1]}]}]}
     )
     with pytest.raises(lt.LimitError, match="any vocabulary"):
-        tree.matcher("a")
-    small = lt.token_tree({"modelId": "m", "descriptors": [{"path": "a", "leaves": [{"name": "A", "tokens": [1]}]}]})
+        tree.at("a").matcher()
+    small = lt.elizaos.token_tree(
+        {"modelId": "m", "descriptors": [{"path": "a", "leaves": [{"name": "A", "tokens": [1]}]}]}
+    )
     with pytest.raises(lt.LimitError, match="any vocabulary"):
-        small.matcher("a", end_tokens=[2**32 - 1])
+        small.at("a", end_tokens=[2**32 - 1]).matcher()

@@ -108,25 +108,25 @@ def test_allowed_is_a_scan(small: lt.Vocabulary, dtype: type) -> None:
         assert mask.shape == (1,)
         want = scan(small, table, start, dead)
         assert want
-        assert lt.mask.to_ids(mask).tolist() == want
+        assert lt.masks.to_ids(mask).tolist() == want
 
 
 def test_dead_may_be_a_state(small: lt.Vocabulary) -> None:
     table = language({}, {"catdogsk": 1})
     table[table == DEAD] = 0
     mask = small.trie.allowed(table, 1, 0)
-    assert lt.mask.to_ids(mask).tolist() == [10, 11, 12, 13, 14, 15, 17, 18, 19]
+    assert lt.masks.to_ids(mask).tolist() == [10, 11, 12, 13, 14, 15, 17, 18, 19]
 
 
 def test_allowed_writes_into_out(small: lt.Vocabulary) -> None:
     table = language({"1": 0})
-    batch = lt.mask.new(100, rows=2, fill=True)
+    batch = lt.masks.new(100, rows=2, fill=True)
     assert small.trie.allowed(table, out=batch[1]) is not None
-    assert batch.tolist() == [lt.mask.new(100, fill=True).tolist(), [1 << 6, 0, 0, 0]]
+    assert batch.tolist() == [lt.masks.new(100, fill=True).tolist(), [1 << 6, 0, 0, 0]]
     for out in (np.zeros(0, np.int32), np.zeros((2, 1), np.int32), np.zeros(1, np.int64), [0]):
         with pytest.raises(lt.MaskError):
             small.trie.allowed(table, out=out)  # type: ignore[arg-type]
-    frozen = lt.mask.new(26)
+    frozen = lt.masks.new(26)
     frozen.flags.writeable = False
     with pytest.raises(lt.MaskError, match="read-only"):
         small.trie.allowed(table, out=frozen)
@@ -180,7 +180,7 @@ def test_real_vocabularies(name: str) -> None:
     string = language({"".join(map(chr, range(32, 127))): 0})
     string[0, [0x22, 0x5C]] = DEAD
     for table in (lower, identifier, string):
-        assert lt.mask.to_ids(trie.allowed(table)).tolist() == scan(v, table, 0)
+        assert lt.masks.to_ids(trie.allowed(table)).tolist() == scan(v, table, 0)
     for id in range(0, len(v), 997):
         if id not in special and v[id]:
             assert id in trie.lookup(v[id])

@@ -5,7 +5,6 @@ Each `assert_type` says what a user's editor shows; a public name that stands no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -33,33 +32,37 @@ def vocabularies() -> lt.Vocabulary:
 
 
 def constraints(vocabulary: lt.Vocabulary) -> lt.Matcher:
-    choices: lt.Choices = lt.choices(["a", b"b"], vocabulary)
-    assert_type(choices.texts, list[str | bytes])
-    descriptor = lt.token_tree_descriptor("action", ["a", None], lambda name: [0], model_id="m")
-    payload = lt.token_tree_payload("m", [descriptor])
+    choices = lt.OneOf(["a", b"b"])
+    assert_type(choices.texts, tuple[str | bytes, ...])
+    constraint: lt.Constraint = choices
+    constraint.matcher(vocabulary)
+    descriptor = lt.elizaos.descriptor("action", ["a", None], lambda name: [0], model_id="m")
+    payload = lt.elizaos.payload("m", [descriptor])
     assert_type(payload, dict[str, Any] | None)
-    tree: lt.TokenTree = lt.token_tree(payload or {}, vocabulary, on_mismatch="warn")
+    tree: lt.elizaos.TokenTree = lt.elizaos.token_tree(payload or {}, vocabulary, on_mismatch="warn")
     assert_type(tree.leaves(), list[tuple[str | None, list[int]]])
-    cache: lt.TokenTreeCache = lt.token_tree_cache
+    cache: lt.elizaos.TokenTreeCache = lt.elizaos.token_tree_cache
     assert_type(cache.info(), dict[str, int])
-    names: lt.TokenizerCache = lt.tokenizer_cache
+    names: lt.elizaos.TokenizerCache = lt.elizaos.tokenizer_cache
     assert_type(names.tokens("m", "a", lambda name: [0]), tuple[int, ...])
-    assert_type(lt.prefill_plan({"spans": []}), dict[str, Any] | None)
-    assert_type(lt.span_sampler_plan({"spans": []}), dict[str, Any])
-    thought: lt.ReasoningBudget = lt.reasoning_budget(
-        vocabulary, begin=[[0]], end="b", budget=8, soft=4, then=choices.matcher()
-    )
-    assert_type(thought.matcher(prompt=[0]).bias(), tuple[int, float] | None)
-    assert_type(thought.split([1], at="inside"), tuple[list[int], list[int]])
-    assert_type(thought.state([1]), Literal["no", "in", "closing", "after"])
-    matcher = choices.matcher()
+    assert_type(lt.elizaos.prefill_plan({"spans": []}), dict[str, Any] | None)
+    assert_type(lt.elizaos.span_sampler_plan({"spans": []}), dict[str, Any])
+    budget = lt.ReasoningBudget("a", "b", budget=8, soft_budget=4) + choices
+    assert_type(budget, lt.ReasoningBudget)
+    assert_type(budget.matcher(vocabulary, prompt=[0]).bias(), tuple[int, float] | None)
+    assert_type(budget.split([1], vocabulary, at="inside"), tuple[list[int], list[int]])
+    assert_type(budget.state([1], vocabulary), Literal["no", "in", "closing", "after"])
+    matcher = choices.matcher(vocabulary)
+    allowed: lt.AllowedTokens = matcher.allowed()
+    assert_type(allowed.is_all, bool)
+    assert_type(matcher.shortest_ending(), list[int])
     assert_type(matcher.allowed().ids, npt.NDArray[np.uint32])
     mask = matcher.mask()
     assert_type(mask, Mask)
     matcher.fill_mask(mask)
-    assert_type(lt.mask.from_ids(2, [0]), Mask)
-    assert_type(lt.mask.first(mask), int | None)
-    return tree.matcher("action", following="!")
+    assert_type(lt.masks.from_ids(2, [0]), Mask)
+    assert_type(lt.masks.first(mask), int | None)
+    return tree.at("action", following="!").matcher(vocabulary)
 
 
 def grammars(vocabulary: lt.Vocabulary) -> lt.Grammar:
@@ -75,8 +78,8 @@ def grammars(vocabulary: lt.Vocabulary) -> lt.Grammar:
     assert_type(schema.warnings, list[str])
     assert_type(schema.memory(vocabulary), int)
     matcher = (lt.Grammar.token(3).optional() + lt.Grammar.text().repeat(1, 2)).matcher(vocabulary, end_tokens=[1])
-    rows = lt.mask.new(len(vocabulary), 3)
-    lt.fill_masks([matcher, matcher.fork()], rows[:2], threads=2)
+    rows = lt.masks.new(len(vocabulary), 3)
+    lt.masks.fill_batch([matcher, matcher.fork()], rows[:2], threads=2)
     assert_type(matcher.draft_masks(([-1, 0], [3, 4]), rows), npt.NDArray[np.bool_])
     assert_type(matcher.draft_masks([3, 4], rows), npt.NDArray[np.bool_])
     matcher.accept_many([3])
@@ -205,10 +208,15 @@ def steer(decoder: lt.Decoder, logits: npt.NDArray[np.float32]) -> None:
 
 def generations(engine: LlamaCpp) -> str | None:
     as_engine: Engine = engine
-    events = lt.generate(as_engine, "Hello", choices=["a", "b"], temperature=0.0, trace=True, on_step=steer)
-    assert_type(events, Iterator[lt.Progress | lt.Token | lt.Finish])
+    generation = lt.generate(as_engine, "Hello", ["a", "b"], temperature=0.0, trace=True, on_step=steer)
+    assert_type(generation, lt.Generation[str])
+    assert_type(generation.value, str)
+    assert_type(lt.generate(engine, "Hello", int).value, int)
+    assert_type(lt.generate(engine, "Hello").value, str)
+    several: lt.Generations[Any] = lt.generate(engine, ["Hello", "Hi"], [int, lt.Grammar.regex("a")], seed=[0, 1])
+    assert_type(several.texts, list[str])
     event: lt.Event
-    for event in events:
+    for event in generation:
         if isinstance(event, lt.Progress):
             assert_type(event.fraction, float)
         elif isinstance(event, lt.Token):
@@ -217,9 +225,16 @@ def generations(engine: LlamaCpp) -> str | None:
             assert_type(event, lt.Finish)
             stats: lt.Stats = event.stats
             assert_type(stats.seed, int | None)
-            return event.choice
+            return event.text
     chosen: lt.Choice = lt.choose(engine, [{"role": "user", "content": "Hello"}], ["a", "b"], seed=0)
     return chosen.text
+
+
+async def events(engine: LlamaCpp) -> str:
+    generation = lt.generate(engine, "Hello")
+    async for event in generation:
+        assert_type(event, lt.Progress | lt.Token | lt.Finish)
+    return (await generation).text
 
 
 def tables(titles: list[str]) -> lt.PrefixTree:
@@ -257,14 +272,17 @@ def catalogue() -> lt.Matcher:
     return built.matcher(end=paths.end, intersect=tree.matcher(), fuel=1000)
 
 
-def recommended(tree_file: str, thought: lt.ReasoningBudget) -> rtp.Processors:
+def recommended(tree_file: str, vocabulary: lt.Vocabulary) -> rtp.Processors:
     tree = rtp.load_tree(tree_file, vocabulary_size=100)
     assert_type(tree, rtp.RtpTree)
     assert_type(tree.paths, lt.PrefixPaths)
     assert_type(tree.report.findings, tuple[rtp.Finding, ...])
     decode = rtp.TreeProcessor(tree, 2)
     assert_type(decode.status, list[str])
-    others: list[rtp.Processor] = [rtp.MultiSequenceProcessor(tree.end, 2), rtp.ThinkProcessor(thought, 2)]
+    others: list[rtp.Processor] = [
+        rtp.MultiSequenceProcessor(tree.end, 2),
+        rtp.ThinkProcessor(lt.ReasoningBudget(), vocabulary, 2),
+    ]
     recommendation = rtp.RecommendationProcessor(3, 2, banned_combo_token_ids=[(1, 2, 3)])
     assert_type(recommendation.banned, list[set[tuple[int, ...]]])
     return rtp.Processors([decode, recommendation, *others])
@@ -283,4 +301,6 @@ def errors() -> str:
         assert_type(error.help, str)
     except lt.LogitreeError as error:
         return error.help
-    return lt.__version__ + lt.__profile__
+    except lt.IncompleteError as error:
+        return error.place
+    return lt.__version__

@@ -9,7 +9,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-import logitree
+from logitree import _core
 
 PACKAGES = ("logitree", "numpy", "llama-cpp-python", "llguidance", "torch", "transformers", "xgrammar")
 
@@ -17,7 +17,7 @@ PACKAGES = ("logitree", "numpy", "llama-cpp-python", "llguidance", "torch", "tra
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that may take part."""
-    found = {"python": platform.python_version(), "profile": logitree.__profile__}
+    found = {"python": platform.python_version(), "profile": _core.__profile__}
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)

@@ -3,12 +3,14 @@
 ``logitree.Vocabulary`` says what bytes each token id stands for; everything else builds on it.
 """
 
-from logitree import _mask as mask
+from logitree import elizaos as elizaos
+from logitree import masks as masks
 from logitree._batch import Batch
+from logitree._constraint import Constraint, OneOf
 from logitree._core import (
+    AllowedTokens,
     Burst,
     Chain,
-    Choices,
     ConstraintError,
     Decoder,
     Effect,
@@ -26,7 +28,6 @@ from logitree._core import (
     PerplexityGate,
     PrefixPaths,
     Random,
-    ReasoningBudget,
     RollingPerplexity,
     Sampler,
     SamplingError,
@@ -35,16 +36,12 @@ from logitree._core import (
     Step,
     TokenError,
     TokenHistory,
-    TokenTree,
-    TokenTreeCache,
     TokenTrie,
     Vocabulary,
     VocabularyError,
-    __profile__,
     __version__,
     adaptive_p,
     beam_top,
-    choices,
     custom,
     dist,
     dry,
@@ -53,7 +50,6 @@ from logitree._core import (
     entropy,
     epsilon_cutoff,
     eta_cutoff,
-    fill_masks,
     greedy,
     hf_top_h,
     hf_top_k,
@@ -70,14 +66,9 @@ from logitree._core import (
     no_repeat_ngram,
     p_less,
     penalties,
-    prefill_plan,
-    reasoning_budget,
-    span_sampler_plan,
     surprisal,
     temp,
     temp_ext,
-    token_tree,
-    token_tree_cache,
     top_candidates,
     top_h,
     top_k,
@@ -86,21 +77,18 @@ from logitree._core import (
     typ_p,
     xtc,
 )
-from logitree._errors import EngineError, SchemaWarning
+from logitree._errors import EngineError, IncompleteError, SchemaWarning
 from logitree._events import Choice, Event, Finish, Progress, Stats, Token
 from logitree._generate import choose, generate
+from logitree._generation import Generation, Generations
 from logitree._params import ChainParams
 from logitree._prefix import PrefixBuilder, PrefixTree, prefix_tree
+from logitree._reasoning import ReasoningBudget
 from logitree._tables import ItemRows, prefix_tree_from_table, prefix_tree_of_texts, table_items
-from logitree._token_tree import (
-    TokenizerCache,
-    token_tree_descriptor,
-    token_tree_payload,
-    tokenizer_cache,
-)
 from logitree.beams import BeamStep, Candidates, Hypothesis, Paths, beam_search
 
 __all__ = [
+    "AllowedTokens",
     "Batch",
     "BeamStep",
     "Burst",
@@ -108,7 +96,7 @@ __all__ = [
     "Chain",
     "ChainParams",
     "Choice",
-    "Choices",
+    "Constraint",
     "ConstraintError",
     "Decoder",
     "Effect",
@@ -118,8 +106,11 @@ __all__ = [
     "Explanation",
     "FileError",
     "Finish",
+    "Generation",
+    "Generations",
     "Grammar",
     "Hypothesis",
+    "IncompleteError",
     "ItemRows",
     "LimitError",
     "LogitreeError",
@@ -127,6 +118,7 @@ __all__ = [
     "MaskError",
     "Matcher",
     "Measures",
+    "OneOf",
     "Paths",
     "PayloadError",
     "PerplexityGate",
@@ -147,18 +139,13 @@ __all__ = [
     "Token",
     "TokenError",
     "TokenHistory",
-    "TokenTree",
-    "TokenTreeCache",
     "TokenTrie",
-    "TokenizerCache",
     "Vocabulary",
     "VocabularyError",
-    "__profile__",
     "__version__",
     "adaptive_p",
     "beam_search",
     "beam_top",
-    "choices",
     "choose",
     "custom",
     "dist",
@@ -168,7 +155,6 @@ __all__ = [
     "entropy",
     "epsilon_cutoff",
     "eta_cutoff",
-    "fill_masks",
     "generate",
     "greedy",
     "hf_top_h",
@@ -179,7 +165,6 @@ __all__ = [
     "log_softmax",
     "log_sum_exp",
     "logit_bias",
-    "mask",
     "min_k",
     "min_p",
     "mirostat",
@@ -187,21 +172,13 @@ __all__ = [
     "no_repeat_ngram",
     "p_less",
     "penalties",
-    "prefill_plan",
     "prefix_tree",
     "prefix_tree_from_table",
     "prefix_tree_of_texts",
-    "reasoning_budget",
-    "span_sampler_plan",
     "surprisal",
     "table_items",
     "temp",
     "temp_ext",
-    "token_tree",
-    "token_tree_cache",
-    "token_tree_descriptor",
-    "token_tree_payload",
-    "tokenizer_cache",
     "top_candidates",
     "top_h",
     "top_k",

@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from . import _core, _mask
+from . import _core, masks
 from ._errors import error
 from .engines._rows import reindex
 
@@ -146,7 +146,7 @@ class Batch:
         _core.accept_batch(self._rows, tokens, self._ends)
 
     def masks(self, out: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int32]:
-        """What each row may take next, int32 [B, ceil(V / 32)], as `logitree.mask` has it; in a finished row the end
+        """What each row may take next, int32 [B, ceil(V / 32)], as `logitree.masks` has it; in a finished row the end
         tokens alone.
 
         Raises:
@@ -154,7 +154,7 @@ class Batch:
             LimitError: a row's constraint is out of fuel; `out` allows nothing then.
         """
         if out is None:
-            out = _mask.new(len(self._vocabulary), rows=len(self._rows))
+            out = masks.new(len(self._vocabulary), rows=len(self._rows))
         _core.mask_batch(self._rows, out, self._ends)
         return out
 

@@ -12,6 +12,7 @@ from typing_extensions import Self, Unpack
 from logitree._params import ChainParams
 
 __all__ = [
+    "BoundReasoning",
     "Burst",
     "Candidates",
     "Chain",
@@ -35,10 +36,10 @@ __all__ = [
     "PrefixIndex",
     "PrefixPaths",
     "Random",
-    "ReasoningBudget",
     "RollingPerplexity",
     "Sampler",
     "SamplingError",
+    "Span",
     "StateError",
     "Steering",
     "Step",
@@ -1018,6 +1019,9 @@ class Matcher:
     def allowed(self) -> AllowedTokens:
         """The tokens that may come next."""
 
+    def shortest_ending(self, vocabulary: Vocabulary | None = None, *, max_states: int = 20000) -> list[int]:
+        """The tokens of the shortest ending, in bytes: after them `is_accepting` holds. Changes nothing."""
+
     def is_allowed(self, token: int) -> bool:
         """Whether ``token`` is allowed here."""
 
@@ -1119,20 +1123,30 @@ class TokenTree:
     def warnings(self) -> list[str]:
         """What did not fit, where told to warn."""
 
-    def matcher(
+    def at(
         self,
-        path: str,
-        end_tokens: Sequence[int] | None = None,
+        path: str | None = None,
+        *,
         following: str | bytes | None = None,
-        vocabulary: Vocabulary | None = None,
-    ) -> Matcher:
-        """A matcher for the span at ``path``.
+        end_tokens: Sequence[int] | None = None,
+    ) -> Span:
+        """The constraint that the output is a leaf of the span at `path`, which may be left out where there is one.
 
-        Without ``following`` the token lists are the only ways to write a value. With it (and a vocabulary),
-        any tokens whose bytes are a value and then the following text will do. ``end_tokens`` end a value
-        that is the beginning of another; the default is the vocabulary's end-of-generation ids.
+        Args:
+            path: a path of the payload's descriptors, such as "action".
+            following: text that comes after the leaf and is generated too; it marks the end of a leaf that is a
+                prefix of another.
+            end_tokens: ids that end a leaf; None: the vocabulary's end-of-generation ids.
 
-        Raises ConstraintError for an unknown path, a path without leaves, and a value that nothing ends.
+        Raises:
+            ConstraintError: there is no such path, or there are several and none is given.
+        """
+
+    def matcher(self, vocabulary: Vocabulary, /) -> Matcher:
+        """As `at().matcher(vocabulary)`: the constraint of a payload with one path.
+
+        Raises:
+            ConstraintError: the payload has several paths, or does not fit the vocabulary.
         """
 
     def leaves(self, path: str | None = None) -> list[tuple[str | None, list[int]]]:
@@ -1151,6 +1165,28 @@ class TokenTree:
         """The tree drawn in text."""
 
     def __contains__(self, path: str, /) -> bool: ...
+
+@final
+class Span:
+    """A span of a token tree as a constraint: the output is one of its leaves. Immutable; shared between threads."""
+
+    def matcher(self, vocabulary: Vocabulary | None = None) -> Matcher:
+        """A matcher at the beginning of a leaf.
+
+        Args:
+            vocabulary: the model's vocabulary; None: the one that the payload was checked with, or none. Without one,
+                a leaf that is a prefix of another needs `end_tokens`, and there is no `following`.
+
+        Raises:
+            ConstraintError: a token of the payload is outside the vocabulary, or nothing ends a leaf.
+        """
+
+    def value(self, text: str, tokens: Sequence[int]) -> str:
+        """The name of the leaf that the output is; its text where the leaf has no name."""
+
+    @property
+    def path(self) -> str:
+        """The path in the payload."""
 
 @final
 class Choices:
@@ -1230,7 +1266,7 @@ def choices(
 _Tag: TypeAlias = int | str | bytes | Sequence[int]
 
 @final
-class ReasoningBudget:
+class BoundReasoning:
     """How a model thinks before it answers, bound to a vocabulary. Immutable; shared between threads."""
 
     def matcher(
@@ -1302,7 +1338,7 @@ def reasoning_budget(
     started: bool = False,
     then: Matcher | Grammar | None = None,
     tokenize: Callable[[str], Sequence[int]] | None = None,
-) -> ReasoningBudget:
+) -> BoundReasoning:
     """Reasoning blocks of at most ``budget`` tokens, and what comes after them.
 
     ``begin`` and ``end`` are one token (id or text), the ids of a sequence, or a list of several sequences, of
@@ -1638,7 +1674,7 @@ class Decoder:
         cls,
         vocabulary: Vocabulary,
         chain: Chain,
-        matcher: Matcher | Grammar | None = None,
+        matcher: Any = None,
         *,
         trace: bool = False,
         max_tokens: int | None = None,
@@ -1712,7 +1748,7 @@ class Decoder:
     def set(self, **params: float) -> None:
         """Changes parameters of the chain from the next step on, as ``Chain.set``."""
 
-    def activate(self, matcher: Matcher | Grammar, *, then: Literal["continue", "stop"] = "continue") -> None:
+    def activate(self, matcher: Any, *, then: Literal["continue", "stop"] = "continue") -> None:
         """Constrains what comes next by a copy of ``matcher``, in place of the constraint that runs now.
 
         When it is over, what follows is free ("continue") or decoding is over too ("stop"). One that is over

@@ -3,6 +3,8 @@
 ```text
 LogitreeError(Exception)
 ├── ...                           the core's, one class per kind
+├── ConstraintError
+│   └── IncompleteError           the output ended before its constraint was complete
 └── EngineError(RuntimeError)     the thing that runs the model is missing, refused, or cannot hold the prompt
 
 UserWarning
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ._core import LogitreeError
+from ._core import ConstraintError, LogitreeError
 
 _Error = TypeVar("_Error", bound=LogitreeError)
 
@@ -29,6 +31,20 @@ class EngineError(LogitreeError, RuntimeError):
     Attributes:
         place: what it concerns (a path, a text); empty if nothing in particular.
         help: the way out; empty if there is none.
+    """
+
+    def __init__(self, message: str, *, place: str = "", help: str = "") -> None:
+        super().__init__(_text(message, place, help))
+        self.place = place
+        self.help = help
+
+
+class IncompleteError(ConstraintError):
+    """The output ended before its constraint was complete.
+
+    Attributes:
+        place: the end of the output.
+        help: the way out.
     """
 
     def __init__(self, message: str, *, place: str = "", help: str = "") -> None:

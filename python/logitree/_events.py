@@ -1,4 +1,4 @@
-"""What `logitree.generate` tells while it runs: plain frozen values. Knows nothing of how they come about."""
+"""The events of a generation: plain frozen values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import _core
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Something that takes long is part done."""
+    """A part of something long is done."""
 
     stage: str
     """"load" (the model's file) or "prefill" (the prompt)."""
@@ -23,14 +23,14 @@ class Token:
 
     id: int
     bytes: bytes
-    """The token's own bytes; they may be part of a character only."""
+    """The token's own bytes; they may be a part of a character."""
     text: str
     """The text that is certain with this token: whole characters, and nothing that may still become a stop
     string."""
     forced: bool
-    """True: the only way on, so the model was not asked."""
+    """True: the only allowed token, so the model was not asked."""
     step: _core.Step | None
-    """How it was decided; None without `trace=True`, and for forced tokens."""
+    """How it was decided; None without `trace=True`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,16 @@ class Stats:
 
     prompt_tokens: int
     reused_tokens: int
-    """Of the prompt, how many were in the engine's memory already."""
+    """Of the prompt, how many the engine held in memory already."""
     output_tokens: int
     """Sampled plus forced."""
     sampled_tokens: int
     forced_tokens: int
+    """Each saves the forward pass that one-token-a-pass decoding would have needed."""
     forward_passes: int
     """Times that the model was asked for logits; the prompt is one, however long."""
-    passes_saved: int
-    """Passes that one-token-a-pass decoding would have needed beyond these: one per forced token. (A loop that
-    waits for the model to end its turn would need one more after a constraint is over; that is not counted.)"""
     seconds: float
-    """From the first evaluation to the end, the prompt included, loading not."""
+    """From the first evaluation to the end, the prompt included, loading excluded."""
     prefill_seconds: float
     """Of that, the prompt's."""
     tokens_per_second: float
@@ -58,7 +56,13 @@ class Stats:
     seed: int | None
     """The seed that was used, drawn or given; None with a chain that draws nothing."""
     reasoning_tokens: int = 0
-    """Of the output, those of the thoughts it begins with, begins and ends included."""
+    """Of the output, those of the reasoning that it begins with, tags included."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.output_tokens} tokens ({self.forced_tokens} forced) in {self.forward_passes} forward passes, "
+            f"{self.seconds:.2f} s, {self.tokens_per_second:.1f} tokens/s"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +70,17 @@ class Finish:
     """The last event."""
 
     reason: str
-    """"constraint" (complete), "end_of_generation", "stop" (a stop string), "max_tokens", "context_full",
-    "cancelled", or a reason of the decoder's own."""
+    """"constraint" (complete), "end_of_generation", "stop" (a stop string), "max_tokens", "closed" (`max_tokens`, and
+    completed the shortest way), "context_full", "cancelled"."""
     text: str
     """The whole output, stop string excluded. Equal to the tokens' texts and `tail` joined."""
     tail: str
     """The end of `text` that no token event carried."""
     tokens: tuple[int, ...]
     """The output tokens, an end-of-generation token included."""
-    choice: str | None
-    """The choice or leaf that the output is, thoughts before it left out, where there were choices or a token tree
-    and it came to its end."""
+    complete: bool
+    """Whether the output is complete under its constraint. Without a constraint: whether the model ended it, or a stop
+    string."""
     stats: Stats
 
 
@@ -87,12 +91,16 @@ Event = Progress | Token | Finish
 class Choice:
     """What `logitree.choose` chose."""
 
-    text: str
+    value: object
+    """The chosen element."""
     index: int
     """Its place in the list of choices."""
     probability: float | None
-    """How sure the model was of the tokens that it chose, among the allowed ones, at temperature 1: the
-    product over the sampled tokens. A choice that can be spelled by several token sequences counts the one
-    that was
-    taken."""
+    """How sure the model was of the tokens that it chose, among the allowed ones, at temperature 1: the product over
+    the sampled tokens. A choice that several token sequences spell counts the one that was taken."""
     stats: Stats
+
+    @property
+    def text(self) -> str:
+        """The chosen element as text."""
+        return str(self.value)

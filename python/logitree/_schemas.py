@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import json
 import math
 import types
 import typing
@@ -83,6 +84,33 @@ def _plain(source: Any) -> dict[str, Any]:
     if origin is dict and arguments[0] is str:
         return {"type": "object", "additionalProperties": _plain(arguments[1])}
     raise _NeedsPydantic
+
+
+def literals(source: Any) -> tuple[Any, ...] | None:
+    """The values of a ``Literal``, or of a union of them; None for any other type."""
+    origin, arguments = typing.get_origin(source), typing.get_args(source)
+    if origin is typing.Literal:
+        return arguments
+    if origin is Union or origin is types.UnionType:
+        several = [literals(argument) for argument in arguments]
+        if all(values is not None for values in several):
+            return tuple(value for values in several for value in values or ())
+    return None
+
+
+def reader_of(source: Any) -> Callable[[str], Any]:
+    """What turns JSON of a type, or of a function's parameters, into a value of that type.
+
+    Values of plain types need no pydantic. Without pydantic everything else stays what ``json.loads`` gives.
+    """
+    try:
+        import pydantic
+    except ImportError:
+        return json.loads
+    read: Callable[[str], Any] = pydantic.TypeAdapter(
+        _parameters(source) if _is_function(source) else source
+    ).validate_json
+    return read
 
 
 def _value(value: Any, of: Any) -> Any:

@@ -63,7 +63,7 @@ class Logitree:
     def __init__(self, path: str, order: Literal["schema", "any"]) -> None:
         self._vocabulary = lt.Vocabulary.from_gguf(path)
         self._order = order
-        self.words = np.zeros(lt.mask.words(len(self._vocabulary)), np.int32)
+        self.words = np.zeros(lt.masks.words(len(self._vocabulary)), np.int32)
 
     def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
         """Grammar and matcher; each sequence is a fork of it."""
@@ -99,7 +99,7 @@ class Llguidance:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # it calls what llama-cpp-python renamed
             self._tokenizer = make(llama.llama_model_get_vocab(self._model.model))
-        self._mask = np.zeros((1, lt.mask.words(self._tokenizer.vocab_size)), np.int32)
+        self._mask = np.zeros((1, lt.masks.words(self._tokenizer.vocab_size)), np.int32)
         self.words = self._mask[0]
 
     def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:

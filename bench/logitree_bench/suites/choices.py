@@ -98,9 +98,8 @@ class Stage:
 
     def modes(self) -> list[Mode]:
         """The modes, in the order of the report."""
-        free = lt.choices(ACTIONS, self.vocabulary)
-        tokenize = self.engine.tokenize
-        canonical = lt.choices(ACTIONS, self.vocabulary, tokenizations="canonical", tokenize=tokenize)
+        free = lt.OneOf(ACTIONS)
+        canonical = lt.OneOf(ACTIONS, tokenizations="canonical", tokenize=self.engine.tokenize)
         return [
             Mode(UNCONSTRAINED, self._by_llama(None)),
             Mode(BASELINE, self._by_llama(self._grammar()), free),
@@ -113,7 +112,7 @@ class Stage:
     def sampling(self, seed: int) -> list[Mode]:
         """The grammar and the same choices, in any tokenisation, at temperature 0.8 with one seed."""
         llama = self.llama
-        free = lt.choices(ACTIONS, self.vocabulary)
+        free = lt.OneOf(ACTIONS)
         picks = (llama.llama_sampler_init_temp(0.8), llama.llama_sampler_init_dist(seed))
         chain = lt.Chain([lt.temp(0.8), lt.dist(seed)])
         return [
@@ -135,7 +134,7 @@ class Stage:
         """For each step, the share of the vocabulary that was not legal; forced steps count too."""
         if mode.constraint is None:
             return [0.0 for _ in run.tokens]
-        matcher, size, ratios = mode.constraint.matcher(), len(self.vocabulary), []
+        matcher, size, ratios = mode.constraint.matcher(self.vocabulary), len(self.vocabulary), []
         for token in run.tokens:
             allowed = matcher.allowed()
             ratios.append((size - len(allowed)) / size)
@@ -214,18 +213,8 @@ class Stage:
         chain = chain or lt.Chain.greedy()
 
         def answer(text: str, prompt: list[int]) -> Run:
-            matcher = choices.matcher()
-            events = lt.generate(
-                self.engine,
-                text,
-                matcher=matcher,
-                chain=chain,
-                max_tokens=MAX_TOKENS,
-                chat=False,
-                force=force,
-            )
-            finish = [event for event in events if isinstance(event, lt.Finish)][-1]
-            return Run(list(finish.tokens), finish.stats.forward_passes, finish.stats.seconds)
+            made = lt.generate(self.engine, text, choices, chain=chain, max_tokens=MAX_TOKENS, chat=False, force=force)
+            return Run(list(made.tokens), made.stats.forward_passes, made.stats.seconds)
 
         return answer
 

@@ -57,13 +57,13 @@ def payload(leaves: Leaves, model: str) -> str:
 
 def steps(bench: Bench, vocabulary: lt.Vocabulary, leaves: Leaves, logits: Logits) -> None:
     """One step of 30 actions through the fused path, beside the loop that one would write in Python."""
-    tree = lt.token_tree(payload(leaves, "bench"), vocabulary)
+    tree = lt.elizaos.token_tree(payload(leaves, "bench"), vocabulary)
     chains = {
         "greedy": lt.Chain.greedy(),
         "temp, dist": lt.Chain.parse("temperature", temp=0.8, seed=0),
     }
     for name, chain in chains.items():
-        decoder = lt.Decoder(vocabulary, chain, tree.matcher("action"))
+        decoder = lt.Decoder(vocabulary, chain, tree.at("action"))
         length = walk_length(decoder, logits)
         peers: dict[str, Callable[[], object]] = {}
         if name == "greedy":
@@ -128,8 +128,8 @@ def payloads(bench: Bench, vocabulary: lt.Vocabulary, leaves: Leaves) -> None:
 
     def new(text: str) -> Callable[[], object]:
         def build() -> object:
-            lt.token_tree_cache.clear()
-            return lt.token_tree(text, vocabulary)
+            lt.elizaos.token_tree_cache.clear()
+            return lt.elizaos.token_tree(text, vocabulary)
 
         return build
 
@@ -142,9 +142,11 @@ def payloads(bench: Bench, vocabulary: lt.Vocabulary, leaves: Leaves) -> None:
 
     small = payload(leaves, "bench")
     bench.case("payload of 30 actions, new", new(small), peers={"Python dicts": python(small)}, target=60.0)
-    bench.case("payload of 30 actions, cached", lambda: lt.token_tree(small, vocabulary), target=5.0)
+    bench.case("payload of 30 actions, cached", lambda: lt.elizaos.token_tree(small, vocabulary), target=5.0)
     as_dict = json.loads(small)
-    bench.case("payload of 30 actions, cached, as a dict", lambda: lt.token_tree(as_dict, vocabulary), target=5.0)
+    bench.case(
+        "payload of 30 actions, cached, as a dict", lambda: lt.elizaos.token_tree(as_dict, vocabulary), target=5.0
+    )
     names = [f"ACTION_{i * 7919 % 100_003}" for i in range(10_000)]
     large = payload({name: spell(vocabulary, name.encode()) for name in names}, "bench")
     peers = {"Python dicts": python(large)}

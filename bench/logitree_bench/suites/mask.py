@@ -34,7 +34,7 @@ def run(bench: Bench) -> None:
     """Measure applying, then the rest."""
     rng = np.random.default_rng(11)
     masks = {
-        name: lt.mask.from_ids(SIZE, np.flatnonzero(rng.random(SIZE) < density)) for name, density in DENSITIES.items()
+        name: lt.masks.from_ids(SIZE, np.flatnonzero(rng.random(SIZE) < density)) for name, density in DENSITIES.items()
     }
     for name, mask in masks.items():
         logits = rng.normal(0, 3, SIZE).astype(np.float32)
@@ -50,7 +50,7 @@ def run(bench: Bench) -> None:
         bench.case(f"apply to {SIZE:,} {kind}, half legal", applying(short, half), target=TARGET_US)
     batch = np.zeros((8, SIZE), np.float32)
     bench.case(f"apply to 8 rows of {SIZE:,} float32, half legal", applying(batch, half), per=8, target=TARGET_US)
-    small, word = np.zeros(32, np.float32), lt.mask.new(32, fill=True)
+    small, word = np.zeros(32, np.float32), lt.masks.new(32, fill=True)
     bench.case("apply to 32 float32 (the call itself)", applying(small, word), unit="ns", target=1000.0)
     calls(bench, half, masks["1 % legal"])
 
@@ -59,16 +59,16 @@ def calls(bench: Bench, half: Words, few: Words) -> None:
     """What is done with one mask or two."""
     bench.case(
         f"count of {SIZE:,}",
-        lambda: lt.mask.count(half),
+        lambda: lt.masks.count(half),
         peers={"NumPy unpackbits, sum": lambda: booleans(half).sum()},
         unit="ns",
         target=1000.0,
     )
-    bench.case("contains", lambda: lt.mask.contains(half, 77_777), unit="ns", target=1000.0)
+    bench.case("contains", lambda: lt.masks.contains(half, 77_777), unit="ns", target=1000.0)
     out = half.copy()
     bench.case(
         f"and of {SIZE:,}",
-        lambda: lt.mask.and_(half, few, out),
+        lambda: lt.masks.and_(half, few, out),
         peers={"NumPy bitwise_and": lambda: np.bitwise_and(half, few, out)},
     )
     for name, mask in (("1 % legal", few), ("half legal", half)):
@@ -78,7 +78,7 @@ def calls(bench: Bench, half: Words, few: Words) -> None:
 
 def listing(mask: Words) -> tuple[Callable[[], object], Callable[[], object]]:
     """The ids in a mask, by us and by NumPy."""
-    return lambda: lt.mask.to_ids(mask), lambda: np.flatnonzero(booleans(mask))
+    return lambda: lt.masks.to_ids(mask), lambda: np.flatnonzero(booleans(mask))
 
 
 def booleans(mask: Words) -> npt.NDArray[np.bool_]:
@@ -88,7 +88,7 @@ def booleans(mask: Words) -> npt.NDArray[np.bool_]:
 
 def applying(logits: npt.NDArray[Any], mask: Words) -> Callable[[], None]:
     """Ours."""
-    return lambda: lt.mask.apply(logits, mask)
+    return lambda: lt.masks.apply(logits, mask)
 
 
 def peers(logits: npt.NDArray[np.float32], mask: Words) -> dict[str, Callable[[], object] | Skip]:

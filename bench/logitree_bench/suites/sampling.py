@@ -204,7 +204,7 @@ def fastest_read(logits: Logits) -> tuple[str, Callable[[], object]]:
 def masked(bench: Bench, logits: Logits) -> None:
     """The default chain where 30 tokens are legal: as mask words, and as a list of ids."""
     legal = sorted({*peaks(logits.size)[:10].tolist(), *history(logits.size)[30:50]})
-    mask = lt.mask.from_ids(logits.size, legal)
+    mask = lt.masks.from_ids(logits.size, legal)
     accepted = history(logits.size)
     of: dict[str, Any] = {"logits": "40 peaks", "size": logits.size, "main": True}
     for name, given, target in (

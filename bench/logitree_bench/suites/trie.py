@@ -76,7 +76,7 @@ def one(bench: Bench, name: str, trie: lt.TokenTrie, several: list[Table], peer:
     """Time whole masks, the tables in turn, the peer's in the same rounds; then the same for each node."""
     turn = itertools.cycle(several)
     visited = statistics.fmean(trie.count_visited(table) for table in several)
-    tokens = statistics.fmean(lt.mask.count(trie.allowed(table)) for table in several)
+    tokens = statistics.fmean(lt.masks.count(trie.allowed(table)) for table in several)
     mine, theirs = [], []
     for _ in range(8 if bench.quick else 40):
         table = next(turn)
@@ -107,7 +107,7 @@ def peer_masks(vocabulary: lt.Vocabulary) -> Callable[[str], Callable[[], float]
         return module
     wrapped = Wrapped(vocabulary)
     tokenizer = module.LLTokenizer(module.TokenizerWrapper(wrapped))
-    mask = np.zeros((1, lt.mask.words(len(vocabulary))), np.int32)
+    mask = np.zeros((1, lt.masks.words(len(vocabulary))), np.int32)
 
     def timed(regex: str) -> Callable[[], float]:
         grammar = module.LLMatcher.grammar_from_regex(regex)

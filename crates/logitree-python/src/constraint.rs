@@ -175,21 +175,36 @@ impl PyTokenTree {
         self.tree.warnings().iter().map(Error::to_string).collect()
     }
 
-    /// A matcher for the descriptor at `path`.
-    #[pyo3(signature = (path, end_tokens=None, following=None, vocabulary=None))]
-    fn matcher(
+    /// The constraint that the output is a leaf of the span at `path`, which may be left out where there is one.
+    ///
+    /// Args:
+    ///     path: a path of the payload's descriptors, such as "action".
+    ///     following: text that comes after the leaf and is generated too; it marks the end of a leaf that is a
+    ///         prefix of another.
+    ///     end_tokens: ids that end a leaf; None: the vocabulary's end-of-generation ids.
+    ///
+    /// Raises:
+    ///     ConstraintError: there is no such path, or there are several and none is given.
+    #[pyo3(signature = (path=None, *, following=None, end_tokens=None))]
+    fn at(
         &self,
         py: Python<'_>,
-        path: &str,
-        end_tokens: Option<Vec<TokenId>>,
+        path: Option<&str>,
         following: Option<&Bound<'_, PyAny>>,
-        vocabulary: Option<&Bound<'_, PyVocabulary>>,
-    ) -> PyResult<PyMatcher> {
-        let own = || self.vocabulary.as_ref().map(|known| known.clone_ref(py));
-        let known = vocabulary.map(|given| given.clone().unbind()).or_else(own);
-        let end = end_of(end_tokens, following, known.as_ref().map(|known| &known.get().0))?;
-        let matcher = self.tree.matcher(path, &end).map_err(to_py)?;
-        Ok(PyMatcher::of(matcher, known))
+        end_tokens: Option<Vec<TokenId>>,
+    ) -> PyResult<PySpan> {
+        let path = self.descriptor(path)?.path().to_string();
+        let following = following.map(|text| text_bytes(text, "following")).transpose()?;
+        let checked = self.vocabulary.as_ref().map(|known| known.clone_ref(py));
+        Ok(PySpan { tree: Arc::clone(&self.tree), path, following, end_tokens, checked })
+    }
+
+    /// As `at().matcher(vocabulary)`: the constraint of a payload with one path.
+    ///
+    /// Raises:
+    ///     ConstraintError: the payload has several paths, or does not fit the vocabulary.
+    fn matcher(&self, py: Python<'_>, vocabulary: &Bound<'_, PyVocabulary>) -> PyResult<PyMatcher> {
+        self.at(py, None, None, None)?.matcher(py, Some(vocabulary))
     }
 
     /// Names and token lists of the leaves at `path`, in the order of the lists.
@@ -266,6 +281,68 @@ impl PyTokenTree {
         }
         let model = self.tree.model_id().map_or(String::new(), |id| format!(", model_id={id:?}"));
         format!("TokenTree({}{model})", parts.join(", "))
+    }
+}
+
+/// A span of a token tree as a constraint: the output is one of its leaves. Immutable; shared between threads.
+#[pyclass(frozen, name = "Span", module = "logitree.elizaos")]
+pub struct PySpan {
+    tree: Arc<TokenTree>,
+    path: String,
+    following: Option<Vec<u8>>,
+    end_tokens: Option<Vec<TokenId>>,
+    /// The vocabulary that the payload was checked with.
+    checked: Option<Py<PyVocabulary>>,
+}
+
+#[pymethods]
+impl PySpan {
+    /// A matcher at the beginning of a leaf.
+    ///
+    /// Args:
+    ///     vocabulary: the model's vocabulary; None: the one that the payload was checked with, or none. Without one,
+    ///         a leaf that is a prefix of another needs `end_tokens`, and there is no `following`.
+    ///
+    /// Raises:
+    ///     ConstraintError: a token of the payload is outside the vocabulary, or nothing ends a leaf.
+    #[pyo3(signature = (vocabulary=None))]
+    fn matcher(&self, py: Python<'_>, vocabulary: Option<&Bound<'_, PyVocabulary>>) -> PyResult<PyMatcher> {
+        let checked = || self.checked.as_ref().map(|known| known.clone_ref(py));
+        let vocabulary = vocabulary.map(|given| given.clone().unbind()).or_else(checked);
+        let known = vocabulary.as_ref().map(|known| Arc::clone(&known.get().0));
+        if let Some(known) = &known {
+            self.tree.check_range(known.len()).map_err(to_py)?;
+        }
+        let end =
+            End { tokens: self.end_tokens.clone(), following: self.following.clone(), vocabulary: known };
+        let matcher = self.tree.matcher(&self.path, &end).map_err(to_py)?;
+        Ok(PyMatcher::of(matcher, vocabulary))
+    }
+
+    /// The name of the leaf that the output is; its text where the leaf has no name.
+    fn value(&self, text: &str, tokens: Vec<TokenId>) -> PyResult<String> {
+        let span = self.tree.descriptor(&self.path).map_err(to_py)?;
+        let following = self.following.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+        let (mut node, mut name) = (ROOT, None);
+        for &token in &tokens {
+            let Some(next) = span.step(node, token) else { break };
+            node = next;
+            if let Some(found) = span.leaf_name(node) {
+                name = Some(found);
+            }
+        }
+        Ok(name.map_or_else(|| text.strip_suffix(&*following).unwrap_or(text).to_string(), str::to_string))
+    }
+
+    /// The path in the payload.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn __repr__(&self) -> String {
+        let leaves = self.tree.descriptor(&self.path).map_or(0, |span| span.leaf_count());
+        format!("Span({:?}, {leaves} leaves)", self.path)
     }
 }
 
@@ -421,6 +498,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyMatcher>()?;
     m.add_class::<PyAllowedTokens>()?;
     m.add_class::<PyTokenTree>()?;
+    m.add_class::<PySpan>()?;
     m.add_class::<PyChoices>()?;
     m.add_class::<PyTokenTreeCache>()?;
     m.add("token_tree_cache", PyTokenTreeCache)?;

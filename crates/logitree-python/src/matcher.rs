@@ -1,7 +1,9 @@
 //! The matcher in Python, whatever constraint it runs. Conversions only.
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
-use logitree::constraint::{accept_all, count_allowed, explain, fill, ExplainQuery, Matcher};
+use logitree::constraint::{
+    accept_all, count_allowed, explain, fill, shortest_ending, ExplainQuery, Matcher,
+};
 use logitree::mask::{words_for, AllowedTokens};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::PyArray1;
@@ -107,6 +109,22 @@ impl PyMatcher {
         let size = self.inner.vocabulary_size();
         let copy = |matcher: &mut dyn Matcher| Ok(PyAllowedTokens::new(matcher.allowed()?, size));
         self.work(py, copy).map_err(to_py)
+    }
+
+    /// The tokens of the shortest ending, in bytes: after them `is_accepting` holds. Changes nothing.
+    #[pyo3(signature = (vocabulary=None, *, max_states=logitree::constraint::MAX_STATES))]
+    fn shortest_ending(
+        &mut self,
+        py: Python<'_>,
+        vocabulary: Option<&Bound<'_, PyVocabulary>>,
+        max_states: usize,
+    ) -> PyResult<Vec<TokenId>> {
+        let Some(known) = vocabulary.map(Bound::get).or(self.vocabulary.as_ref().map(|v| v.get())) else {
+            let error = Error::new(ErrorKind::Constraint, "the matcher does not know its vocabulary");
+            return Err(to_py(error.help("give it: shortest_ending(vocabulary)")));
+        };
+        let vocabulary = std::sync::Arc::clone(&known.0);
+        py.detach(|| shortest_ending(&*self.inner, &vocabulary, max_states)).map_err(to_py)
     }
 
     /// Whether `token` is allowed here.

@@ -15,7 +15,7 @@ use crate::matcher::PyMatcher;
 use crate::vocabulary::{token_id, PyVocabulary};
 
 /// How a model thinks before it answers, bound to a vocabulary. Immutable; shared between threads.
-#[pyclass(frozen, name = "ReasoningBudget", module = "logitree")]
+#[pyclass(frozen, name = "BoundReasoning", module = "logitree._core")]
 pub struct PyReasoningBudget {
     reasoning: ReasoningBudget,
     started: bool,

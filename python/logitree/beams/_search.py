@@ -5,19 +5,21 @@ It knows no runtime and no file: engines hand out logits, the tree says what is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Event as Flag
 from typing import Any
 
 import numpy as np
 
 from .._errors import EngineError
-from .._generate import Cancel
 from ..engines import BeamEngine, Messages
 from ._kept import Hypothesis
 from ._options import Normalize, Width, checked
 from ._paths import Paths
 from ._run import OnBeamStep, Run
+
+Cancel = Callable[[], bool] | Flag
+"""Asked between forward passes: a function that returns True, or a `threading.Event` that is set, ends the search."""
 
 Prompt = str | Messages | Sequence[int]
 """Text, messages, or tokens."""

@@ -12,11 +12,14 @@ from ._common import UsageError
 from ._terminal import visible
 
 _FORMS: dict[str, tuple[str, str]] = {
-    "json_schema": ("FILE|JSON", "JSON that is valid under this schema"),
-    "gbnf": ("FILE", "a grammar of llama.cpp"),
-    "regex": ("PATTERN", "the whole output matches this regular expression"),
-    "lark": ("FILE", "a grammar in llguidance's Lark"),
+    "json_schema": ("FILE|TEXT", "JSON that is valid under this schema"),
+    "gbnf": ("FILE|TEXT", "a grammar of llama.cpp"),
+    "regex": ("FILE|TEXT", "the whole output matches this regular expression"),
+    "lark": ("FILE|TEXT", "a grammar in llguidance's Lark"),
 }
+
+_SUFFIXES = (".json", ".gbnf", ".lark", ".regex", ".txt")
+"""Endings of texts that are meant as files."""
 
 
 def add_grammar(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -55,16 +58,27 @@ def _maker(form: str, args: argparse.Namespace) -> Callable[[str], Grammar]:
 
 
 def _read(form: str, given: str, make: Callable[[str], Grammar]) -> Grammar:
-    if form == "regex" or (form == "json_schema" and given.lstrip().startswith(("{", "true", "false"))):
+    """A grammar from a file where there is one of this name, else from the text itself."""
+    path = Path(given)
+    if "\n" in given or not _is_file(path):
+        if path.suffix in _SUFFIXES:
+            raise UsageError(f"{given}: there is no such file")
         return make(given)
     try:
-        text = Path(given).read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{given} is not UTF-8 (at byte {error.start})") from error
     try:
-        return make(text)
+        return make(text.rstrip("\n") if form == "regex" else text)
     except LogitreeError as error:
         raise type(error)(f"{given}: {error}") from error
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text that no file can be called
+        return False
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:

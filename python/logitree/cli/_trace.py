@@ -28,7 +28,7 @@ class TraceTable:
         paint = self._terminal.paint
         arrow = "└─" if self._terminal.unicode else "`-"
         name = fit(f"{arrow} {visible(event.bytes)}", 19)
-        why = paint("forced: the only way on", "dim")
+        why = paint("forced: the only allowed token", "dim")
         return f"{paint(f'{self._rows:>4}', 'dim')}  {paint(name, 'cyan')} {why}"
 
     def _sampled(self, event: Token) -> str:
@@ -62,9 +62,9 @@ def summary(terminal: Terminal, finish: Finish) -> str:
 
 def passes(terminal: Terminal, stats: Stats) -> str:
     """Forward passes made and saved."""
-    whole = stats.forward_passes + stats.passes_saved
+    whole = stats.forward_passes + stats.forced_tokens
     share = f" of {whole}" if whole else ""
-    saved = terminal.paint(f"{stats.passes_saved}{share} saved", *(["green"] if stats.passes_saved else []))
+    saved = terminal.paint(f"{stats.forced_tokens}{share} saved", *(["green"] if stats.forced_tokens else []))
     return f"{_count(stats.forward_passes, 'forward pass', 'forward passes')}, {saved}"
 
 

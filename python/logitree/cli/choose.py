@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .. import Choice, Event, Progress, Token, choose
+from .. import Choice, Event, OneOf, Progress, Token, choose
 from . import _common
 from ._common import UsageError
 from ._terminal import Terminal
@@ -94,10 +94,9 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     chosen = choose(
         model,
         prompt,
-        texts,
+        OneOf(texts, tokenizations="canonical" if args.canonical else "all"),
         chat=False if args.raw else None,
         force=not args.no_force,
-        canonical=args.canonical,
         on_event=watch,
         **options,
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .. import Chain, Finish, Progress, Stats, Token, TokenTree, generate, token_tree
+from .. import Chain, Finish, Generation, OneOf, Progress, Stats, generate
+from ..elizaos import TokenTree, token_tree
 from ..engines.llama_cpp import LlamaCpp
 from . import _common
 from ._terminal import Terminal
@@ -101,14 +101,12 @@ class _Total:
     sampled: int = 0
     forced: int = 0
     passes: int = 0
-    saved: int = 0
     seconds: float = 0.0
 
     def add(self, stats: Stats) -> None:
         self.sampled += stats.sampled_tokens
         self.forced += stats.forced_tokens
         self.passes += stats.forward_passes
-        self.saved += stats.passes_saved
         self.seconds += stats.seconds
 
 
@@ -119,36 +117,26 @@ def _opening(model: LlamaCpp, tree: TokenTree, seconds: float, out: Terminal) ->
     nodes = tree.info("action")["nodes"]
     facts = f"{len(model.vocabulary):,} tokens, a tree of {nodes} nodes, ready in {seconds:.2f} s"
     out.line(out.paint(f"            {facts}", dim))
-    out.line(out.paint("            the model is asked only where there is more than one way on", dim))
+    out.line(out.paint("            the model is asked only where more than one token is allowed", dim))
 
 
 def _one(model: LlamaCpp, tree: TokenTree, message: str, shown: bool, out: Terminal, err: Terminal) -> Finish:
     """One message: its table if shown, and the action."""
     out.line()
     out.line(f'  {out.paint("message", "dim")} "{out.paint(message, "bold")}"')
-    finish = _watch(
-        generate(
-            model,
-            prompt(message),
-            token_tree=tree,
-            path="action",
-            chain=Chain.greedy(),
-            chat=False,
-            trace=True,
-        ),
-        TraceTable(out) if shown else None,
-        err,
-    )
+    generation = generate(model, prompt(message), tree.at("action"), chain=Chain.greedy(), chat=False, trace=True)
+    finish = _watch(generation, TraceTable(out) if shown else None, err)
     stats, arrow = finish.stats, "→" if out.unicode else "->"
-    whole = stats.forward_passes + stats.passes_saved
     out.line(
-        f"  {out.paint(f'{arrow} {finish.choice}', 'bold', 'green')}   "
-        + out.paint(f"{stats.forward_passes} of {whole} forward passes, {stats.seconds * 1e3:.0f} ms", "dim")
+        f"  {out.paint(f'{arrow} {generation.value}', 'bold', 'green')}   "
+        + out.paint(
+            f"{stats.forward_passes} of {stats.output_tokens} forward passes, {stats.seconds * 1e3:.0f} ms", "dim"
+        )
     )
     return finish
 
 
-def _watch(events: Iterator[Token | Progress | Finish], table: TraceTable | None, err: Terminal) -> Finish:
+def _watch(events: Generation[Any], table: TraceTable | None, err: Terminal) -> Finish:
     for event in events:
         if isinstance(event, Progress):
             _common.show_progress(err, event)
@@ -165,14 +153,9 @@ def _compare(model: LlamaCpp, tree: TokenTree, out: Terminal, err: Terminal) -> 
     """The first question again, in other ways."""
     ask = prompt(_MESSAGES[0])
     ways: dict[str, dict[str, Any]] = {
-        "one pass a token, nothing forced": {"token_tree": tree, "path": "action", "force": False},
-        'plain texts, spelled in any way, then "}': {"choices": ACTIONS, "following": '"}'},
-        "sampled, temperature 1.5, seed 0": {
-            "token_tree": tree,
-            "path": "action",
-            "temperature": 1.5,
-            "seed": 0,
-        },
+        "one pass a token, nothing forced": {"constraint": tree.at("action"), "force": False},
+        'plain texts, spelled in any way, then "}': {"constraint": OneOf(ACTIONS, following='"}')},
+        "sampled, temperature 1.5, seed 0": {"constraint": tree.at("action"), "temperature": 1.5, "seed": 0},
     }
     out.line()
     out.line(f'  {out.paint("again  ", "dim")} "{out.paint(_MESSAGES[0], "bold")}"')
@@ -184,9 +167,9 @@ def _compare(model: LlamaCpp, tree: TokenTree, out: Terminal, err: Terminal) -> 
 
 
 def _closing(total: _Total, out: Terminal) -> None:
-    tokens, whole = total.sampled + total.forced, total.passes + total.saved
+    tokens = total.sampled + total.forced
     out.line()
-    saved = out.paint(f"{total.saved} of {whole} forward passes saved ({total.saved / whole:.0%})", "bold", "green")
+    saved = out.paint(f"{total.forced} of {tokens} forward passes saved ({total.forced / tokens:.0%})", "bold", "green")
     out.line(f"  {len(_MESSAGES)} messages, {tokens} tokens: {total.sampled} sampled, {total.forced} forced")
     out.line(f"  {saved}, {tokens / total.seconds:,.0f} tokens/s with the prompts")
     out.line()

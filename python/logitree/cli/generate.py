@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .. import Finish, PayloadError, Progress, ReasoningBudget, Token, generate, reasoning_budget
-from ..engines import Engine
+from .. import Finish, Generation, OneOf, PayloadError, Progress, ReasoningBudget, Token, elizaos, generate
 from . import _common, _grammar
 from ._common import UsageError
 from ._terminal import Terminal, safe
@@ -46,12 +45,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="end before this text; repeatable",
     )
-    _grammar.add_grammar(parser, required=False)
-    group = parser.add_argument_group("thoughts")
-    group.add_argument(
-        "--think-budget", type=int, metavar="N", help="a thought may come first, or go on, for at most N tokens"
+    parser.add_argument(
+        "--on-limit",
+        choices=["keep", "raise", "close"],
+        default="keep",
+        help="where --max-tokens cuts a constrained output: keep it, fail, or close it the shortest legal way",
     )
-    group.add_argument("--think-begin", type=_common.text, metavar="TEXT", help="what begins a thought (<think>)")
+    _grammar.add_grammar(parser, required=False)
+    group = parser.add_argument_group("reasoning")
+    group.add_argument(
+        "--think-budget",
+        type=int,
+        metavar="N",
+        help="at most N tokens of reasoning before the answer",
+    )
+    group.add_argument("--think-begin", type=_common.text, metavar="TEXT", help="what begins the reasoning (<think>)")
     group.add_argument("--think-end", type=_common.text, metavar="TEXT", help="what ends it (</think>)")
     _common.add_sampling(parser)
     _common.add_model(parser)
@@ -83,20 +91,17 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     constrained = bool(given)
     traced = err.is_tty and constrained and not args.json if args.trace is None else args.trace
     try:
-        events = generate(
+        constraint = _constraint(args, texts, tree, grammar)
+        generation = generate(
             model,
             prompt,
-            choices=texts,
-            token_tree=tree,
-            constraint=grammar,
-            path=args.path,
-            thought=_thought(args, model),
+            constraint,
             seed=args.seed,
             max_tokens=args.max_tokens,
             stop=args.stop,
             chat=False if args.raw else None,
+            on_limit=args.on_limit,
             force=not args.no_force,
-            canonical=args.canonical,
             trace=traced or args.json,
             **_common.sampling(args),
         )
@@ -104,32 +109,31 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
         raise PayloadError(f"{args.token_tree}: {error}") from error
     show = _Json(out, err) if args.json else _Text(out, err, traced)
     try:
-        for event in events:
+        for event in generation:
             if isinstance(event, Progress):
                 _common.show_progress(err, event)
             elif isinstance(event, Token):
                 show.token(event)
             else:
-                show.finish(event)
+                show.finish(event, generation)
     except KeyboardInterrupt:
         show.interrupted()
         raise
     return 0
 
 
-def _thought(args: argparse.Namespace, model: Engine) -> ReasoningBudget | None:
-    """The thought that was asked for. Tags count when they are complete, so that what only begins like one of several
-    tokens may be written."""
+def _constraint(args: argparse.Namespace, texts: list[str] | None, tree: bytes | None, grammar: Any) -> Any:
+    """The constraint that was asked for, or None. Tags of several tokens count when they are complete, so that text
+    that begins like one may be written."""
+    answer: Any = grammar
+    if texts is not None:
+        answer = OneOf(texts, tokenizations="canonical" if args.canonical else "all")
+    elif tree is not None:
+        answer = elizaos.token_tree(tree).at(args.path)
     if args.think_budget is None:
-        return None
-    return reasoning_budget(
-        model.vocabulary,
-        begin=args.think_begin or "<think>",
-        end=args.think_end or "</think>",
-        budget=args.think_budget,
-        whole=True,
-        tokenize=model.tokenize,
-    )
+        return answer
+    begin, end = args.think_begin or "<think>", args.think_end or "</think>"
+    return ReasoningBudget(begin, end, budget=args.think_budget, whole_tags=True, then=answer)
 
 
 class _Text:
@@ -149,7 +153,7 @@ class _Text:
         elif event.text:
             self._put(event.text)
 
-    def finish(self, event: Finish) -> None:
+    def finish(self, event: Finish, generation: Generation[Any]) -> None:
         if self._table is not None:
             self._put(event.text)
         else:
@@ -178,14 +182,15 @@ class _Json:
     def token(self, event: Token) -> None:
         self._write({"event": "token", **_common.token_json(event)})
 
-    def finish(self, event: Finish) -> None:
+    def finish(self, event: Finish, generation: Generation[Any]) -> None:
         self._err.clear()
         self._write(
             {
                 "event": "finish",
                 "reason": event.reason,
                 "text": event.text,
-                "choice": event.choice,
+                "complete": event.complete,
+                "value": generation.value if event.complete else None,
                 "tokens": list(event.tokens),
                 "stats": _common.stats_json(event.stats),
             }

@@ -6,8 +6,9 @@ command line or other engines; `logitree.generate` is the loop that brings them 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -37,30 +38,17 @@ class ContextFull(Exception):
 class Session(Protocol):
     """One sequence of tokens in an engine's memory.
 
-    Sessions of the same engine may be used in turns: each brings its own tokens back before it goes on.
+    Sessions of one engine may be used in turns. Optional members that `logitree.generate` uses where they exist:
+
+    - ``begin(tokens) -> int``: announces the beginning of the sequence, so that what memory already holds of it is
+      reused. Gives how many of the tokens need no evaluation, at most all but the last.
     """
 
-    @property
-    def tokens(self) -> Sequence[int]:
-        """The tokens evaluated so far, oldest first."""
-        ...
-
-    @property
-    def room(self) -> int:
-        """How many more tokens fit."""
-        ...
-
-    def begin(self, tokens: Sequence[int]) -> int:
-        """Says what the sequence will begin with, so that what memory already holds of it is kept.
+    def evaluate(self, tokens: Sequence[int]) -> Logits:
+        """Appends tokens, in as few passes as possible.
 
         Returns:
-            How many of `tokens` are evaluated by that: all but the last at most. The rest is the caller's to
-                evaluate.
-        """
-        ...
-
-    def evaluate(self, tokens: Sequence[int]) -> Logits:
-        """Appends tokens, in as few passes as possible, and gives the logits after the last one.
+            The logits after the last token: float32 [V], valid until the engine's next evaluation.
 
         Raises:
             ContextFull: they do not fit; nothing was evaluated.
@@ -70,41 +58,94 @@ class Session(Protocol):
 
 
 @runtime_checkable
+class BatchSession(Protocol):
+    """Several sequences in an engine's memory, evaluated together."""
+
+    def evaluate(self, tokens: Sequence[Sequence[int]]) -> Sequence[Logits]:
+        """Appends `tokens[i]` to row i. A row without tokens is left as it is, and its logits are not read.
+
+        Returns:
+            The logits after each row's last token: float32 [V] each, valid until the engine's next evaluation.
+
+        Raises:
+            ContextFull: the rows that it names do not fit; nothing was evaluated.
+            EngineError: the engine failed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Releases the memory. Logits that it handed out must not be read any more."""
+        ...
+
+
+@runtime_checkable
 class Engine(Protocol):
-    """What `logitree.generate` needs of a model runner."""
+    """What `logitree.generate` needs of a model runner.
+
+    Optional members that are used where they exist:
+
+    - ``tokenize(text) -> list[int]``: the model's own tokenisation, no special tokens added or recognised.
+    - ``name: str``: what the model is called.
+    - ``n_ctx: int | None``: how many tokens fit into one sequence.
+    - ``n_batch: int``: how many tokens one pass takes: the grain of progress and of cancelling.
+    - ``batch_session(rows, tokens) -> BatchSession``: several sequences in one pass; `tokens` is the most that all of
+      them may hold together. ``batch_rows: int | None``: the most rows of one such session.
+    - ``beam_session(rows, tokens) -> BeamSession``: for `logitree.beam_search`.
+    """
 
     @property
     def vocabulary(self) -> _core.Vocabulary:
         """The vocabulary of the model."""
         ...
 
-    @property
-    def name(self) -> str:
-        """What the model calls itself, for people."""
-        ...
-
-    @property
-    def n_ctx(self) -> int:
-        """How many tokens fit into one session."""
-        ...
-
-    @property
-    def n_batch(self) -> int:
-        """How many tokens one pass takes."""
-        ...
-
     def encode(self, prompt: str | Messages, *, chat: bool | None = None) -> list[int]:
-        """The prompt's tokens. `chat`: True applies the model's template, False does not, None: where it has
-        one."""
-        ...
+        """The prompt's tokens.
 
-    def tokenize(self, text: str) -> list[int]:
-        """The model's own tokenisation of a text, no special tokens added or recognised."""
+        Args:
+            prompt: text, or messages with "role" and "content".
+            chat: True applies the model's chat template, False does not, None does where there is one.
+        """
         ...
 
     def session(self) -> Session:
         """A new, empty sequence."""
         ...
+
+
+def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
+    """The engine of a model.
+
+    Args:
+        model: an engine, which is returned as it is; the path of a GGUF file or a `llama_cpp.Llama` (llama.cpp); the
+            path of a folder that transformers saved, or a pair of a loaded model and its tokenizer (transformers).
+        on_load: called with the fraction that is loaded, where the runtime tells.
+
+    Raises:
+        EngineError: the runtime is missing, or the model cannot be loaded.
+        TypeError: the value is no model.
+    """
+    if isinstance(model, Engine):
+        return model
+    if isinstance(model, tuple) and len(model) == 2:
+        from .transformers import Transformers
+
+        return cast(Engine, Transformers(*model))
+    if isinstance(model, str | os.PathLike):
+        if os.path.isdir(model):
+            from .transformers import Transformers
+
+            return cast(Engine, Transformers.load(model))  # type: ignore[attr-defined]
+        from .llama_cpp import LlamaCpp
+
+        return LlamaCpp(model, on_load=on_load)
+    if type(model).__module__.partition(".")[0] == "llama_cpp":
+        from .llama_cpp import LlamaCpp
+
+        return LlamaCpp(model)
+    help = (
+        "give an engine, the path of a GGUF file or of a transformers folder, a llama_cpp.Llama, or (model, tokenizer)"
+    )
+    raise TypeError(f"a {type(model).__name__} is no model: {help}")
 
 
 Rows = npt.NDArray[np.float32]

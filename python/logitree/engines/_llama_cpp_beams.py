@@ -73,7 +73,7 @@ class Cells:
                 help="use fewer beams, or a smaller max_tokens",
             )
         self.n_batch = int(lib.llama_n_batch(context))
-        self._at_once = self.n_batch if lib.llama_supports_gpu_offload() else min(self.n_batch, CPU_ROWS)
+        self.at_once = self.n_batch if lib.llama_supports_gpu_offload() else min(self.n_batch, CPU_ROWS)
         self.n_vocab = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model)))
         self.memory = lib.llama_get_memory(context)
         self._batch = lib.llama_batch_init(self.n_batch, 0, 1)
@@ -87,12 +87,12 @@ class Cells:
 
     def decode_parts(self, entries: Sequence[tuple[int, int, int, bool]]) -> Rows:
         """`decode` for any number of entries that all ask."""
-        parts = [entries[at : at + self._at_once] for at in range(0, len(entries), self._at_once)]
+        parts = [entries[at : at + self.at_once] for at in range(0, len(entries), self.at_once)]
         if len(parts) == 1:
             return self.decode(entries)
         logits = np.empty((len(entries), self.n_vocab), np.float32)
         for i, part in enumerate(parts):
-            logits[i * self._at_once :][: len(part)] = self.decode(part)
+            logits[i * self.at_once :][: len(part)] = self.decode(part)
         logits.flags.writeable = False
         return logits
 

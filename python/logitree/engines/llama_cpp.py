@@ -26,12 +26,16 @@ from .. import _core
 from .._errors import EngineError
 from . import ContextFull, Logits, Messages, OnLoad
 from ._llama_cpp_beams import Cells, LlamaBeams, Sizes
+from ._llama_cpp_rows import LlamaRows
 
 DEFAULT_CONTEXT = 4096
 """Tokens of context when none is asked for and the model was trained for at least as many."""
 
 MAX_THREADS = 512
 """llama.cpp's GGML_MAX_N_THREADS: with more it crashes."""
+
+MAX_BATCH_ROWS = 32
+"""Rows of one batch session. More save little time on a CPU, and each needs memory for its tokens."""
 
 _LOGGER = "llama-cpp-python"
 _SILENT = logging.CRITICAL + 1
@@ -131,6 +135,8 @@ class LlamaCpp:
         self._spare: Cells | None = None
         self.beam_rows = int(lib.llama_max_parallel_sequences()) - 1
         """The most beams of one session."""
+        self.batch_rows = min(MAX_BATCH_ROWS, self.beam_rows)
+        """The most rows of one batch session."""
 
     @property
     def chat_template(self) -> str | None:
@@ -186,6 +192,20 @@ class LlamaCpp:
     def session(self) -> LlamaSession:
         """A new, empty sequence. What the last one held is reused as far as the new one begins alike."""
         return LlamaSession(self)
+
+    def batch_session(self, rows: int, tokens: int) -> LlamaRows:
+        """Several sequences that are evaluated together, in a context of their own on the same model.
+
+        Args:
+            rows: how many, 1 to `batch_rows`.
+            tokens: the most tokens of all of them together.
+
+        Raises:
+            EngineError: more rows than that, or no memory for them.
+        """
+        if not 1 <= rows <= self.batch_rows:
+            raise EngineError(f"{rows} rows in one session", help=f"use 1 to {self.batch_rows}")
+        return LlamaRows(self, rows, tokens)
 
     def beam_session(self, rows: int | None = None, tokens: int | None = None) -> LlamaBeams:
         """A new session of beams, in a context of its own on the same model.

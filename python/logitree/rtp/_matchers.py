@@ -1,16 +1,16 @@
-"""Rows with a matcher each: a grammar, or a thought. It knows no tree, and makes no matcher but by copying."""
+"""Rows with a matcher each: a grammar, or a reasoning budget."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import _core
-from .. import _mask as mask
+from .. import _core, masks
 from .._errors import error
+from .._reasoning import ReasoningBudget
 from ._processor import Logits, Processor, apply_masks, checked_rows
 
 
@@ -37,7 +37,7 @@ class GrammarProcessor(Processor):
         if not going:
             return
         size = self._first.vocabulary_size
-        made = mask.new(size, len(going))
+        made = masks.new(size, len(going))
         _core.fill_masks([self._matchers[row] for row in going], made)
         if len(going) == self.rows:
             apply_masks(logits, made)
@@ -75,27 +75,29 @@ class GrammarProcessor(Processor):
 
 
 class ThinkProcessor(GrammarProcessor):
-    """RTP-LLM's think mode: a thought within a budget for each row, and free text behind it."""
+    """RTP-LLM's think mode: a bounded reasoning block for each row, and free text after it."""
 
     rank = 0
 
     def __init__(
         self,
-        thought: _core.ReasoningBudget,
+        budget: ReasoningBudget,
+        vocabulary: _core.Vocabulary,
         rows: int = 1,
         *,
         at: Literal["outside", "inside", "closing"] | None = None,
-        prompt: Any = None,
+        prompt: Sequence[int] = (),
     ) -> None:
         """Args:
-            thought: made by `logitree.reasoning_budget`, which has begin, end and budget.
+            budget: the tags and the budget.
+            vocabulary: the model's vocabulary.
             rows: how many rows there are.
-            at, prompt: where the prompt leaves off, as of `ReasoningBudget.matcher`.
+            at, prompt: where the prompt ends, as of `ReasoningBudget.matcher`.
 
         Raises:
             ConstraintError: as of `ReasoningBudget.matcher`.
         """
-        super().__init__(thought.matcher(at=at, prompt=prompt), rows)
+        super().__init__(budget.matcher(vocabulary, at=at, prompt=prompt), rows)
 
     def draft_masks(self, row: int, drafts: Sequence[int]) -> tuple[npt.NDArray[np.int32], int]:
         """The tokens allowed before each of P drafts and after the last, and how many drafts are allowed in turn.
@@ -108,6 +110,6 @@ class ThinkProcessor(GrammarProcessor):
             StateError: there is no such row.
         """
         matcher = self._matchers[int(self.checked_parents([row])[0])]
-        made = mask.new(matcher.vocabulary_size, len(drafts) + 1)
+        made = masks.new(matcher.vocabulary_size, len(drafts) + 1)
         allowed = matcher.draft_masks(list(drafts), made)
         return made, int(np.logical_and.accumulate(allowed).sum()) if len(allowed) else 0

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from .. import _mask as mask
+from .. import masks as mask
 from .._errors import error
 from ..beams import reindex
 

@@ -399,28 +399,26 @@ impl PyGrammar {
     }
 }
 
-/// A matcher, or a grammar whose matcher over a vocabulary is meant.
+/// A constraint that a caller gave: a matcher, a grammar, or anything that `logitree._constraint.bind` takes.
 pub enum Constraint<'py> {
     Matcher(Bound<'py, PyMatcher>),
     Grammar(Bound<'py, PyGrammar>),
+    Other(Bound<'py, PyAny>),
 }
 
 impl<'py> Constraint<'py> {
-    /// Reads what a caller gave as a matcher.
+    /// Reads what a caller gave as a constraint.
     pub fn read(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Ok(matcher) = object.cast::<PyMatcher>() {
             return Ok(Constraint::Matcher(matcher.clone()));
         }
-        match object.cast::<PyGrammar>() {
-            Ok(grammar) => Ok(Constraint::Grammar(grammar.clone())),
-            Err(_) => {
-                let name = object.get_type().name()?;
-                Err(PyTypeError::new_err(format!("matcher must be a Matcher or a Grammar, not {name}")))
-            }
-        }
+        Ok(match object.cast::<PyGrammar>() {
+            Ok(grammar) => Constraint::Grammar(grammar.clone()),
+            Err(_) => Constraint::Other(object.clone()),
+        })
     }
 
-    /// The matcher, a copy of the caller's; a grammar's is bound to `vocabulary`.
+    /// The matcher over `vocabulary`, a copy of the caller's where the constraint is a matcher.
     pub fn fork(
         &self,
         vocabulary: &Arc<logitree::vocabulary::Vocabulary>,
@@ -435,6 +433,11 @@ impl<'py> Constraint<'py> {
                     .get(&grammar.part, vocabulary, None, limits)
                     .and_then(|b| b.matcher())
                     .map_err(to_py)
+            }
+            Constraint::Other(other) => {
+                let bind = other.py().import("logitree._constraint")?.getattr("bind")?;
+                let matcher = bind.call1((other, PyVocabulary(Arc::clone(vocabulary))))?;
+                Ok(matcher.cast::<PyMatcher>()?.try_borrow()?.inner.fork())
             }
         }
     }

@@ -94,6 +94,12 @@ pub trait Matcher: Send + Sync {
     /// Whether the constraint is over: complete, and with nothing more to say.
     fn is_finished(&self) -> bool;
 
+    /// A number that is equal for two matchers of one constraint exactly where they are in the same state, so that the
+    /// same continuations lead to the same answers; `None` where states are not numbered.
+    fn state(&self) -> Option<u64> {
+        None
+    }
+
     /// What this constraint would have added to the logit of one allowed token here, so that it comes sooner, such as
     /// the end of what must not grow too long. What becomes of it is the decoder's business.
     ///

@@ -18,7 +18,8 @@ pub use intersection::{intersect, IntersectionMatcher};
 pub(crate) use matcher::check_rollback;
 pub use matcher::Matcher;
 pub use query::{
-    accept_all, count_allowed, draft_masks, explain, fill, fill_batch, ExplainQuery, Explanation, Verdict,
+    accept_all, count_allowed, draft_masks, explain, fill, fill_batch, shortest_ending, ExplainQuery,
+    Explanation, Verdict, MAX_STATES,
 };
 pub use reasoning::{ReasoningBudget, ReasoningOptions};
 pub(crate) use row_matcher::not_allowed;

@@ -122,6 +122,10 @@ impl<R: Rows> Matcher for RowMatcher<R> {
         self.rows.row(self.node).is_empty()
     }
 
+    fn state(&self) -> Option<u64> {
+        Some(u64::from(self.node))
+    }
+
     fn accepted(&self) -> usize {
         self.stack.len() + self.past_end
     }

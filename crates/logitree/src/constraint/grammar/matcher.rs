@@ -234,6 +234,13 @@ impl Matcher for GrammarMatcher {
         self.finished
     }
 
+    fn state(&self) -> Option<u64> {
+        Some(match self.at {
+            At::Config(config) => u64::from(config.0),
+            At::Ended => u64::MAX,
+        })
+    }
+
     fn accepted(&self) -> usize {
         self.stack.len() + self.past_end
     }

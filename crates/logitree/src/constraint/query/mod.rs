@@ -1,10 +1,12 @@
-//! What can be asked of any matcher: masks, drafts of speculative decoding, explanations, one byte at a time.
+//! What can be asked of any matcher: masks, drafts of speculative decoding, explanations, endings, one byte at a time.
 
 pub mod bytewise;
 mod drafts;
+mod ending;
 mod explain;
 mod fill;
 
 pub use drafts::{accept_all, count_allowed, draft_masks};
+pub use ending::{shortest_ending, MAX_STATES};
 pub use explain::{explain, ExplainQuery, Explanation, Verdict};
 pub use fill::{fill, fill_batch};

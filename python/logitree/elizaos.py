@@ -1,10 +1,32 @@
-"""Token-tree descriptors from names: what a payload's maker needs. Knows no model, only its tokenizer."""
+"""elizaOS's token-tree payloads: compiled trees, payloads from names, and plans of response skeletons.
+
+```python
+tree = elizaos.token_tree(payload)  # JSON text, bytes or a dict
+logitree.generate(model, prompt, tree.at("action")).value
+```
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from typing import Any
+
+from ._core import Span, TokenTree, TokenTreeCache, prefill_plan, span_sampler_plan, token_tree, token_tree_cache
+
+__all__ = [
+    "Span",
+    "TokenTree",
+    "TokenTreeCache",
+    "TokenizerCache",
+    "descriptor",
+    "payload",
+    "prefill_plan",
+    "span_sampler_plan",
+    "token_tree",
+    "token_tree_cache",
+    "tokenizer_cache",
+]
 
 Tokenize = Callable[[str], Sequence[int]]
 
@@ -56,10 +78,10 @@ class TokenizerCache:
 
 
 tokenizer_cache = TokenizerCache()
-"""The process-wide cache that ``token_tree_descriptor`` uses."""
+"""The process-wide cache that ``descriptor`` uses."""
 
 
-def token_tree_descriptor(
+def descriptor(
     path: str,
     names: Iterable[str | None],
     tokenize: Tokenize,
@@ -84,7 +106,7 @@ def token_tree_descriptor(
     return {"path": path, "leaves": [{"name": name, "tokens": ids(name)} for name in distinct]}
 
 
-def token_tree_payload(model_id: str | None, descriptors: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:
-    """The payload of those descriptors that are there; None if none is (nothing is to be constrained)."""
+def payload(model_id: str | None, descriptors: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """The payload of those descriptors that are there; None where there is none: nothing is constrained then."""
     kept = [one for one in descriptors if one is not None]
     return {"modelId": model_id, "descriptors": kept} if kept else None

@@ -1,7 +1,7 @@
-"""``logitree.mask``: sets of token ids as NumPy arrays, and masks on logits. It knows no model, no grammar.
+"""Sets of token ids as NumPy arrays, and masks on logits.
 
 A mask is an int32 array of ``words(size)`` words; bit ``id % 32`` of word ``id // 32``, least significant bit
-first, says whether the id is in the set. Two dimensions are a batch: one mask a row. This is the layout of
+first, says whether the id is in the set. Two dimensions are a batch: one mask for each row. This is the layout of
 XGrammar, llguidance, vLLM and SGLang. Wherever a mask is taken, uint32 arrays, rows of a larger array and
 int32 tensors in this machine's memory (DLPack) do as well; nothing is copied.
 
@@ -26,6 +26,7 @@ xor = _core.mask_xor
 and_not = _core.mask_and_not
 not_ = _core.mask_not
 apply = _core.mask_apply
+fill_batch = _core.fill_masks
 
 __all__ = [
     "and_",
@@ -34,6 +35,7 @@ __all__ = [
     "contains",
     "count",
     "fill",
+    "fill_batch",
     "first",
     "from_ids",
     "insert",

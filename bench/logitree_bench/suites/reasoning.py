@@ -1,6 +1,6 @@
 """Thoughts: what a token costs, mask and accept together, inside a thought, where it closes, and in the answer.
 
-The answer is a JSON object; the peer is the grammar without a thought before it. Rolling back between two calls is
+The answer is a JSON object; beside it stands the grammar without a thought before it. Rolling back between two calls is
 not timed.
 """
 
@@ -37,30 +37,29 @@ def run(bench: Bench) -> None:
     if isinstance(path, Skip):
         path = model_file()
     if isinstance(path, Skip):
-        bench.skip("thought", path.reason)
+        bench.skip("reasoning", path.reason)
         return
     vocabulary = lt.Vocabulary.from_gguf(str(path))
     label = f"{len(vocabulary):,} ids"
     begin, end, message = (spell(vocabulary, text) for text in (b"<think>", b"</think>", MESSAGE))
     drawn = np.random.default_rng(3).integers(0, len(vocabulary), 4 * TOKENS).tolist()
-    thought = thoughts(vocabulary, begin, end, message, budget=1 << 20)
-    inside = thought.matcher(at="inside")
+    thought = tags(begin, end, message, budget=1 << 20)
+    inside = thought.matcher(vocabulary, at="inside")
     words = [token for token in drawn if inside.is_allowed(token) and token not in vocabulary.eog_ids][:TOKENS]
     a_token(bench, f"{label}: inside a thought", inside, words)
-    soft = thoughts(vocabulary, begin, end, message, budget=2 * TOKENS, soft=1)
-    a_token(bench, f"{label}: inside, with a soft budget", soft.matcher(at="inside"), words, bias=True)
-    closing = thought.matcher(at="closing")
+    soft = tags(begin, end, message, budget=2 * TOKENS, soft=1)
+    a_token(bench, f"{label}: inside, with a soft budget", soft.matcher(vocabulary, at="inside"), words, bias=True)
+    closing = thought.matcher(vocabulary, at="closing")
     a_token(bench, f"{label}: closing, message and end", closing, [*message, *end])
     grammar = lt.Grammar.json_schema(SCHEMA)
     answer = spell(vocabulary, ANSWER)
-    after = thought.matcher(at="outside", then=grammar)
+    after = (thought + grammar).matcher(vocabulary, at="outside")
     after.accept_many([*begin, *words, *end])
     a_token(bench, f"{label}: in the answer, a JSON Schema", after, answer, alone=grammar.matcher(vocabulary))
-    a_token(bench, f"{label}: where either may begin", thought.matcher(then=grammar), begin[:1])
+    a_token(bench, f"{label}: where either may begin", (thought + grammar).matcher(vocabulary), begin[:1])
 
 
-def thoughts(
-    vocabulary: lt.Vocabulary,
+def tags(
     begin: list[int],
     end: list[int],
     message: list[int],
@@ -68,10 +67,8 @@ def thoughts(
     budget: int,
     soft: int | None = None,
 ) -> lt.ReasoningBudget:
-    """Thoughts with tags of ordinary tokens."""
-    return lt.reasoning_budget(
-        vocabulary, begin=[begin], end=[end], message=message, whole=True, budget=budget, soft=soft
-    )
+    """Reasoning with tags of ordinary tokens."""
+    return lt.ReasoningBudget([begin], [end], message=message, whole_tags=True, budget=budget, soft_budget=soft)
 
 
 def a_token(

@@ -1,0 +1,406 @@
+"""The constraint protocol, what plain Python values mean as constraints, and how any of them becomes a matcher."""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+import re
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Literal, Protocol, cast, runtime_checkable
+
+from . import _core
+from ._errors import error
+
+Tokenize = Callable[[str], Sequence[int]]
+"""A model's own tokenisation of a text, without special tokens."""
+
+INTEGER = r"-?(0|[1-9][0-9]*)"
+NUMBER = INTEGER + r"(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+
+_MAX_BOUND = 4
+"""Vocabularies for which a `OneOf` keeps what it compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where a constraint is going to run: what `bind` is called with."""
+
+    vocabulary: _core.Vocabulary
+    tokenize: Tokenize | None = None
+    """The model's own tokenisation; None where no engine is involved."""
+    prompt: Sequence[int] = ()
+    """The prompt's token ids."""
+
+
+@runtime_checkable
+class Constraint(Protocol):
+    """What may be generated. A value that knows no vocabulary, no model and no prompt.
+
+    An implementation may also define
+
+    - ``bind(context: Context) -> Matcher``, called instead of `matcher` where an engine runs the model;
+    - ``answer_start(tokens, context: Context) -> int``: how many of the output's first tokens precede the answer;
+    - ``value(text: str, tokens: Sequence[int]) -> object``: the `Generation.value` of a complete answer.
+    """
+
+    def matcher(self, vocabulary: _core.Vocabulary, /) -> _core.Matcher:
+        """A matcher at the beginning of the output.
+
+        Raises:
+            ConstraintError, LimitError: the constraint cannot be honoured with this vocabulary.
+        """
+        ...
+
+
+def bind(
+    constraint: Any,
+    vocabulary: _core.Vocabulary,
+    *,
+    tokenize: Tokenize | None = None,
+    prompt: Sequence[int] = (),
+) -> _core.Matcher:
+    """The matcher of a constraint, or of a value that means one, at the beginning of the output.
+
+    Args:
+        constraint: what `constraint_of` takes.
+        vocabulary: the model's vocabulary.
+        tokenize: the model's own tokenisation, for canonical spellings.
+        prompt: the prompt's token ids, for a reasoning block that the prompt has begun.
+
+    Raises:
+        TypeError: the value means no constraint.
+        ConstraintError, LimitError: the constraint cannot be honoured with this vocabulary.
+    """
+    return bind_in(constraint_of(constraint), Context(vocabulary, tokenize, prompt))
+
+
+def bind_in(constraint: Constraint | _core.Matcher, context: Context) -> _core.Matcher:
+    """As `bind`, for what `constraint_of` gave."""
+    if isinstance(constraint, _core.Matcher):
+        return constraint.fork()
+    in_context = getattr(constraint, "bind", None)
+    matcher = constraint.matcher(context.vocabulary) if in_context is None else in_context(context)
+    if not isinstance(matcher, _core.Matcher):
+        raise TypeError(f"{type(constraint).__name__}.matcher gave a {type(matcher).__name__}, not a Matcher")
+    return matcher
+
+
+def constraint_of(value: Any) -> Constraint | _core.Matcher:
+    """The constraint that a value means: docs/interface.md has the table.
+
+    Raises:
+        TypeError: the value means no constraint; the message says how to spell what it may have meant.
+        ConstraintError: it means one that cannot be honoured.
+    """
+    if isinstance(value, _core.Matcher):
+        return value
+    if isinstance(value, str | bytes):
+        shown = repr(value[:40])
+        raise TypeError(
+            f"the text {shown} may mean several constraints: give [text] for a choice, Grammar.regex(text), "
+            "Grammar.gbnf(text), Grammar.lark(text), Grammar.json_schema(text) or Grammar.literal(text)"
+        )
+    if isinstance(value, type):
+        return _typed(value)
+    if callable(getattr(value, "matcher", None)):
+        return cast(Constraint, value)
+    if isinstance(value, re.Pattern):
+        return _pattern(value)
+    if isinstance(value, Mapping | bool):
+        return Typed(_core.Grammar.json_schema(value if isinstance(value, bool) else dict(value)), json.loads, "JSON")
+    if isinstance(value, Collection) and not hasattr(value, "__array_interface__"):
+        return OneOf(sorted(value, key=repr) if isinstance(value, set | frozenset) else value)
+    return _typed(value)
+
+
+def value_of(constraint: Constraint | _core.Matcher | None, text: str, tokens: Sequence[int]) -> Any:
+    """What a complete answer means under its constraint; the text itself where the constraint does not say."""
+    convert = getattr(constraint, "value", None)
+    return text if convert is None else convert(text, tokens)
+
+
+class OneOf:
+    """One of several texts, in any tokens that spell it.
+
+    ```python
+    logitree.OneOf(["YES", "NO"])
+    logitree.OneOf([1, 2, 3]) | logitree.OneOf(["none"])
+    ```
+
+    Args:
+        values: texts or bytes, which are written as they are; integers, floats, booleans (true, false) and None (null),
+            which are written as JSON; members of enums, written as their values. `Generation.value` is the element.
+        following: text that comes right after the value and is generated too, such as a closing quote. It marks the
+            end of a value that is a prefix of another one; without it the end-of-generation tokens do.
+        tokenizations: "all": every sequence of tokens that spells a value; "canonical": only the model's own
+            tokenisation, which forces more tokens and so needs fewer forward passes.
+        tokenize: the model's own tokenisation for "canonical"; None: the engine's.
+
+    Raises:
+        ConstraintError: no values, two values with the same text, or an option that is unknown.
+        TypeError: `values` is one text, or an element has no plain text.
+    """
+
+    __slots__ = ("_bound", "_lock", "following", "texts", "tokenizations", "tokenize", "values")
+
+    def __init__(
+        self,
+        values: Iterable[Any],
+        *,
+        following: str | bytes | None = None,
+        tokenizations: Literal["all", "canonical"] = "all",
+        tokenize: Tokenize | None = None,
+    ) -> None:
+        if isinstance(values, str | bytes):
+            raise TypeError(f"{values[:40]!r} is one text: give a list of texts")
+        if tokenizations not in ("all", "canonical"):
+            message = f"tokenizations is {tokenizations!r}"
+            raise error(_core.ConstraintError, message, help='give "all" or "canonical"')
+        if tokenize is not None and tokenizations == "all":
+            help = 'give tokenizations="canonical" too'
+            raise error(_core.ConstraintError, "tokenize is for canonical tokenisations", help=help)
+        self.values: tuple[Any, ...] = tuple(values)
+        """The values, as they were given."""
+        if not self.values:
+            raise error(_core.ConstraintError, "there is nothing to choose from", help="give at least one value")
+        self.texts: tuple[str | bytes, ...] = tuple(_plain_text(value) for value in self.values)
+        """How each value is written."""
+        self.following, self.tokenizations, self.tokenize = following, tokenizations, tokenize
+        seen: dict[bytes, Any] = {}
+        for value, text in zip(self.values, self.texts, strict=True):
+            key = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+            if key in seen and (type(seen[key]), seen[key]) != (type(value), value):
+                message = f"{seen[key]!r} and {value!r} are both written {text!r}"
+                raise error(_core.ConstraintError, message, help="give values that are written differently")
+            seen[key] = value
+        self._bound: list[tuple[tuple[Any, ...], Any]] = []
+        self._lock = Lock()
+
+    def matcher(self, vocabulary: _core.Vocabulary, *, end_tokens: Sequence[int] | None = None) -> _core.Matcher:
+        """A matcher at the beginning of a value.
+
+        Args:
+            vocabulary: the model's vocabulary.
+            end_tokens: ids that end a value; None: the vocabulary's end-of-generation ids.
+
+        Raises:
+            ConstraintError: the vocabulary cannot spell a value, or canonical tokenisations are asked for and no
+                `tokenize` is known.
+        """
+        made: _core.Matcher = self._compiled(vocabulary, self.tokenize, end_tokens).matcher()
+        return made
+
+    def bind(self, context: Context) -> _core.Matcher:
+        """As `matcher`, with the engine's tokenisation."""
+        tokenize = None if self.tokenizations == "all" else self.tokenize or context.tokenize
+        made: _core.Matcher = self._compiled(context.vocabulary, tokenize, None).matcher()
+        return made
+
+    def value(self, text: str, tokens: Sequence[int]) -> Any:
+        """The element that this output is."""
+        following = self.following or ""
+        end = following if isinstance(following, str) else following.decode("utf-8", "replace")
+        for value, spelled in zip(self.values, self.texts, strict=True):
+            shown = spelled if isinstance(spelled, str) else spelled.decode("utf-8", "replace")
+            if shown + end == text:
+                return value
+        raise error(_core.ConstraintError, f"{text[:80]!r} is none of the values")
+
+    def _compiled(
+        self, vocabulary: _core.Vocabulary, tokenize: Tokenize | None, end_tokens: Sequence[int] | None
+    ) -> Any:
+        """The values over a vocabulary, compiled once for each of the last few."""
+        key = (vocabulary, tokenize, None if end_tokens is None else tuple(end_tokens))
+        with self._lock:
+            for at, (known, compiled) in enumerate(self._bound):
+                if known == key:
+                    self._bound.append(self._bound.pop(at))
+                    return compiled
+        made = _core.choices(
+            self.texts,
+            vocabulary,
+            following=self.following,
+            end_tokens=None if end_tokens is None else list(end_tokens),
+            tokenizations=self.tokenizations,
+            tokenize=tokenize,
+        )
+        with self._lock:
+            self._bound = [*self._bound[-_MAX_BOUND + 1 :], (key, made)]
+        return made
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.texts, tuple(map(type, self.values)), self.following, self.tokenizations, self.tokenize)
+
+    def _grammar(self) -> _core.Grammar:
+        """The same texts as a grammar."""
+        chosen = _core.Grammar.choice([_decoded(text) for text in self.texts])
+        return chosen if self.following is None else chosen + _core.Grammar.literal(_decoded(self.following))
+
+    def __or__(self, other: Any) -> OneOf | _core.Grammar:
+        if isinstance(other, OneOf) and self._key()[2:] == other._key()[2:]:
+            kept = [*self.values, *(value for value in other.values if value not in self.values)]
+            return OneOf(
+                kept,
+                following=self.following,
+                tokenizations=self.tokenizations,
+                tokenize=self.tokenize,
+            )
+        return self._grammar() | (other._grammar() if isinstance(other, OneOf) else other)
+
+    def __ror__(self, other: Any) -> _core.Grammar:
+        made: _core.Grammar = other | self._grammar()
+        return made
+
+    def __add__(self, other: Any) -> _core.Grammar:
+        return self._grammar() + (other._grammar() if isinstance(other, OneOf) else other)
+
+    def __radd__(self, other: Any) -> _core.Grammar:
+        made: _core.Grammar = other + self._grammar()
+        return made
+
+    def __and__(self, other: Any) -> OneOf:
+        """The values that the other constraint allows as a whole."""
+        if not isinstance(other, OneOf | _core.Grammar):
+            return NotImplemented
+        if isinstance(other, OneOf):
+            kept = [value for value, text in zip(self.values, self.texts, strict=True) if text in other.texts]
+        else:
+            kept = [v for v, text in zip(self.values, self.texts, strict=True) if other.matches(text)]
+        if not kept:
+            raise error(_core.ConstraintError, "the intersection is empty", help="no value is allowed by both sides")
+        return OneOf(
+            kept,
+            following=self.following,
+            tokenizations=self.tokenizations,
+            tokenize=self.tokenize,
+        )
+
+    __rand__ = __and__
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.values
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OneOf) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _one_of, (self.values, self.following, self.tokenizations, self.tokenize)
+
+    def __repr__(self) -> str:
+        shown = [f"[{', '.join(map(repr, self.values[:4]))}{', ...' if len(self) > 4 else ''}]"]
+        if self.following is not None:
+            shown.append(f"following={self.following!r}")
+        if self.tokenizations != "all":
+            shown.append(f"tokenizations={self.tokenizations!r}")
+        return f"OneOf({', '.join(shown)})"
+
+
+def _one_of(values: tuple[Any, ...], following: Any, tokenizations: Any, tokenize: Any) -> OneOf:
+    """A `OneOf` from a pickle."""
+    return OneOf(values, following=following, tokenizations=tokenizations, tokenize=tokenize)
+
+
+def _decoded(text: str | bytes) -> str:
+    """A text of a grammar.
+
+    Raises:
+        ConstraintError: bytes that are not UTF-8.
+    """
+    try:
+        return text if isinstance(text, str) else text.decode()
+    except UnicodeDecodeError as wrong:
+        help = "join values of text only"
+        raise error(_core.ConstraintError, f"{text!r} is not UTF-8, and grammars are text", help=help) from wrong
+
+
+def _plain_text(value: Any) -> str | bytes:
+    """How a value is written: texts and bytes as they are, everything else as JSON."""
+    if isinstance(value, enum.Enum):
+        value = value.value
+    if isinstance(value, str | bytes):
+        return value
+    if value is None or isinstance(value, bool | int):
+        return json.dumps(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise error(_core.ConstraintError, f"{value!r} has no plain text", help="give finite numbers")
+        return json.dumps(value)
+    raise TypeError(
+        f"{value!r} ({type(value).__name__}) has no plain text: give texts, numbers, booleans, None, "
+        "or members of an enum with such values"
+    )
+
+
+class Typed:
+    """A constraint whose complete output is converted to a Python value."""
+
+    __slots__ = ("_convert", "_name", "inner")
+
+    def __init__(self, inner: _core.Grammar, convert: Callable[[str], Any], name: str) -> None:
+        self.inner, self._convert, self._name = inner, convert, name
+
+    def matcher(self, vocabulary: _core.Vocabulary, /) -> _core.Matcher:
+        """The grammar's matcher."""
+        return self.inner.matcher(vocabulary)
+
+    def value(self, text: str, tokens: Sequence[int]) -> Any:
+        """The converted text."""
+        return self._convert(text)
+
+    def __repr__(self) -> str:
+        return f"<constraint {self._name}>"
+
+
+def _pattern(pattern: re.Pattern[Any]) -> _core.Grammar:
+    """A compiled regular expression; flags that change what it matches must stand in the pattern itself."""
+    if not isinstance(pattern.pattern, str):
+        raise TypeError("a pattern of bytes: compile a str pattern")
+    known = {re.IGNORECASE: "i", re.DOTALL: "s", re.MULTILINE: "m", re.VERBOSE: "x", re.ASCII: "a"}
+    inline = "".join(letter for flag, letter in known.items() if pattern.flags & flag)
+    text = pattern.pattern
+    if inline and not text.startswith("(?"):
+        text = f"(?{inline}){text}"
+    return _core.Grammar.regex(text)
+
+
+def _typed(source: Any) -> Constraint:
+    """The constraint of a Python type or function."""
+    from . import _schemas
+
+    if not callable(source) and typing.get_origin(source) is None:
+        raise TypeError(
+            f"a {type(source).__name__} means no constraint: give a constraint, a list of texts, a type, "
+            "a model class, a JSON Schema or a function"
+        )
+    if isinstance(source, enum.EnumMeta):
+        return OneOf(cast(Iterable[Any], source))
+    values = _schemas.literals(source)
+    if values is not None:
+        return OneOf(values)
+    if source is bool:
+        return OneOf([True, False])
+    plain: dict[Any, tuple[_core.Grammar, Callable[[str], Any]]] = {
+        str: (_core.Grammar.text(), str),
+        int: (_core.Grammar.regex(INTEGER), int),
+        float: (_core.Grammar.regex(NUMBER), float),
+    }
+    name = getattr(source, "__name__", None) or repr(source)
+    try:
+        if source in plain:
+            return Typed(*plain[source], name)
+    except TypeError:  # unhashable
+        pass
+    return Typed(_core.Grammar.of(source), _schemas.reader_of(source), name)

@@ -1,0 +1,258 @@
+"""A generation: a loop's row seen as events, as text, as a value, and as something to await."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from threading import RLock
+from typing import Any, Generic, TypeVar, overload
+
+from . import _core
+from ._constraint import value_of
+from ._errors import IncompleteError, error
+from ._events import Event, Finish, Stats, Token
+from ._loop import Loop, Row
+
+T = TypeVar("T")
+
+
+class _Shared:
+    """A loop that several generations draw their events from, one thread at a time."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self._moments = loop.run()
+        self._lock = RLock()
+
+    def event(self, row: Row, at: int) -> Event | None:
+        """Event number `at` of a row, decoding until there is one; None: the row has ended before it.
+
+        Raises:
+            What ended the row.
+        """
+        with self._lock:
+            while len(row.events) <= at:
+                if row.finish is not None:
+                    return None
+                if row.error is not None:
+                    raise row.error
+                try:
+                    next(self._moments)
+                except StopIteration:
+                    if not row.over:
+                        row.error = _core.StateError("the generation was interrupted")
+                except BaseException as raised:
+                    for other in self.loop.rows:
+                        if not other.over:
+                            other.error = raised
+                    raise
+            return row.events[at]
+
+
+class Generation(Generic[T]):
+    """One output of a model, decoded when it is used.
+
+    ```python
+    generation = logitree.generate("model.gguf", "How old is Anna?", int)
+    print(generation.value + 1)
+    ```
+
+    Iterate it for events, `async for` it without blocking the event loop, or read a property, which runs it to its end.
+    Iterating again gives the same events. What ends it early is raised by each of these: errors of the engine and of
+    `on_step`, `IncompleteError` with `on_limit="raise"`.
+    """
+
+    def __init__(self, shared: _Shared, row: Row, trace: bool) -> None:
+        self._shared, self._row, self._trace = shared, row, trace
+
+    def __iter__(self) -> Iterator[Event]:
+        """The events: `Progress` while a long prompt is evaluated, `Token` for every token, one `Finish`."""
+        at = 0
+        while (event := self._shared.event(self._row, at)) is not None:
+            yield event
+            at += 1
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        """The events; the model runs in a worker thread."""
+        at = 0
+        while (event := await asyncio.to_thread(self._shared.event, self._row, at)) is not None:
+            yield event
+            at += 1
+
+    def __await__(self) -> Generator[Any, None, Generation[T]]:
+        """Runs it to its end in a worker thread."""
+
+        async def run() -> Generation[T]:
+            await asyncio.to_thread(self._finished)
+            return self
+
+        return run().__await__()
+
+    def pieces(self) -> Iterator[str]:
+        """The pieces of the text as they become certain; joined they are `text`."""
+        for event in self:
+            piece = event.text if isinstance(event, Token) else event.tail if isinstance(event, Finish) else ""
+            if piece:
+                yield piece
+
+    def cancel(self) -> None:
+        """Ends the generation before its next forward pass, with the reason "cancelled". From any thread."""
+        self._row.cancelled = True
+
+    @property
+    def text(self) -> str:
+        """The whole output as text, stop string excluded."""
+        return self._finished().text
+
+    @property
+    def answer(self) -> str:
+        """The output without the reasoning that it begins with."""
+        finish = self._finished()
+        start = finish.stats.reasoning_tokens
+        return self._row.shown(finish.tokens[start:]) if start else finish.text
+
+    @property
+    def value(self) -> T:
+        """What the answer means under its constraint: the choice, the parsed JSON, an instance of the model or type.
+        Without a constraint, and for grammars of plain text: the answer itself.
+
+        Raises:
+            IncompleteError: the output ended before its constraint was complete.
+        """
+        finish = self._finished()
+        if self._row.constraint is not None and not finish.complete:
+            raise IncompleteError(
+                f"the output is not complete: {finish.reason}",
+                place=repr(finish.text[-40:]),
+                help='give a larger max_tokens, or on_limit="close"; .text has what there is',
+            )
+        tokens = finish.tokens[finish.stats.reasoning_tokens :]
+        made: T = value_of(self._row.constraint, self.answer, tokens)
+        return made
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The output's token ids, an end-of-generation token included."""
+        return self._finished().tokens
+
+    @property
+    def finish_reason(self) -> str:
+        """Why it ended: `Finish.reason` lists the reasons."""
+        return self._finished().reason
+
+    @property
+    def complete(self) -> bool:
+        """Whether the output is complete under its constraint."""
+        return self._finished().complete
+
+    @property
+    def stats(self) -> Stats:
+        """What it cost."""
+        return self._finished().stats
+
+    @property
+    def trace(self) -> list[_core.Step]:
+        """How each token was decided, with `trace=True`.
+
+        Raises:
+            StateError: the generation was made without a trace.
+        """
+        self._finished()
+        if not self._trace:
+            raise error(_core.StateError, "no trace was recorded", help="generate(..., trace=True)")
+        steps: list[_core.Step] = self._row.decoder.trace
+        return steps
+
+    @property
+    def probability(self) -> float:
+        """The product of the probabilities of the answer's sampled tokens, among the allowed ones, after the chain;
+        `trace=True` only.
+
+        Raises:
+            StateError: the generation was made without a trace.
+        """
+        made = 1.0
+        for step in self.trace[self.stats.reasoning_tokens :]:
+            made *= 1.0 if step.forced or step.p is None else step.p
+        return made
+
+    def _finished(self) -> Finish:
+        row, at = self._row, len(self._row.events)
+        while row.finish is None:
+            if self._shared.event(row, at) is None:
+                break
+            at = len(row.events)
+        assert row.finish is not None
+        return row.finish
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        row = self._row
+        if row.finish is None:
+            state = "not run" if not row.out else f"{len(row.out)} tokens so far"
+            return f"<Generation: {state}>"
+        return f"<Generation: {row.finish.text[:60]!r}, {row.finish.reason}, {row.finish.stats}>"
+
+
+class Generations(Sequence[Generation[T]]):
+    """The outputs of several prompts, decoded together: a sequence of `Generation`.
+
+    Reading one runs the loop of all until that one has what is asked for. `texts`, `values` run all to their ends. An
+    error that concerns one prompt is raised where that one is read.
+    """
+
+    def __init__(self, made: Sequence[Generation[T]]) -> None:
+        self._made = list(made)
+
+    @overload
+    def __getitem__(self, at: int) -> Generation[T]: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Generation[T]]: ...
+    def __getitem__(self, at: int | slice) -> Generation[T] | list[Generation[T]]:
+        return self._made[at]
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of each."""
+        return [one.text for one in self._made]
+
+    @property
+    def values(self) -> list[T]:
+        """The value of each."""
+        return [one.value for one in self._made]
+
+    def events(self) -> Iterator[tuple[int, Event]]:
+        """The events of all, each with the number of its prompt, as they come."""
+        at = [0] * len(self._made)
+        going = set(range(len(self._made)))
+        while going:
+            for i in sorted(going):
+                event = self._made[i]._shared.event(self._made[i]._row, at[i])
+                if event is None:
+                    going.discard(i)
+                    continue
+                at[i] += 1
+                yield i, event
+
+    def cancel(self) -> None:
+        """Ends all of them before the next forward pass."""
+        for one in self._made:
+            one.cancel()
+
+    def __await__(self) -> Generator[Any, None, Generations[T]]:
+        """Runs all to their ends in a worker thread."""
+
+        async def run() -> Generations[T]:
+            for one in self._made:
+                await one
+            return self
+
+        return run().__await__()
+
+    def __repr__(self) -> str:
+        return f"<Generations: {len(self)} prompts>"
