@@ -1,8 +1,8 @@
-//! Rules of one grammar put behind those of another. It refuses to know what either says.
+//! Appends the rules of one grammar to those of another.
 
 use super::rules::{Rule, RuleBody, RuleId, Rules};
 
-/// Puts `other` behind `rules`, each name with `prefix` before it; where it starts there.
+/// Appends `other` to `rules`, with `prefix` before each name. Returns the start rule of `other`.
 pub(super) fn append(rules: &mut Vec<Rule>, other: &Rules, prefix: &str) -> RuleId {
     let offset = rules.len();
     rules.extend(
@@ -14,7 +14,7 @@ pub(super) fn append(rules: &mut Vec<Rule>, other: &Rules, prefix: &str) -> Rule
     offset + other.start
 }
 
-/// The node with every rule's number larger by `offset`. As deep as the node nests, which whoever made it bounds.
+/// The node with `offset` added to every rule id. Recursive: the maker of a node bounds its depth.
 fn shifted(node: &RuleBody, offset: usize) -> RuleBody {
     let all = |parts: &[RuleBody]| parts.iter().map(|part| shifted(part, offset)).collect();
     match node {

@@ -5,7 +5,7 @@
 //! gbnf, lark, tags, json_schema -> rules -> earley (byte by byte; lexemes are expressions of logitree-automata)
 //! ```
 //!
-//! A terminal that is a whole token is an opaque set of token ids here.
+//! A terminal that is a whole token is an opaque set of token ids here: the crate knows no vocabulary.
 
 mod append;
 pub mod ast;
@@ -22,5 +22,5 @@ pub use logitree_automata::{
 };
 use logitree_automata::{endings, id, problems};
 
-/// A token's number in its vocabulary.
+/// The id of a token in its vocabulary.
 pub type TokenId = u32;

@@ -1,28 +1,28 @@
-//! Context-free rules as plain data: what GBNF, Lark, tags and builders produce. It refuses to know how rules are run.
+//! Context-free rules as plain data: what GBNF, Lark, tags and builders produce.
 
 use std::sync::Arc;
 
 use super::json_schema::Schema;
 use super::Regex;
 
-/// The number of a rule in its [`Rules`].
+/// The index of a rule in its [`Rules`].
 pub type RuleId = usize;
 
-/// Whole tokens, for vocabularies that have them: control tokens and what a grammar names by id.
+/// A set of whole tokens, for control tokens and tokens that a grammar names by id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TokenSet {
-    /// How the grammar names them, in its order.
+    /// The tokens as the grammar names them, in its order.
     pub tokens: Vec<TokenName>,
-    /// Every token but these.
+    /// Whether the set is every token except these.
     pub negated: bool,
 }
 
 /// A token as a grammar names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TokenName {
-    /// By its number.
+    /// By id.
     Id(u32),
-    /// By its text, `<think>` say: the control token of that text, or the one token that spells it.
+    /// By text, such as `<think>`: the control token with that text, or the one token that spells it.
     Text(String),
 }
 
@@ -31,24 +31,24 @@ pub enum TokenName {
 pub enum RuleBody {
     /// A regular language, in UTF-8.
     Lexeme(Regex),
-    /// What another rule says.
+    /// A reference to another rule.
     Ref(RuleId),
-    /// One after the other.
+    /// Concatenation.
     Seq(Vec<RuleBody>),
-    /// Any of these.
+    /// Union.
     Alt(Vec<RuleBody>),
-    /// At least `min` times and at most `max` times. Counted, never unrolled.
+    /// At least `min` and at most `max` repetitions. Counted, never unrolled.
     Repeat {
         /// What is repeated.
         of: Box<RuleBody>,
-        /// How often at least.
+        /// The minimum count.
         min: u32,
-        /// How often at most; `None` is without end.
+        /// The maximum count; `None` is unbounded.
         max: Option<u32>,
     },
     /// One whole token of a set.
     Tokens(TokenSet),
-    /// A JSON value of a schema.
+    /// A JSON value that is valid under a schema.
     Json(Arc<Schema>),
 }
 
@@ -57,15 +57,15 @@ pub enum RuleBody {
 pub struct Rule {
     /// The name in the grammar's text, for messages.
     pub name: String,
-    /// What it says.
+    /// The body.
     pub body: RuleBody,
 }
 
-/// A grammar: rules, and the one that everything starts from.
+/// A grammar: rules and a start rule.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// The rules; a [`RuleId`] is a place here.
+    /// The rules, indexed by [`RuleId`].
     pub rules: Vec<Rule>,
-    /// Where it starts.
+    /// The start rule.
     pub start: RuleId,
 }

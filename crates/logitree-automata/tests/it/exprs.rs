@@ -1,4 +1,5 @@
-//! Expressions against their naive version: where a match of a regular language can end, found by trying everything.
+//! Expressions compared with a naive version: where a match of a regular language can end, by exhaustive
+//! search.
 
 use std::collections::BTreeSet;
 
@@ -102,7 +103,7 @@ proptest! {
                 let bytes = encoding.text(text);
                 let expected = matches(&regex, text);
                 prop_assert_eq!(exprs.matches(e, &bytes).expect("within limits"), expected, "{} {:?}", exprs.show(e), text);
-                // What matches is alive all the way, and first bytes tell the truth.
+                // Every prefix of a match is alive, and first bytes are exact.
                 let mut at = e;
                 for &byte in &bytes {
                     let next = exprs.derive(at, byte).expect("within limits");
@@ -116,7 +117,7 @@ proptest! {
         }
     }
 
-    /// Alive means that some text matches: it is found by following any first bytes to the end.
+    /// An expression is alive if following first bytes reaches a match.
     #[test]
     fn what_is_alive_can_be_completed(regex in regex()) {
         let mut exprs = Exprs::new(100_000);

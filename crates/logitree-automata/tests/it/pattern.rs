@@ -1,5 +1,5 @@
-//! Regular expressions: the corpus of hand cases, and random patterns whose meaning is taken from their syntax tree by
-//! trying everything (lookarounds and anchors anywhere) or from the `regex` crate (syntax that both read).
+//! Patterns: a corpus of cases, and random patterns compared with an exhaustive matcher of their syntax tree
+//! (lookarounds and anchors anywhere) or with the `regex` crate (syntax that both read).
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,5 +1,4 @@
-//! What a `Regex` means, by its words: a text is tried against every part of it. Slow, and the truth for everything
-//! that is fast.
+//! A slow oracle for `Regex`: tries a text against every part of it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -57,7 +56,7 @@ impl Naive<'_> {
 
     fn repeats(&mut self, of: &Regex, min: u32, max: Option<u32>, from: usize, to: usize) -> bool {
         let length = to - from;
-        // An empty text counts as often as one likes, wherever it stands: there are no anchors in a Regex.
+        // The empty string repeats freely: a Regex has no anchors.
         let min = if self.spans(of, from, from) { 0 } else { min as usize };
         let max = max.map_or(usize::MAX, |max| max as usize);
         let mut places = BTreeSet::from([from]);

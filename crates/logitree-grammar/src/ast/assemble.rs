@@ -1,5 +1,5 @@
-//! The rules of parts: each text's own rules, moved behind one another, and a rule for every part that stands in several
-//! places or names itself. It refuses to know how parts are written down.
+//! Assembles the rules of a syntax tree: the rules of each text, and one rule for every node that is shared or
+//! recursive.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -8,7 +8,7 @@ use super::super::rules::{Rule, RuleBody, RuleId, Rules};
 use super::{GrammarNode, NodeKind};
 use crate::{Error, ErrorKind, Result};
 
-/// The rules of `part` and all inside.
+/// The rules of `part` and everything inside.
 pub(super) fn rules(part: &GrammarNode) -> Result<Rules> {
     let mut made = Assembler::default();
     made.reserve(part);
@@ -20,9 +20,9 @@ pub(super) fn rules(part: &GrammarNode) -> Result<Rules> {
 #[derive(Default)]
 struct Assembler {
     rules: Vec<Rule>,
-    /// Parts that have a rule of their own, and whether it is written.
+    /// Nodes that have a rule of their own, and whether its body is written.
     shared: FxHashMap<usize, (RuleId, bool)>,
-    /// The rules of recursive parts by their names.
+    /// The rules of recursive nodes by their references.
     named: FxHashMap<usize, RuleId>,
 }
 
@@ -32,7 +32,7 @@ impl Assembler {
         self.rules.len() - 1
     }
 
-    /// Gives a rule to every part that stands in several places, and to every recursive one.
+    /// Reserves a rule for every node that occurs several times and for every recursive one.
     fn reserve(&mut self, whole: &GrammarNode) {
         let mut seen = FxHashSet::default();
         let mut todo = vec![whole];
@@ -54,7 +54,7 @@ impl Assembler {
         }
     }
 
-    /// Recursion is as deep as parts may stand inside each other.
+    /// Recurses as deep as nodes may nest.
     fn node(&mut self, part: &GrammarNode) -> Result<RuleBody> {
         let Some(&(rule, written)) = self.shared.get(&part.address()) else { return self.body(part) };
         if !written {
@@ -81,7 +81,7 @@ impl Assembler {
         parts.iter().map(|part| self.node(part)).collect()
     }
 
-    /// The rules of a text, at the end of ours.
+    /// Appends the rules of a text.
     fn moved(&mut self, rules: &Rules) -> RuleBody {
         if let [Rule { body: body @ (RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_)), .. }] =
             &rules.rules[..]

@@ -1,10 +1,9 @@
-//! Grammars put together by hand: texts of every syntax, joined by sequence, choice, repetition and recursion.
+//! The syntax tree of a grammar built by a program: texts of every syntax, joined by sequence, choice,
+//! repetition and recursion.
 //!
-//! A part knows what it was made from, so that it can be written down, compared and read again ([`GrammarNode::written`]); its
-//! rules are made when they are asked for ([`GrammarNode::rules`]). Parts are shared, never copied: a part that stands in many
-//! places becomes one rule.
-//!
-//! It refuses to know vocabularies.
+//! A node knows what it was made from, so it can be serialised, compared and read again
+//! ([`GrammarNode::written`]). Its rules are made on demand ([`GrammarNode::rules`]). Nodes are shared, never
+//! copied: a node that occurs several times becomes one rule.
 
 mod assemble;
 mod syntax;
@@ -22,10 +21,10 @@ use crate::{Error, ErrorKind, Result};
 
 pub use syntax::{Syntax, TagNode};
 
-/// How deep parts may stand inside each other. A sequence of short sequences counts once, and so does a choice of choices.
+/// Maximum nesting of nodes. A sequence of short sequences counts once, and so does a choice of choices.
 pub const MAX_NESTED: usize = 200;
 
-/// Longer sequences and choices stay what they are inside others: to join one more to them costs no more than this.
+/// Longer sequences and choices are not flattened into others, which bounds the cost of appending.
 const MAX_FLATTENED: usize = 256;
 
 /// A grammar, or a part of one. Cheap to clone.
@@ -35,35 +34,35 @@ pub struct GrammarNode(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     kind: NodeKind,
-    /// How many parts stand inside each other, this one included.
+    /// The depth of the tree, this node included.
     depth: usize,
 }
 
-/// NodeKind a part was made from.
+/// What a node was made from.
 #[derive(Debug)]
 pub enum NodeKind {
-    /// A text of some syntax, and the rules it was read into.
+    /// A text of some syntax and the rules it was read into.
     Leaf(Syntax, Arc<Rules>),
-    /// One after the other.
+    /// Concatenation.
     Seq(Vec<GrammarNode>),
-    /// Any of these.
+    /// Union.
     Alt(Vec<GrammarNode>),
-    /// At least `min` times and at most `max` times; `None` is without end.
+    /// At least `min` and at most `max` repetitions; `None` is unbounded.
     Repeat {
-        /// NodeKind is repeated.
+        /// What is repeated.
         of: GrammarNode,
-        /// How often at least.
+        /// The minimum count.
         min: u32,
-        /// How often at most.
+        /// The maximum count.
         max: Option<u32>,
     },
-    /// A part that may name itself.
+    /// A node that may refer to itself.
     Recursive(GrammarNode, RuleRef),
-    /// The recursive part of this name.
+    /// A reference to a recursive node.
     RuleRef(RuleRef),
 }
 
-/// The name of a recursive part: equal to its clones only.
+/// The reference to a recursive node: equal only to its clones.
 #[derive(Debug, Clone)]
 pub struct RuleRef(Arc<u8>);
 
@@ -85,7 +84,7 @@ impl GrammarNode {
         Ok(GrammarNode(Arc::new(Inner { kind, depth: inside + 1 })))
     }
 
-    /// Reads a source.
+    /// Reads a text.
     ///
     /// # Errors
     /// Those of the syntax's reader.
@@ -94,15 +93,15 @@ impl GrammarNode {
         GrammarNode::new(NodeKind::Leaf(source, Arc::new(rules)))
     }
 
-    /// This text.
+    /// A literal string.
     ///
     /// # Errors
-    /// None: the signature is that of the others.
+    /// None; the signature matches the other constructors.
     pub fn literal(text: impl Into<String>) -> Result<GrammarNode> {
         GrammarNode::read(Syntax::Literal(text.into()))
     }
 
-    /// One after the other; short sequences among them are taken apart.
+    /// Concatenation; short sequences are flattened.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] past [`MAX_NESTED`].
@@ -114,7 +113,7 @@ impl GrammarNode {
         GrammarNode::new(NodeKind::Seq(flat(parts, inner)))
     }
 
-    /// Any of these; short choices among them are taken apart.
+    /// Union; short choices are flattened.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] past [`MAX_NESTED`].
@@ -126,10 +125,11 @@ impl GrammarNode {
         GrammarNode::new(NodeKind::Alt(flat(parts, inner)))
     }
 
-    /// At least `min` times and at most `max` times.
+    /// At least `min` and at most `max` repetitions.
     ///
     /// # Errors
-    /// [`ErrorKind::Constraint`] if the most is less than the least; [`ErrorKind::Limit`] past [`MAX_NESTED`].
+    /// [`ErrorKind::Constraint`] if the maximum is less than the minimum; [`ErrorKind::Limit`] past
+    /// [`MAX_NESTED`].
     pub fn repeat(&self, min: u32, max: Option<u32>) -> Result<GrammarNode> {
         if let Some(max) = max.filter(|&max| max < min) {
             let message = format!("repeated at least {min} times and at most {max} times");
@@ -140,7 +140,7 @@ impl GrammarNode {
         GrammarNode::new(NodeKind::Repeat { of: self.clone(), min, max })
     }
 
-    /// The part that `body` makes of its own name.
+    /// The recursive node whose body `body` builds from a reference to it.
     ///
     /// # Errors
     /// Those of `body`; [`ErrorKind::Limit`] past [`MAX_NESTED`].
@@ -152,15 +152,15 @@ impl GrammarNode {
         Ok(GrammarNode::new(NodeKind::Recursive(body, me))?)
     }
 
-    /// NodeKind it was made from.
+    /// What it was made from.
     pub fn kind(&self) -> &NodeKind {
         &self.0.kind
     }
 
-    /// The rules of the whole.
+    /// The rules of the whole tree.
     ///
     /// # Errors
-    /// [`ErrorKind::Constraint`] if the name of a recursive part stands outside of it.
+    /// [`ErrorKind::Constraint`] if a reference to a recursive node occurs outside of it.
     pub fn rules(&self) -> Result<Arc<Rules>> {
         match &self.0.kind {
             NodeKind::Leaf(_, rules) => Ok(Arc::clone(rules)),
@@ -168,7 +168,7 @@ impl GrammarNode {
         }
     }
 
-    /// NodeKind of its schemas was dropped, because their options told to be lenient; each once.
+    /// What lenient options dropped from its schemas, without duplicates.
     pub fn warnings(&self) -> Vec<&str> {
         let mut seen = FxHashSet::default();
         let mut found = Vec::new();
@@ -192,7 +192,7 @@ impl GrammarNode {
         found
     }
 
-    /// The parts right inside.
+    /// The children.
     fn inside(&self) -> &[GrammarNode] {
         match &self.0.kind {
             NodeKind::Leaf(..) | NodeKind::RuleRef(_) => &[],
@@ -212,7 +212,7 @@ impl RuleRef {
     }
 }
 
-/// The parts, those in the place of which `inner` gives others taken apart.
+/// The nodes, flattened where `inner` gives a list.
 fn flat(
     parts: impl IntoIterator<Item = GrammarNode>,
     inner: impl Fn(&NodeKind) -> Option<Vec<GrammarNode>>,

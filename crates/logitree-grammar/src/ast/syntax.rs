@@ -1,4 +1,4 @@
-//! Texts of every syntax, each read into rules by its own reader. It refuses to know how parts are joined.
+//! Texts of every syntax, each read into rules by its reader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,85 +12,85 @@ use super::super::{gbnf, json_schema as json, lark, pattern, Regex};
 use super::GrammarNode;
 use crate::{Error, ErrorKind, Result};
 
-/// NodeKind compiling a lenient schema may cost while it is read: expressions, and steps of work.
+/// Limits for compiling a lenient schema when it is read: expressions and fuel.
 const MAX_EXPRS: usize = 1 << 21;
 const MAX_FUEL: u64 = 5_000_000;
 
 /// A text of some syntax.
 #[derive(Debug, Clone)]
 pub enum Syntax {
-    /// A regular expression; the whole text matches it.
+    /// A regular expression that matches the whole string.
     Regex(String),
-    /// GBNF, from the rule `root`.
+    /// GBNF.
     Gbnf {
         /// The grammar.
         text: String,
-        /// Where it starts.
+        /// The start rule.
         root: String,
     },
-    /// Lark as llguidance reads it, from the rule `start`.
+    /// Lark in llguidance's dialect, from the rule `start`.
     Lark {
         /// The grammar.
         text: String,
-        /// NodeKind its `@name` stand for.
+        /// The grammars that `@name` refers to.
         grammars: Vec<(String, GrammarNode)>,
     },
-    /// A JSON Schema: a value that is valid under it, as the options write it.
+    /// A JSON Schema: the values that are valid under it, written as the options say.
     JsonSchema {
         /// The schema's document.
         text: String,
-        /// How values are written, and how the document is read.
+        /// How values are written and how the document is read.
         options: json::Options,
-        /// NodeKind it may refer to: URIs and the JSON found there.
+        /// Documents it may refer to: URIs and JSON texts.
         documents: Vec<(String, String)>,
     },
     /// Free text with tags in it.
     Tags {
         /// The tags.
         tags: Vec<TagNode>,
-        /// NodeKind triggers them; none stands for the beginnings of all tags.
+        /// The triggers; an empty list means the beginnings of all tags.
         triggers: Vec<Mark>,
-        /// Whether text may stand before the first tag.
+        /// Whether text may precede the first tag.
         free_before: bool,
         /// Whether there is at least one tag.
         at_least_one: bool,
-        /// Whether all ends behind the first tag.
+        /// Whether the text ends after the first tag.
         stop_after_first: bool,
-        /// NodeKind must not stand in free text.
+        /// Strings and tokens that free text must not contain.
         excludes: Vec<Mark>,
     },
-    /// XGrammar's structural tag, as JSON.
+    /// XGrammar's structural tag as JSON.
     StructuralTag(String),
-    /// Free text until a trigger, and from there on a grammar that starts with the trigger's own text.
+    /// Free text until a trigger, then a grammar that starts with the trigger's own text.
     Lazy {
-        /// NodeKind comes from the trigger on.
+        /// The grammar from the trigger on.
         grammar: GrammarNode,
-        /// NodeKind triggers it.
+        /// The triggers.
         triggers: Triggers,
     },
-    /// This text.
+    /// A literal string.
     Literal(String),
-    /// One of these texts.
+    /// One of these strings.
     Choice(Vec<String>),
-    /// Any text.
+    /// Any string.
     Anything,
     /// One whole token.
     Token(TokenName),
 }
 
-/// A tag: what stands between two marks.
+/// A tag: content between a begin mark and an end mark.
 #[derive(Debug, Clone)]
 pub struct TagNode {
-    /// How it begins.
+    /// The begin mark.
     pub begin: Mark,
-    /// NodeKind it says.
+    /// The content.
     pub content: GrammarNode,
-    /// How it ends: any of these.
+    /// The end marks, of which any one ends the tag.
     pub end: Vec<Mark>,
 }
 
 impl Syntax {
-    /// The rules that the text says.
+    /// The rules of the text.
     pub(super) fn rules(&self) -> Result<Rules> {
         match self {
             Syntax::Regex(text) => {
@@ -125,7 +125,7 @@ impl Syntax {
         }
     }
 
-    /// The grammars that the text was read with.
+    /// The grammars that the text refers to.
     pub(super) fn parts(&self) -> impl Iterator<Item = &GrammarNode> {
         let (named, tags, lazy): (&[(String, GrammarNode)], &[TagNode], Option<&GrammarNode>) = match self {
             Syntax::Lark { grammars, .. } => (grammars, &[], None),
@@ -144,12 +144,12 @@ impl TagNode {
     }
 }
 
-/// Rules of one body.
+/// Rules with a single body.
 fn alone(body: RuleBody) -> Rules {
     Rules { rules: vec![Rule { name: "root".into(), body }], start: 0 }
 }
 
-/// The rules of a Lark text; schemas in it are written with the default options.
+/// The rules of a Lark text. Its schemas use the default options.
 fn lark_rules(text: &str, grammars: &[(String, GrammarNode)]) -> Result<Rules> {
     let own = |(name, part): &(String, GrammarNode)| Ok((name.clone(), Rules::clone(&*part.rules()?)));
     let grammars = grammars.iter().map(own).collect::<Result<BTreeMap<_, _>>>()?;
@@ -158,7 +158,7 @@ fn lark_rules(text: &str, grammars: &[(String, GrammarNode)]) -> Result<Rules> {
     lark::parse(text, &lark::Resources { grammars: &grammars, schema: &read })
 }
 
-/// The rules of XGrammar's structural tag; schemas in it are written with the default options.
+/// The rules of XGrammar's structural tag. Its schemas use the default options.
 fn structural_tag(text: &str) -> Result<Rules> {
     let value = serde_json::from_str(text).map_err(|error| {
         let place = format!("{}:{}", error.line(), error.column());
@@ -171,7 +171,7 @@ fn structural_tag(text: &str) -> Result<Rules> {
     tags::rules(&tags::from_json(&value, &read)?)
 }
 
-/// The schema with all that is dropped of it named, where it is lenient: some is only found when it is compiled.
+/// The schema with a warning for everything that lenient mode drops; some is found only by compiling it.
 fn schema(read: json::Schema) -> Result<Arc<json::Schema>> {
     let mut schema = Arc::new(read);
     if schema.options.lenient {

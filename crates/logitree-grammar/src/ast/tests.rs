@@ -1,4 +1,4 @@
-//! Parts: what they say, how they are written down, and what they refuse.
+//! Syntax trees: their rules, their serialised form, their errors.
 
 use super::*;
 use crate::gbnf;
@@ -14,7 +14,7 @@ fn gbnf(text: &str) -> GrammarNode {
     GrammarNode::read(Syntax::Gbnf { text: text.into(), root: "root".into() }).unwrap()
 }
 
-/// The rules, in a form that can be compared.
+/// The rules in a comparable form.
 fn shown(part: &GrammarNode) -> String {
     gbnf::show(&part.rules().unwrap())
 }
@@ -98,7 +98,7 @@ fn recursion_names_itself() {
     .unwrap();
     let leaked = leaked.unwrap();
     assert_eq!(leaked.rules().unwrap_err().kind, ErrorKind::Constraint);
-    // Beside its grammar the name means the grammar.
+    // Inside its grammar the reference is the grammar.
     assert!(GrammarNode::seq([leaked, inner]).unwrap().rules().is_ok());
 }
 

@@ -1,5 +1,5 @@
-//! Parts as text: a JSON list in which every part stands once, behind what is inside it. Equal texts are equal grammars.
-//! It refuses to know rules.
+//! Serialises a grammar as a JSON list in which every node occurs once, after its children. Equal texts are
+//! equal grammars.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use super::super::tags::Mark;
 use super::{GrammarNode, NodeKind, RuleRef, Syntax, TagNode};
 use crate::{Error, ErrorKind, Result};
 
-/// One part; numbers in `of` are places in the list.
+/// A node; numbers in `of` are indices of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
 enum Entry {
@@ -82,7 +82,7 @@ enum Entry {
     },
 }
 
-/// [`Options`] by the names that users give them.
+/// [`Options`] by their public names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Writing {
@@ -94,7 +94,7 @@ struct Writing {
     draft: String,
 }
 
-/// A [`TagNode`]; its content is a place in the list.
+/// A [`TagNode`] whose content is an index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TagEntry {
@@ -137,10 +137,10 @@ impl MarkEntry {
     }
 }
 
-/// A [`TokenTrigger`]: its token, and its text where the grammar writes it.
+/// A [`TokenTrigger`]: its token, and its text if the grammar writes it as text.
 type TriggerEntry = (MarkEntry, Option<String>);
 
-/// The token of an entry.
+/// The trigger of an entry.
 fn trigger((mark, text): TriggerEntry) -> Result<TokenTrigger> {
     match mark.mark() {
         Mark::Token(name) => Ok(TokenTrigger { name, text }),
@@ -156,18 +156,18 @@ fn marks(entries: Vec<MarkEntry>) -> Vec<Mark> {
 }
 
 impl GrammarNode {
-    /// NodeKind the grammar was made from, as text; [`GrammarNode::from_written`] reads it. Grammars that were made in the same way
-    /// have equal texts.
+    /// The grammar's construction as text, which [`GrammarNode::from_written`] reads. Grammars built in the
+    /// same way have equal texts.
     pub fn written(&self) -> String {
         let mut writer = Writer::default();
         writer.place(self);
         serde_json::to_string(&writer.entries).expect("entries are strings and numbers")
     }
 
-    /// The grammar that [`GrammarNode::written`] wrote down.
+    /// Reads what [`GrammarNode::written`] wrote.
     ///
     /// # Errors
-    /// [`ErrorKind::Constraint`] for any other text, and for sources that are not read any more.
+    /// [`ErrorKind::Constraint`] for any other text, and for texts that their reader no longer accepts.
     pub fn from_written(text: &str) -> Result<GrammarNode> {
         let wrong = |why: String| Error::new(ErrorKind::Constraint, format!("no written grammar: {why}"));
         let entries: Vec<Entry> = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
@@ -191,7 +191,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Where `part` stands in the list. Recursion is as deep as parts may stand inside each other.
+    /// The index of `part` in the list. Recurses as deep as nodes may nest.
     fn place(&mut self, part: &GrammarNode) -> usize {
         if let Some(&place) = self.known.get(&part.address()) {
             return place;
@@ -259,14 +259,14 @@ impl Writer {
         parts.iter().map(|part| self.place(part)).collect()
     }
 
-    /// Names by the order in which they are met.
+    /// References are numbered in order of occurrence.
     fn name(&mut self, me: &RuleRef) -> usize {
         let next = self.names.len();
         *self.names.entry(me.address()).or_insert(next)
     }
 }
 
-/// The part of an entry, of which the parts inside are made.
+/// The node of an entry, made from the nodes before it.
 fn read(entry: Entry, made: &[GrammarNode], names: &mut FxHashMap<usize, RuleRef>) -> Result<GrammarNode> {
     let at = |place: usize| {
         made.get(place).cloned().ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! Sets of items and their closures: which lexemes may be read next, and who goes on when a callee accepts. It refuses
-//! to know bytes.
+//! Item sets and their closures: the lexemes that may be read next, and the callers that resume when a callee
+//! accepts.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -18,7 +18,7 @@ id!(
     pub struct ContinuationId
 );
 
-/// A state, and whom it goes back to.
+/// A state and its origin: the callers that resume when it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Item {
     pub(super) state: StateId,
@@ -28,16 +28,16 @@ pub(super) struct Item {
 /// Where a lexeme leads when it is complete.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Successor {
-    /// The state, or the one whose edge asks the tag.
+    /// The target state, or the state whose edge maps the tag to a target.
     to: StateId,
-    /// [`DIRECT`], or the edge that asks the tag.
+    /// [`DIRECT`], or the edge that maps the tag.
     edge: u32,
     origin: OriginId,
-    /// The state that the lexeme was first seen from: for messages, and no part of what a way is.
+    /// The state from which the lexeme was first entered. For messages only; not part of the identity.
     pub(super) from: StateId,
 }
 
-/// `to` is the state itself.
+/// `to` is the target state.
 const DIRECT: u32 = u32::MAX;
 
 impl Successor {
@@ -62,9 +62,9 @@ impl std::hash::Hash for Successor {
 
 /// A closed set.
 pub(super) struct Set {
-    /// What may be read, by expression: each once, ascending.
+    /// The lexemes that may be read and their continuations, sorted by expression without duplicates.
     pub(super) threads: Box<[(ExprId, ContinuationId)]>,
-    /// What whole tokens may come, where each leads, and the state it may come at.
+    /// The token sets that may follow, the item each leads to, and the state it is read from.
     pub(super) tokens: Box<[(u32, Item, StateId)]>,
     /// Whether the text may end here.
     pub(super) accepting: bool,
@@ -76,15 +76,15 @@ impl Set {
     }
 }
 
-/// What a closure is computed with; kept to be used again.
+/// The worklist of a closure, and its buffers, reused from closure to closure.
 #[derive(Default)]
 pub(super) struct Agenda {
     seen: FxHashSet<Item>,
-    /// Items whose state was not yet looked at.
+    /// Items whose state is not expanded yet.
     open: Vec<Item>,
-    /// How often an item was found, new or not.
+    /// How often an item was added, new or not.
     found: usize,
-    /// What was entered here, in the order of the local origins.
+    /// The states entered here, indexed by their local origins.
     callees: Vec<Callee>,
     state_indices: FxHashMap<StateId, OriginId>,
     /// Origins that accept here.
@@ -95,7 +95,7 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// As new, but for the room that is already there.
+    /// Empties the agenda and keeps its memory.
     fn begin(&mut self) {
         self.seen.clear();
         self.open.clear();
@@ -108,7 +108,7 @@ impl Agenda {
         self.accepting = false;
     }
 
-    /// The origin of `callee` in this set.
+    /// The origin of the callee `state` in this set.
     fn local(&mut self, state: StateId) -> OriginId {
         let next = OriginId::local(self.callees.len());
         let origin = *self.state_indices.entry(state).or_insert(next);
@@ -118,7 +118,7 @@ impl Agenda {
         origin
     }
 
-    /// Adds an item, if it is new.
+    /// Adds an item if it is new.
     fn add(&mut self, item: Item, most: usize) -> Result<()> {
         self.found += 1;
         if self.found / 16 >= most {
@@ -135,7 +135,7 @@ impl Agenda {
 }
 
 impl Machine {
-    /// The set that starts from `items`, sorted, each once.
+    /// The set with this kernel, which is sorted and without duplicates.
     pub(super) fn set_of(&mut self, items: &[Item]) -> Result<SetId> {
         if let Some(set) = self.kernels.find(items) {
             return Ok(set);
@@ -149,7 +149,7 @@ impl Machine {
         Ok(set)
     }
 
-    /// The set that both lists start.
+    /// The set whose kernel is the union of these sets' kernels.
     pub(super) fn union_of(&mut self, sets: &[SetId]) -> Result<SetId> {
         let mut items: Vec<Item> = sets.iter().flat_map(|&set| self.kernels.get(set)).copied().collect();
         items.sort_unstable();
@@ -157,7 +157,7 @@ impl Machine {
         self.set_of(&items)
     }
 
-    /// The closed set with this number.
+    /// The closed set with this id.
     pub(super) fn closed(&mut self, set: SetId) -> Result<&Set> {
         if self.sets[set.index()].is_none() {
             self.close(set)?;
@@ -165,7 +165,7 @@ impl Machine {
         Ok(self.sets[set.index()].as_ref().expect("it was closed just now"))
     }
 
-    /// Computes a set's closure. Nothing is kept of one that fails.
+    /// Computes a set's closure. A failed closure leaves no trace.
     fn close(&mut self, set: SetId) -> Result<()> {
         self.room()?;
         let mut agenda = std::mem::take(&mut self.agenda);
@@ -178,7 +178,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Looks at items until there are no new ones.
+    /// Expands items until there are no new ones.
     fn find_items(&mut self, set: SetId, agenda: &mut Agenda) -> Result<()> {
         let most = self.limits.items;
         for n in 0..self.kernels.get(set).len() {
@@ -207,7 +207,7 @@ impl Machine {
         Ok(())
     }
 
-    /// An item of `origin` accepts: those who entered it go on.
+    /// An item of `origin` accepts: its callers resume.
     fn complete(&self, origin: OriginId, agenda: &mut Agenda) -> Result<()> {
         if origin == START {
             agenda.accepting = true;
@@ -223,7 +223,7 @@ impl Machine {
                     agenda.add(caller, most)?;
                 }
             }
-            // Those who enter it later in this closure find it in `complete`.
+            // Callers that enter it later in this closure find it in `complete`.
             Some(place) => {
                 for n in 0..agenda.callees[place].callers.len() {
                     agenda.add(agenda.callees[place].callers[n], most)?;
@@ -233,8 +233,8 @@ impl Machine {
         Ok(())
     }
 
-    /// `caller` waits for `callee`. One that has nothing left to do then is left out: whom it goes back to waits
-    /// instead. That keeps recursion at the end of a rule finite.
+    /// `caller` waits for `callee`. A caller that has nothing left to do afterwards is replaced by its own
+    /// callers, which keeps tail recursion finite.
     fn call(&mut self, callee: StateId, caller: Item, agenda: &mut Agenda) -> Result<()> {
         let most = self.limits.items;
         let back = self.state_index(caller.state)?;
@@ -249,7 +249,7 @@ impl Machine {
         agenda.add(Item { state: callee, origin }, most)
     }
 
-    /// A lexeme may be read; if it may be empty, what follows it is here too.
+    /// Adds a lexeme. If it is nullable, adds what follows it as well.
     fn lexeme(
         &mut self,
         expr: ExprId,
@@ -273,7 +273,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Sorts what was found by expression.
+    /// Groups the lexemes by expression.
     fn gather(&mut self, agenda: &mut Agenda) -> Result<Set> {
         let known = self.origins.intern(&agenda.callees)?;
         agenda
@@ -295,7 +295,7 @@ impl Machine {
         Ok(Set { threads: threads.into(), tokens: agenda.tokens[..].into(), accepting: agenda.accepting })
     }
 
-    /// Where a way leads with `tag`.
+    /// The item that a successor leads to with `tag`.
     fn target(&mut self, successor: Successor, tag: Tag) -> Result<Item> {
         let state = match successor.edge {
             DIRECT => successor.to,

@@ -1,7 +1,5 @@
-//! Interned lists: equal lists have one number. Whole lists are compared, the hash only finds whom to compare with.
-//!
-//! Everything lies flat in one vector, so that a hundred thousand short lists are one allocation and are dropped as
-//! one. It refuses to know what the lists mean.
+//! Interns lists in one flat vector: equal lists have one id. A hundred thousand short lists are one
+//! allocation.
 
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
@@ -10,23 +8,23 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::{Error, ErrorKind, Result};
 
-/// No further list with the same hash.
+/// No other list with the same hash.
 const NONE: u32 = u32::MAX;
 
-/// Lists of `T`, numbered from 0 (the empty list) in the order in which they were first seen.
+/// Lists of `T`, with ids from 0 (the empty list) in order of first occurrence.
 pub(super) struct SliceInterner<T, I = u32> {
     ids: PhantomData<I>,
     data: Vec<T>,
-    /// Where each list ends; it starts where the one before it ends.
+    /// Where each list ends; it starts where the previous one ends.
     ends: Vec<u32>,
-    /// Hash to the latest list that has it.
+    /// Hash to the latest list with it.
     heads: FxHashMap<u64, u32>,
-    /// The list with the same hash that came before.
+    /// The previous list with the same hash.
     before: Vec<u32>,
 }
 
 impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
-    /// The empty list alone, as number 0.
+    /// Only the empty list, with id 0.
     pub(super) fn new() -> SliceInterner<T, I> {
         let mut interner = SliceInterner {
             ids: PhantomData,
@@ -39,7 +37,7 @@ impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
         interner
     }
 
-    /// The list with this number.
+    /// The list with this id.
     #[inline]
     pub(super) fn get(&self, id: I) -> &[T] {
         self.at(id.into() as usize)
@@ -51,7 +49,7 @@ impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
         &self.data[start..self.ends[id] as usize]
     }
 
-    /// The number of `list`, if it was seen before.
+    /// The id of `list`, if it is interned.
     pub(super) fn find(&self, list: &[T]) -> Option<I> {
         let mut id = *self.heads.get(&FxBuildHasher.hash_one(list))?;
         while self.at(id as usize) != list {
@@ -63,10 +61,10 @@ impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
         Some(id.into())
     }
 
-    /// The number of `list`, a new one if there is none yet.
+    /// The id of `list`, a new one if needed.
     ///
     /// # Errors
-    /// [`ErrorKind::Limit`] past four thousand million entries.
+    /// [`ErrorKind::Limit`] past 2^32 entries.
     pub(super) fn intern(&mut self, list: &[T]) -> Result<I> {
         if let Some(id) = self.find(list) {
             return Ok(id);
@@ -82,7 +80,7 @@ impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
         Ok(id.into())
     }
 
-    /// Bytes held, to within the spare room of the vectors.
+    /// Approximate size in bytes, without spare capacity.
     pub(super) fn byte_size(&self) -> usize {
         std::mem::size_of::<T>() * self.data.len() + 8 * self.ends.len() + 24 * self.heads.len()
     }
@@ -92,7 +90,7 @@ impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
 mod tests {
     use super::*;
 
-    /// Every value hashes alike, so that only whole comparison tells lists apart.
+    /// Every value has the same hash, so that only comparison distinguishes lists.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     struct Alike(u8);
 

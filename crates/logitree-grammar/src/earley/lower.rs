@@ -1,9 +1,8 @@
-//! Rules into nodes: what is regular and small becomes one lexeme, the rest stays as it is. It refuses to know states
-//! and bytes.
+//! Lowers rules to nodes: regular and small parts become one lexeme, the rest keeps its structure.
 //!
-//! A rule is regular if nothing in it refers back to it. Its expression is copied to where it is referred to, as long
-//! as the copies stay small. A rule that ends in a long stretch of almost any characters (a string) stays a lexeme of
-//! its own inside a sequence: what is left of it is then the same everywhere, and so is what is known of it.
+//! A rule is regular if it does not refer to itself. Its expression is inlined at its references, as long as
+//! the copies stay small. A rule that ends in a long run of almost any characters (a string) stays a lexeme of
+//! its own inside a sequence: its derivatives are then the same everywhere, and so are their mask tables.
 
 use std::sync::Arc;
 
@@ -16,44 +15,44 @@ use super::lowered::{LoweredId, LoweredKind, LoweredNode, LoweredRules};
 use super::ValueSource;
 use crate::{Error, ErrorKind, Result};
 
-/// Most nodes that are copied into one lexeme.
+/// Maximum number of nodes inlined into one lexeme.
 const MAX_COPIED: usize = 2_000;
-/// Most nodes that are copied in all.
+/// Maximum number of inlined nodes in total.
 const MAX_COPIES: usize = 1_000_000;
-/// How deep a lexeme that is put together may be.
+/// Maximum depth of an assembled lexeme.
 const MAX_DEEP: usize = 64;
-/// A set of so many characters is almost any.
+/// A character set of this size is almost any character.
 const WIDE_SET: usize = 64;
-/// So many of them are a long stretch.
+/// A run of this length is long.
 const WIDE_COUNT: u32 = 16;
-/// How deep rules may be nested in themselves, as their text stands.
+/// Maximum nesting inside a rule's text.
 const MAX_NESTED: usize = 10_000;
 
-/// A regular language that may still grow.
+/// A regular language that may still be extended.
 #[derive(Clone)]
 struct Regular {
     regex: Regex,
     shape: Shape,
-    /// How many of its nodes were copied from other rules.
+    /// How many of its nodes are inlined copies.
     copied: usize,
     said: Option<Arc<str>>,
-    /// Whether nothing joins it from behind in a sequence.
+    /// Whether nothing may be appended to it in a sequence.
     closed: bool,
 }
 
-/// What of an expression decides where it may go.
+/// The properties of an expression that decide where it may be inlined.
 #[derive(Clone, Copy, Default)]
 struct Shape {
     size: usize,
     depth: usize,
-    /// Whether a large set is in it.
+    /// Whether it contains a large set.
     large: bool,
-    /// Whether a large set is repeated often in it.
+    /// Whether it contains a long repetition of a large set.
     wide: bool,
 }
 
 impl Shape {
-    /// The shape of what holds these.
+    /// The shape of a node with these children.
     fn around(parts: impl Iterator<Item = Shape>) -> Shape {
         parts.fold(Shape { size: 1, depth: 1, large: false, wide: false }, |all, part| Shape {
             size: all.size + part.size,
@@ -68,7 +67,7 @@ impl Shape {
         Shape { wide: self.wide || self.large && often, ..Shape::around([self].into_iter()) }
     }
 
-    /// The shape of a leaf, with its own depth not counted: whoever read it limited that.
+    /// The shape of a leaf. Its depth counts as 1: its reader has bounded it.
     fn of(regex: &Regex) -> Shape {
         let mut shape = Shape { size: 0, depth: 1, large: false, wide: false };
         let mut open = vec![(regex, false)];
@@ -101,7 +100,7 @@ impl Shape {
 struct Run {
     parts: Vec<Regular>,
     copied: usize,
-    /// Whether one of them is as deep as may be.
+    /// Whether one of them has the maximum depth.
     deep: bool,
 }
 
@@ -110,7 +109,7 @@ impl Run {
         self.parts.is_empty()
     }
 
-    /// Whether one more may be put together with these.
+    /// Whether one more part may join these.
     fn fits(&self, more: &Regular) -> bool {
         let flat = !self.deep && more.shape.depth < MAX_DEEP;
         self.is_empty() || flat && self.copied + more.copied <= MAX_COPIED
@@ -122,13 +121,13 @@ impl Run {
         self.parts.push(part);
     }
 
-    /// One after the other. Leaves nothing.
+    /// Concatenates the parts and empties the run.
     fn concat(&mut self) -> Regular {
         let closed = self.parts.last().is_some_and(|last| last.closed);
         self.join(Regex::Concat, closed, " ")
     }
 
-    /// Any of these. Leaves nothing.
+    /// Unites the parts and empties the run.
     fn or(&mut self) -> Regular {
         let closed = self.parts.iter().any(|part| part.closed);
         self.join(Regex::Or, closed, " or ")
@@ -151,36 +150,36 @@ impl Run {
     }
 }
 
-/// A part of a rule.
+/// A lowered part of a rule.
 enum Lowered {
     Regular(Regular),
     Node(LoweredId),
 }
 
-/// A node whose children are being looked at.
+/// A node whose children are being lowered.
 struct Frame<'a> {
     node: &'a RuleBody,
     done: Vec<Lowered>,
 }
 
-/// What reading rules into nodes needs.
+/// The state of the lowering.
 struct Lowering<'a> {
     exprs: &'a mut Exprs,
     json: Option<&'a mut (dyn ValueSource + 'static)>,
     out: LoweredRules,
     sets: FxHashMap<TokenSet, u32>,
-    /// The rules that are copied to where they are referred to.
+    /// The rules that are inlined.
     inlined: Vec<Option<Regular>>,
-    /// How many nodes were copied in all.
+    /// How many nodes were inlined in total.
     copied: usize,
     rule: RuleId,
 }
 
-/// The nodes of the rules that the start needs.
+/// Lowers the rules that the start rule needs.
 ///
 /// # Errors
-/// [`ErrorKind::Constraint`] for a rule that is not there and for JSON without its source, [`ErrorKind::Limit`] for what
-/// is too deep or too large, and what compiling lexemes and schemas says.
+/// [`ErrorKind::Constraint`] for a rule that does not exist and for JSON without its source;
+/// [`ErrorKind::Limit`] for what is too deep or too large; and the errors of compiling lexemes and schemas.
 pub(super) fn lower(
     rules: &Rules,
     exprs: &mut Exprs,
@@ -212,7 +211,7 @@ pub(super) fn lower(
 }
 
 impl<'a> Lowering<'a> {
-    /// A rule's body, leaves first.
+    /// Lowers a rule's body, leaves first.
     fn tree(&mut self, body: &RuleBody) -> Result<Lowered> {
         let mut stack = vec![Frame { node: body, done: Vec::new() }];
         loop {
@@ -242,7 +241,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// A node whose children are known.
+    /// Lowers a node whose children are lowered.
     fn node(&mut self, node: &RuleBody, done: Vec<Lowered>) -> Result<Lowered> {
         Ok(match node {
             RuleBody::Lexeme(regex) => Lowered::Regular(leaf(regex.clone())),
@@ -363,7 +362,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// A part as a node.
+    /// The part as a node.
     fn materialise(&mut self, part: Lowered) -> Result<LoweredId> {
         match part {
             Lowered::Regular(regular) => self.lexeme(regular),
@@ -376,7 +375,7 @@ impl<'a> Lowering<'a> {
         Ok(self.push(LoweredKind::Lexeme(expr), regular.said))
     }
 
-    /// Several nodes, or the only one.
+    /// Several nodes as one, or the only node.
     fn several(&mut self, nodes: Vec<LoweredId>, body: fn(Vec<LoweredId>) -> LoweredKind) -> LoweredId {
         match nodes[..] {
             [node] => node,
@@ -390,7 +389,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// What a grammar says in one word.
+/// A leaf, with its text as description if it is short.
 fn leaf(regex: Regex) -> Regular {
     let said = match &regex {
         Regex::Text(text) if text.len() <= 60 => Some(format!("{text:?}").into()),
@@ -399,7 +398,7 @@ fn leaf(regex: Regex) -> Regular {
     Regular { shape: Shape::of(&regex), regex, copied: 0, said, closed: false }
 }
 
-/// The rules that the start needs, each after those it refers to; where rules refer to each other, in any order.
+/// The rules that the start rule needs, callees first; mutually recursive rules in any order.
 fn callees_first(rules: &Rules) -> Result<Vec<RuleId>> {
     let mut order = Vec::new();
     let mut seen = vec![false; rules.rules.len()];
@@ -426,7 +425,7 @@ fn callees_first(rules: &Rules) -> Result<Vec<RuleId>> {
     }
 }
 
-/// The rules that a body names, the last first.
+/// The rules that a body refers to, in reverse order.
 fn references(body: &RuleBody) -> Vec<RuleId> {
     let mut found = Vec::new();
     let mut open = vec![body];

@@ -1,5 +1,4 @@
-//! Rules as a flat list of nodes: each a lexeme, a reference, or a way to put nodes together. Children stand before
-//! what they are part of. It refuses to know states.
+//! Lowered rules: a flat list of nodes, children before parents.
 
 use std::sync::Arc;
 
@@ -7,40 +6,40 @@ use super::super::expr::ExprId;
 use super::super::rules::{RuleId, TokenSet};
 use super::StateId;
 
-/// The place of a node in [`LoweredRules`].
+/// The index of a node in [`LoweredRules`].
 pub(super) type LoweredId = usize;
 
-/// What a node is.
+/// The kind of a node.
 pub(super) enum LoweredKind {
-    /// Text.
+    /// A lexeme.
     Lexeme(ExprId),
-    /// What another rule says.
+    /// A reference to a rule.
     Ref(RuleId),
-    /// One after the other.
+    /// Concatenation.
     Seq(Vec<LoweredId>),
-    /// Any of these.
+    /// Union.
     Alt(Vec<LoweredId>),
-    /// At least `min` times, at most `max` times; never `{1}`.
+    /// At least `min` and at most `max` repetitions; never `{1}`.
     Repeat { of: LoweredId, min: u32, max: Option<u32> },
-    /// One whole token.
+    /// One whole token of a set.
     Tokens(u32),
-    /// A JSON value that starts in this state of the JSON source; none if there is no such value.
+    /// A JSON value that starts in this state of the JSON source; `None` if no value is valid.
     Json(Option<StateId>),
 }
 
 /// A node.
 pub(super) struct LoweredNode {
     pub(super) body: LoweredKind,
-    /// The rule it is part of.
+    /// The rule that contains it.
     pub(super) rule: RuleId,
-    /// What it says, if there are few words for it.
+    /// A short description for messages, if there is one.
     pub(super) said: Option<Arc<str>>,
 }
 
-/// A grammar in nodes.
+/// A lowered grammar.
 pub(super) struct LoweredRules {
     pub(super) nodes: Vec<LoweredNode>,
-    /// For each rule its node, if anything refers to the rule as such.
+    /// For each rule its node, unless every reference is inlined.
     pub(super) roots: Vec<Option<LoweredId>>,
     /// The names of the rules.
     pub(super) names: Vec<String>,

@@ -1,15 +1,15 @@
-//! The pushdown machine: grammars run byte by byte, every reading kept.
+//! An Earley recogniser over bytes that follows every parse (Earley 1970).
 //!
-//! The naive version is Earley's recogniser over bytes. Three steps lead away from it:
+//! The naive version is Earley's recogniser over bytes. This one differs in three ways:
 //!
-//! - An item knows *who waits* for it, not the position where it was entered (`origins.rs`). Sets of items are interned
-//!   by what they start from, so the same situation at another position is the same set, closed once (`close.rs`).
-//! - Text between two sets is read by expressions (lazy automata): a configuration is the lexemes that are being read,
+//! - An item stores the callers that wait for it, not the position where it was entered (`origins.rs`). Item
+//!   sets are interned by their kernels, so the same situation at another position is the same set, closed once
+//!   (`close.rs`).
+//! - Expressions (lazy automata) read the text between two sets: a configuration is the lexemes being read,
 //!   each with the sets it may lead to (`run.rs`).
-//! - Configurations are interned and steps remembered: reading a byte again is looking it up.
+//! - Configurations are interned and their transitions cached: reading a byte again is a lookup.
 //!
-//! A [`StateSource`] gives states; [`RulesSource`] makes them from context-free rules. The machine refuses to know tokens'
-//! bytes.
+//! A [`StateSource`] provides states; [`RulesSource`] makes them from context-free rules.
 
 mod close;
 mod interner;
@@ -35,16 +35,16 @@ pub use rules_source::{RulesSource, ValueSource};
 pub use run::{ConfigId, DEAD};
 pub use state_source::{Edge, LexemeTarget, StateEdges, StateId, StateSource};
 
-/// How much a machine may hold. What is past a limit is an error that names it; the machine stays usable.
+/// Limits of a machine. Reaching one is an error that names it; the machine stays usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineLimits {
-    /// Most sets, over the whole life of the machine.
+    /// Maximum number of sets over the life of the machine.
     pub sets: usize,
-    /// Most items in one set, and a sixteenth of the most ways by which items may be found.
+    /// Maximum number of items in one set, and a sixteenth of the maximum number of times items may be added.
     pub items: usize,
-    /// Most configurations, over the whole life of the machine.
+    /// Maximum number of configurations over the life of the machine.
     pub configs: usize,
-    /// Most bytes of memory, the expressions' not counted; the last set may go past it by its own size.
+    /// Maximum size in bytes without the expressions; the last set may exceed it by its own size.
     pub bytes: usize,
 }
 
@@ -59,12 +59,12 @@ pub struct Machine {
     source: Box<dyn StateSource>,
     exprs: Exprs,
     limits: MachineLimits,
-    /// Where each state that was asked for lies in `states`.
+    /// The index of each expanded state in `states`.
     state_indices: FxHashMap<StateId, u32>,
     states: Vec<StateEdges>,
     origins: Origins,
     kernels: SliceInterner<Item, SetId>,
-    /// For each kernel its closure, once it was used.
+    /// The closure of each kernel, computed on demand.
     sets: Vec<Option<Box<Set>>>,
     continuations: SliceInterner<Successor, ContinuationId>,
     after: FxHashMap<(ContinuationId, Tag), SetId>,
@@ -74,12 +74,12 @@ pub struct Machine {
     configs: Vec<Config>,
     start: ConfigId,
     agenda: Agenda,
-    /// Bytes of what is in boxes; the flat tables count themselves.
+    /// Size in bytes of boxed data; flat tables are measured on demand.
     boxed: usize,
 }
 
 impl Machine {
-    /// The machine that runs `source` from `start`. `exprs` is the arena that the source's lexemes are in.
+    /// A machine that runs `source` from `start`. `exprs` is the arena that holds the source's lexemes.
     ///
     /// # Errors
     /// As [`Machine::step`].
@@ -114,17 +114,17 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Where every text begins.
+    /// The start configuration.
     pub fn start(&self) -> ConfigId {
         self.start
     }
 
-    /// The expressions.
+    /// The arena of expressions.
     pub fn exprs(&self) -> &Exprs {
         &self.exprs
     }
 
-    /// The expressions, to look at what follows them.
+    /// The arena of expressions, for taking derivatives.
     pub fn exprs_mut(&mut self) -> &mut Exprs {
         &mut self.exprs
     }
@@ -139,7 +139,7 @@ impl Machine {
         self.sets.len()
     }
 
-    /// About how many bytes of memory it holds, the expressions' not counted.
+    /// Approximate size in bytes, without the expressions.
     pub fn byte_size(&self) -> usize {
         let tables = 16 * (self.state_indices.len() + self.after.len() + self.config_ids.len());
         let lists = self.kernels.byte_size()
@@ -150,7 +150,7 @@ impl Machine {
         self.boxed + tables + lists + rows + self.origins.byte_size()
     }
 
-    /// An error if there is no room for more.
+    /// Fails if the machine has reached its memory limit.
     fn room(&self) -> Result<()> {
         let held = self.byte_size();
         if held > self.limits.bytes {
@@ -159,7 +159,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The place of `state` in `self.states`; the source is asked once.
+    /// The index of `state` in `self.states`; expands it at first use.
     fn state_index(&mut self, state: StateId) -> Result<usize> {
         if let Some(&place) = self.state_indices.get(&state) {
             return Ok(place as usize);
@@ -172,7 +172,7 @@ impl Machine {
     }
 }
 
-/// A limit was reached.
+/// The error for a limit that was reached.
 fn too_many(what: &str, most: usize) -> Error {
     Error::new(ErrorKind::Limit, format!("the grammar needs more than {most} {what} here"))
         .help("make it less ambiguous or less deep, or raise the limit")

@@ -1,7 +1,6 @@
-//! Whom a callee goes back to, interned: two callees with the same callers are one origin, in whatever set they were
-//! entered. That is what makes a loop come back to the set it started from.
-//!
-//! Callees that wait for each other (left recursion) are interned together. It refuses to know bytes.
+//! Interns origins: the callers that a callee resumes. Two callees with the same callers share one origin, in
+//! whatever set they were entered, so that a loop returns to the set it started from. Callees that wait for
+//! each other (left recursion) are interned together.
 
 use rustc_hash::FxHashMap;
 
@@ -32,7 +31,7 @@ impl OriginId {
     }
 }
 
-/// A state that was entered, and who waits for it.
+/// A state that was entered, and the items that wait for it.
 pub(super) struct Callee {
     pub(super) state: StateId,
     pub(super) callers: Vec<Item>,
@@ -41,10 +40,10 @@ pub(super) struct Callee {
 /// The origins by number.
 pub(super) struct Origins {
     callers: Vec<Item>,
-    /// Where the callers of each end; they start where those of the one before end.
+    /// Where each origin's callers end; they start where the previous ones end.
     ends: Vec<u32>,
     keys: SliceInterner<u32>,
-    /// Key and place among those interned together.
+    /// Key and rank within the group interned together.
     ids: FxHashMap<(u32, u32), OriginId>,
 }
 
@@ -53,7 +52,7 @@ impl Origins {
         Origins { callers: Vec::new(), ends: vec![0], keys: SliceInterner::new(), ids: FxHashMap::default() }
     }
 
-    /// Who goes on when a callee of this origin accepts.
+    /// The items that resume when a callee of this origin accepts.
     pub(super) fn callers(&self, origin: OriginId) -> &[Item] {
         let origin = origin.index();
         let start = if origin == 0 { 0 } else { self.ends[origin - 1] };
@@ -64,7 +63,7 @@ impl Origins {
         self.callers.len() * 8 + self.ends.len() * 20 + self.keys.byte_size()
     }
 
-    /// The origins of callees that refer to each other by their state_indices from [`LOCAL`] on.
+    /// Interns callees that refer to each other by local origins.
     pub(super) fn intern(&mut self, callees: &[Callee]) -> Result<Vec<OriginId>> {
         let mut known = vec![OriginId::local(0); callees.len()];
         for group in groups(callees) {
@@ -73,7 +72,8 @@ impl Origins {
         Ok(known)
     }
 
-    /// Interns callees that wait for each other, or one that does not; whom else they wait for is known.
+    /// Interns a group of callees that wait for each other, or a single one. All other origins they refer to
+    /// are resolved.
     fn intern_group(
         &mut self,
         callees: &[Callee],
@@ -109,7 +109,7 @@ impl Origins {
             }
             key.extend(list.iter().flat_map(|caller| [caller.state.0, caller.origin.0]));
         }
-        // An odd length tells the key of a group from that of a single list.
+        // An odd length distinguishes the key of a group from that of a single list.
         if group.len() > 1 {
             key.push(0);
         }
@@ -132,9 +132,9 @@ impl Origins {
         Ok(())
     }
 
-    /// The origin that a list which refers to itself is one more round of: the list is that origin's, if it refers to
-    /// that one instead of itself. Both are then the same least solution. Without this, `s ::= s s | "a"` has a new
-    /// origin for each letter.
+    /// An origin of which this self-referring list is one more iteration: replacing the self-reference by that
+    /// origin gives that origin's list, so both have the same least solution. Without this, `s ::= s s | "a"`
+    /// gets a new origin for each letter.
     fn unrolled(&self, list: &[Item]) -> Option<OriginId> {
         if !list.iter().any(|caller| caller.origin == OriginId(LOCAL)) {
             return None;
@@ -155,7 +155,7 @@ impl Origins {
 /// How many origins are tried.
 const CANDIDATES: usize = 8;
 
-/// Callers ascending, each once.
+/// The callers, sorted and without duplicates.
 fn sorted(callers: impl Iterator<Item = Item>) -> Vec<Item> {
     let mut callers: Vec<Item> = callers.collect();
     callers.sort_unstable();
@@ -163,7 +163,7 @@ fn sorted(callers: impl Iterator<Item = Item>) -> Vec<Item> {
     callers
 }
 
-/// The number of an origin that may be local.
+/// The interned id of an origin that may be local.
 pub(super) fn resolve(origin: OriginId, known: &[OriginId]) -> OriginId {
     match origin.as_local() {
         Some(index) => known[index],
@@ -171,8 +171,7 @@ pub(super) fn resolve(origin: OriginId, known: &[OriginId]) -> OriginId {
     }
 }
 
-/// The strongly connected groups of callees, those that are waited for first (Tarjan 1972, with its stack on the
-/// heap).
+/// The strongly connected components of the callees, callers first (Tarjan 1972, with an explicit stack).
 fn groups(callees: &[Callee]) -> Vec<Vec<u32>> {
     const NEW: u32 = u32::MAX;
     let mut low = vec![NEW; callees.len()];
@@ -195,7 +194,7 @@ fn groups(callees: &[Callee]) -> Vec<Vec<u32>> {
                 let Some(to) = caller.origin.as_local() else { continue };
                 match index[to] {
                     NEW => path.push((to as u32, 0)),
-                    // A group that is complete is no longer open: its `low` is put past all.
+                    // A finished component is no longer open: its `low` exceeds all.
                     _ => low[at] = low[at].min(low[to]),
                 }
                 continue;
@@ -238,7 +237,7 @@ mod tests {
     #[test]
     fn those_that_wait_for_each_other_are_told_from_the_rest() {
         let mut origins = Origins::new();
-        // 5 waits for itself and for the start; 6 is entered by 5 only, 7 and 8 by each other.
+        // 5 waits for itself and for the start; 6 is entered only by 5, 7 and 8 by each other.
         let set = |order: [usize; 4]| {
             let at = |n: usize| OriginId::local(order.iter().position(|&o| o == n).unwrap());
             let all = [
@@ -259,7 +258,7 @@ mod tests {
             [Item { state: StateId(1), origin: START }, Item { state: StateId(2), origin: a[0] }]
         );
         assert_eq!(origins.callers(a[2]), [Item { state: StateId(4), origin: a[3] }]);
-        // Without 7 and 8, 5 and 6 are the same.
+        // Without 7 and 8, the origins of 5 and 6 stay the same.
         let fewer = origins
             .intern(&[callee(5, &[(1, START), (2, OriginId(LOCAL))]), callee(6, &[(3, OriginId(LOCAL))])])
             .unwrap();

@@ -1,25 +1,25 @@
-//! What nodes can say: some finite text, the empty text, some text that is not empty. Least fixpoints, in time linear
-//! in the grammar. It refuses to know states.
+//! Computes for each node whether it matches any string, the empty string, a non-empty string: least fixpoints,
+//! in time linear in the grammar.
 
 use super::super::expr::{Exprs, NOTHING};
 use super::lowered::{LoweredId, LoweredKind, LoweredRules};
 use crate::Result;
 
-/// What each node can say.
+/// The facts about each node.
 pub(super) struct Productivity {
-    /// Some finite text.
+    /// Whether it matches a finite string.
     pub(super) productive: Vec<bool>,
-    /// The empty text.
+    /// Whether it matches the empty string.
     pub(super) nullable: Vec<bool>,
-    /// Some finite text that is not empty.
+    /// Whether it matches a non-empty finite string.
     pub(super) nonempty: Vec<bool>,
 }
 
-/// No number of children is enough.
+/// No number of children suffices.
 const NEVER: usize = usize::MAX;
 
 impl Productivity {
-    /// Looks at all nodes.
+    /// Computes the facts about all nodes.
     ///
     /// # Errors
     /// As [`Exprs::is_alive`].
@@ -56,7 +56,7 @@ impl Productivity {
     }
 }
 
-/// Nothing more is needed, or nothing is enough.
+/// How many children must hold: none, or more than any number.
 fn yes(holds: bool) -> usize {
     if holds {
         0
@@ -65,9 +65,9 @@ fn yes(holds: bool) -> usize {
     }
 }
 
-/// Who is told when something becomes known of a node.
+/// The parents and references to update when a fact about a node becomes known.
 struct Links {
-    /// For each node where its listeners begin in `to`; one more at the end.
+    /// For each node where its dependants begin in `to`, and the end.
     starts: Vec<usize>,
     to: Vec<LoweredId>,
 }
@@ -86,7 +86,7 @@ impl Links {
         Links { starts, to: links.into_iter().map(|link| link.1).collect() }
     }
 
-    /// The least set of nodes in which each node is that needs no more than `need` of those it listens to.
+    /// The least set that contains each node with at least `need` children in the set.
     fn least(&self, mut need: Vec<usize>) -> Vec<bool> {
         let mut open: Vec<LoweredId> = (0..need.len()).filter(|&id| need[id] == 0).collect();
         let mut known: Vec<bool> = need.iter().map(|&need| need == 0).collect();

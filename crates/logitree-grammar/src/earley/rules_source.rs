@@ -1,14 +1,14 @@
-//! Context-free rules as states of the machine. It refuses to know what the machine makes of them.
+//! Context-free rules as states of the recogniser.
 //!
 //! ```text
-//! 0            the end of a rule: accepts, nothing follows
-//! 1 + node    before this node of a rule
-//! after these  made when they are asked for: repetitions with their count, states that must not say the empty text
+//! 0            the end of a rule: accepts, without edges
+//! 1 + node     before this node of a rule
+//! above        made on demand: counted repetitions, states without the empty string
 //! 1 << 31      and above: states of JSON values
 //! ```
 //!
-//! A repetition that counts is a callee of its own, whose state is the number of rounds: it is never unrolled. RepeatKind
-//! that may be empty are counted only where they are not, so that every count is reached by text.
+//! A counted repetition is a callee whose states are its counts: it is never unrolled. Nullable iterations
+//! count only if they are not empty, so that text reaches every count.
 
 use std::sync::Arc;
 
@@ -23,12 +23,13 @@ use super::productivity::Productivity;
 use super::{Edge, LexemeTarget, StateEdges, StateId, StateSource};
 use crate::{Error, ErrorKind, Result};
 
-/// JSON values for [`RulesSource`]: a source whose states are all at least `1 << 31`.
+/// A source of JSON values for [`RulesSource`]. All its states are at least `1 << 31`.
 pub trait ValueSource: StateSource {
-    /// The state that a value of `schema` starts from, the same for the same schema; `None` if no value is valid.
+    /// The start state for a value of `schema`, the same for the same schema; `None` if no value is valid.
     ///
     /// # Errors
-    /// [`ErrorKind::Constraint`] if the schema cannot be honoured, [`ErrorKind::Limit`] if it is too large.
+    /// [`ErrorKind::Constraint`] if the schema cannot be satisfied or is not supported; [`ErrorKind::Limit`] if
+    /// it is too large.
     fn root(&mut self, schema: &Arc<Schema>, exprs: &mut Exprs) -> Result<Option<StateId>>;
 }
 
@@ -37,24 +38,24 @@ const END: StateId = StateId(0);
 /// The first state of JSON values.
 const JSON: StateId = StateId(1 << 31);
 
-/// A state that is made when it is asked for.
+/// A state that is made on demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum DerivedState {
-    /// Between two rounds of a repetition without end that was entered.
+    /// Between two iterations of an unbounded repetition.
     Loop(LoweredId),
-    /// After so many rounds of a repetition that counts.
+    /// After this many iterations of a counted repetition.
     Round(LoweredId, u32),
-    /// As the state, but for the empty text.
+    /// The state without the empty string.
     NonEmpty(StateId),
 }
 
 /// How a repetition is run.
 enum RepeatKind {
-    /// Any number: `{0,}`.
+    /// Unbounded from zero: `{0,}`.
     Any,
-    /// One at least: `{1,}`.
+    /// Unbounded from one: `{1,}`.
     Some,
-    /// One at most: `{0,1}`.
+    /// Optional: `{0,1}`.
     Optional,
     /// Counted.
     Counted,
@@ -66,7 +67,7 @@ pub struct RulesSource {
     productivity: Productivity,
     /// The state after each node.
     next: Vec<StateId>,
-    /// For each state of a node whether some text that is not empty leads from it to the end of its rule.
+    /// For each node whether a non-empty string leads from it to the end of its rule.
     reaches: Vec<bool>,
     ids: FxHashMap<DerivedState, StateId>,
     made: Vec<DerivedState>,
@@ -75,11 +76,11 @@ pub struct RulesSource {
 }
 
 impl RulesSource {
-    /// The states of `rules`; `json` gives those of schemas.
+    /// The states of `rules`; `json` provides those of schemas.
     ///
     /// # Errors
-    /// [`ErrorKind::Constraint`] if no finite text follows from the start, if a rule is not there, or for a schema that
-    /// cannot be honoured; [`ErrorKind::Limit`] for what is too large.
+    /// [`ErrorKind::Constraint`] if the start matches no finite string, for a rule that does not exist, or for
+    /// a schema that cannot be satisfied; [`ErrorKind::Limit`] for what is too large.
     pub fn new(
         rules: &Rules,
         exprs: &mut Exprs,
@@ -117,17 +118,17 @@ impl RulesSource {
         Ok(source)
     }
 
-    /// Where the start rule begins.
+    /// The start state.
     pub fn start(&self) -> StateId {
         self.start
     }
 
-    /// The sets of whole tokens; their state_indices are the numbers in [`Edge::Tokens`].
+    /// The sets of whole tokens, indexed by [`Edge::Tokens`].
     pub fn token_sets(&self) -> &[TokenSet] {
         &self.nodes.token_sets
     }
 
-    /// Says of each node what follows it. A node stands after its children, so the last come first.
+    /// Computes the state after each node, parents before children.
     fn link(&mut self) -> Result<()> {
         for node in (0..self.next.len()).rev() {
             let after = self.next[node];
@@ -169,7 +170,7 @@ impl RulesSource {
         }
     }
 
-    /// What is repeated, and how often: from 0 times where a round may be empty.
+    /// The repeated node and its bounds; the minimum is 0 if the node is nullable.
     fn repetition(&self, node: LoweredId) -> (LoweredId, u32, Option<u32>) {
         let LoweredKind::Repeat { of, min, max } = self.nodes.nodes[node].body else {
             unreachable!("only repetitions are asked")
@@ -177,7 +178,7 @@ impl RulesSource {
         (of, if self.productivity.nullable[of] { 0 } else { min }, max)
     }
 
-    /// Follows what may be empty from every node to one that need not be.
+    /// Computes `reaches`: follows nullable nodes to one that is not.
     fn find_reaches(&mut self) {
         let mut known: Vec<Option<bool>> =
             self.productivity.nonempty.iter().map(|&says| says.then_some(true)).collect();
@@ -190,7 +191,7 @@ impl RulesSource {
                     break known;
                 }
                 path.push(node);
-                // A repetition that is entered again from its end says no more than its round did.
+                // A repetition that is entered again from its end matches no more than its iteration.
                 known[node] = Some(false);
                 if !self.productivity.nullable[node] {
                     break false;
@@ -202,7 +203,7 @@ impl RulesSource {
         self.reaches = known.into_iter().map(|known| known == Some(true)).collect();
     }
 
-    /// The node that `state` stands before; the repetition itself for its loop.
+    /// The node that `state` precedes; for a loop the repetition itself.
     fn node_at(&self, state: StateId) -> Option<LoweredId> {
         match self.made_at(state) {
             Some(DerivedState::Loop(node)) => Some(node),
@@ -211,12 +212,12 @@ impl RulesSource {
         }
     }
 
-    /// What `state` was made for.
+    /// The description of a state made on demand.
     fn made_at(&self, state: StateId) -> Option<DerivedState> {
         self.made.get(state.index().checked_sub(1 + self.next.len())?).copied()
     }
 
-    /// The number of a state that is made.
+    /// The id of a state made on demand.
     fn make(&mut self, made: DerivedState) -> Result<StateId> {
         if let Some(&state) = self.ids.get(&made) {
             return Ok(state);
@@ -230,7 +231,7 @@ impl RulesSource {
         Ok(state)
     }
 
-    /// The state that says what `state` does, but for the empty text; none if that is nothing.
+    /// `state` minus the empty string, or `None` if that is empty.
     fn non_empty(&mut self, state: StateId) -> Result<Option<StateId>> {
         if state >= JSON {
             return Ok(Some(state));
@@ -251,12 +252,12 @@ impl RulesSource {
         }
     }
 
-    /// Whether some text that is not empty leads from after `node` to the end of its rule.
+    /// Whether a non-empty string leads from after `node` to the end of its rule.
     fn follows(&self, node: LoweredId) -> bool {
         self.node_at(self.next[node]).is_some_and(|next| self.reaches[next])
     }
 
-    /// Whether `state` accepts without reading.
+    /// Whether `callee` accepts the empty string.
     fn may_be_empty(&self, callee: StateId) -> bool {
         match (self.node_at(callee), self.made_at(callee)) {
             (Some(node), _) => self.productivity.nullable[node],
@@ -265,7 +266,7 @@ impl RulesSource {
         }
     }
 
-    /// The ways on before `node`.
+    /// The edges before `node`.
     fn node_edges(&mut self, node: LoweredId) -> Result<Vec<Edge>> {
         let next = self.next[node];
         Ok(match self.nodes.nodes[node].body {
@@ -307,11 +308,11 @@ impl RulesSource {
         })
     }
 
-    /// The ways on after `count` rounds.
+    /// The edges after `count` iterations.
     fn round(&mut self, node: LoweredId, count: u32) -> Result<StateEdges> {
         let (of, min, max) = self.repetition(node);
         let mut edges = Vec::new();
-        // Without a most, all counts past the least are as good as it.
+        // Without a maximum, all counts past the minimum are equivalent.
         if max.is_none_or(|max| count < max) {
             let callee = before(of);
             let callee = match self.productivity.nullable[of] {
@@ -325,7 +326,7 @@ impl RulesSource {
         Ok(StateEdges { accepting: count >= min, edges })
     }
 
-    /// The ways on from `state` that read something before the end.
+    /// The edges of `state` restricted to non-empty strings.
     fn non_empty_edges(&mut self, state: StateId, exprs: &mut Exprs) -> Result<Vec<Edge>> {
         let mut edges = Vec::new();
         for edge in self.expand(state, exprs)?.edges {
@@ -354,7 +355,7 @@ impl RulesSource {
         Ok(edges)
     }
 
-    /// The node that a state is about.
+    /// The node that a state belongs to.
     fn about(&self, mut state: StateId) -> Option<LoweredId> {
         loop {
             match self.made_at(state) {
@@ -365,7 +366,7 @@ impl RulesSource {
         }
     }
 
-    /// The source of JSON's states.
+    /// The source of JSON states.
     fn values(&mut self, state: StateId) -> Result<&mut (dyn ValueSource + 'static)> {
         match self.json.as_deref_mut() {
             Some(json) => Ok(json),
@@ -379,7 +380,7 @@ fn before(node: LoweredId) -> StateId {
     StateId::new(1 + node)
 }
 
-/// What `expr` says but the empty text; it has no tags.
+/// `expr` minus the empty string; it has no tags.
 fn without_empty(exprs: &mut Exprs, expr: ExprId) -> Result<ExprId> {
     let some = exprs.not(EMPTY)?;
     exprs.and(&[expr, some])
@@ -401,7 +402,7 @@ impl StateSource for RulesSource {
                 Ok(StateEdges { accepting: false, edges })
             }
             Some(DerivedState::Round(node, count)) => self.round(node, count),
-            // A round reads something anyway: only having had enough of them is left out.
+            // An iteration is never empty; only stopping here is excluded.
             Some(DerivedState::NonEmpty(of)) if matches!(self.made_at(of), Some(DerivedState::Round(..))) => {
                 Ok(StateEdges { accepting: false, ..self.expand(of, exprs)? })
             }

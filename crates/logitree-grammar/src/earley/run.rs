@@ -1,5 +1,5 @@
-//! Configurations: the lexemes that are being read, each with what follows it, and the set that was just entered where
-//! the text may end or a whole token may come. It refuses to know items.
+//! Configurations and their transitions: the lexemes being read, each with its continuation, and the set just
+//! entered if the text may end or a whole token may follow there.
 
 use rustc_hash::FxHashSet;
 
@@ -16,7 +16,7 @@ id!(
 /// The configuration that no byte and no token leads out of.
 pub const DEAD: ConfigId = ConfigId(0);
 
-/// A configuration, by what is interned.
+/// A configuration, by the ids of its parts.
 pub(super) struct Config {
     threads: u32,
     boundary: u32,
@@ -24,21 +24,21 @@ pub(super) struct Config {
     first: Option<Box<ByteSet>>,
 }
 
-/// Steps that were made before.
+/// Cached transitions.
 enum Steps {
-    /// A few bytes, in the order in which they were first read.
+    /// A few bytes, in order of first use.
     Few(Vec<(u8, ConfigId)>),
-    /// By byte.
+    /// Indexed by byte.
     Row(Box<[ConfigId; 256]>),
 }
 
-/// How many steps make a list longer to search than a row is to look up.
+/// Past this length a list is slower to search than a row is to index.
 const FEW: usize = 12;
 
-/// More threads than this are looked through for equal ones.
+/// Past this number of threads duplicates are removed.
 const MANY: usize = 16;
 
-/// Not made yet.
+/// Not computed yet.
 const UNKNOWN: ConfigId = ConfigId(u32::MAX);
 
 impl Steps {
@@ -50,7 +50,7 @@ impl Steps {
         }
     }
 
-    /// Remembers a step that is not yet there; how many bytes of memory that took.
+    /// Caches a new transition. Returns the bytes of memory it takes.
     fn put(&mut self, byte: u8, to: ConfigId) -> usize {
         match self {
             Steps::Row(row) => {
@@ -73,11 +73,11 @@ impl Steps {
 }
 
 impl Machine {
-    /// The configuration after `byte`; [`DEAD`] if no text goes on so.
+    /// The configuration after `byte`; [`DEAD`] if no string continues so.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Limit`] if it takes more memory, sets or items than allowed, or more work than the fuel of
-    /// the expressions. The machine stays usable; what was remembered stays right.
+    /// [`crate::ErrorKind::Limit`] if it takes more memory, sets or items than allowed, or more work than the
+    /// fuel of the expressions. The machine stays usable and its caches stay valid.
     #[inline]
     pub fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId> {
         match self.configs[config.index()].steps.get(byte) {
@@ -86,7 +86,7 @@ impl Machine {
         }
     }
 
-    /// [`Machine::step`], for the first time.
+    /// [`Machine::step`] at first use.
     fn first_step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId> {
         self.room()?;
         let list = self.configs[config.index()].threads;
@@ -111,7 +111,8 @@ impl Machine {
         Ok(to)
     }
 
-    /// The configuration after a whole token: `holds(set, id)` says whether set `set` of the grammar has it.
+    /// The configuration after a whole token. `holds(set, id)` is whether token set `set` of the grammar
+    /// contains the token.
     ///
     /// # Errors
     /// As [`Machine::step`].
@@ -133,7 +134,7 @@ impl Machine {
         self.enter_set(set)
     }
 
-    /// The configuration that goes on as either of the two does.
+    /// The union of two configurations.
     ///
     /// # Errors
     /// As [`Machine::step`].
@@ -145,7 +146,7 @@ impl Machine {
         self.config(&mut threads, &boundary)
     }
 
-    /// The configuration at the beginning of what follows a lexeme that was complete with `tag`.
+    /// The configuration after a lexeme that was complete with `tag`.
     ///
     /// # Errors
     /// As [`Machine::step`].
@@ -154,13 +155,13 @@ impl Machine {
         self.enter_set(set)
     }
 
-    /// The configuration at the beginning of a set.
+    /// The configuration at the start of a set.
     pub(super) fn enter_set(&mut self, set: SetId) -> Result<ConfigId> {
         self.join(Vec::new(), vec![set])
     }
 
-    /// The configuration that reads on in `threads`, or enters the sets. The sets become one, as Earley has one for
-    /// each position: what is entered apart would stay apart, and grow without end.
+    /// The configuration that continues `threads` or enters the sets. The sets are merged into one, as Earley
+    /// has one set per position; kept apart, their number would grow without bound.
     fn join(
         &mut self,
         mut threads: Vec<(ExprId, ContinuationId)>,
@@ -179,7 +180,8 @@ impl Machine {
         self.config(&mut threads, boundary)
     }
 
-    /// The configuration of these threads in any order, and these sets, sorted. Threads that read the same become one.
+    /// The configuration of these threads, in any order, and these sets, sorted. Threads with the same
+    /// expression are merged.
     pub(super) fn config(
         &mut self,
         threads: &mut Vec<(ExprId, ContinuationId)>,
@@ -212,7 +214,7 @@ impl Machine {
         Ok(config)
     }
 
-    /// The continuation that leads where any of these does.
+    /// The union of the threads' continuations.
     fn merged_continuation(&mut self, threads: &[(ExprId, ContinuationId)]) -> Result<ContinuationId> {
         if let [(_, continuation)] = threads {
             return Ok(*continuation);
@@ -230,7 +232,7 @@ impl Machine {
         self.continuations.intern(&successors)
     }
 
-    /// Appends to `threads` what may be read at the beginning of what follows a lexeme that was complete with `tag`.
+    /// Appends to `threads` the lexemes that may start after a lexeme that was complete with `tag`.
     ///
     /// # Errors
     /// As [`Machine::step`].
@@ -245,8 +247,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Appends to `threads` what its part `from` becomes by `byte`, and says whether some text goes on so. As
-    /// [`Machine::step`], for whoever looks once at a short text: nothing is interned.
+    /// Appends to `threads` the successors of its range `from` by `byte`. Returns whether some string continues
+    /// so. As [`Machine::step`] without interning, for short strings that are checked once.
     ///
     /// # Errors
     /// As [`Machine::step`].
@@ -290,12 +292,12 @@ impl Machine {
         Ok(viable)
     }
 
-    /// The lexemes that are being read: what is left of each, and where it leads. Ascending, each expression once.
+    /// The lexemes being read: the rest of each and its continuation, sorted, each expression once.
     pub fn threads(&self, config: ConfigId) -> &[(ExprId, ContinuationId)] {
         self.threads.get(self.configs[config.index()].threads)
     }
 
-    /// The sets that were just entered, where the text may end or whole tokens may come.
+    /// The sets just entered, if the text may end or whole tokens may follow there.
     pub fn boundary(&self, config: ConfigId) -> &[SetId] {
         self.boundaries.get(self.configs[config.index()].boundary)
     }
@@ -305,12 +307,12 @@ impl Machine {
         self.entered(config).any(|set| set.accepting)
     }
 
-    /// The sets of the boundary: they were closed when the configuration was made.
+    /// The sets of the boundary. They were closed when the configuration was made.
     fn entered(&self, config: ConfigId) -> impl Iterator<Item = &Set> {
         self.boundary(config).iter().filter_map(|&set| self.sets[set.index()].as_deref())
     }
 
-    /// Which whole tokens may come: the numbers of their sets in the grammar, ascending, each once.
+    /// The token sets that may follow: their indices in the grammar, sorted, without duplicates.
     pub fn token_sets(&self, config: ConfigId) -> Vec<u32> {
         let mut sets: Vec<u32> =
             self.entered(config).flat_map(|set| set.tokens.iter().map(|t| t.0)).collect();
@@ -319,7 +321,7 @@ impl Machine {
         sets
     }
 
-    /// The bytes that lead on.
+    /// The bytes with a transition.
     ///
     /// # Errors
     /// As [`Machine::step`].
@@ -337,8 +339,7 @@ impl Machine {
         Ok(first)
     }
 
-    /// What is expected, in words: lexemes that are being read or may begin, and tokens, each once, in the order of
-    /// the states.
+    /// Descriptions of the expected lexemes and tokens, without duplicates, in the order of the states.
     pub fn describe(&self, config: ConfigId) -> Vec<String> {
         let successors =
             self.threads(config).iter().flat_map(|&(_, continuation)| self.continuations.get(continuation));

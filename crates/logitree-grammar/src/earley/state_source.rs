@@ -1,4 +1,4 @@
-//! What a grammar is to the machine: states, made when they are first asked for. It refuses to know who asks.
+//! The interface between a grammar and the recogniser: states that are expanded on demand.
 
 use super::super::expr::{ExprId, Exprs, Tag};
 use crate::{id, Result};
@@ -11,67 +11,67 @@ id!(
 /// Where a lexeme leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LexemeTarget {
-    /// LexemeTarget this state, whatever its tag.
+    /// This state, whatever the tag.
     State(StateId),
-    /// LexemeTarget what [`StateSource::target`] says of its tag.
+    /// The state that [`StateSource::target`] gives for the tag.
     ByTag,
 }
 
-/// One way on from a state.
+/// A transition of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Edge {
-    /// Text that matches `expr`.
+    /// A string that matches `expr`.
     Lexeme {
-        /// What matches. It may match the empty text.
+        /// The lexeme. It may be nullable.
         expr: ExprId,
-        /// Where it leads.
+        /// The target.
         to: LexemeTarget,
     },
-    /// What `callee` says until it accepts, then `back`.
+    /// Runs `callee` until it accepts, then continues at `back`.
     Call {
-        /// Where it starts.
+        /// The callee's start state.
         callee: StateId,
-        /// Where it goes on.
+        /// The state to resume at.
         back: StateId,
     },
     /// One whole token of a set of the grammar.
     Tokens {
-        /// Which set.
+        /// The index of the set.
         set: u32,
-        /// Where it leads.
+        /// The target state.
         to: StateId,
     },
-    /// Nothing: `to` is as good as here.
+    /// An epsilon transition.
     Jump {
-        /// Where it leads.
+        /// The target state.
         to: StateId,
     },
 }
 
-/// A state, seen from the machine.
+/// An expanded state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateEdges {
-    /// Whether what called may go on from here.
+    /// Whether the caller may resume here.
     pub accepting: bool,
-    /// The ways on.
+    /// The transitions.
     pub edges: Vec<Edge>,
 }
 
-/// A grammar as states. Everything handed out is productive: from every state some finite text leads to an accepting
-/// one, and no lexeme is [`super::super::expr::NOTHING`]. That is what makes masks exact.
+/// A grammar as states. Every state is productive: some finite string leads from it to an accepting state, and
+/// no lexeme is [`super::super::expr::NOTHING`]. This makes masks exact.
 pub trait StateSource: Send {
-    /// The ways on from `state`; the same answer at every call.
+    /// Expands `state`; the result is the same at every call.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Limit`] if making the state takes more than the fuel allows.
+    /// [`crate::ErrorKind::Limit`] if it takes more than the fuel allows.
     fn expand(&mut self, state: StateId, exprs: &mut Exprs) -> Result<StateEdges>;
 
-    /// Where the lexeme `edge` (its place in the edges of `state`) leads when it is complete with `tag`.
+    /// The target of the lexeme `edge` (its index in the edges of `state`) when it is complete with `tag`.
     ///
     /// # Errors
     /// As [`StateSource::expand`].
     fn target(&mut self, state: StateId, edge: u32, tag: Tag, exprs: &mut Exprs) -> Result<StateId>;
 
-    /// What stands at `state`, in a few words a person understands: "the value of \"age\"".
+    /// A short description of `state` for people: "the value of \"age\"".
     fn describe(&self, state: StateId) -> String;
 }

@@ -1,4 +1,4 @@
-//! The machine on sources written by hand, and on rules whose language is known.
+//! The recogniser on sources written by hand, and on rules whose language is known.
 
 use super::super::expr::Encoding;
 use super::super::regex::Regex;
@@ -6,7 +6,7 @@ use super::super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
 use super::*;
 use crate::ErrorKind;
 
-/// States as a table; a state of [`LexemeTarget::ByTag`] leads to state 100 + tag.
+/// States as a table; a [`LexemeTarget::ByTag`] leads to state 100 + tag.
 struct Table(Vec<StateEdges>);
 
 impl StateSource for Table {
@@ -107,7 +107,7 @@ fn enter_is_what_a_step_enters() {
     let mut machine = machine(&arrays(), MachineLimits::default()).unwrap();
     let config = run(&mut machine, "[1").unwrap();
     let next = run(&mut machine, "[1,").unwrap();
-    // After "1" the array's next item is entered by ",": the thread that reads it leads there.
+    // After "1", "," enters the array's next item: the thread that reads it leads there.
     let comma = machine.threads(config).to_vec();
     let mut entered = Vec::new();
     for (expr, continuation) in comma {
@@ -317,7 +317,7 @@ fn nested_groups_end_in_an_error() {
 
 #[test]
 fn what_is_regular_is_one_lexeme() {
-    // Nothing but lexemes: the whole is one set to start from and one to end in.
+    // Only lexemes: one set to start from and one to end in.
     let word = many(set('a', 'z'), 1, None);
     let list = RuleBody::Seq(vec![
         RuleBody::Ref(1),

@@ -1,12 +1,12 @@
-//! Characters as GBNF writes them: escapes, and classes of them. It refuses to know where they stand.
+//! Reads the characters of GBNF: escapes and character classes.
 
 use super::super::problems::Problems;
 use super::super::CharSet;
 
 const ESCAPES: &str = r#"known are \n \t \r \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH"#;
 
-/// One character of a literal or a class, at the byte offset `at`: its code point and where the next one starts.
-/// `None` at the end of the text.
+/// Reads a character of a literal or a class at the byte offset `at`: its code point and the offset of the next
+/// one. `None` at the end of the text.
 pub(super) fn character(text: &str, at: usize, problems: &mut Problems) -> Option<(u32, usize)> {
     let c = text[at..].chars().next()?;
     if c != '\\' {
@@ -30,7 +30,7 @@ pub(super) fn character(text: &str, at: usize, problems: &mut Problems) -> Optio
     Some((plain.into(), after))
 }
 
-/// The number of an escape with `digits` digits, whose backslash stands at `at`.
+/// The number of an escape with `digits` digits whose backslash is at `at`.
 fn hex(text: &str, at: usize, digits: usize, problems: &mut Problems) -> (u32, usize) {
     let from = at + 2;
     let found = text[from..].bytes().take(digits).take_while(u8::is_ascii_hexdigit).count();
@@ -61,7 +61,7 @@ pub(super) fn scalar(code: u32, at: usize, problems: &mut Problems) -> Option<ch
     c
 }
 
-/// The class whose `[` stands at `open`, and where the text goes on; `None` if it is not closed.
+/// The class whose `[` is at `open`, and the offset after it; `None` if it is not closed.
 pub(super) fn class(text: &str, open: usize, problems: &mut Problems) -> Option<(CharSet, usize)> {
     let bytes = text.as_bytes();
     let mut at = open + 1;
@@ -73,7 +73,7 @@ pub(super) fn class(text: &str, open: usize, problems: &mut Problems) -> Option<
         let first = at;
         let (from, next) = character(text, at, problems)?;
         at = next;
-        // A hyphen before the bracket stands for itself.
+        // A hyphen before the bracket is a literal.
         if bytes.get(at) == Some(&b'-') && *bytes.get(at + 1)? != b']' {
             let (to, next) = character(text, at + 1, problems)?;
             at = next;

@@ -1,11 +1,9 @@
-//! GBNF, the grammars of llama.cpp (`grammars/README.md` and `src/llama-grammar.cpp` there), read into [`Rules`] and
-//! written from them.
+//! Reads GBNF, the grammars of llama.cpp (`grammars/README.md` and `src/llama-grammar.cpp` there), into
+//! [`Rules`] and writes it from them.
 //!
-//! Taken beyond llama.cpp: left recursion, repetitions of any size (counted, never unrolled), `_` in names, and a line
-//! that goes on with `|`. Not taken although llama.cpp takes it: a rule defined twice (there the last one wins), an
-//! empty class `[]`, a range from back to front, a repetition whose most is less than its least.
-//!
-//! It refuses to know how rules are run, and which tokens exist.
+//! Extensions: left recursion, repetitions of any size (counted, never unrolled), `_` in names, and lines that
+//! continue with `|`. Rejected although llama.cpp accepts it: a rule defined twice (there the last one wins),
+//! an empty class `[]`, a reversed range, a repetition whose maximum is less than its minimum.
 
 mod characters;
 mod names;
@@ -20,10 +18,11 @@ pub use write::{show, write};
 use super::rules::Rules;
 use crate::Result;
 
-/// The grammar that `text` says, from its rule `root`.
+/// Reads a grammar with the start rule `root`.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Constraint`] with every problem of the text, each with line, column and the way out.
+/// [`crate::ErrorKind::Constraint`] with every problem of the text, each with its line, its column and how to
+/// fix it.
 ///
 /// # Examples
 /// ```
@@ -35,7 +34,7 @@ pub fn parse(text: &str) -> Result<Rules> {
     parse_from(text, "root")
 }
 
-/// The grammar that `text` says, from the rule `start`.
+/// Reads a grammar with the start rule `start`.
 ///
 /// # Errors
 /// As [`parse`].

@@ -1,18 +1,18 @@
-//! Names of rules: numbers on first sight, what is defined, what is missing. It refuses to know bodies' contents.
+//! Rule names: assigns ids at first sight, and tracks which rules are defined or missing.
 
 use std::collections::HashMap;
 
 use super::super::problems::{did_you_mean, Problems};
 use super::super::rules::{Rule, RuleBody, RuleId, Rules};
 
-/// A rule as far as it was seen.
+/// A rule seen so far.
 struct Seen<'t> {
     name: &'t str,
-    /// Where it was first named.
+    /// The offset of its first reference.
     first: usize,
-    /// Where it was defined.
+    /// The offset of its definition.
     defined: Option<usize>,
-    /// Whether its definition is broken, so that nothing else need be said about it.
+    /// Whether its definition is broken, so that no further problems are reported for it.
     broken: bool,
     body: RuleBody,
 }
@@ -22,16 +22,16 @@ struct Seen<'t> {
 pub(super) struct Names<'t> {
     ids: HashMap<&'t str, RuleId>,
     seen: Vec<Seen<'t>>,
-    /// Bodies that were moved out of deep nests: the rule they were written in, and what they say. Their numbers lie
-    /// in `moved_ids` until the text is read, since every rule that it names gets its number first.
+    /// Bodies that were moved out of deep nests, and the rule that contained each. Their ids are in `moved_ids`
+    /// until the text is read, since all named rules get their ids first.
     moved: Vec<(RuleId, RuleBody)>,
 }
 
-/// Numbers of moved bodies start here while the text is read.
+/// The first id of moved bodies while the text is read.
 const MOVED: RuleId = usize::MAX / 2;
 
 impl<'t> Names<'t> {
-    /// The number of the rule `name`, which stands at the byte offset `at`.
+    /// The id of the rule `name` at the byte offset `at`.
     pub(super) fn id(&mut self, name: &'t str, at: usize) -> RuleId {
         *self.ids.entry(name).or_insert_with(|| {
             self.seen.push(Seen {
@@ -45,30 +45,30 @@ impl<'t> Names<'t> {
         })
     }
 
-    /// Notes that `id` is defined at `at`; the place of its earlier definition, if there is one.
+    /// Marks `id` as defined at `at`. Returns the offset of its earlier definition, if there is one.
     pub(super) fn define(&mut self, id: RuleId, at: usize) -> Option<usize> {
         let earlier = self.seen[id].defined;
         self.seen[id].defined = earlier.or(Some(at));
         earlier
     }
 
-    /// Notes that something is wrong where `id` should be defined.
+    /// Marks the definition of `id` as broken.
     pub(super) fn excuse(&mut self, id: RuleId) {
         self.seen[id].broken = true;
     }
 
-    /// What the rule says.
+    /// Sets the rule's body.
     pub(super) fn set(&mut self, id: RuleId, body: RuleBody) {
         self.seen[id].body = body;
     }
 
-    /// A rule of its own for a part of `owner`.
+    /// Makes a part of `owner` a rule of its own.
     pub(super) fn move_out(&mut self, owner: RuleId, body: RuleBody) -> RuleId {
         self.moved.push((owner, body));
         MOVED + self.moved.len() - 1
     }
 
-    /// The rules, once everything was read; what is missing is a problem.
+    /// The rules, once everything is read; reports undefined ones.
     pub(super) fn finish(self, start: &str, problems: &mut Problems) -> Rules {
         for missing in self.seen.iter().filter(|rule| rule.defined.is_none() && !rule.broken) {
             if problems.is_full() {
@@ -110,7 +110,7 @@ impl<'t> Names<'t> {
     }
 }
 
-/// Gives moved bodies their last numbers. As deep as a body nests, which the reader bounds.
+/// Assigns moved bodies their final ids. Recurses as deep as a body nests, which the reader bounds.
 fn settle(node: &mut RuleBody, named: usize) {
     match node {
         RuleBody::Ref(id) if *id >= MOVED => *id = *id - MOVED + named,

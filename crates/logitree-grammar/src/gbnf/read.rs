@@ -1,5 +1,4 @@
-//! The reader: one pass over the text with a stack of open groups, so that nesting costs memory and not the call
-//! stack. It refuses to know names' fates (`names`) and characters' spellings (`characters`).
+//! Reads GBNF in one pass with a stack of open groups, so that nesting takes memory and not the call stack.
 
 use super::super::problems::{excerpt, Problems};
 use super::super::rules::{RuleBody, RuleId, Rules, TokenName, TokenSet};
@@ -8,19 +7,20 @@ use super::characters::{character, class, scalar};
 use super::names::Names;
 use crate::{Error, ErrorKind, Result};
 
-/// How deep a body nests; what lies deeper becomes a rule of its own, so that whoever walks a body needs no care.
+/// Maximum nesting of a body; deeper parts become rules of their own, so that recursive functions over bodies
+/// are safe.
 const DEEP: u32 = 32;
 
-/// How many groups may be open at once.
+/// Maximum number of open groups.
 const MAX_OPEN: usize = 1 << 17;
 
-/// How many bytes a text may have: what is read takes up to fifty times as many.
+/// Maximum size of a text in bytes: its rules take up to fifty times as many.
 const MAX_BYTES: usize = 1 << 23;
 
-/// How often a literal or a class may run to the end of the text before reading stops: each costs a pass.
+/// How many unclosed literals or classes end the reading: each costs a pass over the text.
 const MAX_UNCLOSED: usize = 3;
 
-/// The rules of `text`.
+/// Reads the rules of `text`.
 pub(super) fn rules(text: &str, start: &str) -> Result<Rules> {
     if text.len() > MAX_BYTES {
         let message = format!("the GBNF grammar has {} bytes, more than {MAX_BYTES}", text.len());
@@ -47,13 +47,13 @@ pub(super) fn rules(text: &str, start: &str) -> Result<Rules> {
     Ok(rules)
 }
 
-/// Nodes in a row, and how deep the deepest nests.
+/// A sequence of nodes and the depth of the deepest.
 #[derive(Default)]
 struct Row {
     nodes: Vec<RuleBody>,
-    /// Of all but the last.
+    /// The depth of all nodes but the last.
     depth: u32,
-    /// Of the last.
+    /// The depth of the last node.
     last: u32,
 }
 
@@ -64,13 +64,13 @@ impl Row {
         self.nodes.push(node);
     }
 
-    /// Takes the last one out again. Only once after a push.
+    /// Removes the last node. At most once after each push.
     fn pop(&mut self) -> Option<Part> {
         let depth = std::mem::take(&mut self.last);
         Some((self.nodes.pop()?, depth))
     }
 
-    /// The row as one: the only node, or all in a node of `kind`.
+    /// The sequence as one node: its only node, or a node of `kind`.
     fn join(mut self, kind: fn(Vec<RuleBody>) -> RuleBody) -> Part {
         if self.nodes.len() == 1 {
             if let Some(only) = self.pop() {
@@ -82,12 +82,12 @@ impl Row {
     }
 }
 
-/// A node, and how deep it nests.
+/// A node and its depth.
 type Part = (RuleBody, u32);
 
-/// A group that is open: its finished alternatives, and the sequence that is being read.
+/// An open group: its finished alternatives and the current sequence.
 struct Group {
-    /// Where its parenthesis stands.
+    /// The offset of its parenthesis.
     open: usize,
     alternatives: Row,
     sequence: Row,
@@ -99,7 +99,7 @@ impl Group {
     }
 }
 
-/// How often something is repeated.
+/// The bounds of a repetition.
 type Times = (u32, Option<u32>);
 
 struct Reader<'t> {
@@ -107,9 +107,9 @@ struct Reader<'t> {
     at: usize,
     problems: Problems,
     names: Names<'t>,
-    /// The rule that is being read.
+    /// The current rule.
     owner: RuleId,
-    /// How often something ran to the end of the text.
+    /// How many literals or classes were not closed.
     unclosed: usize,
 }
 
@@ -118,13 +118,13 @@ impl<'t> Reader<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Notes a problem here; there is nothing to read then.
+    /// Reports a problem here.
     fn fail<T>(&mut self, message: impl Into<String>, help: impl Into<String>) -> Option<T> {
         self.problems.add(self.at, message, help);
         None
     }
 
-    /// Skips blanks and comments, and ends of lines where they mean nothing.
+    /// Skips blanks and comments, and line ends where they are insignificant.
     fn space(&mut self, newlines: bool) {
         while let Some(byte) = self.peek() {
             match byte {
@@ -139,14 +139,14 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A name, if one stands here.
+    /// Reads a name, if there is one here.
     fn name(&mut self) -> Option<&'t str> {
         let name = name_at(self.text, self.at)?;
         self.at += name.len();
         Some(name)
     }
 
-    /// One rule; nothing if it is broken, the problem being noted.
+    /// Reads a rule; `None` if it is broken and the problem reported.
     fn rule(&mut self) -> Option<()> {
         let from = self.at;
         let Some(name) = self.name() else {
@@ -173,9 +173,10 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// After a problem in the rule that starts at `line`: goes on at the next line that starts a rule.
+    /// Recovers from a problem in the rule that starts at `line`: continues at the next line that starts a
+    /// rule.
     fn skip_to_rule(&mut self, line: usize) {
-        // An open quote may have run over many rules: look again from the line after the one that failed.
+        // An open quote may have run over many rules, so recovery starts at the line after the failed one.
         let failed = self.at;
         self.at = line.max(self.text[..failed].rfind('\n').unwrap_or(0));
         while let Some(end) = self.text[self.at..].find('\n') {
@@ -192,7 +193,7 @@ impl<'t> Reader<'t> {
         self.at = self.text.len();
     }
 
-    /// Everything after `::=`, up to the end of the line that ends it.
+    /// Reads everything after `::=` up to the end of the rule.
     fn body(&mut self) -> Option<RuleBody> {
         let mut groups = vec![Group::new(self.at)];
         loop {
@@ -240,7 +241,7 @@ impl<'t> Reader<'t> {
         Some(self.group(whole).0)
     }
 
-    /// Repeats the last node of the row as the text says here.
+    /// Applies a repetition sign to the last node of the sequence.
     fn repeat(&mut self, row: &mut Row, inside: bool) -> Option<()> {
         let from = self.at;
         let (min, max) = self.times(inside)?;
@@ -249,7 +250,7 @@ impl<'t> Reader<'t> {
             let message = format!("nothing before {} that it could repeat", excerpt(self.text, from));
             return self.fail(message, "put it after a literal, a class, a name or a group");
         };
-        // `a?*` and its like are one repetition; without this a row of signs would nest.
+        // `a?*` and the like are one repetition; otherwise a row of signs would nest.
         let is_sign = |min: u32, max: Option<u32>| min <= 1 && max.is_none_or(|max| max == 1);
         row.push(match node {
             RuleBody::Repeat { of, min: least, max: most } if is_sign(min, max) && is_sign(least, most) => {
@@ -262,7 +263,7 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// Whether the line after this end of a line goes on with `|`; then it is skipped to.
+    /// Whether the next line continues with `|`; if so, skips to it.
     fn goes_on(&mut self) -> bool {
         let end = self.at;
         self.space(true);
@@ -281,7 +282,7 @@ impl<'t> Reader<'t> {
         self.shallow(whole)
     }
 
-    /// The part, or a reference to it where it nests too deep to stand inside another.
+    /// The part, or a reference to it if it nests too deeply to be nested further.
     fn shallow(&mut self, (node, depth): Part) -> Part {
         if depth < DEEP {
             return (node, depth);
@@ -345,7 +346,7 @@ impl<'t> Reader<'t> {
         Some(RuleBody::Lexeme(Regex::text(text)))
     }
 
-    /// `<text>`, `<[7]>`, and with `!` every token but this one.
+    /// `<text>` or `<[7]>`; with `!` every token except this one.
     fn token(&mut self) -> Option<RuleBody> {
         let from = self.at;
         let negated = self.peek() == Some(b'!');
@@ -430,7 +431,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The name that stands at `at`.
+/// The name at `at`.
 fn name_at(text: &str, at: usize) -> Option<&str> {
     let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
     let length = text.as_bytes()[at..].iter().take_while(|b| is_part(b)).count();

@@ -1,11 +1,11 @@
-//! GBNF by hand: what each form means, what each mistake says, and that hostile texts end soon.
+//! GBNF: the meaning of each form, the message of each mistake, and that hostile texts terminate.
 
 use super::super::rules::{RuleBody, Rules, TokenName, TokenSet};
 use super::super::{CharSet, Regex};
 use super::*;
 use crate::ErrorKind;
 
-/// What is written again, as one line a rule.
+/// The rules written again, one per line.
 fn again(text: &str) -> String {
     write(&parse(text).unwrap()).unwrap().trim_end().replace('\n', "; ")
 }
@@ -187,7 +187,7 @@ fn nothing_is_written_as_a_class() {
     assert!(set.is_empty());
 }
 
-/// How deep a body nests.
+/// The depth of a body.
 fn depth(node: &RuleBody) -> usize {
     match node {
         RuleBody::Seq(parts) | RuleBody::Alt(parts) => 1 + parts.iter().map(depth).max().unwrap_or(0),

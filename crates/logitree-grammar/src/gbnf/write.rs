@@ -1,5 +1,4 @@
-//! Rules as GBNF text. It refuses to know where rules came from, and goes as deep as they nest: whoever makes rules
-//! bounds that.
+//! Writes rules as GBNF. Recurses as deep as rules nest, which their maker bounds.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -8,12 +7,12 @@ use super::super::rules::{RuleBody, Rules, TokenName, TokenSet};
 use super::super::{CharSet, Regex};
 use crate::{Error, ErrorKind, Result};
 
-/// The rules as GBNF that llama.cpp and [`super::parse`] read. Names are written as llama.cpp takes them (letters,
-/// digits and hyphens), and the start is called `root`.
+/// The rules as GBNF that llama.cpp and [`super::parse`] read. Names use only the characters that llama.cpp
+/// accepts (letters, digits and hyphens), and the start rule is called `root`.
 ///
 /// # Errors
-/// [`ErrorKind::Constraint`] where GBNF has no words: intersections and complements of languages, JSON schemas, several
-/// tokens negated at once, tokens by a text without `<` and `>`.
+/// [`ErrorKind::Constraint`] for what GBNF cannot express: intersections and complements of languages, JSON
+/// schemas, several tokens negated at once, tokens by a text without `<` and `>`.
 pub fn write(rules: &Rules) -> Result<String> {
     let mut writer = Writer::new(rules);
     let text = writer.all();
@@ -27,22 +26,21 @@ pub fn write(rules: &Rules) -> Result<String> {
     }
 }
 
-/// The rules for reading: GBNF, and where it has no words `(a & b)` for both at once, `~(a)` for anything else, and
-/// `%json` for a schema.
+/// The rules for people: GBNF with `(a & b)` for intersection, `~(a)` for complement and `%json` for a schema.
 pub fn show(rules: &Rules) -> String {
     Writer::new(rules).all()
 }
 
-/// What stands around a part: each needs parentheses around more than the one before.
+/// The context of a part; each needs parentheses around more parts than the one before.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Within {
-    /// Nothing needs any.
+    /// None.
     Rule,
-    /// Alternatives do.
+    /// Around alternatives.
     Alternative,
-    /// Sequences too.
+    /// Around sequences too.
     Sequence,
-    /// Repetitions too: `a?{2}` is easily mistaken.
+    /// Around repetitions too: `a?{2}` is easily misread.
     Repetition,
 }
 
@@ -50,9 +48,9 @@ struct Writer<'r> {
     rules: &'r Rules,
     names: Vec<String>,
     text: String,
-    /// The rule that is being written.
+    /// The current rule.
     rule: usize,
-    /// The first thing that GBNF cannot say, and its rule.
+    /// The first construct that GBNF cannot express, and its rule.
     beyond: Option<(usize, &'static str)>,
 }
 
@@ -130,7 +128,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// Parts with something between them, each of them `inside`; in parentheses where `within` demands it.
+    /// Writes parts with a separator, each in the context `inside`; in parentheses if `within` requires them.
     fn list<T>(
         &mut self,
         parts: &[T],
@@ -271,8 +269,8 @@ impl<'r> Writer<'r> {
     }
 }
 
-/// The rules in the order in which a reader meets them: the start, what it refers to, what that refers to; at last what
-/// nothing refers to.
+/// The rules in reading order: the start rule, the rules it refers to, the rules those refer to, and finally
+/// unreferenced rules.
 fn order(rules: &Rules) -> Vec<usize> {
     fn refer(node: &RuleBody, to: &mut impl FnMut(usize)) {
         match node {
@@ -301,7 +299,7 @@ fn order(rules: &Rules) -> Vec<usize> {
     order
 }
 
-/// A name for each rule: what GBNF allows, each once, `root` for the start.
+/// A unique name that GBNF allows for each rule; `root` for the start rule.
 fn names(rules: &Rules) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::from(["root".into()]);
     let mut next = 2;

@@ -1,4 +1,4 @@
-//! A Lark text as it is written. It refuses to know what names stand for.
+//! The syntax tree of a Lark text, names unresolved.
 
 /// A definition or a directive.
 pub(super) enum Item<'t> {
@@ -9,7 +9,7 @@ pub(super) enum Item<'t> {
         body: Choice<'t>,
     },
     Ignore(Choice<'t>),
-    /// `%import path.name -> alias`, one item a name.
+    /// `%import path.name -> alias`, one item per name.
     Import {
         path: &'t str,
         name: &'t str,
@@ -21,7 +21,7 @@ pub(super) enum Item<'t> {
         json: &'t str,
         at: usize,
     },
-    /// A definition of this name that could not be read: nothing more need be said about it.
+    /// A definition of this name that could not be read; its problem is reported.
     Broken(&'t str),
 }
 
@@ -33,13 +33,13 @@ pub(super) struct RuleItem<'t> {
     pub(super) ending: Option<Ending<'t>>,
 }
 
-/// Where a rule's text ends early.
+/// Where the text of a rule ends early.
 pub(super) enum Ending<'t> {
-    /// `lazy`: as soon as it can.
+    /// `lazy`: as early as possible.
     Lazy,
-    /// `suffix=`: with this, the first time it comes.
+    /// `suffix=`: after the first occurrence of this.
     Suffix(Expr<'t>),
-    /// `stop=`: before this, the first time it could come.
+    /// `stop=`: before the first possible occurrence of this.
     Stop(Expr<'t>),
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Choice<'t> {
     pub(super) alternatives: Vec<Alternative<'t>>,
 }
 
-/// Sequences that all must match, mostly one.
+/// Sequences that must all match; usually one.
 pub(super) struct Alternative<'t> {
     pub(super) all: Vec<Vec<Expr<'t>>>,
 }
@@ -62,7 +62,7 @@ pub(super) struct Expr<'t> {
     pub(super) times: Option<(u32, Option<u32>)>,
 }
 
-/// What a part is.
+/// The kind of a part.
 pub(super) enum Value<'t> {
     Group(Choice<'t>),
     Optional(Choice<'t>),
@@ -76,7 +76,7 @@ pub(super) enum Value<'t> {
         flags: &'t str,
     },
     Range(char, char),
-    /// `<...>` as it stands.
+    /// `<...>`, unparsed.
     Token(&'t str),
     Grammar(&'t str),
     /// `%json` and its schema.

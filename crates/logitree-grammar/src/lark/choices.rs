@@ -1,31 +1,29 @@
-//! Lazy terminals where they stand beside others: in `(call | other)* text`, where `call` is lazy, the text ends as soon
-//! as a call could begin. Readers with a lexer do so everywhere; here it is done where `|`, `?`, `*` and `+` let a lazy
-//! terminal and something else start at the same place, which is where grammars ask for it.
-//!
-//! What stands beside a lazy terminal L is copied with its first lexeme X cut to the texts of X that do not start with
-//! a text of L (for another lazy one: that do not go on behind one). The naive version is that lexer: of all lexemes
-//! that may start somewhere, a lazy one that is complete wins. It refuses to know how terminals are read.
-
+//! Lazy terminals in choices: in `(call | other)* text`, where `call` is lazy, the text ends as soon as a call
+//! could begin. A lexer would do so everywhere; here it applies where `|`, `?`, `*` and `+` let a lazy terminal
+//! and something else start at the same position, which covers practical grammars.
+//! Each alternative to a lazy terminal L is copied with its first lexeme X restricted to the strings of X that
+//! do not start with a string of L (an alternative that is lazy itself: that do not continue past one). The
+//! naive version is that lexer: among all lexemes that may start at a position, a complete lazy one wins.
 use std::collections::{BTreeSet, HashMap};
 
 use super::super::rules::{Rule, RuleBody, RuleId};
 use super::super::{CharSet, Regex};
 
-/// Numbers of lazy languages.
+/// Ids of lazy languages.
 type Set = BTreeSet<usize>;
 
-/// What is known of a rule or a node: which lazy languages may stand first in it, and whether it may be empty.
+/// Facts about a rule or a node: which lazy languages may start it, and whether it is nullable.
 #[derive(Clone, Default, PartialEq)]
 struct First {
     lazy: Set,
     nullable: bool,
 }
 
-/// How many nodes may be looked at and copied.
+/// Maximum number of nodes visited and copied.
 const MAX_WORK: usize = 800_000;
 
-/// Lets the lazy rules (with their languages) win over what stands beside them. Whether that was possible: in too many
-/// choices it is not, and the rules are spoiled.
+/// Gives the lazy rules (with their languages) priority over their alternatives. Returns whether that was
+/// possible; with too many choices it is not, and the rules are then unusable.
 pub(super) fn prefer(rules: &mut Vec<Rule>, lazy: &[(RuleId, Regex)]) -> bool {
     if lazy.is_empty() {
         return true;
@@ -64,24 +62,24 @@ pub(super) fn prefer(rules: &mut Vec<Rule>, lazy: &[(RuleId, Regex)]) -> bool {
 }
 
 struct Choices {
-    /// What may stand first in each rule, new ones included.
+    /// The lazy languages that may start each rule, new rules included.
     firsts: Vec<First>,
     /// The language of each lazy rule.
     of: HashMap<RuleId, usize>,
     languages: Vec<Regex>,
-    /// Rules that were copied with their first lexemes cut.
+    /// Copies of rules with their first lexemes restricted.
     copies: HashMap<(RuleId, Set), RuleId>,
-    /// Copies without a body yet.
+    /// Copies without a body.
     open: Vec<(RuleId, Set, RuleId)>,
-    /// New rules, to be put behind all others.
+    /// New rules, to be appended to the others.
     extra: Vec<Rule>,
-    /// Past the most, nothing more is changed.
+    /// Past the limit nothing is changed any more.
     work: usize,
 }
 
 impl Choices {
-    /// What may stand first in each rule: grown until nothing changes, to and fro, since rules mostly refer to those
-    /// behind them.
+    /// The lazy languages that may start each rule: a fixpoint, iterated in both directions because rules
+    /// mostly refer to later rules.
     fn find_firsts(&mut self, rules: &[Rule]) {
         let mut changed = true;
         while changed && self.work <= MAX_WORK {
@@ -134,7 +132,7 @@ impl Choices {
         }
     }
 
-    /// A copy that counts as work.
+    /// A copy, counted as work.
     fn clone_of(&mut self, node: &RuleBody) -> RuleBody {
         fn size(node: &RuleBody) -> usize {
             match node {
@@ -147,7 +145,7 @@ impl Choices {
         node.clone()
     }
 
-    /// The node with every choice in it made.
+    /// The node with all choices in it resolved.
     fn choose(&mut self, node: RuleBody) -> RuleBody {
         match node {
             RuleBody::Alt(parts) => {
@@ -177,7 +175,7 @@ impl Choices {
         }
     }
 
-    /// A sequence: what may come again or not at all stands beside what follows it.
+    /// A sequence: an optional or repeated part is an alternative to what follows it.
     fn sequence(&mut self, parts: Vec<RuleBody>) -> RuleBody {
         let mut rest: Vec<RuleBody> = Vec::new(); // the other way round
         let mut after = First { lazy: Set::new(), nullable: true };
@@ -219,7 +217,7 @@ impl Choices {
         RuleBody::Seq(rest)
     }
 
-    /// A rule of what stands the other way round in `parts`: what refers to it stays flat.
+    /// A rule for the parts in `parts`, which are in reverse order; references to it stay flat.
     fn tail(&mut self, mut parts: Vec<RuleBody>, first: First) -> RuleId {
         match parts[..] {
             [RuleBody::Ref(id)] => id,
@@ -236,8 +234,8 @@ impl Choices {
         self.firsts.len() - 1
     }
 
-    /// The node with its first lexeme cut: no text in it starts with one of the lazy languages. What follows something
-    /// that may be empty is cut where that is left out by `?` or `*`.
+    /// The node with its first lexeme restricted: no string of it starts with a string of a lazy language. What
+    /// follows a nullable part is restricted where `?` or `*` skip that part.
     fn cut(&mut self, node: RuleBody, set: &Set) -> RuleBody {
         if set.is_empty() || self.work > MAX_WORK {
             return node;
@@ -282,13 +280,13 @@ impl Choices {
         }
     }
 
-    /// Every text that starts with one of the lazy languages.
+    /// Every string that starts with a string of a lazy language.
     fn starting(&self, set: &Set) -> Regex {
         let any = Regex::or(set.iter().map(|&number| self.languages[number].clone()));
         Regex::concat([any, Regex::anything()])
     }
 
-    /// The copy of a rule with its first lexeme cut.
+    /// The restricted copy of a rule.
     fn copy(&mut self, id: RuleId, set: &Set) -> RuleId {
         let mut set = set.clone();
         if let Some(own) = self.of.get(&id) {
@@ -311,7 +309,7 @@ impl Choices {
         copy
     }
 
-    /// The body of a copy. Of two lazy ones, the one that is complete first wins.
+    /// The body of a copy. Of two lazy alternatives the one that is complete first wins.
     fn cut_rule(&mut self, id: RuleId, body: RuleBody, set: &Set) -> RuleBody {
         if !self.of.contains_key(&id) {
             return self.cut(body, set);
@@ -323,7 +321,7 @@ impl Choices {
             other => other,
         };
         match body {
-            // What is ignored behind it stays.
+            // The ignored text after it is kept.
             RuleBody::Seq(parts) => {
                 let mut parts = parts.into_iter();
                 let first = parts.next().map(cut);

@@ -1,4 +1,4 @@
-//! The terminals of `%import common`, under the names that Lark's own library has. It refuses to know the text that
+//! The terminals of `%import common`, under the names of Lark's own library.
 //! imports them.
 
 use super::super::{CharSet, Regex};
@@ -8,7 +8,7 @@ pub(super) const NAMES: &str = "DIGIT, HEXDIGIT, INT, SIGNED_INT, DECIMAL, _EXP,
     SIGNED_NUMBER, ESCAPED_STRING, LCASE_LETTER, UCASE_LETTER, LETTER, WORD, CNAME, WS_INLINE, WS, CR, LF, NEWLINE, \
     SH_COMMENT, CPP_COMMENT, C_COMMENT, SQL_COMMENT";
 
-/// What the terminal `name` says.
+/// The language of the terminal `name`.
 pub(super) fn terminal(name: &str) -> Option<Regex> {
     Some(match name {
         "DIGIT" => digit(),

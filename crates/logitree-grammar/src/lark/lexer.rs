@@ -1,17 +1,17 @@
-//! Lark's text as tokens with their places. It refuses to know which order of tokens means something.
+//! Splits a Lark text into tokens with their offsets.
 
 use serde::de::IgnoredAny;
 
 use super::super::problems::{excerpt, Problems};
 
-/// What a token is.
+/// The kinds of token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A lower case name.
     Rule,
     /// An upper case name.
     Terminal,
-    /// `"..."`, perhaps with an `i` behind it.
+    /// `"..."`, optionally followed by `i`.
     Text,
     /// `/.../` with its flags.
     Pattern,
@@ -19,17 +19,17 @@ pub(super) enum Kind {
     Token,
     /// `@name`.
     Grammar,
-    /// A number: digits, perhaps with a sign, a fraction or `0x`.
+    /// A number: digits, optionally with a sign, a fraction or `0x`.
     Number,
     /// `%word`.
     Directive,
-    /// A JSON value behind `%json` and its like.
+    /// A JSON value after `%json` and the like.
     Json,
-    /// One sign, or the first of `..`, `->` and `::` as `D`, `>` and `P`.
+    /// A sign, or the first character of `..`, `->` and `::` as `D`, `>` and `P`.
     Sign(u8),
-    /// The end of a line, or of several.
+    /// One or more line ends.
     Newline,
-    /// What could not be read; the problem is noted.
+    /// Unreadable text; the problem is reported.
     Broken,
     /// The end of the text.
     End,
@@ -43,10 +43,10 @@ pub(super) struct Token {
     pub(super) end: u32,
 }
 
-/// Directives that a JSON value follows.
+/// Directives that are followed by a JSON value.
 const WITH_JSON: [&str; 3] = ["%json", "%regex", "%llguidance"];
 
-/// All tokens of a text, [`Kind::End`] last. The text has less than 4 GiB.
+/// All tokens of a text, [`Kind::End`] last. The text is shorter than 4 GiB.
 pub(super) fn tokens(text: &str, problems: &mut Problems) -> Vec<Token> {
     let mut lexer = Lexer { text, at: 0, problems, tokens: Vec::new() };
     while lexer.at < text.len() && !lexer.problems.is_full() {
@@ -74,12 +74,12 @@ impl Lexer<'_, '_> {
         self.text.as_bytes().get(at).copied()
     }
 
-    /// How many bytes from `at` on are of a kind.
+    /// How many bytes from `at` on satisfy the predicate.
     fn run(&self, at: usize, of: impl Fn(u8) -> bool) -> usize {
         self.text.as_bytes()[at..].iter().take_while(|&&byte| of(byte)).count()
     }
 
-    /// Skips the rest of the line: what cannot be read is one token.
+    /// Skips the rest of the line as one unreadable token.
     fn broken(&mut self, message: String, help: &str) {
         let at = self.at;
         self.problems.add(at, message, help);
@@ -87,7 +87,7 @@ impl Lexer<'_, '_> {
         self.push(Kind::Broken, at, end);
     }
 
-    /// The next token, or what stands between tokens.
+    /// The next token, or white space.
     fn one(&mut self) {
         let at = self.at;
         let Some(first) = self.byte(at) else { return };
@@ -126,14 +126,14 @@ impl Lexer<'_, '_> {
         }
     }
 
-    /// Whether `!` or `?` here belongs to a rule's name, at the start of a line.
+    /// Whether `!` or `?` belongs to a rule's name, at the start of a line.
     fn starts_rule(&self, at: usize) -> bool {
         let before = self.tokens.last().is_none_or(|token| token.kind == Kind::Newline);
         let name = at + self.run(at, |byte| matches!(byte, b'!' | b'?'));
         before && self.byte(name).is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_')
     }
 
-    /// A name; its case says whether it is a rule or a terminal.
+    /// A name; its case decides between rule and terminal.
     fn name(&mut self) {
         let at = self.at;
         let from = at + self.run(at, |byte| matches!(byte, b'!' | b'?'));
@@ -176,7 +176,7 @@ impl Lexer<'_, '_> {
         self.push(Kind::Number, at, end);
     }
 
-    /// `"..."`: the escapes are read later, here only the end is found.
+    /// `"..."`: only finds the end; escapes are read later.
     fn quoted(&mut self) {
         match self.closing(self.at + 1, b'"') {
             Some(close) => {
@@ -202,7 +202,7 @@ impl Lexer<'_, '_> {
         }
     }
 
-    /// Where the sign that closes stands, in the same line; what follows a backslash does not close.
+    /// The offset of the closing sign in the same line; backslashes escape it.
     fn closing(&self, mut at: usize, sign: u8) -> Option<usize> {
         loop {
             match self.byte(at)? {
@@ -226,7 +226,7 @@ impl Lexer<'_, '_> {
         self.push(Kind::Token, at, end + 1);
     }
 
-    /// `%word`, and the JSON value behind those that have one.
+    /// `%word`, with the JSON value if it has one.
     fn directive(&mut self) {
         let at = self.at;
         let end = at + 1 + self.run(at + 1, is_word);
@@ -253,7 +253,7 @@ impl Lexer<'_, '_> {
     }
 }
 
-/// What names are made of.
+/// The characters of names.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }

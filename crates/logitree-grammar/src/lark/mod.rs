@@ -1,15 +1,15 @@
-//! Lark as llguidance reads it (its `docs/syntax.md`), read into [`Rules`]: rules in lower case, terminals in upper
-//! case, regular expressions, `%ignore`, `%import common`, `%json`, `%regex`, `%lark`, special tokens, `&` and `~` in
-//! terminals, and the attributes `lazy`, `suffix` and `stop`.
+//! Reads Lark in llguidance's dialect (its `docs/syntax.md`) into [`Rules`]: rules in lower case, terminals in
+//! upper case, regular expressions, `%ignore`, `%import common`, `%json`, `%regex`, `%lark`, special tokens,
+//! `&` and `~` in terminals, and the attributes `lazy`, `suffix` and `stop`.
 //!
-//! A grammar means all its readings: no terminal wins over another because it is longer or stands first. A lazy one ends
-//! at its own first chance, and wins over what stands beside it in a choice. What is ignored may stand behind every terminal, token and `%json` of the grammar, and
-//! before the first one where `allow_initial_skip` says so.
+//! A grammar has all its parses: no terminal takes precedence for being longer or defined first. A lazy
+//! terminal ends as early as possible and takes precedence over its alternatives in a choice. Ignored text may
+//! follow every terminal, token and `%json` of the grammar, and precede the first one if `allow_initial_skip`
+//! is set.
 //!
-//! Not taken, each with an error that names it: templates, parametric rules, priorities of terminals, `%override`,
-//! `%extend`, `%declare`, imports other than `common`, `max_tokens` and `temperature`, a `stop` that is no plain text.
-//!
-//! It refuses to know how rules are run, and which tokens exist.
+//! Rejected with an error that names them: templates, parametric rules, priorities of terminals, `%override`,
+//! `%extend`, `%declare`, imports other than `common`, `max_tokens` and `temperature`, and a `stop` that is not
+//! plain text.
 
 mod ast;
 mod choices;
@@ -34,21 +34,21 @@ use super::problems::Problems;
 use super::rules::Rules;
 use crate::{Error, ErrorKind, Result};
 
-/// How many bytes a text may have: what is read takes up to eighty times as many.
+/// Maximum size of a text in bytes: its rules take up to eighty times as many.
 const MAX_BYTES: usize = 1 << 22;
 
 /// What a text may refer to.
 pub struct Resources<'r> {
-    /// Other grammars, by the name that `@name` has.
+    /// Other grammars, by the name in `@name`.
     pub grammars: &'r BTreeMap<String, Rules>,
-    /// Reads the schema of a `%json`, given as JSON's text.
+    /// Reads the schema of a `%json` from JSON text.
     pub schema: &'r dyn Fn(&str) -> Result<Arc<Schema>>,
 }
 
-/// The grammar that `text` says, from its rule `start`.
+/// Reads a grammar with the start rule `start`.
 ///
 /// # Errors
-/// [`ErrorKind::Constraint`] with every problem of the text, each with line, column and the way out;
+/// [`ErrorKind::Constraint`] with every problem of the text, each with its line, its column and how to fix it;
 /// [`ErrorKind::Limit`] if it is too long.
 pub fn parse(text: &str, resources: &Resources) -> Result<Rules> {
     if text.len() > MAX_BYTES {

@@ -1,20 +1,20 @@
-//! The options of `%llguidance`. It refuses to know what they do to rules.
+//! Reads the options of `%llguidance`.
 
 use serde_json::Value;
 
 use super::super::problems::Problems;
 
-/// What the options of a grammar say.
+/// The options of a grammar.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Options {
-    /// Whether what is ignored may stand before everything else.
+    /// Whether ignored text may precede everything else.
     pub(super) allow_initial_skip: bool,
-    /// Whether an ignored text is one match of the ignored terminals and not several.
+    /// Whether ignored text is a single match of the ignored terminals.
     pub(super) ignore_once: bool,
 }
 
 impl Options {
-    /// Adds what `json`, which stands at the byte offset `at`, says.
+    /// Adds the options in `json`, which is at the byte offset `at`.
     pub(super) fn read(&mut self, json: &str, at: usize, problems: &mut Problems) {
         let Ok(Value::Object(entries)) = serde_json::from_str(json) else {
             problems.add(at, "%llguidance needs an object", "write %llguidance {}");
@@ -28,7 +28,7 @@ impl Options {
             match key.as_str() {
                 "allow_initial_skip" => self.allow_initial_skip |= on,
                 "ignore_once" => self.ignore_once |= on,
-                // Nothing is forced but what is the only way on, so there is nothing to switch off.
+                // Only unavoidable tokens are forced, so there is nothing to switch off.
                 "no_forcing" => {}
                 "allow_invalid_utf8" if on => {
                     problems.add(at, "allow_invalid_utf8 is not honoured: text is UTF-8", "leave it out");

@@ -1,11 +1,11 @@
-//! Tokens to items. It goes on after a broken item, and refuses to know what names stand for.
+//! Parses tokens into items, and continues after a broken item.
 
 use super::super::problems::{excerpt, Problems};
 use super::ast::{Alternative, Choice, Ending, Expr, Item, RuleItem, Value};
 use super::lexer::{Kind, Token};
 use super::strings;
 
-/// How deep groups may nest: the reader, and whoever walks what it read, recurses.
+/// Maximum nesting of groups: the parser and later passes recurse.
 const MAX_NESTED: usize = 100;
 
 /// The items of `tokens`.
@@ -18,14 +18,14 @@ struct Parser<'t, 'p> {
     text: &'t str,
     tokens: &'p [Token],
     next: usize,
-    /// How deep groups and grammars nest here.
+    /// The current nesting of groups and grammars.
     nested: usize,
     /// How many groups of this item are open, itself included.
     groups: usize,
     problems: &'p mut Problems,
 }
 
-/// What is read, or nothing where the problem was noted.
+/// A parsed value, or `None` if the problem is reported.
 type Read<T> = Option<T>;
 
 impl<'t> Parser<'t, '_> {
@@ -65,7 +65,7 @@ impl<'t> Parser<'t, '_> {
         self.unexpected(&format!("`{}` must follow {after}", char::from(sign)), "")
     }
 
-    /// Notes what is missing here; what is broken was noted when it was found.
+    /// Reports what is missing here; a broken token was reported by the lexer.
     fn unexpected<T>(&mut self, missing: &str, help: &str) -> Read<T> {
         if self.kind() != Kind::Broken {
             let found = excerpt(self.text, self.at());
@@ -80,7 +80,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// All items, up to the end or, `inside` a nested grammar, to its brace.
+    /// All items up to the end, or up to the closing brace `inside` a nested grammar.
     fn all(&mut self, inside: bool) -> Vec<Item<'t>> {
         let mut items = Vec::new();
         let nested = self.nested;
@@ -112,7 +112,7 @@ impl<'t> Parser<'t, '_> {
         matches!(self.kind(), Kind::Newline | Kind::End) || inside && self.kind() == Kind::Sign(b'}')
     }
 
-    /// Goes on with the next line that starts an item.
+    /// Skips to the next line that starts an item.
     fn recover(&mut self) {
         self.next = self.next.saturating_sub(1);
         loop {
@@ -191,7 +191,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// A rule behind its name.
+    /// A rule after its name.
     fn rule(&mut self, name: &'t str, at: usize) -> Read<RuleItem<'t>> {
         self.no_template(name)?;
         if self.eat(b'.') && self.kind() == Kind::Number {
@@ -303,7 +303,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// Alternatives. Lines that start with `|` go on, and inside of groups all do.
+    /// Alternatives. Lines that start with `|` continue them; inside groups all lines do.
     fn choice(&mut self) -> Read<Choice<'t>> {
         let at = self.at();
         if self.nested == MAX_NESTED {
@@ -357,7 +357,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// Whether the lines end inside a group: not where an item starts, then the group was not closed.
+    /// Whether line ends are insignificant inside a group: not before an item, where the group was left open.
     fn goes_on(&self) -> bool {
         let lines = self.tokens[self.next..].iter().take_while(|token| token.kind == Kind::Newline).count();
         let next = self.next + lines;
@@ -478,7 +478,7 @@ impl<'t> Parser<'t, '_> {
         })
     }
 
-    /// Whether `{` here opens parameters and not a count.
+    /// Whether `{` opens parameters rather than a count.
     fn is_template_use(&self) -> bool {
         let after = self.tokens.get(self.next + 1).map(|token| token.kind);
         self.kind() == Kind::Sign(b'{') && !matches!(after, Some(Kind::Number | Kind::Sign(b',')))
@@ -496,7 +496,7 @@ impl<'t> Parser<'t, '_> {
         None
     }
 
-    /// `"a".."z"` behind its `..`.
+    /// `"a".."z"` after its `..`.
     fn range(&mut self, from: &str, at: usize) -> Read<Value<'t>> {
         if self.kind() != Kind::Text {
             return self.unexpected("a character must follow `..`", "a range is \"a\"..\"z\"");
@@ -517,7 +517,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// What a directive inside a rule says.
+    /// The meaning of a directive inside a rule.
     fn inline(&mut self, word: &str, at: usize) -> Read<Value<'t>> {
         match (word, self.kind()) {
             ("%json", Kind::Json) => {

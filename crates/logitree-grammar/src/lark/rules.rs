@@ -1,4 +1,4 @@
-//! Items to [`Rules`]. It refuses to know how terminals are read.
+//! Compiles items to [`Rules`].
 
 use std::collections::HashMap;
 
@@ -35,9 +35,9 @@ struct Compiler<'c> {
     resources: &'c Resources<'c>,
     problems: &'c mut Problems,
     rules: Vec<Rule>,
-    /// Where the grammars of the resources start, those that were referred to.
+    /// The start rules of the resources' grammars that were referenced.
     embedded: HashMap<String, RuleId>,
-    /// What all terminals weigh.
+    /// The total weight of all terminals.
     weight: usize,
     /// The lazy rules and their languages.
     lazy: Vec<(RuleId, Regex)>,
@@ -53,7 +53,7 @@ impl Compiler<'_> {
         Terminals { problems: self.problems, weight: &mut self.weight, nested: 0 }
     }
 
-    /// A grammar whose text stands at `at`; where it starts. `prefix` is what its rules' names start with.
+    /// Compiles a grammar whose text is at `at`. Returns its start rule. `prefix` starts its rules' names.
     fn grammar(&mut self, items: &[Item], at: usize, prefix: &str) -> RuleId {
         let rules = &mut self.rules;
         let mut scope = Scope::read(items, self.problems, |name| {
@@ -86,7 +86,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The rule of what is ignored.
+    /// The rule of ignored text.
     fn ignored(&mut self, scope: &mut Scope, prefix: &str) {
         let ignored = std::mem::take(&mut scope.ignored);
         let mut languages = Vec::new();
@@ -102,7 +102,7 @@ impl Compiler<'_> {
         scope.ignore = Some(id);
     }
 
-    /// The node with what may be ignored behind it.
+    /// The node followed by ignored text.
     fn then_ignored(node: RuleBody, scope: &Scope) -> RuleBody {
         match scope.ignore {
             Some(ignore) => RuleBody::Seq(vec![node, RuleBody::Ref(ignore)]),
@@ -229,7 +229,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Where the grammar `name` of the resources starts; its rules are copied the first time.
+    /// The start rule of the resource grammar `name`; its rules are copied at first use.
     fn embed(&mut self, name: &str, at: usize) -> RuleId {
         if let Some(&id) = self.embedded.get(name) {
             return id;
@@ -247,7 +247,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The only node, or all in a node of `kind`.
+/// The only node, or a node of `kind` with all.
 fn single(mut nodes: Vec<RuleBody>, kind: fn(Vec<RuleBody>) -> RuleBody) -> RuleBody {
     match nodes.pop() {
         Some(only) if nodes.is_empty() => only,

@@ -1,4 +1,4 @@
-//! What the names of one grammar stand for. It refuses to know bodies.
+//! Resolves the names of one grammar.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use super::ast::{Choice, Item, RuleItem};
 use super::common;
 use super::options::Options;
 
-/// Where a terminal comes from.
+/// The origin of a terminal.
 pub(super) enum Source<'i, 't> {
     Written(&'i Choice<'t>),
     Common(Regex),
 }
 
-/// How far a terminal is.
+/// The state of a terminal.
 #[derive(Clone)]
 pub(super) enum Read {
     Not,
-    /// It is being read: who meets it now has found a circle.
+    /// Being read: meeting it again is a cycle.
     Now,
-    /// Its language, its weight and its depth; nothing if it is broken.
+    /// Its language, weight and depth; `None` if it is broken.
     Done(Option<(Regex, usize, usize)>),
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Terminal<'i, 't> {
     pub(super) at: usize,
     pub(super) source: Source<'i, 't>,
     pub(super) read: Read,
-    /// The rule that stands for it, once a rule refers to it.
+    /// The rule that wraps it, once a rule refers to it.
     pub(super) rule: Option<RuleId>,
 }
 
@@ -42,12 +42,12 @@ pub(super) struct Scope<'i, 't> {
     pub(super) terminals: HashMap<&'t str, Terminal<'i, 't>>,
     pub(super) ignored: Vec<&'i Choice<'t>>,
     pub(super) options: Options,
-    /// The rule of what is ignored, if anything is.
+    /// The rule of ignored text, if there is any.
     pub(super) ignore: Option<RuleId>,
 }
 
 impl<'i, 't> Scope<'i, 't> {
-    /// The names that `items` define; `new` makes a rule of a name.
+    /// The names that `items` define; `new` makes a rule for a name.
     pub(super) fn read(
         items: &'i [Item<'t>],
         problems: &mut Problems,
@@ -107,7 +107,7 @@ impl<'i, 't> Scope<'i, 't> {
         self.terminals.insert(name, Terminal { at, source, read: Read::Not, rule: None });
     }
 
-    /// Says that `name`, which stands at `at`, is not known.
+    /// Reports that `name` at `at` is undefined.
     pub(super) fn unknown(&self, name: &str, at: usize, problems: &mut Problems) {
         if problems.is_full() {
             return;

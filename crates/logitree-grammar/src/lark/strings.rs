@@ -1,9 +1,8 @@
-//! Texts as Lark writes them: JSON's escapes and `\xHH`. It refuses to know where they stand.
+//! Reads Lark's strings: JSON's escapes and `\xHH`.
 
 use super::super::problems::Problems;
 
-/// The text of `said`, which is `"..."` or `"..."i` and stands at the byte offset `at`, and whether its case counts
-/// for nothing.
+/// The text of `said`, which is `"..."` or `"..."i` at the byte offset `at`, and whether its case is ignored.
 pub(super) fn text(said: &str, at: usize, problems: &mut Problems) -> (String, bool) {
     let fold = said.ends_with('i');
     let inner = said.strip_prefix('"').unwrap_or(said);
@@ -42,7 +41,7 @@ fn escape(rest: &str, at: usize, problems: &mut Problems) -> (char, usize) {
     (plain, 1 + sign.len_utf8())
 }
 
-/// `\xHH`, `\uHHHH`, or two of these that are a pair of surrogates.
+/// `\xHH`, `\uHHHH`, or two of the latter as a surrogate pair.
 fn hex(rest: &str, sign: char, at: usize, problems: &mut Problems) -> (char, usize) {
     let digits = if sign == 'x' { 2 } else { 4 };
     let read = |from: usize| {

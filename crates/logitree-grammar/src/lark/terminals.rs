@@ -1,4 +1,4 @@
-//! Terminals as regular languages. It refuses to know rules.
+//! Compiles terminals to regular languages.
 
 use serde_json::Value as Json;
 
@@ -8,9 +8,9 @@ use super::super::Regex;
 use super::ast::{Choice, Expr, Value};
 use super::scope::{Read, Scope, Source};
 
-/// How deep a terminal may nest: what runs it takes 600.
+/// Maximum nesting of a terminal; the compiler of expressions allows 600.
 const MAX_DEEP: usize = 300;
-/// How many nodes all terminals of a text may have, what they copy from each other included.
+/// Maximum number of nodes of all terminals of a text, inlined copies included.
 const MAX_WEIGHT: usize = 1 << 21;
 
 /// A regular language with its weight and its depth.
@@ -19,14 +19,14 @@ pub(super) type Sized = (Regex, usize, usize);
 /// Reads terminals.
 pub(super) struct Terminals<'p> {
     pub(super) problems: &'p mut Problems,
-    /// What all terminals weigh so far.
+    /// The total weight of all terminals so far.
     pub(super) weight: &'p mut usize,
-    /// How many terminals are being read, each referred to by the one before.
+    /// How many terminals are being read, each referenced by the previous one.
     pub(super) nested: usize,
 }
 
 impl Terminals<'_> {
-    /// The language of the terminal `name`, which stands at `at`.
+    /// The language of the terminal `name` at `at`.
     pub(super) fn named(&mut self, name: &str, at: usize, scope: &mut Scope) -> Option<Sized> {
         let Some(terminal) = scope.terminals.get_mut(name) else {
             if scope.rules.contains_key(name) {
@@ -92,7 +92,7 @@ impl Terminals<'_> {
         Some((regex, weight, depth))
     }
 
-    /// The language of a body; every part is read, so that all its problems are found.
+    /// The language of a body. Every part is read, so that all problems are reported.
     pub(super) fn choice(&mut self, choice: &Choice, scope: &mut Scope) -> Option<Sized> {
         let mut whole = true;
         let mut alternatives = Vec::with_capacity(choice.alternatives.len());
@@ -124,7 +124,7 @@ impl Terminals<'_> {
         Some((regex, weight, depth))
     }
 
-    /// The language of one value; those that are none are problems.
+    /// The language of one value; reports values that have none.
     pub(super) fn value(&mut self, value: &Value, at: usize, scope: &mut Scope) -> Option<Sized> {
         let what = match value {
             Value::Group(choice) => return self.choice(choice, scope),
@@ -156,7 +156,7 @@ impl Terminals<'_> {
         let escape = |c: char| if is_word(c) { c.to_string() } else { format!("\\{c}") };
         let mut escaped = String::with_capacity(text.len());
         for c in text.chars() {
-            // Escapes of other characters are not everywhere taken for the characters themselves.
+            // Escapes of other characters do not mean the characters themselves in every dialect.
             escaped.push_str(&if c.is_ascii() { escape(c) } else { c.to_string() });
         }
         self.pattern(&escaped, "i", at)
@@ -188,7 +188,7 @@ impl Terminals<'_> {
         }
     }
 
-    /// `%regex`: pieces of a text in their order, any run of them.
+    /// `%regex`: any run of consecutive chunks of a text.
     fn structured(&mut self, json: &str, at: usize) -> Option<Sized> {
         let value: Json = serde_json::from_str(json).unwrap_or_default();
         let entry =
@@ -218,7 +218,7 @@ impl Terminals<'_> {
     }
 }
 
-/// The parts as one, and what they weigh.
+/// The parts as one, and their weight.
 fn join(mut parts: Vec<Sized>, none: Regex, kind: fn(Vec<Regex>) -> Regex) -> Sized {
     if parts.len() == 1 {
         if let Some(only) = parts.pop() {
@@ -233,7 +233,7 @@ fn join(mut parts: Vec<Sized>, none: Regex, kind: fn(Vec<Regex>) -> Regex) -> Si
     (kind(parts.into_iter().map(|part| part.0).collect()), weight, depth)
 }
 
-/// A language with its weight and depth, which whoever made it bounds.
+/// A language with its weight and depth, which its maker bounds.
 fn sized(regex: Regex) -> Sized {
     fn measure(regex: &Regex) -> (usize, usize) {
         let all = |parts: &[Regex]| {
@@ -252,14 +252,14 @@ fn sized(regex: Regex) -> Sized {
     (regex, weight, depth)
 }
 
-/// Words, and what stands between them.
+/// Words and the text between them.
 fn words(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut from = 0;
     let mut before = None;
     for (at, c) in text.char_indices() {
         let word = c.is_alphanumeric() || c == '_';
-        // Other characters stand alone.
+        // Other characters are chunks of their own.
         if at > 0 && !(word && before == Some(true)) {
             pieces.push(&text[from..at]);
             from = at;
@@ -272,8 +272,8 @@ fn words(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// Any run of pieces that follow each other, the empty one included. Split in halves, so that depth and size stay
-/// small: a run lies in one half, or is an end of the first and a start of the second.
+/// Any run of consecutive chunks, the empty one included. Split in halves to keep depth and size small: a run
+/// is inside one half, or a suffix of the first and a prefix of the second.
 fn runs(pieces: &[&str]) -> Regex {
     match pieces {
         [] => Regex::Empty,

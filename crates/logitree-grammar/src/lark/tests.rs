@@ -1,4 +1,4 @@
-//! Lark by hand: what each form means, what each mistake says, and that hostile texts end soon.
+//! Lark: the meaning of each form, the message of each mistake, and that hostile texts terminate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::super::rules::Rules;
 use super::{parse, Resources};
 use crate::{Error, ErrorKind, Result};
 
-/// No schema is read here.
+/// Rejects every schema.
 fn no_schema(_: &str) -> Result<Arc<Schema>> {
     Err(Error::new(ErrorKind::Constraint, "no schemas").at("/type"))
 }
@@ -40,7 +40,7 @@ fn accepts(rules: &Rules, text: &str) -> bool {
     machine.is_accepting(config)
 }
 
-/// Checks texts that a grammar accepts, and texts that it refuses.
+/// Checks texts that a grammar accepts and texts that it rejects.
 fn check(grammar: &str, accepted: &[&str], refused: &[&str]) {
     let rules = read(grammar).unwrap_or_else(|error| panic!("{grammar}\n{error}"));
     for text in accepted {
@@ -147,7 +147,7 @@ fn endings() {
 
 #[test]
 fn lazy_terminals_win_where_something_else_could_start() {
-    // Text until `<function`, which then must go on as one of the two.
+    // Text until `<function`, which must then continue as one of the two.
     let calls = "start: (foo | bar)* end\nend: TEXT\nTEXT: /(.|\\n)*/\n\
         foo_head[lazy]: TEXT \"<function\"\nfoo: foo_head \"=foo>\" \"{}\" \"</function>\"\n\
         bar_head[lazy]: TEXT \"<function\"\nbar: bar_head \"=bar>\" /[0-9]+/ \"</function>\"";
@@ -166,7 +166,7 @@ fn lazy_terminals_win_where_something_else_could_start() {
     let many: String = (0..200_000).map(|_| "a? ").collect();
     let error = read(&format!("start: {many}\na[lazy]: /.*x/")).unwrap_err();
     assert!(error.message.contains("lazy terminals stand in too many choices"), "{}", error.message);
-    // Cut rests that go on for ever: what is read without an end behind a lazy terminal.
+    // Restricted remainders of unbounded length after a lazy terminal.
     let endless = "start: (foo | bar)*start end\nend: TEXT\nTEXT: /(.|\\n)*/\nhead[lazy]: TEXT \"<f\"\n\
         foo: head \"=foo>\" %json {\"type\": \"object\"} \"</f>\"\nbar: head \"=bar>\" /[0-9]+/ \"</f{1,2}on>\"";
     let start = std::time::Instant::now();

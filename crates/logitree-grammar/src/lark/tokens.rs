@@ -1,13 +1,13 @@
-//! Tokens as Lark names them: `<name>`, `<[7]>`, `<[1-5,9]>`, `<[^7]>`, `<[*]>`, and with `!` every token but those.
-//! It refuses to know which tokens exist.
+//! Reads Lark's token sets: `<name>`, `<[7]>`, `<[1-5,9]>`, `<[^7]>`, `<[*]>`; with `!` every token except
+//! those.
 
 use super::super::problems::Problems;
 use super::super::rules::{TokenName, TokenSet};
 
-/// How many numbers a set may list: more than any vocabulary has.
+/// Maximum number of ids a set may list: more than any vocabulary has.
 const MAX_LISTED: u64 = 1 << 20;
 
-/// The set that `said`, which stands at the byte offset `at`, names.
+/// The set that `said`, at the byte offset `at`, names.
 pub(super) fn set(said: &str, at: usize, problems: &mut Problems) -> TokenSet {
     let negated = said.starts_with('!');
     let name = said.trim_start_matches('!');
@@ -16,7 +16,7 @@ pub(super) fn set(said: &str, at: usize, problems: &mut Problems) -> TokenSet {
     };
     let (list, inverted) = list.strip_prefix('^').map_or((list, false), |rest| (rest, true));
     if list == "*" && !inverted {
-        // Every token: none is left out.
+        // Every token: nothing is excluded.
         return TokenSet { tokens: Vec::new(), negated: !negated };
     }
     let ids = numbers(list).unwrap_or_else(|why| {
@@ -30,7 +30,7 @@ pub(super) fn set(said: &str, at: usize, problems: &mut Problems) -> TokenSet {
     TokenSet { tokens: ids.into_iter().map(TokenName::Id).collect(), negated: negated != inverted }
 }
 
-/// The numbers of a list of numbers and ranges.
+/// The ids of a list of ids and ranges.
 fn numbers(list: &str) -> Result<Vec<u32>, String> {
     let mut ranges = Vec::new();
     for part in list.split(',').filter(|part| !part.is_empty()) {

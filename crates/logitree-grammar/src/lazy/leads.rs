@@ -1,5 +1,5 @@
-//! The beginning of a grammar as regular languages, each with what follows it: unfolded until a trigger is complete in
-//! it or cannot come any more. It refuses to know what stands before the trigger.
+//! Unfolds the beginning of a grammar into regular languages and their continuations, until a trigger is
+//! complete or impossible.
 
 use super::super::rules::{Rule, RuleBody, RuleId, TokenSet};
 use super::super::Regex;
@@ -7,31 +7,31 @@ use super::quotient::is_nullable;
 use super::Asker;
 use crate::{Error, ErrorKind, Result};
 
-/// How many steps of unfolding there may be.
+/// Maximum number of unfolding steps.
 const MAX_STEPS: usize = 10_000;
-/// How many nodes the beginnings may have.
+/// Maximum number of nodes of the beginnings.
 const MAX_NODES: usize = 200_000;
-/// How deep rules are followed to find out whether they are regular.
+/// How deep rules are followed to decide whether they are regular.
 const MAX_DEEP: usize = 100;
 
 /// A beginning.
 pub(super) struct Lead {
     pub(super) text: Regex,
-    /// The whole token that stands first, in place of text.
+    /// The whole token it starts with, instead of text.
     pub(super) token: Option<TokenSet>,
     pub(super) rest: Vec<RuleBody>,
 }
 
-/// A beginning that is being unfolded: its text, and what follows, the next one last.
+/// A beginning being unfolded: its text, and the continuation in reverse order.
 type Open = (Vec<Regex>, Vec<RuleBody>);
 
-/// Finds beginnings.
+/// The state of the search.
 pub(super) struct Leads<'l> {
     pub(super) rules: &'l [Rule],
     pub(super) asker: &'l mut Asker,
-    /// What triggers, from where the grammar starts.
+    /// The trigger, from where the grammar starts.
     pub(super) from: Regex,
-    /// Whether a whole token triggers, which may stand where no text does.
+    /// Whether a whole token triggers, where there is no text before it.
     pub(super) token: bool,
     /// The trigger in messages.
     pub(super) said: &'l str,
@@ -87,7 +87,7 @@ impl Leads<'_> {
                     }
                 }
                 RuleBody::Tokens(set) => {
-                    // A token is no text: behind text that is not complete it completes nothing.
+                    // A token is not text: it cannot complete a trigger that text has begun.
                     if text.iter().all(is_nullable) {
                         rest.reverse();
                         leads.push(Lead { text: Regex::Empty, token: Some(set), rest });
@@ -101,7 +101,7 @@ impl Leads<'_> {
         Ok(leads)
     }
 
-    /// Whether nothing of the text, not having triggered, can still go on to trigger.
+    /// Whether no string that has not triggered yet can still trigger.
     fn is_complete(&mut self, text: &[Regex]) -> Result<bool> {
         if self.token && text.iter().all(is_nullable) {
             return Ok(false);
@@ -146,7 +146,7 @@ impl Leads<'_> {
     }
 }
 
-/// How many nodes the last beginning holds at the top: what a step copies.
+/// How many nodes the last beginning holds at the top: the cost of copying it.
 fn rest_size(open: &[Open]) -> usize {
     open.last().map_or(0, |(text, rest)| text.len() + rest.len())
 }

@@ -1,15 +1,16 @@
-//! Lazy grammars, as llama.cpp has them (`src/llama-grammar.cpp` there): free text until a trigger, and from the
-//! trigger on the grammar. The trigger's own text is the beginning of the grammar's text.
+//! Lazy grammars as in llama.cpp (`src/llama-grammar.cpp` there): free text until a trigger, then the grammar.
+//! The trigger's own text is the beginning of the grammar's text.
 //!
-//! llama.cpp looks for triggers when a token ends; here they count as soon as their last character is written, so that
-//! the text alone decides, not the tokens that spell it. What can be triggered and cannot go on is not allowed.
+//! llama.cpp looks for triggers at the end of each token; here a trigger counts as soon as its last character
+//! is written, so that the text alone decides, not its tokenisation. A trigger after which the grammar cannot
+//! continue is not allowed.
 //!
 //! ```text
 //! free text .. a | r ..      r is a text of the grammar and starts with what triggered
 //! ```
 //!
-//! For that the beginning of the grammar is unfolded into a regular language until every trigger is complete in it
-//! (`leads`). It refuses to know which tokens exist.
+//! For this, the beginning of the grammar is unfolded into a regular language until every trigger is complete
+//! in it (`leads`).
 
 mod leads;
 mod quotient;
@@ -27,33 +28,33 @@ use leads::{Lead, Leads};
 use quotient::after_text;
 use triggers::{ambiguous, Trigger};
 
-/// A token that triggers.
+/// A token trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenTrigger {
     /// The token.
     pub name: TokenName,
-    /// Its text, where the grammar writes it as a text: `"<tool_call>"`.
+    /// Its text, if the grammar writes it as text: `"<tool_call>"`.
     pub text: Option<String>,
 }
 
-/// What triggers a grammar.
+/// The triggers of a grammar.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Triggers {
-    /// Texts, wherever they come.
+    /// Strings, anywhere.
     pub words: Vec<String>,
     /// Tokens.
     pub tokens: Vec<TokenTrigger>,
-    /// Regular expressions, wherever they match, or from the start of the text where they begin with `^`. The grammar
-    /// starts with what the first group matches, or with the match where there is no group.
+    /// Regular expressions that match anywhere, or from the start of the text if they begin with `^`. The
+    /// grammar starts with the match of the first group, or with the whole match if there is no group.
     pub patterns: Vec<String>,
 }
 
 /// Free text until a trigger, then `grammar`.
 ///
 /// # Errors
-/// [`ErrorKind::Constraint`] if there is no trigger, if one cannot begin a text of the grammar, if a pattern does not
-/// say where the grammar starts, or if a trigger is not complete before the grammar stops being regular;
-/// [`ErrorKind::Limit`] if that takes too much to find out.
+/// [`ErrorKind::Constraint`] if there is no trigger, if one cannot begin a text of the grammar, if a pattern
+/// leaves open where the grammar starts, or if a trigger is not complete before the grammar stops being
+/// regular; [`ErrorKind::Limit`] if deciding that takes too much work.
 pub fn rules(grammar: &Rules, triggers: &Triggers) -> Result<Rules> {
     let mut asker = Asker::new();
     let mut texts = Vec::new();
@@ -77,13 +78,13 @@ pub fn rules(grammar: &Rules, triggers: &Triggers) -> Result<Rules> {
     Ok(lazy.finish())
 }
 
-/// How many letters the texts of a pattern may have together, for the pattern to be read as words.
+/// Maximum total length of a pattern's strings for it to be treated as words.
 const MAX_LETTERS: usize = 400;
 
-/// How much work the questions may take together.
+/// The fuel for all queries together.
 const FUEL: u64 = 2_000_000;
 
-/// Questions about regular languages: their fuel is bounded.
+/// Queries on regular languages with bounded fuel.
 struct Asker {
     exprs: Exprs,
 }
@@ -95,12 +96,12 @@ impl Asker {
         Asker { exprs }
     }
 
-    /// Whether no text is in all of `regexes`.
+    /// Whether the intersection of `regexes` is empty.
     fn none(&mut self, regexes: Vec<Regex>) -> Result<bool> {
         Ok(self.exprs.compile(&Regex::And(regexes), Encoding::Utf8)? == NOTHING)
     }
 
-    /// All texts of the language, if they are few.
+    /// All strings of the language, if they are few.
     fn texts(&mut self, of: &Regex) -> Result<Option<Vec<String>>> {
         let mut open = vec![(self.exprs.compile(of, Encoding::Utf8)?, Vec::new())];
         let (mut texts, mut seen) = (Vec::new(), 0);
@@ -127,7 +128,7 @@ impl Asker {
     }
 }
 
-/// A pattern that may match anywhere and means a few texts is as good as these words, which are always clear.
+/// A pattern that matches a few strings anywhere equals these words, which are always unambiguous.
 fn as_words(trigger: Trigger, asker: &mut Asker) -> Result<Vec<Trigger>> {
     let anywhere = trigger.before == Regex::anything();
     let texts = if anywhere { asker.texts(&trigger.from)? } else { None };
@@ -137,7 +138,7 @@ fn as_words(trigger: Trigger, asker: &mut Asker) -> Result<Vec<Trigger>> {
 
 struct Lazy {
     rules: Vec<Rule>,
-    /// Where the grammar starts in `rules`.
+    /// The start rule in `rules`.
     start: RuleBody,
     asker: Asker,
     /// Every text that a trigger has just completed.
@@ -164,7 +165,7 @@ impl Lazy {
         Leads { rules: &self.rules, asker: &mut self.asker, from, token, said }.of(self.start.clone())
     }
 
-    /// Ways on from triggers that are text.
+    /// Continuations after text triggers.
     fn texts(&mut self, triggers: &[Trigger]) -> Result<()> {
         if triggers.is_empty() {
             return Ok(());
@@ -200,7 +201,7 @@ impl Lazy {
         Ok(())
     }
 
-    /// A pattern must say where the grammar starts, whatever the text.
+    /// Checks that a pattern determines where the grammar starts, whatever the text.
     fn check(&mut self, trigger: &Trigger, all: &[Trigger]) -> Result<()> {
         if trigger.word.is_some() {
             return Ok(());
@@ -223,7 +224,7 @@ impl Lazy {
             .help("let the group start with what cannot stand before it, or use a word"))
     }
 
-    /// What stands before the grammar goes on: with the word itself, since words may overlap.
+    /// The text before the grammar ends here, with the word included, since words may overlap.
     fn head(&self, trigger: &Trigger, all: &[Trigger]) -> Regex {
         let Some(word) = &trigger.word else { return Regex::and([trigger.before.clone(), self.free()]) };
         // The word that ends first counts, and of two that end together the longer one.
@@ -235,7 +236,7 @@ impl Lazy {
         Regex::and([ends, Regex::or(not).not()])
     }
 
-    /// Ways on from a token: the grammar names it as a token, or writes its text.
+    /// Continuations after a token: the grammar names it as a token or writes its text.
     fn token(&mut self, trigger: &TokenTrigger) -> Result<()> {
         let said = match &trigger.name {
             TokenName::Text(text) => format!("the token {text:?}"),

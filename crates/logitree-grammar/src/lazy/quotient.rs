@@ -1,15 +1,15 @@
-//! What may follow a text in a regular language. It refuses to know triggers.
+//! Left quotients of regular languages: what may follow a string.
 
 use std::sync::Arc;
 
 use super::super::{Dfa, Regex};
 
-/// Every y such that `text` followed by y is in `of`.
+/// Every y such that `text` y is in `of`.
 pub(super) fn after_text(of: &Regex, text: &str) -> Regex {
     text.chars().fold(of.clone(), |of, c| after(&of, c))
 }
 
-/// Every y such that `c` followed by y is in `of`: the derivative of Brzozowski (Journal of the ACM 11, 1964).
+/// Every y such that `c` y is in `of`: the derivative (Brzozowski, Journal of the ACM 11, 1964).
 fn after(of: &Regex, c: char) -> Regex {
     match of {
         Regex::Nothing | Regex::Empty => Regex::Nothing,
@@ -41,7 +41,7 @@ fn after(of: &Regex, c: char) -> Regex {
     }
 }
 
-/// Whether the empty text is in it.
+/// Whether the language contains the empty string.
 pub(super) fn is_nullable(of: &Regex) -> bool {
     match of {
         Regex::Nothing | Regex::Set(_) => false,

@@ -1,4 +1,4 @@
-//! Lazy grammars by hand, with the triggers that llama.cpp's chat formats have.
+//! Lazy grammars with the triggers of llama.cpp's chat formats.
 
 use super::super::earley::{Machine, MachineLimits, RulesSource, DEAD};
 use super::super::expr::Exprs;
@@ -6,7 +6,7 @@ use super::super::gbnf;
 use super::super::rules::{Rules, TokenName};
 use super::{rules, TokenTrigger, Triggers};
 
-/// A text, whole tokens in it between `⟦` and `⟧`.
+/// A text with whole tokens between `⟦` and `⟧`.
 fn accepts(rules: &Rules, text: &str) -> bool {
     let mut exprs = Exprs::new(1 << 20);
     let source = RulesSource::new(rules, &mut exprs, None).unwrap();
@@ -57,7 +57,7 @@ fn words_start_the_grammar() {
     let accepted = ["", "plain <call", "<call>[1[2]]</call>", "see <call>7</call> ok", "<<call>1</call>"];
     let refused = ["<call>", "<call>x", "a<call>1</call><call>2</call>", "<call>1</call>!", "<call>1"];
     check(CALL, &words(&["<call>"]), &accepted, &refused);
-    // The rest of the word may lie in several rules.
+    // The rest of the word may be spread over several rules.
     let grammar =
         "root ::= \"{\" ws \"\\\"name\\\"\" ws value \"}\"\nws ::= \" \"*\nvalue ::= \"[\" value? \"]\"";
     check(
@@ -66,7 +66,7 @@ fn words_start_the_grammar() {
         &["x {\"name\" [[]]}", "{ \"name", "{"],
         &["{\"name\" }", "{\"name"],
     );
-    // A grammar that goes on otherwise is not triggered by that.
+    // A grammar that continues differently is not triggered by it.
     check("root ::= \"<a>1\" | \"<b>2\"", &words(&["<a>"]), &["x<a>1", "<b>", "<b>2<b>"], &["<a>", "<a>2"]);
 }
 

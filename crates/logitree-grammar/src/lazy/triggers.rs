@@ -1,5 +1,5 @@
-//! Triggers as pairs of regular languages: what stands before the grammar starts, and what of the grammar's text
-//! triggers. It refuses to know grammars.
+//! Triggers as pairs of regular languages: the text before the grammar starts, and the grammar's text up to the
+//! end of the trigger.
 
 use super::super::pattern::{self, PatternOptions};
 use super::super::{CharSet, Regex};
@@ -8,18 +8,18 @@ use crate::{Error, ErrorKind, Result};
 
 /// A trigger.
 pub(super) struct Trigger {
-    /// What stands before the grammar starts.
+    /// The text before the grammar starts.
     pub(super) before: Regex,
-    /// What triggers, from there on.
+    /// The trigger itself, from where the grammar starts.
     pub(super) from: Regex,
     /// The word, if it is one.
     pub(super) word: Option<String>,
-    /// How messages name it.
+    /// Its name in messages.
     pub(super) said: String,
 }
 
 impl Trigger {
-    /// A word, wherever it comes.
+    /// A word, anywhere.
     pub(super) fn word(word: &str) -> Result<Trigger> {
         if word.is_empty() {
             let error = Error::new(ErrorKind::Constraint, "a trigger is an empty word");
@@ -30,7 +30,7 @@ impl Trigger {
     }
 }
 
-/// The triggers of a pattern, one for each of its alternatives.
+/// The triggers of a pattern, one per alternative.
 pub(super) fn pattern(text: &str) -> Result<Vec<Trigger>> {
     let said = format!("/{text}/");
     let refuse = |what: &str, help: &str| {
@@ -87,13 +87,13 @@ struct Alternative {
     to: usize,
     /// The parentheses of its first group.
     group: Option<(usize, usize)>,
-    /// Whether a group stands inside of other parentheses, or is repeated.
+    /// Whether a group is nested in other parentheses or repeated.
     nested: bool,
     /// Whether it ends with `$`.
     ends: bool,
 }
 
-/// What is found in a pattern without reading it: whatever is wrong with it, its reader says.
+/// What is found in a pattern without parsing it; its parser reports syntax errors.
 #[derive(Default)]
 struct Scan {
     alternatives: Vec<Alternative>,
@@ -107,7 +107,7 @@ impl Scan {
         let mut scan = Scan::default();
         let mut now = Alternative::default();
         let (mut at, mut deep, mut class) = (0, 0_usize, false);
-        // Where the group at the top that is open began.
+        // The start of the open group at the top level.
         let mut open = None;
         while at < bytes.len() {
             let rest = &text[at..];
@@ -164,11 +164,11 @@ fn is_flags(rest: &str) -> bool {
     letters > 0 && rest[letters..].starts_with(')')
 }
 
-/// Two characters that no text has, and that mark places in it.
+/// Two characters that no text contains, used to mark positions.
 const MARKS: [u32; 2] = [0x10_fffe, 0x10_ffff];
 
-/// Languages that have no text in common if no text that triggers both lets the grammar start at two places, the one of
-/// `first` before the one of `second`: texts with both places marked.
+/// Languages whose intersection is empty if no text triggers both and lets the grammar start at two positions,
+/// that of `first` before that of `second`: texts with both positions marked.
 pub(super) fn ambiguous(first: &Trigger, second: &Trigger) -> Vec<Regex> {
     let mark = |place: usize| Regex::Set(CharSet::from_ranges([(MARKS[place], MARKS[place])]));
     let plain = Regex::Set(CharSet::from_ranges([(MARKS[0], MARKS[1])]).not());
@@ -181,7 +181,7 @@ pub(super) fn ambiguous(first: &Trigger, second: &Trigger) -> Vec<Regex> {
     ]
 }
 
-/// The language with its characters free of marks; where `mark` is named, that one may stand anywhere.
+/// The language without marks in its characters; the mark `mark`, if given, may occur anywhere.
 fn blind(of: &Regex, mark: Option<usize>) -> Regex {
     let marks = || {
         mark.map_or(Regex::Empty, |place| {
@@ -201,7 +201,7 @@ fn blind(of: &Regex, mark: Option<usize>) -> Regex {
             Regex::And(parts) => Regex::And(all(parts)),
             Regex::Not(of) => inner(of, one).not(),
             Regex::Repeat { of, min, max } => inner(of, one).repeat(*min, *max),
-            // Patterns have none; taken as any text this can only find more.
+            // Patterns contain no automata; approximating one by any text can only find more.
             Regex::Automaton(_) => one(&CharSet::all()).repeat(0, None),
         }
     }

@@ -1,4 +1,4 @@
-//! Structures of tags to [`Rules`]. It refuses to know where the structures came from.
+//! Compiles structures of tags to [`Rules`].
 
 use super::super::append::append;
 use super::super::endings::{free, until};
@@ -7,14 +7,14 @@ use super::super::Regex;
 use super::{Content, Mark, Separated, Tag, Tags};
 use crate::{Error, ErrorKind, Result};
 
-/// How deep contents may nest.
+/// Maximum nesting of contents.
 pub(super) const MAX_NESTED: usize = 64;
 
-/// The rules of `content`.
+/// Compiles `content`.
 ///
 /// # Errors
-/// [`ErrorKind::Constraint`] for a tag that no trigger starts, a trigger that starts no tag, an empty trigger, and text
-/// that triggers where free text is whole tokens; [`ErrorKind::Limit`] for contents that nest too deep.
+/// [`ErrorKind::Constraint`] for a tag that no trigger starts, a trigger that starts no tag, an empty trigger,
+/// and a text trigger where free text is whole tokens; [`ErrorKind::Limit`] for contents that nest too deeply.
 pub fn rules(content: &Content) -> Result<Rules> {
     let mut compiler =
         Compiler { rules: vec![Rule { name: "root".into(), body: RuleBody::Seq(Vec::new()) }], nested: 0 };
@@ -28,13 +28,13 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// A rule of its own for what may be referred to more than once.
+    /// Makes a rule of what may be referenced more than once.
     fn rule(&mut self, name: String, body: RuleBody) -> RuleBody {
         self.rules.push(Rule { name, body });
         RuleBody::Ref(self.rules.len() - 1)
     }
 
-    /// What `content` says, where the tag around it ends with any of `ends`: free text stops before them.
+    /// Compiles `content` inside a tag that ends with any of `ends`: free text stops before them.
     fn content(&mut self, content: &Content, ends: &[Mark]) -> Result<RuleBody> {
         if self.nested == MAX_NESTED {
             let message = format!("contents of tags nest more than {MAX_NESTED} deep");
@@ -77,8 +77,8 @@ impl Compiler {
         Ok(RuleBody::Seq(vec![mark(&tag.begin), body]))
     }
 
-    /// What stands behind the beginning of a tag. Free text and the end that it stops at are one lexeme, since an end
-    /// may also begin inside of what stands before it.
+    /// What follows the begin mark of a tag. Free text and its end mark are one lexeme, since an end mark may
+    /// also begin inside the text before it.
     fn body(&mut self, tag: &Tag) -> Result<RuleBody> {
         match &tag.content {
             Content::AnyText { excludes, most } => {
@@ -90,7 +90,7 @@ impl Compiler {
         }
     }
 
-    /// Tags, each a rule: behind its beginning.
+    /// Tags, each with a rule for what follows its begin mark.
     fn bodies(&mut self, tags: &[Tag]) -> Result<Vec<RuleBody>> {
         tags.iter()
             .enumerate()
@@ -112,7 +112,7 @@ impl Compiler {
         Ok(RuleBody::Repeat { of: Box::new(list), min, max: Some(1) })
     }
 
-    /// Free text with tags in it, which stops before any of `stops`; `ends` is what follows and is part of the node.
+    /// Free text with tags. The text stops before any of `stops`; `ends` follows it and is part of the node.
     fn tags(&mut self, tags: &Tags, stops: &[Mark], ends: &[Mark]) -> Result<RuleBody> {
         let triggers = tags.all_triggers();
         if let Some(error) = mistake(tags) {
@@ -156,7 +156,7 @@ impl Compiler {
     }
 }
 
-/// What is wrong with the triggers of `tags`, if anything is.
+/// Checks the triggers of `tags`.
 pub(super) fn mistake(tags: &Tags) -> Option<Error> {
     let triggers = tags.all_triggers();
     let error = |message: String, help: &str| Some(Error::new(ErrorKind::Constraint, message).help(help));
@@ -182,7 +182,7 @@ pub(super) fn mistake(tags: &Tags) -> Option<Error> {
     None
 }
 
-/// A mark in a message.
+/// A mark for messages.
 fn said(mark: &Mark) -> String {
     match mark {
         Mark::Text(text) | Mark::Either(text) => format!("{text:?}"),
@@ -191,12 +191,12 @@ fn said(mark: &Mark) -> String {
     }
 }
 
-/// Whether a mark is no text at all.
+/// Whether a mark is never text.
 fn is_empty(mark: &Mark) -> bool {
     mark.text() == Some("")
 }
 
-/// The texts of marks, the empty one left out.
+/// The texts of marks, without the empty one.
 fn texts(marks: &[Mark]) -> impl Iterator<Item = &str> {
     marks.iter().filter_map(Mark::text).filter(|text| !text.is_empty())
 }
@@ -210,7 +210,7 @@ fn lexeme(regex: Regex) -> RuleBody {
     RuleBody::Lexeme(regex)
 }
 
-/// Any whole tokens but these.
+/// Any whole tokens except these.
 fn any_tokens(excludes: impl Iterator<Item = TokenName>, most: Option<u32>) -> RuleBody {
     let mut tokens: Vec<TokenName> = Vec::new();
     for token in excludes {
@@ -225,7 +225,7 @@ fn token(name: TokenName) -> RuleBody {
     RuleBody::Tokens(TokenSet { tokens: vec![name], negated: false })
 }
 
-/// The mark itself.
+/// The mark as a node.
 fn mark(mark: &Mark) -> RuleBody {
     match mark {
         Mark::Text(text) => lexeme(Regex::text(text)),
@@ -236,7 +236,7 @@ fn mark(mark: &Mark) -> RuleBody {
     }
 }
 
-/// Any of the marks; nothing if there is none.
+/// Any of the marks; `None` if there is none.
 fn any_mark(marks: &[Mark]) -> RuleBody {
     match marks {
         [] => RuleBody::Seq(Vec::new()),
@@ -245,7 +245,7 @@ fn any_mark(marks: &[Mark]) -> RuleBody {
     }
 }
 
-/// Free text in which none of `all` stands, and then the first of `ends`.
+/// Free text that contains none of `all`, then the first of `ends`.
 fn free_until(all: &[&str], ends: &[Mark], most: Option<u32>) -> RuleBody {
     let mut ways = Vec::new();
     for end in ends {
@@ -266,7 +266,7 @@ fn free_until(all: &[&str], ends: &[Mark], most: Option<u32>) -> RuleBody {
     }
 }
 
-/// Whole tags, one of which comes.
+/// Any one of the whole tags.
 fn whole(tags: &[Tag], bodies: &[RuleBody]) -> RuleBody {
     RuleBody::Alt(
         tags.iter()
@@ -276,7 +276,7 @@ fn whole(tags: &[Tag], bodies: &[RuleBody]) -> RuleBody {
     )
 }
 
-/// What follows a trigger: the rest of a beginning, and what stands behind that.
+/// What follows a trigger: the rest of a begin mark and what follows that.
 fn dispatch(tags: &Tags, trigger: &Mark, bodies: &[RuleBody]) -> RuleBody {
     let ways = tags.tags.iter().zip(bodies).filter_map(|(tag, body)| {
         let rest = tag.begin.behind(trigger)?;

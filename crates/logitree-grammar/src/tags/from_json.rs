@@ -1,5 +1,4 @@
-//! XGrammar's structural tags (its `docs/structural_tag`), read from JSON. It refuses to know how a structure becomes
-//! rules.
+//! Reads XGrammar's structural tags (its `docs/structural_tag`) from JSON.
 
 use std::sync::Arc;
 
@@ -14,14 +13,14 @@ use super::compile::{mistake, MAX_NESTED};
 use super::{Content, Mark, Separated, Tag, Tags};
 use crate::Result;
 
-/// Reads a schema, given as JSON's text; the flag says whether keys may come in any order.
+/// Reads a schema from JSON text; the flag is whether keys may come in any order.
 pub type SchemaReader<'s> = dyn Fn(&str, bool) -> Result<Arc<Schema>> + 's;
 
 /// The structure that `value` describes: `{"type": "structural_tag", "format": ...}`, a format by itself, or the older
 /// `{"type": "structural_tag", "structures": [...], "triggers": [...]}`.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Constraint`] with everything that is wrong, each with its JSON pointer.
+/// [`crate::ErrorKind::Constraint`] with every problem, each with its JSON pointer.
 pub fn from_json(value: &Value, schema: &SchemaReader) -> Result<Content> {
     let mut reader = Reader { schema, problems: Problems::default(), nested: 0 };
     let content = reader.top(value);
@@ -35,14 +34,14 @@ struct Reader<'s> {
     nested: usize,
 }
 
-/// An object and where it stands.
+/// An object and its JSON pointer.
 #[derive(Clone, Copy)]
 struct Place<'v> {
     object: &'v Map<String, Value>,
     at: &'v str,
 }
 
-/// What is read, or nothing where the problem was noted.
+/// A value, or `None` if the problem is reported.
 type Read<T> = Option<T>;
 
 impl Reader<'_> {
@@ -98,7 +97,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Names keys that say something unknown; what is null says nothing.
+    /// Reports unknown keys; null values are ignored.
     fn only(&mut self, place: Place, known: &[&str]) {
         for (key, value) in place.object {
             if key != "type" && !value.is_null() && !known.contains(&key.as_str()) {
@@ -126,7 +125,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A number from nothing on; nothing where it is null or not there.
+    /// A non-negative number; `None` if it is null or missing.
     fn count(&mut self, place: Place, key: &str) -> Option<u32> {
         match place.object.get(key) {
             None | Some(Value::Null) => None,
@@ -338,7 +337,7 @@ impl Reader<'_> {
         Some(Tag { begin: begin?.pop()?, content: content?, end: end? })
     }
 
-    /// A text, a token, or where `several` says so a list of texts.
+    /// A text, a token, or with `several` a list of texts.
     fn marks(&mut self, place: Place, key: &str, several: bool) -> Read<Vec<Mark>> {
         match place.object.get(key) {
             Some(Value::String(text)) => Some(vec![Mark::Text(text.clone())]),
@@ -402,7 +401,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Patterns and what follows each.
+    /// Patterns and what follows each of them.
     fn dispatch(&mut self, place: Place, kind: &str) -> Read<Content> {
         let whole_tokens = kind == "token_dispatch";
         let excludes = if whole_tokens { "exclude_tokens" } else { "excludes" };

@@ -1,16 +1,15 @@
-//! Tool calls and tags: free text until a trigger, then what the tag says, then free text again.
+//! Tool calls and tags: free text until a trigger, then the tag's content, then free text again.
 //!
 //! ```text
 //! free text .. <tool_call> {"name": ..} </tool_call> .. free text
 //!              begin       content      end
 //! ```
 //!
-//! Free text is every text in which no trigger stands; it may end in the middle of one. Where triggers overlap, the one
-//! that ends first counts, and of two that end together the longer one. A mark is text, a token, or either: a control
-//! token `<tool_call>` and the same characters spelled by ordinary tokens are told apart.
+//! Free text is every text that contains no trigger; it may end inside one. Of overlapping triggers the one
+//! that ends first counts, and of two that end together the longer one. A mark is text, a token, or either: a
+//! control token `<tool_call>` and the same characters spelled by ordinary tokens are distinct.
 //!
-//! [`rules`] makes [`Rules`] of a structure; [`from_json`] reads XGrammar's structural tags. The room refuses to know
-//! which tokens exist.
+//! [`rules`] compiles a structure to [`Rules`]; [`from_json`] reads XGrammar's structural tags.
 
 mod compile;
 mod from_json;
@@ -23,19 +22,19 @@ pub use from_json::{from_json, SchemaReader};
 
 use super::rules::{Rules, TokenName, TokenSet};
 
-/// What stands where a tag begins or ends, or what triggers it.
+/// The begin or end of a tag, or its trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
     /// These characters, whatever tokens spell them.
     Text(String),
     /// This token.
     Token(TokenName),
-    /// The token of this text, or its characters.
+    /// The token with this text, or its characters.
     Either(String),
 }
 
 impl Mark {
-    /// Its characters, where it is spelled.
+    /// Its characters, if it may be text.
     fn text(&self) -> Option<&str> {
         match self {
             Mark::Text(text) | Mark::Either(text) => Some(text),
@@ -43,7 +42,7 @@ impl Mark {
         }
     }
 
-    /// Its token, where it is one.
+    /// Its token, if it may be a token.
     fn token(&self) -> Option<TokenName> {
         match self {
             Mark::Text(_) => None,
@@ -52,7 +51,7 @@ impl Mark {
         }
     }
 
-    /// What this mark, which begins a tag, has behind `trigger`; nothing if it does not start with it.
+    /// The rest of this begin mark after `trigger`; `None` if it does not start with it.
     fn behind(&self, trigger: &Mark) -> Option<&str> {
         let name = |mark: &Mark| match mark {
             Mark::Text(_) | Mark::Either(_) => None,
@@ -72,40 +71,40 @@ impl Mark {
     }
 }
 
-/// What may stand somewhere.
+/// The content of a tag or of the whole text.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// This text.
+    /// A literal string.
     Text(String),
-    /// What a grammar says.
+    /// A grammar.
     Rules(Rules),
-    /// Any text in which none of `excludes` stands, nor an end of the tag around it.
+    /// Any text that contains none of `excludes` and no end mark of the surrounding tag.
     AnyText {
-        /// Texts that must not stand in it.
+        /// Strings that it must not contain.
         excludes: Vec<String>,
-        /// How many characters it has at most.
+        /// Maximum number of characters.
         most: Option<u32>,
     },
     /// One whole token.
     Tokens(TokenSet),
-    /// Any whole tokens but these and the end of the tag around them.
+    /// Any whole tokens except these and the end mark of the surrounding tag.
     AnyTokens {
-        /// Tokens that must not come.
+        /// The excluded tokens.
         excludes: Vec<TokenName>,
-        /// How many there are at most.
+        /// Maximum number of tokens.
         most: Option<u32>,
     },
-    /// One after the other.
+    /// Concatenation.
     Sequence(Vec<Content>),
-    /// Any of these.
+    /// Union.
     Any(Vec<Content>),
-    /// At least `min` times and at most `max` times.
+    /// At least `min` and at most `max` repetitions.
     Repeat {
         /// What is repeated.
         of: Box<Content>,
-        /// How often at least.
+        /// The minimum count.
         min: u32,
-        /// How often at most; `None` is without end.
+        /// The maximum count; `None` is unbounded.
         max: Option<u32>,
     },
     /// A tag.
@@ -116,38 +115,38 @@ pub enum Content {
     Separated(Box<Separated>),
 }
 
-/// What stands between two marks.
+/// A tag: content between two marks.
 #[derive(Debug, Clone)]
 pub struct Tag {
-    /// How it begins.
+    /// The begin mark.
     pub begin: Mark,
-    /// What it says.
+    /// The content.
     pub content: Content,
-    /// How it ends: any of these; an empty list or an empty text needs no end.
+    /// The end marks, of which any one ends the tag. An empty list or an empty text needs no end.
     pub end: Vec<Mark>,
 }
 
 /// Free text with tags in it.
 #[derive(Debug, Clone)]
 pub struct Tags {
-    /// The tags. Each begins with a trigger.
+    /// The tags. Each starts with a trigger.
     pub tags: Vec<Tag>,
-    /// What triggers tags; none stands for the beginnings of all tags.
+    /// The triggers; an empty list means the begin marks of all tags.
     pub triggers: Vec<Mark>,
-    /// Whether text may stand before the first tag.
+    /// Whether text may precede the first tag.
     pub free_before: bool,
     /// Whether free text is whole tokens, control tokens included, instead of characters.
     pub whole_tokens: bool,
     /// Whether there is at least one tag.
     pub at_least_one: bool,
-    /// Whether all ends behind the first tag.
+    /// Whether the text ends after the first tag.
     pub stop_after_first: bool,
-    /// What must not stand in free text.
+    /// What free text must not contain.
     pub excludes: Vec<Mark>,
 }
 
 impl Tags {
-    /// Free text with any number of `tags` in it, which are triggered by their beginnings.
+    /// Free text with any number of `tags`, triggered by their begin marks.
     pub fn new(tags: Vec<Tag>) -> Tags {
         Tags {
             tags,
@@ -160,7 +159,7 @@ impl Tags {
         }
     }
 
-    /// The triggers, each once.
+    /// The triggers, without duplicates.
     fn all_triggers(&self) -> Vec<&Mark> {
         let begins = self.tags.iter().map(|tag| &tag.begin);
         let all: Vec<&Mark> =
@@ -180,7 +179,7 @@ impl Tags {
 pub struct Separated {
     /// The tags.
     pub tags: Vec<Tag>,
-    /// What stands between two of them.
+    /// The separator.
     pub separator: String,
     /// Whether there is at least one.
     pub at_least_one: bool,

@@ -1,4 +1,4 @@
-//! Tags by hand: what each shape accepts, and what each mistake says.
+//! Tags: what each structure accepts, and the message of each mistake.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::super::rules::{Rules, TokenName};
 use super::{from_json, rules, Content, Mark, Tag, Tags};
 use crate::Result;
 
-/// A text, whole tokens in it between `⟦` and `⟧`.
+/// A text with whole tokens between `⟦` and `⟧`.
 fn accepts(rules: &Rules, text: &str) -> bool {
     let mut exprs = Exprs::new(1 << 20);
     let source = RulesSource::new(rules, &mut exprs, Some(Box::new(Frames::new()))).unwrap();

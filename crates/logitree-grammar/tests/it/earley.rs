@@ -1,5 +1,5 @@
-//! The machine on random rules, held equal to the slow obvious recogniser of `support/rule_oracle.rs`: which texts
-//! match, and which may still become one.
+//! The recogniser on random rules, compared with the slow recogniser of `rule_oracle.rs`: which texts match,
+//! and which are prefixes of a match.
 
 use crate::rule_oracle::Oracle;
 use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
@@ -60,7 +60,7 @@ fn node(rules: usize) -> impl Strategy<Value = RuleBody> {
     })
 }
 
-/// One to four rules; with `apart` no two lexemes can be put together.
+/// One to four rules; with `apart` no two lexemes can be joined.
 fn rules() -> impl Strategy<Value = Rules> {
     let bodies = (1..5usize).prop_flat_map(|count| prop::collection::vec(node(count), count));
     (bodies, any::<bool>()).prop_map(|(bodies, apart)| {
@@ -76,7 +76,7 @@ fn rules() -> impl Strategy<Value = Rules> {
     })
 }
 
-/// Gives each lexeme a rule of its own that refers to itself, where that says nothing.
+/// Makes each lexeme a rule of its own that refers to itself without effect.
 fn set_apart(node: RuleBody, rules: &mut Vec<Rule>) -> RuleBody {
     match node {
         RuleBody::Lexeme(_) => {
@@ -94,7 +94,7 @@ fn set_apart(node: RuleBody, rules: &mut Vec<Rule>) -> RuleBody {
     }
 }
 
-/// Compares all texts of up to `most` letters that may still become a match.
+/// Compares all texts of up to `most` letters that are prefixes of a match.
 fn compare(rules: &Rules, most: usize) -> Result<(), TestCaseError> {
     let Some(mut machine) = machine(rules) else {
         prop_assert!(!Oracle::new(rules, b"").is_viable(), "a grammar with a text was refused");
@@ -123,8 +123,8 @@ fn compare(rules: &Rules, most: usize) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Whether `text` leads on from `config`, and whether it matches: each lexeme alone, and what follows it from its
-/// beginning. This is how masks are put together.
+/// Whether `text` is a prefix from `config`, and whether it matches: each lexeme alone, and what follows it
+/// from its start. This is how masks are composed.
 fn apart(machine: &mut Machine, config: ConfigId, text: &[u8]) -> (bool, bool) {
     if text.is_empty() {
         return (config != DEAD, machine.is_accepting(config));
@@ -154,7 +154,7 @@ proptest! {
         compare(&rules, 5)?;
     }
 
-    /// Long texts, most of them viable: what comes back to a set that was there before must be that set.
+    /// Long texts, most of them viable: the recogniser must return to earlier sets.
     #[test]
     fn long_walks_equal_the_oracle(rules in rules(), script in prop::collection::vec(any::<u8>(), 20)) {
         let Some(mut machine) = machine(&rules) else { return Ok(()) };
@@ -196,7 +196,7 @@ fn own(bodies: Vec<RuleBody>) -> Rules {
     Rules { rules, start: 0 }
 }
 
-/// Cycles that read nothing, in every shape that is known to hang recognisers.
+/// Cycles that read nothing, in every shape known to hang recognisers.
 #[test]
 fn cycles_without_text_end() {
     let (a, b) = (|| RuleBody::Ref(0), || RuleBody::Ref(1));
@@ -227,7 +227,7 @@ fn cycles_without_text_end() {
     }
 }
 
-/// Rules that are large in one way or another: an answer or a limit, soon.
+/// Large rules of several kinds: each gives an answer or a limit soon.
 #[test]
 fn hostile_rules_end_soon() {
     let never = || RuleBody::Seq(vec![RuleBody::Ref(0), text("!")]);

@@ -1,21 +1,20 @@
-//! The slow, obvious recogniser of rules: tables of which part of a text a rule may span, filled until nothing changes.
-//! It knows nothing of the machine, and nothing that is not ASCII.
+//! A slow recogniser of rules for ASCII: tables of the spans of each rule, filled up to a fixpoint.
 
 use logitree_grammar::rules::{RuleBody, Rules};
 use logitree_grammar::Regex;
 
-/// Ends of what a node spans from a place: one bit a place.
+/// The ends of a node's spans from a position, one bit each.
 type Ends = u32;
 
-/// Rules, and what is known of them for one text.
+/// Rules, and their tables for one text.
 pub struct Oracle<'a> {
     rules: &'a Rules,
     text: &'a [u8],
-    /// For each rule and place where it may end.
+    /// For each rule and position, where it may end.
     ends: Vec<Vec<Ends>>,
-    /// For each rule and place whether the rest of the text begins something that the rule says.
+    /// For each rule and position, whether the rest of the text is a proper prefix of a match.
     begins: Vec<Vec<bool>>,
-    /// Whether each rule says any finite text.
+    /// Whether each rule is productive.
     productive: Vec<bool>,
 }
 
@@ -51,7 +50,7 @@ impl<'a> Oracle<'a> {
         self.ends[self.rules.start][0] >> self.text.len() & 1 == 1
     }
 
-    /// Whether some text that begins with this one matches.
+    /// Whether the text is a prefix of a match.
     pub fn is_viable(&self) -> bool {
         self.begins[self.rules.start][0]
     }
@@ -109,12 +108,12 @@ impl<'a> Oracle<'a> {
     }
 }
 
-/// The places in a set.
+/// The positions in a set.
 fn each(ends: Ends) -> impl Iterator<Item = usize> {
     (0..32).filter(move |place| ends >> place & 1 == 1)
 }
 
-/// More rounds than this change nothing: a text has fewer letters.
+/// More iterations change nothing: a text has fewer letters.
 const ENOUGH: u32 = 40;
 
 fn rounds(from: usize, min: u32, max: Option<u32>, ends: impl Fn(usize) -> Ends) -> Ends {

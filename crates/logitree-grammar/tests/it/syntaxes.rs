@@ -1,5 +1,5 @@
-//! The corpus of grammars in `testdata/gbnf`, `testdata/lark`, run through readers and machine: texts that a grammar
-//! accepts, texts that it refuses, grammars that are refused.
+//! The corpora in `testdata/gbnf` and `testdata/lark`, run through the readers and the recogniser: accepted
+//! texts, rejected texts, rejected grammars.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -45,7 +45,7 @@ struct Invalid {
     error: String,
 }
 
-/// A text, whole tokens in it by their numbers.
+/// A text, with whole tokens by id.
 #[derive(Deserialize, Debug, Clone)]
 #[serde(untagged)]
 enum Text {
@@ -90,7 +90,7 @@ impl Running {
         self.machine.step_token(config, id, &holds).unwrap()
     }
 
-    /// A character of plain text is a token of its own, with a number that no grammar names.
+    /// Each character of plain text is a token of its own with an id that no grammar names.
     fn after(&mut self, mut config: ConfigId, text: &Text) -> ConfigId {
         match text {
             Text::Plain(text) => {
@@ -129,7 +129,7 @@ fn corpora(folder: &str) -> Vec<(String, Corpus)> {
     read
 }
 
-/// What is wrong with a case, in lines.
+/// The problems of a case, one per line.
 fn wrong(case: &Case, rules: &Rules) -> String {
     let mut said = String::new();
     let mut running = match Running::new(rules) {
@@ -157,7 +157,7 @@ fn wrong(case: &Case, rules: &Rules) -> String {
     said
 }
 
-/// Runs a folder; how many cases it has. `again` gives what must accept the same.
+/// Runs a folder. Returns the number of cases. `again` makes a grammar that must accept the same texts.
 fn run(folder: &str, read: Reader, again: impl Fn(&Rules) -> Option<Rules>) -> usize {
     let mut said = String::new();
     let mut count = 0;
@@ -193,7 +193,7 @@ fn run(folder: &str, read: Reader, again: impl Fn(&Rules) -> Option<Rules>) -> u
 
 #[test]
 fn gbnf_means_what_llama_cpp_means() {
-    // What is written again means the same.
+    // Writing and reading again keeps the meaning.
     let count = run("gbnf", read_gbnf, |rules| Some(gbnf::parse(&gbnf::write(rules).unwrap()).unwrap()));
     assert!(count >= 40, "{count} cases");
 }

@@ -1,5 +1,5 @@
-//! Tags and lazy grammars against slow obvious versions that read a text from left to right, on all short texts over a
-//! few letters.
+//! Tags and lazy grammars compared with naive versions that read a text from left to right, on all short texts
+//! over a few letters.
 
 use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
 use logitree_grammar::expr::Exprs;
@@ -19,7 +19,7 @@ fn machine(rules: &Rules) -> Machine {
     Machine::new(Box::new(source), start, exprs, MachineLimits::default()).unwrap()
 }
 
-/// Walks all texts of letters up to the longest: whether `naive` accepts exactly what the machine accepts.
+/// Walks all texts up to the maximum length and checks that `naive` and the recogniser accept the same.
 fn compare(rules: &Rules, naive: &dyn Fn(&str) -> bool) -> Result<(), String> {
     let mut machine = machine(rules);
     let mut open: Vec<(String, ConfigId)> = vec![(String::new(), machine.start())];
@@ -38,7 +38,7 @@ fn compare(rules: &Rules, naive: &dyn Fn(&str) -> bool) -> Result<(), String> {
     Ok(())
 }
 
-/// What a grammar accepts, asked text by text.
+/// What a grammar accepts, checked text by text.
 fn language(grammar: &str) -> impl Fn(&str) -> bool {
     let rules = gbnf::parse(grammar).unwrap();
     move |text: &str| {
@@ -51,7 +51,7 @@ fn language(grammar: &str) -> impl Fn(&str) -> bool {
     }
 }
 
-/// llama.cpp's lazy grammar, looked at after every character.
+/// llama.cpp's lazy grammar, checked after every character.
 fn naive_lazy(text: &str, words: &[String], grammar: &dyn Fn(&str) -> bool) -> bool {
     for end in 0..=text.len() {
         let start = words.iter().filter_map(|word| text[..end].find(&**word)).min();
@@ -73,7 +73,7 @@ fn naive_tags(text: &str, from: usize, tags: &Tags, contents: &[Judge]) -> bool 
     };
     let triggers: Vec<String> = tags.triggers.iter().map(word).collect();
     for end in from..=text.len() {
-        // The longest of those that end here is the one that counts.
+        // The longest of those that end here counts.
         let ended = triggers.iter().filter(|trigger| text[from..end].ends_with(&***trigger));
         let Some(trigger) = ended.max_by_key(|trigger| trigger.len()) else { continue };
         let start = end - trigger.len();
@@ -115,7 +115,7 @@ proptest! {
 
     #[test]
     fn lazy_grammars_are_llama_cpps(words in prop::collection::vec(word(3), 1..4), body in body()) {
-        // A rule that is not regular, and always has some text.
+        // A rule that is not regular and always matches some text.
         let text = format!("root ::= {body}\nx ::= \"a\" x \"b\" | \"ab\"");
         let grammar = gbnf::parse(&text).unwrap();
         let made = lazy::rules(&grammar, &Triggers { words: words.clone(), ..Triggers::default() });
@@ -123,7 +123,7 @@ proptest! {
         match made {
             Ok(rules) => compare(&rules, &|text| naive_lazy(text, &words, &accepts))
                 .map_err(|said| TestCaseError::fail(format!("{text}\n{words:?}\n{said}")))?,
-            // What cannot be triggered is an error, not a grammar.
+            // An impossible trigger is an error, not a grammar.
             Err(error) => prop_assert!(error.message.contains("no text of the grammar starts with"), "{}", error),
         }
     }
