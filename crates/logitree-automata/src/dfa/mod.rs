@@ -51,11 +51,13 @@ impl Dfa {
 
     /// Number of states, at least one.
     #[allow(clippy::len_without_is_empty)] // it never is
+    #[inline]
     pub fn len(&self) -> usize {
         self.accepting.len()
     }
 
     /// The state after `byte`; `None` exactly if no string continues so.
+    #[inline]
     pub fn next(&self, state: u32, byte: u8) -> Option<u32> {
         let class = usize::from(*self.classes.get(usize::from(byte))?);
         if class == self.width {
@@ -65,6 +67,7 @@ impl Dfa {
     }
 
     /// Whether `state` accepts.
+    #[inline]
     pub fn is_accepting(&self, state: u32) -> bool {
         self.accepting[state as usize]
     }

@@ -11,6 +11,7 @@ impl ByteSet {
     pub const ALL: ByteSet = ByteSet([u64::MAX; 4]);
 
     /// One byte.
+    #[inline]
     pub fn one(byte: u8) -> ByteSet {
         let mut set = ByteSet::NONE;
         set.insert(byte);
@@ -25,6 +26,7 @@ impl ByteSet {
     }
 
     /// Inserts a byte.
+    #[inline]
     pub fn insert(&mut self, byte: u8) {
         self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
     }
@@ -36,29 +38,34 @@ impl ByteSet {
     }
 
     /// Whether the set is empty.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }
 
     /// Number of bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// The union.
     #[must_use]
+    #[inline]
     pub fn or(&self, other: &ByteSet) -> ByteSet {
         ByteSet(std::array::from_fn(|n| self.0[n] | other.0[n]))
     }
 
     /// The intersection.
     #[must_use]
+    #[inline]
     pub fn and(&self, other: &ByteSet) -> ByteSet {
         ByteSet(std::array::from_fn(|n| self.0[n] & other.0[n]))
     }
 
     /// The difference.
     #[must_use]
+    #[inline]
     pub fn without(&self, other: &ByteSet) -> ByteSet {
         ByteSet(std::array::from_fn(|n| self.0[n] & !other.0[n]))
     }

@@ -149,6 +149,7 @@ impl Exprs {
 
     /// Number of expressions.
     #[allow(clippy::len_without_is_empty)] // there are always two
+    #[inline]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -166,6 +167,7 @@ impl Exprs {
     }
 
     /// The remaining fuel.
+    #[inline]
     pub fn fuel(&self) -> u64 {
         self.fuel
     }
@@ -216,10 +218,12 @@ impl Exprs {
         Ok(id)
     }
 
+    #[inline]
     pub(super) fn node(&self, e: ExprId) -> &ExprNode {
         &self.nodes[e.0 as usize]
     }
 
+    #[inline]
     pub(super) fn facts(&self, e: ExprId) -> &NodeFacts {
         &self.facts[e.0 as usize]
     }
@@ -252,6 +256,7 @@ impl Exprs {
     }
 
     /// The structural hash of `e`, the same in every arena of this process.
+    #[inline]
     pub fn structure(&self, e: ExprId) -> StructureHash {
         self.facts(e).hash
     }

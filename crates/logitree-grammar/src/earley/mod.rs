@@ -115,16 +115,19 @@ impl Machine {
     }
 
     /// The start configuration.
+    #[inline]
     pub fn start(&self) -> ConfigId {
         self.start
     }
 
     /// The arena of expressions.
+    #[inline]
     pub fn exprs(&self) -> &Exprs {
         &self.exprs
     }
 
     /// The arena of expressions, for taking derivatives.
+    #[inline]
     pub fn exprs_mut(&mut self) -> &mut Exprs {
         &mut self.exprs
     }

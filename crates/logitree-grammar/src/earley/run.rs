@@ -293,11 +293,13 @@ impl Machine {
     }
 
     /// The lexemes being read: the rest of each and its continuation, sorted, each expression once.
+    #[inline]
     pub fn threads(&self, config: ConfigId) -> &[(ExprId, ContinuationId)] {
         self.threads.get(self.configs[config.index()].threads)
     }
 
     /// The sets just entered, if the text may end or whole tokens may follow there.
+    #[inline]
     pub fn boundary(&self, config: ConfigId) -> &[SetId] {
         self.boundaries.get(self.configs[config.index()].boundary)
     }

@@ -4,6 +4,7 @@
 //! Each alternative to a lazy terminal L is copied with its first lexeme X restricted to the strings of X that
 //! do not start with a string of L (an alternative that is lazy itself: that do not continue past one). The
 //! naive version is that lexer: among all lexemes that may start at a position, a complete lazy one wins.
+
 use std::collections::{BTreeSet, HashMap};
 
 use super::super::rules::{Rule, RuleBody, RuleId};
