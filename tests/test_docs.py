@@ -38,7 +38,7 @@ def test_examples_run_and_print_what_they_say(
     for code, promised in BLOCK.findall(text):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            exec(compile(code, name(document), "exec"), names)
+            exec(compile(code, name(document), "exec", dont_inherit=True), names)
         if promised:
             assert said.getvalue() == promised
 

@@ -70,7 +70,7 @@ UNCLEAN: tuple[str, ...] = (
     *("crates/", "python/", "tests/", "fuzz/", "examples/", "README.md"),
     *("docs/api.md", "docs/batches.md", "docs/beams.md", "docs/cli.md", "docs/design-grammar.md"),
     *("docs/design-sampling.md", "docs/grammars.md", "docs/prefix-index.md", "docs/rtp.md", "docs/sampling.md"),
-    *("docs/thought.md", "docs/tsampler.md"),
+    *("docs/reasoning.md", "docs/tsampler.md"),
 )
 """Paths whose prose is not yet checked."""
 
@@ -152,8 +152,7 @@ def room_of(path: str) -> str | None:
     best, found = -1, None
     for room in LAW.values():
         for where in room.where:
-            inside = where.removesuffix(".rs").removesuffix(".py").removesuffix("/*")
-            here = path.removesuffix(".rs").removesuffix(".py")
+            inside, here = (re.sub(r"\.(?:rs|pyi?)$", "", p) for p in (where, path))
             if len(inside) > best and (here == inside or here.startswith(inside + "/")):
                 best, found = len(inside), room.name
     return found

@@ -1,7 +1,7 @@
-"""Thoughts: what a token costs, mask and accept together, inside a thought, where it closes, and in the answer.
+"""Reasoning budgets: the cost of a token, mask and accept together, inside a block, at its end, and in the answer.
 
-The answer is a JSON object; beside it stands the grammar without a thought before it. Rolling back between two calls is
-not timed.
+The answer is a JSON object; its peer is the grammar without a reasoning block before it. Rolling back between two calls
+is not timed.
 """
 
 from __future__ import annotations

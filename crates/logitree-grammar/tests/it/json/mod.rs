@@ -1,3 +1,5 @@
+//! Tests of the JSON Schema compiler.
+
 pub mod data;
 mod format;
 mod frames;

@@ -1,3 +1,5 @@
+//! Tests of decoders, one by one and in batches.
+
 mod batch;
 mod log;
 mod steps;

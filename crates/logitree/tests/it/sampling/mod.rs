@@ -1,3 +1,5 @@
+//! Tests of samplers and chains.
+
 mod align;
 mod batch;
 mod beyond;
