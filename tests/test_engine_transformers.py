@@ -259,7 +259,7 @@ def test_rows_may_come_in_any_order_and_from_anywhere() -> None:
 def test_drop_ins_that_cannot_be() -> None:
     open_end, ended = SlowPaths.of_items(ITEMS, V), SlowPaths.of_items(ITEMS, V, END)
     for make in (prefix_allowed_tokens_fn, TreeLogitsProcessor):
-        with pytest.raises(lt.ConstraintError, match="no end token"):
+        with pytest.raises(lt.ConstraintError, match="neither the tree nor the call"):
             make(open_end, 1)
         with pytest.raises(lt.ConstraintError, match="ends with token 2, not 3"):
             make(ended, 1, end=3)

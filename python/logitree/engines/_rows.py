@@ -1,7 +1,4 @@
-"""What rows of a beam session are made of, checked before anything moves: the old row of each new one, and its token.
-
-Knows no runtime and nothing of what a row holds.
-"""
+"""Checks of a beam session's arguments: parents, tokens and prompts."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ def reindex(parents: npt.ArrayLike, width: int) -> npt.NDArray[np.int64]:
     """The parents of new rows as an index: `old[reindex(parents, len(old))]` are the new rows.
 
     Args:
-        parents: int [R], for each new row the old row that it goes on from. There may be more of them than old rows
+        parents: int [R], for each new row the old row that it continues. There may be more of them than old rows
             (a prompt that becomes many beams: all zeros) or fewer.
         width: how many old rows there are.
 

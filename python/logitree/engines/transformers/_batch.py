@@ -89,7 +89,7 @@ class _PaddedCache:
     """A cache whose rows hold different numbers of tokens, the rest being padding that attention is masked from.
 
     Padding is inserted to the left of the tokens that a row appends, so each row's last token is in the last column.
-    Rows that are idle while others go on are taken out of the batch once they are half of it, and put back when they
+    Rows that are idle while others continue are taken out of the batch once they are half of it, and put back when they
     get tokens again.
     """
 

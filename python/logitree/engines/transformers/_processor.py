@@ -86,7 +86,7 @@ class ConstraintLogitsProcessor:
             raise error(
                 _core.ConstraintError,
                 "the vocabulary has no end token",
-                help="give eos_token_id: generation goes on until such a token ends it",
+                help="give eos_token_id: generation continues until such a token",
             )
         self._pad = pad_token_id if pad_token_id is not None else getattr(tokenizer, "pad_token_id", None)
         self._given_length = self._length = prompt_length

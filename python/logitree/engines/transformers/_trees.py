@@ -21,11 +21,11 @@ _FINISHED = -1
 Ints = npt.NDArray[np.int64]
 
 
-class _Walk:
-    """The states of generated rows, found again from one step to the next by what was generated.
+class _TreeStates:
+    """The states of generated rows in a tree.
 
-    transformers reorders rows between steps and says nothing of it, so a row's state is looked up by its tokens but
-    the last. Equal to walking each row from the start, which happens where it was not seen before.
+    transformers reorders rows between steps without notice, so a row's state is found by all its tokens but the last.
+    Equal to walking each row from the start, which happens where a row was not seen before.
     """
 
     def __init__(self, paths: Paths, prompt_length: int, end: int | None) -> None:
@@ -34,8 +34,8 @@ class _Walk:
         if end is None:
             raise error(
                 _core.ConstraintError,
-                "the tree has no end token, and none is given",
-                help="give `end`: generation goes on until a token ends it",
+                "neither the tree nor the call has an end token",
+                help="give `end`: generation continues until an end token",
             )
         if paths.end is not None and end != paths.end:
             raise error(
@@ -48,7 +48,7 @@ class _Walk:
         """Tokens generated -> row's bytes -> state, for this step's number and the one before."""
 
     def states(self, input_ids: Any) -> Ints:
-        """int64 [R]: where each row of prompts and generated tokens [R, T] stands."""
+        """int64 [R]: the state of each row of prompts and generated tokens [R, T]."""
         if input_ids.shape[1] < self.prompt_length:
             raise error(
                 _core.StateError,
@@ -78,7 +78,7 @@ class _Walk:
         return int(state[0])
 
     def _advance(self, states: Ints, tokens: Ints) -> Ints:
-        """The tree's own steps, and the end of an item in a tree whose items end by themselves."""
+        """The states after a token each. A tree without an end token is left by the given one."""
         if self.paths.end is not None:
             return np.asarray(self.paths.advance(states, tokens), np.int64)
         after = np.array(states, np.int64)
@@ -89,7 +89,7 @@ class _Walk:
         return after
 
     def may_end(self, states: Ints) -> npt.NDArray[np.bool_]:
-        """Where the end token is allowed beside what the tree itself says: after an item, and where nothing follows."""
+        """Where the end token is allowed besides the tree's own tokens: after an item, and where nothing follows."""
         may = states < 0
         alive = np.flatnonzero(~may)
         if alive.size:
@@ -104,8 +104,8 @@ def prefix_allowed_tokens_fn(
 ) -> Callable[[int, Any], list[int]]:
     """What `model.generate` takes as `prefix_allowed_tokens_fn`: the tokens that may follow, for one row at a time.
 
-    It can only ban: weights of the tree are not added. `TreeLogitsProcessor` adds them, and asks for all rows at once.
-    With more beams than paths transformers goes on with banned tokens; `logitree.beam_search` does not.
+    Weights of the tree are not added: `TreeLogitsProcessor` adds them, and evaluates all rows at once. With more beams
+    than paths transformers continues with banned tokens; `logitree.beam_search` does not.
 
     Args:
         paths: the tree.
@@ -117,7 +117,7 @@ def prefix_allowed_tokens_fn(
         ConstraintError: there is no end token, or the tree has another.
         TokenError: the end token is not in the vocabulary.
     """
-    walk = _Walk(paths, prompt_length, end)
+    walk = _TreeStates(paths, prompt_length, end)
     logits = np.zeros((1, paths.vocabulary_size), np.float32)
 
     def allowed(batch_id: int, input_ids: Any) -> list[int]:
@@ -130,13 +130,13 @@ def prefix_allowed_tokens_fn(
 
 
 class TreeLogitsProcessor:
-    """A logits processor for `model.generate` that leaves a tree's tokens, their weights added, and bans all else.
+    """A logits processor for `model.generate` that bans what is not in a tree, and adds the tree's weights to the rest.
 
     Args and errors are those of `prefix_allowed_tokens_fn`.
     """
 
     def __init__(self, paths: Paths, prompt_length: int, *, end: int | None = None) -> None:
-        self._walk = _Walk(paths, prompt_length, end)
+        self._walk = _TreeStates(paths, prompt_length, end)
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """The scores [R, V] with -inf where the tree bans; the given ones are not changed.
