@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -129,12 +129,12 @@ def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
     if isinstance(model, tuple) and len(model) == 2:
         from .transformers import Transformers
 
-        return cast(Engine, Transformers(*model))
+        return Transformers(*model)
     if isinstance(model, str | os.PathLike):
         if os.path.isdir(model):
             from .transformers import Transformers
 
-            return cast(Engine, Transformers.load(model))  # type: ignore[attr-defined]
+            return Transformers.load(model)
         from .llama_cpp import LlamaCpp
 
         return LlamaCpp(model, on_load=on_load)

@@ -40,6 +40,8 @@ class Transformers:
 
     beam_rows: int | None = None
     """As many beams as memory holds."""
+    batch_rows: int | None = None
+    """As many rows of a batch as memory holds."""
 
     def __init__(
         self, model: Any, tokenizer: Any = None, *, n_ctx: int | None = None, n_batch: int | None = None

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _core
+from ..._constraint import Context, bind_in, constraint_of
 from ..._errors import error
 from ._engine import Transformers, plain_tokens, vocabulary_of
 from ._forward import import_torch
@@ -64,8 +65,6 @@ class ConstraintLogitsProcessor:
         eos_token_id: int | Sequence[int] | None = None,
         pad_token_id: int | None = None,
     ) -> None:
-        from ..._constraint import constraint_of
-
         given = list(constraint) if _is_one_each(constraint) else [constraint]
         self._constraints = [None if one is None else constraint_of(one) for one in given]
         self._tokenize: Callable[[str], list[int]] | None = None
@@ -221,15 +220,13 @@ class ConstraintLogitsProcessor:
 
     def _bind(self, number: int, prompt: npt.NDArray[np.int64]) -> _core.Matcher | None:
         """A matcher of a constraint for a prompt, whose padding is left out."""
-        from ..._constraint import Context, bind_in
-
         constraint = self._constraints[number]
         if constraint is None:
             return None
         tokens = prompt.tolist()
         while tokens and tokens[0] == self._pad:
             del tokens[0]
-        matcher: _core.Matcher = bind_in(constraint, Context(self._vocabulary, self._tokenize, tokens))
+        matcher = bind_in(constraint, Context(self._vocabulary, self._tokenize, tokens))
         if matcher.vocabulary_size != len(self._vocabulary):
             raise error(
                 _core.ConstraintError,
