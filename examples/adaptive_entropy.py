@@ -9,7 +9,7 @@ engine = tiny.engine(tiny.STORY)
 COLLAPSED = {"top_k": 256, "temp": 1.5, "top_p": 0.98}  # widen the search
 HEALTHY = {"top_k": 40, "temp": 0.8, "top_p": 0.95}
 FLAT = {"top_k": 20, "temp": 0.5, "top_p": 0.9}  # focus
-RULE = lt.EntropyRule([(1.2, COLLAPSED), (2.0, HEALTHY), (None, FLAT)])
+RULE = lt.steering.EntropyRule([(1.2, COLLAPSED), (2.0, HEALTHY), (None, FLAT)])
 
 
 def select(entropy: float, top_p: float) -> dict[str, float]:
@@ -17,14 +17,14 @@ def select(entropy: float, top_p: float) -> dict[str, float]:
     return COLLAPSED if entropy < 1.2 else HEALTHY if entropy < 2.0 else FLAT
 
 
-def generate(adapt: lt.EntropyRule | None, by_hand: bool = False) -> tuple[list[int], list[float]]:
+def generate(adapt: lt.steering.EntropyRule | None, by_hand: bool = False) -> tuple[list[int], list[float]]:
     """40 tokens and the entropies before them."""
     session, out, entropies = engine.session(), list[int](), []
     chain = lt.Chain.llama_cpp(seed=42)
     chain.adapt(adapt)
     logits = session.evaluate(engine.encode("The fox", chat=False))
     for _ in range(40):
-        entropies.append(lt.entropy(logits))
+        entropies.append(lt.metrics.entropy(logits))
         if by_hand:
             chain.set(**select(entropies[-1], 0.0))
         out.append(chain.sample(logits))

@@ -9,7 +9,7 @@ vocabulary = engine.vocabulary
 state = {"boats": 0}  # the application's own
 
 
-def constraints(steering: lt.Steering) -> lt.Steering:
+def constraints(steering: lt.steering.Steering) -> lt.steering.Steering:
     """1. The state becomes edits of logits: after two boats there shall be no third."""
     steering.clear()
     if state["boats"] >= 2:
@@ -27,8 +27,8 @@ def strategy(entropy: float, top_p: float) -> dict[str, float] | None:
 # 3. There is no workspace to size: buffers grow by themselves.
 chain = lt.Chain.llama_cpp(seed=3, temp=0.8, penalty_repeat=1.1)
 chain.adapt(strategy)
-gate = lt.PerplexityGate(50.0, window=16)
-session, steering, out = engine.session(), lt.Steering(), list[int]()
+gate = lt.steering.PerplexityGate(50.0, window=16)
+session, steering, out = engine.session(), lt.steering.Steering(), list[int]()
 logits = session.evaluate(engine.encode("The boy saw the boat and the boat", chat=False))
 state["boats"] = 2
 for _ in range(40):
@@ -39,7 +39,7 @@ for _ in range(40):
     out.append(token)
     # 5. The state and the quality follow.
     state["boats"] += b"boat" in vocabulary[token]
-    if gate.add(lt.surprisal(logits, token)):
+    if gate.add(lt.metrics.surprisal(logits, token)):
         print(f"perplexity {gate.value:.1f}: time to prune or to retrieve")
     logits = session.evaluate([token])
 

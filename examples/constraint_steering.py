@@ -19,7 +19,7 @@ def amount(currency: str, steered: bool) -> str:
     session, chain = engine.session(), lt.Chain.llama_cpp(seed=11, temp=0.8, top_k=40)
     if steered and currency == "JPY":
         # Made once: it holds until it is changed, and costs these few edits, not the vocabulary.
-        chain.steer(lt.Steering().veto(DECIMAL).boost(DIGITS, 2.0))
+        chain.steer(lt.steering.Steering().veto(DECIMAL).boost(DIGITS, 2.0))
     out: list[int] = []
     logits = session.evaluate(engine.encode(f"currency: {currency} amount: 12", chat=False))
     while len(out) < 12:

@@ -9,8 +9,8 @@ engine = tiny.engine(tiny.STORY)
 logits = engine.session().evaluate(engine.encode("The", chat=False))
 
 # Aggressive filters for concise answers, in this order; the temperature last.
-concise = [lt.top_k(20), lt.min_p(0.1), lt.top_p(0.8), lt.temp(0.7)]
-chain = lt.Chain([lt.penalties(64, repeat=1.1), *concise, lt.dist(seed=1)])
+concise = [lt.samplers.top_k(20), lt.samplers.min_p(0.1), lt.samplers.top_p(0.8), lt.samplers.temp(0.7)]
+chain = lt.Chain([lt.samplers.penalties(64, repeat=1.1), *concise, lt.samplers.dist(seed=1)])
 print(chain)
 print("sampled:", repr(engine.vocabulary[chain.sample(logits)].decode(errors="replace")))
 
@@ -29,7 +29,7 @@ whole, _, together = lt.Chain(concise).apply(logits)
 assert sorted(ids) == sorted(whole) and np.allclose(np.sort(p), np.sort(together), atol=1e-6)
 
 # Drawing by hand: the first candidate whose cumulative share reaches the number. `dist` does just that.
-random = lt.Random(1, rng="mt19937")
+random = lt.samplers.Random(1, rng="mt19937")
 by_hand = whole[np.searchsorted(np.cumsum(together), random.uniform() * together.sum())]
-assert by_hand == lt.Chain([*concise, lt.dist(seed=1)]).sample(logits)
+assert by_hand == lt.Chain([*concise, lt.samplers.dist(seed=1)]).sample(logits)
 print("drawn by hand:", repr(engine.vocabulary[int(by_hand)].decode(errors="replace")))

@@ -34,7 +34,7 @@ assert fresh.seed is not None
 assert generate(lt.Chain.llama_cpp(seed=fresh.seed, temp=1.0)) == tokens
 
 # The numbers by themselves, as a generator in the hand.
-random = lt.Random(42, rng="xoroshiro128plus")
+random = lt.samplers.Random(42, rng="xoroshiro128plus")
 numbers = [random.uniform() for _ in range(3)]
 random.seek(1)
 assert random.uniform() == numbers[1]

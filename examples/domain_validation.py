@@ -24,7 +24,7 @@ def validate(metric: str) -> Callable[[lt.Decoder, object], None]:
 
     def on_step(decoder: lt.Decoder, logits: object) -> None:
         value, (low, high) = REPORT[metric]
-        steering = lt.Steering()
+        steering = lt.steering.Steering()
         if value > high:
             steering.veto(first_tokens(" normal")).veto(first_tokens(" low")).boost(first_tokens(" elevated"), 10.0)
         elif low <= value:

@@ -28,6 +28,6 @@ assert left[1] >= left[0], "widened"
 
 # What tsampler calls requiredKcap, for the sake of comparison: how many candidates a filter may look at there.
 # Here every filter looks at all that is allowed, however many those are.
-everything = lt.Chain([lt.top_k(0)])
+everything = lt.Chain([lt.samplers.top_k(0)])
 ids, _, _ = everything.apply(logits)
 assert len(ids) == len(logits)

@@ -8,21 +8,21 @@ engine = tiny.engine(tiny.STORY)
 EXPLORE = {"top_k": 256, "temp": 1.3, "typ_p": 0.9}
 
 
-def generate(rule: lt.Burst | None, n: int = 60) -> tuple[list[int], list[float]]:
+def generate(rule: lt.steering.Burst | None, n: int = 60) -> tuple[list[int], list[float]]:
     """Tokens, and how sure the model was before each."""
     session, chain = engine.session(), lt.Chain.llama_cpp(seed=8, top_k=40, temp=0.8)
     chain.adapt(rule)
     out, top = list[int](), []
     logits = session.evaluate(engine.encode("The", chat=False))
     for _ in range(n):
-        top.append(lt.top_candidates(logits, 1)[0][1])
+        top.append(lt.samplers.top_candidates(logits, 1)[0][1])
         out.append(chain.sample(logits))
         chain.accept(out[-1])
         logits = session.evaluate(out[-1:])
     return out, top
 
 
-burst = lt.Burst(EXPLORE, top_p_below=0.2, tokens=3)
+burst = lt.steering.Burst(EXPLORE, top_p_below=0.2, tokens=3)
 tokens, top = generate(burst)
 marks, left = "", 0
 for p in top:

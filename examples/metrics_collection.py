@@ -11,18 +11,18 @@ engine = tiny.engine(tiny.STORY)
 def generate(measure: bool) -> list[int]:
     """20 tokens, with measures or without."""
     session, chain = engine.session(), lt.Chain.llama_cpp(seed=7, temp=0.8, top_k=40)
-    perplexity, out = lt.RollingPerplexity(), list[int]()
+    perplexity, out = lt.metrics.RollingPerplexity(), list[int]()
     logits = session.evaluate(engine.encode("The boy", chat=False))
     for _ in range(20):
         if measure:
-            entropy = lt.entropy(logits)  # the model's own distribution, in nats
-            top = lt.top_candidates(logits, 5)
+            entropy = lt.metrics.entropy(logits)  # the model's own distribution, in nats
+            top = lt.samplers.top_candidates(logits, 5)
         # What the filters left, for the second level of measures.
         ids, left, p = chain.apply(logits)
         token = chain.pick()
         if measure:
-            surprisal = lt.surprisal(logits, token)
-            sampling = lt.surprisal(left, token, ids=ids)
+            surprisal = lt.metrics.surprisal(logits, token)
+            sampling = lt.metrics.surprisal(left, token, ids=ids)
             perplexity.add(surprisal)
             text = engine.vocabulary[token].decode(errors="replace")
             print(f"{text!r:12} entropy {entropy:.2f}, top p {top[0][1]:.2f}, {len(ids)} left, ", end="")

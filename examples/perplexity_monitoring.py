@@ -7,7 +7,7 @@ import logitree as lt
 engine = tiny.engine(tiny.STORY)
 session, vocabulary = engine.session(), engine.vocabulary
 chain = lt.Chain.llama_cpp(seed=42, top_k=0, top_p=1.0, min_p=0.0, temp=1.6)  # hot, so that it goes astray
-whole, gate = lt.RollingPerplexity(), lt.PerplexityGate(20.0, window=8, patience=2)
+whole, gate = lt.metrics.RollingPerplexity(), lt.steering.PerplexityGate(20.0, window=8, patience=2)
 log: list[tuple[int, float, float, float]] = []
 opened_at = None
 
@@ -15,8 +15,8 @@ logits = session.evaluate(engine.encode("The fox", chat=False))
 for at in range(80):
     ids, left, _ = chain.apply(logits)
     token = chain.pick()
-    model = lt.surprisal(logits, token)  # before the filters
-    sampling = lt.surprisal(left, token, ids=ids)  # of what the filters left
+    model = lt.metrics.surprisal(logits, token)  # before the filters
+    sampling = lt.metrics.surprisal(left, token, ids=ids)  # of what the filters left
     whole.add(model)
     log.append((token, model, sampling, whole.value))
     if gate.add(model):

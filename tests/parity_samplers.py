@@ -55,7 +55,7 @@ class Kind:
 
     def ours(self, arguments: Arguments) -> lt.Sampler:
         """Our sampler for the same arguments."""
-        make = self.make or getattr(lt, self.name)
+        make = self.make or getattr(lt.samplers, self.name)
         sampler: lt.Sampler = make(*arguments)
         return sampler
 
@@ -175,17 +175,17 @@ def dry(pick: random.Random, world: World) -> Arguments:
 
 @functools.cache
 def our_dry(multiplier: float, base: float, allowed: int, last_n: int, breakers: int) -> lt.Sampler:
-    return lt.dry(multiplier, base, allowed, last_n, our_breakers(breakers))
+    return lt.samplers.dry(multiplier, base, allowed, last_n, our_breakers(breakers))
 
 
 @functools.cache
 def our_breakers(at: int) -> list[list[int]]:
-    return lt.dry_breakers(parity_vocabulary.ours(), BREAKERS[at], parity_vocabulary.tokenize)
+    return lt.samplers.dry_breakers(parity_vocabulary.ours(), BREAKERS[at], parity_vocabulary.tokenize)
 
 
 @functools.cache
 def our_infill() -> lt.Sampler:
-    return lt.infill(parity_vocabulary.ours())
+    return lt.samplers.infill(parity_vocabulary.ours())
 
 
 # -- llama.cpp's constructors

@@ -9,7 +9,7 @@ from typing import Any
 
 import logitree as lt
 
-STUB = Path(lt.__file__).with_name("_core.pyi")
+STUB = Path(lt.__file__).with_name("samplers.pyi")
 
 ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "logit_bias": [{"biases": {3: 1.5, 7: -0.1}}, {"biases": {1: -math.inf}}, {"biases": {}}],
@@ -44,13 +44,15 @@ def constructors() -> list[str]:
 
 def examples() -> list[lt.Sampler]:
     """At least one of each."""
-    return [getattr(lt, name)(**arguments) for name in constructors() for arguments in ARGUMENTS.get(name, [{}])]
+    return [
+        getattr(lt.samplers, name)(**arguments) for name in constructors() for arguments in ARGUMENTS.get(name, [{}])
+    ]
 
 
 def complete(sampler: lt.Sampler, seed: int = 0) -> lt.Chain:
     """A chain of it that picks."""
     try:
-        lt.Chain([sampler, lt.dist(seed)])
+        lt.Chain([sampler, lt.samplers.dist(seed)])
     except lt.SamplingError:
         return lt.Chain([sampler])
-    return lt.Chain([sampler, lt.dist(seed)])
+    return lt.Chain([sampler, lt.samplers.dist(seed)])

@@ -30,15 +30,20 @@ def run(chain: lt.Chain, n: int, start: int = 0) -> list[int]:
 
 
 def test_steering_is_built_in_every_way() -> None:
-    built = lt.Steering().veto([5, 2]).boost((7, 9), 1.5).boost(9, 0.5).add({1: -1.0}).add([(3, -math.inf)])
+    built = lt.steering.Steering().veto([5, 2]).boost((7, 9), 1.5).boost(9, 0.5).add({1: -1.0}).add([(3, -math.inf)])
     assert built.edits == {1: -1.0, 2: -math.inf, 3: -math.inf, 5: -math.inf, 7: 1.5, 9: 2.0}
     assert list(built.edits) == sorted(built.edits)
-    assert (len(built), bool(built), bool(lt.Steering())) == (6, True, False)
-    assert lt.Steering(built.edits) == built == copy.copy(built) == lt.Steering(list(built.edits.items()))
-    assert lt.Steering(built) is not built
-    assert repr(lt.Steering({4: 0.5, 2: -math.inf})) == "Steering({2: -inf, 4: 0.5})"
+    assert (len(built), bool(built), bool(lt.steering.Steering())) == (6, True, False)
+    assert (
+        lt.steering.Steering(built.edits)
+        == built
+        == copy.copy(built)
+        == lt.steering.Steering(list(built.edits.items()))
+    )
+    assert lt.steering.Steering(built) is not built
+    assert repr(lt.steering.Steering({4: 0.5, 2: -math.inf})) == "Steering({2: -inf, 4: 0.5})"
     other = copy.copy(built)
-    assert other.clear() == lt.Steering() != built
+    assert other.clear() == lt.steering.Steering() != built
 
 
 @pytest.mark.parametrize("parity", [False, True])
@@ -47,7 +52,7 @@ def test_steering_equals_edits_of_a_copy(parity: bool) -> None:
     chain = made.parity() if parity else made
     plain = chain.fork()
     edits = {3: 2.0, 8: -math.inf, 17: -0.5, 10_000: 4.0}
-    for given in (lt.Steering(edits), edits, list(edits.items())):
+    for given in (lt.steering.Steering(edits), edits, list(edits.items())):
         chain.steer(given)
         for step in range(12):
             logits, copied = row(step), row(step)
@@ -62,7 +67,7 @@ def test_steering_equals_edits_of_a_copy(parity: bool) -> None:
             assert chain.pick() == plain.pick()
             chain.accept(chain.pick())
             plain.accept(plain.pick())
-    assert chain.steering == lt.Steering(edits)
+    assert chain.steering == lt.steering.Steering(edits)
     chain.steer(None)
     assert run(chain, 5) == run(plain, 5)
 
@@ -78,7 +83,7 @@ def test_steering_is_the_applications_not_the_tokens() -> None:
     assert chain.steering.edits == {4: 1.0}
     chain.reset()
     assert not chain.steering
-    mine = lt.Steering({4: 1.0})
+    mine = lt.steering.Steering({4: 1.0})
     chain.steer(mine)
     mine.clear()
     assert chain.steering.edits == {4: 1.0}, "the chain has its own"
@@ -87,44 +92,44 @@ def test_steering_is_the_applications_not_the_tokens() -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: lt.Steering({1: math.nan}),
-        lambda: lt.Steering().boost([1, 2], math.inf),
-        lambda: lt.Steering().add({1: 1e39}),
-        lambda: lt.Steering().add({-1: 1.0}),
-        lambda: lt.Steering({1: 3e38}).boost(1, 3e38),
+        lambda: lt.steering.Steering({1: math.nan}),
+        lambda: lt.steering.Steering().boost([1, 2], math.inf),
+        lambda: lt.steering.Steering().add({1: 1e39}),
+        lambda: lt.steering.Steering().add({-1: 1.0}),
+        lambda: lt.steering.Steering({1: 3e38}).boost(1, 3e38),
         lambda: lt.Chain.greedy().steer({1: math.nan}),
         lambda: lt.Chain.greedy().steer("text"),
-        lambda: lt.EntropyRule([]),
-        lambda: lt.EntropyRule([(1.0, {})]),
-        lambda: lt.EntropyRule([(math.nan, {}), (None, {})]),
-        lambda: lt.EntropyRule([(2.0, {}), (1.0, {}), (None, {})]),
-        lambda: lt.EntropyRule([(None, {}), (None, {})]),
-        lambda: lt.EntropyRule([(None, {"temp": math.nan})]),
-        lambda: lt.EntropyRule([(None, {"temp": "hot"})]),
-        lambda: lt.EntropyRule([(None, {"temp": True})]),
-        lambda: lt.EntropyRule([(None, {3: 1.0})]),
-        lambda: lt.EntropyRule([(None, None)]),
-        lambda: lt.EntropyRule([3]),
-        lambda: lt.Burst({"temp": 2.0}),
-        lambda: lt.Burst({"temp": 2.0}, top_p_below=1.5),
-        lambda: lt.Burst({"temp": 2.0}, entropy_above=math.nan),
-        lambda: lt.Burst({"temp": 2.0}, entropy_above=1.0, tokens=0),
-        lambda: lt.Burst({"temp": 2.0}, entropy_above=1.0, tokens=1.5),
-        lambda: lt.Burst([("temp", 2.0)], entropy_above=1.0),
-        lambda: lt.Chain.greedy().adapt(lt.EntropyRule([(None, {"temp": 1.0})])),
-        lambda: lt.Chain.llama_cpp().adapt(lt.EntropyRule([(None, {"tau": 1.0})])),
-        lambda: lt.Chain.llama_cpp().adapt(lt.Burst({"top_k": 1.5}, entropy_above=1.0)),
-        lambda: lt.PerplexityGate(math.nan),
-        lambda: lt.PerplexityGate(0.5),
-        lambda: lt.PerplexityGate(5.0, window=0),
-        lambda: lt.PerplexityGate(5.0, patience=-1),
-        lambda: lt.RollingPerplexity(0),
-        lambda: lt.RollingPerplexity(-3),
-        lambda: lt.TokenHistory(-1),
-        lambda: lt.TokenHistory(4).compute_adjustment(1, 1.0, repeat=0.0),
-        lambda: lt.Random(-1),
-        lambda: lt.Random(2**32, rng="mt19937"),
-        lambda: lt.Random(1, rng="dice"),
+        lambda: lt.steering.EntropyRule([]),
+        lambda: lt.steering.EntropyRule([(1.0, {})]),
+        lambda: lt.steering.EntropyRule([(math.nan, {}), (None, {})]),
+        lambda: lt.steering.EntropyRule([(2.0, {}), (1.0, {}), (None, {})]),
+        lambda: lt.steering.EntropyRule([(None, {}), (None, {})]),
+        lambda: lt.steering.EntropyRule([(None, {"temp": math.nan})]),
+        lambda: lt.steering.EntropyRule([(None, {"temp": "hot"})]),
+        lambda: lt.steering.EntropyRule([(None, {"temp": True})]),
+        lambda: lt.steering.EntropyRule([(None, {3: 1.0})]),
+        lambda: lt.steering.EntropyRule([(None, None)]),
+        lambda: lt.steering.EntropyRule([3]),
+        lambda: lt.steering.Burst({"temp": 2.0}),
+        lambda: lt.steering.Burst({"temp": 2.0}, top_p_below=1.5),
+        lambda: lt.steering.Burst({"temp": 2.0}, entropy_above=math.nan),
+        lambda: lt.steering.Burst({"temp": 2.0}, entropy_above=1.0, tokens=0),
+        lambda: lt.steering.Burst({"temp": 2.0}, entropy_above=1.0, tokens=1.5),
+        lambda: lt.steering.Burst([("temp", 2.0)], entropy_above=1.0),
+        lambda: lt.Chain.greedy().adapt(lt.steering.EntropyRule([(None, {"temp": 1.0})])),
+        lambda: lt.Chain.llama_cpp().adapt(lt.steering.EntropyRule([(None, {"tau": 1.0})])),
+        lambda: lt.Chain.llama_cpp().adapt(lt.steering.Burst({"top_k": 1.5}, entropy_above=1.0)),
+        lambda: lt.steering.PerplexityGate(math.nan),
+        lambda: lt.steering.PerplexityGate(0.5),
+        lambda: lt.steering.PerplexityGate(5.0, window=0),
+        lambda: lt.steering.PerplexityGate(5.0, patience=-1),
+        lambda: lt.metrics.RollingPerplexity(0),
+        lambda: lt.metrics.RollingPerplexity(-3),
+        lambda: lt.metrics.TokenHistory(-1),
+        lambda: lt.metrics.TokenHistory(4).compute_adjustment(1, 1.0, repeat=0.0),
+        lambda: lt.samplers.Random(-1),
+        lambda: lt.samplers.Random(2**32, rng="mt19937"),
+        lambda: lt.samplers.Random(1, rng="dice"),
     ],
 )
 def test_what_means_nothing_is_an_error_when_built(build: Any) -> None:
@@ -134,7 +139,7 @@ def test_what_means_nothing_is_an_error_when_built(build: Any) -> None:
 
 
 def test_ids_that_are_none() -> None:
-    steering = lt.Steering({1: 1.0})
+    steering = lt.steering.Steering({1: 1.0})
     for ids in (-1, [3, -1], [2**32]):
         with pytest.raises(lt.TokenError):
             steering.veto(ids)
@@ -146,7 +151,7 @@ def test_ids_that_are_none() -> None:
 
 
 def test_a_failed_edit_changes_nothing() -> None:
-    steering = lt.Steering({2: 3e38})
+    steering = lt.steering.Steering({2: 3e38})
     with pytest.raises(lt.SamplingError):
         steering.boost([1, 2], 3e38)
     with pytest.raises(lt.SamplingError):
@@ -156,7 +161,7 @@ def test_a_failed_edit_changes_nothing() -> None:
 
 def test_a_veto_of_everything_says_so() -> None:
     chain = lt.Chain.llama_cpp(seed=0)
-    chain.steer(lt.Steering().veto(range(400)))
+    chain.steer(lt.steering.Steering().veto(range(400)))
     for allowed in (None, [1, 2], [3]):
         with pytest.raises(lt.LogitsError, match="steering vetoes every allowed token"):
             chain.sample(row(1), allowed=allowed)
@@ -168,7 +173,7 @@ SETTINGS = {"temp": 1.4, "top_k": 90, "typ_p": 0.95, "penalty_present": 0.3}
 
 
 @pytest.mark.parametrize("parity", [False, True])
-@pytest.mark.parametrize("rule", [lt.EntropyRule([(None, SETTINGS)]), lambda entropy, top_p: SETTINGS])
+@pytest.mark.parametrize("rule", [lt.steering.EntropyRule([(None, SETTINGS)]), lambda entropy, top_p: SETTINGS])
 def test_constant_settings_equal_a_chain_built_with_them(rule: Any, parity: bool) -> None:
     adapted, built = lt.Chain.llama_cpp(seed=3), lt.Chain.llama_cpp(seed=3, **SETTINGS)
     plain = lt.Chain.llama_cpp(seed=3)
@@ -197,21 +202,21 @@ def test_a_rule_sees_the_steered_allowed_logits() -> None:
         logits[4] += 3.0
         logits[5] = -np.inf
         left = logits if allowed is None else logits[allowed]
-        assert seen[-1][0] == pytest.approx(lt.entropy(left), abs=1e-6)
-        assert seen[-1][1] == pytest.approx(lt.top_candidates(left, 1)[0][1], abs=1e-6)
+        assert seen[-1][0] == pytest.approx(lt.metrics.entropy(left), abs=1e-6)
+        assert seen[-1][1] == pytest.approx(lt.samplers.top_candidates(left, 1)[0][1], abs=1e-6)
     chain.sample(row(0), allowed=[7])
     assert len(seen) == 6, "nothing is picked where one token is allowed"
 
 
 def test_bands_are_chosen_by_the_entropy() -> None:
-    rule = lt.EntropyRule([(2.0, {"top_k": 1}), (5.0, {"top_k": 2}), (None, {"top_k": 3})])
+    rule = lt.steering.EntropyRule([(2.0, {"top_k": 1}), (5.0, {"top_k": 2}), (None, {"top_k": 3})])
     assert repr(rule) == 'EntropyRule([(2, {"top_k": 1}), (5, {"top_k": 2}), (None, {"top_k": 3})])'
-    chain = lt.Chain([lt.top_k(0), lt.dist(1)])
+    chain = lt.Chain([lt.samplers.top_k(0), lt.samplers.dist(1)])
     chain.adapt(rule)
     assert repr(chain) == f"Chain([top_k(0), dist(seed=1)]) adapting by {rule!r}"
     sizes = []
     for step in range(12):
-        entropy = lt.entropy(row(step))
+        entropy = lt.metrics.entropy(row(step))
         ids, _, _ = chain.apply(row(step))
         sizes.append(len(ids))
         assert sizes[-1] == (1 if entropy < 2.0 else 2 if entropy < 5.0 else 3)
@@ -219,7 +224,7 @@ def test_bands_are_chosen_by_the_entropy() -> None:
 
 
 def test_a_burst_goes_with_the_tokens() -> None:
-    burst = lt.Burst({"temp": 3.0, "top_k": 200}, top_p_below=0.02, tokens=4)
+    burst = lt.steering.Burst({"temp": 3.0, "top_k": 200}, top_p_below=0.02, tokens=4)
     assert repr(burst) == 'Burst({"temp": 3, "top_k": 200}, top_p_below=0.02, tokens=4)'
     chain = lt.Chain.llama_cpp(seed=6)
     chain.adapt(burst)
@@ -320,7 +325,7 @@ def test_a_running_decoder_is_aligned() -> None:
     assert decoder.step(logits) == fork.step(logits) == 3
     assert decoder.last is not None
     assert decoder.last.effects[0][:3] == ("steering", 5, 4)
-    decoder.adapt(lt.EntropyRule([(None, {"temp": 0.8})]))
+    decoder.adapt(lt.steering.EntropyRule([(None, {"temp": 0.8})]))
     decoder.set(top_k=1)
     assert decoder.chain.get("top_k") == 1.0
     decoder.steer(None)
@@ -340,7 +345,7 @@ def test_what_is_the_only_way_on_and_vetoed_is_an_error() -> None:
     for trace in (False, True):
         matcher = lt.OneOf(["YES", "NO"]).matcher(vocabulary)
         decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), matcher, trace=trace)
-        decoder.steer(lt.Steering().veto([2, 1]))
+        decoder.steer(lt.steering.Steering().veto([2, 1]))
         assert decoder.step(logits) == 0, "N is vetoed"
         assert decoder.forced_tokens() == decoder.take_forced() == []
         with pytest.raises(lt.LogitsError, match=r"steering vetoes .*token 1, the only allowed one"):
@@ -351,13 +356,13 @@ def test_what_is_the_only_way_on_and_vetoed_is_an_error() -> None:
 
 
 def test_gates_and_windows() -> None:
-    windowed = lt.RollingPerplexity(window=2)
+    windowed = lt.metrics.RollingPerplexity(window=2)
     for surprisal in (9.0, 1.0, math.inf, 3.0):
         windowed.add(surprisal)
     assert (windowed.window, windowed.count) == (2, 2)
     assert windowed.value == pytest.approx(math.exp(2.0))
-    assert lt.RollingPerplexity().window is None
-    gate = lt.PerplexityGate(math.exp(2.0), window=1, patience=1)
+    assert lt.metrics.RollingPerplexity().window is None
+    gate = lt.steering.PerplexityGate(math.exp(2.0), window=1, patience=1)
     assert [gate.add(s) for s in (3.0, 1.0, 3.0, math.nan, 3.0, 3.0, 2.0)] == [
         *(False, False, False, False),
         *(True, True, False),
@@ -369,7 +374,7 @@ def test_gates_and_windows() -> None:
 
 
 def test_token_history_is_what_penalties_look_at() -> None:
-    history, chain = lt.TokenHistory(5), lt.Chain([lt.penalties(5, 1.3, 0.2, 0.1)])
+    history, chain = lt.metrics.TokenHistory(5), lt.Chain([lt.samplers.penalties(5, 1.3, 0.2, 0.1)])
     for token in (3, 1, 3, 7, 3, 3, 9):
         history.accept(token)
         chain.accept(token)
@@ -386,13 +391,13 @@ def test_token_history_is_what_penalties_look_at() -> None:
     assert (history.count(3), history.count(1), history.size) == (3, 1, 5)
     history.reset()
     assert (history.size, history.count(-1), history.unique_tokens()) == (0, 0, [])
-    assert not lt.TokenHistory.has_penalties(repeat=1.0)
-    assert lt.TokenHistory.has_penalties(freq=0.1) and lt.TokenHistory.has_penalties(repeat=1.1)
+    assert not lt.metrics.TokenHistory.has_penalties(repeat=1.0)
+    assert lt.metrics.TokenHistory.has_penalties(freq=0.1) and lt.metrics.TokenHistory.has_penalties(repeat=1.1)
 
 
 @pytest.mark.parametrize("rng", ["mt19937", "xoroshiro128plus", "philox"])
 def test_random_numbers_are_those_of_dist(rng: str) -> None:
-    random, chain = lt.Random(5, rng=rng), lt.Chain([lt.dist(5, rng=rng)])
+    random, chain = lt.samplers.Random(5, rng=rng), lt.Chain([lt.samplers.dist(5, rng=rng)])
     flat = np.zeros(1000, np.float32)
     numbers = [random.uniform() for _ in range(20)]
     for number in numbers:
@@ -403,8 +408,8 @@ def test_random_numbers_are_those_of_dist(rng: str) -> None:
     assert random.drawn == 20
     random.seek(3)
     assert random.uniform() == numbers[3]
-    assert (random.seed, lt.Random(random.seed, rng=rng).uniform()) == (5, numbers[0])
+    assert (random.seed, lt.samplers.Random(random.seed, rng=rng).uniform()) == (5, numbers[0])
     if rng != "philox":
         with pytest.raises(lt.StateError, match="too far"):
             random.seek(2**40)
-    assert lt.Random().seed != lt.Random().seed
+    assert lt.samplers.Random().seed != lt.samplers.Random().seed

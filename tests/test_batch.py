@@ -194,7 +194,7 @@ def test_misuse_is_an_error() -> None:
         with pytest.raises(lt.SamplingError, match="threads"):
             chain.sample_batch(LOGITS, threads=threads)  # type: ignore[arg-type]
     with pytest.raises(lt.SamplingError, match="selects"):
-        lt.Chain([lt.top_k(3)]).sample_batch(LOGITS)
+        lt.Chain([lt.samplers.top_k(3)]).sample_batch(LOGITS)
     assert chain.sample_batch(LOGITS[:0]).tolist() == chain.sample_batch([]).tolist() == []
     with pytest.raises(lt.LogitsError, match="0 logits"):
         chain.sample_batch(LOGITS[:, :0])
@@ -202,16 +202,16 @@ def test_misuse_is_an_error() -> None:
 
 def test_log_probabilities() -> None:
     temperature = 0.7
-    chain = lt.Chain([lt.top_k(5), lt.temp(temperature), lt.dist(seed=1)])
+    chain = lt.Chain([lt.samplers.top_k(5), lt.samplers.temp(temperature), lt.samplers.dist(seed=1)])
     tokens, before, after = chain.sample_batch(LOGITS, log_probabilities=True)
     assert (before.dtype, after.dtype) == (np.float64, np.float64)
     for row, token, b, a in zip(LOGITS.astype(np.float64), tokens, before, after, strict=True):
         assert b == pytest.approx(row[token] - np.log(np.exp(row).sum()), abs=1e-5)
         left = np.sort(row)[-5:] / temperature
         assert a == pytest.approx(row[token] / temperature - np.log(np.exp(left).sum()), abs=1e-5)
-    plain = lt.Chain([lt.top_k(5), lt.temp(temperature), lt.dist(seed=1)])
+    plain = lt.Chain([lt.samplers.top_k(5), lt.samplers.temp(temperature), lt.samplers.dist(seed=1)])
     assert plain.sample_batch(LOGITS).tolist() == tokens.tolist()
-    _, _, sure = lt.Chain([lt.top_k(1), lt.dist(0)]).sample_batch(LOGITS, log_probabilities=True)
+    _, _, sure = lt.Chain([lt.samplers.top_k(1), lt.samplers.dist(0)]).sample_batch(LOGITS, log_probabilities=True)
     assert sure.tolist() == [0.0] * 9
 
 
@@ -220,7 +220,7 @@ def brute(
 ) -> list[tuple[int, int, float]]:
     every: list[tuple[int, int, float]] = []
     for row, score in enumerate(scores):
-        log_p = lt.log_softmax(logits[row], range(logits.shape[1]))
+        log_p = lt.metrics.log_softmax(logits[row], range(logits.shape[1]))
         tokens = range(logits.shape[1]) if allowed is None else allowed[row]
         live = [token for token in tokens if score > -math.inf and log_p[token] > -math.inf]
         every.extend((row, token, score + log_p[token]) for token in live)

@@ -65,7 +65,7 @@ def test_every_run_gives_a_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: 
     matcher: Any = tree.matcher(end=end, vocabulary_size=len(engine.vocabulary))
     seen = set()
     for run in range(RUNS):
-        chain = lt.Chain([lt.temp(1.5), lt.dist(run)])
+        chain = lt.Chain([lt.samplers.temp(1.5), lt.samplers.dist(run)])
         events = lt.generate(engine, request(run), matcher, chain=chain, chat=False, max_tokens=40)
         finish = [event for event in events if isinstance(event, lt.Finish)][-1]
         assert finish.text in known
@@ -92,7 +92,7 @@ def test_a_bounded_thought_stands_before_the_title(engine: LlamaCpp, tree: lt.Pr
     budget = lt.ReasoningBudget(budget=12)
     for run in range(max(RUNS // 8, 3)):
         matcher = tree.matcher(end=end, vocabulary_size=len(engine.vocabulary))
-        chain = lt.Chain([lt.temp(1.0), lt.dist(run)])
+        chain = lt.Chain([lt.samplers.temp(1.0), lt.samplers.dist(run)])
         prompt = request(run) + "<think>"
         events = lt.generate(engine, prompt, budget + matcher, chain=chain, chat=False, max_tokens=80)
         finish = [event for event in events if isinstance(event, lt.Finish)][-1]

@@ -20,7 +20,13 @@ LOGITS = np.array([0.5, 2.0, -1.0, 1.5, 0.0], np.float32)
 
 
 def chain(fn: object, *before: lt.Sampler, **options: Any) -> lt.Chain:
-    return lt.Chain([*before, lt.custom(fn, "mine", **options), *([] if options.get("selects") else [lt.greedy()])])
+    return lt.Chain(
+        [
+            *before,
+            lt.samplers.custom(fn, "mine", **options),
+            *([] if options.get("selects") else [lt.samplers.greedy()]),
+        ]
+    )
 
 
 def test_it_sees_the_candidates_in_order_and_writes_in_place() -> None:
@@ -40,7 +46,7 @@ def test_it_sees_the_candidates_in_order_and_writes_in_place() -> None:
 
     before = LOGITS.copy()
     assert chain(fn).sample(LOGITS) == 3
-    assert chain(fn, lt.logit_bias({2: 4.0}), lt.top_k(3)).sample(LOGITS) == 3
+    assert chain(fn, lt.samplers.logit_bias({2: 4.0}), lt.samplers.top_k(3)).sample(LOGITS) == 3
     assert chain(fn).sample(LOGITS, allowed=[0, 3, 4]) == 3
     assert seen == [
         ([0, 1, 2, 3, 4], LOGITS.tolist()),
@@ -65,7 +71,7 @@ def test_it_sees_the_candidates_in_order_and_writes_in_place() -> None:
     ],
 )
 def test_what_it_may_return(answer: Callable[[Ids, Logits], Any], ids: list[int]) -> None:
-    got, logits, p = lt.Chain([lt.custom(answer)]).apply(LOGITS)
+    got, logits, p = lt.Chain([lt.samplers.custom(answer)]).apply(LOGITS)
     assert got.tolist() == ids
     assert logits.tolist() == LOGITS[ids].tolist()
     assert p.sum() == pytest.approx(1.0)
@@ -75,23 +81,23 @@ def test_samplers_after_it_see_what_it_left() -> None:
     def reverse(ids: Ids, logits: Logits) -> npt.NDArray[np.int64]:
         return np.arange(len(ids))[::-1]
 
-    ids, _, _ = lt.Chain([lt.custom(reverse), lt.min_p(0.5)]).apply(LOGITS)
+    ids, _, _ = lt.Chain([lt.samplers.custom(reverse), lt.samplers.min_p(0.5)]).apply(LOGITS)
     assert ids.tolist() == [3, 1]
-    ids, _, _ = lt.Chain([lt.top_k(4), lt.custom(reverse), lt.top_k(2)]).apply(LOGITS)
+    ids, _, _ = lt.Chain([lt.samplers.top_k(4), lt.samplers.custom(reverse), lt.samplers.top_k(2)]).apply(LOGITS)
     assert ids.tolist() == [1, 3]
     ties = np.zeros(4, np.float32)
-    assert lt.Chain([lt.custom(reverse), lt.greedy()]).sample(ties) == 3
+    assert lt.Chain([lt.samplers.custom(reverse), lt.samplers.greedy()]).sample(ties) == 3
     effects = chain(lambda ids, logits: logits > 0).explain(LOGITS)
     assert [(e.sampler, e.before, e.after) for e in effects] == [("mine", 5, 3), ("greedy", 3, 3)]
 
 
 def test_it_may_select() -> None:
-    last = chain(lambda ids, logits: len(ids) - 1, lt.top_k(3), selects=True)
+    last = chain(lambda ids, logits: len(ids) - 1, lt.samplers.top_k(3), selects=True)
     assert last.sample(LOGITS) == 0
     assert last.sample_batch(np.stack([LOGITS, LOGITS[::-1]])).tolist() == [0, 4]
     assert chain(lambda ids, logits: np.int32(1), selects=True).sample(LOGITS) == 1
     with pytest.raises(lt.SamplingError, match="follows mine"):
-        lt.Chain([lt.custom(len, "mine", selects=True), lt.greedy()])
+        lt.Chain([lt.samplers.custom(len, "mine", selects=True), lt.samplers.greedy()])
     for wrong in (None, -1, 5, 2**70, 1.0, "1"):
         with pytest.raises(lt.SamplingError, match="mine returned"):
             chain(lambda ids, logits, wrong=wrong: wrong, selects=True).sample(LOGITS)
@@ -315,10 +321,10 @@ def test_what_hooks_raise_comes_out_of_the_next_step() -> None:
 def test_what_cannot_be_built() -> None:
     for fn in (None, 3, object()):
         with pytest.raises(lt.SamplingError, match="not callable"):
-            lt.custom(fn)
+            lt.samplers.custom(fn)
     for name in ("", "n" * 65):
         with pytest.raises(lt.SamplingError, match="bytes"):
-            lt.custom(len, name)
+            lt.samplers.custom(len, name)
     with pytest.raises(lt.SamplingError, match="no sampler like mine"):
         chain(len).parity()
     assert repr(chain(steps)) == "Chain([custom(steps, name='mine'), greedy()])"

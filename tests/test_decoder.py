@@ -167,7 +167,7 @@ def test_a_constraint_for_a_larger_vocabulary_is_refused(vocabulary: lt.Vocabula
 
 
 def test_the_prompt_counts_in_the_penalties(vocabulary: lt.Vocabulary) -> None:
-    chain = lt.Chain([lt.penalties(64, 1.0, 0.0, 5.0), lt.greedy()])
+    chain = lt.Chain([lt.samplers.penalties(64, 1.0, 0.0, 5.0), lt.samplers.greedy()])
     decoder = lt.Decoder(vocabulary, chain)
     row = logits(2, 1)
     assert decoder.fork().step(row) == 0

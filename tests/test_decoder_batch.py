@@ -176,7 +176,7 @@ def test_callbacks_run_on_the_callers_thread(vocabulary: lt.Vocabulary) -> None:
     def note(*candidates: Any) -> None:
         seen.add(threading.get_ident())
 
-    chain = lt.Chain([lt.custom(note), lt.greedy()])
+    chain = lt.Chain([lt.samplers.custom(note), lt.samplers.greedy()])
     batch = lt.Batch(vocabulary, [lt.Decoder(vocabulary, chain.fork()) for _ in range(4)])
     batch.step(rows(0, 4), threads=4)
     assert seen == {threading.get_ident()}
@@ -265,7 +265,11 @@ def test_a_row_that_fails_has_not_drawn(vocabulary: lt.Vocabulary) -> None:
             if failing[0]:
                 raise ValueError("not now")
 
-        samplers = [lt.xtc(0.5, 0.01, seed=5, rng=rng), lt.custom(fail), lt.dist(seed=5, rng=rng)]
+        samplers = [
+            lt.samplers.xtc(0.5, 0.01, seed=5, rng=rng),
+            lt.samplers.custom(fail),
+            lt.samplers.dist(seed=5, rng=rng),
+        ]
         decoder = lt.Decoder(vocabulary, lt.Chain(samplers), stop_at_eog=False)
         kept, batch = decoder.fork(), lt.Batch(vocabulary, [decoder])
         for at in range(60):
@@ -286,7 +290,7 @@ def test_what_ends_a_program_is_no_rows_error(vocabulary: lt.Vocabulary) -> None
     def broken(*candidates: Any) -> None:
         raise ValueError("broken")
 
-    calls = [lt.Chain([lt.custom(call), lt.greedy()]) for call in (broken, interrupted)]
+    calls = [lt.Chain([lt.samplers.custom(call), lt.samplers.greedy()]) for call in (broken, interrupted)]
     batch = lt.Batch(vocabulary, [lt.Decoder(vocabulary, chain) for chain in (lt.Chain.greedy(), *calls)])
     for step in (batch.step, batch.try_step):
         with pytest.raises(KeyboardInterrupt):
@@ -320,7 +324,7 @@ def test_a_decoder_that_is_in_use(vocabulary: lt.Vocabulary) -> None:
     def again(*candidates: Any) -> None:
         batch.step(rows(0, 1))
 
-    chain = lt.Chain([lt.custom(again), lt.greedy()])
+    chain = lt.Chain([lt.samplers.custom(again), lt.samplers.greedy()])
     batch = lt.Batch(vocabulary, [lt.Decoder(vocabulary, chain)])
     with pytest.raises(lt.StateError, match="in use elsewhere"):
         batch.step(rows(0, 1))

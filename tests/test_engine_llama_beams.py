@@ -257,7 +257,7 @@ def brute(engine: LlamaCpp, prompt: list[int]) -> dict[str, float]:
     for title in TITLES:
         tokens, total = [*engine.tokenize(title), ending(engine)], 0.0
         for i, token in enumerate(tokens):
-            total += lt.log_softmax(engine.session().evaluate([*prompt, *tokens[:i]]), [token])[0]
+            total += lt.metrics.log_softmax(engine.session().evaluate([*prompt, *tokens[:i]]), [token])[0]
         found[title] = float(total)
     return found
 

@@ -56,12 +56,12 @@ def test_metrics_decoders_and_batches_read_them_too() -> None:
     vocabulary = lt.Vocabulary.from_tokens([b"%d" % i for i in range(SIZE)], eog_ids=[0])
     for row in rows():
         wide = row.astype(np.float32)
-        assert lt.entropy(row) == lt.entropy(wide)
-        assert lt.log_sum_exp(row) == lt.log_sum_exp(wide)
+        assert lt.metrics.entropy(row) == lt.metrics.entropy(wide)
+        assert lt.metrics.log_sum_exp(row) == lt.metrics.log_sum_exp(wide)
         best = int(wide.argmax())
-        assert lt.surprisal(row, best, "bits") == lt.surprisal(wide, best, "bits")
-        same(lt.log_softmax(row, [0, best]), lt.log_softmax(wide, [0, best]))
-        assert lt.top_candidates(row, 30) == lt.top_candidates(wide, 30)
+        assert lt.metrics.surprisal(row, best, "bits") == lt.metrics.surprisal(wide, best, "bits")
+        same(lt.metrics.log_softmax(row, [0, best]), lt.metrics.log_softmax(wide, [0, best]))
+        assert lt.samplers.top_candidates(row, 30) == lt.samplers.top_candidates(wide, 30)
         decoders = [lt.Decoder(vocabulary, lt.Chain.llama_cpp(seed=2), trace=True) for _ in range(2)]
         assert decoders[0].step(row) == decoders[1].step(wide)
         a, b = decoders[0].last, decoders[1].last
@@ -130,7 +130,9 @@ def test_rows_are_read_in_place_or_refused(kind: Any) -> None:
     frozen = row.copy()
     frozen.flags.writeable = False
     before = frozen.tobytes()
-    lt.Chain([lt.logit_bias({1: 100.0}), lt.temp(0.5), lt.top_p(0.9), lt.greedy()]).apply(frozen)
+    lt.Chain(
+        [lt.samplers.logit_bias({1: 100.0}), lt.samplers.temp(0.5), lt.samplers.top_p(0.9), lt.samplers.greedy()]
+    ).apply(frozen)
     assert frozen.tobytes() == before
     with pytest.raises(lt.LogitsError, match="strides"):
         greedy.sample(row[::2])

@@ -28,16 +28,16 @@ def chain(**params: Any) -> lt.Chain:
         (lambda: chain(min_p=10**400), "min_p is 1000"),
         (lambda: chain().set(temp="hot"), "temp is 'hot'"),
         (lambda: chain().set(top_k=10**400), "top_k is 1000"),
-        (lambda: lt.top_k(2**40), "k is 1099511627776"),
-        (lambda: lt.top_k(40.5), "k is 40.5"),  # type: ignore[arg-type]
+        (lambda: lt.samplers.top_k(2**40), "k is 1099511627776"),
+        (lambda: lt.samplers.top_k(40.5), "k is 40.5"),  # type: ignore[arg-type]
         (lambda: chain().rollback(-1), "n is -1"),
         (lambda: chain().states(-1), "n is -1"),
         (lambda: chain().states(2**40), "n is 1099511627776"),
         (lambda: chain(logit_bias={1: 2.0, -3: 1.0}), r"logit_bias has \(-3, 1.0\) at 1"),
         (lambda: chain().steer({1: "x"}), r"steering has \(1, 'x'\) at 0"),  # type: ignore[dict-item]
-        (lambda: lt.Steering(5), "steering is not a mapping"),  # type: ignore[arg-type]
+        (lambda: lt.steering.Steering(5), "steering is not a mapping"),  # type: ignore[arg-type]
         (lambda: lt.Chain.transformers(xtc_probability=0.5), "the chain of transformers has no use for xtc_p"),
-        (lambda: lt.EntropyRule([(1.0, {})]), "let the last bound be None"),
+        (lambda: lt.steering.EntropyRule([(1.0, {})]), "let the last bound be None"),
     ],
 )
 def test_a_number_or_mapping_that_is_none(call: Callable[[], object], message: str) -> None:
@@ -55,11 +55,11 @@ def test_too_many_chains() -> None:
 
 @pytest.mark.parametrize("mapping", [types.MappingProxyType({3: 9.0}), collections.UserDict({3: 9.0}), {3: 9.0}])
 def test_any_mapping_is_a_mapping(mapping: Mapping[int, float]) -> None:
-    assert repr(lt.logit_bias(mapping)) == "logit_bias({3: 9})"
+    assert repr(lt.samplers.logit_bias(mapping)) == "logit_bias({3: 9})"
     running = lt.Chain.greedy()
     running.steer(mapping)
     assert running.sample(LOGITS) == 3
-    assert lt.Steering(mapping) == lt.Steering([(3, 9.0)])
+    assert lt.steering.Steering(mapping) == lt.steering.Steering([(3, 9.0)])
 
 
 def test_a_mask_that_is_none_is_described() -> None:
@@ -98,7 +98,7 @@ def test_a_chain_in_parity_mode_says_so() -> None:
 
 
 def test_steering_is_copied() -> None:
-    steering = lt.Steering({1: 2.0})
+    steering = lt.steering.Steering({1: 2.0})
     copied = copy.deepcopy(steering)
     copied.clear()
     assert steering.edits == {1: 2.0}

@@ -45,7 +45,7 @@ def test_it_is_called_before_each_sampled_token_and_steers(engine: Any) -> None:
         assert logits.dtype == np.float32 and len(logits) == len(engine.vocabulary)
         with pytest.raises(ValueError, match="read-only"):
             logits[0] = 0.0
-        decoder.steer(lt.Steering().veto(fox))
+        decoder.steer(lt.steering.Steering().veto(fox))
         decoder.set(temp=0.9)
 
     free = finish(engine, max_tokens=40)
@@ -81,12 +81,12 @@ def test_its_exceptions_end_the_generation_and_tokens_are_not_its_to_take(engine
     with pytest.raises(lt.StateError, match="on_step accepted tokens"):
         finish(engine, on_step=lambda decoder, logits: decoder.accept(3))
     with pytest.raises(lt.LogitsError, match="steering vetoes"):
-        finish(engine, on_step=lambda decoder, logits: decoder.steer(lt.Steering().veto(range(len(logits)))))
+        finish(engine, on_step=lambda decoder, logits: decoder.steer(lt.steering.Steering().veto(range(len(logits)))))
 
 
 def test_choose_stays_greedy_with_it(engine: Any) -> None:
     chosen = [
         lt.choose(engine, "The river was", [" cold", " old"], on_step=on_step).text
-        for on_step in (None, lambda decoder, logits: decoder.steer(lt.Steering().boost(range(60, 200), 0.0)))
+        for on_step in (None, lambda decoder, logits: decoder.steer(lt.steering.Steering().boost(range(60, 200), 0.0)))
     ]
     assert chosen == [" cold", " cold"]

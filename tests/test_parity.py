@@ -63,7 +63,7 @@ def test_breakers_over_the_whole_vocabulary(breakers: int) -> None:
     """Each token, and each with each tail, between two repetitions: what follows tells how far back they go."""
     vocabulary = parity_vocabulary.ours()
     first, second, third = (vocabulary.find(text)[0] for text in (b" Boston", b" number", b" book"))
-    sequences = lt.dry_breakers(vocabulary, BREAKERS[breakers], parity_vocabulary.tokenize)
+    sequences = lt.samplers.dry_breakers(vocabulary, BREAKERS[breakers], parity_vocabulary.tokenize)
     tails = {tuple(sequence[1:]) for sequence in sequences} - {()}
     heads = {sequence[0] for sequence in sequences if len(sequence) > 1}
     pick = random.Random(breakers)
@@ -91,11 +91,13 @@ def test_breakers_over_the_whole_vocabulary(breakers: int) -> None:
     assert 0 < limited < len(tried)
 
 
-STALE = [lt.top_k(3), lt.logit_bias({2: -np.inf})]
+STALE = [lt.samplers.top_k(3), lt.samplers.logit_bias({2: -np.inf})]
 """Leaves the best candidate at -inf, in an array that llama.cpp still holds to be sorted."""
 
 
-@pytest.mark.parametrize("last", [lt.dist(0), lt.top_p(0.5), lt.typ_p(0.5)], ids=lambda sampler: sampler.name)
+@pytest.mark.parametrize(
+    "last", [lt.samplers.dist(0), lt.samplers.top_p(0.5), lt.samplers.typ_p(0.5)], ids=lambda sampler: sampler.name
+)
 def test_best_held_to_be_at_inf_is_an_error(last: lt.Sampler) -> None:
     logits = np.array([0.0, 1.0, 2.0, 0.5], np.float32)
     with pytest.raises(lt.LogitsError, match="computes NaN here"):
@@ -108,16 +110,16 @@ def test_best_held_to_be_at_inf_is_an_error(last: lt.Sampler) -> None:
 def test_candidates_without_probability_are_the_least_typical() -> None:
     """llama.cpp's entropy is NaN there; ours is that of the others."""
     logits = np.array([1.0, -np.inf, 0.5, -500.0, 0.9], np.float32)
-    for chain in (lt.Chain([lt.typ_p(0.9)]), lt.Chain([lt.typ_p(0.9)]).parity()):
+    for chain in (lt.Chain([lt.samplers.typ_p(0.9)]), lt.Chain([lt.samplers.typ_p(0.9)]).parity()):
         ids = chain.apply(logits)[0].tolist()
         assert sorted(ids) == [0, 2, 4]
-        np.testing.assert_array_equal(ids, lt.Chain([lt.typ_p(0.9)]).apply(logits[[0, 2, 4]])[0] * 2)
-    everything = lt.Chain([lt.typ_p(0.9, 5)]).parity().apply(logits)[0].tolist()
+        np.testing.assert_array_equal(ids, lt.Chain([lt.samplers.typ_p(0.9)]).apply(logits[[0, 2, 4]])[0] * 2)
+    everything = lt.Chain([lt.samplers.typ_p(0.9, 5)]).parity().apply(logits)[0].tolist()
     assert set(everything[3:]) == {1, 3}
 
 
 def test_nothing_above_inf_is_an_error() -> None:
-    chain = lt.Chain([lt.temp(0), lt.logit_bias({0: -np.inf})]).parity()
+    chain = lt.Chain([lt.samplers.temp(0), lt.samplers.logit_bias({0: -np.inf})]).parity()
     with pytest.raises(lt.LogitsError, match="bans every candidate"):
         chain.apply(np.array([1.0, 0.0], np.float32))
 

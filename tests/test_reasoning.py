@@ -211,7 +211,7 @@ def test_a_soft_budget_wins_when_it_outweighs_the_model() -> None:
     vetoed = lt.Decoder(
         vocabulary(), lt.Chain.greedy(), made(budget=10, soft_budget=4, end_bias=90.0).matcher(at="inside")
     )
-    vetoed.steer(lt.Steering().veto([UNTHINK]))
+    vetoed.steer(lt.steering.Steering().veto([UNTHINK]))
     assert [vetoed.step(row) for _ in range(9)] == [0] * 9
 
 

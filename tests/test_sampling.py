@@ -33,7 +33,7 @@ def close(got: float, expected: float) -> bool:
 @pytest.mark.parametrize("case", GOLDEN["sampler"], ids=lambda c: f"{c['sampler']}{c['args']}")
 def test_golden_sampler(case: dict[str, Any]) -> None:
     more = {"breakers": case["breakers"]} if "breakers" in case else {}
-    chain = lt.Chain([getattr(lt, case["sampler"])(*case["args"], **more)])
+    chain = lt.Chain([getattr(lt.samplers, case["sampler"])(*case["args"], **more)])
     for token in case.get("history", []):
         chain.accept(token)
     ids, logits, p = chain.apply(np.log(np.array(case["p"], np.float32)))
@@ -47,15 +47,15 @@ def test_golden_sampler(case: dict[str, Any]) -> None:
 def test_golden_metric(case: dict[str, Any]) -> None:
     logits = np.array(case["logits"], np.float32)
     if case["measure"] == "entropy":
-        got = lt.entropy(logits, case["base"])
+        got = lt.metrics.entropy(logits, case["base"])
     else:
-        got = lt.surprisal(logits, case["id"], base=case["base"])
+        got = lt.metrics.surprisal(logits, case["id"], base=case["base"])
     assert close(got, case["expect"])
 
 
 @pytest.mark.parametrize("case", GOLDEN["perplexity"])
 def test_golden_perplexity(case: dict[str, Any]) -> None:
-    rolling = lt.RollingPerplexity()
+    rolling = lt.metrics.RollingPerplexity()
     for surprisal in case["surprisals"]:
         rolling.add(surprisal)
     assert close(rolling.value, case["expect"])
@@ -65,19 +65,19 @@ def test_golden_perplexity(case: dict[str, Any]) -> None:
 
 
 def test_metrics_of_ids() -> None:
-    log_p = lt.log_softmax(LOGITS, [1, 3, 99, -1, 2**32])
+    log_p = lt.metrics.log_softmax(LOGITS, [1, 3, 99, -1, 2**32])
     expected = LOGITS.astype(np.float64) - math.log(np.exp(LOGITS.astype(np.float64)).sum())
     np.testing.assert_allclose(log_p[:2], expected[[1, 3]], atol=1e-6)
     assert (log_p[2:] == -math.inf).all()
     assert log_p.dtype == np.float64
-    top = lt.top_candidates(LOGITS, 2)
+    top = lt.samplers.top_candidates(LOGITS, 2)
     assert [i for i, _ in top] == [1, 3]
     assert close(top[0][1], math.exp(expected[1]))
-    assert close(lt.surprisal(LOGITS, 1), -expected[1])
-    assert lt.surprisal(LOGITS, -1) == lt.surprisal(LOGITS, 99) == math.inf
-    assert close(lt.log_sum_exp(LOGITS), 2 - expected[1])
+    assert close(lt.metrics.surprisal(LOGITS, 1), -expected[1])
+    assert lt.metrics.surprisal(LOGITS, -1) == lt.metrics.surprisal(LOGITS, 99) == math.inf
+    assert close(lt.metrics.log_sum_exp(LOGITS), 2 - expected[1])
     with pytest.raises(lt.SamplingError, match="base"):
-        lt.entropy(LOGITS, "trits")
+        lt.metrics.entropy(LOGITS, "trits")
 
 
 def test_every_float32_buffer_is_read() -> None:
@@ -95,7 +95,14 @@ def test_every_float32_buffer_is_read() -> None:
     for buffer in buffers:
         before = bytes(buffer)
         assert lt.Chain.greedy().sample(buffer) == 1
-        chain = lt.Chain([lt.logit_bias({1: -100.0}), lt.penalties(8, 1.5), lt.temp(0.5), lt.greedy()])
+        chain = lt.Chain(
+            [
+                lt.samplers.logit_bias({1: -100.0}),
+                lt.samplers.penalties(8, 1.5),
+                lt.samplers.temp(0.5),
+                lt.samplers.greedy(),
+            ]
+        )
         chain.accept(3)
         assert chain.sample(buffer) == 3
         chain.apply(buffer)
@@ -148,7 +155,7 @@ def test_masks() -> None:
     assert greedy.sample(LOGITS, np.array([-1], np.int32)) == 1
     assert greedy.sample(LOGITS, allowed=[4, 2, 4, 3]) == 3
     assert greedy.sample(LOGITS, allowed=(2,)) == 2
-    ids, logits, p = lt.Chain([lt.temp(2.0)]).apply(LOGITS, np.array([0b01010], np.int32))
+    ids, logits, p = lt.Chain([lt.samplers.temp(2.0)]).apply(LOGITS, np.array([0b01010], np.int32))
     assert ids.tolist() == [1, 3]
     assert logits.tolist() == [1.0, 0.75]
     assert close(float(p.sum()), 1.0)
@@ -167,7 +174,9 @@ def test_masks() -> None:
 
 
 def test_chains_say_what_they_are() -> None:
-    chain = lt.Chain([lt.penalties(64, 1.1), lt.top_k(40), lt.temp(0.8), lt.dist(0)])
+    chain = lt.Chain(
+        [lt.samplers.penalties(64, 1.1), lt.samplers.top_k(40), lt.samplers.temp(0.8), lt.samplers.dist(0)]
+    )
     assert chain.names == ["penalties", "top_k", "temp", "dist"]
     assert chain.seed == 0
     assert repr(chain) == (
@@ -210,7 +219,7 @@ def test_seeds_mean_what_they_say() -> None:
     assert len({lt.Chain.parse("dist").seed for _ in range(20)}) > 15
     for seed in (-1, 2**32, 1.5, "0"):
         with pytest.raises(lt.SamplingError, match="seed"):
-            lt.dist(seed)
+            lt.samplers.dist(seed)
 
 
 def test_state() -> None:
@@ -248,15 +257,23 @@ def test_pick_goes_with_apply() -> None:
     ids, _, _ = chain.apply(LOGITS)
     assert chain.pick() in ids.tolist()
     assert chain.pick() == chain.pick()
-    shaping = lt.Chain([lt.top_k(2)])
+    shaping = lt.Chain([lt.samplers.top_k(2)])
     with pytest.raises(lt.SamplingError, match="selects"):
         shaping.sample(LOGITS)
     with pytest.raises(lt.SamplingError, match="follows"):
-        lt.Chain([lt.greedy(), lt.top_k(2)])
+        lt.Chain([lt.samplers.greedy(), lt.samplers.top_k(2)])
 
 
 def test_explain() -> None:
-    chain = lt.Chain([lt.logit_bias({0: 1.0}), lt.top_k(3), lt.top_p(1.0), lt.temp(0.5), lt.greedy()])
+    chain = lt.Chain(
+        [
+            lt.samplers.logit_bias({0: 1.0}),
+            lt.samplers.top_k(3),
+            lt.samplers.top_p(1.0),
+            lt.samplers.temp(0.5),
+            lt.samplers.greedy(),
+        ]
+    )
     effects = chain.explain(LOGITS)
     seen = [(e.sampler, e.before, e.after, e.changed) for e in effects]
     assert seen == [
@@ -278,14 +295,14 @@ def test_explain() -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: lt.top_p(math.nan),
-        lambda: lt.min_p(math.inf),
-        lambda: lt.temp(math.nan),
-        lambda: lt.penalties(64, 0.0),
-        lambda: lt.logit_bias({1: math.nan}),
-        lambda: lt.logit_bias({-1: 1.0}),
-        lambda: lt.logit_bias([(1, 1.0), (1, 2.0)]),
-        lambda: lt.top_p(0.5, min_keep=-1),
+        lambda: lt.samplers.top_p(math.nan),
+        lambda: lt.samplers.min_p(math.inf),
+        lambda: lt.samplers.temp(math.nan),
+        lambda: lt.samplers.penalties(64, 0.0),
+        lambda: lt.samplers.logit_bias({1: math.nan}),
+        lambda: lt.samplers.logit_bias({-1: 1.0}),
+        lambda: lt.samplers.logit_bias([(1, 1.0), (1, 2.0)]),
+        lambda: lt.samplers.top_p(0.5, min_keep=-1),
         lambda: lt.Chain.llama_cpp(top_q=3),
         lambda: lt.Chain.parse("top_k;tip_k"),
         lambda: lt.Chain.parse("z"),
@@ -311,16 +328,16 @@ def test_torch_tensors_on_the_cpu_are_read_in_place() -> None:
 
 
 def test_the_sampling_distribution_has_its_own_surprisal_and_entropy() -> None:
-    ids, logits, p = lt.Chain([lt.top_k(3), lt.temp(0.7)]).apply(LOGITS)
+    ids, logits, p = lt.Chain([lt.samplers.top_k(3), lt.samplers.temp(0.7)]).apply(LOGITS)
     for id, share in zip(ids, p, strict=True):
-        assert lt.surprisal(logits, int(id), ids=ids) == pytest.approx(-np.log(share), rel=1e-5)
-        assert lt.surprisal(logits, int(id), "bits", ids=ids) == pytest.approx(-np.log2(share), rel=1e-5)
-    assert lt.entropy(logits) == pytest.approx(-(p * np.log(p)).sum(), rel=1e-5)
+        assert lt.metrics.surprisal(logits, int(id), ids=ids) == pytest.approx(-np.log(share), rel=1e-5)
+        assert lt.metrics.surprisal(logits, int(id), "bits", ids=ids) == pytest.approx(-np.log2(share), rel=1e-5)
+    assert lt.metrics.entropy(logits) == pytest.approx(-(p * np.log(p)).sum(), rel=1e-5)
     gone = next(id for id in range(len(LOGITS)) if id not in ids)
-    assert lt.surprisal(logits, gone, ids=ids) == np.inf
-    assert lt.surprisal(logits[:1], int(ids[0]), ids=ids[:1]) == 0.0
+    assert lt.metrics.surprisal(logits, gone, ids=ids) == np.inf
+    assert lt.metrics.surprisal(logits[:1], int(ids[0]), ids=ids[:1]) == 0.0
     with pytest.raises(lt.LogitsError, match="2 ids for 3 logits"):
-        lt.surprisal(logits, 0, ids=ids[:2])
+        lt.metrics.surprisal(logits, 0, ids=ids[:2])
 
 
 def test_set_changes_all_or_nothing() -> None:
@@ -342,7 +359,7 @@ def test_presets_refuse_what_they_have_no_sampler_for(keywords: dict[str, Any]) 
 
 
 def test_samplers_of_a_chain_are_as_they_were_born() -> None:
-    chain = lt.Chain([lt.penalties(8, 1.5), lt.dist(seed=3)])
+    chain = lt.Chain([lt.samplers.penalties(8, 1.5), lt.samplers.dist(seed=3)])
     first = chain.sample(LOGITS)
     for token in (1, 1, 2):
         chain.accept(token)

@@ -57,11 +57,11 @@ def test_every_parameter_refuses_what_is_no_such_number(sampler: str, name: str,
     rest.pop(name, None)
     wrong = NO_REAL if kind == "float" else NO_WHOLE
     for value in [*wrong, *([] if "None" in kind else [None])]:
-        refused(name, lambda value=value: getattr(lt, sampler)(**rest, **{name: value}), value)
+        refused(name, lambda value=value: getattr(lt.samplers, sampler)(**rest, **{name: value}), value)
     right: list[Any] = [1, np.int64(1), np.uint8(1), np.array(1)]
     if kind == "float":
         right = [0.5, np.float32(0.5), np.float64(0.5), np.float16(0.5), np.array(0.5, np.float32), Decimal("0.5")]
-    shown = {repr(getattr(lt, sampler)(**rest, **{name: value})) for value in right}
+    shown = {repr(getattr(lt.samplers, sampler)(**rest, **{name: value})) for value in right}
     assert len(shown) == 1, shown
 
 
@@ -104,7 +104,7 @@ def test_changing_a_parameter_refuses_the_same() -> None:
     "biases", [None, 3, "x", [1], [(1,)], {"a": 1.0}, {-1: 1.0}, {2**32: 1.0}, {1: "x"}, {1: math.nan}, {1: HUGE}]
 )
 def test_biases_that_are_none(biases: Any) -> None:
-    refused("bias", lambda: lt.logit_bias(biases), biases)
+    refused("bias", lambda: lt.samplers.logit_bias(biases), biases)
     if biases is not None:
         refused("bias", lambda: lt.Chain.llama_cpp(logit_bias=biases), biases)
 
@@ -122,7 +122,7 @@ def test_texts_that_name_no_chain(text: str) -> None:
 
 def test_seeds_mean_themselves() -> None:
     for name in ["dist", "mirostat", "mirostat_v2", "xtc"]:
-        sampler = getattr(lt, name)
+        sampler = getattr(lt.samplers, name)
         assert "seed=0" in repr(sampler(seed=0)) and "seed=4294967295" in repr(sampler(seed=2**32 - 1))
         for wrong in [-1, 2**32, 2**64]:
             with pytest.raises(lt.SamplingError, match="seed"):

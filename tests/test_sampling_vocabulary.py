@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import logitree as lt
+from logitree import _core
 
 TOKENS = [b"a", b"b", b"ab", b"xa", b"a:", b"\n", b"</s>"]
 LOGITS = np.zeros(7, np.float32)
@@ -24,45 +25,45 @@ def vocabulary() -> lt.Vocabulary:
 
 
 def test_breakers_of_a_small_vocabulary(vocabulary: lt.Vocabulary) -> None:
-    assert lt.dry_breakers(vocabulary) == [[4], [5]]
-    assert lt.dry_breakers(vocabulary, ["b"]) == [[1], [2]]
+    assert lt.samplers.dry_breakers(vocabulary) == [[4], [5]]
+    assert lt.samplers.dry_breakers(vocabulary, ["b"]) == [[1], [2]]
     asked = []
 
     def tokenize(text: str) -> list[int]:
         asked.append(text)
         return [1]
 
-    assert lt.dry_breakers(vocabulary, [b"ab"], tokenize) == [[0, 1], [2], [3, 1]]
+    assert lt.samplers.dry_breakers(vocabulary, [b"ab"], tokenize) == [[0, 1], [2], [3, 1]]
     assert asked == ["b"]
-    described = repr(lt.dry(0.8, vocabulary=vocabulary))
+    described = repr(lt.samplers.dry(0.8, vocabulary=vocabulary))
     assert described == "dry(0.8, base=1.75, allowed_length=2, last_n=64, breakers=[[4], [5]])"
-    assert repr(lt.dry(0.8)) == "dry(0.8, base=1.75, allowed_length=2, last_n=64)"
+    assert repr(lt.samplers.dry(0.8)) == "dry(0.8, base=1.75, allowed_length=2, last_n=64)"
 
 
 def test_what_dry_and_infill_refuse(vocabulary: lt.Vocabulary) -> None:
     with pytest.raises(lt.SamplingError, match="has to be tokenised") as caught:
-        lt.dry(0.8, vocabulary=vocabulary, breakers=["ab"])
+        lt.samplers.dry(0.8, vocabulary=vocabulary, breakers=["ab"])
     assert "tokenize" in str(caught.value.help)
     for wrong in ("ab", [[1]]):
         with pytest.raises(lt.SamplingError, match="text"):
-            lt.dry_breakers(vocabulary, wrong)  # type: ignore[arg-type]
+            lt.samplers.dry_breakers(vocabulary, wrong)  # type: ignore[arg-type]
     with pytest.raises(lt.SamplingError, match="takes a vocabulary"):
-        lt.dry(0.8, breakers=["ab"])
+        lt.samplers.dry(0.8, breakers=["ab"])
     with pytest.raises(lt.SamplingError, match="empty"):
-        lt.dry_breakers(vocabulary, [""])
+        lt.samplers.dry_breakers(vocabulary, [""])
     with pytest.raises(ZeroDivisionError):
-        lt.dry_breakers(vocabulary, ["ab"], lambda text: [1 // 0])
+        lt.samplers.dry_breakers(vocabulary, ["ab"], lambda text: [1 // 0])
     with pytest.raises(lt.TokenError):
-        lt.dry_breakers(vocabulary, ["ab"], lambda text: [-1])
+        lt.samplers.dry_breakers(vocabulary, ["ab"], lambda text: [-1])
     with pytest.raises(lt.VocabularyError, match="end-of-generation"):
-        lt.infill(lt.Vocabulary.from_tokens([b"a"]))
+        lt.samplers.infill(lt.Vocabulary.from_tokens([b"a"]))
     with pytest.raises(lt.TokenError):
-        lt.infill(vocabulary, eot=7)
+        lt.samplers.infill(vocabulary, eot=7)
 
 
 def test_infill_ends_the_text_where_nothing_is_likely(vocabulary: lt.Vocabulary) -> None:
     logits = np.where(np.arange(7) == 6, -30.0, 0.0).astype(np.float32)
-    chain = lt.Chain([lt.infill(vocabulary), lt.greedy()])
+    chain = lt.Chain([lt.samplers.infill(vocabulary), lt.samplers.greedy()])
     assert chain.sample(logits, allowed=[0, 1, 5, 6]) == 0
     assert chain.sample(logits) == 0
     nothing = np.array([0, 0, -math.inf, -math.inf, -math.inf, 0, -30, 0, 0, 0], np.float32)
@@ -86,7 +87,9 @@ def test_keywords_of_chains(vocabulary: lt.Vocabulary) -> None:
         lt.Chain.tsampler(mirostat=2)
     with pytest.raises(lt.SamplingError, match="no parameter") as caught:
         lt.Chain.llama_cpp(mirrorstat=2)  # type: ignore[call-arg]
-    assert set(lt.ChainParams.__annotations__) == set(str(caught.value.help).removeprefix("known: ").split(", "))
+    known = set(str(caught.value.help).removeprefix("known: ").split(", "))
+    aliases = {alias for row in _core.sampler_table() for p in row["parameters"] for alias in p["aliases"]}
+    assert set(lt.ChainParams.__annotations__) == known | aliases
 
 
 # -- llama.cpp's own
@@ -148,7 +151,7 @@ def test_dry_over_a_real_vocabulary(llama: Llama, smollm2_gguf: Path, breakers: 
         theirs = llama.lib.llama_sampler_init_dry(
             llama.vocabulary, *arguments, ctypes.cast(texts, ctypes.POINTER(ctypes.c_char_p)), len(breakers)
         )
-        made = lt.dry(*arguments, breakers=breakers, vocabulary=vocabulary, tokenize=llama.tokenize)
+        made = lt.samplers.dry(*arguments, breakers=breakers, vocabulary=vocabulary, tokenize=llama.tokenize)
         chain = lt.Chain([made])
         for token in rng.choice(pool, 100).tolist():
             llama.lib.llama_sampler_accept(theirs, token)
@@ -162,7 +165,7 @@ def test_dry_over_a_real_vocabulary(llama: Llama, smollm2_gguf: Path, breakers: 
 def test_infill_over_a_real_vocabulary(llama: Llama, smollm2_gguf: Path) -> None:
     vocabulary = lt.Vocabulary.from_gguf(smollm2_gguf)
     theirs = llama.lib.llama_sampler_init_infill(llama.vocabulary)
-    chain = lt.Chain([lt.infill(vocabulary)])
+    chain = lt.Chain([lt.samplers.infill(vocabulary)])
     rng = np.random.default_rng(6)
     sizes = set()
     for _ in range(80):
@@ -180,11 +183,11 @@ def test_infill_over_a_real_vocabulary(llama: Llama, smollm2_gguf: Path) -> None
 def test_rolling_back_every_sampler_that_draws() -> None:
     logits = np.random.default_rng(0).normal(0, 3, 2000).astype(np.float32)
     makers: list[Callable[[], list[lt.Sampler]]] = [
-        lambda: [lt.xtc(0.5, 0.05, seed=3), lt.dist(seed=3)],
-        lambda: [lt.mirostat(2000, seed=3)],
-        lambda: [lt.mirostat_v2(tau=3.0, seed=3)],
-        lambda: [lt.min_p(0.05), lt.adaptive_p(0.3, seed=3)],
-        lambda: [lt.dry(0.8), lt.top_k(40), lt.dist(seed=3)],
+        lambda: [lt.samplers.xtc(0.5, 0.05, seed=3), lt.samplers.dist(seed=3)],
+        lambda: [lt.samplers.mirostat(2000, seed=3)],
+        lambda: [lt.samplers.mirostat_v2(tau=3.0, seed=3)],
+        lambda: [lt.samplers.min_p(0.05), lt.samplers.adaptive_p(0.3, seed=3)],
+        lambda: [lt.samplers.dry(0.8), lt.samplers.top_k(40), lt.samplers.dist(seed=3)],
     ]
     for make in makers:
         chain = lt.Chain(make())

@@ -98,42 +98,46 @@ def grammars(vocabulary: lt.Vocabulary) -> lt.Grammar:
 
 def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
     samplers: list[lt.Sampler] = [
-        lt.logit_bias({0: -1.0}),
-        lt.penalties(64, repeat=1.1),
-        lt.top_n_sigma(1.0),
-        lt.top_k(40),
-        lt.typ_p(0.9),
-        lt.top_p(0.9),
-        lt.min_p(0.1),
-        lt.xtc(0.5, 0.1, seed=0),
-        lt.temp(0.7),
-        lt.no_repeat_ngram(3),
-        lt.epsilon_cutoff(3e-4, min_keep=1),
-        lt.eta_cutoff(3e-4),
-        lt.top_h(0.4),
-        lt.p_less(norm=True),
-        lt.min_k(3.0),
-        lt.edt(1.0, 0.5, n=0.8),
-        lt.hf_top_h(1.0),
-        lt.hf_top_k(50),
-        lt.hf_top_p(0.9, min_keep=2),
-        lt.hf_typ_p(0.9),
-        lt.temp_ext(0.7, delta=0.2),
-        lt.dry(0.8, breakers=[[1]]),
-        lt.dry(0.8, vocabulary=vocabulary, breakers=["\n", b"::"], tokenize=lambda text: [0]),
-        lt.infill(vocabulary, eot=1),
-        lt.custom(lambda ids, logits: None, name="mine"),
+        lt.samplers.logit_bias({0: -1.0}),
+        lt.samplers.penalties(64, repeat=1.1),
+        lt.samplers.top_n_sigma(1.0),
+        lt.samplers.top_k(40),
+        lt.samplers.typ_p(0.9),
+        lt.samplers.top_p(0.9),
+        lt.samplers.min_p(0.1),
+        lt.samplers.xtc(0.5, 0.1, seed=0),
+        lt.samplers.temp(0.7),
+        lt.samplers.no_repeat_ngram(3),
+        lt.samplers.epsilon_cutoff(3e-4, min_keep=1),
+        lt.samplers.eta_cutoff(3e-4),
+        lt.samplers.top_h(0.4),
+        lt.samplers.p_less(norm=True),
+        lt.samplers.min_k(3.0),
+        lt.samplers.edt(1.0, 0.5, n=0.8),
+        lt.samplers.hf_top_h(1.0),
+        lt.samplers.hf_top_k(50),
+        lt.samplers.hf_top_p(0.9, min_keep=2),
+        lt.samplers.hf_typ_p(0.9),
+        lt.samplers.temp_ext(0.7, delta=0.2),
+        lt.samplers.dry(0.8, breakers=[[1]]),
+        lt.samplers.dry(0.8, vocabulary=vocabulary, breakers=["\n", b"::"], tokenize=lambda text: [0]),
+        lt.samplers.infill(vocabulary, eot=1),
+        lt.samplers.custom(lambda ids, logits: None, name="mine"),
     ]
-    assert_type(lt.dry_breakers(vocabulary), list[list[int]])
-    selecting: list[lt.Sampler] = [lt.mirostat(seed=0), lt.mirostat_v2(tau=4.0), lt.adaptive_p(0.5)]
+    assert_type(lt.samplers.dry_breakers(vocabulary), list[list[int]])
+    selecting: list[lt.Sampler] = [
+        lt.samplers.mirostat(seed=0),
+        lt.samplers.mirostat_v2(tau=4.0),
+        lt.samplers.adaptive_p(0.5),
+    ]
     assert_type([lt.Chain([s]).seed for s in selecting], list[int | None])
     params: lt.ChainParams = {"seed": 0, "mirostat": 2, "logit_bias": {1: 0.5}}
     assert_type(lt.Chain.llama_cpp(**params), lt.Chain)
     assert_type(lt.Chain.transformers(top_k=5, no_repeat_ngram=3, seed=0), lt.Chain)
-    chain = lt.Chain([*samplers, lt.dist(seed=0)])
-    assert_type(lt.Chain([lt.greedy()]).seed, int | None)
-    effects: list[lt.Effect] = chain.explain(np.zeros(2, np.float32), allowed=[0])
-    measures: lt.Measures | None = chain.measures
+    chain = lt.Chain([*samplers, lt.samplers.dist(seed=0)])
+    assert_type(lt.Chain([lt.samplers.greedy()]).seed, int | None)
+    effects: list[lt.steering.Effect] = chain.explain(np.zeros(2, np.float32), allowed=[0])
+    measures: lt.metrics.Measures | None = chain.measures
     assert_type(measures.bits().surprisal if measures else 0.0, float)
     assert_type(effects[0].mass_cut, float)
     ids, _, probabilities = chain.apply(np.zeros(2, np.float32))
@@ -150,29 +154,29 @@ def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
 
 
 def alignment(chain: lt.Chain, decoder: lt.Decoder) -> None:
-    steering: lt.Steering = lt.Steering().veto([3]).boost(range(4, 6), 1.5).add({7: -1.0})
+    steering: lt.steering.Steering = lt.steering.Steering().veto([3]).boost(range(4, 6), 1.5).add({7: -1.0})
     chain.steer(steering)
     decoder.steer({3: 1.0})
     decoder.steer(None)
     assert_type(chain.steering.edits, dict[int, float])
-    chain.adapt(lt.EntropyRule([(2.0, {"temp": 1.5}), (None, {})]))
-    decoder.adapt(lt.Burst({"temp": 1.5, "top_k": 256}, top_p_below=0.15, tokens=3))
+    chain.adapt(lt.steering.EntropyRule([(2.0, {"temp": 1.5}), (None, {})]))
+    decoder.adapt(lt.steering.Burst({"temp": 1.5, "top_k": 256}, top_p_below=0.15, tokens=3))
     decoder.adapt(lambda entropy, top_p: {"temp": 0.5} if entropy > 5.0 and top_p < 0.5 else None)
     decoder.set(temp=0.5, top_k=3)
-    gate: lt.PerplexityGate = lt.PerplexityGate(50.0, window=16)
+    gate: lt.steering.PerplexityGate = lt.steering.PerplexityGate(50.0, window=16)
     assert_type(gate.add(2.0), bool)
-    history: lt.TokenHistory = lt.TokenHistory(64)
+    history: lt.metrics.TokenHistory = lt.metrics.TokenHistory(64)
     assert_type(history.compute_adjustment(3, 1.0, repeat=1.1), float)
-    random: lt.Random = lt.Random(42)
+    random: lt.samplers.Random = lt.samplers.Random(42)
     assert_type(random.uniform(), float)
 
 
 def metrics(logits: npt.NDArray[np.float32]) -> float:
-    rolling = lt.RollingPerplexity()
-    rolling.add(lt.surprisal(logits, 0))
-    assert_type(lt.log_softmax(logits, [0]), npt.NDArray[np.float64])
-    assert_type(lt.top_candidates(logits), list[tuple[int, float]])
-    return lt.entropy(logits, "bits") + lt.log_sum_exp(logits) + rolling.value
+    rolling = lt.metrics.RollingPerplexity()
+    rolling.add(lt.metrics.surprisal(logits, 0))
+    assert_type(lt.metrics.log_softmax(logits, [0]), npt.NDArray[np.float64])
+    assert_type(lt.samplers.top_candidates(logits), list[tuple[int, float]])
+    return lt.metrics.entropy(logits, "bits") + lt.metrics.log_sum_exp(logits) + rolling.value
 
 
 def decode(logits: npt.NDArray[np.float32]) -> lt.Decoder:

@@ -5,7 +5,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use logitree::mask::AllowedTokens;
-use logitree::sampling::{Chain, Generator, Mode, Params};
+use logitree::sampling::parameter::Kind;
+use logitree::sampling::registry::SAMPLERS;
+use logitree::sampling::{Breakers, Chain, Generator, Mode, Params};
 
 /// Bytes, taken from the front; zeros when they are used up.
 struct Bytes<'a>(&'a [u8]);
@@ -34,82 +36,33 @@ impl Bytes<'_> {
         }
     }
 
+    /// A value for every number in the table of samplers, and for the rest.
     fn params(&mut self) -> Params {
-        Params {
-            seed: Some(u64::from(self.byte())),
-            rng: Generator::ALL[usize::from(self.byte()) % 3],
-            sequence: u32::from(self.byte()),
-            min_keep: usize::from(self.byte() % 16),
-            top_k: self.int(),
-            top_p: self.float(),
-            min_p: self.float(),
-            typ_p: self.float(),
-            top_n_sigma: self.float(),
-            xtc_probability: self.float(),
-            xtc_threshold: self.float(),
-            temp: self.float(),
-            dynatemp_range: self.float(),
-            dynatemp_exponent: self.float(),
-            penalty_last_n: self.int(),
-            penalty_repeat: self.float(),
-            penalty_freq: self.float(),
-            penalty_present: self.float(),
-            no_repeat_ngram: self.int(),
-            epsilon_cutoff: self.float(),
-            eta_cutoff: self.float(),
-            top_h: self.float(),
-            min_k: self.float(),
-            p_less_norm: self.byte() % 2 == 1,
-            edt_theta: self.float(),
-            edt_n: self.float(),
-            dry_multiplier: self.float(),
-            dry_base: self.float(),
-            dry_allowed_length: self.int(),
-            dry_penalty_last_n: self.int(),
-            dry_breakers: vec![vec![u32::from(self.byte() % 8)]],
-            adaptive_target: self.float(),
-            adaptive_decay: self.float(),
-            mirostat: i32::from(self.byte() % 8),
-            mirostat_tau: self.float(),
-            mirostat_eta: self.float(),
-            logit_bias: vec![(u32::from(self.byte() % 16), self.float())],
-            ..Params::default()
+        let mut params = Params::default()
+            .seed(u64::from(self.byte()))
+            .rng(Generator::ALL[usize::from(self.byte()) % 3])
+            .sequence(u32::from(self.byte()))
+            .with("mirostat", i32::from(self.byte() % 8))
+            .with("dry_breakers", Breakers::new(&[vec![u32::from(self.byte() % 8)]]).unwrap())
+            .with("logit_bias", vec![(u32::from(self.byte() % 16), self.float())]);
+        for parameter in SAMPLERS.iter().flat_map(|row| row.parameters) {
+            params = match parameter.kind {
+                Kind::Float => params.with(parameter.keyword, self.float()),
+                Kind::Int => params.with(parameter.keyword, self.int()),
+                Kind::Count => params.with(parameter.keyword, i32::from(self.byte() % 16)),
+                Kind::Truth => params.with(parameter.keyword, self.byte() % 2 == 1),
+                _ => params,
+            };
         }
+        params
     }
 }
-
-const NAMES: [&str; 24] = [
-    "logit_bias",
-    "penalties",
-    "dry",
-    "top_n_sigma",
-    "top_k",
-    "typ_p",
-    "top_p",
-    "min_p",
-    "xtc",
-    "temp",
-    "adaptive_p",
-    "mirostat",
-    "mirostat_v2",
-    "no_repeat_ngram",
-    "epsilon_cutoff",
-    "eta_cutoff",
-    "top_h",
-    "min_k",
-    "p_less",
-    "edt",
-    "hf_top_k",
-    "hf_top_p",
-    "hf_typ_p",
-    "hf_top_h",
-];
 
 fuzz_target!(|data: &[u8]| {
     let mut bytes = Bytes(data);
     let mut names = Vec::new();
     for _ in 0..bytes.byte() % 6 + 1 {
-        names.push(NAMES[usize::from(bytes.byte()) % NAMES.len()]);
+        names.push(SAMPLERS[usize::from(bytes.byte()) % SAMPLERS.len()].name);
     }
     let params = bytes.params();
     let Ok(mut chain) = Chain::parse(&names.join(";"), &params) else { return };

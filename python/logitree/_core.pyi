@@ -53,27 +53,14 @@ __all__ = [
     "__profile__",
     "__version__",
     "accept_batch",
-    "adaptive_p",
     "beam_top",
     "choices",
     "custom",
-    "dist",
-    "dry",
     "dry_breakers",
-    "edt",
     "entropy",
-    "epsilon_cutoff",
-    "eta_cutoff",
     "fill_masks",
-    "greedy",
-    "hf_top_h",
-    "hf_top_k",
-    "hf_top_p",
-    "hf_typ_p",
-    "infill",
     "log_softmax",
     "log_sum_exp",
-    "logit_bias",
     "mask_and",
     "mask_and_not",
     "mask_apply",
@@ -91,30 +78,19 @@ __all__ = [
     "mask_remove",
     "mask_words",
     "mask_xor",
-    "min_k",
-    "min_p",
-    "mirostat",
-    "mirostat_v2",
-    "no_repeat_ngram",
-    "p_less",
-    "penalties",
     "prefill_plan",
     "reasoning_budget",
+    "sampler",
+    "sampler_constructors",
+    "sampler_table",
     "span_sampler_plan",
     "step_batch",
     "surprisal",
     "take_forced_batch",
-    "temp",
-    "temp_ext",
     "token_tree",
     "token_tree_cache",
     "top_candidates",
-    "top_h",
-    "top_k",
-    "top_n_sigma",
-    "top_p",
-    "typ_p",
-    "xtc",
+    "unpickle_chain",
 ]
 
 __version__: str
@@ -446,7 +422,6 @@ class Chain:
     def __copy__(self) -> Chain: ...
     def __deepcopy__(self, memo: object, /) -> Chain: ...
     def __reduce__(self) -> tuple[Callable[..., Chain], tuple[object, ...]]: ...
-    def _resume(self, snapshot: bytes, rows: list[bytes]) -> None: ...
     def states(self, n: int) -> list[Chain]:
         """n chains of the same samplers that start over, nothing accepted, as sequences 0 to n - 1 of the seed.
 
@@ -710,162 +685,31 @@ def custom(fn: object, name: str = "custom", *, selects: bool = False) -> Sample
     more: put it after ``top_k`` where its rule allows.
     """
 
-def logit_bias(biases: Mapping[int, float] | Sequence[tuple[int, float]]) -> Sampler:
-    """Adds a number to the logits of tokens; -inf bans. SamplingError for NaN, +inf, a token named twice."""
+def sampler(name: str, arguments: dict[str, Any]) -> Sampler:
+    """The sampler of this name with these keyword arguments of its constructor: how a sampler is unpickled.
 
-def penalties(last_n: int = 64, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0) -> Sampler:
-    """Penalises the last ``last_n`` accepted tokens: a logit above 0 is divided by ``repeat``, others
-    multiplied; then ``count * freq + present`` is subtracted."""
-
-def top_k(k: int = 40) -> Sampler:
-    """Keeps the k best candidates, sorted; 0 or less keeps all."""
-
-def typ_p(p: float = 1.0, min_keep: int | None = None) -> Sampler:
-    """Keeps the candidates of locally typical surprisal up to probability p; 1 keeps all."""
-
-def top_p(p: float = 0.95, min_keep: int | None = None) -> Sampler:
-    """Keeps the fewest best candidates whose probabilities reach p; 1 keeps all."""
-
-def min_p(p: float = 0.05, min_keep: int | None = None) -> Sampler:
-    """Keeps the candidates at least p times as probable as the best; 0 keeps all."""
-
-def top_n_sigma(n: float) -> Sampler:
-    """Sets to -inf what lies more than n standard deviations below the best logit; 0 or less is off."""
-
-def temp(t: float = 0.8) -> Sampler:
-    """Divides the logits by t; 0 or less leaves only the best above -inf."""
-
-def top_h(h: float = 0.4) -> Sampler:
-    """Keeps the most probable candidates while their entropy, renormalised, is at most h times that of all (nats
-    or bits alike), and the best one, in their order. 0 or less, and 1 or more, keep all.
-
-    Baghaei Potraghloo et al.: Top-H Decoding, NeurIPS 2025, arXiv:2509.02510, the paper's own bound; that of
-    transformers is ``hf_top_h``.
+    Raises:
+        SamplingError: there is no such sampler, or the arguments do not fit.
     """
 
-def p_less(norm: bool = False) -> Sampler:
-    """Keeps the candidates at least as probable as two draws are to agree: ``p >= c``, ``c = sum(p**2)``; with
-    ``norm``, p-less-norm, ``(v * c - 1) / (v - 1)`` for v candidates above -inf.
+def sampler_constructors() -> dict[str, Callable[..., Sampler]]:
+    """The constructor of every sampler, by its name."""
 
-    Tan, Wu, Howard: p-less Sampling, 2025, arXiv:2509.23234.
-    """
+def sampler_table() -> list[dict[str, Any]]:
+    """The table of samplers: for each its name, aliases, letter, documentation, signature and parameters."""
 
-def min_k(tau: float = 3.0) -> Sampler:
-    """Cuts the sorted logits l after the first k (from 1) at which ``(l[k] - l[k+1]) / R / k`` is greatest, R being
-    their range, or after ``floor(tau / R)``, whichever is later. SamplingError for a tau below 0.
+def unpickle_chain(
+    samplers: Sequence[Sampler],
+    parity: bool,
+    snapshot: bytes,
+    rows: Sequence[bytes],
+    steering: object,
+    rule: object,
+) -> Chain:
+    """The chain of these samplers in the state that the snapshots hold.
 
-    Ding et al.: Min-k Sampling, ACL 2026, arXiv:2604.11012.
-    """
-
-def epsilon_cutoff(epsilon: float, min_keep: int | None = None) -> Sampler:
-    """Keeps the candidates of probability epsilon or more, and the ``min_keep`` (at least 1) best with their
-    equals; 0 or less keeps all, 1 or more is a SamplingError.
-
-    Hewitt, Manning, Liang: Truncation Sampling as Language Model Desmoothing, 2022, arXiv:2210.15191; as
-    transformers has it.
-    """
-
-def eta_cutoff(epsilon: float, min_keep: int | None = None) -> Sampler:
-    """As ``epsilon_cutoff``, with the probability ``min(epsilon, sqrt(epsilon) * exp(-entropy))``, entropy in nats.
-
-    Hewitt, Manning, Liang: Truncation Sampling as Language Model Desmoothing, 2022, arXiv:2210.15191; as
-    transformers has it.
-    """
-
-def no_repeat_ngram(n: int) -> Sampler:
-    """Sets to -inf the tokens that would complete an n-gram which the accepted tokens (a prompt's, too) hold
-    already; 0 or less bans nothing, 1 every token accepted before, above 1024 is a SamplingError. Where all
-    candidates would be banned none is.
-
-    Paulus, Xiong, Socher: A Deep Reinforced Model for Abstractive Summarization, 2017, arXiv:1705.04304; as
-    transformers has it.
-    """
-
-def edt(t0: float, theta: float, n: float = 0.8) -> Sampler:
-    """Divides the logits by ``t0 * n ** (theta / entropy)``, entropy in nats: entropy-based dynamic temperature.
-    SamplingError for a theta below 0 and for an n that is not above 0 and at most 1.
-
-    Zhang, Bao, Huang: EDT, 2024, arXiv:2403.14541.
-    """
-
-def hf_top_h(h: float = 0.4) -> Sampler:
-    """transformers' ``TopHLogitsWarper``: of the best hundred, renormalised, those up to which the sum of
-    ``-p * log(p)`` is at most h times the entropy, and the best one; sorted. 0 or less keeps all, above 1 is a
-    SamplingError."""
-
-def hf_top_k(k: int = 50, min_keep: int | None = None) -> Sampler:
-    """transformers' ``TopKLogitsWarper``: the k best and all that equal the last of them, in their order; 0 or less
-    keeps all."""
-
-def hf_top_p(p: float, min_keep: int | None = None) -> Sampler:
-    """transformers' ``TopPLogitsWarper``: removes the least probable as long as they sum to at most 1 - p; the others
-    stay in their order. 1 keeps all, above 1 is a SamplingError."""
-
-def hf_typ_p(p: float, min_keep: int | None = None) -> Sampler:
-    """transformers' ``TypicalLogitsWarper``: all whose surprisal is as near to the entropy as that of the last one
-    needed to reach p, in their order; 1 keeps all, above 1 is a SamplingError."""
-
-def greedy() -> Sampler:
-    """Selects the first best candidate."""
-
-def dist(seed: int | None = None, rng: str = "mt19937", sequence: int = 0) -> Sampler:
-    """Draws by probability, llama.cpp's draws for the same seed (each means itself, 0 too). None takes fresh
-    entropy, which ``Chain.seed`` tells. ``rng``: "mt19937" (llama.cpp's, 32-bit seeds), "xoroshiro128plus" or
-    "philox" (64-bit seeds); with philox a draw depends on seed, ``sequence`` and position (the number of accepted
-    tokens) alone."""
-
-def temp_ext(t: float = 0.8, delta: float = 0.0, exponent: float = 1.0) -> Sampler:
-    """Dynamic temperature: between ``t - delta`` and ``t + delta``, the higher the flatter the distribution is
-    (``(entropy / ln n) ** exponent`` of the way). ``delta`` of 0 or less is ``temp(t)``. SamplingError for an
-    exponent below 0. Source: llama.cpp, src/llama-sampler.cpp, as for all below."""
-
-def xtc(
-    p: float = 0.0,
-    t: float = 0.1,
-    min_keep: int | None = None,
-    seed: int | None = None,
-    rng: str = "mt19937",
-    sequence: int = 0,
-) -> Sampler:
-    """With probability ``p``, removes the candidates of probability ``t`` or more, but the least probable of them,
-    unless fewer than ``min_keep`` would stay. ``p <= 0`` or ``t > 0.5`` is off. Draws one float a step where there
-    are two candidates or more; ``seed``, ``rng`` and ``sequence`` as in ``dist``."""
-
-def mirostat(
-    n_vocab: int | None = None,
-    tau: float = 5.0,
-    eta: float = 0.1,
-    m: int = 100,
-    seed: int | None = None,
-    rng: str = "mt19937",
-    sequence: int = 0,
-) -> Sampler:
-    """Keeps the best candidates so that the surprisal of what is drawn stays near ``tau`` bits, corrected by ``eta``
-    of the error; the best ``m`` tell the exponent of Zipf's law. ``n_vocab`` is a number of the formula; None takes
-    the number of candidates of the step. Selects, so it stands last. Basu et al., ICLR 2021."""
-
-def mirostat_v2(
-    tau: float = 5.0, eta: float = 0.1, seed: int | None = None, rng: str = "mt19937", sequence: int = 0
-) -> Sampler:
-    """Keeps the candidates of at most mu bits of surprisal and draws; mu begins at ``2 * tau`` and moves by ``eta``
-    of the error, so that the surprisal stays near ``tau`` bits. Selects, so it stands last. Basu et al., ICLR 2021."""
-
-def dry(
-    multiplier: float = 0.0,
-    base: float = 1.75,
-    allowed_length: int = 2,
-    last_n: int = 64,
-    breakers: Sequence[str | bytes | Sequence[int]] | None = None,
-    vocabulary: Vocabulary | None = None,
-    tokenize: Callable[[str], Iterable[int]] | None = None,
-) -> Sampler:
-    """Don't repeat yourself: a token that would go on with a repetition of ``length`` accepted tokens, of the last
-    ``last_n`` (0 or less: off), loses ``multiplier * base ** (length - allowed_length)``, if ``length`` is
-    ``allowed_length`` or more.
-
-    No repetition goes back over a breaker. ``breakers``: sequences of token ids; or, with ``vocabulary``, texts, which
-    go through ``dry_breakers``. None: none without a vocabulary, with one llama.cpp's newline, colon, double quote
-    and asterisk.
+    Raises:
+        StateError: the snapshots are not of such a chain.
     """
 
 def dry_breakers(
@@ -880,22 +724,6 @@ def dry_breakers(
     without a space in front; breakers of one ASCII character need none, for others its absence is a SamplingError. A
     rest that is not UTF-8 reaches it with U+FFFD in it.
     """
-
-def infill(vocabulary: Vocabulary, eot: int | None = None) -> Sampler:
-    """Fill in the middle; for use after top_k and top_p. Keeps only end-of-generation tokens if they are likely; else
-    merges candidates of which one's text begins with the other's, and keeps those of probability 0.2 and then 1/(n + 1)
-    or more.
-
-    If no text is left, the end-of-text token ``eot`` is the only candidate, whether it was one before or not; where
-    it is not allowed, that is a MaskError. ``eot`` of None is found by the texts that llama.cpp knows.
-    """
-
-def adaptive_p(
-    target: float, decay: float = 0.9, seed: int | None = None, rng: str = "mt19937", sequence: int = 0
-) -> Sampler:
-    """Prefers candidates whose probability is near ``target`` (0 to 1; below 0 only draws), corrected by the running
-    mean, which forgets by ``decay`` a token, of what the accepted tokens had. Selects, so it stands last; put
-    ``min_p`` before it. llama.cpp #17927."""
 
 # -- metrics --
 

@@ -1,7 +1,4 @@
-"""The keywords of a whole chain, with llama.cpp's names and defaults: one type for all that take them.
-
-It refuses to know what the keywords do; ``Chain.parse`` and the presets read them.
-"""
+"""The keywords of whole chains. Written by scripts/sampler_docs.py from the core's table."""
 
 from __future__ import annotations
 
@@ -15,85 +12,100 @@ if TYPE_CHECKING:
 class ChainParams(TypedDict, total=False):
     """Keywords of ``Chain.parse`` and of the presets (``Chain.llama_cpp`` and others), all of them optional.
 
-    Names and defaults are llama.cpp's (common/common.h), where it has them. The numbers among them can be read and
-    changed between tokens by ``Chain.get`` and ``Chain.set``, where a sampler of the chain has them.
+    Names and defaults are llama.cpp's (common/common.h), where it has them; the presets of transformers and
+    tsampler change some defaults. ``Chain.get`` and ``Chain.set`` read and set the numbers between tokens.
+    Of a keyword and its aliases only one may be given.
     """
 
     seed: int | None
-    """Seed of all that draws; each means itself, 0 too. None: fresh entropy, which ``Chain.seed`` tells."""
+    """Seed of all that draws; every value is a literal seed. None: a fresh one, see ``Chain.seed``."""
     rng: str
-    """"mt19937" (llama.cpp's, the default), "xoroshiro128plus" or "philox"."""
+    """ "mt19937" (llama.cpp's, the default), "xoroshiro128plus" or "philox"."""
     sequence: int
     """Which of many sequences of one seed, from 0; only philox tells them apart."""
-    min_keep: int
-    """At least so many candidates survive top_p, min_p, typ_p, xtc and the cut-offs each; 0."""
-    top_k: int
-    """Best candidates kept; 40 (transformers 50). 0 or less: all."""
-    top_p: float
-    """Probability that top_p keeps; 0.95 (transformers 1). 1: all."""
-    min_p: float
-    """Part of the highest probability that min_p asks for; 0.05 (transformers 0). 0: nothing."""
-    typ_p: float
-    """Probability that typ_p keeps; 1, which is all."""
-    top_n_sigma: float
-    """Standard deviations below the best logit; -1. 0 or less: off."""
-    xtc_probability: float
-    """Probability with which xtc strikes; 0, which is off."""
-    xtc_threshold: float
-    """Probability from which on xtc removes candidates; 0.1. Above 0.5: off."""
-    temp: float
-    """Temperature; 0.8 (transformers 1, and above 0). 0 or less: only the best stays above -inf."""
-    dynatemp_range: float
-    """How far the temperature may go from ``temp`` with the entropy; 0: it is fixed."""
-    dynatemp_exponent: float
-    """How the entropy is bent before it sets the temperature; 1. Not below 0."""
-    penalty_last_n: int
-    """Accepted tokens that the penalties look back at; 64 (transformers: all). 0 or less: off."""
-    penalty_repeat: float
-    """Repeat penalty; 1 (tsampler 1.1). 1: off."""
-    penalty_freq: float
-    """Frequency penalty; 0, which is off."""
-    penalty_present: float
-    """Presence penalty; 0, which is off."""
-    dry_multiplier: float
-    """What DRY takes from a token that goes on with a repetition of the allowed length; 0, which is off."""
-    dry_base: float
-    """By what factor more with each token of a longer one; 1.75. Below 1: off."""
-    dry_allowed_length: int
-    """Length of repetition, in tokens, from which on DRY penalises; 2."""
-    dry_penalty_last_n: int
-    """Accepted tokens that DRY looks back at; 64. 0 or less: off."""
-    dry_breakers: Sequence[Sequence[int]]
-    """Token sequences that no repetition goes back over, as ``dry_breakers`` makes them; none."""
-    adaptive_target: float
-    """Probability that adaptive_p aims at; -1. Below 0 it only draws; ``llama_cpp`` then ends in ``dist``."""
-    adaptive_decay: float
-    """How much of adaptive_p's running mean stays with each token; 0.9, held to 0 to 0.99."""
     mirostat: int
-    """1 or 2: biases, temperature and that mirostat are the whole chain; 0, which is neither."""
-    mirostat_tau: float
-    """Surprisal, in bits, that mirostat aims at; 5."""
-    mirostat_eta: float
-    """Part of the error that mirostat corrects with each token; 0.1."""
-    no_repeat_ngram: int
-    """Tokens in a row that no_repeat_ngram lets come once; 0, which is off."""
-    epsilon_cutoff: float
-    """Probability that epsilon_cutoff asks for; 0, which is off. Below 1."""
-    eta_cutoff: float
-    """The epsilon of eta_cutoff; 0, which is off. Below 1."""
-    top_h: float
-    """Part of the entropy that top_h keeps; 0.4 (transformers 0). 0 or less: off."""
-    min_k: float
-    """The tau of min_k; 3."""
-    p_less_norm: bool
-    """Whether p_less is p-less-norm; False."""
-    edt_theta: float
-    """How soon the temperature of edt falls with the entropy, ``temp`` being its t0; 0: not at all."""
-    edt_n: float
-    """The n of edt; 0.8."""
-    n_vocab: int | None
-    """Size of the vocabulary, a number of mirostat 1's formula; None: the number of candidates."""
-    vocabulary: Vocabulary | None
-    """What infill needs to know of the tokens; None, which will do for all others."""
+    """1 or 2: biases, temperature and that mirostat are the whole chain; 0, the default: neither."""
     logit_bias: Mapping[int, float] | Sequence[tuple[int, float]]
-    """Numbers added to the logits of single tokens; -inf bans."""
+    """logit_bias: Numbers added to the logits of single tokens. Default None."""
+    penalty_last_n: int
+    """penalties: Accepted tokens that the penalties look at; 0 or less: off. Default 64."""
+    penalty_repeat: float
+    """penalties: Repeat penalty; 1: off. Default 1.0, above 0."""
+    repeat_penalty: float
+    """The same as ``penalty_repeat``."""
+    repetition_penalty: float
+    """The same as ``penalty_repeat``."""
+    penalty_freq: float
+    """penalties: Frequency penalty; 0: off. Default 0.0."""
+    frequency_penalty: float
+    """The same as ``penalty_freq``."""
+    penalty_present: float
+    """penalties: Presence penalty; 0: off. Default 0.0."""
+    presence_penalty: float
+    """The same as ``penalty_present``."""
+    dry_multiplier: float
+    """dry: Penalty for continuing a repetition of the allowed length; 0: off. Default 0.0."""
+    dry_base: float
+    """dry: Factor by which the penalty grows with each further token; below 1: off. Default 1.75."""
+    dry_allowed_length: int
+    """dry: Shortest repetition, in tokens, that is penalised. Default 2."""
+    dry_penalty_last_n: int
+    """dry: Accepted tokens searched for repetitions; 0 or less: off. Default 64."""
+    dry_breakers: Sequence[Sequence[int]] | None
+    """dry: Token sequences that no repetition extends across, as dry_breakers makes them. Default None."""
+    top_n_sigma: float
+    """top_n_sigma: Standard deviations below the best logit; 0 or less: off. Default -1.0."""
+    top_k: int
+    """top_k: Best candidates kept; 0 or less: all. Default 40."""
+    typ_p: float
+    """typ_p: Probability kept; 1: all. Default 1.0."""
+    min_keep: int
+    """typ_p: At least this many candidates stay. Default 0, from 0."""
+    top_p: float
+    """top_p: Probability kept; 1: all. Default 0.95."""
+    min_p: float
+    """min_p: Part of the highest probability that a candidate needs; 0: all stay. Default 0.05."""
+    xtc_probability: float
+    """xtc: Probability that a step removes candidates; 0: off. Default 0.0."""
+    xtc_threshold: float
+    """xtc: Least probability of a removed candidate; above 0.5: off. Default 0.1."""
+    temp: float
+    """temp: Temperature; 0 or less leaves only the best above -inf. Default 0.8."""
+    temperature: float
+    """The same as ``temp``."""
+    dynatemp_range: float
+    """temp_ext: How far the temperature may move from t with the entropy; 0: it is fixed. Default 0.0."""
+    dynatemp_exponent: float
+    """temp_ext: Exponent of the normalised entropy. Default 1.0, from 0."""
+    vocabulary: Vocabulary | None
+    """infill: The vocabulary, whose token texts infill reads. Default None."""
+    adaptive_target: float
+    """adaptive_p: Probability aimed at; below 0 it only draws. Default -1.0."""
+    adaptive_decay: float
+    """adaptive_p: Part of the running mean that each token keeps, clamped to 0 to 0.99. Default 0.9."""
+    n_vocab: int | None
+    """mirostat: Size of the vocabulary in mirostat's formula; None: the number of candidates. Default None, from
+    1.
+    """
+    mirostat_tau: float
+    """mirostat: Surprisal aimed at, in bits. Default 5.0."""
+    mirostat_eta: float
+    """mirostat: Part of the error corrected with each token. Default 0.1."""
+    mirostat_m: int
+    """mirostat: Best candidates that estimate the exponent of Zipf's law. Default 100, from 1."""
+    no_repeat_ngram: int
+    """no_repeat_ngram: Length of the n-grams that may not repeat; 0 or less: off. Default 0, to 1024."""
+    epsilon_cutoff: float
+    """epsilon_cutoff: Least probability of a candidate; 0 or less: off. Default 0.0, below 1."""
+    eta_cutoff: float
+    """eta_cutoff: The formula's epsilon; 0 or less: off. Default 0.0, below 1."""
+    top_h: float
+    """top_h: Part of the entropy kept; 0 or less: off. Default 0.4."""
+    min_k: float
+    """min_k: Candidates kept at least, times the range of the logits. Default 3.0, from 0."""
+    p_less_norm: bool
+    """p_less: Whether the threshold is that of p-less-norm. Default False."""
+    edt_theta: float
+    """edt: How soon the temperature falls with the entropy; 0: never. Default 0.0, from 0."""
+    edt_n: float
+    """edt: Base of the exponential. Default 0.8, above 0 to 1."""

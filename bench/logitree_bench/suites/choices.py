@@ -114,7 +114,7 @@ class Stage:
         llama = self.llama
         free = lt.OneOf(ACTIONS)
         picks = (llama.llama_sampler_init_temp(0.8), llama.llama_sampler_init_dist(seed))
-        chain = lt.Chain([lt.temp(0.8), lt.dist(seed)])
+        chain = lt.Chain([lt.samplers.temp(0.8), lt.samplers.dist(seed)])
         return [
             Mode(BASELINE, self._by_llama(self._grammar(), picks=picks), free),
             Mode(UNFORCED, self._by_logitree(free, force=False, chain=chain), free),

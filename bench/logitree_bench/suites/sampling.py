@@ -139,10 +139,10 @@ def ours(samplers: Sequence[Sampler], size: int, accepted: Sequence[int]) -> lt.
     """Our chain, which has accepted these tokens; or the sampler that we do not have."""
     made = []
     for name, arguments in samplers:
-        if not hasattr(lt, name):
+        if not hasattr(lt.samplers, name):
             return Skip(f"logitree has no {name} yet")
         sized = {"n_vocab": size} if name == "mirostat" else {}
-        made.append(getattr(lt, name)(**sized, **arguments))
+        made.append(getattr(lt.samplers, name)(**sized, **arguments))
     found = lt.Chain(made)
     for token in accepted:
         found.accept(token)

@@ -82,7 +82,7 @@ fn top_candidates(logits: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<(TokenId,
 /// Perplexity of a growing text or of its last `window` tokens: exp of the mean surprisal.
 ///
 /// Raises SamplingError for a window below 1.
-#[pyclass(name = "RollingPerplexity", module = "logitree")]
+#[pyclass(name = "RollingPerplexity", module = "logitree.metrics")]
 struct PyRollingPerplexity(metrics::RollingPerplexity);
 
 #[pymethods]
@@ -136,7 +136,7 @@ fn rolling(window: Option<&Bound<'_, PyAny>>) -> PyResult<metrics::RollingPerple
 ///
 /// `window`: number of surprisals in the perplexity; None: all. Raises SamplingError for a limit that
 /// is not a finite number of at least 1, a window below 1, a patience below 0.
-#[pyclass(name = "PerplexityGate", module = "logitree")]
+#[pyclass(name = "PerplexityGate", module = "logitree.steering")]
 struct PyPerplexityGate(metrics::PerplexityGate);
 
 #[pymethods]

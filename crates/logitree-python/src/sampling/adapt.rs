@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use super::pickled;
-use super::samplers::whole;
+use super::values::whole;
 use crate::errors::{is_borrowed, raised, to_py};
 use logitree::sampling::{adapt, Adapt, Burst, Distribution, EntropyRule, Setting};
 use logitree::{Error, ErrorKind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyMapping};
+use pyo3::types::{PyBool, PyDict, PyMapping};
+use std::any::Any;
 
 /// Parameters by bands of entropy, for `Chain.adapt`.
-#[pyclass(frozen, name = "EntropyRule", module = "logitree")]
+#[pyclass(frozen, name = "EntropyRule", module = "logitree.steering")]
+#[derive(Clone)]
 pub struct PyEntropyRule(EntropyRule);
 
 #[pymethods]
@@ -37,12 +38,20 @@ impl PyEntropyRule {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        pickled::described(py, "rule", &self.0.describe())
+        let finite = |bound: f64| (bound < f64::INFINITY).then_some(bound);
+        let bands: Vec<_> = self
+            .0
+            .bands()
+            .iter()
+            .map(|(bound, s)| Ok((finite(*bound), dict(py, s)?)))
+            .collect::<PyResult<_>>()?;
+        Ok((py.get_type::<PyEntropyRule>(), (bands,)).into_pyobject(py)?.into_any())
     }
 }
 
 /// Other parameters for some tokens where the model is unsure, for `Chain.adapt`.
-#[pyclass(frozen, name = "Burst", module = "logitree")]
+#[pyclass(frozen, name = "Burst", module = "logitree.steering")]
+#[derive(Clone)]
 pub struct PyBurst(Burst);
 
 #[pymethods]
@@ -65,7 +74,44 @@ impl PyBurst {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        pickled::described(py, "rule", &self.0.describe())
+        let keywords = PyDict::new(py);
+        keywords.set_item("top_p_below", self.0.top_p_below())?;
+        keywords.set_item("entropy_above", self.0.entropy_above())?;
+        keywords.set_item("tokens", self.0.tokens())?;
+        let build = partial(py, py.get_type::<PyBurst>().as_any(), &keywords)?;
+        Ok((build, (dict(py, self.0.settings())?,)).into_pyobject(py)?.into_any())
+    }
+}
+
+/// Settings as a dict.
+fn dict<'py>(py: Python<'py>, settings: &[Setting]) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    settings.iter().try_for_each(|(name, value)| all.set_item(&**name, value))?;
+    Ok(all)
+}
+
+/// `functools.partial` of a callable with these keywords: a call that pickles.
+pub(super) fn partial<'py>(
+    py: Python<'py>,
+    callable: &Bound<'py, PyAny>,
+    keywords: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    py.import("functools")?.getattr("partial")?.call((callable,), Some(keywords))
+}
+
+/// A chain's rule as `Chain.adapt` takes it; None for none.
+pub(super) fn reduce_rule<'py>(py: Python<'py>, rule: Option<&dyn Adapt>) -> PyResult<Bound<'py, PyAny>> {
+    let Some(rule) = rule else { return Ok(py.None().into_bound(py)) };
+    let any: &dyn Any = rule;
+    if let Some(called) = any.downcast_ref::<Called>() {
+        return Ok(called.callable.clone_ref(py).into_bound(py));
+    }
+    if let Some(rule) = any.downcast_ref::<EntropyRule>() {
+        return Ok(PyEntropyRule(rule.clone()).into_pyobject(py)?.into_any());
+    }
+    match any.downcast_ref::<Burst>() {
+        Some(rule) => Ok(PyBurst(rule.clone()).into_pyobject(py)?.into_any()),
+        None => Err(PyTypeError::new_err("the rule does not pickle")),
     }
 }
 
@@ -97,11 +143,6 @@ pub struct Called {
 }
 
 impl Called {
-    /// What is called.
-    pub(super) fn callable(&self, py: Python<'_>) -> Py<PyAny> {
-        self.callable.clone_ref(py)
-    }
-
     /// The core's error for what the callable raised, which is carried along unchanged.
     fn raised(error: PyErr) -> Error {
         if Python::attach(|py| is_borrowed(py, &error)) {

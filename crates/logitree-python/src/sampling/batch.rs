@@ -1,6 +1,6 @@
 //! Batches and beams in Python: conversions only.
 
-use super::samplers::whole;
+use super::values::whole;
 use super::PyChain;
 use crate::buffer::Rows;
 use crate::errors::to_py;

@@ -7,6 +7,7 @@
 
 mod answer;
 
+use super::adapt::partial;
 use crate::errors::{is_borrowed, to_py};
 use answer::{Answer, Keep};
 use logitree::sampling::{Candidates, Sampler, StateReader, StateWriter};
@@ -16,7 +17,7 @@ use numpy::npyffi::flags::NPY_ARRAY_WRITEABLE;
 use numpy::{PyArray1, PyUntypedArrayMethods};
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -130,9 +131,12 @@ impl Custom {
         })
     }
 
-    /// What `lt.custom` was given, in its present state, and how.
-    pub(super) fn parts(&self, py: Python<'_>) -> (Py<PyAny>, &'static str, bool) {
-        (self.object.clone_ref(py), self.name, self.selects)
+    /// The call of `custom` that builds it again, with the object in its present state.
+    pub(super) fn reduce<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let keywords = PyDict::new(py);
+        keywords.set_item("selects", self.selects)?;
+        let build = partial(py, &py.import("logitree._core")?.getattr("custom")?, &keywords)?;
+        Ok((build, (self.object.clone_ref(py), self.name)).into_pyobject(py)?.into_any())
     }
 
     /// The core's error for what Python raised, which is carried along unchanged.
@@ -226,6 +230,23 @@ impl Custom {
     }
 }
 
+impl Clone for Custom {
+    fn clone(&self) -> Self {
+        Python::attach(|py| {
+            let (object, mut pending) = match self.forked(py) {
+                Ok(object) => (object, None),
+                Err(error) => (self.object.clone_ref(py), Some(self.raised(py, error))),
+            };
+            let copy = Custom::new(object.bind(py), self.name, self.selects).unwrap_or_else(|error| {
+                pending.get_or_insert(error);
+                self.shared(py)
+            });
+            *locked(&copy.pending) = locked(&self.pending).clone().or(pending);
+            copy
+        })
+    }
+}
+
 impl Sampler for Custom {
     fn name(&self) -> &'static str {
         self.name
@@ -265,21 +286,6 @@ impl Sampler for Custom {
         if !self.call(self.hooks.reset.as_ref(), ()) {
             self.lacks("reset()");
         }
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Python::attach(|py| {
-            let (object, mut pending) = match self.forked(py) {
-                Ok(object) => (object, None),
-                Err(error) => (self.object.clone_ref(py), Some(self.raised(py, error))),
-            };
-            let copy = Custom::new(object.bind(py), self.name, self.selects).unwrap_or_else(|error| {
-                pending.get_or_insert(error);
-                self.shared(py)
-            });
-            *locked(&copy.pending) = locked(&self.pending).clone().or(pending);
-            Box::new(copy)
-        })
     }
 
     fn selects(&self) -> bool {
@@ -403,7 +409,7 @@ fn references(object: &Bound<'_, Lent>) -> isize {
 #[pyfunction]
 #[pyo3(signature = (r#fn, name="custom", *, selects=false))]
 fn custom(r#fn: &Bound<'_, PyAny>, name: &str, selects: bool) -> PyResult<super::samplers::PySampler> {
-    Ok(super::samplers::sampler(Custom::new(r#fn, name, selects).map_err(to_py)?))
+    Ok(super::samplers::PySampler(Box::new(Custom::new(r#fn, name, selects).map_err(to_py)?)))
 }
 
 /// Adds the function to the module.

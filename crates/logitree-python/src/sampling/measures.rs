@@ -4,7 +4,7 @@ use logitree::sampling::{Level, Measures};
 use pyo3::prelude::*;
 
 /// What a step's distributions were: the model's, and the one that the chain left and drew from.
-#[pyclass(frozen, name = "Measures", module = "logitree")]
+#[pyclass(frozen, name = "Measures", module = "logitree.metrics")]
 pub struct PyMeasures {
     measures: Measures,
     /// Nats in one unit.

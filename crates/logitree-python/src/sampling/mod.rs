@@ -3,16 +3,15 @@
 
 pub mod adapt;
 mod batch;
-mod beyond;
 mod custom;
-mod drawing;
-mod history;
 mod measures;
 mod params;
-mod pickled;
+mod pickle;
 mod samplers;
 pub mod steering;
 mod token_history;
+mod values;
+mod vocabulary;
 
 use crate::errors::to_py;
 use crate::logits::{with_logits, Mask};
@@ -22,15 +21,15 @@ use logitree::sampling::{presets, Chain, Effect, Mode, Params, Sampler, Setting}
 use logitree::{Error, ErrorKind, TokenId};
 use measures::PyMeasures;
 use numpy::PyArray1;
-use params::{params_of, refuse_beyond};
+use params::params_of;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-pub use samplers::whole;
 use samplers::PySampler;
 use steering::PySteering;
+pub use values::whole;
 
 /// What one sampler did in one step.
-#[pyclass(frozen, name = "Effect", module = "logitree")]
+#[pyclass(frozen, name = "Effect", module = "logitree.steering")]
 pub struct PyEffect(pub Effect);
 
 #[pymethods]
@@ -112,7 +111,6 @@ impl PyChain {
     #[staticmethod]
     #[pyo3(signature = (**params))]
     fn llama_cpp(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        refuse_beyond("llama_cpp", params)?;
         let params = params_of(Params::default(), params)?;
         Ok(PyChain::from(presets::llama_cpp(&params).map_err(to_py)?))
     }
@@ -121,7 +119,6 @@ impl PyChain {
     #[staticmethod]
     #[pyo3(signature = (**params))]
     fn tsampler(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        refuse_beyond("tsampler", params)?;
         let params = params_of(Params::tsampler(), params)?;
         Ok(PyChain::from(presets::tsampler(&params).map_err(to_py)?))
     }
@@ -204,7 +201,7 @@ impl PyChain {
     /// Forgets the last n accepted tokens and what was drawn for them.
     #[pyo3(signature = (n=None), text_signature = "($self, n=1)")]
     fn rollback(&mut self, n: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let n = n.map_or(Ok(1), |n| samplers::whole(n, "n", 0, usize::MAX))?;
+        let n = n.map_or(Ok(1), |n| values::whole(n, "n", 0, usize::MAX))?;
         self.inner.rollback(n).map_err(to_py)
     }
 
@@ -216,7 +213,7 @@ impl PyChain {
 
     /// n chains that start over as sequences 0 to n - 1 of the seed.
     fn states(&self, n: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
-        let n: u32 = samplers::whole(n, "n", 0, u32::MAX)?;
+        let n: u32 = values::whole(n, "n", 0, u32::MAX)?;
         if n > MOST_STATES {
             let error = Error::new(ErrorKind::Limit, format!("{n} chains are more than {MOST_STATES}"));
             return Err(to_py(error.help("ask for one chain for each row that runs at once")));
@@ -354,12 +351,7 @@ impl PyChain {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        pickled::chain(slf)
-    }
-
-    /// Takes the states of an unpickled chain: its own, and those of the rows of its batches.
-    fn _resume(&mut self, snapshot: &[u8], rows: Vec<Vec<u8>>) -> PyResult<()> {
-        pickled::resume(self, snapshot, &rows)
+        pickle::chain(slf)
     }
 
     /// Number of tokens accepted, less those rolled back.
@@ -380,7 +372,7 @@ impl PyChain {
 pub fn settings(params: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<Setting>> {
     let setting = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name: String = name.extract()?;
-        let value = samplers::setting(&value, &name)?;
+        let value = values::setting(&value, &name)?;
         Ok((name.into(), value))
     };
     params.into_iter().flatten().map(setting).collect()
@@ -391,14 +383,13 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyChain>()?;
     m.add_class::<PyEffect>()?;
     m.add_class::<PyMeasures>()?;
-    beyond::register(m)?;
-    drawing::register(m)?;
     m.add_class::<PySteering>()?;
     m.add_class::<adapt::PyEntropyRule>()?;
     m.add_class::<adapt::PyBurst>()?;
-    history::register(m)?;
+    vocabulary::register(m)?;
     token_history::register(m)?;
     batch::register(m)?;
     custom::register(m)?;
+    pickle::register(m)?;
     samplers::register(m)
 }

@@ -1,17 +1,21 @@
-//! The samplers' constructors in Python: conversions only.
+//! The samplers' constructors in Python, one for each row of the core's table.
 
-use super::pickled;
+use super::custom::Custom;
+use super::values::{biases_of, number, start_of, value_of, whole};
+use super::vocabulary::{breakers_of, dry_breakers, pieces_of};
 use crate::errors::to_py;
-use logitree::sampling::{
-    rng::fresh_seed, Dist, Generator, Greedy, LogitBias, MinP, Penalties, Sampler, Seed, Temp, TopK,
-    TopNSigma, TopP, TypP,
-};
-use logitree::{Error, ErrorKind, TokenId};
+use crate::vocabulary::PyVocabulary;
+use logitree::sampling::parameter::{DefaultValue, Kind, ParameterRow};
+use logitree::sampling::registry::{self, SamplerRow, SAMPLERS};
+use logitree::sampling::{Arguments, Breakers, Sampler, Value};
+use logitree::{Error, ErrorKind};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyMapping};
-
-/// Characters of a wrong value that an error shows.
-const SHOWN: usize = 60;
+use pyo3::types::{PyCFunction, PyDict, PyList, PyTuple};
+use std::any::Any;
+use std::ffi::{CStr, CString};
+use std::ops::Bound as End;
+use std::sync::OnceLock;
 
 /// One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy.
 #[pyclass(frozen, name = "Sampler", module = "logitree")]
@@ -30,248 +34,283 @@ impl PySampler {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        pickled::sampler(py, &*self.0)
-    }
-}
-
-pub(super) fn sampler(sampler: impl Sampler + 'static) -> PySampler {
-    PySampler(Box::new(sampler))
-}
-
-/// A whole number of Python as `T`, or a SamplingError that names the parameter. True and False are none.
-pub fn whole<T: TryFrom<i128> + PartialOrd + std::fmt::Display>(
-    value: &Bound<'_, PyAny>,
-    name: &str,
-    least: T,
-    most: T,
-) -> PyResult<T> {
-    let given: Option<i128> = if is_truth(value) { None } else { value.extract().ok() };
-    given
-        .and_then(|v| T::try_from(v).ok())
-        .filter(|v| (&least..=&most).contains(&v))
-        .ok_or_else(|| wrong(value, name, &format!("a whole number from {least} to {most}")))
-}
-
-/// A number of Python, or a SamplingError that names the parameter. True and False are none.
-pub fn real(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
-    let given: Option<f64> = if is_truth(value) { None } else { value.extract().ok() };
-    given.ok_or_else(|| wrong(value, name, "a number"))
-}
-
-/// The same as a float32, infinite beyond its range.
-pub(super) fn number(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f32> {
-    Ok(real(value, name)? as f32)
-}
-
-/// The value of a parameter to be changed. A switch is set by its truth.
-pub(super) fn setting(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
-    match value.cast::<PyBool>() {
-        Ok(truth) => Ok(f64::from(u8::from(truth.is_true()))),
-        Err(_) => real(value, name),
-    }
-}
-
-/// Whether it is True or False, of Python's or of NumPy's.
-fn is_truth(value: &Bound<'_, PyAny>) -> bool {
-    value.is_instance_of::<PyBool>()
-        || value.get_type().name().is_ok_and(|name| name == "bool" || name == "bool_")
-}
-
-/// The error for a value that is not what a parameter must be.
-fn wrong(value: &Bound<'_, PyAny>, name: &str, must: &str) -> PyErr {
-    let error = Error::new(ErrorKind::Sampling, format!("{name} is {}", shown(value)));
-    to_py(error.help(format!("{name} must be {must}")))
-}
-
-/// How Python shows a value, or the beginning of that.
-fn shown(value: &Bound<'_, PyAny>) -> String {
-    let mut shown = value.repr().map_or_else(|_| value.get_type().to_string(), |r| r.to_string());
-    if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
-        shown.replace_range(end.., "...");
-    }
-    shown
-}
-
-/// A number as it was given, or the default: what is wrong with it is said when it is taken out, for only then is the
-/// parameter's name known.
-pub(super) enum Number<'py> {
-    Is(f32),
-    Given(Bound<'py, PyAny>),
-}
-
-impl<'py> FromPyObject<'_, 'py> for Number<'py> {
-    type Error = PyErr;
-
-    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Number::Given(value.to_owned()))
-    }
-}
-
-impl Number<'_> {
-    /// The number; infinite if it is one of Python's that no f32 holds.
-    pub(super) fn real(&self, name: &str) -> PyResult<f32> {
-        match self {
-            Number::Is(x) => Ok(*x),
-            Number::Given(value) => number(value, name),
+        let any: &dyn Any = self.0.as_ref();
+        if let Some(custom) = any.downcast_ref::<Custom>() {
+            return custom.reduce(py);
         }
-    }
-
-    /// The number, which must be whole.
-    pub(super) fn int(&self, name: &str) -> PyResult<i32> {
-        match self {
-            Number::Is(x) => Ok(*x as i32),
-            Number::Given(value) => whole(value, name, i32::MIN, i32::MAX),
+        let name = self.0.name();
+        let Some(row) = registry::find(name) else { return Err(no_pickle(&self.0.describe())) };
+        let arguments = row.arguments(self.0.as_ref());
+        let values = PyDict::new(py);
+        for (parameter, at) in row.parameters.iter().zip(0..) {
+            put(&values, parameter, arguments.get(at)).map_err(|_| no_pickle(&self.0.describe()))?;
         }
+        Ok((py.import("logitree._core")?.getattr("sampler")?, (name, values)).into_pyobject(py)?.into_any())
     }
+}
 
-    /// The same from 0 on.
-    pub(super) fn count(&self, name: &str) -> PyResult<u32> {
-        match self {
-            Number::Is(x) => Ok(*x as u32),
-            Number::Given(value) => whole(value, name, 0, u32::MAX),
+/// The error for what cannot be taken apart.
+fn no_pickle(description: &str) -> PyErr {
+    let error = Error::new(ErrorKind::Sampling, format!("{description} does not pickle"));
+    to_py(error.help("build it where it is needed, and move Chain.snapshot() instead"))
+}
+
+/// Puts a parameter's value into keyword arguments of its constructor.
+fn put(values: &Bound<'_, PyDict>, parameter: &ParameterRow, value: &Value) -> PyResult<()> {
+    let name = parameter.name;
+    match value {
+        Value::Nothing => Ok(()),
+        Value::Int(n) => values.set_item(name, n),
+        Value::Float(x) => values.set_item(name, f64::from(*x)),
+        Value::Truth(on) => values.set_item(name, on),
+        Value::Seed(seed) => {
+            values.set_item("seed", seed.seed)?;
+            values.set_item("rng", seed.generator.name())?;
+            values.set_item("sequence", seed.sequence)
         }
+        Value::Biases(biases) => values.set_item(name, biases.to_vec()),
+        Value::Breakers(breakers) => values.set_item(name, breakers.ids()),
+        Value::Pieces(_) => Err(PyTypeError::new_err("a vocabulary's texts")),
     }
 }
 
-pub(super) fn seed_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
-    value.filter(|v| !v.is_none()).map(|v| whole(v, "seed", 0, u64::MAX)).transpose()
-}
-
-/// What a drawing sampler starts from; fresh entropy for a seed of None.
-pub(super) fn start_of(seed: Option<&Bound<'_, PyAny>>, rng: &str, sequence: u32) -> PyResult<Seed> {
-    let seed = seed_of(seed)?.unwrap_or_else(|| u64::from(fresh_seed()));
-    Ok(Seed { generator: Generator::parse(rng).map_err(to_py)?, seed, sequence })
-}
-
-pub(super) fn keep_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
-    value.map_or(Ok(0), |v| whole(v, "min_keep", 0, i32::MAX).map(|n| n as usize))
-}
-
-/// Biases from a mapping of id to number or a sequence of pairs; `what` they are, for the message.
-pub(super) fn biases_of(biases: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<(TokenId, f32)>> {
-    let wrong = |message: String| {
-        to_py(Error::new(ErrorKind::Sampling, message).help("write {id: number}, ids from 0 to 2**32 - 1"))
-    };
-    let strange = |_| wrong(format!("{what} is not a mapping of token ids to numbers"));
-    let pairs: Vec<Bound<'_, PyAny>> = match biases.cast::<PyMapping>() {
-        Ok(mapping) => mapping.items()?.extract(),
-        Err(_) => biases.extract(),
+/// The names that a parameter has in Python, each with its default as Python writes it, if it has one.
+fn names(parameter: &ParameterRow) -> Vec<(&'static str, Option<String>)> {
+    let none = || Some("None".to_string());
+    match parameter.kind {
+        Kind::Seed => {
+            vec![("seed", none()), ("rng", Some("\"mt19937\"".into())), ("sequence", Some("0".into()))]
+        }
+        Kind::Breakers => vec![(parameter.name, none()), ("vocabulary", none()), ("tokenize", none())],
+        Kind::Pieces => vec![(parameter.name, None), ("eot", none())],
+        _ if parameter.required => vec![(parameter.name, None)],
+        _ => vec![(parameter.name, Some(default(parameter)))],
     }
-    .map_err(strange)?;
-    let pair = |(at, pair): (usize, &Bound<'_, PyAny>)| {
-        pair.extract().map_err(|_| {
-            let shown = shown(pair);
-            wrong(format!("{what} has {shown} at {at}, which is no pair of a token id and a number"))
-        })
-    };
-    pairs.iter().enumerate().map(pair).collect()
 }
 
-/// Adds a number to the logits of tokens: a dict of id to bias, or pairs. -inf bans; NaN and +inf are errors.
-#[pyfunction]
-fn logit_bias(biases: &Bound<'_, PyAny>) -> PyResult<PySampler> {
-    Ok(sampler(LogitBias::new(&biases_of(biases, "logit_bias")?).map_err(to_py)?))
+/// A default as Python writes it.
+fn default(parameter: &ParameterRow) -> String {
+    match parameter.default {
+        DefaultValue::Float(x) => format!("{x:?}"),
+        default => Value::from(default).to_string(),
+    }
 }
 
-/// Penalises the last `last_n` accepted tokens: a logit above 0 is divided by `repeat`, others multiplied; then
-/// `count * freq + present` is subtracted.
-#[pyfunction]
-#[pyo3(signature = (last_n=Number::Is(64.0), repeat=Number::Is(1.0), freq=Number::Is(0.0), present=Number::Is(0.0)),
-    text_signature = "(last_n=64, repeat=1.0, freq=0.0, present=0.0)")]
-fn penalties(
-    last_n: Number<'_>,
-    repeat: Number<'_>,
-    freq: Number<'_>,
-    present: Number<'_>,
+/// The constructor's parameters as Python writes them, `(k=40)`.
+fn signature(row: &SamplerRow) -> String {
+    let each = row.parameters.iter().flat_map(names).map(|(name, default)| match default {
+        Some(default) => format!("{name}={default}"),
+        None => name.to_string(),
+    });
+    format!("({})", each.collect::<Vec<_>>().join(", "))
+}
+
+/// What `help` shows: what the sampler does, and its parameters.
+fn documentation(row: &SamplerRow) -> String {
+    let mut text = row.doc.to_string();
+    if !row.details.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(row.details);
+    }
+    if !row.parameters.is_empty() {
+        text.push_str("\n\nArgs:");
+    }
+    for parameter in row.parameters {
+        text.push_str(&format!("\n    {}: {}", parameter.name, parameter.doc));
+    }
+    text
+}
+
+/// Values by the names of the Python parameters.
+type Given<'py> = Vec<(&'static str, Bound<'py, PyAny>)>;
+
+/// Sorts positional and keyword arguments to the parameters' names.
+fn bind<'py>(
+    row: &SamplerRow,
+    args: &Bound<'py, PyTuple>,
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Given<'py>> {
+    let wrong = |what: String| PyTypeError::new_err(format!("{}() {what}", row.name));
+    let known: Vec<_> = row.parameters.iter().flat_map(names).collect();
+    if args.len() > known.len() {
+        return Err(wrong(format!(
+            "takes {} positional arguments but {} were given",
+            known.len(),
+            args.len()
+        )));
+    }
+    let mut given: Given<'py> = known.iter().map(|(name, _)| *name).zip(args.iter()).collect();
+    for (name, value) in keywords.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let Some((name, _)) = known.iter().find(|(known, _)| *known == name) else {
+            return Err(wrong(format!("got an unexpected keyword argument '{name}'")));
+        };
+        if given.iter().any(|(given, _)| given == name) {
+            return Err(wrong(format!("got multiple values for argument '{name}'")));
+        }
+        given.push((name, value));
+    }
+    let missing =
+        known.iter().find(|(name, default)| default.is_none() && !given.iter().any(|g| g.0 == *name));
+    match missing {
+        Some((name, _)) => Err(wrong(format!("missing 1 required positional argument: '{name}'"))),
+        None => Ok(given),
+    }
+}
+
+/// The sampler of a row with these arguments.
+fn construct<'py>(
+    row: &SamplerRow,
+    args: &Bound<'py, PyTuple>,
+    keywords: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<PySampler> {
-    let last_n = last_n.int("last_n")?;
-    let repeat = repeat.real("repeat")?;
-    let freq = freq.real("freq")?;
-    let present = present.real("present")?;
-    Ok(sampler(Penalties::new(last_n, repeat, freq, present).map_err(to_py)?))
+    let given = bind(row, args, keywords)?;
+    let get = |name: &str| given.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+    let some = |name: &str| get(name).filter(|value| !value.is_none());
+    let mut arguments = Arguments::default();
+    for (parameter, at) in row.parameters.iter().zip(0..) {
+        let name = parameter.name;
+        let value = match parameter.kind {
+            Kind::Seed => {
+                let sequence = get("sequence").map_or(Ok(0), |n| whole(n, "sequence", 0, u32::MAX))?;
+                let rng = get("rng").map_or(Ok("mt19937".into()), |rng| rng.extract::<String>())?;
+                start_of(get("seed"), &rng, sequence)?.into()
+            }
+            Kind::Breakers => breakers(some(name), some("vocabulary"), some("tokenize"))?,
+            Kind::Pieces => {
+                let vocabulary: Option<PyRef<'_, PyVocabulary>> =
+                    get(name).map(|v| v.extract()).transpose()?;
+                let end = some("eot").map(|id| id.extract()).transpose()?;
+                vocabulary
+                    .map(|vocabulary| pieces_of(&vocabulary, end))
+                    .transpose()?
+                    .map_or(Value::Nothing, Value::from)
+            }
+            Kind::Biases => get(name).map_or(Ok(Vec::new()), |v| biases_of(v, row.name))?.into(),
+            Kind::Float => {
+                get(name).map(|v| number(v, name)).transpose()?.map_or(parameter.default.into(), Value::from)
+            }
+            Kind::Count => {
+                some(name).map_or(Ok(parameter.default.into()), |v| value_of(Kind::Count, v, name))?
+            }
+            kind => get(name).map_or(Ok(parameter.default.into()), |value| value_of(kind, value, name))?,
+        };
+        arguments.set(at, value);
+    }
+    Ok(PySampler(row.build(&arguments).map_err(to_py)?))
 }
 
-/// Keeps the k best candidates, sorted; 0 or less keeps all.
-#[pyfunction]
-#[pyo3(signature = (k=Number::Is(40.0)),
-    text_signature = "(k=40)")]
-fn top_k(k: Number<'_>) -> PyResult<PySampler> {
-    Ok(sampler(TopK::new(k.int("k")?)))
+/// DRY's breakers: ids, or texts over a vocabulary.
+fn breakers(
+    breakers: Option<&Bound<'_, PyAny>>,
+    vocabulary: Option<&Bound<'_, PyAny>>,
+    tokenize: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Value> {
+    let vocabulary: Option<PyRef<'_, PyVocabulary>> = vocabulary.map(|v| v.extract()).transpose()?;
+    Ok(match (breakers, vocabulary) {
+        (None, None) => Value::Nothing,
+        (breakers, Some(vocabulary)) => {
+            let sequences = dry_breakers(&vocabulary, breakers, tokenize)?;
+            Breakers::new(&sequences).map_err(to_py)?.into()
+        }
+        (Some(breakers), None) => breakers_of(breakers)?.into(),
+    })
 }
 
-/// Keeps the candidates of locally typical surprisal up to probability p; 1 keeps all.
-#[pyfunction]
-#[pyo3(signature = (p=Number::Is(1.0), min_keep=None),
-    text_signature = "(p=1.0, min_keep=None)")]
-fn typ_p(p: Number<'_>, min_keep: Option<&Bound<'_, PyAny>>) -> PyResult<PySampler> {
-    let p = p.real("p")?;
-    Ok(sampler(TypP::new(p, keep_of(min_keep)?).map_err(to_py)?))
+/// Names and documentation for Python, made once.
+fn texts() -> &'static [(CString, CString)] {
+    static TEXTS: OnceLock<Vec<(CString, CString)>> = OnceLock::new();
+    TEXTS.get_or_init(|| {
+        let text = |row: &SamplerRow| {
+            let doc = format!("{}{}\n--\n\n{}", row.name, signature(row), documentation(row));
+            (CString::new(row.name).unwrap_or_default(), CString::new(doc).unwrap_or_default())
+        };
+        SAMPLERS.iter().map(text).collect()
+    })
 }
 
-/// Keeps the fewest best candidates whose probabilities reach p; 1 keeps all.
+/// The constructor of every sampler, by its name.
 #[pyfunction]
-#[pyo3(signature = (p=Number::Is(0.95), min_keep=None),
-    text_signature = "(p=0.95, min_keep=None)")]
-fn top_p(p: Number<'_>, min_keep: Option<&Bound<'_, PyAny>>) -> PyResult<PySampler> {
-    let p = p.real("p")?;
-    Ok(sampler(TopP::new(p, keep_of(min_keep)?).map_err(to_py)?))
+fn sampler_constructors(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    for (row, (name, doc)) in SAMPLERS.iter().zip(texts()) {
+        let (name, doc): (&'static CStr, &'static CStr) = (name, doc);
+        let build = move |args: &Bound<'_, PyTuple>, keywords: Option<&Bound<'_, PyDict>>| {
+            construct(row, args, keywords)
+        };
+        all.set_item(row.name, PyCFunction::new_closure(py, Some(name), Some(doc), build)?)?;
+    }
+    Ok(all)
 }
 
-/// Keeps the candidates at least p times as probable as the best; 0 keeps all.
+/// The sampler of this name with these keyword arguments of its constructor: how a sampler is unpickled.
+///
+/// Raises:
+///     SamplingError: there is no such sampler, or the arguments do not fit.
 #[pyfunction]
-#[pyo3(signature = (p=Number::Is(0.05), min_keep=None),
-    text_signature = "(p=0.05, min_keep=None)")]
-fn min_p(p: Number<'_>, min_keep: Option<&Bound<'_, PyAny>>) -> PyResult<PySampler> {
-    let p = p.real("p")?;
-    Ok(sampler(MinP::new(p, keep_of(min_keep)?).map_err(to_py)?))
+fn sampler(name: &str, arguments: &Bound<'_, PyDict>) -> PyResult<PySampler> {
+    let error = |message: String| to_py(Error::new(ErrorKind::Sampling, message));
+    let row = registry::find(name).ok_or_else(|| error(format!("there is no sampler {name:?}")))?;
+    construct(row, &PyTuple::empty(arguments.py()), Some(arguments)).map_err(|raised| {
+        let py = arguments.py();
+        if raised.is_instance_of::<PyTypeError>(py) {
+            return error(format!("the arguments do not fit: {}", raised.value(py)));
+        }
+        raised
+    })
 }
 
-/// Sets to -inf what lies more than n standard deviations below the best logit; 0 or less rejects nothing.
+/// The table of samplers: for each its name, aliases, letter, documentation, signature and parameters.
 #[pyfunction]
-#[pyo3(signature = (n))]
-fn top_n_sigma(n: Number<'_>) -> PyResult<PySampler> {
-    let n = n.real("n")?;
-    Ok(sampler(TopNSigma::new(n).map_err(to_py)?))
+fn sampler_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let table = PyList::empty(py);
+    for row in SAMPLERS {
+        let parameters = PyList::empty(py);
+        for parameter in row.parameters {
+            let p = PyDict::new(py);
+            p.set_item("name", parameter.name)?;
+            p.set_item("keyword", parameter.keyword)?;
+            p.set_item("aliases", parameter.aliases.to_vec())?;
+            p.set_item("kind", format!("{:?}", parameter.kind))?;
+            p.set_item("default", default(parameter))?;
+            p.set_item("required", parameter.required)?;
+            p.set_item("range", range(parameter))?;
+            p.set_item("doc", parameter.doc)?;
+            parameters.append(p)?;
+        }
+        let r = PyDict::new(py);
+        r.set_item("name", row.name)?;
+        r.set_item("aliases", row.aliases.to_vec())?;
+        r.set_item("letter", row.letter.map(String::from))?;
+        r.set_item("doc", row.doc)?;
+        r.set_item("details", row.details)?;
+        r.set_item("signature", signature(row))?;
+        r.set_item("parameters", parameters)?;
+        table.append(r)?;
+    }
+    Ok(table)
 }
 
-/// Divides the logits by t; 0 or less leaves only the best.
-#[pyfunction]
-#[pyo3(signature = (t=Number::Is(0.8)),
-    text_signature = "(t=0.8)")]
-fn temp(t: Number<'_>) -> PyResult<PySampler> {
-    let t = t.real("t")?;
-    Ok(sampler(Temp::new(t).map_err(to_py)?))
-}
-
-/// Selects the first best candidate.
-#[pyfunction]
-fn greedy() -> PySampler {
-    sampler(Greedy)
-}
-
-/// Draws by probability, llama.cpp's draws for the same seed (each means itself, 0 too). None takes fresh entropy:
-/// `repr` and `Chain.seed` tell it. `rng`: "mt19937" (llama.cpp's, 32-bit seeds), "xoroshiro128plus" or "philox"
-/// (64-bit seeds); with philox a draw depends on seed, `sequence` and position alone.
-#[pyfunction]
-#[pyo3(signature = (seed=None, rng="mt19937", sequence=Number::Is(0.0)),
-    text_signature = "(seed=None, rng=\"mt19937\", sequence=0)")]
-fn dist(seed: Option<&Bound<'_, PyAny>>, rng: &str, sequence: Number<'_>) -> PyResult<PySampler> {
-    let sequence = sequence.count("sequence")?;
-    Ok(sampler(Dist::new(start_of(seed, rng, sequence)?).map_err(to_py)?))
+/// A range in words, "" for any number.
+fn range(parameter: &ParameterRow) -> String {
+    let low = match parameter.range.0 {
+        End::Included(x) => format!("from {x}"),
+        End::Excluded(x) => format!("above {x}"),
+        End::Unbounded => String::new(),
+    };
+    let high = match parameter.range.1 {
+        End::Included(x) => format!("to {x}"),
+        End::Excluded(x) => format!("below {x}"),
+        End::Unbounded => String::new(),
+    };
+    [low, high].join(" ").trim().to_string()
 }
 
 /// Adds the class and the functions to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PySampler>()?;
-    m.add_function(wrap_pyfunction!(logit_bias, m)?)?;
-    m.add_function(wrap_pyfunction!(penalties, m)?)?;
-    m.add_function(wrap_pyfunction!(top_k, m)?)?;
-    m.add_function(wrap_pyfunction!(typ_p, m)?)?;
-    m.add_function(wrap_pyfunction!(top_p, m)?)?;
-    m.add_function(wrap_pyfunction!(min_p, m)?)?;
-    m.add_function(wrap_pyfunction!(top_n_sigma, m)?)?;
-    m.add_function(wrap_pyfunction!(temp, m)?)?;
-    m.add_function(wrap_pyfunction!(greedy, m)?)?;
-    m.add_function(wrap_pyfunction!(dist, m)?)?;
+    m.add_function(wrap_pyfunction!(sampler, m)?)?;
+    m.add_function(wrap_pyfunction!(sampler_constructors, m)?)?;
+    m.add_function(wrap_pyfunction!(sampler_table, m)?)?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Steering in Python: conversions only.
 
-use super::samplers::biases_of;
+use super::values::biases_of;
 use crate::errors::to_py;
 use crate::vocabulary::token_id;
 use logitree::sampling::Steering;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Edits of single logits, made before the first sampler of a chain: build once, or clear and fill at each token.
-#[pyclass(name = "Steering", module = "logitree")]
+#[pyclass(name = "Steering", module = "logitree.steering")]
 #[derive(Clone, Default)]
 pub struct PySteering(pub Steering);
 

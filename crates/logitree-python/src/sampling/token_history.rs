@@ -1,6 +1,6 @@
 //! What tsampler has beside a chain, in Python: the history of tokens and random numbers. Conversions only.
 
-use super::samplers::{start_of, whole};
+use super::values::{start_of, whole};
 use crate::errors::to_py;
 use crate::vocabulary::token_id;
 use logitree::sampling::{rng::Random, Penalties, TokenHistory};
@@ -8,7 +8,7 @@ use logitree::TokenId;
 use pyo3::prelude::*;
 
 /// The accepted tokens and how often each stands among the last n, for penalties by hand.
-#[pyclass(name = "TokenHistory", module = "logitree")]
+#[pyclass(name = "TokenHistory", module = "logitree.metrics")]
 struct PyTokenHistory(TokenHistory);
 
 #[pymethods]
@@ -100,7 +100,7 @@ impl PyTokenHistory {
 }
 
 /// Random numbers by themselves: those that `dist` of the same seed and generator draws.
-#[pyclass(name = "Random", module = "logitree")]
+#[pyclass(name = "Random", module = "logitree.samplers")]
 struct PyRandom(Random);
 
 #[pymethods]

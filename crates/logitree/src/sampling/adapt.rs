@@ -13,7 +13,7 @@ pub use entropy_rule::EntropyRule;
 use std::sync::Arc;
 
 use super::distribution::Weight;
-use super::{Candidates, StateReader, StateWriter};
+use super::{registry, Candidates, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result};
 
 /// What a rule is told of the allowed logits as they stand before the first sampler, steering included.
@@ -100,16 +100,30 @@ impl std::fmt::Debug for dyn Adapt {
     }
 }
 
-/// Settings in which each parameter stands once, with a finite value.
+/// Settings that name each parameter once, by its keyword, with a finite value.
 ///
 /// # Errors
 /// [`ErrorKind::Sampling`], naming the parameter.
 pub fn checked(settings: Vec<Setting>) -> Result<Vec<Setting>> {
-    for (at, (name, value)) in settings.iter().enumerate() {
-        if !value.is_finite() {
-            return Err(wrong(format!("the setting of {name} is {value}"), "a setting is a finite number"));
+    if let Some((name, value)) = settings.iter().find(|(_, value)| !value.is_finite()) {
+        return Err(wrong(format!("the setting of {name} is {value}"), "a setting is a finite number"));
+    }
+    by_keyword(settings)
+}
+
+/// Settings that name each parameter once, by its keyword.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`] if one is named twice, as by its keyword and an alias.
+pub(super) fn by_keyword(mut settings: Vec<Setting>) -> Result<Vec<Setting>> {
+    for at in 0..settings.len() {
+        let (former, rest) = settings.split_at_mut(at);
+        let name = &mut rest[0].0;
+        let keyword = registry::keyword(name);
+        if keyword != &**name {
+            *name = keyword.into();
         }
-        if settings[..at].iter().any(|s| s.0 == *name) {
+        if former.iter().any(|setting| setting.0 == *name) {
             return Err(wrong(format!("{name} is set twice"), "name each parameter once"));
         }
     }

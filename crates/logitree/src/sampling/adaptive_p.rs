@@ -8,7 +8,7 @@
 use super::reference::{libstdcxx, Reference, TokenArray};
 use super::rng::{Draws, Seed};
 use super::undo::Undo;
-use super::{finite, Candidates, Sampler, StateReader, StateWriter};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The logit of a candidate on target, and how it falls with the distance in units of a width.
@@ -63,15 +63,6 @@ impl AdaptiveP {
         })
     }
 
-    /// Other parameters; the mean begins anew if nothing was accepted.
-    fn renew(&mut self, target: f32, decay: f32) -> Result<()> {
-        let new = AdaptiveP::new(target, decay, self.draws.seed())?;
-        (self.target, self.decay) = (new.target, new.decay);
-        self.weighted.rebear(new.weighted.now);
-        self.weight.rebear(new.weight.now);
-        Ok(())
-    }
-
     /// The probability to aim at now.
     fn adapted(&self) -> f32 {
         let target = self.target.clamp(0.0, 1.0);
@@ -88,13 +79,28 @@ impl AdaptiveP {
     }
 }
 
+impl FromArguments for AdaptiveP {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        AdaptiveP::new(a.float(0), a.float(1), a.seed(2))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.target.into(), self.decay.into(), self.draws.seed().into()].into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        let new = AdaptiveP::from_arguments(a)?;
+        (self.target, self.decay) = (new.target, new.decay);
+        // The mean starts over if nothing was accepted.
+        self.weighted.rebear(new.weighted.now);
+        self.weight.rebear(new.weight.now);
+        Ok(())
+    }
+}
+
 impl Sampler for AdaptiveP {
     fn name(&self) -> &'static str {
         "adaptive_p"
-    }
-
-    fn describe(&self) -> String {
-        format!("adaptive_p({}, decay={}, {})", self.target, self.decay, self.draws.seed().describe())
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -179,23 +185,6 @@ impl Sampler for AdaptiveP {
         self.draws.resequence(sequence);
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "adaptive_target" => Some(f64::from(self.target)),
-            "adaptive_decay" => Some(f64::from(self.decay)),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "adaptive_target" => self.renew(value as f32, self.decay)?,
-            "adaptive_decay" => self.renew(self.target, value as f32)?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn save(&self, state: &mut StateWriter) {
         self.draws.save(state);
         self.weighted.save(state);
@@ -224,10 +213,6 @@ impl Sampler for AdaptiveP {
             _ => Pending::Nothing,
         };
         Ok(())
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }
 

@@ -7,6 +7,7 @@ mod ledger;
 mod snapshot;
 
 use super::measures::Model;
+use super::registry::{self, SamplerRow};
 use super::{Candidates, Floats, Generator, Measures, Sampler, Seed, TokenArray};
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -32,6 +33,8 @@ pub enum Mode {
 #[derive(Debug, Clone)]
 pub struct Chain {
     samplers: Vec<Box<dyn Sampler>>,
+    /// The samplers' rows in the table.
+    rows: Vec<Option<&'static SamplerRow>>,
     mode: Mode,
     candidates: Candidates<'static>,
     array: TokenArray,
@@ -65,7 +68,20 @@ impl Chain {
         let (mode, array) = (Mode::Fast, TokenArray::default());
         let (picked, accepted, measuring, measures) = (None, 0, false, None);
         let align = Align::default();
-        Chain { samplers, mode, candidates, array, picked, accepted, ledger, measuring, measures, align }
+        let rows = samplers.iter().map(|sampler| registry::find(sampler.name())).collect();
+        Chain {
+            samplers,
+            rows,
+            mode,
+            candidates,
+            array,
+            picked,
+            accepted,
+            ledger,
+            measuring,
+            measures,
+            align,
+        }
     }
 
     /// The same chain, computing in `mode` from the next step on.
@@ -153,13 +169,13 @@ impl Chain {
                 effects.push(self.ledger.effect("steering", Some(&c)));
             }
         }
-        let set = self.align.set(&mut self.samplers, &mut c);
+        let set = self.align.set(&self.rows, &mut self.samplers, &mut c);
         let n = logits.len();
         let done = set.and_then(|()| match self.mode {
             Mode::Fast => self.run_samplers(&mut c, n, allowed, effects),
             Mode::Parity => self.run_reference(&mut c, n, allowed, effects),
         });
-        self.align.restore(&mut self.samplers);
+        self.align.restore(&self.rows, &mut self.samplers);
         done?;
         self.picked = c.selected().and_then(|at| c.id_at(at));
         if let (Some(model), Some(token)) = (model, self.picked) {
@@ -342,9 +358,11 @@ impl Chain {
         self.picked = None;
     }
 
-    /// The value of a parameter, by its name in [`super::Params`], of the first sampler that has it.
+    /// The value of a parameter, by its keyword in [`super::Params`] or an alias of that, of the first sampler that has it.
     pub fn parameter(&self, name: &str) -> Option<f64> {
-        self.samplers.iter().find_map(|s| s.parameter(name))
+        let keyword = registry::keyword(name);
+        let rows = self.rows.iter().zip(&self.samplers);
+        rows.filter_map(|(row, s)| row.as_ref()?.parameter(s.as_ref(), keyword)).next()
     }
 
     /// Number of tokens accepted, less those rolled back.

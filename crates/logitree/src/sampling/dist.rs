@@ -5,7 +5,7 @@
 
 use super::reference::{Reference, TokenArray};
 use super::rng::{Draws, Seed};
-use super::{Candidates, Sampler, StateReader, StateWriter};
+use super::{Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 
 /// Draws from a generator, with a way back.
@@ -27,13 +27,19 @@ impl Dist {
     }
 }
 
+impl FromArguments for Dist {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        Dist::new(a.seed(0))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.draws.seed().into()].into()
+    }
+}
+
 impl Sampler for Dist {
     fn name(&self) -> &'static str {
         "dist"
-    }
-
-    fn describe(&self) -> String {
-        format!("dist({})", self.draws.seed().describe())
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -99,10 +105,6 @@ impl Sampler for Dist {
 
     fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
         self.draws.load(state)
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }
 

@@ -8,17 +8,68 @@
 
 use super::logit_bias::within;
 use super::reference::{Reference, TokenArray};
-use super::{finite, follow, whole, Candidates, Sampler, StateReader, StateWriter};
+use super::{finite, follow, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter, Value};
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Tokens of a breaker that count, its head not included.
-const MOST_TAIL: usize = 20;
-/// Up to this many breakers are told one by one.
-const FEW: usize = 8;
+const MAX_TAIL: usize = 20;
+/// Descriptions list up to this many breakers.
+const MAX_SHOWN: usize = 8;
 /// About the logarithm of the largest f32: beyond it the power would overflow.
-const MOST_LOG: f32 = 88.722_84;
+const MAX_LOG: f32 = 88.722_84;
+
+/// DRY's sequence breakers: head and tail of each, sorted. Of a breaker the head and 20 more tokens count.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Breakers(pub(super) Arc<[(TokenId, Vec<TokenId>)]>);
+
+impl Breakers {
+    /// Breakers of token ids, head first.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] for a breaker without tokens.
+    pub fn new(breakers: &[Vec<TokenId>]) -> Result<Self> {
+        let mut parts = Vec::with_capacity(breakers.len());
+        for (breaker, at) in breakers.iter().zip(0..) {
+            let Some((&head, tail)) = breaker.split_first() else {
+                return Err(Error::new(ErrorKind::Sampling, "a breaker of dry has no tokens")
+                    .at(format!("breaker {at}"))
+                    .help("a breaker is a list of token ids, the first of which is its head"));
+            };
+            parts.push((head, tail[..tail.len().min(MAX_TAIL)].to_vec()));
+        }
+        parts.sort_unstable();
+        parts.dedup();
+        Ok(Breakers(parts.into()))
+    }
+
+    /// The breakers as token ids, head first.
+    pub fn ids(&self) -> Vec<Vec<TokenId>> {
+        self.0.iter().map(|(head, tail)| [&[*head], tail.as_slice()].concat()).collect()
+    }
+
+    /// The ids; of more than 8 breakers their number and a hash.
+    pub fn describe(&self) -> String {
+        let list = |ids: &[TokenId]| {
+            let each: Vec<String> = ids.iter().map(u32::to_string).collect();
+            format!("[{}]", each.join(", "))
+        };
+        let ids: Vec<String> = self.ids().iter().map(|ids| list(ids)).collect();
+        let ids = ids.join(", ");
+        match self.0.len() {
+            n if n <= MAX_SHOWN => format!("[{ids}]"),
+            n => format!("<{n}, {:016x}>", xxh3_64(ids.as_bytes())),
+        }
+    }
+
+    /// The breakers that begin with `head`.
+    fn starting_with(&self, head: TokenId) -> &[(TokenId, Vec<TokenId>)] {
+        let first = self.0.partition_point(|b| b.0 < head);
+        let n = self.0[first..].partition_point(|b| b.0 == head);
+        &self.0[first..first + n]
+    }
+}
 
 /// The penalty and the history it looks at.
 #[derive(Debug, Clone)]
@@ -27,8 +78,7 @@ pub struct Dry {
     base: f32,
     allowed: i32,
     last_n: usize,
-    /// Head and tail of each breaker, sorted.
-    breakers: Arc<[(TokenId, Vec<TokenId>)]>,
+    breakers: Breakers,
     /// Every accepted token, kept even while the sampler is off.
     history: Vec<TokenId>,
     /// Scratch: length of the common end of the history and of the history without its last k tokens.
@@ -40,35 +90,17 @@ pub struct Dry {
 
 impl Dry {
     /// Looks at the last `last_n` accepted tokens (0 or less: none, as in this llama.cpp) and penalises tokens that
-    /// go on with a repetition of `allowed` tokens or more. Of a breaker the head and 20 more tokens count. A
-    /// multiplier of 0, a base below 1 and a `last_n` of 0 turn it off.
+    /// go on with a repetition of `allowed` tokens or more. A multiplier of 0, a base below 1 and a `last_n` of 0 turn it off.
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] if a number is not finite, or for a breaker without tokens.
-    pub fn new(
-        multiplier: f32,
-        base: f32,
-        allowed: i32,
-        last_n: i32,
-        breakers: &[Vec<TokenId>],
-    ) -> Result<Self> {
-        let mut parts = Vec::with_capacity(breakers.len());
-        for (breaker, at) in breakers.iter().zip(0..) {
-            let Some((&head, tail)) = breaker.split_first() else {
-                return Err(Error::new(ErrorKind::Sampling, "a breaker of dry has no tokens")
-                    .at(format!("breaker {at}"))
-                    .help("a breaker is a list of token ids, the first of which is its head"));
-            };
-            parts.push((head, tail[..tail.len().min(MOST_TAIL)].to_vec()));
-        }
-        parts.sort_unstable();
-        parts.dedup();
+    /// [`ErrorKind::Sampling`] if a number is not finite.
+    pub fn new(multiplier: f32, base: f32, allowed: i32, last_n: i32, breakers: Breakers) -> Result<Self> {
         Ok(Dry {
             multiplier: finite("dry", "multiplier", multiplier)?,
             base: finite("dry", "base", base)?,
             allowed,
             last_n: usize::try_from(last_n).unwrap_or(0),
-            breakers: parts.into(),
+            breakers,
             history: Vec::new(),
             common: Vec::new(),
             repeats: Vec::new(),
@@ -76,25 +108,12 @@ impl Dry {
         })
     }
 
-    /// The breakers, head first, as they were cut: [`Dry::new`] of them is the same sampler.
-    pub fn breakers(&self) -> Vec<Vec<TokenId>> {
-        let whole = |(head, tail): &(TokenId, Vec<TokenId>)| [&[*head], tail.as_slice()].concat();
-        self.breakers.iter().map(whole).collect()
-    }
-
-    /// The breakers that begin with `head`.
-    fn breakers_of(&self, head: TokenId) -> &[(TokenId, Vec<TokenId>)] {
-        let first = self.breakers.partition_point(|b| b.0 < head);
-        let n = self.breakers[first..].partition_point(|b| b.0 == head);
-        &self.breakers[first..first + n]
-    }
-
     /// How many tokens at the end of `window` stand after its last breaker: no repetition counts for more.
     fn limit(&self, window: &[TokenId]) -> usize {
         for (at, &token) in window.iter().enumerate().rev() {
             let after = &window[at + 1..];
             let fits = |tail: &&[TokenId]| after.starts_with(tail);
-            let tails = self.breakers_of(token).iter().map(|b| b.1.as_slice());
+            let tails = self.breakers.starting_with(token).iter().map(|b| b.1.as_slice());
             if let Some(longest) = tails.filter(fits).map(<[TokenId]>::len).max() {
                 return after.len() - longest;
             }
@@ -131,7 +150,7 @@ impl Dry {
         self.table.clear();
         for at in 0..self.repeats.len() {
             let (token, length) = self.repeats[at];
-            if self.breakers_of(token).iter().all(|b| !b.1.is_empty()) {
+            if self.breakers.starting_with(token).iter().all(|b| !b.1.is_empty()) {
                 self.table.push((token, self.penalty(length)));
             }
         }
@@ -140,7 +159,7 @@ impl Dry {
 
     /// What a token loses that goes on with a repetition of this length. The power is of doubles.
     fn penalty(&self, length: usize) -> f32 {
-        let most = if self.base > 1.000_001 { (MOST_LOG / self.base.ln()) as i64 } else { 0 };
+        let most = if self.base > 1.000_001 { (MAX_LOG / self.base.ln()) as i64 } else { 0 };
         let mut exponent = length as i64 - i64::from(self.allowed);
         if most > 0 {
             exponent = exponent.min(most);
@@ -170,28 +189,37 @@ fn common_ends(window: &[TokenId], common: &mut Vec<usize>) {
     }
 }
 
+impl FromArguments for Dry {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        let breakers = match a.get(4) {
+            Value::Breakers(breakers) => breakers.clone(),
+            _ => Breakers::default(),
+        };
+        Dry::new(a.float(0), a.float(1), a.int(2), a.int(3), breakers)
+    }
+
+    fn arguments(&self) -> Arguments {
+        [
+            self.multiplier.into(),
+            self.base.into(),
+            self.allowed.into(),
+            self.last_n.into(),
+            if self.breakers.0.is_empty() { Value::Nothing } else { self.breakers.clone().into() },
+        ]
+        .into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        let new = Dry::from_arguments(a)?;
+        (self.multiplier, self.base) = (new.multiplier, new.base);
+        (self.allowed, self.last_n) = (new.allowed, new.last_n);
+        Ok(())
+    }
+}
+
 impl Sampler for Dry {
     fn name(&self) -> &'static str {
         "dry"
-    }
-
-    fn describe(&self) -> String {
-        let Dry { multiplier, base, allowed, last_n, breakers, .. } = self;
-        let ids: Vec<String> = breakers
-            .iter()
-            .map(|(head, tail)| {
-                let all = std::iter::once(head).chain(tail);
-                format!("[{}]", all.map(u32::to_string).collect::<Vec<_>>().join(", "))
-            })
-            .collect();
-        let ids = ids.join(", ");
-        let told = match breakers.len() {
-            0 => String::new(),
-            n if n <= FEW => format!(", breakers=[{ids}]"),
-            // Too many to be read; the hash tells one list from another.
-            n => format!(", breakers=<{n}, {:016x}>", xxh3_64(ids.as_bytes())),
-        };
-        format!("dry({multiplier}, base={base}, allowed_length={allowed}, last_n={last_n}{told})")
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -221,27 +249,6 @@ impl Sampler for Dry {
         self.multiplier == 0.0 || self.base < 1.0 || self.last_n == 0
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "dry_multiplier" => Some(f64::from(self.multiplier)),
-            "dry_base" => Some(f64::from(self.base)),
-            "dry_allowed_length" => Some(f64::from(self.allowed)),
-            "dry_penalty_last_n" => Some(self.last_n as f64),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "dry_multiplier" => self.multiplier = finite("dry", "multiplier", value as f32)?,
-            "dry_base" => self.base = finite("dry", "base", value as f32)?,
-            "dry_allowed_length" => self.allowed = whole("dry", name, value)?,
-            "dry_penalty_last_n" => self.last_n = whole("dry", name, value)?.max(0) as usize,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn save(&self, state: &mut StateWriter) {
         state.ids(&self.history);
     }
@@ -249,10 +256,6 @@ impl Sampler for Dry {
     fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
         self.history = state.ids()?;
         Ok(())
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }
 
@@ -316,7 +319,7 @@ mod tests {
             allowed in -1i32..6,
             breakers in prop::collection::vec(prop::collection::vec(0u32..6, 1..4), 0..3),
         ) {
-            let mut dry = Dry::new(1.0, 1.75, allowed, last_n, &breakers).unwrap();
+            let mut dry = Dry::new(1.0, 1.75, allowed, last_n, Breakers::new(&breakers).unwrap()).unwrap();
             history.iter().for_each(|&t| dry.accept(t));
             let window = &history[history.len().saturating_sub(last_n as usize)..];
             let looked = dry.weigh();
@@ -336,27 +339,32 @@ mod tests {
 
     #[test]
     fn the_power_never_overflows() {
-        let dry = Dry::new(1.0, 1.75, 0, i32::MAX, &[]).unwrap();
+        let dry = Dry::new(1.0, 1.75, 0, i32::MAX, Breakers::default()).unwrap();
         assert!(dry.penalty(1 << 20).is_finite());
         assert_eq!(dry.penalty(158), dry.penalty(1 << 20));
-        assert_eq!(Dry::new(2.0, 1.5, 2, 64, &[]).unwrap().penalty(4), 4.5);
+        assert_eq!(Dry::new(2.0, 1.5, 2, 64, Breakers::default()).unwrap().penalty(4), 4.5);
     }
 
     #[test]
     fn what_means_nothing_is_an_error() {
         for x in [f32::NAN, f32::INFINITY] {
-            assert!(Dry::new(x, 1.75, 2, 64, &[]).is_err() && Dry::new(1.0, x, 2, 64, &[]).is_err());
+            assert!(
+                Dry::new(x, 1.75, 2, 64, Breakers::default()).is_err()
+                    && Dry::new(1.0, x, 2, 64, Breakers::default()).is_err()
+            );
         }
-        let error = Dry::new(1.0, 1.75, 2, 64, &[vec![1], vec![]]).unwrap_err();
+        let error = Breakers::new(&[vec![1], vec![]]).unwrap_err();
         assert_eq!((error.kind, error.place.as_str()), (ErrorKind::Sampling, "breaker 1"));
         for off in [(0.0, 1.75, 64), (1.0, 0.99, 64), (1.0, 1.75, 0), (1.0, 1.75, -1)] {
-            assert!(Dry::new(off.0, off.1, 2, off.2, &[]).unwrap().is_noop());
+            assert!(Dry::new(off.0, off.1, 2, off.2, Breakers::default()).unwrap().is_noop());
         }
     }
 
     #[test]
     fn it_tells_what_it_was_built_from() {
-        let dry = |breakers: &[Vec<TokenId>]| Dry::new(0.8, 1.75, 2, 64, breakers).unwrap().describe();
+        let dry = |breakers: &[Vec<TokenId>]| {
+            Dry::new(0.8, 1.75, 2, 64, Breakers::new(breakers).unwrap()).unwrap().describe()
+        };
         assert_eq!(dry(&[]), "dry(0.8, base=1.75, allowed_length=2, last_n=64)");
         assert!(dry(&[vec![3], vec![5, 7]]).ends_with("last_n=64, breakers=[[3], [5, 7]])"));
         let many: Vec<Vec<TokenId>> = (0..9).map(|i| vec![i]).collect();

@@ -6,7 +6,7 @@
 //! looks at the entropy, has another formula.
 
 use super::distribution::Weight;
-use super::{finite, Candidates, Sampler, Temp};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler, Temp};
 use crate::{Error, ErrorKind, Result};
 
 /// The temperature as a function of the entropy.
@@ -48,17 +48,19 @@ impl Edt {
     }
 }
 
+impl FromArguments for Edt {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        Edt::new(a.float(0), a.float(1), a.float(2))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.t0.into(), self.theta.into(), self.n.into()].into()
+    }
+}
+
 impl Sampler for Edt {
     fn name(&self) -> &'static str {
         "edt"
-    }
-
-    fn describe(&self) -> String {
-        if self.n == Edt::N {
-            format!("edt({}, {})", self.t0, self.theta)
-        } else {
-            format!("edt({}, {}, n={})", self.t0, self.theta, self.n)
-        }
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -70,31 +72,7 @@ impl Sampler for Edt {
         }
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "temp" => Some(f64::from(self.t0)),
-            "edt_theta" => Some(f64::from(self.theta)),
-            "edt_n" => Some(f64::from(self.n)),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        let value = value as f32;
-        *self = match name {
-            "temp" => Edt::new(value, self.theta, self.n)?,
-            "edt_theta" => Edt::new(self.t0, value, self.n)?,
-            "edt_n" => Edt::new(self.t0, self.theta, value)?,
-            _ => return Ok(false),
-        };
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.t0 == 1.0 && (self.theta == 0.0 || self.n == 1.0)
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }

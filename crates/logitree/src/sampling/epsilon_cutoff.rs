@@ -4,8 +4,7 @@
 //! The same candidates as `EpsilonLogitsWarper` of transformers keeps, ties with the last of `min_keep` included.
 
 use super::distribution::{keep_from, kth, Weight};
-use super::min_p::describe_cut;
-use super::{finite, whole, Candidates, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler};
 use crate::{Error, ErrorKind, Result};
 
 /// Keeps what has a probability of `epsilon` or more, in its order, and the `min_keep` best.
@@ -38,18 +37,19 @@ pub(super) fn below_one(sampler: &str, epsilon: f32) -> Result<f32> {
         .help("epsilon is a probability below 1; 0 keeps all"))
 }
 
-/// `name(epsilon)`, or `name(epsilon, min_keep=n)` if n is above 1.
-pub(super) fn describe_epsilon(name: &str, epsilon: f32, min_keep: usize) -> String {
-    describe_cut(name, epsilon, if min_keep > 1 { min_keep } else { 0 })
+impl FromArguments for EpsilonCutoff {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        EpsilonCutoff::new(a.float(0), a.count(1))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.epsilon.into(), self.min_keep.into()].into()
+    }
 }
 
 impl Sampler for EpsilonCutoff {
     fn name(&self) -> &'static str {
         "epsilon_cutoff"
-    }
-
-    fn describe(&self) -> String {
-        describe_epsilon("epsilon_cutoff", self.epsilon, self.min_keep)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -61,28 +61,7 @@ impl Sampler for EpsilonCutoff {
         keep_from(candidates, least.min(f64::from(spared)));
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "epsilon_cutoff" => Some(f64::from(self.epsilon)),
-            "min_keep" => Some(self.min_keep as f64),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "epsilon_cutoff" => self.epsilon = below_one("epsilon_cutoff", value as f32)?,
-            "min_keep" => self.min_keep = whole("epsilon_cutoff", name, value)?.max(1) as usize,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.epsilon <= 0.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }

@@ -5,8 +5,8 @@
 //! ties with the last of `min_keep` included.
 
 use super::distribution::{keep_from, kth, Weight};
-use super::epsilon_cutoff::{below_one, describe_epsilon};
-use super::{whole, Candidates, Sampler};
+use super::epsilon_cutoff::below_one;
+use super::{Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// Keeps what has a probability of eta or more, in its order, and the `min_keep` best.
@@ -27,13 +27,19 @@ impl EtaCutoff {
     }
 }
 
+impl FromArguments for EtaCutoff {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        EtaCutoff::new(a.float(0), a.count(1))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.epsilon.into(), self.min_keep.into()].into()
+    }
+}
+
 impl Sampler for EtaCutoff {
     fn name(&self) -> &'static str {
         "eta_cutoff"
-    }
-
-    fn describe(&self) -> String {
-        describe_epsilon("eta_cutoff", self.epsilon, self.min_keep)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -47,28 +53,7 @@ impl Sampler for EtaCutoff {
         keep_from(candidates, least.min(f64::from(spared)));
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "eta_cutoff" => Some(f64::from(self.epsilon)),
-            "min_keep" => Some(self.min_keep as f64),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "eta_cutoff" => self.epsilon = below_one("eta_cutoff", value as f32)?,
-            "min_keep" => self.min_keep = whole("eta_cutoff", name, value)?.max(1) as usize,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.epsilon <= 0.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }

@@ -1,19 +1,26 @@
 //! greedy: selects the first candidate with the highest logit. Draws nothing.
 
 use super::reference::{Reference, TokenArray};
-use super::{Candidates, Sampler};
+use super::{Arguments, Candidates, FromArguments, Sampler};
+use crate::Result;
 
 /// Selects the first maximum.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Greedy;
 
+impl FromArguments for Greedy {
+    fn from_arguments(_arguments: &Arguments) -> Result<Self> {
+        Ok(Greedy)
+    }
+
+    fn arguments(&self) -> Arguments {
+        Arguments::default()
+    }
+}
+
 impl Sampler for Greedy {
     fn name(&self) -> &'static str {
         "greedy"
-    }
-
-    fn describe(&self) -> String {
-        "greedy()".into()
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -26,10 +33,6 @@ impl Sampler for Greedy {
 
     fn selects(&self) -> bool {
         true
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }
 

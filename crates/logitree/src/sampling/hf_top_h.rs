@@ -5,7 +5,7 @@
 
 use super::distribution::as_written;
 use super::hf_top_k::fraction;
-use super::{Candidates, Sampler};
+use super::{Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// How many candidates are looked at.
@@ -31,13 +31,19 @@ impl HfTopH {
     }
 }
 
+impl FromArguments for HfTopH {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        HfTopH::new(a.float(0))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.h.into()].into()
+    }
+}
+
 impl Sampler for HfTopH {
     fn name(&self) -> &'static str {
         "hf_top_h"
-    }
-
-    fn describe(&self) -> String {
-        format!("hf_top_h({})", self.h)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -61,23 +67,7 @@ impl Sampler for HfTopH {
         candidates.truncate(kept.unwrap_or(alive).max(1));
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        (name == "top_h").then_some(f64::from(self.h))
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        if name != "top_h" {
-            return Ok(false);
-        }
-        *self = HfTopH::new(value as f32)?;
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.h <= 0.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }

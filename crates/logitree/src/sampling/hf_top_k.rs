@@ -3,7 +3,7 @@
 //! Source: `TopKLogitsWarper` of transformers 5.23. llama.cpp's `top_k` keeps k whatever is equal.
 
 use super::distribution::kth;
-use super::{finite, whole, Candidates, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler};
 use crate::{Error, ErrorKind, Result};
 
 /// Keeps what reaches the k-th highest logit, in its order.
@@ -29,20 +29,22 @@ pub(super) fn fraction(sampler: &str, parameter: &str, value: f32) -> Result<f32
         return Ok(value);
     }
     Err(Error::new(ErrorKind::Sampling, format!("{parameter} of {sampler} is {value}"))
-        .help(format!("{parameter} is a part of the whole, at most 1")))
+        .help(format!("{parameter} is at most 1")))
+}
+
+impl FromArguments for HfTopK {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        Ok(HfTopK::new(a.int(0), a.count(1)))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.k.into(), self.min_keep.into()].into()
+    }
 }
 
 impl Sampler for HfTopK {
     fn name(&self) -> &'static str {
         "hf_top_k"
-    }
-
-    fn describe(&self) -> String {
-        if self.min_keep > 1 {
-            format!("hf_top_k({}, min_keep={})", self.k, self.min_keep)
-        } else {
-            format!("hf_top_k({})", self.k)
-        }
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -55,28 +57,7 @@ impl Sampler for HfTopK {
         }
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "top_k" => Some(f64::from(self.k)),
-            "min_keep" => Some(self.min_keep as f64),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "top_k" => self.k = whole("hf_top_k", "k", value)?,
-            "min_keep" => self.min_keep = whole("hf_top_k", name, value)?.max(0) as usize,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.k <= 0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }

@@ -5,8 +5,7 @@
 
 use super::distribution::{as_written, decide, keep_best, Weight};
 use super::hf_top_k::fraction;
-use super::min_p::describe_cut;
-use super::{whole, Candidates, Sampler};
+use super::{Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// Removes a tail of at most `1 - p`, but leaves `min_keep`, in their order.
@@ -29,13 +28,25 @@ impl HfTopP {
     }
 }
 
+impl FromArguments for HfTopP {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        HfTopP::new(a.float(0), a.count(1))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.p.into(), self.min_keep.into()].into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        let new = HfTopP::from_arguments(a)?;
+        (self.p, self.share, self.min_keep) = (new.p, new.share, new.min_keep);
+        Ok(())
+    }
+}
+
 impl Sampler for HfTopP {
     fn name(&self) -> &'static str {
         "hf_top_p"
-    }
-
-    fn describe(&self) -> String {
-        describe_cut("hf_top_p", self.p, self.min_keep)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -56,31 +67,7 @@ impl Sampler for HfTopP {
         keep_best(candidates, kept, self.seen[kept - 1]);
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "top_p" => Some(f64::from(self.p)),
-            "min_keep" => Some(self.min_keep as f64),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "top_p" => {
-                self.p = fraction("hf_top_p", "p", value as f32)?;
-                self.share = as_written(self.p);
-            }
-            "min_keep" => self.min_keep = whole("hf_top_p", name, value)?.max(0) as usize,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.p >= 1.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }

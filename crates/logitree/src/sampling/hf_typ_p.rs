@@ -7,8 +7,7 @@
 
 use super::distribution::{as_written, Weight};
 use super::hf_top_k::fraction;
-use super::min_p::describe_cut;
-use super::{whole, Candidates, Sampler};
+use super::{Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// How many candidates are sorted at first; 8 times as many at each further try.
@@ -57,13 +56,25 @@ impl HfTypP {
     }
 }
 
+impl FromArguments for HfTypP {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        HfTypP::new(a.float(0), a.count(1))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.p.into(), self.min_keep.into()].into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        let new = HfTypP::from_arguments(a)?;
+        (self.p, self.share, self.min_keep) = (new.p, new.share, new.min_keep);
+        Ok(())
+    }
+}
+
 impl Sampler for HfTypP {
     fn name(&self) -> &'static str {
         "hf_typ_p"
-    }
-
-    fn describe(&self) -> String {
-        describe_cut("hf_typ_p", self.p, self.min_keep)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -92,31 +103,7 @@ impl Sampler for HfTypP {
         candidates.rearrange(keys);
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "typ_p" => Some(f64::from(self.p)),
-            "min_keep" => Some(self.min_keep as f64),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "typ_p" => {
-                self.p = fraction("hf_typ_p", "p", value as f32)?;
-                self.share = as_written(self.p);
-            }
-            "min_keep" => self.min_keep = whole("hf_typ_p", name, value)?.max(0) as usize,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.p >= 1.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }

@@ -6,8 +6,8 @@
 //! not. What tokens stand for comes through [`Pieces`]; the file refuses to know vocabularies.
 
 use super::reference::{Reference, TokenArray, TokenData};
-use super::{Candidates, Sampler};
-use crate::TokenId;
+use super::{Arguments, Candidates, FromArguments, Sampler, Value};
+use crate::{Error, ErrorKind, Result, TokenId};
 use std::fmt;
 use std::sync::Arc;
 
@@ -153,13 +153,23 @@ impl Infill {
     }
 }
 
+impl FromArguments for Infill {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        match a.get(0) {
+            Value::Pieces(pieces) => Ok(Infill::new(pieces.clone())),
+            _ => Err(Error::new(ErrorKind::Sampling, "infill needs to know the tokens")
+                .help("pass vocabulary=...")),
+        }
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.pieces.clone().into()].into()
+    }
+}
+
 impl Sampler for Infill {
     fn name(&self) -> &'static str {
         "infill"
-    }
-
-    fn describe(&self) -> String {
-        format!("infill({})", self.pieces.0.describe())
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -188,10 +198,6 @@ impl Sampler for Infill {
 
     fn adds(&self) -> bool {
         true
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }
 

@@ -1,15 +1,16 @@
 //! logit_bias: adds a number to the logits of named tokens; -inf bans one.
 
 use super::reference::{Reference, TokenArray};
-use super::{none_left, Candidates, Sampler};
+use super::{none_left, Arguments, Candidates, FromArguments, Sampler, Value};
 use crate::{Error, ErrorKind, Result, TokenId};
+use std::sync::Arc;
 
 const BANNED: &str = "logit_bias bans every candidate";
 
 /// Additions by ascending token id.
 #[derive(Debug, Clone, Default)]
 pub struct LogitBias {
-    biases: Vec<(TokenId, f32)>,
+    biases: Arc<[(TokenId, f32)]>,
     bans: bool,
 }
 
@@ -30,7 +31,7 @@ impl LogitBias {
                 .help("a bias is finite, or -inf to ban the token; to force tokens use a mask"));
         }
         let bans = biases.iter().any(|b| b.1 == f32::NEG_INFINITY);
-        Ok(LogitBias { biases, bans })
+        Ok(LogitBias { biases: biases.into(), bans })
     }
 }
 
@@ -43,14 +44,22 @@ pub(super) fn within(x: f32, may_end: bool) -> f32 {
     }
 }
 
+impl FromArguments for LogitBias {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        LogitBias::new(match a.get(0) {
+            Value::Biases(biases) => biases,
+            _ => &[],
+        })
+    }
+
+    fn arguments(&self) -> Arguments {
+        [Value::Biases(Arc::clone(&self.biases))].into()
+    }
+}
+
 impl Sampler for LogitBias {
     fn name(&self) -> &'static str {
         "logit_bias"
-    }
-
-    fn describe(&self) -> String {
-        let each: Vec<String> = self.biases.iter().map(|(id, b)| format!("{id}: {b}")).collect();
-        format!("logit_bias({{{}}})", each.join(", "))
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -68,10 +77,6 @@ impl Sampler for LogitBias {
 
     fn is_noop(&self) -> bool {
         self.biases.is_empty()
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }
 

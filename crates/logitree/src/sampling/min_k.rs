@@ -7,7 +7,7 @@
 //! `floor(tau / R)`, whichever is later.
 
 use super::distribution::decide;
-use super::{finite, Candidates, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler};
 use crate::{Error, ErrorKind, Result};
 
 /// Keeps the range of equal logits above 0, as the paper's algorithm does.
@@ -35,13 +35,24 @@ impl MinK {
     }
 }
 
+impl FromArguments for MinK {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        MinK::new(a.float(0))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.tau.into()].into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        self.tau = MinK::from_arguments(a)?.tau;
+        Ok(())
+    }
+}
+
 impl Sampler for MinK {
     fn name(&self) -> &'static str {
         "min_k"
-    }
-
-    fn describe(&self) -> String {
-        format!("min_k({})", self.tau)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -65,21 +76,5 @@ impl Sampler for MinK {
         let fallback = (f64::from(self.tau) / range).floor() as usize;
         candidates.mend_order();
         candidates.top(step.max(fallback));
-    }
-
-    fn parameter(&self, name: &str) -> Option<f64> {
-        (name == "min_k").then_some(f64::from(self.tau))
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        if name != "min_k" {
-            return Ok(false);
-        }
-        self.tau = MinK::new(value as f32)?.tau;
-        Ok(true)
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }

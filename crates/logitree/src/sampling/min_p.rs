@@ -1,7 +1,7 @@
 //! min_p: keeps the candidates at least p times as probable as the best one. Needs no softmax: it compares logits.
 
 use super::reference::{Reference, TokenArray};
-use super::{finite, whole, Candidates, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// Keeps what reaches `p` times the highest probability, and at least `min_keep`.
@@ -21,22 +21,19 @@ impl MinP {
     }
 }
 
-/// `name(p)`, or `name(p, min_keep=n)`.
-pub(super) fn describe_cut(name: &str, p: f32, min_keep: usize) -> String {
-    if min_keep == 0 {
-        format!("{name}({p})")
-    } else {
-        format!("{name}({p}, min_keep={min_keep})")
+impl FromArguments for MinP {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        MinP::new(a.float(0), a.count(1))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.p.into(), self.min_keep.into()].into()
     }
 }
 
 impl Sampler for MinP {
     fn name(&self) -> &'static str {
         "min_p"
-    }
-
-    fn describe(&self) -> String {
-        describe_cut("min_p", self.p, self.min_keep)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -68,29 +65,8 @@ impl Sampler for MinP {
         Some(self)
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "min_p" => Some(f64::from(self.p)),
-            "min_keep" => Some(self.min_keep as f64),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "min_p" => *self = MinP::new(value as f32, self.min_keep)?,
-            "min_keep" => self.min_keep = whole("min_p", name, value)?.max(0) as usize,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.p <= 0.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }
 

@@ -8,7 +8,7 @@
 use super::reference::{libstdcxx, Reference, TokenArray};
 use super::rng::{Draws, Seed};
 use super::undo::Undo;
-use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter, Value};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The loop of both mirostats: draws among what is left, and moves mu by how far the surprisal is from tau.
@@ -30,14 +30,12 @@ impl Control {
         Ok(Control { tau, eta, mu: Undo::new(born), draws, cumulative: Vec::new() })
     }
 
-    /// Sets tau and eta; mu follows tau if nothing was accepted.
-    fn steer(&mut self, name: &str, tau: f32, eta: f32) -> Result<()> {
-        let new = Control::new(name, tau, eta, self.draws.seed(), 0)?;
-        if tau != self.tau {
+    /// Takes tau and eta of `new`; mu follows tau if nothing was accepted.
+    pub(super) fn reconfigure(&mut self, new: Control) {
+        if new.tau != self.tau {
             self.mu.rebear(new.mu.now);
         }
-        (self.tau, self.eta) = (tau, eta);
-        Ok(())
+        (self.tau, self.eta) = (new.tau, new.eta);
     }
 
     /// Draws one of the candidates, which are sorted or to be sorted later, selects it and learns from it.
@@ -96,23 +94,6 @@ impl Control {
     pub(super) fn reset(&mut self) {
         self.draws.reset();
         self.mu.reset();
-    }
-
-    pub(super) fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "mirostat_tau" => Some(f64::from(self.tau)),
-            "mirostat_eta" => Some(f64::from(self.eta)),
-            _ => None,
-        }
-    }
-
-    pub(super) fn set_parameter(&mut self, sampler: &str, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "mirostat_tau" => self.steer(sampler, value as f32, self.eta)?,
-            "mirostat_eta" => self.steer(sampler, self.tau, value as f32)?,
-            _ => return Ok(false),
-        }
-        Ok(true)
     }
 
     pub(super) fn save(&self, state: &mut StateWriter) {
@@ -190,15 +171,31 @@ impl Mirostat {
     }
 }
 
+impl FromArguments for Mirostat {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        let n_vocab = match *a.get(0) {
+            Value::Int(n) => Some(n),
+            _ => None,
+        };
+        Mirostat::new(n_vocab, a.float(1), a.float(2), a.int(3), a.seed(4))
+    }
+
+    fn arguments(&self) -> Arguments {
+        let Control { tau, eta, draws, .. } = &self.control;
+        [self.n_vocab.into(), (*tau).into(), (*eta).into(), self.m.into(), draws.seed().into()].into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        let new = Mirostat::from_arguments(a)?;
+        self.m = new.m;
+        self.control.reconfigure(new.control);
+        Ok(())
+    }
+}
+
 impl Sampler for Mirostat {
     fn name(&self) -> &'static str {
         "mirostat"
-    }
-
-    fn describe(&self) -> String {
-        let n_vocab = self.n_vocab.map(|n| format!("{n}, ")).unwrap_or_default();
-        let (tau, eta, m) = (self.control.tau, self.control.eta, self.m);
-        format!("mirostat({n_vocab}tau={tau}, eta={eta}, m={m}, {})", self.control.draws.seed().describe())
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -246,33 +243,12 @@ impl Sampler for Mirostat {
         self.control.draws.resequence(sequence);
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "mirostat_m" => Some(f64::from(self.m)),
-            _ => self.control.parameter(name),
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        if name == "mirostat_m" {
-            let m = whole("mirostat", name, value)?;
-            let seed = self.control.draws.seed();
-            self.m = Mirostat::new(self.n_vocab, self.control.tau, self.control.eta, m, seed)?.m;
-            return Ok(true);
-        }
-        self.control.set_parameter("mirostat", name, value)
-    }
-
     fn save(&self, state: &mut StateWriter) {
         self.control.save(state);
     }
 
     fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
         self.control.load(state)
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }
 

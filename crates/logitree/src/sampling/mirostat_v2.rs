@@ -7,7 +7,7 @@
 use super::mirostat::{mass, Control};
 use super::reference::{Reference, TokenArray};
 use super::rng::Seed;
-use super::{Candidates, Sampler, StateReader, StateWriter};
+use super::{Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 use std::f64::consts::LN_2;
 
@@ -40,14 +40,24 @@ impl MirostatV2 {
     }
 }
 
+impl FromArguments for MirostatV2 {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        MirostatV2::new(a.float(0), a.float(1), a.seed(2))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.control.tau.into(), self.control.eta.into(), self.control.draws.seed().into()].into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        self.control.reconfigure(MirostatV2::from_arguments(a)?.control);
+        Ok(())
+    }
+}
+
 impl Sampler for MirostatV2 {
     fn name(&self) -> &'static str {
         "mirostat_v2"
-    }
-
-    fn describe(&self) -> String {
-        let (tau, eta) = (self.control.tau, self.control.eta);
-        format!("mirostat_v2(tau={tau}, eta={eta}, {})", self.control.draws.seed().describe())
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -105,24 +115,12 @@ impl Sampler for MirostatV2 {
         self.control.draws.resequence(sequence);
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        self.control.parameter(name)
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        self.control.set_parameter("mirostat_v2", name, value)
-    }
-
     fn save(&self, state: &mut StateWriter) {
         self.control.save(state);
     }
 
     fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
         self.control.load(state)
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }
 

@@ -4,7 +4,7 @@
 //! use logitree::mask::AllowedTokens;
 //! use logitree::sampling::{presets, Params};
 //!
-//! let mut chain = presets::llama_cpp(&Params { seed: Some(42), ..Params::default() })?;
+//! let mut chain = presets::llama_cpp(&Params::default().seed(42))?;
 //! let logits = [0.5, 2.0, -1.0, 1.5];
 //! let token = chain.sample(&logits, AllowedTokens::Ids(&[1, 2, 3]))?;
 //! assert!(token != 0);
@@ -51,11 +51,13 @@ pub mod mirostat;
 pub mod mirostat_v2;
 pub mod no_repeat_ngram;
 pub mod p_less;
+pub mod parameter;
 pub mod params;
-pub mod parse;
+mod parse;
 pub mod penalties;
 pub mod presets;
 pub mod reference;
+pub mod registry;
 pub mod rng;
 pub mod state;
 pub mod steering;
@@ -76,7 +78,7 @@ pub use batch::{How, Picked, Row};
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;
-pub use dry::Dry;
+pub use dry::{Breakers, Dry};
 pub use edt::Edt;
 pub use epsilon_cutoff::EpsilonCutoff;
 pub use eta_cutoff::EtaCutoff;
@@ -95,9 +97,11 @@ pub use mirostat::Mirostat;
 pub use mirostat_v2::MirostatV2;
 pub use no_repeat_ngram::NoRepeatNgram;
 pub use p_less::PLess;
+pub use parameter::{Arguments, Value};
 pub use params::Params;
 pub use penalties::Penalties;
 pub use reference::{Reference, TokenArray};
+pub use registry::FromArguments;
 pub use rng::{Generator, Seed};
 pub use state::{StateReader, StateWriter};
 pub use steering::Steering;
@@ -118,12 +122,14 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// as they are (the chain then skips it); `rollback` must undo `accept` and every draw of the steps it takes back,
 /// or a decoder that goes back does not repeat itself; `forced` must leave the state that `apply` on a single
 /// candidate leaves, or skipping a forced token changes the tokens after it.
-pub trait Sampler: std::any::Any + Send + Sync {
+pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
     /// llama.cpp's name of it.
     fn name(&self) -> &'static str;
 
-    /// The name with its parameters, as in `top_k(40)`.
-    fn describe(&self) -> String;
+    /// The name with its parameters, as in `top_k(40)`: from its row, if it has one.
+    fn describe(&self) -> String {
+        registry::describe(self.as_dyn())
+    }
 
     /// Shapes the candidates. Never called with none.
     fn apply(&mut self, candidates: &mut Candidates<'_>);
@@ -145,9 +151,6 @@ pub trait Sampler: std::any::Any + Send + Sync {
 
     /// Back to the state it was born with.
     fn reset(&mut self) {}
-
-    /// An independent copy in the same state.
-    fn clone_box(&self) -> Box<dyn Sampler>;
 
     /// Whether `apply` selects a candidate.
     fn selects(&self) -> bool {
@@ -177,19 +180,6 @@ pub trait Sampler: std::any::Any + Send + Sync {
     /// Draws from here on as sequence `sequence` of its seed, so that rows of a batch draw apart ([`rng::Draws`]).
     fn resequence(&mut self, _sequence: u32) {}
 
-    /// The value of a parameter, by its name in [`Params`]; `None` if the sampler has no such.
-    fn parameter(&self, _name: &str) -> Option<f64> {
-        None
-    }
-
-    /// Changes a parameter between two tokens, by its name in [`Params`]; `false` if the sampler has no such.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Sampling`] for a value that the sampler could not be built with; nothing is changed.
-    fn set_parameter(&mut self, _name: &str, _value: f64) -> Result<bool> {
-        Ok(false)
-    }
-
     /// Writes its state: all that [`Sampler::load`] needs beside the parameters.
     fn save(&self, _state: &mut StateWriter) {}
 
@@ -202,9 +192,44 @@ pub trait Sampler: std::any::Any + Send + Sync {
     }
 }
 
+/// What every sampler that can be cloned has: copies and references without its type.
+pub trait SamplerObject {
+    /// An independent copy in the same state.
+    fn clone_box(&self) -> Box<dyn Sampler>;
+
+    /// The sampler without its type.
+    fn as_dyn(&self) -> &dyn Sampler;
+}
+
+impl<S: Sampler + Clone> SamplerObject for S {
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+
+    fn as_dyn(&self) -> &dyn Sampler {
+        self
+    }
+}
+
+impl dyn Sampler {
+    /// The value of a number among its parameters, by its keyword in [`Params`]; `None` if it has no such.
+    pub fn parameter(&self, keyword: &str) -> Option<f64> {
+        registry::find(self.name())?.parameter(self, registry::keyword(keyword))
+    }
+
+    /// Changes a number among its parameters between two tokens, by its keyword in [`Params`]; `false` if it has no
+    /// such.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] for a value that the sampler could not be built with; nothing is changed.
+    pub fn set_parameter(&mut self, keyword: &str, value: f64) -> Result<bool> {
+        registry::find(self.name()).map_or(Ok(false), |row| row.set(self, registry::keyword(keyword), value))
+    }
+}
+
 impl Clone for Box<dyn Sampler> {
     fn clone(&self) -> Self {
-        self.clone_box()
+        (**self).clone_box()
     }
 }
 

@@ -7,7 +7,7 @@
 //! The naive version looks for the last n - 1 tokens in the whole history at each step. Here each place in the history
 //! points to the one before it that continues the same n - 1 tokens in another way; a table holds the last such place.
 
-use super::{whole, Candidates, Sampler, StateReader, StateWriter};
+use super::{Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result, TokenId};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
@@ -137,13 +137,25 @@ fn hash(tokens: &[TokenId]) -> u64 {
     hasher.finish()
 }
 
+impl FromArguments for NoRepeatNgram {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        NoRepeatNgram::new(a.int(0))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.n.into()].into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        self.n = NoRepeatNgram::from_arguments(a)?.n;
+        self.index();
+        Ok(())
+    }
+}
+
 impl Sampler for NoRepeatNgram {
     fn name(&self) -> &'static str {
         "no_repeat_ngram"
-    }
-
-    fn describe(&self) -> String {
-        format!("no_repeat_ngram({})", self.n)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -178,19 +190,6 @@ impl Sampler for NoRepeatNgram {
         self.index();
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        (name == "no_repeat_ngram").then_some(self.n as f64)
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        if name != "no_repeat_ngram" {
-            return Ok(false);
-        }
-        self.n = NoRepeatNgram::new(whole("no_repeat_ngram", "n", value)?)?.n;
-        self.index();
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.n == 0
     }
@@ -203,9 +202,5 @@ impl Sampler for NoRepeatNgram {
         self.history = state.ids()?;
         self.index();
         Ok(())
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }

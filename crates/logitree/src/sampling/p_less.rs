@@ -5,7 +5,7 @@
 //! the paper's vocabulary, is the number of candidates above -inf, so that what a mask hides does not count.
 
 use super::distribution::{collision, keep_from};
-use super::{whole, Candidates, Sampler};
+use super::{Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// Keeps what is at least as probable as the threshold, in its order. The best candidate always is.
@@ -21,13 +21,19 @@ impl PLess {
     }
 }
 
+impl FromArguments for PLess {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        Ok(PLess::new(a.truth(0)))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.norm.into()].into()
+    }
+}
+
 impl Sampler for PLess {
     fn name(&self) -> &'static str {
         "p_less"
-    }
-
-    fn describe(&self) -> String {
-        if self.norm { "p_less(norm=True)" } else { "p_less()" }.to_string()
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -37,21 +43,5 @@ impl Sampler for PLess {
         if threshold > 0.0 {
             keep_from(candidates, log_sum + threshold.ln());
         }
-    }
-
-    fn parameter(&self, name: &str) -> Option<f64> {
-        (name == "p_less_norm").then_some(f64::from(u8::from(self.norm)))
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        if name != "p_less_norm" {
-            return Ok(false);
-        }
-        self.norm = whole("p_less", "norm", value)? != 0;
-        Ok(true)
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }

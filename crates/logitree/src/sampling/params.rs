@@ -1,222 +1,264 @@
-//! The parameters of a whole chain, with llama.cpp's names and defaults. Plain values, checked where a sampler is
-//! built from them.
+//! The keywords of a whole chain, with llama.cpp's names and defaults: values by keyword, over the table's defaults.
 
 use super::infill::SharedPieces;
+use super::parameter::{Arguments, Kind, ParameterRow, Value};
+use super::registry::{self, SamplerRow};
 use super::rng::{fresh_seed, Generator, Seed};
-use super::{
-    AdaptiveP, Dist, Dry, Edt, Infill, Mirostat, MirostatV2, Penalties, Sampler, Temp, TempExt, Xtc,
-};
-use crate::{Error, ErrorKind, Result, TokenId};
+use super::{Sampler, TempExt};
+use crate::{Error, ErrorKind, Result};
 
 /// What the presets and [`super::Chain::parse`] build their samplers from.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// ```
+/// use logitree::sampling::{presets, Params};
+///
+/// let chain = presets::llama_cpp(&Params::default().seed(42).with("top_k", 20).with("temperature", 0.7))?;
+/// assert_eq!(chain.parameter("temp"), Some(f64::from(0.7f32)));
+/// # Ok::<(), logitree::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Params {
-    /// Seed of what draws; `None` takes fresh entropy, which [`super::Chain::seed`] tells.
-    pub seed: Option<u64>,
-    /// Generator of what draws.
-    pub rng: Generator,
-    /// Which of many sequences of one seed; only philox tells them apart.
-    pub sequence: u32,
-    /// At least this many candidates survive top_p, min_p and typ_p each.
-    pub min_keep: usize,
-    /// Best candidates kept; 0 or less: all.
-    pub top_k: i32,
-    /// Probability that top_p keeps; 1: all.
-    pub top_p: f32,
-    /// Part of the highest probability that min_p asks for; 0: nothing.
-    pub min_p: f32,
-    /// Probability that typ_p keeps; 1: all.
-    pub typ_p: f32,
-    /// Standard deviations below the best logit; 0 or less: off.
-    pub top_n_sigma: f32,
-    /// Probability with which xtc strikes; 0: off.
-    pub xtc_probability: f32,
-    /// Probability from which on xtc removes candidates; above 0.5: off.
-    pub xtc_threshold: f32,
-    /// Temperature; 0 or less: greedy.
-    pub temp: f32,
-    /// How far the temperature may go from there with the entropy; 0: not at all.
-    pub dynatemp_range: f32,
-    /// How the entropy is bent before it sets the temperature.
-    pub dynatemp_exponent: f32,
-    /// Accepted tokens that the penalties look back at; 0 or less: off.
-    pub penalty_last_n: i32,
-    /// Repeat penalty; 1: off.
-    pub penalty_repeat: f32,
-    /// Frequency penalty; 0: off.
-    pub penalty_freq: f32,
-    /// Presence penalty; 0: off.
-    pub penalty_present: f32,
-    /// Tokens in a row that no_repeat_ngram lets come once; 0 or less: off.
-    pub no_repeat_ngram: i32,
-    /// Probability that epsilon_cutoff asks for; 0 or less: off.
-    pub epsilon_cutoff: f32,
-    /// The epsilon of eta_cutoff; 0 or less: off.
-    pub eta_cutoff: f32,
-    /// Part of the entropy that top_h keeps; 0 or less: off.
-    pub top_h: f32,
-    /// The tau of min_k.
-    pub min_k: f32,
-    /// Whether p_less is p-less-norm.
-    pub p_less_norm: bool,
-    /// How soon the temperature of edt falls with the entropy; 0: it stays at `temp`.
-    pub edt_theta: f32,
-    /// The n of edt.
-    pub edt_n: f32,
-    /// What DRY takes from a token that goes on with a repetition of the allowed length; 0: off.
-    pub dry_multiplier: f32,
-    /// By how much more with each token of a longer one; below 1: off.
-    pub dry_base: f32,
-    /// Length of repetition from which on DRY penalises.
-    pub dry_allowed_length: i32,
-    /// Accepted tokens that DRY looks back at; 0 or less: off.
-    pub dry_penalty_last_n: i32,
-    /// Token sequences that no repetition goes back over.
-    pub dry_breakers: Vec<Vec<TokenId>>,
-    /// The probability that adaptive_p aims at; below 0: it only draws.
-    pub adaptive_target: f32,
-    /// How much of adaptive_p's running mean stays with each token.
-    pub adaptive_decay: f32,
-    /// 1 or 2: that mirostat instead of the samplers and dist; 0: neither.
-    pub mirostat: i32,
-    /// The surprisal, in bits, that mirostat aims at.
-    pub mirostat_tau: f32,
-    /// How much of the error mirostat corrects with a token.
-    pub mirostat_eta: f32,
-    /// Size of the vocabulary, a number of mirostat 1's formula; `None`: the number of candidates.
-    pub n_vocab: Option<i32>,
-    /// What infill asks about tokens.
-    pub pieces: Option<SharedPieces>,
-    /// Additions to the logits of single tokens.
-    pub logit_bias: Vec<(TokenId, f32)>,
-}
-
-impl Default for Params {
-    /// llama.cpp's defaults; for samplers that it lacks those of their papers, or off.
-    fn default() -> Self {
-        Params {
-            seed: None,
-            rng: Generator::Mt19937,
-            sequence: 0,
-            min_keep: 0,
-            top_k: 40,
-            top_p: 0.95,
-            min_p: 0.05,
-            typ_p: 1.0,
-            top_n_sigma: -1.0,
-            xtc_probability: 0.0,
-            xtc_threshold: 0.1,
-            temp: 0.8,
-            dynatemp_range: 0.0,
-            dynatemp_exponent: 1.0,
-            penalty_last_n: 64,
-            penalty_repeat: 1.0,
-            penalty_freq: 0.0,
-            penalty_present: 0.0,
-            no_repeat_ngram: 0,
-            epsilon_cutoff: 0.0,
-            eta_cutoff: 0.0,
-            top_h: 0.4,
-            min_k: 3.0,
-            p_less_norm: false,
-            edt_theta: 0.0,
-            edt_n: Edt::N,
-            dry_multiplier: 0.0,
-            dry_base: 1.75,
-            dry_allowed_length: 2,
-            dry_penalty_last_n: 64,
-            dry_breakers: Vec::new(),
-            adaptive_target: -1.0,
-            adaptive_decay: 0.9,
-            mirostat: 0,
-            mirostat_tau: 5.0,
-            mirostat_eta: 0.1,
-            n_vocab: None,
-            pieces: None,
-            logit_bias: Vec::new(),
-        }
-    }
+    seed: Option<u64>,
+    rng: Generator,
+    sequence: u32,
+    /// Which mirostat replaces the samplers and dist: 1, 2, or 0 for neither.
+    mirostat: i32,
+    given: Vec<(&'static str, Value)>,
+    /// Values of a preset that differ from the table's defaults.
+    base: &'static [(&'static str, f32)],
+    /// What was wrong with a value: the chain that is built from it fails.
+    fault: Option<Error>,
 }
 
 impl Params {
     /// tsampler's defaults: llama.cpp's with a repeat penalty of 1.1.
     pub fn tsampler() -> Self {
-        Params { penalty_repeat: 1.1, ..Params::default() }
+        Params { base: &[("penalty_repeat", 1.1)], ..Params::default() }
     }
 
     /// transformers' defaults: top_k 50, temperature 1, penalties over all accepted tokens, everything else off.
     pub fn transformers() -> Self {
-        Params {
-            top_k: 50,
-            top_p: 1.0,
-            min_p: 0.0,
-            top_h: 0.0,
-            temp: 1.0,
-            penalty_last_n: i32::MAX,
-            ..Params::default()
+        const ALL: f32 = i32::MAX as f32;
+        let base = &[
+            ("top_k", 50.0),
+            ("top_p", 1.0),
+            ("min_p", 0.0),
+            ("top_h", 0.0),
+            ("temp", 1.0),
+            ("penalty_last_n", ALL),
+        ];
+        Params { base, ..Params::default() }
+    }
+
+    /// The same with this seed for everything that draws. Without one a chain takes a fresh seed, which
+    /// [`super::Chain::seed`] returns.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Params { seed: Some(seed), ..self }
+    }
+
+    /// The same with this seed, or with a fresh one for `None`.
+    #[must_use]
+    pub fn seed_or_fresh(self, seed: Option<u64>) -> Self {
+        Params { seed, ..self }
+    }
+
+    /// The same with this generator for everything that draws.
+    #[must_use]
+    pub fn rng(self, rng: Generator) -> Self {
+        Params { rng, ..self }
+    }
+
+    /// The same as sequence `sequence` of its seed; only philox tells sequences apart.
+    #[must_use]
+    pub fn sequence(self, sequence: u32) -> Self {
+        Params { sequence, ..self }
+    }
+
+    /// The same with the texts of the tokens, which infill reads.
+    #[must_use]
+    pub fn pieces(self, pieces: SharedPieces) -> Self {
+        self.with("vocabulary", pieces)
+    }
+
+    /// The same with this value of a keyword, or of an alias such as `temperature`; `mirostat` is a keyword too. What
+    /// is wrong with it fails the chain that is built from it.
+    #[must_use]
+    pub fn with(mut self, keyword: &str, value: impl Into<Value>) -> Self {
+        if let Err(error) = self.set(keyword, value.into()) {
+            self.fault.get_or_insert(error);
+        }
+        self
+    }
+
+    /// Sets the value of a keyword.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] for an unknown keyword, and for a value of another kind.
+    pub fn set(&mut self, keyword: &str, value: Value) -> Result<()> {
+        if keyword == MIROSTAT {
+            let Value::Int(version) = value else {
+                return Err(Error::new(ErrorKind::Sampling, format!("mirostat is {value}"))
+                    .help("1 is mirostat, 2 is mirostat 2.0, 0 is neither"));
+            };
+            self.mirostat = version;
+            return Ok(());
+        }
+        let row = registry::find_keyword(keyword).filter(|row| row.kind != Kind::Seed);
+        let row = row.ok_or_else(|| unknown(keyword))?;
+        let value = row.fit(value)?;
+        match self.given.iter_mut().find(|(name, _)| *name == row.keyword) {
+            Some(place) => place.1 = value,
+            None => self.given.push((row.keyword, value)),
+        }
+        Ok(())
+    }
+
+    /// The value of a keyword: what was given, or its default.
+    pub(super) fn value(&self, keyword: &str) -> Value {
+        let default = || registry::find_keyword(keyword).map_or(Value::Nothing, |row| self.default_of(row));
+        self.given(keyword).cloned().unwrap_or_else(default)
+    }
+
+    /// The value that was given for a keyword.
+    pub(super) fn given(&self, keyword: &str) -> Option<&Value> {
+        self.given.iter().find(|(name, _)| *name == keyword).map(|(_, value)| value)
+    }
+
+    /// The keywords that were given.
+    pub(super) fn keywords(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.given.iter().map(|(name, _)| *name)
+    }
+
+    /// A number among the values; NaN for anything else.
+    pub(super) fn number(&self, keyword: &str) -> f64 {
+        self.value(keyword).number().unwrap_or(f64::NAN)
+    }
+
+    /// Which mirostat replaces the samplers and dist; 0: neither.
+    pub(super) fn mirostat(&self) -> i32 {
+        self.mirostat
+    }
+
+    /// The default of whole chains: the preset's, or that of the table's first row with the keyword.
+    fn default_of(&self, row: &ParameterRow) -> Value {
+        match self.base.iter().find(|(name, _)| *name == row.keyword) {
+            Some(&(_, x)) if row.kind == Kind::Float => Value::Float(x),
+            Some(&(_, x)) => Value::Int(x as i32),
+            None => registry::find_keyword(row.keyword).map_or(row.default, |row| row.default).into(),
         }
     }
 
     /// The same with a seed in any case, so that all that draws in a chain starts from one.
-    pub(super) fn settled(&self) -> Params {
-        Params { seed: self.seed.or_else(|| Some(u64::from(fresh_seed()))), ..self.clone() }
+    ///
+    /// # Errors
+    /// What was wrong with a value.
+    pub(super) fn settled(&self) -> Result<Params> {
+        match &self.fault {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(self.clone().seed(self.seed.unwrap_or_else(|| u64::from(fresh_seed())))),
+        }
     }
 
     /// What drawing samplers start from.
-    pub(super) fn seed(&self) -> Seed {
+    fn start(&self) -> Seed {
         let seed = self.seed.unwrap_or_else(|| u64::from(fresh_seed()));
         Seed { generator: self.rng, seed, sequence: self.sequence }
     }
 
-    /// The `dist` that `seed` asks for.
+    /// The sampler of a row with these values.
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] for a seed that the generator does not take. The others: for what their own
-    /// constructors refuse.
-    pub(super) fn dist(&self) -> Result<Dist> {
-        Dist::new(self.seed())
+    /// [`ErrorKind::Sampling`] for values that it refuses.
+    pub(super) fn build(&self, row: &SamplerRow) -> Result<Box<dyn Sampler>> {
+        let mut arguments = Arguments::default();
+        for (parameter, at) in row.parameters.iter().zip(0..) {
+            let value = match parameter.kind {
+                Kind::Seed => self.start().into(),
+                _ => self.given(parameter.keyword).cloned().unwrap_or_else(|| self.default_of(parameter)),
+            };
+            arguments.set(at, value);
+        }
+        row.build(&arguments)
     }
 
-    pub(super) fn penalties(&self) -> Result<Penalties> {
-        Penalties::new(self.penalty_last_n, self.penalty_repeat, self.penalty_freq, self.penalty_present)
-    }
-
-    pub(super) fn dry(&self) -> Result<Dry> {
-        let (multiplier, base, allowed) = (self.dry_multiplier, self.dry_base, self.dry_allowed_length);
-        Dry::new(multiplier, base, allowed, self.dry_penalty_last_n, &self.dry_breakers)
-    }
-
-    pub(super) fn xtc(&self) -> Result<Xtc> {
-        Xtc::new(self.xtc_probability, self.xtc_threshold, self.min_keep, self.seed())
+    /// The sampler of this name with these values.
+    ///
+    /// # Errors
+    /// The same, and for a name that the table lacks.
+    pub(super) fn sampler(&self, name: &str) -> Result<Box<dyn Sampler>> {
+        match registry::find(name) {
+            Some(row) => self.build(row),
+            None => Err(Error::new(ErrorKind::Sampling, format!("there is no sampler {name:?}"))),
+        }
     }
 
     /// What llama.cpp calls temperature: the dynamic one if it has a range.
     pub(super) fn temperature(&self) -> Result<Box<dyn Sampler>> {
+        let number = |keyword| self.number(keyword) as f32;
         // Built in any case, so that wrong parameters are wrong in any case.
-        let dynamic = TempExt::new(self.temp, self.dynatemp_range, self.dynatemp_exponent)?;
-        if self.dynatemp_range > 0.0 {
+        let (t, range, exponent) = (number("temp"), number("dynatemp_range"), number("dynatemp_exponent"));
+        let dynamic = TempExt::new(t, range, exponent)?;
+        if range > 0.0 {
             return Ok(Box::new(dynamic));
         }
-        Ok(Box::new(Temp::new(self.temp)?))
+        self.sampler("temp")
+    }
+}
+
+/// The keyword that chooses a mirostat.
+pub const MIROSTAT: &str = "mirostat";
+
+/// Every keyword of a whole chain, each once, in the order of the table.
+pub fn keywords() -> Vec<&'static str> {
+    let mut all = vec!["seed", "rng", "sequence"];
+    for row in registry::SAMPLERS.iter().flat_map(|row| row.parameters) {
+        if !all.contains(&row.keyword) {
+            all.push(row.keyword);
+        }
+    }
+    all.push(MIROSTAT);
+    all
+}
+
+/// The error for a keyword that nothing has.
+pub fn unknown(keyword: &str) -> Error {
+    Error::new(ErrorKind::Sampling, format!("there is no parameter {keyword}"))
+        .help(format!("known: {}", keywords().join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::{presets, Chain};
+
+    #[test]
+    fn aliases_mean_the_same_and_the_last_value_holds() {
+        let params = Params::default().seed(1).with("temperature", 0.5).with("repetition_penalty", 1.2);
+        let chain = presets::llama_cpp(&params).unwrap();
+        assert_eq!(chain.parameter("temp"), Some(0.5));
+        assert_eq!(chain.parameter("temperature"), Some(0.5));
+        assert_eq!(chain.parameter("repeat_penalty"), Some(f64::from(1.2f32)));
+        assert_eq!(params.with("temp", 0.25).number("temp"), 0.25);
     }
 
-    pub(super) fn infill(&self) -> Result<Infill> {
-        let pieces = self.pieces.clone().ok_or_else(|| {
-            Error::new(ErrorKind::Sampling, "infill needs to know the tokens").help("pass vocabulary=...")
-        })?;
-        Ok(Infill::new(pieces))
+    #[test]
+    fn what_is_wrong_fails_the_chain_that_is_built() {
+        let fault = |params: Params| Chain::parse("kt", &params).unwrap_err();
+        assert!(fault(Params::default().with("tempo", 1.0))
+            .help
+            .contains("known: seed, rng, sequence, logit_bias"));
+        assert!(fault(Params::default().with("top_k", 1.5)).message.contains("top_k is 1.5"));
+        assert!(fault(Params::default().with("seed", 1)).message.contains("seed"));
     }
 
-    pub(super) fn adaptive_p(&self) -> Result<AdaptiveP> {
-        AdaptiveP::new(self.adaptive_target, self.adaptive_decay, self.seed())
-    }
-
-    /// Mirostat 1 as llama.cpp's programs build it, with 100 candidates for the exponent.
-    pub(super) fn mirostat_v1(&self) -> Result<Mirostat> {
-        Mirostat::new(self.n_vocab, self.mirostat_tau, self.mirostat_eta, 100, self.seed())
-    }
-
-    pub(super) fn mirostat_v2(&self) -> Result<MirostatV2> {
-        MirostatV2::new(self.mirostat_tau, self.mirostat_eta, self.seed())
+    #[test]
+    fn presets_change_defaults_only() {
+        let number = |params: Params, keyword| params.number(keyword);
+        assert_eq!(number(Params::default(), "top_k"), 40.0);
+        assert_eq!(number(Params::transformers(), "top_k"), 50.0);
+        assert_eq!(number(Params::transformers(), "penalty_last_n"), f64::from(i32::MAX));
+        assert_eq!(number(Params::transformers().with("top_k", 3), "top_k"), 3.0);
+        assert_eq!(number(Params::tsampler(), "penalty_repeat") as f32, 1.1);
     }
 }

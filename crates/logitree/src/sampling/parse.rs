@@ -1,147 +1,12 @@
 //! The two notations of llama.cpp for a chain: names with `;` between them, and one letter for each sampler that
 //! llama.cpp has.
 
-use super::{
-    presets, Chain, Edt, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK, HfTopP, HfTypP, LogitBias,
-};
-use super::{MinK, MinP, NoRepeatNgram, PLess, Params, Sampler, TopH, TopK, TopNSigma, TopP, TypP};
+use super::registry::{find_noted, SamplerRow, SAMPLERS};
+use super::{presets, Chain, Params, Sampler};
 use crate::{Error, ErrorKind, Result};
 
 /// Characters of a text that an error shows.
-const SHOWN: usize = 60;
-
-/// One row for each sampler: name, other names, letter in the short notation, and how it is built.
-struct Row {
-    name: &'static str,
-    aliases: &'static [&'static str],
-    letter: Option<char>,
-    build: fn(&Params) -> Result<Box<dyn Sampler>>,
-}
-
-const TABLE: &[Row] = &[
-    Row {
-        name: "logit_bias",
-        aliases: &["logit-bias", "logitbias"],
-        letter: None,
-        build: |p| Ok(Box::new(LogitBias::new(&p.logit_bias)?)),
-    },
-    Row { name: "penalties", aliases: &[], letter: Some('e'), build: |p| Ok(Box::new(p.penalties()?)) },
-    Row { name: "dry", aliases: &[], letter: Some('d'), build: |p| Ok(Box::new(p.dry()?)) },
-    Row {
-        name: "top_n_sigma",
-        aliases: &["top-n-sigma", "topnsigma"],
-        letter: Some('s'),
-        build: |p| Ok(Box::new(TopNSigma::new(p.top_n_sigma)?)),
-    },
-    Row {
-        name: "top_k",
-        aliases: &["top-k", "topk"],
-        letter: Some('k'),
-        build: |p| Ok(Box::new(TopK::new(p.top_k))),
-    },
-    Row {
-        name: "typ_p",
-        aliases: &["typ-p", "typp", "typ"],
-        letter: Some('y'),
-        build: |p| Ok(Box::new(TypP::new(p.typ_p, p.min_keep)?)),
-    },
-    Row {
-        name: "top_p",
-        aliases: &["top-p", "topp", "nucleus"],
-        letter: Some('p'),
-        build: |p| Ok(Box::new(TopP::new(p.top_p, p.min_keep)?)),
-    },
-    Row {
-        name: "min_p",
-        aliases: &["min-p", "minp"],
-        letter: Some('m'),
-        build: |p| Ok(Box::new(MinP::new(p.min_p, p.min_keep)?)),
-    },
-    Row { name: "xtc", aliases: &[], letter: Some('x'), build: |p| Ok(Box::new(p.xtc()?)) },
-    Row { name: "temperature", aliases: &["temp"], letter: Some('t'), build: Params::temperature },
-    Row { name: "infill", aliases: &[], letter: Some('i'), build: |p| Ok(Box::new(p.infill()?)) },
-    Row {
-        name: "adaptive_p",
-        aliases: &["adaptive-p", "adaptivep"],
-        letter: Some('a'),
-        build: |p| Ok(Box::new(p.adaptive_p()?)),
-    },
-    Row { name: "mirostat", aliases: &[], letter: None, build: |p| Ok(Box::new(p.mirostat_v1()?)) },
-    Row {
-        name: "mirostat_v2",
-        aliases: &["mirostat-v2"],
-        letter: None,
-        build: |p| Ok(Box::new(p.mirostat_v2()?)),
-    },
-    Row {
-        name: "no_repeat_ngram",
-        aliases: &["no-repeat-ngram", "no_repeat_ngram_size"],
-        letter: None,
-        build: |p| Ok(Box::new(NoRepeatNgram::new(p.no_repeat_ngram)?)),
-    },
-    Row {
-        name: "epsilon_cutoff",
-        aliases: &["epsilon-cutoff", "epsilon"],
-        letter: None,
-        build: |p| Ok(Box::new(EpsilonCutoff::new(p.epsilon_cutoff, p.min_keep)?)),
-    },
-    Row {
-        name: "eta_cutoff",
-        aliases: &["eta-cutoff", "eta"],
-        letter: None,
-        build: |p| Ok(Box::new(EtaCutoff::new(p.eta_cutoff, p.min_keep)?)),
-    },
-    Row {
-        name: "top_h",
-        aliases: &["top-h", "toph"],
-        letter: None,
-        build: |p| Ok(Box::new(TopH::new(p.top_h)?)),
-    },
-    Row {
-        name: "min_k",
-        aliases: &["min-k", "mink"],
-        letter: None,
-        build: |p| Ok(Box::new(MinK::new(p.min_k)?)),
-    },
-    Row {
-        name: "p_less",
-        aliases: &["p-less", "pless"],
-        letter: None,
-        build: |p| Ok(Box::new(PLess::new(p.p_less_norm))),
-    },
-    Row {
-        name: "edt",
-        aliases: &[],
-        letter: None,
-        build: |p| Ok(Box::new(Edt::new(p.temp, p.edt_theta, p.edt_n)?)),
-    },
-    Row {
-        name: "hf_top_h",
-        aliases: &["hf-top-h"],
-        letter: None,
-        build: |p| Ok(Box::new(HfTopH::new(p.top_h)?)),
-    },
-    Row {
-        name: "hf_top_k",
-        aliases: &["hf-top-k"],
-        letter: None,
-        build: |p| Ok(Box::new(HfTopK::new(p.top_k, p.min_keep))),
-    },
-    Row {
-        name: "hf_top_p",
-        aliases: &["hf-top-p"],
-        letter: None,
-        build: |p| Ok(Box::new(HfTopP::new(p.top_p, p.min_keep)?)),
-    },
-    Row {
-        name: "hf_typ_p",
-        aliases: &["hf-typ-p"],
-        letter: None,
-        build: |p| Ok(Box::new(HfTypP::new(p.typ_p, p.min_keep)?)),
-    },
-    Row { name: "greedy", aliases: &[], letter: None, build: |_| Ok(Box::new(Greedy)) },
-    Row { name: "dist", aliases: &[], letter: None, build: |p| Ok(Box::new(p.dist()?)) },
-];
+const MAX_SHOWN: usize = 60;
 
 impl Chain {
     /// Builds a chain from llama.cpp's notation: `"penalties;top_k;temperature"` (also with its aliases, as
@@ -157,31 +22,35 @@ impl Chain {
     /// that mean nothing, and for an empty text.
     pub fn parse(text: &str, params: &Params) -> Result<Chain> {
         let mut rows =
-            if text.contains(';') || find_name(text).is_some() { by_names(text) } else { by_letters(text) }?;
-        let params = &params.settled();
-        if params.mirostat != 0 {
+            if text.contains(';') || find_noted(text).is_some() { by_names(text) } else { by_letters(text) }?;
+        let params = &params.settled()?;
+        if params.mirostat() != 0 {
             return presets::mirostat(params);
         }
         // A stable sort: all others keep their order.
         rows.sort_by_key(|row| row.name == "adaptive_p");
-        presets::assemble(rows.iter().map(|row| (row.build)(params)).collect::<Result<_>>()?, params)
+        let built = rows.iter().map(|row| build(row, params)).collect::<Result<_>>()?;
+        presets::assemble(built, params)
     }
 }
 
-fn find_name(text: &str) -> Option<&'static Row> {
-    let name = text.trim().to_ascii_lowercase();
-    TABLE.iter().find(|row| row.name == name || row.aliases.contains(&name.as_str()))
+/// The sampler of a row; `temp` is the dynamic temperature where that has a range.
+fn build(row: &SamplerRow, params: &Params) -> Result<Box<dyn Sampler>> {
+    match row.name {
+        "temp" => params.temperature(),
+        _ => params.build(row),
+    }
 }
 
-fn by_names(text: &str) -> Result<Vec<&'static Row>> {
+fn by_names(text: &str) -> Result<Vec<&'static SamplerRow>> {
     let mut rows = Vec::new();
     for (name, at) in text.split(';').zip(1..) {
-        match find_name(name) {
+        match find_noted(name) {
             Some(row) => rows.push(row),
             // A trailing separator is no name.
             None if name.trim().is_empty() => {}
             None => {
-                let known: Vec<&str> = TABLE.iter().map(|row| row.name).collect();
+                let known: Vec<&str> = SAMPLERS.iter().map(|row| row.name).collect();
                 return Err(Error::new(
                     ErrorKind::Sampling,
                     format!("there is no sampler {:?}", short(name.trim())),
@@ -197,12 +66,12 @@ fn by_names(text: &str) -> Result<Vec<&'static Row>> {
     Ok(rows)
 }
 
-fn by_letters(text: &str) -> Result<Vec<&'static Row>> {
+fn by_letters(text: &str) -> Result<Vec<&'static SamplerRow>> {
     let mut rows = Vec::new();
     for (letter, at) in text.trim().chars().zip(1..) {
-        let Some(row) = TABLE.iter().find(|row| row.letter == Some(letter)) else {
+        let Some(row) = SAMPLERS.iter().find(|row| row.letter == Some(letter)) else {
             let known: Vec<String> =
-                TABLE.iter().filter_map(|row| row.letter.map(|l| format!("{l} {}", row.name))).collect();
+                SAMPLERS.iter().filter_map(|row| row.letter.map(|l| format!("{l} {}", row.name))).collect();
             return Err(Error::new(ErrorKind::Sampling, format!("no sampler has the letter {letter:?}"))
                 .at(format!("letter {at} of {:?}", short(text)))
                 .help(format!("letters: {}; or write names with ';' between them", known.join(", "))));
@@ -217,7 +86,7 @@ fn by_letters(text: &str) -> Result<Vec<&'static Row>> {
 
 /// The text, or its beginning if it is too long to be shown.
 fn short(text: &str) -> std::borrow::Cow<'_, str> {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}...", &text[..end]).into(),
         None => text.into(),
     }
@@ -232,7 +101,7 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<&'static str> {
-        Chain::parse(text, &Params { seed: Some(1), ..Params::default() }).unwrap().names()
+        Chain::parse(text, &Params::default().seed(1)).unwrap().names()
     }
 
     #[test]
@@ -272,7 +141,7 @@ mod tests {
 
     #[test]
     fn biases_come_first_unless_named() {
-        let params = Params { seed: Some(0), logit_bias: vec![(3, 1.0)], ..Params::default() };
+        let params = Params::default().seed(0).with("logit_bias", vec![(3, 1.0)]);
         let names = |text| Chain::parse(text, &params).unwrap().names();
         assert_eq!(names("kt"), ["logit_bias", "top_k", "temp", "dist"]);
         assert_eq!(names("top_k;logit_bias"), ["top_k", "logit_bias", "dist"]);
@@ -280,13 +149,13 @@ mod tests {
 
     #[test]
     fn a_range_makes_the_temperature_dynamic_and_mirostat_replaces_the_rest() {
-        let params = Params { seed: Some(1), dynatemp_range: 0.5, ..Params::default() };
+        let params = Params::default().seed(1).with("dynatemp_range", 0.5);
         assert_eq!(Chain::parse("kt", &params).unwrap().names(), ["top_k", "temp_ext", "dist"]);
         for (mirostat, name) in [(1, "mirostat"), (2, "mirostat_v2")] {
-            let params = Params { mirostat, logit_bias: vec![(3, 1.0)], ..params.clone() };
+            let params = params.clone().with("mirostat", mirostat).with("logit_bias", vec![(3, 1.0)]);
             assert_eq!(Chain::parse("kt", &params).unwrap().names(), ["logit_bias", "temp", name]);
         }
-        assert!(Chain::parse("kt", &Params { mirostat: 3, ..params }).is_err());
+        assert!(Chain::parse("kt", &params.with("mirostat", 3)).is_err());
     }
 
     #[test]
@@ -300,6 +169,6 @@ mod tests {
         assert!(Chain::parse("mirostat;top_k", &Params::default()).is_err());
         assert!(Chain::parse("adaptive_p;dist", &Params::default()).is_err());
         assert!(Chain::parse("i", &Params::default()).unwrap_err().help.contains("vocabulary"));
-        assert!(Chain::parse("temp", &Params { temp: f32::NAN, ..Params::default() }).is_err());
+        assert!(Chain::parse("temp", &Params::default().with("temp", f32::NAN)).is_err());
     }
 }

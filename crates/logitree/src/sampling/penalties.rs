@@ -2,7 +2,7 @@
 
 use super::logit_bias::within;
 use super::reference::{Reference, TokenArray};
-use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter, TokenHistory};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter, TokenHistory};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The three penalties over a window of accepted tokens.
@@ -49,10 +49,19 @@ impl Penalties {
         let taken = count as f32 * self.frequency + self.presence;
         within(repeated - taken, x == f32::NEG_INFINITY)
     }
+}
 
-    /// The same history under other parameters.
-    fn renew(&mut self, last_n: i32, repeat: f32, frequency: f32, presence: f32) -> Result<()> {
-        let mut new = Penalties::new(last_n, repeat, frequency, presence)?;
+impl FromArguments for Penalties {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        Penalties::new(a.int(0), a.float(1), a.float(2), a.float(3))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.history.last_n().into(), self.repeat.into(), self.frequency.into(), self.presence.into()].into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        let mut new = Penalties::from_arguments(a)?;
         self.history.set_last_n(new.history.last_n());
         std::mem::swap(&mut new.history, &mut self.history);
         *self = new;
@@ -63,12 +72,6 @@ impl Penalties {
 impl Sampler for Penalties {
     fn name(&self) -> &'static str {
         "penalties"
-    }
-
-    fn describe(&self) -> String {
-        let Penalties { repeat, frequency, presence, history } = self;
-        let last_n = history.last_n();
-        format!("penalties(last_n={last_n}, repeat={repeat}, freq={frequency}, present={presence})")
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -93,31 +96,6 @@ impl Sampler for Penalties {
         self.history.reset();
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "penalty_last_n" => Some(self.history.last_n() as f64),
-            "penalty_repeat" => Some(f64::from(self.repeat)),
-            "penalty_freq" => Some(f64::from(self.frequency)),
-            "penalty_present" => Some(f64::from(self.presence)),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        let (last_n, repeat, frequency, presence) =
-            (self.history.last_n() as i32, self.repeat, self.frequency, self.presence);
-        match name {
-            "penalty_last_n" => {
-                self.renew(whole("penalties", "last_n", value)?, repeat, frequency, presence)?
-            }
-            "penalty_repeat" => self.renew(last_n, value as f32, frequency, presence)?,
-            "penalty_freq" => self.renew(last_n, repeat, value as f32, presence)?,
-            "penalty_present" => self.renew(last_n, repeat, frequency, value as f32)?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn save(&self, state: &mut StateWriter) {
         self.history.save(state);
     }
@@ -128,10 +106,6 @@ impl Sampler for Penalties {
 
     fn is_noop(&self) -> bool {
         self.history.last_n() == 0 || !Penalties::penalises(self.repeat, self.frequency, self.presence)
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }
 

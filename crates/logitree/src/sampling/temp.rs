@@ -2,7 +2,7 @@
 //! chain goes on, so that a later `dist` still draws.
 
 use super::reference::{Reference, TokenArray};
-use super::{finite, Candidates, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// The temperature.
@@ -21,13 +21,19 @@ impl Temp {
     }
 }
 
+impl FromArguments for Temp {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        Temp::new(a.float(0))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.t.into()].into()
+    }
+}
+
 impl Sampler for Temp {
     fn name(&self) -> &'static str {
         "temp"
-    }
-
-    fn describe(&self) -> String {
-        format!("temp({})", self.t)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -43,24 +49,8 @@ impl Sampler for Temp {
         Some(self)
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        (name == "temp").then_some(f64::from(self.t))
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        if name != "temp" {
-            return Ok(false);
-        }
-        *self = Temp::new(value as f32)?;
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.t == 1.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }
 

@@ -5,7 +5,7 @@
 //! Output sorted; one sole candidate is left alone. Source: llama.cpp, src/llama-sampler.cpp.
 
 use super::reference::{Reference, TokenArray};
-use super::{finite, Candidates, Sampler, Temp};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler, Temp};
 use crate::{Error, ErrorKind, Result};
 
 /// The temperature, how far it may go from there, and how the entropy is bent.
@@ -45,13 +45,19 @@ impl TempExt {
     }
 }
 
+impl FromArguments for TempExt {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        TempExt::new(a.float(0), a.float(1), a.float(2))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.t.into(), self.delta.into(), self.exponent.into()].into()
+    }
+}
+
 impl Sampler for TempExt {
     fn name(&self) -> &'static str {
         "temp_ext"
-    }
-
-    fn describe(&self) -> String {
-        format!("temp_ext({}, delta={}, exponent={})", self.t, self.delta, self.exponent)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -75,32 +81,8 @@ impl Sampler for TempExt {
         Some(self)
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "temp" => Some(f64::from(self.t)),
-            "dynatemp_range" => Some(f64::from(self.delta)),
-            "dynatemp_exponent" => Some(f64::from(self.exponent)),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        let value = value as f32;
-        match name {
-            "temp" => *self = TempExt::new(value, self.delta, self.exponent)?,
-            "dynatemp_range" => *self = TempExt::new(self.t, value, self.exponent)?,
-            "dynatemp_exponent" => *self = TempExt::new(self.t, self.delta, value)?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.delta <= 0.0 && self.t == 1.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }
 

@@ -6,7 +6,7 @@
 //! instead (`hf_top_h.rs`).
 
 use super::distribution::{decide, keep_best, Weight};
-use super::{finite, Candidates, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// Sums of exponentials are good to 2e-7: an entropy this little above the bound, relative to it, is at the bound.
@@ -30,13 +30,24 @@ impl TopH {
     }
 }
 
+impl FromArguments for TopH {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        TopH::new(a.float(0))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.h.into()].into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        self.h = TopH::from_arguments(a)?.h;
+        Ok(())
+    }
+}
+
 impl Sampler for TopH {
     fn name(&self) -> &'static str {
         "top_h"
-    }
-
-    fn describe(&self) -> String {
-        format!("top_h({})", self.h)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -59,23 +70,7 @@ impl Sampler for TopH {
         keep_best(candidates, kept, self.seen[kept - 1]);
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        (name == "top_h").then_some(f64::from(self.h))
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        if name != "top_h" {
-            return Ok(false);
-        }
-        self.h = finite("top_h", "h", value as f32)?;
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.h <= 0.0 || self.h >= 1.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }

@@ -1,7 +1,7 @@
 //! top_k: keeps the k candidates with the highest logits, sorted. Knows no probability.
 
 use super::reference::{Reference, TokenArray};
-use super::{whole, Candidates, Sampler};
+use super::{Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// Keeps the `k` best; `k <= 0` keeps all, as they are.
@@ -17,13 +17,19 @@ impl TopK {
     }
 }
 
+impl FromArguments for TopK {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        Ok(TopK::new(a.int(0)))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.k.into()].into()
+    }
+}
+
 impl Sampler for TopK {
     fn name(&self) -> &'static str {
         "top_k"
-    }
-
-    fn describe(&self) -> String {
-        format!("top_k({})", self.k)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -36,24 +42,8 @@ impl Sampler for TopK {
         Some(self)
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        (name == "top_k").then_some(f64::from(self.k))
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        if name != "top_k" {
-            return Ok(false);
-        }
-        self.k = whole("top_k", "k", value)?;
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.k <= 0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }
 

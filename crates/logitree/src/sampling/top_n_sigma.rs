@@ -3,7 +3,7 @@
 //! Tang et al.: "Top-nσ: Not All Logits Are You Need", 2024. The number of candidates stays.
 
 use super::reference::{Reference, TokenArray, TokenData};
-use super::{finite, Candidates, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// Rejects below `max - n * standard deviation`, over the candidates above -inf.
@@ -22,13 +22,19 @@ impl TopNSigma {
     }
 }
 
+impl FromArguments for TopNSigma {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        TopNSigma::new(a.float(0))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.n.into()].into()
+    }
+}
+
 impl Sampler for TopNSigma {
     fn name(&self) -> &'static str {
         "top_n_sigma"
-    }
-
-    fn describe(&self) -> String {
-        format!("top_n_sigma({})", self.n)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -61,24 +67,8 @@ impl Sampler for TopNSigma {
         Some(self)
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        (name == "top_n_sigma").then_some(f64::from(self.n))
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        if name != "top_n_sigma" {
-            return Ok(false);
-        }
-        *self = TopNSigma::new(value as f32)?;
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.n <= 0.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }
 

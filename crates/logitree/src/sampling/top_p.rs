@@ -1,7 +1,7 @@
 //! top_p (nucleus): keeps the fewest best candidates whose probabilities reach p. Output sorted.
 
 use super::reference::{Reference, TokenArray, TokenData};
-use super::{finite, whole, Candidates, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// How many candidates are sorted at first; more only if they do not reach p.
@@ -36,13 +36,19 @@ impl TopP {
     }
 }
 
+impl FromArguments for TopP {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        TopP::new(a.float(0), a.count(1))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.p.into(), self.min_keep.into()].into()
+    }
+}
+
 impl Sampler for TopP {
     fn name(&self) -> &'static str {
         "top_p"
-    }
-
-    fn describe(&self) -> String {
-        super::min_p::describe_cut("top_p", self.p, self.min_keep)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -66,29 +72,8 @@ impl Sampler for TopP {
         Some(self)
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "top_p" => Some(f64::from(self.p)),
-            "min_keep" => Some(self.min_keep as f64),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "top_p" => *self = TopP::new(value as f32, self.min_keep)?,
-            "min_keep" => self.min_keep = whole("top_p", name, value)?.max(0) as usize,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.p >= 1.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }
 

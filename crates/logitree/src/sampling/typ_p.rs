@@ -4,7 +4,7 @@
 //! candidate at -inf has no surprisal and comes last (llama.cpp computes NaN from it).
 
 use super::reference::{libstdcxx, Reference, TokenArray, TokenData};
-use super::{finite, whole, Candidates, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler};
 use crate::Result;
 
 /// Keeps the most typical candidates until their probabilities exceed `p`, and at least `min_keep`.
@@ -24,13 +24,19 @@ impl TypP {
     }
 }
 
+impl FromArguments for TypP {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        TypP::new(a.float(0), a.count(1))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.p.into(), self.min_keep.into()].into()
+    }
+}
+
 impl Sampler for TypP {
     fn name(&self) -> &'static str {
         "typ_p"
-    }
-
-    fn describe(&self) -> String {
-        super::min_p::describe_cut("typ_p", self.p, self.min_keep)
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -72,29 +78,8 @@ impl Sampler for TypP {
         Some(self)
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "typ_p" => Some(f64::from(self.p)),
-            "min_keep" => Some(self.min_keep as f64),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "typ_p" => *self = TypP::new(value as f32, self.min_keep)?,
-            "min_keep" => self.min_keep = whole("typ_p", name, value)?.max(0) as usize,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn is_noop(&self) -> bool {
         self.p >= 1.0
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(*self)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::reference::{Reference, TokenArray};
 use super::rng::{Draws, Seed};
-use super::{finite, whole, Candidates, Sampler, StateReader, StateWriter};
+use super::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 
 /// With probability `p`, removes what is at least `threshold` probable, but the least probable of them.
@@ -54,15 +54,25 @@ impl Xtc {
     }
 }
 
+impl FromArguments for Xtc {
+    fn from_arguments(a: &Arguments) -> Result<Self> {
+        Xtc::new(a.float(0), a.float(1), a.count(2), a.seed(3))
+    }
+
+    fn arguments(&self) -> Arguments {
+        [self.p.into(), self.threshold.into(), self.min_keep.into(), self.draws.seed().into()].into()
+    }
+
+    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
+        (self.p, self.threshold) = (finite("xtc", "p", a.float(0))?, finite("xtc", "t", a.float(1))?);
+        self.min_keep = a.count(2);
+        Ok(())
+    }
+}
+
 impl Sampler for Xtc {
     fn name(&self) -> &'static str {
         "xtc"
-    }
-
-    fn describe(&self) -> String {
-        let Xtc { p, threshold, min_keep, draws } = self;
-        let keep = if *min_keep == 0 { String::new() } else { format!("min_keep={min_keep}, ") };
-        format!("xtc({p}, {threshold}, {keep}{})", draws.seed().describe())
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
@@ -114,35 +124,12 @@ impl Sampler for Xtc {
         self.draws.resequence(sequence);
     }
 
-    fn parameter(&self, name: &str) -> Option<f64> {
-        match name {
-            "xtc_probability" => Some(f64::from(self.p)),
-            "xtc_threshold" => Some(f64::from(self.threshold)),
-            "min_keep" => Some(self.min_keep as f64),
-            _ => None,
-        }
-    }
-
-    fn set_parameter(&mut self, name: &str, value: f64) -> Result<bool> {
-        match name {
-            "xtc_probability" => self.p = finite("xtc", "p", value as f32)?,
-            "xtc_threshold" => self.threshold = finite("xtc", "t", value as f32)?,
-            "min_keep" => self.min_keep = whole("xtc", name, value)?.max(0) as usize,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
     fn save(&self, state: &mut StateWriter) {
         self.draws.save(state);
     }
 
     fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
         self.draws.load(state)
-    }
-
-    fn clone_box(&self) -> Box<dyn Sampler> {
-        Box::new(self.clone())
     }
 }
 

@@ -27,7 +27,7 @@ fn a_million_steps_keep_memory_flat() {
     let vocabulary = vocabulary();
     let names = ["REPLY", "REPLY_THREAD", "IGNORE", "SEND_MESSAGE", "SEND_MONEY"];
     let choices = Choices::new(&names, &vocabulary, &End::default()).expect("sound choices");
-    let params = Params { seed: Some(1), penalty_repeat: 1.1, ..Params::default() };
+    let params = Params::default().seed(1).with("penalty_repeat", 1.1);
     let chain = presets::llama_cpp(&params).expect("a sound chain");
     let mut decoder =
         Decoder::new(vocabulary, chain, Some(choices.matcher()), Stop::default()).expect("it fits");

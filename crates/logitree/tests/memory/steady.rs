@@ -37,9 +37,8 @@ fn allocations(chain: &mut Chain, size: usize, allowed: AllowedTokens<'_>) -> us
 fn no_allocation_per_token_after_the_first_steps() {
     let few: Vec<u32> = (0..30).map(|i| i * 97).collect();
     let words = vec![0x1111_1111u32; 128];
-    let penalised =
-        Params { seed: Some(1), penalty_repeat: 1.1, logit_bias: vec![(5, 1.0)], ..Params::default() };
-    let plain = Params { seed: Some(1), ..Params::default() };
+    let penalised = Params::default().seed(1).with("penalty_repeat", 1.1).with("logit_bias", vec![(5, 1.0)]);
+    let plain = Params::default().seed(1);
     for params in [plain, penalised] {
         for allowed in [AllowedTokens::Ids(&few), AllowedTokens::Mask(&words), AllowedTokens::All] {
             let mut chain = presets::llama_cpp(&params).unwrap();
@@ -47,20 +46,18 @@ fn no_allocation_per_token_after_the_first_steps() {
             assert_eq!(n, 0, "with {allowed:?} in {}", chain.describe());
         }
     }
-    let busy = Params {
-        seed: Some(1),
-        dry_multiplier: 0.8,
-        xtc_probability: 0.5,
-        dynatemp_range: 0.3,
-        ..Params::default()
-    };
-    let adaptive = Params { adaptive_target: 0.5, ..busy.clone() };
+    let busy = Params::default()
+        .seed(1)
+        .with("dry_multiplier", 0.8)
+        .with("xtc_probability", 0.5)
+        .with("dynatemp_range", 0.3);
+    let adaptive = busy.clone().with("adaptive_target", 0.5);
     for params in [busy, adaptive] {
         let mut chain = presets::llama_cpp(&params).unwrap();
         assert_eq!(allocations(&mut chain, 4096, AllowedTokens::All), 0, "in {}", chain.describe());
     }
     for mirostat in [1, 2] {
-        let params = Params { seed: Some(1), mirostat, ..Params::default() };
+        let params = Params::default().seed(1).with("mirostat", mirostat);
         for allowed in [AllowedTokens::Ids(&few), AllowedTokens::Mask(&words), AllowedTokens::All] {
             let mut chain = presets::llama_cpp(&params).unwrap();
             let n = allocations(&mut chain, 4096, allowed);
@@ -82,7 +79,7 @@ fn logits_of_16_bits_are_not_copied_to_32() {
     // A few stand out, as with a model that has something to say.
     logits[777..780].fill(20.0);
     let bits: Vec<u16> = logits.iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
-    let params = Params { seed: Some(1), penalty_repeat: 1.1, ..Params::default() };
+    let params = Params::default().seed(1).with("penalty_repeat", 1.1);
     for text in
         ["greedy", "penalties;top_k;typ_p;top_p;min_p;temperature", "min_p;temp", "top_p;temp", "temp;dist"]
     {
@@ -106,7 +103,7 @@ fn settings(named: &[(&str, f64)]) -> Vec<Setting> {
 #[test]
 fn steering_and_rules_allocate_nothing_after_the_first_steps() {
     let few: Vec<u32> = (0..30).map(|i| i * 97).collect();
-    let params = Params { seed: Some(1), penalty_repeat: 1.1, ..Params::default() };
+    let params = Params::default().seed(1).with("penalty_repeat", 1.1);
     let bands = [(4.0, &[("temp", 1.5), ("penalty_last_n", 16.0)][..]), (f64::INFINITY, &[("top_k", 9.0)])];
     let rule = EntropyRule::new(bands.map(|(below, named)| (below, settings(named))).to_vec()).unwrap();
     let burst = Burst::new(0.3, 2.0, 200, settings(&[("temp", 1.5), ("typ_p", 0.9)])).unwrap();
@@ -147,19 +144,16 @@ fn no_allocation_in_the_samplers_that_llama_cpp_lacks() {
     let words = vec![0x1111_1111u32; 128];
     // Only the one with a history grows, in its four lists.
     let beyond = "epsilon;eta;min_k;top_h;p_less;edt;hf_top_h;hf_top_k;hf_top_p;hf_typ_p";
-    let params = Params {
-        epsilon_cutoff: 1e-5,
-        eta_cutoff: 1e-5,
-        min_k: 1e4,
-        typ_p: 0.9,
-        seed: Some(1),
-        ..Params::default()
-    };
+    let params = Params::default()
+        .with("epsilon_cutoff", 1e-5)
+        .with("eta_cutoff", 1e-5)
+        .with("min_k", 1e4)
+        .with("typ_p", 0.9)
+        .seed(1);
     for allowed in [AllowedTokens::Ids(&few), AllowedTokens::Mask(&words), AllowedTokens::All] {
         let mut chain = Chain::parse(beyond, &params).unwrap();
         assert_eq!(allocations(&mut chain, 4096, allowed), 0, "{allowed:?} in {}", chain.describe());
-        let mut chain =
-            Chain::parse("no_repeat_ngram", &Params { no_repeat_ngram: 2, ..params.clone() }).unwrap();
+        let mut chain = Chain::parse("no_repeat_ngram", &params.clone().with("no_repeat_ngram", 2)).unwrap();
         assert!(allocations(&mut chain, 4096, allowed) <= 10, "{allowed:?}");
     }
 }

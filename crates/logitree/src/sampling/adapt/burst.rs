@@ -51,6 +51,26 @@ impl Burst {
         Ok(Burst { top_p_below, entropy_above, tokens, settings, accepted: 0, begun, unsure: false })
     }
 
+    /// The probability of the likeliest token below which a burst begins; 0: none does.
+    pub fn top_p_below(&self) -> f64 {
+        self.top_p_below
+    }
+
+    /// The entropy in nats above which a burst begins; +inf: none does.
+    pub fn entropy_above(&self) -> f64 {
+        self.entropy_above
+    }
+
+    /// How many tokens a burst lasts.
+    pub fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// The parameters of a burst.
+    pub fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
     /// Whether the next token belongs to a burst that has begun.
     pub fn is_on(&self) -> bool {
         self.begun.last().is_some_and(|begun| self.accepted - begun < self.tokens)

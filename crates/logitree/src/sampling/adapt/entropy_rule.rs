@@ -37,6 +37,13 @@ impl EntropyRule {
     }
 }
 
+impl EntropyRule {
+    /// The bands: upper bound in nats and settings.
+    pub fn bands(&self) -> &[(f64, Vec<Setting>)] {
+        &self.bands
+    }
+}
+
 impl Adapt for EntropyRule {
     fn describe(&self) -> String {
         let band = |(bound, s): &(f64, Vec<Setting>)| match *bound {

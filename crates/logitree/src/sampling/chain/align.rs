@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Chain;
 use crate::sampling::adapt::{self, Adapt, Distribution, Setting};
+use crate::sampling::registry::SamplerRow;
 use crate::sampling::{Candidates, Sampler, Steering};
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -32,18 +33,23 @@ impl Align {
     }
 
     /// Before the first sampler: asks the rule, and sets what it names. Followed by [`Align::restore`] in any case.
-    pub fn set(&mut self, samplers: &mut [Box<dyn Sampler>], candidates: &mut Candidates<'_>) -> Result<()> {
+    pub fn set(
+        &mut self,
+        rows: Rows<'_>,
+        samplers: &mut [Box<dyn Sampler>],
+        candidates: &mut Candidates<'_>,
+    ) -> Result<()> {
         let Some(rule) = &mut self.rule else { return Ok(()) };
         if candidates.len() == 1 {
             rule.forced();
             return Ok(());
         }
-        set_all(rule.settings(Distribution::of(candidates))?, samplers, &mut self.former)
+        set_all(rule.settings(Distribution::of(candidates))?, rows, samplers, &mut self.former)
     }
 
     /// After the step, whatever came of it.
-    pub fn restore(&mut self, samplers: &mut [Box<dyn Sampler>]) {
-        put_back(&mut self.former, samplers);
+    pub fn restore(&mut self, rows: Rows<'_>, samplers: &mut [Box<dyn Sampler>]) {
+        put_back(&mut self.former, rows, samplers);
     }
 
     /// A token was accepted.
@@ -67,14 +73,23 @@ impl Align {
     }
 }
 
+/// The samplers' rows in the table.
+type Rows<'a> = &'a [Option<&'static SamplerRow>];
+
 /// Sets each setting in every sampler that has the parameter, and notes what it was.
-fn set_all(settings: &[Setting], samplers: &mut [Box<dyn Sampler>], former: &mut Former) -> Result<()> {
+fn set_all(
+    settings: &[Setting],
+    rows: Rows<'_>,
+    samplers: &mut [Box<dyn Sampler>],
+    former: &mut Former,
+) -> Result<()> {
     for (name, value) in settings {
         let mut known = false;
-        for (at, sampler) in samplers.iter_mut().enumerate() {
-            if let Some(old) = sampler.parameter(name) {
+        for (at, (sampler, row)) in samplers.iter_mut().zip(rows).enumerate() {
+            let Some(row) = row else { continue };
+            if let Some(old) = row.parameter(sampler.as_ref(), name) {
                 former.push((at, Arc::clone(name), old));
-                known |= sampler.set_parameter(name, *value)?;
+                known |= row.set(sampler.as_mut(), name, *value)?;
             }
         }
         if !known {
@@ -85,9 +100,11 @@ fn set_all(settings: &[Setting], samplers: &mut [Box<dyn Sampler>], former: &mut
 }
 
 /// Puts the values back, the last set first. Cannot fail: the samplers had them.
-fn put_back(former: &mut Former, samplers: &mut [Box<dyn Sampler>]) {
+fn put_back(former: &mut Former, rows: Rows<'_>, samplers: &mut [Box<dyn Sampler>]) {
     while let Some((at, name, value)) = former.pop() {
-        drop(samplers[at].set_parameter(&name, value));
+        if let Some(row) = rows[at] {
+            drop(row.set(samplers[at].as_mut(), &name, value));
+        }
     }
 }
 
@@ -131,9 +148,10 @@ impl Chain {
     /// [`ErrorKind::Sampling`] if no sampler has one, or for a value that means nothing.
     pub fn set_parameters(&mut self, settings: &[Setting]) -> Result<()> {
         let mut former = Former::new();
-        let done = set_all(settings, &mut self.samplers, &mut former);
+        let settings = adapt::by_keyword(settings.to_vec())?;
+        let done = set_all(&settings, &self.rows, &mut self.samplers, &mut former);
         if done.is_err() {
-            put_back(&mut former, &mut self.samplers);
+            put_back(&mut former, &self.rows, &mut self.samplers);
         }
         done
     }
@@ -171,8 +189,8 @@ impl Chain {
     /// nothing; nothing is changed then.
     pub fn adapt(&mut self, rule: Option<Box<dyn Adapt>>) -> Result<()> {
         for settings in rule.iter().flat_map(|rule| rule.declared()) {
-            let tried = set_all(settings, &mut self.samplers, &mut self.align.former);
-            put_back(&mut self.align.former, &mut self.samplers);
+            let tried = set_all(settings, &self.rows, &mut self.samplers, &mut self.align.former);
+            put_back(&mut self.align.former, &self.rows, &mut self.samplers);
             tried.map_err(|error| error.at(adapt::show(settings)))?;
         }
         self.align.rule = rule;

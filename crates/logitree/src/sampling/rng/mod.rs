@@ -70,6 +70,11 @@ impl Seed {
         Seed { generator: Generator::Mt19937, seed: u64::from(seed), sequence: 0 }
     }
 
+    /// A seed of fresh entropy for llama.cpp's generator.
+    pub fn fresh() -> Seed {
+        Seed::mt19937(fresh_seed())
+    }
+
     /// The same, checked.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ fn vocabulary(size: usize) -> Arc<Vocabulary> {
 }
 
 fn chain(seed: u64, rng: Generator) -> Chain {
-    let params = Params { seed: Some(seed), rng, penalty_repeat: 1.3, temp: 1.5, ..Params::default() };
+    let params = Params::default().seed(seed).rng(rng).with("penalty_repeat", 1.3).with("temp", 1.5);
     presets::llama_cpp(&params).unwrap()
 }
 

@@ -49,13 +49,11 @@ struct Birth {
 impl Birth {
     fn decoder(self) -> Decoder {
         let vocabulary = small();
-        let params = Params {
-            seed: Some(self.seed.into()),
-            penalty_repeat: 1.5,
-            penalty_last_n: 3,
-            temp: 1.5,
-            ..Params::default()
-        };
+        let params = Params::default()
+            .seed(self.seed.into())
+            .with("penalty_repeat", 1.5)
+            .with("penalty_last_n", 3)
+            .with("temp", 1.5);
         let chain = presets::llama_cpp(&params).expect("a sound chain");
         let stop = Stop::new(Some(25), vec![b"no".to_vec(), b"tt".to_vec()], self.salt.is_multiple_of(2));
         let first = self.constrained.then(|| matcher(&vocabulary, 0));

@@ -116,7 +116,7 @@ fn vocabulary() -> Arc<Vocabulary> {
 }
 
 fn chain(seed: u32) -> Chain {
-    let params = Params { seed: Some(seed.into()), penalty_repeat: 1.3, temp: 1.5, ..Params::default() };
+    let params = Params::default().seed(seed.into()).with("penalty_repeat", 1.3).with("temp", 1.5);
     presets::llama_cpp(&params).expect("a sound chain")
 }
 

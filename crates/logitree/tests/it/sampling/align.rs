@@ -25,7 +25,7 @@ fn logits(step: usize) -> Vec<f32> {
 }
 
 fn params() -> Params {
-    Params { seed: Some(5), penalty_repeat: 1.1, ..Params::default() }
+    Params::default().seed(5).with("penalty_repeat", 1.1)
 }
 
 fn chain(mode: Mode, params: &Params) -> Chain {
@@ -123,9 +123,18 @@ fn a_rule_equals_chains_built_for_each_step() {
             let row = logits(step);
             let entropy = logitree::metrics::entropy(&row, logitree::metrics::Base::Nats);
             let (band, built) = match entropy {
-                h if h < 3.0 => (0, Params { temp: 1.5, top_k: 256, top_p: 0.98, min_p: 0.0, ..params() }),
+                h if h < 3.0 => {
+                    (0, params().with("temp", 1.5).with("top_k", 256).with("top_p", 0.98).with("min_p", 0.0))
+                }
                 h if h < 6.0 => (1, params()),
-                _ => (2, Params { temp: 0.5, top_k: 20, typ_p: 0.9, penalty_repeat: 1.3, ..params() }),
+                _ => (
+                    2,
+                    params()
+                        .with("temp", 0.5)
+                        .with("top_k", 20)
+                        .with("typ_p", 0.9)
+                        .with("penalty_repeat", 1.3),
+                ),
             };
             bands[band] += 1;
             let mut naive = chain(mode, &built);
@@ -145,7 +154,8 @@ fn a_rule_equals_chains_built_for_each_step() {
 
 #[test]
 fn constant_settings_equal_a_chain_built_with_them() {
-    let built = Params { temp: 1.3, top_k: 100, top_n_sigma: 2.0, penalty_freq: 0.2, ..params() };
+    let built =
+        params().with("temp", 1.3).with("top_k", 100).with("top_n_sigma", 2.0).with("penalty_freq", 0.2);
     let named = settings(&[("temp", 1.3), ("top_k", 100.0), ("top_n_sigma", 2.0), ("penalty_freq", 0.2)]);
     for mode in [Mode::Fast, Mode::Parity] {
         let mut adapted = chain(mode, &params());
@@ -160,14 +170,14 @@ fn constant_settings_equal_a_chain_built_with_them() {
 
 #[test]
 fn constant_settings_equal_a_chain_built_with_them_where_a_sampler_keeps_a_mean() {
-    let start = Params { seed: Some(3), ..Params::default() };
+    let start = Params::default().seed(3);
     let cases = [
-        (Params { mirostat: 1, ..start.clone() }, "mirostat_tau", 2.0, "mirostat_eta", 0.5),
-        (Params { mirostat: 2, ..start.clone() }, "mirostat_tau", 2.0, "mirostat_eta", 0.5),
+        (start.clone().with("mirostat", 1), "mirostat_tau", 2.0, "mirostat_eta", 0.5),
+        (start.clone().with("mirostat", 2), "mirostat_tau", 2.0, "mirostat_eta", 0.5),
     ];
     for (params, first, a, second, b) in cases {
         for mode in [Mode::Fast, Mode::Parity] {
-            let built = Params { mirostat_tau: a as f32, mirostat_eta: b as f32, ..params.clone() };
+            let built = params.clone().with("mirostat_tau", a as f32).with("mirostat_eta", b as f32);
             let (mut adapted, mut built) = (chain(mode, &params), chain(mode, &built));
             let named = settings(&[(first, a), (second, b)]);
             let always = EntropyRule::new(vec![(f64::INFINITY, named)]).unwrap();
@@ -283,7 +293,7 @@ fn what_a_rule_does_wrong_leaves_no_trace() {
         }
     }
     // A fault in the middle of a step, with the settings in force.
-    let mut chain = chain(Mode::Fast, &Params { logit_bias: vec![(1, f32::NEG_INFINITY)], ..params() });
+    let mut chain = chain(Mode::Fast, &params().with("logit_bias", vec![(1, f32::NEG_INFINITY)]));
     let before = chain.describe();
     chain.adapt(Some(Box::new(Hostile { named: settings(&[("temp", 9.0)]), fails: false }))).unwrap();
     let mut row = vec![f32::NEG_INFINITY; 4];
@@ -305,7 +315,7 @@ fn what_a_rule_declares_is_tried_when_it_comes() {
         assert_eq!(chain.describe(), described);
         assert!(chain.rule().unwrap().describe().starts_with("EntropyRule([(3, "), "the former rule went");
     }
-    let mut cold = presets::tsampler(&Params { temp: 0.0, ..params() }).unwrap();
+    let mut cold = presets::tsampler(&params().with("temp", 0.0)).unwrap();
     let error = cold.adapt(Some(Box::new(burst()))).unwrap_err();
     assert!(error.message.contains("temp") && error.help.contains("penalties -> greedy"), "{error}");
 }

@@ -19,7 +19,7 @@ fn logits(row: u32, size: usize) -> Vec<f32> {
 }
 
 fn chains(rng: Generator, n: usize) -> Vec<Chain> {
-    let params = Params { seed: Some(11), rng, penalty_repeat: 1.2, ..Params::default() };
+    let params = Params::default().seed(11).rng(rng).with("penalty_repeat", 1.2);
     presets::llama_cpp(&params).unwrap().states(n)
 }
 
@@ -71,10 +71,10 @@ fn a_batch_is_its_rows_one_by_one() {
 #[test]
 fn states_of_philox_draw_by_sequence_and_position_alone() {
     let flat = vec![0.0f32; 5000];
-    let params = Params { seed: Some(1 << 40), rng: Generator::Philox, sequence: 9, ..Params::default() };
+    let params = Params::default().seed(1 << 40).rng(Generator::Philox).sequence(9);
     let parent = Chain::parse("dist", &params).unwrap();
     for (sequence, mut state) in parent.states(6).into_iter().enumerate() {
-        let own = Params { sequence: sequence as u32, ..params.clone() };
+        let own = params.clone().sequence(sequence as u32);
         let mut fresh = Chain::parse("dist", &own).unwrap();
         for _ in 0..3 {
             let token = fresh.sample(&flat, AllowedTokens::All).unwrap();
@@ -123,8 +123,8 @@ fn a_bad_row_is_named_and_nothing_is_accepted() {
 fn log_probabilities_are_those_of_the_distributions() {
     let x = [1.0f32, 3.0, 2.0, f32::NEG_INFINITY, 0.5];
     let row = Row { logits: (&x).into(), allowed: AllowedTokens::Ids(&[0, 2, 4]) };
-    let params = Params { seed: Some(3), temp: 0.5, ..Params::default() };
-    let mut chain = Chain::parse("topk;temp", &Params { top_k: 2, ..params }).unwrap();
+    let params = Params::default().seed(3).with("temp", 0.5);
+    let mut chain = Chain::parse("topk;temp", &params.with("top_k", 2)).unwrap();
     let how = How { log_probabilities: true, ..How::default() };
     let picked = batch::sample(&[row], &mut [&mut chain], how).unwrap()[0];
     let all: f64 = x.iter().map(|&x| f64::from(x).exp()).sum();

@@ -363,7 +363,7 @@ fn parameters_that_mean_nothing_are_errors() {
     assert!(NoRepeatNgram::new(1025).is_err() && NoRepeatNgram::new(-3).unwrap().is_noop());
     // A change that is refused changes nothing.
     let every = "no_repeat_ngram;epsilon_cutoff;eta_cutoff;top_h;min_k;p_less;edt;hf_top_k;hf_top_p;hf_typ_p";
-    let mut chain = Chain::parse(every, &Params { seed: Some(0), ..Params::default() }).unwrap();
+    let mut chain = Chain::parse(every, &Params::default().seed(0)).unwrap();
     let before = chain.describe();
     for name in
         ["no_repeat_ngram", "epsilon_cutoff", "eta_cutoff", "top_h", "min_k", "edt_theta", "edt_n", "top_p"]
@@ -397,19 +397,17 @@ fn extreme_logits_never_pick_what_is_impossible() {
         ["epsilon", "eta", "top_h", "min_k", "p_less", "edt", "hf_top_h", "hf_top_k", "hf_top_p", "hf_typ_p"];
     for name in names {
         for (logits, x) in shapes.iter().flat_map(|s| [0.0f32, 1e-30, 0.4, 0.99].map(|x| (s, x))) {
-            let params = Params {
-                seed: Some(9),
-                epsilon_cutoff: x,
-                eta_cutoff: x,
-                top_h: x,
-                min_k: x * 1e30,
-                p_less_norm: x > 0.5,
-                edt_theta: x * 1e30,
-                top_p: x,
-                typ_p: x,
-                top_k: 2,
-                ..Params::default()
-            };
+            let params = Params::default()
+                .seed(9)
+                .with("epsilon_cutoff", x)
+                .with("eta_cutoff", x)
+                .with("top_h", x)
+                .with("min_k", x * 1e30)
+                .with("p_less_norm", x > 0.5)
+                .with("edt_theta", x * 1e30)
+                .with("top_p", x)
+                .with("typ_p", x)
+                .with("top_k", 2);
             let mut chain = Chain::parse(name, &params).unwrap();
             for _ in 0..3 {
                 let token = chain.sample(*logits, AllowedTokens::All).unwrap();
@@ -469,13 +467,11 @@ fn a_long_history_of_one_token_is_no_trouble() {
 
 #[test]
 fn the_transformers_preset_samples_and_rolls_back() {
-    let params = Params {
-        seed: Some(4),
-        no_repeat_ngram: 2,
-        penalty_repeat: 1.3,
-        top_h: 0.9,
-        ..Params::transformers()
-    };
+    let params = Params::transformers()
+        .seed(4)
+        .with("no_repeat_ngram", 2)
+        .with("penalty_repeat", 1.3)
+        .with("top_h", 0.9);
     let mut chain = presets::transformers(&params).unwrap();
     let logits: Vec<f32> = (0..300).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
     let run = |chain: &mut Chain, n: usize| -> Vec<u32> {

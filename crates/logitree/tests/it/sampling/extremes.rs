@@ -67,7 +67,14 @@ fn extremes() -> Vec<Box<dyn Sampler>> {
                 all.extend(Penalties::new(last_n, 1.0, x, y).map(|s| Box::new(s) as Box<dyn Sampler>));
                 for allowed in [i32::MIN, -1, 0, 2, i32::MAX] {
                     all.extend(
-                        Dry::new(x, y, allowed, last_n, &[vec![3]]).map(|s| Box::new(s) as Box<dyn Sampler>),
+                        Dry::new(
+                            x,
+                            y,
+                            allowed,
+                            last_n,
+                            logitree::sampling::Breakers::new(&[vec![3]]).unwrap(),
+                        )
+                        .map(|s| Box::new(s) as Box<dyn Sampler>),
                     );
                 }
             }
@@ -224,7 +231,7 @@ fn pairs_of_extremes_bear_what_the_first_leaves() {
             Box::new(LogitBias::new(&[(0, 1e38), (1, f32::MAX), (2, f32::MIN)]).unwrap()),
             Box::new(LogitBias::new(&[(0, -INF)]).unwrap()),
             Box::new(Penalties::new(i32::MAX, 1e-38, f32::MIN, f32::MAX).unwrap()),
-            Box::new(Dry::new(1.0, 1e30, 0, i32::MAX, &[]).unwrap()),
+            Box::new(Dry::new(1.0, 1e30, 0, i32::MAX, Default::default()).unwrap()),
             Box::new(AdaptiveP::new(1e30, 7.0, SEED).unwrap()),
             Box::new(Mirostat::new(None, 0.0, -1.0, 100, SEED).unwrap()),
             Box::new(MirostatV2::new(1e30, -1.0, SEED).unwrap()),
@@ -295,7 +302,7 @@ fn steering_bears_the_same() {
         steering.add(id, by).unwrap();
     }
     for (what, logits) in shapes() {
-        for mut chain in both(presets::llama_cpp(&Params { seed: Some(0), ..Params::default() }).unwrap()) {
+        for mut chain in both(presets::llama_cpp(&Params::default().seed(0)).unwrap()) {
             chain.steer(&steering);
             hold(&mut chain, &logits, what);
         }
@@ -416,7 +423,7 @@ fn forged_snapshots_are_refused_or_go_on() {
 
 #[test]
 fn hostile_texts_end_soon_and_shortly() {
-    let params = Params { seed: Some(0), ..Params::default() };
+    let params = Params::default().seed(0);
     let letters = "ekypmt".repeat(3);
     assert_eq!(Chain::parse(&letters, &params).unwrap().names().len(), 19);
     let long = "k".repeat(1 << 20);

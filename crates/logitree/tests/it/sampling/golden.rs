@@ -36,7 +36,16 @@ fn sampler(name: &str, args: &[f64], breakers: &[Vec<u32>]) -> Box<dyn Sampler> 
         "penalties" => Box::new(Penalties::new(args[0] as i32, a(1), a(2), a(3)).unwrap()),
         "temp_ext" => Box::new(TempExt::new(a(0), a(1), a(2)).unwrap()),
         "xtc" => Box::new(Xtc::new(a(0), a(1), args[2] as usize, Seed::mt19937(args[3] as u32)).unwrap()),
-        "dry" => Box::new(Dry::new(a(0), a(1), args[2] as i32, args[3] as i32, breakers).unwrap()),
+        "dry" => Box::new(
+            Dry::new(
+                a(0),
+                a(1),
+                args[2] as i32,
+                args[3] as i32,
+                logitree::sampling::Breakers::new(breakers).unwrap(),
+            )
+            .unwrap(),
+        ),
         _ => panic!("no sampler {name}"),
     }
 }

@@ -11,7 +11,7 @@ use logitree::ErrorKind;
 const INF: f32 = f32::INFINITY;
 
 fn default_chain() -> Chain {
-    presets::llama_cpp(&Params { seed: Some(3), ..Params::default() }).unwrap()
+    presets::llama_cpp(&Params::default().seed(3)).unwrap()
 }
 
 fn refused(logits: &[f32], allowed: AllowedTokens<'_>) -> (ErrorKind, String) {
@@ -80,7 +80,7 @@ fn parameters_that_mean_nothing_are_errors() {
             assert!(i == 2 || Mirostat::new(None, a, b, 100, seed).is_err());
             assert!(i == 2 || MirostatV2::new(a, b, seed).is_err());
             assert!(i == 2 || AdaptiveP::new(a, b, seed).is_err());
-            assert!(i == 2 || Dry::new(a, b, 2, 64, &[]).is_err());
+            assert!(i == 2 || Dry::new(a, b, 2, 64, Default::default()).is_err());
         }
     }
     assert!(TempExt::new(f32::MAX, f32::MAX, 1.0).is_err() && TempExt::new(1.0, 0.5, -0.1).is_err());
@@ -132,29 +132,27 @@ fn extreme_values_never_pick_what_is_impossible() {
         "temp;mirostat_v2",
         "xtc;top_n_sigma;mirostat_v2",
     ];
-    for temp in [0.0, 1e-45, 1e-30, 0.8, 1e30, -1.0] {
+    for temp in [0.0f32, 1e-45, 1e-30, 0.8, 1e30, -1.0] {
         for text in texts {
             for logits in shapes {
-                let params = Params {
-                    seed: Some(9),
-                    temp,
-                    typ_p: 0.9,
-                    top_n_sigma: 1.0,
-                    penalty_repeat: 1e-30,
-                    penalty_freq: f32::MAX,
-                    penalty_present: f32::MAX,
-                    xtc_probability: 0.9,
-                    xtc_threshold: -1.0,
-                    dry_multiplier: f32::MAX,
-                    dry_allowed_length: i32::MIN,
-                    dry_penalty_last_n: i32::MAX,
-                    dynatemp_range: temp.abs().min(1e30),
-                    dynatemp_exponent: 1e30,
-                    adaptive_target: 1e30,
-                    mirostat_tau: 1e38,
-                    mirostat_eta: f32::MAX,
-                    ..Params::default()
-                };
+                let params = Params::default()
+                    .seed(9)
+                    .with("temp", temp)
+                    .with("typ_p", 0.9)
+                    .with("top_n_sigma", 1.0)
+                    .with("penalty_repeat", 1e-30)
+                    .with("penalty_freq", f32::MAX)
+                    .with("penalty_present", f32::MAX)
+                    .with("xtc_probability", 0.9)
+                    .with("xtc_threshold", -1.0)
+                    .with("dry_multiplier", f32::MAX)
+                    .with("dry_allowed_length", i32::MIN)
+                    .with("dry_penalty_last_n", i32::MAX)
+                    .with("dynatemp_range", temp.abs().min(1e30))
+                    .with("dynatemp_exponent", 1e30)
+                    .with("adaptive_target", 1e30)
+                    .with("mirostat_tau", 1e38)
+                    .with("mirostat_eta", f32::MAX);
                 let Ok(mut chain) = Chain::parse(text, &params) else { panic!("{text}") };
                 for _ in 0..4 {
                     let token = chain.sample(logits, AllowedTokens::All).unwrap();
@@ -173,7 +171,7 @@ fn extreme_values_never_pick_what_is_impossible() {
 fn banning_everything_is_an_error_and_a_few_is_not() {
     let ban = |ids: &[u32]| {
         let biases: Vec<(u32, f32)> = ids.iter().map(|&id| (id, -INF)).collect();
-        let params = Params { seed: Some(0), logit_bias: biases, ..Params::default() };
+        let params = Params::default().seed(0).with("logit_bias", biases);
         presets::llama_cpp(&params).unwrap()
     };
     let logits = [9.0, 1.0, 2.0];

@@ -62,9 +62,16 @@ impl Op {
             Op::Xtc(p, t, keep) => Box::new(Xtc::new(p, t, keep, seed).unwrap()),
             Op::Mirostat(n, tau, eta, m) => Box::new(Mirostat::new(n, tau, eta, m, seed).unwrap()),
             Op::MirostatV2(tau, eta) => Box::new(MirostatV2::new(tau, eta, seed).unwrap()),
-            Op::Dry(multiplier, base, allowed, last_n, ref breakers) => {
-                Box::new(Dry::new(multiplier, base, allowed, last_n, breakers).unwrap())
-            }
+            Op::Dry(multiplier, base, allowed, last_n, ref breakers) => Box::new(
+                Dry::new(
+                    multiplier,
+                    base,
+                    allowed,
+                    last_n,
+                    logitree::sampling::Breakers::new(breakers).unwrap(),
+                )
+                .unwrap(),
+            ),
             Op::Infill => Box::new(Infill::new(SharedPieces(Arc::new(Digits::new(3000))))),
             Op::AdaptiveP(target, decay) => Box::new(AdaptiveP::new(target, decay, seed).unwrap()),
         }

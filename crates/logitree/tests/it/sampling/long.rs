@@ -173,8 +173,8 @@ proptest! {
         let as_brain: Vec<f32> = brain.iter().map(|&b| half::bf16::from_bits(b).to_f32()).collect();
         let few: Vec<u32> = (0..n as u32).step_by(3).filter(|&i| wide[i as usize] > f32::NEG_INFINITY).collect();
         for text in ["penalties;top_k;top_p;min_p;temperature", "typ_p;temp", "topnsigma;temp", "min_p;temp", "dist"] {
-            let params = logitree::sampling::Params { seed: Some(u64::from(salt)), typ_p: 0.9, top_n_sigma: 1.0,
-                penalty_repeat: 1.2, ..Default::default() };
+            let params = logitree::sampling::Params::default().seed(u64::from(salt)).with("typ_p", 0.9).with("top_n_sigma", 1.0)
+                .with("penalty_repeat", 1.2);
             let mut chain = Chain::parse(text, &params).unwrap();
             chain.accept(0);
             for (narrow, same) in [(Floats::F16(&half), &as_half), (Floats::Bf16(&brain), &as_brain)] {

@@ -130,7 +130,16 @@ pub const ROWS: &[Row] = &[
         let breakers = [vec![w.here(5)], vec![w.here(1), w.here(2)]];
         let (allowed, last_n) = (few(k[2], 4) as i32, few(k[3], 80) as i32 - 1);
         let breakers = &breakers[..seed.seed as usize % 3];
-        boxed(Dry::new(k[0] * 2.0, 0.9 + k[1], allowed, last_n, breakers).unwrap())
+        boxed(
+            Dry::new(
+                k[0] * 2.0,
+                0.9 + k[1],
+                allowed,
+                last_n,
+                logitree::sampling::Breakers::new(breakers).unwrap(),
+            )
+            .unwrap(),
+        )
     }),
     row("top_n_sigma", true, Order::Rounds, |k, _, _| boxed(TopNSigma::new(k[0] * 3.0 - 0.2).unwrap())),
     row("top_k", true, Order::Free, |k, _, _| boxed(TopK::new(few(k[0] * k[1], 300) as i32))),
@@ -193,35 +202,37 @@ pub fn complete(row: &Row, knobs: Knobs, seed: Seed, world: &World) -> Chain {
 
 /// The whole chains, most of their samplers switched on by the knobs.
 pub fn whole_chains(k: Knobs, seed: Seed) -> Vec<Chain> {
-    let busy = Params {
-        seed: Some(seed.seed),
-        rng: seed.generator,
-        sequence: seed.sequence,
-        logit_bias: vec![(2, k[0] * 4.0), (5, -k[1])],
-        penalty_repeat: 1.0 + k[0],
-        penalty_freq: k[1] * 0.5,
-        penalty_last_n: few(k[2], 40) as i32,
-        top_k: few(k[3], 60) as i32,
-        typ_p: 0.3 + k[0] * 0.7,
-        top_n_sigma: 0.5 + k[1] * 3.0,
-        temp: k[2] * 1.5,
-        ..Params::default()
-    };
-    let all = Params {
-        dry_multiplier: k[3],
-        dry_allowed_length: 1 + few(k[0], 3) as i32,
-        xtc_probability: k[1],
-        dynatemp_range: k[2],
-        ..busy.clone()
-    };
+    let busy = Params::default()
+        .seed(seed.seed)
+        .rng(seed.generator)
+        .sequence(seed.sequence)
+        .with("logit_bias", vec![(2, k[0] * 4.0), (5, -k[1])])
+        .with("penalty_repeat", 1.0 + k[0])
+        .with("penalty_freq", k[1] * 0.5)
+        .with("penalty_last_n", few(k[2], 40) as i32)
+        .with("top_k", few(k[3], 60) as i32)
+        .with("typ_p", 0.3 + k[0] * 0.7)
+        .with("top_n_sigma", 0.5 + k[1] * 3.0)
+        .with("temp", k[2] * 1.5);
+    let all = busy
+        .clone()
+        .with("dry_multiplier", k[3])
+        .with("dry_allowed_length", 1 + few(k[0], 3) as i32)
+        .with("xtc_probability", k[1])
+        .with("dynatemp_range", k[2]);
     let (no_repeat_ngram, top_h) = (few(k[0], 4) as i32, k[3]);
-    let hugging = Params { temp: 0.1 + k[2], no_repeat_ngram, top_h, top_n_sigma: -1.0, ..busy.clone() };
-    let mirostat = |mirostat| Params { mirostat, mirostat_eta: k[3], temp: 0.1 + k[2], ..all.clone() };
+    let hugging = busy
+        .clone()
+        .with("temp", 0.1 + k[2])
+        .with("no_repeat_ngram", no_repeat_ngram)
+        .with("top_h", top_h)
+        .with("top_n_sigma", -1.0);
+    let mirostat =
+        |mirostat| all.clone().with("mirostat", mirostat).with("mirostat_eta", k[3]).with("temp", 0.1 + k[2]);
     vec![
-        presets::llama_cpp(&Params { seed: Some(seed.seed), rng: seed.generator, ..Params::default() })
-            .unwrap(),
+        presets::llama_cpp(&Params::default().seed(seed.seed).rng(seed.generator)).unwrap(),
         presets::llama_cpp(&all).unwrap(),
-        presets::llama_cpp(&Params { adaptive_target: k[0], ..all.clone() }).unwrap(),
+        presets::llama_cpp(&all.clone().with("adaptive_target", k[0])).unwrap(),
         presets::llama_cpp(&mirostat(1)).unwrap(),
         presets::llama_cpp(&mirostat(2)).unwrap(),
         presets::tsampler(&busy).unwrap(),

@@ -1,0 +1,21 @@
+"""Measures of logits and of running text: entropy, surprisal, perplexity, and how often tokens occurred."""
+
+from logitree._core import (
+    Measures,
+    RollingPerplexity,
+    TokenHistory,
+    entropy,
+    log_softmax,
+    log_sum_exp,
+    surprisal,
+)
+
+__all__ = [
+    "Measures",
+    "RollingPerplexity",
+    "TokenHistory",
+    "entropy",
+    "log_softmax",
+    "log_sum_exp",
+    "surprisal",
+]
