@@ -42,7 +42,7 @@ fn end_of(
     Ok(End { tokens: end_tokens, following, vocabulary: vocabulary.cloned() })
 }
 
-/// A compiled token-tree payload. Immutable; shared between threads.
+/// A compiled token-tree payload: the values' token lists, by path. Immutable; shared between threads.
 #[pyclass(frozen, name = "TokenTree", module = "logitree")]
 pub struct PyTokenTree {
     tree: Arc<TokenTree>,
@@ -78,7 +78,14 @@ fn from_dict(dict: &Bound<'_, PyDict>, context: &[u8], check: &PayloadCheck<'_>)
     made.map_err(|error| raised.take().unwrap_or_else(|| to_py(error)))
 }
 
-/// Compiles a token-tree payload, or finds it compiled in the cache.
+/// Compiles a token-tree payload `{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}`.
+///
+/// With a `vocabulary`, ids must be in range and each leaf's tokens must spell its name (with or without
+/// one leading space, bare or as a JSON string). With a `model_id`, the payload's model id must equal it, if there is one.
+/// `on_mismatch="warn"` turns mismatches into warnings; a leaf with ids out of range is then left out.
+/// Compiled trees are cached in `token_tree_cache`.
+///
+/// Raises PayloadError with JSON pointer, line and column; LimitError above 2^28 tokens.
 #[pyfunction]
 #[pyo3(signature = (payload, vocabulary=None, *, on_mismatch="error", model_id=None))]
 fn token_tree(
@@ -131,7 +138,9 @@ fn token_tree(
 
 #[pymethods]
 impl PyTokenTree {
-    /// Reads the binary form of one descriptor.
+    /// Reads the binary form of one descriptor; leaf names are not part of it.
+    ///
+    /// Raises PayloadError with the byte offset for malformed input.
     #[staticmethod]
     #[pyo3(signature = (data, vocabulary=None))]
     fn from_binary(data: &[u8], vocabulary: Option<Py<PyVocabulary>>) -> PyResult<Self> {
@@ -147,7 +156,7 @@ impl PyTokenTree {
         Ok(PyTokenTree { tree, vocabulary })
     }
 
-    /// The binary form of the descriptor at `path`.
+    /// The binary form of the descriptor at `path` (optional if there is only one).
     #[pyo3(signature = (path=None))]
     fn to_binary<'py>(&self, py: Python<'py>, path: Option<&str>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.descriptor(path)?.to_binary()))
@@ -159,11 +168,13 @@ impl PyTokenTree {
         self.tree.descriptors().iter().map(|descriptor| descriptor.path()).collect()
     }
 
+    /// The payload's model id.
     #[getter]
     fn model_id(&self) -> Option<&str> {
         self.tree.model_id()
     }
 
+    /// The vocabulary that the payload was checked with.
     #[getter]
     fn vocabulary(&self, py: Python<'_>) -> Option<Py<PyVocabulary>> {
         self.vocabulary.as_ref().map(|v| v.clone_ref(py))
@@ -207,7 +218,7 @@ impl PyTokenTree {
         self.at(py, None, None, None)?.matcher(py, Some(vocabulary))
     }
 
-    /// Names and token lists of the leaves at `path`, in the order of the lists.
+    /// Each leaf's name (None where the binary form lost it) and token list, in the order of the lists.
     #[pyo3(signature = (path=None))]
     fn leaves(&self, path: Option<&str>) -> PyResult<Vec<(Option<String>, Vec<TokenId>)>> {
         let descriptor = self.descriptor(path)?;
@@ -218,7 +229,9 @@ impl PyTokenTree {
         Ok(leaves)
     }
 
-    /// What stands after `tokens`; `None` if they lead nowhere.
+    /// The node after `tokens` as a dict, or None if there is no such node.
+    ///
+    /// children (ids, ascending), terminal (a value is complete), leaf_end (and no longer value exists), name.
     fn look<'py>(
         &self,
         py: Python<'py>,
@@ -238,7 +251,7 @@ impl PyTokenTree {
         Ok(Some(found))
     }
 
-    /// Counts of the descriptor at `path`.
+    /// path, leaves, nodes, depth, inner_leaves (leaves with longer leaves below them), widest (children), bytes.
     #[pyo3(signature = (path=None))]
     fn info<'py>(&self, py: Python<'py>, path: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
         let descriptor = self.descriptor(path)?;
@@ -346,7 +359,7 @@ impl PySpan {
     }
 }
 
-/// Texts bound to a vocabulary, of which one is to be generated. Immutable; shared between threads.
+/// Texts of which one is to be generated, bound to a vocabulary. Immutable; shared between threads.
 #[pyclass(frozen, name = "Choices", module = "logitree")]
 pub struct PyChoices {
     choices: Choices,
@@ -354,7 +367,15 @@ pub struct PyChoices {
     vocabulary: Py<PyVocabulary>,
 }
 
-/// One of several texts, in any tokens that spell it.
+/// One of several texts, spelled with any tokens; repeated texts count once.
+///
+/// `following` is text that comes after every choice: one token may span the end of a choice and the beginning of what
+/// follows, but not extend past its end. `end_tokens` end a choice that is a prefix of another; the default is the
+/// vocabulary's end-of-generation ids. `tokenizations="canonical"` allows only the tokens of
+/// `tokenize(text + following)`.
+///
+/// Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is a prefix of
+/// another; LimitError above 16 MiB of text.
 #[pyfunction]
 #[pyo3(signature = (texts, vocabulary, *, following=None, end_tokens=None, tokenizations="all", tokenize=None))]
 fn choices(
@@ -417,7 +438,7 @@ impl PyChoices {
         Ok(list)
     }
 
-    /// "all" or "canonical".
+    /// Which tokenisations are allowed: "all" or "canonical".
     #[getter]
     fn tokenizations(&self) -> &'static str {
         if self.choices.is_canonical() {
@@ -427,6 +448,7 @@ impl PyChoices {
         }
     }
 
+    /// Number of distinct texts.
     fn __len__(&self) -> usize {
         self.choices.len()
     }
@@ -443,13 +465,15 @@ impl PyChoices {
     }
 }
 
-/// The process-wide cache of compiled token trees.
+/// The process-wide cache of compiled token trees: 128 entries, least recently used evicted first.
+///
+/// Entries whose tree is in use are not evicted. With all 128 in use, a new tree is built and returned but not cached.
 #[pyclass(frozen, name = "TokenTreeCache", module = "logitree")]
 pub struct PyTokenTreeCache;
 
 #[pymethods]
 impl PyTokenTreeCache {
-    /// The counters.
+    /// capacity, entries, hits, misses, bypassed (built, not cached), evicted.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = token_trees().counts();
         let info = PyDict::new(py);
@@ -462,7 +486,7 @@ impl PyTokenTreeCache {
         Ok(info)
     }
 
-    /// One dict an entry, most recently used first.
+    /// One dict per entry, most recently used first: digest, model_id, paths, nodes, bytes, hits, in_use.
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let row = |entry: logitree::constraint::token_tree::cache::EntryInfo<TokenTree>| {
             let info = PyDict::new(py);
