@@ -2,6 +2,10 @@
 
 #![no_main]
 
+#[allow(dead_code)]
+#[path = "../../crates/logitree-grammar/tests/support/gbnf_writer.rs"]
+mod gbnf_writer;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,7 +21,7 @@ fuzz_target!(|text: &str| {
     let grammars = BTreeMap::from([("other".to_string(), other)]);
     let schema = |text: &str| load(text, &Options::default(), &[]).map(Arc::new);
     let Ok(rules) = lark::parse(text, &Resources { grammars: &grammars, schema: &schema }) else { return };
-    assert!(gbnf::show(&rules).lines().count() >= rules.rules.len());
+    assert!(gbnf_writer::show(&rules).lines().count() >= rules.rules.len());
     let mut exprs = Exprs::new(1 << 16);
     let _ = RulesSource::new(&rules, &mut exprs, Some(Box::new(Frames::new())));
 });

@@ -2,6 +2,10 @@
 
 #![no_main]
 
+#[allow(dead_code)]
+#[path = "../../crates/logitree-grammar/tests/support/gbnf_writer.rs"]
+mod gbnf_writer;
+
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +19,7 @@ fuzz_target!(|text: &str| {
     let schema = |text: &str, _: bool| load(text, &Options::default(), &[]).map(Arc::new);
     let Ok(content) = tags::from_json(&value, &schema) else { return };
     let Ok(rules) = tags::rules(&content) else { return };
-    assert!(gbnf::show(&rules).lines().count() >= rules.rules.len());
+    assert!(gbnf_writer::show(&rules).lines().count() >= rules.rules.len());
     let mut exprs = Exprs::new(1 << 16);
     let _ = RulesSource::new(&rules, &mut exprs, Some(Box::new(Frames::new())));
 });

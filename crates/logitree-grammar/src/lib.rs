@@ -7,6 +7,9 @@
 //!
 //! A terminal that is a whole token is an opaque set of token ids here: the crate knows no vocabulary.
 
+#[cfg(test)]
+extern crate self as logitree_grammar; // shared test support names the crate from outside
+
 mod append;
 pub mod ast;
 pub mod earley;

@@ -133,12 +133,14 @@ impl Machine {
     }
 
     /// Number of configurations, the dead one included.
-    pub fn config_count(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn config_count(&self) -> usize {
         self.configs.len()
     }
 
     /// Number of sets, the empty one included.
-    pub fn set_count(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn set_count(&self) -> usize {
         self.sets.len()
     }
 

@@ -1,5 +1,5 @@
 //! Reads GBNF, the grammars of llama.cpp (`grammars/README.md` and `src/llama-grammar.cpp` there), into
-//! [`Rules`] and writes it from them.
+//! [`Rules`].
 //!
 //! Extensions: left recursion, repetitions of any size (counted, never unrolled), `_` in names, and lines that
 //! continue with `|`. Rejected although llama.cpp accepts it: a rule defined twice (there the last one wins),
@@ -8,12 +8,15 @@
 mod characters;
 mod names;
 mod read;
-mod write;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+#[path = "../../tests/support/gbnf_writer.rs"]
+mod write;
 
-pub use write::{show, write};
+#[cfg(test)]
+pub(crate) use write::{show, write};
 
 use super::rules::Rules;
 use crate::Result;
@@ -26,9 +29,9 @@ use crate::Result;
 ///
 /// # Examples
 /// ```
-/// let rules = logitree::grammar::gbnf::parse("root ::= [a-z]+ (\",\" root)?")?;
+/// let rules = logitree_grammar::gbnf::parse("root ::= [a-z]+ (\",\" root)?")?;
 /// assert_eq!(rules.rules[rules.start].name, "root");
-/// # Ok::<(), logitree::Error>(())
+/// # Ok::<(), logitree_grammar::Error>(())
 /// ```
 pub fn parse(text: &str) -> Result<Rules> {
     parse_from(text, "root")

@@ -1,6 +1,7 @@
 //! Lazy terminals in choices: in `(call | other)* text`, where `call` is lazy, the text ends as soon as a call
 //! could begin. A lexer would do so everywhere; here it applies where `|`, `?`, `*` and `+` let a lazy terminal
 //! and something else start at the same position, which covers practical grammars.
+//!
 //! Each alternative to a lazy terminal L is copied with its first lexeme X restricted to the strings of X that
 //! do not start with a string of L (an alternative that is lazy itself: that do not continue past one). The
 //! naive version is that lexer: among all lexemes that may start at a position, a complete lazy one wins.

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::gbnf_writer;
 use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
 use logitree_grammar::expr::Exprs;
 use logitree_grammar::json_schema::{load, Frames, Options};
@@ -194,7 +195,8 @@ fn run(folder: &str, read: Reader, again: impl Fn(&Rules) -> Option<Rules>) -> u
 #[test]
 fn gbnf_means_what_llama_cpp_means() {
     // Writing and reading again keeps the meaning.
-    let count = run("gbnf", read_gbnf, |rules| Some(gbnf::parse(&gbnf::write(rules).unwrap()).unwrap()));
+    let count =
+        run("gbnf", read_gbnf, |rules| Some(gbnf::parse(&gbnf_writer::write(rules).unwrap()).unwrap()));
     assert!(count >= 40, "{count} cases");
 }
 

@@ -1,6 +1,7 @@
 //! Tags and lazy grammars compared with naive versions that read a text from left to right, on all short texts
 //! over a few letters.
 
+use crate::gbnf_writer;
 use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
 use logitree_grammar::expr::Exprs;
 use logitree_grammar::gbnf;
@@ -26,7 +27,7 @@ fn compare(rules: &Rules, naive: &dyn Fn(&str) -> bool) -> Result<(), String> {
     while let Some((text, config)) = open.pop() {
         let accepted = config != DEAD && machine.is_accepting(config);
         if accepted != naive(&text) {
-            return Err(format!("{text:?} is accepted: {accepted}\n{}", gbnf::show(rules)));
+            return Err(format!("{text:?} is accepted: {accepted}\n{}", gbnf_writer::show(rules)));
         }
         if text.len() < LONGEST {
             for letter in LETTERS {

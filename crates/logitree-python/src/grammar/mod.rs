@@ -289,7 +289,7 @@ impl PyGrammar {
         source.py().import("logitree._schemas")?.getattr("grammar_of")?.call((source,), options)
     }
 
-    /// NodeKind `__reduce__` wrote down, read again.
+    /// Reads what `__reduce__` wrote.
     #[staticmethod]
     fn _read(py: Python<'_>, written: &str) -> PyResult<PyGrammar> {
         py.detach(|| GrammarNode::from_written(written)).map(PyGrammar::new).map_err(to_py)

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::super::rules::{RuleBody, Rules, TokenName, TokenSet};
-use super::super::{CharSet, Regex};
-use crate::{Error, ErrorKind, Result};
+use logitree_grammar::rules::{RuleBody, Rules, TokenName, TokenSet};
+use logitree_grammar::{CharSet, Error, ErrorKind, Regex, Result};
 
-/// The rules as GBNF that llama.cpp and [`super::parse`] read. Names use only the characters that llama.cpp
+/// The rules as GBNF that llama.cpp and `gbnf::parse` read. Names use only the characters that llama.cpp
 /// accepts (letters, digits and hyphens), and the start rule is called `root`.
 ///
 /// # Errors
