@@ -39,12 +39,12 @@ check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
 	$(venv) -m ruff check .
 	$(venv) -m mypy
 	$(venv) -m mypy.stubtest logitree._core
-	$(venv) -m pytest tests/test_tidy.py
+	$(venv) -m pytest tests/docs/test_tidy.py
 
 parity:  ## a million comparisons of parity mode with llama.cpp's samplers, and a tenth of fast mode (some 10 minutes)
 	@$(ready) test
-	$(venv) tests/parity.py --cases 1000000 --jobs 2
-	$(venv) tests/parity_fast.py --cases 100000
+	$(venv) tests/parity/parity.py --cases 1000000 --jobs 2
+	$(venv) tests/parity/parity_fast.py --cases 100000
 
 bench:  ## every suite, then the tables of the documents and charts from bench/results
 	@$(ready) bench
@@ -64,7 +64,7 @@ test-engines:  ## the tests that need the peer libraries (several GB, in .venv-e
 
 test-llama-oldest:  ## the tests of LlamaCpp with the oldest llama-cpp-python that the extra allows (in .venv-llama-oldest)
 	@$(ready) llama-oldest
-	.venv-llama-oldest/bin/python -m pytest tests/test_engine_llama.py tests/test_engine_llama_beams.py
+	.venv-llama-oldest/bin/python -m pytest tests/engines/test_engine_llama.py tests/engines/test_engine_llama_beams.py
 
 wheel:  ## an sdist and this platform's wheel of it in dist, tried in an empty environment
 	@$(ready) wheel

@@ -21,7 +21,7 @@ else:
     import tomli as tomllib
 
 GOLDEN = tomllib.loads(
-    (Path(__file__).parents[1] / "testdata" / "sampling" / "golden.toml").read_text(encoding="utf-8")
+    (Path(__file__).parents[2] / "testdata" / "sampling" / "golden.toml").read_text(encoding="utf-8")
 )
 LOGITS = np.array([0.5, 2.0, -1.0, 1.5, 0.0], np.float32)
 

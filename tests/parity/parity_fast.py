@@ -1,4 +1,4 @@
-"""Holds fast mode, the default, to llama.cpp: `python tests/parity_fast.py --cases 100000`.
+"""Holds fast mode, the default, to llama.cpp: `python tests/parity/parity_fast.py --cases 100000`.
 
 The cases are those of parity mode. The candidates left above -inf must be the same ones but where equal logits or
 llama.cpp's own rounding decide (:mod:`parity_rounding`; the sampler that is to blame is found by running the chain's

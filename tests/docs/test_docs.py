@@ -13,7 +13,7 @@ import pytest
 
 import logitree
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
     [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "examples" / "README.md"]
 )

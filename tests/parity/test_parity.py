@@ -1,7 +1,7 @@
 """Parity mode against llama.cpp's own samplers, exactly; what ours does where llama.cpp computes NaN; and fast mode.
 
-`make parity` (`python tests/parity.py --cases 1000000`) compares ten times as much and prints what was covered;
-`python tests/parity_fast.py` prints the table of fast mode.
+`make parity` (`python tests/parity/parity.py --cases 1000000`) compares ten times as much and prints what was covered;
+`python tests/parity/parity_fast.py` prints the table of fast mode.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-CORPUS = Path(__file__).resolve().parent.parent / "testdata" / "token_tree"
+CORPUS = Path(__file__).resolve().parents[2] / "testdata" / "token_tree"
 
 
 def cases(name: str, key: str = "case") -> list[Any]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_cli import run
 
 import logitree as lt
-from test_cli import run
 
 CSV = "id,a,b\n10,1,2\n20,1,3\n30,4,5\n30,4,5\n"
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 CRATES = REPOSITORY / "crates"
 CORE = ("logitree-automata", "logitree-grammar", "logitree")
 """The crates that compile without Python."""

@@ -357,7 +357,7 @@ def test_a_prompt_that_fills_the_context_ends_its_row_only() -> None:
 def test_the_examples_of_the_documents_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = (Path(__file__).parent.parent / "docs" / "engines.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
     tiny("llama", 320, 400).save_pretrained(tmp_path / "model")
     tokenizer().save_pretrained(tmp_path / "model")
     monkeypatch.chdir(tmp_path)

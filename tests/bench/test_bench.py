@@ -22,7 +22,7 @@ from logitree_bench.suites import sampling as sampling_suite
 from logitree_bench.suites._catalogue import DictTrie, PrefixSet, Shape, build, slow_step
 from logitree_bench.suites._subjects import SUBJECTS
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 RECORD = {
     "suite",
     "case",

@@ -12,7 +12,7 @@ import pytest
 
 import logitree as lt
 
-PROGRAM = Path(__file__).with_name("typing_program.py")
+PROGRAM = Path(__file__).resolve().parents[1] / "support" / "typing_program.py"
 
 
 def test_every_public_name_is_used() -> None:
@@ -23,5 +23,5 @@ def test_a_program_over_the_whole_surface_is_typed(tmp_path: Path) -> None:
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(PROGRAM)]
-    done = subprocess.run(command, cwd=PROGRAM.parent.parent, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=PROGRAM.parents[2], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

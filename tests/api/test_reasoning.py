@@ -22,7 +22,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-CORPUS = Path(__file__).resolve().parent.parent / "testdata" / "reasoning" / "think.toml"
+CORPUS = Path(__file__).resolve().parents[2] / "testdata" / "reasoning" / "think.toml"
 CASES: list[dict[str, Any]] = tomllib.loads(CORPUS.read_text(encoding="utf-8"))["case"]
 WORDS = [b"a", b"b", b"c", b"d", b"<think>", b"</think>", b"yes", b"no", b"<end>", b"</", b"think", b">"]
 THINK, UNTHINK, YES, NO, END = 4, 5, 6, 7, 8

@@ -1,4 +1,4 @@
-"""Holds ``Chain.parity()`` to llama.cpp: `python tests/parity.py --cases 1000000`.
+"""Holds ``Chain.parity()`` to llama.cpp: `python tests/parity/parity.py --cases 1000000`.
 
 A comparison is one (chain, logits, step): llama.cpp's ``llama_sampler_apply`` and our ``apply`` must leave the same ids
 in the same order, the same logits bit for bit, and the same selected token. A chain lives for some steps and accepts

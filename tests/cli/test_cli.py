@@ -27,7 +27,7 @@ from logitree.cli._terminal import Terminal, cells, fit, safe, visible
 from logitree.cli._trace import TraceTable
 from logitree.cli.docs import markdown
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 FAST = ["--threads", "1", "--ctx", "256"]
 TOKEN_KEYS = {"id", "text", "bytes", "forced", "allowed", "p", "p_model", "entropy", "micros"}
 STATS_KEYS = set(lt.Stats.__dataclass_fields__)

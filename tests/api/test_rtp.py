@@ -23,7 +23,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-TESTDATA = Path(__file__).resolve().parent.parent / "testdata"
+TESTDATA = Path(__file__).resolve().parents[2] / "testdata"
 HOSTILE = sorted((TESTDATA / "hostile" / "rtp").iterdir())
 DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
 

@@ -1,4 +1,6 @@
-"""Runs the JSON-Schema-Test-Suite through grammars and keeps the ratchet: `python tests/json_schema_suite.py --write`.
+"""Runs the JSON-Schema-Test-Suite through grammars and keeps the ratchet.
+
+`python tests/support/json_schema_suite.py --write` raises it.
 
 A case is right when the grammar of its schema (properties in any order, any whitespace) accepts its text exactly if the
 case is valid. A schema that is refused with an error is not right, but not wrong either: nothing is ever accepted under
@@ -28,7 +30,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-RATCHET = Path(__file__).parents[1] / "testdata" / "json_schema" / "ratchet.toml"
+RATCHET = Path(__file__).parents[2] / "testdata" / "json_schema" / "ratchet.toml"
 DRAFTS = ("4", "6", "7", "2019-09", "2020-12")
 KINDS = ("required", "optional", "format")
 END = 256
@@ -36,7 +38,7 @@ EMPTY = "no value is valid under the schema"
 """How the error begins that says so."""
 COUNTS = ("groups", "cases", "refused")
 HEAD = """\
-# How much of the JSON-Schema-Test-Suite is right, by draft and kind. `python tests/json_schema_suite.py --write` writes
+# How much of the JSON-Schema-Test-Suite is right by draft and kind. `tests/support/json_schema_suite.py --write` writes
 # the counts; they may only rise (refused: only fall). groups: schemas all of whose cases are right. cases: instances
 # whose verdict is right. refused: schemas refused with a named error. No verdict may be wrong but those of [[known]]:
 # valid instances that are refused on purpose, with the reason. Names there may have the wildcards of fnmatch.

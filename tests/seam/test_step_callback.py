@@ -13,7 +13,7 @@ import logitree as lt
 
 
 def _tiny() -> Any:
-    path = Path(__file__).resolve().parent.parent / "examples" / "tiny.py"
+    path = Path(__file__).resolve().parents[2] / "examples" / "tiny.py"
     spec = importlib.util.spec_from_file_location("tiny", path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,7 +1,7 @@
 """Thousands of random operations on prefix trees through the public names, each held to a plain set of items.
 
-`LOGITREE_PREFIX_OPERATIONS=100000 pytest tests/test_prefix_operations.py` does more of them than the suite does. The
-core's own test, crates/logitree/tests/it/catalogue_operations.rs, does a hundred thousand each time.
+`LOGITREE_PREFIX_OPERATIONS=100000 pytest tests/api/test_prefix_operations.py` does more of them than the suite does.
+The core's own test, crates/logitree/tests/it/catalogue_operations.rs, does a hundred thousand each time.
 """
 
 from __future__ import annotations
