@@ -1,0 +1,248 @@
+"""`Generation` over a table of logits: events, threads, asyncio, several prompts, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logitree as lt
+from logitree.engines import ContextFull, Engine, Session
+from logitree.engines import open as open_engine
+from table_engine import TableEngine, TableSession
+
+ENGINE = TableEngine()
+JSON = {"type": "array", "items": {"enum": ["red", "green"]}, "minItems": 2, "maxItems": 9}
+
+
+def test_twenty_lines_are_an_engine() -> None:
+    assert isinstance(ENGINE, Engine)
+    assert isinstance(ENGINE.session(), Session)
+    assert open_engine(ENGINE) is ENGINE
+    assert lt.generate(ENGINE, "Which?", JSON, seed=1, max_tokens=400).value[0] in ("red", "green")
+    with pytest.raises(TypeError, match="int is no model"):
+        open_engine(3)
+    with pytest.raises(lt.EngineError, match="No such file"):
+        open_engine("nowhere.gguf")
+
+
+def test_nothing_runs_before_it_is_used() -> None:
+    class Counting(TableEngine):
+        """Counts sessions."""
+
+        sessions = 0
+
+        def session(self) -> TableSession:
+            """One more."""
+            self.sessions += 1
+            return super().session()
+
+    engine = Counting()
+    generation = lt.generate(engine, "x", int, max_tokens=4)
+    assert (engine.sessions, repr(generation)) == (0, "<Generation: not run>")
+    generation.cancel()
+    assert generation.finish_reason == "cancelled"
+    assert "cancelled" in repr(generation)
+
+
+def test_events_are_the_same_again_and_agree_with_the_properties() -> None:
+    generation = lt.generate(ENGINE, "x", ["red", "green"], seed=2)
+    events = list(generation)
+    assert events == list(generation)
+    finish = events[-1]
+    assert isinstance(finish, lt.Finish)
+    assert (generation.text, generation.tokens, generation.stats) == (finish.text, finish.tokens, finish.stats)
+    assert (str(generation), "".join(generation.pieces())) == (finish.text, finish.text)
+    assert generation.value in ("red", "green")
+    assert "tokens/s" in str(generation.stats)
+    with pytest.raises(lt.StateError, match="no trace was recorded"):
+        generation.trace  # noqa: B018
+    traced = lt.generate(ENGINE, "x", ["red", "green"], seed=2, trace=True)
+    assert [step.token for step in traced.trace] == list(traced.tokens) == list(generation.tokens)
+    assert 0 < traced.probability <= 1
+
+
+def test_async_leaves_the_event_loop_free() -> None:
+    class Slow(TableEngine):
+        """Takes its time."""
+
+        def session(self) -> TableSession:
+            """A slow session."""
+
+            class SlowSession(TableSession):
+                """Sleeps in each pass."""
+
+                def evaluate(self, tokens: Sequence[int]) -> np.ndarray:
+                    """Sleeps first."""
+                    time.sleep(0.05)
+                    return super().evaluate(tokens)
+
+            return SlowSession(self.table)
+
+    async def main() -> tuple[int, lt.Generation[str], list[lt.Event]]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.005)
+                ticks += 1
+
+        ticker = asyncio.create_task(tick())
+        events = [event async for event in lt.generate(Slow(), "x", max_tokens=5, seed=0)]
+        done = await lt.generate(Slow(), "x", max_tokens=5, seed=0)
+        ticker.cancel()
+        return ticks, done, events
+
+    ticks, done, events = asyncio.run(main())
+    assert ticks > 20
+    assert events[-1].text == done.text  # type: ignore[union-attr]
+
+
+def test_several_threads_read_one_generation() -> None:
+    generation = lt.generate(ENGINE, "x", max_tokens=200, seed=4)
+    seen: list[list[lt.Event]] = []
+    threads = [threading.Thread(target=lambda: seen.append(list(generation))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 4
+    assert all(events == seen[0] for events in seen)
+
+
+PROMPTS = ["a", "bb", "ccc", "dddd"]
+CONSTRAINTS: list[Any] = [["red", "green"], int, JSON, None]
+
+
+def test_several_prompts_give_what_each_gives_alone() -> None:
+    options: dict[str, Any] = {"max_tokens": 30, "temperature": 1.3}
+    together = lt.generate(ENGINE, PROMPTS, CONSTRAINTS, seed=[5, 6, 7, 8], **options)
+    assert isinstance(together, lt.Generations)
+    alone = [
+        lt.generate(ENGINE, prompt, constraint, seed=seed, **options)
+        for prompt, constraint, seed in zip(PROMPTS, CONSTRAINTS, [5, 6, 7, 8], strict=True)
+    ]
+    assert together.texts == [one.text for one in alone]
+    assert [one.tokens for one in together] == [one.tokens for one in alone]
+    by_row: dict[int, list[lt.Event]] = {}
+    for row, event in together.events():
+        by_row.setdefault(row, []).append(event)
+    assert [by_row[i] for i in range(4)] == [list(one) for one in together]
+    same = lt.generate(ENGINE, ["a", "a"], ["red", "green"], seed=3)
+    assert same.values[0] == same.values[1] == lt.generate(ENGINE, "a", ["red", "green"], seed=3).value
+    assert len(same[:1]) == 1
+
+
+def test_several_prompts_are_checked_at_the_call() -> None:
+    with pytest.raises(lt.ConstraintError, match="3 constraints for 2 prompts"):
+        lt.generate(ENGINE, ["a", "b"], [int, int, int])
+    with pytest.raises(lt.SamplingError, match="1 seeds for 2 prompts"):
+        lt.generate(ENGINE, ["a", "b"], seed=[1])
+    with pytest.raises(lt.EngineError, match="the prompt is empty"):
+        lt.generate(ENGINE, ["a", ""])
+    with pytest.raises(TypeError, match="a prompt is a text, messages or token ids, not float"):
+        lt.generate(ENGINE, 3.5)  # type: ignore[call-overload]
+    with pytest.raises(lt.TokenError, match="token 999 of the prompt"):
+        lt.generate(ENGINE, [1, 999])
+    assert (
+        lt.generate(ENGINE, list(b"ab"), seed=1, max_tokens=5).text
+        == lt.generate(ENGINE, "ab", seed=1, max_tokens=5).text
+    )
+
+
+def test_an_error_of_one_prompt_leaves_the_others_alone() -> None:
+    calls: list[int] = []
+
+    def fails(decoder: lt.Decoder, logits: Any) -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise LookupError("mine")
+
+    together = lt.generate(ENGINE, ["a", "b", "c"], int, seed=1, max_tokens=6, on_step=fails)
+    together[0].text  # noqa: B018
+    with pytest.raises(LookupError, match="mine"):
+        together[1].text  # noqa: B018
+    assert together[2].text == lt.generate(ENGINE, "c", int, seed=1, max_tokens=6).text
+
+
+def test_a_full_context_ends_the_rows_that_do_not_fit() -> None:
+    class Small(TableEngine):
+        """Twelve tokens fit."""
+
+        n_ctx = 12
+
+        def session(self) -> TableSession:
+            """A small session."""
+
+            class SmallSession(TableSession):
+                """Refuses more."""
+
+                def evaluate(self, tokens: Sequence[int]) -> np.ndarray:
+                    """At most twelve tokens."""
+                    if len(self.evaluated) + len(tokens) > 12:
+                        raise ContextFull
+                    return super().evaluate(tokens)
+
+            return SmallSession(self.table)
+
+    text = lt.Grammar.regex("[a-z]+")
+    long, short = lt.generate(Small(), ["0123456789", "0"], text, seed=1, max_tokens=6)
+    assert (long.finish_reason, len(long.tokens)) == ("context_full", 3)
+    assert short.finish_reason in ("max_tokens", "end_of_generation", "constraint")
+    with pytest.raises(lt.EngineError, match="13 tokens long, the context holds 12"):
+        lt.generate(Small(), "0123456789abc")
+
+
+@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize("n", range(0, 24, 3))
+def test_what_max_tokens_cuts_is_kept_raised_or_closed(n: int, force: bool) -> None:
+    def made(on_limit: Any) -> lt.Generation[Any]:
+        return lt.generate(ENGINE, "x", JSON, seed=9, max_tokens=n, on_limit=on_limit, force=force)
+
+    kept = made("keep")
+    assert (kept.finish_reason, kept.complete, len(kept.tokens)) == ("max_tokens", False, n)
+    with pytest.raises(lt.IncompleteError, match="not complete: max_tokens"):
+        kept.value  # noqa: B018
+    for use in (list, lambda one: one.text, lambda one: one.value):
+        with pytest.raises(lt.IncompleteError, match=f"max_tokens is {n}"):
+            use(made("raise"))
+    closed = made("close")
+    assert (closed.finish_reason, closed.complete, closed.tokens[:n]) == ("closed", True, kept.tokens)
+    assert len(closed.value) >= 2
+    complete = lt.generate(ENGINE, "x", lt.Grammar.regex("[0-9]+"), seed=9, max_tokens=n + 1, on_limit="raise")
+    assert complete.text.isdigit(), "what may end here is complete"
+
+
+@pytest.mark.parametrize(
+    ("keyword", "message"),
+    [
+        ("json_schema", r"constraint=schema, or constraint=Grammar.json_schema\(schema\)"),
+        ("regex", r"constraint=Grammar.regex\(pattern\)"),
+        ("max_new_tokens", "max_tokens="),
+        ("choices", r"constraint=\[...\], a list of texts"),
+        ("stream", "pieces"),
+    ],
+)
+def test_keywords_of_other_libraries_are_answered(keyword: str, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        lt.generate(ENGINE, "x", **{keyword: 1})  # type: ignore[call-overload]
+
+
+def test_repeat_penalty_and_temperature_are_taken() -> None:
+    assert lt.generate(ENGINE, "x", repeat_penalty=1.2, temperature=0.3, seed=1, max_tokens=3).stats.seed == 1
+
+
+def test_chosen_values_keep_their_type() -> None:
+    chosen = lt.choose(ENGINE, "x", [10, 20])
+    assert chosen.value in (10, 20)
+    assert chosen.text == str(chosen.value)
+    assert [10, 20][chosen.index] == chosen.value
+    assert 0 < (chosen.probability or 0) <= 1
+    with pytest.raises(lt.ConstraintError, match="no values follow the reasoning"):
+        lt.choose(ENGINE, "x", lt.ReasoningBudget([[1]], [[2]], then=int))
