@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
-use logitree::grammar::json_schema::{load, Options};
+use logitree::grammar::json_schema::{load, SchemaOptions};
 use logitree::grammar::pattern;
 use logitree::grammar::rules::{RuleBody, Rule, Rules};
 use logitree::grammar::gbnf;
@@ -39,7 +39,7 @@ fn rules(kind: u8, text: &str) -> Result<Rules> {
     match kind % 3 {
         0 => gbnf::parse(text),
         1 => pattern::parse(text, &pattern::PatternOptions::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex))),
-        _ => load(text, &Options::default(), &[]).map(|schema| alone(RuleBody::Json(Arc::new(schema)))),
+        _ => load(text, &SchemaOptions::default(), &[]).map(|schema| alone(RuleBody::Json(Arc::new(schema)))),
     }
 }
 

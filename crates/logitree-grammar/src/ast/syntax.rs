@@ -40,7 +40,7 @@ pub enum Syntax {
         /// The schema's document.
         text: String,
         /// How values are written and how the document is read.
-        options: json::Options,
+        options: json::SchemaOptions,
         /// Documents it may refer to: URIs and JSON texts.
         documents: Vec<(String, String)>,
     },
@@ -153,7 +153,7 @@ fn alone(body: RuleBody) -> Rules {
 fn lark_rules(text: &str, grammars: &[(String, GrammarNode)]) -> Result<Rules> {
     let own = |(name, part): &(String, GrammarNode)| Ok((name.clone(), Rules::clone(&*part.rules()?)));
     let grammars = grammars.iter().map(own).collect::<Result<BTreeMap<_, _>>>()?;
-    let options = json::Options::default();
+    let options = json::SchemaOptions::default();
     let read = |text: &str| schema(json::load(text, &options, &[])?);
     lark::parse(text, &lark::Resources { grammars: &grammars, schema: &read })
 }
@@ -165,8 +165,8 @@ fn structural_tag(text: &str) -> Result<Rules> {
         Error::new(ErrorKind::Constraint, format!("the structural tag is not JSON: {error}")).at(place)
     })?;
     let read = |text: &str, any_order: bool| {
-        let order = if any_order { json::Order::Any } else { json::Order::Schema };
-        schema(json::load(text, &json::Options { order, ..json::Options::default() }, &[])?)
+        let order = if any_order { json::KeyOrder::Any } else { json::KeyOrder::Schema };
+        schema(json::load(text, &json::SchemaOptions { order, ..json::SchemaOptions::default() }, &[])?)
     };
     tags::rules(&tags::from_json(&value, &read)?)
 }
@@ -177,7 +177,7 @@ fn schema(read: json::Schema) -> Result<Arc<json::Schema>> {
     if schema.options.lenient {
         let mut exprs = Exprs::new(MAX_EXPRS);
         exprs.set_fuel(MAX_FUEL);
-        let mut frames = json::Frames::new();
+        let mut frames = json::JsonRules::new();
         frames.root(&schema, &mut exprs)?;
         let dropped: Vec<String> = frames.warnings().map(str::to_string).collect();
         drop(frames);

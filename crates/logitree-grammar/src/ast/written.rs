@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::super::json_schema::{Draft, Options, Order, Whitespace};
+use super::super::json_schema::{Draft, KeyOrder, SchemaOptions, Whitespace};
 use super::super::lazy::{TokenTrigger, Triggers};
 use super::super::rules::TokenName;
 use super::super::tags::Mark;
@@ -82,7 +82,7 @@ enum Entry {
     },
 }
 
-/// [`Options`] by their public names.
+/// [`SchemaOptions`] by their public names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Writing {
@@ -224,7 +224,7 @@ impl Writer {
                 Entry::Lark { text, grammars }
             }
             Syntax::JsonSchema { text, options, documents } => {
-                let Options { order, whitespace, separators, ascii, lenient, draft } = options;
+                let SchemaOptions { order, whitespace, separators, ascii, lenient, draft } = options;
                 let (order, whitespace, draft) =
                     (order.name().into(), whitespace.name().into(), draft.name().into());
                 let written = Writing { order, whitespace, separators, ascii, lenient, draft };
@@ -288,9 +288,9 @@ fn read(entry: Entry, made: &[GrammarNode], names: &mut FxHashMap<usize, RuleRef
         }
         Entry::JsonSchema { text, written, documents } => {
             let Writing { order, whitespace, separators, ascii, lenient, draft } = written;
-            let (order, whitespace) = (Order::from_name(&order)?, Whitespace::from_name(&whitespace)?);
+            let (order, whitespace) = (KeyOrder::from_name(&order)?, Whitespace::from_name(&whitespace)?);
             let draft = Draft::from_name(&draft)?;
-            let options = Options { order, whitespace, separators, ascii, lenient, draft };
+            let options = SchemaOptions { order, whitespace, separators, ascii, lenient, draft };
             GrammarNode::read(Syntax::JsonSchema { text, options, documents })
         }
         Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {

@@ -1,96 +1,134 @@
-//! Decimals as documents write them, compared and divided without rounding. It refuses to know how a number is spelled
-//! in a text that a grammar allows.
+//! Exact decimals: read from JSON, compared and divided without rounding.
 
 use std::cmp::Ordering;
 
-/// Digits that a remainder is worked out with; longer numbers count as no multiple.
-const MOST_DIGITS: i64 = 4_096;
+use crate::{Error, ErrorKind, Result};
 
-/// Digits of a decimal of use, and how far its first one stands from the point. Doubles have at most 767 and 324.
-const MOST_PLACES: usize = 1000;
+/// Digits that a remainder is computed with; a longer number counts as no multiple.
+const MAX_DIGITS: i64 = 4_096;
 
-/// An exact decimal: digits without zeros at either end, times a power of ten.
+/// Significant digits of a bounded decimal, and the distance of its first digit from the point. Doubles need at most
+/// 767 and 324.
+const MAX_PLACES: usize = 1000;
+
+/// A decimal 0.d1d2d3... times ten to the power `point`. Neither the first nor the last digit is 0; zero has no digits,
+/// its point is 0 and it is not negative.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Decimal {
-    negative: bool,
-    digits: Vec<u8>,
-    exponent: i64,
+pub(super) struct Decimal {
+    pub negative: bool,
+    pub digits: Vec<u8>,
+    pub point: i64,
 }
 
 impl Decimal {
-    /// The number that `text` spells in JSON; `None` if it spells none.
-    pub(crate) fn read(text: &str) -> Option<Decimal> {
-        let (negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
-            None => (text, 0),
+    /// Zero.
+    pub const ZERO: Decimal = Decimal { negative: false, digits: Vec::new(), point: 0 };
+
+    /// The value of a JSON number, or `None` for any other text.
+    pub fn read(text: &str) -> Option<Decimal> {
+        let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+        let (mantissa, power) = match unsigned.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, power(exponent)?),
+            None => (unsigned, 0),
         };
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let all = whole.bytes().chain(fraction.bytes());
-        if whole.is_empty() || !all.clone().all(|byte| byte.is_ascii_digit()) {
+        let (whole, fraction) = match mantissa.split_once('.') {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (mantissa, None),
+        };
+        let leading_zero = whole.len() > 1 && whole.starts_with('0');
+        if leading_zero || !are_digits(whole) || !fraction.is_none_or(are_digits) {
             return None;
         }
-        let mut digits: Vec<u8> = all.map(|byte| byte - b'0').collect();
-        let mut exponent = exponent.checked_sub(i64::try_from(fraction.len()).ok()?)?;
-        while digits.last() == Some(&0) {
-            digits.pop();
-            exponent = exponent.checked_add(1)?;
-        }
-        digits.drain(..digits.iter().take_while(|&&digit| digit == 0).count());
+        let all = whole.bytes().chain(fraction.unwrap_or("").bytes()).map(|byte| byte - b'0');
+        let leading = all.clone().take_while(|&digit| digit == 0).count();
+        let mut digits: Vec<u8> = all.skip(leading).collect();
+        digits.truncate(digits.iter().rposition(|&digit| digit != 0).map_or(0, |last| last + 1));
         if digits.is_empty() {
-            return Some(Decimal { negative: false, digits, exponent: 0 });
+            return Some(Decimal::ZERO);
         }
-        Some(Decimal { negative, digits, exponent })
+        Some(Decimal { negative, digits, point: power + whole.len() as i64 - leading as i64 })
+    }
+
+    /// The value of a JSON number that is not extreme.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] for any other text, [`ErrorKind::Limit`] for too many digits or too large an exponent.
+    pub fn read_bounded(text: &str) -> Result<Decimal> {
+        let value = Decimal::read(text).ok_or_else(|| {
+            Error::new(ErrorKind::Constraint, format!("{} is not a JSON number", shown(text)))
+        })?;
+        if value.is_extreme() {
+            let message =
+                format!("{} has more than {MAX_PLACES} significant digits or decimal places", shown(text));
+            return Err(
+                Error::new(ErrorKind::Limit, message).help("leave the keyword out if it means no limit")
+            );
+        }
+        Ok(value)
+    }
+
+    pub fn is_zero(&self) -> bool {
+        self.digits.is_empty()
+    }
+
+    /// Whether it is greater than zero.
+    pub fn is_positive(&self) -> bool {
+        !self.negative && !self.is_zero()
     }
 
     /// Whether it has no fraction.
-    pub(crate) fn is_integer(&self) -> bool {
-        self.exponent >= 0
+    pub fn is_integer(&self) -> bool {
+        self.exponent() >= 0
     }
 
-    /// Whether its digits are so many, or so far from the point, that nobody means them.
-    pub(crate) fn is_extreme(&self) -> bool {
-        self.digits.len() > MOST_PLACES || self.magnitude().unsigned_abs() > MOST_PLACES as u64
+    /// Whether it has more digits, or a larger exponent, than any schema needs.
+    pub fn is_extreme(&self) -> bool {
+        self.digits.len() > MAX_PLACES || self.point.unsigned_abs() > MAX_PLACES as u64
     }
 
-    /// Whether it is above zero.
-    pub(crate) fn is_positive(&self) -> bool {
-        !self.negative && !self.digits.is_empty()
+    /// The number of digits after the point.
+    pub fn places(&self) -> u64 {
+        self.exponent().min(0).unsigned_abs()
     }
 
-    /// The number as a count, at most `u64::MAX`; `None` where it is negative or has a fraction.
-    pub(crate) fn count(&self) -> Option<u64> {
+    /// The power of ten of the last digit.
+    fn exponent(&self) -> i64 {
+        self.point - self.digits.len() as i64
+    }
+
+    /// The number as a count, saturating at `u64::MAX`; `None` if it is negative or has a fraction.
+    pub fn count(&self) -> Option<u64> {
         if self.negative || !self.is_integer() {
             return None;
         }
-        if self.magnitude() > 20 {
+        if self.point > 20 {
             return Some(u64::MAX);
         }
-        let zeros = std::iter::repeat_n(&0, self.exponent as usize);
+        let zeros = std::iter::repeat_n(&0, self.exponent() as usize);
         let next = |count: u64, &digit: &u8| count.checked_mul(10)?.checked_add(digit.into());
         Some(self.digits.iter().chain(zeros).try_fold(0, next).unwrap_or(u64::MAX))
     }
 
-    /// The one spelling that equal numbers share.
-    pub(crate) fn canonical(&self) -> String {
+    /// The spelling that all equal numbers share.
+    pub fn canonical(&self) -> String {
         let digits: String = self.digits.iter().map(|digit| char::from(digit + b'0')).collect();
         let sign = if self.negative { "-" } else { "" };
-        match (digits.is_empty(), self.exponent) {
+        match (digits.is_empty(), self.exponent()) {
             (true, _) => "0".into(),
             (false, 0) => format!("{sign}{digits}"),
-            (false, 1..=20) => format!("{sign}{digits}{}", "0".repeat(self.exponent as usize)),
+            (false, 1..=20) => format!("{sign}{digits}{}", "0".repeat(self.exponent() as usize)),
             (false, exponent) => format!("{sign}{digits}e{exponent}"),
         }
     }
 
-    /// Whether this is a whole number of times `of`.
-    pub(crate) fn is_multiple(&self, of: &Decimal) -> bool {
+    /// Whether this is an integer multiple of `of`.
+    pub fn is_multiple(&self, of: &Decimal) -> bool {
         if self.digits.is_empty() || of.digits.is_empty() {
             return self.digits.is_empty();
         }
-        let least = self.exponent.min(of.exponent);
-        let (more, divisor) = (self.exponent - least, of.exponent - least);
-        if more > MOST_DIGITS || divisor > MOST_DIGITS {
+        let lowest = self.exponent().min(of.exponent());
+        let (more, divisor) = (self.exponent() - lowest, of.exponent() - lowest);
+        if more > MAX_DIGITS || divisor > MAX_DIGITS {
             return false;
         }
         let mut divisor_digits = of.digits.clone();
@@ -107,19 +145,10 @@ impl Decimal {
         rest.is_empty()
     }
 
-    /// The place of the first digit: the number is below ten to this power.
-    fn magnitude(&self) -> i64 {
-        self.exponent.saturating_add(self.digits.len() as i64)
-    }
-
     fn cmp_size(&self, other: &Decimal) -> Ordering {
-        match (self.digits.is_empty(), other.digits.is_empty()) {
-            (true, true) => Ordering::Equal,
-            (true, false) => Ordering::Less,
-            (false, true) => Ordering::Greater,
-            (false, false) => {
-                self.magnitude().cmp(&other.magnitude()).then_with(|| self.digits.cmp(&other.digits))
-            }
+        match (self.is_zero(), other.is_zero()) {
+            (false, false) => self.point.cmp(&other.point).then_with(|| self.digits.cmp(&other.digits)),
+            (zero, other_zero) => other_zero.cmp(&zero),
         }
     }
 }
@@ -127,10 +156,9 @@ impl Decimal {
 impl Ord for Decimal {
     fn cmp(&self, other: &Decimal) -> Ordering {
         match (self.negative, other.negative) {
-            (false, true) => Ordering::Greater,
-            (true, false) => Ordering::Less,
             (false, false) => self.cmp_size(other),
             (true, true) => other.cmp_size(self),
+            (negative, other_negative) => other_negative.cmp(&negative),
         }
     }
 }
@@ -141,12 +169,12 @@ impl PartialOrd for Decimal {
     }
 }
 
-/// Whether the digits `a` (no leading zeros) are a number at least as great as `b` (likewise).
+/// Whether the number of the digits `a` is at least that of `b`; neither has leading zeros.
 fn at_least(a: &[u8], b: &[u8]) -> bool {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b)) != Ordering::Less
 }
 
-/// Takes `b` from the greater or equal `a`, leading zeros removed.
+/// Subtracts `b` from `a`, which is not less, and removes leading zeros.
 fn subtract(a: &mut Vec<u8>, b: &[u8]) {
     let shift = a.len() - b.len();
     let mut borrow = 0;
@@ -156,6 +184,42 @@ fn subtract(a: &mut Vec<u8>, b: &[u8]) {
         a[place] = a[place] + 10 * borrow - taken;
     }
     a.drain(..a.iter().take_while(|&&digit| digit == 0).count());
+}
+
+/// An exponent, `[+-]?[0-9]+`, clamped to a size that no document has enough digits to make up for.
+fn power(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if !are_digits(digits) {
+        return None;
+    }
+    let max = i64::MAX / 4;
+    let size =
+        digits.bytes().fold(
+            0i64,
+            |size, byte| {
+                if size > max / 16 {
+                    max
+                } else {
+                    size * 10 + i64::from(byte - b'0')
+                }
+            },
+        );
+    Some(if text.starts_with('-') { -size } else { size })
+}
+
+fn are_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The text, shortened for a message.
+pub(super) fn shown(text: &str) -> String {
+    let mut chars = text.chars();
+    let start: String = chars.by_ref().take(40).collect();
+    if chars.next().is_some() {
+        format!("{start}...")
+    } else {
+        format!("{start:?}").trim_matches('"').into()
+    }
 }
 
 #[cfg(test)]
@@ -177,7 +241,10 @@ mod tests {
 
     #[test]
     fn they_are_ordered() {
-        let texts = ["-1e3", "-2", "-1.5", "-0.1", "0", "1e-9", "0.1", "1", "1.5", "2", "10", "1e300"];
+        let texts = [
+            "-1e40", "-1e3", "-2", "-1.5", "-0.1", "0", "1e-9", "0.0011", "0.1", "1", "1.5e0", "2", "10",
+            "1e300",
+        ];
         for (i, a) in texts.iter().enumerate() {
             for (j, b) in texts.iter().enumerate() {
                 assert_eq!(read(a).cmp(&read(b)), i.cmp(&j), "{a} {b}");
@@ -206,5 +273,42 @@ mod tests {
             assert_eq!(read(a).is_multiple(&read(of)), exact, "{a} {of}");
         }
         assert!(!read("0.35").is_multiple(&read("0.1")) && !read("1").is_multiple(&read("2")));
+    }
+
+    #[test]
+    fn values_have_one_form() {
+        assert_eq!(read("1200"), Decimal { negative: false, digits: vec![1, 2], point: 4 });
+        assert_eq!(read("1200"), read("1.20e+3"));
+        assert_eq!(read("-0.00150"), Decimal { negative: true, digits: vec![1, 5], point: -2 });
+        assert_eq!(read("-0.0e7"), read("0"));
+        assert_eq!(read("0e99999999999999999999"), read("0"));
+        assert_eq!((read("1.25").places(), read("1200").places(), read("1e-8").places()), (2, 0, 8));
+    }
+
+    #[test]
+    fn hostile_texts_end_in_errors() {
+        for wrong in
+            ["", "-", "+1", "01", "-01", "1.", ".5", "1e", "1e+", "1e5.0", "NaN", "1 ", "１", "1.-5", "--1"]
+        {
+            assert_eq!(Decimal::read_bounded(wrong).unwrap_err().kind, ErrorKind::Constraint, "{wrong}");
+        }
+        let ones = "1".repeat(1_000_000);
+        let zeros = "0".repeat(1_000_000);
+        let long = [
+            ones.clone(),
+            format!("1{zeros}"),
+            format!("0.{zeros}1"),
+            format!("1e{ones}"),
+            format!("1e-{ones}"),
+        ];
+        for text in long.iter().map(String::as_str).chain(["1e1000000", "1e-1000000"]) {
+            let error = Decimal::read_bounded(text).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Limit);
+            assert!(error.message.len() < 120, "{}", error.message);
+        }
+        assert_eq!(
+            Decimal::read_bounded(&format!("1{zeros}e-1000000")).unwrap(),
+            Decimal::read_bounded("1").unwrap()
+        );
     }
 }

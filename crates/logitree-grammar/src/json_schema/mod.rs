@@ -1,24 +1,44 @@
-//! JSON Schema, drafts 4, 6, 7, 2019-09 and 2020-12: documents are read into [`Schema`], brought into a normal form
-//! (any of several typed shapes), and run as states of objects and arrays that are made when a text reaches them.
+//! JSON Schema, drafts 4, 6, 7, 2019-09 and 2020-12, compiled to states of the Earley recogniser.
 //!
-//! It refuses to know tokens.
+//! ```text
+//! text -> load (documents, references, keywords) -> Schema -> normalize (alternatives by type) -> compile (states)
+//!                    format ---^                                              number ---^
+//! ```
 
-mod clock;
-mod content;
+/// Declares the number of something in a table as a type of its own.
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub(crate) struct $name(u32);
+
+        impl $name {
+            fn new(index: usize) -> $name {
+                $name(index as u32)
+            }
+
+            fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+mod compile;
 mod decimal;
-pub mod format;
-mod frames;
-mod idn;
+mod format;
 mod load;
-mod names;
-mod normal;
-pub mod number;
+mod normalize;
+mod number;
+mod options;
 mod schema;
-mod validate;
+#[cfg(test)]
+mod tests;
 
-pub use frames::Frames;
-pub use load::{from_value, load, Places};
-pub use schema::{
-    Bound, Draft, Items, Keywords, NodeId, Options, Order, Schema, SchemaNode, TypeSet, Whitespace,
-};
-pub use validate::is_valid;
+pub use compile::JsonRules;
+pub use load::load;
+pub use options::{Draft, KeyOrder, SchemaOptions, Whitespace};
+pub use schema::Schema;
+
+pub(crate) use load::SchemaPlaces;
+pub(crate) use schema::{ItemsKeyword, Keywords, NumberBound, SchemaNode, SubschemaId, TypeSet};

@@ -1,86 +1,18 @@
-//! A schema as it was read: references resolved, keywords typed, nothing yet combined. It refuses to know how a value
-//! is written.
+//! A loaded schema: references resolved, keywords typed, nothing combined yet.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::super::Regex;
-use super::Places;
+use super::{SchemaOptions, SchemaPlaces};
 
 /// The number of a subschema in its [`Schema`].
-pub type NodeId = u32;
-
-/// The dialect of a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Draft {
-    /// Draft 4.
-    Draft4,
-    /// Draft 6.
-    Draft6,
-    /// Draft 7.
-    Draft7,
-    /// 2019-09.
-    Draft2019,
-    /// 2020-12, and what names no dialect.
-    Draft2020,
-}
-
-/// In which order an object's keys may come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Order {
-    /// Named properties as the schema lists them, then all others.
-    #[default]
-    Schema,
-    /// Any.
-    Any,
-}
-
-/// How much white space may stand between tokens of JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Whitespace {
-    /// None but what the separators have.
-    Compact,
-    /// What Python's `json.dumps` writes with and without indent: nothing, one space, or one new line and its indent.
-    #[default]
-    Bounded,
-    /// As much as JSON allows.
-    Free,
-}
-
-/// How values are written.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Options {
-    /// Order of keys.
-    pub order: Order,
-    /// White space.
-    pub whitespace: Whitespace,
-    /// The exact text between items and between key and value, where the caller wants one: `(", ", ": ")`.
-    pub separators: Option<(String, String)>,
-    /// Whether strings are written in ASCII only.
-    pub ascii: bool,
-    /// Whether what cannot be honoured is dropped with a warning instead of being an error.
-    pub lenient: bool,
-    /// The dialect of documents that name none.
-    pub draft: Draft,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            order: Order::Schema,
-            whitespace: Whitespace::Bounded,
-            separators: None,
-            ascii: false,
-            lenient: false,
-            draft: Draft::Draft2020,
-        }
-    }
-}
+pub(crate) type SubschemaId = u32;
 
 /// A set of JSON's types, one bit each. An integer is a number without a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TypeSet(pub u8);
+pub(crate) struct TypeSet(pub u8);
 
 impl TypeSet {
     /// null
@@ -110,7 +42,7 @@ impl TypeSet {
 
 /// A bound of a number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Bound {
+pub(crate) struct NumberBound {
     /// The decimal as the document writes it: never rounded.
     pub value: String,
     /// Whether the bound itself is left out.
@@ -119,28 +51,28 @@ pub struct Bound {
 
 /// What an array's places hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Items {
+pub(crate) struct ItemsKeyword {
     /// The first places, one schema each.
-    pub prefix: Vec<NodeId>,
+    pub prefix: Vec<SubschemaId>,
     /// Every place after them; `None` is anything.
-    pub rest: Option<NodeId>,
+    pub rest: Option<SubschemaId>,
 }
 
-/// The assertions of one subschema, in the same form whatever its draft. Assertions about a type say nothing about
-/// values of other types. What is absent says nothing.
+/// The assertions of one subschema, in one form for all drafts. An assertion about a type does not constrain values of
+/// other types. An absent keyword does not constrain anything.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Keywords {
+pub(crate) struct Keywords {
     /// `type`.
     pub types: Option<TypeSet>,
     /// Whether numbers are written in digits only: what draft 4 means by an integer (1.0 is one since draft 6).
     pub digits_only: bool,
-    /// `enum`, or `const` as the only value; where both stand, what is in both.
+    /// `enum`, or `const` as the only value; the intersection if both are present.
     pub values: Option<Arc<[Value]>>,
 
     /// `minimum`, `exclusiveMinimum`: the greater one.
-    pub minimum: Option<Bound>,
+    pub minimum: Option<NumberBound>,
     /// `maximum`, `exclusiveMaximum`: the smaller one.
-    pub maximum: Option<Bound>,
+    pub maximum: Option<NumberBound>,
     /// `multipleOf`, the decimal as the document writes it.
     pub multiple_of: Option<String>,
 
@@ -155,7 +87,7 @@ pub struct Keywords {
     pub format: Option<Arc<Regex>>,
 
     /// `items`, `prefixItems`, `additionalItems`.
-    pub items: Option<Items>,
+    pub items: Option<ItemsKeyword>,
     /// `minItems`.
     pub min_items: u64,
     /// `maxItems`.
@@ -163,22 +95,22 @@ pub struct Keywords {
     /// `uniqueItems`.
     pub unique_items: bool,
     /// `contains` with `minContains` (1 where absent) and `maxContains`.
-    pub contains: Option<(NodeId, u64, Option<u64>)>,
+    pub contains: Option<(SubschemaId, u64, Option<u64>)>,
     /// Whether the items that `contains` finds count as evaluated for `unevaluatedItems`: they do since 2020-12.
     pub contains_evaluates: bool,
     /// `unevaluatedItems`.
-    pub unevaluated_items: Option<NodeId>,
+    pub unevaluated_items: Option<SubschemaId>,
 
     /// `properties`, in the document's order.
-    pub properties: Vec<(Arc<str>, NodeId)>,
+    pub properties: Vec<(Arc<str>, SubschemaId)>,
     /// `patternProperties`: the whole key matches the first part.
-    pub pattern_properties: Vec<(Arc<Regex>, NodeId)>,
+    pub pattern_properties: Vec<(Arc<Regex>, SubschemaId)>,
     /// `additionalProperties`.
-    pub additional_properties: Option<NodeId>,
+    pub additional_properties: Option<SubschemaId>,
     /// `unevaluatedProperties`.
-    pub unevaluated_properties: Option<NodeId>,
+    pub unevaluated_properties: Option<SubschemaId>,
     /// `propertyNames`.
-    pub property_names: Option<NodeId>,
+    pub property_names: Option<SubschemaId>,
     /// `required`.
     pub required: Vec<Arc<str>>,
     /// `minProperties`.
@@ -188,23 +120,75 @@ pub struct Keywords {
     /// `dependentRequired`, and the lists of `dependencies`.
     pub dependent_required: Vec<(Arc<str>, Vec<Arc<str>>)>,
     /// `dependentSchemas`, and the schemas of `dependencies`.
-    pub dependent_schemas: Vec<(Arc<str>, NodeId)>,
+    pub dependent_schemas: Vec<(Arc<str>, SubschemaId)>,
 
     /// `allOf`, and the target of `$ref` (and of `$dynamicRef`, `$recursiveRef` where it is decidable).
-    pub all_of: Vec<NodeId>,
+    pub all_of: Vec<SubschemaId>,
     /// `anyOf`: each list is one such keyword.
-    pub any_of: Vec<NodeId>,
+    pub any_of: Vec<SubschemaId>,
     /// `oneOf`.
-    pub one_of: Vec<NodeId>,
+    pub one_of: Vec<SubschemaId>,
     /// `not`.
-    pub not: Option<NodeId>,
-    /// `if`, `then`, `else`: an `if` without the others says nothing and is left out (but evaluates for unevaluated*).
-    pub conditional: Option<(NodeId, Option<NodeId>, Option<NodeId>)>,
+    pub not: Option<SubschemaId>,
+    /// `if`, `then`, `else`. An `if` without the others only matters for `unevaluated*`, and is left out otherwise.
+    pub conditional: Option<(SubschemaId, Option<SubschemaId>, Option<SubschemaId>)>,
+}
+
+/// Calls `$visit` for every subschema that the keywords `$of` apply; `$iter` is `iter` or `iter_mut`.
+macro_rules! visit_subschemas {
+    ($of:expr, $visit:expr, $iter:ident) => {{
+        let (of, mut visit) = ($of, $visit);
+        for items in of.items.$iter() {
+            items.prefix.$iter().chain(items.rest.$iter()).for_each(&mut visit);
+        }
+        of.contains.$iter().for_each(|(id, ..)| visit(id));
+        of.properties.$iter().for_each(|(_, id)| visit(id));
+        of.pattern_properties.$iter().for_each(|(_, id)| visit(id));
+        of.dependent_schemas.$iter().for_each(|(_, id)| visit(id));
+        of.all_of.$iter().chain(of.any_of.$iter()).chain(of.one_of.$iter()).for_each(&mut visit);
+        of.additional_properties.$iter().chain(of.unevaluated_properties.$iter()).for_each(&mut visit);
+        of.unevaluated_items.$iter().chain(of.property_names.$iter()).for_each(&mut visit);
+        of.not.$iter().for_each(&mut visit);
+        if let Some((test, then, otherwise)) = of.conditional.$iter().next() {
+            visit(test);
+            then.$iter().chain(otherwise.$iter()).for_each(&mut visit);
+        }
+    }};
+}
+
+impl Keywords {
+    /// Calls `visit` for every subschema that the keywords apply, to the value itself or to its parts.
+    pub(super) fn for_each_subschema(&self, mut visit: impl FnMut(SubschemaId)) {
+        visit_subschemas!(self, |id: &SubschemaId| visit(*id), iter);
+    }
+
+    /// The same with the places where the subschemas are named.
+    pub(super) fn for_each_subschema_mut(&mut self, visit: impl FnMut(&mut SubschemaId)) {
+        visit_subschemas!(self, visit, iter_mut);
+    }
+}
+
+/// For each node whether it is one of `targets` or reaches one.
+pub(super) fn reaching(nodes: &[SchemaNode], targets: &[SubschemaId]) -> Vec<bool> {
+    let mut parents: Vec<Vec<SubschemaId>> = vec![Vec::new(); nodes.len()];
+    for (id, node) in (0..).zip(nodes) {
+        if let SchemaNode::Keywords(keywords) = node {
+            keywords.for_each_subschema(|child| parents[child as usize].push(id));
+        }
+    }
+    let mut reaches = vec![false; nodes.len()];
+    let mut open = targets.to_vec();
+    while let Some(id) = open.pop() {
+        if !std::mem::replace(&mut reaches[id as usize], true) {
+            open.append(&mut parents[id as usize]);
+        }
+    }
+    reaches
 }
 
 /// A subschema.
 #[derive(Debug, Clone)]
-pub enum SchemaNode {
+pub(crate) enum SchemaNode {
     /// `true`, `{}`: every value.
     True,
     /// `false`: no value.
@@ -216,14 +200,14 @@ pub enum SchemaNode {
 /// A schema as it was read: all subschemas that the root reaches, and how values are written.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// The subschemas; a [`NodeId`] is a place here. Cycles are possible. Some that say nothing stand here unnamed.
-    pub nodes: Vec<SchemaNode>,
-    /// Where each subschema stands in its document, as a JSON pointer; as many as nodes.
-    pub places: Places,
+    /// The subschemas, indexed by [`SubschemaId`]. Cycles are possible.
+    pub(crate) nodes: Vec<SchemaNode>,
+    /// The place of each subschema in its document as a JSON pointer; as many as nodes.
+    pub(crate) places: SchemaPlaces,
     /// The whole.
-    pub root: NodeId,
+    pub(crate) root: SubschemaId,
     /// How values are written.
-    pub options: Options,
-    /// What was dropped because `lenient` said so.
+    pub(crate) options: SchemaOptions,
+    /// What lenient loading dropped.
     pub warnings: Vec<String>,
 }

@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use super::super::earley::{Machine, MachineLimits, RulesSource, DEAD};
 use super::super::expr::Exprs;
 use super::super::gbnf;
-use super::super::json_schema::{load, Frames, Options, Order};
+use super::super::json_schema::{load, JsonRules, KeyOrder, SchemaOptions};
 use super::super::rules::{Rules, TokenName};
 use super::{from_json, rules, Content, Mark, Tag, Tags};
 use crate::Result;
@@ -15,7 +15,7 @@ use crate::Result;
 /// A text with whole tokens between `⟦` and `⟧`.
 fn accepts(rules: &Rules, text: &str) -> bool {
     let mut exprs = Exprs::new(1 << 20);
-    let source = RulesSource::new(rules, &mut exprs, Some(Box::new(Frames::new()))).unwrap();
+    let source = RulesSource::new(rules, &mut exprs, Some(Box::new(JsonRules::new()))).unwrap();
     let (start, sets) = (source.start(), source.token_sets().to_vec());
     let mut machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default()).unwrap();
     let mut config = machine.start();
@@ -47,8 +47,8 @@ fn check(rules: &Rules, accepted: &[&str], refused: &[&str]) {
 
 fn read(value: &Value) -> Result<Rules> {
     let schema = |text: &str, any_order: bool| {
-        let order = if any_order { Order::Any } else { Order::Schema };
-        load(text, &Options { order, ..Options::default() }, &[]).map(Arc::new)
+        let order = if any_order { KeyOrder::Any } else { KeyOrder::Schema };
+        load(text, &SchemaOptions { order, ..SchemaOptions::default() }, &[]).map(Arc::new)
     };
     rules(&from_json(value, &schema)?)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::gbnf_writer;
 use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
 use logitree_grammar::expr::Exprs;
-use logitree_grammar::json_schema::{load, Frames, Options};
+use logitree_grammar::json_schema::{load, JsonRules, SchemaOptions};
 use logitree_grammar::rules::{Rules, TokenName, TokenSet};
 use logitree_grammar::Result;
 use logitree_grammar::{gbnf, lark};
@@ -63,7 +63,7 @@ fn read_gbnf(text: &str, start: Option<&str>) -> Result<Rules> {
 }
 
 fn read_lark(text: &str, _: Option<&str>) -> Result<Rules> {
-    let schema = |text: &str| load(text, &Options::default(), &[]).map(Arc::new);
+    let schema = |text: &str| load(text, &SchemaOptions::default(), &[]).map(Arc::new);
     lark::parse(text, &lark::Resources { grammars: &BTreeMap::new(), schema: &schema })
 }
 
@@ -76,7 +76,7 @@ struct Running {
 impl Running {
     fn new(rules: &Rules) -> Result<Running> {
         let mut exprs = Exprs::new(1 << 20);
-        let source = RulesSource::new(rules, &mut exprs, Some(Box::new(Frames::new())))?;
+        let source = RulesSource::new(rules, &mut exprs, Some(Box::new(JsonRules::new())))?;
         let (start, sets) = (source.start(), source.token_sets().to_vec());
         let machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default())?;
         Ok(Running { machine, sets })

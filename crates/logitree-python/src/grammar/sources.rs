@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use logitree::grammar::json_schema::{Draft, Options, Order, Whitespace};
+use logitree::grammar::json_schema::{Draft, KeyOrder, SchemaOptions, Whitespace};
 use logitree::grammar::lazy::{TokenTrigger, Triggers};
 use logitree::grammar::rules::TokenName;
 use logitree::{Error, ErrorKind};
@@ -94,11 +94,11 @@ pub fn options(
     ascii: bool,
     lenient: bool,
     draft: Option<&str>,
-) -> PyResult<Options> {
+) -> PyResult<SchemaOptions> {
     let read = || {
         let draft = draft.map_or(Ok(Draft::Draft2020), Draft::from_name)?;
-        let (order, whitespace) = (Order::from_name(order)?, Whitespace::from_name(whitespace)?);
-        Ok(Options { order, whitespace, separators, ascii, lenient, draft })
+        let (order, whitespace) = (KeyOrder::from_name(order)?, Whitespace::from_name(whitespace)?);
+        Ok(SchemaOptions { order, whitespace, separators, ascii, lenient, draft })
     };
     read().map_err(to_py)
 }

@@ -1,20 +1,20 @@
-//! Schemas that apply to the same value as themselves: `{"anyOf": [{"$ref": "#"}, ...]}` would never be decided. Such
-//! rounds are found and cut, and so are chains that are too long to follow. It refuses to know documents.
+//! Cuts cycles of subschemas that apply to the same value, such as `{"anyOf": [{"$ref": "#"}]}`, and limits the length of
+//! such chains.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::{Keywords, NodeId, SchemaNode};
+use super::super::{Keywords, SchemaNode, SubschemaId};
 use crate::{Error, ErrorKind, Result};
 
-/// Subschemas that may apply to one value within each other.
+/// Maximum nesting of subschemas that apply to one value.
 const LONGEST: usize = 1024;
 
-/// Cuts every round; the node it was cut at, and what is wrong there.
+/// Cuts every cycle; returns the node it was cut at and the message.
 ///
 /// # Errors
-/// Limit: a chain without a round is too long.
-pub(super) fn cut(nodes: &mut [SchemaNode]) -> Result<Vec<(NodeId, String)>> {
-    let mut closing: FxHashMap<NodeId, FxHashSet<NodeId>> = FxHashMap::default();
+/// Limit: a chain without a cycle is too long.
+pub(super) fn cut(nodes: &mut [SchemaNode]) -> Result<Vec<(SubschemaId, String)>> {
+    let mut closing: FxHashMap<SubschemaId, FxHashSet<SubschemaId>> = FxHashMap::default();
     for (from, to) in rounds(nodes)? {
         closing.entry(from).or_default().insert(to);
     }
@@ -22,7 +22,8 @@ pub(super) fn cut(nodes: &mut [SchemaNode]) -> Result<Vec<(NodeId, String)>> {
     for (from, to) in closing {
         if let SchemaNode::Keywords(keywords) = &mut nodes[from as usize] {
             for keyword in forget(keywords, |id| to.contains(&id)) {
-                let message = "applies a schema to the very value it is applied to: it never ends";
+                let message =
+                    "applies a schema to the value that the schema itself is applied to, without end";
                 cut.push((from, format!("`{keyword}` {message}")));
             }
         }
@@ -30,14 +31,14 @@ pub(super) fn cut(nodes: &mut [SchemaNode]) -> Result<Vec<(NodeId, String)>> {
     Ok(cut)
 }
 
-/// The edges that close a round, by a search in depth that keeps its own stack.
-fn rounds(nodes: &[SchemaNode]) -> Result<Vec<(NodeId, NodeId)>> {
+/// The edges that close a cycle, by depth-first search with an explicit stack.
+fn rounds(nodes: &[SchemaNode]) -> Result<Vec<(SubschemaId, SubschemaId)>> {
     const NEW: u32 = 0;
     const OPEN: u32 = u32::MAX;
     // NEW, OPEN, or how long the longest chain from here is.
     let mut heights = vec![NEW; nodes.len()];
     let mut found = Vec::new();
-    for start in 0..nodes.len() as NodeId {
+    for start in 0..nodes.len() as SubschemaId {
         if heights[start as usize] != NEW {
             continue;
         }
@@ -73,9 +74,9 @@ fn rounds(nodes: &[SchemaNode]) -> Result<Vec<(NodeId, NodeId)>> {
 }
 
 /// The subschemas that apply to the same value.
-fn here(nodes: &[SchemaNode], node: NodeId) -> Vec<NodeId> {
+fn here(nodes: &[SchemaNode], node: SubschemaId) -> Vec<SubschemaId> {
     let SchemaNode::Keywords(keywords) = &nodes[node as usize] else { return Vec::new() };
-    let mut all: Vec<NodeId> = keywords.all_of.clone();
+    let mut all: Vec<SubschemaId> = keywords.all_of.clone();
     all.extend(&keywords.any_of);
     all.extend(&keywords.one_of);
     all.extend(keywords.not);
@@ -88,7 +89,7 @@ fn here(nodes: &[SchemaNode], node: NodeId) -> Vec<NodeId> {
 }
 
 /// Takes those subschemas out of the keywords that apply to the same value; which keywords those were.
-fn forget(keywords: &mut Keywords, closes: impl Fn(NodeId) -> bool) -> Vec<&'static str> {
+fn forget(keywords: &mut Keywords, closes: impl Fn(SubschemaId) -> bool) -> Vec<&'static str> {
     let mut from = Vec::new();
     let lists = [
         ("allOf` or `$ref", &mut keywords.all_of),

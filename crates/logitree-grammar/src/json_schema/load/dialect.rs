@@ -1,11 +1,10 @@
-//! Which keywords a document has: its draft, the vocabularies of its meta-schema, and the table of all keywords that
-//! assert something. It refuses to know what they assert.
+//! The keywords of each draft and vocabulary that assert something.
 
 use super::super::Draft;
 
 /// The vocabularies that can be left out. The core is always there; descriptions assert nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Group {
+pub(super) enum KeywordGroup {
     Core,
     Applicator,
     Validation,
@@ -21,11 +20,11 @@ pub(super) struct Dialect {
 }
 
 /// A keyword that asserts: the drafts it is in, and its group.
-struct Entry {
+struct KeywordEntry {
     name: &'static str,
     since: Draft,
     until: Draft,
-    group: Group,
+    group: KeywordGroup,
 }
 
 macro_rules! keywords {
@@ -35,14 +34,14 @@ macro_rules! keywords {
         #[repr(u8)]
         pub(super) enum Keyword { $($keyword),* }
 
-        const TABLE: &[Entry] = &[$(Entry {
-            name: $name, since: Draft::$since, until: Draft::$until, group: Group::$group
+        const TABLE: &[KeywordEntry] = &[$(KeywordEntry {
+            name: $name, since: Draft::$since, until: Draft::$until, group: KeywordGroup::$group
         }),*];
         const KEYWORDS: &[Keyword] = &[$(Keyword::$keyword),*];
     };
 }
 
-// By length, so that a name is compared with few. `dependencies` lives on: newer drafts only recommend its heirs.
+// By length, so that a name is compared with few. `dependencies` stays in all drafts: newer ones only discourage it.
 keywords! {
     If "if" Draft7 Draft2020 Applicator,
     Not "not" Draft4 Draft2020 Applicator,
@@ -52,7 +51,7 @@ keywords! {
     Then "then" Draft7 Draft2020 Applicator,
     Else "else" Draft7 Draft2020 Applicator,
     Const "const" Draft6 Draft2020 Validation,
-    Items "items" Draft4 Draft2020 Applicator,
+    ItemsKeyword "items" Draft4 Draft2020 Applicator,
     AllOf "allOf" Draft4 Draft2020 Applicator,
     AnyOf "anyOf" Draft4 Draft2020 Applicator,
     OneOf "oneOf" Draft4 Draft2020 Applicator,
@@ -123,8 +122,14 @@ impl Dialect {
     }
 
     /// A draft of which some groups are left out.
-    pub fn with(draft: Draft, has: impl Fn(Group) -> bool) -> Dialect {
-        let groups = [Group::Core, Group::Applicator, Group::Validation, Group::Unevaluated, Group::Format];
+    pub fn with(draft: Draft, has: impl Fn(KeywordGroup) -> bool) -> Dialect {
+        let groups = [
+            KeywordGroup::Core,
+            KeywordGroup::Applicator,
+            KeywordGroup::Validation,
+            KeywordGroup::Unevaluated,
+            KeywordGroup::Format,
+        ];
         Dialect { draft, groups: groups.map(has) }
     }
 
@@ -147,7 +152,7 @@ impl Dialect {
         }
     }
 
-    /// Whether `$ref` makes all that stands beside it mean nothing.
+    /// Whether `$ref` makes its sibling keywords ineffective.
     pub fn ref_stands_alone(&self) -> bool {
         self.draft <= Draft::Draft7
     }
@@ -168,15 +173,15 @@ pub(super) fn draft(uri: &str) -> Option<Draft> {
 }
 
 /// The group that a vocabulary's URI names: outer `None` for an unknown one, inner `None` for one that asserts nothing.
-pub(super) fn vocabulary(uri: &str) -> Option<Option<Group>> {
+pub(super) fn vocabulary(uri: &str) -> Option<Option<KeywordGroup>> {
     let path = uri.strip_prefix("https://json-schema.org/draft/")?;
     let name = path.strip_prefix("2019-09/vocab/").or_else(|| path.strip_prefix("2020-12/vocab/"))?;
     Some(match name {
-        "core" => Some(Group::Core),
-        "applicator" => Some(Group::Applicator),
-        "validation" => Some(Group::Validation),
-        "unevaluated" => Some(Group::Unevaluated),
-        "format" | "format-annotation" | "format-assertion" => Some(Group::Format),
+        "core" => Some(KeywordGroup::Core),
+        "applicator" => Some(KeywordGroup::Applicator),
+        "validation" => Some(KeywordGroup::Validation),
+        "unevaluated" => Some(KeywordGroup::Unevaluated),
+        "format" | "format-annotation" | "format-assertion" => Some(KeywordGroup::Format),
         "meta-data" | "content" => None,
         _ => return None,
     })
@@ -198,7 +203,7 @@ mod tests {
         assert_eq!(Dialect::of(Draft::Draft4).keyword("const"), None);
         assert_eq!(Dialect::of(Draft::Draft2019).keyword("$recursiveRef"), Some(Keyword::RecursiveRef));
         assert!(["", "x", "title", "additionalPropertiesOfMany"].iter().all(|n| newest.keyword(n).is_none()));
-        let bare = Dialect::with(Draft::Draft2020, |group| group != Group::Validation);
+        let bare = Dialect::with(Draft::Draft2020, |group| group != KeywordGroup::Validation);
         assert_eq!((bare.keyword("minimum"), bare.keyword("not")), (None, Some(Keyword::Not)));
     }
 }

@@ -1,7 +1,4 @@
-//! A JSON document as an arena: nodes in the order of the text, strings and numbers as they stand in it, so that no
-//! number is rounded, any depth is walked without recursion, and a large document costs 16 bytes a value.
-//!
-//! It refuses to know schemas.
+//! A JSON document as an arena of values in document order: 16 bytes per value, numbers kept as text, no recursion.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -9,16 +6,16 @@ use std::sync::Arc;
 use serde_json::{Map, Number, Value};
 
 /// The number of a value in its document. An object's children are key, value, key, value.
-pub(super) type At = u32;
+pub(super) type ValueId = u32;
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Null,
     False,
     True,
     Number,
-    /// A string that stands in the text as it is.
+    /// A string without escapes: a slice of the text.
     Plain,
     /// A string with escapes, kept unescaped beside the text.
     Escaped,
@@ -29,9 +26,9 @@ pub(super) enum Kind {
 /// One value. `from` and `len` are bytes of a scalar's text; `len` is the number of a container's children, keys not
 /// counted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Node {
-    pub kind: Kind,
-    pub end: At,
+pub(super) struct ValueNode {
+    pub kind: ValueKind,
+    pub end: ValueId,
     pub from: u32,
     pub len: u32,
 }
@@ -41,47 +38,47 @@ pub(super) struct Node {
 pub(super) struct Document {
     pub text: String,
     pub unescaped: String,
-    pub nodes: Vec<Node>,
-    /// Whether a key that may name a subschema stands somewhere below the root.
+    pub nodes: Vec<ValueNode>,
+    /// Whether a key that may name a subschema occurs below the root.
     pub names_inner: bool,
 }
 
 impl Document {
     /// What the value is.
-    pub fn kind(&self, at: At) -> Kind {
+    pub fn kind(&self, at: ValueId) -> ValueKind {
         self.nodes[at as usize].kind
     }
 
     /// Whether it is a string.
-    pub fn is_string(&self, at: At) -> bool {
-        matches!(self.kind(at), Kind::Plain | Kind::Escaped)
+    pub fn is_string(&self, at: ValueId) -> bool {
+        matches!(self.kind(at), ValueKind::Plain | ValueKind::Escaped)
     }
 
     /// A container's number of children, keys not counted.
-    pub fn len(&self, at: At) -> usize {
+    pub fn len(&self, at: ValueId) -> usize {
         self.nodes[at as usize].len as usize
     }
 
     /// The text of a string without quotes and escapes, or of a number; empty for anything else.
-    pub fn text(&self, at: At) -> &str {
+    pub fn text(&self, at: ValueId) -> &str {
         let node = &self.nodes[at as usize];
         let bytes = node.from as usize..(node.from + node.len) as usize;
         match node.kind {
-            Kind::Escaped => &self.unescaped[bytes],
-            Kind::Plain | Kind::Number => &self.text[bytes],
+            ValueKind::Escaped => &self.unescaped[bytes],
+            ValueKind::Plain | ValueKind::Number => &self.text[bytes],
             _ => "",
         }
     }
 
     /// The string, if it is one.
-    pub fn string(&self, at: At) -> Option<&str> {
+    pub fn string(&self, at: ValueId) -> Option<&str> {
         self.is_string(at).then(|| self.text(at))
     }
 
     /// The elements of an array; none for anything else.
-    pub fn elements(&self, at: At) -> impl Iterator<Item = At> + '_ {
+    pub fn elements(&self, at: ValueId) -> impl Iterator<Item = ValueId> + '_ {
         let node = self.nodes[at as usize];
-        let mut next = if node.kind == Kind::Array { at + 1 } else { node.end };
+        let mut next = if node.kind == ValueKind::Array { at + 1 } else { node.end };
         std::iter::from_fn(move || {
             let element = (next < node.end).then_some(next)?;
             next = self.nodes[element as usize].end;
@@ -90,9 +87,9 @@ impl Document {
     }
 
     /// The keys and values of an object, doubled keys and all; none for anything else.
-    pub fn members(&self, at: At) -> impl Iterator<Item = (At, At)> + '_ {
+    pub fn members(&self, at: ValueId) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
         let node = self.nodes[at as usize];
-        let mut next = if node.kind == Kind::Object { at + 1 } else { node.end };
+        let mut next = if node.kind == ValueKind::Object { at + 1 } else { node.end };
         std::iter::from_fn(move || {
             let key = (next < node.end).then_some(next)?;
             next = self.nodes[key as usize + 1].end;
@@ -101,22 +98,22 @@ impl Document {
     }
 
     /// The value of a key: the last one, where it is doubled.
-    pub fn get(&self, at: At, key: &str) -> Option<At> {
+    pub fn get(&self, at: ValueId, key: &str) -> Option<ValueId> {
         self.members(at).filter(|&(k, _)| self.text(k) == key).map(|(_, value)| value).last()
     }
 
     /// The string value of a key.
-    pub fn get_string(&self, at: At, key: &str) -> Option<&str> {
+    pub fn get_string(&self, at: ValueId, key: &str) -> Option<&str> {
         self.string(self.get(at, key)?)
     }
 
     /// The JSON pointer of a value. Found from the root down, so nothing is kept for it.
-    pub fn pointer(&self, target: At) -> String {
+    pub fn pointer(&self, target: ValueId) -> String {
         let mut pointer = String::new();
         let mut at = 0;
         while at != target {
-            let inside = |child: At| child <= target && target < self.nodes[child as usize].end;
-            if self.kind(at) == Kind::Object {
+            let inside = |child: ValueId| child <= target && target < self.nodes[child as usize].end;
+            if self.kind(at) == ValueKind::Object {
                 let Some((key, value)) =
                     self.members(at).find(|&(key, value)| key == target || inside(value))
                 else {
@@ -137,15 +134,15 @@ impl Document {
     }
 
     /// The value as a tree. Nesting is bounded by the parser, so recursion is too.
-    pub fn value(&self, at: At) -> Value {
+    pub fn value(&self, at: ValueId) -> Value {
         match self.kind(at) {
-            Kind::Null => Value::Null,
-            Kind::False => Value::Bool(false),
-            Kind::True => Value::Bool(true),
-            Kind::Number => self.text(at).parse::<Number>().map_or(Value::Null, Value::Number),
-            Kind::Plain | Kind::Escaped => Value::String(self.text(at).into()),
-            Kind::Array => Value::Array(self.elements(at).map(|e| self.value(e)).collect()),
-            Kind::Object => {
+            ValueKind::Null => Value::Null,
+            ValueKind::False => Value::Bool(false),
+            ValueKind::True => Value::Bool(true),
+            ValueKind::Number => self.text(at).parse::<Number>().map_or(Value::Null, Value::Number),
+            ValueKind::Plain | ValueKind::Escaped => Value::String(self.text(at).into()),
+            ValueKind::Array => Value::Array(self.elements(at).map(|e| self.value(e)).collect()),
+            ValueKind::Object => {
                 let mut map = Map::with_capacity(self.len(at));
                 for (key, value) in self.members(at) {
                     map.insert(self.text(key).into(), self.value(value));
@@ -156,15 +153,15 @@ impl Document {
     }
 
     /// The value in a few words, for messages.
-    pub fn show(&self, at: At) -> String {
+    pub fn show(&self, at: ValueId) -> String {
         match self.kind(at) {
-            Kind::Null => "null".into(),
-            Kind::False => "false".into(),
-            Kind::True => "true".into(),
-            Kind::Number => shorten(self.text(at)),
-            Kind::Plain | Kind::Escaped => format!("{:?}", shorten(self.text(at))),
-            Kind::Array => "an array".into(),
-            Kind::Object => "an object".into(),
+            ValueKind::Null => "null".into(),
+            ValueKind::False => "false".into(),
+            ValueKind::True => "true".into(),
+            ValueKind::Number => shorten(self.text(at)),
+            ValueKind::Plain | ValueKind::Escaped => format!("{:?}", shorten(self.text(at))),
+            ValueKind::Array => "an array".into(),
+            ValueKind::Object => "an object".into(),
         }
     }
 }
@@ -177,17 +174,17 @@ pub(super) fn shorten(text: &str) -> String {
     }
 }
 
-/// Where the subschemas of a [`Schema`](super::super::Schema) stand. Pointers are made when somebody asks: a deep and
+/// The places of the subschemas of a [`Schema`](super::super::Schema). Pointers are made on demand: a deep and
 /// wide schema would need far more memory for them than for itself.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub(crate) struct SchemaPlaces {
     documents: Vec<(String, Arc<Document>)>,
-    at: Vec<(u32, At)>,
+    at: Vec<(u32, ValueId)>,
 }
 
-impl Places {
-    pub(super) fn new(documents: Vec<(String, Arc<Document>)>, at: Vec<(u32, At)>) -> Places {
-        Places { documents, at }
+impl SchemaPlaces {
+    pub(super) fn new(documents: Vec<(String, Arc<Document>)>, at: Vec<(u32, ValueId)>) -> SchemaPlaces {
+        SchemaPlaces { documents, at }
     }
 
     /// The place of subschema `id`: `#/properties/a`, and for another document its URI and that.
@@ -195,24 +192,5 @@ impl Places {
         let Some(&(document, at)) = self.at.get(id as usize) else { return String::new() };
         let (uri, document) = &self.documents[document as usize];
         format!("{uri}#{}", document.pointer(at))
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.at.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.at.is_empty()
-    }
-}
-
-impl From<Vec<String>> for Places {
-    /// Places that are known as texts: of schemas that were not read from a document.
-    fn from(places: Vec<String>) -> Places {
-        let empty = Arc::new(Document::default());
-        let at = (0..).take(places.len()).map(|document| (document, 0)).collect();
-        Places { documents: places.into_iter().map(|place| (place, Arc::clone(&empty))).collect(), at }
     }
 }

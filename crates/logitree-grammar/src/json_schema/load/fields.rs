@@ -1,33 +1,33 @@
-//! A keyword's value as what it must be: a count, a flag, a number, texts, subschemas. What is something else is said
-//! and left out. It refuses to know what keywords mean.
+//! Typed access to the keywords of one subschema; reports values of the wrong type.
 
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::Value;
 
 use super::super::decimal::Decimal;
-use super::super::NodeId;
+use super::super::SubschemaId;
 use super::dialect::{Dialect, Keyword, KEYWORD_COUNT};
-use super::document::{At, Document, Kind};
-use super::loader::{Loader, Site};
-use super::problems::Fault;
+use super::document::{Document, ValueId, ValueKind};
+use super::loader::{SchemaLoader, SubschemaSite};
+use super::problems::SchemaFault;
 
 /// Up to this many names are compared one by one when doubled ones are sought.
 const FEW: usize = 12;
 
 /// The keywords of one subschema.
 pub(super) struct Fields<'l, 'd> {
-    pub loader: &'l mut Loader<'d>,
+    pub loader: &'l mut SchemaLoader<'d>,
     pub document: Arc<Document>,
     pub dialect: Dialect,
-    pub site: Site,
-    /// Where each keyword's value stands; 0, which is the root, for those that are absent.
-    slots: [At; KEYWORD_COUNT],
+    pub site: SubschemaSite,
+    /// The value of each keyword; 0, which is the root, for absent ones.
+    slots: [ValueId; KEYWORD_COUNT],
 }
 
 impl<'l, 'd> Fields<'l, 'd> {
     /// The keywords of the object at `site`.
-    pub fn new(loader: &'l mut Loader<'d>, site: Site) -> Fields<'l, 'd> {
+    pub fn new(loader: &'l mut SchemaLoader<'d>, site: SubschemaSite) -> Fields<'l, 'd> {
         let document = loader.document(site);
         let dialect = loader.registry.resources[site.resource as usize].dialect;
         let mut slots = [0; KEYWORD_COUNT];
@@ -39,20 +39,20 @@ impl<'l, 'd> Fields<'l, 'd> {
         Fields { loader, document, dialect, site, slots }
     }
 
-    /// Where the keyword's value stands.
-    pub fn get(&self, keyword: Keyword) -> Option<At> {
+    /// The keyword's value.
+    pub fn get(&self, keyword: Keyword) -> Option<ValueId> {
         Some(self.slots[keyword as usize]).filter(|&at| at != 0)
     }
 
-    /// Says that the value at `at` is not what the keyword needs.
-    pub fn wrong(&mut self, keyword: Keyword, at: At, needed: &str) {
+    /// Reports that the value at `at` is not what the keyword needs.
+    pub fn wrong(&mut self, keyword: Keyword, at: ValueId, needed: &str) {
         let message = format!("`{}` is {}, not {needed}", keyword.name(), self.document.show(at));
-        self.loader.problem(self.site, at, Fault::new(message));
+        self.loader.problem(self.site, at, SchemaFault::new(message));
     }
 
-    /// The decimal at `at`; what has no use as a number is said.
-    pub fn decimal(&mut self, keyword: Keyword, at: At) -> Option<Decimal> {
-        if self.document.kind(at) != Kind::Number {
+    /// The decimal at `at`; any other value is reported.
+    pub fn decimal(&mut self, keyword: Keyword, at: ValueId) -> Option<Decimal> {
+        if self.document.kind(at) != ValueKind::Number {
             self.wrong(keyword, at, "a number");
             return None;
         }
@@ -66,7 +66,7 @@ impl<'l, 'd> Fields<'l, 'd> {
     /// A whole number of at least 0.
     pub fn count(&mut self, keyword: Keyword) -> Option<u64> {
         let at = self.get(keyword)?;
-        let number = self.document.kind(at) == Kind::Number;
+        let number = self.document.kind(at) == ValueKind::Number;
         let count = Decimal::read(self.document.text(at)).filter(|_| number).and_then(|d| d.count());
         if count.is_none() {
             self.wrong(keyword, at, "a whole number of at least 0");
@@ -88,8 +88,8 @@ impl<'l, 'd> Fields<'l, 'd> {
     pub fn flag(&mut self, keyword: Keyword) -> bool {
         let Some(at) = self.get(keyword) else { return false };
         match self.document.kind(at) {
-            Kind::True => true,
-            Kind::False => false,
+            ValueKind::True => true,
+            ValueKind::False => false,
             _ => {
                 self.wrong(keyword, at, "true or false");
                 false
@@ -98,9 +98,10 @@ impl<'l, 'd> Fields<'l, 'd> {
     }
 
     /// The strings of the array at `at`, each once.
-    pub fn texts(&mut self, keyword: Keyword, at: At) -> Vec<Arc<str>> {
+    pub fn texts(&mut self, keyword: Keyword, at: ValueId) -> Vec<Arc<str>> {
         let document = Arc::clone(&self.document);
-        let fine = document.kind(at) == Kind::Array && document.elements(at).all(|e| document.is_string(e));
+        let fine =
+            document.kind(at) == ValueKind::Array && document.elements(at).all(|e| document.is_string(e));
         if !fine {
             self.wrong(keyword, at, "an array of strings");
             return Vec::new();
@@ -120,13 +121,13 @@ impl<'l, 'd> Fields<'l, 'd> {
     }
 
     /// The members of the object at `at`: where a key is doubled, the last value in the first place.
-    pub fn map(&mut self, keyword: Keyword, at: At) -> Vec<(At, At)> {
+    pub fn map(&mut self, keyword: Keyword, at: ValueId) -> Vec<(ValueId, ValueId)> {
         let document = Arc::clone(&self.document);
-        if document.kind(at) != Kind::Object {
+        if document.kind(at) != ValueKind::Object {
             self.wrong(keyword, at, "an object");
             return Vec::new();
         }
-        let mut members: Vec<(At, At)> = Vec::with_capacity(document.len(at));
+        let mut members: Vec<(ValueId, ValueId)> = Vec::with_capacity(document.len(at));
         let mut places: FxHashMap<&str, usize> = FxHashMap::default();
         for (key, value) in document.members(at) {
             let name = document.text(key);
@@ -146,41 +147,120 @@ impl<'l, 'd> Fields<'l, 'd> {
     }
 
     /// The subschema at `at`.
-    pub fn schema(&mut self, at: At) -> NodeId {
+    pub fn schema(&mut self, at: ValueId) -> SubschemaId {
         self.loader.child(self.site, at)
     }
 
     /// The keyword's subschema.
-    pub fn subschema(&mut self, keyword: Keyword) -> Option<NodeId> {
+    pub fn subschema(&mut self, keyword: Keyword) -> Option<SubschemaId> {
         let at = self.get(keyword)?;
         Some(self.schema(at))
     }
 
-    /// The keyword's subschema, left out where it says nothing and nobody asks what was evaluated.
-    pub fn telling(&mut self, keyword: Keyword) -> Option<NodeId> {
+    /// The keyword's subschema, left out where it allows everything and no `unevaluated*` depends on it.
+    pub fn telling(&mut self, keyword: Keyword) -> Option<SubschemaId> {
         let id = self.subschema(keyword)?;
         (self.loader.keeps || !self.loader.is_true(id)).then_some(id)
     }
 
     /// The subschemas of the array at `at`.
-    pub fn schemas(&mut self, keyword: Keyword, at: At, least: usize) -> Vec<NodeId> {
+    pub fn schemas(&mut self, keyword: Keyword, at: ValueId, least: usize) -> Vec<SubschemaId> {
         let document = Arc::clone(&self.document);
-        if document.kind(at) != Kind::Array {
+        if document.kind(at) != ValueKind::Array {
             self.wrong(keyword, at, "an array of schemas");
             return Vec::new();
         }
         if document.len(at) < least {
             let message = format!("`{}` is empty: it needs a schema at least", keyword.name());
-            self.loader.problem(self.site, at, Fault::new(message));
+            self.loader.problem(self.site, at, SchemaFault::new(message));
         }
         document.elements(at).map(|element| self.schema(element)).collect()
     }
 
     /// The named subschemas of a keyword.
-    pub fn named(&mut self, keyword: Keyword) -> Vec<(Arc<str>, NodeId)> {
+    pub fn named(&mut self, keyword: Keyword) -> Vec<(Arc<str>, SubschemaId)> {
         let Some(at) = self.get(keyword) else { return Vec::new() };
         let members = self.map(keyword, at);
         let document = Arc::clone(&self.document);
         members.into_iter().map(|(key, value)| (document.text(key).into(), self.schema(value))).collect()
+    }
+}
+
+/// The values that `enum` and `const` both allow; `None` if neither is present. Equal JSON values count once.
+pub(super) fn values(fields: &mut Fields<'_, '_>) -> Option<Arc<[Value]>> {
+    let document = Arc::clone(&fields.document);
+    let only = fields.get(Keyword::Const);
+    let mut all: Vec<ValueId> = Vec::new();
+    match fields.get(Keyword::Enum) {
+        Some(at) if document.kind(at) == ValueKind::Array => {
+            all.extend(document.elements(at));
+            if let Some(only) = only {
+                let form = form_of(&document, only);
+                all.retain(|&value| form_of(&document, value) == form);
+            }
+        }
+        Some(at) => {
+            fields.wrong(Keyword::Enum, at, "an array of values");
+            all.push(only?);
+        }
+        None => all.push(only?),
+    }
+    if all.len() > 1 {
+        distinct(&document, &mut all);
+    }
+    Some(all.into_iter().map(|at| document.value(at)).collect())
+}
+
+/// Keeps the first of equal values. What is written alike is found before anything is brought into one form.
+fn distinct(document: &Document, all: &mut Vec<ValueId>) {
+    let mut texts = FxHashSet::default();
+    let mut forms = FxHashSet::default();
+    all.retain(|&at| match document.kind(at) {
+        ValueKind::Plain | ValueKind::Escaped => texts.insert((true, document.text(at))),
+        ValueKind::Number => texts.insert((false, document.text(at))) && forms.insert(form_of(document, at)),
+        _ => forms.insert(form_of(document, at)),
+    });
+}
+
+/// One text for all ways to write the value. Nesting is bounded by the parser, so recursion is too.
+fn form_of(document: &Document, at: ValueId) -> String {
+    let mut form = String::new();
+    write(document, at, &mut form);
+    form
+}
+
+fn write(document: &Document, at: ValueId, out: &mut String) {
+    match document.kind(at) {
+        ValueKind::Null => out.push('n'),
+        ValueKind::False => out.push('f'),
+        ValueKind::True => out.push('t'),
+        ValueKind::Number => match Decimal::read(document.text(at)) {
+            Some(decimal) => out.push_str(&format!("#{}", decimal.canonical())),
+            None => out.push_str(document.text(at)),
+        },
+        ValueKind::Plain | ValueKind::Escaped => {
+            let text = document.text(at);
+            out.push_str(&format!("\"{}:", text.len()));
+            out.push_str(text);
+        }
+        ValueKind::Array => {
+            out.push('[');
+            document.elements(at).for_each(|element| write(document, element, out));
+            out.push(']');
+        }
+        ValueKind::Object => {
+            let mut members: Vec<(&str, ValueId)> =
+                document.members(at).map(|(key, value)| (document.text(key), value)).collect();
+            // Stable, so that of doubled keys the last stays last: it is the one that counts.
+            members.sort_by_key(|&(name, _)| name);
+            out.push('{');
+            for (n, &(name, value)) in members.iter().enumerate() {
+                if members.get(n + 1).is_none_or(|&(next, _)| next != name) {
+                    out.push_str(&format!("{}:{name}", name.len()));
+                    write(document, value, out);
+                }
+            }
+            out.push('}');
+        }
     }
 }

@@ -1,20 +1,19 @@
-//! One subschema's keywords, typed and in the form that all drafts share. It refuses to know what they mean together.
+//! Reads the keywords of one subschema into the form that all drafts share.
 
 use std::sync::Arc;
 
-use super::super::content;
 use super::super::decimal::Decimal;
-use super::super::{Bound, Draft, Items, Keywords, NodeId, SchemaNode, TypeSet};
+use super::super::format::content;
+use super::super::{Draft, ItemsKeyword, Keywords, NumberBound, SchemaNode, SubschemaId, TypeSet};
 use super::dialect::Keyword;
-use super::document::{At, Kind};
-use super::fields::Fields;
-use super::loader::{Loader, Site};
-use super::problems::Fault;
-use super::values;
+use super::document::{ValueId, ValueKind};
+use super::fields::{values, Fields};
+use super::loader::{SchemaLoader, SubschemaSite};
+use super::problems::SchemaFault;
 use crate::Regex;
 
 /// Reads the object at `site`.
-pub(super) fn read(loader: &mut Loader<'_>, site: Site) -> SchemaNode {
+pub(super) fn read(loader: &mut SchemaLoader<'_>, site: SubschemaSite) -> SchemaNode {
     let mut fields = Fields::new(loader, site);
     let mut out = Box::<Keywords>::default();
     fields.scalars(&mut out);
@@ -33,7 +32,7 @@ impl Fields<'_, '_> {
         out.types = self.types().filter(|&types| types != TypeSet::ALL);
         let integers = |types: TypeSet| types.has(TypeSet::INTEGER) && !types.has(TypeSet::FRACTION);
         out.digits_only = self.dialect.draft == Draft::Draft4 && out.types.is_some_and(integers);
-        out.values = values::values(self);
+        out.values = values(self);
         out.minimum = self.bound(Keyword::Minimum, Keyword::ExclusiveMinimum);
         out.maximum = self.bound(Keyword::Maximum, Keyword::ExclusiveMaximum);
         if let Some(at) = self.get(Keyword::MultipleOf) {
@@ -66,7 +65,7 @@ impl Fields<'_, '_> {
         }
     }
 
-    /// What draft 7's keywords about what a string holds say; later drafts only describe by them.
+    /// The language of `contentEncoding` and `contentMediaType`, which assert in draft 7 only.
     fn content(&mut self) -> Option<Arc<Regex>> {
         let document = Arc::clone(&self.document);
         let mut names = [None; 2];
@@ -85,7 +84,7 @@ impl Fields<'_, '_> {
         {
             let message = "whether a string is JSON in another encoding is not regular";
             let help = "leave contentMediaType out";
-            self.loader.problem(self.site, at, Fault::new(message).help(help));
+            self.loader.problem(self.site, at, SchemaFault::new(message).help(help));
         }
         match (encoding, media) {
             (Some(encoding), _) if encoded => content::encoded(encoding),
@@ -94,11 +93,11 @@ impl Fields<'_, '_> {
         }
     }
 
-    fn pattern(&mut self, text: &str, at: At) -> Option<Arc<Regex>> {
+    fn pattern(&mut self, text: &str, at: ValueId) -> Option<Arc<Regex>> {
         match self.loader.languages.pattern(text) {
             Ok(regex) => Some(regex),
             Err(message) => {
-                self.loader.problem(self.site, at, Fault::new(message));
+                self.loader.problem(self.site, at, SchemaFault::new(message));
                 None
             }
         }
@@ -108,7 +107,7 @@ impl Fields<'_, '_> {
         let at = self.get(Keyword::Type)?;
         let document = Arc::clone(&self.document);
         let single = document.is_string(at);
-        if !single && (document.kind(at) != Kind::Array || document.len(at) == 0) {
+        if !single && (document.kind(at) != ValueKind::Array || document.len(at) == 0) {
             self.wrong(Keyword::Type, at, "a type's name or an array of such");
             return None;
         }
@@ -134,16 +133,16 @@ impl Fields<'_, '_> {
     }
 
     /// The stricter one of a bound and its exclusive form, which is a flag in draft 4.
-    fn bound(&mut self, plain: Keyword, exclusive: Keyword) -> Option<Bound> {
+    fn bound(&mut self, plain: Keyword, exclusive: Keyword) -> Option<NumberBound> {
         let mut flag = false;
-        let mut bounds: Vec<(Decimal, Bound)> = Vec::new();
+        let mut bounds: Vec<(Decimal, NumberBound)> = Vec::new();
         for (keyword, exclusive) in [(exclusive, true), (plain, false)] {
             let Some(at) = self.get(keyword) else { continue };
-            if exclusive && matches!(self.document.kind(at), Kind::True | Kind::False) {
-                flag = self.document.kind(at) == Kind::True;
+            if exclusive && matches!(self.document.kind(at), ValueKind::True | ValueKind::False) {
+                flag = self.document.kind(at) == ValueKind::True;
             } else if let Some(decimal) = self.decimal(keyword, at) {
                 let value = self.document.text(at).into();
-                bounds.push((decimal, Bound { value, exclusive: exclusive || flag }));
+                bounds.push((decimal, NumberBound { value, exclusive: exclusive || flag }));
             }
         }
         // The exclusive one comes first and stays where both are equal.
@@ -170,16 +169,18 @@ impl Fields<'_, '_> {
         out.unevaluated_items = self.telling(Keyword::UnevaluatedItems);
     }
 
-    fn items(&mut self) -> Option<Items> {
-        let items = self.get(Keyword::Items);
+    fn items(&mut self) -> Option<ItemsKeyword> {
+        let items = self.get(Keyword::ItemsKeyword);
         // An array of schemas means nothing else in 2020-12, so it is read there as it was.
-        let listed = items.filter(|&at| self.document.kind(at) == Kind::Array);
+        let listed = items.filter(|&at| self.document.kind(at) == ValueKind::Array);
         let (prefix, rest) = match (self.get(Keyword::PrefixItems), listed) {
             (Some(prefix), _) => (Some((Keyword::PrefixItems, prefix)), items),
-            (None, Some(listed)) => (Some((Keyword::Items, listed)), self.get(Keyword::AdditionalItems)),
+            (None, Some(listed)) => {
+                (Some((Keyword::ItemsKeyword, listed)), self.get(Keyword::AdditionalItems))
+            }
             (None, None) => (None, items),
         };
-        let mut read = Items::default();
+        let mut read = ItemsKeyword::default();
         if let Some((keyword, at)) = prefix {
             read.prefix = self.schemas(keyword, at, 0);
         }
@@ -192,7 +193,7 @@ impl Fields<'_, '_> {
                 read.prefix.truncate(told);
             }
         }
-        (read != Items::default()).then_some(read)
+        (read != ItemsKeyword::default()).then_some(read)
     }
 
     fn objects(&mut self, out: &mut Keywords) {
@@ -230,7 +231,7 @@ impl Fields<'_, '_> {
             let document = Arc::clone(&self.document);
             for (key, value) in self.map(keyword, at) {
                 let name: Arc<str> = document.text(key).into();
-                let lists = document.kind(value) == Kind::Array && keyword != Keyword::DependentSchemas;
+                let lists = document.kind(value) == ValueKind::Array && keyword != Keyword::DependentSchemas;
                 if keyword == Keyword::DependentRequired || lists {
                     let texts = self.texts(keyword, value);
                     if !texts.is_empty() {
@@ -274,7 +275,7 @@ impl Fields<'_, '_> {
         }
     }
 
-    fn branch(&mut self, keyword: Keyword) -> Option<NodeId> {
+    fn branch(&mut self, keyword: Keyword) -> Option<SubschemaId> {
         self.subschema(keyword).filter(|&id| !self.loader.is_true(id))
     }
 }

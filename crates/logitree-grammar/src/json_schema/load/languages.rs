@@ -1,4 +1,4 @@
-//! The languages of `pattern` and `format`, each read once. It refuses to know their syntax.
+//! Compiles the regular languages of `pattern` and `format`, each once.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -12,35 +12,35 @@ static FORMATS: LazyLock<Mutex<Formats>> = LazyLock::new(Mutex::default);
 
 type Formats = FxHashMap<(String, Draft), Arc<Regex>>;
 
-/// Different patterns of one schema.
-const MOST_PATTERNS: usize = 20_000;
+/// Maximum number of different patterns of one schema.
+const MAX_PATTERNS: usize = 20_000;
 
-/// Work on all patterns of one schema.
-const MOST_WORK: usize = 4 * pattern::MAX_WORK;
+/// Maximum work for all patterns of one schema.
+const MAX_WORK: usize = 4 * pattern::MAX_WORK;
 
 /// What this schema asked for so far.
 #[derive(Debug)]
-pub(super) struct Languages {
+pub(super) struct StringLanguages {
     /// What may still be spent on patterns.
     work: usize,
     patterns: FxHashMap<String, Result<Arc<Regex>, String>>,
     formats: FxHashMap<String, (Draft, Option<Arc<Regex>>)>,
 }
 
-impl Default for Languages {
-    fn default() -> Languages {
-        Languages { work: MOST_WORK, patterns: FxHashMap::default(), formats: FxHashMap::default() }
+impl Default for StringLanguages {
+    fn default() -> StringLanguages {
+        StringLanguages { work: MAX_WORK, patterns: FxHashMap::default(), formats: FxHashMap::default() }
     }
 }
 
-impl Languages {
+impl StringLanguages {
     /// The strings in which the pattern is found; or what is wrong with it.
     pub fn pattern(&mut self, text: &str) -> Result<Arc<Regex>, String> {
         if let Some(known) = self.patterns.get(text) {
             return known.clone();
         }
-        if self.patterns.len() >= MOST_PATTERNS {
-            return Err(format!("more than {MOST_PATTERNS} different patterns"));
+        if self.patterns.len() >= MAX_PATTERNS {
+            return Err(format!("more than {MAX_PATTERNS} different patterns"));
         }
         let read = match pattern::parse_within(text, &pattern::PatternOptions::SEARCH, &mut self.work) {
             Ok(regex) => Ok(Arc::new(regex)),
@@ -50,7 +50,7 @@ impl Languages {
         self.patterns.insert(text.into(), read.clone());
         read
     }
-    /// The strings of the format; `None` for one that is not known and so says nothing.
+    /// The strings of the format; `None` for an unknown format, which asserts nothing.
     pub fn format(&mut self, name: &str, draft: Draft) -> Option<Arc<Regex>> {
         if let Some((_, known)) = self.formats.get(name).filter(|(of, _)| *of == draft) {
             return known.clone();
@@ -67,8 +67,7 @@ fn shared(name: &str, draft: Draft) -> Option<Arc<Regex>> {
     if let Some(known) = FORMATS.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
         return Some(Arc::clone(known));
     }
-    // Made without the lock: some take long, and others go on meanwhile. Unknown names are not kept: there is no end
-    // to them.
+    // Compiled without the lock, since some formats take long. Unknown names are not cached: there are infinitely many.
     let made = Arc::new(format::regex(name, draft)?);
     let mut formats = FORMATS.lock().unwrap_or_else(PoisonError::into_inner);
     Some(Arc::clone(formats.entry(key).or_insert(made)))

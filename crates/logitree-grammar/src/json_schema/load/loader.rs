@@ -1,82 +1,85 @@
-//! From the root to all that it reaches: one node for each subschema and dynamic scope, made when something first
-//! refers to it. It refuses to know what keywords mean.
+//! Walks from the root to every reachable subschema; makes one node for each pair of subschema and dynamic scope.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::super::{NodeId, Options, Schema, SchemaNode};
+use super::super::{Schema, SchemaNode, SchemaOptions, SubschemaId};
 use super::dialect::Keyword;
-use super::document::{At, Document, Kind, Places};
+use super::document::{Document, SchemaPlaces, ValueId, ValueKind};
 use super::keywords;
-use super::languages::Languages;
-use super::problems::{Fault, Problem};
-use super::registry::{Registry, Target};
+use super::languages::StringLanguages;
+use super::problems::{SchemaFault, SchemaProblem};
+use super::registry::{ReferenceTarget, SchemaRegistry};
 use super::scope::{ScopeId, Scopes};
 use super::{cycles, lenient};
 use crate::{Error, ErrorKind, Result};
 
-/// Subschemas of one schema. Each takes up to 600 bytes.
-const MOST: usize = 400_000;
+/// Maximum number of subschemas of one schema. Each takes up to 600 bytes.
+const MAX: usize = 400_000;
 
-/// Stands for a reference that is being followed.
-const FOLLOWED: NodeId = NodeId::MAX;
+/// Marks a reference that is being followed.
+const FOLLOWED: SubschemaId = SubschemaId::MAX;
 
 /// A subschema within its resource and dynamic scope.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Site {
+pub(super) struct SubschemaSite {
     pub document: u32,
-    pub at: At,
+    pub at: ValueId,
     pub resource: u32,
     pub scope: ScopeId,
 }
 
-impl Site {
-    fn key(self) -> (u32, At, ScopeId) {
+impl SubschemaSite {
+    fn key(self) -> (u32, ValueId, ScopeId) {
         (self.document, self.at, self.scope)
     }
 }
 
 /// What a subschema is at first sight.
-enum Look {
+enum FirstLook {
     True,
     False,
-    /// Nothing but a reference of this kind, whose text stands there.
-    Reference(Keyword, At),
+    /// Only a reference of this kind, with its text at this value.
+    Reference(Keyword, ValueId),
     Keywords,
     /// Not a schema at all.
     Wrong,
 }
 
 /// A schema that is being read.
-pub(super) struct Loader<'d> {
-    options: &'d Options,
-    pub registry: Registry<'d>,
-    pub languages: Languages,
-    /// Whether something asks which properties or items were evaluated: then what allows everything still counts.
+pub(super) struct SchemaLoader<'d> {
+    options: &'d SchemaOptions,
+    pub registry: SchemaRegistry<'d>,
+    pub languages: StringLanguages,
+    /// Whether an `unevaluated*` may occur: then keywords that allow everything still matter.
     pub keeps: bool,
     /// Nodes into which something was dropped.
-    pub lossy: Vec<NodeId>,
+    pub lossy: Vec<SubschemaId>,
     scopes: Scopes,
     nodes: Vec<Option<SchemaNode>>,
-    sites: Vec<Site>,
-    ids: FxHashMap<(u32, At, ScopeId), NodeId>,
+    sites: Vec<SubschemaSite>,
+    ids: FxHashMap<(u32, ValueId, ScopeId), SubschemaId>,
     has_references: bool,
 }
 
-impl<'d> Loader<'d> {
+impl<'d> SchemaLoader<'d> {
     /// The loader of a schema's text.
     ///
     /// # Errors
     /// The text is not JSON, or too large.
-    pub fn new(text: &str, options: &'d Options, documents: &'d [(String, String)]) -> Result<Loader<'d>> {
-        let registry = Registry::new(text, options.draft, documents)?;
+    pub fn new(
+        text: &str,
+        options: &'d SchemaOptions,
+        documents: &'d [(String, String)],
+    ) -> Result<SchemaLoader<'d>> {
+        let registry = SchemaRegistry::new(text, options.draft, documents)?;
         let mut texts = documents.iter().map(|(_, text)| text.as_str()).chain([text]);
         let keeps = texts.any(|text| text.contains("unevaluated") || text.contains("\\u"));
-        Ok(Loader {
+        Ok(SchemaLoader {
             options,
             registry,
-            languages: Languages::default(),
+            languages: StringLanguages::default(),
             keeps,
             lossy: Vec::new(),
             scopes: Scopes::default(),
@@ -90,11 +93,11 @@ impl<'d> Loader<'d> {
     /// Everything that the root reaches.
     pub fn load(mut self) -> Result<Schema> {
         let scope = self.enter(0, 0);
-        let root = self.intern(Site { document: 0, at: 0, resource: 0, scope });
+        let root = self.intern(SubschemaSite { document: 0, at: 0, resource: 0, scope });
         let mut next = 0;
         while next < self.nodes.len() {
-            if self.nodes.len() > MOST {
-                let message = format!("the schema reaches more than {MOST} subschemas");
+            if self.nodes.len() > MAX {
+                let message = format!("the schema reaches more than {MAX} subschemas");
                 return Err(Error::new(ErrorKind::Limit, message));
             }
             if self.nodes[next].is_none() {
@@ -102,7 +105,7 @@ impl<'d> Loader<'d> {
                 let site = self.sites[next];
                 let node = keywords::read(&mut self, site);
                 if self.registry.problems.len() > before {
-                    self.lossy.push(next as NodeId);
+                    self.lossy.push(next as SubschemaId);
                 }
                 self.nodes[next] = Some(node);
             }
@@ -111,13 +114,13 @@ impl<'d> Loader<'d> {
         self.finish(root)
     }
 
-    fn finish(self, root: NodeId) -> Result<Schema> {
+    fn finish(self, root: SubschemaId) -> Result<Schema> {
         let mut nodes: Vec<SchemaNode> = self.nodes.into_iter().flatten().collect();
         let mut registry = self.registry;
         if self.has_references {
             for (node, message) in cycles::cut(&mut nodes)? {
-                let Site { document, at, .. } = self.sites[node as usize];
-                registry.problems.add(Problem { document, at, fault: Fault::new(message) });
+                let SubschemaSite { document, at, .. } = self.sites[node as usize];
+                registry.problems.add(SchemaProblem { document, at, fault: SchemaFault::new(message) });
             }
         }
         let problems = std::mem::take(&mut registry.problems);
@@ -129,43 +132,43 @@ impl<'d> Loader<'d> {
             return Err(error);
         }
         let at = self.sites.iter().map(|site| (site.document, site.at)).collect();
-        let places = Places::new(registry.documents, at);
+        let places = SchemaPlaces::new(registry.documents, at);
         Ok(Schema { nodes, places, root, options: self.options.clone(), warnings })
     }
 
     /// The document that a site is in.
-    pub fn document(&self, site: Site) -> Arc<Document> {
+    pub fn document(&self, site: SubschemaSite) -> Arc<Document> {
         Arc::clone(self.registry.document(site.document))
     }
 
-    /// Says that something at a value is wrong; it is left out.
-    pub fn problem(&mut self, site: Site, at: At, fault: Fault) {
-        self.registry.problems.add(Problem { document: site.document, at, fault });
+    /// Reports a problem at a value, which is left out.
+    pub fn problem(&mut self, site: SubschemaSite, at: ValueId, fault: SchemaFault) {
+        self.registry.problems.add(SchemaProblem { document: site.document, at, fault });
     }
 
     fn enter(&mut self, scope: ScopeId, resource: u32) -> ScopeId {
         self.scopes.enter(scope, resource, &self.registry.resources[resource as usize].dynamic)
     }
 
-    /// The subschema at `at`, which stands in `site`.
-    pub fn child(&mut self, site: Site, at: At) -> NodeId {
+    /// The subschema at `at`, which is inside `site`.
+    pub fn child(&mut self, site: SubschemaSite, at: ValueId) -> SubschemaId {
         let resource = self.registry.resource_at(site.document, at, site.resource);
         let scope = if resource == site.resource { site.scope } else { self.enter(site.scope, resource) };
-        self.intern(Site { document: site.document, at, resource, scope })
+        self.intern(SubschemaSite { document: site.document, at, resource, scope })
     }
 
-    /// What a reference in `site` leads to; `None` where that is nothing, which is said.
-    pub fn referred(&mut self, site: Site, keyword: Keyword, at: At) -> Option<NodeId> {
+    /// The target of a reference in `site`; `None` if there is none, which is reported.
+    pub fn referred(&mut self, site: SubschemaSite, keyword: Keyword, at: ValueId) -> Option<SubschemaId> {
         let target = self.target(site, keyword, at)?;
         Some(self.intern(target))
     }
 
     /// Whether the node allows every value, as far as is known before it is read.
-    pub fn is_true(&self, id: NodeId) -> bool {
+    pub fn is_true(&self, id: SubschemaId) -> bool {
         matches!(self.nodes[id as usize], Some(SchemaNode::True))
     }
 
-    fn intern(&mut self, mut site: Site) -> NodeId {
+    fn intern(&mut self, mut site: SubschemaSite) -> SubschemaId {
         let mut followed = Vec::new();
         let id = loop {
             match self.ids.get(&site.key()) {
@@ -178,10 +181,10 @@ impl<'d> Loader<'d> {
                 None => {}
             }
             match self.look(site) {
-                Look::True => break self.push(site, Some(SchemaNode::True)),
-                Look::False => break self.push(site, Some(SchemaNode::False)),
-                Look::Keywords => break self.push(site, None),
-                Look::Reference(keyword, at) => {
+                FirstLook::True => break self.push(site, Some(SchemaNode::True)),
+                FirstLook::False => break self.push(site, Some(SchemaNode::False)),
+                FirstLook::Keywords => break self.push(site, None),
+                FirstLook::Reference(keyword, at) => {
                     self.ids.insert(site.key(), FOLLOWED);
                     followed.push(site);
                     match self.target(site, keyword, at) {
@@ -189,10 +192,10 @@ impl<'d> Loader<'d> {
                         None => break self.dropped(site),
                     }
                 }
-                Look::Wrong => {
+                FirstLook::Wrong => {
                     let shown = self.document(site).show(site.at);
                     let message = format!("a schema is an object, true or false, not {shown}");
-                    self.problem(site, site.at, Fault::new(message));
+                    self.problem(site, site.at, SchemaFault::new(message));
                     break self.dropped(site);
                 }
             }
@@ -203,27 +206,27 @@ impl<'d> Loader<'d> {
         id
     }
 
-    fn dropped(&mut self, site: Site) -> NodeId {
+    fn dropped(&mut self, site: SubschemaSite) -> SubschemaId {
         let id = self.push(site, Some(SchemaNode::True));
         self.lossy.push(id);
         id
     }
 
-    fn push(&mut self, site: Site, node: Option<SchemaNode>) -> NodeId {
-        let id = self.nodes.len() as NodeId;
+    fn push(&mut self, site: SubschemaSite, node: Option<SchemaNode>) -> SubschemaId {
+        let id = self.nodes.len() as SubschemaId;
         self.nodes.push(node);
         self.sites.push(site);
         self.ids.insert(site.key(), id);
         id
     }
 
-    fn look(&self, site: Site) -> Look {
+    fn look(&self, site: SubschemaSite) -> FirstLook {
         let content = self.registry.document(site.document);
         match content.kind(site.at) {
-            Kind::True => return Look::True,
-            Kind::False => return Look::False,
-            Kind::Object => {}
-            _ => return Look::Wrong,
+            ValueKind::True => return FirstLook::True,
+            ValueKind::False => return FirstLook::False,
+            ValueKind::Object => {}
+            _ => return FirstLook::Wrong,
         }
         let dialect = self.registry.resources[site.resource as usize].dialect;
         let mut references = None;
@@ -231,7 +234,7 @@ impl<'d> Loader<'d> {
         for (key, value) in content.members(site.at) {
             match dialect.keyword(content.text(key)) {
                 Some(Keyword::Ref) if dialect.ref_stands_alone() => {
-                    return Look::Reference(Keyword::Ref, value)
+                    return FirstLook::Reference(Keyword::Ref, value)
                 }
                 Some(reference @ (Keyword::Ref | Keyword::DynamicRef | Keyword::RecursiveRef)) => {
                     others |= references.is_some();
@@ -242,19 +245,19 @@ impl<'d> Loader<'d> {
             }
         }
         match references {
-            _ if others => Look::Keywords,
-            Some((keyword, value)) => Look::Reference(keyword, value),
-            None => Look::True,
+            _ if others => FirstLook::Keywords,
+            Some((keyword, value)) => FirstLook::Reference(keyword, value),
+            None => FirstLook::True,
         }
     }
 
     /// The site that a reference leads to.
-    fn target(&mut self, site: Site, keyword: Keyword, at: At) -> Option<Site> {
+    fn target(&mut self, site: SubschemaSite, keyword: Keyword, at: ValueId) -> Option<SubschemaSite> {
         self.has_references = true;
         let content = self.document(site);
         let Some(text) = content.string(at) else {
             let message = format!("`{}` is {}, not a URI reference", keyword.name(), content.show(at));
-            self.problem(site, at, Fault::new(message));
+            self.problem(site, at, SchemaFault::new(message));
             return None;
         };
         match self.registry.resolve(site.resource, text) {
@@ -262,7 +265,7 @@ impl<'d> Loader<'d> {
                 let target = self.rebind(site, keyword, target);
                 let scope = self.enter(site.scope, target.resource);
                 let document = self.registry.resources[target.resource as usize].document;
-                Some(Site { document, at: target.at, resource: target.resource, scope })
+                Some(SubschemaSite { document, at: target.at, resource: target.resource, scope })
             }
             Err(fault) => {
                 self.problem(site, at, fault);
@@ -272,7 +275,7 @@ impl<'d> Loader<'d> {
     }
 
     /// Where a dynamic reference leads instead, given the scope.
-    fn rebind(&self, site: Site, keyword: Keyword, target: Target) -> Target {
+    fn rebind(&self, site: SubschemaSite, keyword: Keyword, target: ReferenceTarget) -> ReferenceTarget {
         let name = match keyword {
             Keyword::DynamicRef => target.anchor.as_deref(),
             Keyword::RecursiveRef => Some(""),
@@ -283,15 +286,15 @@ impl<'d> Loader<'d> {
             .filter(|name| dynamic.iter().any(|(anchor, at)| anchor == name && *at == target.at))
             .and_then(|name| self.scopes.find(site.scope, name));
         match found {
-            Some((resource, at)) => Target { resource, at, anchor: None },
+            Some((resource, at)) => ReferenceTarget { resource, at, anchor: None },
             None => target,
         }
     }
 
-    /// The fault of references that lead round to themselves and say nothing.
-    fn round(followed: &[Site], again: Site) -> Fault {
+    /// The fault of references that only refer to each other.
+    fn round(followed: &[SubschemaSite], again: SubschemaSite) -> SchemaFault {
         let from = followed.iter().position(|site| site.key() == again.key()).unwrap_or(0);
         let trail = followed[from..].iter().chain([&again]).take(6).map(|site| (site.document, site.at));
-        Fault::new("references that lead round and say nothing:").trail(trail.collect())
+        SchemaFault::new("references that only refer to each other:").trail(trail.collect())
     }
 }

@@ -1,18 +1,16 @@
-//! JSON text to a [`Document`], without recursion. `serde_json` rounds numbers (or changes how every crate of the
-//! program reads them), stops at 128 levels, and needs some hundred bytes for the smallest value; so this is our own.
-//!
-//! It refuses to know schemas.
+//! Parses JSON text into a [`Document`] without recursion. `serde_json` would build a tree of separate allocations without
+//! byte offsets, and by default stops at 128 levels; schemas nest deeper, and errors name places in the text.
 
-use super::document::{Document, Kind, Node};
+use super::document::{Document, ValueKind, ValueNode};
 use crate::{Error, ErrorKind, Result};
 
-/// Arrays and objects within each other. A subschema takes at most two, so 512 nested subschemas fit.
+/// Maximum nesting of arrays and objects. A subschema takes at most two levels, so 512 nested subschemas fit.
 pub(super) const DEEPEST: usize = 1024;
 
-/// Bytes of a document.
+/// Maximum length of a document in bytes.
 const LONGEST: usize = 16 << 20;
 
-struct Parser<'t> {
+struct JsonParser<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
@@ -31,23 +29,23 @@ pub(super) fn parse(text: &str) -> Result<Document> {
     }
     let mut out = Document { text: text.into(), ..Document::default() };
     out.nodes.reserve(text.len() / 12 + 4);
-    let mut parser = Parser { text, bytes: text.as_bytes(), at: 0, open: Vec::new(), out };
+    let mut parser = JsonParser { text, bytes: text.as_bytes(), at: 0, open: Vec::new(), out };
     parser.document()?;
     Ok(parser.out)
 }
 
-impl Parser<'_> {
+impl JsonParser<'_> {
     fn document(&mut self) -> Result<()> {
         loop {
             let mut opened = false;
             self.space();
             match self.peek() {
-                b'{' => opened = self.open(Kind::Object)?,
-                b'[' => opened = self.open(Kind::Array)?,
+                b'{' => opened = self.open(ValueKind::Object)?,
+                b'[' => opened = self.open(ValueKind::Array)?,
                 b'"' => self.string()?,
-                b't' => self.word("true", Kind::True)?,
-                b'f' => self.word("false", Kind::False)?,
-                b'n' => self.word("null", Kind::Null)?,
+                b't' => self.word("true", ValueKind::True)?,
+                b'f' => self.word("false", ValueKind::False)?,
+                b'n' => self.word("null", ValueKind::Null)?,
                 b'-' | b'0'..=b'9' => self.number()?,
                 _ => return Err(self.wrong("a value")),
             }
@@ -58,20 +56,20 @@ impl Parser<'_> {
     }
 
     /// Begins a container and its first key; true where a value follows.
-    fn open(&mut self, kind: Kind) -> Result<bool> {
+    fn open(&mut self, kind: ValueKind) -> Result<bool> {
         if self.open.len() >= DEEPEST {
             let message = format!("a JSON document is nested more than {DEEPEST} levels deep");
             return Err(self.error(ErrorKind::Limit, message));
         }
         self.open.push(self.out.nodes.len() as u32);
-        self.out.nodes.push(Node { kind, end: 0, from: self.at as u32, len: 0 });
+        self.out.nodes.push(ValueNode { kind, end: 0, from: self.at as u32, len: 0 });
         self.at += 1;
         self.space();
-        if self.peek() == if kind == Kind::Object { b'}' } else { b']' } {
+        if self.peek() == if kind == ValueKind::Object { b'}' } else { b']' } {
             self.close();
             return Ok(false);
         }
-        if kind == Kind::Object {
+        if kind == ValueKind::Object {
             self.key()?;
         }
         Ok(true)
@@ -84,7 +82,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes on behind a value: to the next one, or true at the document's end.
+    /// Reads from a value to the next one; true at the end of the document.
     fn after_value(&mut self) -> Result<bool> {
         loop {
             self.space();
@@ -94,8 +92,8 @@ impl Parser<'_> {
             let top = &mut self.out.nodes[top as usize];
             top.len += 1;
             match (top.kind, self.peek()) {
-                (Kind::Object, b'}') | (Kind::Array, b']') => self.close(),
-                (Kind::Object, b',') => {
+                (ValueKind::Object, b'}') | (ValueKind::Array, b']') => self.close(),
+                (ValueKind::Object, b',') => {
                     self.at += 1;
                     self.space();
                     self.key()?;
@@ -105,7 +103,7 @@ impl Parser<'_> {
                     self.at += 1;
                     return Ok(false);
                 }
-                (Kind::Object, _) => return Err(self.wrong("`,` or `}`")),
+                (ValueKind::Object, _) => return Err(self.wrong("`,` or `}`")),
                 _ => return Err(self.wrong("`,` or `]`")),
             }
         }
@@ -141,7 +139,7 @@ impl Parser<'_> {
             return self.escaped(from);
         }
         let len = (self.at - from) as u32;
-        self.scalar(Kind::Plain, from as u32, len);
+        self.scalar(ValueKind::Plain, from as u32, len);
         self.at += 1;
         Ok(())
     }
@@ -167,7 +165,7 @@ impl Parser<'_> {
         self.out.unescaped.push_str(&self.text[from..self.at]);
         self.at += 1;
         let len = self.out.unescaped.len() - start;
-        self.scalar(Kind::Escaped, start as u32, len as u32);
+        self.scalar(ValueKind::Escaped, start as u32, len as u32);
         Ok(())
     }
 
@@ -230,7 +228,7 @@ impl Parser<'_> {
             self.at += usize::from(matches!(self.peek(), b'+' | b'-'));
             self.digits()?;
         }
-        self.scalar(Kind::Number, from as u32, (self.at - from) as u32);
+        self.scalar(ValueKind::Number, from as u32, (self.at - from) as u32);
         Ok(())
     }
 
@@ -244,7 +242,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn word(&mut self, word: &str, kind: Kind) -> Result<()> {
+    fn word(&mut self, word: &str, kind: ValueKind) -> Result<()> {
         if !self.bytes[self.at..].starts_with(word.as_bytes()) {
             return Err(self.wrong("a value"));
         }
@@ -253,9 +251,9 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn scalar(&mut self, kind: Kind, from: u32, len: u32) {
+    fn scalar(&mut self, kind: ValueKind, from: u32, len: u32) {
         let end = self.out.nodes.len() as u32 + 1;
-        self.out.nodes.push(Node { kind, end, from, len });
+        self.out.nodes.push(ValueNode { kind, end, from, len });
     }
 
     fn space(&mut self) {

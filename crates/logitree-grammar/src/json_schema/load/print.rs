@@ -1,9 +1,9 @@
-//! A schema that was read, as text: one line a subschema, `NUMBER PLACE: KEYWORDS`. It refuses to know what they mean.
+//! Prints a loaded schema, one line per subschema: `NUMBER PLACE: KEYWORDS`.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
-use super::super::{Bound, Keywords, NodeId, Schema, SchemaNode, TypeSet};
+use super::super::{Keywords, NumberBound, Schema, SchemaNode, SubschemaId, TypeSet};
 
 /// The types' names, a type and its parts after each other.
 const TYPES: [(TypeSet, &str); 8] = [
@@ -28,7 +28,7 @@ impl Display for Schema {
                 SchemaNode::True => f.write_str(" true")?,
                 SchemaNode::False => f.write_str(" false")?,
                 SchemaNode::Keywords(keywords) => {
-                    let mut line = Line { out: f, first: true };
+                    let mut line = SchemaLine { out: f, first: true };
                     scalars(keywords, &mut line)?;
                     arrays(keywords, &mut line)?;
                     objects(keywords, &mut line)?;
@@ -41,12 +41,12 @@ impl Display for Schema {
 }
 
 /// The keywords of one line, with semicolons between them.
-struct Line<'l, 'f> {
+struct SchemaLine<'l, 'f> {
     out: &'l mut Formatter<'f>,
     first: bool,
 }
 
-impl Line<'_, '_> {
+impl SchemaLine<'_, '_> {
     fn put(&mut self, keyword: &str, value: impl Display) -> fmt::Result {
         self.out.write_str(if std::mem::take(&mut self.first) { " " } else { "; " })?;
         write!(self.out, "{keyword} {value}")
@@ -64,7 +64,7 @@ impl Line<'_, '_> {
         self.some(keyword, (!values.is_empty()).then(|| list(values)))
     }
 
-    fn named(&mut self, keyword: &str, values: &[(Arc<str>, NodeId)]) -> fmt::Result {
+    fn named(&mut self, keyword: &str, values: &[(Arc<str>, SubschemaId)]) -> fmt::Result {
         let pairs: Vec<String> = values.iter().map(|(name, id)| format!("{name:?}={id}")).collect();
         self.list(keyword, &pairs)
     }
@@ -74,7 +74,7 @@ fn list(values: &[impl ToString]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
-fn scalars(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
+fn scalars(k: &Keywords, line: &mut SchemaLine<'_, '_>) -> fmt::Result {
     if let Some(types) = k.types {
         let mut left = types;
         let mut names = Vec::new();
@@ -89,7 +89,8 @@ fn scalars(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
     if let Some(values) = &k.values {
         line.put("values", list(values))?;
     }
-    let bound = |bound: &Bound| format!("{}{}", if bound.exclusive { "beyond " } else { "" }, bound.value);
+    let bound =
+        |bound: &NumberBound| format!("{}{}", if bound.exclusive { "beyond " } else { "" }, bound.value);
     line.some("minimum", k.minimum.as_ref().map(bound))?;
     line.some("maximum", k.maximum.as_ref().map(bound))?;
     line.some("multipleOf", k.multiple_of.as_ref())?;
@@ -99,7 +100,7 @@ fn scalars(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
     line.some("format", k.format.as_ref().map(|_| "..."))
 }
 
-fn arrays(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
+fn arrays(k: &Keywords, line: &mut SchemaLine<'_, '_>) -> fmt::Result {
     if let Some(items) = &k.items {
         line.list("prefixItems", &items.prefix)?;
         line.some("items", items.rest)?;
@@ -116,7 +117,7 @@ fn arrays(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
     line.some("unevaluatedItems", k.unevaluated_items)
 }
 
-fn objects(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
+fn objects(k: &Keywords, line: &mut SchemaLine<'_, '_>) -> fmt::Result {
     line.named("properties", &k.properties)?;
     let patterned: Vec<String> = k.pattern_properties.iter().map(|(_, id)| format!("...={id}")).collect();
     line.list("patternProperties", &patterned)?;
@@ -133,7 +134,7 @@ fn objects(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
     line.named("dependentSchemas", &k.dependent_schemas)
 }
 
-fn logic(k: &Keywords, line: &mut Line<'_, '_>) -> fmt::Result {
+fn logic(k: &Keywords, line: &mut SchemaLine<'_, '_>) -> fmt::Result {
     line.list("allOf", &k.all_of)?;
     line.list("anyOf", &k.any_of)?;
     line.list("oneOf", &k.one_of)?;

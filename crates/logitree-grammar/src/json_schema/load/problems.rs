@@ -1,49 +1,49 @@
-//! What was found wrong, collected until the end: one error that lists all, or warnings. It refuses to know schemas.
+//! Collects the problems of a schema into one error, or into warnings if loading is lenient.
 
-use super::document::At;
+use super::document::ValueId;
 use crate::{Error, ErrorKind};
 
-/// How many problems an error lists, and how many become warnings. A place is sought from the root when it is listed,
-/// so this also bounds the time.
+/// How many problems an error lists, and how many become warnings. Listing a place searches for it from the root, so
+/// this also bounds the time.
 const LISTED: usize = 20;
 const WARNED: usize = 1000;
 
 /// Something wrong at a value of a document.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
+pub(super) struct SchemaProblem {
     pub document: u32,
-    pub at: At,
-    pub fault: Fault,
+    pub at: ValueId,
+    pub fault: SchemaFault,
 }
 
-/// What is wrong, and the way out.
+/// What is wrong, and how to fix it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct SchemaFault {
     pub message: String,
     pub help: String,
     /// Places that the message ends with, document and value each.
-    pub trail: Vec<(u32, At)>,
+    pub trail: Vec<(u32, ValueId)>,
 }
 
-impl Fault {
-    /// A fault without a way out.
-    pub fn new(message: impl Into<String>) -> Fault {
-        Fault { message: message.into(), ..Fault::default() }
+impl SchemaFault {
+    /// A fault without help.
+    pub fn new(message: impl Into<String>) -> SchemaFault {
+        SchemaFault { message: message.into(), ..SchemaFault::default() }
     }
 
-    /// The same, with the way out.
-    pub fn help(mut self, help: &str) -> Fault {
+    /// The same, with help.
+    pub fn help(mut self, help: &str) -> SchemaFault {
         self.help = help.into();
         self
     }
 
     /// The same, with places that the message ends with.
-    pub fn trail(mut self, trail: Vec<(u32, At)>) -> Fault {
+    pub fn trail(mut self, trail: Vec<(u32, ValueId)>) -> SchemaFault {
         self.trail = trail;
         self
     }
 
-    fn text(&self, place: &impl Fn(u32, At) -> String) -> String {
+    fn text(&self, place: &impl Fn(u32, ValueId) -> String) -> String {
         let trail: Vec<String> = self.trail.iter().map(|&(document, at)| place(document, at)).collect();
         format!("{}{}{}", self.message, if trail.is_empty() { "" } else { " " }, trail.join(" -> "))
     }
@@ -51,11 +51,11 @@ impl Fault {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Problems(Vec<Problem>);
+pub(super) struct SchemaProblems(Vec<SchemaProblem>);
 
-impl Problems {
+impl SchemaProblems {
     /// Takes one.
-    pub fn add(&mut self, problem: Problem) {
+    pub fn add(&mut self, problem: SchemaProblem) {
         self.0.push(problem);
     }
 
@@ -64,21 +64,22 @@ impl Problems {
         self.0.len()
     }
 
-    /// All in the order of documents and of places in them, each said once.
-    fn ordered(mut self) -> Vec<Problem> {
+    /// All, in the order of documents and of places in them, without repetitions.
+    fn ordered(mut self) -> Vec<SchemaProblem> {
         self.0.sort_by_key(|p| (p.document, p.at));
         self.0.dedup_by(|a, b| (a.document, a.at, &a.fault) == (b.document, b.at, &b.fault));
         self.0
     }
 
     /// One error that lists them; `None` where nothing is wrong.
-    pub fn error(self, place: impl Fn(u32, At) -> String) -> Option<Error> {
+    pub fn error(self, place: impl Fn(u32, ValueId) -> String) -> Option<Error> {
         let all = self.ordered();
         let first = all.first()?;
         let at = place(first.document, first.at);
         let mut message = first.fault.text(&place);
         if all.len() > 1 {
-            let one = |p: &Problem| format!("{} (at {})", p.fault.text(&place), place(p.document, p.at));
+            let one =
+                |p: &SchemaProblem| format!("{} (at {})", p.fault.text(&place), place(p.document, p.at));
             let listed: Vec<String> = all.iter().take(LISTED).map(one).collect();
             message = format!("{} problems in the schema: {}", all.len(), listed.join("; "));
             if all.len() > LISTED {
@@ -89,9 +90,10 @@ impl Problems {
     }
 
     /// Each as a warning.
-    pub fn warnings(self, place: impl Fn(u32, At) -> String) -> Vec<String> {
+    pub fn warnings(self, place: impl Fn(u32, ValueId) -> String) -> Vec<String> {
         let all = self.ordered();
-        let one = |p: &Problem| format!("{}: {}, dropped", place(p.document, p.at), p.fault.text(&place));
+        let one =
+            |p: &SchemaProblem| format!("{}: {}, dropped", place(p.document, p.at), p.fault.text(&place));
         let mut warnings: Vec<String> = all.iter().take(WARNED).map(one).collect();
         if all.len() > WARNED {
             warnings.push(format!("and {} more problems, dropped too", all.len() - WARNED));

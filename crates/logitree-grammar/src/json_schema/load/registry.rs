@@ -1,50 +1,50 @@
-//! Documents, the schema resources in them, and what a reference leads to: base URIs, identifiers, anchors, pointers.
-//! It refuses to know what assertions mean, and fetches nothing.
+//! Documents, schema resources, and the resolution of references: base URIs, identifiers, anchors, pointers. Nothing is
+//! fetched.
 
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::Draft;
-use super::dialect::{self, Dialect, Group};
-use super::document::{shorten, At, Document, Kind};
+use super::dialect::{self, Dialect, KeywordGroup};
+use super::document::{shorten, Document, ValueId, ValueKind};
 use super::parse::parse;
-use super::problems::{Fault, Problem, Problems};
-use super::{meta, uri};
+use super::problems::{SchemaFault, SchemaProblem, SchemaProblems};
+use super::{meta_schemas, uri};
 use crate::Result;
 
 /// Containers with more children than this get an index when a pointer goes through them.
 const LINEAR: usize = 32;
 
-/// Meta-schemas that are each other's, at most.
+/// Maximum length of a chain of meta-schemas.
 const META_DEPTH: usize = 8;
 
-/// Bytes of a URI: every reference is read against one.
+/// Maximum length of a URI in bytes; every reference is resolved against one.
 const LONGEST_URI: usize = 8192;
 
-/// A schema with a URI of its own: a document's root, or what an identifier stands in.
+/// A schema with its own URI: a document's root, or a subschema with an identifier.
 #[derive(Debug)]
 pub(super) struct Resource {
     pub document: u32,
-    pub root: At,
+    pub root: ValueId,
     pub uri: String,
     pub dialect: Dialect,
-    /// Names of dynamic anchors and where they stand; the empty name is `$recursiveAnchor`.
-    pub dynamic: Vec<(String, At)>,
+    /// Names and places of dynamic anchors; the empty name is `$recursiveAnchor`.
+    pub dynamic: Vec<(String, ValueId)>,
 }
 
 /// What a reference leads to.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(super) struct ReferenceTarget {
     pub resource: u32,
-    pub at: At,
+    pub at: ValueId,
     /// The fragment, where it is an anchor's name.
     pub anchor: Option<String>,
 }
 
 /// All documents and resources that were needed so far.
 #[derive(Debug)]
-pub(super) struct Registry<'d> {
+pub(super) struct SchemaRegistry<'d> {
     given: &'d [(String, String)],
     /// Which of the given documents were read, or tried.
     added: Vec<bool>,
@@ -58,22 +58,22 @@ pub(super) struct Registry<'d> {
     /// The resource of each document's root.
     wholes: Vec<u32>,
     by_uri: FxHashMap<String, u32>,
-    anchors: FxHashMap<(u32, String), At>,
-    inner: FxHashMap<(u32, At), u32>,
+    anchors: FxHashMap<(u32, String), ValueId>,
+    inner: FxHashMap<(u32, ValueId), u32>,
     /// Where references led to and an identifier was looked for.
-    sought: FxHashSet<(u32, At)>,
-    indexes: FxHashMap<(u32, At), FxHashMap<Box<str>, At>>,
+    sought: FxHashSet<(u32, ValueId)>,
+    indexes: FxHashMap<(u32, ValueId), FxHashMap<Box<str>, ValueId>>,
     dialects: FxHashMap<String, Option<Dialect>>,
-    pub problems: Problems,
+    pub problems: SchemaProblems,
 }
 
-impl<'d> Registry<'d> {
+impl<'d> SchemaRegistry<'d> {
     /// The registry that begins with the schema's own text, as resource 0.
     ///
     /// # Errors
     /// The text is not JSON, or too large.
-    pub fn new(text: &str, draft: Draft, given: &'d [(String, String)]) -> Result<Registry<'d>> {
-        let mut registry = Registry {
+    pub fn new(text: &str, draft: Draft, given: &'d [(String, String)]) -> Result<SchemaRegistry<'d>> {
+        let mut registry = SchemaRegistry {
             given,
             added: vec![false; given.len()],
             given_uris: given.iter().enumerate().rev().map(|(at, (uri, _))| (bare(uri), at)).collect(),
@@ -88,7 +88,7 @@ impl<'d> Registry<'d> {
             sought: FxHashSet::default(),
             indexes: FxHashMap::default(),
             dialects: FxHashMap::default(),
-            problems: Problems::default(),
+            problems: SchemaProblems::default(),
         };
         registry.add("", parse(text)?);
         Ok(registry)
@@ -99,14 +99,14 @@ impl<'d> Registry<'d> {
         &self.documents[document as usize].1
     }
 
-    /// Where a value stands, for messages.
-    pub fn place(&self, document: u32, at: At) -> String {
+    /// The place of a value, for messages.
+    pub fn place(&self, document: u32, at: ValueId) -> String {
         let (uri, content) = &self.documents[document as usize];
         format!("{uri}#{}", content.pointer(at))
     }
 
     /// The resource that a value is in, given its parent's.
-    pub fn resource_at(&self, document: u32, at: At, parent: u32) -> u32 {
+    pub fn resource_at(&self, document: u32, at: ValueId, parent: u32) -> u32 {
         if self.inner.is_empty() {
             return parent;
         }
@@ -131,14 +131,15 @@ impl<'d> Registry<'d> {
         resource
     }
 
-    /// The URI that an identifier names; `None`, which is said, where it is too long.
-    fn identifier(&mut self, document: u32, at: At, base: &str, id: &str) -> Option<String> {
+    /// The URI that an identifier names; `None`, which is reported, if it is too long.
+    fn identifier(&mut self, document: u32, at: ValueId, base: &str, id: &str) -> Option<String> {
         let uri = if id.len() > LONGEST_URI { id.into() } else { uri::resolve(base, id) };
         if uri.len() <= LONGEST_URI {
             return Some(uri);
         }
-        let fault = Fault::new(format!("the identifier {} is longer than {LONGEST_URI} bytes", shorten(id)));
-        self.problems.add(Problem { document, at, fault });
+        let fault =
+            SchemaFault::new(format!("the identifier {} is longer than {LONGEST_URI} bytes", shorten(id)));
+        self.problems.add(SchemaProblem { document, at, fault });
         None
     }
 
@@ -150,7 +151,7 @@ impl<'d> Registry<'d> {
     }
 
     /// Finds identifiers and anchors in the subschemas from `at` down.
-    fn index(&mut self, document: u32, at: At, resource: u32) {
+    fn index(&mut self, document: u32, at: ValueId, resource: u32) {
         let content = Arc::clone(self.document(document));
         let mut open = vec![(at, resource)];
         while let Some((at, mut resource)) = open.pop() {
@@ -164,8 +165,8 @@ impl<'d> Registry<'d> {
         }
     }
 
-    /// The resource that begins at `at`, or the one that it stands in.
-    fn identify(&mut self, content: &Document, at: At, parent: u32) -> u32 {
+    /// The resource that begins at `at`, or the one that contains it.
+    fn identify(&mut self, content: &Document, at: ValueId, parent: u32) -> u32 {
         let Resource { document, dialect, ref uri, .. } = self.resources[parent as usize];
         if content.get_string(at, "$id").or_else(|| content.get_string(at, "id")).is_none() {
             return parent;
@@ -192,7 +193,7 @@ impl<'d> Registry<'d> {
     }
 
     /// Takes the anchors of one subschema.
-    fn name(&mut self, content: &Document, at: At, resource: u32) {
+    fn name(&mut self, content: &Document, at: ValueId, resource: u32) {
         let Resource { dialect, root, .. } = self.resources[resource as usize];
         if dialect.draft < Draft::Draft2019 {
             return;
@@ -209,7 +210,7 @@ impl<'d> Registry<'d> {
             } else if name == "$recursiveAnchor"
                 && dialect.draft == Draft::Draft2019
                 && at == root
-                && content.kind(value) == Kind::True
+                && content.kind(value) == ValueKind::True
             {
                 self.resources[resource as usize].dynamic.push((String::new(), at));
             }
@@ -217,20 +218,20 @@ impl<'d> Registry<'d> {
     }
 
     /// The dialect that a schema's `$schema` names; `inherited` where it names none, or none that is known.
-    fn dialect_at(&mut self, document: u32, at: At, inherited: Dialect) -> Dialect {
+    fn dialect_at(&mut self, document: u32, at: ValueId, inherited: Dialect) -> Dialect {
         let content = Arc::clone(self.document(document));
         let Some(value) = content.get(at, "$schema") else { return inherited };
         let found = match content.string(value) {
             Some(uri) => self.dialect(uri, META_DEPTH),
-            None => Err(Fault::new(format!("`$schema` is {}, not a URI", content.show(value)))),
+            None => Err(SchemaFault::new(format!("`$schema` is {}, not a URI", content.show(value)))),
         };
         found.unwrap_or_else(|fault| {
-            self.problems.add(Problem { document, at: value, fault });
+            self.problems.add(SchemaProblem { document, at: value, fault });
             inherited
         })
     }
 
-    fn dialect(&mut self, schema: &str, depth: usize) -> Result<Dialect, Fault> {
+    fn dialect(&mut self, schema: &str, depth: usize) -> Result<Dialect, SchemaFault> {
         let name = bare(schema);
         if let Some(draft) = dialect::draft(name) {
             return Ok(Dialect::of(draft));
@@ -239,9 +240,10 @@ impl<'d> Registry<'d> {
             return Ok(Dialect::of(self.draft));
         }
         let fault = || {
-            Fault::new(format!("`$schema` names a dialect that is not known: {}", shorten(schema))).help(
-                "drafts 4, 6, 7, 2019-09 and 2020-12 are known; give another meta-schema in `documents`",
-            )
+            SchemaFault::new(format!("`$schema` names a dialect that is not known: {}", shorten(schema)))
+                .help(
+                    "drafts 4, 6, 7, 2019-09 and 2020-12 are known; give another meta-schema in `documents`",
+                )
         };
         if let Some(&known) = self.dialects.get(name) {
             return known.ok_or_else(fault);
@@ -252,7 +254,7 @@ impl<'d> Registry<'d> {
     }
 
     /// The dialect of a meta-schema that was given; `None` where it was not.
-    fn custom(&mut self, name: &str, depth: usize) -> Option<Result<Dialect, Fault>> {
+    fn custom(&mut self, name: &str, depth: usize) -> Option<Result<Dialect, SchemaFault>> {
         let depth = depth.checked_sub(1)?;
         let given = match self.given_uris.get(name) {
             Some(&given) => given,
@@ -278,14 +280,14 @@ impl<'d> Registry<'d> {
     }
 
     /// The resource of a URI (without fragment): known, or in a document that was given or is built in.
-    fn find(&mut self, name: &str) -> Result<Option<u32>, Fault> {
+    fn find(&mut self, name: &str) -> Result<Option<u32>, SchemaFault> {
         if let Some(&known) = self.by_uri.get(name) {
             return Ok(Some(known));
         }
         if let Some(&at) = self.given_uris.get(name) {
             return self.add_given(at).map(Some);
         }
-        if let Some(text) = meta::find(name) {
+        if let Some(text) = meta_schemas::find(name) {
             return self.add_text(name, text).map(Some);
         }
         for at in 0..self.given.len() {
@@ -296,18 +298,18 @@ impl<'d> Registry<'d> {
         Ok(self.by_uri.get(name).copied())
     }
 
-    fn add_given(&mut self, at: usize) -> Result<u32, Fault> {
+    fn add_given(&mut self, at: usize) -> Result<u32, SchemaFault> {
         let (uri, text) = &self.given[at];
         if std::mem::replace(&mut self.added[at], true) {
-            return Err(Fault::new(format!("the document {} is not JSON", shorten(uri))));
+            return Err(SchemaFault::new(format!("the document {} is not JSON", shorten(uri))));
         }
         self.add_text(bare(uri), text)
     }
 
-    fn add_text(&mut self, uri: &str, text: &str) -> Result<u32, Fault> {
+    fn add_text(&mut self, uri: &str, text: &str) -> Result<u32, SchemaFault> {
         match parse(text) {
             Ok(content) => Ok(self.add(uri, content)),
-            Err(error) => Err(Fault::new(format!(
+            Err(error) => Err(SchemaFault::new(format!(
                 "the document {}: {} at {}",
                 shorten(uri),
                 error.message,
@@ -317,13 +319,13 @@ impl<'d> Registry<'d> {
     }
 
     /// What `reference` leads to, read within `resource`.
-    pub fn resolve(&mut self, resource: u32, reference: &str) -> Result<Target, Fault> {
+    pub fn resolve(&mut self, resource: u32, reference: &str) -> Result<ReferenceTarget, SchemaFault> {
         let (locator, fragment) = uri::split(reference);
         let mut resource = resource;
         if !locator.is_empty() {
             let whole = uri::resolve(&self.resources[resource as usize].uri, locator);
             resource = self.find(&whole)?.ok_or_else(|| {
-                Fault::new(format!(
+                SchemaFault::new(format!(
                     "`{}` leads to {}, which is not at hand",
                     shorten(reference),
                     shorten(&whole)
@@ -335,8 +337,9 @@ impl<'d> Registry<'d> {
             true => uri::decode(fragment),
             false => Some(fragment.to_string()),
         };
-        let fragment = fragment
-            .ok_or_else(|| Fault::new(format!("`{}` has a wrong percent escape", shorten(reference))))?;
+        let fragment = fragment.ok_or_else(|| {
+            SchemaFault::new(format!("`{}` has a wrong percent escape", shorten(reference)))
+        })?;
         if fragment.is_empty() || fragment.starts_with('/') {
             let Resource { document, root, dialect, .. } = self.resources[resource as usize];
             let found = self.follow(resource, &fragment, reference);
@@ -347,14 +350,22 @@ impl<'d> Registry<'d> {
             return self.follow(self.wholes[document as usize], &fragment, reference).or(found);
         }
         let Some(&at) = self.anchors.get(&(resource, fragment.clone())) else {
-            return Err(Fault::new(format!("`{}` leads to an anchor that is not there", shorten(reference))));
+            return Err(SchemaFault::new(format!(
+                "`{}` leads to an anchor that is not there",
+                shorten(reference)
+            )));
         };
         let document = self.resources[resource as usize].document;
-        Ok(Target { resource: self.resource_at(document, at, resource), at, anchor: Some(fragment) })
+        Ok(ReferenceTarget { resource: self.resource_at(document, at, resource), at, anchor: Some(fragment) })
     }
 
     /// Follows a JSON pointer from a resource's root.
-    fn follow(&mut self, mut resource: u32, pointer: &str, reference: &str) -> Result<Target, Fault> {
+    fn follow(
+        &mut self,
+        mut resource: u32,
+        pointer: &str,
+        reference: &str,
+    ) -> Result<ReferenceTarget, SchemaFault> {
         let Resource { document, root, .. } = self.resources[resource as usize];
         let mut at = root;
         for token in pointer.split('/').skip(1) {
@@ -362,14 +373,14 @@ impl<'d> Registry<'d> {
             at = self.step(document, at, &token).ok_or_else(|| {
                 let message =
                     format!("`{}` leads nowhere: there is no {:?}", shorten(reference), shorten(&token));
-                Fault::new(format!("{message} in")).trail(vec![(document, at)])
+                SchemaFault::new(format!("{message} in")).trail(vec![(document, at)])
             })?;
             resource = self.resource_at(document, at, resource);
         }
         // An identifier where no subschema was expected: found only now that a reference makes it one.
         if self.document(document).names_inner && at != root && self.sought.insert((document, at)) {
             if self.inner.contains_key(&(document, at)) {
-                return Ok(Target { resource, at, anchor: None });
+                return Ok(ReferenceTarget { resource, at, anchor: None });
             }
             let content = Arc::clone(self.document(document));
             resource = self.identify(&content, at, resource);
@@ -377,12 +388,12 @@ impl<'d> Registry<'d> {
                 self.index(document, at, resource);
             }
         }
-        Ok(Target { resource, at, anchor: None })
+        Ok(ReferenceTarget { resource, at, anchor: None })
     }
 
-    fn step(&mut self, document: u32, at: At, token: &str) -> Option<At> {
+    fn step(&mut self, document: u32, at: ValueId, token: &str) -> Option<ValueId> {
         let content = Arc::clone(self.document(document));
-        if content.kind(at) == Kind::Object {
+        if content.kind(at) == ValueKind::Object {
             if content.len(at) <= LINEAR {
                 return content.get(at, token);
             }
@@ -409,31 +420,31 @@ fn bare(uri: &str) -> &str {
 }
 
 /// The dialect of a meta-schema's `$vocabulary`, `of` where it has none.
-fn vocabularies(meta: &Document, of: Dialect) -> Result<Dialect, Fault> {
+fn vocabularies(meta: &Document, of: Dialect) -> Result<Dialect, SchemaFault> {
     let Some(list) = meta.get(0, "$vocabulary").filter(|_| of.draft >= Draft::Draft2019) else {
         return Ok(of);
     };
-    let mut groups = vec![Group::Core];
+    let mut groups = vec![KeywordGroup::Core];
     for (key, needed) in meta.members(list) {
         match dialect::vocabulary(meta.text(key)) {
             Some(group) => groups.extend(group),
-            None if meta.kind(needed) == Kind::True => {
+            None if meta.kind(needed) == ValueKind::True => {
                 let message =
                     format!("the meta-schema needs a vocabulary that is not known: {}", meta.show(key));
-                return Err(Fault::new(message));
+                return Err(SchemaFault::new(message));
             }
             None => {}
         }
     }
     // 2019-09 has no vocabulary of its own for what is unevaluated.
-    if of.draft == Draft::Draft2019 && groups.contains(&Group::Applicator) {
-        groups.push(Group::Unevaluated);
+    if of.draft == Draft::Draft2019 && groups.contains(&KeywordGroup::Applicator) {
+        groups.push(KeywordGroup::Unevaluated);
     }
     Ok(Dialect::with(of.draft, |group| groups.contains(&group)))
 }
 
 /// Calls `each` for every value right below `at` that is a subschema in some draft.
-fn subschemas(content: &Document, at: At, mut each: impl FnMut(At)) {
+fn subschemas(content: &Document, at: ValueId, mut each: impl FnMut(ValueId)) {
     for (key, value) in content.members(at) {
         match content.text(key) {
             "additionalItems"
@@ -448,7 +459,7 @@ fn subschemas(content: &Document, at: At, mut each: impl FnMut(At)) {
             | "unevaluatedProperties"
             | "contentSchema" => each(value),
             "allOf" | "anyOf" | "oneOf" | "prefixItems" => content.elements(value).for_each(&mut each),
-            "items" if content.kind(value) == Kind::Array => content.elements(value).for_each(&mut each),
+            "items" if content.kind(value) == ValueKind::Array => content.elements(value).for_each(&mut each),
             "items" => each(value),
             "properties" | "patternProperties" | "$defs" | "definitions" | "dependencies"
             | "dependentSchemas" => {

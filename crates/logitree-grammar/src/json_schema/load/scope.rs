@@ -1,17 +1,15 @@
-//! Dynamic scopes: which anchor each dynamic name means, given the resources that were entered on the way. Only the
-//! outermost anchor of a name counts, so a scope is a small set of bindings, and equal sets are one.
-//!
-//! It refuses to know references.
+//! Dynamic scopes: the anchor that each dynamic name refers to. Only the outermost anchor of a name counts, so a scope is a
+//! small set of bindings; equal sets are interned.
 
 use rustc_hash::FxHashMap;
 
-use super::document::At;
+use super::document::ValueId;
 
 /// The number of a scope.
 pub(super) type ScopeId = u32;
 
-/// A dynamic name and where its outermost anchor stands: resource and value. The empty name is `$recursiveAnchor`.
-type Binding = (String, u32, At);
+/// A dynamic name and the place of its outermost anchor: resource and value. The empty name is `$recursiveAnchor`.
+type Binding = (String, u32, ValueId);
 
 /// All scopes seen so far; 0 is the empty one.
 #[derive(Debug)]
@@ -30,7 +28,7 @@ impl Default for Scopes {
 
 impl Scopes {
     /// The scope after entering a resource with these dynamic anchors.
-    pub fn enter(&mut self, scope: ScopeId, resource: u32, anchors: &[(String, At)]) -> ScopeId {
+    pub fn enter(&mut self, scope: ScopeId, resource: u32, anchors: &[(String, ValueId)]) -> ScopeId {
         if anchors.is_empty() {
             return scope;
         }
@@ -54,7 +52,7 @@ impl Scopes {
     }
 
     /// Where a dynamic name leads: resource and value.
-    pub fn find(&self, scope: ScopeId, name: &str) -> Option<(u32, At)> {
+    pub fn find(&self, scope: ScopeId, name: &str) -> Option<(u32, ValueId)> {
         self.all[scope as usize]
             .iter()
             .find(|(bound, ..)| bound == name)

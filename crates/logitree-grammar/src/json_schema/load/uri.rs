@@ -1,16 +1,15 @@
-//! URI references, resolved against a base (RFC 3986, section 5) and taken apart at the fragment. It refuses to know
-//! what a URI names; nothing is fetched.
+//! Resolves URI references against a base (RFC 3986, section 5).
 
 /// The parts of a reference (RFC 3986, appendix B).
 #[derive(Debug, Clone, Copy)]
-struct Parts<'t> {
+struct UriParts<'t> {
     scheme: Option<&'t str>,
     authority: Option<&'t str>,
     path: &'t str,
     query: Option<&'t str>,
 }
 
-/// A reference and its fragment, which is empty where there is none.
+/// A reference and its fragment, which is empty if absent.
 pub(super) fn split(reference: &str) -> (&str, &str) {
     reference.split_once('#').unwrap_or((reference, ""))
 }
@@ -67,7 +66,7 @@ pub(super) fn decode(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn parts(reference: &str) -> Parts<'_> {
+fn parts(reference: &str) -> UriParts<'_> {
     let mut rest = reference;
     let mut scheme = None;
     if let Some(colon) = rest.find([':', '/', '?']).filter(|&at| rest.as_bytes()[at] == b':') {
@@ -86,11 +85,11 @@ fn parts(reference: &str) -> Parts<'_> {
         authority = Some(&after[..end]);
         rest = &after[end..];
     }
-    Parts { scheme, authority, path: rest, query }
+    UriParts { scheme, authority, path: rest, query }
 }
 
 /// The base's path with its last segment replaced.
-fn merge(base: &Parts<'_>, path: &str) -> String {
+fn merge(base: &UriParts<'_>, path: &str) -> String {
     if base.authority.is_some() && base.path.is_empty() {
         return format!("/{path}");
     }

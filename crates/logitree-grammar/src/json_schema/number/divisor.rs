@@ -1,16 +1,16 @@
-//! Remainders: whether digits read from the left make a multiple of a decimal. It refuses to know signs and bounds.
+//! `multipleOf`: remainders of digits that are read from left to right.
 
 use rustc_hash::FxHashMap;
 
-use super::decimal::{shown, Decimal};
-use super::{too_many, MOST_STATES};
+use super::super::decimal::{shown, Decimal};
+use super::{too_many, MAX_STATES};
 use crate::{Error, ErrorKind, Result};
 
 /// A remainder that is known to stay other than 0.
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// Most digits of a divisor, its point left out: remainders times ten are whole words.
-const MOST_DIGITS: i32 = 17;
+const MAX_DIGITS: i32 = 17;
 
 /// Most remainders that matter and twos and fives that are kept track of, for scientific spellings.
 const SCIENTIFIC: (u64, u32) = (40, 6);
@@ -27,14 +27,14 @@ pub(super) struct Divisor {
     pub wanted: bool,
     /// Remainders that were seen, and the first one that is as good.
     known: FxHashMap<u64, u64>,
-    /// What tells remainders apart, and the first one that it was seen of.
+    /// Maps what distinguishes remainders to the first remainder with it.
     kinds: FxHashMap<Vec<u64>, u64>,
 }
 
 impl Divisor {
     /// Reads a divisor.
     pub fn new(text: &str, wanted: bool) -> Result<Divisor> {
-        let value = Decimal::read(text)?;
+        let value = Decimal::read_bounded(text)?;
         if value.is_zero() || value.negative {
             let message = format!("{} has no multiples to speak of", shown(text));
             return Err(
@@ -42,18 +42,18 @@ impl Divisor {
             );
         }
         let length = value.digits.len() as i32;
-        let zeros = (value.point - length).max(0);
-        if length + zeros > MOST_DIGITS {
+        let zeros = (value.point as i32 - length).max(0);
+        if length + zeros > MAX_DIGITS {
             return Err(too_many(&format!("multiples of {}", shown(text))));
         }
         let whole = value.digits.iter().fold(0u64, |whole, &digit| whole * 10 + u64::from(digit));
         let whole = whole * 10u64.pow(zeros as u32);
         let (known, kinds) = Default::default();
-        let places = value.places();
+        let places = value.places() as u32;
         let mut divisor = Divisor { whole, is_coprime: false, places, wanted, known, kinds };
         // Each remainder by what is left without twos and fives is a state of its own.
         let rest = divisor.coprime().0;
-        if rest > MOST_STATES as u64 {
+        if rest > MAX_STATES as u64 {
             return Err(too_many(&format!("multiples of {}", shown(text))));
         }
         divisor.is_coprime = rest == whole;
@@ -107,7 +107,7 @@ impl Divisor {
         }
     }
 
-    /// The remainder once there are `places` digits of fraction: as many as multiples have, and it tells already.
+    /// The remainder after `places` digits of fraction; `None` if it already excludes the number.
     pub fn past(&self, remainder: u64, places: u32) -> Option<u64> {
         if places < self.places || remainder == 0 {
             Some(remainder)
@@ -140,7 +140,7 @@ impl Divisor {
 
     /// The first remainder seen that is as good as this one. With `t` more digits `y`, `remainder * 10^t + y` has to
     /// be a multiple: while 10^t is less than the divisor at most one `y` makes it one, later every remainder has one.
-    /// So these `y` are all that tells remainders apart: multiples of 10^9 need 10 of them.
+    /// So these `y` are all that distinguishes remainders: multiples of 10^9 need 10 of them.
     fn representative(&mut self, remainder: u64) -> u64 {
         if let Some(&known) = self.known.get(&remainder) {
             return known;

@@ -1,7 +1,7 @@
-//! Sets of exponents and how they are spelled: a sign or none, one to three digits. It refuses to know mantissas.
+//! Sets of exponents, and their spelling: an optional sign and one to three digits.
 
 /// The largest exponent that is spelled, and the least without its sign.
-const MOST: i32 = 999;
+const MAX: i32 = 999;
 
 /// Most digits of a spelled exponent.
 const DIGITS: u8 = 3;
@@ -12,7 +12,7 @@ pub(super) struct Exponents(Vec<(i32, i32)>);
 
 /// An exponent that is being read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Reading {
+pub(super) enum ExponentState {
     /// Neither sign nor digit came.
     Sign(Exponents),
     /// Some digits came; the sign is known and taken out of the set.
@@ -24,7 +24,7 @@ pub(super) enum Reading {
 impl Exponents {
     /// All of them.
     pub fn all() -> Exponents {
-        Exponents(vec![(-MOST, MOST)])
+        Exponents(vec![(-MAX, MAX)])
     }
 
     pub fn is_empty(&self) -> bool {
@@ -50,7 +50,7 @@ impl Exponents {
 
     /// Those from 0 on.
     fn positive(&self) -> Exponents {
-        self.within([(0, MOST)])
+        self.within([(0, MAX)])
     }
 
     /// The same with the other sign.
@@ -67,40 +67,42 @@ impl Exponents {
     }
 }
 
-impl Reading {
+impl ExponentState {
     /// After the letter.
-    pub fn new(wanted: Exponents) -> Option<Reading> {
-        (!wanted.is_empty()).then_some(Reading::Sign(wanted))
+    pub fn new(wanted: Exponents) -> Option<ExponentState> {
+        (!wanted.is_empty()).then_some(ExponentState::Sign(wanted))
     }
 
-    pub fn step(&self, byte: u8) -> Option<Reading> {
+    pub fn step(&self, byte: u8) -> Option<ExponentState> {
         match (self, byte) {
-            (Reading::Sign(wanted), b'+') => Reading::digits(wanted.positive(), 0, 0),
-            (Reading::Sign(wanted), b'-') => Reading::digits(wanted.negated().positive(), 0, 0),
-            (Reading::Sign(wanted), b'0'..=b'9') => Reading::digits(wanted.positive(), 0, 0)?.step(byte),
-            (Reading::Digits { wanted, value, read }, b'0'..=b'9') if *read < DIGITS => {
-                Reading::digits(wanted.clone(), value * 10 + i32::from(byte - b'0'), read + 1)
+            (ExponentState::Sign(wanted), b'+') => ExponentState::digits(wanted.positive(), 0, 0),
+            (ExponentState::Sign(wanted), b'-') => ExponentState::digits(wanted.negated().positive(), 0, 0),
+            (ExponentState::Sign(wanted), b'0'..=b'9') => {
+                ExponentState::digits(wanted.positive(), 0, 0)?.step(byte)
             }
-            (Reading::Any { left: 1.., .. }, b'0'..=b'9') => self.after_any(),
+            (ExponentState::Digits { wanted, value, read }, b'0'..=b'9') if *read < DIGITS => {
+                ExponentState::digits(wanted.clone(), value * 10 + i32::from(byte - b'0'), read + 1)
+            }
+            (ExponentState::Any { left: 1.., .. }, b'0'..=b'9') => self.after_any(),
             _ => None,
         }
     }
 
     pub fn ends(&self) -> bool {
         match self {
-            Reading::Sign(_) => false,
-            Reading::Digits { wanted, value, read } => *read > 0 && wanted.has_all(*value, *value),
-            Reading::Any { ends, .. } => *ends,
+            ExponentState::Sign(_) => false,
+            ExponentState::Digits { wanted, value, read } => *read > 0 && wanted.has_all(*value, *value),
+            ExponentState::Any { ends, .. } => *ends,
         }
     }
 
-    fn after_any(&self) -> Option<Reading> {
-        let Reading::Any { left, .. } = self else { return None };
-        Some(Reading::Any { left: left - 1, ends: true })
+    fn after_any(&self) -> Option<ExponentState> {
+        let ExponentState::Any { left, .. } = self else { return None };
+        Some(ExponentState::Any { left: left - 1, ends: true })
     }
 
     /// `value` was read in `read` digits.
-    fn digits(wanted: Exponents, value: i32, read: u8) -> Option<Reading> {
+    fn digits(wanted: Exponents, value: i32, read: u8) -> Option<ExponentState> {
         let left = DIGITS - read;
         let ends = read > 0 && wanted.has_all(value, value);
         // What may be reached with one more digit, two, ...
@@ -109,12 +111,12 @@ impl Reading {
             (value * ten, value * ten + ten - 1)
         });
         if !reached.clone().any(|(from, to)| wanted.has_any(from, to)) {
-            return ends.then_some(Reading::Any { left: 0, ends });
+            return ends.then_some(ExponentState::Any { left: 0, ends });
         }
         if reached.all(|(from, to)| wanted.has_all(from, to)) {
-            return Some(Reading::Any { left, ends });
+            return Some(ExponentState::Any { left, ends });
         }
-        Some(Reading::Digits { wanted, value, read })
+        Some(ExponentState::Digits { wanted, value, read })
     }
 }
 
@@ -124,11 +126,10 @@ mod tests {
 
     #[test]
     fn exactly_the_wanted_ones_are_read() {
-        let sets =
-            [vec![(16, MOST)], vec![(-MOST, -5), (0, 0), (7, 123)], vec![(-40, 308)], vec![(-MOST, MOST)]];
+        let sets = [vec![(16, MAX)], vec![(-MAX, -5), (0, 0), (7, 123)], vec![(-40, 308)], vec![(-MAX, MAX)]];
         for ranges in sets {
             let wanted = Exponents::all().within(ranges.clone());
-            for value in 0..=MOST {
+            for value in 0..=MAX {
                 let spelled = [format!("{value}"), format!("{value:02}"), format!("{value:03}")];
                 for (sign, text) in
                     ["", "+", "-"].iter().flat_map(|sign| spelled.iter().map(move |t| (sign, t)))
@@ -136,7 +137,9 @@ mod tests {
                     let signed = if *sign == "-" { -value } else { value };
                     let read = format!("{sign}{text}")
                         .bytes()
-                        .try_fold(Reading::new(wanted.clone()).unwrap(), |reading, byte| reading.step(byte));
+                        .try_fold(ExponentState::new(wanted.clone()).unwrap(), |reading, byte| {
+                            reading.step(byte)
+                        });
                     let expected = ranges.iter().any(|range| range.0 <= signed && signed <= range.1);
                     assert_eq!(
                         read.is_some_and(|reading| reading.ends()),
@@ -145,9 +148,9 @@ mod tests {
                     );
                 }
             }
-            let reading = Reading::new(wanted).unwrap();
+            let reading = ExponentState::new(wanted).unwrap();
             assert!(!reading.ends() && "0000".bytes().try_fold(reading, |r, byte| r.step(byte)).is_none());
         }
-        assert!(Reading::new(Exponents::all().within([])).is_none());
+        assert!(ExponentState::new(Exponents::all().within([])).is_none());
     }
 }

@@ -1,9 +1,9 @@
 //! Regular languages of JSON numbers: which texts are numbers within bounds, with or without a fraction, multiples of
-//! something. Every comparison is made on decimal digits; nothing is rounded. It refuses to know schemas' keywords.
+//! something. Every comparison is made on decimal digits; nothing is rounded.
 //!
 //! Which spellings are taken:
 //!
-//! - A number about which nothing is said: all of JSON's, `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
+//! - An unconstrained number: all of JSON's, `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
 //! - Otherwise plain decimals of any length, `-?(0|[1-9][0-9]*)(\.[0-9]+)?`, and scientific ones with one digit before
 //!   the point and up to three of exponent, `-?[1-9](\.[0-9]+)?[eE][+-]?[0-9]{1,3}`, what writers of doubles write:
 //!   `1e+16`, `1.5e-07`, `1.5E7`. Where it matters whether something is a multiple (integers are multiples of 1), the
@@ -13,8 +13,7 @@
 //! A text of such a spelling is in the language exactly if its value is in the set. `1.0` and `1e2` have no fraction;
 //! `-0` and `-0.0` are zero.
 
-mod bound;
-mod decimal;
+mod compare;
 mod divisor;
 mod exponent;
 mod plain;
@@ -29,16 +28,15 @@ use rustc_hash::FxHashMap;
 
 use super::super::dfa::{explore, Explored};
 use super::super::{Dfa, Regex};
-use super::Bound;
+use super::NumberBound;
 use crate::{Error, ErrorKind, Result};
 
-use decimal::Decimal;
-use walk::{Free, Signed};
+use walk::{AnyNumber, NumberWalk};
 
 /// Most states of an automaton of numbers, counted before it is made minimal.
-const MOST_STATES: usize = 50_000;
+const MAX_STATES: usize = 50_000;
 
-/// Bytes that numbers are made of; the two spellings of the exponent's letter are never told apart.
+/// The bytes of numbers; both spellings of the exponent's letter are equivalent.
 const ALPHABET: [&[u8]; 14] =
     [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9", b"-", b"+", b".", b"eE"];
 
@@ -47,15 +45,15 @@ const DIGITS: usize = 11;
 
 /// A set of numbers. Decimals are the text of the document: never rounded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Numbers {
+pub(super) struct NumberSet {
     /// Whether the value has no fraction (1.0 has none); `None` is either.
     pub integer: Option<bool>,
     /// Whether it is written in digits only, without point and exponent.
     pub digits_only: bool,
     /// The least value.
-    pub minimum: Option<Bound>,
+    pub minimum: Option<NumberBound>,
     /// The greatest value.
-    pub maximum: Option<Bound>,
+    pub maximum: Option<NumberBound>,
     /// What the value is a multiple of, all of them.
     pub multiples: Vec<String>,
     /// What the value is not a multiple of, none of them.
@@ -64,14 +62,14 @@ pub struct Numbers {
     pub excluded: Vec<String>,
 }
 
-/// The texts of the numbers in the set: [`Regex::Nothing`] exactly if there are none, an automaton otherwise.
+/// The texts of the numbers in the set: [`Regex::Nothing`] exactly if the set is empty, an automaton otherwise.
 ///
 /// # Errors
 /// [`ErrorKind::Constraint`] if a decimal is not a number of JSON, or a multiple is not of something positive.
 /// [`ErrorKind::Limit`] if a decimal has more than a thousand digits or places, or if the automaton would be too large.
-pub fn regex(numbers: &Numbers) -> Result<Regex> {
+pub(super) fn regex(numbers: &NumberSet) -> Result<Regex> {
     static PLAIN: [OnceLock<Regex>; 3] = [const { OnceLock::new() }; 3];
-    let is_plain = *numbers == Numbers { integer: numbers.integer, ..Numbers::default() };
+    let is_plain = *numbers == NumberSet { integer: numbers.integer, ..NumberSet::default() };
     if !is_plain {
         return remembered(numbers);
     }
@@ -80,33 +78,25 @@ pub fn regex(numbers: &Numbers) -> Result<Regex> {
         return Ok(regex.clone());
     }
     let made = if numbers.integer.is_none() {
-        made(explore(&mut Free, &ALPHABET, MOST_STATES))?
+        made(explore(&mut AnyNumber, &ALPHABET, MAX_STATES))?
     } else {
         constrained(numbers)?
     };
     Ok(known.get_or_init(|| made).clone())
 }
 
-/// Whether the value of `text`, a number of JSON, is in the set; whatever its spelling.
-///
-/// # Errors
-/// As [`regex`], but no set is too large.
-pub fn contains(numbers: &Numbers, text: &str) -> Result<bool> {
-    walk::contains(numbers, &Decimal::read(text)?)
-}
-
-/// Schemas ask for the same few ranges again and again.
-fn remembered(numbers: &Numbers) -> Result<Regex> {
-    const MOST: usize = 256;
-    const MOST_SIZE: usize = 2_000;
-    static MADE: LazyLock<Mutex<FxHashMap<Numbers, Regex>>> = LazyLock::new(Mutex::default);
+/// [`constrained`] with a cache: schemas use the same few ranges repeatedly.
+fn remembered(numbers: &NumberSet) -> Result<Regex> {
+    const MAX: usize = 256;
+    const MAX_SIZE: usize = 2_000;
+    static MADE: LazyLock<Mutex<FxHashMap<NumberSet, Regex>>> = LazyLock::new(Mutex::default);
     if let Some(known) = MADE.lock().unwrap_or_else(PoisonError::into_inner).get(numbers) {
         return Ok(known.clone());
     }
     let made = constrained(numbers)?;
-    if matches!(&made, Regex::Automaton(dfa) if dfa.len() <= MOST_SIZE) {
+    if matches!(&made, Regex::Automaton(dfa) if dfa.len() <= MAX_SIZE) {
         let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST {
+        if all.len() >= MAX {
             all.clear();
         }
         all.insert(numbers.clone(), made.clone());
@@ -114,9 +104,9 @@ fn remembered(numbers: &Numbers) -> Result<Regex> {
     Ok(made)
 }
 
-fn constrained(numbers: &Numbers) -> Result<Regex> {
+fn constrained(numbers: &NumberSet) -> Result<Regex> {
     let alphabet = if numbers.digits_only { &ALPHABET[..DIGITS] } else { &ALPHABET[..] };
-    made(explore(&mut Signed::new(numbers)?, alphabet, MOST_STATES))
+    made(explore(&mut NumberWalk::new(numbers)?, alphabet, MAX_STATES))
 }
 
 fn made(explored: Explored) -> Result<Regex> {
@@ -128,6 +118,6 @@ fn made(explored: Explored) -> Result<Regex> {
 }
 
 fn too_many(what: &str) -> Error {
-    Error::new(ErrorKind::Limit, format!("{what} need an automaton of more than {MOST_STATES} states"))
+    Error::new(ErrorKind::Limit, format!("{what} need an automaton of more than {MAX_STATES} states"))
         .help("ask for multiples of a smaller or rounder number, or of fewer numbers at once")
 }

@@ -1,17 +1,17 @@
-//! Plain decimals: digits, perhaps a point and more digits. It refuses to know exponents.
+//! Plain decimals: digits, optionally a point and more digits.
 //!
-//! Comparing needs the place of the first digit that is not 0: how many digits stand before the point, or how many
-//! zeros after it. Both are counted no further than it matters.
+//! A comparison needs the position of the first non-zero digit: how many digits are before the point, or how many zeros
+//! after it. Both are counted no further than they matter.
 
 use std::cmp::Ordering;
 
-use super::bound::{Progress, Target};
+use super::compare::{Comparand, Comparisons};
 use super::divisor::Divisor;
-use super::walk::Side;
+use super::walk::OneSign;
 
-/// Where a plain decimal stands.
+/// The position in a plain decimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Spot {
+enum PlainPosition {
     Start,
     /// A 0 before the point.
     Zero,
@@ -29,48 +29,48 @@ enum Spot {
 
 /// A plain decimal that is being read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Plain {
-    spot: Spot,
+pub(super) struct PlainState {
+    spot: PlainPosition,
     /// Digits before the point, or after it once it came, counted no further than they matter.
     count: u32,
-    so: Progress,
+    so: Comparisons,
     remainders: Vec<u64>,
 }
 
-impl Plain {
-    pub fn new(side: &Side, divisors: &[Divisor]) -> Plain {
-        Plain {
-            spot: Spot::Start,
+impl PlainState {
+    pub fn new(side: &OneSign, divisors: &[Divisor]) -> PlainState {
+        PlainState {
+            spot: PlainPosition::Start,
             count: 0,
-            so: Progress::new(&side.targets),
+            so: Comparisons::new(&side.targets),
             remainders: vec![0; divisors.len()],
         }
     }
 
-    pub fn step(&self, byte: u8, side: &Side, divisors: &mut [Divisor]) -> Option<Plain> {
+    pub fn step(&self, byte: u8, side: &OneSign, divisors: &mut [Divisor]) -> Option<PlainState> {
         let mut next = self.clone();
         match (self.spot, byte) {
-            (Spot::Start, b'0') => next.spot = Spot::Zero,
-            (Spot::Start, b'1'..=b'9') if side.open => next.whole(byte - b'0', side, divisors)?,
-            (Spot::Whole, b'0'..=b'9') => next.whole(byte - b'0', side, divisors)?,
-            (Spot::Whole, b'.') => {
+            (PlainPosition::Start, b'0') => next.spot = PlainPosition::Zero,
+            (PlainPosition::Start, b'1'..=b'9') if side.open => next.whole(byte - b'0', side, divisors)?,
+            (PlainPosition::Whole, b'0'..=b'9') => next.whole(byte - b'0', side, divisors)?,
+            (PlainPosition::Whole, b'.') => {
                 next.point(side)?;
-                (next.spot, next.count) = (Spot::Point, 0);
+                (next.spot, next.count) = (PlainPosition::Point, 0);
                 for (divisor, remainder) in divisors.iter().zip(&mut next.remainders) {
                     *remainder = divisor.past(*remainder, 0)?;
                 }
             }
-            (Spot::Zero, b'.') => next.spot = Spot::ZeroPoint,
-            (Spot::ZeroPoint | Spot::Zeros, b'0') => {
-                next.spot = Spot::Zeros;
+            (PlainPosition::Zero, b'.') => next.spot = PlainPosition::ZeroPoint,
+            (PlainPosition::ZeroPoint | PlainPosition::Zeros, b'0') => {
+                next.spot = PlainPosition::Zeros;
                 next.count = (self.count + 1).min(side.most_zeros.max(most_places(divisors)));
             }
-            (Spot::ZeroPoint | Spot::Zeros, b'1'..=b'9') if side.open => {
+            (PlainPosition::ZeroPoint | PlainPosition::Zeros, b'1'..=b'9') if side.open => {
                 let point = -(self.count as i32);
                 next.digit(byte - b'0', side, |target| point.cmp(&target.point))?;
                 next.fraction(byte - b'0', divisors)?;
             }
-            (Spot::Point | Spot::Fraction, b'0'..=b'9') => {
+            (PlainPosition::Point | PlainPosition::Fraction, b'0'..=b'9') => {
                 next.digit(byte - b'0', side, |_| Ordering::Equal)?;
                 next.fraction(byte - b'0', divisors)?;
             }
@@ -79,21 +79,22 @@ impl Plain {
         Some(next)
     }
 
-    pub fn ends(&self, side: &Side, divisors: &[Divisor]) -> bool {
+    pub fn ends(&self, side: &OneSign, divisors: &[Divisor]) -> bool {
         match self.spot {
-            Spot::Start | Spot::ZeroPoint | Spot::Point => false,
-            Spot::Zero | Spot::Zeros => side.zero,
-            Spot::Whole => {
+            PlainPosition::Start | PlainPosition::ZeroPoint | PlainPosition::Point => false,
+            PlainPosition::Zero | PlainPosition::Zeros => side.zero,
+            PlainPosition::Whole => {
                 let mut all = self.clone();
                 all.point(side).is_some() && all.so.ends(&side.targets) && self.divides(divisors, 0)
             }
-            Spot::Fraction => self.so.ends(&side.targets) && self.divides(divisors, self.count),
+            PlainPosition::Fraction => self.so.ends(&side.targets) && self.divides(divisors, self.count),
         }
     }
 
     /// Whether its sign matters no more.
     pub fn is_settled(&self) -> bool {
-        matches!(self.spot, Spot::Whole | Spot::Point | Spot::Fraction) && self.so.is_settled()
+        matches!(self.spot, PlainPosition::Whole | PlainPosition::Point | PlainPosition::Fraction)
+            && self.so.is_settled()
     }
 
     fn divides(&self, divisors: &[Divisor], places: u32) -> bool {
@@ -101,8 +102,8 @@ impl Plain {
     }
 
     /// A digit before the point.
-    fn whole(&mut self, digit: u8, side: &Side, divisors: &mut [Divisor]) -> Option<()> {
-        self.spot = Spot::Whole;
+    fn whole(&mut self, digit: u8, side: &OneSign, divisors: &mut [Divisor]) -> Option<()> {
+        self.spot = PlainPosition::Whole;
         self.count += 1;
         let count = self.count as i32;
         self.so.advance(&side.targets, |target, so| {
@@ -123,19 +124,19 @@ impl Plain {
     }
 
     /// The end of the digits before the point.
-    fn point(&mut self, side: &Side) -> Option<()> {
+    fn point(&mut self, side: &OneSign) -> Option<()> {
         let count = self.count as i32;
         self.so.advance(&side.targets, |target, so| target.settle(count.cmp(&target.point), so))
     }
 
     /// A digit after the point, or the first that is not 0: how the places of the points compare is known.
-    fn digit(&mut self, digit: u8, side: &Side, points: impl Fn(&Target) -> Ordering) -> Option<()> {
+    fn digit(&mut self, digit: u8, side: &OneSign, points: impl Fn(&Comparand) -> Ordering) -> Option<()> {
         self.so.advance(&side.targets, |target, so| target.settle(points(target), target.digit(so, digit)))
     }
 
     /// The same digit's part in the remainders.
     fn fraction(&mut self, digit: u8, divisors: &mut [Divisor]) -> Option<()> {
-        self.spot = Spot::Fraction;
+        self.spot = PlainPosition::Fraction;
         for (divisor, remainder) in divisors.iter_mut().zip(&mut self.remainders) {
             *remainder = divisor.fraction(*remainder, digit, self.count)?;
         }

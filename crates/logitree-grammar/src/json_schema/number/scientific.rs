@@ -1,20 +1,20 @@
-//! Scientific decimals: one digit other than 0, perhaps a fraction, an exponent. It refuses to know plain ones.
+//! Scientific decimals: one non-zero digit, an optional fraction, an exponent.
 //!
-//! The mantissa comes first, so what it is compared with says which exponents are wanted after it.
+//! The mantissa comes first; its comparison with the bounds determines which exponents are allowed.
 
 use std::cmp::Ordering::{Greater, Less};
 
-use super::bound::Progress;
+use super::compare::Comparisons;
 use super::divisor::Divisor;
-use super::exponent::{Exponents, Reading};
-use super::walk::Side;
+use super::exponent::{ExponentState, Exponents};
+use super::walk::OneSign;
 
 /// Most digits of a mantissa's fraction where multiples are asked for: as many as writers of doubles write.
-const MOST_FRACTION: u32 = 16;
+const MAX_FRACTION: u32 = 16;
 
-/// Where a mantissa stands.
+/// The position in a mantissa.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Spot {
+enum MantissaPosition {
     Start,
     /// The digit before the point.
     Lead,
@@ -29,68 +29,76 @@ enum Spot {
 
 /// A scientific decimal that is being read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Scientific {
+pub(super) enum ScientificState {
     Mantissa(Mantissa),
-    Exponent(Reading),
+    Exponent(ExponentState),
 }
 
 /// Its first part.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Mantissa {
-    spot: Spot,
+    spot: MantissaPosition,
     /// Digits of fraction, where they matter.
     count: u32,
-    so: Progress,
+    so: Comparisons,
     /// What is left of the digits without their point; a first 0 of the fraction is taken in with the digit after it.
     remainders: Vec<u64>,
 }
 
-impl Scientific {
-    pub fn new(side: &Side, divisors: &[Divisor]) -> Option<Scientific> {
+impl ScientificState {
+    pub fn new(side: &OneSign, divisors: &[Divisor]) -> Option<ScientificState> {
         let start = Mantissa {
-            spot: Spot::Start,
+            spot: MantissaPosition::Start,
             count: 0,
-            so: Progress::new(&side.targets),
+            so: Comparisons::new(&side.targets),
             remainders: vec![0; divisors.len()],
         };
-        (side.open && divisors.iter().all(Divisor::is_small)).then_some(Scientific::Mantissa(start))
+        (side.open && divisors.iter().all(Divisor::is_small)).then_some(ScientificState::Mantissa(start))
     }
 
-    pub fn step(&self, byte: u8, side: &Side, divisors: &mut [Divisor]) -> Option<Scientific> {
+    pub fn step(&self, byte: u8, side: &OneSign, divisors: &mut [Divisor]) -> Option<ScientificState> {
         match (self, byte) {
-            (Scientific::Exponent(reading), _) => reading.step(byte).map(Scientific::Exponent),
-            (Scientific::Mantissa(mantissa), b'e') => {
-                Reading::new(mantissa.exponents(side, divisors)).map(Scientific::Exponent)
+            (ScientificState::Exponent(reading), _) => reading.step(byte).map(ScientificState::Exponent),
+            (ScientificState::Mantissa(mantissa), b'e') => {
+                ExponentState::new(mantissa.exponents(side, divisors)).map(ScientificState::Exponent)
             }
-            (Scientific::Mantissa(mantissa), _) => {
-                mantissa.step(byte, side, divisors).map(Scientific::Mantissa)
+            (ScientificState::Mantissa(mantissa), _) => {
+                mantissa.step(byte, side, divisors).map(ScientificState::Mantissa)
             }
         }
     }
 
     pub fn ends(&self) -> bool {
-        matches!(self, Scientific::Exponent(reading) if reading.ends())
+        matches!(self, ScientificState::Exponent(reading) if reading.ends())
     }
 
     /// Whether its sign matters no more, as long as both signs have the same largest exponent.
     pub fn is_settled(&self) -> bool {
         match self {
-            Scientific::Mantissa(mantissa) => mantissa.spot != Spot::Start && mantissa.so.is_settled(),
-            Scientific::Exponent(_) => true,
+            ScientificState::Mantissa(mantissa) => {
+                mantissa.spot != MantissaPosition::Start && mantissa.so.is_settled()
+            }
+            ScientificState::Exponent(_) => true,
         }
     }
 }
 
 impl Mantissa {
-    fn step(&self, byte: u8, side: &Side, divisors: &mut [Divisor]) -> Option<Mantissa> {
+    fn step(&self, byte: u8, side: &OneSign, divisors: &mut [Divisor]) -> Option<Mantissa> {
         let mut next = self.clone();
         match (self.spot, byte) {
-            (Spot::Start, b'1'..=b'9') => {
-                next.spot = Spot::Lead;
+            (MantissaPosition::Start, b'1'..=b'9') => {
+                next.spot = MantissaPosition::Lead;
                 next.digit(byte - b'0', side, divisors)?;
             }
-            (Spot::Lead, b'.') => next.spot = Spot::Point,
-            (Spot::Point | Spot::Fraction | Spot::FirstZero | Spot::Unfinished, b'0'..=b'9') => {
+            (MantissaPosition::Lead, b'.') => next.spot = MantissaPosition::Point,
+            (
+                MantissaPosition::Point
+                | MantissaPosition::Fraction
+                | MantissaPosition::FirstZero
+                | MantissaPosition::Unfinished,
+                b'0'..=b'9',
+            ) => {
                 next.fraction(byte - b'0', side, divisors)?;
             }
             _ => return None,
@@ -98,32 +106,32 @@ impl Mantissa {
         Some(next)
     }
 
-    fn fraction(&mut self, digit: u8, side: &Side, divisors: &mut [Divisor]) -> Option<()> {
-        let first = self.spot == Spot::Point;
+    fn fraction(&mut self, digit: u8, side: &OneSign, divisors: &mut [Divisor]) -> Option<()> {
+        let first = self.spot == MantissaPosition::Point;
         if divisors.is_empty() {
-            self.spot = Spot::Fraction;
+            self.spot = MantissaPosition::Fraction;
             return self.digit(digit, side, divisors);
         }
         self.count += 1;
         let most = side.most_exponent;
         let never = |divisor: &Divisor| divisor.wanted && self.count as i32 - divisor.places as i32 > most;
-        if self.count > MOST_FRACTION || (digit > 0 && divisors.iter().any(never)) {
+        if self.count > MAX_FRACTION || (digit > 0 && divisors.iter().any(never)) {
             return None;
         }
         if first && digit == 0 {
-            self.spot = Spot::FirstZero;
+            self.spot = MantissaPosition::FirstZero;
             return self.so.digit(&side.targets, 0);
         }
-        if self.spot == Spot::FirstZero {
+        if self.spot == MantissaPosition::FirstZero {
             for (divisor, remainder) in divisors.iter_mut().zip(&mut self.remainders) {
                 *remainder = divisor.digit(*remainder, 0);
             }
         }
-        self.spot = if digit == 0 { Spot::Unfinished } else { Spot::Fraction };
+        self.spot = if digit == 0 { MantissaPosition::Unfinished } else { MantissaPosition::Fraction };
         self.digit(digit, side, divisors)
     }
 
-    fn digit(&mut self, digit: u8, side: &Side, divisors: &mut [Divisor]) -> Option<()> {
+    fn digit(&mut self, digit: u8, side: &OneSign, divisors: &mut [Divisor]) -> Option<()> {
         for (divisor, remainder) in divisors.iter_mut().zip(&mut self.remainders) {
             *remainder = divisor.digit(*remainder, digit);
         }
@@ -131,16 +139,18 @@ impl Mantissa {
     }
 
     /// The exponents that are wanted if the mantissa ends here.
-    fn exponents(&self, side: &Side, divisors: &[Divisor]) -> Exponents {
+    fn exponents(&self, side: &OneSign, divisors: &[Divisor]) -> Exponents {
         let count = match self.spot {
-            Spot::Start | Spot::Point | Spot::Unfinished => return Exponents::all().within([]),
+            MantissaPosition::Start | MantissaPosition::Point | MantissaPosition::Unfinished => {
+                return Exponents::all().within([])
+            }
             // The value of the digits before it: `1.0e5` is `1e5`.
-            Spot::FirstZero => 0,
-            Spot::Lead | Spot::Fraction => self.count as i32,
+            MantissaPosition::FirstZero => 0,
+            MantissaPosition::Lead | MantissaPosition::Fraction => self.count as i32,
         };
         let mut wanted = Exponents::all();
         for (target, order) in self.so.orders(&side.targets) {
-            // One digit stands before the point: with exponent x the point is x + 1 places after the first digit.
+            // One digit precedes the point: with exponent x the point is x + 1 places after the first digit.
             let same = target.point - 1;
             let parts = [(Less, i32::MIN, same - 1), (order, same, same), (Greater, same + 1, i32::MAX)];
             let ranges =

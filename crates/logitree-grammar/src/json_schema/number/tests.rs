@@ -1,8 +1,10 @@
-//! Numbers against a checker that writes every number out in full and compares strings; texts of doubles as Python
-//! writes them; hostile sets.
+//! Number languages against an oracle that writes every number out in full and compares strings; doubles as Python
+//! prints them; hostile sets.
 
 use std::cmp::Ordering;
 
+use super::super::decimal::Decimal;
+use super::walk::Constraints;
 use super::*;
 
 /// A generator of draws that are always the same (xorshift64).
@@ -72,7 +74,7 @@ impl Full {
     }
 }
 
-/// What the set says, in the checker's words.
+/// The set in the oracle's terms.
 struct Oracle {
     integer: Option<bool>,
     minimum: Option<(Full, bool)>,
@@ -83,8 +85,8 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn new(numbers: &Numbers) -> Oracle {
-        let bound = |b: &Option<Bound>| b.as_ref().map(|b| (Full::new(&b.value), b.exclusive));
+    fn new(numbers: &NumberSet) -> Oracle {
+        let bound = |b: &Option<NumberBound>| b.as_ref().map(|b| (Full::new(&b.value), b.exclusive));
         let all = |texts: &[String]| texts.iter().map(|text| Full::new(text)).collect();
         Oracle {
             integer: numbers.integer,
@@ -145,8 +147,13 @@ fn reads(regex: &Regex, text: &str) -> bool {
     }
 }
 
+/// Whether the value of `text` is in the set, whatever its spelling.
+fn contains(numbers: &NumberSet, text: &str) -> Result<bool> {
+    Ok(Constraints::read(numbers)?.contains(&Decimal::read_bounded(text)?))
+}
+
 /// Holds the automaton of `numbers` against the checker, on texts that are written out already.
-fn check<'a>(numbers: &Numbers, texts: impl IntoIterator<Item = &'a (String, Option<Full>)>) -> usize {
+fn check<'a>(numbers: &NumberSet, texts: impl IntoIterator<Item = &'a (String, Option<Full>)>) -> usize {
     let oracle = Oracle::new(numbers);
     let regex = regex(numbers).unwrap_or_else(|error| panic!("{error} {numbers:?}"));
     let mut found = 0;
@@ -166,8 +173,8 @@ fn written(text: String) -> (String, Option<Full>) {
     (text, value)
 }
 
-fn bound(value: impl ToString, exclusive: bool) -> Option<Bound> {
-    Some(Bound { value: value.to_string(), exclusive })
+fn bound(value: impl ToString, exclusive: bool) -> Option<NumberBound> {
+    Some(NumberBound { value: value.to_string(), exclusive })
 }
 
 const BOUNDS: [&str; 26] = [
@@ -204,12 +211,12 @@ const MULTIPLES: [&str; 25] = [
 ];
 
 /// A random set: bounds more often than not, few multiples.
-fn numbers(draws: &mut Draws) -> Numbers {
+fn numbers(draws: &mut Draws) -> NumberSet {
     let side = |draws: &mut Draws| match draws.below(3) {
         0 => None,
         kind => bound(draws.one_of(&BOUNDS), kind == 1),
     };
-    Numbers {
+    NumberSet {
         digits_only: false,
         integer: [None, None, Some(true), Some(false)][draws.below(4)],
         minimum: side(draws),
@@ -221,12 +228,12 @@ fn numbers(draws: &mut Draws) -> Numbers {
 }
 
 /// Whether something is asked: otherwise more spellings are taken.
-fn asks(numbers: &Numbers) -> bool {
-    *numbers != Numbers::default()
+fn asks(numbers: &NumberSet) -> bool {
+    *numbers != NumberSet::default()
 }
 
 /// Whether scientific spellings are taken.
-fn is_small(numbers: &Numbers) -> bool {
+fn is_small(numbers: &NumberSet) -> bool {
     !numbers.multiples.iter().chain(&numbers.not_multiples).any(|of| of == "1331" || of == "127")
 }
 
@@ -312,7 +319,7 @@ fn integers_and_decimals_between_random_bounds() {
         };
         let (minimum, maximum) = (side(), side());
         let integer = [None, Some(true), Some(false)][round % 3];
-        check(&Numbers { integer, minimum, maximum, ..Numbers::default() }, &texts);
+        check(&NumberSet { integer, minimum, maximum, ..NumberSet::default() }, &texts);
     }
 }
 
@@ -324,7 +331,7 @@ fn multiples_that_need_many_remainders_are_spelled_plainly() {
         .collect();
     for of in ["1331", "13.31", "4096"] {
         let multiples = vec![of.to_string()];
-        let numbers = Numbers { multiples, minimum: bound("-300", false), ..Numbers::default() };
+        let numbers = NumberSet { multiples, minimum: bound("-300", false), ..NumberSet::default() };
         assert!(check(&numbers, &texts) > 10);
         assert!(!reads(&regex(&numbers).unwrap(), "1.331e+30"));
     }
@@ -332,14 +339,14 @@ fn multiples_that_need_many_remainders_are_spelled_plainly() {
 
 #[test]
 fn numbers_about_which_nothing_is_said() {
-    let free = regex(&Numbers::default()).unwrap();
+    let free = regex(&NumberSet::default()).unwrap();
     for text in ["0", "-0", "12", "1.50", "1e5", "1E+999999", "12.34e-5", "0e0", "-0.0E0"] {
         assert!(reads(&free, text), "{text}");
     }
     for text in ["", "-", "+1", "01", "1.", ".5", "1e", "1e+", "1.e5", "--1", "1 ", "0x1", "NaN", "1e5.5"] {
         assert!(!reads(&free, text), "{text}");
     }
-    let whole = regex(&Numbers { integer: Some(true), ..Numbers::default() }).unwrap();
+    let whole = regex(&NumberSet { integer: Some(true), ..NumberSet::default() }).unwrap();
     let read =
         ["0", "-0", "-0.0", "12", "1.0", "12.000", "1e+16", "1.5e+300", "1E5", "1.25e2", "1.0e0", "2e00"];
     for text in read.iter().chain(&["123456789012345678901234567890", "1.7976931348623157e+308"]) {
@@ -350,7 +357,7 @@ fn numbers_about_which_nothing_is_said() {
     {
         assert!(!reads(&whole, text), "{text}");
     }
-    let fractions = regex(&Numbers { integer: Some(false), ..Numbers::default() }).unwrap();
+    let fractions = regex(&NumberSet { integer: Some(false), ..NumberSet::default() }).unwrap();
     for (text, is) in
         [("1.5", true), ("0.10", true), ("1e-07", true), ("1.25e1", true), ("1.0", false), ("0", false)]
     {
@@ -360,19 +367,23 @@ fn numbers_about_which_nothing_is_said() {
 
 #[test]
 fn empty_sets_are_nothing() {
-    let between = |minimum, maximum| Numbers { minimum, maximum, ..Numbers::default() };
+    let between = |minimum, maximum| NumberSet { minimum, maximum, ..NumberSet::default() };
     let empty = [
         between(bound("1", true), bound("1", false)),
         between(bound("0", false), bound("-0.0", true)),
         between(bound("5", false), bound("4.999", false)),
-        Numbers { integer: Some(true), ..between(bound("0.1", false), bound("0.9", false)) },
-        Numbers { integer: Some(false), multiples: vec!["2".into()], ..Numbers::default() },
-        Numbers {
+        NumberSet { integer: Some(true), ..between(bound("0.1", false), bound("0.9", false)) },
+        NumberSet { integer: Some(false), multiples: vec!["2".into()], ..NumberSet::default() },
+        NumberSet {
             multiples: vec!["7".into(), "11".into()],
             ..between(bound("1", false), bound("76", false))
         },
-        Numbers { not_multiples: vec!["0.5".into()], multiples: vec!["2.5".into()], ..Numbers::default() },
-        Numbers {
+        NumberSet {
+            not_multiples: vec!["0.5".into()],
+            multiples: vec!["2.5".into()],
+            ..NumberSet::default()
+        },
+        NumberSet {
             excluded: vec!["3".into(), "4e0".into()],
             integer: Some(true),
             ..between(bound(3, false), bound(4, false))
@@ -426,7 +437,7 @@ fn doubles_are_read_as_python_writes_them() {
         let (low, high) = (a.min(b), a.max(b));
         let integer = [None, Some(true), Some(false)][round % 3];
         let (minimum, maximum) = (bound(dumps(low), exclusive), bound(dumps(high), !exclusive));
-        let regex = regex(&Numbers { integer, minimum, maximum, ..Numbers::default() }).unwrap();
+        let regex = regex(&NumberSet { integer, minimum, maximum, ..NumberSet::default() }).unwrap();
         for at in 0..1000 {
             let value = [low, high, double(at % 4)][at.min(2)];
             let within = if exclusive { low < value && value <= high } else { low <= value && value < high };
@@ -440,7 +451,7 @@ fn doubles_are_read_as_python_writes_them() {
 
 #[test]
 fn hostile_sets_end_in_errors() {
-    let of = |text: &str| Numbers { multiples: vec![text.into()], ..Numbers::default() };
+    let of = |text: &str| NumberSet { multiples: vec![text.into()], ..NumberSet::default() };
     let long = format!("1{}", "0".repeat(1_000_000));
     for text in ["1e1000000", "123456789", "0.123456789", "1e300", "9007199254740991", &long] {
         let error = regex(&of(text)).unwrap_err();
@@ -449,25 +460,28 @@ fn hostile_sets_end_in_errors() {
     for text in ["0", "-2", "0.0", "x", ""] {
         assert_eq!(regex(&of(text)).unwrap_err().kind, ErrorKind::Constraint, "{text}");
     }
-    let bounded = Numbers { minimum: bound("1e-1000000", false), ..Numbers::default() };
+    let bounded = NumberSet { minimum: bound("1e-1000000", false), ..NumberSet::default() };
     assert_eq!(regex(&bounded).unwrap_err().kind, ErrorKind::Limit);
     let all = ["1009", "1013", "1019", "1021"].map(String::from).to_vec();
-    assert_eq!(regex(&Numbers { multiples: all, ..Numbers::default() }).unwrap_err().kind, ErrorKind::Limit);
-    let most = Numbers { excluded: (0..3000).map(|n| format!("{n}.25")).collect(), ..Numbers::default() };
+    assert_eq!(
+        regex(&NumberSet { multiples: all, ..NumberSet::default() }).unwrap_err().kind,
+        ErrorKind::Limit
+    );
+    let most = NumberSet { excluded: (0..3000).map(|n| format!("{n}.25")).collect(), ..NumberSet::default() };
     let regex = regex(&most).unwrap();
     assert!(!reads(&regex, "1234.25") && !reads(&regex, "1.23425e3") && reads(&regex, "1234.251"));
 }
 
 #[test]
 fn round_multiples_and_common_ranges_are_small() {
-    let states = |numbers: &Numbers| match regex(numbers).unwrap() {
+    let states = |numbers: &NumberSet| match regex(numbers).unwrap() {
         Regex::Automaton(dfa) => dfa.len(),
         other => panic!("{other:?}"),
     };
-    let of = |text: &str| Numbers { multiples: vec![text.into()], ..Numbers::default() };
-    assert!(states(&Numbers::default()) < 12);
+    let of = |text: &str| NumberSet { multiples: vec![text.into()], ..NumberSet::default() };
+    assert!(states(&NumberSet::default()) < 12);
     assert!(states(&of("1000000000")) < 500 && states(&of("0.01")) < 200 && states(&of("1e-8")) < 500);
     let percent =
-        Numbers { integer: Some(true), minimum: bound(0, false), maximum: bound(100, false), ..of("1") };
+        NumberSet { integer: Some(true), minimum: bound(0, false), maximum: bound(100, false), ..of("1") };
     assert!(states(&percent) < 40, "{}", states(&percent));
 }

@@ -9,7 +9,7 @@ use super::table::TerminalTables;
 use crate::constraint::Matcher;
 use crate::grammar::earley::{self, Machine, RulesSource};
 use crate::grammar::expr::Exprs;
-use crate::grammar::json_schema::Frames;
+use crate::grammar::json_schema::JsonRules;
 use crate::grammar::rules::{Rules, TokenName, TokenSet};
 use crate::mask::words_for;
 use crate::vocabulary::Vocabulary;
@@ -105,7 +105,7 @@ fn start(
     vocabulary.trie()?;
     let mut exprs = Exprs::new(limits.automata_bytes / 64);
     exprs.set_fuel(limits.fuel);
-    let source = RulesSource::new(rules, &mut exprs, Some(Box::new(Frames::new())))?;
+    let source = RulesSource::new(rules, &mut exprs, Some(Box::new(JsonRules::new())))?;
     let token_sets =
         source.token_sets().iter().map(|set| resolve(set, vocabulary)).collect::<Result<Vec<_>>>()?;
     let begin = source.start();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::support::ending_vocabulary;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
-use logitree::grammar::json_schema::{load, Options};
+use logitree::grammar::json_schema::{load, SchemaOptions};
 use logitree::grammar::pattern;
 use logitree::grammar::rules::{Rule, RuleBody, Rules};
 use logitree::grammar::{gbnf, lark};
@@ -45,11 +45,11 @@ fn of_pattern(text: &str) -> Result<Rules> {
 }
 
 fn of_schema(text: &str) -> Result<Rules> {
-    load(text, &Options::default(), &[]).map(|schema| alone(RuleBody::Json(Arc::new(schema))))
+    load(text, &SchemaOptions::default(), &[]).map(|schema| alone(RuleBody::Json(Arc::new(schema))))
 }
 
 fn of_lark(text: &str) -> Result<Rules> {
-    let schema = |text: &str| load(text, &Options::default(), &[]).map(Arc::new);
+    let schema = |text: &str| load(text, &SchemaOptions::default(), &[]).map(Arc::new);
     lark::parse(text, &lark::Resources { grammars: &BTreeMap::new(), schema: &schema })
 }
 

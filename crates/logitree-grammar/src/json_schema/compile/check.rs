@@ -1,0 +1,110 @@
+//! Finds what cannot be honoured before generation begins: normalises the subschemas that combine others, and everything
+//! that reaches a keyword whose support depends on what it is combined with.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::super::normalize::{combines, Contains, SchemaId, FALSE};
+use super::super::schema::{self, Keywords, SchemaNode, SubschemaId, TypeSet};
+use super::rule_table::RuleTable;
+use crate::expr::Exprs;
+use crate::Result;
+
+/// Maximum number of schemas that are checked ahead; problems beyond are found when a text reaches them.
+const MAX_CHECKED: usize = 2_000;
+
+impl RuleTable {
+    /// Checks everything that `schema` reaches and that might not be supported.
+    pub(super) fn check(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<()> {
+        let source = Arc::clone(&self.forms.schema);
+        let all = source.nodes.iter().enumerate().filter_map(|(node, what)| match what {
+            SchemaNode::Keywords(keywords) => Some((node as SubschemaId, &**keywords)),
+            SchemaNode::True | SchemaNode::False => None,
+        });
+        for (node, _) in all.clone().filter(|(_, keywords)| is_dear(keywords)) {
+            let schema = self.forms.schema_of(node)?;
+            self.scalars(schema, exprs)?;
+        }
+        let refusable: Vec<SubschemaId> =
+            all.filter(|(_, keywords)| may_be_refused(keywords)).map(|(n, _)| n).collect();
+        if refusable.is_empty() {
+            return Ok(());
+        }
+        let reaching = schema::reaching(&source.nodes, &refusable);
+        let mut seen = FxHashSet::from_iter([schema]);
+        let mut waiting = vec![schema];
+        while let Some(schema) = waiting.pop() {
+            for next in self.parts_of(schema, exprs)? {
+                let matters = self.forms.nodes_of(next).any(|node| node.is_none_or(|n| reaching[n as usize]));
+                if matters && seen.len() < MAX_CHECKED && seen.insert(next) {
+                    waiting.push(next);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The schemas of the items and members of `schema`.
+    fn parts_of(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<Vec<SchemaId>> {
+        let mut found = Vec::new();
+        if schema == FALSE || !self.alive(schema, exprs)? {
+            return Ok(found);
+        }
+        self.scalars(schema, exprs)?;
+        for facts in &*self.forms.normal(schema, exprs)? {
+            if let (true, Some(array)) = (facts.any_of(TypeSet::ARRAY), &facts.array) {
+                self.array_id(Some(array), exprs)?;
+                let places: Vec<SchemaId> = array.prefix.iter().copied().chain([array.rest]).collect();
+                for place in places {
+                    self.demanded(place, &array.contains, &mut found)?;
+                }
+            }
+            if facts.any_of(TypeSet::OBJECT) && facts.object.is_some() {
+                let object = self.object_id(facts.object.as_ref(), exprs)?;
+                let named = self.objects[object as usize].keys.len() as u32;
+                let others = self.others(object, exprs)?.len() as u32;
+                for key in 0..named + others {
+                    let (schema, meets) = self.key_demands(object, key, exprs)?;
+                    let exists = &self.objects[object as usize].facts.exists;
+                    let may: Vec<SchemaId> = exists.iter().map(|exists| exists.schema).collect();
+                    for met in (0..1u32 << may.len()).filter(|met| met & !meets == 0) {
+                        let chosen = may.iter().enumerate().filter(|(bit, _)| met >> bit & 1 == 1);
+                        let schemas: Vec<SchemaId> =
+                            chosen.map(|(_, &schema)| schema).chain([schema]).collect();
+                        found.push(self.forms.all(&schemas)?);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The schemas an item may have beside `place`: any of the `contains`, or their negations where they have a maximum.
+    fn demanded(&mut self, place: SchemaId, demands: &[Contains], found: &mut Vec<SchemaId>) -> Result<()> {
+        let mut schemas = vec![place];
+        for demand in demands {
+            let mut sides = vec![demand.schema];
+            if demand.max.is_some() {
+                sides.push(self.forms.opposite(demand.schema)?);
+            }
+            for schema in schemas.clone() {
+                for &side in &sides {
+                    schemas.push(self.forms.all(&[schema, side])?);
+                }
+            }
+        }
+        found.extend(schemas);
+        Ok(())
+    }
+}
+
+/// Whether the keywords may need too many combinations, or too large an automaton of numbers.
+fn is_dear(k: &Keywords) -> bool {
+    combines(k) || k.multiple_of.is_some()
+}
+
+/// Whether support for the keywords depends on what they are combined with.
+fn may_be_refused(k: &Keywords) -> bool {
+    k.unique_items || k.unevaluated_items.is_some() || k.unevaluated_properties.is_some()
+}

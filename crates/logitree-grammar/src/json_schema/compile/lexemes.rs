@@ -1,0 +1,387 @@
+//! Compiles strings, numbers, keys and punctuation to expressions over bytes.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::super::normalize::{
+    spell, Facts, LanguageId, NormalForms, NumberFacts, Scalar, ScalarId, StringFacts,
+};
+use super::super::number::{self, NumberSet};
+use super::super::options::{SchemaOptions, Whitespace};
+use super::super::schema::{NumberBound, TypeSet};
+use super::unique::SingleValue;
+use crate::expr::{Encoding, ExprId, Exprs, EMPTY, NOTHING};
+use crate::{CharSet, Regex};
+use crate::{Error, ErrorKind, Result};
+
+/// Maximum number of spaces of an indent with bounded white space.
+const MAX_SPACES: u32 = 256;
+/// Maximum number of tabs of an indent with bounded white space.
+const MAX_TABS: u32 = 64;
+
+/// The lexemes of one schema.
+pub(super) struct Lexemes {
+    /// What may follow an opening bracket.
+    pub open: ExprId,
+    /// What may precede a closing bracket.
+    pub close: ExprId,
+    /// A comma and the white space around it.
+    pub comma: ExprId,
+    /// A colon and the white space around it.
+    pub colon: ExprId,
+    /// Whether strings are written in ASCII only.
+    pub ascii: bool,
+    /// The characters of any string in its one canonical spelling, without quotes.
+    pub canonical: ExprId,
+    quote: ExprId,
+    /// One character of a string in any spelling.
+    loose: ExprId,
+    regexes: FxHashMap<LanguageId, ExprId>,
+    strings: FxHashMap<Arc<StringFacts>, ExprId>,
+    numbers: FxHashMap<(u8, Option<Arc<NumberFacts>>), ExprId>,
+}
+
+impl Lexemes {
+    pub(super) fn new(options: &SchemaOptions, exprs: &mut Exprs) -> Result<Lexemes> {
+        let [open, close, comma, colon] = punctuation(options, exprs)?;
+        let encoding = Encoding::Json { ascii: options.ascii };
+        Ok(Lexemes {
+            open,
+            close,
+            comma,
+            colon,
+            ascii: options.ascii,
+            canonical: exprs.any_text(encoding)?,
+            quote: exprs.bytes(b"\"")?,
+            loose: exprs.compile(&loose_char(options.ascii), Encoding::Utf8)?,
+            regexes: FxHashMap::default(),
+            strings: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+        })
+    }
+
+    fn encoding(&self) -> Encoding {
+        Encoding::Json { ascii: self.ascii }
+    }
+
+    /// The canonical characters of the strings in a language.
+    pub(super) fn matching(
+        &mut self,
+        forms: &NormalForms,
+        id: LanguageId,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        if let Some(&known) = self.regexes.get(&id) {
+            return Ok(known);
+        }
+        let made = exprs.compile(forms.regex(id), self.encoding())?;
+        self.regexes.insert(id, made);
+        Ok(made)
+    }
+
+    /// The canonical characters of the strings that are none of `texts`.
+    pub(super) fn none_of(
+        &self,
+        forms: &NormalForms,
+        texts: &[ScalarId],
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        if texts.is_empty() {
+            return Ok(self.canonical);
+        }
+        let listed = self.listed(forms, texts, exprs)?;
+        let not = exprs.not(listed)?;
+        exprs.and(&[self.canonical, not])
+    }
+
+    /// The canonical characters of these texts.
+    fn listed(&self, forms: &NormalForms, texts: &[ScalarId], exprs: &mut Exprs) -> Result<ExprId> {
+        let spelled: Vec<_> = texts.iter().map(|&id| spell(forms.texts.text(id), self.ascii)).collect();
+        let inner: Vec<_> = spelled.iter().map(|text| (&text[1..text.len() - 1], EMPTY)).collect();
+        exprs.literals(&inner)
+    }
+
+    /// A character class of strings between quotes.
+    pub(super) fn quoted(&self, chars: ExprId, exprs: &mut Exprs) -> Result<ExprId> {
+        exprs.concat(&[self.quote, chars, self.quote])
+    }
+
+    /// The canonical characters of the strings that fulfil `facts`.
+    pub(super) fn chars(
+        &mut self,
+        forms: &NormalForms,
+        facts: Option<&StringFacts>,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        let Some(facts) = facts else { return Ok(self.canonical) };
+        if let Some(only) = &facts.only {
+            return self.listed(forms, only, exprs);
+        }
+        let mut all = Vec::new();
+        for &(regex, wanted) in &facts.languages {
+            let matching = self.matching(forms, regex, exprs)?;
+            all.push(if wanted { matching } else { exprs.not(matching)? });
+        }
+        if !facts.not.is_empty() {
+            all.push(self.none_of(forms, &facts.not, exprs)?);
+        }
+        if facts.min > 0 || facts.max.is_some() {
+            let (min, max) = counts(facts)?;
+            let any = exprs.chars(&CharSet::all(), self.encoding())?;
+            all.push(exprs.repeat(any, min, max)?);
+        }
+        for ways in &facts.choices {
+            let mut any = Vec::with_capacity(ways.len());
+            for way in ways.iter() {
+                any.push(self.chars(forms, Some(way), exprs)?);
+            }
+            all.push(exprs.or(&any)?);
+        }
+        let settled = !facts.choices.is_empty()
+            || facts.languages.iter().any(|&(_, wanted)| wanted)
+            || !facts.not.is_empty();
+        if !settled && facts.min == 0 && facts.max.is_none() {
+            all.push(self.canonical);
+        }
+        exprs.and(&all)
+    }
+
+    /// The strings that fulfil `facts`, quotes included.
+    pub(super) fn string(
+        &mut self,
+        forms: &NormalForms,
+        facts: Option<&Arc<StringFacts>>,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        let Some(facts) = facts else {
+            let any = exprs.repeat(self.loose, 0, None)?;
+            return self.quoted(any, exprs);
+        };
+        if let Some(&known) = self.strings.get(facts) {
+            return Ok(known);
+        }
+        let plain = facts.only.is_none()
+            && facts.languages.is_empty()
+            && facts.not.is_empty()
+            && facts.choices.is_empty();
+        let made = if let Some(only) = &facts.only {
+            let spelled: Vec<_> = only.iter().map(|&id| spell(forms.texts.text(id), self.ascii)).collect();
+            let texts: Vec<_> = spelled.iter().map(|text| (text.as_slice(), EMPTY)).collect();
+            exprs.literals(&texts)?
+        } else if plain {
+            let (min, max) = counts(facts)?;
+            let counted = exprs.repeat(self.loose, min, max)?;
+            self.quoted(counted, exprs)?
+        } else {
+            let chars = self.chars(forms, Some(facts), exprs)?;
+            self.quoted(chars, exprs)?
+        };
+        self.strings.insert(Arc::clone(facts), made);
+        Ok(made)
+    }
+
+    /// The numbers of `types` that fulfil `facts`.
+    pub(super) fn number(
+        &mut self,
+        forms: &NormalForms,
+        types: TypeSet,
+        facts: Option<&Arc<NumberFacts>>,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        let key = (types.0 & TypeSet::NUMBER.0, facts.cloned());
+        if let Some(&known) = self.numbers.get(&key) {
+            return Ok(known);
+        }
+        let regex = number_regex(forms, TypeSet(key.0), facts.map(|facts| &**facts))?;
+        let mut all = vec![exprs.compile(&regex, Encoding::Utf8)?];
+        for ways in facts.iter().flat_map(|facts| &facts.choices) {
+            let mut any = Vec::with_capacity(ways.len());
+            for way in ways.iter() {
+                let types = if way.types == 0 { types.0 } else { way.types & types.0 };
+                any.push(if types == 0 {
+                    NOTHING
+                } else {
+                    self.number(forms, TypeSet(types), Some(way), exprs)?
+                });
+            }
+            all.push(exprs.or(&any)?);
+        }
+        let made = exprs.and(&all)?;
+        self.numbers.insert(key, made);
+        Ok(made)
+    }
+
+    /// One value.
+    pub(super) fn single(
+        &self,
+        forms: &NormalForms,
+        single: SingleValue,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        match single {
+            SingleValue::Null => exprs.bytes(b"null"),
+            SingleValue::Bool(false) => exprs.bytes(b"false"),
+            SingleValue::Bool(true) => exprs.bytes(b"true"),
+            SingleValue::Scalar(id) => match forms.texts.get(id) {
+                Scalar::Text(text) => exprs.bytes(&spell(text, self.ascii)),
+                Scalar::Number(_) => {
+                    let facts = NumberFacts { only: Some(Arc::new([id])), ..NumberFacts::default() };
+                    let regex = number_regex(forms, TypeSet::NUMBER, Some(&facts))?;
+                    exprs.compile(&regex, Encoding::Utf8)
+                }
+            },
+        }
+    }
+
+    /// Values of `facts` that are no array and no object.
+    pub(super) fn scalars(
+        &mut self,
+        forms: &NormalForms,
+        facts: &Facts,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        let mut all = Vec::new();
+        if facts.any_of(TypeSet::NULL) {
+            all.push(exprs.bytes(b"null")?);
+        }
+        for (bit, text) in [(1, &b"false"[..]), (2, b"true")] {
+            if facts.bools & bit != 0 {
+                all.push(exprs.bytes(text)?);
+            }
+        }
+        if facts.any_of(TypeSet::NUMBER) {
+            all.push(self.number(forms, facts.types, facts.number.as_ref(), exprs)?);
+        }
+        if facts.any_of(TypeSet::STRING) {
+            all.push(self.string(forms, facts.string.as_ref(), exprs)?);
+        }
+        let mut live = Vec::with_capacity(all.len());
+        for part in all {
+            if exprs.is_alive(part)? {
+                live.push(part);
+            }
+        }
+        exprs.or(&live)
+    }
+}
+
+/// How many characters, as a repetition counts them.
+fn counts(facts: &StringFacts) -> Result<(u32, Option<u32>)> {
+    let min = u32::try_from(facts.min).ok().filter(|&min| min < u32::MAX).ok_or_else(|| {
+        Error::new(ErrorKind::Limit, format!("minLength {} is more than is counted", facts.min))
+    })?;
+    // No text reaches a maximum length beyond u32.
+    Ok((min, facts.max.and_then(|max| u32::try_from(max).ok()).filter(|&max| max < u32::MAX)))
+}
+
+/// One character of a string in any spelling that JSON has: as it is, a short escape, `\u` and four digits, or two such
+/// that are a pair of surrogates.
+fn loose_char(ascii: bool) -> Regex {
+    let last = if ascii { 0x7f } else { 0x10ffff };
+    let raw = CharSet::from_ranges([(0x20, 0x21), (0x23, 0x5b), (0x5d, last)]);
+    let set = |text: &str| {
+        let chars: Vec<_> = text.chars().map(|c| (u32::from(c), u32::from(c))).collect();
+        Regex::Set(CharSet::from_ranges(chars))
+    };
+    let hex = || set("0123456789abcdefABCDEF");
+    let unit = |first: Regex, second: Regex| {
+        Regex::concat([Regex::text("\\u"), first, second, hex().repeat(2, Some(2))])
+    };
+    let not_d = unit(set("0123456789abcefABCEF"), hex());
+    let low_d = unit(set("dD"), set("01234567"));
+    let pair = [unit(set("dD"), set("89abAB")), unit(set("dD"), set("cdefCDEF"))];
+    let short = Regex::concat([Regex::text("\\"), set("\"\\/bfnrt")]);
+    Regex::or([Regex::Set(raw), short, not_d, low_d, Regex::concat(pair)])
+}
+
+/// The white space after an opening and before a closing bracket, the comma and the colon.
+fn punctuation(options: &SchemaOptions, exprs: &mut Exprs) -> Result<[ExprId; 4]> {
+    if let Some((item, key)) = &options.separators {
+        for (text, sign) in [(item, ','), (key, ':')] {
+            let blank = text.replacen(sign, "", 1);
+            if blank.len() == text.len() || blank.contains(|c| !" \t\r\n".contains(c)) {
+                let message = format!("the separator {text:?} is not \"{sign}\" with white space about it");
+                return Err(Error::new(ErrorKind::Constraint, message).at("separators"));
+            }
+        }
+        return Ok([EMPTY, EMPTY, exprs.bytes(item.as_bytes())?, exprs.bytes(key.as_bytes())?]);
+    }
+    let (comma, colon) = (Regex::text(","), Regex::text(":"));
+    let space = || Regex::text(" ");
+    let [open, comma, colon] = match options.whitespace {
+        Whitespace::Compact => [Regex::Empty, comma, colon],
+        Whitespace::Bounded => {
+            let indents = [space().repeat(0, Some(MAX_SPACES)), Regex::text("\t").repeat(1, Some(MAX_TABS))];
+            let line = Regex::concat([Regex::text("\n"), Regex::or(indents)]);
+            let blank = Regex::or([space(), line]).optional();
+            [blank.clone(), Regex::concat([comma, blank]), Regex::concat([colon, space().optional()])]
+        }
+        Whitespace::Free => {
+            let blanks = [(9, 10), (13, 13), (32, 32)];
+            let blank = Regex::Set(CharSet::from_ranges(blanks)).repeat(0, None);
+            let about = |sign| Regex::concat([blank.clone(), sign, blank.clone()]);
+            [blank.clone(), about(comma), about(colon)]
+        }
+    };
+    let [open, comma, colon] = [open, comma, colon].map(|regex| exprs.compile(&regex, Encoding::Utf8));
+    let open = open?;
+    Ok([open, open, comma?, colon?])
+}
+
+/// The numbers of `types` that fulfil `facts`.
+fn number_regex(forms: &NormalForms, types: TypeSet, facts: Option<&NumberFacts>) -> Result<Regex> {
+    let integer = match types {
+        TypeSet::INTEGER => Some(true),
+        TypeSet::FRACTION => Some(false),
+        _ => None,
+    };
+    let Some(facts) = facts else { return number::regex(&NumberSet { integer, ..NumberSet::default() }) };
+    if let Some(only) = &facts.only {
+        return listed(forms, only, facts.digits_only);
+    }
+    number::regex(&NumberSet {
+        integer,
+        digits_only: facts.digits_only,
+        minimum: facts.min.clone(),
+        maximum: facts.max.clone(),
+        multiples: facts.multiples.clone(),
+        not_multiples: facts.not_multiples.clone(),
+        excluded: facts.not.iter().map(|&id| text(forms, id)).collect(),
+    })
+}
+
+fn text(forms: &NormalForms, id: ScalarId) -> String {
+    match forms.texts.get(id) {
+        Scalar::Number(number) => number.canonical(),
+        Scalar::Text(text) => text.to_string(),
+    }
+}
+
+/// These numbers: whole ones of usual size are `7` or `7.0`, which needs no automaton of its own.
+fn listed(forms: &NormalForms, only: &[ScalarId], digits_only: bool) -> Result<Regex> {
+    let mut whole = Vec::new();
+    let mut others = Vec::new();
+    for &id in only {
+        let text = text(forms, id);
+        if text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit()) && text.len() < 16 {
+            if text == "0" {
+                whole.push(Regex::text("-0"));
+            }
+            whole.push(Regex::text(text));
+        } else {
+            let bound = Some(NumberBound { value: text, exclusive: false });
+            others.push(number::regex(&NumberSet {
+                minimum: bound.clone(),
+                maximum: bound,
+                digits_only,
+                ..NumberSet::default()
+            })?);
+        }
+    }
+    if !whole.is_empty() {
+        let zeros = Regex::concat([Regex::text("."), Regex::text("0").repeat(1, None)]).optional();
+        others.push(Regex::concat([Regex::or(whole), if digits_only { Regex::Empty } else { zeros }]));
+    }
+    Ok(Regex::or(others))
+}

@@ -1,0 +1,173 @@
+//! JSON values as states of the Earley recogniser, built on demand from the normal form of a schema.
+//!
+//! ```text
+//! Composite(schema) --{--> Object(seen, counts) --,"key":--> Member(schema of the value, next object) --value--> Object ...
+//!                   --[--> Member(schema of the first item, next array) --item--> Array --,--> Member ...
+//! ```
+//!
+//! A key is offered only if some value may follow it and the object can then be completed, so no state is a dead end.
+//! The naive version is the plain validator on the whole text (`json_schema/tests/rules.rs`).
+//!
+//! Two keys that no schema names may be equal: a regular language cannot tell them apart. Where keys are counted, both
+//! count.
+
+mod array;
+mod check;
+mod describe;
+mod lexemes;
+mod liveness;
+mod object;
+mod other_keys;
+mod rule_table;
+mod transitions;
+mod unique;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::normalize::{ScalarId, SchemaId};
+use super::schema::Schema;
+use crate::earley::{StateEdges, StateId, StateSource, ValueSource};
+use crate::expr::{Exprs, Tag};
+use crate::{Error, ErrorKind, Result};
+use array::ArrayState;
+use object::ObjectState;
+use rule_table::RuleTable;
+
+/// The first of JSON's states.
+const FIRST: StateId = StateId(1 << 31);
+/// The end of a value.
+const END: StateId = FIRST;
+/// Maximum number of states of one [`JsonRules`].
+const MAX_STATES: usize = 1 << 24;
+
+/// The role of a value, for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum MemberLabel {
+    /// The value of this key.
+    Key(ScalarId),
+    /// The value of a key that the schema does not name.
+    OtherKey,
+    /// An item.
+    Item,
+}
+
+/// One state.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum JsonState {
+    /// The end of a value.
+    End,
+    /// A value that fulfils a schema, then the end.
+    Value(SchemaId),
+    /// An array or object that fulfils a schema, then the end.
+    Composite(SchemaId),
+    /// A value that fulfils a schema, then another state.
+    Member { schema: SchemaId, next: StateId, label: MemberLabel },
+    /// Any of these states.
+    Either(Arc<[StateId]>),
+    /// In an object, after its opening bracket or a value.
+    Object(ObjectState),
+    /// In an array, after an item.
+    Array(ArrayState),
+    /// In an array, before an item that must differ from the items before it.
+    Differing(ArrayState, SchemaId),
+}
+
+/// The states of all schemas, by number.
+struct JsonStates {
+    /// For each the schema it is of.
+    all: Vec<(u32, JsonState)>,
+    ids: FxHashMap<(u32, JsonState), StateId>,
+}
+
+impl JsonStates {
+    fn id(&mut self, table: u32, state: JsonState) -> Result<StateId> {
+        let next = self.all.len();
+        match self.ids.entry((table, state)) {
+            std::collections::hash_map::Entry::Occupied(known) => Ok(*known.get()),
+            std::collections::hash_map::Entry::Vacant(_) if next >= MAX_STATES => {
+                Err(Error::new(ErrorKind::Limit, format!("more than {MAX_STATES} states of JSON values")))
+            }
+            std::collections::hash_map::Entry::Vacant(place) => {
+                self.all.push(place.key().clone());
+                Ok(*place.insert(StateId(FIRST.0 + next as u32)))
+            }
+        }
+    }
+
+    fn get(&self, id: StateId) -> (u32, &JsonState) {
+        let (table, state) = &self.all[(id.0 - FIRST.0) as usize];
+        (*table, state)
+    }
+}
+
+/// JSON values of one or more schemas, as a source of the machine's states.
+pub struct JsonRules {
+    tables: Vec<RuleTable>,
+    roots: FxHashMap<usize, Option<StateId>>,
+    states: JsonStates,
+}
+
+impl Default for JsonRules {
+    fn default() -> Self {
+        JsonRules::new()
+    }
+}
+
+impl JsonRules {
+    /// No schema yet.
+    pub fn new() -> JsonRules {
+        let end = (0, JsonState::End);
+        let states = JsonStates { all: vec![end.clone()], ids: FxHashMap::from_iter([(end, END)]) };
+        JsonRules { tables: Vec::new(), roots: FxHashMap::default(), states }
+    }
+
+    /// What lenient schemas dropped during normalisation; loading adds its own warnings to the schema.
+    pub fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.tables.iter().flat_map(|table| table.forms.warnings.iter().map(String::as_str))
+    }
+}
+
+impl ValueSource for JsonRules {
+    fn root(&mut self, schema: &Arc<Schema>, exprs: &mut Exprs) -> Result<Option<StateId>> {
+        let key = Arc::as_ptr(schema) as usize;
+        if let Some(&known) = self.roots.get(&key) {
+            return Ok(known);
+        }
+        let number = self.tables.len() as u32;
+        let mut table = RuleTable::new(Arc::clone(schema), number, exprs)?;
+        let schema = table.forms.schema_of(schema.root)?;
+        let alive = table.alive(schema, exprs)?;
+        table.check(schema, exprs)?;
+        self.tables.push(table);
+        let root = alive.then(|| self.states.id(number, JsonState::Value(schema))).transpose()?;
+        self.roots.insert(key, root);
+        Ok(root)
+    }
+}
+
+impl StateSource for JsonRules {
+    fn expand(&mut self, state: StateId, exprs: &mut Exprs) -> Result<StateEdges> {
+        let (table, state) = self.states.get(state);
+        if *state == JsonState::End {
+            return Ok(StateEdges { accepting: true, edges: Vec::new() });
+        }
+        let state = state.clone();
+        self.tables[table as usize].edges(&state, &mut self.states, exprs)
+    }
+
+    fn target(&mut self, state: StateId, edge: u32, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
+        let (table, state) = self.states.get(state);
+        let state = state.clone();
+        self.tables[table as usize].target(&state, edge, tag, &mut self.states, exprs)
+    }
+
+    fn describe(&self, state: StateId) -> String {
+        let (table, state) = self.states.get(state);
+        match self.tables.get(table as usize) {
+            Some(table) => table.describe(state),
+            None => "the end of the value".into(),
+        }
+    }
+}

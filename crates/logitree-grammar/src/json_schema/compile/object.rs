@@ -1,0 +1,374 @@
+//! Objects as states: which keys may come next, and whether the object can still be completed.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::super::normalize::{KeyClass, ObjectFacts, PropertyRulesId, ScalarId, SchemaId, FALSE};
+use super::super::options::KeyOrder;
+use super::liveness::LivenessQuery;
+use super::other_keys::OtherKeys;
+use super::rule_table::RuleTable;
+use crate::expr::Exprs;
+use crate::{Error, ErrorKind, Result};
+
+/// Maximum number of `exists` constraints of one object.
+const MAX_EXISTS: usize = 12;
+
+/// A position in an object: after its opening bracket or after a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct ObjectState {
+    /// Which object.
+    pub object: u32,
+    /// Whether no key was written.
+    pub first: bool,
+    /// In the schema's order: the first named key that may still come.
+    pub next: u32,
+    /// Keys written, up to the largest count that matters.
+    pub count: u32,
+    /// `exists` constraints that are not met, one bit each.
+    pub open: u32,
+    /// Named keys written, as far as they matter: an interned list.
+    pub seen: u32,
+}
+
+/// A key that the schema names.
+#[derive(Debug, Clone)]
+pub(super) struct NamedKey {
+    pub id: ScalarId,
+    pub required: bool,
+    /// Whether other keys depend on it, or it on them.
+    pub bound: bool,
+    /// The schema of its value, computed on first use.
+    schema: Option<SchemaId>,
+    /// The `exists` constraints that it may meet.
+    meets: Option<u32>,
+}
+
+/// Objects that fulfil certain facts.
+pub(super) struct ObjectRule {
+    pub facts: Arc<ObjectFacts>,
+    pub keys: Vec<NamedKey>,
+    /// Whether only named keys are allowed.
+    pub closed: bool,
+    pub others: Option<Arc<[OtherKeys]>>,
+    /// Pairs of places in `keys`: where the first is, the second must be.
+    dependent: Vec<(u32, u32)>,
+    /// For each place in `keys` how many of those from there on are required.
+    required_from: Vec<u32>,
+    /// Keys are counted up to here.
+    counted: u32,
+}
+
+/// A key that may come next, with one choice for its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NextMember {
+    /// A place in the named keys, or that plus their number for the others.
+    pub key: u32,
+    /// What the value fulfils.
+    pub schema: SchemaId,
+    /// What follows it.
+    pub next: ObjectState,
+}
+
+impl ObjectRule {
+    /// Whether only counts and named keys decide whether it can be completed.
+    fn is_plain(&self) -> bool {
+        self.facts.exists.is_empty() && self.dependent.is_empty()
+    }
+}
+
+impl RuleTable {
+    pub(super) fn new_object(&mut self, facts: &Arc<ObjectFacts>, exprs: &mut Exprs) -> Result<ObjectRule> {
+        if facts.exists.len() > MAX_EXISTS {
+            let message =
+                format!("an object must have more than {MAX_EXISTS} keys of several classes at once");
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        let mut ids = Vec::new();
+        let mut known: FxHashMap<ScalarId, u32> = FxHashMap::default();
+        let mut name = |id: ScalarId| {
+            known.entry(id).or_insert_with(|| {
+                ids.push(id);
+                ids.len() as u32 - 1
+            });
+        };
+        for &part in &facts.parts {
+            self.for_named(part, &mut name);
+        }
+        for exists in &facts.exists {
+            if let KeyClass::Uncovered(part) = exists.keys {
+                self.for_named(part, &mut name);
+            }
+        }
+        facts.keys.iter().for_each(|&(id, _)| name(id));
+        facts.required.iter().for_each(|&id| name(id));
+        facts.dependent.iter().for_each(|&(a, b)| [a, b].into_iter().for_each(&mut name));
+        let finite = self.finite_names(facts.names, exprs)?;
+        finite.iter().flatten().for_each(|&id| name(id));
+        let place = |id: &ScalarId| known[id];
+        let dependent: Vec<_> = facts.dependent.iter().map(|(a, b)| (place(a), place(b))).collect();
+        let mut keys: Vec<NamedKey> = ids
+            .into_iter()
+            .map(|id| NamedKey { id, required: false, bound: false, schema: None, meets: None })
+            .collect();
+        facts.required.iter().for_each(|id| keys[place(id) as usize].required = true);
+        dependent.iter().flat_map(|&(a, b)| [a, b]).for_each(|at| keys[at as usize].bound = true);
+        let mut required_from = vec![0; keys.len() + 1];
+        for at in (0..keys.len()).rev() {
+            required_from[at] = required_from[at + 1] + u32::from(keys[at].required);
+        }
+        let counted = u32::try_from(facts.max.unwrap_or(facts.min)).unwrap_or(u32::MAX);
+        let facts = Arc::clone(facts);
+        let closed = finite.is_some();
+        Ok(ObjectRule { facts, keys, closed, others: None, dependent, required_from, counted })
+    }
+
+    fn for_named(&self, part: PropertyRulesId, name: &mut impl FnMut(ScalarId)) {
+        let part = self.forms.part(part);
+        part.named.iter().for_each(|&(id, _)| name(id));
+        part.covers.iter().for_each(|&cover| self.for_named(cover, name));
+    }
+
+    pub(super) fn object_start(&self, object: u32) -> ObjectState {
+        let demands = self.objects[object as usize].facts.exists.len();
+        ObjectState { object, first: true, next: 0, count: 0, open: (1 << demands) - 1, seen: 0 }
+    }
+
+    /// What the value of a named key fulfils.
+    pub(super) fn named_schema(&mut self, object: u32, key: u32, exprs: &mut Exprs) -> Result<SchemaId> {
+        let known = &self.objects[object as usize].keys[key as usize];
+        if let Some(schema) = known.schema {
+            return Ok(schema);
+        }
+        let (id, facts) = (known.id, Arc::clone(&self.objects[object as usize].facts));
+        let schema = self.forms.key_schema(&facts, id, exprs)?;
+        self.objects[object as usize].keys[key as usize].schema = Some(schema);
+        Ok(schema)
+    }
+
+    /// Which demands a named key may meet.
+    fn named_meets(&mut self, object: u32, key: u32, exprs: &mut Exprs) -> Result<u32> {
+        let known = &self.objects[object as usize].keys[key as usize];
+        if let Some(meets) = known.meets {
+            return Ok(meets);
+        }
+        let (id, facts) = (known.id, Arc::clone(&self.objects[object as usize].facts));
+        let mut meets = 0;
+        for (bit, exists) in facts.exists.iter().enumerate() {
+            let in_class = match exists.keys {
+                KeyClass::Matching(regex) => self.forms.key_matches(regex, id, exprs)?,
+                KeyClass::Uncovered(part) => self.forms.uncovered(part, id, exprs)?,
+                KeyClass::Unlike(schema) => !self.forms.string_fulfils(schema, id, exprs)?,
+            };
+            meets |= u32::from(in_class) << bit;
+        }
+        self.objects[object as usize].keys[key as usize].meets = Some(meets);
+        Ok(meets)
+    }
+
+    /// What the value of a key fulfils, and which demands it may meet; `key` counts the named keys, then the others.
+    pub(super) fn key_demands(
+        &mut self,
+        object: u32,
+        key: u32,
+        exprs: &mut Exprs,
+    ) -> Result<(SchemaId, u32)> {
+        let named = self.objects[object as usize].keys.len() as u32;
+        if key < named {
+            return Ok((self.named_schema(object, key, exprs)?, self.named_meets(object, key, exprs)?));
+        }
+        let other = &self.others(object, exprs)?[(key - named) as usize];
+        Ok((other.schema, other.meets))
+    }
+
+    /// Whether the object may end here.
+    pub(super) fn object_may_end(&self, s: &ObjectState) -> bool {
+        let object = &self.objects[s.object as usize];
+        let seen = self.sets.get(s.seen);
+        let has = |key: u32| seen.binary_search(&key).is_ok();
+        self.required_left(s) == 0
+            && u64::from(s.count) >= object.facts.min
+            && s.open == 0
+            && object.dependent.iter().all(|&(key, needed)| !has(key) || has(needed))
+    }
+
+    /// Required keys that are still to come.
+    fn required_left(&self, s: &ObjectState) -> u32 {
+        let object = &self.objects[s.object as usize];
+        match self.order {
+            KeyOrder::Schema => object.required_from[s.next as usize],
+            KeyOrder::Any => {
+                let seen = self.sets.get(s.seen).iter();
+                object.required_from[0]
+                    - seen.filter(|&&key| object.keys[key as usize].required).count() as u32
+            }
+        }
+    }
+
+    /// The named keys that may come next as far as order goes.
+    pub(super) fn named_next(&self, s: &ObjectState) -> Vec<u32> {
+        let object = &self.objects[s.object as usize];
+        let keys = object.keys.len() as u32;
+        match self.order {
+            KeyOrder::Schema => {
+                let required = (s.next..keys).find(|&key| object.keys[key as usize].required);
+                (s.next..required.map_or(keys, |key| key + 1)).collect()
+            }
+            KeyOrder::Any => {
+                let seen = self.sets.get(s.seen);
+                (0..keys).filter(|key| seen.binary_search(key).is_err()).collect()
+            }
+        }
+    }
+
+    /// Whether keys that are not named may come next as far as order goes.
+    pub(super) fn others_next(&self, s: &ObjectState) -> bool {
+        let object = &self.objects[s.object as usize];
+        !object.closed && (self.order == KeyOrder::Any || object.required_from[s.next as usize] == 0)
+    }
+
+    fn after_named(&mut self, s: &ObjectState, key: u32) -> ObjectState {
+        let matters = self.order == KeyOrder::Any || self.objects[s.object as usize].keys[key as usize].bound;
+        let seen = if matters { self.sets.with(s.seen, key) } else { s.seen };
+        let next = if self.order == KeyOrder::Any { 0 } else { key + 1 };
+        ObjectState { first: false, next, count: self.counted_on(s), seen, ..*s }
+    }
+
+    fn after_other(&self, s: &ObjectState) -> ObjectState {
+        let keys = self.objects[s.object as usize].keys.len() as u32;
+        let next = if self.order == KeyOrder::Any { 0 } else { keys };
+        ObjectState { first: false, next, count: self.counted_on(s), ..*s }
+    }
+
+    fn counted_on(&self, s: &ObjectState) -> u32 {
+        s.count.saturating_add(1).min(self.objects[s.object as usize].counted)
+    }
+
+    /// Whether one more key would be too many.
+    fn is_full(&self, s: &ObjectState) -> bool {
+        self.objects[s.object as usize].facts.max.is_some_and(|max| u64::from(s.count) >= max)
+    }
+
+    /// The choices for the value of a key after which the object can be completed. Each `exists` constraint that the
+    /// key may meet is met or left open.
+    pub(super) fn moves(&mut self, s: &ObjectState, key: u32, exprs: &mut Exprs) -> Result<Vec<NextMember>> {
+        if self.is_full(s) {
+            return Ok(Vec::new());
+        }
+        let (schema, meets) = self.key_demands(s.object, key, exprs)?;
+        let named = self.objects[s.object as usize].keys.len() as u32;
+        let next = if key < named { self.after_named(s, key) } else { self.after_other(s) };
+        let mut found = Vec::new();
+        if schema == FALSE {
+            return Ok(found);
+        }
+        let may_meet = meets & s.open;
+        let facts = Arc::clone(&self.objects[s.object as usize].facts);
+        let mut met = may_meet;
+        loop {
+            let mut schemas = vec![schema];
+            schemas.extend(
+                facts.exists.iter().enumerate().filter(|&(b, _)| met >> b & 1 == 1).map(|(_, e)| e.schema),
+            );
+            let all = self.forms.all(&schemas)?;
+            let next = ObjectState { open: s.open & !met, ..next };
+            if self.alive(all, exprs)? && self.object_can_complete(next, exprs)? {
+                found.push(NextMember { key, schema: all, next });
+            }
+            if met == 0 {
+                return Ok(found);
+            }
+            met = (met - 1) & may_meet;
+        }
+    }
+
+    /// Whether the object can be completed from here.
+    pub(super) fn object_can_complete(&mut self, s: ObjectState, exprs: &mut Exprs) -> Result<bool> {
+        let object = &self.objects[s.object as usize];
+        let (min, max) = (object.facts.min, object.facts.max);
+        if !object.is_plain() || s.first {
+            return if self.object_may_end(&s) {
+                Ok(true)
+            } else {
+                self.ask(LivenessQuery::Object(s), exprs)
+            };
+        }
+        // The required keys were proven live when the object was entered.
+        let (count, left) = (u64::from(s.count), u64::from(self.required_left(&s)));
+        if max.is_some_and(|max| count + left > max) {
+            return Ok(false);
+        }
+        if count + left >= min {
+            return Ok(true);
+        }
+        self.ask(LivenessQuery::Object(s), exprs)
+    }
+
+    /// The uncached form of [`RuleTable::object_can_complete`].
+    pub(super) fn object_completes(&mut self, s: ObjectState, exprs: &mut Exprs) -> Result<bool> {
+        if self.objects[s.object as usize].is_plain() {
+            return self.plain_completes(s, exprs);
+        }
+        if self.object_may_end(&s) {
+            return Ok(true);
+        }
+        let mut keys = self.named_next(&s);
+        // Required keys first: they must come, and often nothing else must.
+        let object = &self.objects[s.object as usize];
+        keys.sort_by_key(|&key| (!object.keys[key as usize].required, std::cmp::Reverse(key)));
+        for key in keys {
+            if !self.moves(&s, key, exprs)?.is_empty() {
+                return Ok(true);
+            }
+        }
+        if self.others_next(&s) {
+            let named = self.objects[s.object as usize].keys.len() as u32;
+            for other in 0..self.others(s.object, exprs)?.len() as u32 {
+                if !self.moves(&s, named + other, exprs)?.is_empty() {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether all required keys, and enough keys in total, can be written.
+    fn plain_completes(&mut self, s: ObjectState, exprs: &mut Exprs) -> Result<bool> {
+        let facts = Arc::clone(&self.objects[s.object as usize].facts);
+        let keys = self.objects[s.object as usize].keys.len() as u32;
+        let seen = self.sets.get(s.seen).to_vec();
+        let mut count = u64::from(s.count);
+        let needed = facts.min.max(count + u64::from(self.required_left(&s)));
+        if facts.max.is_some_and(|max| needed > max) {
+            return Ok(false);
+        }
+        let still = |key: &u32| seen.binary_search(key).is_err();
+        let left: Vec<u32> = (s.next..keys).filter(still).collect();
+        let object = &self.objects[s.object as usize];
+        let (required, optional): (Vec<u32>, Vec<u32>) =
+            left.into_iter().partition(|&key| object.keys[key as usize].required);
+        for key in required {
+            let schema = self.named_schema(s.object, key, exprs)?;
+            if !self.alive(schema, exprs)? {
+                return Ok(false);
+            }
+            count += 1;
+        }
+        if count < facts.min && !self.objects[s.object as usize].closed {
+            for other in self.others(s.object, exprs)?.iter() {
+                if self.alive(other.schema, exprs)? {
+                    return Ok(true);
+                }
+            }
+        }
+        for key in optional {
+            if count >= facts.min {
+                break;
+            }
+            let schema = self.named_schema(s.object, key, exprs)?;
+            count += u64::from(self.alive(schema, exprs)?);
+        }
+        Ok(count >= facts.min)
+    }
+}

@@ -1,0 +1,124 @@
+//! The tables of one schema: its normal forms, lexemes, objects and arrays, each built once.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::super::normalize::{ArrayFacts, NormalForms, ObjectFacts, SchemaId};
+use super::super::options::KeyOrder;
+use super::super::schema::Schema;
+use super::array::ArrayRule;
+use super::lexemes::Lexemes;
+use super::liveness::{Liveness, LivenessQuery};
+use super::object::ObjectRule;
+use super::transitions::Composite;
+use crate::expr::{ExprId, Exprs};
+use crate::Result;
+
+/// The frames of one schema.
+pub(super) struct RuleTable {
+    pub number: u32,
+    pub forms: NormalForms,
+    pub lexemes: Lexemes,
+    pub order: KeyOrder,
+    pub objects: Vec<ObjectRule>,
+    pub arrays: Vec<ArrayRule>,
+    pub sets: ListInterner,
+    object_ids: FxHashMap<Arc<ObjectFacts>, u32>,
+    array_ids: FxHashMap<Arc<ArrayFacts>, u32>,
+    pub composites: FxHashMap<SchemaId, Arc<[Composite]>>,
+    pub scalars: FxHashMap<SchemaId, ExprId>,
+    pub verdicts: FxHashMap<LivenessQuery, Liveness>,
+    pub depth: u32,
+    pub lowest: u32,
+    pub asked: u64,
+}
+
+impl RuleTable {
+    pub(super) fn new(schema: Arc<Schema>, number: u32, exprs: &mut Exprs) -> Result<RuleTable> {
+        let lexemes = Lexemes::new(&schema.options, exprs)?;
+        let order = schema.options.order;
+        Ok(RuleTable {
+            number,
+            forms: NormalForms::new(schema),
+            lexemes,
+            order,
+            objects: Vec::new(),
+            arrays: Vec::new(),
+            sets: ListInterner::default(),
+            object_ids: FxHashMap::default(),
+            array_ids: FxHashMap::default(),
+            composites: FxHashMap::default(),
+            scalars: FxHashMap::default(),
+            verdicts: FxHashMap::default(),
+            depth: 0,
+            lowest: u32::MAX,
+            asked: 0,
+        })
+    }
+
+    /// The number of the objects that fulfil `facts`.
+    pub(super) fn object_id(&mut self, facts: Option<&Arc<ObjectFacts>>, exprs: &mut Exprs) -> Result<u32> {
+        let facts = facts.map_or_else(|| Arc::new(ObjectFacts::any()), Arc::clone);
+        if let Some(&known) = self.object_ids.get(&facts) {
+            return Ok(known);
+        }
+        let object = self.new_object(&facts, exprs)?;
+        let id = self.objects.len() as u32;
+        self.objects.push(object);
+        self.object_ids.insert(facts, id);
+        Ok(id)
+    }
+
+    /// The number of the arrays that fulfil `facts`.
+    pub(super) fn array_id(&mut self, facts: Option<&Arc<ArrayFacts>>, exprs: &mut Exprs) -> Result<u32> {
+        let facts = facts.map_or_else(|| Arc::new(ArrayFacts::any()), Arc::clone);
+        if let Some(&known) = self.array_ids.get(&facts) {
+            return Ok(known);
+        }
+        let array = self.new_array(&facts, exprs)?;
+        let id = self.arrays.len() as u32;
+        self.arrays.push(array);
+        self.array_ids.insert(facts, id);
+        Ok(id)
+    }
+}
+
+/// Short lists of numbers, interned. The empty list is 0.
+#[derive(Default)]
+pub(super) struct ListInterner {
+    all: Vec<Arc<[u32]>>,
+    ids: FxHashMap<Arc<[u32]>, u32>,
+}
+
+impl ListInterner {
+    pub(super) fn id(&mut self, list: &[u32]) -> u32 {
+        if list.is_empty() {
+            return 0;
+        }
+        if let Some(&known) = self.ids.get(list) {
+            return known;
+        }
+        let list: Arc<[u32]> = list.into();
+        self.all.push(Arc::clone(&list));
+        let id = self.all.len() as u32;
+        self.ids.insert(list, id);
+        id
+    }
+
+    pub(super) fn get(&self, id: u32) -> &[u32] {
+        match id.checked_sub(1) {
+            Some(place) => &self.all[place as usize],
+            None => &[],
+        }
+    }
+
+    /// The sorted list `id` with `more` in it.
+    pub(super) fn with(&mut self, id: u32, more: u32) -> u32 {
+        let mut list = self.get(id).to_vec();
+        if let Err(at) = list.binary_search(&more) {
+            list.insert(at, more);
+        }
+        self.id(&list)
+    }
+}

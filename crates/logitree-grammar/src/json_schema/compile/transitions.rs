@@ -1,0 +1,298 @@
+//! The edges of states: the lexeme that comes next and the state after it.
+
+use std::sync::Arc;
+
+use super::super::normalize::{spell, SchemaId};
+use super::super::schema::TypeSet;
+use super::array::{ArrayState, NextItem};
+use super::object::ObjectState;
+use super::rule_table::RuleTable;
+use super::{JsonState, JsonStates, MemberLabel, END};
+use crate::earley::{Edge, LexemeTarget, StateEdges, StateId};
+use crate::expr::{ExprId, Exprs, Tag, NOTHING};
+use crate::Result;
+
+/// The tag of a closing bracket.
+const CLOSE: Tag = 1;
+/// The tag that leads to the next item.
+const ITEM: Tag = 2;
+/// The tag of the first class of keys that are not named. They take even tags, the same in every object, so that the
+/// automata of such keys are the same; named keys take odd ones.
+const KEYS: Tag = 2;
+
+fn tag_of(key: u32, named: u32) -> Tag {
+    match key.checked_sub(named) {
+        Some(other) => KEYS + 2 * other,
+        None => KEYS + 2 * key + 1,
+    }
+}
+
+fn key_of(tag: Tag, named: u32) -> u32 {
+    let place = (tag - KEYS) / 2;
+    if tag.is_multiple_of(2) {
+        named + place
+    } else {
+        place
+    }
+}
+
+/// An array or object that a schema allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Composite {
+    Object(ObjectState),
+    Array(ArrayState),
+}
+
+impl RuleTable {
+    /// The edges of `state`.
+    pub(super) fn edges(
+        &mut self,
+        state: &JsonState,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<StateEdges> {
+        let mut edges = Vec::new();
+        match *state {
+            JsonState::End => return Ok(StateEdges { accepting: true, edges }),
+            JsonState::Value(schema) => {
+                let expr = self.scalars(schema, exprs)?;
+                if expr != NOTHING {
+                    edges.push(Edge::Lexeme { expr, to: LexemeTarget::State(END) });
+                }
+                edges.extend(self.brackets(schema, states, exprs)?);
+            }
+            JsonState::Composite(schema) => edges = self.brackets(schema, states, exprs)?,
+            JsonState::Member { schema, next, .. } => {
+                let expr = self.scalars(schema, exprs)?;
+                if expr != NOTHING {
+                    edges.push(Edge::Lexeme { expr, to: LexemeTarget::State(next) });
+                }
+                if !self.composites(schema, exprs)?.is_empty() {
+                    let callee = states.id(self.number, JsonState::Composite(schema))?;
+                    edges.push(Edge::Call { callee, back: next });
+                }
+            }
+            JsonState::Either(ref all) => edges.extend(all.iter().map(|&to| Edge::Jump { to })),
+            JsonState::Object(ref s) => {
+                let expr = self.keys(s, exprs)?;
+                edges.push(Edge::Lexeme { expr, to: LexemeTarget::ByTag });
+            }
+            JsonState::Array(ref s) => {
+                let expr = self.separator(s, exprs)?;
+                edges.push(Edge::Lexeme { expr, to: LexemeTarget::ByTag });
+            }
+            JsonState::Differing(next, schema) => {
+                let expr = self.differing_lexeme(&NextItem { schema, next }, exprs)?;
+                edges.push(Edge::Lexeme { expr, to: LexemeTarget::ByTag });
+            }
+        }
+        Ok(StateEdges { accepting: false, edges })
+    }
+
+    /// Where the lexeme `edge` of `state` leads when it is complete with `tag`.
+    pub(super) fn target(
+        &mut self,
+        state: &JsonState,
+        edge: u32,
+        tag: Tag,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<StateId> {
+        match *state {
+            JsonState::Object(_) | JsonState::Array(_) if tag == CLOSE => Ok(END),
+            JsonState::Object(ref s) => {
+                let named = self.objects[s.object as usize].keys.len() as u32;
+                self.value_of(s, key_of(tag, named), states, exprs)
+            }
+            JsonState::Array(ref s) => self.next_item(s, states, exprs),
+            JsonState::Differing(next, _) => {
+                let next = self.with_used(next, tag);
+                states.id(self.number, JsonState::Array(next))
+            }
+            JsonState::Value(schema) | JsonState::Composite(schema) => {
+                let scalars = matches!(state, JsonState::Value(_)) && self.scalars(schema, exprs)? != NOTHING;
+                let place = edge as usize - usize::from(scalars);
+                match self.composites(schema, exprs)?[place] {
+                    Composite::Array(_) if tag == CLOSE => Ok(END),
+                    Composite::Array(s) => self.next_item(&s, states, exprs),
+                    Composite::Object(s) => states.id(self.number, JsonState::Object(s)),
+                }
+            }
+            JsonState::End | JsonState::Member { .. } | JsonState::Either(_) => Ok(END),
+        }
+    }
+
+    /// The values of `schema` other than arrays and objects.
+    pub(super) fn scalars(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<ExprId> {
+        if let Some(&known) = self.scalars.get(&schema) {
+            return Ok(known);
+        }
+        let mut all = Vec::new();
+        for facts in &*self.forms.normal(schema, exprs)? {
+            all.push(self.lexemes.scalars(&self.forms, facts, exprs)?);
+        }
+        let made = exprs.or(&all)?;
+        self.scalars.insert(schema, made);
+        Ok(made)
+    }
+
+    /// The arrays and objects of `schema` that can be completed.
+    fn composites(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<Arc<[Composite]>> {
+        if let Some(known) = self.composites.get(&schema) {
+            return Ok(Arc::clone(known));
+        }
+        let mut found = Vec::new();
+        for facts in &*self.forms.normal(schema, exprs)? {
+            if facts.any_of(TypeSet::OBJECT) && self.object_alive(facts, exprs)? {
+                let object = self.object_id(facts.object.as_ref(), exprs)?;
+                found.push(Composite::Object(self.object_start(object)));
+            }
+            if facts.any_of(TypeSet::ARRAY) && self.array_alive(facts, exprs)? {
+                let array = self.array_id(facts.array.as_ref(), exprs)?;
+                found.push(Composite::Array(self.array_start(array)));
+            }
+        }
+        found.dedup();
+        let found: Arc<[Composite]> = found.into();
+        self.composites.insert(schema, Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// The edges that open arrays and objects.
+    fn brackets(
+        &mut self,
+        schema: SchemaId,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Edge>> {
+        let mut edges = Vec::new();
+        for &composite in &*self.composites(schema, exprs)? {
+            edges.push(match composite {
+                Composite::Object(s) => {
+                    let to = LexemeTarget::State(states.id(self.number, JsonState::Object(s))?);
+                    Edge::Lexeme { expr: exprs.bytes(b"{")?, to }
+                }
+                Composite::Array(s) => {
+                    let inner = self.first_separator(&s, exprs)?;
+                    let open = exprs.bytes(b"[")?;
+                    Edge::Lexeme { expr: exprs.concat(&[open, inner])?, to: LexemeTarget::ByTag }
+                }
+            });
+        }
+        Ok(edges)
+    }
+
+    /// The closing bracket and the keys that may come in an object.
+    fn keys(&mut self, s: &ObjectState, exprs: &mut Exprs) -> Result<ExprId> {
+        let mut ways = Vec::new();
+        if self.object_may_end(s) {
+            ways.push(self.closing(b"}", exprs)?);
+        }
+        let mut named = Vec::new();
+        for key in self.named_next(s) {
+            if !self.moves(s, key, exprs)?.is_empty() {
+                let id = self.objects[s.object as usize].keys[key as usize].id;
+                let tail = self.key_end(s.object, key, exprs)?;
+                named.push((spell(self.forms.texts.text(id), self.lexemes.ascii), tail));
+            }
+        }
+        let texts: Vec<_> = named.iter().map(|(text, tail)| (text.as_slice(), *tail)).collect();
+        let mut keys = vec![exprs.literals(&texts)?];
+        if self.others_next(s) {
+            let count = self.objects[s.object as usize].keys.len() as u32;
+            let others = self.others(s.object, exprs)?;
+            for (place, other) in others.iter().enumerate() {
+                let key = count + place as u32;
+                if !self.moves(s, key, exprs)?.is_empty() {
+                    let text = self.lexemes.quoted(other.chars, exprs)?;
+                    let tail = self.key_end(s.object, key, exprs)?;
+                    keys.push(exprs.concat(&[text, tail])?);
+                }
+            }
+        }
+        let keys = exprs.or(&keys)?;
+        let before = if s.first { self.lexemes.open } else { self.lexemes.comma };
+        ways.push(exprs.concat(&[before, keys])?);
+        exprs.or(&ways)
+    }
+
+    fn key_end(&mut self, object: u32, key: u32, exprs: &mut Exprs) -> Result<ExprId> {
+        let named = self.objects[object as usize].keys.len() as u32;
+        let tag = exprs.tag(tag_of(key, named))?;
+        exprs.concat(&[self.lexemes.colon, tag])
+    }
+
+    fn closing(&mut self, bracket: &[u8], exprs: &mut Exprs) -> Result<ExprId> {
+        let bracket = exprs.bytes(bracket)?;
+        let tag = exprs.tag(CLOSE)?;
+        exprs.concat(&[self.lexemes.close, bracket, tag])
+    }
+
+    /// The value of a key, then the rest of the object.
+    fn value_of(
+        &mut self,
+        s: &ObjectState,
+        key: u32,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<StateId> {
+        let label = match self.objects[s.object as usize].keys.get(key as usize) {
+            Some(named) => MemberLabel::Key(named.id),
+            None => MemberLabel::OtherKey,
+        };
+        let mut all = Vec::new();
+        for way in self.moves(s, key, exprs)? {
+            let next = states.id(self.number, JsonState::Object(way.next))?;
+            all.push(states.id(self.number, JsonState::Member { schema: way.schema, next, label })?);
+        }
+        self.either(all, states)
+    }
+
+    /// What follows an opening bracket: the first item, or the closing bracket.
+    fn first_separator(&mut self, s: &ArrayState, exprs: &mut Exprs) -> Result<ExprId> {
+        let before = self.lexemes.open;
+        self.separated(s, before, exprs)
+    }
+
+    /// What follows an item: the next item, or the closing bracket.
+    fn separator(&mut self, s: &ArrayState, exprs: &mut Exprs) -> Result<ExprId> {
+        let before = self.lexemes.comma;
+        self.separated(s, before, exprs)
+    }
+
+    fn separated(&mut self, s: &ArrayState, before: ExprId, exprs: &mut Exprs) -> Result<ExprId> {
+        let mut ways = Vec::new();
+        if self.array_may_end(s) {
+            ways.push(self.closing(b"]", exprs)?);
+        }
+        if !self.items(s, exprs)?.is_empty() {
+            let tag = exprs.tag(ITEM)?;
+            ways.push(exprs.concat(&[before, tag])?);
+        }
+        exprs.or(&ways)
+    }
+
+    /// The next item, then the rest of the array.
+    fn next_item(&mut self, s: &ArrayState, states: &mut JsonStates, exprs: &mut Exprs) -> Result<StateId> {
+        let apart = self.arrays[s.array as usize].unique.as_ref().is_some_and(|u| u.concerns(s.index));
+        let mut all = Vec::new();
+        for NextItem { schema, next } in self.items(s, exprs)? {
+            if apart {
+                all.push(states.id(self.number, JsonState::Differing(next, schema))?);
+                continue;
+            }
+            let next = states.id(self.number, JsonState::Array(next))?;
+            all.push(states.id(self.number, JsonState::Member { schema, next, label: MemberLabel::Item })?);
+        }
+        self.either(all, states)
+    }
+
+    fn either(&mut self, mut all: Vec<StateId>, states: &mut JsonStates) -> Result<StateId> {
+        all.sort_unstable();
+        all.dedup();
+        match *all {
+            [one] => Ok(one),
+            _ => states.id(self.number, JsonState::Either(all.into())),
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Normalises the keywords that apply other schemas to the same value: `allOf` and `$ref`, `anyOf`, `oneOf`, `not`, `if`,
+//! `dependentSchemas`, and `unevaluated*`, which depends on what these evaluated.
+//!
+//! The set of evaluated parts only grows with every branch that holds, and a larger set never rejects a value. So for each
+//! set of branches it is exact to take the values for which all of the set hold, with no condition on the others. Where
+//! `unevaluated*` is negated, a larger set rejects more: there the others are required to fail ([`Track::Exactly`]).
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::super::schema::{Keywords, SubschemaId, TypeSet};
+use super::{
+    ArrayFacts, Evaluated, Facts, LiteralId, NormalForms, ObjectFacts, PropertyRules, ScalarId, SchemaId,
+    Track, FALSE, MAX_ALTERNATIVES, TRUE,
+};
+use crate::expr::Exprs;
+use crate::{Error, ErrorKind, Result};
+
+impl NormalForms {
+    /// The alternatives `found` of the own keywords of `node`, met with what it applies in place.
+    pub(super) fn apply(
+        &mut self,
+        node: SubschemaId,
+        k: &Keywords,
+        mut found: Vec<Facts>,
+        track: Track,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
+        let lit = LiteralId::new(node, false);
+        for &other in &k.all_of {
+            let more = self.expand(self.lit(other, false), track, exprs)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        if !k.any_of.is_empty() {
+            let more = self.any_of(node, &k.any_of, track, exprs)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        if !k.one_of.is_empty() {
+            found = self.one_of(node, &k.one_of, &found, track, exprs)?;
+        }
+        if let Some(other) = k.not {
+            let more = self.expand(self.lit(other, true), Track::Nothing, exprs)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        if let Some(parts) = k.conditional {
+            let more = self.conditional(node, parts, track, exprs)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        for (key, other) in &k.dependent_schemas {
+            let key = self.texts.shared(key);
+            let mut more = vec![without(key)];
+            let with = self.expand(self.lit(*other, false), track, exprs)?;
+            let with = self.product(&[having(key)], &with, lit, exprs)?;
+            self.union(&mut more, &with, lit)?;
+            found = self.product(&found, &more, lit, exprs)?;
+        }
+        Ok(found)
+    }
+
+    fn any_of(
+        &mut self,
+        node: SubschemaId,
+        branches: &[SubschemaId],
+        track: Track,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
+        let mut found = Vec::new();
+        let mut speaking = Vec::new();
+        for &branch in branches {
+            let more = self.expand(self.lit(branch, false), track, exprs)?;
+            let speaks = |facts: &Facts| facts.evaluated.as_ref().is_some_and(|spoken| !spoken.is_empty());
+            if track != Track::Nothing && more.iter().any(speaks) {
+                speaking.push((branch, more));
+            } else {
+                self.union(&mut found, &more, LiteralId::new(node, false))?;
+            }
+        }
+        let mut sets: Vec<Facts> = Vec::new();
+        // The values for which none of the evaluating branches holds, as far as that matters.
+        let mut none = vec![Facts::of(TypeSet::ALL)];
+        for (branch, holds) in speaking {
+            let with = self.product(&sets, &holds, LiteralId::new(node, false), exprs)?;
+            let alone = self.product(&none, &holds, LiteralId::new(node, false), exprs)?;
+            if track == Track::Exactly {
+                let fails = self.expand(self.lit(branch, true), Track::Nothing, exprs)?;
+                sets = self.product(&sets, &fails, LiteralId::new(node, false), exprs)?;
+                none = self.product(&none, &fails, LiteralId::new(node, false), exprs)?;
+            }
+            self.union(&mut sets, &with, LiteralId::new(node, false))?;
+            self.union(&mut sets, &alone, LiteralId::new(node, false))?;
+        }
+        if track == Track::Exactly {
+            found = self.product(&found, &none, LiteralId::new(node, false), exprs)?;
+        }
+        self.union(&mut found, &sets, LiteralId::new(node, false))?;
+        Ok(found)
+    }
+
+    /// The alternatives `found` with each branch and none of the others. A branch that cannot hold together with them
+    /// need not be excluded; what is known of the value besides often decides that.
+    fn one_of(
+        &mut self,
+        node: SubschemaId,
+        branches: &[SubschemaId],
+        found: &[Facts],
+        track: Track,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
+        let lit = LiteralId::new(node, false);
+        let told_apart = self.told_apart(branches, found, exprs)?;
+        let mut all = Vec::new();
+        for (i, &branch) in branches.iter().enumerate() {
+            let one = self.expand(self.lit(branch, false), track, exprs)?;
+            let mut one = self.product(found, &one, lit, exprs)?;
+            for (j, &other) in branches.iter().enumerate() {
+                if i == j || told_apart || one.is_empty() {
+                    continue;
+                }
+                let holds = self.expand(self.lit(other, false), Track::Nothing, exprs)?;
+                self.probing += 1;
+                let both = self.product(&one, &holds, lit, exprs);
+                self.probing -= 1;
+                if !both?.is_empty() {
+                    let fails = self.expand(self.lit(other, true), Track::Nothing, exprs)?;
+                    one = self.product(&one, &fails, lit, exprs)?;
+                }
+            }
+            self.union(&mut all, &one, lit)?;
+        }
+        Ok(all)
+    }
+
+    /// Whether some key that all branches require, or what applies beside them, has no value that two of them share:
+    /// then at most one branch holds. Tools and messages usually have such a key, which is found without looking
+    /// at pairs.
+    fn told_apart(&mut self, branches: &[SubschemaId], found: &[Facts], exprs: &mut Exprs) -> Result<bool> {
+        let context = found.iter().fold(0, |types, facts| types | facts.types.0);
+        let mut objects = Vec::with_capacity(branches.len());
+        let mut seen = 0;
+        for &branch in branches {
+            let alternatives = self.expand(self.lit(branch, false), Track::Nothing, exprs)?;
+            let types = context & alternatives.iter().fold(0, |types, facts| types | facts.types.0);
+            if seen & types & !TypeSet::OBJECT.0 != 0 {
+                return Ok(false);
+            }
+            seen |= types;
+            if types & TypeSet::OBJECT.0 != 0 {
+                let mut having = alternatives.iter().filter(|facts| facts.any_of(TypeSet::OBJECT));
+                match (having.next().and_then(|facts| facts.object.as_ref()), having.next()) {
+                    (Some(object), None) => objects.push(Arc::clone(object)),
+                    _ => return Ok(false),
+                }
+            }
+        }
+        if objects.len() < 2 {
+            return Ok(true);
+        }
+        let mut keys = objects.first().map_or_else(Vec::new, |first| first.required.clone());
+        keys.retain(|key| objects.iter().all(|object| object.required.binary_search(key).is_ok()));
+        if let [Facts { object: Some(object), .. }] = found {
+            keys.extend(&object.required);
+        }
+        for key in keys {
+            if self.values_differ(&objects, key, exprs)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn values_differ(
+        &mut self,
+        objects: &[Arc<ObjectFacts>],
+        key: ScalarId,
+        exprs: &mut Exprs,
+    ) -> Result<bool> {
+        let mut seen: FxHashSet<ScalarId> = FxHashSet::default();
+        for object in objects {
+            let schema = self.key_schema(object, key, exprs)?;
+            if schema == TRUE || !self.may_list(schema) {
+                return Ok(false);
+            }
+            for facts in &*self.normal(schema, exprs)? {
+                let strings = facts.types == TypeSet::STRING;
+                let Some(only) = facts.string.as_ref().and_then(|string| string.only.as_ref()) else {
+                    return Ok(false);
+                };
+                if !strings || !only.iter().all(|&id| seen.insert(id)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn conditional(
+        &mut self,
+        node: SubschemaId,
+        (test, then, otherwise): (SubschemaId, Option<SubschemaId>, Option<SubschemaId>),
+        track: Track,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
+        let lit = LiteralId::new(node, false);
+        let holds = self.expand(self.lit(test, false), track, exprs)?;
+        if then.is_none() && otherwise.is_none() {
+            let mut found = match track {
+                Track::Exactly => self.expand(self.lit(test, true), Track::Nothing, exprs)?.to_vec(),
+                Track::Enough | Track::Nothing => vec![Facts::of(TypeSet::ALL)],
+            };
+            if track != Track::Nothing {
+                self.union(&mut found, &holds, lit)?;
+            }
+            return Ok(found);
+        }
+        let mut found = match then {
+            Some(then) => {
+                let then = self.expand(self.lit(then, false), track, exprs)?;
+                self.product(&holds, &then, lit, exprs)?
+            }
+            None => holds.to_vec(),
+        };
+        let fails = self.expand(self.lit(test, true), Track::Nothing, exprs)?;
+        let fails = match otherwise {
+            Some(otherwise) => {
+                let otherwise = self.expand(self.lit(otherwise, false), track, exprs)?;
+                self.product(&fails, &otherwise, lit, exprs)?
+            }
+            None => fails.to_vec(),
+        };
+        self.union(&mut found, &fails, lit)?;
+        Ok(found)
+    }
+
+    /// The alternatives `found`, with `unevaluated*` applied to the parts that they do not evaluate.
+    pub(super) fn unevaluated(
+        &mut self,
+        node: SubschemaId,
+        k: &Keywords,
+        found: Vec<Facts>,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<Facts>> {
+        let mut all = Vec::with_capacity(found.len());
+        for facts in found {
+            let mut spoken = facts.evaluated.as_deref().cloned().unwrap_or_default();
+            let mut met = facts;
+            if let Some(schema) = k.unevaluated_properties.map(|node| self.schema_of(node)).transpose()? {
+                let part = self.unspoken_keys(&spoken, schema);
+                let part = self.part_id(part);
+                let object = ObjectFacts { parts: vec![part], ..ObjectFacts::any() };
+                met = self.intersect_type(&met, Facts::object(object), exprs)?;
+                spoken.parts.push(part);
+            }
+            if let Some(schema) = k.unevaluated_items.map(|node| self.schema_of(node)).transpose()? {
+                let array = self.unspoken_items(node, &spoken, schema)?;
+                met = self.intersect_type(&met, Facts::array(array), exprs)?;
+                spoken.all_items = true;
+            }
+            met.evaluated = Some(Arc::new(spoken));
+            self.union(&mut all, &[met], LiteralId::new(node, false))?;
+        }
+        Ok(all)
+    }
+
+    /// `facts`, where values of the one type of `other` fulfil that too.
+    fn intersect_type(&mut self, facts: &Facts, other: Facts, exprs: &mut Exprs) -> Result<Facts> {
+        self.intersect(facts, &or_of_other_type(other), exprs)
+    }
+
+    /// The rules of keys that `spoken` does not cover.
+    pub(super) fn unspoken_keys(&self, spoken: &Evaluated, schema: SchemaId) -> PropertyRules {
+        PropertyRules { covers: spoken.parts.clone(), additional: Some(schema), ..PropertyRules::default() }
+    }
+
+    /// The constraints on items that `spoken` does not cover.
+    pub(super) fn unspoken_items(
+        &mut self,
+        node: SubschemaId,
+        spoken: &Evaluated,
+        schema: SchemaId,
+    ) -> Result<ArrayFacts> {
+        if spoken.all_items {
+            return Ok(ArrayFacts::any());
+        }
+        if spoken.prefix > MAX_ALTERNATIVES as u64 {
+            let message = format!("more than {MAX_ALTERNATIVES} items are described one by one");
+            return Err(Error::new(ErrorKind::Limit, message).at(self.place(LiteralId::new(node, false))));
+        }
+        let mut schemas = spoken.items.clone();
+        schemas.push(schema);
+        let rest = self.either(schemas)?;
+        Ok(ArrayFacts { prefix: vec![TRUE; spoken.prefix as usize], rest, ..ArrayFacts::any() })
+    }
+}
+
+/// Every value but objects that have `key`.
+pub(super) fn without(key: ScalarId) -> Facts {
+    let object = ObjectFacts { keys: vec![(key, FALSE)], ..ObjectFacts::any() };
+    or_of_other_type(Facts::object(object))
+}
+
+/// The values of `facts`, and all of other types.
+fn or_of_other_type(facts: Facts) -> Facts {
+    let others = TypeSet(TypeSet::ALL.0 & !facts.types.0);
+    Facts { types: TypeSet::ALL, bools: facts.bools | Facts::of(others).bools, ..facts }
+}
+
+/// Objects that have `key`.
+pub(super) fn having(key: ScalarId) -> Facts {
+    Facts::object(ObjectFacts { required: vec![key], ..ObjectFacts::any() })
+}

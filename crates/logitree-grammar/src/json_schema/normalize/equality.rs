@@ -1,0 +1,46 @@
+//! Finds subschemas that are equal keyword by keyword, so that a subschema and the negation of its twin contradict.
+
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::super::schema::{Keywords, SchemaNode, SubschemaId};
+
+/// For each subschema the representative of those that are equal to it.
+pub(super) fn twins(nodes: &[SchemaNode]) -> Vec<SubschemaId> {
+    let mut twin: Vec<SubschemaId> = (0..nodes.len() as SubschemaId).collect();
+    let mut known: FxHashMap<u64, Vec<SubschemaId>> = FxHashMap::default();
+    // Parts are numbered after the whole, so most parts have their representative before their whole needs it.
+    for node in (0..nodes.len()).rev() {
+        let SchemaNode::Keywords(keywords) = &nodes[node] else { continue };
+        let same = known.entry(digest(keywords, &twin)).or_default();
+        let own = renamed(keywords, &twin);
+        let found = same.iter().copied().find(|&other| match &nodes[other as usize] {
+            SchemaNode::Keywords(other) => renamed(other, &twin) == own,
+            SchemaNode::True | SchemaNode::False => false,
+        });
+        match found {
+            Some(other) => twin[node] = other,
+            None => same.push(node as SubschemaId),
+        }
+    }
+    twin
+}
+
+/// A hash that equal keywords share.
+fn digest(k: &Keywords, twin: &[SubschemaId]) -> u64 {
+    let mut hasher = FxHasher::default();
+    (k.types, k.min_length, k.max_length, k.min_items, k.max_items).hash(&mut hasher);
+    (&k.minimum, &k.maximum, &k.multiple_of, k.unique_items, &k.required).hash(&mut hasher);
+    (k.min_properties, k.max_properties, k.values.as_ref().map(|values| values.len())).hash(&mut hasher);
+    k.properties.iter().for_each(|(key, _)| key.hash(&mut hasher));
+    k.for_each_subschema(|child| twin[child as usize].hash(&mut hasher));
+    hasher.finish()
+}
+
+/// The keywords with every subschema replaced by its twin.
+fn renamed(k: &Keywords, twin: &[SubschemaId]) -> Keywords {
+    let mut renamed = k.clone();
+    renamed.for_each_subschema_mut(|id| *id = twin[*id as usize]);
+    renamed
+}

@@ -1,0 +1,165 @@
+//! Options of a schema: draft, key order, white space, separators; and the names that users give them.
+
+use crate::{Error, ErrorKind, Result};
+
+/// The dialect of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Draft {
+    /// Draft 4.
+    Draft4,
+    /// Draft 6.
+    Draft6,
+    /// Draft 7.
+    Draft7,
+    /// 2019-09.
+    Draft2019,
+    /// 2020-12, and what names no dialect.
+    Draft2020,
+}
+
+/// In which order an object's keys may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum KeyOrder {
+    /// Named properties as the schema lists them, then all others.
+    #[default]
+    Schema,
+    /// Any.
+    Any,
+}
+
+/// How much white space is allowed between JSON tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Whitespace {
+    /// None but what the separators have.
+    Compact,
+    /// What Python's `json.dumps` writes with and without indent: nothing, one space, or one new line and its indent.
+    #[default]
+    Bounded,
+    /// As much as JSON allows.
+    Free,
+}
+
+/// How values are written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SchemaOptions {
+    /// Order of keys.
+    pub order: KeyOrder,
+    /// White space.
+    pub whitespace: Whitespace,
+    /// The exact text between items and between key and value, where the caller wants one: `(", ", ": ")`.
+    pub separators: Option<(String, String)>,
+    /// Whether strings are written in ASCII only.
+    pub ascii: bool,
+    /// Whether what cannot be honoured is dropped with a warning instead of being an error.
+    pub lenient: bool,
+    /// The dialect of documents that name none.
+    pub draft: Draft,
+}
+
+impl Default for SchemaOptions {
+    fn default() -> Self {
+        SchemaOptions {
+            order: KeyOrder::Schema,
+            whitespace: Whitespace::Bounded,
+            separators: None,
+            ascii: false,
+            lenient: false,
+            draft: Draft::Draft2020,
+        }
+    }
+}
+
+/// The value of this name among all.
+fn find<T: Copy>(what: &str, name: &str, all: &[(&'static str, T)]) -> Result<T> {
+    all.iter().find(|(known, _)| *known == name).map(|&(_, value)| value).ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(|(known, _)| format!("{known:?}")).collect();
+        Error::new(ErrorKind::Constraint, format!("{what} is {name:?}"))
+            .help(format!("expected one of {}", names.join(", ")))
+    })
+}
+
+/// The name of a value; every value has one.
+fn name<T: PartialEq>(value: &T, all: &[(&'static str, T)]) -> &'static str {
+    all.iter().find(|(_, known)| known == value).map_or("", |(name, _)| name)
+}
+
+impl KeyOrder {
+    /// Every order by its name.
+    pub const NAMES: [(&'static str, KeyOrder); 2] = [("schema", KeyOrder::Schema), ("any", KeyOrder::Any)];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name(&self, &KeyOrder::NAMES)
+    }
+
+    /// The order of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] for any other.
+    pub fn from_name(name: &str) -> Result<KeyOrder> {
+        find("order", name, &KeyOrder::NAMES)
+    }
+}
+
+impl Whitespace {
+    /// Every amount by its name.
+    pub const NAMES: [(&'static str, Whitespace); 3] =
+        [("bounded", Whitespace::Bounded), ("compact", Whitespace::Compact), ("free", Whitespace::Free)];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name(&self, &Whitespace::NAMES)
+    }
+
+    /// The amount of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] for any other.
+    pub fn from_name(name: &str) -> Result<Whitespace> {
+        find("whitespace", name, &Whitespace::NAMES)
+    }
+}
+
+impl Draft {
+    /// Every draft by its name.
+    pub const NAMES: [(&'static str, Draft); 5] = [
+        ("2020-12", Draft::Draft2020),
+        ("2019-09", Draft::Draft2019),
+        ("7", Draft::Draft7),
+        ("6", Draft::Draft6),
+        ("4", Draft::Draft4),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name(&self, &Draft::NAMES)
+    }
+
+    /// The draft of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] for any other.
+    pub fn from_name(name: &str) -> Result<Draft> {
+        find("draft", name, &Draft::NAMES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_and_others_are_refused() {
+        for (name, order) in KeyOrder::NAMES {
+            assert_eq!((order.name(), KeyOrder::from_name(name).unwrap()), (name, order));
+        }
+        for (name, whitespace) in Whitespace::NAMES {
+            assert_eq!((whitespace.name(), Whitespace::from_name(name).unwrap()), (name, whitespace));
+        }
+        for (name, draft) in Draft::NAMES {
+            assert_eq!((draft.name(), Draft::from_name(name).unwrap()), (name, draft));
+        }
+        let error = KeyOrder::from_name("Any").unwrap_err();
+        assert_eq!(error.to_string(), "order is \"Any\"; expected one of \"schema\", \"any\"");
+    }
+}

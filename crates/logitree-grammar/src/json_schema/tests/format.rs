@@ -1,0 +1,133 @@
+//! The formats of JSON Schema: cases from their RFCs, and the format cases of the JSON-Schema-Test-Suite where its
+//! archive is there (`LOGITREE_DATA`, or `../shared/data` beside the repository).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::expr::{Encoding, ExprId, Exprs};
+use crate::json_schema::{format, Draft};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Corpus {
+    format: BTreeMap<String, Cases>,
+}
+
+#[derive(Deserialize)]
+struct Cases {
+    valid: Vec<String>,
+    invalid: Vec<String>,
+}
+
+/// A format, compiled.
+struct Format {
+    exprs: Exprs,
+    start: ExprId,
+}
+
+impl Format {
+    fn new(name: &str, draft: Draft) -> Option<Format> {
+        let regex = format::regex(name, draft)?;
+        let mut exprs = Exprs::new(1 << 20);
+        let start = exprs.compile(&regex, Encoding::Utf8).unwrap();
+        Some(Format { exprs, start })
+    }
+
+    fn takes(&mut self, text: &str) -> bool {
+        self.exprs.matches(self.start, text.as_bytes()).unwrap()
+    }
+}
+
+#[test]
+fn cases_of_the_rfcs() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/json_schema/formats.toml");
+    let corpus: Corpus = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for (name, cases) in corpus.format {
+        let mut format =
+            Format::new(&name, Draft::Draft2020).unwrap_or_else(|| panic!("{name} is not known"));
+        for text in cases.valid {
+            assert!(format.takes(&text), "{name} must take {text:?}");
+        }
+        for text in cases.invalid {
+            assert!(!format.takes(&text), "{name} must refuse {text:?}");
+        }
+    }
+}
+
+#[test]
+fn lengths_are_counted() {
+    let mut host = Format::new("hostname", Draft::Draft2020).unwrap();
+    let label = "a".repeat(63);
+    assert!(host.takes(&label) && !host.takes(&"a".repeat(64)));
+    let name = |last: usize| format!("{label}.{label}.{label}.{}", "a".repeat(last));
+    assert!(host.takes(&name(61)) && !host.takes(&name(62)));
+}
+
+/// The folder that the test suite was unpacked to.
+fn suite() -> Option<PathBuf> {
+    let data = std::env::var_os("LOGITREE_DATA").map(PathBuf::from);
+    let data = data.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
+    let archive = data.join("json-schema-test-suite.tar.xz");
+    let folder = super::data::target_folder().join("json-schema-test-suite");
+    std::fs::create_dir_all(&folder).unwrap();
+    let unpacked = Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(&folder).output();
+    (archive.exists() && unpacked.is_ok_and(|out| out.status.success())).then_some(folder)
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.parent().is_some_and(|p| p.ends_with("optional/format")) {
+            found.push(path);
+        }
+    }
+}
+
+/// Valid strings of the suite that are refused, by format and draft: what is not regular, see `format.rs`. Only ever
+/// falling.
+const REFUSED: usize = 63;
+
+#[test]
+fn the_test_suite_finds_nothing_invalid_accepted() {
+    let Some(folder) = suite() else {
+        eprintln!("skipped: json-schema-test-suite.tar.xz is not in LOGITREE_DATA");
+        return;
+    };
+    let mut files = Vec::new();
+    collect(&folder, &mut files);
+    files.sort();
+    let (mut seen, mut refused) = (0, Vec::new());
+    for file in files {
+        let drafts = [
+            ("draft4", Draft::Draft4),
+            ("draft6", Draft::Draft6),
+            ("draft7", Draft::Draft7),
+            ("draft2019-09", Draft::Draft2019),
+            ("draft2020-12", Draft::Draft2020),
+        ];
+        let Some(&(_, draft)) = drafts.iter().find(|(name, _)| file.iter().any(|part| part == *name)) else {
+            continue;
+        };
+        let groups: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        for group in groups.as_array().unwrap() {
+            let Some(name) = group["schema"]["format"].as_str() else { continue };
+            let Some(mut format) = Format::new(name, draft) else { continue };
+            for test in group["tests"].as_array().unwrap() {
+                let Some(text) = test["data"].as_str() else { continue };
+                seen += 1;
+                let valid = test["valid"].as_bool().unwrap();
+                let accepted = format.takes(text);
+                assert!(valid || !accepted, "{name} ({draft:?}) accepts {text:?}: {}", test["description"]);
+                if valid && !accepted {
+                    refused.push(format!("{draft:?} {name} {text:?}"));
+                }
+            }
+        }
+    }
+    assert!(seen > 1500, "{seen} strings");
+    assert!(refused.len() <= REFUSED, "{} refused:\n{}", refused.len(), refused.join("\n"));
+}

@@ -1,0 +1,399 @@
+//! Random schemas and values: in any key order the states accept exactly what the plain validator accepts; in schema order
+//! they accept nothing else; and every prefix that they accept can be completed.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+use std::sync::Arc;
+
+use super::from_value;
+use super::validate::is_valid;
+use crate::earley::{ConfigId, Machine, MachineLimits, ValueSource, DEAD};
+use crate::expr::Exprs;
+use crate::json_schema::{JsonRules, KeyOrder, Schema, SchemaOptions, Whitespace};
+use serde_json::{json, Map, Value};
+
+/// A generator of numbers that is the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) as usize) % below
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.next(from.len())]
+    }
+
+    fn once_in(&mut self, times: usize) -> bool {
+        self.next(times) == 0
+    }
+}
+
+const KEYS: [&str; 5] = ["a", "b", "c", "aa", "ab"];
+const PATTERNS: [&str; 5] = ["^a", "b", "^.$", "^(c|ab)$", "a{2}"];
+const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+
+fn scalar(dice: &mut Dice) -> Value {
+    match dice.next(9) {
+        0 => Value::Null,
+        1 => json!(dice.once_in(2)),
+        2..=4 => json!(*dice.pick(&[-1, 0, 1, 2, 3, 4])),
+        5 => json!(*dice.pick(&[0.5, 1.5, -0.5])),
+        _ => json!(*dice.pick(&["", "a", "b", "ab", "aa", "c"])),
+    }
+}
+
+fn value(dice: &mut Dice, depth: usize) -> Value {
+    match dice.next(if depth == 0 { 4 } else { 10 }) {
+        0..=3 => scalar(dice),
+        4..=6 => (0..dice.next(4)).map(|_| value(dice, depth - 1)).collect(),
+        _ => {
+            let count = dice.next(4);
+            Value::Object(
+                (0..count).map(|_| ((*dice.pick(&KEYS)).to_string(), value(dice, depth - 1))).collect(),
+            )
+        }
+    }
+}
+
+fn schemas(dice: &mut Dice, depth: usize, most: usize) -> Vec<Value> {
+    (0..1 + dice.next(most)).map(|_| schema(dice, depth - 1)).collect()
+}
+
+fn keys(dice: &mut Dice) -> Vec<&'static str> {
+    let mut keys: Vec<_> = (0..1 + dice.next(2)).map(|_| *dice.pick(&KEYS)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// A schema with two definitions that it and they may refer to.
+fn document(dice: &mut Dice) -> Value {
+    let definitions = json!({"a": schema(dice, 2), "b": schema(dice, 1)});
+    match schema(dice, 3) {
+        Value::Object(mut object) => {
+            object.insert("$defs".into(), definitions);
+            Value::Object(object)
+        }
+        other => other,
+    }
+}
+
+/// The kinds of keywords that [`keyword`] has.
+const KINDS: usize = 34;
+
+fn schema(dice: &mut Dice, depth: usize) -> Value {
+    if dice.once_in(12) {
+        return json!(dice.once_in(2));
+    }
+    if dice.once_in(10) {
+        return json!({"$ref": *dice.pick(&["#/$defs/a", "#/$defs/b"])});
+    }
+    let mut made = Map::new();
+    if dice.once_in(2) {
+        made.insert("type".into(), json!(*dice.pick(&TYPES)));
+    }
+    for _ in 0..1 + dice.next(3) {
+        let kind = dice.next(KINDS);
+        keyword(dice, kind, depth, &mut made);
+    }
+    Value::Object(made)
+}
+
+fn keyword(dice: &mut Dice, kind: usize, depth: usize, made: &mut Map<String, Value>) {
+    let mut set = |key: &str, value: Value| {
+        made.insert(key.into(), value);
+    };
+    let small = dice.next(4);
+    if depth == 0 && kind >= 15 {
+        return;
+    }
+    match kind {
+        0 => set("type", json!([dice.pick(&TYPES[..3]), dice.pick(&TYPES[3..])])),
+        1 => set("enum", (0..1 + dice.next(3)).map(|_| value(dice, 1)).collect()),
+        2 => set("const", value(dice, 2)),
+        3 => set("minimum", json!(*dice.pick(&[-1.0, 0.0, 0.5, 2.0]))),
+        4 => set("exclusiveMaximum", json!(*dice.pick(&[0.0, 1.0, 1.5, 3.0]))),
+        5 => set("multipleOf", json!(*dice.pick(&[0.5, 2.0, 1.5]))),
+        6 => set("minLength", json!(small)),
+        7 => set("maxLength", json!(small)),
+        8 => set("pattern", json!(dice.pick(&PATTERNS))),
+        9 => set("minItems", json!(small)),
+        10 => set("maxItems", json!(small)),
+        11 => set("required", json!(keys(dice))),
+        12 => set("minProperties", json!(small)),
+        13 => set("maxProperties", json!(small)),
+        14 => set("dependentRequired", json!({*dice.pick(&KEYS): keys(dice)})),
+        15..=17 => {
+            let keys = keys(dice);
+            set("properties", keys.iter().map(|key| ((*key).to_string(), schema(dice, depth - 1))).collect());
+        }
+        18 => set("additionalProperties", schema(dice, depth - 1)),
+        19 => set("patternProperties", json!({*dice.pick(&PATTERNS): schema(dice, depth - 1)})),
+        20 => set("propertyNames", schema(dice, depth - 1)),
+        21 => set("items", schema(dice, depth - 1)),
+        22 => set("prefixItems", json!(schemas(dice, depth, 2))),
+        23 => {
+            set("contains", schema(dice, depth - 1));
+            if dice.once_in(2) {
+                set("minContains", json!(dice.next(3)));
+            }
+            if dice.once_in(2) {
+                set("maxContains", json!(dice.next(3)));
+            }
+        }
+        24 => set("uniqueItems", json!(true)),
+        25 | 26 => set("anyOf", json!(schemas(dice, depth, 3))),
+        27 | 28 => set("oneOf", json!(schemas(dice, depth, 3))),
+        29 => set("allOf", json!(schemas(dice, depth, 2))),
+        30 => set("not", schema(dice, depth - 1)),
+        31 => {
+            set("if", schema(dice, depth - 1));
+            if !dice.once_in(3) {
+                set("then", schema(dice, depth - 1));
+            }
+            if !dice.once_in(3) {
+                set("else", schema(dice, depth - 1));
+            }
+        }
+        32 => set("dependentSchemas", json!({*dice.pick(&KEYS): schema(dice, depth - 1)})),
+        _ if dice.once_in(2) => set("unevaluatedProperties", schema(dice, depth - 1)),
+        _ => set("unevaluatedItems", schema(dice, depth - 1)),
+    }
+}
+
+fn read(schema: &Value, order: KeyOrder) -> crate::Result<Arc<Schema>> {
+    let options = SchemaOptions { order, whitespace: Whitespace::Compact, ..SchemaOptions::default() };
+    Ok(Arc::new(from_value(schema, &options, &[])?))
+}
+
+/// The machine of a schema; `None` if no value is valid.
+fn machine(schema: &Arc<Schema>) -> crate::Result<Option<Machine>> {
+    let mut exprs = Exprs::new(1 << 20);
+    let mut frames = JsonRules::new();
+    match frames.root(schema, &mut exprs)? {
+        Some(root) => Ok(Some(Machine::new(Box::new(frames), root, exprs, MachineLimits::default())?)),
+        None => Ok(None),
+    }
+}
+
+fn accepts(machine: &mut Option<Machine>, text: &str) -> bool {
+    let Some(machine) = machine else { return false };
+    let mut config = machine.start();
+    for &byte in text.as_bytes() {
+        config = machine.step(config, byte).unwrap();
+        if config == DEAD {
+            return false;
+        }
+    }
+    machine.is_accepting(config)
+}
+
+/// Bytes that complete the text, found cheapest first: of a few bytes, or of all. An opening bracket is dear, because
+/// nesting may be unbounded.
+fn completion(machine: &mut Machine, from: ConfigId) -> Option<String> {
+    let few = |byte: u8| b"\"{}[]:,-.0125abctruefalsn".contains(&byte);
+    completion_of(machine, from, few).or_else(|| completion_of(machine, from, |_| true))
+}
+
+fn completion_of(machine: &mut Machine, from: ConfigId, allowed: impl Fn(u8) -> bool) -> Option<String> {
+    let mut seen = vec![(from, usize::MAX, 0u8)];
+    let mut known = HashSet::from([from]);
+    let mut waiting = BinaryHeap::from([(Reverse(0), Reverse(0))]);
+    while let Some((Reverse(cost), Reverse(at))) = waiting.pop() {
+        let config = seen[at].0;
+        if machine.is_accepting(config) {
+            let mut bytes = Vec::new();
+            let mut at = at;
+            while seen[at].1 != usize::MAX {
+                bytes.push(seen[at].2);
+                at = seen[at].1;
+            }
+            bytes.reverse();
+            return Some(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        if seen.len() > 200_000 {
+            return None;
+        }
+        for byte in machine.first_bytes(config).unwrap().iter().filter(|&byte| allowed(byte)) {
+            let next = machine.step(config, byte).unwrap();
+            assert_ne!(next, DEAD, "a first byte leads nowhere");
+            if known.insert(next) {
+                seen.push((next, at, byte));
+                let price = if b"[{".contains(&byte) { 10 } else { 1 };
+                waiting.push((Reverse(cost + price), Reverse(seen.len() - 1)));
+            }
+        }
+    }
+    None
+}
+
+/// Whether a key comes twice in some object, which schemas cannot see.
+fn repeats_a_key(text: &str) -> bool {
+    struct Keys(bool);
+    impl<'de> serde::de::Visitor<'de> for &mut Keys {
+        type Value = ();
+        fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+            f.write_str("JSON")
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            let mut seen = HashSet::new();
+            while let Some(key) = map.next_key::<String>()? {
+                self.0 |= !seen.insert(key);
+                map.next_value_seed(&mut *self)?;
+            }
+            Ok(())
+        }
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+            while seq.next_element_seed(&mut *self)?.is_some() {}
+            Ok(())
+        }
+        fn visit_unit<E>(self) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+            Ok(())
+        }
+        fn visit_str<E>(self, _: &str) -> Result<(), E> {
+            Ok(())
+        }
+    }
+    impl<'de> serde::de::DeserializeSeed<'de> for &mut Keys {
+        type Value = ();
+        fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+            from.deserialize_any(self)
+        }
+    }
+    let mut keys = Keys(false);
+    let mut from = serde_json::Deserializer::from_str(text);
+    serde::de::DeserializeSeed::deserialize(&mut keys, &mut from).unwrap();
+    keys.0
+}
+
+/// Changes one place of a value.
+fn mutate(dice: &mut Dice, from: &mut Value) {
+    match from {
+        Value::Array(items) if !items.is_empty() && !dice.once_in(4) => {
+            let at = dice.next(items.len());
+            match dice.next(4) {
+                0 => drop(items.remove(at)),
+                1 => items.insert(at, value(dice, 1)),
+                2 => items.push(items[at].clone()),
+                _ => mutate(dice, &mut items[at]),
+            }
+        }
+        Value::Object(object) if !dice.once_in(4) => {
+            let key = object.keys().nth(dice.next(object.len() + 1)).cloned();
+            match (key, dice.next(3)) {
+                (Some(key), 0) => drop(object.remove(&key)),
+                (Some(key), _) => mutate(dice, &mut object[&key]),
+                (None, _) => drop(object.insert((*dice.pick(&KEYS)).to_string(), value(dice, 1))),
+            }
+        }
+        _ => *from = value(dice, 1),
+    }
+}
+
+/// The value of a random text that the recogniser accepts; it can be completed, and is then valid.
+fn walk(dice: &mut Dice, machine: &mut Machine, schema: &Schema, shown: &Value) -> Option<Value> {
+    let mut config = machine.start();
+    let mut text = Vec::new();
+    for _ in 0..dice.next(40) {
+        let bytes: Vec<u8> = machine.first_bytes(config).unwrap().iter().collect();
+        if bytes.is_empty() {
+            break;
+        }
+        // Letters of the alphabet and structure more often than all that a string may hold.
+        let usual: Vec<u8> =
+            bytes.iter().copied().filter(|b| b"abc\"{}[],:0123.-\\ntf".contains(b)).collect();
+        let byte = *dice.pick(if usual.is_empty() { &bytes } else { &usual });
+        config = machine.step(config, byte).unwrap();
+        assert_ne!(config, DEAD, "{shown}: {:?} by {byte}", String::from_utf8_lossy(&text));
+        text.push(byte);
+    }
+    let so_far = String::from_utf8_lossy(&text).into_owned();
+    let Some(rest) = completion(machine, config) else { panic!("{shown}: {so_far:?} cannot be completed") };
+    let text = String::from_utf8([text, rest.into_bytes()].concat()).ok()?;
+    let value: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{shown}: {text}: {e}"));
+    assert!(repeats_a_key(&text) || is_valid(schema, &value).unwrap(), "{shown}: {text} is not valid");
+    Some(value)
+}
+
+/// A schema in both orders.
+struct Case {
+    seed: u64,
+    shown: Value,
+    schema: Arc<Schema>,
+    in_any: Option<Machine>,
+    in_order: Option<Machine>,
+}
+
+impl Case {
+    /// The case of a seed; `None` if its schema cannot be honoured.
+    fn new(seed: u64, shown: Value) -> Option<Case> {
+        let schema = read(&shown, KeyOrder::Any).ok()?;
+        let ordered = read(&shown, KeyOrder::Schema).unwrap();
+        let (in_any, in_order) = (machine(&schema).ok()?, machine(&ordered).ok()?);
+        assert_eq!(in_any.is_some(), in_order.is_some(), "seed {seed}: {shown}");
+        Some(Case { seed, shown, schema, in_any, in_order })
+    }
+
+    fn compare(&mut self, value: &Value) -> bool {
+        let text = value.to_string();
+        let valid = is_valid(&self.schema, value).unwrap();
+        let (seed, shown) = (self.seed, &self.shown);
+        assert_eq!(accepts(&mut self.in_any, &text), valid, "seed {seed}: {shown} on {text}");
+        assert!(valid || !accepts(&mut self.in_order, &text), "seed {seed}, in order: {shown} on {text}");
+        valid
+    }
+
+    /// Texts that the machines allow, and values that differ from them in a place or two.
+    fn walk(&mut self, dice: &mut Dice) -> usize {
+        let mut valid = 0;
+        let machines = [&mut self.in_any, &mut self.in_order];
+        let walked = machines.into_iter().flatten().map(|m| walk(dice, m, &self.schema, &self.shown));
+        let walked: Vec<Value> = walked.flatten().collect();
+        for mut value in walked {
+            for _ in 0..4 {
+                mutate(dice, &mut value);
+                valid += usize::from(self.compare(&value));
+            }
+        }
+        valid
+    }
+}
+
+#[test]
+fn states_equal_the_validator() {
+    let count: u64 =
+        std::env::var("LOGITREE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000);
+    let (mut run, mut refused, mut valid) = (0, 0, 0_usize);
+    for seed in 0..count {
+        let mut dice = Dice(seed.wrapping_mul(0x9e3779b97f4a7c15));
+        let shown = document(&mut dice);
+        let Some(mut case) = Case::new(seed, shown) else {
+            refused += 1;
+            continue;
+        };
+        run += 1;
+        for _ in 0..20 {
+            let value = value(&mut dice, 3);
+            valid += usize::from(case.compare(&value));
+        }
+        for _ in 0..3 {
+            valid += case.walk(&mut dice);
+        }
+    }
+    assert!(refused * 8 < run, "{refused} were refused, {run} were run");
+    assert!(valid > 5 * run, "only {valid} valid values in {run} schemas");
+}

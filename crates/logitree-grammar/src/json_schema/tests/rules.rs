@@ -1,0 +1,334 @@
+//! Schemas as states against the plain validator: the accepted texts are the valid values.
+
+use std::sync::Arc;
+
+use super::from_value;
+use super::validate::is_valid;
+use crate::earley::{ConfigId, Machine, MachineLimits, ValueSource, DEAD};
+use crate::expr::Exprs;
+use crate::json_schema::{JsonRules, KeyOrder, Schema, SchemaOptions, Whitespace};
+use serde_json::{json, Value};
+
+/// A schema that runs.
+struct Runner {
+    machine: Option<Machine>,
+    schema: Arc<Schema>,
+}
+
+fn compact(order: KeyOrder) -> SchemaOptions {
+    SchemaOptions { order, whitespace: Whitespace::Compact, ..SchemaOptions::default() }
+}
+
+impl Runner {
+    fn new(schema: &Value, options: &SchemaOptions) -> Runner {
+        Runner::try_new(schema, options).unwrap_or_else(|error| panic!("{schema}: {error}"))
+    }
+
+    fn try_new(schema: &Value, options: &SchemaOptions) -> crate::Result<Runner> {
+        let schema = Arc::new(from_value(schema, options, &[])?);
+        let mut exprs = Exprs::new(1 << 20);
+        let mut frames = JsonRules::new();
+        let machine = match frames.root(&schema, &mut exprs)? {
+            Some(root) => Some(Machine::new(Box::new(frames), root, exprs, MachineLimits::default())?),
+            None => None,
+        };
+        Ok(Runner { machine, schema })
+    }
+
+    fn run(&mut self, text: &str) -> ConfigId {
+        let Some(machine) = &mut self.machine else { return DEAD };
+        let mut config = machine.start();
+        for &byte in text.as_bytes() {
+            config = machine.step(config, byte).unwrap();
+        }
+        config
+    }
+
+    fn accepts(&mut self, text: &str) -> bool {
+        let config = self.run(text);
+        self.machine.as_ref().is_some_and(|machine| config != DEAD && machine.is_accepting(config))
+    }
+
+    fn valid(&self, value: &Value) -> bool {
+        is_valid(&self.schema, value).unwrap()
+    }
+}
+
+#[track_caller]
+fn check(schema: &Value, good: &[&str], bad: &[&str]) {
+    let mut runner = Runner::new(schema, &compact(KeyOrder::Any));
+    for (texts, wanted) in [(good, true), (bad, false)] {
+        for text in texts {
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(runner.valid(&value), wanted, "the validator: {schema} on {text}");
+            assert_eq!(runner.accepts(text), wanted, "{schema} on {text}");
+        }
+    }
+}
+
+#[test]
+fn plain_objects() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "maximum": 150}},
+        "required": ["name"],
+        "additionalProperties": false,
+    });
+    check(
+        &schema,
+        &[r#"{"name":"x"}"#, r#"{"name":"","age":7}"#, r#"{"age":150,"name":"\u00e9"}"#],
+        &["{}", r#"{"age":7}"#, r#"{"name":7}"#, r#"{"name":"x","age":151}"#, r#"{"name":"x","b":1}"#, "[]"],
+    );
+    let mut ordered = Runner::new(&schema, &compact(KeyOrder::Schema));
+    assert!(ordered.accepts(r#"{"name":"a","age":1}"#) && !ordered.accepts(r#"{"age":1,"name":"a"}"#));
+}
+
+#[test]
+fn objects_merge_exactly() {
+    let schema = json!({
+        "allOf": [
+            {"properties": {"a": {"type": "integer"}}, "additionalProperties": {"type": ["string", "integer"]}},
+            {"properties": {"b": {"minimum": 5}}, "additionalProperties": {"maximum": 3}},
+        ],
+        "type": "object",
+    });
+    check(
+        &schema,
+        &["{}", r#"{"a":3}"#, r#"{"b":5}"#, r#"{"b":"x"}"#, r#"{"c":3}"#, r#"{"c":"x"}"#],
+        &[r#"{"a":4}"#, r#"{"a":"x"}"#, r#"{"b":4}"#, r#"{"b":null}"#, r#"{"c":4}"#, r#"{"c":null}"#],
+    );
+}
+
+#[test]
+fn branches_count() {
+    let schema = json!({"oneOf": [
+        {"properties": {"kind": {"const": "a"}, "x": {"type": "integer"}}, "required": ["kind", "x"], "type": "object"},
+        {"properties": {"kind": {"const": "b"}, "y": {"type": "string"}}, "required": ["kind"], "type": "object"},
+        {"type": ["integer", "null"]},
+        {"minimum": 3, "type": "number"},
+    ]});
+    check(
+        &schema,
+        &[r#"{"kind":"a","x":1}"#, r#"{"kind":"b"}"#, r#"{"x":"z","kind":"b"}"#, "null", "2", "3.5"],
+        &[r#"{"kind":"a"}"#, r#"{"kind":"b","y":1}"#, "3", "2.5", r#""a""#],
+    );
+}
+
+#[test]
+fn conditions_and_dependencies() {
+    let schema = json!({
+        "type": "object",
+        "if": {"properties": {"c": {"const": 1}}, "required": ["c"]},
+        "then": {"required": ["x"]},
+        "else": {"properties": {"x": {"type": "null"}}},
+        "dependentRequired": {"p": ["q"]},
+        "dependentSchemas": {"s": {"maxProperties": 1}},
+    });
+    check(
+        &schema,
+        &["{}", r#"{"c":1,"x":4}"#, r#"{"x":null}"#, r#"{"q":1,"p":1}"#, r#"{"p":1,"q":1}"#, r#"{"s":1}"#],
+        &[r#"{"c":1}"#, r#"{"x":4}"#, r#"{"p":1}"#, r#"{"s":1,"t":1}"#, "[]"],
+    );
+}
+
+#[test]
+fn arrays_count_what_they_contain() {
+    let schema = json!({
+        "prefixItems": [{"type": "string"}], "items": {"type": "integer"},
+        "contains": {"minimum": 5, "type": "integer"}, "minContains": 1, "maxContains": 2, "type": "array",
+    });
+    check(
+        &schema,
+        &[r#"["a",5]"#, r#"["a",1,5,2,6,3]"#],
+        &["[]", r#"["a"]"#, r#"["a",1]"#, "[5]", r#"["a",5,6,7]"#],
+    );
+    let unique =
+        json!({"type": "array", "items": {"enum": [1, "a", null, true]}, "uniqueItems": true, "minItems": 2});
+    check(
+        &unique,
+        &[r#"[1,"a"]"#, r#"[true,null,"a",1.0]"#],
+        &["[1]", "[1,1]", r#"["a",null,"a"]"#, "[1,1.0]"],
+    );
+}
+
+#[test]
+fn unevaluated_parts() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": true},
+        "anyOf": [{"properties": {"b": {"type": "integer"}}, "required": ["b"]}, {"properties": {"c": true}}],
+        "unevaluatedProperties": false,
+    });
+    check(
+        &schema,
+        &["{}", r#"{"a":1}"#, r#"{"b":1,"a":1}"#, r#"{"b":1,"c":1}"#, r#"{"c":1}"#],
+        &[r#"{"d":1}"#, r#"{"b":"x"}"#, r#"{"b":"x","c":1}"#],
+    );
+}
+
+#[test]
+fn unevaluated_parts_may_be_asked_to_fail() {
+    let branches = json!([{"properties": {"b": true}, "required": ["b"]}, {"properties": {"c": true}}]);
+    let closed = json!({"type": "object", "anyOf": branches, "unevaluatedProperties": false});
+    check(
+        &json!({"not": closed}),
+        &[r#"{"a":1}"#, r#"{"b":1,"d":1}"#, r#"{"c":1,"d":1}"#, "1"],
+        &["{}", r#"{"b":1}"#, r#"{"c":1}"#, r#"{"b":1,"c":1}"#],
+    );
+    check(
+        &json!({"type": "object", "if": closed, "then": {"maxProperties": 1}, "else": {"required": ["d"]}}),
+        &["{}", r#"{"b":1}"#, r#"{"d":1}"#, r#"{"b":1,"d":1}"#],
+        &[r#"{"b":1,"c":1}"#, r#"{"a":1}"#],
+    );
+    let items = json!({
+        "if": {"prefixItems": [{"const": 1}], "minItems": 1},
+        "then": {"prefixItems": [true, true]},
+        "contains": {"type": "string"},
+        "unevaluatedItems": {"type": "null"},
+    });
+    check(
+        &json!({"type": "array", "not": items}),
+        &["[]", "[2,3]", r#"["x",1]"#, r#"[1,2,3,"x"]"#],
+        &[r#"[1,2,"x",null]"#, r#"["x",null]"#, r#"["x"]"#],
+    );
+}
+
+#[test]
+fn integers_of_draft_4_have_no_point() {
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "items": [
+            {"type": "integer"},
+            {"type": ["integer", "string"], "minimum": 2, "maximum": 11, "exclusiveMaximum": true},
+            {"type": "integer", "enum": [1.0, 2, 2.5, "a"]},
+            {"type": "number"},
+        ],
+    });
+    check(
+        &schema,
+        &["[-7]", r#"[0,"x"]"#, "[0,10,1]", "[0,2,2,1.0]", "[10]"],
+        &["[1.0]", "[1e2]", "[0,2.0]", "[0,11]", "[0,2,1.0]", "[0,2,2.5]", r#"[0,2,"a"]"#],
+    );
+}
+
+#[test]
+fn what_a_string_holds_matters_in_draft_7() {
+    let of = |draft: &str, encoding: Option<&str>| {
+        let mut schema = json!({"$schema": draft, "type": "string", "contentMediaType": "application/json"});
+        if let Some(encoding) = encoding {
+            schema["contentEncoding"] = json!(encoding);
+        }
+        schema
+    };
+    let seven = "http://json-schema.org/draft-07/schema#";
+    check(&of(seven, None), &[r#""[1]""#, r#""{\"a\":\"x\"}""#], &[r#""{:}""#, r#""""#]);
+    check(&of("https://json-schema.org/draft/2020-12/schema", Some("base64")), &[r#""{:}""#], &["1"]);
+    check(
+        &json!({"$schema": seven, "contentEncoding": "base64", "maxLength": 4}),
+        &["\"\"", r#""eyI=""#, "7"],
+        &[r#""ey""#, r#""ey%=""#, r#""eyI=eyI=""#],
+    );
+    let error = Runner::try_new(&of(seven, Some("base64")), &SchemaOptions::default()).err().unwrap();
+    assert_eq!(error.place, "#/contentMediaType");
+}
+
+#[test]
+fn recursion_ends() {
+    let schema = json!({
+        "$defs": {"node": {
+            "type": "object",
+            "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}},
+            "required": ["next"], "additionalProperties": false,
+        }},
+        "$ref": "#/$defs/node",
+    });
+    let deep = format!("{}null{}", "{\"next\":".repeat(2_000), "}".repeat(2_000));
+    let mut runner = Runner::new(&schema, &compact(KeyOrder::Schema));
+    assert!(runner.accepts(&deep) && !runner.accepts("{}"));
+    let endless = json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]});
+    assert!(Runner::new(&endless, &compact(KeyOrder::Schema)).machine.is_none());
+    let optional =
+        json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": false});
+    assert!(Runner::new(&optional, &compact(KeyOrder::Schema)).accepts(r#"{"a":{"a":{}}}"#));
+}
+
+#[test]
+fn white_space_as_asked() {
+    let schema =
+        json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}});
+    let text = |options: &SchemaOptions, text: &str| Runner::new(&schema, options).accepts(text);
+    let indented = "{\n  \"a\": [\n    1,\n    2\n  ]\n}";
+    let bounded = SchemaOptions::default();
+    for good in [indented, r#"{"a": [1, 2]}"#, r#"{"a":[1,2]}"#, "{\n\t\"a\": [\n\t\t1\n\t]\n}"] {
+        assert!(text(&bounded, good), "{good}");
+    }
+    for bad in ["{\n\n\"a\": [1]}", "{\"a\":  [1]}", " {}", "{} ", "{\"a\" :[1]}"] {
+        assert!(!text(&bounded, bad), "{bad}");
+    }
+    let free = SchemaOptions { whitespace: Whitespace::Free, ..SchemaOptions::default() };
+    assert!(text(&free, "{ \n\"a\"\t: \r\n[ 1 , 2 ] }") && !text(&free, "{} "));
+    let exact = SchemaOptions { separators: Some((", ".into(), ": ".into())), ..SchemaOptions::default() };
+    assert!(text(&exact, r#"{"a": [1, 2]}"#) && !text(&exact, r#"{"a":[1, 2]}"#) && !text(&exact, "{ }"));
+    let wrong = SchemaOptions { separators: Some((";".into(), ":".into())), ..SchemaOptions::default() };
+    assert!(Runner::try_new(&schema, &wrong).is_err());
+}
+
+#[test]
+fn strings_in_every_spelling_but_named_keys_in_one() {
+    let any = json!({"type": "string"});
+    let mut runner = Runner::new(&any, &compact(KeyOrder::Schema));
+    for good in
+        [r#""""#, r#""\/""#, r#""\u00e9é""#, r#""\ud83d\udE00""#, r#""\"\\\b\f\n\r\t""#, "\"\u{7f}😀\""]
+    {
+        assert!(runner.accepts(good), "{good}");
+    }
+    for bad in ["\"\n\"", r#""\x""#, r#""\ud83d""#, r#""\ude00""#, r#""\u00g0""#, "\"", "a"] {
+        assert!(!runner.accepts(bad), "{bad}");
+    }
+    let counted = json!({"type": "string", "minLength": 2, "maxLength": 3});
+    let mut runner = Runner::new(&counted, &compact(KeyOrder::Schema));
+    assert!(
+        runner.accepts(r#""\ud83d\ude00é""#)
+            && !runner.accepts(r#""\u00e9""#)
+            && !runner.accepts(r#""abcd""#)
+    );
+    let keyed =
+        json!({"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": true});
+    let mut runner = Runner::new(&keyed, &compact(KeyOrder::Any));
+    assert!(runner.accepts(r#"{"a":null,"b":1}"#) && !runner.accepts(r#"{"\u0061":1}"#));
+    let ascii = SchemaOptions { ascii: true, ..SchemaOptions::default() };
+    let mut runner = Runner::new(&any, &ascii);
+    assert!(runner.accepts(r#""\u00e9""#) && !runner.accepts("\"é\""));
+}
+
+#[test]
+fn dead_keys_are_never_offered() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": false, "b": {"type": "integer", "minimum": 5, "maximum": 4}, "c": {"type": "null"}},
+        "additionalProperties": false,
+    });
+    let mut runner = Runner::new(&schema, &compact(KeyOrder::Schema));
+    for dead in [r#"{"a"#, r#"{"b"#] {
+        assert_eq!(runner.run(dead), DEAD, "{dead}");
+    }
+    assert!(runner.run(r#"{"c"#) != DEAD && runner.accepts("{}"));
+}
+
+#[test]
+fn what_cannot_be_honoured_is_named() {
+    let unique =
+        json!({"properties": {"x": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}});
+    let error = Runner::try_new(&unique, &SchemaOptions::default()).err().unwrap();
+    assert!(error.message.contains("uniqueItems") && error.place == "#/properties/x", "{error}");
+    let lenient = SchemaOptions { lenient: true, ..SchemaOptions::default() };
+    assert!(Runner::try_new(&unique, &lenient).unwrap().machine.is_some());
+}
+
+#[test]
+fn states_say_what_they_are() {
+    let schema = json!({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]});
+    let mut runner = Runner::new(&schema, &compact(KeyOrder::Schema));
+    let config = runner.run(r#"{"age":"#);
+    assert_eq!(runner.machine.unwrap().describe(config), ["the value of \"age\" (an integer)"]);
+}

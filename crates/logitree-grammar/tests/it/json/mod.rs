@@ -1,7 +1,0 @@
-//! Tests of the JSON Schema compiler.
-
-pub mod data;
-mod format;
-mod frames;
-mod load;
-mod random;
