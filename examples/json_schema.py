@@ -9,7 +9,7 @@ import logitree as lt
 SCHEMA = {
     "type": "object",
     "properties": {
-        "thoughts": {"type": "string", "maxLength": 30},  # first, because it stands first
+        "thoughts": {"type": "string", "maxLength": 30},  # written first, because it is declared first
         "animal": {"enum": ["fox", "boy", "boat"]},
         "legs": {"enum": [0, 2, 4]},
         "tags": {"type": "array", "items": {"type": "string", "pattern": "^[a-z]{3,6}$"}, "minItems": 1, "maxItems": 2},
@@ -29,7 +29,7 @@ for seed in range(3):
     assert len(value["thoughts"]) <= 30
     assert finish.stats.forced_tokens > 0
     print(finish.text)
-    print(f"    {finish.stats.forced_tokens} of {finish.stats.output_tokens} tokens were the only way on")
+    print(f"    {finish.stats.forced_tokens} of {finish.stats.output_tokens} tokens were forced")
 
 # What cannot be honoured is an error that names it, or dropped if you say so.
 try:

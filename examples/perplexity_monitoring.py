@@ -21,7 +21,7 @@ for at in range(80):
     log.append((token, model, sampling, whole.value))
     if gate.add(model):
         print(f"token {at}: perplexity {gate.value:.1f} of the last 8, the gate opens")
-        # The way back: cool down, and let the gate look anew. (Or prune the cache, retrieve, compress.)
+        # Recovery: lower the temperature and reset the gate. (Or prune the cache, retrieve, compress.)
         opened_at = at if opened_at is None else opened_at
         chain.set(temp=0.3, top_k=5)
         gate.reset()

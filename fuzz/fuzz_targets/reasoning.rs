@@ -23,10 +23,10 @@ use logitree::mask::words_for;
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{Error, TokenId};
 
-/// Steps of a script that are taken.
-const MOST_STEPS: usize = 40;
+/// Steps of a script that run.
+const MAX_STEPS: usize = 40;
 
-/// Letters, characters in pieces, and tags; what ends the generation stands behind them.
+/// Letters, parts of characters, and tags; the end of generation follows.
 const TEXTS: [&[u8]; 12] = [
     b"a",
     b"b",
@@ -71,7 +71,7 @@ impl Bytes<'_> {
         }
     }
 
-    /// Ids of the vocabulary, or, seldom, one that is none.
+    /// Ids of the vocabulary, or, rarely, an invalid one.
     fn tokens(&mut self, most: usize, size: usize) -> Vec<TokenId> {
         let id = |byte| if byte == 255 { 255 } else { TokenId::from(byte) % size as TokenId };
         (0..self.below(most)).map(|_| id(self.byte())).collect()
@@ -239,7 +239,7 @@ fuzz_target!(|data: &[u8]| {
         .map(|_| (bytes.byte(), bytes.byte() as TokenId % (size as TokenId + 1)))
         .collect();
     let script: Vec<u16> =
-        bytes.0.chunks_exact(2).take(MOST_STEPS).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+        bytes.0.chunks_exact(2).take(MAX_STEPS).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     let mut watched = 0;
     laws::hold(&|| fresh().expect("as before"), &script, &mut |history, seen| {
         if let Some((_, by)) = seen.bias {

@@ -43,7 +43,7 @@ class Batch:
         """
         ends = vocabulary.eog_ids if end is None else _ids(end)
         if not ends:
-            message = "nothing says what a finished row goes on with"
+            message = "there is no end token for finished rows"
             raise error(_core.ConstraintError, message, help="give the token that ends a sequence: end=")
         outside = [id for id in ends if not 0 <= id < len(vocabulary)]
         if outside:
@@ -54,7 +54,7 @@ class Batch:
         self.join(*decoders)
 
     def join(self, *decoders: _core.Decoder) -> None:
-        """These decoders become rows, behind those there are.
+        """Appends these decoders as rows.
 
         Raises:
             StateError: one is a row already.
@@ -73,7 +73,7 @@ class Batch:
         self._rows = [*self._rows, *decoders]
 
     def leave(self, *decoders: _core.Decoder) -> None:
-        """These decoders are rows no more; the rows behind them move up.
+        """Removes the rows of these decoders; later rows move up.
 
         Raises:
             StateError: one is no row.
@@ -90,9 +90,9 @@ class Batch:
         return over
 
     def reorder(self, parents: npt.ArrayLike) -> None:
-        """Row i goes on from what was row `parents[i]`: beams. There may be more rows or fewer than before.
+        """Row i continues the former row `parents[i]`, as beams do. There may be more or fewer rows than before.
 
-        A row that goes on keeps its decoder; where it goes on more than once, the others are copies, which draw alike.
+        A row that continues keeps its decoder; if it continues several times, the others are copies, which draw alike.
 
         Raises:
             StateError: a parent is no row; nothing has changed then.
@@ -159,7 +159,7 @@ class Batch:
         return out
 
     def take_forced(self) -> list[list[int]]:
-        """Every row takes the tokens that are its only way on, and tells them. They need no forward pass of their own.
+        """Every row accepts its forced tokens; returns them. They need no forward pass of their own.
 
         Raises:
             LimitError: finding them takes more work than the fuel of a row's constraint allows; no row has moved then.

@@ -365,7 +365,7 @@ class Typed:
 
 
 def _pattern(pattern: re.Pattern[Any]) -> _core.Grammar:
-    """A compiled regular expression; flags that change what it matches must stand in the pattern itself."""
+    """A compiled regular expression; flags that change what it matches must be in the pattern itself."""
     if not isinstance(pattern.pattern, str):
         raise TypeError("a pattern of bytes: compile a str pattern")
     known = {re.IGNORECASE: "i", re.DOTALL: "s", re.MULTILINE: "m", re.VERBOSE: "x", re.ASCII: "a"}

@@ -8,7 +8,7 @@ LogitreeError(Exception)
 └── EngineError(RuntimeError)     the thing that runs the model is missing, refused, or cannot hold the prompt
 
 UserWarning
-└── SchemaWarning                 a part of a schema was dropped, as it was told to be
+└── SchemaWarning                 a part of a schema was dropped (lenient=True)
 ```
 """
 

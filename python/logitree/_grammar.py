@@ -1,7 +1,4 @@
-"""Grammars of tool calls: free text, and calls of functions in the form that a family of models was taught.
-
-It refuses to know how a call is run.
-"""
+"""Grammars of tool calls: free text, and calls of functions in the form that a family of models was taught."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ STYLES: dict[str, tuple[str, str, str, str]] = {
     "hermes": ("<tool_call>", '\n{"name": "{name}", "arguments": ', "}\n", "</tool_call>"),
     "llama": ("<function={name}>", "", "", "</function>"),
 }
-"""How a call is written: its beginning, what stands before and behind the arguments, its end."""
+"""How a call is written: its beginning, the text before and after the arguments, its end."""
 
 
 def tools_grammar(
@@ -58,7 +55,7 @@ def _style(style: str | tuple[str, str, str, str]) -> tuple[str, str, str, str]:
         return style
     if style not in STYLES:
         names = ", ".join(map(repr, STYLES))
-        help = f"expected one of {names}, or four texts: beginning, before and behind the arguments, end"
+        help = f"expected one of {names}, or four texts: beginning, before and after the arguments, end"
         raise error(ConstraintError, f"style is {style!r}", help=help)
     return STYLES[style]
 

@@ -1,7 +1,7 @@
 """Grammars of Python's types: what a type says as JSON Schema.
 
 Plain types, ``Literal``, ``Enum``, unions, lists and dicts are read here; models, dataclasses, ``TypedDict`` and
-functions through pydantic, which is imported when it is needed. It refuses to know what a schema means.
+functions through pydantic, which is imported when it is needed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Vocabularies from other libraries' tokenizer objects: each function ends in a constructor of the core.
 
-It refuses to know file formats, which the core reads, and imports no library: objects come with theirs.
+The core reads file formats. No library is imported: the objects come from libraries that are loaded already.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabula
 
 
 def _mistral_file(tokenizer: Any) -> str | None:
-    """The file behind a transformers MistralCommonBackend."""
+    """The file of a transformers MistralCommonBackend."""
     inner = getattr(getattr(tokenizer, "tokenizer", None), "instruct_tokenizer", None)
     path = getattr(getattr(inner, "tokenizer", None), "file_path", None)
     return None if path is None else str(path)

@@ -100,7 +100,7 @@ def test_other_threads_run_meanwhile() -> None:
         done.set()
 
     interval = sys.getswitchinterval()
-    # Nobody is asked to let go of the interpreter: this thread goes on only when a batch does so by itself.
+    # No thread switches are forced: this thread runs only when a batch releases the GIL by itself.
     sys.setswitchinterval(1000)
     try:
         worker = threading.Thread(target=sample)

@@ -1,5 +1,5 @@
-"""`generate` and `choose` with the real model: forcing changes the cost only, and every way to end is
-told."""
+"""`generate` and `choose` with the real model: forcing changes the cost only, and every way to end has
+its finish reason."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_lenient_drops_with_a_warning_each() -> None:
         warnings.simplefilter("error")
         with pytest.raises(lt.SchemaWarning):
             G.json_schema(schema, lenient=True)
-        pickle.loads(pickle.dumps(grammar))  # what was told once is not told again
+        pickle.loads(pickle.dumps(grammar))  # a warning that was shown is not repeated
     assert G.json_schema(True).warnings == []
 
 

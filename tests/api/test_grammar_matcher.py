@@ -313,7 +313,7 @@ def test_forced_tokens_never_change_the_mask(vocabulary: lt.Vocabulary) -> None:
 
 
 def test_a_search_lets_other_threads_run(smollm2_gguf: Path) -> None:
-    """While a mask is found, Python goes on in other threads: it does not wait for the end."""
+    """While a mask is computed, Python runs in other threads."""
     vocabulary = lt.Vocabulary.from_gguf(smollm2_gguf)
     spans: list[tuple[float, float]] = []
     ticks: list[float] = []

@@ -1,6 +1,6 @@
 """MaskBench's runner: verdicts, times, processes that crash or hang, and what the report says of them.
 
-The engine here takes texts of `a`, one token a byte, and can be told by the schema to do anything wrong.
+The engine here takes texts of `a`, one token a byte, and does anything wrong that the schema asks for.
 """
 
 from __future__ import annotations

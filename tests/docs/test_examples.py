@@ -27,7 +27,7 @@ SAYS = {
     "factual": "The capital of France is Paris.",
     "gbnf": "2 problems in the GBNF grammar",
     "grammar_constrained": "goodbye",
-    "json_schema": "tokens were the only way on",
+    "json_schema": "tokens were forced",
     "metrics_collection": "the same tokens without measures",
     "perplexity_monitoring": "the gate opens",
     "pydantic_model": "enum:",

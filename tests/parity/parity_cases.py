@@ -53,7 +53,7 @@ class Case:
     spec: tuple[tuple[Kind, Arguments], ...]
     world: World
     as_words: bool
-    """Whether we are told of the candidates by mask words rather than by ids."""
+    """Whether the candidates are given as mask words rather than as ids."""
     history: tuple[int, ...]
     """Tokens accepted before the first step."""
     rows: Logits

@@ -32,12 +32,12 @@ WITHIN = 1e-6
 """How far a probability may be off."""
 
 INT_RANGE = 2.0**31 / 6.4 - 11
-"""llama.cpp converts 6.4 * logit + 64 to an int; what is out of range stands in the lowest bucket on x86-64."""
+"""llama.cpp converts 6.4 * logit + 64 to an int; what is out of range is in the lowest bucket on x86-64."""
 
 
 @dataclass
 class Tally:
-    """What was compared, for each sampler that stood in the chain."""
+    """What was compared, for each sampler of the chain."""
 
     steps: Counter[str] = field(default_factory=Counter)
     sets: Counter[str] = field(default_factory=Counter)
@@ -149,7 +149,7 @@ class FastPair(Pair):
 
 
 def positions(ids: Any, candidates: Candidates) -> Any:
-    """Where each of the ids stands."""
+    """The position of each id."""
     order = np.argsort(candidates["id"])
     return order[np.searchsorted(candidates["id"][order], ids)]
 

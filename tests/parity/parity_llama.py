@@ -58,7 +58,7 @@ def init(name: str, *arguments: Any) -> Any:
 
 
 class Array:
-    """Candidates in llama.cpp's form, to be filled anew for each call."""
+    """Candidates in llama.cpp's form, to be refilled for each call."""
 
     def __init__(self) -> None:
         self.struct = TokenDataArray()

@@ -45,7 +45,7 @@ class Kind:
     selects: bool = False
     """Whether it selects a candidate; nothing may follow it."""
     clones: bool = True
-    """Whether llama.cpp's clone of it goes on where it was."""
+    """Whether llama.cpp's clone of it continues with the same state."""
     softmax: bool = True
     """Whether it computes probabilities, hence NaN where llama.cpp holds -inf to be the best logit."""
     needs_text: bool = False
@@ -263,7 +263,7 @@ KINDS = (
     Kind("dist", lambda pick, world: (seed(pick),), plain("dist", UINT), selects=True),
     Kind("mirostat", mirostat, their_mirostat, selects=True),
     Kind("mirostat_v2", mirostat_v2, their_mirostat_v2, selects=True),
-    # llama.cpp's clone of it starts its generator anew; a fork of ours goes on.
+    # llama.cpp's clone of it restarts its generator; a fork of ours continues.
     Kind("adaptive_p", adaptive_p, plain("adaptive_p", FLOAT, FLOAT, UINT), selects=True, clones=False),
 )
 """Every sampler of llama.cpp, in the order of its default chain, those that select last."""

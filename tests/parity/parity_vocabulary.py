@@ -31,7 +31,7 @@ def path() -> Path:
 
 @functools.cache
 def theirs() -> Any:
-    """llama.cpp's vocabulary; the model behind it is never freed."""
+    """llama.cpp's vocabulary; its model is never freed."""
     llama_cpp.llama_log_set(_silent, ctypes.c_void_p(0))
     params = llama_cpp.llama_model_default_params()
     params.vocab_only = True
@@ -59,7 +59,7 @@ def tokenize(text: str) -> list[int]:
 
 @functools.cache
 def by_text() -> npt.NDArray[np.int32]:
-    """All ids in the order of their bytes, so that those which begin alike stand together."""
+    """All ids in the order of their bytes, so that those with equal beginnings are adjacent."""
     return np.array(sorted(range(len(ours())), key=lambda id: ours()[id]), np.int32)
 
 

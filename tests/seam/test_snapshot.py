@@ -1,4 +1,4 @@
-"""Pickles, copies and snapshots: what comes back is the same sampler, and goes on the same, in another process too."""
+"""Pickles, copies and snapshots: the restored sampler continues in the same way, in another process too."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def run(suite: Suite, draft: str, kind: str) -> Outcome:
 
 
 def read_ratchet() -> dict[str, Any]:
-    """The ratchet as it stands."""
+    """The current ratchet."""
     return {"known": [], **tomllib.loads(RATCHET.read_text(encoding="utf-8"))}
 
 

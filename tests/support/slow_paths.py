@@ -18,7 +18,7 @@ FINISHED, FAILED = -1, -2
 
 
 class Found(NamedTuple):
-    """Ways to go on: rows (int64), tokens (int32), scores (float64), states (int64)."""
+    """Continuations: rows (int64), tokens (int32), scores (float64), states (int64)."""
 
     rows: np.ndarray
     tokens: np.ndarray

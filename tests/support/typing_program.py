@@ -1,6 +1,6 @@
 """A program over the whole public surface, for mypy --strict: `test_typing.py` checks it. It is never run.
 
-Each `assert_type` says what a user's editor shows; a public name that stands nowhere here fails the test.
+Each `assert_type` is what a user's editor shows; a public name that does not occur here fails the test.
 """
 
 from __future__ import annotations

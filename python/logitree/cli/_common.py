@@ -79,7 +79,7 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no-force",
         action="store_true",
-        help="ask the model even where there is only one way on (for comparison)",
+        help="run the model for forced tokens too (for comparison)",
     )
 
 
@@ -145,7 +145,7 @@ def show_progress(terminal: Terminal, progress: Progress) -> None:
 
 
 def token_json(event: Token) -> dict[str, Any]:
-    """A token event for programs. Bytes that are no UTF-8 on their own are told by "bytes" (hexadecimal)."""
+    """A token event for programs. Bytes that are not UTF-8 on their own are in "bytes" (hexadecimal)."""
     step = event.step
     return {
         "id": event.id,

@@ -82,7 +82,7 @@ def _is_file(path: Path) -> bool:
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    """The text that stands before, and the vocabulary."""
+    """The text so far, and the vocabulary."""
     parser.add_argument("text", nargs="?", type=_common.text, default="", metavar="TEXT", help="what is written so far")
     parser.add_argument("--vocab", metavar="FILE", help="where the vocabulary is read from (see vocab)")
     parser.add_argument("--json", action="store_true", help="JSON on standard output and nothing else")

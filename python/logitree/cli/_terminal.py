@@ -77,7 +77,7 @@ class Terminal:
             self.write("\r\x1b[K\x1b[?25h")
 
     def restore(self) -> None:
-        """Leaves the terminal as it was found, whatever was going on: no progress line, cursor shown, no
+        """Leaves the terminal as it was found, in any situation: no progress line, cursor shown, no
         colour."""
         try:
             self.clear()

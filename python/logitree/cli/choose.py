@@ -66,7 +66,7 @@ def _read(path: Path) -> list[str]:
     try:
         values = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{path} begins like a JSON array but is none: {error}") from error
+        raise UsageError(f"{path} begins like a JSON array but is invalid: {error}") from error
     if not all(isinstance(value, str) for value in values):
         raise UsageError(f"{path} must be an array of strings")
     return list(values)

@@ -17,7 +17,7 @@ from ._trace import TraceTable
 
 ABOUT = """Show a real model choosing actions through a token tree, step by step.
 
-Takes a few seconds. What it measured, and what to try next, stands at its end.
+Takes a few seconds. It ends with what it measured and what to try next.
 """
 
 _NAMES = """

@@ -154,7 +154,7 @@ Rows = npt.NDArray[np.float32]
 
 @runtime_checkable
 class BeamSession(Protocol):
-    """Several sequences in an engine's memory, each of which may go on in several ways at once."""
+    """Several sequences in an engine's memory, each of which may have several continuations at once."""
 
     def begin(self, prompts: Sequence[Sequence[int]]) -> Rows:
         """Evaluates the prompts, one row each, and gives the logits after each one's last token: [P, V].
@@ -168,7 +168,7 @@ class BeamSession(Protocol):
     def step(self, parents: npt.ArrayLike, tokens: npt.ArrayLike) -> Rows:
         """Makes new rows of the old ones: row i is a copy of the old row `parents[i]` and one token more.
 
-        There may be more rows than before or fewer. A row that is nobody's parent is forgotten.
+        There may be more rows than before or fewer. A row that is no row's parent is forgotten.
 
         Returns:
             The logits after each new row's token: [R, V].

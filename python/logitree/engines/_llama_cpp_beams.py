@@ -153,10 +153,10 @@ class Places(NamedTuple):
     def move(self, cells: Cells) -> None:
         """Forgets and copies.
 
-        What is forgotten keeps its cells, in a sequence that nobody reads. A freed cell would be filled by a later
-        token of some beam, whose cells would no longer lie in the order of its tokens: sums over them would be
-        rounded otherwise, which a quantised model makes a difference of whole units of. Full cells are what
-        `LlamaBeams` makes anew.
+        What is forgotten keeps its cells, in a sequence that is never read. A freed cell would be filled by a later
+        token of some beam, whose cells would no longer be in the order of its tokens: sums over them would be
+        rounded differently, which a quantised model magnifies to whole units. `LlamaBeams` evaluates everything again
+        when the cells are full.
         """
         for sequence in self.dead:
             cells.lib.llama_memory_seq_cp(cells.memory, sequence, cells.sizes.rows, -1, -1)

@@ -398,7 +398,7 @@ class LlamaSession:
         return todo
 
     def rollback(self, n: int) -> None:
-        """Forgets the last `n` tokens; the next evaluation goes on from there.
+        """Forgets the last `n` tokens; the next evaluation continues from there.
 
         Raises:
             EngineError: there are fewer than `n`.
@@ -446,7 +446,7 @@ class _LogitsView:
     """NumPy views over libllama's logits buffer, one per address that it was ever seen at.
 
     Equal to `np.ctypeslib.as_array(llama_get_logits_ith(ctx, -1), (n,))`, which costs five times as much
-    because it builds the array anew each time.
+    because it rebuilds the array each time.
     """
 
     def __init__(self, lib: Any, context: Any, n: int) -> None:

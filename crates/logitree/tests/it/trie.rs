@@ -227,7 +227,7 @@ fn text_automata() -> Vec<(&'static str, Vec<u32>)> {
     let build = |states: usize, step: &dyn Fn(usize, u8) -> Option<u32>| -> Vec<u32> {
         (0..states * 256).map(|i| step(i / 256, (i % 256) as u8).unwrap_or(DEAD)).collect()
     };
-    // 0 between characters, 1 to 3 continuation bytes to come, 4 E0, 5 ED, 6 F0, 7 F4, 8 behind a backslash
+    // 0 between characters, 1 to 3 continuation bytes to come, 4 E0, 5 ED, 6 F0, 7 F4, 8 after a backslash
     let utf8 = |state, byte| match (state, byte) {
         (0, 0xc2..=0xdf) => Some(1),
         (0, 0xe0) => Some(4),
@@ -264,7 +264,7 @@ fn text_automata() -> Vec<(&'static str, Vec<u32>)> {
             }),
         ),
         (
-            "no ASCII behind a wide character",
+            "no ASCII after a wide character",
             build(9, &|state, byte| match (state, byte) {
                 (0, 0x00..=0x7f) => Some(0),
                 (8, 0x00..=0x7f) => None,

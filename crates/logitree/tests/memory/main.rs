@@ -34,7 +34,7 @@ fn count(size: usize) {
     LARGEST.with(|n| n.set(n.get().max(size)));
 }
 
-// SAFETY: every call goes on to the system's allocator unchanged; the count is a thread-local number.
+// SAFETY: every call is passed to the system's allocator unchanged; the count is a thread-local number.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());

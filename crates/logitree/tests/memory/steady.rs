@@ -76,7 +76,7 @@ fn no_allocation_per_token_after_the_first_steps() {
 fn logits_of_16_bits_are_not_copied_to_32() {
     let mut logits = vec![0.0f32; 1 << 17];
     fill(&mut logits, 3);
-    // A few stand out, as with a model that has something to say.
+    // A few are far above the others, as with a real model.
     logits[777..780].fill(20.0);
     let bits: Vec<u16> = logits.iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
     let params = Params::default().seed(1).with("penalty_repeat", 1.1);

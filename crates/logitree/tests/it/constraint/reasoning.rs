@@ -1,5 +1,5 @@
-//! Reasoning blocks: the laws of matchers, a model that finds the state anew from all tokens so far, and what is
-//! refused.
+//! Reasoning blocks: the laws of matchers, a model that recomputes the state from all tokens so far, and
+//! errors.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn vocabulary() -> Arc<Vocabulary> {
     Arc::new(Vocabulary::new(tokens, about).unwrap())
 }
 
-/// What is found out anew from all tokens.
+/// The state, recomputed from all tokens.
 struct Model {
     options: ReasoningOptions,
     at: ReasoningStart,
@@ -192,7 +192,7 @@ impl Model {
         if h.len() < soft || h.len() >= budget {
             return None;
         }
-        // The longest beginning of any end with which the reasoning block ends; of the first end, it goes on.
+        // The longest beginning of any end with which the reasoning block ends; it continues to the first end.
         let on = |n: &usize| t.end.iter().any(|e| e.starts_with(&h[h.len() - n..]));
         let n = if t.whole { (0..=h.len()).rev().find(on).unwrap_or(0) } else { 0 };
         let token = if t.end[0].starts_with(&h[h.len() - n..]) { t.end[0][n] } else { t.end[0][0] };
@@ -200,7 +200,7 @@ impl Model {
         Some((token, by as f32))
     }
 
-    /// The tokens that complete the character in which the reasoning block stands, by the standard library.
+    /// The tokens that complete the reasoning block's last character, by the standard library.
     fn completing(&self, h: &[TokenId]) -> BTreeSet<TokenId> {
         let text = h.rsplit(|&token| token >= SPECIAL).next().unwrap_or_default();
         let bytes: Vec<u8> = text.iter().flat_map(|&token| BYTES[token as usize].to_vec()).collect();

@@ -26,7 +26,7 @@ fn chain(seed: u64, rng: Generator) -> Chain {
     presets::llama_cpp(&params).unwrap()
 }
 
-/// One of three items, with the end token behind it.
+/// One of three items, followed by the end token.
 fn items(size: usize) -> Box<dyn Matcher> {
     let mut builder = CatalogueBuilder::new(BuildOptions::default()).unwrap();
     for (item, tokens) in [&[5, 6, 7][..], &[5, 9], &[11, 12, 13, 14, 15]].into_iter().enumerate() {
@@ -99,7 +99,7 @@ fn a_bad_row_costs_no_row_its_state() {
     bad[5] = vec![0.0; 7];
     let rows = step(&mut decoders, &bad, 1);
     assert_eq!(rows.iter().filter(|row| row.is_err()).count(), 2);
-    assert_eq!(decoders[4].tokens().len(), 2, "the others went on");
+    assert_eq!(decoders[4].tokens().len(), 2, "the others continued");
     let error = batch::all_or_none(&mut decoders.iter_mut().collect::<Vec<_>>(), rows).unwrap_err();
     assert_eq!((error.kind, error.place.as_str()), (ErrorKind::Logits, "row 3, id 0"));
     for (decoder, kept) in decoders.iter().zip(&kept) {

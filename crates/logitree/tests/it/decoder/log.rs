@@ -80,7 +80,7 @@ impl Birth {
         }
     }
 
-    /// What `decoder` shows, and the tokens it goes on with.
+    /// What `decoder` shows, and the next tokens.
     fn look(self, decoder: &mut Decoder) -> (Vec<u32>, Option<Finish>, Vec<TokenId>, usize, Vec<TokenId>) {
         let (mut words, mut forced) = (vec![0], Vec::new());
         decoder.allowed().expect("a set").write(END as usize + 1, &mut words);

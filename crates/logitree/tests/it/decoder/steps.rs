@@ -15,7 +15,7 @@ use proptest::prelude::*;
 const SIZE: usize = 40;
 const END: TokenId = 39;
 
-/// The obvious matcher: a list of sequences, scanned anew at every question.
+/// The obvious matcher: a list of sequences, scanned at every call.
 #[derive(Clone)]
 struct Sequences {
     all: Arc<Vec<Vec<TokenId>>>,

@@ -103,7 +103,7 @@ fn catastrophic_regexes() {
     }
 }
 
-/// A pattern of many parts in a row is a long chain: it is gone through in loops, whatever stands above it.
+/// A pattern of many parts in a row is a long chain: it is traversed in loops, whatever contains it.
 #[test]
 fn long_chains() {
     let n = 30_000;

@@ -80,10 +80,10 @@ fn mask(matcher: &mut dyn Matcher) -> Option<Vec<TokenId>> {
     }
 }
 
-/// What any text of these tests could go on with; z and \xf0 stand for all that is no letter of theirs.
+/// The possible next bytes of the texts of these tests; z and \xf0 stand for all that is no letter of theirs.
 const FIRST: &[u8] = b"abc\"\xc3z\xf0\xa9\x9f\x98\x80\xa0\xbd";
 
-/// Holds the mask behind `text`, and what is accepted there, to brute force. `tried` is how many tokens are accepted.
+/// Compares the mask after `text`, and what is accepted there, with brute force. `tried` is how many tokens are accepted.
 fn compare(
     matcher: &mut dyn Matcher,
     vocabulary: &Vocabulary,
@@ -199,7 +199,7 @@ fn rules_over_random_vocabularies() {
     });
 }
 
-/// What the slow recogniser says; nothing goes on from what is not viable.
+/// The result of the slow recogniser; a prefix that is not viable has no continuation.
 fn brute(rules: &Rules, text: &[u8], known: &mut HashMap<Vec<u8>, (bool, bool)>) -> (bool, bool) {
     if let Some(&known) = known.get(text) {
         return known;

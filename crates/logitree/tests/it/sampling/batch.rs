@@ -158,7 +158,7 @@ fn narrow_rows_give_what_their_values_give() {
 fn threads_that_the_system_does_not_grant_are_done_without() {
     const MARK: &str = "LOGITREE_TEST_NO_THREADS";
     if std::env::var_os(MARK).is_none() {
-        // Stacks of this size are granted to nobody; the test's own thread is the process's first.
+        // No system grants stacks of this size; the test's own thread is the process's first.
         let name = "sampling::batch::threads_that_the_system_does_not_grant_are_done_without";
         let again = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--test-threads=1"])

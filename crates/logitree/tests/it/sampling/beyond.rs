@@ -217,7 +217,7 @@ proptest! {
         prop_assert!(!got.is_empty());
         prop_assert!(fewest.iter().all(|id| got.binary_search(id).is_ok()), "{fewest:?} not all in {got:?}");
         prop_assert!(got.iter().all(|id| most.binary_search(id).is_ok()), "{got:?} not all in {most:?}");
-        // Applied anew it does the same: no state.
+        // Applied again it does the same: no state.
         chain.apply(&logits, allowed, None).unwrap();
         prop_assert_eq!(left(&chain), got);
         let total: f32 = chain.candidates().probabilities().iter().sum();

@@ -1,5 +1,5 @@
 //! Every sampler and whole chain over hostile logits and with the most extreme parameters that its constructor takes,
-//! in both modes: an allowed token above -inf and probabilities that sum to one, or a typed error that is told here.
+//! in both modes: an allowed token above -inf and probabilities that sum to one, or a typed error that is listed here.
 
 use crate::support::samplers::{complete, whole_chains, Knobs, World, ROWS};
 use logitree::mask::AllowedTokens;

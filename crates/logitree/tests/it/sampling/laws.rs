@@ -308,7 +308,7 @@ proptest! {
             prop_assert_eq!(copy.snapshot(), saved.clone(), "the copy of {} moved", chain.describe());
             prop_assert_eq!(run(&mut copy, &case, &case.steps[half..]), rest.clone(), "{}", chain.describe());
             prop_assert_eq!(copy.snapshot(), after.clone());
-            // Into a chain that is elsewhere, and back into one that went on.
+            // Into a chain that is elsewhere, and back into one that continued.
             for other in [&mut born, &mut one] {
                 other.restore(&saved).unwrap();
                 prop_assert_eq!(other.snapshot(), saved.clone());
@@ -476,7 +476,7 @@ fn states_of_other_samplers_are_refused_or_valid() {
                 let mut chain = complete(row, [0.5; 4], Seed::mt19937(3), &World::default());
                 let mut sampler = chain.samplers()[0].clone();
                 if sampler.load(&mut StateReader::new(&words[..cut])).is_ok() {
-                    // Whatever it took, it goes on.
+                    // Whatever it read, it still works.
                     sampler.rollback(3);
                     sampler.accept(1);
                     sampler.forced();

@@ -149,7 +149,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Equal logits may stand in another order in parity mode, and then another of them is drawn.
+/// Equal logits may be in another order in parity mode, and then another of them is drawn.
 fn has_ties(row: &[f32]) -> bool {
     let mut sorted: Vec<u32> = row.iter().filter(|x| x.is_finite()).map(|x| x.to_bits()).collect();
     sorted.sort_unstable();

@@ -234,7 +234,7 @@ fn alive(chain: &Chain) -> Vec<u32> {
     both.filter(|(_, &x)| x > f32::NEG_INFINITY).map(|(&id, _)| id).collect()
 }
 
-/// What is sorted only when somebody looks equals what was sorted at once, whoever looks next.
+/// Candidates that are sorted on first access equal those sorted at once, for every kind of access.
 #[test]
 fn sorting_later_equals_sorting_at_once() {
     let [later, next, last] = laters();
@@ -280,7 +280,7 @@ fn what_mirostat_cuts_late_is_what_it_cuts_at_once() {
                 parity.apply(&xs, allowed, None).unwrap();
                 assert_eq!(listed.pick().unwrap(), token, "{tau}");
                 assert_eq!(xs[parity.pick().unwrap() as usize], xs[token as usize], "{tau}");
-                // Logits, for equal ones stand in libstdc++'s order in parity mode.
+                // Logits, because equal ones are in libstdc++'s order in parity mode.
                 let (a, b) = (listed.candidates().logits(), parity.candidates().logits());
                 let shorter = a.len().min(b.len());
                 assert!(a.len().abs_diff(b.len()) <= 1 && a[..shorter] == b[..shorter], "{tau}");

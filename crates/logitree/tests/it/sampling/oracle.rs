@@ -129,7 +129,7 @@ impl Naive {
 
     fn apply(&mut self, op: &Op, history: &[u32]) {
         self.shape(op, history);
-        // An order whose first candidate is banned is trusted by nobody.
+        // An order whose first candidate is banned is not relied on.
         self.sorted &= self.all[0].1 > f32::NEG_INFINITY;
     }
 

@@ -101,8 +101,8 @@ fn state_laws(matcher: &mut dyn Matcher) -> Seen {
     seen
 }
 
-/// Runs `script` over a matcher born by `fresh` and holds every state to the laws. `watch` sees each state with
-/// the tokens accepted so far, for whoever has a model to compare with.
+/// Runs `script` over a matcher made by `fresh` and checks the laws in every state. `watch` gets each state with the
+/// tokens accepted so far, to compare with a model.
 pub fn hold(fresh: &dyn Fn() -> Box<dyn Matcher>, script: &[u16], watch: &mut dyn FnMut(&[TokenId], &Seen)) {
     let mut matcher = fresh();
     let born = state_laws(&mut *matcher);

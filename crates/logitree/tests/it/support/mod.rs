@@ -13,7 +13,7 @@
 //! ├─ " 4                │                   │  └─ o 16                      └─ \xa5 24
 //! │  └─ : 5             │                   ├─ o 17
 //! │                     │                   │  └─ k 18
-//! 25 <end> is control and stands in no trie; 11 and 12 are both "cat".
+//! 25 <end> is control and in no trie; 11 and 12 are both "cat".
 //! ```
 
 pub mod automata;

@@ -32,7 +32,7 @@ fn node(rules: usize, tokens: u32) -> impl Strategy<Value = RuleBody> {
     });
     let lexemes = plain_regex().prop_map(RuleBody::Lexeme);
     let refs = (0..rules).prop_map(RuleBody::Ref);
-    // Shrinking reaches every alternative, whatever its weight: sets stand in a union of their own.
+    // Shrinking reaches every alternative, whatever its weight: sets are in a union of their own.
     let leaf = match tokens {
         0 => prop_oneof![lexemes, refs].boxed(),
         _ => prop_oneof![4 => lexemes, 2 => sets, 4 => refs].boxed(),

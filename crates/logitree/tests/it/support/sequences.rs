@@ -26,7 +26,7 @@ impl Sequences {
         self.all.iter().any(|s| !self.ways_on(s).is_empty())
     }
 
-    /// Whether an end token is a way on where it would end something.
+    /// Whether an end token is also a continuation where it would end a sequence.
     pub fn ends_collide(&self) -> bool {
         self.all.iter().any(|s| self.ways_on(s).intersection(&self.ends).next().is_some())
     }
