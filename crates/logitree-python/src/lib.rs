@@ -18,6 +18,7 @@ mod matcher;
 mod metrics;
 mod payload;
 mod reasoning;
+mod recogniser;
 mod sampling;
 mod template;
 mod trie;
@@ -40,5 +41,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     template::register(m)?;
     catalogue::register(m)?;
     reasoning::register(m)?;
+    recogniser::register(m)?;
     Ok(())
 }

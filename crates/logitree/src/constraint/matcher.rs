@@ -16,8 +16,20 @@
 //!    masks nothing. What may follow is its owner's decision, not the matcher's.
 //! 9. `bias` is a pure function of the accepted tokens; it names an allowed token and a finite number.
 
+use std::sync::Arc;
+
 use crate::mask::{words_for, AllowedTokens};
-use crate::{Error, ErrorKind, Result, TokenId};
+use crate::vocabulary::Vocabulary;
+use crate::{ErrorKind, Result, TokenId};
+
+/// What may be generated: a value that knows no vocabulary, no model and no prompt.
+pub trait Constraint: Send + Sync {
+    /// A matcher at the beginning of a sequence, for the tokens of `vocabulary`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if the constraint cannot be honoured with this vocabulary.
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>>;
+}
 
 /// A constraint bound to a vocabulary and running for one sequence.
 pub trait Matcher: Send + Sync {
@@ -146,15 +158,4 @@ pub trait Matcher: Send + Sync {
 
     /// Number of tokens accepted since birth or reset, less those rolled back.
     fn accepted(&self) -> usize;
-}
-
-/// Whether `n` tokens can be rolled back where so many were accepted.
-///
-/// # Errors
-/// [`ErrorKind::State`] if they are too many.
-pub(crate) fn check_rollback(n: usize, accepted: usize) -> Result<()> {
-    if n <= accepted {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::State, format!("cannot roll back {n} tokens: {accepted} were accepted")))
 }

@@ -3,10 +3,12 @@
 
 mod choices;
 mod grammar;
+mod history;
 mod intersection;
 mod matcher;
 pub mod query;
 pub mod reasoning;
+mod recogniser;
 mod row_matcher;
 pub mod token_tree;
 
@@ -14,14 +16,15 @@ use std::sync::Arc;
 
 pub use choices::{Choices, MAX_CHOICE_BYTES};
 pub use grammar::{Grammar, GrammarLimits};
+pub(crate) use history::check_rollback;
 pub use intersection::{intersect, IntersectionMatcher};
-pub(crate) use matcher::check_rollback;
-pub use matcher::Matcher;
+pub use matcher::{Constraint, Matcher};
 pub use query::{
     accept_all, count_allowed, draft_masks, explain, fill, fill_batch, shortest_ending, ExplainQuery,
     Explanation, Verdict, MAX_STATES,
 };
 pub use reasoning::{ReasoningBudget, ReasoningOptions};
+pub use recogniser::{ByteRecogniser, MakeRecogniser, Recogniser};
 pub(crate) use row_matcher::not_allowed;
 pub use token_tree::{
     Descriptor, DescriptorTree, Leaf, Node, OnMismatch, Payload, PayloadCheck, TokenTree, MAX_TOKENS,

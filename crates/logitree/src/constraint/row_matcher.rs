@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::matcher::check_rollback;
+use super::history::check_rollback;
 use super::Matcher;
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::bound::lock;
 use super::engine::Engine;
 use super::entry::Entry;
-use crate::constraint::matcher::check_rollback;
+use crate::constraint::history::check_rollback;
 use crate::constraint::Matcher;
 use crate::grammar::earley::{ConfigId, DEAD};
 use crate::mask::{words_for, AllowedTokens};

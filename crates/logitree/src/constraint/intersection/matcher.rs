@@ -9,7 +9,7 @@ use super::position::WalkPosition;
 use super::search::{Fuel, SearchBase};
 use crate::catalogue::{add_end, check_snapshot};
 use crate::catalogue::{damaged, CatalogueSnapshot, Continuations, WalkState};
-use crate::constraint::matcher::check_rollback;
+use crate::constraint::history::check_rollback;
 use crate::constraint::row_matcher::not_allowed;
 use crate::constraint::Matcher;
 use crate::mask::AllowedTokens;

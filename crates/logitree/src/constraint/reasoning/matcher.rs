@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::finder::START;
 use super::plan::{Phase, Plan, ReasoningStart, State};
-use crate::constraint::matcher::check_rollback;
+use crate::constraint::history::check_rollback;
 use crate::constraint::Matcher;
 use crate::mask::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};

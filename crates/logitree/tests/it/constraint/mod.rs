@@ -4,4 +4,5 @@ mod intersection;
 mod laws;
 mod reasoning;
 mod reasoning_corpus;
+mod recogniser;
 mod token_tree;
