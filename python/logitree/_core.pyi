@@ -12,6 +12,7 @@ from typing_extensions import Self, Unpack
 from logitree._params import ChainParams
 
 __all__ = [
+    "AllowedTokens",
     "BoundReasoning",
     "Burst",
     "Candidates",
@@ -36,6 +37,7 @@ __all__ = [
     "PrefixIndex",
     "PrefixPaths",
     "Random",
+    "Recogniser",
     "RollingPerplexity",
     "Sampler",
     "SamplingError",
@@ -823,6 +825,32 @@ class AllowedTokens:
     def __iter__(self) -> Iterator[int]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+
+@final
+class Recogniser:
+    """The texts that an object of your own accepts, byte by byte.
+
+    `make` is called without arguments, for example a class. What it returns has taken no byte yet and has the methods
+
+    - `push(byte: int) -> bool`: takes one more byte, or returns False and changes nothing. It must take a byte only if
+      a text continues so;
+    - `pop(n: int)`: takes back the last n bytes;
+    - `is_end() -> bool`: whether the bytes taken are a complete text.
+
+    Each matcher has an object of its own. A fork makes a new one when it is used and pushes the accepted bytes again,
+    so objects must depend on the bytes alone. An exception comes through as it is and leaves the matcher unchanged.
+    """
+
+    def __new__(cls, make: Callable[[], object]) -> Self: ...
+    @property
+    def make(self) -> Callable[[], object]:
+        """What makes the objects."""
+
+    def matcher(self, vocabulary: Vocabulary) -> Matcher:
+        """A matcher at the beginning of a text. An end-of-generation token ends a text that could continue.
+
+        Raises ConstraintError if the object takes no byte and accepts no empty text, and what the object raises.
+        """
 
 @final
 class Matcher:

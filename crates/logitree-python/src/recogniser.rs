@@ -13,15 +13,15 @@ use crate::vocabulary::PyVocabulary;
 
 /// The texts that an object of your own accepts, byte by byte.
 ///
-/// `make` is called without arguments, for example a class. What it returns has taken no byte yet and has three methods:
+/// `make` is called without arguments, for example a class. What it returns has taken no byte yet and has the methods
 ///
-/// - `push(byte: int) -> bool`: takes one more byte, or returns False and changes nothing. It must take a byte only if a
-///   text continues so;
+/// - `push(byte: int) -> bool`: takes one more byte, or returns False and changes nothing. It must take a byte only if
+///   a text continues so;
 /// - `pop(n: int)`: takes back the last n bytes;
 /// - `is_end() -> bool`: whether the bytes taken are a complete text.
 ///
-/// Each matcher has an object of its own. A fork makes a new one when it is used and pushes the accepted bytes again, so
-/// objects must depend on the bytes alone. An exception comes through as it is and leaves the matcher unchanged.
+/// Each matcher has an object of its own. A fork makes a new one when it is used and pushes the accepted bytes again,
+/// so objects must depend on the bytes alone. An exception comes through as it is and leaves the matcher unchanged.
 #[pyclass(frozen, name = "Recogniser", module = "logitree")]
 pub struct PyRecogniser {
     make: Arc<Py<PyAny>>,

@@ -19,7 +19,7 @@ impl Brackets {
     fn open(&self) -> Option<usize> {
         self.read.iter().try_fold(0, |open, byte| match (byte, open) {
             (b'(', 0..3) => Some(open + 1),
-            (b')', 1..) => Some(open - 1),
+            (b')', 1..=3) => Some(open - 1),
             (b'.', 0) => Some(99),
             _ => None,
         })
@@ -144,7 +144,7 @@ fn an_error_changes_nothing_wherever_it_occurs() {
         matcher.rollback(matcher.accepted() - 2).unwrap();
         assert_eq!(look(&mut *matcher), before, "after {after} calls");
     }
-    assert!(failures > 20, "{failures}");
+    assert!(failures > 8, "{failures}");
 }
 
 #[test]
