@@ -219,7 +219,7 @@ def test_work_is_bounded_and_goes_on() -> None:
     assert asked > 5
     assert list(allowed) == list(range(60))
     hidden = lt.prefix_tree([[59, 59], *([a, 60] for a in range(59))]).matcher()
-    with pytest.raises(lt.LimitError, match=r"300 steps.*paths\(intersect=\)"):
+    with pytest.raises(lt.LimitError, match=r"300 steps.*intersect the whole catalogue once"):
         tree.matcher(intersect=hidden, fuel=300)
     assert len(tree.paths(intersect=hidden)) == 1
 

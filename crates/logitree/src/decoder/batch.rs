@@ -142,7 +142,9 @@ fn mask(decoder: &mut Decoder, words: &mut [u32], ends: &[TokenId]) -> Result<()
     let least = words_for(size);
     if words.len() < least {
         let message = format!("the mask has {} words, and the vocabulary needs {least}", words.len());
-        return Err(Error::new(ErrorKind::Mask, message).help("logitree.mask.new(len(vocabulary)) makes one"));
+        return Err(
+            Error::new(ErrorKind::Mask, message).help("give one word for each 32 token ids, rounded up")
+        );
     }
     words.fill(0);
     if decoder.finish().is_none() {

@@ -25,7 +25,7 @@ impl Peers {
     pub fn new(born: Matchers) -> Result<Peers> {
         if born.is_empty() {
             let error = Error::new(ErrorKind::Constraint, "no matcher to intersect the prefix tree with");
-            return Err(error.help("leave intersect= out for all items"));
+            return Err(error.help("to allow all items, do not intersect"));
         }
         Ok(Peers { matchers: forks(&born), born: Arc::new(born), taken: 0 })
     }

@@ -30,7 +30,7 @@ impl Fuel {
             self.given
         );
         Err(Error::new(ErrorKind::Limit, message)
-            .help("look at everything once, for all requests: paths(intersect=); or give more fuel="))
+            .help("intersect the whole catalogue once, for all sequences, or give more fuel"))
     }
 }
 

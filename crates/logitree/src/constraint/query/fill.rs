@@ -22,7 +22,9 @@ pub fn fill(matcher: &mut dyn Matcher, words: &mut [u32]) -> Result<()> {
     let least = words_for(matcher.vocabulary_size());
     if words.len() < least {
         let message = format!("the mask has {} words, and the vocabulary needs {least}", words.len());
-        return Err(Error::new(ErrorKind::Mask, message).help("logitree.mask.new(len(vocabulary)) makes one"));
+        return Err(
+            Error::new(ErrorKind::Mask, message).help("give one word for each 32 token ids, rounded up")
+        );
     }
     if matcher.is_finished() && words.len() > least {
         words.fill(u32::MAX);
