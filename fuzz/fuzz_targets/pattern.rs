@@ -5,10 +5,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use logitree::grammar::expr::{Encoding, Exprs};
-use logitree::grammar::pattern::{parse, Options};
+use logitree::grammar::pattern::{parse, PatternOptions};
 
 fuzz_target!(|text: &str| {
-    let found = match parse(text, &Options::SEARCH) {
+    let found = match parse(text, &PatternOptions::SEARCH) {
         Ok(found) => found,
         Err(error) => return assert!(!error.message.is_empty() && error.place.contains(':')),
     };
@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
     let whole = if text.contains("(?") && text.contains('#') {
         None
     } else {
-        parse(&format!("[^]*(?:{text})[^]*"), &Options::WHOLE).ok()
+        parse(&format!("[^]*(?:{text})[^]*"), &PatternOptions::WHOLE).ok()
     };
     let mut exprs = Exprs::new(1 << 14);
     let Ok(search) = exprs.compile(&found, Encoding::Utf8) else { return };
