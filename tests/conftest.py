@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+# llama.cpp's threads wait for each other without spinning: the tests run in more than one process.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("LOGITREE_DATA") or REPOSITORY.parent / "shared" / "data")
 

@@ -305,8 +305,9 @@ def test_a_suite_runs_and_prints_records(
 ) -> None:
     import argparse
 
-    # Two requests show that the suite works; with all ten it is a measurement.
-    monkeypatch.setattr(choices_suite, "REQUESTS", choices_suite.REQUESTS[:2])
+    # One request and short answers show that the suite works; with all ten it is a measurement.
+    monkeypatch.setattr(choices_suite, "REQUESTS", choices_suite.REQUESTS[:1])
+    monkeypatch.setattr(choices_suite, "MAX_TOKENS", 4)
     # Two small grammars likewise.
     monkeypatch.setattr(grammar_suite, "SUBJECTS", {k: SUBJECTS[k] for k in ("30 names (GBNF)", "maxLength 100")})
     monkeypatch.setattr(grammar_suite, "LARGE", ("maxLength 100",))

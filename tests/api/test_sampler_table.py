@@ -13,7 +13,7 @@ import pytest
 import logitree as lt
 from logitree import _core, samplers
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def script() -> ModuleType:
