@@ -12,6 +12,10 @@ use pyo3::types::{PyBool, PyDict, PyMapping};
 use std::any::Any;
 
 /// Parameters by bands of entropy, for `Chain.adapt`.
+///
+/// `bands`: pairs of a bound in nats and settings, ascending; the first band whose bound is above the entropy
+/// applies, and the last bound is None. An empty mapping leaves the chain's own parameters. Raises SamplingError for
+/// anything else.
 #[pyclass(frozen, name = "EntropyRule", module = "logitree.steering")]
 #[derive(Clone)]
 pub struct PyEntropyRule(EntropyRule);
@@ -50,6 +54,10 @@ impl PyEntropyRule {
 }
 
 /// Other parameters for some tokens where the model is unsure, for `Chain.adapt`.
+///
+/// `settings` apply to `tokens` (1) accepted tokens, starting with the step in which the top probability is below
+/// `top_p_below` or the entropy, in nats, is above `entropy_above`; meanwhile neither is checked. Its state follows accept,
+/// rollback, fork, reset and snapshot. Raises SamplingError without a trigger, or for an invalid number.
 #[pyclass(frozen, name = "Burst", module = "logitree.steering")]
 #[derive(Clone)]
 pub struct PyBurst(Burst);

@@ -155,7 +155,13 @@ fn run(py: Python<'_>, rows: &[Row<'_>], chains: &mut [&mut Chain], how: How) ->
 
 type Columns<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<TokenId>>, Bound<'py, PyArray1<f64>>);
 
-/// The best continuations of several beams: rows (uint32), tokens (uint32), scores (float64, nats), best first.
+/// The best `width` continuations of B beams: rows (uint32), tokens (uint32) and scores (float64, nats).
+///
+/// `logits` and `masks` as for `Chain.sample_batch`; `scores`: the beams' log-probabilities so far, [B]. A
+/// score is `scores[row] + log_softmax(logits[row])[token]`, with the softmax over the whole row; the mask only
+/// restricts which tokens are returned. Descending by score, then by row, then by token. A beam at -inf is not read, and a
+/// token at -inf is not returned; the result is shorter than `width` if there are fewer. LogitsError for NaN or
+/// +inf in a row or score, MaskError for an allowed id without a logit; their place names the row.
 #[pyfunction]
 #[pyo3(signature = (logits, scores, width, masks=None))]
 fn beam_top<'py>(

@@ -405,7 +405,26 @@ fn references(object: &Bound<'_, Lent>) -> isize {
     unsafe { pyo3::ffi::Py_REFCNT(object.as_ptr()) }
 }
 
-/// A sampler that calls `fn(ids, logits)`, or the `apply` of an object.
+/// A sampler that calls `fn(ids, logits)`, anywhere in a chain.
+///
+/// `ids`: uint32 [n], read only; `logits`: float32 [n], to be written in place; the candidates in their order,
+/// views of the chain's own memory. Returns None (all stay), a bool array [n] (which stay), or an integer array of
+/// positions (which stay, in that order). With `selects` it returns the position of one candidate, which is picked, and
+/// must be the last sampler. An array that outlives the call stays valid, at the cost of a copy.
+///
+/// `fn` may be an object with `apply(ids, logits)`. Optional, for one that keeps state, on object or function:
+/// `accept(token)`, `rollback(n)`, `reset()`, `forced()` (a step with one candidate was skipped), `fork()`
+/// (returns a copy; without it `copy.deepcopy` if there is `accept`, else all chains share the object), `save()
+/// -> bytes` and `load(bytes)` for snapshots. Each chain forks it when it is built. `name` has 1 to 64 bytes.
+///
+/// Errors: what `fn` raises comes out of the step unchanged; what a hook raises, out of the next step. NaN or +inf
+/// written, nothing left above -inf: LogitsError. An answer of another kind, dtype or shape, a position twice or out
+/// of range, nothing kept: SamplingError. Using the chain that is calling, or lacking the `rollback` or `reset`
+/// that goes with an `accept`: StateError. Parity mode refuses it.
+///
+/// Cost: a call that does nothing takes 0.3 us with 40 candidates, an operation of NumPy in it 0.7 us or more. All
+/// 128,256 candidates of a vocabulary take 60 us more, because they must be listed, and each operation over them 70 us or
+/// more: put it after `top_k` where its rule allows.
 #[pyfunction]
 #[pyo3(signature = (r#fn, name="custom", *, selects=false))]
 fn custom(r#fn: &Bound<'_, PyAny>, name: &str, selects: bool) -> PyResult<super::samplers::PySampler> {

@@ -3,7 +3,8 @@
 use logitree::sampling::{Level, Measures};
 use pyo3::prelude::*;
 
-/// What a step's distributions were: the model's, and the one that the chain left and drew from.
+/// The distributions of a step, in nats: the model's, over all finite logits, and the one that the chain left and drew
+/// from. Feed `model_surprisal` to a `RollingPerplexity`.
 #[pyclass(frozen, name = "Measures", module = "logitree.metrics")]
 pub struct PyMeasures {
     measures: Measures,
@@ -42,7 +43,7 @@ impl PyMeasures {
         -self.model_log_probability() + 0.0
     }
 
-    /// Entropy of what the chain left.
+    /// Entropy of what the chain left, at least 0.
     #[getter]
     fn entropy(&self) -> f64 {
         self.parts().1.entropy / self.unit

@@ -28,7 +28,7 @@ use samplers::PySampler;
 use steering::PySteering;
 pub use values::whole;
 
-/// What one sampler did in one step.
+/// What one sampler did in one step. A candidate counts while its logit is above -inf.
 #[pyclass(frozen, name = "Effect", module = "logitree.steering")]
 pub struct PyEffect(pub Effect);
 
@@ -58,7 +58,7 @@ impl PyEffect {
         self.0.changed
     }
 
-    /// Probability, before it, of what it cut.
+    /// Probability of what it removed, under the logits before it: 0 to 1.
     #[getter]
     fn mass_cut(&self) -> f64 {
         self.0.mass_cut
@@ -71,6 +71,20 @@ impl PyEffect {
 }
 
 /// Samplers in order, with the state that goes with accepted tokens.
+///
+/// Logits: one row of float32, float16 or bfloat16, shape [n], read in place and never written: a NumPy array
+/// (bfloat16 of ml_dtypes, or its bits as uint16), or what NumPy or DLPack can view without copying (ctypes array,
+/// memoryview, array.array, torch tensor on the CPU). 16-bit logits are converted to float32 block by
+/// block, without a copy of the row. Anything else is a LogitsError, as are NaN and +inf among the allowed logits, and
+/// nothing to choose from.
+///
+/// It can be pickled with samplers, mode and state.
+///
+/// Not for two threads at once: the second call is a RuntimeError. `fork` and `states` give each its own.
+///
+/// What is allowed: `mask`, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit `id % 32` of word
+/// `id // 32`, ids past its end not being allowed; or `allowed`, token ids or an `AllowedTokens`. Only their logits
+/// are read. Neither: all. An allowed id without a logit is a MaskError.
 #[pyclass(name = "Chain", module = "logitree")]
 #[derive(Clone)]
 pub struct PyChain {
@@ -100,6 +114,10 @@ impl PyChain {
     }
 
     /// The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
+    ///
+    /// llama.cpp's own default is "edskypmxt"; "a" is adaptive_p, "i" infill. Biases come first and `dist` last
+    /// if the text does not name them; adaptive_p is last wherever it is named. With `mirostat` 1 or 2 the named samplers
+    /// are not used, as in llama.cpp. SamplingError for an invalid text.
     #[staticmethod]
     #[pyo3(signature = (text, **params))]
     fn parse(text: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -107,7 +125,10 @@ impl PyChain {
         Ok(PyChain::from(Chain::parse(text, &params).map_err(to_py)?))
     }
 
-    /// llama.cpp's default chain; keywords change its defaults.
+    /// llama.cpp's order: biases, penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature, dist.
+    ///
+    /// With `mirostat` 1 or 2: biases, temp and that mirostat. With an `adaptive_target` of 0 or more adaptive_p
+    /// replaces dist.
     #[staticmethod]
     #[pyo3(signature = (**params))]
     fn llama_cpp(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -115,7 +136,9 @@ impl PyChain {
         Ok(PyChain::from(presets::llama_cpp(&params).map_err(to_py)?))
     }
 
-    /// tsampler's order and defaults.
+    /// tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; repeat penalty 1.1.
+    ///
+    /// SamplingError for keywords that switch on a sampler that tsampler lacks.
     #[staticmethod]
     #[pyo3(signature = (**params))]
     fn tsampler(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -123,7 +146,14 @@ impl PyChain {
         Ok(PyChain::from(presets::tsampler(&params).map_err(to_py)?))
     }
 
-    /// transformers' order and defaults.
+    /// transformers' order (5.23, `do_sample=True`): biases, penalties, no_repeat_ngram, temp, hf_top_h,
+    /// hf_top_k, hf_top_p, min_p, hf_typ_p, epsilon_cutoff, eta_cutoff, dist.
+    ///
+    /// The same candidates stay as in transformers, with the same probabilities within 1e-6; `min_keep` is
+    /// `min_tokens_to_keep`. Accept the prompt too: penalties and no_repeat_ngram include it. The draws
+    /// are `dist`'s: those of `torch.multinomial` are not reproduced. Defaults: `top_k` 50, `temp` 1, the
+    /// penalties over all accepted tokens, everything else off. SamplingError for a `temp` of 0 or less, and for
+    /// keywords that switch on a sampler that transformers lacks.
     #[staticmethod]
     #[pyo3(signature = (**params))]
     fn transformers(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -149,7 +179,7 @@ impl PyChain {
         with_logits(logits, |logits| self.inner.sample(logits, mask.allowed()))
     }
 
-    /// Applies the chain: ids (uint32), logits (float32), probabilities (float32) of what survived, in order.
+    /// Applies the chain (a `dist` draws): ids, logits and probabilities of the survivors, in order.
     #[pyo3(signature = (logits, mask=None, *, allowed=None))]
     fn apply<'py>(
         &mut self,
@@ -187,7 +217,7 @@ impl PyChain {
         self.inner.pick().map_err(to_py)
     }
 
-    /// Takes note of an accepted token.
+    /// Records an accepted token, picked here or elsewhere.
     fn accept(&mut self, token: i64) -> PyResult<()> {
         self.inner.accept(token_id(token)?);
         Ok(())
@@ -198,14 +228,14 @@ impl PyChain {
         self.inner.forced();
     }
 
-    /// Forgets the last n accepted tokens and what was drawn for them.
+    /// Forgets the last n accepted tokens and what was drawn for them; StateError if there are fewer.
     #[pyo3(signature = (n=None), text_signature = "($self, n=1)")]
     fn rollback(&mut self, n: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let n = n.map_or(Ok(1), |n| values::whole(n, "n", 0, usize::MAX))?;
         self.inner.rollback(n).map_err(to_py)
     }
 
-    /// Back to the state it was born with, and so are the rows of its batches.
+    /// Returns to the initial state; steering is cleared, a rule stays.
     fn reset(&mut self) {
         self.inner.reset();
         self.rows.clear();
@@ -267,13 +297,14 @@ impl PyChain {
         self.inner.samplers().iter().map(|sampler| born(sampler.as_ref())).collect()
     }
 
-    /// The seed it draws from; None if it does not draw.
+    /// The seed it draws from, reported also where it was fresh entropy; None if it does not draw.
     #[getter]
     fn seed(&self) -> Option<u64> {
         self.inner.seed().map(|s| s.seed)
     }
 
-    /// Whether each step from now on is measured: see `measures`. Off costs nothing.
+    /// Whether each step from now on is measured: see `measures`. Off costs nothing; on, the sums are those
+    /// that the samplers use where all tokens are allowed.
     #[pyo3(signature = (on=true))]
     fn measure(&mut self, on: bool) {
         self.inner.measure(on);
@@ -295,16 +326,19 @@ impl PyChain {
     }
 
     /// A copy in the same state that computes as llama.cpp does, ties and rounding included, at its speed.
+    ///
+    /// SamplingError if a sampler is not one of llama.cpp's.
     fn parity(&self) -> PyResult<Self> {
         Ok(PyChain::from(self.inner.clone().with_mode(Mode::Parity).map_err(to_py)?))
     }
 
-    /// The value of a parameter, by its name as in `llama_cpp(...)`; None if no sampler has it.
+    /// The value of a parameter, by its name as in `llama_cpp`; None if no sampler has it.
     fn get(&self, name: &str) -> Option<f64> {
         self.inner.parameter(name)
     }
 
-    /// Changes parameters from the next step on, by their names as in `llama_cpp(...)`.
+    /// Changes parameters from the next step on, by their names as in `llama_cpp`. SamplingError if no
+    /// sampler has one, or for an invalid value.
     #[pyo3(signature = (**params))]
     fn set(&mut self, params: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let settings = settings(params)?;
@@ -313,8 +347,11 @@ impl PyChain {
         self.rows.iter_mut().try_for_each(|row| row.set_parameters(&settings)).map_err(to_py)
     }
 
-    /// Edits logits before the first sampler, from the next step on: a `Steering`, a dict of id to number, pairs, or
-    /// None for nothing. It stays until it is changed, a copy has it, `reset` clears it.
+    /// Adds to single logits before the first sampler, from the next step on; -inf vetoes.
+    ///
+    /// It stays until it is changed; None removes it. `fork` copies it, `rollback` keeps it, `reset` clears it, `snapshot`
+    /// does not contain it. Ids that are not candidates are ignored. The cost depends on the edits, not on the vocabulary. Raises SamplingError for NaN and +inf. A step in which every allowed token is vetoed raises
+    /// LogitsError.
     #[pyo3(signature = (edits))]
     fn steer(&mut self, edits: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         steering::steer(edits, |steering| {
@@ -329,8 +366,15 @@ impl PyChain {
         PySteering(self.inner.steering().clone())
     }
 
-    /// Lets a rule pick parameters for each step from the next one on: an `EntropyRule`, a `Burst`, a callable of
-    /// (entropy, top_p) that gives a mapping or None, or None for no rule.
+    /// Lets `rule` select the parameters of each step from the next one on; None: the chain's own again.
+    ///
+    /// A callable is given the entropy (nats) and the top probability of the allowed logits, steering included,
+    /// and returns settings by the names of `llama_cpp`, or None for the chain's own; its exceptions come out of
+    /// the step unchanged. Settings apply to one step. The rule is not called where one token is allowed. The distribution
+    /// is measured once per step, only while there is a rule.
+    ///
+    /// Raises SamplingError for a declared parameter that no sampler has (a sampler that is switched off must
+    /// be in the chain to be switched on), or an invalid value; from a callable, at the step.
     #[pyo3(signature = (rule))]
     fn adapt(&mut self, rule: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let rule = adapt::rule_of(rule)?;
@@ -338,12 +382,14 @@ impl PyChain {
         self.inner.adapt(rule).map_err(to_py)
     }
 
-    /// The state (generators, histories, a rule's) as bytes; steering is not in it.
+    /// The state (generators, histories, running means, a burst): `restore` continues from here.
+    ///
+    /// Steering is not in it.
     fn snapshot<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.inner.snapshot())
     }
 
-    /// Takes the state of a snapshot of a chain with the same samplers and parameters.
+    /// Takes the state of a snapshot of a chain with the same samplers and parameters; else StateError.
     fn restore(&mut self, snapshot: &[u8]) -> PyResult<()> {
         self.inner.restore(snapshot).map_err(to_py)?;
         self.rows.clear();

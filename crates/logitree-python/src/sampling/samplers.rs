@@ -17,7 +17,7 @@ use std::ffi::{CStr, CString};
 use std::ops::Bound as End;
 use std::sync::OnceLock;
 
-/// One sampler with its parameters, to be put into chains. It keeps no state: each chain has its own copy.
+/// One sampler with its parameters, to be put into chains. Each chain has its own copy, with its state.
 #[pyclass(frozen, name = "Sampler", module = "logitree")]
 pub struct PySampler(pub Box<dyn Sampler>);
 

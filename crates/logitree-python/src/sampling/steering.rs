@@ -7,7 +7,9 @@ use logitree::sampling::Steering;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Edits of single logits, made before the first sampler of a chain: build once, or clear and fill at each token.
+/// Edits of single logits, made before the first sampler of a chain (`Chain.steer`). Calls can be chained.
+///
+/// `edits`: numbers to add by token id. Build one and keep it, or clear and fill the same at each token.
 #[pyclass(name = "Steering", module = "logitree.steering")]
 #[derive(Clone, Default)]
 pub struct PySteering(pub Steering);
@@ -20,7 +22,7 @@ impl PySteering {
         edits.map_or(Ok(PySteering::default()), steering_of)
     }
 
-    /// Bans the tokens. What is vetoed stays so until `clear`.
+    /// Bans the tokens; later additions do not allow them again.
     fn veto<'py>(mut this: PyRefMut<'py, Self>, ids: &Bound<'py, PyAny>) -> PyResult<PyRefMut<'py, Self>> {
         for id in ids_of(ids)? {
             this.0.veto(id);
@@ -28,7 +30,9 @@ impl PySteering {
         Ok(this)
     }
 
-    /// Adds the same to the logits of the tokens.
+    /// Adds `by` to the tokens' logits, on top of earlier edits.
+    ///
+    /// Raises SamplingError for NaN and +inf; then nothing has changed.
     fn boost<'py>(
         mut this: PyRefMut<'py, Self>,
         ids: &Bound<'py, PyAny>,
@@ -42,7 +46,7 @@ impl PySteering {
         Ok(this)
     }
 
-    /// Adds to each token's logit its own number: a dict of id to number, or pairs.
+    /// Adds to each token's logit its own number; -inf vetoes. Errors as `boost`.
     fn add<'py>(mut this: PyRefMut<'py, Self>, edits: &Bound<'py, PyAny>) -> PyResult<PyRefMut<'py, Self>> {
         let mut changed = this.0.clone();
         for (id, by) in biases_of(edits, "steering")? {
@@ -58,7 +62,7 @@ impl PySteering {
         this
     }
 
-    /// The edits by token id, ascending; -inf is a veto.
+    /// The additions by token id, ascending; -inf is a veto.
     #[getter]
     fn edits<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let edits = PyDict::new(py);

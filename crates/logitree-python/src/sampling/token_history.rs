@@ -7,7 +7,7 @@ use logitree::sampling::{rng::Random, Penalties, TokenHistory};
 use logitree::TokenId;
 use pyo3::prelude::*;
 
-/// The accepted tokens and how often each stands among the last n, for penalties by hand.
+/// Accepted tokens and how often each occurs among the last `last_n` (64), for penalties by hand.
 #[pyclass(name = "TokenHistory", module = "logitree.metrics")]
 struct PyTokenHistory(TokenHistory);
 
@@ -26,7 +26,7 @@ impl PyTokenHistory {
         Ok(())
     }
 
-    /// Forgets the last n tokens; what had slid out of the window comes back.
+    /// Forgets the last `n` tokens, or all; tokens that had left the window return.
     #[pyo3(signature = (n=1))]
     fn rollback(&mut self, n: usize) {
         self.0.rollback(n);
@@ -72,8 +72,10 @@ impl PyTokenHistory {
         self.0.counts().iter().map(|c| c.0).collect()
     }
 
-    /// What becomes of a token's logit under the penalties: divided by `repeat` if above 0, else multiplied, then less
-    /// `count * freq + present`; a token that is not in the window keeps its own (llama.cpp's llama-sampler.cpp).
+    /// A token's logit (float32) after the penalties: divided by `repeat` if above 0, else multiplied, then less
+    /// `count * freq + present`; that of a token outside the window stays (llama.cpp's llama-sampler.cpp).
+    ///
+    /// Raises SamplingError for numbers that are not finite, or `repeat` not above 0.
     #[pyo3(signature = (token, logit, *, repeat=1.0, freq=0.0, present=0.0))]
     fn compute_adjustment(
         &self,
@@ -99,7 +101,7 @@ impl PyTokenHistory {
     }
 }
 
-/// Random numbers by themselves: those that `dist` of the same seed and generator draws.
+/// Random numbers: those that `dist` of the same seed, generator and sequence draws.
 #[pyclass(name = "Random", module = "logitree.samplers")]
 struct PyRandom(Random);
 
@@ -116,7 +118,9 @@ impl PyRandom {
         self.0.uniform()
     }
 
-    /// Goes to where n numbers are drawn; beyond 2**27 with philox only.
+    /// Moves to the position after `n` numbers, in one step per number between, or in one step with philox.
+    ///
+    /// Raises StateError beyond 2**27 with another generator than philox.
     fn seek(&mut self, n: u64) -> PyResult<()> {
         self.0.seek(n).map_err(to_py)
     }

@@ -58,7 +58,12 @@ pub(super) fn pieces_of(vocabulary: &PyVocabulary, eot: Option<i64>) -> PyResult
     Ok(SharedPieces(Arc::new(pieces)))
 }
 
-/// The token sequences of DRY's breakers over a vocabulary, head first.
+/// The token sequences of DRY's breakers over the whole vocabulary: every token whose text contains one, and every
+/// token whose text ends with the beginning of one, followed by the tokens of the rest.
+///
+/// Of a breaker 40 bytes count, of a rest 20 tokens. `tokenize` turns a rest into ids, without special tokens and
+/// without a space in front; breakers of one ASCII character need none, for others its absence is a SamplingError. A
+/// rest that is not UTF-8 reaches it with U+FFFD in it.
 #[pyfunction]
 #[pyo3(signature = (vocabulary, breakers=None, tokenize=None))]
 pub(super) fn dry_breakers(
