@@ -254,17 +254,7 @@ def _chain(chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, A
         return chain, chain.seed
     if seed is None:
         seed = secrets.randbelow(2**32)
-    return _core.Chain.llama_cpp(seed=seed, **_renamed(sampling)), seed
-
-
-_ALIASES = {"temperature": "temp", "repeat_penalty": "penalty_repeat"}
-
-
-def _renamed(sampling: Mapping[str, Any]) -> dict[str, Any]:
-    both = [f"{a} and {b}" for a, b in _ALIASES.items() if a in sampling and b in sampling]
-    if both:
-        raise error(_core.SamplingError, f"both {both[0]}", help="they are the same, give one")
-    return {_ALIASES.get(name, name): value for name, value in sampling.items()}
+    return _core.Chain.llama_cpp(seed=seed, **sampling), seed
 
 
 def _encode(engine: Engine, prompt: Any, chat: bool | None) -> list[int]:
