@@ -8,6 +8,25 @@ use super::Regex;
 /// The index of a rule in its [`Rules`].
 pub type RuleId = usize;
 
+/// What the names of rules begin with that no user wrote.
+pub(crate) const INNER: char = '~';
+
+/// The name of a rule as its author wrote it; `None` for rules that the library made. A group inside of a rule has the
+/// rule's name.
+pub(crate) fn written_name(name: &str) -> Option<&str> {
+    let name = match name.strip_prefix(INNER) {
+        None => name,
+        Some(inner) => inner.split_once(':')?.1,
+    };
+    if name.starts_with(INNER) {
+        return written_name(name);
+    }
+    match name.rsplit_once("-part-") {
+        Some((owner, number)) if number.bytes().all(|b| b.is_ascii_digit()) => Some(owner),
+        _ => Some(name),
+    }
+}
+
 /// A set of whole tokens, for control tokens and tokens that a grammar names by id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TokenSet {

@@ -13,7 +13,7 @@ pub(super) fn rules(part: &GrammarNode) -> Result<Rules> {
     let mut made = Assembler::default();
     made.reserve(part);
     let body = made.node(part)?;
-    let start = made.add("root", body);
+    let start = made.add("~root", body);
     Ok(Rules { rules: made.rules, start })
 }
 
@@ -41,7 +41,7 @@ impl Assembler {
             let recursive = matches!(part.kind(), NodeKind::Recursive(..));
             let named = matches!(part.kind(), NodeKind::RuleRef(_));
             if (recursive || !first) && !named && !self.shared.contains_key(&part.address()) {
-                let name = if recursive { "recursion" } else { "part" };
+                let name = if recursive { "~recursion" } else { "~part" };
                 let rule = self.add(name, RuleBody::Seq(Vec::new()));
                 self.shared.insert(part.address(), (rule, false));
                 if let NodeKind::Recursive(_, me) = part.kind() {

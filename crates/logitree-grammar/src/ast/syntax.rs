@@ -146,7 +146,7 @@ impl TagNode {
 
 /// Rules with a single body.
 fn alone(body: RuleBody) -> Rules {
-    Rules { rules: vec![Rule { name: "root".into(), body }], start: 0 }
+    Rules { rules: vec![Rule { name: "~root".into(), body }], start: 0 }
 }
 
 /// The rules of a Lark text. Its schemas use the default options.

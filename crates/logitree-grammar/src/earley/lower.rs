@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::expr::{Encoding, Exprs};
 use super::super::regex::Regex;
-use super::super::rules::{RuleBody, RuleId, Rules, TokenSet};
+use super::super::rules::{written_name, RuleBody, RuleId, Rules, TokenSet};
 use super::lowered::{LoweredId, LoweredKind, LoweredNode, LoweredRules};
 use super::ValueSource;
 use crate::{Error, ErrorKind, Result};
@@ -197,7 +197,10 @@ pub(super) fn lower(
     for rule in order {
         lowering.rule = rule;
         let part = lowering.tree(&rules.rules[rule].body).map_err(|error| match &error.place[..] {
-            "" => error.at(format!("rule {:?}", rules.rules[rule].name)),
+            "" => match written_name(&rules.rules[rule].name) {
+                Some(name) => error.at(format!("rule {name:?}")),
+                None => error,
+            },
             _ => error,
         })?;
         match part {

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::expr::{ExprId, Exprs, Tag, EMPTY};
 use super::super::json_schema::Schema;
-use super::super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
+use super::super::rules::{written_name, Rule, RuleBody, Rules, TokenName, TokenSet};
 use super::lower::lower;
 use super::lowered::{LoweredId, LoweredKind, LoweredRules};
 use super::productivity::Productivity;
@@ -429,7 +429,10 @@ impl StateSource for RulesSource {
                     (None, LoweredKind::Tokens(set)) => {
                         describe_tokens(&self.nodes.token_sets[*set as usize])
                     }
-                    _ => format!("part of {}", self.nodes.names[node.rule]),
+                    _ => match written_name(&self.nodes.names[node.rule]) {
+                        Some(name) => format!("part of the rule {name:?}"),
+                        None => "more of the grammar".into(),
+                    },
                 }
             }
         }

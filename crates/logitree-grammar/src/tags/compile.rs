@@ -17,7 +17,7 @@ pub(super) const MAX_NESTED: usize = 64;
 /// and a text trigger where free text is whole tokens; [`ErrorKind::Limit`] for contents that nest too deeply.
 pub fn rules(content: &Content) -> Result<Rules> {
     let mut compiler =
-        Compiler { rules: vec![Rule { name: "root".into(), body: RuleBody::Seq(Vec::new()) }], nested: 0 };
+        Compiler { rules: vec![Rule { name: "~root".into(), body: RuleBody::Seq(Vec::new()) }], nested: 0 };
     compiler.rules[0].body = compiler.content(content, &[])?;
     Ok(Rules { rules: compiler.rules, start: 0 })
 }
@@ -44,7 +44,7 @@ impl Compiler {
         let node = match content {
             Content::Text(text) => lexeme(Regex::text(text)),
             Content::Rules(rules) => {
-                let prefix = format!("part-{}-", self.rules.len());
+                let prefix = format!("~{}:", self.rules.len());
                 RuleBody::Ref(append(&mut self.rules, rules, &prefix))
             }
             Content::AnyText { excludes, most } => {

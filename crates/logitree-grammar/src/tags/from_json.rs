@@ -455,7 +455,7 @@ impl Reader<'_> {
 
 /// A grammar of one node.
 fn one(body: RuleBody) -> Content {
-    Content::Rules(Rules { rules: vec![Rule { name: "content".into(), body }], start: 0 })
+    Content::Rules(Rules { rules: vec![Rule { name: "~content".into(), body }], start: 0 })
 }
 
 fn token_name(value: &Value) -> Option<TokenName> {
