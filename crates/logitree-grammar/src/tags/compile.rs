@@ -104,7 +104,7 @@ impl Compiler {
     fn separated(&mut self, separated: &Separated) -> Result<RuleBody> {
         let bodies = self.bodies(&separated.tags)?;
         let one = whole(&separated.tags, &bodies);
-        let one = self.rule("tag".into(), one);
+        let one = self.rule("~tag".into(), one);
         let max = if separated.stop_after_first { Some(0) } else { None };
         let more = RuleBody::Seq(vec![lexeme(Regex::text(&separated.separator)), one.clone()]);
         let list = RuleBody::Seq(vec![one, RuleBody::Repeat { of: Box::new(more), min: 0, max }]);
@@ -132,14 +132,14 @@ impl Compiler {
         let mut ways = Vec::new();
         for trigger in &triggers {
             let next = dispatch(tags, trigger, &bodies);
-            let next = self.rule("dispatch".into(), next);
+            let next = self.rule("~dispatch".into(), next);
             if tags.whole_tokens {
                 ways.push(RuleBody::Seq(vec![free_tokens(), mark(trigger), next]));
             } else {
                 ways.push(RuleBody::Seq(vec![free_until(&all, std::slice::from_ref(*trigger), None), next]));
             }
         }
-        let triggered = self.rule("triggered".into(), RuleBody::Alt(ways));
+        let triggered = self.rule("~triggered".into(), RuleBody::Alt(ways));
         let last = match tags.whole_tokens {
             true => RuleBody::Seq(vec![free_tokens(), any_mark(ends)]),
             false => free_until(&all, ends, None),
