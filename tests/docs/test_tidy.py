@@ -67,7 +67,7 @@ IDIOMS = (
 """Patterns that prose must not contain, and what to write instead."""
 
 UNCLEAN: tuple[str, ...] = (
-    *(f"crates/logitree/src/{room}/" for room in ("catalogue", "constraint", "decoder", "sampling")),
+    *(f"crates/logitree/src/{room}/" for room in ("catalogue", "decoder", "sampling")),
     *("crates/logitree/tests/it/", "crates/logitree-python/src/catalogue/", "crates/logitree-python/src/sampling/"),
     *("crates/logitree-grammar/", "crates/logitree-automata/", "fuzz/", "tests/api/", "examples/catalogue.py"),
     *(

@@ -93,7 +93,7 @@ pub trait Matcher: Send + Sync {
     /// Back to the state it was born with.
     fn reset(&mut self);
 
-    /// Appends to `out` the tokens that are the only way on from here. Changes nothing.
+    /// Appends the forced tokens to `out`: the run of tokens of which each is the only one allowed. Changes nothing.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if finding them takes more work than the matcher's fuel allows; the matcher and
@@ -127,12 +127,12 @@ pub trait Matcher: Send + Sync {
         false
     }
 
-    /// What is expected here, in words a person understands; empty where nobody can say.
+    /// What is expected here, in words; empty if unknown.
     fn expected(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What is expected behind these bytes, all of which may come; empty where nobody can say.
+    /// What is expected after these bytes, all of which are allowed; empty if unknown.
     ///
     /// # Errors
     /// As [`Matcher::allowed`].
@@ -149,8 +149,8 @@ pub trait Matcher: Send + Sync {
         Ok(bytes.len())
     }
 
-    /// Whether asking for the allowed tokens, or taking a token, is a matter of a microsecond here: nothing must be
-    /// found out first, and nobody else is at work on it. A hint: callers who hold a lock of their own let go of it
+    /// Whether asking for the allowed tokens, or taking a token, takes about a microsecond here: nothing must be
+    /// computed first, and no other thread is computing it. A hint: callers who hold a lock of their own let go of it
     /// where not.
     fn is_ready(&self) -> bool {
         true

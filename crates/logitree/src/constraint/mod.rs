@@ -1,5 +1,5 @@
 //! Constraints: what may be generated. A constraint, bound to a vocabulary and running for one sequence, is a
-//! [`Matcher`]. The room refuses to know logits and sampling.
+//! [`Matcher`].
 
 mod choices;
 mod grammar;
@@ -37,11 +37,11 @@ use crate::TokenId;
 /// What ends a constrained region.
 ///
 /// A value that is a prefix of another ("REPLY" of "REPLY_THREAD") needs something to say that it is complete.
-/// End tokens compete with the ways on there; following text is matched after every value. Where no value is a
+/// End tokens compete with the continuations there; following text is matched after every value. Where no value is a
 /// prefix of another, neither is needed: the region is over with the value's last token.
 #[derive(Debug, Clone, Default)]
 pub struct End {
-    /// Tokens that may follow a complete value that could also go on; `None` means the vocabulary's
+    /// Tokens that may follow a complete value that could also continue; `None` means the vocabulary's
     /// end-of-generation ids, where there is a vocabulary.
     pub tokens: Option<Vec<TokenId>>,
     /// Text that comes after every value and is part of the region (a closing quote, say).

@@ -1,7 +1,5 @@
 //! One matcher for every constraint whose states are numbered nodes and whose allowed tokens at a node is one
 //! ascending row of ids: token trees and choices. A stack of nodes makes rollback O(1).
-//!
-//! It refuses to know where the rows come from.
 
 use std::sync::Arc;
 
@@ -131,7 +129,7 @@ impl<R: Rows> Matcher for RowMatcher<R> {
     }
 }
 
-/// A token that is not in the row of those that are allowed behind so many of what is generated.
+/// The error for a token that is not in the row of allowed tokens.
 pub(crate) fn not_allowed(token: TokenId, row: &[TokenId], accepted: usize, of: &str) -> Error {
     let shown: Vec<String> = row.iter().take(8).map(TokenId::to_string).collect();
     let more = if row.len() > 8 { format!(" and {} more", row.len() - 8) } else { String::new() };

@@ -1,5 +1,5 @@
-//! The rows of choices: states are the nodes of the texts' byte trie, and a node's row is computed on the first
-//! visit by walking the vocabulary's trie beside it. It refuses to know which texts a caller prefers.
+//! The rows of choices: states are the nodes of the texts' byte trie, and a node's row is computed on the first visit
+//! by walking the vocabulary's trie beside it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +19,7 @@ pub(crate) struct ByteRows {
     rows: LazyRows,
 }
 
-/// The ways on from a node, by ascending token.
+/// The continuations of a node, by ascending token.
 struct Row {
     tokens: Box<[TokenId]>,
     next: Box<[u32]>,
@@ -163,8 +163,11 @@ impl ByteRows {
                 let is_text = self.vocabulary.kind(id).is_text() && !bytes.is_empty();
                 let lands = || bytes.iter().try_fold(node, |at, &byte| self.texts.step(at, byte));
                 if is_text && lands().is_some_and(|to| self.is_alive(to)) {
-                    let message =
-                        format!("end token {id} after choice {} is also the way on to {}", short(), long());
+                    let message = format!(
+                        "end token {id} after choice {} is also the continuation to {}",
+                        short(),
+                        long()
+                    );
                     return Err(Error::new(ErrorKind::Constraint, message)
                         .help("choose end tokens that continue no choice"));
                 }
@@ -173,7 +176,7 @@ impl ByteRows {
         Ok(())
     }
 
-    /// A node below `node` where a text ends and none goes on.
+    /// A node below `node` where a text ends and none is longer.
     fn end_below(&self, mut node: u32) -> u32 {
         while !self.texts.child_range(node).is_empty() {
             node = self.texts.child_range(node).start;

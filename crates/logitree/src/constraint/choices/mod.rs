@@ -4,9 +4,6 @@
 //! a node are those whose bytes lead from there to another node: the vocabulary's trie and the texts' trie walked
 //! side by side, once per node that is visited, and remembered. The naive version that it must equal: every
 //! sequence of tokens whose bytes are a text and the following text.
-//!
-//! It refuses to know how the model would tokenise a text; whoever wants that only brings the token lists
-//! ([`Choices::canonical`]).
 
 use std::sync::Arc;
 
@@ -47,7 +44,7 @@ impl Choices {
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if there are no texts, or only the empty one and nothing follows; if one is the
-    /// beginning of another and there is no end token, or an end token is also a way on; if the vocabulary
+    /// beginning of another and there is no end token, or an end token is also a continuation; if the vocabulary
     /// has no tokens that spell one of them. [`ErrorKind::Limit`] past [`MAX_CHOICE_BYTES`]. Those of the
     /// vocabulary's trie.
     pub fn new<T: AsRef<[u8]>>(texts: &[T], vocabulary: &Arc<Vocabulary>, end: &End) -> Result<Choices> {

@@ -1,4 +1,4 @@
-//! A grammar bound to a vocabulary: where matchers come from. It refuses to know how masks are found.
+//! A grammar bound to a vocabulary: where matchers come from.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,7 +20,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 pub struct GrammarLimits {
     /// Work of one call, in steps of about a tenth of a microsecond. Counted, not timed: the same on every machine.
     pub fuel: u64,
-    /// Bytes of masks kept; they are made anew when they are forgotten.
+    /// Bytes of cached masks; evicted masks are computed again.
     pub mask_bytes: usize,
     /// Bytes of automata after which new matchers get new ones. Twice that is the end of a matcher.
     pub automata_bytes: usize,
@@ -42,7 +42,7 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    /// Binds `rules` to `vocabulary`. `ends` are the tokens that may follow a complete text that could also go on;
+    /// Binds `rules` to `vocabulary`. `ends` are the tokens that may follow a complete text that could also continue;
     /// `None` means the vocabulary's end-of-generation ids.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Grammar {
     /// A matcher at the beginning of a text.
     ///
     /// # Errors
-    /// As [`Grammar::new`], where the automata have grown so large that they are made anew.
+    /// As [`Grammar::new`], where the automata have grown so large that they are rebuilt.
     pub fn matcher(&self) -> Result<Box<dyn Matcher>> {
         let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         if lock(&engine).memory() > self.limits.automata_bytes + self.limits.mask_bytes {

@@ -1,5 +1,4 @@
-//! One grammar over one vocabulary while it runs: the machine, and the masks of its configurations. It refuses to know
-//! how many sequences run.
+//! One grammar over one vocabulary while it runs: the machine, and the masks of its configurations.
 
 use std::sync::Arc;
 
@@ -74,7 +73,7 @@ impl Engine {
         self.machine.byte_size() + self.machine.exprs().memory() + self.mask_bytes
     }
 
-    /// Whether nothing may follow: complete, and no way on.
+    /// Whether nothing may follow: complete, without a continuation.
     pub fn is_over(&self, config: ConfigId) -> bool {
         self.machine.is_accepting(config)
             && self.machine.threads(config).is_empty()
@@ -121,7 +120,7 @@ impl Engine {
         Ok(bytes.len())
     }
 
-    /// What is expected behind bytes that may come from `config` on.
+    /// What is expected after bytes that are allowed from `config`.
     pub fn expected_after(&mut self, mut config: ConfigId, bytes: &[u8]) -> Result<Vec<String>> {
         for &byte in bytes {
             config = self.machine.step(config, byte)?;
@@ -237,7 +236,7 @@ impl Engine {
         Ok(Entry::join(dense, few, words_for(self.vocabulary.len())))
     }
 
-    /// Adds the tokens that leave a terminal by `crossings` and go on in `cont`; those that it takes are in already.
+    /// Adds the tokens that leave a terminal by `crossings` and continue in `cont`; those that it takes are in already.
     fn cross(
         &mut self,
         crossings: &[Crossing],

@@ -1,5 +1,4 @@
-//! A mask as it is kept: a dense base that many masks share, and the few ids beside it. It refuses to know how masks
-//! are found.
+//! A mask as it is kept: a dense base that many masks share, and the few ids beside it.
 
 use std::sync::Arc;
 
@@ -140,7 +139,7 @@ impl Entry {
         }
     }
 
-    /// The words, where they stand as they are.
+    /// The words, if they are stored plainly.
     pub fn plain_words(&self) -> Option<&[u32]> {
         match self {
             Entry::Dense { base, beside, without } if beside.is_empty() && without.is_empty() => Some(base),

@@ -1,4 +1,4 @@
-//! A grammar running for one sequence: a stack of configurations. It refuses to know how a configuration is stepped.
+//! A grammar running for one sequence: a stack of configurations.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// Longer runs of forced tokens are given in pieces.
 const MAX_FORCED: usize = 1_024;
 
-/// Where a sequence stands.
+/// The state of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     Config(ConfigId),
@@ -26,14 +26,14 @@ enum At {
 pub(super) struct GrammarMatcher {
     engine: Arc<Mutex<Engine>>,
     size: usize,
-    /// Where it stood before each token.
+    /// The state before each token.
     stack: Vec<At>,
     at: At,
     accepting: bool,
     finished: bool,
     /// Tokens accepted after the end, where anything goes: counted, not kept.
     past_end: usize,
-    /// The mask of where it stands, once it was asked for.
+    /// The mask of the current state, once it was computed.
     entry: Option<Arc<Entry>>,
     /// The words of `written`.
     words: Vec<u32>,
@@ -86,7 +86,7 @@ impl GrammarMatcher {
             if entry.is_empty() {
                 return Err(Error::new(
                     ErrorKind::Constraint,
-                    "no token of the vocabulary goes on from here, though the grammar does",
+                    "no token of the vocabulary continues the text here, although the grammar does",
                 )
                 .at(format!("token {}", self.stack.len()))
                 .help("use a vocabulary that has a token for each byte that the grammar needs"));

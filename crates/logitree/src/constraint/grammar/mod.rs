@@ -9,8 +9,6 @@
 //! Inside and Cross know nothing of the grammar: they are kept with the vocabulary under the structure of q, so that
 //! strings, numbers and dates of all grammars share them. The naive version, which feeds every token's bytes to the
 //! machine, is the oracle of `tests/grammar_masks.rs`.
-//!
-//! The room refuses to know logits and the syntax that a grammar was written in.
 
 mod bound;
 mod engine;

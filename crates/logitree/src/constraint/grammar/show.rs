@@ -1,4 +1,4 @@
-//! Sets of bytes as people read them. It refuses to know what they lead to.
+//! Sets of bytes as people read them.
 
 use crate::grammar::expr::ByteSet;
 

@@ -1,5 +1,4 @@
-//! What is left of tokens behind the end of a terminal, as a trie: equal rests of many tokens are one node. It refuses
-//! to know which terminal ended.
+//! The rests of tokens after the end of a terminal, as a trie: equal rests of many tokens are one node.
 
 use crate::trie::{Node, TokenTrie};
 use crate::TokenId;

@@ -1,5 +1,4 @@
 //! What one terminal's state says about every token of a vocabulary: those that stay inside, and where others leave.
-//! It refuses to know how the tables are found, and what comes behind the terminal.
 
 use std::sync::{Arc, OnceLock};
 
@@ -31,11 +30,11 @@ pub(super) struct Base {
     pub elsewhere: Box<[TokenId]>,
 }
 
-/// The places where the terminal is complete with the same tags and a token goes on.
+/// The places where the terminal is complete with the same tags and a token continues.
 #[derive(Debug)]
 pub(super) struct Crossing {
     pub tags: Arc<[Tag]>,
-    /// The bytes that tokens go on with.
+    /// The next bytes of the tokens.
     pub bytes: ByteSet,
     exits: Box<[Exits]>,
 }
@@ -43,7 +42,7 @@ pub(super) struct Crossing {
 /// The nodes that a byte leads to, and what is found of them when it is first asked for.
 type Exits = (u8, Box<[Node]>, OnceLock<Suffixes>);
 
-/// A place where the terminal is complete, with the tags of that number, and a token goes on with `byte`, which leads
+/// A place where the terminal is complete, with the tags of that number, and a token continues with `byte`, which leads
 /// to `node`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exit {

@@ -1,5 +1,5 @@
-//! Every way to the tables of a terminal, held equal to the naive one, which feeds the bytes of every token to the
-//! automaton and notes each place where it is complete. It knows nothing of what comes behind a terminal: that is
+//! Every way to the tables of a terminal, compared with the naive one, which feeds the bytes of every token to the
+//! automaton and notes each place where it is complete. What follows a terminal is tested in
 //! `tests/grammar_masks.rs`.
 
 use std::cell::Cell;
@@ -363,7 +363,7 @@ fn all_ways_to_tables_are_the_naive_one() {
 
 // -- Expressions as grammars have them, over large vocabularies
 
-/// All bytes, words with and without what comes before and behind them, numbers, and JSON's punctuation.
+/// All bytes, words with and without their surroundings, numbers, and JSON's punctuation.
 fn written_vocabulary() -> Vocabulary {
     let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
     let syllables = ["a", "be", "con", "der", "é", "ing", "na", "s", "tion", "über", "日", "x"];

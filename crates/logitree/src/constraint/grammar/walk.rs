@@ -1,8 +1,6 @@
 //! How the tables of a terminal are found. The naive version, which steps the automaton through every node of the
 //! trie, is also what small terminals get ([`narrow`]); the wide ones are swept by a table automaton ([`wide`]), and
 //! where tokens leave is looked up by the bytes that can complete the terminal.
-//!
-//! It refuses to know who keeps the tables.
 
 use rustc_hash::FxHashMap;
 
@@ -233,7 +231,7 @@ impl Automaton {
         exits
     }
 
-    /// All exits, behind the nodes whose byte can complete the terminal.
+    /// All exits, after the nodes whose byte can complete the terminal.
     fn exits_behind(&self, vocabulary: &Vocabulary, trie: &TokenTrie, by_byte: &ByByte) -> Vec<Exit> {
         let mut exits = Vec::new();
         for byte in self.completing.iter() {

@@ -1,4 +1,4 @@
-//! The intersection as a tree of its own: everything is looked at once. It refuses to know what is done with it.
+//! The intersection as a tree of its own: everything is looked at once.
 
 use super::peers::Peers;
 use super::position::{most, WalkPosition};
@@ -6,10 +6,10 @@ use crate::catalogue::{damaged, CatalogueSnapshot, SnapshotFilter};
 use crate::constraint::Matcher;
 use crate::{Result, TokenId};
 
-/// Tokens that are tried between two looks at whether to go on.
+/// Tokens that are tried between two checks for cancellation.
 const AT_ONCE: u64 = 1 << 12;
 
-/// The same tree with only the items that all of `peers` allow from where they stand. It costs a token offered to the
+/// The same tree with only the items that all of `peers` allow from their current states. It costs a token offered to the
 /// peers for each position on from a place that they reach, and no memory but a bit an item of the index. It
 /// may be empty. `go_on` is called every now and then: an error of it ends the walk.
 ///

@@ -1,5 +1,4 @@
-//! The intersection for one sequence, found out where the sequence goes. It refuses to know logits, and other
-//! sequences.
+//! The intersection for one sequence, found out where the sequence goes.
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// Forced tokens that are given at once.
 const FORCED: usize = 1000;
 
-/// Where a sequence stands in the tree.
+/// The position of a sequence in the tree.
 #[derive(Clone)]
 struct At {
     state: WalkState,
@@ -52,7 +51,7 @@ impl IntersectionMatcher {
     /// Steps that one question may take, where nothing else is said.
     pub const FUEL: u64 = 1 << 20;
 
-    /// At the beginning of an item, which is where the peers stand. With an end token every item ends with it;
+    /// At the beginning of an item, which is the peers' current state. With an end token every item ends with it;
     /// without, an item is over with its last token. `fuel` is the number of steps that one question may take.
     ///
     /// # Errors
@@ -73,7 +72,7 @@ impl IntersectionMatcher {
         if !base.reaches(state, &mut peers, &mut position, &mut Fuel::new(fuel))? {
             let message = "no item of the prefix tree is allowed by what it is intersected with";
             return Err(Error::new(ErrorKind::Constraint, message)
-                .help("an item counts if the peers take all its tokens and are complete behind them"));
+                .help("an item counts if the peers take all its tokens and are complete after them"));
         }
         peers.back_to(0)?;
         let at = At { state, is_item: false, is_over: false, allowed: None };
@@ -92,7 +91,7 @@ impl IntersectionMatcher {
         })
     }
 
-    /// Whether an item that is allowed goes on by `token` to `state`.
+    /// Whether an allowed item continues with `token` to `state`.
     fn allows(&mut self, token: TokenId, state: WalkState, fuel: &mut Fuel) -> Result<bool> {
         let base = SearchBase { snapshot: &self.snapshot, memo: &self.memo, end: self.end };
         let place = |error: Error| match error.kind {
@@ -127,8 +126,8 @@ impl IntersectionMatcher {
             add_end(&mut allowed, self.end);
         }
         if allowed.tokens.is_empty() {
-            // This place was entered because an item that all allow lies behind it.
-            return Err(damaged("no item goes on from a place of it"));
+            // This place was entered because an item that all allow is below it.
+            return Err(damaged("no item continues from a place of it"));
         }
         let allowed = Arc::new(allowed);
         if is_first {
@@ -154,7 +153,7 @@ impl IntersectionMatcher {
         Ok((self.at.is_item && self.end == Some(token)).then_some(WalkState::FINISHED))
     }
 
-    /// The place behind `token`, which the peers take with it.
+    /// The place after `token`, which the peers take with it.
     fn enter(&mut self, token: TokenId, state: WalkState) -> Result<At> {
         if state == WalkState::FINISHED {
             return Ok(At { state, is_item: true, is_over: true, allowed: None });

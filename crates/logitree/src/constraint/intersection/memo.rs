@@ -1,4 +1,4 @@
-//! What was found out about places of a tree, for all forks of a matcher. It refuses to know how.
+//! What was found out about places of a tree, for all forks of a matcher.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -9,12 +9,12 @@ use crate::catalogue::{Continuations, WalkState};
 /// Places that are remembered at most: what a table of 2^22 has room for. Then all are forgotten.
 const MOST: usize = 7 << 19;
 
-/// For places of one snapshot whether an item that all allow lies there or behind. A place says which tokens were read,
-/// so it says where the peers stand.
+/// For places of one snapshot whether an item that all allow is there or below. A place says which tokens were read,
+/// so it determines the peers' states.
 #[derive(Default)]
 pub(super) struct Memo {
     places: Mutex<FxHashMap<WalkState, bool>>,
-    /// What may follow where the matcher was born, once somebody asked.
+    /// The allowed tokens of the initial state, once they were computed.
     pub first: OnceLock<Arc<Continuations>>,
 }
 

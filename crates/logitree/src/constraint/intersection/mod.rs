@@ -1,15 +1,13 @@
 //! The items of a prefix tree that other constraints allow too, without dead ends: a token is allowed only if a whole
-//! item that all allow lies behind it.
+//! item that all allow is below it.
 //!
-//! An item counts if each of the peers takes all its tokens and is complete behind them, or behind the end token that
+//! An item counts if each of the peers takes all its tokens and is complete after them, or after the end token that
 //! follows them. What is over takes nothing more: its allowed tokens is everything then, but that is not its language.
 //!
 //! The slow version feeds every item to the peers, token by token, and builds a tree of those that pass. The step away
 //! from it is to walk the tree and the peers together, depth first: what one of them refuses is not looked at below.
 //! [`intersect`] walks all of it, once, and gives a tree that anything can be done with; [`IntersectionMatcher`]
 //! looks for one item below each token when it is asked what is allowed, and remembers what it found.
-//!
-//! The room refuses to know what the peers are.
 
 mod eager;
 mod matcher;

@@ -1,4 +1,4 @@
-//! The constraints that an item must pass beside the tree, all behind the same tokens. It refuses to know the tree.
+//! The constraints that an item must satisfy besides the tree, all after the same tokens.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 
 type Matchers = Vec<Box<dyn Matcher>>;
 
-/// Matchers that take the same tokens. How they were given is their beginning: nobody else moves them.
+/// Matchers that take the same tokens. They start in the state in which they were given, and only this type advances them.
 pub(super) struct Peers {
     matchers: Matchers,
     /// As they were given.
@@ -78,7 +78,7 @@ impl Peers {
         Ok(())
     }
 
-    /// Whether each is complete here, or behind `end`.
+    /// Whether each is complete here, or after `end`.
     ///
     /// # Errors
     /// As [`Peers::take`]. The peers are unchanged.

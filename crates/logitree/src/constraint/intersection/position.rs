@@ -1,12 +1,12 @@
 //! The position down a prefix tree, with what is still to be tried at each place of it: a stack instead of calls, so
-//! that a long item costs no more than its tokens. It refuses to know other constraints.
+//! that a long item costs no more than its tokens.
 
 use crate::catalogue::{damaged, CatalogueSnapshot, Continuations, WalkState, MAX_LENGTH};
 use crate::{Result, TokenId};
 
 struct Place {
     state: WalkState,
-    /// Where its ways on begin among all that are open.
+    /// Where its continuations begin among all open ones.
     from: usize,
     /// The next of them.
     next: usize,
@@ -16,12 +16,12 @@ struct Place {
 #[derive(Default)]
 pub(super) struct WalkPosition {
     places: Vec<Place>,
-    /// The ways on of all places, one behind the other.
+    /// The continuations of all places, in order.
     open: Continuations,
     scratch: Continuations,
 }
 
-/// Ways on of all places of the tree together at most: each leads to a place of its own, which a token of an item
+/// Maximum number of continuations of all places of the tree together: each leads to a place of its own, which a token of an item
 /// stands for. An index that was made to lead round in a circle has more.
 pub(super) fn most(snapshot: &CatalogueSnapshot) -> u64 {
     snapshot.index().header().tokens.saturating_add(snapshot.added_nodes() as u64)
@@ -39,7 +39,7 @@ impl WalkPosition {
         self.open.clear();
     }
 
-    /// Goes on to `state`; whether an item ends there.
+    /// Advances to `state`; whether an item ends there.
     ///
     /// # Errors
     /// As [`CatalogueSnapshot::children`]; [`crate::ErrorKind::Payload`] if no item is as long as this.
@@ -56,7 +56,7 @@ impl WalkPosition {
         Ok(self.open.is_item)
     }
 
-    /// How many ways on the last place has.
+    /// Number of continuations of the last place.
     pub fn width(&self) -> usize {
         self.places.last().map_or(0, |place| self.open.tokens.len() - place.from)
     }
@@ -77,7 +77,7 @@ impl WalkPosition {
         Some(place.state)
     }
 
-    /// The places, the first first.
+    /// The places, in order.
     pub fn states(&self) -> impl Iterator<Item = WalkState> + '_ {
         self.places.iter().map(|place| place.state)
     }

@@ -1,4 +1,4 @@
-//! Whether one whole item behind a place is allowed: a search for a witness. It refuses to know what is asked next.
+//! Whether one whole item below a place is allowed: a search for a witness.
 
 use super::memo::Memo;
 use super::peers::Peers;
@@ -6,10 +6,10 @@ use super::position::WalkPosition;
 use crate::catalogue::{CatalogueSnapshot, WalkState};
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// Ways on that are read in a step.
+/// Continuations that are read in a step.
 const READ: usize = 64;
 
-/// What a question may cost, in steps: a token that is offered to the peers, or 64 ways on that are read.
+/// What a question may cost, in steps: a token that is offered to the peers, or 64 continuations that are read.
 pub(super) struct Fuel {
     left: u64,
     given: u64,
@@ -43,7 +43,7 @@ pub(super) struct SearchBase<'s> {
 }
 
 impl SearchBase<'_> {
-    /// Whether an item behind `token`, which leads to `state`, is allowed. The peers stand before the token, and do
+    /// Whether an item after `token`, which leads to `state`, is allowed. The peers are before the token, also
     /// afterwards.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl SearchBase<'_> {
         found
     }
 
-    /// Whether an item at `state` or behind it is allowed. The peers stand there, and somewhere behind it afterwards.
+    /// Whether an item at `state` or below it is allowed. The peers are there, and somewhere below it afterwards.
     ///
     /// # Errors
     /// As [`SearchBase::allows`].

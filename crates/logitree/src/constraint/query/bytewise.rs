@@ -1,5 +1,4 @@
-//! Grammars without a model: a vocabulary of the 256 bytes, and whole texts held against a grammar. It refuses to know
-//! how grammars are written.
+//! Grammars without a model: a vocabulary of the 256 bytes, and whole texts held against a grammar.
 
 use std::sync::{Arc, OnceLock};
 

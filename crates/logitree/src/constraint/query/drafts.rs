@@ -1,5 +1,4 @@
-//! Masks for a tree of drafted tokens, and runs of tokens: what speculative decoding asks of a matcher in one call. It
-//! refuses to know who drafted them.
+//! Masks for a tree of drafted tokens, and runs of tokens: what speculative decoding asks of a matcher in one call.
 //!
 //! The slow version is a loop of [`Matcher::accept`], [`fill`] and [`Matcher::rollback`].
 
@@ -8,13 +7,13 @@ use crate::constraint::Matcher;
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// Writes row 0 with the mask of where `matcher` stands, and row `i + 1` with the mask after node `i` of the tree.
-/// `parents[i]` is the node before node `i`, one of those before it in the list; `None` is where the matcher stands.
+/// Writes row 0 with the mask of the current state of `matcher`, and row `i + 1` with the mask after node `i` of the tree.
+/// `parents[i]` is the node before node `i`, one of those before it in the list; `None` is the current state.
 /// Says of each node whether its token is allowed after its parent, and so on up; rows of nodes that are not allowed
 /// are 0. The matcher is unchanged.
 ///
 /// # Errors
-/// [`ErrorKind::Token`] for parents that are not as many as the tokens, or that do not stand before their children;
+/// [`ErrorKind::Token`] for parents that are not as many as the tokens, or that do not come before their children;
 /// [`ErrorKind::Mask`] if there is not one row more than tokens; [`ErrorKind::Limit`] as [`Matcher::allowed`].
 pub fn draft_masks(
     matcher: &mut dyn Matcher,
@@ -67,13 +66,13 @@ fn check(parents: &[Option<usize>], tokens: &[TokenId], rows: usize) -> Result<(
     }
     if rows != tokens.len() + 1 {
         let message = format!("{rows} rows of masks for {} drafted tokens", tokens.len());
-        let help = "give one row more than tokens: the first is for where the matcher stands";
+        let help = "give one row more than tokens: the first is for the current state";
         return Err(Error::new(ErrorKind::Mask, message).help(help));
     }
     let late = |(node, parent): (usize, &Option<usize>)| parent.filter(|&p| p >= node).map(|p| (node, p));
     if let Some((node, parent)) = parents.iter().enumerate().find_map(late) {
         let error = Error::new(ErrorKind::Token, format!("the parent of node {node} is node {parent}"));
-        return Err(error.help("a parent stands before its children; -1 is where the matcher stands"));
+        return Err(error.help("a parent comes before its children; -1 is the matcher's current state"));
     }
     Ok(())
 }

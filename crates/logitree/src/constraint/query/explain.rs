@@ -1,4 +1,4 @@
-//! Why a token or a text is allowed or not, in words. It refuses to know the constraint: it asks its matcher.
+//! Why a token or a text is allowed or not, in words.
 
 use std::fmt;
 
@@ -21,10 +21,10 @@ pub enum ExplainQuery<'a> {
     Text(&'a [u8]),
 }
 
-/// What may come where a matcher stands.
+/// What a matcher allows in its current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// What is expected, in words; empty where nobody can say.
+    /// What is expected, in words; empty if unknown.
     pub expected: Vec<String>,
     /// Whether what was accepted is complete.
     pub accepting: bool,
@@ -47,13 +47,13 @@ pub struct Verdict {
     pub allowed: bool,
     /// How many of the bytes may come.
     pub taken: usize,
-    /// What is expected behind those; empty where nobody can say.
+    /// What is expected after those; empty if unknown.
     pub expected: Vec<String>,
     /// Why it is refused, where the bytes do not say it.
     pub why: Option<&'static str>,
 }
 
-/// Explains where `matcher` stands.
+/// Explains the current state of `matcher`.
 ///
 /// # Errors
 /// [`ErrorKind::Token`] for a token that is not in the vocabulary; [`ErrorKind::Limit`] as [`Matcher::allowed`].

@@ -1,4 +1,4 @@
-//! Masks of one matcher or of many, written where the caller wants them. It refuses to know what a matcher constrains.
+//! Masks of one matcher or of many, written where the caller wants them.
 //!
 //! A batch is a loop of [`fill`]: a row depends on its matcher alone, so that the number of rows, their order and the
 //! number of threads change nothing.

@@ -1,5 +1,5 @@
-//! Where a stream of bytes stands inside a character of UTF-8 (The Unicode Standard, table 3-7), and which tokens
-//! complete the character without going past it. It refuses to know why it should be completed.
+//! The position of a byte stream inside a UTF-8 character (The Unicode Standard, table 3-7), and which tokens
+//! complete the character without going past it.
 
 use crate::vocabulary::Vocabulary;
 use crate::TokenId;
@@ -7,7 +7,7 @@ use crate::TokenId;
 /// The bytes that are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Chars {
-    /// None: a character ended here, or what stands here is none.
+    /// None: a character ended here, or the bytes here are not UTF-8.
     #[default]
     Whole,
     /// Any one, two or three.
@@ -27,7 +27,7 @@ use Chars::{AfterE0, AfterEd, AfterF0, AfterF4, One, Three, Two, Whole};
 const CUT: [Chars; 7] = [One, Two, Three, AfterE0, AfterEd, AfterF0, AfterF4];
 
 impl Chars {
-    /// After a byte that goes on with the character.
+    /// After a byte that continues the character.
     fn on(self, byte: u8) -> Option<Chars> {
         let (bytes, next) = match self {
             Whole => return None,
@@ -42,7 +42,7 @@ impl Chars {
         bytes.contains(&byte).then_some(next)
     }
 
-    /// After a byte that begins anew.
+    /// After a byte that begins a character.
     fn first(byte: u8) -> Chars {
         match byte {
             0xc2..=0xdf => One,
@@ -69,7 +69,7 @@ impl Chars {
     }
 }
 
-/// The tokens that go on with a character that is cut, and not past its end.
+/// The tokens that continue an incomplete character, not past its end.
 #[derive(Debug, Default)]
 pub(super) struct Completing {
     lists: [Vec<TokenId>; 7],
@@ -108,7 +108,7 @@ fn is_inner(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// The standard library's word on every cut of every character, and on bytes that are none.
+    /// The standard library's word on every cut of every character, and on invalid bytes.
     #[test]
     fn a_cut_is_where_the_standard_library_says_that_more_is_to_come() {
         let is_cut = |bytes: &[u8]| std::str::from_utf8(bytes).is_err_and(|e| e.error_len().is_none());

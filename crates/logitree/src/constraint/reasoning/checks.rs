@@ -1,4 +1,4 @@
-//! What thinking must be for its matchers to keep their laws. It refuses to know how they run.
+//! What thinking must be for its matchers to keep their laws.
 
 use super::{ReasoningOptions, MAX_TAG_TOKENS};
 use crate::vocabulary::Vocabulary;

@@ -1,5 +1,5 @@
-//! Token sequences found in a stream of tokens (Aho and Corasick, 1975; one sequence alone is Knuth, Morris and Pratt's
-//! automaton, and a node's number is then the number of tokens that match). It refuses to know what is looked for.
+//! Token sequences found in a stream of tokens (Aho and Corasick, 1975; one sequence alone is Knuth, Morris and
+//! Pratt's automaton, and a node's number is then the number of tokens that match).
 //!
 //! The slow version that it must equal: keep all tokens, and after each compare their end with every sequence.
 
@@ -88,7 +88,7 @@ impl Finder {
         }
     }
 
-    /// The node behind `token` where a sequence goes on with it.
+    /// The node after `token`, if a sequence continues with it.
     pub fn child(&self, node: u32, token: TokenId) -> Option<u32> {
         let children = &self.nodes[node as usize].children;
         children.binary_search_by_key(&token, |c| c.0).ok().map(|at| children[at].1)
@@ -99,7 +99,7 @@ impl Finder {
         self.nodes[node as usize].found
     }
 
-    /// The tokens with which a sequence goes on, ascending.
+    /// The tokens with which a sequence continues, ascending.
     pub fn next(&self, node: u32) -> impl Iterator<Item = TokenId> + '_ {
         self.nodes[node as usize].children.iter().map(|c| c.0)
     }

@@ -1,5 +1,5 @@
 //! A reasoning block running for one sequence, and the constraint after it: a stack of states, and the other matcher
-//! kept in step with them. It refuses to know how one state follows another.
+//! kept in step with them.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl ReasoningMatcher {
         self.then.as_ref().filter(|_| has_a_say).map(|then| then.matcher.as_ref())
     }
 
-    /// The node from which a begin may go on beside the answer.
+    /// The node from which a begin may continue beside the answer.
     fn beginning(&self) -> Option<u32> {
         match self.state.phase {
             Phase::Outside { .. } if self.plan.may_begin(self.state.had) => Some(START),
@@ -115,7 +115,7 @@ impl ReasoningMatcher {
         }
     }
 
-    /// Takes a token where the answer has not begun and may, or a begin: both go on as far as they can.
+    /// Takes a token where the answer has not begun and may, or a begin: both continue as far as they can.
     fn choose(&mut self, token: TokenId) -> Result<State> {
         let State { phase, had } = self.state;
         let opened = self.beginning().and_then(|node| self.plan.begins.child(node, token));

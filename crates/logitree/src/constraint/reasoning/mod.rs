@@ -1,14 +1,12 @@
 //! Reasoning blocks: what a model writes for itself between a begin and an end, kept within a budget of tokens, and the
 //! constraint of what comes after. The states are RTP-LLM's (its ThinkModeLogitsProcessor): outside, inside, closing.
-//! The naive version that it must equal finds the state anew from all tokens so far; `tests/reasoning.rs` holds it.
+//! The naive version that it must equal recomputes the state from all tokens so far; `tests/reasoning.rs` holds it.
 //!
 //! ```text
 //!             begin                  first token of an end          its last token
 //! outside ────────────▶ inside ──────────────────────────▶ closing ───────────────▶ outside
 //!                          └── budget spent, character whole ──▶ (message, first end) ──▶ outside
 //! ```
-//!
-//! It refuses to know logits: how far a soft budget is spent becomes a number that the decoder adds.
 
 mod chars;
 mod checks;
@@ -54,7 +52,7 @@ pub struct ReasoningOptions {
     pub ramp: f32,
     /// The most reasoning blocks that may come, one that the prompt began included; `None` is any number.
     pub max_blocks: Option<usize>,
-    /// Begins and ends count when they are complete, as llama.cpp has it, and what begins like one may go on otherwise.
+    /// Begins and ends count when they are complete, as llama.cpp has it, and a text that begins like one may continue differently.
     /// `false`, as RTP-LLM has it: the first token decides, and the rest is forced.
     pub whole: bool,
 }
@@ -94,7 +92,7 @@ impl ReasoningBudget {
         Ok(ReasoningBudget { plan: Arc::new(Plan::new(options, vocabulary)) })
     }
 
-    /// A matcher that stands at `at`. What comes after the last reasoning block is `then`'s, from its first token on;
+    /// A matcher in the state `at`. What comes after the last reasoning block is `then`'s, from its first token on;
     /// the output is `then`'s alone where no reasoning block comes. Reasoning blocks come before it, not inside it:
     /// where they may be, its own tokens may too, and what has become a whole begin is a reasoning block. Inside a
     /// reasoning block no token may end the generation then.
@@ -134,8 +132,8 @@ impl ReasoningBudget {
         }
     }
 
-    /// Where a prompt leaves off: inside a reasoning block if its last begin has no end behind it. A tag of ordinary
-    /// tokens counts wherever its text stands, in whatever tokens; a special token counts as itself.
+    /// The state after a prompt: inside a reasoning block if its last begin has no end after it. A tag of ordinary
+    /// tokens counts wherever its text occurs, in any tokens; a special token counts as itself.
     pub fn after(&self, prompt: &[TokenId]) -> ReasoningStart {
         prompt::after(&self.plan, prompt)
     }

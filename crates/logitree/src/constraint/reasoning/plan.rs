@@ -1,5 +1,4 @@
-//! What every matcher of a reasoning block shares: the states, and which state follows which. It refuses to know the
-//! constraint that comes after the reasoning block, and what was accepted before.
+//! What every matcher of a reasoning block shares: the states, and which state follows which.
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use super::ReasoningOptions;
 use crate::vocabulary::Vocabulary;
 use crate::TokenId;
 
-/// Where a matcher stands at its birth.
+/// The initial state of a matcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ReasoningStart {
     /// Outside of reasoning blocks.
@@ -21,7 +20,7 @@ pub enum ReasoningStart {
     Closing,
 }
 
-/// Where a sequence stands.
+/// The state of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// ReasoningOptions is off: all is allowed.
@@ -102,8 +101,8 @@ impl Plan {
         self.options.budget.is_some_and(|budget| spent >= budget)
     }
 
-    /// The tokens that complete the character at which a spent reasoning block waits; empty while it goes on as it
-    /// likes.
+    /// The tokens that complete the character at which a spent reasoning block waits; empty while it is not
+    /// restricted.
     pub fn completing(&self, phase: Phase) -> &[TokenId] {
         match phase {
             Phase::Inside { spent, chars, .. } if self.is_spent(spent) => self.completing.of(chars),

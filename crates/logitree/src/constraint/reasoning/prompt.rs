@@ -1,5 +1,5 @@
-//! Where a prompt leaves off. A tag of ordinary tokens counts however the prompt's text was cut into tokens, because
-//! what stands before it and behind may share a token with it. It refuses to know what may come next.
+//! The state after a prompt. A tag of ordinary tokens counts however the prompt's text was tokenised, because the text
+//! before it and after it may share a token with it.
 //!
 //! The slow version: look for the last begin and the last end, in the tokens and in the text.
 
@@ -30,7 +30,7 @@ fn is_ordinary(id: TokenId, vocabulary: &Vocabulary) -> bool {
     (id as usize) < vocabulary.len() && matches!(vocabulary.kind(id), TokenKind::Normal | TokenKind::Byte)
 }
 
-/// Inside a reasoning block if the last begin has no end behind it.
+/// Inside a reasoning block if the last begin has no end after it.
 pub(super) fn after(plan: &Plan, prompt: &[TokenId]) -> ReasoningStart {
     let vocabulary = &plan.vocabulary;
     let begins = Tags::new(&plan.begins, &plan.options.begin, vocabulary);

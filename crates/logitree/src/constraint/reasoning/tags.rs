@@ -1,4 +1,4 @@
-//! Which token a tag's text is. It refuses to know how a tokenizer splits text.
+//! Which token a tag's text is.
 
 use super::super::choices::quoted;
 use crate::vocabulary::{TokenKind, Vocabulary};

@@ -1,8 +1,8 @@
 //! Built constraints, found again by content: what a caller hands over in every request is built once.
 //!
-//! Looking up takes a shared lock for the time of one hash look-up and one comparison, so threads do not wait for
-//! each other; the exclusive lock is taken only to add or clear. The per-token path never comes here. Whole
-//! contents are compared, so two contents with one digest cannot be confused. It refuses to know what it keeps.
+//! Looking up takes a shared lock for the time of one hash look-up and one comparison, so threads do not wait for each
+//! other; the exclusive lock is taken only to add or clear. The per-token path never comes here. Whole contents are
+//! compared, so two contents with one digest cannot be confused.
 
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,5 +1,5 @@
-//! A payload against the vocabulary and model it is to be used with: the model's name, the range of the ids,
-//! and each leaf's name against the bytes of its tokens. It refuses to know how a tree is built.
+//! A payload against the vocabulary and model it is to be used with: the model's name, the range of the ids, and each
+//! leaf's name against the bytes of its tokens.
 
 use super::payload::{Leaf, Payload};
 use crate::vocabulary::Vocabulary;

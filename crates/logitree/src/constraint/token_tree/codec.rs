@@ -2,8 +2,7 @@
 //! UTF-8, u32 number of nodes; then per node, in pre-order with children ascending by token: i32 id (-1 for the
 //! root), u8 terminal, u32 number of children, and each child's index as u32. Leaf names are not part of it.
 //!
-//! Reading is one pass without recursion; memory is a small multiple of the input. It refuses to know JSON and
-//! vocabularies.
+//! Reading is one pass without recursion; memory is a small multiple of the input.
 
 use std::collections::VecDeque;
 

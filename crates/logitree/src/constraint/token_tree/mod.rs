@@ -1,8 +1,8 @@
 //! The compiled token tree: per descriptor a trie over token ids, immutable and shared by its matchers.
 //!
-//! Built by the rules of the payload's format: empty token lists are skipped, equal token lists are one leaf with
-//! the smallest name, a list that is a prefix of another ends at a node that keeps its children, no leaves give
-//! a bare root. It refuses to know logits, and where the payload came from.
+//! Built by the rules of the payload's format: empty token lists are skipped, equal token lists are one leaf with the
+//! smallest name, a list that is a prefix of another ends at a node that keeps its children, no leaves give a bare
+//! root.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ impl TokenTree {
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if there is no such path; if it has no leaves (never unconstrained instead); if a
-    /// value is a prefix of another and `end` says nothing that ends it, or an end token is also a way on; if an id
+    /// value is a prefix of another and `end` says nothing that ends it, or an end token is also a continuation; if an id
     /// is not in `end.vocabulary`; and those of [`super::Choices`] where there is following text.
     pub fn matcher(self: &Arc<Self>, path: &str, end: &End) -> Result<Box<dyn Matcher>> {
         let descriptor = self.descriptor(path)?;
@@ -156,7 +156,7 @@ pub struct DescriptorTree {
     leaves: usize,
     /// The largest id; `None` in a bare root.
     pub(super) largest: Option<TokenId>,
-    /// Nodes where a leaf ends and others go on, ascending.
+    /// Nodes where a leaf ends and others continue, ascending.
     pub(super) inner: Vec<Node>,
 }
 
@@ -205,7 +205,7 @@ impl DescriptorTree {
         self.trie.pre_order().map(|(_, depth)| depth).max().unwrap_or(0)
     }
 
-    /// Number of leaves that others go on from.
+    /// Number of leaves that are prefixes of others.
     pub fn inner_leaf_count(&self) -> usize {
         self.inner.len()
     }
@@ -242,12 +242,12 @@ impl DescriptorTree {
         self.trie.end(node).is_some()
     }
 
-    /// Whether a value is complete at `node` and none goes on.
+    /// Whether a value is complete at `node` and none is longer.
     pub fn is_leaf_end(&self, node: Node) -> bool {
         self.is_terminal(node) && self.children(node).is_empty()
     }
 
-    /// The only way on from `node`, where there is exactly one child.
+    /// The child of `node`, if there is exactly one.
     pub fn single_child(&self, node: Node) -> Option<(TokenId, Node)> {
         match *self.children(node) {
             [token] => Some((token, self.trie.child_range(node).start)),

@@ -1,8 +1,7 @@
 //! The token-tree payload: `{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}`, read from JSON.
 //!
-//! One streaming pass, no recursion on the input's depth, memory a small multiple of the text. Every error says
-//! where by JSON pointer, line and column. It refuses to know vocabularies and tries: it reads and validates
-//! shape only (see `check` for what a vocabulary can object to).
+//! One streaming pass, no recursion on the input's depth, memory a small multiple of the text. Every error says where
+//! by JSON pointer, line and column.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -67,7 +66,7 @@ impl Payload {
         Ok(payload)
     }
 
-    /// Checks what the types cannot: see [`Payload::from_json`]. Whoever builds a payload by hand calls this.
+    /// Checks what the types cannot: see [`Payload::from_json`]. Call this for a payload built by hand.
     ///
     /// # Errors
     /// [`ErrorKind::Payload`] or [`ErrorKind::Limit`], as in [`Payload::from_json`].

@@ -1,7 +1,7 @@
 //! A trie over sequences of any symbol, laid out breadth-first so that the children of a node lie side by side:
 //! their symbols are one ascending slice. Serves token trees (symbols are ids) and choices (symbols are bytes).
 //!
-//! The naive version that it must equal is the set of its sequences. It refuses to know what a symbol means.
+//! The naive version that it must equal is the set of its sequences.
 
 use std::collections::VecDeque;
 
@@ -105,7 +105,7 @@ impl<S: Copy + Ord + Default> SequenceTrie<S> {
         self.ends.get(node as usize).copied().filter(|&end| end != NONE)
     }
 
-    /// Nodes where a sequence ends although others go on, ascending.
+    /// Nodes where a sequence ends although others continue, ascending.
     pub fn inner_ends(&self) -> impl Iterator<Item = Node> + '_ {
         (0..self.len() as Node).filter(|&n| self.end(n).is_some() && !self.child_range(n).is_empty())
     }

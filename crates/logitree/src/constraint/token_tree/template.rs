@@ -1,8 +1,8 @@
 //! A response template: fixed text and named holes. From it, what can be written without asking the model (the
 //! prefill plan) and how each hole is to be sampled (the span sampler plan).
 //!
-//! Values are JSON values: outside a JSON string a value is written with its quotes, inside one (the fixed text
-//! before it opened a quote) without, escaped either way. It refuses to know tokens beyond asking for them.
+//! Values are JSON values: outside a JSON string a value is written with its quotes, inside one (the fixed text before
+//! it opened a quote) without, escaped either way.
 
 use serde::Deserialize;
 
@@ -125,7 +125,7 @@ impl JsonPlace {
 }
 
 impl Span {
-    /// The fixed text of the span, if it is not sampled. `place` is where it stands.
+    /// The fixed text of the span, if it is not sampled. `place` is its place.
     fn fixed_text(&self, place: JsonPlace) -> Option<String> {
         match (self.kind, self.enum_values.as_deref().unwrap_or_default()) {
             (SpanKind::Literal, _) => Some(self.value.clone().unwrap_or_default()),
@@ -152,7 +152,7 @@ impl ResponseTemplate {
         })
     }
 
-    /// The spans with their fixed text (`None` where they are sampled), and where in JSON each stands.
+    /// The spans with their fixed text (`None` where they are sampled), and the place of each in JSON.
     fn walk(&self) -> impl Iterator<Item = (Option<String>, JsonPlace)> + '_ {
         let mut place = JsonPlace::default();
         self.spans.iter().map(move |span| {
@@ -164,7 +164,7 @@ impl ResponseTemplate {
     }
 
     /// What can be written without sampling; `None` if there is nothing. Fixed spans side by side are one run, and
-    /// empty ones are none.
+    /// empty ones are left out.
     ///
     /// # Errors
     /// Whatever `tokenize` gives.

@@ -1,5 +1,5 @@
 //! A descriptor's token tree as rows for the matcher: a node's row is its children, plus the end tokens where a value
-//! is complete and others go on. It refuses to know bytes.
+//! is complete and others continue.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +13,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// The rows of one descriptor with its end tokens.
 pub(crate) struct TreeRows {
     descriptor: Arc<DescriptorTree>,
-    /// Keeps the whole tree in use, for whoever counts.
+    /// Keeps the whole tree in use, for the cache's count.
     _tree: Arc<TokenTree>,
     ends: Box<[TokenId]>,
     /// Children and end tokens, for each of the descriptor's inner terminals, filled on the first visit.
@@ -48,7 +48,8 @@ impl TreeRows {
                 ));
             }
             if let Some(id) = ends.iter().find(|id| descriptor.children(node).binary_search(id).is_ok()) {
-                let message = format!("end token {id} after {} is also the way on to {}", inner(), longer());
+                let message =
+                    format!("end token {id} after {} is also the continuation to {}", inner(), longer());
                 return Err(Error::new(ErrorKind::Constraint, message)
                     .at(format!("path {:?}", descriptor.path()))
                     .help("choose end tokens that continue no value"));

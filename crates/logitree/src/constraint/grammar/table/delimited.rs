@@ -1,6 +1,6 @@
 //! States between two others: one says less, one says more ([`Exprs::approximations`]). A token on which these two
 //! agree needs no look; the others are walked. The naive version is [`crate::constraint::grammar::walk::narrow`]
-//! without a most, to which the tests of the room hold it equal. It refuses to know counters.
+//! without a most, to which the tests of the room hold it equal.
 
 use std::sync::Arc;
 
@@ -125,7 +125,7 @@ pub(in crate::constraint::grammar) fn parting_nodes(
 }
 
 /// Walks as [`TokenTrie::explore`] does, but only to the nodes `wanted`, ascending, and through those above them.
-/// `step` is told whether a node is one of them.
+/// `step` gets whether a node is one of them.
 fn towards<S: Copy>(
     wanted: &[Node],
     trie: &TokenTrie,

@@ -1,5 +1,5 @@
 //! The tables of terminals that a vocabulary keeps for all its grammars, by structure. An entry is a pure function of
-//! its key, so that forgetting it costs time and nothing else. It refuses to know grammars.
+//! its key, so that forgetting it costs time and nothing else.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -83,7 +83,7 @@ impl TerminalTables {
         Ok(StartState::root(e, &exprs.first_bytes(e)?, trie))
     }
 
-    /// The tables of what stands before many states: kept, however small.
+    /// The tables of what precedes many states: cached, however small.
     fn before(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
         if let Some(known) = self.get(exprs.structure(e)) {
             return Ok(known);

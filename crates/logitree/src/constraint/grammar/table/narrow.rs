@@ -3,7 +3,7 @@
 //! long tokens only. What is the same is taken over, so that such a state costs what differs.
 //!
 //! The naive version is [`crate::constraint::grammar::walk::narrow`] without a most, to which `tests` below hold it
-//! equal. It refuses to know grammars.
+//! equal.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ const MAX_VISITED: usize = 30_000;
 /// Bytes that few names have and most texts may have.
 const SAMPLES: [u8; 4] = [b'~', b'|', b'Q', b'%'];
 
-/// What `e` would be if most texts were all: the state that it is in after most bytes, if that state stays what it is
-/// by them; behind the one byte with which it begins, where there is one.
+/// The default state of `e`: the state after most bytes, if most bytes loop on it; taken after the first byte, if there
+/// is only one.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.

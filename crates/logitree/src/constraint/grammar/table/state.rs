@@ -1,6 +1,6 @@
-//! Where in the trie a state begins: at the root, or behind the texts of a part that says little, such as the
+//! Where in the trie a state begins: at the root, or after the texts of an uninformative part, such as the
 //! whitespace before a key. That part is walked once for a vocabulary, and not again for every state that follows it.
-//! The naive version begins at the root; the tests hold both equal. It refuses to know what is looked for.
+//! The naive version begins at the root; the tests hold both equal.
 
 use std::sync::Arc;
 
