@@ -88,12 +88,9 @@ class Generation(Generic[T]):
 
         return run().__await__()
 
-    def pieces(self) -> Iterator[str]:
-        """The pieces of the text as they become certain; joined they are `text`."""
-        for event in self:
-            piece = event.text if isinstance(event, Token) else event.tail if isinstance(event, Finish) else ""
-            if piece:
-                yield piece
+    def pieces(self) -> Pieces:
+        """The pieces of the text as they become certain, for `for` and `async for`; joined they are `text`."""
+        return Pieces(self)
 
     def cancel(self) -> None:
         """Ends the generation before its next forward pass, with the reason "cancelled". From any thread."""
@@ -194,6 +191,31 @@ class Generation(Generic[T]):
             state = "not run" if not row.out else f"{len(row.out)} tokens so far"
             return f"<Generation: {state}>"
         return f"<Generation: {row.finish.text[:60]!r}, {row.finish.reason}, {row.finish.stats}>"
+
+
+class Pieces:
+    """The pieces of a generation's text as they become certain, none of them empty.
+
+    Iterate it, or `async for` it without blocking the event loop.
+    """
+
+    def __init__(self, generation: Generation[Any]) -> None:
+        self._generation = generation
+
+    def __iter__(self) -> Iterator[str]:
+        """The pieces."""
+        return (piece for event in self._generation if (piece := _piece(event)))
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        """The pieces; the model runs in a worker thread."""
+        async for event in self._generation:
+            if piece := _piece(event):
+                yield piece
+
+
+def _piece(event: Event) -> str:
+    """What an event adds to the text."""
+    return event.text if isinstance(event, Token) else event.tail if isinstance(event, Finish) else ""
 
 
 class Generations(Sequence[Generation[T]]):
