@@ -15,7 +15,7 @@ import logitree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
-    [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md"), REPOSITORY / "examples" / "README.md"]
+    [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "examples" / "README.md"]
 )
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\nPrints:\n\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 
