@@ -15,6 +15,7 @@ import pytest
 from typing_extensions import TypedDict
 
 import logitree as lt
+from ids import stable_repr
 from logitree._constraint import bind, constraint_of, value_of
 from table_engine import TableEngine
 
@@ -77,7 +78,7 @@ MEANT: list[tuple[Any, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("meant", "text", "value"), MEANT, ids=lambda x: repr(x)[:40])
+@pytest.mark.parametrize(("meant", "text", "value"), MEANT, ids=lambda x: stable_repr(x)[:40])
 def test_what_plain_values_mean(meant: Any, text: str, value: Any) -> None:
     matcher = bind(meant, VOCABULARY)
     matcher.accept_many(text.encode())
@@ -103,7 +104,7 @@ def test_what_plain_values_mean(meant: Any, text: str, value: Any) -> None:
         (lambda **options: None, lt.ConstraintError, "stands for any parameters"),
         (re.compile(b"a"), TypeError, "a pattern of bytes"),
     ],
-    ids=repr,
+    ids=stable_repr,
 )
 def test_what_means_no_constraint(value: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
@@ -207,7 +208,7 @@ SHORTEST = [
 ]
 
 
-@pytest.mark.parametrize(("constraint", "begun", "length"), SHORTEST, ids=lambda x: repr(x)[:30])
+@pytest.mark.parametrize(("constraint", "begun", "length"), SHORTEST, ids=lambda x: stable_repr(x)[:30])
 def test_the_shortest_ending(constraint: Any, begun: str, length: int) -> None:
     matcher = bind(constraint, VOCABULARY)
     matcher.accept_many(begun.encode())

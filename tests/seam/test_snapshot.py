@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import logitree as lt
+from ids import stable_repr
 from logitree import _core
 from samplers import complete, examples
 
@@ -27,7 +28,7 @@ def run(chain: lt.Chain, first: int, last: int) -> list[int]:
     return tokens
 
 
-@pytest.mark.parametrize("sampler", examples(), ids=repr)
+@pytest.mark.parametrize("sampler", examples(), ids=stable_repr)
 def test_a_description_builds_the_sampler_again(sampler: lt.Sampler) -> None:
     built = [
         eval(repr(sampler), NAMES),
@@ -42,7 +43,7 @@ def test_a_description_builds_the_sampler_again(sampler: lt.Sampler) -> None:
         assert run(complete(again), 0, 12) == expected
 
 
-@pytest.mark.parametrize("sampler", examples(), ids=repr)
+@pytest.mark.parametrize("sampler", examples(), ids=stable_repr)
 def test_a_run_goes_on_from_a_pickle_and_from_a_snapshot(sampler: lt.Sampler) -> None:
     whole = run(complete(sampler), 0, 12)
     chain = complete(sampler)
@@ -81,7 +82,7 @@ def likelier(entropy: float, top_p: float) -> dict[str, float]:
         lt.steering.Burst({"top_k": 2.0}, entropy_above=3.5),
         likelier,
     ],
-    ids=repr,
+    ids=stable_repr,
 )
 def test_steering_and_rules_are_pickled(rule: Any) -> None:
     def chain() -> lt.Chain:
