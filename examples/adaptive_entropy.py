@@ -28,7 +28,6 @@ def generate(adapt: lt.steering.EntropyRule | None, by_hand: bool = False) -> tu
         if by_hand:
             chain.set(**select(entropies[-1], 0.0))
         out.append(chain.sample(logits))
-        chain.accept(out[-1])
         logits = session.evaluate(out[-1:])
     return out, entropies
 

@@ -35,7 +35,6 @@ for _ in range(40):
     chain.steer(constraints(steering))
     # 4. One call: steering, rule, samplers, pick.
     token = chain.sample(logits)
-    chain.accept(token)
     out.append(token)
     # 5. The state and the quality follow.
     state["boats"] += b"boat" in vocabulary[token]

@@ -24,7 +24,6 @@ def amount(currency: str, steered: bool) -> str:
     logits = session.evaluate(engine.encode(f"currency: {currency} amount: 12", chat=False))
     while len(out) < 12:
         token = chain.sample(logits)
-        chain.accept(token)
         out.append(token)
         if b";" in vocabulary[token]:
             break
@@ -41,7 +40,7 @@ assert amount("USD", True) == amount("USD", False), "nothing is steered there"
 chain = lt.Chain.greedy()
 chain.steer({token: float("-inf") for token in range(len(vocabulary))})
 try:
-    chain.sample(engine.session().evaluate(engine.encode("currency", chat=False)))
+    chain.draw(engine.session().evaluate(engine.encode("currency", chat=False)))
 except lt.LogitsError as error:
     print("LogitsError:", error)
 else:

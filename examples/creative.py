@@ -13,7 +13,6 @@ def generate(chain: lt.Chain, n: int = 40) -> list[int]:
     logits = session.evaluate(engine.encode("The old fox", chat=False))
     for _ in range(n):
         out.append(chain.sample(logits))
-        chain.accept(out[-1])
         logits = session.evaluate(out[-1:])
     return out
 

@@ -12,7 +12,7 @@ logits = engine.session().evaluate(engine.encode("The", chat=False))
 concise = [lt.samplers.top_k(20), lt.samplers.min_p(0.1), lt.samplers.top_p(0.8), lt.samplers.temp(0.7)]
 chain = lt.Chain([lt.samplers.penalties(64, repeat=1.1), *concise, lt.samplers.dist(seed=1)])
 print(chain)
-print("sampled:", repr(engine.vocabulary[chain.sample(logits)].decode(errors="replace")))
+print("sampled:", repr(engine.vocabulary[chain.draw(logits)].decode(errors="replace")))
 
 # What each filter does with these logits.
 for effect in chain.explain(logits):
@@ -31,5 +31,5 @@ assert sorted(ids) == sorted(whole) and np.allclose(np.sort(p), np.sort(together
 # Drawing by hand: the first candidate whose cumulative share reaches the number. `dist` does just that.
 random = lt.samplers.Random(1, rng="mt19937")
 by_hand = whole[np.searchsorted(np.cumsum(together), random.uniform() * together.sum())]
-assert by_hand == lt.Chain([*concise, lt.samplers.dist(seed=1)]).sample(logits)
+assert by_hand == lt.Chain([*concise, lt.samplers.dist(seed=1)]).draw(logits)
 print("drawn by hand:", repr(engine.vocabulary[int(by_hand)].decode(errors="replace")))

@@ -17,7 +17,6 @@ def generate(rule: lt.steering.Burst | None, n: int = 60) -> tuple[list[int], li
     for _ in range(n):
         top.append(lt.samplers.top_candidates(logits, 1)[0][1])
         out.append(chain.sample(logits))
-        chain.accept(out[-1])
         logits = session.evaluate(out[-1:])
     return out, top
 
@@ -40,6 +39,6 @@ assert tokens == generate(burst)[0], "each chain has its own state of the rule"
 chain = lt.Chain.llama_cpp(seed=8, top_k=40, temp=0.8)
 chain.adapt(burst)
 logits = engine.session().evaluate(engine.encode("The", chat=False))
-first = [(chain.sample(logits), chain.accept(0))[0] for _ in range(9)]
+first = [(chain.draw(logits), chain.accept(0))[0] for _ in range(9)]
 chain.rollback(5)
-assert [(chain.sample(logits), chain.accept(0))[0] for _ in range(5)] == first[4:]
+assert [(chain.draw(logits), chain.accept(0))[0] for _ in range(5)] == first[4:]

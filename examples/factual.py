@@ -13,7 +13,6 @@ def generate(chain: lt.Chain) -> list[int]:
     logits = session.evaluate(engine.encode("The capital of France is", chat=False))
     for _ in range(3):
         out.append(chain.sample(logits))
-        chain.accept(out[-1])
         logits = session.evaluate(out[-1:])
     return out
 

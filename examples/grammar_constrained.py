@@ -30,7 +30,7 @@ for seed in range(12):
 matcher, chain = choices.matcher(engine.vocabulary), lt.Chain.greedy()
 logits = engine.session().evaluate(engine.encode("He said ", chat=False))
 allowed = matcher.mask()
-token = chain.sample(logits, allowed)
+token = chain.draw(logits, allowed)
 assert lt.masks.contains(allowed, token)
 assert not lt.masks.contains(allowed, engine.tokenize("x")[0])
 print(f"{lt.masks.count(allowed)} of {len(engine.vocabulary)} tokens may come first")

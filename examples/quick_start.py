@@ -17,9 +17,8 @@ out: list[int] = []
 logits = session.evaluate(engine.encode("The fox", chat=False))
 for _ in range(24):
     before = logits.copy()
-    token = chain.sample(logits)
+    token = chain.sample(logits)  # and accepts it
     assert (logits == before).all(), "the logits are read in place, never written"
-    chain.accept(token)  # for the penalties
     out.append(token)
     logits = session.evaluate([token])
 

@@ -106,7 +106,7 @@ fuzz_target!(|data: &[u8]| {
             _ => {
                 let allowed = if call & 8 == 0 || few.is_empty() { AllowedTokens::All } else { AllowedTokens::Ids(&few) };
                 let mut copy = chain.clone();
-                let token = match chain.sample(&logits, allowed) {
+                let token = match chain.draw(&logits, allowed) {
                     Ok(token) => token,
                     Err(error) => {
                         assert!(copy.apply(&logits, allowed, None).is_err_and(|other| other == error));
@@ -123,7 +123,7 @@ fuzz_target!(|data: &[u8]| {
                 // What was drawn and not accepted goes, too: so twice.
                 let mut twice = [(); 2].map(|()| {
                     chain.rollback(1).expect("one was accepted");
-                    let again = chain.sample(&logits, allowed).expect("it could be sampled");
+                    let again = chain.draw(&logits, allowed).expect("it could be sampled");
                     chain.accept(again);
                     (again, chain.snapshot())
                 });

@@ -391,7 +391,10 @@ class Chain:
     def sample(
         self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None
     ) -> int:
-        """Applies the chain and picks the next token; accept it with ``accept``."""
+        """Applies the chain, picks the next token and accepts it, as ``llama_sampler_sample`` does."""
+
+    def draw(self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None) -> int:
+        """Applies the chain and picks the next token, without accepting it."""
 
     def apply(
         self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None
@@ -401,7 +404,8 @@ class Chain:
     def explain(
         self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None
     ) -> list[Effect]:
-        """Applies the chain (a ``dist`` draws) and tells what each sampler did; first "steering", if it is steered."""
+        """What each sampler would do in the next step; first "steering", if the chain is steered. It works on a copy:
+        nothing is drawn and no state changes."""
 
     def pick(self) -> int:
         """The token that the last apply, explain or sample selected. SamplingError if no sampler selects."""
@@ -424,7 +428,7 @@ class Chain:
     def __copy__(self) -> Chain: ...
     def __deepcopy__(self, memo: object, /) -> Chain: ...
     def __reduce__(self) -> tuple[Callable[..., Chain], tuple[object, ...]]: ...
-    def states(self, n: int) -> list[Chain]:
+    def sequences(self, n: int) -> list[Chain]:
         """n chains of the same samplers that start over, nothing accepted, as sequences 0 to n - 1 of the seed.
 
         With ``rng="philox"`` a draw depends on seed, sequence and position alone; the other generators take the
@@ -438,7 +442,7 @@ class Chain:
         masks: object = None,
         states: Sequence[Chain] | None = None,
         *,
-        accept: bool = False,
+        accept: bool = True,
         threads: int | None = None,
         log_probabilities: Literal[False] = False,
     ) -> NDArray[np.uint32]:
@@ -447,7 +451,7 @@ class Chain:
 
         ``logits``: [B, V] (rows without gaps), or a list of rows of any lengths; dtypes as for ``sample``. ``masks``:
         int32 (or uint32) [B, ceil(V / 32)], or a list with words, a list of ids, or None (all) for each row.
-        ``states``: one chain for each row, of any samplers. Without it, this chain keeps ``states(B)`` from call to
+        ``states``: one chain for each row, of any samplers. Without it, this chain keeps ``sequences(B)`` from call to
         call, one more where B grows; ``reset`` and ``restore`` start them over. ``accept``: each chain accepts its
         token. ``threads``: at most so many, by default one a core, fewer where the work is not worth them; a batch
         with a callback runs on the calling thread. Else the interpreter is free for others meanwhile, which must not
@@ -467,7 +471,7 @@ class Chain:
         masks: object = None,
         states: Sequence[Chain] | None = None,
         *,
-        accept: bool = False,
+        accept: bool = True,
         threads: int | None = None,
         log_probabilities: Literal[True],
     ) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]: ...

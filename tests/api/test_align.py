@@ -24,7 +24,7 @@ def run(chain: lt.Chain, n: int, start: int = 0) -> list[int]:
     """The tokens of n steps."""
     out = []
     for step in range(start, start + n):
-        out.append(chain.sample(row(step)))
+        out.append(chain.draw(row(step)))
         chain.accept(out[-1])
     return out
 
@@ -164,7 +164,7 @@ def test_a_veto_of_everything_says_so() -> None:
     chain.steer(lt.steering.Steering().veto(range(400)))
     for allowed in (None, [1, 2], [3]):
         with pytest.raises(lt.LogitsError, match="steering vetoes every allowed token"):
-            chain.sample(row(1), allowed=allowed)
+            chain.draw(row(1), allowed=allowed)
     chain.steer(None)
     assert run(chain, 9) == run(lt.Chain.llama_cpp(seed=0), 9)
 
@@ -198,13 +198,13 @@ def test_a_rule_sees_the_steered_allowed_logits() -> None:
     for step in range(6):
         allowed = None if step % 2 else [4, 5, 6, 7]
         logits = row(step)
-        chain.sample(logits, allowed=allowed)
+        chain.draw(logits, allowed=allowed)
         logits[4] += 3.0
         logits[5] = -np.inf
         left = logits if allowed is None else logits[allowed]
         assert seen[-1][0] == pytest.approx(lt.metrics.entropy(left), abs=1e-6)
         assert seen[-1][1] == pytest.approx(lt.samplers.top_candidates(left, 1)[0][1], abs=1e-6)
-    chain.sample(row(0), allowed=[7])
+    chain.draw(row(0), allowed=[7])
     assert len(seen) == 6, "nothing is picked where one token is allowed"
 
 
@@ -267,7 +267,7 @@ def test_a_callables_exceptions_come_out_as_they_are() -> None:
     assert decoder.tokens == []
     for _ in range(200):
         with pytest.raises(Boom):
-            chain.sample(row(0))
+            chain.draw(row(0))
     chain.adapt(None)
     assert run(chain, 9) == expected
     for exit in (KeyboardInterrupt, SystemExit):
@@ -277,7 +277,7 @@ def test_a_callables_exceptions_come_out_as_they_are() -> None:
 
         chain.adapt(leaves)
         with pytest.raises(exit):
-            chain.sample(row(0))
+            chain.draw(row(0))
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_a_callable_that_gives_rubbish(rubbish: Any) -> None:
     expected, before = run(chain.fork(), 9), repr(chain)
     chain.adapt(lambda entropy, top_p: rubbish)
     with pytest.raises(lt.SamplingError):
-        chain.sample(row(0))
+        chain.draw(row(0))
     chain.adapt(None)
     assert repr(chain) == before
     assert run(chain, 9) == expected
@@ -311,7 +311,7 @@ def test_a_callable_cannot_reach_into_its_own_chain() -> None:
     chain = lt.Chain.llama_cpp(seed=1)
     chain.adapt(lambda entropy, top_p: chain.steer(None))  # type: ignore[arg-type, return-value, func-returns-value]
     with pytest.raises(lt.StateError, match="the rule used the chain"):
-        chain.sample(row(0))
+        chain.draw(row(0))
 
 
 def test_a_running_decoder_is_aligned() -> None:
@@ -402,7 +402,7 @@ def test_random_numbers_are_those_of_dist(rng: str) -> None:
     numbers = [random.uniform() for _ in range(20)]
     for number in numbers:
         assert 0.0 <= number < 1.0
-        token = chain.sample(flat)
+        token = chain.draw(flat)
         chain.accept(token)
         assert abs(token - number * 1000) <= 1.001
     assert random.drawn == 20

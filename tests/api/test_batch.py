@@ -26,7 +26,7 @@ def default(**parameters: Any) -> lt.Chain:
 def one_by_one(chains: list[lt.Chain], rows: Any, masks: list[dict[str, Any]] | None = None) -> list[int]:
     tokens = []
     for at, (chain, row) in enumerate(zip(chains, rows, strict=True)):
-        tokens.append(chain.sample(row, **(masks[at] if masks else {})))
+        tokens.append(chain.draw(row, **(masks[at] if masks else {})))
         chain.accept(tokens[-1])
     return tokens
 
@@ -34,8 +34,8 @@ def one_by_one(chains: list[lt.Chain], rows: Any, masks: list[dict[str, Any]] | 
 def test_a_batch_is_its_rows_one_by_one() -> None:
     for rng in ("mt19937", "xoroshiro128plus", "philox"):
         kept = default(rng=rng)
-        given = default(rng=rng).states(9)
-        expected = default(rng=rng).states(9)
+        given = default(rng=rng).sequences(9)
+        expected = default(rng=rng).sequences(9)
         for step in range(4):
             rows = LOGITS + np.float32(step)
             tokens = kept.sample_batch(rows, accept=True)
@@ -55,35 +55,35 @@ def test_a_rows_tokens_do_not_depend_on_the_batch() -> None:
         assert steps == [wide.sample_batch(LOGITS, accept=True)[:size].tolist() for _ in range(3)]
     grown = default()
     first = grown.sample_batch(LOGITS[:2], accept=True).tolist()
-    expected = default().states(9)
+    expected = default().sequences(9)
     assert first == one_by_one(expected[:2], LOGITS[:2])
     assert grown.sample_batch(LOGITS, accept=True).tolist() == one_by_one(expected, LOGITS)
     grown.reset()
-    assert grown.sample_batch(LOGITS[:2]).tolist() == first
+    assert grown.sample_batch(LOGITS[:2], accept=False).tolist() == first
     fork = grown.fork()
-    assert fork.sample_batch(LOGITS).tolist() == grown.sample_batch(LOGITS).tolist()
+    assert fork.sample_batch(LOGITS, accept=False).tolist() == grown.sample_batch(LOGITS, accept=False).tolist()
     grown.set(temp=0.0)
-    assert grown.sample_batch(LOGITS).tolist() == LOGITS.argmax(axis=1).tolist()
+    assert grown.sample_batch(LOGITS, accept=False).tolist() == LOGITS.argmax(axis=1).tolist()
 
 
 def test_large_batches_run_in_threads_with_the_same_tokens() -> None:
     rows = RNG.normal(scale=3, size=(12, 400_000)).astype(np.float32)
-    expected = default().sample_batch(rows, threads=1).tolist()
+    expected = default().sample_batch(rows, threads=1, accept=False).tolist()
     for threads in (None, 2, 5, 64):
-        assert default().sample_batch(rows, threads=threads).tolist() == expected
+        assert default().sample_batch(rows, threads=threads, accept=False).tolist() == expected
     order = RNG.permutation(12)
-    states = default().states(12)
-    shuffled = default().sample_batch(rows[order], states=[states[at] for at in order])
+    states = default().sequences(12)
+    shuffled = default().sample_batch(rows[order], states=[states[at] for at in order], accept=False)
     assert shuffled.tolist() == [expected[at] for at in order]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_process_samples_in_threads_too() -> None:
     rows = RNG.normal(size=(4, 600_000)).astype(np.float32)
-    expected = default().sample_batch(rows, threads=2).tolist()
+    expected = default().sample_batch(rows, threads=2, accept=False).tolist()
     child = os.fork()
     if child == 0:
-        os._exit(0 if default().sample_batch(rows, threads=2).tolist() == expected else 1)
+        os._exit(0 if default().sample_batch(rows, threads=2, accept=False).tolist() == expected else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -96,7 +96,7 @@ def test_other_threads_run_meanwhile() -> None:
         began.set()
         for _ in range(300):
             if not stop.is_set():
-                chain.sample_batch(rows)
+                chain.sample_batch(rows, accept=False)
         done.set()
 
     interval = sys.getswitchinterval()
@@ -122,21 +122,23 @@ def test_ragged_rows_and_other_chains() -> None:
         return [default(), lt.Chain.greedy(), lt.Chain.parse("dist", seed=4), lt.Chain.parse("min_p", seed=1)]
 
     expected = one_by_one(chains(), rows)
-    assert lt.Chain.greedy().sample_batch(rows, states=chains()).tolist() == expected
-    assert lt.Chain.greedy().sample_batch(tuple(rows), states=tuple(chains())).tolist() == expected
+    assert lt.Chain.greedy().sample_batch(rows, states=chains(), accept=False).tolist() == expected
+    assert lt.Chain.greedy().sample_batch(tuple(rows), states=tuple(chains()), accept=False).tolist() == expected
 
 
 def test_masks() -> None:
     ids = [sorted(RNG.choice(500, 12, replace=False).tolist()) for _ in range(9)]
     words = np.stack([lt.masks.from_ids(500, row) for row in ids])
-    expected = one_by_one(default().states(9), LOGITS, [{"allowed": row} for row in ids])
+    expected = one_by_one(default().sequences(9), LOGITS, [{"allowed": row} for row in ids])
     mixed = [ids[at] if at % 2 else words[at] for at in range(9)]
     for masks in (words, words.view(np.uint32), list(words), ids, mixed):
-        assert default().sample_batch(LOGITS, masks).tolist() == expected
+        assert default().sample_batch(LOGITS, masks, accept=False).tolist() == expected
     some = [None, *ids[1:]]
     options: list[dict[str, Any]] = [{"allowed": row} for row in ids]
     options[0] = {}
-    assert default().sample_batch(LOGITS, some).tolist() == one_by_one(default().states(9), LOGITS, options)
+    assert default().sample_batch(LOGITS, some, accept=False).tolist() == one_by_one(
+        default().sequences(9), LOGITS, options
+    )
     for wrong, place in [
         (words[:8], ""),
         (ids[:8], ""),
@@ -147,10 +149,10 @@ def test_masks() -> None:
         ([*ids[:4], "all", *ids[5:]], "row 4"),
     ]:
         with pytest.raises(lt.MaskError) as caught:
-            default().sample_batch(LOGITS, wrong)
+            default().sample_batch(LOGITS, wrong, accept=False)
         assert caught.value.place.startswith(place)
     with pytest.raises(lt.LogitsError, match="no token is allowed") as nothing:
-        default().sample_batch(LOGITS, [*ids[:4], [], *ids[5:]])
+        default().sample_batch(LOGITS, [*ids[:4], [], *ids[5:]], accept=False)
     assert nothing.value.place == "row 4"
 
 
@@ -158,10 +160,10 @@ def test_a_bad_row_costs_the_others_nothing() -> None:
     rows = LOGITS.copy()
     rows[3, 40] = np.nan
     rows[6, 1] = np.inf
-    expected = default().states(9)
+    expected = default().sequences(9)
     good = [at for at in range(9) if at not in (3, 6)]
-    tokens = [expected[at].sample(rows[at]) for at in good]
-    states = default().states(9)
+    tokens = [expected[at].draw(rows[at]) for at in good]
+    states = default().sequences(9)
     with pytest.raises(lt.LogitsError, match="NaN") as caught:
         default().sample_batch(rows, states=states, accept=True)
     assert caught.value.place == "row 3, id 40"
@@ -176,42 +178,44 @@ def test_misuse_is_an_error() -> None:
     chain = default()
     for logits in (LOGITS[0], LOGITS.astype(np.float64), LOGITS[None], LOGITS[:, ::2], None, "text", 3):
         with pytest.raises(lt.LogitsError):
-            chain.sample_batch(logits)
+            chain.sample_batch(logits, accept=False)
     for row in (LOGITS[:2], LOGITS[0, ::2], LOGITS[0].astype(np.float64), None, [0.5]):
         with pytest.raises(lt.LogitsError) as caught:
-            chain.sample_batch([LOGITS[0], row])
+            chain.sample_batch([LOGITS[0], row], accept=False)
         assert caught.value.place == "row 1"
     with pytest.raises(lt.SamplingError, match="8 chains for 9 rows"):
-        chain.sample_batch(LOGITS, states=chain.states(8))
-    twice = chain.states(9)
+        chain.sample_batch(LOGITS, states=chain.sequences(8), accept=False)
+    twice = chain.sequences(9)
     twice[7] = twice[2]
     with pytest.raises(lt.StateError, match="that of row 2") as shared:
-        chain.sample_batch(LOGITS, states=twice)
+        chain.sample_batch(LOGITS, states=twice, accept=False)
     assert shared.value.place == "row 7"
     with pytest.raises(lt.SamplingError, match="states"):
-        chain.sample_batch(LOGITS, states=[1] * 9)  # type: ignore[list-item]
+        chain.sample_batch(LOGITS, states=[1] * 9, accept=False)  # type: ignore[list-item]
     for threads in (0, -1, 1.5, "2", 2**70):
         with pytest.raises(lt.SamplingError, match="threads"):
-            chain.sample_batch(LOGITS, threads=threads)  # type: ignore[arg-type]
+            chain.sample_batch(LOGITS, threads=threads, accept=False)  # type: ignore[arg-type]
     with pytest.raises(lt.SamplingError, match="selects"):
-        lt.Chain([lt.samplers.top_k(3)]).sample_batch(LOGITS)
-    assert chain.sample_batch(LOGITS[:0]).tolist() == chain.sample_batch([]).tolist() == []
+        lt.Chain([lt.samplers.top_k(3)]).sample_batch(LOGITS, accept=False)
+    assert chain.sample_batch(LOGITS[:0], accept=False).tolist() == chain.sample_batch([], accept=False).tolist() == []
     with pytest.raises(lt.LogitsError, match="0 logits"):
-        chain.sample_batch(LOGITS[:, :0])
+        chain.sample_batch(LOGITS[:, :0], accept=False)
 
 
 def test_log_probabilities() -> None:
     temperature = 0.7
     chain = lt.Chain([lt.samplers.top_k(5), lt.samplers.temp(temperature), lt.samplers.dist(seed=1)])
-    tokens, before, after = chain.sample_batch(LOGITS, log_probabilities=True)
+    tokens, before, after = chain.sample_batch(LOGITS, log_probabilities=True, accept=False)
     assert (before.dtype, after.dtype) == (np.float64, np.float64)
     for row, token, b, a in zip(LOGITS.astype(np.float64), tokens, before, after, strict=True):
         assert b == pytest.approx(row[token] - np.log(np.exp(row).sum()), abs=1e-5)
         left = np.sort(row)[-5:] / temperature
         assert a == pytest.approx(row[token] / temperature - np.log(np.exp(left).sum()), abs=1e-5)
     plain = lt.Chain([lt.samplers.top_k(5), lt.samplers.temp(temperature), lt.samplers.dist(seed=1)])
-    assert plain.sample_batch(LOGITS).tolist() == tokens.tolist()
-    _, _, sure = lt.Chain([lt.samplers.top_k(1), lt.samplers.dist(0)]).sample_batch(LOGITS, log_probabilities=True)
+    assert plain.sample_batch(LOGITS, accept=False).tolist() == tokens.tolist()
+    _, _, sure = lt.Chain([lt.samplers.top_k(1), lt.samplers.dist(0)]).sample_batch(
+        LOGITS, log_probabilities=True, accept=False
+    )
     assert sure.tolist() == [0.0] * 9
 
 

@@ -107,7 +107,7 @@ def test_sequences_differ_and_are_those_of_the_chain(vocabulary: lt.Vocabulary) 
         one = lt.Decoder(vocabulary, chain, max_tokens=12, stop_at_eog=False)
         one.prime([0, 1, 0])
         batch = lt.Batch(vocabulary, one.sequences(4))
-        alone = [lt.Decoder(vocabulary, c, max_tokens=12, stop_at_eog=False) for c in chain.states(4)]
+        alone = [lt.Decoder(vocabulary, c, max_tokens=12, stop_at_eog=False) for c in chain.sequences(4)]
         for decoder in alone:
             decoder.prime([0, 1, 0])
         for at in range(12):

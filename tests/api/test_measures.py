@@ -61,11 +61,11 @@ def test_measuring_changes_no_token_and_is_off_at_first() -> None:
     plain, measured = (lt.Chain.parse("top_p;temperature", seed=1) for _ in range(2))
     measured.measure()
     for _ in range(20):
-        assert plain.sample(logits) == measured.sample(logits)
+        assert plain.draw(logits) == measured.draw(logits)
         assert plain.measures is None
         assert measured.measures is not None
     measured.measure(False)
-    measured.sample(logits)
+    measured.draw(logits)
     assert measured.measures is None
 
 
@@ -73,7 +73,7 @@ def test_a_masked_model_counts_finite_logits_only() -> None:
     logits = np.array([1.0, math.nan, math.inf, 2.0, -math.inf], np.float32)
     chain = lt.Chain.greedy()
     chain.measure()
-    assert chain.sample(logits, allowed=[0, 4]) == 0
+    assert chain.draw(logits, allowed=[0, 4]) == 0
     assert chain.measures is not None
     assert chain.measures.model_surprisal == pytest.approx(math.log(1 + math.e), abs=1e-6)
     assert chain.measures.surprisal == 0.0

@@ -199,13 +199,13 @@ def test_a_soft_budget_wins_when_it_outweighs_the_model() -> None:
         copy, bias = row.copy(), slow.bias()
         if bias is not None:
             copy[bias[0]] += np.float32(bias[1])
-        assert lt.Chain.greedy().sample(copy, slow.mask()) == decoder.step(row)
+        assert lt.Chain.greedy().draw(copy, slow.mask()) == decoder.step(row)
         tokens.append(decoder.tokens[-1])
         slow.accept(tokens[-1])
     # 6 * (s + 1 - 4) / 6 is past 3.5 at s = 7.
     assert tokens == [0] * 7 + [UNTHINK]
     assert row[UNTHINK] == 0
-    assert decoder.chain.sample(logits(a=0.1)) == 0, "the bias is used up"
+    assert decoder.chain.draw(logits(a=0.1)) == 0, "the bias is used up"
     decoder.rollback(1)
     assert decoder.step(row) == UNTHINK
     vetoed = lt.Decoder(
@@ -227,7 +227,7 @@ def test_the_bias_changes_what_is_sampled_as_steering_does(parity: bool) -> None
         row[UNTHINK], row[END] = min(row[UNTHINK], -3.0), -90.0
         bias = slow.bias()
         chain.steer([] if bias is None else [bias])
-        token = chain.sample(row, slow.mask())
+        token = chain.draw(row, slow.mask())
         assert decoder.step(row) == token
         chain.accept(token)
         slow.accept(token)

@@ -94,7 +94,7 @@ def test_every_float32_buffer_is_read() -> None:
     ]
     for buffer in buffers:
         before = bytes(buffer)
-        assert lt.Chain.greedy().sample(buffer) == 1
+        assert lt.Chain.greedy().draw(buffer) == 1
         chain = lt.Chain(
             [
                 lt.samplers.logit_bias({1: -100.0}),
@@ -104,7 +104,7 @@ def test_every_float32_buffer_is_read() -> None:
             ]
         )
         chain.accept(3)
-        assert chain.sample(buffer) == 3
+        assert chain.draw(buffer) == 3
         chain.apply(buffer)
         assert bytes(buffer) == before
 
@@ -120,7 +120,7 @@ class Dlpack:
 
 
 def test_dlpack() -> None:
-    assert lt.Chain.greedy().sample(Dlpack()) == 1
+    assert lt.Chain.greedy().draw(Dlpack()) == 1
 
 
 @pytest.mark.parametrize(
@@ -144,33 +144,33 @@ def test_dlpack() -> None:
 )
 def test_wrong_logits_say_what_to_do(logits: Any, says: str) -> None:
     with pytest.raises(lt.LogitsError, match=says) as caught:
-        lt.Chain.greedy().sample(logits)
+        lt.Chain.greedy().draw(logits)
     assert caught.value.help
 
 
 def test_masks() -> None:
     greedy = lt.Chain.greedy()
-    assert greedy.sample(LOGITS, np.array([0b10101], np.int32)) == 0
-    assert greedy.sample(LOGITS, np.array([0b10101], np.uint32)) == 0
-    assert greedy.sample(LOGITS, np.array([-1], np.int32)) == 1
-    assert greedy.sample(LOGITS, allowed=[4, 2, 4, 3]) == 3
-    assert greedy.sample(LOGITS, allowed=(2,)) == 2
+    assert greedy.draw(LOGITS, np.array([0b10101], np.int32)) == 0
+    assert greedy.draw(LOGITS, np.array([0b10101], np.uint32)) == 0
+    assert greedy.draw(LOGITS, np.array([-1], np.int32)) == 1
+    assert greedy.draw(LOGITS, allowed=[4, 2, 4, 3]) == 3
+    assert greedy.draw(LOGITS, allowed=(2,)) == 2
     ids, logits, p = lt.Chain([lt.samplers.temp(2.0)]).apply(LOGITS, np.array([0b01010], np.int32))
     assert ids.tolist() == [1, 3]
     assert logits.tolist() == [1.0, 0.75]
     assert close(float(p.sum()), 1.0)
     for mask in ([1, 2], np.array([1], np.int64), np.zeros((1, 1), np.int32), np.zeros(4, np.int32)[::2]):
         with pytest.raises(lt.MaskError):
-            greedy.sample(LOGITS, mask)
+            greedy.draw(LOGITS, mask)
     with pytest.raises(lt.MaskError, match="both"):
-        greedy.sample(LOGITS, np.array([1], np.int32), allowed=[1])
+        greedy.draw(LOGITS, np.array([1], np.int32), allowed=[1])
     with pytest.raises(lt.MaskError, match="id 5 is allowed"):
-        greedy.sample(LOGITS, allowed=[1, 5])
+        greedy.draw(LOGITS, allowed=[1, 5])
     with pytest.raises(lt.MaskError, match="sequence of token ids"):
-        greedy.sample(LOGITS, allowed=[-1])
+        greedy.draw(LOGITS, allowed=[-1])
     for empty in ({"allowed": []}, {"mask": np.zeros(1, np.int32)}):
         with pytest.raises(lt.LogitsError, match="no token is allowed"):
-            greedy.sample(LOGITS, **empty)
+            greedy.draw(LOGITS, **empty)
 
 
 def test_chains_say_what_they_are() -> None:
@@ -209,13 +209,13 @@ def test_seeds_mean_what_they_say() -> None:
 
     def tokens(seed: Any) -> list[int]:
         chain = lt.Chain.parse("dist", seed=seed)
-        return [chain.sample(flat) for _ in range(8)]
+        return [chain.draw(flat) for _ in range(8)]
 
     assert tokens(0) == tokens(0) != tokens(1)
     assert tokens(2**32 - 1) == tokens(2**32 - 1) != tokens(0)
     fresh = lt.Chain.parse("dist")
     assert fresh.seed is not None
-    assert tokens(fresh.seed) == [fresh.sample(flat) for _ in range(8)]
+    assert tokens(fresh.seed) == [fresh.draw(flat) for _ in range(8)]
     assert len({lt.Chain.parse("dist").seed for _ in range(20)}) > 15
     for seed in (-1, 2**32, 1.5, "0"):
         with pytest.raises(lt.SamplingError, match="seed"):
@@ -229,7 +229,7 @@ def test_state() -> None:
     def run(chain: lt.Chain, n: int) -> list[int]:
         tokens = []
         for _ in range(n):
-            tokens.append(chain.sample(flat))
+            tokens.append(chain.draw(flat))
             chain.accept(tokens[-1])
         return tokens
 
@@ -259,9 +259,29 @@ def test_pick_goes_with_apply() -> None:
     assert chain.pick() == chain.pick()
     shaping = lt.Chain([lt.samplers.top_k(2)])
     with pytest.raises(lt.SamplingError, match="selects"):
-        shaping.sample(LOGITS)
+        shaping.draw(LOGITS)
     with pytest.raises(lt.SamplingError, match="follows"):
         lt.Chain([lt.samplers.greedy(), lt.samplers.top_k(2)])
+
+
+def test_sample_draws_and_accepts() -> None:
+    one, other = (lt.Chain.llama_cpp(seed=3, penalty_repeat=1.5) for _ in range(2))
+    for step in range(6):
+        token = one.sample(LOGITS)
+        assert token == other.draw(LOGITS) == other.pick()
+        assert (one.accepted, other.accepted) == (step + 1, step)
+        other.accept(token)
+    with pytest.raises(lt.MaskError):
+        one.sample(LOGITS, allowed=[LOGITS.size])
+    assert one.accepted == 6
+
+
+def test_explain_draws_nothing_and_changes_no_state() -> None:
+    one, other = (lt.Chain.llama_cpp(seed=3, xtc_probability=0.5) for _ in range(2))
+    saved = one.snapshot()
+    assert [str(e) for e in one.explain(LOGITS)] == [str(e) for e in one.explain(LOGITS)]
+    assert one.snapshot() == saved
+    assert [one.sample(LOGITS) for _ in range(5)] == [other.sample(LOGITS) for _ in range(5)]
 
 
 def test_explain() -> None:
@@ -289,7 +309,6 @@ def test_explain() -> None:
     assert close(effects[1].mass_cut, p[2] + p[4])
     assert effects[2].mass_cut == effects[0].mass_cut == 0.0
     assert "top_k: 5 -> 3" in repr(effects[1])
-    assert chain.pick() == 1
 
 
 @pytest.mark.parametrize(
@@ -321,10 +340,10 @@ def test_torch_tensors_on_the_cpu_are_read_in_place() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         tensor = torch.from_numpy(LOGITS).to(dtype)
-        assert lt.Chain.greedy().sample(tensor) == 1
-        assert lt.Chain.greedy().sample_batch(torch.stack([tensor, tensor.flip(0)])).tolist() == [1, 3]
+        assert lt.Chain.greedy().draw(tensor) == 1
+        assert lt.Chain.greedy().sample_batch(torch.stack([tensor, tensor.flip(0)]), accept=False).tolist() == [1, 3]
     with pytest.raises(lt.LogitsError, match="gradient"):
-        lt.Chain.greedy().sample(torch.from_numpy(LOGITS).to(torch.bfloat16).requires_grad_())
+        lt.Chain.greedy().draw(torch.from_numpy(LOGITS).to(torch.bfloat16).requires_grad_())
 
 
 def test_the_sampling_distribution_has_its_own_surprisal_and_entropy() -> None:
@@ -360,8 +379,8 @@ def test_presets_refuse_what_they_have_no_sampler_for(keywords: dict[str, Any]) 
 
 def test_samplers_of_a_chain_are_as_they_were_born() -> None:
     chain = lt.Chain([lt.samplers.penalties(8, 1.5), lt.samplers.dist(seed=3)])
-    first = chain.sample(LOGITS)
+    first = chain.draw(LOGITS)
     for token in (1, 1, 2):
         chain.accept(token)
-        chain.sample(LOGITS)
-    assert lt.Chain(chain.samplers).sample(LOGITS) == first
+        chain.draw(LOGITS)
+    assert lt.Chain(chain.samplers).draw(LOGITS) == first

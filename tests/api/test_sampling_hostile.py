@@ -154,14 +154,14 @@ def test_logits_of_every_hostile_kind() -> None:
         logits[517] = value
         for call in (chain, chain.parity()):
             with pytest.raises(lt.LogitsError, match=rf"{name}.*517"):
-                call.sample(logits)
-            assert call.sample(logits, allowed=[3]) == 3
+                call.draw(logits)
+            assert call.draw(logits, allowed=[3]) == 3
             with pytest.raises(lt.MaskError):
-                call.sample(logits, allowed=[3, 1000])
+                call.draw(logits, allowed=[3, 1000])
     one = np.full(300, -np.inf, np.float32)
     one[299] = -3e38
     for preset in (lt.Chain.llama_cpp, lt.Chain.tsampler, lt.Chain.transformers):
         chain = preset(seed=0)
-        assert chain.sample(one) == 299
+        assert chain.draw(one) == 299
         ids, _, p = chain.apply(one)
         assert abs(p.sum() - 1) < 1e-6 and ids[p > 0].tolist() == [299]

@@ -64,12 +64,12 @@ def test_what_dry_and_infill_refuse(vocabulary: lt.Vocabulary) -> None:
 def test_infill_ends_the_text_where_nothing_is_likely(vocabulary: lt.Vocabulary) -> None:
     logits = np.where(np.arange(7) == 6, -30.0, 0.0).astype(np.float32)
     chain = lt.Chain([lt.samplers.infill(vocabulary), lt.samplers.greedy()])
-    assert chain.sample(logits, allowed=[0, 1, 5, 6]) == 0
-    assert chain.sample(logits) == 0
+    assert chain.draw(logits, allowed=[0, 1, 5, 6]) == 0
+    assert chain.draw(logits) == 0
     nothing = np.array([0, 0, -math.inf, -math.inf, -math.inf, 0, -30, 0, 0, 0], np.float32)
-    assert chain.sample(nothing) == 6
+    assert chain.draw(nothing) == 6
     with pytest.raises(lt.MaskError, match="infill wants token 6"):
-        chain.sample(nothing, allowed=[0, 1, 5, 7, 8, 9])
+        chain.draw(nothing, allowed=[0, 1, 5, 7, 8, 9])
 
 
 def test_keywords_of_chains(vocabulary: lt.Vocabulary) -> None:
@@ -198,6 +198,6 @@ def test_rolling_back_every_sampler_that_draws() -> None:
 
 
 def step(chain: lt.Chain, logits: np.ndarray) -> int:
-    token = chain.sample(logits)
+    token = chain.draw(logits)
     chain.accept(token)
     return token

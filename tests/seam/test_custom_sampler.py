@@ -45,9 +45,9 @@ def test_it_sees_the_candidates_in_order_and_writes_in_place() -> None:
         logits[ids == 3] += 9
 
     before = LOGITS.copy()
-    assert chain(fn).sample(LOGITS) == 3
-    assert chain(fn, lt.samplers.logit_bias({2: 4.0}), lt.samplers.top_k(3)).sample(LOGITS) == 3
-    assert chain(fn).sample(LOGITS, allowed=[0, 3, 4]) == 3
+    assert chain(fn).draw(LOGITS) == 3
+    assert chain(fn, lt.samplers.logit_bias({2: 4.0}), lt.samplers.top_k(3)).draw(LOGITS) == 3
+    assert chain(fn).draw(LOGITS, allowed=[0, 3, 4]) == 3
     assert seen == [
         ([0, 1, 2, 3, 4], LOGITS.tolist()),
         ([2, 1, 3], [3.0, 2.0, 1.5]),
@@ -86,21 +86,21 @@ def test_samplers_after_it_see_what_it_left() -> None:
     ids, _, _ = lt.Chain([lt.samplers.top_k(4), lt.samplers.custom(reverse), lt.samplers.top_k(2)]).apply(LOGITS)
     assert ids.tolist() == [1, 3]
     ties = np.zeros(4, np.float32)
-    assert lt.Chain([lt.samplers.custom(reverse), lt.samplers.greedy()]).sample(ties) == 3
+    assert lt.Chain([lt.samplers.custom(reverse), lt.samplers.greedy()]).draw(ties) == 3
     effects = chain(lambda ids, logits: logits > 0).explain(LOGITS)
     assert [(e.sampler, e.before, e.after) for e in effects] == [("mine", 5, 3), ("greedy", 3, 3)]
 
 
 def test_it_may_select() -> None:
     last = chain(lambda ids, logits: len(ids) - 1, lt.samplers.top_k(3), selects=True)
-    assert last.sample(LOGITS) == 0
-    assert last.sample_batch(np.stack([LOGITS, LOGITS[::-1]])).tolist() == [0, 4]
-    assert chain(lambda ids, logits: np.int32(1), selects=True).sample(LOGITS) == 1
+    assert last.draw(LOGITS) == 0
+    assert last.sample_batch(np.stack([LOGITS, LOGITS[::-1]]), accept=False).tolist() == [0, 4]
+    assert chain(lambda ids, logits: np.int32(1), selects=True).draw(LOGITS) == 1
     with pytest.raises(lt.SamplingError, match="follows mine"):
         lt.Chain([lt.samplers.custom(len, "mine", selects=True), lt.samplers.greedy()])
     for wrong in (None, -1, 5, 2**70, 1.0, "1"):
         with pytest.raises(lt.SamplingError, match="mine returned"):
-            chain(lambda ids, logits, wrong=wrong: wrong, selects=True).sample(LOGITS)
+            chain(lambda ids, logits, wrong=wrong: wrong, selects=True).draw(LOGITS)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_wrong_answers_name_the_sampler(answer: Any, error: type[Exception], say
     running = chain(answer)
     for _ in range(2):
         with pytest.raises(error, match=says) as caught:
-            running.sample(LOGITS)
+            running.draw(LOGITS)
         assert caught.value.help  # type: ignore[attr-defined]
 
 
@@ -149,11 +149,13 @@ def test_exceptions_come_out_unchanged() -> None:
             call(LOGITS)
         assert caught.value is raised
     with pytest.raises(Mine) as caught:
-        chain(lambda ids, logits: fn(ids, logits) if logits[0] < 0 else None).sample_batch(np.stack([LOGITS, -LOGITS]))
+        chain(lambda ids, logits: fn(ids, logits) if logits[0] < 0 else None).sample_batch(
+            np.stack([LOGITS, -LOGITS]), accept=False
+        )
     if sys.version_info >= (3, 11):
         assert raised.__notes__ == ["at row 1"]
     with pytest.raises(TypeError):
-        chain(lambda: None).sample(LOGITS)
+        chain(lambda: None).draw(LOGITS)
 
 
 def test_arrays_that_outlive_the_call_stay_valid() -> None:
@@ -164,14 +166,14 @@ def test_arrays_that_outlive_the_call_stay_valid() -> None:
 
     running = chain(fn)
     for scale in range(1, 50):
-        running.sample(LOGITS * scale)
+        running.draw(LOGITS * scale)
     gc.collect()
     for scale, (ids, bits, logits) in enumerate(held, start=1):
         assert ids.tolist() == [1, 2, 3, 4]
         assert logits.tolist() == (LOGITS * scale).tolist() == bits.view(np.float32).tolist()
     held[0][2][:] = 7
     assert held[1][2].tolist() == (LOGITS * 2).tolist()
-    assert running.sample(LOGITS) == 1
+    assert running.draw(LOGITS) == 1
 
 
 def test_the_views_are_of_the_chains_own_memory() -> None:
@@ -183,17 +185,17 @@ def test_the_views_are_of_the_chains_own_memory() -> None:
     big = np.zeros(100_000, np.float32)
     running = chain(fn)
     for _ in range(10):
-        running.sample(big)
+        running.draw(big)
     assert len(addresses) == 1
 
 
 def test_using_the_chain_that_calls_is_an_error() -> None:
     running: list[Any] = []
     uses: list[Callable[[], object]] = [
-        lambda: running[0].sample(LOGITS),
+        lambda: running[0].draw(LOGITS),
         lambda: running[0].accept(1),
         lambda: running[0].fork(),
-        lambda: running[0].sample_batch(LOGITS[None]),
+        lambda: running[0].sample_batch(LOGITS[None], accept=False),
         lambda: pickle.dumps(running[0]),
     ]
     for use in uses:
@@ -203,11 +205,11 @@ def test_using_the_chain_that_calls_is_an_error() -> None:
 
         running[:] = [chain(fn)]
         with pytest.raises(lt.StateError, match="used the chain or decoder that is calling it"):
-            running[0].sample(LOGITS)
+            running[0].draw(LOGITS)
         with pytest.raises(lt.StateError, match="used the chain or decoder that is calling it"):
-            running[0].sample_batch(LOGITS[None])
+            running[0].sample_batch(LOGITS[None], accept=False)
     other = lt.Chain.greedy()
-    assert chain(lambda ids, logits: np.array([other.sample(logits)])).sample(LOGITS) == 1
+    assert chain(lambda ids, logits: np.array([other.draw(logits)])).draw(LOGITS) == 1
 
 
 class Ban:
@@ -246,7 +248,7 @@ class SavedBan(Ban):
 def steps(running: lt.Chain, n: int) -> list[int]:
     tokens = []
     for _ in range(n):
-        tokens.append(running.sample(LOGITS))
+        tokens.append(running.draw(LOGITS))
         running.accept(tokens[-1])
     return tokens
 
@@ -294,15 +296,15 @@ def test_what_hooks_raise_comes_out_of_the_next_step() -> None:
     running = chain(Broken())
     running.accept(3)
     with pytest.raises(KeyError, match="3"):
-        running.sample(LOGITS)
-    assert running.sample(LOGITS) == 1
+        running.draw(LOGITS)
+    assert running.draw(LOGITS) == 1
 
     class Unforked(Ban):
         def fork(self) -> Ban:
             raise KeyError("fork")
 
     with pytest.raises(KeyError, match="fork"):
-        chain(Unforked()).sample(LOGITS)
+        chain(Unforked()).draw(LOGITS)
 
     def note(ids: Ids, logits: Logits) -> None:
         return None
@@ -312,10 +314,10 @@ def test_what_hooks_raise_comes_out_of_the_next_step() -> None:
     running.accept(1)
     running.rollback()
     with pytest.raises(lt.StateError, match=r"accept\(token\) but no rollback"):
-        running.sample(LOGITS)
+        running.draw(LOGITS)
     running.reset()
     with pytest.raises(lt.StateError, match=r"but no reset"):
-        running.sample(LOGITS)
+        running.draw(LOGITS)
 
 
 def test_what_cannot_be_built() -> None:

@@ -49,7 +49,7 @@ def test_every_sampler_makes_the_same_of_the_same_values(sampler: lt.Sampler) ->
                 continue
             same(narrow_chain.apply(row, **option), wide_chain.apply(wide, **option))
             assert narrow_chain.pick() == wide_chain.pick()
-            assert narrow_chain.sample(row, **option) == wide_chain.sample(wide, **option)
+            assert narrow_chain.draw(row, **option) == wide_chain.draw(wide, **option)
 
 
 def test_metrics_decoders_and_batches_read_them_too() -> None:
@@ -69,14 +69,14 @@ def test_metrics_decoders_and_batches_read_them_too() -> None:
         same(lt.beam_top(row[None], [-1.0], 9), lt.beam_top(wide[None], [-1.0], 9))
         chains = [lt.Chain.llama_cpp(seed=4) for _ in range(2)]
         same(
-            chains[0].sample_batch(np.stack([row, row]), log_probabilities=True),
-            chains[1].sample_batch(np.stack([wide, wide]), log_probabilities=True),
+            chains[0].sample_batch(np.stack([row, row]), log_probabilities=True, accept=False),
+            chains[1].sample_batch(np.stack([wide, wide]), log_probabilities=True, accept=False),
         )
 
 
 def test_bits_of_bfloat16_are_logits_as_uint16() -> None:
     row = rows()[1]
-    assert lt.Chain.greedy().sample(row.view(np.uint16)) == int(row.astype(np.float32).argmax())
+    assert lt.Chain.greedy().draw(row.view(np.uint16)) == int(row.astype(np.float32).argmax())
 
 
 class Tensor(ctypes.Structure):
@@ -116,17 +116,17 @@ def test_bfloat16_by_dlpack() -> None:
     row = rows()[1]
     producer = Producer(row)
     best = int(row.astype(np.float32).argmax())
-    assert lt.Chain.greedy().sample(producer) == best
-    assert lt.Chain.greedy().sample_batch([producer, row[:100]])[0] == best
+    assert lt.Chain.greedy().draw(producer) == best
+    assert lt.Chain.greedy().sample_batch([producer, row[:100]], accept=False)[0] == best
     row[0] = 99
-    assert lt.Chain.greedy().sample(producer) == 0
+    assert lt.Chain.greedy().draw(producer) == 0
 
 
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
 def test_rows_are_read_in_place_or_refused(kind: Any) -> None:
     row = np.arange(20).astype(kind)
     greedy = lt.Chain.greedy()
-    assert greedy.sample(np.stack([row[::-1], row])[1]) == 19
+    assert greedy.draw(np.stack([row[::-1], row])[1]) == 19
     frozen = row.copy()
     frozen.flags.writeable = False
     before = frozen.tobytes()
@@ -135,16 +135,16 @@ def test_rows_are_read_in_place_or_refused(kind: Any) -> None:
     ).apply(frozen)
     assert frozen.tobytes() == before
     with pytest.raises(lt.LogitsError, match="strides"):
-        greedy.sample(row[::2])
+        greedy.draw(row[::2])
     with pytest.raises(lt.LogitsError, match=r"shape \[1, 20\]"):
-        greedy.sample(row[None])
+        greedy.draw(row[None])
     with pytest.raises(lt.LogitsError, match=r"NaN .*\(at id 7\)"):
-        greedy.sample(np.where(np.arange(20) == 7, np.nan, 0).astype(kind))
+        greedy.draw(np.where(np.arange(20) == 7, np.nan, 0).astype(kind))
     odd = np.zeros(41, np.uint8)[1:].view(np.uint16).view(kind)
     with pytest.raises(lt.LogitsError, match="aligned"):
-        greedy.sample(odd)
+        greedy.draw(odd)
 
 
 def test_the_other_byte_order_is_refused() -> None:
     with pytest.raises(lt.LogitsError, match="float16"):
-        lt.Chain.greedy().sample(np.zeros(3, ">f2"))
+        lt.Chain.greedy().draw(np.zeros(3, ">f2"))

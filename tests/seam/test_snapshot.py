@@ -23,7 +23,7 @@ NAMES = {name: getattr(lt.samplers, name) for name in lt.samplers.__all__} | {"i
 def run(chain: lt.Chain, first: int, last: int) -> list[int]:
     tokens = []
     for logits in LOGITS[first:last]:
-        tokens.append(chain.sample(logits))
+        tokens.append(chain.draw(logits))
         chain.accept(tokens[-1])
     return tokens
 
@@ -101,8 +101,11 @@ def test_steering_and_rules_are_pickled(rule: Any) -> None:
         assert repr(pickle.loads(pickle.dumps(rule))) == repr(rule)
     batch = np.stack(LOGITS[:3])
     tokens = half.sample_batch(batch, accept=True).tolist()
-    assert tokens == [state.sample(row) for state, row in zip(chain().states(3), batch, strict=True)]
-    assert pickle.loads(pickle.dumps(half)).sample_batch(batch).tolist() == half.sample_batch(batch).tolist()
+    assert tokens == [state.draw(row) for state, row in zip(chain().sequences(3), batch, strict=True)]
+    assert (
+        pickle.loads(pickle.dumps(half)).sample_batch(batch, accept=False).tolist()
+        == half.sample_batch(batch, accept=False).tolist()
+    )
 
 
 def test_many_breakers_are_pickled_and_what_does_not_pickle_says_so() -> None:
@@ -120,7 +123,7 @@ def test_a_run_goes_on_in_another_process() -> None:
         "import pickle, sys\n"
         "chain, rows = pickle.loads(sys.stdin.buffer.read())\n"
         "for row in rows:\n"
-        "    token = chain.sample(row)\n"
+        "    token = chain.draw(row)\n"
         "    chain.accept(token)\n"
         "    print(token)\n"
     )

@@ -2,7 +2,7 @@
 
 How they are compared, one thread each:
 
-- ours is ``chain.sample(logits)`` from Python, the call and the reading of the logits in place included;
+- ours is ``chain.draw(logits)`` from Python, the call and the reading of the logits in place included;
 - llama.cpp's is ``llama_sampler_apply`` alone, on an array of candidates filled just before; the filling, which
   its callers pay for every token, is left out (``LlamaChain.apply_only``). Its call through ctypes is included, as
   ours is: about a microsecond;
@@ -185,7 +185,7 @@ def same_token(mine: lt.Chain, theirs: LlamaChain | Skip, logits: Logits, legal:
         return None
     theirs.refill()
     theirs.apply()
-    return mine.sample(logits, allowed=legal) == theirs.picked()
+    return mine.draw(logits, allowed=legal) == theirs.picked()
 
 
 def fastest_read(logits: Logits) -> tuple[str, Callable[[], object]]:

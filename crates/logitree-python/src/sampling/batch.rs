@@ -126,7 +126,7 @@ pub(super) fn sample_batch<'py>(
         None => {
             let mut chain = chain.try_borrow_mut()?;
             let PyChain { inner, rows: kept } = &mut *chain;
-            kept.extend((kept.len()..rows.len()).map(|at| inner.state_of(at)));
+            kept.extend((kept.len()..rows.len()).map(|at| inner.sequence(at)));
             let mut chains: Vec<&mut Chain> = kept[..rows.len()].iter_mut().collect();
             run(py, &rows, &mut chains, how)
         }
@@ -140,7 +140,7 @@ fn states_of<'py>(states: &Bound<'py, PyAny>) -> PyResult<Vec<PyRefMut<'py, PyCh
         let message = format!("states is a {}", states.get_type());
         to_py(Error::new(ErrorKind::Sampling, message).help("give a sequence of chains, one for each row"))
     })?;
-    hold(&chains, "chain", "chain.states(n)")
+    hold(&chains, "chain", "chain.sequences(n)")
 }
 
 /// Runs the rows: without the interpreter, unless a chain calls Python.

@@ -100,8 +100,8 @@ impl From<Chain> for PyChain {
     }
 }
 
-/// Most chains that `states` makes at once: what does not fit into memory would end the process.
-const MOST_STATES: u32 = 1 << 20;
+/// Most chains that `sequences` makes at once: what does not fit into memory would end the process.
+const MAX_SEQUENCES: u32 = 1 << 20;
 
 type Columns<'py> = (Bound<'py, PyArray1<TokenId>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>);
 
@@ -167,7 +167,7 @@ impl PyChain {
         PyChain::from(presets::greedy())
     }
 
-    /// Applies the chain and picks the next token; accept it with `accept`.
+    /// Applies the chain, picks the next token and accepts it, as `llama_sampler_sample` does.
     #[pyo3(signature = (logits, mask=None, *, allowed=None))]
     fn sample(
         &mut self,
@@ -177,6 +177,18 @@ impl PyChain {
     ) -> PyResult<TokenId> {
         let mask = Mask::new(mask, allowed)?;
         with_logits(logits, |logits| self.inner.sample(logits, mask.allowed()))
+    }
+
+    /// Applies the chain and picks the next token, without accepting it.
+    #[pyo3(signature = (logits, mask=None, *, allowed=None))]
+    fn draw(
+        &mut self,
+        logits: &Bound<'_, PyAny>,
+        mask: Option<&Bound<'_, PyAny>>,
+        allowed: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<TokenId> {
+        let mask = Mask::new(mask, allowed)?;
+        with_logits(logits, |logits| self.inner.draw(logits, mask.allowed()))
     }
 
     /// Applies the chain (a `dist` draws): ids, logits and probabilities of the survivors, in order.
@@ -198,21 +210,20 @@ impl PyChain {
         ))
     }
 
-    /// Applies the chain and tells what each sampler did. Draws as `apply` does.
+    /// What each sampler would do in the next step. Draws nothing and changes no state.
     #[pyo3(signature = (logits, mask=None, *, allowed=None))]
     fn explain(
-        &mut self,
+        &self,
         logits: &Bound<'_, PyAny>,
         mask: Option<&Bound<'_, PyAny>>,
         allowed: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<PyEffect>> {
         let mask = Mask::new(mask, allowed)?;
-        let mut effects = Vec::new();
-        with_logits(logits, |logits| self.inner.apply(logits, mask.allowed(), Some(&mut effects)))?;
+        let effects = with_logits(logits, |logits| self.inner.explain(logits, mask.allowed()))?;
         Ok(effects.into_iter().map(PyEffect).collect())
     }
 
-    /// The token that the last apply, explain or sample selected.
+    /// The token that the last apply, draw or sample selected.
     fn pick(&mut self) -> PyResult<TokenId> {
         self.inner.pick().map_err(to_py)
     }
@@ -242,17 +253,17 @@ impl PyChain {
     }
 
     /// n chains that start over as sequences 0 to n - 1 of the seed.
-    fn states(&self, n: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
+    fn sequences(&self, n: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
         let n: u32 = values::whole(n, "n", 0, u32::MAX)?;
-        if n > MOST_STATES {
-            let error = Error::new(ErrorKind::Limit, format!("{n} chains are more than {MOST_STATES}"));
+        if n > MAX_SEQUENCES {
+            let error = Error::new(ErrorKind::Limit, format!("{n} chains are more than {MAX_SEQUENCES}"));
             return Err(to_py(error.help("ask for one chain for each row that runs at once")));
         }
-        Ok(self.inner.states(n as usize).into_iter().map(PyChain::from).collect())
+        Ok(self.inner.sequences(n as usize).into_iter().map(PyChain::from).collect())
     }
 
     /// Samples each row of a batch with a chain of its own.
-    #[pyo3(signature = (logits, masks=None, states=None, *, accept=false, threads=None, log_probabilities=false))]
+    #[pyo3(signature = (logits, masks=None, states=None, *, accept=true, threads=None, log_probabilities=false))]
     fn sample_batch<'py>(
         slf: &Bound<'py, Self>,
         logits: &Bound<'py, PyAny>,

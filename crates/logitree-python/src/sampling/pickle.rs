@@ -43,7 +43,7 @@ fn unpickle_chain(
     chain.adapt(rule_of(rule)?).map_err(to_py)?;
     let rows = resuming(|| {
         chain.restore(snapshot)?;
-        let mut states = chain.states(rows.len());
+        let mut states = chain.sequences(rows.len());
         states.iter_mut().zip(&rows).try_for_each(|(chain, row)| chain.restore(row))?;
         Ok(states)
     })

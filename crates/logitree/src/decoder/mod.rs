@@ -207,7 +207,7 @@ impl Decoder {
             }
             allowed => {
                 self.chain.nudge(bias)?;
-                self.chain.sample(logits, allowed)?
+                self.chain.draw(logits, allowed)?
             }
         };
         self.take(token)?;

@@ -1,6 +1,6 @@
 //! A batch: one chain for each row of logits, in parallel where it pays.
 //!
-//! The slow version is a loop of [`Chain::sample`]; a row's result depends on its logits, its allowed tokens and its
+//! The slow version is a loop of [`Chain::draw`]; a row's result depends on its logits, its allowed tokens and its
 //! chain alone, so that the number of rows, their order and the number of threads change nothing. The file refuses to
 //! know any sampler's rule.
 
@@ -57,7 +57,7 @@ const PAYS: usize = 1 << 20;
 ///
 /// # Errors
 /// [`ErrorKind::Sampling`] if there are not as many chains as rows; nothing was sampled then. Else those of
-/// [`Chain::sample`], for the first row that has one, with the row in its place (`row 3`): all rows were sampled,
+/// [`Chain::draw`], for the first row that has one, with the row in its place (`row 3`): all rows were sampled,
 /// so that the chain of each good one has its token ([`Chain::pick`]), and none has accepted it.
 pub fn sample(rows: &[Row<'_>], chains: &mut [&mut Chain], how: How) -> Result<Vec<Picked>> {
     if rows.len() != chains.len() {
@@ -90,7 +90,7 @@ fn one(row: &Row<'_>, chain: &mut Chain, how: How) -> Result<Picked> {
     if how.log_probabilities && !measuring {
         chain.measure(true);
     }
-    let token = chain.sample(row.logits, row.allowed);
+    let token = chain.draw(row.logits, row.allowed);
     let measures = chain.measures().filter(|_| how.log_probabilities);
     if how.log_probabilities && !measuring {
         chain.measure(false);
@@ -105,12 +105,12 @@ fn one(row: &Row<'_>, chain: &mut Chain, how: How) -> Result<Picked> {
 impl Chain {
     /// `n` chains of the same samplers that start over as sequences `0..n` of the seed: one for each row of a
     /// batch. With philox their draws depend on seed, sequence and position alone.
-    pub fn states(&self, n: usize) -> Vec<Chain> {
-        (0..n).map(|at| self.state_of(at)).collect()
+    pub fn sequences(&self, n: usize) -> Vec<Chain> {
+        (0..n).map(|at| self.sequence(at)).collect()
     }
 
-    /// The chain of [`Chain::states`] with this number.
-    pub fn state_of(&self, at: usize) -> Chain {
+    /// The chain of [`Chain::sequences`] with this number.
+    pub fn sequence(&self, at: usize) -> Chain {
         let mut chain = self.clone();
         chain.resequence(u32::try_from(at).unwrap_or(u32::MAX));
         chain

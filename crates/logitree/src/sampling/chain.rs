@@ -119,15 +119,25 @@ impl Chain {
         self.mode
     }
 
-    /// Applies the chain and picks: the next token. Nothing is accepted.
+    /// Applies the chain, picks the next token and accepts it, as llama.cpp's `llama_sampler_sample` does.
     ///
     /// # Errors
-    /// Those of [`Chain::apply`] and [`Chain::pick`].
+    /// Those of [`Chain::draw`]; nothing is accepted then.
     pub fn sample<'l>(
         &mut self,
         logits: impl Into<Floats<'l>>,
         allowed: AllowedTokens<'_>,
     ) -> Result<TokenId> {
+        let token = self.draw(logits, allowed)?;
+        self.accept(token);
+        Ok(token)
+    }
+
+    /// Applies the chain and picks the next token, without accepting it.
+    ///
+    /// # Errors
+    /// Those of [`Chain::apply`] and [`Chain::pick`].
+    pub fn draw<'l>(&mut self, logits: impl Into<Floats<'l>>, allowed: AllowedTokens<'_>) -> Result<TokenId> {
         self.check_selects()?;
         self.run(logits.into(), allowed, None, false)?;
         self.pick()
@@ -248,8 +258,23 @@ impl Chain {
         Ok(())
     }
 
+    /// What each sampler would do to the logits in the next step. It works on a copy: nothing is drawn from this chain's
+    /// generators and no state changes.
+    ///
+    /// # Errors
+    /// Those of [`Chain::apply`].
+    pub fn explain<'l>(
+        &self,
+        logits: impl Into<Floats<'l>>,
+        allowed: AllowedTokens<'_>,
+    ) -> Result<Vec<Effect>> {
+        let mut effects = Vec::new();
+        self.clone().apply(logits, allowed, Some(&mut effects))?;
+        Ok(effects)
+    }
+
     /// What survived the last [`Chain::apply`]: ids, logits and probabilities, in order. After
-    /// [`Chain::sample`] it may be empty, for what need not be listed is not.
+    /// [`Chain::draw`] it may be empty, for what need not be listed is not.
     pub fn candidates(&self) -> &Candidates<'static> {
         &self.candidates
     }
@@ -315,7 +340,7 @@ impl Chain {
         self.picked = None;
     }
 
-    /// Advances as [`Chain::sample`] would with one sole candidate, so that a forced token can be taken without
+    /// Advances as [`Chain::draw`] would with one sole candidate, so that a forced token can be taken without
     /// logits and the tokens after it stay the same. Accept it afterwards. See [`Chain::vetoes`].
     pub fn forced(&mut self) {
         for sampler in &mut self.samplers {

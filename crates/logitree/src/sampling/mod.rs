@@ -6,7 +6,7 @@
 //!
 //! let mut chain = presets::llama_cpp(&Params::default().seed(42))?;
 //! let logits = [0.5, 2.0, -1.0, 1.5];
-//! let token = chain.sample(&logits, AllowedTokens::Ids(&[1, 2, 3]))?;
+//! let token = chain.draw(&logits, AllowedTokens::Ids(&[1, 2, 3]))?;
 //! assert!(token != 0);
 //! chain.accept(token);
 //! # Ok::<(), logitree::Error>(())

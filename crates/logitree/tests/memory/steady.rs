@@ -27,7 +27,7 @@ fn allocations(chain: &mut Chain, size: usize, allowed: AllowedTokens<'_>) -> us
         if step == 100 {
             before = ALLOCATIONS.with(Cell::get);
         }
-        let token = chain.sample(&logits, allowed).unwrap();
+        let token = chain.draw(&logits, allowed).unwrap();
         chain.accept(token);
     }
     ALLOCATIONS.with(Cell::get) - before
@@ -86,13 +86,13 @@ fn logits_of_16_bits_are_not_copied_to_32() {
         let mut chain = Chain::parse(text, &params).unwrap();
         chain.accept(5);
         LARGEST.with(|n| n.set(0));
-        let token = chain.sample(Floats::Bf16(&bits), AllowedTokens::All).unwrap();
+        let token = chain.draw(Floats::Bf16(&bits), AllowedTokens::All).unwrap();
         let largest = LARGEST.with(Cell::get);
         assert!(largest < bits.len(), "{text} allocates {largest} bytes at once for {} logits", bits.len());
         let wide: Vec<f32> = bits.iter().map(|&b| bf16::from_bits(b).to_f32()).collect();
         let mut chain = Chain::parse(text, &params).unwrap();
         chain.accept(5);
-        assert_eq!(chain.sample(&wide, AllowedTokens::All).unwrap(), token, "{text}");
+        assert_eq!(chain.draw(&wide, AllowedTokens::All).unwrap(), token, "{text}");
     }
 }
 
@@ -129,7 +129,7 @@ fn steering_and_rules_allocate_nothing_after_the_first_steps() {
                 }
                 steering.veto(97);
                 chain.steer(&steering);
-                let token = chain.sample(&logits, allowed).unwrap();
+                let token = chain.draw(&logits, allowed).unwrap();
                 chain.accept(token);
             }
             let n = ALLOCATIONS.with(Cell::get) - before;

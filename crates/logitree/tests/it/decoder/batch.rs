@@ -163,7 +163,7 @@ fn sequences_are_those_of_the_chain_primed_alike() {
             made
         };
         let mut fast = first(chain(5, rng)).sequences(4).unwrap();
-        let mut slow: Vec<Decoder> = chain(5, rng).states(4).into_iter().map(first).collect();
+        let mut slow: Vec<Decoder> = chain(5, rng).sequences(4).into_iter().map(first).collect();
         for at in 0..6 {
             for (fast, slow) in fast.iter_mut().zip(&mut slow).filter(|(fast, _)| fast.finish().is_none()) {
                 let logits = logits(at, 7, 60);

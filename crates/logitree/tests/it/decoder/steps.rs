@@ -168,7 +168,7 @@ proptest! {
             let masked: Vec<f32> = (0..SIZE)
                 .map(|i| if words[i / 32] >> (i % 32) & 1 == 1 { logits[i] } else { f32::NEG_INFINITY })
                 .collect();
-            let expected = slow.sample(&masked, AllowedTokens::All).expect("something is allowed");
+            let expected = slow.draw(&masked, AllowedTokens::All).expect("something is allowed");
             slow.accept(expected);
             prop_assert_eq!(fast.step(&logits).expect("a step"), expected);
         }
@@ -255,7 +255,7 @@ fn a_matcher_and_a_chain_that_have_begun_stay_where_they_were() {
     };
     let mut used = chain(5);
     for token in [3, 2, 9] {
-        used.sample(&model(&[], 1), AllowedTokens::All).expect("a token");
+        used.draw(&model(&[], 1), AllowedTokens::All).expect("a token");
         used.accept(token);
     }
     let born = || Decoder::new(vocabulary(), used.clone(), Some(begun()), Stop::default()).expect("fits");

@@ -59,7 +59,7 @@ fn seen(chain: &mut Chain, logits: &[f32], allowed: AllowedTokens<'_>) -> Result
 fn run(chain: &mut Chain, from: usize, n: usize) -> Vec<u32> {
     (from..from + n)
         .map(|step| {
-            let token = chain.sample(&logits(step), AllowedTokens::All).unwrap();
+            let token = chain.draw(&logits(step), AllowedTokens::All).unwrap();
             chain.accept(token);
             token
         })
@@ -139,7 +139,7 @@ fn a_rule_equals_chains_built_for_each_step() {
             bands[band] += 1;
             let mut naive = chain(mode, &built);
             for (at, &token) in tokens.iter().enumerate() {
-                naive.sample(&logits(at), AllowedTokens::All).unwrap();
+                naive.draw(&logits(at), AllowedTokens::All).unwrap();
                 naive.accept(token);
             }
             let a = seen(&mut adapted, &row, AllowedTokens::All).unwrap();
@@ -212,7 +212,7 @@ fn a_burst_goes_with_rollback_forks_snapshots_and_reset() {
             restored.restore(&chain.snapshot()).unwrap();
             for one in [&mut chain, &mut fork, &mut restored] {
                 // Looked at before with other logits, which are not taken.
-                one.clone().sample(&logits(1), AllowedTokens::All).unwrap();
+                one.clone().draw(&logits(1), AllowedTokens::All).unwrap();
                 assert_eq!(run(one, 40 - n, n), tokens[40 - n..], "{mode:?} {n}");
             }
         }
@@ -231,10 +231,10 @@ fn a_sole_candidate_asks_nothing() {
     for step in 0..30 {
         if step % 3 == 0 {
             // A look at unsure logits that comes to nothing, then one token only.
-            asked.sample(&logits(0), AllowedTokens::All).unwrap();
+            asked.draw(&logits(0), AllowedTokens::All).unwrap();
             asked.rollback(0).unwrap();
-            forced.sample(&logits(0), AllowedTokens::All).unwrap();
-            assert_eq!(asked.sample(&logits(step), AllowedTokens::Ids(&[9])).unwrap(), 9);
+            forced.draw(&logits(0), AllowedTokens::All).unwrap();
+            assert_eq!(asked.draw(&logits(step), AllowedTokens::Ids(&[9])).unwrap(), 9);
             forced.forced();
         }
         asked.accept(9);
@@ -285,7 +285,7 @@ fn what_a_rule_does_wrong_leaves_no_trace() {
             let described = chain.describe();
             let hostile = Hostile { named: settings(named), fails: *fails };
             chain.adapt(Some(Box::new(hostile))).unwrap();
-            let error = chain.sample(&logits(0), AllowedTokens::All).unwrap_err();
+            let error = chain.draw(&logits(0), AllowedTokens::All).unwrap_err();
             let kind = if *fails { ErrorKind::Limit } else { ErrorKind::Sampling };
             assert_eq!((error.kind, chain.describe()), (kind, described), "{named:?}");
             chain.adapt(None).unwrap();
@@ -298,7 +298,7 @@ fn what_a_rule_does_wrong_leaves_no_trace() {
     chain.adapt(Some(Box::new(Hostile { named: settings(&[("temp", 9.0)]), fails: false }))).unwrap();
     let mut row = vec![f32::NEG_INFINITY; 4];
     row[1] = 1.0;
-    assert_eq!(chain.sample(&row, AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
+    assert_eq!(chain.draw(&row, AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
     assert_eq!(chain.describe(), before);
 }
 
@@ -344,7 +344,7 @@ fn a_veto_of_all_names_the_steering() {
         let expected = run(&mut chain.clone(), 0, 5);
         chain.steer(&steering);
         for allowed in [AllowedTokens::All, AllowedTokens::Ids(&[3, 4])] {
-            let error = chain.sample(&logits(0), allowed).unwrap_err();
+            let error = chain.draw(&logits(0), allowed).unwrap_err();
             assert!(error.kind == ErrorKind::Logits && error.message.contains("steering"), "{error}");
         }
         assert!(chain.clone().vetoes(3) && chain.sole(3).is_err());

@@ -20,7 +20,7 @@ fn logits(row: u32, size: usize) -> Vec<f32> {
 
 fn chains(rng: Generator, n: usize) -> Vec<Chain> {
     let params = Params::default().seed(11).rng(rng).with("penalty_repeat", 1.2);
-    presets::llama_cpp(&params).unwrap().states(n)
+    presets::llama_cpp(&params).unwrap().sequences(n)
 }
 
 /// Four steps of a batch.
@@ -46,7 +46,7 @@ fn a_batch_is_its_rows_one_by_one() {
         let mut slow = vec![vec![0; rows.len()]; 4];
         for (at, chain) in alone.iter_mut().enumerate() {
             for step in &mut slow {
-                step[at] = chain.sample(rows[at].logits, rows[at].allowed).unwrap();
+                step[at] = chain.draw(rows[at].logits, rows[at].allowed).unwrap();
                 chain.accept(step[at]);
             }
         }
@@ -73,12 +73,12 @@ fn states_of_philox_draw_by_sequence_and_position_alone() {
     let flat = vec![0.0f32; 5000];
     let params = Params::default().seed(1 << 40).rng(Generator::Philox).sequence(9);
     let parent = Chain::parse("dist", &params).unwrap();
-    for (sequence, mut state) in parent.states(6).into_iter().enumerate() {
+    for (sequence, mut state) in parent.sequences(6).into_iter().enumerate() {
         let own = params.clone().sequence(sequence as u32);
         let mut fresh = Chain::parse("dist", &own).unwrap();
         for _ in 0..3 {
-            let token = fresh.sample(&flat, AllowedTokens::All).unwrap();
-            assert_eq!(state.sample(&flat, AllowedTokens::All).unwrap(), token);
+            let token = fresh.draw(&flat, AllowedTokens::All).unwrap();
+            assert_eq!(state.draw(&flat, AllowedTokens::All).unwrap(), token);
             fresh.accept(token);
             state.accept(token);
         }
@@ -101,7 +101,7 @@ fn a_bad_row_is_named_and_nothing_is_accepted() {
         let expected: Vec<u32> = chains(Generator::Mt19937, 2)
             .iter_mut()
             .zip(&rows)
-            .map(|(chain, row)| chain.sample(row.logits, row.allowed).unwrap())
+            .map(|(chain, row)| chain.draw(row.logits, row.allowed).unwrap())
             .collect();
         assert!(states.iter().all(|chain| chain.accepted() == 0));
         assert_eq!([states[0].pick().unwrap(), states[1].pick().unwrap()], expected[..]);

@@ -410,7 +410,7 @@ fn extreme_logits_never_pick_what_is_impossible() {
                 .with("top_k", 2);
             let mut chain = Chain::parse(name, &params).unwrap();
             for _ in 0..3 {
-                let token = chain.sample(*logits, AllowedTokens::All).unwrap();
+                let token = chain.draw(*logits, AllowedTokens::All).unwrap();
                 assert!(logits[token as usize] > -INF, "{name} {x} {logits:?} picks {token}");
                 chain.apply(*logits, AllowedTokens::All, None).unwrap();
                 let sum: f32 = chain.candidates().probabilities().iter().sum();
@@ -476,7 +476,7 @@ fn the_transformers_preset_samples_and_rolls_back() {
     let logits: Vec<f32> = (0..300).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
     let run = |chain: &mut Chain, n: usize| -> Vec<u32> {
         let step = |_| {
-            let token = chain.sample(&logits, AllowedTokens::All).unwrap();
+            let token = chain.draw(&logits, AllowedTokens::All).unwrap();
             chain.accept(token);
             token
         };

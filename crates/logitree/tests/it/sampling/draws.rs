@@ -60,7 +60,7 @@ fn chain(sampler: impl Sampler + 'static) -> Chain {
 
 fn drawn(chain: &mut Chain, logits: &[f32], n: usize) -> Vec<u32> {
     let each = |_| {
-        let token = chain.sample(logits, AllowedTokens::All).unwrap();
+        let token = chain.draw(logits, AllowedTokens::All).unwrap();
         chain.accept(token);
         token
     };
@@ -105,7 +105,7 @@ fn dist_draws_by_probability() {
         let mut masked = chain(Dist::new(seed(generator)).unwrap());
         let mut counts = [0; 4];
         for _ in 0..40_000 {
-            let token = masked.sample(&few, AllowedTokens::Ids(&allowed)).unwrap();
+            let token = masked.draw(&few, AllowedTokens::Ids(&allowed)).unwrap();
             masked.accept(token);
             counts[allowed.iter().position(|&l| l == token).unwrap()] += 1;
         }

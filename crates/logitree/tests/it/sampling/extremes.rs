@@ -142,10 +142,10 @@ fn hold(chain: &mut Chain, logits: &[f32], what: &str) {
         let told = format!("{} over {what}, {set}, {:?}", chain.describe(), chain.mode());
         let alive = |id: u32| allowed.contains(id) && logits[id as usize] > -INF;
         if !(0..logits.len() as u32).any(alive) {
-            assert_eq!(chain.sample(logits, allowed).unwrap_err().kind, ErrorKind::Logits, "{told}");
+            assert_eq!(chain.draw(logits, allowed).unwrap_err().kind, ErrorKind::Logits, "{told}");
             continue;
         }
-        let sampled = chain.clone().sample(logits, allowed);
+        let sampled = chain.clone().draw(logits, allowed);
         match chain.apply(logits, allowed, None) {
             Ok(()) => {
                 let token = chain.pick().unwrap();
@@ -272,7 +272,7 @@ fn what_is_no_logit_is_an_error_that_names_it() {
                         logits[at] = bad;
                         let few = [at as u32];
                         for allowed in [AllowedTokens::All, AllowedTokens::Ids(&few)] {
-                            let error = chain.sample(&logits, allowed).unwrap_err();
+                            let error = chain.draw(&logits, allowed).unwrap_err();
                             let place = format!("id {at}");
                             assert!(
                                 error.kind == ErrorKind::Logits && error.message.contains(name),
@@ -282,11 +282,11 @@ fn what_is_no_logit_is_an_error_that_names_it() {
                         }
                     }
                 }
-                assert_eq!(chain.sample(&[], AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
-                assert_eq!(chain.sample(&[-INF; 9], AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
+                assert_eq!(chain.draw(&[], AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
+                assert_eq!(chain.draw(&[-INF; 9], AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
                 let beyond = [0, 9];
                 assert_eq!(
-                    chain.sample(&[1.0; 9], AllowedTokens::Ids(&beyond)).unwrap_err().kind,
+                    chain.draw(&[1.0; 9], AllowedTokens::Ids(&beyond)).unwrap_err().kind,
                     ErrorKind::Mask
                 );
                 assert_eq!(chain.snapshot(), before, "{} drew", chain.describe());
@@ -323,7 +323,7 @@ fn sixteen_million_candidates_take_bounded_time() {
         let mut chain = complete(row, [0.5; 4], SEED, &World::default());
         chain.accept(5);
         let start = Instant::now();
-        let token = chain.sample(&logits, AllowedTokens::All).unwrap();
+        let token = chain.draw(&logits, AllowedTokens::All).unwrap();
         assert!(start.elapsed() < MOST, "{} took {:?}", row.name, start.elapsed());
         assert!((token as usize) < logits.len());
     }
@@ -384,7 +384,7 @@ fn forged_snapshots_are_refused_or_go_on() {
         for chain in rows.chain(whole_chains([0.5; 4], seed)) {
             let mut started = chain.clone();
             for _ in 0..4 {
-                if let Ok(token) = started.sample(&logits, AllowedTokens::All) {
+                if let Ok(token) = started.draw(&logits, AllowedTokens::All) {
                     started.accept(token);
                 }
             }
@@ -401,7 +401,7 @@ fn forged_snapshots_are_refused_or_go_on() {
                     for mut chain in both(chain) {
                         let told = format!("{} with {value:#x} as word {word}", chain.describe());
                         for _ in 0..3 {
-                            match chain.sample(&logits, AllowedTokens::All) {
+                            match chain.draw(&logits, AllowedTokens::All) {
                                 Ok(token) => {
                                     assert!(logits[token as usize] > -INF, "{told} picks {token}");
                                     chain.accept(token);

@@ -16,12 +16,12 @@ fn default_chain() -> Chain {
 
 fn refused(logits: &[f32], allowed: AllowedTokens<'_>) -> (ErrorKind, String) {
     let mut chain = default_chain();
-    let error = chain.sample(logits, allowed).unwrap_err();
+    let error = chain.draw(logits, allowed).unwrap_err();
     assert_eq!(chain.apply(logits, allowed, None).unwrap_err(), error);
     // The chain is as usable as before, and has drawn nothing.
     let good = [0.0, 1.0, 2.0];
-    let next = chain.sample(&good, AllowedTokens::All).unwrap();
-    assert_eq!(next, default_chain().sample(&good, AllowedTokens::All).unwrap());
+    let next = chain.draw(&good, AllowedTokens::All).unwrap();
+    assert_eq!(next, default_chain().draw(&good, AllowedTokens::All).unwrap());
     (error.kind, error.to_string())
 }
 
@@ -38,7 +38,7 @@ fn bad_logits_are_errors_that_say_where() {
     logits[517] = INF;
     assert!(refused(&logits, AllowedTokens::All).1.contains("+inf among the logits (at id 517)"));
     // What the mask hides is not looked at.
-    assert!([3, 600].contains(&default_chain().sample(&logits, AllowedTokens::Ids(&[3, 600])).unwrap()));
+    assert!([3, 600].contains(&default_chain().draw(&logits, AllowedTokens::Ids(&[3, 600])).unwrap()));
     assert_eq!(refused(&[], AllowedTokens::All).0, ErrorKind::Logits);
     for allowed in [AllowedTokens::All, AllowedTokens::Ids(&[1]), AllowedTokens::Mask(&[7])] {
         assert!(refused(&[-INF; 3], allowed).1.contains("-inf"));
@@ -61,7 +61,7 @@ fn bad_masks_are_errors() {
         assert_eq!(refused(&logits, allowed).0, ErrorKind::Mask);
     }
     // Bits past the last logit within its word mean nothing: some engines fill them.
-    assert!(default_chain().sample(&logits, AllowedTokens::Mask(&[u32::MAX])).is_ok());
+    assert!(default_chain().draw(&logits, AllowedTokens::Mask(&[u32::MAX])).is_ok());
 }
 
 #[test]
@@ -95,8 +95,7 @@ fn parameters_that_mean_nothing_are_errors() {
     let mut unselecting = Chain::new(vec![Box::new(TopK::new(1))]).unwrap();
     unselecting.apply(&[1.0, 2.0], AllowedTokens::All, None).unwrap();
     assert_eq!(unselecting.candidates().ids(), [1]);
-    for error in
-        [unselecting.pick().unwrap_err(), unselecting.sample(&[1.0], AllowedTokens::All).unwrap_err()]
+    for error in [unselecting.pick().unwrap_err(), unselecting.draw(&[1.0], AllowedTokens::All).unwrap_err()]
     {
         assert_eq!(error.kind, ErrorKind::Sampling);
         assert!(error.help.contains("dist"));
@@ -155,7 +154,7 @@ fn extreme_values_never_pick_what_is_impossible() {
                     .with("mirostat_eta", f32::MAX);
                 let Ok(mut chain) = Chain::parse(text, &params) else { panic!("{text}") };
                 for _ in 0..4 {
-                    let token = chain.sample(logits, AllowedTokens::All).unwrap();
+                    let token = chain.draw(logits, AllowedTokens::All).unwrap();
                     assert!(logits[token as usize] > -INF, "{text} {temp} {logits:?} picks {token}");
                     chain.apply(logits, AllowedTokens::All, None).unwrap();
                     let sum: f32 = chain.candidates().probabilities().iter().sum();
@@ -176,14 +175,14 @@ fn banning_everything_is_an_error_and_a_few_is_not() {
     };
     let logits = [9.0, 1.0, 2.0];
     for allowed in [AllowedTokens::All, AllowedTokens::Ids(&[0, 1, 2])] {
-        assert_eq!(ban(&[0, 1, 2]).sample(&logits, allowed).unwrap_err().kind, ErrorKind::Logits);
-        assert_ne!(ban(&[0]).sample(&logits, allowed).unwrap(), 0);
+        assert_eq!(ban(&[0, 1, 2]).draw(&logits, allowed).unwrap_err().kind, ErrorKind::Logits);
+        assert_ne!(ban(&[0]).draw(&logits, allowed).unwrap(), 0);
     }
-    assert!(ban(&[1]).sample(&logits, AllowedTokens::Ids(&[1])).is_err());
+    assert!(ban(&[1]).draw(&logits, AllowedTokens::Ids(&[1])).is_err());
     // More biases than are kept aside.
     let many: Vec<u32> = (0..9000).collect();
     let wide = vec![1.0f32; 9001];
-    assert_eq!(ban(&many).sample(&wide, AllowedTokens::All).unwrap(), 9000);
+    assert_eq!(ban(&many).draw(&wide, AllowedTokens::All).unwrap(), 9000);
 }
 
 fn boxed(sampler: impl Sampler + 'static) -> Box<dyn Sampler> {
@@ -215,14 +214,14 @@ fn what_is_banned_after_sorting_is_not_picked() {
     for end in ends {
         let mut chain = biased_after_sorting(-INF, end);
         for _ in 0..5 {
-            let token = chain.sample(&logits, AllowedTokens::All).unwrap();
+            let token = chain.draw(&logits, AllowedTokens::All).unwrap();
             assert_ne!(token, 0, "{}", chain.describe());
             chain.accept(token);
         }
     }
     // What a temperature of 0 takes away, too.
     let cold = vec![boxed(Temp::new(0.0).unwrap()), boxed(TopK::new(1)), boxed(Greedy)];
-    assert_eq!(biased_after_sorting(-2.5, cold).sample(&logits, AllowedTokens::All).unwrap(), 1);
+    assert_eq!(biased_after_sorting(-2.5, cold).draw(&logits, AllowedTokens::All).unwrap(), 1);
 }
 
 #[test]
@@ -251,10 +250,10 @@ fn what_parity_mode_refuses_draws_nothing() {
     let (best, worst) = ([3.0, 2.0, 1.0, 0.0, -1.0], [-1.0, 2.0, 1.9, 1.8, 1.7]);
     let mut refusing = parity();
     for _ in 0..3 {
-        assert_eq!(refusing.sample(&best, AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
+        assert_eq!(refusing.draw(&best, AllowedTokens::All).unwrap_err().kind, ErrorKind::Logits);
     }
     let draw = |chain: &mut Chain| -> Vec<u32> {
-        (0..20).map(|_| chain.sample(&worst, AllowedTokens::All).unwrap()).collect()
+        (0..20).map(|_| chain.draw(&worst, AllowedTokens::All).unwrap()).collect()
     };
     assert_eq!(draw(&mut refusing), draw(&mut parity()));
 }
@@ -263,6 +262,6 @@ fn what_parity_mode_refuses_draws_nothing() {
 fn sixteen_million_equal_logits() {
     let logits = vec![0.25f32; 1 << 24];
     let mut chain = default_chain();
-    assert!(chain.sample(&logits, AllowedTokens::All).unwrap() < 40);
-    assert_eq!(presets::greedy().sample(&logits, AllowedTokens::All).unwrap(), 0);
+    assert!(chain.draw(&logits, AllowedTokens::All).unwrap() < 40);
+    assert_eq!(presets::greedy().draw(&logits, AllowedTokens::All).unwrap(), 0);
 }

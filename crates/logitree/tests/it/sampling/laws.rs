@@ -123,8 +123,8 @@ fn run(chain: &mut Chain, case: &Case, steps: &[Step]) -> Vec<Result<u32, String
                 chain.forced();
                 Ok(token)
             }
-            Step::Sample | Step::Idle => chain.sample(&case.logits, AllowedTokens::All),
-            Step::Masked => chain.sample(&case.logits, AllowedTokens::Ids(&few)),
+            Step::Sample | Step::Idle => chain.draw(&case.logits, AllowedTokens::All),
+            Step::Masked => chain.draw(&case.logits, AllowedTokens::Ids(&few)),
         };
         if let (Ok(token), false) = (&token, matches!(step, Step::Idle)) {
             chain.accept(*token);
@@ -332,7 +332,7 @@ proptest! {
             }
             let (mut skipped, mut sampled) = (chain.clone(), chain);
             skipped.forced();
-            prop_assert_eq!(sampled.sample(&case.logits, AllowedTokens::Ids(&[only])).unwrap(), only);
+            prop_assert_eq!(sampled.draw(&case.logits, AllowedTokens::Ids(&[only])).unwrap(), only);
             skipped.accept(only);
             sampled.accept(only);
             prop_assert_eq!(skipped.snapshot(), sampled.snapshot(), "{}", skipped.describe());
@@ -440,7 +440,7 @@ fn every_seed_means_itself() {
             let tokens = |seed| {
                 let mut chain = chain(seed);
                 let each = (0..60).map(|_| {
-                    let token = chain.sample(&logits, AllowedTokens::All).unwrap();
+                    let token = chain.draw(&logits, AllowedTokens::All).unwrap();
                     chain.accept(token);
                     token
                 });

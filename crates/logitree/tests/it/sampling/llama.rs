@@ -229,7 +229,7 @@ proptest! {
                 let token = match kinds >> (2 * at) & 3 {
                     0 => 0,
                     1 => { chain.forced(); 1 }
-                    _ => chain.sample(row, AllowedTokens::All).unwrap(),
+                    _ => chain.draw(row, AllowedTokens::All).unwrap(),
                 };
                 chain.accept(token);
                 token
@@ -248,7 +248,7 @@ proptest! {
                 saved = one.snapshot();
             }
             let mut fork = one.clone();
-            fork.sample(&case.steps[0], AllowedTokens::All).unwrap();
+            fork.draw(&case.steps[0], AllowedTokens::All).unwrap();
             fork.rollback(back).unwrap();
             if back > 0 {
                 prop_assert_eq!(fork.snapshot(), saved.clone());
@@ -275,7 +275,7 @@ proptest! {
             let mut skipped = chain(&case.op, case.before, case.seed).with_mode(mode).unwrap();
             let mut sampled = skipped.clone();
             skipped.forced();
-            prop_assert_eq!(sampled.sample(row, AllowedTokens::Ids(&[only])).unwrap(), only);
+            prop_assert_eq!(sampled.draw(row, AllowedTokens::Ids(&[only])).unwrap(), only);
             skipped.accept(only);
             sampled.accept(only);
             prop_assert_eq!(skipped.snapshot(), sampled.snapshot());

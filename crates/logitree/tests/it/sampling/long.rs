@@ -122,7 +122,7 @@ proptest! {
         let mut upto = vec![0.0; n + 1];
         (0..n).for_each(|i| upto[i + 1] = upto[i] + p[i]);
         for _ in 0..8 {
-            let (draw, id) = (draws.double(), chain.sample(&xs, AllowedTokens::All).unwrap() as usize);
+            let (draw, id) = (draws.double(), chain.draw(&xs, AllowedTokens::All).unwrap() as usize);
             prop_assert!(upto[id] - BOUND <= draw && draw <= upto[id + 1] + BOUND, "{} not in {:?}", draw, &upto[id..id + 2]);
             prop_assert!(p[id] > 0.0);
         }
@@ -161,7 +161,7 @@ proptest! {
         prop_assert_eq!(dense.candidates().logits(), list.candidates().logits());
         prop_assert_eq!(dense.candidates().probabilities(), list.candidates().probabilities());
         prop_assert_eq!(dense.pick().unwrap(), list.pick().unwrap());
-        prop_assert_eq!(build().sample(&xs, AllowedTokens::All).unwrap(), list.pick().unwrap());
+        prop_assert_eq!(build().draw(&xs, AllowedTokens::All).unwrap(), list.pick().unwrap());
     }
 
     #[test]
@@ -249,7 +249,7 @@ fn sorting_later_equals_sorting_at_once() {
                 (0..40).for_each(|i| fast.accept(i * 37 % n as u32));
                 let (name, mut listed) = (fast.describe(), fast.clone());
                 let mut parity = fast.clone().with_mode(Mode::Parity).unwrap();
-                let token = fast.sample(&xs, allowed).unwrap();
+                let token = fast.draw(&xs, allowed).unwrap();
                 listed.apply(&xs, allowed, None).unwrap();
                 parity.apply(&xs, allowed, None).unwrap();
                 assert_eq!((listed.pick().unwrap(), parity.pick().unwrap()), (token, token), "{name}");
@@ -275,7 +275,7 @@ fn what_mirostat_cuts_late_is_what_it_cuts_at_once() {
                 let seed = Seed::mt19937(salt);
                 let mut listed = Chain::new(vec![boxed(MirostatV2::new(tau, 0.1, seed).unwrap())]).unwrap();
                 let mut parity = listed.clone().with_mode(Mode::Parity).unwrap();
-                let token = listed.clone().sample(&xs, allowed).unwrap();
+                let token = listed.clone().draw(&xs, allowed).unwrap();
                 listed.apply(&xs, allowed, None).unwrap();
                 parity.apply(&xs, allowed, None).unwrap();
                 assert_eq!(listed.pick().unwrap(), token, "{tau}");

@@ -294,14 +294,14 @@ proptest! {
         let mut rng = Draws::new(Seed::mt19937(case.seed), 0);
         for _ in 0..3 {
             let expected = naive.draw(&mut rng);
-            prop_assert_eq!(drawn.clone().sample(&case.logits, allowed).unwrap(), expected);
+            prop_assert_eq!(drawn.clone().draw(&case.logits, allowed).unwrap(), expected);
             drawn.apply(&case.logits, allowed, None).unwrap();
             prop_assert_eq!(drawn.pick().unwrap(), expected);
         }
         let max = naive.max();
         let first = naive.all.iter().find(|c| c.1 == max).unwrap().0;
         let mut greedy = chain_of(&case.ops, Some(Box::new(Greedy)), &case.history);
-        prop_assert_eq!(greedy.sample(&case.logits, allowed).unwrap(), first);
+        prop_assert_eq!(greedy.draw(&case.logits, allowed).unwrap(), first);
     }
 
     #[test]
@@ -340,7 +340,7 @@ proptest! {
                 let token = match kind {
                     0 => token % n,
                     1 => { chain.forced(); token % n }
-                    _ => chain.sample(&case.logits, AllowedTokens::All).unwrap(),
+                    _ => chain.draw(&case.logits, AllowedTokens::All).unwrap(),
                 };
                 chain.accept(token);
                 token
@@ -350,7 +350,7 @@ proptest! {
         let back = back.min(steps.len());
         let keep = steps.len() - back;
         let mut fork = chain.clone();
-        fork.sample(&case.logits, AllowedTokens::All).unwrap();
+        fork.draw(&case.logits, AllowedTokens::All).unwrap();
         fork.rollback(back).unwrap();
         // A draw that nothing was accepted for goes too, as long as anything is taken back.
         if back > 0 {
@@ -365,7 +365,7 @@ proptest! {
         let (mut skipped, mut sampled) = (chain.clone(), chain);
         let only = case.logits.iter().position(|x| *x > f32::NEG_INFINITY).unwrap() as u32;
         skipped.forced();
-        sampled.sample(&case.logits, AllowedTokens::Ids(&[only])).unwrap();
+        sampled.draw(&case.logits, AllowedTokens::Ids(&[only])).unwrap();
         skipped.accept(only);
         sampled.accept(only);
         prop_assert_eq!(run(&mut skipped, &steps), run(&mut sampled, &steps));
