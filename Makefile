@@ -8,7 +8,7 @@ export PYO3_PYTHON = $(CURDIR)/$(venv)
 FUZZ_SECONDS ?= 60
 CASES   ?= 20000
 
-.PHONY: help setup demo test test-random check parity bench bench-peers test-engines test-llama-oldest wheel fuzz clean
+.PHONY: help setup demo test test-random check docs parity bench bench-peers test-engines test-llama-oldest wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -39,7 +39,16 @@ check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
 	$(venv) -m ruff check .
 	$(venv) -m mypy
 	$(venv) -m mypy.stubtest logitree._core
+	$(venv) scripts/stubs.py --check
 	$(venv) -m pytest tests/docs/test_tidy.py
+
+docs:  ## write what is generated: stubs, docs/api.md, docs/cli.md, docs/samplers.md, tables of figures
+	@$(ready) check
+	$(venv) scripts/stubs.py
+	$(venv) scripts/sampler_docs.py
+	$(venv) scripts/api_docs.py > docs/api.md.new && mv docs/api.md.new docs/api.md
+	$(venv) -m logitree.cli.docs > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
+	PYTHONPATH=bench $(venv) -m logitree_bench.report --tables
 
 parity:  ## a million comparisons of parity mode with llama.cpp's samplers, and a tenth of fast mode (some 10 minutes)
 	@$(ready) test
