@@ -42,10 +42,11 @@ check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
 	$(venv) scripts/stubs.py --check
 	$(venv) -m pytest tests/docs/test_tidy.py
 
-docs:  ## write what is generated: stubs, docs/api.md, docs/cli.md, docs/samplers.md, tables of figures
+docs:  ## write what is generated: stubs, docs/api.md, docs/cli.md, docs/samplers.md, the cookbook, tables of figures
 	@$(ready) check
 	$(venv) scripts/stubs.py
 	$(venv) scripts/sampler_docs.py
+	$(venv) scripts/cookbook_docs.py
 	$(venv) scripts/api_docs.py > docs/api.md.new && mv docs/api.md.new docs/api.md
 	$(venv) -m logitree.cli.docs > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	PYTHONPATH=bench $(venv) -m logitree_bench.report --tables

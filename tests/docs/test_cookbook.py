@@ -111,7 +111,7 @@ def test_the_readme_shows_every_recipe_as_it_is() -> None:
     cookbook_docs = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(cookbook_docs)
     text = (COOKBOOK / "README.md").read_text("utf-8")
-    assert text == cookbook_docs.filled(text), "run: python scripts/cookbook_docs.py"
+    assert text == cookbook_docs.filled(text), "run: make docs"
     assert (
         re.findall(r"^<!-- (\w+)\.py -->$", text, re.MULTILINE) == [path.stem for path in SCRIPTS] == sorted(PROMISED)
     )
