@@ -4,7 +4,7 @@ use logitree::catalogue::BeamCandidate;
 use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
 
-/// Ways on of several rows, as columns.
+/// Continuations of several rows, as columns of one length.
 #[pyclass(frozen, name = "Candidates", module = "logitree._core")]
 pub struct PyCandidates {
     /// int64: the row that goes on.

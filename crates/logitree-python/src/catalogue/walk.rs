@@ -16,7 +16,11 @@ use crate::errors::to_py;
 use crate::matcher::{forks_of, PyMatcher};
 use crate::sampling::whole;
 
-/// A prefix tree at one moment.
+/// A snapshot of a catalogue, walked by arrays of states: the input of beam searches and matchers.
+///
+/// States are int64 and valid for this walk only; -1 is a sequence that has ended, -2 one that accepted a token that was
+/// not allowed, after which only the end token may follow. Every call may raise PayloadError if the index file is
+/// damaged, and StateError for a state of another walk.
 #[pyclass(frozen, name = "PrefixPaths", module = "logitree")]
 pub struct PyPaths {
     paths: ItemWalk,
@@ -88,12 +92,13 @@ impl PyPaths {
 
 #[pymethods]
 impl PyPaths {
-    /// Where every item begins.
+    /// The state at the beginning of every item.
     #[getter]
     fn start(&self) -> i64 {
         self.paths.snapshot.root().0
     }
 
+    /// The token after every item; None: an item ends by itself.
     #[getter]
     fn end(&self) -> Option<TokenId> {
         self.paths.end
@@ -105,16 +110,20 @@ impl PyPaths {
         self.paths.snapshot.index().header().weighted
     }
 
+    /// Number of ids that masks cover.
     #[getter]
     fn vocabulary_size(&self) -> usize {
         self.vocabulary_size
     }
 
+    /// Number of items; an item with several numbers counts several times.
     fn __len__(&self) -> usize {
         self.paths.snapshot.len() as usize
     }
 
-    /// Where each row stands after its token.
+    /// States [R] after one token each: int64 [R].
+    ///
+    /// The end token leads to -1 from every state, and no token leads out of it; a token that is not allowed leads to -2.
     fn advance<'py>(
         &self,
         py: Python<'py>,
@@ -126,7 +135,7 @@ impl PyPaths {
         Ok(PyArray1::from_iter(py, states.iter().map(|state| state.0)))
     }
 
-    /// The place behind these tokens.
+    /// The state after these tokens, from the start or from `state`; None if no item has them there.
     #[pyo3(signature = (tokens, state=None))]
     fn find(&self, tokens: &Bound<'_, PyAny>, state: Option<i64>) -> PyResult<Option<i64>> {
         let mut state = state.map_or(self.paths.snapshot.root(), WalkState);
@@ -137,7 +146,11 @@ impl PyPaths {
         Ok(Some(state.0))
     }
 
-    /// The allowed tokens of each row, as masks.
+    /// The allowed tokens of each state as masks, int32 [R, words], written over `out` if it is given.
+    ///
+    /// The end token is allowed after an item, and alone where nothing follows. Raises MaskError for an `out` of
+    /// another shape or dtype, which is not written then, and StateError for a state of another tree, with its row:
+    /// then no row of `out` allows anything.
     #[pyo3(signature = (states, out=None))]
     fn mask<'py>(
         &self,
@@ -168,7 +181,16 @@ impl PyPaths {
         Ok(PyArray1::from_iter(py, children.tokens.iter().map(|&token| token as i32)))
     }
 
-    /// Every way on of every row.
+    /// Every continuation of every row, by row and token.
+    ///
+    /// Args:
+    ///     states: [R]; a row in state -1 has none, one in state -2 has the end token at its own score.
+    ///     logits: [R, V], float32, float16 or bfloat16, read in place; -inf is left out.
+    ///     scores: float64 [R], the score of each row so far; -inf for a row that does not continue. None: 0.
+    ///
+    /// Raises:
+    ///     LogitsError: NaN or +inf among the allowed tokens' logits, or fewer logits than ids.
+    ///     SamplingError: the arguments differ in length.
     #[pyo3(signature = (states, logits, scores=None))]
     fn gather<'py>(
         &self,
@@ -184,7 +206,18 @@ impl PyPaths {
         Ok(PyCandidates::new(py, &found))
     }
 
-    /// The best ways on of each group's rows.
+    /// The best `width` continuations of each group's rows: by group, then descending score, then row, then token.
+    ///
+    /// Without padding if there are fewer. Equal to sorting the result of `gather`, without reading the rest of the
+    /// vocabulary.
+    ///
+    /// Args:
+    ///     states, logits, scores: as in `gather`. NaN is an error only among the logits that are read.
+    ///     width: the number of continuations per group.
+    ///     groups: int [R], the group of each row, ascending; None: one group.
+    ///
+    /// Raises:
+    ///     LogitsError, SamplingError: as in `gather`.
     #[pyo3(signature = (states, logits, scores, width, *, groups=None))]
     fn top<'py>(
         &self,
@@ -203,7 +236,7 @@ impl PyPaths {
         Ok(PyCandidates::new(py, &found))
     }
 
-    /// Whether what was read is an item.
+    /// Whether the tokens so far are an item, bool [R].
     fn complete<'py>(
         &self,
         py: Python<'py>,
@@ -212,19 +245,19 @@ impl PyPaths {
         self.look(py, states, |(complete, _)| complete)
     }
 
-    /// Whether more tokens of an item may follow.
+    /// Whether more tokens of an item may follow, bool [R].
     fn open<'py>(&self, py: Python<'py>, states: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         self.look(py, states, |(_, open)| open)
     }
 
-    /// Numbers of the items that are exactly what leads to a state, ascending.
+    /// Numbers of the items whose tokens are exactly those that lead to the state, uint64, ascending.
     fn items<'py>(&self, py: Python<'py>, state: i64) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let mut found = Vec::new();
         self.paths.snapshot.items(WalkState(state), &mut found).map_err(to_py)?;
         Ok(PyArray1::from_vec(py, found))
     }
 
-    /// A matcher at the beginning of an item.
+    /// A matcher at the beginning of an item. Arguments and errors as for `Catalogue.matcher`.
     #[pyo3(signature = (*, intersect=None, fuel=None))]
     fn matcher(
         &self,

@@ -252,7 +252,10 @@ impl PyChain {
         self.rows.clear();
     }
 
-    /// n chains that start over as sequences 0 to n - 1 of the seed.
+    /// n chains of the same samplers in the initial state, as sequences 0 to n - 1 of the seed.
+    ///
+    /// With `rng="philox"` a draw depends on seed, sequence and position alone; the other generators take the
+    /// seed `sequence` further. LimitError above 2**20.
     fn sequences(&self, n: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
         let n: u32 = values::whole(n, "n", 0, u32::MAX)?;
         if n > MAX_SEQUENCES {
@@ -262,7 +265,21 @@ impl PyChain {
         Ok(self.inner.sequences(n as usize).into_iter().map(PyChain::from).collect())
     }
 
-    /// Samples each row of a batch with a chain of its own.
+    /// Samples each row with a chain of its own: tokens, uint32 [B]. A row's token depends on its logits, its mask
+    /// and its chain alone, not on B, order or `threads`.
+    ///
+    /// `logits`: [B, V] (rows without gaps), or a list of rows of any lengths; dtypes as for `sample`. `masks`:
+    /// int32 (or uint32) [B, ceil(V / 32)], or a list with words, a list of ids, or None (all) for each row.
+    /// `states`: one chain for each row, of any samplers. Without it, this chain keeps `sequences(B)` from call to
+    /// call, one more where B grows; `reset` and `restore` reset them. `accept`: each chain accepts its
+    /// token. `threads`: a limit, by default one per core, fewer if there is little work; a batch with a callback
+    /// runs on the calling thread. Otherwise the GIL is released, and other threads must not write to the logits.
+    ///
+    /// `log_probabilities`: returns (tokens, before, after): float64 [B], nats; `before` under all of the row's
+    /// logits, `after` among the candidates that the chain left: those of `measures`.
+    ///
+    /// A bad row is an error of the kind that `sample` raises, with "row 3" in its place, for the first bad row:
+    /// the others were sampled and have their token (`states[i].pick()`), and none has accepted it.
     #[pyo3(signature = (logits, masks=None, states=None, *, accept=true, threads=None, log_probabilities=false))]
     fn sample_batch<'py>(
         slf: &Bound<'py, Self>,
