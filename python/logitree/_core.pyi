@@ -108,29 +108,49 @@ class LogitreeError(Exception):
     help: str
     """The way out; empty where there is none."""
 
-class VocabularyError(LogitreeError, ValueError): ...
-class PayloadError(LogitreeError, ValueError): ...
-class ConstraintError(LogitreeError, ValueError): ...
-class MaskError(LogitreeError, ValueError): ...
-class LogitsError(LogitreeError, ValueError): ...
-class SamplingError(LogitreeError, ValueError): ...
-class TokenError(LogitreeError, ValueError): ...
-class StateError(LogitreeError, RuntimeError): ...
-class LimitError(LogitreeError, ValueError): ...
-class FileError(LogitreeError, OSError): ...
+class VocabularyError(LogitreeError, ValueError):
+    """A vocabulary file or object that cannot be read."""
+
+class PayloadError(LogitreeError, ValueError):
+    """A token-tree payload that is malformed or does not fit."""
+
+class ConstraintError(LogitreeError, ValueError):
+    """A constraint that cannot be honoured."""
+
+class MaskError(LogitreeError, ValueError):
+    """A mask of the wrong length, dtype or shape."""
+
+class LogitsError(LogitreeError, ValueError):
+    """Logits with NaN, of the wrong length or dtype, or with nothing to choose."""
+
+class SamplingError(LogitreeError, ValueError):
+    """Sampler parameters or a chain that mean nothing."""
+
+class TokenError(LogitreeError, ValueError):
+    """A token that is not allowed here, or not in the vocabulary."""
+
+class StateError(LogitreeError, RuntimeError):
+    """A call at a time when it means nothing."""
+
+class LimitError(LogitreeError, ValueError):
+    """A limit of size, depth or time was reached."""
+
+class FileError(LogitreeError, OSError):
+    """The operating system refused."""
 
 # -- vocabulary --
 
 @final
 class Vocabulary:
-    """Bytes of every token, what each is for, and which end a generation. Immutable; shared between threads.
+    """The bytes and the kind of every token, and the tokens that end a generation. Immutable; shared between
+    threads.
 
-    Equal, and of equal hash, where the fingerprints are. Pickles by value.
+    Compared and hashed by fingerprint. Pickled by value.
 
-    The leading space: where ``adds_prefix_space``, the tokenizer puts one space in front of a text, and its
+    The leading space: if `adds_prefix_space`, the tokenizer puts one space in front of a text, and its
     detokeniser takes one leading space off a whole text. The tokens' bytes keep that space.
 
-    Padding: logits may be longer than the vocabulary; ids past its end stand for nothing and are never allowed.
+    Padding: logits may be longer than the vocabulary; ids past its end have no token and are never allowed.
     """
 
     @staticmethod
@@ -145,9 +165,9 @@ class Vocabulary:
     def from_tokenizer_json(source: str | bytes | PathLike[str]) -> Vocabulary:
         """The vocabulary of a Hugging Face tokenizer.json: its path, or its text as bytes or a str in braces.
 
-        BPE and Unigram models, byte-level or SentencePiece style; a decoder whose output for one piece
-        depends on its neighbours (WordPiece) is a VocabularyError. Ends of generation are the added tokens
-        with well-known texts, as the file does not name them: see ``replace``.
+        BPE and Unigram models, byte-level or SentencePiece style; a decoder whose output for one piece depends
+        on its neighbours (WordPiece) is a VocabularyError. Ends of generation are the added tokens with
+        well-known texts, because the file does not name them: see `replace`.
         """
 
     @staticmethod
@@ -187,12 +207,12 @@ class Vocabulary:
         source: str = ...,
         find_markers: bool = False,
     ) -> Vocabulary:
-        """A vocabulary of ``tokens``, whose ids are their positions; ``source`` is "tokens" unless given.
+        """A vocabulary of `tokens`, whose ids are their positions; `source` is "tokens" unless given.
 
-        ``special_ids`` are control tokens. ``kinds`` gives every token's kind (see ``kind``); without it
-        tokens are "normal", and the ``eog_ids`` control tokens. ``find_markers`` gives control and
-        user-defined tokens with well-known texts ("<|im_end|>", "<s>", ...) the roles that they have in a
-        GGUF file. Raises VocabularyError for ids out of range.
+        `special_ids` are control tokens. `kinds` gives every token's kind (see `kind`); without it tokens are
+        "normal", and the `eog_ids` control tokens. `find_markers` gives control and user-defined tokens with
+        well-known texts ("<|im_end|>", "<s>", ...) the roles that they have in a GGUF file. Raises
+        VocabularyError for ids out of range.
         """
 
     @staticmethod
@@ -202,7 +222,7 @@ class Vocabulary:
     def replace(
         self, *, eog_ids: Sequence[int] | None = None, bos_id: int | None = None, name: str | None = None
     ) -> Vocabulary:
-        """The same tokens with other end-of-generation ids, bos id or name; ``None`` keeps what there is."""
+        """The same tokens with other end-of-generation ids, bos id or name; `None` keeps what there is."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, id: int, /) -> bytes: ...
@@ -211,32 +231,32 @@ class Vocabulary:
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def token_bytes(self, id: int) -> bytes:
-        """The bytes that token ``id`` stands for; a special marker's name for one that is not text.
+        """The bytes of token `id`; for a token that is not text, its name.
 
         Raises TokenError for an id that is not in the vocabulary.
         """
 
     def kind(self, id: int) -> str:
-        """What token ``id`` is for: "normal", "byte", "user_defined" (text), "control", "unknown", "unused".
+        """The kind of token `id`: "normal", "byte", "user_defined" (text), "control", "unknown", "unused".
 
         Raises TokenError for an id that is not in the vocabulary.
         """
 
     def find(self, bytes: bytes) -> list[int]:
-        """Ids of the tokens of any kind whose bytes are exactly ``bytes``, ascending."""
+        """Ids of the tokens of any kind whose bytes are exactly `bytes`, ascending."""
 
     def search(self, part: bytes | str, limit: int | None = None) -> list[int]:
-        """Ids of the tokens of any kind whose bytes contain ``part``, ascending, at most ``limit``."""
+        """Ids of the tokens of any kind whose bytes contain `part`, ascending, at most `limit`."""
 
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> bytes:
-        """The concatenated bytes of ``ids``; with ``skip_special`` those of text tokens only.
+        """The concatenated bytes of `ids`; with `skip_special` those of text tokens only.
 
-        Nothing is added or taken off (see the leading space, above). Raises TokenError for unknown ids.
+        No space is added or removed (see the class on the leading space). Raises TokenError for unknown ids.
         """
 
     @property
     def trie(self) -> TokenTrie:
-        """The text tokens as a byte trie, built on first use (about 70 ns a token).
+        """The text tokens as a byte trie, built on first use (about 70 ns per token).
 
         Raises LimitError if a token is longer than 1,023 bytes or the trie needs more than 4,194,303 nodes.
         """
@@ -289,25 +309,26 @@ class Effect:
         """The sampler's name."""
     @property
     def before(self) -> int:
-        """Candidates before it."""
+        """Candidates above -inf before it."""
     @property
     def after(self) -> int:
-        """Candidates after it."""
+        """Candidates above -inf after it."""
     @property
     def changed(self) -> int:
         """Logits it changed, of those that stayed."""
     @property
     def mass_cut(self) -> float:
-        """Probability, before it and at the logits as they stood, of what it cut: 0 to 1."""
+        """Probability of what it removed, under the logits before it: 0 to 1."""
 
 @final
 class Measures:
-    """What a step's distributions were, in nats: the model's, over all finite logits as they came, and the one that
-    the chain left and drew from. Feed ``model_surprisal`` to a ``RollingPerplexity``."""
+    """The distributions of a step, in nats: the model's, over all finite logits, and the one that the chain left
+    and drew from. Feed `model_surprisal` to a `RollingPerplexity`.
+    """
 
     @property
     def model_entropy(self) -> float:
-        """Entropy of the model's distribution, at least 0."""
+        """Entropy of the model's distribution, over all finite logits."""
     @property
     def model_log_probability(self) -> float:
         """log p of the picked token under the model, before the filters."""
@@ -324,64 +345,63 @@ class Measures:
     def surprisal(self) -> float:
         """-log p of the picked token in what the chain left."""
     def bits(self) -> Measures:
-        """The same in bits."""
+        """The same in bits; from nats."""
 
 @final
 class Chain:
     """Samplers in order, with the state that goes with accepted tokens.
 
     Logits: one row of float32, float16 or bfloat16, shape [n], read in place and never written: a NumPy array
-    (bfloat16 of ml_dtypes, or its bits as uint16), or what NumPy or DLPack can view without copying (ctypes array,
-    memoryview, array.array, torch tensor on the CPU). 16-bit logits are computed with as the float32 of the same
-    value, without a copy of the row. Anything else is a LogitsError, as are NaN and +inf among the allowed logits, and
-    nothing to choose from.
+    (bfloat16 of ml_dtypes, or its bits as uint16), or what NumPy or DLPack can view without copying (ctypes
+    array, memoryview, array.array, torch tensor on the CPU). 16-bit logits are converted to float32 block by
+    block, without a copy of the row. Anything else is a LogitsError, as are NaN and +inf among the allowed
+    logits, and nothing to choose from.
 
-    It pickles: samplers, mode and state.
+    It can be pickled with samplers, mode and state.
 
-    Not for two threads at once: the second call is a RuntimeError. ``fork`` and ``states`` give each its own.
+    Not for two threads at once: the second call is a RuntimeError. `fork` and `states` give each its own.
 
-    What is allowed: ``mask``, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit ``id % 32`` of word
-    ``id // 32``, ids past its end not being allowed; or ``allowed``, token ids or an `AllowedTokens`. Only their logits
+    What is allowed: `mask`, one row of int32 (or uint32) words, shape [ceil(n / 32)], bit `id % 32` of word `id
+    // 32`, ids past its end not being allowed; or `allowed`, token ids or an `AllowedTokens`. Only their logits
     are read. Neither: all. An allowed id without a logit is a MaskError.
     """
 
-    def __new__(cls, samplers: Sequence[Sampler]) -> Chain:
-        """The chain of the samplers. SamplingError if anything follows a selecting one (greedy, dist)."""
-
+    def __new__(cls, samplers: Sequence[Sampler]) -> Chain: ...
     @staticmethod
     def parse(text: str, **params: Unpack[ChainParams]) -> Chain:
         """The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
 
-        llama.cpp's own default is "edskypmxt"; "a" is adaptive_p, "i" infill. Biases come first and ``dist`` last
-        where the text does not name them; adaptive_p goes last wherever it is named. With ``mirostat`` 1 or 2 the
-        samplers named are not used, as there. SamplingError for what means nothing.
+        llama.cpp's own default is "edskypmxt"; "a" is adaptive_p, "i" infill. Biases come first and `dist` last
+        if the text does not name them; adaptive_p is last wherever it is named. With `mirostat` 1 or 2 the
+        named samplers are not used, as in llama.cpp. SamplingError for an invalid text.
         """
 
     @staticmethod
     def llama_cpp(**params: Unpack[ChainParams]) -> Chain:
-        """llama.cpp's order: biases, penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature, dist.
+        """llama.cpp's order: biases, penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature,
+        dist.
 
-        With ``mirostat`` 1 or 2: biases, temp and that mirostat. With an ``adaptive_target`` of 0 or more adaptive_p
-        stands for dist.
+        With `mirostat` 1 or 2: biases, temp and that mirostat. With an `adaptive_target` of 0 or more
+        adaptive_p replaces dist.
         """
 
     @staticmethod
     def tsampler(**params: Unpack[ChainParams]) -> Chain:
         """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; repeat penalty 1.1.
 
-        SamplingError for keywords that switch on a sampler tsampler has not.
+        SamplingError for keywords that switch on a sampler that tsampler lacks.
         """
 
     @staticmethod
     def transformers(**params: Unpack[ChainParams]) -> Chain:
-        """transformers' order (5.23, ``do_sample=True``): biases, penalties, no_repeat_ngram, temp, hf_top_h,
+        """transformers' order (5.23, `do_sample=True`): biases, penalties, no_repeat_ngram, temp, hf_top_h,
         hf_top_k, hf_top_p, min_p, hf_typ_p, epsilon_cutoff, eta_cutoff, dist.
 
-        The same candidates stay as there, with the same probabilities within 1e-6; ``min_keep`` is
-        ``min_tokens_to_keep``. Accept the prompt too: penalties and no_repeat_ngram look at all of it there. The
-        draws are ``dist``'s: those of ``torch.multinomial`` are not reproduced. Defaults: ``top_k`` 50, ``temp`` 1, the
-        penalties over all accepted tokens, everything else off. SamplingError for a ``temp`` of 0 or less, as there,
-        and for keywords that switch on a sampler transformers has not.
+        The same candidates stay as in transformers, with the same probabilities within 1e-6; `min_keep` is
+        `min_tokens_to_keep`. Accept the prompt too: penalties and no_repeat_ngram include it. The draws are
+        `dist`'s: those of `torch.multinomial` are not reproduced. Defaults: `top_k` 50, `temp` 1, the penalties
+        over all accepted tokens, everything else off. SamplingError for a `temp` of 0 or less, and for keywords
+        that switch on a sampler that transformers lacks.
         """
 
     @staticmethod
@@ -391,7 +411,7 @@ class Chain:
     def sample(
         self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None
     ) -> int:
-        """Applies the chain, picks the next token and accepts it, as ``llama_sampler_sample`` does."""
+        """Applies the chain, picks the next token and accepts it, as `llama_sampler_sample` does."""
 
     def draw(self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None) -> int:
         """Applies the chain and picks the next token, without accepting it."""
@@ -399,28 +419,27 @@ class Chain:
     def apply(
         self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None
     ) -> tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]:
-        """Applies the chain (a ``dist`` draws): ids, logits and probabilities of the survivors, in order."""
+        """Applies the chain (a `dist` draws): ids, logits and probabilities of the survivors, in order."""
 
     def explain(
         self, logits: object, mask: object = None, *, allowed: Sequence[int] | AllowedTokens | None = None
     ) -> list[Effect]:
-        """What each sampler would do in the next step; first "steering", if the chain is steered. It works on a copy:
-        nothing is drawn and no state changes."""
+        """What each sampler would do in the next step. Draws nothing and changes no state."""
 
     def pick(self) -> int:
-        """The token that the last apply, explain or sample selected. SamplingError if no sampler selects."""
+        """The token that the last apply, draw or sample selected."""
 
     def accept(self, token: int) -> None:
-        """Takes note of an accepted token, picked here or from outside."""
+        """Records an accepted token, picked here or elsewhere."""
 
     def forced(self) -> None:
-        """Advances as ``sample`` would with one sole candidate; accept the forced token afterwards."""
+        """Advances as `sample` would with one sole candidate; accept the forced token afterwards."""
 
     def rollback(self, n: int = 1) -> None:
         """Forgets the last n accepted tokens and what was drawn for them; StateError if there are fewer."""
 
     def reset(self) -> None:
-        """Back to the state it was born with; steering is cleared, a rule stays."""
+        """Returns to the initial state; steering is cleared, a rule stays."""
 
     def fork(self) -> Chain:
         """An independent copy in the same state."""
@@ -429,10 +448,10 @@ class Chain:
     def __deepcopy__(self, memo: object, /) -> Chain: ...
     def __reduce__(self) -> tuple[Callable[..., Chain], tuple[object, ...]]: ...
     def sequences(self, n: int) -> list[Chain]:
-        """n chains of the same samplers that start over, nothing accepted, as sequences 0 to n - 1 of the seed.
+        """n chains of the same samplers in the initial state, as sequences 0 to n - 1 of the seed.
 
-        With ``rng="philox"`` a draw depends on seed, sequence and position alone; the other generators take the
-        seed ``sequence`` further. LimitError above 2**20.
+        With `rng="philox"` a draw depends on seed, sequence and position alone; the other generators take the
+        seed `sequence` further. LimitError above 2**20.
         """
 
     @overload
@@ -446,22 +465,22 @@ class Chain:
         threads: int | None = None,
         log_probabilities: Literal[False] = False,
     ) -> NDArray[np.uint32]:
-        """Samples each row with a chain of its own: tokens, uint32 [B]. A row's token depends on its logits, its mask
-        and its chain alone, not on B, order or ``threads``.
+        """Samples each row with a chain of its own: tokens, uint32 [B]. A row's token depends on its logits, its
+        mask and its chain alone, not on B, order or `threads`.
 
-        ``logits``: [B, V] (rows without gaps), or a list of rows of any lengths; dtypes as for ``sample``. ``masks``:
+        `logits`: [B, V] (rows without gaps), or a list of rows of any lengths; dtypes as for `sample`. `masks`:
         int32 (or uint32) [B, ceil(V / 32)], or a list with words, a list of ids, or None (all) for each row.
-        ``states``: one chain for each row, of any samplers. Without it, this chain keeps ``sequences(B)`` from call to
-        call, one more where B grows; ``reset`` and ``restore`` start them over. ``accept``: each chain accepts its
-        token. ``threads``: at most so many, by default one a core, fewer where the work is not worth them; a batch
-        with a callback runs on the calling thread. Else the interpreter is free for others meanwhile, which must not
-        write to the logits.
+        `states`: one chain for each row, of any samplers. Without it, this chain keeps `sequences(B)` from call
+        to call, one more where B grows; `reset` and `restore` reset them. `accept`: each chain accepts its
+        token. `threads`: a limit, by default one per core, fewer if there is little work; a batch with a
+        callback runs on the calling thread. Otherwise the GIL is released, and other threads must not write to
+        the logits.
 
-        ``log_probabilities``: returns (tokens, before, after): float64 [B], nats; ``before`` under all of the row's
-        logits, ``after`` among the candidates that the chain left: those of ``measures``.
+        `log_probabilities`: returns (tokens, before, after): float64 [B], nats; `before` under all of the row's
+        logits, `after` among the candidates that the chain left: those of `measures`.
 
-        A bad row is an error of the kind that ``sample`` raises, with "row 3" in its place, for the first bad row:
-        the others were sampled all the same and have their token (``states[i].pick()``), and none has accepted it.
+        A bad row is an error of the kind that `sample` raises, with "row 3" in its place, for the first bad
+        row: the others were sampled and have their token (`states[i].pick()`), and none has accepted it.
         """
 
     @overload
@@ -480,10 +499,11 @@ class Chain:
         """The samplers' names, in order."""
     @property
     def samplers(self) -> list[Sampler]:
-        """The samplers, in order."""
+        """The samplers, in order, as they were born: their state stays with the chain."""
     def measure(self, on: bool = True) -> None:
-        """Whether each step from now on is measured: see ``measures``. Off costs nothing; on, the sums are those
-        that the samplers use where all tokens are allowed."""
+        """Whether each step from now on is measured: see `measures`. Off costs nothing; on, the sums are those
+        that the samplers use where all tokens are allowed.
+        """
     @property
     def measures(self) -> Measures | None:
         """What the last step's distributions were; None if steps are not measured or it picked nothing."""
@@ -496,34 +516,35 @@ class Chain:
         SamplingError if a sampler is not one of llama.cpp's.
         """
     def get(self, name: str) -> float | None:
-        """The value of a parameter, by its name as in ``llama_cpp``; None if no sampler has it."""
+        """The value of a parameter, by its name as in `llama_cpp`; None if no sampler has it."""
     def set(self, **params: float) -> None:
-        """Changes parameters from the next step on, by their names as in ``llama_cpp``. SamplingError if no
-        sampler has one, or for a value that means nothing."""
+        """Changes parameters from the next step on, by their names as in `llama_cpp`. SamplingError if no sampler
+        has one, or for an invalid value.
+        """
     def steer(self, edits: Steering | Mapping[int, float] | Sequence[tuple[int, float]] | None) -> None:
         """Adds to single logits before the first sampler, from the next step on; -inf vetoes.
 
-        It stays until it is changed; None takes it away. ``fork`` copies it, ``rollback`` leaves it, ``reset``
-        clears it, ``snapshot`` does not hold it. Ids that are no candidates are passed over. Costs the edits, not
-        the vocabulary. Raises SamplingError for NaN and +inf. A step in which every allowed token is vetoed raises
-        LogitsError.
+        It stays until it is changed; None removes it. `fork` copies it, `rollback` keeps it, `reset` clears it,
+        `snapshot` does not contain it. Ids that are not candidates are ignored. The cost depends on the edits,
+        not on the vocabulary. Raises SamplingError for NaN and +inf. A step in which every allowed token is
+        vetoed raises LogitsError.
         """
     @property
     def steering(self) -> Steering:
         """A copy of what steers it."""
     def adapt(self, rule: EntropyRule | Burst | Callable[[float, float], Mapping[str, float] | None] | None) -> None:
-        """Lets ``rule`` pick parameters for each step from the next one on; None: the chain's own again.
+        """Lets `rule` select the parameters of each step from the next one on; None: the chain's own again.
 
         A callable is given the entropy (nats) and the top probability of the allowed logits, steering included,
-        and returns settings by the names of ``llama_cpp``, or None for the chain's own; its exceptions come out of
-        the step as they are. Settings hold for one step. Where one token is allowed the rule is not asked. The
-        distribution is measured once a step, only while there is a rule.
+        and returns settings by the names of `llama_cpp`, or None for the chain's own; its exceptions come out
+        of the step unchanged. Settings apply to one step. The rule is not called where one token is allowed.
+        The distribution is measured once per step, only while there is a rule.
 
         Raises SamplingError for a declared parameter that no sampler has (a sampler that is switched off must
-        stand in the chain to be switched on), or a value that means nothing; from a callable, at the step.
+        be in the chain to be switched on), or an invalid value; from a callable, at the step.
         """
     def snapshot(self) -> bytes:
-        """The state (generators, histories, running means, a burst): ``restore`` goes on from here.
+        """The state (generators, histories, running means, a burst): `restore` continues from here.
 
         Steering is not in it.
         """
@@ -538,30 +559,30 @@ class Chain:
 
 @final
 class Steering:
-    """Edits of single logits, made before the first sampler of a chain (``Chain.steer``). Calls can be chained.
+    """Edits of single logits, made before the first sampler of a chain (`Chain.steer`). Calls can be chained.
 
-    ``edits``: numbers to add by token id. Build one and keep it, or clear and fill the same at each token.
+    `edits`: numbers to add by token id. Build one and keep it, or clear and fill the same at each token.
     """
 
     def __new__(cls, edits: Mapping[int, float] | Sequence[tuple[int, float]] | Steering | None = None) -> Self: ...
     def veto(self, ids: int | Iterable[int]) -> Self:
-        """Bans the tokens; what is added to them later does not bring them back."""
+        """Bans the tokens; later additions do not allow them again."""
 
     def boost(self, ids: int | Iterable[int], by: float) -> Self:
-        """Adds ``by`` to the tokens' logits, on top of earlier edits.
+        """Adds `by` to the tokens' logits, on top of earlier edits.
 
-        Raises SamplingError for NaN and +inf; nothing is changed then.
+        Raises SamplingError for NaN and +inf; then nothing has changed.
         """
 
     def add(self, edits: Mapping[int, float] | Sequence[tuple[int, float]]) -> Self:
-        """Adds to each token's logit its own number; -inf vetoes. Errors as ``boost``."""
+        """Adds to each token's logit its own number; -inf vetoes. Errors as `boost`."""
 
     def clear(self) -> Self:
         """Takes all edits away."""
 
     @property
     def edits(self) -> dict[int, float]:
-        """What is added by token id, ascending; -inf is a veto."""
+        """The additions by token id, ascending; -inf is a veto."""
 
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
@@ -571,23 +592,23 @@ class Steering:
 
 @final
 class EntropyRule:
-    """Parameters by bands of entropy, for ``Chain.adapt``.
+    """Parameters by bands of entropy, for `Chain.adapt`.
 
-    ``bands``: pairs of a bound in nats and settings, ascending; the first band whose bound lies above the entropy
-    holds, and the last bound is None. An empty mapping leaves the chain's own parameters. Raises SamplingError for
-    anything else.
+    `bands`: pairs of a bound in nats and settings, ascending; the first band whose bound is above the entropy
+    applies, and the last bound is None. An empty mapping leaves the chain's own parameters. Raises
+    SamplingError for anything else.
     """
 
     def __new__(cls, bands: Sequence[tuple[float | None, Mapping[str, float]]]) -> Self: ...
 
 @final
 class Burst:
-    """Other parameters for some tokens where the model is unsure, for ``Chain.adapt``.
+    """Other parameters for some tokens where the model is unsure, for `Chain.adapt`.
 
-    ``settings`` hold for ``tokens`` (1) accepted tokens, the first of them the one before which the likeliest
-    token's probability was below ``top_p_below`` or the entropy, in nats, above ``entropy_above``; meanwhile neither
-    is looked at. Its state goes with accept, rollback, fork, reset and snapshot. Raises SamplingError if nothing
-    sets it off, or a number means nothing.
+    `settings` apply to `tokens` (1) accepted tokens, starting with the step in which the top probability is
+    below `top_p_below` or the entropy, in nats, is above `entropy_above`; meanwhile neither is checked. Its
+    state follows accept, rollback, fork, reset and snapshot. Raises SamplingError without a trigger, or for an
+    invalid number.
     """
 
     def __new__(
@@ -601,13 +622,13 @@ class Burst:
 
 @final
 class TokenHistory:
-    """Accepted tokens and how often each stands among the last ``last_n`` (64), for penalties by hand."""
+    """Accepted tokens and how often each occurs among the last `last_n` (64), for penalties by hand."""
 
     def __new__(cls, last_n: int | None = None) -> Self: ...
     def accept(self, token: int) -> None:
         """Takes note of an accepted token."""
     def rollback(self, n: int = 1) -> None:
-        """Forgets the last ``n`` tokens, or all; what had slid out of the window comes back."""
+        """Forgets the last `n` tokens, or all; tokens that had left the window return."""
     def reset(self) -> None:
         """Forgets all tokens."""
     def count(self, token: int) -> int:
@@ -627,10 +648,10 @@ class TokenHistory:
     def compute_adjustment(
         self, token: int, logit: float, *, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0
     ) -> float:
-        """What becomes of a token's logit (float32): divided by ``repeat`` if above 0, else multiplied, then less
-        ``count * freq + present``; that of a token outside the window stays (llama.cpp's llama-sampler.cpp).
+        """A token's logit (float32) after the penalties: divided by `repeat` if above 0, else multiplied, then
+        less `count * freq + present`; that of a token outside the window stays (llama.cpp's llama-sampler.cpp).
 
-        Raises SamplingError for numbers that are not finite, or ``repeat`` not above 0.
+        Raises SamplingError for numbers that are not finite, or `repeat` not above 0.
         """
     @staticmethod
     def has_penalties(*, repeat: float = 1.0, freq: float = 0.0, present: float = 0.0) -> bool:
@@ -638,14 +659,13 @@ class TokenHistory:
 
 @final
 class Random:
-    """Random numbers by themselves: those that ``dist`` of the same seed, generator and sequence draws."""
+    """Random numbers: those that `dist` of the same seed, generator and sequence draws."""
 
-    def __new__(cls, seed: int | None = None, rng: str = "xoroshiro128plus", sequence: int = 0) -> Self:
-        """None takes fresh entropy, which ``seed`` tells. Raises SamplingError as ``dist``."""
+    def __new__(cls, seed: int | None = None, rng: str = "xoroshiro128plus", sequence: int = 0) -> Self: ...
     def uniform(self) -> float:
         """The next number in [0, 1), of 53 bits."""
     def seek(self, n: int) -> None:
-        """Goes to where ``n`` numbers are drawn, one step for each between, none with philox.
+        """Moves to the position after `n` numbers, in one step per number between, or in one step with philox.
 
         Raises StateError beyond 2**27 with another generator than philox.
         """
@@ -659,36 +679,37 @@ class Random:
 def beam_top(
     logits: object, scores: Sequence[float] | NDArray[np.float64], width: int, masks: object = None
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:
-    """The best ``width`` continuations of B beams: rows (uint32), tokens (uint32) and scores (float64, nats).
+    """The best `width` continuations of B beams: rows (uint32), tokens (uint32) and scores (float64, nats).
 
-    ``logits`` and ``masks`` as for ``Chain.sample_batch``; ``scores``: the beams' log-probabilities so far, [B]. A
-    score is ``scores[row] + log_softmax(logits[row])[token]``, the softmax being over all of the row; the mask only
-    says which tokens may win. Descending by score, then by row, then by token. A beam at -inf never wins and is not
-    looked at, nor does a token at -inf; fewer than ``width`` come back where there are fewer. LogitsError for NaN or
-    +inf in a row or score, MaskError for an allowed id without a logit; their place names the row.
+    `logits` and `masks` as for `Chain.sample_batch`; `scores`: the beams' log-probabilities so far, [B]. A
+    score is `scores[row] + log_softmax(logits[row])[token]`, with the softmax over the whole row; the mask only
+    restricts which tokens are returned. Descending by score, then by row, then by token. A beam at -inf is not
+    read, and a token at -inf is not returned; the result is shorter than `width` if there are fewer.
+    LogitsError for NaN or +inf in a row or score, MaskError for an allowed id without a logit; their place
+    names the row.
     """
 
 def custom(fn: object, name: str = "custom", *, selects: bool = False) -> Sampler:
-    """A sampler that calls ``fn(ids, logits)``, anywhere in a chain.
+    """A sampler that calls `fn(ids, logits)`, anywhere in a chain.
 
-    ``ids``: uint32 [n], read only; ``logits``: float32 [n], to be written in place; the candidates in their order,
-    views of the chain's own memory. Returns None (all stay), a bool array [n] (which stay), or an integer array of
-    positions (which stay, in that order). With ``selects`` it returns the position of one candidate, which is picked,
-    and stands last. An array that outlives the call stays valid; it then costs a copy.
+    `ids`: uint32 [n], read only; `logits`: float32 [n], to be written in place; the candidates in their order,
+    views of the chain's own memory. Returns None (all stay), a bool array [n] (which stay), or an integer array
+    of positions (which stay, in that order). With `selects` it returns the position of one candidate, which is
+    picked, and must be the last sampler. An array that outlives the call stays valid, at the cost of a copy.
 
-    ``fn`` may be an object with ``apply(ids, logits)``. Optional, for one that keeps state, on object or function:
-    ``accept(token)``, ``rollback(n)``, ``reset()``, ``forced()`` (a step with one candidate was skipped), ``fork()``
-    (returns a copy; without it ``copy.deepcopy`` if there is ``accept``, else all chains share the object), ``save()
-    -> bytes`` and ``load(bytes)`` for snapshots. Each chain forks it when it is built. ``name`` has 1 to 64 bytes.
+    `fn` may be an object with `apply(ids, logits)`. Optional, for one that keeps state, on object or function:
+    `accept(token)`, `rollback(n)`, `reset()`, `forced()` (a step with one candidate was skipped), `fork()`
+    (returns a copy; without it `copy.deepcopy` if there is `accept`, else all chains share the object), `save()
+    -> bytes` and `load(bytes)` for snapshots. Each chain forks it when it is built. `name` has 1 to 64 bytes.
 
-    Errors: what ``fn`` raises comes out of the step unchanged; what a hook raises, out of the next step. NaN or +inf
-    written, nothing left above -inf: LogitsError. An answer of another kind, dtype or shape, a position twice or out
-    of range, nothing kept: SamplingError. Using the chain that is calling, or lacking the ``rollback`` or ``reset``
-    that goes with an ``accept``: StateError. Parity mode refuses it.
+    Errors: what `fn` raises comes out of the step unchanged; what a hook raises, out of the next step. NaN or
+    +inf written, nothing left above -inf: LogitsError. An answer of another kind, dtype or shape, a position
+    twice or out of range, nothing kept: SamplingError. Using the chain that is calling, or lacking the
+    `rollback` or `reset` that goes with an `accept`: StateError. Parity mode refuses it.
 
-    Cost: a call that does nothing takes 0.3 us with 40 candidates, an operation of NumPy in it 0.7 us or more. All
-    128,256 candidates of a vocabulary take 60 us more, for they must be listed, and each operation over them 70 us or
-    more: put it after ``top_k`` where its rule allows.
+    Cost: a call that does nothing takes 0.3 us with 40 candidates, an operation of NumPy in it 0.7 us or more.
+    All 128,256 candidates of a vocabulary take 60 us more, because they must be listed, and each operation over
+    them 70 us or more: put it after `top_k` where its rule allows.
     """
 
 def sampler(name: str, arguments: dict[str, Any]) -> Sampler:
@@ -723,12 +744,12 @@ def dry_breakers(
     breakers: Sequence[str | bytes] | None = None,
     tokenize: Callable[[str], Iterable[int]] | None = None,
 ) -> list[list[int]]:
-    """The token sequences of DRY's breakers over the whole vocabulary: every token whose text contains one, and every
-    token whose text ends with the beginning of one, followed by the tokens of the rest.
+    """The token sequences of DRY's breakers over the whole vocabulary: every token whose text contains one, and
+    every token whose text ends with the beginning of one, followed by the tokens of the rest.
 
-    Of a breaker 40 bytes count, of a rest 20 tokens. ``tokenize`` turns a rest into ids, without special tokens and
-    without a space in front; breakers of one ASCII character need none, for others its absence is a SamplingError. A
-    rest that is not UTF-8 reaches it with U+FFFD in it.
+    Of a breaker 40 bytes count, of a rest 20 tokens. `tokenize` turns a rest into ids, without special tokens
+    and without a space in front; breakers of one ASCII character need none, for others its absence is a
+    SamplingError. A rest that is not UTF-8 reaches it with U+FFFD in it.
     """
 
 # -- metrics --
@@ -736,14 +757,16 @@ def dry_breakers(
 def surprisal(
     logits: object, id: int, base: str = "nats", *, ids: Sequence[int] | NDArray[np.uint32] | None = None
 ) -> float:
-    """-log p of a token under logits of the dtypes that a chain reads, "nats" or "bits"; +inf where there is no answer.
+    """-log p of a token under logits of the dtypes that a chain reads; +inf for an id out of range or a masked token.
 
-    With ``ids``, the logits are those of the candidates that ``Chain.apply`` left: the surprisal of the sampling
-    distribution, where ``entropy`` of the same logits is its entropy. Raises LogitsError if their lengths differ.
+    `base` is "nats" or "bits".
+
+    With `ids`, the logits are those of the candidates that `Chain.apply` left: the surprisal of the sampling
+    distribution; `entropy` of the same logits is its entropy. Raises LogitsError if their lengths differ.
     """
 
 def entropy(logits: object, base: str = "nats") -> float:
-    """The entropy of logits, "nats" or "bits"; +inf if none is finite."""
+    """The entropy of logits; `base` is "nats" or "bits". +inf if no logit is finite."""
 
 def log_sum_exp(logits: object) -> float:
     """log(sum(exp(logits))) over the finite logits, in nats; never overflows."""
@@ -752,52 +775,52 @@ def log_softmax(logits: object, ids: Sequence[int]) -> NDArray[np.float64]:
     """log p, in nats, of each of the ids; -inf for an id out of range or a logit that is not finite."""
 
 def top_candidates(logits: object, n: int = 10) -> list[tuple[int, float]]:
-    """The n best (id, probability), descending, equal ones by id."""
+    """The n most likely tokens as (id, probability), descending, ties by id."""
 
 @final
 class RollingPerplexity:
-    """Perplexity over a growing text, or its last ``window`` surprisals: exp of their mean.
+    """Perplexity of a growing text or of its last `window` tokens: exp of the mean surprisal.
 
     Raises SamplingError for a window below 1.
     """
 
     def __new__(cls, window: int | None = None) -> RollingPerplexity: ...
     def add(self, surprisal: float) -> None:
-        """Adds a surprisal in nats; what is not finite is passed over."""
+        """Adds a surprisal in nats; a value that is not finite is ignored."""
     @property
     def value(self) -> float:
         """exp(sum / count); +inf before the first."""
     @property
     def count(self) -> int:
-        """How many surprisals it is the mean of."""
+        """Number of surprisals in the mean."""
     @property
     def window(self) -> int | None:
-        """How many surprisals it looks back at; None: all."""
+        """Number of surprisals in the window; None: all."""
     def reset(self) -> None:
-        """Back to none."""
+        """Forgets all surprisals."""
 
 @final
 class PerplexityGate:
-    """Opens while the perplexity has been above ``limit`` after ``patience + 1`` surprisals in a row.
+    """Opens while the perplexity has been above `limit` after `patience + 1` surprisals in a row.
 
-    ``window``: how many surprisals the perplexity looks back at; None: all. Raises SamplingError for a limit that
-    is not a finite number of at least 1, a window below 1, a patience below 0.
+    `window`: number of surprisals in the perplexity; None: all. Raises SamplingError for a limit that is not a
+    finite number of at least 1, a window below 1, a patience below 0.
     """
 
     def __new__(cls, limit: float, window: int | None = None, patience: int | None = None) -> Self: ...
     def add(self, surprisal: float) -> bool:
-        """Adds a surprisal in nats; whether the gate is open then. What is not finite is passed over."""
+        """Adds a surprisal in nats and returns whether the gate is open. A value that is not finite is ignored."""
     @property
     def is_open(self) -> bool:
         """Whether it is open."""
     @property
     def value(self) -> float:
-        """The perplexity as it stands; +inf before the first surprisal."""
+        """The current perplexity; +inf before the first surprisal."""
     @property
     def limit(self) -> float:
         """The limit."""
     def reset(self) -> None:
-        """Back to the beginning, closed."""
+        """Returns to the initial state, closed."""
 
 # -- constraint --
 
@@ -805,8 +828,9 @@ class PerplexityGate:
 class AllowedTokens:
     """The token ids that may come next: a set of ids below the vocabulary's size, fixed when it was asked for.
 
-    ``len(allowed)`` counts them, ``token in allowed`` looks one up, and iteration gives them in ascending order. Two
-    are equal if they hold the same ids of vocabularies of the same size.
+    `len(allowed)` counts them, `token in allowed` looks one up and iteration gives them in ascending order.
+    Attributes: `is_all` (nothing is masked), `ids` (uint32 array, ascending), `vocabulary_size`. Two are equal
+    if they hold the same ids of vocabularies of the same size.
     """
 
     @property
@@ -822,7 +846,9 @@ class AllowedTokens:
         """Number of ids that the mask covers."""
 
     def mask(self) -> npt.NDArray[np.int32]:
-        """The same set as a new mask: int32 words, least significant bit first."""
+        """The same set as a new mask: int32 words, shape [ceil(vocabulary_size / 32)], least significant bit
+        first.
+        """
 
     def __len__(self) -> int: ...
     def __contains__(self, token: int, /) -> bool: ...
@@ -834,15 +860,17 @@ class AllowedTokens:
 class Recogniser:
     """The texts that an object of your own accepts, byte by byte.
 
-    `make` is called without arguments, for example a class. What it returns has taken no byte yet and has the methods
+    `make` is called without arguments, for example a class. What it returns has taken no byte yet and has the
+    methods
 
     - `push(byte: int) -> bool`: takes one more byte, or returns False and changes nothing. It must take a byte only if
       a text continues so;
     - `pop(n: int)`: takes back the last n bytes;
     - `is_end() -> bool`: whether the bytes taken are a complete text.
 
-    Each matcher has an object of its own. A fork makes a new one when it is used and pushes the accepted bytes again,
-    so objects must depend on the bytes alone. An exception comes through as it is and leaves the matcher unchanged.
+    Each matcher has an object of its own. A fork makes a new one when it is used and pushes the accepted bytes
+    again, so objects must depend on the bytes alone. An exception comes through as it is and leaves the matcher
+    unchanged.
     """
 
     def __new__(cls, make: Callable[[], object]) -> Self: ...
@@ -853,27 +881,30 @@ class Recogniser:
     def matcher(self, vocabulary: Vocabulary) -> Matcher:
         """A matcher at the beginning of a text. An end-of-generation token ends a text that could continue.
 
-        Raises ConstraintError if the object takes no byte and accepts no empty text, and what the object raises.
+        Raises ConstraintError if the object takes no byte and accepts no empty text, and what the object
+        raises.
         """
 
 @final
 class Matcher:
-    """A constraint running for one sequence: what may come next, given what was accepted.
+    """A constraint bound to a vocabulary, with the state of one sequence: which tokens are allowed after those
+    accepted.
 
-    Not for two threads at once; ``fork`` gives each its own.
+    Not for two threads at once; `fork` gives each its own.
     """
 
     def mask(self) -> npt.NDArray[np.int32]:
-        """The allowed tokens as a new int32 array of ``ceil(vocabulary_size / 32)`` words.
+        """The allowed tokens as a new int32 array of `ceil(vocabulary_size / 32)` words.
 
-        Bit ``id % 32`` of word ``id // 32``, least significant first.
+        Bit `id % 32` of word `id // 32`, least significant first.
         """
 
     def fill_mask(self, out: _Mask) -> None:
-        """Writes the allowed tokens over ``out``: one row of int32 or uint32, at least as long as ``mask()``, in place.
+        """Writes the allowed tokens over `out`: one row of int32 or uint32, at least as long as `mask()`, in
+        place.
 
-        Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError for anything else.
-        The interpreter is let go of only where the set must be found out first.
+        Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError for another dtype
+        or shape. The GIL is released only where the set must be computed first.
         """
 
     def allowed(self) -> AllowedTokens:
@@ -883,42 +914,43 @@ class Matcher:
         """The tokens of the shortest ending, in bytes: after them `is_accepting` holds. Changes nothing."""
 
     def is_allowed(self, token: int) -> bool:
-        """Whether ``token`` is allowed here."""
+        """Whether `token` is allowed here."""
 
     def accept(self, token: int) -> None:
-        """Takes one token. Raises TokenError, and changes nothing, if it is not allowed here."""
+        """Accepts one token. Raises TokenError, and changes nothing, if it is not allowed here."""
 
     def accept_many(self, tokens: Iterable[int]) -> None:
-        """Takes all of ``tokens``. Raises TokenError, with its place in the list, for the first that is not allowed;
-        none is taken then."""
+        """Accepts all of `tokens` or none. Raises TokenError, with its place in the list, for the first that is
+        not allowed.
+        """
 
     def validate(self, tokens: Iterable[int]) -> int:
-        """How many of ``tokens`` are allowed, one after the other. Changes nothing."""
+        """How many of `tokens` are allowed, one after the other. Changes nothing."""
 
     def draft_masks(
         self, draft: Sequence[int] | tuple[Sequence[int], Sequence[int]], out: _Mask
     ) -> npt.NDArray[np.bool_]:
         """The masks of drafted tokens in one call, for speculative decoding. Changes nothing.
 
-        ``draft`` is a list of n tokens, each after the one before it, or a tree ``(parents, tokens)``: ``parents[i]``
-        is the number of the node before node i (less than i), or -1 for where the matcher stands. ``out`` has n + 1
-        rows (int32 or uint32): row 0 is the mask of where the matcher stands, row i + 1 that after node i. Returns
-        which nodes are allowed, each after its parents: bool, shape [n]. Rows of the others are 0.
+        `draft` is a list of n tokens, each after the previous one, or a tree `(parents, tokens)`: `parents[i]`
+        is the index of the node before node i (less than i), or -1 for the matcher's current state. `out` has n
+        + 1 rows (int32 or uint32): row 0 is the mask of the current state, row i + 1 the mask after node i.
+        Returns which nodes are allowed, each after its parents: bool, shape [n]. Rows of the others are 0.
 
-        Raises MaskError for an ``out`` that does not fit, TokenError for a tree that is none.
+        Raises MaskError for an `out` that does not fit, TokenError for parents that are not a tree.
         """
 
     def explain(
         self, token: int | None = None, *, text: str | bytes | None = None, vocabulary: Vocabulary | None = None
     ) -> Explanation:
-        """What may come here, and whether ``token`` or ``text`` may, with the byte where it fails.
+        """What is allowed here, and whether `token` or `text` is, with the byte at which it is refused.
 
-        ``vocabulary`` is only needed where the matcher was made without one. Raises TokenError for an id that is not
+        `vocabulary` is only needed if the matcher was made without one. Raises TokenError for an id that is not
         in the vocabulary, ConstraintError without a vocabulary.
         """
 
     def rollback(self, n: int = 1) -> None:
-        """Forgets the last ``n`` tokens. Raises StateError, and changes nothing, if fewer were accepted."""
+        """Forgets the last `n` tokens. Raises StateError, and changes nothing, if fewer were accepted."""
 
     def fork(self) -> Matcher:
         """An independent copy in the same state."""
@@ -929,12 +961,12 @@ class Matcher:
         """Back to the state it was born with."""
 
     def forced_tokens(self) -> list[int]:
-        """The tokens that are the only way on from here, as far as there is one. Changes nothing."""
+        """The forced tokens: the run of tokens from here of which each is the only one allowed. Changes nothing."""
 
     def bias(self) -> tuple[int, float] | None:
-        """An allowed token and what the constraint would have added to its logit here; None where it would not.
+        """An allowed token and the number that the constraint adds to its logit here, or None.
 
-        ``Decoder`` adds it. Whoever samples on their own may, before the chain: ``chain.steer([matcher.bias()])``.
+        `Decoder` adds it. Without a decoder, add it before the chain: `chain.steer([matcher.bias()])`.
         """
 
     @property
@@ -943,7 +975,7 @@ class Matcher:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the constraint is over: complete, with nothing more to say. It then masks nothing."""
+        """Whether the constraint has ended: complete, with no continuation. It then masks nothing."""
 
     @property
     def accepted(self) -> int:
@@ -961,11 +993,11 @@ class TokenTree:
     def from_binary(data: bytes, vocabulary: Vocabulary | None = None) -> TokenTree:
         """Reads the binary form of one descriptor; leaf names are not part of it.
 
-        Raises PayloadError, naming the byte offset, for anything malformed.
+        Raises PayloadError with the byte offset for malformed input.
         """
 
     def to_binary(self, path: str | None = None) -> bytes:
-        """The binary form of the descriptor at ``path`` (which may be left out where there is one)."""
+        """The binary form of the descriptor at `path` (optional if there is only one)."""
 
     @property
     def paths(self) -> list[str]:
@@ -973,15 +1005,15 @@ class TokenTree:
 
     @property
     def model_id(self) -> str | None:
-        """The model id that the payload carried."""
+        """The payload's model id."""
 
     @property
     def vocabulary(self) -> Vocabulary | None:
-        """The vocabulary it was held against."""
+        """The vocabulary that the payload was checked with."""
 
     @property
     def warnings(self) -> list[str]:
-        """What did not fit, where told to warn."""
+        """What did not fit the vocabulary, where told to warn."""
 
     def at(
         self,
@@ -990,7 +1022,8 @@ class TokenTree:
         following: str | bytes | None = None,
         end_tokens: Sequence[int] | None = None,
     ) -> Span:
-        """The constraint that the output is a leaf of the span at `path`, which may be left out where there is one.
+        """The constraint that the output is a leaf of the span at `path`, which may be left out where there is
+        one.
 
         Args:
             path: a path of the payload's descriptors, such as "action".
@@ -1013,16 +1046,18 @@ class TokenTree:
         """Each leaf's name (None where the binary form lost it) and token list, in the order of the lists."""
 
     def look(self, path: str, tokens: Sequence[int]) -> dict[str, Any] | None:
-        """What stands after ``tokens``, or None if they lead nowhere.
+        """The node after `tokens` as a dict, or None if there is no such node.
 
-        children (ids, ascending), terminal (a value is complete), leaf_end (and none goes on), name.
+        children (ids, ascending), terminal (a value is complete), leaf_end (and no longer value exists), name.
         """
 
     def info(self, path: str | None = None) -> dict[str, Any]:
-        """path, leaves, nodes, depth, inner_leaves (others go on from them), widest (children), bytes."""
+        """path, leaves, nodes, depth, inner_leaves (leaves with longer leaves below them), widest (children),
+        bytes.
+        """
 
     def dump(self, path: str | None = None, *, max_lines: int = 200) -> str:
-        """The tree drawn in text."""
+        """The tree drawn in text, with the tokens' bytes where the vocabulary is known."""
 
     def __contains__(self, path: str, /) -> bool: ...
 
@@ -1057,27 +1092,27 @@ class Choices:
 
     @property
     def texts(self) -> list[str | bytes]:
-        """The texts as they were given."""
+        """The texts as they were given: `str` where they are text, else `bytes`."""
 
     @property
     def tokenizations(self) -> str:
         """Which tokenisations are allowed: "all" or "canonical"."""
 
-    def __len__(self) -> int:
-        """Number of distinct texts."""
+    def __len__(self) -> int: ...
 
 @final
 class TokenTreeCache:
-    """The process-wide cache of compiled token trees: 128 entries, least recently used out first.
+    """The process-wide cache of compiled token trees: 128 entries, least recently used evicted first.
 
-    Entries whose tree is in use stay. With all 128 in use, a new tree is built and handed out but not kept.
+    Entries whose tree is in use are not evicted. With all 128 in use, a new tree is built and returned but not
+    cached.
     """
 
     def info(self) -> dict[str, int]:
-        """capacity, entries, hits, misses, bypassed (built, not kept), evicted."""
+        """capacity, entries, hits, misses, bypassed (built, not cached), evicted."""
 
     def entries(self) -> list[dict[str, Any]]:
-        """One dict an entry, latest use first: digest, model_id, paths, nodes, bytes, hits, in_use."""
+        """One dict per entry, most recently used first: digest, model_id, paths, nodes, bytes, hits, in_use."""
 
     def clear(self) -> None:
         """Forgets every entry; trees in use live on with their holders."""
@@ -1093,14 +1128,14 @@ def token_tree(
     on_mismatch: str = "error",
     model_id: str | None = None,
 ) -> TokenTree:
-    """Compiles a token-tree payload ``{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}``.
+    """Compiles a token-tree payload `{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}`.
 
-    With a ``vocabulary``, ids must be in range and each leaf's tokens must spell its name (with or without
-    one leading space, bare or as a JSON string); with a ``model_id``, the payload's must be that, if any.
-    ``on_mismatch="warn"`` makes warnings of these; a leaf with ids out of range is then left out.
-    Compiled trees are kept in ``token_tree_cache``.
+    With a `vocabulary`, ids must be in range and each leaf's tokens must spell its name (with or without one
+    leading space, bare or as a JSON string). With a `model_id`, the payload's model id must equal it, if there
+    is one. `on_mismatch="warn"` turns mismatches into warnings; a leaf with ids out of range is then left out.
+    Compiled trees are cached in `token_tree_cache`.
 
-    Raises PayloadError, saying where by JSON pointer, line and column; LimitError past 2^28 tokens.
+    Raises PayloadError with JSON pointer, line and column; LimitError above 2^28 tokens.
     """
 
 def choices(
@@ -1112,15 +1147,15 @@ def choices(
     tokenizations: str = "all",
     tokenize: Callable[[str], Sequence[int]] | None = None,
 ) -> Choices:
-    """One of several texts, in any tokens that spell it; repeated texts count once.
+    """One of several texts, spelled with any tokens; repeated texts count once.
 
-    ``following`` is text that comes after every choice: one token may hold the end of a choice and the
-    beginning of what follows, but not go past its end. ``end_tokens`` end a choice that is the beginning of
-    another; the default is the vocabulary's end-of-generation ids. ``tokenizations="canonical"`` allows only
-    what ``tokenize(text + following)`` gives.
+    `following` is text that comes after every choice: one token may span the end of a choice and the beginning
+    of what follows, but not extend past its end. `end_tokens` end a choice that is a prefix of another; the
+    default is the vocabulary's end-of-generation ids. `tokenizations="canonical"` allows only the tokens of
+    `tokenize(text + following)`.
 
-    Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is the
-    beginning of another; LimitError past 16 MiB of text.
+    Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is a prefix
+    of another; LimitError above 16 MiB of text.
     """
 
 _Tag: TypeAlias = int | str | bytes | Sequence[int]
@@ -1138,20 +1173,20 @@ class BoundReasoning:
     ) -> Matcher:
         """A matcher for what follows a prompt.
 
-        It stands inside a reasoning block if ``prompt`` leaves off in one (``after``), or if ``at`` says so; without
-        both only with ``started``. The reasoning block that the prompt began counts as one, its tokens so far do not.
-        "closing" forces the end, message included, at once: with ``Decoder.activate`` a reasoning block is broken off.
-        ``then`` is copied and constrains what comes after; give it here or to ``reasoning_budget``.
+        It starts inside a reasoning block if `prompt` ends in one (`after`), or if `at` is "in"; without either
+        only with `started`. A block that the prompt began counts as a block, its tokens so far do not count.
+        `at="closing"` forces the end at once, message included: with `Decoder.activate` it interrupts a
+        reasoning block. `then` is copied and constrains what follows; give it here or to `reasoning_budget`.
 
-        Raises ConstraintError if the prompt began a reasoning block although none may come, for a ``then`` of a larger
-        vocabulary, or one that would wait for a reasoning block's end with a budget of 0.
+        Raises ConstraintError if the prompt began a reasoning block although no block is allowed, for a `then`
+        of a larger vocabulary, or for one that would wait for the end of a block with a budget of 0.
         """
 
     def after(self, prompt: Iterable[int]) -> Literal["outside", "inside"]:
-        """Where a prompt leaves off: inside a reasoning block if its last begin has no end behind it.
+        """The state after a prompt: inside a reasoning block if its last begin has no end after it.
 
-        A tag of ordinary tokens counts wherever its text stands, in whatever tokens; a special token counts as itself.
-        With ``started`` every prompt does.
+        A tag of ordinary tokens counts wherever its text occurs, in any tokens; a special token counts as
+        itself. With `started` every prompt ends inside a block.
         """
 
     def split(
@@ -1161,7 +1196,9 @@ class BoundReasoning:
         prompt: Iterable[int] | None = None,
         at: Literal["outside", "inside", "closing"] | None = None,
     ) -> tuple[list[int], list[int]]:
-        """The generated tokens as two lists: the leading reasoning blocks, begins and ends included, and the answer."""
+        """The generated tokens as two lists: the leading reasoning blocks, begins and ends included, and the
+        answer.
+        """
 
     def state(
         self,
@@ -1170,7 +1207,7 @@ class BoundReasoning:
         prompt: Iterable[int] | None = None,
         at: Literal["outside", "inside", "closing"] | None = None,
     ) -> Literal["no", "in", "closing", "after"]:
-        """Where ``tokens`` lead, by RTP-LLM's names, with no constraint after the reasoning blocks."""
+        """The state after `tokens`, by RTP-LLM's names, without a constraint after the reasoning blocks."""
 
     @property
     def begin(self) -> list[list[int]]:
@@ -1199,58 +1236,36 @@ def reasoning_budget(
     then: Matcher | Grammar | None = None,
     tokenize: Callable[[str], Sequence[int]] | None = None,
 ) -> BoundReasoning:
-    """Reasoning blocks of at most ``budget`` tokens, and what comes after them.
-
-    ``begin`` and ``end`` are one token (id or text), the ids of a sequence, or a list of several sequences, of
-    which any counts; the first end is the one that is forced. A text is the one token that is written so, a special
-    one before others, or what ``tokenize`` makes of it. Where ``budget`` tokens (None: no limit) stand in a
-    reasoning block, the rest of a UTF-8 character may come, then ``message`` and the end must. A budget of 0 switches
-    thinking off: nothing is constrained, but by ``then``. From ``soft`` tokens on, the next token of the first end
-    gets, with s tokens of reasoning, ``ramp * (s + 1 - soft) / (budget - soft)`` added to its logit (``Matcher.bias``;
-    ``Decoder`` adds it).
-
-    At most ``max_blocks`` may come (None: any number), one that the prompt began (``started``) included. ``then``
-    rules what comes after the last of them, from its first token on, and all where none comes; a reasoning block comes
-    before it, never in it. No token ends the generation inside a reasoning block then; without ``then`` one may, and
-    the text outside is free.
-
-    By default the states are those of RTP-LLM's think mode: the first token of an end forces the rest, and where a
-    begin or an end may not come its first token is not allowed. With ``whole`` they count when they are complete, as
-    in llama.cpp's reasoning budget (common/reasoning-budget.h there), whose parameters are, in its order:
-    ``begin``, ``end``, ``message`` and the first end (one forced sequence there), ``budget`` (-1 there is None; its
-    0, an end right behind the begin, is ``matcher(at="closing")`` where the prompt began the reasoning block,
-    ``max_blocks=0`` where not), ``started``. Its state is ``ReasoningBudget.state``, its forcing by hand
-    ``matcher(at="closing")``, its re-arming ``max_blocks=None``.
-
-    Raises ConstraintError for a text that no token is or several are; for what is empty, not in the vocabulary, ends
-    the generation, contains another, or, without ``whole``, a begin and an end of the same first token; for a negative
-    number, a soft budget that is not below the budget. LimitError past 4,096 tokens of begins, ends and message.
-    """
+    """A reasoning block within a budget, and what comes after it."""
 
 # -- grammar --
 
 @final
 class Grammar:
-    """What may be written, before it meets a vocabulary: the text of some syntax, or several joined.
+    """A formal language as a constraint: the text of one syntax, or several grammars combined.
 
-    ``a + b`` is one after the other, ``a | b`` any of them; a ``str`` beside a grammar stands for itself. Immutable;
-    shared between threads. Equal, and of equal hash, where made in the same way; pickles by what it was made from.
+    `a + b` is one after the other, `a | b` either; a `str` next to a grammar is a literal. Immutable; shared
+    between threads. Compared, hashed and pickled by its source.
 
-    All readers say every problem at once, with line and column, or JSON pointer: ConstraintError; LimitError for what
-    is too large. docs/grammars.md has the syntaxes.
+    Every constructor reports all problems at once as a ConstraintError, with line and column or JSON pointers,
+    and raises LimitError for too large a source. docs/grammars.md describes the syntaxes.
     """
 
     @staticmethod
     def regex(pattern: str) -> Grammar:
-        """Texts that match ``pattern`` as a whole: ECMA-262's syntax, and what RE2, Python and PCRE write beside it."""
+        """Texts that match `pattern` as a whole: ECMA-262's syntax, with the common additions of RE2, Python and
+        PCRE.
+        """
 
     @staticmethod
     def gbnf(text: str, root: str = "root") -> Grammar:
-        """A grammar in llama.cpp's notation, from the rule ``root``."""
+        """A grammar in llama.cpp's notation, from the rule `root`."""
 
     @staticmethod
     def lark(text: str, *, grammars: dict[str, Grammar | str] | None = None) -> Grammar:
-        """A grammar in llguidance's Lark, from its rule ``start``; ``grammars`` are what its ``@name`` stand for."""
+        """A grammar in llguidance's Lark, from its rule `start`; `grammars` maps the names of its `@name`
+        references.
+        """
 
     @staticmethod
     def json_schema(
@@ -1264,14 +1279,14 @@ class Grammar:
         draft: Literal["2020-12", "2019-09", "7", "6", "4"] | None = None,
         documents: Mapping[str, Any] | None = None,
     ) -> Grammar:
-        """JSON that is valid under ``schema``: parsed, or JSON text.
+        """JSON that is valid under `schema`: parsed, or JSON text.
 
-        ``order``: keys as the schema lists them, then all others ("schema"), or in any order. ``whitespace``: what
-        ``json.dumps`` writes with and without indent ("bounded"), nothing but the separators ("compact"), or what JSON
-        allows ("free"). ``separators``: the text between items and between key and value. ``ascii``: strings without
-        other characters. ``lenient``: what cannot be honoured is dropped with a SchemaWarning, and told by
-        ``warnings``. ``draft``: of a schema that names none. ``documents``: what ``$ref`` may lead to, by URI; nothing
-        is fetched.
+        `order`: keys in the schema's order, then all others ("schema"), or in any order ("any"). `whitespace`:
+        as `json.dumps` writes with and without indent ("bounded"), only that of the separators ("compact"), or
+        any that JSON allows ("free"). `separators`: the text between items, and between key and value. `ascii`:
+        strings of ASCII only. `lenient`: keywords that cannot be honoured are dropped with a SchemaWarning and
+        listed by `warnings`. `draft`: the dialect of a schema without `$schema`. `documents`: documents that
+        `$ref` may name, by URI; nothing is fetched.
         """
 
     @staticmethod
@@ -1309,12 +1324,12 @@ class Grammar:
         stop_after_first: bool = False,
         excludes: Sequence[Grammar | str] | None = None,
     ) -> Grammar:
-        """Free text with tags in it, ``(begin, content, end)`` each; ``end`` may be a list of ways to end.
+        """Free text that contains tags, each `(begin, content, end)`; `end` may be a list of alternatives.
 
-        Marks are texts, whatever tokens spell them, tokens (``Grammar.token(...)``), or either
-        (``Grammar.token(text) | text``). ``triggers``: what begins a tag, once it stands in free text; without them the
-        beginnings of all tags do. ``text``: whether text may stand before the first tag. ``excludes``: what must not
-        stand in free text.
+        Marks are texts, spelled with any tokens, or tokens (`Grammar.token(...)`), or either
+        (`Grammar.token(text) | text`). `triggers`: texts that begin a tag wherever they occur; by default the
+        beginnings of all tags. `text`: whether text may come before the first tag. `excludes`: texts that free
+        text must not contain.
         """
 
     @staticmethod
@@ -1329,11 +1344,12 @@ class Grammar:
         tokens: Iterable[str | int] | None = None,
         patterns: Iterable[str] | None = None,
     ) -> Grammar:
-        """Free text until a trigger, and from there on ``grammar``, which starts with the trigger's own text.
+        """Free text until a trigger, and from there on `grammar`, which starts with the trigger's own text.
 
-        As llama.cpp's lazy grammars: ``words`` trigger wherever they come, ``tokens`` by their text or id, ``patterns``
-        where they match (the grammar starts with the first group, or the match). The text alone decides, not the tokens
-        that spell it. ConstraintError for a trigger that no text of the grammar starts with.
+        As llama.cpp's lazy grammars: `words` trigger wherever they occur, `tokens` by their text or id,
+        `patterns` where they match (the grammar starts with the first group, or the match). Only the text
+        decides, not the tokens that spell it. ConstraintError for a trigger that no text of the grammar starts
+        with.
         """
 
     @staticmethod
@@ -1347,29 +1363,30 @@ class Grammar:
         stop_after_first: bool = False,
         **options: Any,
     ) -> Grammar:
-        """Free text with calls of ``tools`` in it: functions and models by their names, dicts with "name" and
-        "parameters", or a mapping of names to what ``of`` takes.
+        """Free text that contains calls of `tools`: functions and models by their names, dicts with "name" and
+        "parameters", or a mapping of names to what `of` takes.
 
-        ``style``: "hermes" (``<tool_call>`` around a JSON object with name and arguments), "llama"
-        (``<function=name>`` around the arguments), or four texts: a call's beginning, what stands before and behind the
-        arguments, its end; ``{name}`` is the tool's name. ``tokens``: whether beginning and end are control tokens of
-        the model. The others are those of ``tags`` and of ``of``.
+        `style`: "hermes" (`<tool_call>` around a JSON object with name and arguments), "llama"
+        (`<function=name>` around the arguments), or four texts: the beginning of a call, the text before and
+        the text after the arguments, and the end; `{name}` is the tool's name. `tokens`: whether beginning and
+        end are control tokens of the model. Other options are those of `tags` and of `of`.
         """
 
     @staticmethod
     def recursive(body: Callable[[Grammar], Grammar | str]) -> Grammar:
-        """The grammar that ``body`` makes of its own name: ``recursive(lambda me: "(" + me + ")" | digits)``."""
+        """The grammar that `body` makes of its own name: `recursive(lambda me: "(" + me + ")" | digits)`."""
 
     @staticmethod
     def of(source: Any, *, closed: bool = True, **options: Any) -> Grammar:
         """JSON that a Python type describes, in the order of its fields.
 
-        A pydantic model, dataclass or TypedDict; a function, whose parameters are an object; an Enum, a Literal, bool,
-        int, float, str, None, Any, unions, lists and dicts of them. Only what is not in the last row needs pydantic
-        (``pip install "logitree[schemas]"``). A mapping is a JSON Schema, a Grammar itself.
+        A pydantic model, dataclass or TypedDict; a function, whose parameters are an object; an Enum, a
+        Literal, bool, int, float, str, None, Any, unions, lists and dicts of them. Models, dataclasses,
+        TypedDicts and functions need pydantic (`pip install "logitree[schemas]"`). A mapping is a JSON Schema,
+        a Grammar itself.
 
-        ``closed``: objects have the declared fields and no others, unless the type says what others. ``options`` are
-        those of ``json_schema``.
+        `closed`: objects have the declared fields and no others, unless the type allows others. `options` are
+        those of `json_schema`.
         """
 
     @staticmethod
@@ -1381,7 +1398,7 @@ class Grammar:
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def repeat(self, min: int = 0, max: int | None = None) -> Grammar:
-        """At least ``min`` times, and at most ``max`` times where it is given. Counted, never unrolled."""
+        """At least `min` and, if given, at most `max` times. Counted, never unrolled."""
 
     def optional(self) -> Grammar:
         """Once or not at all."""
@@ -1395,17 +1412,18 @@ class Grammar:
         mask_bytes: int | None = None,
         automata_bytes: int | None = None,
     ) -> Matcher:
-        """A matcher at the beginning of a text. Matchers of one grammar and vocabulary share what they find out.
+        """A matcher at the beginning of a text. Matchers of one grammar and vocabulary share their caches.
 
-        A grammar keeps what belongs to the last four vocabularies and limits that it was used with.
+        A grammar keeps the caches of the last four combinations of vocabulary and limits.
 
-        ``end_tokens`` end a text that is complete; the default is the vocabulary's end-of-generation ids. ``fuel`` is
-        the work of one call, in steps of about a tenth of a microsecond (5,000,000); ``mask_bytes`` the memory of
-        masks (64 MiB), which are then made anew; ``automata_bytes`` that of automata (128 MiB), after which new
-        matchers get new ones, and at twice which a matcher ends.
+        `end_tokens` end a complete text; the default is the vocabulary's end-of-generation ids. `fuel` limits
+        the work of one call, in steps of about a tenth of a microsecond (5,000,000). `mask_bytes` limits the
+        memory of cached masks (64 MiB), beyond which the cache is cleared. `automata_bytes` limits that of
+        automata (128 MiB): beyond it new matchers get new ones, and at twice the limit a matcher raises
+        LimitError.
 
-        Raises ConstraintError if no text matches, or for a token that is not in the vocabulary; LimitError if it takes
-        more than the limits, here and in the matcher's calls.
+        Raises ConstraintError if no text matches, or for a token that is not in the vocabulary; LimitError if
+        it takes more than the limits, here and in the matcher's calls.
         """
 
     def matches(self, text: str | bytes) -> bool:
@@ -1413,19 +1431,20 @@ class Grammar:
 
     @property
     def warnings(self) -> list[str]:
-        """What of its schemas was dropped, because ``lenient=True`` told so."""
+        """What was dropped from its schemas with `lenient=True`."""
 
     def memory(self, vocabulary: Vocabulary) -> int:
-        """Bytes of memory that automata and masks over ``vocabulary`` hold; tables of terminals, which all grammars of
-        a vocabulary share, are not counted."""
+        """Bytes of memory of automata and masks over `vocabulary`, without the tables of lexemes that all grammars
+        of a vocabulary share.
+        """
 
 @final
 class Explanation:
-    """What may come where a matcher stands, and why a token or a text may not; ``str`` of it says so in words."""
+    """What a matcher allows in its current state, and why a token or a text is refused; `str` gives it in words."""
 
     @property
     def expected(self) -> list[str]:
-        """What is expected, in words; empty where nobody can say."""
+        """What is expected, in words; empty if unknown."""
 
     @property
     def is_accepting(self) -> bool:
@@ -1437,7 +1456,7 @@ class Explanation:
 
     @property
     def first(self) -> list[tuple[int, bytes]]:
-        """The first allowed tokens by number, at most 12: (id, bytes)."""
+        """The first allowed tokens by id, at most 12: (id, bytes)."""
 
     @property
     def token(self) -> int | None:
@@ -1449,7 +1468,7 @@ class Explanation:
 
     @property
     def is_allowed(self) -> bool | None:
-        """Whether what was asked about may come; None if nothing was asked."""
+        """Whether the token or the text that was asked about may come; None if nothing was asked."""
 
     @property
     def taken(self) -> int | None:
@@ -1457,23 +1476,30 @@ class Explanation:
 
     @property
     def expected_there(self) -> list[str]:
-        """What is expected behind those bytes; empty where nobody can say."""
+        """What is expected after those bytes; empty if unknown."""
 
 def fill_masks(matchers: Sequence[Matcher], out: _Mask, threads: int | None = None) -> None:
-    """Writes each matcher's allowed tokens over its row of ``out``: int32 or uint32, [B, words].
+    """Writes each matcher's allowed tokens over its row of `out`, int32 or uint32, [B, words], as `fill_mask`
+    does.
 
-    As ``fill_mask`` for each row.
-
-    Without the interpreter, in at most ``threads`` threads (None: one a core) where the work is worth it. A row depends
-    on its matcher alone. Raises MaskError for an ``out`` that does not fit, StateError for a matcher given twice; the
-    first error of a row, with its number, when all other rows are written.
+    The GIL is released, and up to `threads` threads (None: one per core) run where the work is large enough. A
+    row depends on its matcher alone. Raises MaskError for an `out` that does not fit, StateError for a matcher
+    given twice, or the first error of a row, with its number, after all other rows are written.
     """
 
 # -- decoder --
 
 @final
 class Step:
-    """One decoded token and what is known about how it came (``Decoder(..., trace=True)``)."""
+    """One decoded token and what is known about how it came.
+
+    Attributes: `token`, `origin` ("sampled", "forced" or "external"), `forced`, `allowed` (number of allowed
+    tokens), `allowed_tokens` (their ids, ascending, where the constraint lists at most 256 of them, else None),
+    `p_model`, `surprisal` and `entropy` (the model's own distribution, nats; None where no logits were looked
+    at), `p` (after the chain; None where it did not run), `candidates` (the five most likely after the chain:
+    id, probability), `effects` (one tuple per sampler: name, candidates before, after, logits changed,
+    probability mass cut), `micros`.
+    """
 
     @property
     def token(self) -> int:
@@ -1481,11 +1507,11 @@ class Step:
 
     @property
     def origin(self) -> Literal["sampled", "forced", "external"]:
-        """How it came: "sampled" (picked by the chain), "forced" (the only allowed one), "external" (handed in)."""
+        """How it came: "sampled" (picked by the chain), "forced" (the only allowed token), "external" (passed in)."""
 
     @property
     def forced(self) -> bool:
-        """Whether ``origin`` is "forced"."""
+        """Whether `origin` is "forced"."""
 
     @property
     def allowed(self) -> int:
@@ -1501,7 +1527,7 @@ class Step:
 
     @property
     def surprisal(self) -> float | None:
-        """``-ln p_model``, in nats; None where no logits were looked at."""
+        """`-ln p_model`, in nats; None where no logits were looked at."""
 
     @property
     def entropy(self) -> float | None:
@@ -1513,22 +1539,31 @@ class Step:
 
     @property
     def candidates(self) -> list[tuple[int, float]]:
-        """The likeliest five after the chain: (id, probability)."""
+        """The five most likely candidates after the chain: (id, probability)."""
 
     @property
     def effects(self) -> list[tuple[str, int, int, int, float]]:
-        """One tuple a sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1).
+        """One tuple per sampler: name, candidates before, after, logits changed, probability mass cut (0 to 1).
 
-        Where the chain is steered, "steering" comes first.
+        If the chain is steered, "steering" is the first.
         """
 
     @property
     def micros(self) -> float:
-        """Wall-clock time of the step in microseconds, the chain's bookkeeping for ``effects`` included."""
+        """Wall-clock time of the step in microseconds, the chain's bookkeeping for `effects` included."""
 
 @final
 class Decoder:
-    """Decodes one sequence: constraint, chain, history, stop conditions and trace."""
+    """Decodes one sequence: constraint, chain, history, stop conditions and trace.
+
+    `matcher` constrains the whole output and is copied: the caller's own does not move. `max_tokens` counts the
+    output only. `stop`: texts that end the output where they appear. `stop_at_eog`: the vocabulary's
+    end-of-generation ids end it. `trace` records every step. Raises ConstraintError for a matcher of a larger
+    vocabulary.
+
+    Logits are read in place from any C-contiguous buffer of float32, float16 or bfloat16 with at least
+    `len(vocabulary)` values, and never written.
+    """
 
     def __new__(
         cls,
@@ -1540,32 +1575,27 @@ class Decoder:
         max_tokens: int | None = None,
         stop: Sequence[str | bytes] = ...,
         stop_at_eog: bool = True,
-    ) -> Self:
-        """``matcher`` constrains the whole output and is copied; a grammar is bound to the vocabulary. ``max_tokens``
-        counts the output only. ``stop``: texts that end it where they appear; ``stop_at_eog``: so do the vocabulary's
-        end-of-generation ids.
-
-        Raises ConstraintError for a matcher of a larger vocabulary, StateError for an empty stop text.
-        """
-
+    ) -> Self: ...
     def step(self, logits: object) -> int:
         """One step in one native call: allowed tokens, chain, pick, acceptance. Returns the token.
 
-        ``logits``: float32, float16 or bfloat16, shape [n], n at least ``len(vocabulary)``, as ``Chain`` reads them.
-        Read in place, never written; those past the vocabulary (padding) are not looked at,
-        and none is where one token is allowed. Raises StateError when decoding is over; LogitsError for another
-        dtype or shape, too few, NaN or +inf among the allowed ones, nothing to choose from. Nothing has changed
-        then.
+        `logits`: float32, float16 or bfloat16, shape [n], n at least `len(vocabulary)`, as `Chain` reads them.
+        They are read in place and never written. Values past the vocabulary (padding) are ignored, and all of
+        them are where one token is allowed. Raises StateError when decoding is over; LogitsError for another
+        dtype or shape, too few values, NaN or +inf among the allowed tokens, or nothing to choose from. The
+        decoder is unchanged after an error.
         """
 
     def forced_tokens(self) -> list[int]:
-        """The tokens that are the only way on. Changes nothing."""
+        """The forced tokens: a run of tokens of which each is the only one allowed. Changes nothing."""
 
     def take_forced(self) -> list[int]:
-        """Accepts the tokens that are the only way on and returns them. They need no forward pass of their own."""
+        """Accepts the forced tokens and returns them. They need no forward pass of their own."""
 
     def accept(self, token: int) -> None:
-        """Takes a token from outside. Raises TokenError if it is not allowed here, StateError when decoding is over."""
+        """Takes a token from outside. Raises TokenError if it is not allowed here, StateError when decoding is
+        over.
+        """
 
     def prime(self, prompt: Sequence[int]) -> None:
         """Counts the prompt in the penalties, without touching the constraint.
@@ -1574,9 +1604,9 @@ class Decoder:
         """
 
     def rollback(self, n: int = 1) -> None:
-        """Forgets the last ``n`` tokens: constraint, chain and its draws, history and trace are as before them.
+        """Forgets the last `n` tokens: constraint, chain and its draws, history and trace are as before them.
 
-        Raises StateError if there are fewer; nothing has changed then.
+        Raises StateError if there are fewer; the decoder is unchanged then.
         """
 
     def fork(self) -> Self:
@@ -1585,39 +1615,40 @@ class Decoder:
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: object, /) -> Self: ...
     def sequences(self, n: int) -> list[Self]:
-        """``n`` decoders in this state whose chains draw as sequences of the seed, from their own on: several answers
-        to one prompt. The first is this decoder, if its chain has not drawn yet; with a chain of sequence 0 they are
-        what decoders with its ``states(n)`` would be, primed alike.
+        """`n` decoders in this state for several answers to one prompt: their chains draw as consecutive sequences
+        of the seed, starting with this decoder's own. If the chain has not drawn yet, the first equals this
+        decoder.
 
-        With ``rng="philox"`` sequences of all seeds differ. Else sequence i of a seed is sequence 0 of the seed i
-        further: use seeds far apart. Raises StateError after the first token, SamplingError above 2**16.
+        With `rng="philox"` the sequences of all seeds differ. With other generators sequence i of a seed is
+        sequence 0 of `seed + i`: use seeds far apart. Raises StateError after the first token, SamplingError
+        above 2**16.
         """
 
     def reset(self) -> None:
-        """Back to the state it was built with, less what steers it."""
+        """Returns to the state it was built with, without steering."""
 
     def steer(self, edits: Steering | Mapping[int, float] | Sequence[tuple[int, float]] | None) -> None:
-        """Steers the chain from the next step on, as ``Chain.steer``.
+        """Steers the chain from the next step on, as `Chain.steer`.
 
-        A token that is the only way on and vetoed is neither forced nor picked: the step there raises LogitsError.
+        A forced token that is vetoed is neither forced nor picked: the step raises LogitsError.
         """
 
     def adapt(self, rule: EntropyRule | Burst | Callable[[float, float], Mapping[str, float] | None] | None) -> None:
-        """Lets a rule pick the chain's parameters for each step, as ``Chain.adapt``."""
+        """Lets a rule pick the chain's parameters for each step, as `Chain.adapt`."""
 
     def set(self, **params: float) -> None:
-        """Changes parameters of the chain from the next step on, as ``Chain.set``."""
+        """Changes parameters of the chain from the next step on, as `Chain.set`."""
 
     def activate(self, matcher: Any, *, then: Literal["continue", "stop"] = "continue") -> None:
-        """Constrains what comes next by a copy of ``matcher``, in place of the constraint that runs now.
+        """Constrains the next tokens by a copy of `matcher`, which replaces the running constraint.
 
-        When it is over, what follows is free ("continue") or decoding is over too ("stop"). One that is over
-        and not cleared within 500 tokens of its activation is dropped with a UserWarning; one that is not over
-        is never dropped.
+        When it ends, the output continues without a constraint (`then="continue"`) or ends too (`then="stop"`).
+        A constraint that has ended and is not cleared within 500 tokens of its activation is dropped with a
+        UserWarning; one that has not ended is never dropped.
         """
 
     def clear(self) -> None:
-        """Ends the running constraint: what comes next is free."""
+        """Removes the running constraint: the output continues without one."""
 
     def mask(self) -> npt.NDArray[np.int32]:
         """The allowed tokens: int32 words, shape [ceil(len(vocabulary) / 32)], least significant bit first."""
@@ -1628,7 +1659,7 @@ class Decoder:
 
     @property
     def tokens(self) -> list[int]:
-        """The tokens accepted so far; a primed prompt is not among them."""
+        """The tokens accepted so far, without a primed prompt."""
 
     @property
     def is_finished(self) -> bool:
@@ -1638,7 +1669,7 @@ class Decoder:
     def finish_reason(
         self,
     ) -> Literal["constraint", "end_of_generation", "stop_string", "max_tokens"] | None:
-        """Why decoding is over; None while it is not."""
+        """Why decoding is over: None, "constraint", "end_of_generation", "stop_string" or "max_tokens"."""
 
     @property
     def stop_index(self) -> int | None:
@@ -1654,25 +1685,27 @@ class Decoder:
 
     @property
     def trace(self) -> list[Step]:
-        """The steps recorded (with ``trace=True``), oldest first."""
+        """The steps recorded (with `trace=True`), oldest first."""
 
     @property
     def last(self) -> Step | None:
-        """The last step recorded (with ``trace=True``), or None."""
+        """The last step recorded (with `trace=True`), or None."""
 
 def step_batch(
     decoders: Sequence[Decoder], logits: object, end: int, *, each: bool = False, threads: int | None = None
 ) -> tuple[NDArray[np.uint32], list[tuple[int, Exception]]]:
-    """One step of each decoder with its row: the tokens, and with ``each`` the rows that failed. ``Batch`` wraps it."""
+    """One step of each decoder with its row of logits. With `each`, a row that fails does not affect the others
+    and gets the token `end`; without it all rows step or none. `Batch` wraps it.
+    """
 
 def accept_batch(decoders: Sequence[Decoder], tokens: Iterable[int], ends: Sequence[int]) -> None:
-    """Each decoder takes its token, all or none. ``Batch`` wraps it."""
+    """Each decoder accepts its token, all or none. `Batch` wraps it."""
 
 def take_forced_batch(decoders: Sequence[Decoder]) -> list[list[int]]:
-    """Each decoder takes the tokens that are its only way on, all or none. ``Batch`` wraps it."""
+    """Each decoder accepts its forced tokens, all or none. `Batch` wraps it."""
 
 def mask_batch(decoders: Sequence[Decoder], out: _Mask, ends: Sequence[int]) -> None:
-    """Writes what each decoder may take next over its row of ``out``. ``Batch`` wraps it."""
+    """Writes each decoder's allowed tokens over its row of `out`. `Batch` wraps it."""
 
 # -- trie --
 
@@ -1681,30 +1714,31 @@ _Automaton: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | npt.ND
 
 @final
 class TokenTrie:
-    """A vocabulary's text tokens as a byte trie (``vocabulary.trie``). Immutable; shared between threads.
+    """A vocabulary's text tokens as a byte trie (`vocabulary.trie`). Immutable; shared between threads.
 
-    Control, unknown, unused and empty tokens are not in it. ``len`` is the number of nodes, root included.
+    It does not contain control, unknown, unused and empty tokens. `len` is the number of nodes, including the
+    root.
     """
 
     def __len__(self) -> int: ...
     def __contains__(self, bytes: bytes, /) -> bool: ...
     def lookup(self, bytes: bytes) -> list[int]:
-        """Ids of the tokens that are exactly ``bytes``, ascending."""
+        """Ids of the tokens that are exactly `bytes`, ascending."""
 
     def has_prefix(self, bytes: bytes) -> bool:
-        """Whether some token begins with ``bytes``."""
+        """Whether some token begins with `bytes`."""
 
     def with_prefix(self, bytes: bytes) -> list[int]:
-        """Ids of the tokens that begin with ``bytes``, in the order of their bytes, then ascending."""
+        """Ids of the tokens that begin with `bytes`, in the order of their bytes, then ascending."""
 
     def longest_match(self, bytes: bytes) -> tuple[int, int] | None:
-        """The longest token that ``bytes`` begin with: its lowest id and its length in bytes."""
+        """The longest token that `bytes` begin with: its lowest id and its length in bytes."""
 
     def prefixes(self, bytes: bytes) -> list[tuple[int, int]]:
-        """All tokens that ``bytes`` begin with, shortest first: (id, length in bytes)."""
+        """All tokens that `bytes` begin with, shortest first: (id, length in bytes)."""
 
     def dump(self, prefix: bytes = ..., depth: int | None = None, max_nodes: int = 200) -> str:
-        """The part below ``prefix`` as an indented tree; what is left out is said in the last line."""
+        """The part below `prefix` as an indented tree; the last line counts what is left out."""
 
     def graphviz(self, prefix: bytes = ..., depth: int | None = None, max_nodes: int = 200) -> str:
         """The same part as a Graphviz digraph."""
@@ -1712,16 +1746,16 @@ class TokenTrie:
     def allowed(
         self, table: _Automaton, start: int = 0, dead: int | None = None, out: _Mask | None = None
     ) -> npt.NDArray[np.int32]:
-        """The tokens all of whose bytes the automaton takes from ``start``, as a mask.
+        """The tokens whose bytes the automaton accepts from `start`, as a mask.
 
-        ``dead`` is the value that refuses a byte; without it the largest of uint16 or uint32. ``out``, if
-        given, is a mask of one row to write instead of a new one, and is returned.
-        Every entry of the table is checked. Raises ConstraintError for a table of another shape or dtype, or
-        with an entry that is no state; MaskError for an ``out`` that does not fit.
+        `dead` is the value that refuses a byte; by default the largest uint16 or uint32. `out`, if given, is a
+        mask of one row to write instead of a new one, and is returned. Every entry of the table is checked.
+        Raises ConstraintError for a table of another shape or dtype, or with an entry that is not a state;
+        MaskError for an `out` that does not fit.
         """
 
     def count_visited(self, table: _Automaton, start: int = 0, dead: int | None = None) -> int:
-        """Number of nodes whose byte the plain walk tests: a refused one counts, those below it do not."""
+        """Number of nodes whose byte the plain walk tests: a refused node counts, its subtree does not."""
 
     @property
     def token_count(self) -> int:
@@ -1744,59 +1778,62 @@ _Mask: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.uint32] | _DLPack
 """Words [words], or rows [rows, words]; see ``logitree.mask``."""
 
 def mask_new(size: int, rows: int | None = None, *, fill: bool = False) -> npt.NDArray[np.int32]:
-    """A mask of ids below ``size`` with none in it, or, with ``fill``, all; with ``rows``, a batch."""
+    """An empty mask of ids below `size`, or with `fill` a full one; with `rows`, a batch: int32, [words] or [rows,
+    words].
+    """
 
 def mask_words(size: int) -> int:
-    """Number of 32-bit words of a mask of ``size`` ids."""
+    """Number of 32-bit words of a mask of `size` ids."""
 
 def mask_from_ids(size: int, ids: Iterable[int]) -> npt.NDArray[np.int32]:
-    """The mask of ``ids``, in any order. Raises MaskError for one that is not below ``size``."""
+    """The mask of `ids`, in any order. Raises MaskError for an id that is not below `size`."""
 
 def mask_ids(mask: _Mask) -> npt.NDArray[np.int32]:
     """The ids in a mask of one row, ascending."""
 
 def mask_count(mask: _Mask) -> Any:
-    """How many ids are in the mask: an int, or for a batch an int64 array [rows]."""
+    """The number of ids in the mask: an int, or for a batch an int64 array [rows]."""
 
 def mask_first(mask: _Mask) -> int | None:
     """The lowest id in a mask of one row."""
 
 def mask_contains(mask: _Mask, id: int) -> bool:
-    """Whether ``id`` is in a mask of one row; ids past its end are not."""
+    """Whether `id` is in a mask of one row; ids past its end are not."""
 
 def mask_insert(mask: _Mask, id: int) -> bool:
-    """Puts ``id`` into a mask of one row, in place; says whether it is new. MaskError past the mask's end."""
+    """Adds `id` to a mask of one row, in place; True if it is new. MaskError past the mask's end."""
 
 def mask_remove(mask: _Mask, id: int) -> bool:
-    """Takes ``id`` out of a mask of one row, in place; says whether it was there. MaskError past its end."""
+    """Removes `id` from a mask of one row, in place; True if it was present. MaskError past its end."""
 
 def mask_fill(mask: _Mask, size: int, value: bool = True) -> None:
-    """Puts every id below ``size`` in, or takes every id out, in place, in every row."""
+    """Adds every id below `size`, or removes every id, in place, in every row."""
 
 def mask_and(a: _Mask, b: _Mask, out: Any = None) -> Any:
-    """Ids in both, into ``out`` (may be ``a`` or ``b``) or a new array. MaskError if the shapes differ."""
+    """Ids in both, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ."""
 
 def mask_or(a: _Mask, b: _Mask, out: Any = None) -> Any:
-    """Ids in either; as ``and_``."""
+    """Ids in either, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ."""
 
 def mask_xor(a: _Mask, b: _Mask, out: Any = None) -> Any:
-    """Ids in exactly one; as ``and_``."""
+    """Ids in exactly one, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ."""
 
 def mask_and_not(a: _Mask, b: _Mask, out: Any = None) -> Any:
-    """Ids in ``a`` that are not in ``b``; as ``and_``."""
+    """Ids in `a` that are not in `b`, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes
+    differ.
+    """
 
 def mask_not(mask: _Mask, size: int, out: Any = None) -> Any:
-    """Ids below ``size`` that are not in the mask; as ``and_``."""
+    """Ids below `size` that are not in the mask, into `out` or a new array."""
 
 def mask_apply(logits: Any, mask: _Mask) -> None:
-    """Minus infinity wherever the mask's bit is 0, in place; nothing else is written: NaN of allowed ids stays.
+    """Writes minus infinity to the logits of ids that are not in the mask, in place; other logits are not written.
 
-    ``logits``: float32, float16, bfloat16, or uint16 (bfloat16 bits), [ids] or [rows, ids]; rows may be part
-    of longer ones (``logits[:, :size]``). NumPy arrays, or tensors in this machine's memory (DLPack).
-    ``mask``: one row for all, or one for each. Ids past the mask's end are banned.
-    Raises LogitsError for another dtype, shape or layout, read-only memory, or a mask that allows an id in a
-    word past those that the logits reach (that row is not written then); MaskError for a mask of another dtype
-    or shape.
+    `logits`: float32, float16, bfloat16, or uint16 (bfloat16 bits), [ids] or [rows, ids]; rows may be part of
+    longer ones (`logits[:, :size]`). NumPy arrays, or tensors in this machine's memory (DLPack). `mask`: one
+    row for all, or one for each. Ids past the mask's end are banned. Raises LogitsError for another dtype,
+    shape or layout, read-only memory, or a mask that allows an id in a word past those that the logits reach
+    (that row is not written then); MaskError for a mask of another dtype or shape.
     """
 
 # -- template --
@@ -1805,18 +1842,18 @@ def prefill_plan(
     template: str | bytes | dict[str, Any],
     tokenize: Callable[[str], Sequence[int]] | None = None,
 ) -> dict[str, Any] | None:
-    """What of a response can be written without sampling; None if there is nothing.
+    """The parts of a response that need no sampling, as a plan; None if there are none.
 
-    ``template`` is ``{spans: [{kind, key?, value?, enumValues?, rule?}], id?}`` with the kinds literal, enum,
-    number, boolean, free-string and free-json. The plan is ``{prefix, runs, free_count, id}``; a run is
-    ``{after_free_span, text, token_ids}``, after_free_span -1 at the very beginning, token_ids only with
-    ``tokenize``. Enum values are JSON values: with quotes, unless the text before them opened a string.
+    `template` is `{spans: [{kind, key?, value?, enumValues?, rule?}], id?}` with the kinds literal, enum,
+    number, boolean, free-string and free-json. The plan is `{prefix, runs, free_count, id}`; a run is
+    `{after_free_span, text, token_ids}`, after_free_span -1 at the very beginning, token_ids only with
+    `tokenize`. Enum values are JSON values: with quotes, unless the text before them opened a string.
 
     Raises PayloadError, with line and column, for any other template.
     """
 
 def span_sampler_plan(template: str | bytes | dict[str, Any]) -> dict[str, Any]:
-    """``{overrides: [{span_index, temperature, top_k}]}``, for the spans that take the likeliest token.
+    """`{overrides: [{span_index, temperature, top_k}]}`, for the spans that take the most likely token.
 
     These are enums of several values, numbers and booleans.
     """
@@ -1825,7 +1862,7 @@ def span_sampler_plan(template: str | bytes | dict[str, Any]) -> dict[str, Any]:
 
 @final
 class Candidates:
-    """Ways on of several rows, as columns of one length."""
+    """Continuations of several rows, as columns of one length."""
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
@@ -1837,7 +1874,7 @@ class Candidates:
 
     @property
     def scores(self) -> npt.NDArray[np.float64]:
-        """float64: the row's score, the token's logit and its weight together."""
+        """float64: with this score."""
 
     @property
     def states(self) -> npt.NDArray[np.int64]:
@@ -1847,6 +1884,8 @@ class Candidates:
 
 @final
 class PrefixBuilder:
+    """Takes items, then writes an index."""
+
     def __new__(
         cls,
         *,
@@ -1862,21 +1901,29 @@ class PrefixBuilder:
         *,
         ends: npt.NDArray[np.int64] | None = None,
         weights: npt.NDArray[np.float32] | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Takes rows of tokens, with a number each, or to be numbered."""
     def finish(
         self, path: str | None = None, progress: Callable[[float], object] | None = None
-    ) -> tuple[PrefixIndex, int]: ...
+    ) -> tuple[PrefixIndex, int]:
+        """Writes the index to `path`, or keeps it in memory: the tree, and how many items were given twice."""
     def __len__(self) -> int: ...
 
 @final
 class PrefixIndex:
+    """A large set of items, each a sequence of tokens."""
+
     @staticmethod
-    def open(path: str) -> PrefixIndex: ...
+    def open(path: str) -> PrefixIndex:
+        """Opens an index file."""
     @staticmethod
-    def from_bytes(data: bytes) -> PrefixIndex: ...
-    def to_bytes(self) -> bytes: ...
+    def from_bytes(data: bytes) -> PrefixIndex:
+        """The index with these bytes."""
+    def to_bytes(self) -> bytes:
+        """The bytes of the index as it was made, without later changes."""
     @property
-    def path(self) -> PathLike[str] | None: ...
+    def path(self) -> PathLike[str] | None:
+        """The file that it was opened from or written to."""
     def paths(
         self,
         *,
@@ -1884,7 +1931,8 @@ class PrefixIndex:
         allowed: Any = None,
         intersect: Matcher | Iterable[Matcher] | None = None,
         vocabulary_size: int | None = None,
-    ) -> PrefixPaths: ...
+    ) -> PrefixPaths:
+        """The tree as it is now, to be walked."""
     def add_rows(
         self,
         tokens: npt.NDArray[np.uint32],
@@ -1892,46 +1940,54 @@ class PrefixIndex:
         *,
         ends: npt.NDArray[np.int64] | None = None,
         weights: npt.NDArray[np.float32] | None = None,
-    ) -> int: ...
+    ) -> int:
+        """Adds items, with a number each, or to be numbered."""
     def remove_rows(
         self,
         tokens: npt.NDArray[np.uint32],
         items: npt.NDArray[np.uint64] | None,
         *,
         ends: npt.NDArray[np.int64] | None = None,
-    ) -> int: ...
-    def remove_items(self, items: Any) -> int: ...
-    def reload(self, path: str) -> None: ...
+    ) -> int:
+        """Removes items: rows of tokens, with one number each or whatever their number."""
+    def remove_items(self, items: Any) -> int:
+        """Removes the items with these numbers."""
+    def reload(self, path: str) -> None:
+        """Puts the index of a file in the place of all that is here."""
     def merge(
         self,
         path: str | None = None,
         *,
         memory: int | None = None,
         progress: Callable[[float], object] | None = None,
-    ) -> None: ...
-    def check(self) -> None: ...
-    def items(self, tokens: Any) -> npt.NDArray[np.uint64]: ...
+    ) -> None:
+        """Makes one index of all items that are there."""
+    def check(self) -> None:
+        """Compares the whole index with its checksums."""
+    def items(self, tokens: Any) -> npt.NDArray[np.uint64]:
+        """Numbers of the items that are exactly these tokens, ascending."""
     @property
-    def info(self) -> dict[str, Any]: ...
+    def info(self) -> dict[str, Any]:
+        """Counts and sizes."""
     def __contains__(self, tokens: Any, /) -> bool: ...
     def __len__(self) -> int: ...
 
 @final
 class PrefixPaths:
-    """A prefix tree at one moment, walked by arrays of states: what a beam search and a matcher are given.
+    """A snapshot of a catalogue, walked by arrays of states: the input of beam searches and matchers.
 
-    States are int64 and good for these paths only; -1 is a sequence that is over, -2 one that took a token that was
-    not allowed, after which only the end token may follow. It is `logitree.Paths`, natively. Every call may raise
-    PayloadError if the index file is damaged, and StateError for a state of other paths.
+    States are int64 and valid for this walk only; -1 is a sequence that has ended, -2 one that accepted a token
+    that was not allowed, after which only the end token may follow. Every call may raise PayloadError if the
+    index file is damaged, and StateError for a state of another walk.
     """
 
     @property
     def start(self) -> int:
-        """The state where every item begins."""
+        """The state at the beginning of every item."""
 
     @property
     def end(self) -> int | None:
-        """The token behind every item; None: an item ends by itself."""
+        """The token after every item; None: an item ends by itself."""
 
     @property
     def vocabulary_size(self) -> int:
@@ -1944,31 +2000,31 @@ class PrefixPaths:
     def advance(self, states: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """States [R] after one token each: int64 [R].
 
-        The end token leads to -1 from everywhere, and nothing leads out of that; a token that is not allowed leads to
-        -2.
+        The end token leads to -1 from every state, and no token leads out of it; a token that is not allowed
+        leads to -2.
         """
 
     def find(self, tokens: npt.ArrayLike, state: int | None = None) -> int | None:
-        """The state behind these tokens, from the start or from `state`; None if no item has them there."""
+        """The state after these tokens, from the start or from `state`; None if no item has them there."""
 
     def mask(self, states: npt.ArrayLike, out: Any = None) -> npt.NDArray[np.int32]:
         """The allowed tokens of each state as masks, int32 [R, words], written over `out` if it is given.
 
-        The end token is allowed behind an item, and alone where nothing follows. Raises MaskError for an `out` of
-        another shape or dtype, which is not written then, and StateError for a state of another tree, with its row:
-        then no row of `out` allows anything.
+        The end token is allowed after an item, and alone where nothing follows. Raises MaskError for an `out`
+        of another shape or dtype, which is not written then, and StateError for a state of another tree, with
+        its row: then no row of `out` allows anything.
         """
 
     def allowed(self, state: int) -> npt.NDArray[np.int32]:
         """The allowed tokens of one state, ascending."""
 
     def gather(self, states: npt.ArrayLike, logits: Any, scores: npt.ArrayLike | None = None) -> Candidates:
-        """Every way on of every row, by row and token.
+        """Every continuation of every row, by row and token.
 
         Args:
             states: [R]; a row in state -1 has none, one in state -2 has the end token at its own score.
-            logits: [R, V], float32, float16 or bfloat16, read in place; what is -inf is left out.
-            scores: float64 [R], what each row has gathered; -inf for a row that does not go on. None: 0.
+            logits: [R, V], float32, float16 or bfloat16, read in place; -inf is left out.
+            scores: float64 [R], the score of each row so far; -inf for a row that does not continue. None: 0.
 
         Raises:
             LogitsError: NaN or +inf among the allowed tokens' logits, or fewer logits than ids.
@@ -1984,31 +2040,31 @@ class PrefixPaths:
         *,
         owners: npt.ArrayLike | None = None,
     ) -> Candidates:
-        """The best `width` ways on of each owner's rows: by owner, then descending score, then row, then token.
+        """The best `width` continuations of each group's rows: by group, then descending score, then row, then
+        token.
 
-        Never more than there are: nothing is padded. Equal to sorting what `gather` gives, without a look at the
-        rest of the vocabulary.
+        Without padding if there are fewer. Equal to sorting the result of `gather`, without reading the rest of
+        the vocabulary.
 
         Args:
-            states, logits, scores: as in `gather`. NaN is seen only where it is looked at.
-            width: how many for each owner.
-            owners: int [R], whose each row is, never falling; None: all are one owner's.
+            states, logits, scores: as in `gather`. NaN is an error only among the logits that are read.
+            width: the number of continuations per group.
+            groups: int [R], the group of each row, ascending; None: one group.
 
         Raises:
             LogitsError, SamplingError: as in `gather`.
         """
 
     def complete(self, states: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Whether what was read is an item, bool [R]."""
+        """Whether the tokens so far are an item, bool [R]."""
 
     def open(self, states: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether more tokens of an item may follow, bool [R]."""
 
     def items(self, state: int) -> npt.NDArray[np.uint64]:
-        """Numbers of the items that are exactly what leads to the state, uint64, ascending."""
+        """Numbers of the items whose tokens are exactly those that lead to the state, uint64, ascending."""
 
     def matcher(self, *, intersect: Matcher | Iterable[Matcher] | None = None, fuel: int | None = None) -> Matcher:
-        """A matcher at the beginning of an item. Arguments and errors as those of `PrefixTree.matcher`."""
+        """A matcher at the beginning of an item. Arguments and errors as for `Catalogue.matcher`."""
 
-    def __len__(self) -> int:
-        """Items that are there; one with several numbers counts as several."""
+    def __len__(self) -> int: ...
