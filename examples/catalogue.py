@@ -28,10 +28,10 @@ end = engine.vocabulary.eog_ids[0]
 
 with tempfile.TemporaryDirectory() as folder:
     # The index is a file: whoever serves it opens it at once, and many processes share its pages.
-    lt.prefix_tree_of_texts(titles, engine.tokenize, path=Path(folder) / "titles.index")
-    tree = lt.PrefixTree.open(Path(folder) / "titles.index")
+    lt.Catalogue.from_texts(titles, engine.tokenize, path=Path(folder) / "titles.index")
+    tree = lt.Catalogue.open(Path(folder) / "titles.index")
     assert len(tree) == len(titles)
-    paths = tree.paths(end=end, vocabulary_size=len(engine.vocabulary))
+    paths = tree.walk(end=end, vocabulary=len(engine.vocabulary))
 
     # At most 12 tokens of reasoning in braces, which the prompt has begun; then a title.
     prompt = "A story about a fox by the cold river, and its title. {"
@@ -44,7 +44,7 @@ with tempfile.TemporaryDirectory() as folder:
     print(f"sampled after {written.stats.reasoning_tokens} tokens of reasoning:{title}")
 
     # The likeliest titles after that reasoning, exactly scored; only what is in stock, which is every second title.
-    stock = tree.paths(end=end, allowed=range(0, len(titles), 2), vocabulary_size=len(engine.vocabulary))
+    stock = tree.walk(end=end, allowed=range(0, len(titles), 2), vocabulary=len(engine.vocabulary))
     tokens = [*engine.encode(prompt, chat=False), *thoughts]
     (found,) = lt.beam_search(engine, [tokens], stock, width=8, returned=3)
     for hypothesis in found:

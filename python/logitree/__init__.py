@@ -24,7 +24,6 @@ from logitree._core import (
     MaskError,
     Matcher,
     PayloadError,
-    PrefixPaths,
     Recogniser,
     Sampler,
     SamplingError,
@@ -35,23 +34,20 @@ from logitree._core import (
     Vocabulary,
     VocabularyError,
     __version__,
-    beam_top,
 )
 from logitree._errors import EngineError, IncompleteError, SchemaWarning
 from logitree._events import Choice, Event, Finish, Progress, Stats, Token
 from logitree._generate import choose, generate
 from logitree._generation import Generation, Generations
 from logitree._params import ChainParams
-from logitree._prefix import PrefixBuilder, PrefixTree, prefix_tree
 from logitree._reasoning import ReasoningBudget
-from logitree._tables import ItemRows, prefix_tree_from_table, prefix_tree_of_texts, table_items
-from logitree.beams import BeamStep, Candidates, Hypothesis, Paths, beam_search
+from logitree.beams import beam_search
+from logitree.catalogue import Catalogue
 
 __all__ = [
     "AllowedTokens",
     "Batch",
-    "BeamStep",
-    "Candidates",
+    "Catalogue",
     "Chain",
     "ChainParams",
     "Choice",
@@ -66,20 +62,14 @@ __all__ = [
     "Generation",
     "Generations",
     "Grammar",
-    "Hypothesis",
     "IncompleteError",
-    "ItemRows",
     "LimitError",
     "LogitreeError",
     "LogitsError",
     "MaskError",
     "Matcher",
     "OneOf",
-    "Paths",
     "PayloadError",
-    "PrefixBuilder",
-    "PrefixPaths",
-    "PrefixTree",
     "Progress",
     "ReasoningBudget",
     "Recogniser",
@@ -96,11 +86,6 @@ __all__ = [
     "VocabularyError",
     "__version__",
     "beam_search",
-    "beam_top",
     "choose",
     "generate",
-    "prefix_tree",
-    "prefix_tree_from_table",
-    "prefix_tree_of_texts",
-    "table_items",
 ]

@@ -13,9 +13,11 @@ from logitree._params import ChainParams
 
 __all__ = [
     "AllowedTokens",
+    "BeamCandidates",
     "BoundReasoning",
     "Burst",
-    "Candidates",
+    "CatalogueIndex",
+    "CatalogueIndexBuilder",
     "Chain",
     "Choices",
     "ConstraintError",
@@ -25,6 +27,7 @@ __all__ = [
     "Explanation",
     "FileError",
     "Grammar",
+    "ItemWalk",
     "LimitError",
     "LogitreeError",
     "LogitsError",
@@ -33,9 +36,6 @@ __all__ = [
     "Measures",
     "PayloadError",
     "PerplexityGate",
-    "PrefixBuilder",
-    "PrefixIndex",
-    "PrefixPaths",
     "Random",
     "Recogniser",
     "RollingPerplexity",
@@ -1858,19 +1858,19 @@ def span_sampler_plan(template: str | bytes | dict[str, Any]) -> dict[str, Any]:
     These are enums of several values, numbers and booleans.
     """
 
-# -- prefix --
+# -- catalogue --
 
 @final
-class Candidates:
+class BeamCandidates:
     """Continuations of several rows, as columns of one length."""
 
     @property
     def rows(self) -> npt.NDArray[np.int64]:
-        """int64: the row that goes on."""
+        """int64: the row that continues."""
 
     @property
     def tokens(self) -> npt.NDArray[np.int32]:
-        """int32: by this token."""
+        """int32: with this token."""
 
     @property
     def scores(self) -> npt.NDArray[np.float64]:
@@ -1878,22 +1878,21 @@ class Candidates:
 
     @property
     def states(self) -> npt.NDArray[np.int64]:
-        """int64: to this state."""
+        """int64: the state after the token."""
 
     def __len__(self) -> int: ...
 
 @final
-class PrefixBuilder:
-    """Takes items, then writes an index."""
-
+class CatalogueIndexBuilder:
     def __new__(
         cls,
         *,
         weighted: bool = False,
+        keyed: bool = False,
         memory: int | None = None,
         folder: str | None = None,
         threads: int | None = None,
-    ) -> PrefixBuilder: ...
+    ) -> CatalogueIndexBuilder: ...
     def push(
         self,
         tokens: npt.NDArray[np.uint32],
@@ -1901,38 +1900,30 @@ class PrefixBuilder:
         *,
         ends: npt.NDArray[np.int64] | None = None,
         weights: npt.NDArray[np.float32] | None = None,
-    ) -> None:
-        """Takes rows of tokens, with a number each, or to be numbered."""
+        keys: list[str] | None = None,
+    ) -> None: ...
     def finish(
         self, path: str | None = None, progress: Callable[[float], object] | None = None
-    ) -> tuple[PrefixIndex, int]:
-        """Writes the index to `path`, or keeps it in memory: the tree, and how many items were given twice."""
+    ) -> tuple[CatalogueIndex, int]: ...
     def __len__(self) -> int: ...
 
 @final
-class PrefixIndex:
-    """A large set of items, each a sequence of tokens."""
-
+class CatalogueIndex:
     @staticmethod
-    def open(path: str) -> PrefixIndex:
-        """Opens an index file."""
+    def open(path: str) -> CatalogueIndex: ...
     @staticmethod
-    def from_bytes(data: bytes) -> PrefixIndex:
-        """The index with these bytes."""
-    def to_bytes(self) -> bytes:
-        """The bytes of the index as it was made, without later changes."""
+    def from_bytes(data: bytes) -> CatalogueIndex: ...
+    def to_bytes(self) -> bytes: ...
     @property
-    def path(self) -> PathLike[str] | None:
-        """The file that it was opened from or written to."""
-    def paths(
+    def path(self) -> PathLike[str] | None: ...
+    def walk(
         self,
         *,
         end: int | None = None,
         allowed: Any = None,
         intersect: Matcher | Iterable[Matcher] | None = None,
         vocabulary_size: int | None = None,
-    ) -> PrefixPaths:
-        """The tree as it is now, to be walked."""
+    ) -> ItemWalk: ...
     def add_rows(
         self,
         tokens: npt.NDArray[np.uint32],
@@ -1940,32 +1931,27 @@ class PrefixIndex:
         *,
         ends: npt.NDArray[np.int64] | None = None,
         weights: npt.NDArray[np.float32] | None = None,
-    ) -> int:
-        """Adds items, with a number each, or to be numbered."""
+        keys: list[str] | None = None,
+    ) -> int: ...
     def remove_rows(
         self,
         tokens: npt.NDArray[np.uint32],
         items: npt.NDArray[np.uint64] | None,
         *,
         ends: npt.NDArray[np.int64] | None = None,
-    ) -> int:
-        """Removes items: rows of tokens, with one number each or whatever their number."""
-    def remove_items(self, items: Any) -> int:
-        """Removes the items with these numbers."""
-    def reload(self, path: str) -> None:
-        """Puts the index of a file in the place of all that is here."""
+        keys: list[str] | None = None,
+    ) -> int: ...
+    def remove_items(self, items: Any) -> int: ...
+    def reload(self, path: str) -> None: ...
     def merge(
         self,
         path: str | None = None,
         *,
         memory: int | None = None,
         progress: Callable[[float], object] | None = None,
-    ) -> None:
-        """Makes one index of all items that are there."""
-    def check(self) -> None:
-        """Compares the whole index with its checksums."""
-    def items(self, tokens: Any) -> npt.NDArray[np.uint64]:
-        """Numbers of the items that are exactly these tokens, ascending."""
+    ) -> None: ...
+    def check(self) -> None: ...
+    def items(self, tokens: Any) -> npt.NDArray[np.uint64] | list[str]: ...
     @property
     def info(self) -> dict[str, Any]:
         """Counts and sizes."""
@@ -1973,12 +1959,12 @@ class PrefixIndex:
     def __len__(self) -> int: ...
 
 @final
-class PrefixPaths:
-    """A snapshot of a catalogue, walked by arrays of states: the input of beam searches and matchers.
+class ItemWalk:
+    """A catalogue at one moment, walked by arrays of states: a native `logitree.beams.TokenWalk`.
 
-    States are int64 and valid for this walk only; -1 is a sequence that has ended, -2 one that accepted a token
-    that was not allowed, after which only the end token may follow. Every call may raise PayloadError if the
-    index file is damaged, and StateError for a state of another walk.
+    States are int64 and belong to this walk; -1 is a finished sequence, -2 one that took a token that was not allowed,
+    after which only the end token may follow. Every call may raise PayloadError if the index file is damaged, and
+    StateError for a state of another walk.
     """
 
     @property
@@ -1987,7 +1973,7 @@ class PrefixPaths:
 
     @property
     def end(self) -> int | None:
-        """The token after every item; None: an item ends by itself."""
+        """The token that ends every item; None: an item ends by itself."""
 
     @property
     def vocabulary_size(self) -> int:
@@ -1995,13 +1981,17 @@ class PrefixPaths:
 
     @property
     def weighted(self) -> bool:
-        """Whether the tree has weights."""
+        """Whether tokens have weights."""
+
+    @property
+    def nested(self) -> bool:
+        """Whether one item may be the beginning of another, so that only an end token tells them apart."""
 
     def advance(self, states: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """States [R] after one token each: int64 [R].
 
-        The end token leads to -1 from every state, and no token leads out of it; a token that is not allowed
-        leads to -2.
+        The end token leads to -1 from everywhere, and nothing leads out of that; a token that is not allowed leads
+        to -2.
         """
 
     def find(self, tokens: npt.ArrayLike, state: int | None = None) -> int | None:
@@ -2010,21 +2000,22 @@ class PrefixPaths:
     def mask(self, states: npt.ArrayLike, out: Any = None) -> npt.NDArray[np.int32]:
         """The allowed tokens of each state as masks, int32 [R, words], written over `out` if it is given.
 
-        The end token is allowed after an item, and alone where nothing follows. Raises MaskError for an `out`
-        of another shape or dtype, which is not written then, and StateError for a state of another tree, with
-        its row: then no row of `out` allows anything.
+        The end token is allowed after an item, and alone where nothing follows. Raises MaskError for an `out` of
+        another shape or dtype, which is not written then, and StateError for a state of another walk, with its row:
+        then no
+        row of `out` allows anything.
         """
 
     def allowed(self, state: int) -> npt.NDArray[np.int32]:
         """The allowed tokens of one state, ascending."""
 
-    def gather(self, states: npt.ArrayLike, logits: Any, scores: npt.ArrayLike | None = None) -> Candidates:
+    def gather(self, states: npt.ArrayLike, logits: Any, scores: npt.ArrayLike | None = None) -> BeamCandidates:
         """Every continuation of every row, by row and token.
 
         Args:
             states: [R]; a row in state -1 has none, one in state -2 has the end token at its own score.
-            logits: [R, V], float32, float16 or bfloat16, read in place; -inf is left out.
-            scores: float64 [R], the score of each row so far; -inf for a row that does not continue. None: 0.
+            logits: [R, V], float32, float16 or bfloat16, read in place; what is -inf is left out.
+            scores: float64 [R], what each row has gathered; -inf for a row that ends. None: 0.
 
         Raises:
             LogitsError: NaN or +inf among the allowed tokens' logits, or fewer logits than ids.
@@ -2038,33 +2029,32 @@ class PrefixPaths:
         scores: npt.ArrayLike | None,
         width: int,
         *,
-        owners: npt.ArrayLike | None = None,
-    ) -> Candidates:
-        """The best `width` continuations of each group's rows: by group, then descending score, then row, then
-        token.
+        groups: npt.ArrayLike | None = None,
+    ) -> BeamCandidates:
+        """The best `width` continuations of each group's rows: by owner, then descending score, then row, then token.
 
-        Without padding if there are fewer. Equal to sorting the result of `gather`, without reading the rest of
-        the vocabulary.
+        Never more than there are: nothing is padded. Equal to sorting what `gather` gives, without reading the
+        rest of the vocabulary.
 
         Args:
-            states, logits, scores: as in `gather`. NaN is an error only among the logits that are read.
-            width: the number of continuations per group.
-            groups: int [R], the group of each row, ascending; None: one group.
+            states, logits, scores: as in `gather`. NaN is seen only where it is looked at.
+            width: how many for each group.
+            groups: int [R], the group of each row, not decreasing; None: all are one group's.
 
         Raises:
             LogitsError, SamplingError: as in `gather`.
         """
 
-    def complete(self, states: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Whether the tokens so far are an item, bool [R]."""
+    def is_item(self, states: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether what was read is an item, bool [R]."""
 
-    def open(self, states: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    def may_continue(self, states: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether more tokens of an item may follow, bool [R]."""
 
-    def items(self, state: int) -> npt.NDArray[np.uint64]:
-        """Numbers of the items whose tokens are exactly those that lead to the state, uint64, ascending."""
+    def items(self, state: int) -> npt.NDArray[np.uint64] | list[str]:
+        """The numbers (uint64, ascending) or keys of the items that are exactly what leads to the state."""
 
     def matcher(self, *, intersect: Matcher | Iterable[Matcher] | None = None, fuel: int | None = None) -> Matcher:
-        """A matcher at the beginning of an item. Arguments and errors as for `Catalogue.matcher`."""
+        """A matcher at the beginning of an item. Arguments and errors as those of `Catalogue.matcher`."""
 
     def __len__(self) -> int: ...

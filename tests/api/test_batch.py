@@ -248,7 +248,7 @@ def test_beams_are_those_of_brute_force() -> None:
             (allowed, allowed),
             (np.stack([lt.masks.from_ids(size, x) for x in allowed]), allowed),
         ):
-            got_rows, tokens, got_scores = lt.beam_top(logits, scores, width, masks)
+            got_rows, tokens, got_scores = lt.beams.beam_top(logits, scores, width, masks)
             assert (got_rows.dtype, tokens.dtype, got_scores.dtype) == (np.uint32, np.uint32, np.float64)
             expected = brute(logits, scores, width, listed)
             assert list(zip(got_rows.tolist(), tokens.tolist(), got_scores.tolist(), strict=True)) == expected
@@ -260,7 +260,7 @@ def test_beams_search_as_a_plain_search_does() -> None:
     beams: list[tuple[list[int], float]] = [([0], 0.0)]
     plain: list[tuple[list[int], float]] = [([0], 0.0)]
     for _ in range(5):
-        rows, tokens, scores = lt.beam_top(table[[b[0][-1] for b in beams]], [b[1] for b in beams], 4)
+        rows, tokens, scores = lt.beams.beam_top(table[[b[0][-1] for b in beams]], [b[1] for b in beams], 4)
         best = zip(rows, tokens, scores, strict=True)
         beams = [([*beams[row][0], int(token)], float(score)) for row, token, score in best]
         grown = [([*path, token], score + log_p[path[-1], token]) for path, score in plain for token in range(12)]
@@ -273,17 +273,17 @@ def test_wrong_beams() -> None:
     bad = LOGITS.copy()
     bad[2, 9] = np.nan
     with pytest.raises(lt.LogitsError) as caught:
-        lt.beam_top(bad, [0.0] * 9, 3)
+        lt.beams.beam_top(bad, [0.0] * 9, 3)
     assert caught.value.place == "row 2, id 9"
-    rows, _, _ = lt.beam_top(bad, [0.0, -1.0, -math.inf, *[0.0] * 6], 20)
+    rows, _, _ = lt.beams.beam_top(bad, [0.0, -1.0, -math.inf, *[0.0] * 6], 20)
     assert 2 not in rows.tolist()
     for scores in ([0.0] * 8 + [math.nan], [0.0] * 8 + [math.inf]):
         with pytest.raises(lt.LogitsError) as caught:
-            lt.beam_top(LOGITS, scores, 3)
+            lt.beams.beam_top(LOGITS, scores, 3)
         assert caught.value.place == "row 8"
     for scores, width in (([0.0] * 8, 3), (["a"] * 9, 3), ([0.0] * 9, -1), ([0.0] * 9, 2.5), (0.0, 3)):
         with pytest.raises(lt.SamplingError):
-            lt.beam_top(LOGITS, scores, width)  # type: ignore[arg-type]
+            lt.beams.beam_top(LOGITS, scores, width)  # type: ignore[arg-type]
     with pytest.raises(lt.MaskError):
-        lt.beam_top(LOGITS, [0.0] * 9, 3, [[600]] * 9)
-    assert [len(column) for column in lt.beam_top(LOGITS[:2], np.zeros(2), 1000, [[3], []])] == [1, 1, 1]
+        lt.beams.beam_top(LOGITS, [0.0] * 9, 3, [[600]] * 9)
+    assert [len(column) for column in lt.beams.beam_top(LOGITS[:2], np.zeros(2), 1000, [[3], []])] == [1, 1, 1]

@@ -14,7 +14,7 @@ import pytest
 import logitree as lt
 from logitree.beams import reindex
 from slow_beams import Entry, HashModel, brute, naive
-from slow_paths import FAILED, FINISHED, SlowPaths
+from slow_walk import FAILED, FINISHED, SlowWalk
 
 V = 12
 END = 0
@@ -33,17 +33,15 @@ G = {
 """Tree decode's fixture G with small ids: 5 may follow, and nothing is known after it."""
 
 
-def catalogue(
-    seed: int, items: int = 12, end: int | None = None, weighted: bool = False
-) -> tuple[SlowPaths, list[Any]]:
+def catalogue(seed: int, items: int = 12, end: int | None = None, weighted: bool = False) -> tuple[SlowWalk, list[Any]]:
     """A random tree: items of 1 to 4 of six tokens, one the beginning of another at times."""
     generator = np.random.default_rng(seed)
     drawn = {tuple(int(t) for t in generator.integers(1, 7, generator.integers(1, 5))) for _ in range(items)}
     weights = {item[: i + 1]: float(generator.normal()) for item in sorted(drawn) for i in range(len(item))}
-    return SlowPaths.of_items(sorted(drawn), V, end, weights=weights if weighted else None), sorted(drawn)
+    return SlowWalk.of_items(sorted(drawn), V, end, weights=weights if weighted else None), sorted(drawn)
 
 
-def same(got: list[lt.Hypothesis], expected: list[Entry], returned: int | None = None) -> None:
+def same(got: list[lt.beams.Hypothesis], expected: list[Entry], returned: int | None = None) -> None:
     """The best of the same sequences in the same order, with the same scores; of equals any may come first.
 
     `expected`: all of them, the best first; `returned`: how many were asked for, None: all.
@@ -100,7 +98,7 @@ def test_narrow_searches_are_the_naive_one(normalize: Any, power: float, end: in
 
 
 def test_more_may_be_returned_than_there_are_beams() -> None:
-    paths = SlowPaths.of_items(itertools.product((1, 2), range(1, 7)), V)
+    paths = SlowWalk.of_items(itertools.product((1, 2), range(1, 7)), V)
     for normalize, returned in itertools.product(("vocabulary", "none"), (1, 3, 6, 20)):
         model = HashModel(V)
         (got,) = lt.beam_search(model, [5], paths, width=1, returned=returned, normalize=normalize)
@@ -112,9 +110,9 @@ def test_widths_may_change_from_step_to_step() -> None:
     widths = [3, 5, 2]
     for seed in range(20):
         items = np.random.default_rng(seed).integers(1, 7, (80, 4))
-        paths = SlowPaths.of_items({tuple(item) for item in items.tolist()}, V, END)
+        paths = SlowWalk.of_items({tuple(item) for item in items.tolist()}, V, END)
         model = HashModel(V)
-        seen: list[lt.BeamStep] = []
+        seen: list[lt.beams.BeamStep] = []
         (got,) = lt.beam_search(model, [seed], paths, width=widths, on_step=seen.append)
         same(got, naive(model, [seed], paths, lambda step: widths[min(step, 2)], 99), 2)
         (again,) = lt.beam_search(
@@ -145,16 +143,16 @@ def test_reindex_is_checked_before_anything_moves() -> None:
 
 
 def test_fewer_paths_than_beams_leave_no_padding() -> None:
-    paths = SlowPaths.of_items([(1, 2), (3,)], V, END)
-    seen: list[lt.BeamStep] = []
+    paths = SlowWalk.of_items([(1, 2), (3,)], V, END)
+    seen: list[lt.beams.BeamStep] = []
     (got,) = lt.beam_search(HashModel(V), [9], paths, width=50, on_step=seen.append)
     assert sorted(h.tokens for h in got) == [(1, 2, END), (3, END)]
     assert [len(s.tokens) for s in seen] == [2, 1, 0]
-    assert lt.beam_search(HashModel(V), [9], SlowPaths(V, END), width=3) == [[]]
+    assert lt.beam_search(HashModel(V), [9], SlowWalk(V, END), width=3) == [[]]
 
 
 def test_items_are_told_with_all_their_ids() -> None:
-    paths = SlowPaths.of_items([(1, 2), (1, 2), (1,), (4,)], V, ids=[70, 2**63, 5, 6])
+    paths = SlowWalk.of_items([(1, 2), (1, 2), (1,), (4,)], V, ids=[70, 2**63, 5, 6])
     (got,) = lt.beam_search(HashModel(V), [9], paths, width=4)
     assert {h.tokens: h.items for h in got} == {(1, 2): (70, 2**63), (1,): (5,), (4,): (6,)}
 
@@ -202,14 +200,14 @@ def test_logits_that_are_no_numbers_are_an_error(options: dict[str, Any], normal
         logits[3] = bad
 
     model = HashModel(V, spoil)
-    paths = SlowPaths.of_items([(3, 1), (4, 1)], V)
+    paths = SlowWalk.of_items([(3, 1), (4, 1)], V)
     with pytest.raises(lt.LogitsError):
         lt.beam_search(model, [1], paths, width=2, normalize=normalize, **options)
     assert model.sessions[0].closed
 
 
 def test_the_error_state_is_no_item() -> None:
-    paths = SlowPaths.of_prefixes(G, V, 225, END)
+    paths = SlowWalk.of_prefixes(G, V, 225, END)
     (got,) = lt.beam_search(HashModel(V), [1], paths, width=9)
     assert sorted(h.tokens for h in got) == [(1, 6, END), (2, 6, END), (3, 7, END), (4, 6, END)]
     (sampled,) = lt.beam_search(HashModel(V), [1], paths, width=9, sample=True)
@@ -223,7 +221,7 @@ def test_it_stops_when_nothing_can_get_better() -> None:
 
     deep = [tuple([1] * n) for n in range(1, 40)]
     model = HashModel(V, early)
-    paths = SlowPaths.of_items(deep, V, END)
+    paths = SlowWalk.of_items(deep, V, END)
     (got,) = lt.beam_search(model, [1], paths, width=2)
     assert [len(h.tokens) for h in got] == [2, 3]
     assert model.sessions[0].steps < 5
@@ -247,7 +245,7 @@ def test_groups_are_the_naive_ones(end: int | None) -> None:
 
 
 def test_groups_begin_differently() -> None:
-    paths = SlowPaths.of_items(itertools.product(range(1, 7), repeat=3), V)
+    paths = SlowWalk.of_items(itertools.product(range(1, 7), repeat=3), V)
     alone, apart = 0, 0
     for seed in range(20):
         (plain,) = lt.beam_search(HashModel(V), [seed], paths, width=4)
@@ -260,7 +258,7 @@ def test_groups_begin_differently() -> None:
 
 def test_samples_come_as_drawn_one_after_another_without_replacement() -> None:
     items = [(1, 2), (1,), (3, 4, 5), (3, 4, 6)]
-    paths = SlowPaths.of_items(items, V, END)
+    paths = SlowWalk.of_items(items, V, END)
     model = HashModel(V)
     p = {tokens: math.exp(log_p) for _, log_p, tokens in brute(model, [8], paths, items, "allowed", temperature=3.0)}
     assert sum(p.values()) == pytest.approx(1.0, abs=1e-9)
@@ -306,10 +304,10 @@ def test_the_same_seed_draws_the_same() -> None:
 
 
 def test_a_sample_needs_a_probability_for_the_end() -> None:
-    paths = SlowPaths.of_items([(1,), (1, 2)], V)
+    paths = SlowWalk.of_items([(1,), (1, 2)], V)
     with pytest.raises(lt.ConstraintError, match="an item is the beginning of another"):
         lt.beam_search(HashModel(V), [8], paths, width=2, sample=True)
-    paths = SlowPaths.of_items([(1, 3), (1, 2)], V)
+    paths = SlowWalk.of_items([(1, 3), (1, 2)], V)
     assert len(lt.beam_search(HashModel(V), [8], paths, width=2, sample=True)[0]) == 2
 
 
@@ -318,7 +316,7 @@ def test_it_can_be_cancelled_and_limited() -> None:
     stop = threading.Event()
     model = HashModel(V)
 
-    def after_two(step: lt.BeamStep) -> None:
+    def after_two(step: lt.beams.BeamStep) -> None:
         if step.step == 2:
             stop.set()
 
@@ -331,7 +329,7 @@ def test_it_can_be_cancelled_and_limited() -> None:
     assert {len(h.tokens) for h in short} == {2}
     assert model.sessions[2].steps == 1
 
-    def fail(step: lt.BeamStep) -> None:
+    def fail(step: lt.beams.BeamStep) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -358,7 +356,7 @@ def test_it_can_be_cancelled_and_limited() -> None:
         ({"groups": 2}, "2 groups with a diversity of 0.0"),
         ({"diversity": 1.0}, "1 groups with a diversity of 1.0"),
         ({"diversity": -1.0}, "diversity is -1.0"),
-        ({"width": 5, "groups": 2, "diversity": 1.0}, "5 beams are no 2 equal groups"),
+        ({"width": 5, "groups": 2, "diversity": 1.0}, "5 beams cannot be 2 equal groups"),
         ({"seed": 3}, "a seed without sampling"),
         ({"sample": True, "seed": -1}, "seed is -1"),
         ({"sample": True, "width": 2, "returned": 3}, "2 beams cannot draw 3 items"),
@@ -389,21 +387,21 @@ def test_the_slow_tree_is_a_set_of_items() -> None:
         for i in range(4):
             more = [k for k, path in enumerate(read) if len(path) > i]
             states[more] = paths.advance(states[more], [read[k][i] for k in more])
-        for path, state, complete in zip(read, states, paths.complete(states), strict=True):
+        for path, state, complete in zip(read, states, paths.is_item(states), strict=True):
             ended = end is not None and END in path
             whole = any(item[: len(path)] == path for item in items)
             assert state == FINISHED if ended else (state >= 0) == whole and state != FINISHED
             assert complete == (path in items)
             longer = any(item[: len(path)] == path and len(item) > len(path) for item in items)
-            assert paths.open([state])[0] == (longer and not ended)
+            assert paths.may_continue([state])[0] == (longer and not ended)
             assert paths.items(int(state)).tolist() == ([items.index(path)] if path in items else [])
 
 
 def test_the_slow_tree_decodes_as_tree_decode_does() -> None:
-    paths = SlowPaths.of_prefixes(G, V, 225, END)
+    paths = SlowWalk.of_prefixes(G, V, 225, END)
     states = paths.advance([0] * 4, [1, 2, 3, 4])
     states = paths.advance(states, [6, 6, 7, 6])
-    assert paths.complete(states).all()
+    assert paths.is_item(states).all()
     states = paths.advance(states, [END] * 4)
     assert states.tolist() == [FINISHED] * 4
     assert paths.advance(states, [1] * 4).tolist() == [FINISHED] * 4
@@ -418,10 +416,10 @@ def test_the_slow_tree_decodes_as_tree_decode_does() -> None:
 
 
 def test_the_slow_top_is_by_owner_score_row_and_token() -> None:
-    paths = SlowPaths.of_items([(1,), (2,), (3,)], V, weights={(2,): 0.5})
+    paths = SlowWalk.of_items([(1,), (2,), (3,)], V, weights={(2,): 0.5})
     logits = np.zeros((3, V), np.float32)
     logits[2, 3] = -np.inf
-    top = paths.top([0, 0, 0], logits, [0.0, 0.0, 1.0], 4, owners=[4, 4, 9])
+    top = paths.top([0, 0, 0], logits, [0.0, 0.0, 1.0], 4, groups=[4, 4, 9])
     assert top.rows.tolist() == [0, 1, 0, 0, 2, 2]
     assert top.tokens.tolist() == [2, 2, 1, 3, 2, 1]
     assert top.scores.tolist() == [0.5, 0.5, 0.0, 0.0, 1.5, 1.0]

@@ -33,12 +33,12 @@ def rows(seed: int, n: int, width: int = len(WORDS)) -> npt.NDArray[np.float32]:
 def decoders(vocabulary: lt.Vocabulary) -> list[lt.Decoder]:
     """Every row has its own constraint, chain, seed and length."""
     letters = lt.Grammar.regex("[ab]{3}c?")
-    tree = lt.prefix_tree([[0, 1, 2], [0, 2], [1, 1, 1, 1]])
+    tree = lt.Catalogue.from_codes([[0, 1, 2], [0, 2], [1, 1, 1, 1]])
     chain = lt.Chain.llama_cpp
     return [
         lt.Decoder(vocabulary, chain(seed=1), lt.OneOf(["REPLY", "REPLY_THREAD"]).matcher(vocabulary)),
         lt.Decoder(vocabulary, chain(seed=2, temp=2.0, rng="philox"), letters, trace=True),
-        lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(end=END, vocabulary_size=len(WORDS))),
+        lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(end=END, vocabulary=len(WORDS))),
         lt.Decoder(vocabulary, chain(seed=3, rng="xoroshiro128plus"), max_tokens=5, stop=["bc"]),
         lt.Decoder(vocabulary, chain(seed=4, penalty_repeat=1.4), max_tokens=2, stop_at_eog=False),
     ]
@@ -163,8 +163,8 @@ def test_all_rows_or_none(vocabulary: lt.Vocabulary) -> None:
 
 
 def test_tokens_that_are_the_only_way_on(vocabulary: lt.Vocabulary) -> None:
-    tree = lt.prefix_tree([[0, 1, 2]])
-    sure = lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(vocabulary_size=len(WORDS)))
+    tree = lt.Catalogue.from_codes([[0, 1, 2]])
+    sure = lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(vocabulary=len(WORDS)))
     batch = lt.Batch(vocabulary, [sure, lt.Decoder(vocabulary, lt.Chain.greedy())])
     assert batch.take_forced() == [[0, 1, 2], []]
     assert batch.finished.tolist() == [True, False]
@@ -300,15 +300,15 @@ def test_what_ends_a_program_is_no_rows_error(vocabulary: lt.Vocabulary) -> None
 
 def out_of_fuel() -> lt.Matcher:
     """A matcher that cannot be asked what is allowed, for asking takes more than its fuel."""
-    tree = lt.prefix_tree([*([a, b] for a in range(6) for b in range(6)), [6, 0]])
-    other = lt.prefix_tree([[0, 0], *([a, 6] for a in range(1, 6))]).matcher()
+    tree = lt.Catalogue.from_codes([*([a, b] for a in range(6) for b in range(6)), [6, 0]])
+    other = lt.Catalogue.from_codes([[0, 0], *([a, 6] for a in range(1, 6))]).matcher()
     with pytest.raises(lt.LimitError):
         tree.matcher(intersect=other, fuel=3).allowed()
     return tree.matcher(intersect=other, fuel=3)
 
 
 def test_a_row_without_fuel(vocabulary: lt.Vocabulary) -> None:
-    sure = lt.prefix_tree([[0, 1, 2]]).matcher(vocabulary_size=len(WORDS))
+    sure = lt.Catalogue.from_codes([[0, 1, 2]]).matcher(vocabulary=len(WORDS))
     batch = lt.Batch(vocabulary, [lt.Decoder(vocabulary, lt.Chain.greedy(), m) for m in (sure, out_of_fuel(), sure)])
     out = np.full((3, 1), -1, np.int32)
     with pytest.raises(lt.LimitError, match="row 1"):

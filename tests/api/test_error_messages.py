@@ -73,7 +73,7 @@ def test_the_allowed_id_without_a_logit_is_named(id: int) -> None:
     with pytest.raises(lt.MaskError, match=f"id {id} is allowed"):
         lt.Chain.greedy().draw(LOGITS, mask)
     with pytest.raises(lt.MaskError, match=f"id {id} is allowed"):
-        lt.beam_top(LOGITS[None], [0.0], 1, mask[None])
+        lt.beams.beam_top(LOGITS[None], [0.0], 1, mask[None])
 
 
 def test_a_rule_that_uses_its_own_chain() -> None:

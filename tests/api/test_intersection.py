@@ -59,7 +59,9 @@ def constraint(randomly: random.Random, items: list[Item]) -> lt.Matcher | None:
         return lt.OneOf(texts).matcher(VOCABULARY)
     try:
         if kind == 2:
-            return lt.prefix_tree(some + catalogue(randomly)).matcher(end=randomly.choice([None, EOG, OTHER_END]))
+            return lt.Catalogue.from_codes(some + catalogue(randomly)).matcher(
+                end=randomly.choice([None, EOG, OTHER_END])
+            )
         names = {str(item): list(item) for item in some}
         payload = lt.elizaos.payload("m", [lt.elizaos.descriptor("p", names, names.__getitem__, model_id="m")])
         return lt.elizaos.token_tree(payload or {}).at("p", end_tokens=[EOG]).matcher()
@@ -92,8 +94,8 @@ def places(items: Iterable[Item]) -> set[Item]:
 def test_every_place_is_that_of_the_items_that_pass() -> None:
     kept = lazily = 0
     for items, others, end, passed in cases("places", 400):
-        tree = lt.prefix_tree(items)
-        paths = tree.paths(end=end, intersect=others if len(others) > 1 else others[0], vocabulary_size=SIZE)
+        tree = lt.Catalogue.from_codes(items)
+        paths = tree.walk(end=end, intersect=others if len(others) > 1 else others[0], vocabulary=SIZE)
         numbers = {item: number for number, item in enumerate(items)}
         assert len(paths) == len(passed)
         for place in places(passed):
@@ -107,7 +109,7 @@ def test_every_place_is_that_of_the_items_that_pass() -> None:
             assert state is None or paths.items(state).tolist() == []
         kept += len(passed)
         try:
-            lazy = tree.matcher(end=end, intersect=others, vocabulary_size=SIZE)
+            lazy = tree.matcher(end=end, intersect=others, vocabulary=SIZE)
         except lt.ConstraintError:
             nested = end is None and any(ways_on(items, item, None) for item in items)
             assert not passed or nested
@@ -130,7 +132,7 @@ def test_every_place_is_that_of_the_items_that_pass() -> None:
 def test_beams_find_the_best_of_what_passes() -> None:
     model, found = HashModel(SIZE), 0
     for items, others, end, passed in cases("beams", 80):
-        paths = lt.prefix_tree(items).paths(end=end, intersect=others, vocabulary_size=SIZE)
+        paths = lt.Catalogue.from_codes(items).walk(end=end, intersect=others, vocabulary=SIZE)
         got = lt.beam_search(model, [[1]], paths, width=len(items))[0] if passed else []
         tokens = [tuple(token for token in hypothesis.tokens if token != end) for hypothesis in got]
         assert sorted(tokens) == sorted(passed)
@@ -143,11 +145,11 @@ def test_beams_find_the_best_of_what_passes() -> None:
 def test_all_that_a_tree_has_stays() -> None:
     rows = [[0, 1], [0, 1], [0, 2], [3], [3, 0]]
     weights = [[0.5, 0.25], [0.5, 0.25], [0.5, 1.0], [2.0], [2.0, -1.0]]
-    tree = lt.prefix_tree(rows, items=[10, 11, 20, 30, 31], weights=weights)
+    tree = lt.Catalogue.from_codes(rows, items=[10, 11, 20, 30, 31], weights=weights)
     tree.add([[3, 1], [0, 1], [2]], items=[32, 12, 40], weights=[[2.0, 4.0], [0.5, 0.25], [8.0]])
     tree.remove([[0, 1]], items=[11])
     ends_in_b = lt.Grammar.regex(".*b").matcher(VOCABULARY)
-    paths = tree.paths(end=EOG, intersect=ends_in_b, vocabulary_size=SIZE)
+    paths = tree.walk(end=EOG, intersect=ends_in_b, vocabulary=SIZE)
     assert len(paths) == 4
     assert paths.weighted
     assert paths.items(paths.find([0, 1]) or 0).tolist() == [10, 12]
@@ -158,26 +160,26 @@ def test_all_that_a_tree_has_stays() -> None:
     assert paths.gather([paths.find([3])], logits).scores.tolist() == [4.0, 0.0]
     mask = lt.masks.to_ids(paths.mask([paths.start])[0])
     assert list(mask) == [0, 3]
-    some = tree.paths(end=EOG, allowed=[12, 20], intersect=ends_in_b)
+    some = tree.walk(end=EOG, allowed=[12, 20], intersect=ends_in_b)
     assert (len(some), some.items(some.find([0, 1]) or 0).tolist()) == (1, [12])
     assert some.matcher(intersect=ends_in_b).forced_tokens() == [0, 1, EOG]
-    assert (len(tree), len(tree.paths(end=EOG))) == (7, 7)
+    assert (len(tree), len(tree.walk(end=EOG))) == (7, 7)
 
 
 def test_what_is_left_may_need_no_end() -> None:
-    tree = lt.prefix_tree([[0], [0, 1], [2, 1]])
+    tree = lt.Catalogue.from_codes([[0], [0, 1], [2, 1]])
     ends_in_b = lt.Grammar.regex(".*b").matcher(VOCABULARY)
-    assert list(tree.paths(intersect=ends_in_b).matcher().allowed()) == [0, 2]
+    assert list(tree.walk(intersect=ends_in_b).matcher().allowed()) == [0, 2]
     with pytest.raises(lt.ConstraintError, match="beginning of another"):
         tree.matcher(intersect=ends_in_b)
     with pytest.raises(lt.ConstraintError, match="beginning of another"):
-        tree.paths(intersect=lt.Grammar.regex("ab?").matcher(VOCABULARY)).matcher()
+        tree.walk(intersect=lt.Grammar.regex("ab?").matcher(VOCABULARY)).matcher()
 
 
 def test_a_constraint_that_is_under_way_goes_on_from_there() -> None:
     other = lt.Grammar.regex("a(b|c)").matcher(VOCABULARY)
     other.accept(0)
-    tree = lt.prefix_tree([[0], [1], [2], [1, 1]])
+    tree = lt.Catalogue.from_codes([[0], [1], [2], [1, 1]])
     lazy = tree.matcher(end=EOG, intersect=other)
     other.accept(1)
     assert list(lazy.allowed()) == [1, 2]
@@ -189,25 +191,25 @@ def test_a_constraint_that_is_under_way_goes_on_from_there() -> None:
 
 
 def test_it_goes_wherever_matchers_go() -> None:
-    tree = lt.prefix_tree([[0, 1], [0, 2], [1, 2]])
+    tree = lt.Catalogue.from_codes([[0, 1], [0, 2], [1, 2]])
     other = lt.Grammar.regex("a.").matcher(VOCABULARY)
-    lazy = tree.matcher(end=EOG, intersect=other, vocabulary_size=len(VOCABULARY))
+    lazy = tree.matcher(end=EOG, intersect=other, vocabulary=len(VOCABULARY))
     assert '1 token: "a"' in str(lazy.explain(1))
     matcher = lt.ReasoningBudget([[3]], [[4]], budget=4, then=lazy).matcher(VOCABULARY)
     matcher.accept_many([3, 0, 0, 4])
     assert list(matcher.allowed()) == [0]
-    paths = tree.paths(end=EOG, intersect=lazy)
+    paths = tree.walk(end=EOG, intersect=lazy)
     assert [paths.items(paths.find([0, token]) or 0).tolist() for token in (1, 2)] == [[0], [1]]
     # Reasoning without a constraint after it is free text, which is complete everywhere.
     free = lt.ReasoningBudget([[3]], [[4]], budget=4).matcher(VOCABULARY)
-    assert len(tree.paths(end=EOG, intersect=free)) == 3
-    assert len(lt.prefix_tree([[0, 4], [0, 1]]).paths(end=EOG, intersect=free)) == 1
+    assert len(tree.walk(end=EOG, intersect=free)) == 3
+    assert len(lt.Catalogue.from_codes([[0, 4], [0, 1]]).walk(end=EOG, intersect=free)) == 1
 
 
 def test_work_is_bounded_and_goes_on() -> None:
     rows = [[a, b] for a in range(60) for b in range(60)]
-    last = lt.prefix_tree([[a, 59 if a else 0] for a in range(60)]).matcher()
-    tree = lt.prefix_tree(rows)
+    last = lt.Catalogue.from_codes([[a, 59 if a else 0] for a in range(60)]).matcher()
+    tree = lt.Catalogue.from_codes(rows)
     matcher = tree.matcher(intersect=last, fuel=300)
     asked, allowed = 0, None
     while allowed is None:
@@ -218,15 +220,15 @@ def test_work_is_bounded_and_goes_on() -> None:
             assert asked < 60
     assert asked > 5
     assert list(allowed) == list(range(60))
-    hidden = lt.prefix_tree([[59, 59], *([a, 60] for a in range(59))]).matcher()
+    hidden = lt.Catalogue.from_codes([[59, 59], *([a, 60] for a in range(59))]).matcher()
     with pytest.raises(lt.LimitError, match=r"300 steps.*intersect the whole catalogue once"):
         tree.matcher(intersect=hidden, fuel=300)
-    assert len(tree.paths(intersect=hidden)) == 1
+    assert len(tree.walk(intersect=hidden)) == 1
 
 
 def test_what_was_refused_is_remembered() -> None:
-    tree = lt.prefix_tree([[i, 0] for i in range(1000)])
-    matcher = tree.matcher(intersect=lt.prefix_tree([[0, 0], [999, 0]]).matcher(), fuel=100)
+    tree = lt.Catalogue.from_codes([[i, 0] for i in range(1000)])
+    matcher = tree.matcher(intersect=lt.Catalogue.from_codes([[0, 0], [999, 0]]).matcher(), fuel=100)
     for _ in range(12):
         with contextlib.suppress(lt.LimitError):
             assert list(matcher.allowed()) == [0, 999]
@@ -239,15 +241,15 @@ def test_others_are_of_one_vocabulary() -> None:
         return lt.Grammar.regex(pattern).matcher(lt.Vocabulary.from_tokens(tokens, eog_ids=[2]))
 
     pair = [grammar([b"a", b"b", b"<e>"], "[ab]+"), grammar([b"b", b"a", b"<e>"], "a+")]
-    tree = lt.prefix_tree([[0], [1]])
-    for call in (tree.paths, tree.matcher):
+    tree = lt.Catalogue.from_codes([[0], [1]])
+    for call in (tree.walk, tree.matcher):
         with pytest.raises(lt.ConstraintError, match="different vocabularies"):
             call(intersect=pair)
-    assert tree.paths(intersect=pair[1]).allowed(tree.paths().start).tolist() == [1]
+    assert tree.walk(intersect=pair[1]).allowed(tree.walk().start).tolist() == [1]
 
 
 def test_fuel_is_for_intersections() -> None:
-    tree = lt.prefix_tree([[0], [1]])
+    tree = lt.Catalogue.from_codes([[0], [1]])
     with pytest.raises(lt.ConstraintError, match="fuel without intersect"):
         tree.matcher(fuel=5)
     for fuel in (0, -1, 1 << 64, 2.5, True):
@@ -256,18 +258,20 @@ def test_fuel_is_for_intersections() -> None:
 
 
 def test_what_is_refused() -> None:
-    tree = lt.prefix_tree([[0, 1], [2]])
-    for wrong in (3, "ab", [VOCABULARY], lt.Grammar.regex("a")):
+    tree = lt.Catalogue.from_codes([[0, 1], [2]])
+    for wrong in (3, "ab", [VOCABULARY]):
         with pytest.raises(TypeError, match="matchers"):
-            tree.paths(intersect=wrong)  # type: ignore[arg-type]
+            tree.walk(intersect=wrong)
+    with pytest.raises(lt.ConstraintError, match="Grammar without a vocabulary"):
+        tree.walk(intersect=lt.Grammar.regex("a"))
     with pytest.raises(lt.ConstraintError, match="no matcher"):
         tree.matcher(intersect=[])
     nothing = lt.Grammar.regex("b+").matcher(VOCABULARY)
-    assert len(tree.paths(intersect=nothing)) == 0
+    assert len(tree.walk(intersect=nothing)) == 0
     with pytest.raises(lt.ConstraintError, match="allowed"):
         tree.matcher(intersect=nothing)
     with pytest.raises(lt.ConstraintError, match="no item"):
-        tree.paths(intersect=nothing).matcher()
+        tree.walk(intersect=nothing).matcher()
     matcher = tree.matcher(intersect=lt.Grammar.regex("ab|c").matcher(VOCABULARY))
     with pytest.raises(lt.TokenError, match="token 1 is not allowed"):
         matcher.accept(1)
@@ -277,11 +281,11 @@ def test_what_is_refused() -> None:
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 def test_threads_run_and_interrupts_come_through() -> None:
     rows = np.random.default_rng(5).integers(0, 200, (400_000, 5))
-    tree = lt.prefix_tree(rows)
+    tree = lt.Catalogue.from_codes(rows)
     same = tree.matcher()
     began = time.perf_counter()
     sizes: list[int] = []
-    thread = threading.Thread(target=lambda: sizes.append(len(tree.paths(intersect=same))))
+    thread = threading.Thread(target=lambda: sizes.append(len(tree.walk(intersect=same))))
     thread.start()
     turns = 0
     while thread.is_alive():
@@ -299,7 +303,7 @@ def test_threads_run_and_interrupts_come_through() -> None:
         signal.setitimer(signal.ITIMER_REAL, took / 10)
         began = time.perf_counter()
         with pytest.raises(KeyboardInterrupt):
-            tree.paths(intersect=same)
+            tree.walk(intersect=same)
         assert time.perf_counter() - began < took
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -308,7 +308,7 @@ def test_sources(tmp_path: Path) -> None:
     assert {tree.report for tree in trees} == {trees[0].report}
     assert repr(trees[0]) == "RtpTree(1 items, start 225, end 2)"
     kept = rtp.load_tree(path, index=tmp_path / "tree.index")
-    assert lt.PrefixTree.open(tmp_path / "tree.index").items([5]).tolist() == kept.prefix.items([5]).tolist() == [0]
+    assert lt.Catalogue.open(tmp_path / "tree.index").items([5]).tolist() == kept.prefix.items([5]).tolist() == [0]
     with pytest.raises(lt.FileError, match="cannot be opened"):
         rtp.load_tree(tmp_path / "none.json")
     with pytest.raises(lt.ConstraintError):
@@ -322,10 +322,10 @@ def test_long_paths_of_many_candidates_are_refused(monkeypatch: pytest.MonkeyPat
     keys["_".join(["225", *["7"] * 49])] = list(range(10, 60))
     text = json.dumps({"prefix_dict": keys})
     tree = rtp.load_tree(text)
-    monkeypatch.setattr("logitree.rtp._grow.PART", 100)
+    monkeypatch.setattr("logitree.rtp._expand.PART", 100)
     assert rtp.load_tree(text).prefix.to_bytes() == tree.prefix.to_bytes()
     assert tree.report.errors == 50
-    monkeypatch.setattr("logitree.rtp._grow.MOST_ERROR_TOKENS", 50 * 50 - 1)
+    monkeypatch.setattr("logitree.rtp._expand.MAX_ERROR_TOKENS", 50 * 50 - 1)
     with pytest.raises(lt.LimitError, match="without keys"):
         rtp.load_tree(text)
 
@@ -347,7 +347,7 @@ def test_a_search_never_ends_in_the_error_state() -> None:
 def test_a_slate_has_no_item_twice(end: int | None) -> None:
     model = HashModel(12)
     items = [[3, 4], [3, 5], [3, 6], [7, 4], [8, 9]]
-    tree = lt.prefix_tree(items)
+    tree = lt.Catalogue.from_codes(items)
     chosen = rtp.slate(model, [1], tree, 10, end=end, width=4, banned=[[8, 9]])
     found = [h.tokens[:2] for h in chosen]
     assert sorted(found) == sorted(tuple(item) for item in items[:4])
@@ -355,7 +355,7 @@ def test_a_slate_has_no_item_twice(end: int | None) -> None:
     # Each is the best of what is left behind the prompt and the items before it.
     read, left = [1], [tuple(item) for item in items[:4]]
     for hypothesis in chosen:
-        best = lt.beam_search(model, [read], lt.prefix_tree(left).paths(end=end), width=8, returned=1)[0][0]
+        best = lt.beam_search(model, [read], lt.Catalogue.from_codes(left).walk(end=end), width=8, returned=1)[0][0]
         assert best.tokens == hypothesis.tokens
         read += list(hypothesis.tokens)
         left.remove(hypothesis.tokens[:2])

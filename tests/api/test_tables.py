@@ -67,17 +67,17 @@ KINDS = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_table_gives_the_same_tree(tmp_path: Path, kind: str) -> None:
     table = write(tmp_path / f"t{kind}", records())
-    truth = lt.prefix_tree(np.array(ROWS), items=NUMBERS, weights=np.array(WEIGHTS, np.float32))
+    truth = lt.Catalogue.from_codes(np.array(ROWS), items=NUMBERS, weights=np.array(WEIGHTS, np.float32))
     told: list[float] = []
-    tree = lt.prefix_tree_from_table(
+    tree = lt.Catalogue.from_table(
         table, NAMES, item="id", weights=WEIGHT_NAMES, path=tmp_path / "index", progress=told.append
     )
     assert tree.to_bytes() == truth.to_bytes() == (tmp_path / "index").read_bytes()
     assert told == sorted(told)
     assert (told[-1], min(told) >= 0) == (1, True)
-    others = lt.prefix_tree_from_table(table, item="id", weights=WEIGHT_NAMES)
+    others = lt.Catalogue.from_table(table, item="id", weights=WEIGHT_NAMES)
     assert others.to_bytes() == truth.to_bytes()
-    backwards = lt.prefix_tree_from_table(table, ["c", "a"])
+    backwards = lt.Catalogue.from_table(table, ["c", "a"])
     assert backwards.items([7, 5]).tolist() == [0, 3]
 
 
@@ -86,10 +86,10 @@ def test_a_column_of_lists_has_items_of_any_length(tmp_path: Path, kind: str) ->
     weights = [[float(token) for token in row] for row in LISTS]
     rows = [{"w": w, "codes": row, "n": n} for w, row, n in zip(weights, LISTS, NUMBERS, strict=True)]
     table = write(tmp_path / f"t{kind}", rows)
-    tree = lt.prefix_tree_from_table(table, ["codes"], item="n", weights=["w"])
-    truth = lt.prefix_tree(LISTS, items=NUMBERS, weights=weights)
+    tree = lt.Catalogue.from_table(table, ["codes"], item="n", weights=["w"])
+    truth = lt.Catalogue.from_codes(LISTS, items=NUMBERS, weights=weights)
     assert tree.to_bytes() == truth.to_bytes()
-    portions = list(lt.table_items(table, ["codes"], item="n", weights=["w"]))
+    portions = list(lt.catalogue.table_items(table, ["codes"], item="n", weights=["w"]))
     assert [row.tolist() for portion in portions for row in portion.tokens] == LISTS
     assert [int(n) for portion in portions for n in (portion.items if portion.items is not None else [])] == NUMBERS
 
@@ -97,40 +97,40 @@ def test_a_column_of_lists_has_items_of_any_length(tmp_path: Path, kind: str) ->
 @pytest.mark.peers
 def test_frames_are_tables(tmp_path: Path) -> None:
     table = arrow().Table.from_pylist(records())
-    truth = lt.prefix_tree(np.array(ROWS), items=NUMBERS)
-    assert lt.prefix_tree_from_table(table, NAMES, item="id").to_bytes() == truth.to_bytes()
+    truth = lt.Catalogue.from_codes(np.array(ROWS), items=NUMBERS)
+    assert lt.Catalogue.from_table(table, NAMES, item="id").to_bytes() == truth.to_bytes()
     lists = arrow().table({"codes": arrow().array(ROWS, arrow().list_(arrow().int16(), 3))})
-    assert lt.prefix_tree_from_table(lists.slice(1)).to_bytes() == lt.prefix_tree(ROWS[1:]).to_bytes()
+    assert lt.Catalogue.from_table(lists.slice(1)).to_bytes() == lt.Catalogue.from_codes(ROWS[1:]).to_bytes()
     with pytest.raises(lt.ConstraintError, match=r"missing value \(at table, row 1, column 'a'\)"):
-        lt.prefix_tree_from_table(arrow().table({"a": [1, None]}))
+        lt.Catalogue.from_table(arrow().table({"a": [1, None]}))
     with pytest.raises(lt.ConstraintError, match=r"code -7 \(at table, row 1, column 'a'\)"):
-        lt.prefix_tree_from_table(arrow().table({"a": [[1, 2], [3, -7]]}))
+        lt.Catalogue.from_table(arrow().table({"a": [[1, 2], [3, -7]]}))
     with pytest.raises(lt.ConstraintError, match="type float64"):
-        lt.prefix_tree_from_table(arrow().table({"a": [1.5]}))
+        lt.Catalogue.from_table(arrow().table({"a": [1.5]}))
 
 
 @pytest.mark.peers
 def test_polars_frames_are_tables() -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed")
     arrow()
-    truth = lt.prefix_tree(np.array(ROWS), items=NUMBERS)
-    assert lt.prefix_tree_from_table(polars.DataFrame(records()), NAMES, item="id").to_bytes() == truth.to_bytes()
+    truth = lt.Catalogue.from_codes(np.array(ROWS), items=NUMBERS)
+    assert lt.Catalogue.from_table(polars.DataFrame(records()), NAMES, item="id").to_bytes() == truth.to_bytes()
 
 
 def test_a_numpy_file_is_read_in_place(tmp_path: Path) -> None:
     array = np.random.default_rng(1).integers(0, 300, (70_000, 3)).astype(np.uint16)
     np.save(tmp_path / "t.npy", array)
-    assert lt.prefix_tree_from_table(tmp_path / "t.npy").to_bytes() == lt.prefix_tree(array).to_bytes()
-    parts = list(lt.table_items(tmp_path / "t.npy"))
+    assert lt.Catalogue.from_table(tmp_path / "t.npy").to_bytes() == lt.Catalogue.from_codes(array).to_bytes()
+    parts = list(lt.catalogue.table_items(tmp_path / "t.npy"))
     assert np.array_equal(np.concatenate([part.tokens for part in parts]), array)
     np.save(tmp_path / "flat.npy", array[0])
     (tmp_path / "no.npy").write_bytes(b"nonsense")
     np.save(tmp_path / "float.npy", array.astype(float))
     for name, why in (("flat", "two dimensions"), ("no", "no NumPy array"), ("float", "codes of type float64")):
         with pytest.raises(lt.LogitreeError, match=why):
-            lt.prefix_tree_from_table(tmp_path / f"{name}.npy")
+            lt.Catalogue.from_table(tmp_path / f"{name}.npy")
     with pytest.raises(lt.ConstraintError, match="no columns"):
-        lt.prefix_tree_from_table(tmp_path / "t.npy", ["a"])
+        lt.Catalogue.from_table(tmp_path / "t.npy", ["a"])
 
 
 WRONG = {
@@ -159,7 +159,7 @@ def test_what_is_wrong_in_a_csv_file_is_told_with_its_place(tmp_path: Path, text
     table = tmp_path / "t.csv"
     table.write_text(text, encoding="utf-8")
     with pytest.raises((lt.ConstraintError, lt.PayloadError)) as caught:
-        lt.prefix_tree_from_table(table, path=tmp_path / "index")
+        lt.Catalogue.from_table(table, path=tmp_path / "index")
     assert told.format(table) in str(caught.value)
     assert not (tmp_path / "index").exists()
 
@@ -182,31 +182,31 @@ def test_what_is_wrong_in_json_lines_is_told_with_its_place(tmp_path: Path, text
     table = tmp_path / "t.jsonl"
     table.write_text(text, encoding="utf-8")
     with pytest.raises((lt.ConstraintError, lt.PayloadError)) as caught:
-        list(lt.table_items(table))
+        list(lt.catalogue.table_items(table))
     assert told.format(table) in str(caught.value)
 
 
 def test_what_is_wrong_with_the_question(tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", records())
     with pytest.raises(lt.ConstraintError, match="there is no column 'x'.*there are 'id', 'a'"):
-        lt.prefix_tree_from_table(table, ["x"])
+        lt.Catalogue.from_table(table, ["x"])
     with pytest.raises(lt.ConstraintError, match="1 columns of weights for 3 of codes"):
-        lt.prefix_tree_from_table(table, NAMES, weights=["wa"])
+        lt.Catalogue.from_table(table, NAMES, weights=["wa"])
     with pytest.raises(lt.ConstraintError, match=r'"1.5" is no code \(at .*, line 2, column .wb.\)'):
-        lt.prefix_tree_from_table(table, ["a", "wb"])
+        lt.Catalogue.from_table(table, ["a", "wb"])
     with pytest.raises(TypeError, match="columns is one text"):
-        lt.prefix_tree_from_table(table, "abc")
+        lt.Catalogue.from_table(table, "abc")
     with pytest.raises(TypeError, match="a dict is no table"):
-        lt.prefix_tree_from_table({"a": [1]})
+        lt.Catalogue.from_table({"a": [1]})
     with pytest.raises(lt.FileError, match="absent.csv"):
-        lt.prefix_tree_from_table(tmp_path / "absent.csv")
+        lt.Catalogue.from_table(tmp_path / "absent.csv")
     with pytest.raises(lt.FileError, match="absent.npy"):
-        lt.prefix_tree_from_table(tmp_path / "absent.npy")
+        lt.Catalogue.from_table(tmp_path / "absent.npy")
     with pytest.raises(lt.PayloadError, match=r"kind '.xls'.*\.parquet"):
-        lt.prefix_tree_from_table(tmp_path / "t.xls")
+        lt.Catalogue.from_table(tmp_path / "t.xls")
     (tmp_path / "l.csv").write_bytes(b"a\n\xff\n")
     with pytest.raises(lt.PayloadError, match="not UTF-8"):
-        lt.prefix_tree_from_table(tmp_path / "l.csv")
+        lt.Catalogue.from_table(tmp_path / "l.csv")
     weights = tmp_path / "w.jsonl"
     for bad, why in (
         ("NaN", "weight nan"),
@@ -216,10 +216,10 @@ def test_what_is_wrong_with_the_question(tmp_path: Path) -> None:
     ):
         weights.write_text(f'{{"a": 1, "w": 0}}\n{{"a": 2, "w": {bad}}}\n', encoding="utf-8")
         with pytest.raises(lt.ConstraintError, match=f"{why}.*line 2, column 'w'"):
-            lt.prefix_tree_from_table(weights, ["a"], weights=["w"])
+            lt.Catalogue.from_table(weights, ["a"], weights=["w"])
     weights.write_text('{"a": [1], "w": [0]}\n{"a": [2, 3], "w": [0]}\n', encoding="utf-8")
     with pytest.raises(lt.ConstraintError, match="not one weight for each code.*line 2"):
-        lt.prefix_tree_from_table(weights, ["a"], weights=["w"])
+        lt.Catalogue.from_table(weights, ["a"], weights=["w"])
 
 
 @pytest.mark.peers
@@ -228,25 +228,25 @@ def test_files_that_are_not_arrows(tmp_path: Path) -> None:
     for kind in (".parquet", ".arrow"):
         (tmp_path / f"t{kind}").write_bytes(b"nonsense, and more of it")
         with pytest.raises(lt.PayloadError, match="no (Parquet|Arrow) file"):
-            lt.prefix_tree_from_table(tmp_path / f"t{kind}")
+            lt.Catalogue.from_table(tmp_path / f"t{kind}")
         with pytest.raises(lt.FileError, match="absent"):
-            lt.prefix_tree_from_table(tmp_path / f"absent{kind}")
+            lt.Catalogue.from_table(tmp_path / f"absent{kind}")
 
 
 def test_without_pyarrow_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'logitree\[tables\]'"):
-        lt.prefix_tree_from_table(tmp_path / "t.parquet")
+        lt.Catalogue.from_table(tmp_path / "t.parquet")
 
 
 def test_many_rows_come_in_portions(tmp_path: Path) -> None:
     array = np.random.default_rng(2).integers(0, 1000, (140_000, 2))
     table = tmp_path / "t.csv"
     np.savetxt(table, array, fmt="%d", delimiter=",", header="a,b", comments="")
-    parts = list(lt.table_items(table))
+    parts = list(lt.catalogue.table_items(table))
     assert len(parts) == 3
     assert np.array_equal(np.concatenate([part.tokens for part in parts]), array)
-    assert lt.prefix_tree_from_table(table, memory=1 << 20).to_bytes() == lt.prefix_tree(array).to_bytes()
+    assert lt.Catalogue.from_table(table, memory=1 << 20).to_bytes() == lt.Catalogue.from_codes(array).to_bytes()
 
 
 def spell(text: str) -> list[int]:
@@ -255,21 +255,21 @@ def spell(text: str) -> list[int]:
 
 def test_texts_are_numbered_by_their_place(tmp_path: Path) -> None:
     titles = ["Dune", "Emma", "Dune", "Dune II"]
-    tree = lt.prefix_tree_of_texts(titles, spell)
+    tree = lt.Catalogue.from_texts(titles, spell)
     assert tree.items(spell("Dune")).tolist() == [0, 2]
     assert tree.items(spell("Dune II")).tolist() == [3]
     assert (len(tree), tree.info["nested"]) == (4, True)
     file = tmp_path / "titles.txt"
     file.write_text("Dune\n\nEmma\r\nD\u2028e", encoding="utf-8")
     told: list[float] = []
-    tree = lt.prefix_tree_of_texts(file, spell, path=tmp_path / "index", progress=told.append)
+    tree = lt.Catalogue.from_texts(file, spell, path=tmp_path / "index", progress=told.append)
     assert [tree.items(spell(t)).tolist() for t in ("Dune", "", "Emma", "D\u2028e")] == [[0], [], [2], [3]]
     assert told[-1] == 1
     many = [f"title {n}" for n in range(20_000)]
-    assert lt.prefix_tree_of_texts(iter(many), spell).items(spell("title 19999")).tolist() == [19_999]
+    assert lt.Catalogue.from_texts(iter(many), spell).items(spell("title 19999")).tolist() == [19_999]
     with pytest.raises(lt.ConstraintError, match=r"'' has no tokens \(at text 1\)"):
-        lt.prefix_tree_of_texts(["a", ""], spell)
+        lt.Catalogue.from_texts(["a", ""], spell)
     with pytest.raises(TypeError, match="one text"):
-        lt.prefix_tree_of_texts("Dune", spell)
+        lt.Catalogue.from_texts("Dune", spell)
     with pytest.raises(lt.FileError, match="absent"):
-        lt.prefix_tree_of_texts(tmp_path / "absent", spell)
+        lt.Catalogue.from_texts(tmp_path / "absent", spell)

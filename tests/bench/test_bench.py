@@ -230,7 +230,7 @@ def test_sizes_make_a_table_and_a_plot_of_their_own(tmp_path: Path) -> None:
 def test_others_hold_the_catalogue_that_we_hold() -> None:
     shape = Shape(300, 16, 3)
     rows = np.concatenate(list(shape.portions()))
-    paths = lt.prefix_tree(rows).paths()
+    paths = lt.Catalogue.from_codes(rows).walk()
     pool = catalogue_suite.logits(4, shape.codes, 2)
     for kind in (DictTrie, PrefixSet):
         other = kind(rows, shape.codes)
@@ -238,7 +238,7 @@ def test_others_hold_the_catalogue_that_we_hold() -> None:
         mine = np.full(2, paths.start)
         for level in range(shape.levels):
             given = pool[level % 2][: len(states)]
-            ours = paths.top(mine, given, scores, 2, owners=owners)
+            ours = paths.top(mine, given, scores, 2, groups=owners)
             found = slow_step(other, states, given, scores, 2, owners)
             assert found[0].tolist() == ours.rows.tolist()
             assert found[1].tolist() == ours.tokens.tolist()
@@ -260,12 +260,12 @@ def test_changes_count_wrong_answers() -> None:
     shape = Shape(2000, 16, 3)
     rows = np.concatenate(list(shape.portions()))
     wrong: list[str] = []
-    catalogue_suite.writing(lt.prefix_tree(rows), shape, 300, wrong)
+    catalogue_suite.writing(lt.Catalogue.from_codes(rows), shape, 300, wrong)
     assert wrong == []
     others = rows[::-1].copy()
     others[:, -1] = shape.codes  # items that a reader takes for absent
     known = rows[:10].tolist()
-    catalogue_suite.reading(lt.prefix_tree(others), shape, known, wrong, lambda: time.sleep(0.05))
+    catalogue_suite.reading(lt.Catalogue.from_codes(others), shape, known, wrong, lambda: time.sleep(0.05))
     assert wrong
 
 

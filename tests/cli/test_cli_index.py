@@ -44,7 +44,7 @@ def test_build_says_what_it_made(capsys: pytest.CaptureFixture[str], tmp_path: P
     facts = told(capsys, *argv)
     assert set(facts) == {"path", "items", "repeated", "bytes", "seconds"}
     assert (facts["items"], facts["repeated"], facts["bytes"]) == (3, 1, index.stat().st_size)
-    truth = lt.prefix_tree([[1, 2], [1, 3], [4, 5]], items=[10, 20, 30])
+    truth = lt.Catalogue.from_codes([[1, 2], [1, 3], [4, 5]], items=[10, 20, 30])
     assert index.read_bytes() == truth.to_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["i", "t.csv"]
 
@@ -71,7 +71,7 @@ def test_build_from_a_tree_decode_file(capsys: pytest.CaptureFixture[str], tmp_p
 
 def test_info_and_check(capsys: pytest.CaptureFixture[str], index: Path) -> None:
     facts = told(capsys, "info", str(index))
-    assert facts == {"path": str(index), **lt.PrefixTree.open(index).info}
+    assert facts == {"path": str(index), **lt.Catalogue.open(index).info}
     out = run(capsys, "index", "info", str(index))[1]
     assert [line.split()[0] for line in out.splitlines()] == list(facts)
     assert "yes" in out
@@ -105,16 +105,16 @@ def test_query_goes_along_a_path(capsys: pytest.CaptureFixture[str], index: Path
 def test_add_and_remove_put_a_new_index_in_its_place(
     capsys: pytest.CaptureFixture[str], index: Path, tmp_path: Path
 ) -> None:
-    before = lt.PrefixTree.open(index)
+    before = lt.Catalogue.open(index)
     (tmp_path / "more.csv").write_text("a,b,id\n1,2,10\n6,7,60\n")
     more = str(tmp_path / "more.csv")
     facts = told(capsys, "add", str(index), more, "--item", "id")
     assert (facts["added"], facts["items"], facts["bytes"]) == (1, 4, index.stat().st_size)
     assert len(before) == 3
-    truth = lt.prefix_tree([[1, 2], [1, 3], [4, 5], [6, 7]], items=[10, 20, 30, 60])
+    truth = lt.Catalogue.from_codes([[1, 2], [1, 3], [4, 5], [6, 7]], items=[10, 20, 30, 60])
     assert index.read_bytes() == truth.to_bytes()
     assert told(capsys, "remove", str(index), "--numbers", "10,60,99")["removed"] == 2
-    assert index.read_bytes() == lt.prefix_tree([[1, 3], [4, 5]], items=[20, 30]).to_bytes()
+    assert index.read_bytes() == lt.Catalogue.from_codes([[1, 3], [4, 5]], items=[20, 30]).to_bytes()
     (tmp_path / "less.csv").write_text("a,b\n4,5\n4,6\n")
     code, out, err = run(capsys, "index", "remove", str(index), str(tmp_path / "less.csv"))
     assert (code, out, err) == (0, f"{index}: 1 removed, 1 items now\n", "")
@@ -123,7 +123,7 @@ def test_add_and_remove_put_a_new_index_in_its_place(
     assert index.stat().st_ino == stamp
     (tmp_path / "plain.csv").write_text("a,b\n8,8\n8,9\n")
     told(capsys, "add", str(index), str(tmp_path / "plain.csv"))
-    assert lt.PrefixTree.open(index).items([8, 9]).tolist() == [22]
+    assert lt.Catalogue.open(index).items([8, 9]).tolist() == [22]
 
 
 @pytest.mark.parametrize(
@@ -185,6 +185,6 @@ def test_texts_are_written_by_a_tokenizer(
     argv = ("build", str(tmp_path / "titles.txt"), str(tmp_path / "i"), "--model", str(smollm2_gguf))
     assert told(capsys, *argv)["items"] == 3
     vocabulary = lt.Vocabulary.from_gguf(str(smollm2_gguf))
-    tree = lt.PrefixTree.open(tmp_path / "i")
-    first = tree.paths().allowed(tree.paths().start).tolist()
+    tree = lt.Catalogue.open(tmp_path / "i")
+    first = tree.walk().allowed(tree.walk().start).tolist()
     assert sorted(b"Dune".startswith(vocabulary[i]) or b"Emma".startswith(vocabulary[i]) for i in first) == [True, True]

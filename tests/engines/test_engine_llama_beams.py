@@ -14,7 +14,7 @@ import logitree as lt
 from logitree.engines import BeamEngine, BeamSession
 from logitree.engines._llama_cpp_beams import Row, places
 from logitree.engines.llama_cpp import LlamaCpp
-from slow_paths import SlowPaths
+from slow_walk import SlowWalk
 
 if importlib.util.find_spec("llama_cpp") is None:
     pytest.skip("llama-cpp-python is not installed", allow_module_level=True)
@@ -242,8 +242,8 @@ def test_a_llama_can_be_adopted(smollm2_gguf: Path, france: list[int], engine: L
 
 
 @pytest.fixture(scope="module")
-def titles(engine: LlamaCpp) -> SlowPaths:
-    return SlowPaths.of_items([engine.tokenize(t) for t in TITLES], len(engine.vocabulary), ending(engine))
+def titles(engine: LlamaCpp) -> SlowWalk:
+    return SlowWalk.of_items([engine.tokenize(t) for t in TITLES], len(engine.vocabulary), ending(engine))
 
 
 def ending(engine: LlamaCpp) -> int:
@@ -262,7 +262,7 @@ def brute(engine: LlamaCpp, prompt: list[int]) -> dict[str, float]:
     return found
 
 
-def test_all_titles_by_brute_force(engine: LlamaCpp, titles: SlowPaths, france: list[int]) -> None:
+def test_all_titles_by_brute_force(engine: LlamaCpp, titles: SlowWalk, france: list[int]) -> None:
     other = engine.tokenize("The best film that I have seen is")
     results = lt.beam_search(engine, [france, other], titles, width=len(TITLES))
     for prompt, got in zip((france, other), results, strict=True):
@@ -273,7 +273,7 @@ def test_all_titles_by_brute_force(engine: LlamaCpp, titles: SlowPaths, france: 
     assert TITLES[results[0][0].items[0]].startswith(" Paris")
 
 
-def test_text_and_chat_prompts(engine: LlamaCpp, titles: SlowPaths) -> None:
+def test_text_and_chat_prompts(engine: LlamaCpp, titles: SlowWalk) -> None:
     text = "The capital of France is"
     plain = lt.beam_search(engine, text, titles, width=2, chat=False)
     (told,) = lt.beam_search(engine, [{"role": "user", "content": "The capital of France?"}], titles, width=2)
@@ -282,7 +282,7 @@ def test_text_and_chat_prompts(engine: LlamaCpp, titles: SlowPaths) -> None:
 
 
 def test_prompts_past_the_rows_of_a_session(
-    engine: LlamaCpp, titles: SlowPaths, france: list[int], monkeypatch: pytest.MonkeyPatch
+    engine: LlamaCpp, titles: SlowWalk, france: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = [france, france[:3], france[:4]]
     together = lt.beam_search(engine, prompts, titles, width=3)

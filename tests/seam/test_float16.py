@@ -66,7 +66,7 @@ def test_metrics_decoders_and_batches_read_them_too() -> None:
         assert decoders[0].step(row) == decoders[1].step(wide)
         a, b = decoders[0].last, decoders[1].last
         assert a is not None and b is not None and (a.p_model, a.entropy, a.p) == (b.p_model, b.entropy, b.p)
-        same(lt.beam_top(row[None], [-1.0], 9), lt.beam_top(wide[None], [-1.0], 9))
+        same(lt.beams.beam_top(row[None], [-1.0], 9), lt.beams.beam_top(wide[None], [-1.0], 9))
         chains = [lt.Chain.llama_cpp(seed=4) for _ in range(2)]
         same(
             chains[0].sample_batch(np.stack([row, row]), log_probabilities=True, accept=False),

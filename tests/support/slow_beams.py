@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from slow_paths import FINISHED, SlowPaths
+from slow_walk import FINISHED, SlowWalk
 
 Entry = tuple[float, float, tuple[int, ...]]
 """Rank, log-probability, tokens."""
@@ -80,7 +80,7 @@ class HashSession:
 
 
 def steps(
-    model: HashModel, prompt: Sequence[int], paths: SlowPaths, path: tuple[int, ...], normalize: str, temperature: float
+    model: HashModel, prompt: Sequence[int], paths: SlowWalk, path: tuple[int, ...], normalize: str, temperature: float
 ) -> dict[int, tuple[float, int]]:
     """Token -> what it adds to the log-probability of a path, and the state after it."""
     state = 0
@@ -101,7 +101,7 @@ def steps(
 def brute(
     model: HashModel,
     prompt: Sequence[int],
-    paths: SlowPaths,
+    paths: SlowWalk,
     items: Sequence[Sequence[int]],
     normalize: str = "vocabulary",
     power: float = 0.0,
@@ -122,7 +122,7 @@ def brute(
 def naive(
     model: HashModel,
     prompt: Sequence[int],
-    paths: SlowPaths,
+    paths: SlowWalk,
     widths: Callable[[int], int],
     returned: int,
     normalize: str = "vocabulary",
@@ -147,10 +147,10 @@ def naive(
             for rank, _, token, score, path, after, state in sorted(ways, key=lambda way: (-way[0], way[1], way[2])):
                 if len(beams[group]) == widths(step) // groups:
                     break
-                last = paths.complete([state])[0] if after == FINISHED else after >= 0 and paths.complete([after])[0]
+                last = paths.is_item([state])[0] if after == FINISHED else after >= 0 and paths.is_item([after])[0]
                 if (after == FINISHED or paths.end is None) and last:
                     kept[group].append((rank / (step + 1) ** power, score, (*path, token)))
-                if after >= 0 and (paths.end is not None or paths.open([after])[0]):
+                if after >= 0 and (paths.end is not None or paths.may_continue([after])[0]):
                     beams[group].append((score, (*path, token), after))
             kept[group] = sorted(kept[group], key=lambda entry: -entry[0])[: -(-returned // groups)]
             for path in {beam[1] for beam in beams[group]} | {entry[2] for entry in set(kept[group]) - before}:

@@ -148,7 +148,7 @@ def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
     assert_type(chain.sample_batch(rows, threads=1, accept=False), npt.NDArray[np.uint32])
     _, before, _ = chain.sample_batch(rows, states=chain.sequences(2), log_probabilities=True, accept=False)
     assert_type(before, npt.NDArray[np.float64])
-    _, _, scores = lt.beam_top(rows, [0.0, -1.0], 2)
+    _, _, scores = lt.beams.beam_top(rows, [0.0, -1.0], 2)
     assert_type(scores, npt.NDArray[np.float64])
     return lt.Chain.parse("top_k;temperature", seed=0)
 
@@ -241,21 +241,21 @@ async def events(engine: LlamaCpp) -> str:
     return (await generation).text
 
 
-def tables(titles: list[str]) -> lt.PrefixTree:
-    tree = lt.prefix_tree_from_table("t.csv", ["a", "b"], item="id", weights=["u", "v"], path="i", memory=1 << 20)
-    for rows in lt.table_items("t.jsonl", progress=print):
-        assert_type(rows, lt.ItemRows)
+def tables(titles: list[str]) -> lt.Catalogue:
+    tree = lt.Catalogue.from_table("t.csv", ["a", "b"], item="id", weights=["u", "v"], path="i", memory=1 << 20)
+    for rows in lt.catalogue.table_items("t.jsonl", progress=print):
+        assert_type(rows, lt.catalogue.ItemRows)
         assert_type(rows.items, npt.NDArray[np.uint64] | None)
         tree.add(rows.tokens, items=rows.items, weights=rows.weights)
-    return lt.prefix_tree_of_texts(titles, lambda text: [len(text)], path="i")
+    return lt.Catalogue.from_texts(titles, lambda text: [len(text)], path="i")
 
 
-def beams(engine: LlamaCpp, paths: lt.Paths) -> tuple[int, ...]:
+def beams(engine: LlamaCpp, paths: lt.beams.TokenWalk) -> tuple[int, ...] | tuple[str, ...]:
     as_engine: BeamEngine = engine
-    seen: list[lt.BeamStep] = []
+    seen: list[lt.beams.BeamStep] = []
     found = lt.beam_search(as_engine, [[1, 2], [3]], paths, width=[3, 5, 2], on_step=seen.append)
-    assert_type(found, list[list[lt.Hypothesis]])
-    candidates: lt.Candidates = paths.gather([paths.start], np.zeros((1, paths.vocabulary_size), np.float32))
+    assert_type(found, list[list[lt.beams.Hypothesis]])
+    candidates: lt.beams.Candidates = paths.gather([paths.start], np.zeros((1, paths.vocabulary_size), np.float32))
     assert_type(candidates.scores, npt.NDArray[np.float64])
     assert_type(seen[0].tokens, npt.NDArray[np.int64])
     best = found[0][0]
@@ -264,13 +264,13 @@ def beams(engine: LlamaCpp, paths: lt.Paths) -> tuple[int, ...]:
 
 
 def catalogue() -> lt.Matcher:
-    tree = lt.prefix_tree(np.array([[1, 2], [1, 3]]), items=[7, 8], weights=[[0.0, 0.5], [0.0, 0.25]])
+    tree = lt.Catalogue.from_codes(np.array([[1, 2], [1, 3]]), items=[7, 8], weights=[[0.0, 0.5], [0.0, 0.25]])
     assert_type(tree.add([[4, 5]], items=[9]), int)
-    builder = lt.PrefixBuilder(weighted=False)
+    builder = lt.catalogue.CatalogueBuilder(weighted=False)
     builder.add([[1], [2, 3]])
-    built: lt.PrefixTree = builder.finish(lambda done: None)
-    native: lt.PrefixPaths = built.paths(end=0, allowed=[1], intersect=[tree.matcher(), built.matcher()])
-    paths: lt.Paths = native
+    built: lt.Catalogue = builder.finish(lambda done: None)
+    native: lt.catalogue.ItemWalk = built.walk(end=0, allowed=[1], intersect=[tree.matcher(), built.matcher()])
+    paths: lt.beams.TokenWalk = native
     assert_type(native.find([2]), int | None)
     assert_type(native.matcher(intersect=tree.matcher()), lt.Matcher)
     return built.matcher(end=paths.end, intersect=tree.matcher(), fuel=1000)
@@ -279,7 +279,7 @@ def catalogue() -> lt.Matcher:
 def recommended(tree_file: str, vocabulary: lt.Vocabulary) -> rtp.Processors:
     tree = rtp.load_tree(tree_file, vocabulary_size=100)
     assert_type(tree, rtp.RtpTree)
-    assert_type(tree.paths, lt.PrefixPaths)
+    assert_type(tree.paths, lt.catalogue.ItemWalk)
     assert_type(tree.report.findings, tuple[rtp.Finding, ...])
     decode = rtp.TreeProcessor(tree, 2)
     assert_type(decode.status, list[str])
@@ -292,7 +292,7 @@ def recommended(tree_file: str, vocabulary: lt.Vocabulary) -> rtp.Processors:
     return rtp.Processors([decode, recommendation, *others])
 
 
-def slates(engine: LlamaCpp, tree: lt.PrefixTree) -> list[lt.Hypothesis]:
+def slates(engine: LlamaCpp, tree: lt.Catalogue) -> list[lt.beams.Hypothesis]:
     return rtp.slate(engine, [1], tree, 3, width=8)
 
 

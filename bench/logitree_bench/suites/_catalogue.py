@@ -58,7 +58,7 @@ class Shape:
         return next(self.portions())[:count]
 
     def index_bytes(self) -> float:
-        """Bytes of the index as its layout says, for random items: docs/prefix-index.md has the formula."""
+        """Bytes of the index as its layout says, for random items: docs/catalogue.md has the formula."""
         token = 1 if self.codes <= 1 << 8 else 2 if self.codes <= 1 << 16 else 4
         number = 4 if self.items <= 1 << 32 else 8
         found = float(self.items * (self.levels * token + 1 + number))
@@ -96,7 +96,7 @@ def build(shape: Shape, path: Path) -> dict[str, Any]:
 
 def _build(shape: Shape, path: str) -> dict[str, Any]:
     seconds = 0.0
-    builder = lt.PrefixBuilder(path)
+    builder = lt.catalogue.CatalogueBuilder(path)
     for codes in shape.portions():
         began = time.perf_counter()
         builder.add(codes)

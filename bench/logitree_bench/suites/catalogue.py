@@ -45,7 +45,7 @@ def run(bench: Bench) -> None:
         path = Path(folder) / "main"
         built = building(bench, main, path)
         opening(bench, main, path)
-        paths = lt.PrefixTree.open(path).paths()
+        paths = lt.Catalogue.open(path).walk()
         for size in (main.codes, VOCABULARY):
             beams(bench, main, paths, size, PROMPTS, WIDTH, 35.0)
         beams(bench, main, paths, main.codes, 1, MANY, 1000.0)
@@ -81,9 +81,9 @@ def opened(path: Path, rounds: int = 9) -> tuple[float, float]:
     opens, firsts = [], []
     for _ in range(rounds):
         began = time.perf_counter()
-        tree = lt.PrefixTree.open(path)
+        tree = lt.Catalogue.open(path)
         middle = time.perf_counter()
-        paths = tree.paths()
+        paths = tree.walk()
         paths.allowed(paths.start)
         opens.append(middle - began)
         firsts.append(time.perf_counter() - middle)
@@ -118,7 +118,7 @@ def logits(rows: int, size: int, count: int) -> Pool:
     return found
 
 
-def timed(paths: lt.PrefixPaths, levels: int, pool: Pool, prompts: int, width: int, rounds: int) -> list[float]:
+def timed(paths: lt.catalogue.ItemWalk, levels: int, pool: Pool, prompts: int, width: int, rounds: int) -> list[float]:
     """Microseconds of a step at each level: the lower quartile over the rounds."""
     times: list[list[float]] = [[] for _ in range(levels)]
     for turn in turns(rounds):
@@ -126,14 +126,14 @@ def timed(paths: lt.PrefixPaths, levels: int, pool: Pool, prompts: int, width: i
         for level in range(levels):
             given = pool[(turn + level) % len(pool)][: len(states)]
             began = time.perf_counter()
-            found = paths.top(states, given, scores, width, owners=owners)
+            found = paths.top(states, given, scores, width, groups=owners)
             times[level].append(time.perf_counter() - began)
             owners, states, scores = owners[found.rows], found.states, found.scores
     return [lower_quartile(t) * 1e6 for t in times]
 
 
 def beams(
-    bench: Bench, shape: Shape, paths: lt.PrefixPaths, size: int, prompts: int, width: int, target: float
+    bench: Bench, shape: Shape, paths: lt.catalogue.ItemWalk, size: int, prompts: int, width: int, target: float
 ) -> None:
     """A step, on average over the levels."""
     pool = logits(prompts * width, size, 2 if size > 10_000 else 8)
@@ -151,7 +151,7 @@ def beams(
 def others(bench: Bench, shape: Shape, path: Path) -> None:
     """The same steps by others, on a catalogue that they can hold."""
     build(shape, path)
-    paths = lt.PrefixTree.open(path).paths()
+    paths = lt.Catalogue.open(path).walk()
     pool = logits(PROMPTS * WIDTH, shape.codes, 8)
     ours = timed(paths, shape.levels, pool, PROMPTS, WIDTH, 6 if bench.quick else 360)
     items = np.concatenate(list(shape.portions()))
@@ -172,7 +172,7 @@ def others(bench: Bench, shape: Shape, path: Path) -> None:
     bench.record(case, statistics.mean(ours), unit="us", peers=peers, skipped=skipped, same_scores=same)
 
 
-def walked(slow: Slow, paths: lt.PrefixPaths, shape: Shape, pool: Pool, rounds: int) -> tuple[list[float], bool]:
+def walked(slow: Slow, paths: lt.catalogue.ItemWalk, shape: Shape, pool: Pool, rounds: int) -> tuple[list[float], bool]:
     """Microseconds of a slow step at each level, and whether each gave the scores that ours gives."""
     times: list[list[float]] = [[] for _ in range(shape.levels)]
     same = True
@@ -182,7 +182,7 @@ def walked(slow: Slow, paths: lt.PrefixPaths, shape: Shape, pool: Pool, rounds: 
         states, mine = [slow.start()] * PROMPTS, np.full(PROMPTS, paths.start)
         for level in range(shape.levels):
             given = pool[(turn + level) % len(pool)][: len(states)]
-            ours = paths.top(mine, given, scores, WIDTH, owners=owners)
+            ours = paths.top(mine, given, scores, WIDTH, groups=owners)
             began = time.perf_counter()
             rows, tokens, scores, states = slow_step(slow, states, given, scores, WIDTH, owners)
             times[level].append(time.perf_counter() - began)
@@ -192,7 +192,7 @@ def walked(slow: Slow, paths: lt.PrefixPaths, shape: Shape, pool: Pool, rounds: 
     return [lower_quartile(t) * 1e6 for t in times], same
 
 
-def processor(trie: DictTrie, paths: lt.PrefixPaths, shape: Shape, pool: Pool) -> float | Skip:
+def processor(trie: DictTrie, paths: lt.catalogue.ItemWalk, shape: Shape, pool: Pool) -> float | Skip:
     """Microseconds of a step of transformers' processor, with the dicts to tell what may follow; once a level.
 
     Picking the best is part of it, as it is of ours.
@@ -217,7 +217,7 @@ def processor(trie: DictTrie, paths: lt.PrefixPaths, shape: Shape, pool: Pool) -
     for level in range(shape.levels):
         given = pool[level % len(pool)][: len(states)]
         # Beams begin alike here, as they do there.
-        found = paths.top(states, given, scores, WIDTH, owners=owners)
+        found = paths.top(states, given, scores, WIDTH, groups=owners)
         ids, tensor = _tensor(torch, beams), _tensor(torch, given)
         began = time.perf_counter()
         masked = constrain(ids, tensor)
@@ -237,7 +237,7 @@ def _tensor(torch: Any, array: npt.NDArray[Any]) -> Any:
 
 def changes(bench: Bench, shape: Shape, path: Path) -> None:
     """Adds and removes while two threads read: wrong answers, and how long a reader waits."""
-    tree = lt.PrefixTree.open(path)
+    tree = lt.Catalogue.open(path)
     count = CHANGES // 10 if bench.quick else CHANGES
     known = shape.some(1000).tolist()
     wrong: list[str] = []
@@ -258,7 +258,7 @@ def changes(bench: Bench, shape: Shape, path: Path) -> None:
 
 
 def reading(
-    tree: lt.PrefixTree, shape: Shape, known: list[list[int]], wrong: list[str], meanwhile: Callable[[], object]
+    tree: lt.Catalogue, shape: Shape, known: list[list[int]], wrong: list[str], meanwhile: Callable[[], object]
 ) -> tuple[list[float], float]:
     """Seconds of each query of two threads while ``meanwhile`` runs, and how long that took."""
     over = threading.Event()
@@ -270,7 +270,7 @@ def reading(
             row = known[turn % len(known)]
             absent = [*row[:-1], shape.codes]
             began = time.perf_counter()
-            paths = tree.paths()
+            paths = tree.walk()
             state = paths.find(row)
             found = state is not None and turn % len(known) in paths.items(state)
             none = paths.find(absent) is None
@@ -293,7 +293,7 @@ def reading(
     return times[0] + times[1], seconds
 
 
-def writing(tree: lt.PrefixTree, shape: Shape, count: int, wrong: list[str]) -> None:
+def writing(tree: lt.Catalogue, shape: Shape, count: int, wrong: list[str]) -> None:
     """Adds items that no reader asks for and removes them again, the first among the last hundred first."""
     rng = np.random.default_rng(22)
     there: list[list[int]] = []
@@ -321,7 +321,7 @@ def scaling(
         path, built = there.get(shape) or (folder / "scale", build(shape, folder / "scale"))
         pool = pools.setdefault(shape.codes, logits(PROMPTS * WIDTH, shape.codes, 4))
         open_ms, first_ms = opened(path, 5)
-        paths = lt.PrefixTree.open(path).paths()
+        paths = lt.Catalogue.open(path).walk()
         levels = timed(paths, shape.levels, pool, PROMPTS, WIDTH, 6 if bench.quick else 240)
         bench.record(
             f"a step of {PROMPTS} x {WIDTH} beams, {shape.name}",

@@ -1,28 +1,33 @@
-"""Beam search along a tree of token sequences: exact, diverse or sampled without replacement, over any engine.
+"""Beam search over a catalogue or any walk of token sequences: exact, diverse or sampled without replacement.
 
-`logitree.beam_search` is the door. It knows no runtime: `logitree.engines` has the sessions.
+`beam_search` is the entry point. Engines provide the sessions (`logitree.engines.BeamEngine`).
 """
 
 from __future__ import annotations
 
+from .._core import beam_top
+from ..engines import BeamEngine, BeamSession
 from ..engines._rows import reindex
-from ._kept import Hypothesis
+from ._loop import BeamStep, OnBeamStep
 from ._options import Normalize, Width
-from ._paths import FAILED, FINISHED, Candidates, Paths
-from ._run import BeamStep, OnBeamStep
 from ._search import Prompt, beam_search
+from ._survivors import Hypothesis
+from ._walk import FAILED, FINISHED, Candidates, TokenWalk
 
 __all__ = [
     "FAILED",
     "FINISHED",
+    "BeamEngine",
+    "BeamSession",
     "BeamStep",
     "Candidates",
     "Hypothesis",
     "Normalize",
     "OnBeamStep",
-    "Paths",
     "Prompt",
+    "TokenWalk",
     "Width",
     "beam_search",
+    "beam_top",
     "reindex",
 ]

@@ -1,14 +1,14 @@
-"""Sampling without replacement while a tree is searched: scores that are perturbed so that the best are the drawn.
+"""Sampling without replacement in a beam search: scores that are perturbed so that the best are the drawn.
 
 Formulas: Kool, van Hoof, Welling, "Stochastic Beams and Where to Find Them", ICML 2019 (arXiv 1903.06059), section 4
-and appendix B.3 for the stable form. It knows no tree and no model.
+and appendix B.3 for the stable form.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ._paths import Floats, Ints
+from ._walk import Floats, Ints
 
 
 def perturb(generator: np.random.Generator, rows: Ints, log_p: Floats, parents: Floats) -> Floats:

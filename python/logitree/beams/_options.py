@@ -1,4 +1,4 @@
-"""What a beam search was asked for, checked before anything runs. Knows no tree and no model."""
+"""The options of a beam search, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .. import _core
 from .._errors import error
 
 Width = int | Sequence[int] | Callable[[int], int]
-"""How many beams: one number, one a step (the last goes on), or a function of the step, from 0."""
+"""How many beams: one number, one for each step (the last is repeated), or a function of the step, from 0."""
 
 Normalize = Literal["vocabulary", "allowed", "none"]
 """What a token's score is: its log-probability among all tokens, among the allowed ones, or its logit."""
 
-MOST_PENALTY = 16.0
-"""Powers of lengths past this one overflow sooner than they mean anything."""
+MAX_PENALTY = 16.0
+"""Powers of lengths beyond this one overflow."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Options:
         if width % self.groups:
             raise error(
                 _core.SamplingError,
-                f"{width} beams are no {self.groups} equal groups",
+                f"{width} beams cannot be {self.groups} equal groups",
                 place=f"step {step}",
                 help="make width a multiple of groups",
             )
@@ -65,7 +65,7 @@ class Options:
 
     @property
     def most_rows(self) -> int | None:
-        """The most beams of one prompt, all groups together; None where only running it tells."""
+        """The most beams of one prompt, all groups together; None where it is unknown until it runs."""
         if not callable(self.width):
             steps = len(self.width) if isinstance(self.width, Sequence) else 1
         elif self.max_tokens is None:
@@ -87,7 +87,7 @@ def checked(
     sample: bool,
     seed: int | None,
 ) -> Options:
-    """The options, or a SamplingError that says what means nothing."""
+    """The options, or a SamplingError for those that mean nothing."""
     if isinstance(width, Sequence) and not len(width):
         raise error(_core.SamplingError, f"width is {width!r}", help="give a number, a list of numbers or a function")
     if returned is None:
@@ -102,11 +102,11 @@ def checked(
     for name, value in (("length_penalty", length_penalty), ("diversity", diversity), ("temperature", temperature)):
         if not _finite(value):
             raise error(_core.SamplingError, f"{name} is {value!r}", help="give a finite number")
-    if abs(length_penalty) > MOST_PENALTY:
+    if abs(length_penalty) > MAX_PENALTY:
         raise error(
             _core.SamplingError,
             f"length_penalty is {length_penalty}",
-            help=f"use -{MOST_PENALTY:g} to {MOST_PENALTY:g}",
+            help=f"use -{MAX_PENALTY:g} to {MAX_PENALTY:g}",
         )
     if temperature <= 0.0 or diversity < 0.0:
         what = f"temperature is {temperature}" if temperature <= 0.0 else f"diversity is {diversity}"
@@ -142,7 +142,7 @@ def checked(
 
 
 def _finite(value: object) -> bool:
-    """Whether it is a number, and none of the odd ones."""
+    """Whether it is a finite number."""
     return isinstance(value, float | int | np.floating) and not isinstance(value, bool) and math.isfinite(value)
 
 

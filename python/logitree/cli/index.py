@@ -1,4 +1,4 @@
-"""`logitree index`: prefix-tree indexes as files: built, shown, checked, changed, asked. It walks no model."""
+"""`logitree index`: builds, shows, checks, changes and queries the index files of catalogues."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import ItemRows, PrefixTree, prefix_tree_from_table, prefix_tree_of_texts, table_items
+from ..catalogue import Catalogue, ItemRows, table_items
 from . import _common
 from ._common import UsageError
 from ._terminal import Terminal
 
-ABOUT = """Build, show, check, change and ask the index of a prefix tree: only its items can be generated.
+ABOUT = """Build, show, check, change and query the index of a catalogue: only its items can be generated.
 
 TABLE is a .csv, .tsv, .jsonl, .parquet, .arrow or .npy file with a column of codes for each level, or one of lists.
 
@@ -117,10 +117,10 @@ def _build(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     return 0
 
 
-def _of_table(args: argparse.Namespace, err: Terminal) -> PrefixTree:
+def _of_table(args: argparse.Namespace, err: Terminal) -> Catalogue:
     if args.model is not None:
         raise UsageError("--model writes the texts of a .txt file; a table has codes")
-    return prefix_tree_from_table(
+    return Catalogue.from_table(
         args.table,
         args.columns,
         item=args.item,
@@ -131,19 +131,19 @@ def _of_table(args: argparse.Namespace, err: Terminal) -> PrefixTree:
     )
 
 
-def _of_texts(args: argparse.Namespace, err: Terminal) -> PrefixTree:
+def _of_texts(args: argparse.Namespace, err: Terminal) -> Catalogue:
     if args.columns or args.item or args.weights:
         raise UsageError("a .txt file has no columns: its texts are numbered by their lines, from 0")
     from ..engines.llama_cpp import LlamaCpp
 
     engine = LlamaCpp(_common.model_path(args.model), n_ctx=64, on_load=_bar(err, "loading the model"))
-    return prefix_tree_of_texts(
+    return Catalogue.from_texts(
         args.table, engine.tokenize, path=args.index, memory=args.memory, progress=_bar(err, "building the index")
     )
 
 
-def _of_rtp(args: argparse.Namespace, err: Terminal) -> PrefixTree:
-    """RTP-LLM's tree: what was seen in it is told on standard error."""
+def _of_rtp(args: argparse.Namespace, err: Terminal) -> Catalogue:
+    """RTP-LLM's tree: its findings go to standard error."""
     if args.columns or args.item or args.weights or args.memory or args.model:
         raise UsageError("a tree-decode .json file has no columns, and is read whole: leave the options out")
     from ..rtp import load_tree
@@ -154,12 +154,12 @@ def _of_rtp(args: argparse.Namespace, err: Terminal) -> PrefixTree:
     return made.prefix
 
 
-_MAKERS: dict[str, Callable[[argparse.Namespace, Terminal], PrefixTree]] = {".txt": _of_texts, ".json": _of_rtp}
+_MAKERS: dict[str, Callable[[argparse.Namespace, Terminal], Catalogue]] = {".txt": _of_texts, ".json": _of_rtp}
 """What builds an index of a file that is no table, by its ending."""
 
 
 def _info(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
-    tree = PrefixTree.open(args.index)
+    tree = Catalogue.open(args.index)
     facts = {"path": str(args.index), **tree.info}
     lines = [f"{out.paint(f'{name:<14}', 'dim')} {_shown(value)}" for name, value in facts.items()]
     _say(args, out, facts, *lines)
@@ -173,7 +173,7 @@ def _shown(value: Any) -> str:
 
 
 def _check(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
-    tree = PrefixTree.open(args.index)
+    tree = Catalogue.open(args.index)
     tree.check()
     facts = {"path": str(args.index), "items": len(tree), "sound": True}
     _say(args, out, facts, f"{args.index}: sound, {len(tree):,} items")
@@ -186,7 +186,7 @@ def _rows(args: argparse.Namespace, err: Terminal, weights: list[str] | None) ->
 
 
 def _add(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
-    tree = PrefixTree.open(args.index)
+    tree = Catalogue.open(args.index)
     if args.weights and not tree.info["weighted"]:
         raise UsageError(f"{args.index} has no weights: build it with --weights")
     added = 0
@@ -198,7 +198,7 @@ def _add(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
 def _remove(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     if (args.table is None) == (args.numbers is None):
         raise UsageError("give a TABLE of rows to remove, or --numbers")
-    tree, removed = PrefixTree.open(args.index), 0
+    tree, removed = Catalogue.open(args.index), 0
     if args.numbers is not None:
         if max(args.numbers) >= 1 << 64:
             raise UsageError(f"{max(args.numbers)} is no item number: they are below 2**64")
@@ -209,8 +209,8 @@ def _remove(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     return _replace(args, tree, {"removed": removed}, out, err)
 
 
-def _replace(args: argparse.Namespace, tree: PrefixTree, changed: dict[str, int], out: Terminal, err: Terminal) -> int:
-    """Writes the index anew beside itself and renames it, so that who reads it is not disturbed."""
+def _replace(args: argparse.Namespace, tree: Catalogue, changed: dict[str, int], out: Terminal, err: Terminal) -> int:
+    """Writes the new index beside the old one and renames it, so that readers are not disturbed."""
     if any(changed.values()):
         tree.merge(args.index, memory=args.memory, progress=_bar(err, "writing the index"))
     facts = {"path": str(args.index), **changed, "items": len(tree), "bytes": tree.info["bytes"]}
@@ -225,7 +225,7 @@ def _query(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
     for code in args.codes:
         if not 0 <= code < 1 << 31:
             raise UsageError(f"{code} is no code: they are from 0 to 2,147,483,647")
-    paths = PrefixTree.open(args.index).paths()
+    paths = Catalogue.open(args.index).walk()
     state = paths.find(args.codes)
     following = [] if state is None else paths.allowed(state).tolist()
     items = [] if state is None else paths.items(state).tolist()

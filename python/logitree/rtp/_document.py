@@ -1,6 +1,6 @@
-"""What a tree-decode file says, before anything is built from it: fields, keys and candidates. It knows no prefix tree.
+"""Reads the fields, keys and candidates of a tree-decode file.
 
-The keys stay text, because the separator may stand behind them.
+Keys are kept as text, because the separator may come after them in the file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""JSON read from chunks of text, member by member, with the place of every error. It knows nothing of what is read.
+"""Reads JSON from chunks of text, member by member, with the place of every error.
 
-The whole text is never held, a value that nobody asks for is skipped without being built, and nothing recurses.
+It never holds the whole text, skips values that are not asked for without building them, and does not recurse.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ class Reader:
             self._unfinished(self._at)
 
     def _unfinished(self, end: int) -> None:
-        """More text for a string that is plain up to `end`, or the error of what stands there."""
+        """More text for a string that is plain up to `end`, or the error of what follows."""
         rest = self._text[end : end + 6]
         cut = rest[:1] == "\\" and len(rest) < (6 if rest[1:2] == "u" else 2)
         if rest and not cut:
@@ -277,7 +277,7 @@ class Reader:
             raise self.wrong("the JSON ends inside a string")
 
     def _closes(self, close: str) -> bool:
-        """Reads what stands behind a value: a comma, or the end."""
+        """Reads what follows a value: a comma, or the end."""
         character = self.peek()
         if character not in (",", close) or not character:
             raise self.malformed(f"',' or '{close}'")
@@ -316,7 +316,7 @@ def _plain_wholes(text: str) -> list[int] | None:
 
 
 def _scanned(text: str, at: int) -> tuple[list[int], int] | None:
-    """The array of whole numbers that begins here and where it ends, if that is what stands here."""
+    """The array of whole numbers that begins here and where it ends, if there is one."""
     try:
         values, end = _SCAN(text, at)
     except (ValueError, RecursionError):

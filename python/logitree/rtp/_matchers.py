@@ -15,7 +15,7 @@ from ._processor import Logits, Processor, apply_masks, checked_rows
 
 
 class GrammarProcessor(Processor):
-    """A matcher for each row, all copies of one that stands at the beginning."""
+    """A matcher for each row, all copies of one at the beginning."""
 
     rank = 1
 

@@ -46,7 +46,7 @@ class Processor(ABC):
         self._read(self.checked_tokens(tokens))
 
     def update_multi_seq_status(self, parents: npt.ArrayLike) -> None:
-        """New row i goes on as a copy of old row `parents[i]`; there may be more rows than before, or fewer.
+        """New row i continues as a copy of old row `parents[i]`; there may be more rows than before, or fewer.
 
         Raises:
             StateError: a parent is no row. Nothing has changed.
@@ -54,7 +54,7 @@ class Processor(ABC):
         self._take(self.checked_parents(parents))
 
     def add_rows(self, count: int = 1) -> None:
-        """Adds rows at their beginning, behind the others.
+        """Adds rows at their beginning, after the others.
 
         Raises:
             StateError: a negative count.
@@ -62,7 +62,7 @@ class Processor(ABC):
         self._add(self.checked_count(count))
 
     def drop_rows(self, rows: Iterable[int]) -> None:
-        """Takes rows away; those behind them move up.
+        """Takes rows away; those after them move up.
 
         Raises:
             StateError: there is no such row. Nothing has changed.

@@ -1,4 +1,4 @@
-"""What a loader saw that nobody may want, counted. It knows no file and decides nothing."""
+"""Counts the findings of a loader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Report:
     its documentation says (the first tokens are then those of such keys); "none": there is neither."""
     keys: int
     items: int
-    """Paths whose end is complete; the empty one, if it is one, included."""
+    """Items; the empty one, if it exists, included."""
     errors: int
     """Candidates that can be generated but have no key: they lead to the error state and are no items."""
     findings: tuple[Finding, ...]

@@ -1,4 +1,4 @@
-"""Rows that are finished go on with the end token. It knows nothing of why they are finished."""
+"""Rows that are finished continue with the end token."""
 
 from __future__ import annotations
 

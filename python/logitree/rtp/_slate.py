@@ -9,23 +9,23 @@ import numpy as np
 
 from .. import _core
 from .._errors import error
-from .._prefix import PrefixTree
 from ..beams import Hypothesis, beam_search
-from ._grow import NO_CANDIDATE, NO_KEY
+from ..catalogue import Catalogue
+from ._expand import NO_CANDIDATE, NO_KEY
 from ._tree import RtpTree
 
 
 def slate(
     engine: Any,
     prompt: Sequence[int],
-    tree: PrefixTree | RtpTree,
+    tree: Catalogue | RtpTree,
     size: int,
     *,
     end: int | None = None,
     banned: Sequence[Sequence[int]] = (),
     **options: Any,
 ) -> list[Hypothesis]:
-    """The likeliest item, then the likeliest behind prompt and item that is another, and so on.
+    """The likeliest item, then the likeliest other item after prompt and item, and so on.
 
     It takes a copy of the tree's index in memory, from which what is banned or chosen is removed: a branch without
     items takes no beam. The tree itself stays as it is.
@@ -35,7 +35,7 @@ def slate(
         prompt: token ids.
         tree: the items.
         size: most items of the slate.
-        end: the token behind every item; of an `RtpTree` it is its own.
+        end: the token that ends every item; of an `RtpTree` it is its own.
         banned: items, as their tokens without the end, that may not come.
         **options: as of `logitree.beam_search`; not `returned`.
 
@@ -47,7 +47,7 @@ def slate(
         Others as `logitree.beam_search`.
     """
     source = tree.prefix if isinstance(tree, RtpTree) else tree
-    left = PrefixTree.from_bytes(source.to_bytes())
+    left = Catalogue.from_bytes(source.to_bytes())
     if len(left) != len(source) or source.info["added_nodes"]:
         raise error(_core.ConstraintError, "the tree was changed since its index was made", help="merge it first")
     if isinstance(tree, RtpTree):
@@ -57,7 +57,7 @@ def slate(
     read = list(prompt)
     chosen: list[Hypothesis] = []
     while len(chosen) < size and len(left):
-        found = beam_search(engine, [read], left.paths(end=end), returned=1, **options)[0]
+        found = beam_search(engine, [read], left.walk(end=end), returned=1, **options)[0]
         if not found:
             break
         chosen.append(found[0])

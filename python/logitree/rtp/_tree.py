@@ -1,4 +1,4 @@
-"""A tree-decode file as a native prefix tree: paths, statuses, what was seen. It knows no logits and no rows."""
+"""A tree-decode file as a catalogue, with its statuses and findings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from .. import _core
 from .._errors import error
-from .._prefix import PrefixTree
+from ..catalogue import Catalogue
 from ._document import Document, read_document
-from ._grow import NO_KEY, Growth
+from ._expand import NO_KEY, Growth
 from ._json import Reader
 from ._report import Findings, Report
 
@@ -24,13 +24,11 @@ Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
 class RtpTree:
     """RTP-LLM's tree of candidates, made by `load_tree`. Nothing changes it."""
 
-    def __init__(
-        self, document: Document, growth: Growth, prefix: PrefixTree, report: Report, size: int | None
-    ) -> None:
+    def __init__(self, document: Document, growth: Growth, prefix: Catalogue, report: Report, size: int | None) -> None:
         self.start = document.start
         """The id that statuses begin with; it is never generated."""
         self.end = document.end
-        """The token behind every item."""
+        """The token that ends every item."""
         self.sep = document.sep
         self.report = report
         self.prefix = prefix
@@ -38,15 +36,15 @@ class RtpTree:
         without a candidate in the vocabulary 2**64 - 2; items are numbered from 0, by length."""
         self.empty = growth.empty
         """Whether the end token is allowed at the start."""
-        self.walk = prefix.paths(end=self.end, vocabulary_size=size)
+        self.walk = prefix.walk(end=self.end, vocabulary=size)
         """All that can be generated, what leads to the error state included."""
         self.paths = self.walk
-        """The items only: what `logitree.beam_search` and `PrefixPaths.matcher` are for."""
+        """The items only: for `logitree.beam_search` and `ItemWalk.matcher`."""
         if growth.errors or growth.dead:
             real = np.ones(growth.items, np.bool_)
-            self.paths = prefix.paths(end=self.end, vocabulary_size=size, allowed=real)
+            self.paths = prefix.walk(end=self.end, vocabulary=size, allowed=real)
         self.end_weights: dict[int, float] = {}
-        """State of `walk` -> weight of the end token there. Processors add it; a search knows nothing of it."""
+        """State of `walk` -> weight of the end token there. Processors add it; a search does not."""
         for tokens, weight in growth.end_weights:
             state = self.walk.find(tokens)
             if state is not None:
@@ -62,7 +60,7 @@ class RtpTree:
         return self.sep.join(str(token) for token in [self.start, *tokens])
 
     def state(self, status: str) -> int:
-        """The state of `walk` behind a status.
+        """The state of `walk` after a status.
 
         Raises:
             ConstraintError: no path has it.
@@ -92,7 +90,7 @@ def load_tree(
     Args:
         source: a path; the text itself (a str that begins with a brace or bracket, or bytes of UTF-8); or an open file.
         vocabulary_size: number of token ids; candidates beyond it are left out and reported. None: just enough.
-        index: where to write the prefix tree's index file; None: it is kept in memory.
+        index: where to write the catalogue's index file; None: it is kept in memory.
 
     Raises:
         PayloadError: it is no JSON, or no tree-decode file. `place` is a JSON pointer, with line and column.

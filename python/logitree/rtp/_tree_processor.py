@@ -91,7 +91,7 @@ class TreeProcessor(Processor):
         before = self._states
         after = walk.advance(before, tokens)
         if self._errors:
-            leaves = (after >= 0) & walk.complete(after) & ~walk.open(after)
+            leaves = (after >= 0) & walk.is_item(after) & ~walk.may_continue(after)
             for row in np.flatnonzero(leaves).tolist():
                 if self.tree.is_error(int(after[row])):
                     after[row] = FAILED

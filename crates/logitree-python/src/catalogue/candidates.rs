@@ -1,30 +1,30 @@
-//! Candidates as columns in Python. Conversions only.
+//! Beam candidates as columns in Python.
 
 use logitree::catalogue::BeamCandidate;
 use numpy::{Element, PyArray1};
 use pyo3::prelude::*;
 
 /// Continuations of several rows, as columns of one length.
-#[pyclass(frozen, name = "Candidates", module = "logitree._core")]
-pub struct PyCandidates {
-    /// int64: the row that goes on.
+#[pyclass(frozen, name = "BeamCandidates", module = "logitree._core")]
+pub struct PyBeamCandidates {
+    /// int64: the row that continues.
     #[pyo3(get)]
     rows: Py<PyArray1<i64>>,
-    /// int32: by this token.
+    /// int32: with this token.
     #[pyo3(get)]
     tokens: Py<PyArray1<i32>>,
     /// float64: with this score.
     #[pyo3(get)]
     scores: Py<PyArray1<f64>>,
-    /// int64: to this state.
+    /// int64: the state after the token.
     #[pyo3(get)]
     states: Py<PyArray1<i64>>,
     len: usize,
 }
 
-impl PyCandidates {
-    pub fn new(py: Python<'_>, found: &[BeamCandidate]) -> PyCandidates {
-        PyCandidates {
+impl PyBeamCandidates {
+    pub fn new(py: Python<'_>, found: &[BeamCandidate]) -> PyBeamCandidates {
+        PyBeamCandidates {
             rows: column(py, found, |c| i64::from(c.row)),
             tokens: column(py, found, |c| c.token as i32),
             scores: column(py, found, |c| c.score),
@@ -45,12 +45,12 @@ fn column<T: Element>(
 }
 
 #[pymethods]
-impl PyCandidates {
+impl PyBeamCandidates {
     fn __len__(&self) -> usize {
         self.len
     }
 
     fn __repr__(&self) -> String {
-        format!("Candidates({})", self.len)
+        format!("BeamCandidates({})", self.len)
     }
 }

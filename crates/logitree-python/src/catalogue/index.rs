@@ -1,31 +1,31 @@
-//! The prefix tree in Python. Conversions only.
+//! The catalogue index in Python.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logitree::catalogue::{Catalogue, ItemIndex, ItemWalk};
+use logitree::catalogue::{Catalogue, CatalogueSnapshot, ItemIndex, ItemWalk};
 use logitree::constraint::intersect;
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArray};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::build::{options, tell};
-use super::walk::PyPaths;
+use super::walk::PyItemWalk;
 use super::{longs, tokens, Items};
 use crate::errors::to_py;
 use crate::matcher::forks_of;
 
 /// A large set of items, each a sequence of tokens.
-#[pyclass(frozen, name = "PrefixIndex", module = "logitree._core")]
-pub struct PyPrefixTree {
+#[pyclass(frozen, name = "CatalogueIndex", module = "logitree._core")]
+pub struct PyCatalogueIndex {
     tree: Arc<Catalogue>,
     path: Mutex<Option<PathBuf>>,
 }
 
-impl PyPrefixTree {
+impl PyCatalogueIndex {
     pub fn of(tree: Catalogue, path: Option<PathBuf>) -> Self {
-        PyPrefixTree { tree: Arc::new(tree), path: Mutex::new(path) }
+        PyCatalogueIndex { tree: Arc::new(tree), path: Mutex::new(path) }
     }
 
     fn set_path(&self, path: Option<PathBuf>) {
@@ -42,7 +42,13 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Numbers> {
+    fn of(object: &Bound<'_, PyAny>, snapshot: &CatalogueSnapshot) -> PyResult<Numbers> {
+        if snapshot.is_keyed() {
+            let found = items_of(snapshot, &strings(object)?)?;
+            let mut list: Vec<u64> = found.into_iter().flatten().collect();
+            list.sort_unstable();
+            return Ok(Numbers::List(list));
+        }
         if let Ok(flags) = object.extract::<PyReadonlyArray1<'_, bool>>() {
             return Ok(Numbers::Flags(flags.as_array().to_vec()));
         }
@@ -73,8 +79,36 @@ impl Numbers {
     }
 }
 
+/// Item numbers as Python shows them: an array of uint64, or a list of keys.
+pub fn named<'py>(
+    py: Python<'py>,
+    snapshot: &CatalogueSnapshot,
+    items: Vec<u64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if !snapshot.is_keyed() {
+        return Ok(PyArray1::from_vec(py, items).into_any());
+    }
+    let keys = items.into_iter().map(|item| Ok(snapshot.key(item)?.unwrap_or_default()));
+    let keys = keys.collect::<logitree::Result<Vec<&str>>>().map_err(to_py)?;
+    Ok(PyList::new(py, keys)?.into_any())
+}
+
+/// Keys of items, a list of texts.
+fn strings(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    object.extract().map_err(|_| {
+        let error = Error::new(ErrorKind::Constraint, "numbers in a catalogue whose items have keys");
+        to_py(error.help("give a list of keys"))
+    })
+}
+
+/// The item number of each key.
+fn items_of(snapshot: &CatalogueSnapshot, keys: &[String]) -> PyResult<Vec<Option<u64>>> {
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    snapshot.items_of_keys(&keys).map_err(to_py)
+}
+
 #[pymethods]
-impl PyPrefixTree {
+impl PyCatalogueIndex {
     /// Opens an index file.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -101,17 +135,17 @@ impl PyPrefixTree {
 
     /// The tree as it is now, to be walked.
     #[pyo3(signature = (*, end=None, allowed=None, intersect=None, vocabulary_size=None))]
-    fn paths(
+    fn walk(
         &self,
         py: Python<'_>,
         end: Option<TokenId>,
         allowed: Option<&Bound<'_, PyAny>>,
         intersect: Option<&Bound<'_, PyAny>>,
         vocabulary_size: Option<usize>,
-    ) -> PyResult<PyPaths> {
+    ) -> PyResult<PyItemWalk> {
         let mut snapshot = self.tree.snapshot();
         if let Some(allowed) = allowed {
-            let numbers = Numbers::of(allowed)?;
+            let numbers = Numbers::of(allowed, &snapshot)?;
             snapshot = py.detach(|| snapshot.only(|item| numbers.contains(item))).map_err(to_py)?;
         }
         if let Some(others) = intersect {
@@ -120,11 +154,11 @@ impl PyPrefixTree {
             let kept = py.detach(|| self::intersect(&snapshot, others, end, &mut || tell(0.0)));
             snapshot = kept.map_err(to_py)?;
         }
-        PyPaths::new(ItemWalk { snapshot, end }, vocabulary_size)
+        PyItemWalk::new(ItemWalk { snapshot, end }, vocabulary_size)
     }
 
     /// Adds items, with a number each, or to be numbered.
-    #[pyo3(signature = (tokens, items, *, ends=None, weights=None))]
+    #[pyo3(signature = (tokens, items, *, ends=None, weights=None, keys=None))]
     fn add_rows<'py>(
         &self,
         py: Python<'py>,
@@ -132,9 +166,14 @@ impl PyPrefixTree {
         items: Option<PyReadonlyArray1<'py, u64>>,
         ends: Option<PyReadonlyArray1<'py, i64>>,
         weights: Option<PyReadonlyArray1<'py, f32>>,
+        keys: Option<Vec<String>>,
     ) -> PyResult<u64> {
         let given = Items::new(tokens, ends, items, weights)?;
         let slices = given.slices()?;
+        if let Some(keys) = keys {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            return py.detach(|| self.tree.add_keyed(slices.rows(), &keys)).map_err(to_py);
+        }
         let added = py.detach(|| match slices.items {
             Some(items) => self.tree.add(slices.rows().zip(items).map(|((t, w), &item)| (t, w, item))),
             None => self.tree.add_numbered(slices.rows()),
@@ -143,23 +182,30 @@ impl PyPrefixTree {
     }
 
     /// Removes items: rows of tokens, with one number each or whatever their number.
-    #[pyo3(signature = (tokens, items, *, ends=None))]
+    #[pyo3(signature = (tokens, items, *, ends=None, keys=None))]
     fn remove_rows<'py>(
         &self,
         py: Python<'py>,
         tokens: &Bound<'py, PyAny>,
         items: Option<PyReadonlyArray1<'py, u64>>,
         ends: Option<PyReadonlyArray1<'py, i64>>,
+        keys: Option<Vec<String>>,
     ) -> PyResult<u64> {
         let given = Items::new(tokens, ends, items, None)?;
         let slices = given.slices()?;
+        if let Some(keys) = keys {
+            let numbers = items_of(&self.tree.snapshot(), &keys)?;
+            // An unknown key has no item to remove.
+            let rows = slices.rows().zip(numbers).filter_map(|((t, _), item)| Some((t, Some(item?))));
+            return py.detach(|| self.tree.remove(rows)).map_err(to_py);
+        }
         let rows = slices.rows().enumerate().map(|(row, (t, _))| (t, slices.items.map(|items| items[row])));
         py.detach(|| self.tree.remove(rows)).map_err(to_py)
     }
 
     /// Removes the items with these numbers.
     fn remove_items(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let numbers = Numbers::of(items)?;
+        let numbers = Numbers::of(items, &self.tree.snapshot())?;
         py.detach(|| self.tree.remove_items(|item| numbers.contains(item))).map_err(to_py)
     }
 
@@ -182,7 +228,7 @@ impl PyPrefixTree {
         let weighted = self.tree.snapshot().index().header().weighted;
         let folder = path.as_deref().and_then(Path::parent).map(Path::to_path_buf);
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
-        let options = options(weighted, memory, folder, None);
+        let options = options((weighted, false), memory, folder, None);
         let mut tell = tell(progress.as_ref());
         py.detach(|| self.tree.merge(path.as_deref(), &options, &mut tell)).map_err(to_py)?;
         self.set_path(path);
@@ -196,12 +242,12 @@ impl PyPrefixTree {
     }
 
     /// Numbers of the items that are exactly these tokens, ascending.
-    fn items<'py>(&self, py: Python<'py>, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn items<'py>(&self, py: Python<'py>, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (snapshot, mut found) = (self.tree.snapshot(), Vec::new());
         if let Some(state) = snapshot.find(&self::tokens(tokens)?).map_err(to_py)? {
             snapshot.items(state, &mut found).map_err(to_py)?;
         }
-        Ok(PyArray1::from_vec(py, found))
+        named(py, &snapshot, found)
     }
 
     fn __contains__(&self, tokens: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -225,6 +271,7 @@ impl PyPrefixTree {
         info.set_item("fixed_length", !head.ragged)?;
         info.set_item("nested", head.nested)?;
         info.set_item("weighted", head.weighted)?;
+        info.set_item("keyed", head.keyed)?;
         info.set_item("wide_nodes", head.wide)?;
         info.set_item("added_nodes", snapshot.added_nodes())?;
         info.set_item("bytes", head.file)?;
@@ -237,6 +284,6 @@ impl PyPrefixTree {
 
     fn __repr__(&self) -> String {
         let path = self.path().as_ref().map_or(String::new(), |path| format!(", {}", path.display()));
-        format!("PrefixIndex({} items{path})", self.tree.snapshot().len())
+        format!("CatalogueIndex({} items{path})", self.tree.snapshot().len())
     }
 }

@@ -1,4 +1,4 @@
-//! Prefix trees in Python: the tree, what builds one, and the arrays that both take. Conversions only.
+//! Catalogues in Python: the index, its builder, and the arrays that both take.
 
 mod build;
 mod candidates;
@@ -132,8 +132,8 @@ impl Slices<'_> {
 
 /// Adds the classes to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<index::PyPrefixTree>()?;
-    m.add_class::<build::PyPrefixBuilder>()?;
-    m.add_class::<walk::PyPaths>()?;
-    m.add_class::<candidates::PyCandidates>()
+    m.add_class::<index::PyCatalogueIndex>()?;
+    m.add_class::<build::PyCatalogueIndexBuilder>()?;
+    m.add_class::<walk::PyItemWalk>()?;
+    m.add_class::<candidates::PyBeamCandidates>()
 }

@@ -1,4 +1,4 @@
-//! A prefix tree at one moment, walked by arrays of states, in Python. Conversions only.
+//! A catalogue at one moment, walked by arrays of states, in Python.
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
 use logitree::catalogue::{BeamRows, CatalogueMatcher, Continuations, ItemWalk, WalkState, MAX_TOKEN};
@@ -9,21 +9,22 @@ use logitree::{Error, ErrorKind, TokenId};
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
-use super::candidates::PyCandidates;
+use super::candidates::PyBeamCandidates;
+use super::index::named;
 use super::{copied, longs, tokens};
 use crate::buffer::Rows as Buffer;
 use crate::errors::to_py;
 use crate::matcher::{forks_of, PyMatcher};
 use crate::sampling::whole;
 
-/// A snapshot of a catalogue, walked by arrays of states: the input of beam searches and matchers.
+/// A catalogue at one moment, walked by arrays of states: a native `logitree.beams.TokenWalk`.
 ///
-/// States are int64 and valid for this walk only; -1 is a sequence that has ended, -2 one that accepted a token that was
-/// not allowed, after which only the end token may follow. Every call may raise PayloadError if the index file is
-/// damaged, and StateError for a state of another walk.
-#[pyclass(frozen, name = "PrefixPaths", module = "logitree")]
-pub struct PyPaths {
-    paths: ItemWalk,
+/// States are int64 and belong to this walk; -1 is a finished sequence, -2 one that took a token that was not allowed,
+/// after which only the end token may follow. Every call may raise PayloadError if the index file is damaged, and
+/// StateError for a state of another walk.
+#[pyclass(frozen, name = "ItemWalk", module = "logitree.catalogue")]
+pub struct PyItemWalk {
+    walk: ItemWalk,
     vocabulary_size: usize,
 }
 
@@ -43,9 +44,9 @@ fn column<T: Copy>(given: Option<Vec<T>>, default: T, rows: usize) -> Vec<T> {
     given.unwrap_or_else(|| vec![default; rows])
 }
 
-impl PyPaths {
-    pub fn new(paths: ItemWalk, vocabulary_size: Option<usize>) -> PyResult<PyPaths> {
-        if let Some(end) = paths.end.filter(|&end| end > MAX_TOKEN) {
+impl PyItemWalk {
+    pub fn new(walk: ItemWalk, vocabulary_size: Option<usize>) -> PyResult<PyItemWalk> {
+        if let Some(end) = walk.end.filter(|&end| end > MAX_TOKEN) {
             let message = format!("the end token {end}");
             return Err(to_py(Error::new(ErrorKind::Constraint, message).help("tokens are below 2**31")));
         }
@@ -53,7 +54,7 @@ impl PyPaths {
             let message = format!("a vocabulary of {size} tokens; {MAX_TOKENS} are the most");
             return Err(to_py(Error::new(ErrorKind::Limit, message)));
         }
-        let least = paths.end.unwrap_or(0).max(paths.snapshot.largest()) as usize + 1;
+        let least = walk.end.unwrap_or(0).max(walk.snapshot.largest()) as usize + 1;
         if vocabulary_size.is_some_and(|size| size < least) {
             let message =
                 format!("tokens up to {} in a vocabulary of {}", least - 1, vocabulary_size.unwrap_or(0));
@@ -61,7 +62,7 @@ impl PyPaths {
                 Error::new(ErrorKind::Constraint, message).help("the items are of another vocabulary"),
             ));
         }
-        Ok(PyPaths { paths, vocabulary_size: vocabulary_size.unwrap_or(least) })
+        Ok(PyItemWalk { walk, vocabulary_size: vocabulary_size.unwrap_or(least) })
     }
 
     /// What `call` makes of the rows.
@@ -91,23 +92,23 @@ impl PyPaths {
 }
 
 #[pymethods]
-impl PyPaths {
-    /// The state at the beginning of every item.
+impl PyItemWalk {
+    /// The state where every item begins.
     #[getter]
     fn start(&self) -> i64 {
-        self.paths.snapshot.root().0
+        self.walk.snapshot.root().0
     }
 
     /// The token after every item; None: an item ends by itself.
     #[getter]
     fn end(&self) -> Option<TokenId> {
-        self.paths.end
+        self.walk.end
     }
 
-    /// Whether the tree has weights.
+    /// Whether tokens have weights.
     #[getter]
     fn weighted(&self) -> bool {
-        self.paths.snapshot.index().header().weighted
+        self.walk.snapshot.index().header().weighted
     }
 
     /// Number of ids that masks cover.
@@ -118,7 +119,7 @@ impl PyPaths {
 
     /// Number of items; an item with several numbers counts several times.
     fn __len__(&self) -> usize {
-        self.paths.snapshot.len() as usize
+        self.walk.snapshot.len() as usize
     }
 
     /// States [R] after one token each: int64 [R].
@@ -131,16 +132,16 @@ impl PyPaths {
         tokens: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (mut states, tokens) = (self::states(states)?, self::tokens(tokens)?);
-        self.paths.advance(&mut states, &tokens).map_err(to_py)?;
+        self.walk.advance(&mut states, &tokens).map_err(to_py)?;
         Ok(PyArray1::from_iter(py, states.iter().map(|state| state.0)))
     }
 
     /// The state after these tokens, from the start or from `state`; None if no item has them there.
     #[pyo3(signature = (tokens, state=None))]
     fn find(&self, tokens: &Bound<'_, PyAny>, state: Option<i64>) -> PyResult<Option<i64>> {
-        let mut state = state.map_or(self.paths.snapshot.root(), WalkState);
+        let mut state = state.map_or(self.walk.snapshot.root(), WalkState);
         for token in self::tokens(tokens)? {
-            let Some(next) = self.paths.snapshot.step(state, token).map_err(to_py)? else { return Ok(None) };
+            let Some(next) = self.walk.snapshot.step(state, token).map_err(to_py)? else { return Ok(None) };
             state = next;
         }
         Ok(Some(state.0))
@@ -168,7 +169,7 @@ impl PyPaths {
         let mut rows = Buffer::of(&out, "mask", ErrorKind::Mask)?;
         // SAFETY: these are the only slices, one a row.
         let mut slices = unsafe { rows.rows_mut::<u32>()? };
-        self.paths.masks(&states, &mut slices).map_err(to_py)?;
+        self.walk.masks(&states, &mut slices).map_err(to_py)?;
         drop(slices);
         drop(rows);
         Ok(out)
@@ -177,20 +178,11 @@ impl PyPaths {
     /// The allowed tokens of one state, ascending.
     fn allowed<'py>(&self, py: Python<'py>, state: i64) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let mut children = Continuations::default();
-        self.paths.children(WalkState(state), &mut children).map_err(to_py)?;
+        self.walk.children(WalkState(state), &mut children).map_err(to_py)?;
         Ok(PyArray1::from_iter(py, children.tokens.iter().map(|&token| token as i32)))
     }
 
     /// Every continuation of every row, by row and token.
-    ///
-    /// Args:
-    ///     states: [R]; a row in state -1 has none, one in state -2 has the end token at its own score.
-    ///     logits: [R, V], float32, float16 or bfloat16, read in place; -inf is left out.
-    ///     scores: float64 [R], the score of each row so far; -inf for a row that does not continue. None: 0.
-    ///
-    /// Raises:
-    ///     LogitsError: NaN or +inf among the allowed tokens' logits, or fewer logits than ids.
-    ///     SamplingError: the arguments differ in length.
     #[pyo3(signature = (states, logits, scores=None))]
     fn gather<'py>(
         &self,
@@ -198,26 +190,15 @@ impl PyPaths {
         states: &Bound<'py, PyAny>,
         logits: &Bound<'py, PyAny>,
         scores: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<PyCandidates> {
+    ) -> PyResult<PyBeamCandidates> {
         let mut found = Vec::new();
         self.with_rows((states, logits), (scores, None), |rows| {
-            py.detach(|| self.paths.gather(rows, &mut found))
+            py.detach(|| self.walk.gather(rows, &mut found))
         })?;
-        Ok(PyCandidates::new(py, &found))
+        Ok(PyBeamCandidates::new(py, &found))
     }
 
-    /// The best `width` continuations of each group's rows: by group, then descending score, then row, then token.
-    ///
-    /// Without padding if there are fewer. Equal to sorting the result of `gather`, without reading the rest of the
-    /// vocabulary.
-    ///
-    /// Args:
-    ///     states, logits, scores: as in `gather`. NaN is an error only among the logits that are read.
-    ///     width: the number of continuations per group.
-    ///     groups: int [R], the group of each row, ascending; None: one group.
-    ///
-    /// Raises:
-    ///     LogitsError, SamplingError: as in `gather`.
+    /// The best `width` continuations of each group's rows: by group, descending score, row, token.
     #[pyo3(signature = (states, logits, scores, width, *, groups=None))]
     fn top<'py>(
         &self,
@@ -227,17 +208,17 @@ impl PyPaths {
         scores: Option<&Bound<'py, PyAny>>,
         width: &Bound<'py, PyAny>,
         groups: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<PyCandidates> {
+    ) -> PyResult<PyBeamCandidates> {
         let width = whole(width, "width", 0, usize::MAX)?;
         let mut found = Vec::new();
         self.with_rows((states, logits), (scores, groups), |rows| {
-            py.detach(|| self.paths.top(rows, width, &mut found))
+            py.detach(|| self.walk.top(rows, width, &mut found))
         })?;
-        Ok(PyCandidates::new(py, &found))
+        Ok(PyBeamCandidates::new(py, &found))
     }
 
-    /// Whether the tokens so far are an item, bool [R].
-    fn complete<'py>(
+    /// Whether what was read is an item.
+    fn is_item<'py>(
         &self,
         py: Python<'py>,
         states: &Bound<'py, PyAny>,
@@ -245,16 +226,26 @@ impl PyPaths {
         self.look(py, states, |(complete, _)| complete)
     }
 
-    /// Whether more tokens of an item may follow, bool [R].
-    fn open<'py>(&self, py: Python<'py>, states: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
+    /// Whether more tokens of an item may follow.
+    fn may_continue<'py>(
+        &self,
+        py: Python<'py>,
+        states: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         self.look(py, states, |(_, open)| open)
     }
 
-    /// Numbers of the items whose tokens are exactly those that lead to the state, uint64, ascending.
-    fn items<'py>(&self, py: Python<'py>, state: i64) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    /// Numbers of the items that are exactly what leads to a state, ascending.
+    fn items<'py>(&self, py: Python<'py>, state: i64) -> PyResult<Bound<'py, PyAny>> {
         let mut found = Vec::new();
-        self.paths.snapshot.items(WalkState(state), &mut found).map_err(to_py)?;
-        Ok(PyArray1::from_vec(py, found))
+        self.walk.snapshot.items(WalkState(state), &mut found).map_err(to_py)?;
+        named(py, &self.walk.snapshot, found)
+    }
+
+    /// Whether one item may be the beginning of another, so that only an end token tells them apart.
+    #[getter]
+    fn nested(&self) -> PyResult<bool> {
+        self.walk.snapshot.may_nest().map_err(to_py)
     }
 
     /// A matcher at the beginning of an item. Arguments and errors as for `Catalogue.matcher`.
@@ -268,9 +259,9 @@ impl PyPaths {
         let fuel = fuel.map(|fuel| whole(fuel, "fuel", 1, u64::MAX)).transpose()?;
         if intersect.is_none() && fuel.is_some() {
             let error = Error::new(ErrorKind::Constraint, "fuel without intersect");
-            return Err(to_py(error.help("a prefix tree alone needs none: leave it out")));
+            return Err(to_py(error.help("fuel is for intersections: leave it out")));
         }
-        let (snapshot, end, size) = (self.paths.snapshot.clone(), self.paths.end, self.vocabulary_size);
+        let (snapshot, end, size) = (self.walk.snapshot.clone(), self.walk.end, self.vocabulary_size);
         let Some(others) = intersect else {
             let matcher = CatalogueMatcher::new(snapshot, end, size);
             return Ok(PyMatcher::new(Box::new(matcher.map_err(to_py)?)));
@@ -282,11 +273,11 @@ impl PyPaths {
     }
 
     fn __repr__(&self) -> String {
-        format!("PrefixPaths({} items)", self.paths.snapshot.len())
+        format!("ItemWalk({} items)", self.walk.snapshot.len())
     }
 }
 
-impl PyPaths {
+impl PyItemWalk {
     fn look<'py>(
         &self,
         py: Python<'py>,
@@ -296,7 +287,7 @@ impl PyPaths {
         let mut scratch = Continuations::default();
         let states = self::states(states)?;
         let looked: Result<Vec<bool>, _> =
-            states.into_iter().map(|state| self.paths.look(state, &mut scratch).map(&which)).collect();
+            states.into_iter().map(|state| self.walk.look(state, &mut scratch).map(&which)).collect();
         Ok(PyArray1::from_vec(py, looked.map_err(to_py)?))
     }
 }

@@ -1,18 +1,18 @@
-//! What may follow a place, as columns that are filled again and again. It refuses to know where they come from.
+//! The continuations of a node, as columns that are reused.
 
 use super::WalkState;
 use crate::TokenId;
 
-/// The ways on from a place: ascending tokens, each with the place behind it.
+/// The continuations of a state: ascending tokens, each with the state after it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Continuations {
     /// The tokens, ascending and distinct.
     pub tokens: Vec<TokenId>,
-    /// The place behind each.
+    /// The state after each.
     pub states: Vec<WalkState>,
     /// The weight of each, or nothing where the tree has no weights.
     pub weights: Vec<f32>,
-    /// Whether what was read up to here is an item.
+    /// Whether the tokens up to here are an item.
     pub is_item: bool,
 }
 

@@ -1,5 +1,4 @@
-//! The same tree with the items of some of its places only, which are told one by one: what it costs is what is kept.
-//! It refuses to know why they are kept.
+//! A snapshot with some of its items only, which are collected state by state: it costs what is kept.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ pub struct SnapshotFilter {
     of: CatalogueSnapshot,
     live: RowSet,
     /// Rows that were looked at.
-    told: u64,
+    visited: u64,
     /// For each node of the overlay, whether the items that were added there are kept.
     nodes: Vec<bool>,
 }
@@ -23,10 +22,10 @@ impl SnapshotFilter {
     /// No item of the snapshot yet.
     pub fn new(of: &CatalogueSnapshot) -> SnapshotFilter {
         let live = RowSet::none(of.index().header().rows);
-        SnapshotFilter { of: of.clone(), live, told: 0, nodes: vec![false; of.added_nodes()] }
+        SnapshotFilter { of: of.clone(), live, visited: 0, nodes: vec![false; of.added_nodes()] }
     }
 
-    /// Keeps every item that is exactly what leads to `state`. Each place is told once.
+    /// Keeps every item that ends at `state`. Each state is kept once.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Payload`] if the index is damaged there; [`crate::ErrorKind::State`] if the state is none of
@@ -44,8 +43,8 @@ impl SnapshotFilter {
         };
         let Some(base) = base else { return Ok(()) };
         let rows = self.of.index().items(base)?;
-        self.told = self.told.saturating_add(rows.end.saturating_sub(rows.start));
-        if self.told > self.of.index().header().rows {
+        self.visited = self.visited.saturating_add(rows.end.saturating_sub(rows.start));
+        if self.visited > self.of.index().header().rows {
             return Err(damaged("two places with the same rows"));
         }
         for row in rows {
@@ -61,6 +60,6 @@ impl SnapshotFilter {
         let SnapshotFilter { of, live, nodes, .. } = self;
         let kept = |node: usize, _| nodes.get(node).is_some_and(|&kept| kept);
         let overlay = of.overlay.as_ref().map(|overlay| Arc::new(overlay.only(kept)));
-        CatalogueSnapshot { base: of.base, live: Some(Arc::new(live)), overlay, nested: Some(nested) }
+        CatalogueSnapshot { live: Some(Arc::new(live)), overlay, nested: Some(nested), ..of }
     }
 }

@@ -1,5 +1,4 @@
-//! One index that does not change: rows in ascending order, and records of its wide nodes. It refuses to know what
-//! was removed from it or added to it since.
+//! One immutable index: rows in ascending order, and records of its wide nodes.
 
 use std::ops::Range;
 use std::path::Path;
@@ -35,7 +34,7 @@ pub(super) struct WideRecord {
     pub tokens: (TokenId, TokenId),
 }
 
-/// Continuations of a wide node as they stand in the index.
+/// The children of a wide node in the index.
 pub(crate) struct WideChildren<'s> {
     tokens: &'s [u8],
     token_bytes: usize,
@@ -74,15 +73,15 @@ impl<'s> WideChildren<'s> {
         self.weights.get(at * 4..)?.first_chunk().map(|bytes| f32::from_le_bytes(*bytes))
     }
 
-    /// Where the token stands: looked for first where it would be if the tokens were spread evenly over this span, as
+    /// The position of the token: looked for first where it would be if the tokens were spread evenly over this span, as
     /// they are in a node that has nearly all there are.
     #[inline]
     pub fn find_near(&self, token: TokenId, (first, last): (TokenId, TokenId)) -> Option<usize> {
         const NEAR: usize = 24;
         let n = self.len();
-        let behind = n.checked_sub(1)?;
+        let top = n.checked_sub(1)?;
         let (gone, all) = (u64::from(token.checked_sub(first)?), u64::from(last.checked_sub(first)?));
-        let guess = ((gone * behind as u64 / all.max(1)) as usize).min(behind);
+        let guess = ((gone * top as u64 / all.max(1)) as usize).min(top);
         let mut at = guess;
         if self.token(at) <= token {
             while at < n && at - guess < NEAR {
@@ -104,7 +103,7 @@ impl<'s> WideChildren<'s> {
         self.find(token).ok()
     }
 
-    /// Where the token stands, or would.
+    /// The position of the token, or where it would be inserted.
     pub fn find(&self, token: TokenId) -> std::result::Result<usize, usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -193,7 +192,7 @@ impl ItemIndex {
             self.row(row, &mut tokens)?;
             let same = before.iter().zip(&tokens).take_while(|(a, b)| a == b).count();
             if row > 0 && (same != shared || before.get(same) > tokens.get(same)) {
-                return Err(damaged(&format!("row {row} does not stand where it should")));
+                return Err(damaged(&format!("row {row} is out of order")));
             }
         }
         Ok(())
@@ -301,7 +300,7 @@ impl ItemIndex {
         Ok(if width == 8 { long(bytes, 0) } else { number(bytes, 0, 4).into() })
     }
 
-    /// The numbers of the items of rows from `first` on, as they stand in the index.
+    /// Calls `each` with every row and its item number, in the order of the index.
     pub(super) fn for_each_item(&self, mut each: impl FnMut(u64, u64)) -> Result<()> {
         const AT_ONCE: u64 = 1 << 16;
         let width = self.header.item_bytes;
@@ -407,7 +406,7 @@ impl ItemIndex {
         }
     }
 
-    /// The place behind `token`, if there is one with a row in `live`.
+    /// The state after `token`, if there is one with a row in `live`.
     pub(super) fn step(
         &self,
         state: WalkState,

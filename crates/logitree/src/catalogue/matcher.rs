@@ -1,5 +1,4 @@
-//! One item of a prefix tree, as a matcher for one sequence. A stack of places makes rollback O(1). It refuses to know
-//! logits, and other sequences: many beams at once are arrays of states.
+//! A matcher that generates one item of a catalogue. A stack of states makes rollback O(1).
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// Forced tokens that are given at once.
 const FORCED: usize = 1000;
 
-/// A matcher over a snapshot of a prefix tree.
+/// A matcher over a snapshot of a catalogue.
 pub struct CatalogueMatcher {
     snapshot: CatalogueSnapshot,
     end: Option<TokenId>,
@@ -54,8 +53,8 @@ impl CatalogueMatcher {
         }
         self.snapshot.children(state, &mut children)?;
         if children.tokens.is_empty() && !children.is_item {
-            // A sound index has no place from which no item goes on; what is allowed there must not be everything.
-            return Err(damaged("no item goes on from a place of it"));
+            // A sound index has no such state; without this error everything would be allowed there.
+            return Err(damaged("a state without continuations"));
         }
         if children.is_item {
             add_end(&mut children, self.end);
@@ -75,10 +74,10 @@ pub(crate) fn check_snapshot(
 ) -> Result<()> {
     let fail = |message: String, help: &str| Err(Error::new(ErrorKind::Constraint, message).help(help));
     if snapshot.is_empty() {
-        return fail("the prefix tree has no item".into(), "an empty set cannot be generated from");
+        return fail("the catalogue has no item".into(), "an empty set cannot be generated from");
     }
     if end.is_none() && snapshot.may_nest()? {
-        let message = "one item is the beginning of another, and nothing says where it ends";
+        let message = "one item is the beginning of another, and no token ends items";
         return fail(message.into(), "give the token that ends an item: end=");
     }
     let largest = snapshot.largest().max(end.unwrap_or(0)) as usize;
@@ -89,7 +88,7 @@ pub(crate) fn check_snapshot(
     Ok(())
 }
 
-/// Puts the end token among what may follow an item. An item that goes on with what would end it does go on.
+/// Adds the end token to what may follow an item. The end token continues an item that has it as its next token.
 pub(crate) fn add_end(children: &mut Continuations, end: Option<TokenId>) {
     let Some(end) = end else { return };
     if let Err(at) = children.tokens.binary_search(&end) {

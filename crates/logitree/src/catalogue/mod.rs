@@ -1,19 +1,17 @@
-//! Prefix trees: a large set of items, each a sequence of tokens, of which only those that exist may be generated.
+//! Catalogues: large sets of items, each a sequence of tokens, of which only those that exist may be generated.
 //!
-//! An index holds the items as rows in ascending order, one behind the other, with how many tokens each row shares
-//! with the row before it. That is the whole tree: a node is the first row under it and its depth, the node's rows
-//! end where fewer tokens are shared, and a child begins where exactly as many are. Reading that takes few cache
-//! lines, so it is how nodes of up to [`NARROW`] rows are walked. Wider nodes have a record with their children as
-//! one ascending list. A tree of twenty million items of eight tokens needs 17 bytes an item for its rows, and no
-//! pointers.
+//! An index stores the items as rows in ascending order, one after the other, with the number of tokens that each row
+//! shares with the row before it. That is the whole tree: a node is its first row and its depth, its rows end where fewer
+//! tokens are shared, and a child begins where exactly as many are. Reading that takes few cache lines, so it is how nodes
+//! of up to [`NARROW`] rows are walked. Wider nodes have a record with their children as one ascending list. Twenty million
+//! items of eight tokens need 17 bytes an item for their rows, and no pointers.
 //!
-//! - [`ItemIndex`] is one index, in memory or in a file that is mapped ([`header`] tells its bytes).
-//! - [`build`] sorts rows, in bounded memory, and writes an index.
-//! - [`Catalogue`] is an index that changes: rows that were removed are a set of bits, items that were added a small
-//!   tree over it. A [`CatalogueSnapshot`] is the tree at one moment; its states stay good for as long as it lives. A
-//!   [`SnapshotFilter`] is how others make one of some of its items.
-//!
-//! The room refuses to know logits, vocabularies, and what an item is beside its tokens and its number.
+//! - [`ItemIndex`] is one index, in memory or in a mapped file (`format` has its bytes).
+//! - [`CatalogueBuilder`] sorts rows in bounded memory and writes an index.
+//! - [`Catalogue`] is an index that changes: removed rows are a set of bits, added items a small tree over it. A
+//!   [`CatalogueSnapshot`] is the catalogue at one moment; its states are valid as long as it lives. A [`SnapshotFilter`]
+//!   makes a snapshot of some of its items.
+//! - [`CatalogueMatcher`] generates one item in one sequence; [`ItemWalk`] asks about many beams at once.
 
 mod beams;
 mod build;
@@ -21,6 +19,7 @@ mod continuations;
 mod filtered;
 mod format;
 mod index;
+mod keys;
 mod matcher;
 mod narrow;
 mod overlay;
@@ -38,6 +37,7 @@ pub use filtered::SnapshotFilter;
 pub(crate) use format::checksum::damaged;
 pub use format::header::IndexHeader;
 pub use index::ItemIndex;
+pub use keys::MAX_KEY_BYTES;
 pub use matcher::CatalogueMatcher;
 pub(crate) use matcher::{add_end, check_snapshot};
 pub use snapshot::CatalogueSnapshot;

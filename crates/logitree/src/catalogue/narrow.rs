@@ -1,5 +1,5 @@
 //! Nodes of few rows, whose children are found row by row: a child begins where a row shares exactly the node's tokens
-//! with the row before it. It refuses to know wide nodes.
+//! with the row before it.
 
 use super::format::header;
 use super::index::{number, ItemIndex};
@@ -7,13 +7,13 @@ use super::row_set::RowSet;
 use super::{Continuations, WalkState, NARROW};
 use crate::Result;
 
-/// IndexBytes of tokens that are looked at together at most.
+/// Bytes of tokens that are looked at together at most.
 const AT_ONCE: usize = 2048;
 
 /// A node whose rows are looked at one by one.
 pub(super) struct NarrowNode<'s> {
     index: &'s ItemIndex,
-    /// How many tokens each row behind the first shares with the one before it.
+    /// How many tokens each row after the first shares with the one before it.
     shared: &'s [u8],
     width: usize,
     row: u64,
@@ -25,9 +25,9 @@ impl ItemIndex {
     #[inline]
     pub(super) fn narrow(&self, row: u64, depth: u32) -> Result<NarrowNode<'_>> {
         let header = self.header();
-        let behind = (header.rows.saturating_sub(row + 1)).min(NARROW as u64) as usize;
+        let following = (header.rows.saturating_sub(row + 1)).min(NARROW as u64) as usize;
         let width = header.shared_bytes;
-        let shared = self.section(header::SHARED, row + 1, behind, width)?;
+        let shared = self.section(header::SHARED, row + 1, following, width)?;
         Ok(NarrowNode { index: self, shared, width, row, depth })
     }
 
@@ -70,14 +70,14 @@ impl NarrowNode<'_> {
         Ok(!others && self.depth < self.index.span(self.row)?.1)
     }
 
-    /// Whether the node's rows are of one length, go on, and have no weights: then all there is to a child is its token.
+    /// Whether the node's rows have one length, continue, and have no weights: then a child is its token alone.
     #[inline]
     fn is_plain(&self) -> bool {
         let header = self.index.header();
         !header.ragged && !header.weighted && self.depth < header.longest
     }
 
-    /// The children of a plain node, all of which are there: what [`NarrowNode::groups`] finds, with one look at the tokens
+    /// The children of a plain node with all its rows: what [`NarrowNode::groups`] finds, with one look at the tokens
     /// from the first child's to the last one's.
     #[inline]
     fn append_plain(&self, out: &mut Continuations) -> Result<()> {
@@ -97,7 +97,7 @@ impl NarrowNode<'_> {
         let (length, width) = (header.longest as usize, header.token_bytes);
         let place = |row: u64| (row - self.row) as usize * length;
         if place(last) * width > AT_ONCE {
-            // What lies between the children would be looked at in vain.
+            // The tokens between the children would be read for nothing.
             for at in from..out.states.len() {
                 out.tokens.push(self.index.token(out.states[at].row(), depth)?);
             }
@@ -134,13 +134,13 @@ impl NarrowNode<'_> {
         Ok(items)
     }
 
-    /// Shared tokens of the rows behind the first.
+    /// Shared tokens of the rows after the first.
     #[inline]
     fn rows(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.shared.len() / self.width).map(|at| number(self.shared, at, self.width))
     }
 
-    /// Calls `each` with the first row of every child and the row behind its last, until it says no.
+    /// Calls `each` with the first row of every child and the row after its last, until it returns false.
     #[inline]
     pub(super) fn groups(&self, items: u64, mut each: impl FnMut(u64, u64) -> Result<bool>) -> Result<()> {
         let mut from = self.row + items;
@@ -157,7 +157,7 @@ impl NarrowNode<'_> {
             }
             row += 1;
         }
-        // The rows of the index are over, or the node is as wide as a narrow one may be.
+        // The index ends here, or the node has as many rows as a narrow one may.
         if row > from && row <= self.index.header().rows {
             each(from, row)?;
         }

@@ -1,6 +1,6 @@
-//! Items that were added to an index since it was made: a small tree over it, whose nodes say where the index itself
-//! stands. Copies share their chunks until one of them is changed, and a node keeps its number, so that the states of
-//! an older copy stay good. It refuses to know files.
+//! Items that were added to an index: a small tree over it, whose nodes store the state of the index at the same tokens.
+//! Copies share their chunks until one of them is changed, and a node keeps its number, so that the states of an older
+//! copy stay valid.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) const ROOT: usize = 0;
 
 #[derive(Clone, Default)]
 pub(super) struct AddedNode {
-    /// Where the index stands here, if its rows come by.
+    /// The state of the index at the same tokens, if it has rows there.
     pub base: Option<WalkState>,
     /// Ascending by token.
     pub children: Arc<Vec<AddedChild>>,
@@ -99,7 +99,7 @@ impl Overlay {
         path
     }
 
-    /// Adds an item; whether it was not there. Weights of tokens that stand here or in the index stay as they are.
+    /// Adds an item, and returns whether it is new. Weights of tokens that are here or in the index do not change.
     pub fn add(&mut self, base: &ItemIndex, tokens: &[TokenId], weights: &[f32], item: u64) -> Result<bool> {
         let mut path = self.path(tokens);
         self.weigh(&path, tokens, weights);

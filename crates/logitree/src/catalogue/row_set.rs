@@ -1,5 +1,4 @@
-//! Which rows of an index are there: one bit a row, in chunks that copies share until one of them is changed. It
-//! refuses to know why a row is not there.
+//! The set of present rows of an index: one bit a row, in chunks that copies share until one of them is changed.
 
 use std::sync::Arc;
 
@@ -42,12 +41,12 @@ impl RowSet {
         RowSet { chunks: vec![empty; rows.div_ceil(ROWS) as usize], rows, count: 0 }
     }
 
-    /// No row yet: they are told in order, with [`RowSet::push`].
+    /// No row yet: rows are appended in order, with [`RowSet::push`].
     pub fn empty() -> RowSet {
         RowSet { chunks: Vec::new(), rows: 0, count: 0 }
     }
 
-    /// One more row, behind all others.
+    /// Appends a row.
     #[inline]
     pub fn push(&mut self, there: bool) {
         if self.rows.is_multiple_of(ROWS) {
@@ -90,7 +89,7 @@ impl RowSet {
         let filled = match chunk {
             Chunk::Some(_) => None,
             Chunk::All => {
-                // Rows behind the last are never there.
+                // Rows after the last are never present.
                 let mut words = Words { words: [0; WORDS], any: [0; WORDS / 64] };
                 let rows = (self.rows - row / ROWS * ROWS).min(ROWS) as usize;
                 for (at, word) in words.words.iter_mut().enumerate().take(rows.div_ceil(64)) {
@@ -141,7 +140,7 @@ impl RowSet {
 }
 
 impl Words {
-    /// Whether any bit from `from` to before `to`, which is behind it, is set.
+    /// Whether any bit from `from` to before `to`, which is greater, is set.
     fn any(&self, from: usize, to: usize) -> bool {
         let (first, last) = (from / 64, (to - 1) / 64);
         let header = u64::MAX << (from % 64);

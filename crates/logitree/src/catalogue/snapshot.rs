@@ -1,5 +1,4 @@
-//! A prefix tree at one moment: what may follow where, which items are there. What is added or removed afterwards
-//! does not change it. It refuses to know logits.
+//! A catalogue at one moment: which tokens may follow, which items exist. Later changes do not affect it.
 
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use super::state::StateKind;
 use super::WalkState;
 use crate::{Result, TokenId};
 
-/// A prefix tree that does not change.
+/// A catalogue that does not change.
 #[derive(Clone)]
 pub struct CatalogueSnapshot {
     pub(super) base: Arc<ItemIndex>,
@@ -22,12 +21,14 @@ pub struct CatalogueSnapshot {
     /// Whether an item is the beginning of another, where all were looked at; `None`: as the index says. A tree that
     /// changes never holds such a snapshot.
     pub(super) nested: Option<bool>,
+    /// Keys that were added to those of the index.
+    pub(super) added_keys: Arc<Vec<Box<str>>>,
 }
 
 impl CatalogueSnapshot {
     /// The whole of an index.
     pub fn of(base: Arc<ItemIndex>) -> CatalogueSnapshot {
-        CatalogueSnapshot { base, live: None, overlay: None, nested: None }
+        CatalogueSnapshot { base, live: None, overlay: None, nested: None, added_keys: Arc::default() }
     }
 
     /// The index below what was added.
@@ -46,7 +47,7 @@ impl CatalogueSnapshot {
         self.len() == 0
     }
 
-    /// Where every item begins.
+    /// The state where every item begins.
     pub fn root(&self) -> WalkState {
         if self.overlay.is_some() {
             WalkState::added(ROOT)
@@ -131,7 +132,7 @@ impl CatalogueSnapshot {
             })
     }
 
-    /// The ways on from `state`, written over `out`.
+    /// The continuations of `state`, written over `out`.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Payload`] if the index is damaged there; [`crate::ErrorKind::State`] if the state is none of
@@ -152,7 +153,7 @@ impl CatalogueSnapshot {
         }
     }
 
-    /// As [`CatalogueSnapshot::children`], behind what stands in `out`.
+    /// As [`CatalogueSnapshot::children`], appended to `out`.
     pub(crate) fn append(
         &self,
         state: WalkState,
@@ -184,7 +185,7 @@ impl CatalogueSnapshot {
         self.base.prefetch(state);
     }
 
-    /// Puts the children of `node` among those of the index that stand in `out`.
+    /// Merges the children of `node` with those of the index in `out`.
     fn merge(&self, node: &AddedNode, out: &mut Continuations) -> Result<()> {
         let weighted = self.base.header().weighted;
         for child in node.children.iter() {
@@ -205,7 +206,7 @@ impl CatalogueSnapshot {
         Ok(())
     }
 
-    /// The place behind `token`; `None` if no item goes on with it.
+    /// The state after `token`; `None` if no item continues with it.
     ///
     /// # Errors
     /// As [`CatalogueSnapshot::children`].
@@ -228,7 +229,7 @@ impl CatalogueSnapshot {
         }
     }
 
-    /// The place behind all of these tokens.
+    /// The state after all of these tokens.
     ///
     /// # Errors
     /// As [`CatalogueSnapshot::children`].
@@ -299,8 +300,8 @@ impl CatalogueSnapshot {
             live.push(keep(item) && self.live().is_none_or(|live| live.contains(row)));
         })?;
         let overlay = self.overlay.as_ref().map(|overlay| Arc::new(overlay.only(|_, item| keep(item))));
-        let (base, live) = (Arc::clone(&self.base), Some(Arc::new(live)));
-        Ok(CatalogueSnapshot { base, live, overlay, nested: self.nested })
+        let live = Some(Arc::new(live));
+        Ok(CatalogueSnapshot { live, overlay, ..self.clone() })
     }
 
     /// Calls `each` with the tokens, weights and number of every item: those of the index in ascending order, then
@@ -327,7 +328,7 @@ impl CatalogueSnapshot {
     }
 }
 
-/// Whether a state that is no node is one of those behind an item, from which nothing goes on.
+/// Accepts the two states without continuations, which are not nodes.
 fn over(state: WalkState) -> Result<()> {
     if state == WalkState::FINISHED || state == WalkState::FAILED {
         return Ok(());
@@ -339,7 +340,7 @@ fn over(state: WalkState) -> Result<()> {
 pub(crate) struct WideNode<'s> {
     snapshot: &'s CatalogueSnapshot,
     record: WideRecord,
-    /// The children as they stand in the index, some of which may have gone since.
+    /// The children in the index, some of which may have been removed since.
     pub children: WideChildren<'s>,
     node: Option<&'s AddedNode>,
 }
@@ -363,7 +364,7 @@ impl WideNode<'_> {
         base || self.node.is_some_and(|node| !node.items.is_empty())
     }
 
-    /// The place behind the child at `at` in the index; `None` if nothing below it is there any more.
+    /// The state of the child at `at` in the index; `None` if no item is left below it.
     #[inline]
     pub fn state(&self, at: usize) -> Result<Option<WalkState>> {
         if let Some(node) = self.node {
@@ -376,7 +377,7 @@ impl WideNode<'_> {
         self.snapshot.base.child(&self.record, &self.children, at, self.snapshot.live())
     }
 
-    /// The place behind `token`.
+    /// The state after `token`.
     pub fn step(&self, token: TokenId) -> Result<Option<WalkState>> {
         match self.children.find(token) {
             Ok(at) => self.state(at),

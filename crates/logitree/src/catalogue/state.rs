@@ -1,11 +1,10 @@
-//! Places in a prefix tree as numbers of 64 bits, so that a thousand beams are one array. It refuses to know what
-//! stands at a place.
+//! States of a walk as numbers of 64 bits, so that a thousand beams are one array.
 
-/// A place in a prefix tree: a node of one snapshot, or one of two that belong to none. Never negative for a node.
+/// A state of a walk: a node of one snapshot (never negative), or one of two that are not nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WalkState(pub i64);
 
-/// What a state's number stands for.
+/// The meaning of a state's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StateKind {
     /// The node of so many tokens whose first row is this: a narrow one.
@@ -14,7 +13,7 @@ pub(super) enum StateKind {
     Wide(u64),
     /// The node of the overlay with this number.
     Added(u64),
-    /// Behind an end, or a token that was not allowed.
+    /// After an end, or after a token that was not allowed.
     Terminal,
 }
 
@@ -22,9 +21,9 @@ const KIND: u32 = 56;
 const DEPTH: u32 = 16;
 
 impl WalkState {
-    /// The item is over: its end token came.
+    /// The item ended with its end token.
     pub const FINISHED: WalkState = WalkState(-1);
-    /// A token came that no item has there: only the end token may follow.
+    /// A token that no item has there was accepted: only the end token may follow.
     pub const FAILED: WalkState = WalkState(-2);
 
     pub(super) fn narrow(row: u64, depth: u32) -> WalkState {

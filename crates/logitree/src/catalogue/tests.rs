@@ -1,4 +1,4 @@
-//! The tree held to a plain ordered set of items: every place, what may follow it, which items it is.
+//! The catalogue held to an ordered set of items: every state, its continuations, its items.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -321,4 +321,70 @@ fn a_build_that_is_ended_leaves_nothing() {
     });
     assert_eq!(ended.unwrap_err().message, "ended");
     assert_eq!((folder.files(), std::fs::read(&path).unwrap()), (1, b"before".to_vec()));
+}
+
+#[test]
+fn keys_name_items_through_files_and_changes() {
+    let folder = Folder::new("keys");
+    let path = folder.0.join("index");
+    for file in [None, Some(path.as_path())] {
+        let options =
+            BuildOptions { keyed: true, folder: file.map(|_| folder.0.clone()), ..BuildOptions::default() };
+        let mut builder = CatalogueBuilder::new(options).unwrap();
+        for item in 0..3000u32 {
+            builder.push_keyed(&[item % 70, 7000 - item], &[], &format!("sku-{item} é")).unwrap();
+        }
+        let index = builder.finish(file, &mut |_| Ok(())).unwrap().index;
+        index.check().unwrap();
+        let bytes = index.bytes().to_vec();
+        let tree = Catalogue::new(ItemIndex::from_bytes(bytes).unwrap());
+        let keys = |tree: &Catalogue, tokens: &[TokenId]| {
+            let (snapshot, mut found) = (tree.snapshot(), Vec::new());
+            snapshot.items(snapshot.find(tokens).unwrap().unwrap(), &mut found).unwrap();
+            let key = |&item: &u64| snapshot.key(item).unwrap().unwrap().to_string();
+            found.iter().map(key).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&tree, &[12, 7000 - 712]), ["sku-712 é"]);
+        assert_eq!(tree.snapshot().items_of_keys(&["sku-5 é", "nothing"]).unwrap(), [Some(5), None]);
+        let before = tree.snapshot();
+        let rows = [(&[1, 2][..], &[][..]), (&[1, 3], &[]), (&[5, 6995], &[]), (&[1, 4], &[])];
+        assert_eq!(tree.add_keyed(rows.into_iter(), &["new", "other", "sku-5 é", "new"]).unwrap(), 3);
+        assert_eq!((tree.snapshot().key_count(), before.key_count()), (3002, 3000));
+        assert_eq!(before.key(3000).unwrap(), None);
+        for merged in [false, true] {
+            if merged {
+                tree.merge(None, &BuildOptions::default(), &mut |_| Ok(())).unwrap();
+                tree.snapshot().index().check().unwrap();
+            }
+            assert_eq!(
+                (keys(&tree, &[1, 2]), keys(&tree, &[1, 4])),
+                (vec!["new".into()], vec!["new".to_string()])
+            );
+            assert_eq!(
+                (keys(&tree, &[1, 3]), keys(&tree, &[5, 6995])),
+                (vec!["other".into()], vec!["sku-5 é".to_string()])
+            );
+        }
+        let error = tree.add([(&[1][..], &[][..], 9u64)].into_iter()).unwrap_err();
+        assert!(error.kind == ErrorKind::Constraint && error.message.contains("keys"), "{error}");
+    }
+}
+
+#[test]
+fn wrong_keys_are_refused_with_their_item() {
+    let builder = || CatalogueBuilder::new(BuildOptions { keyed: true, ..BuildOptions::default() }).unwrap();
+    let mut keyed = builder();
+    keyed.push_keyed(&[1], &[], "a").unwrap();
+    let error = keyed.push_keyed(&[2], &[], "a").unwrap_err();
+    assert_eq!((error.kind, &*error.place), (ErrorKind::Constraint, "item 1"));
+    assert_eq!(builder().push_keyed(&[2], &[], "").unwrap_err().kind, ErrorKind::Constraint);
+    assert_eq!(builder().push_keyed(&[2], &[], &"x".repeat(5000)).unwrap_err().kind, ErrorKind::Limit);
+    assert_eq!(builder().push(&[2], &[], 0).unwrap_err().kind, ErrorKind::Constraint);
+    let mut numbered = CatalogueBuilder::new(BuildOptions::default()).unwrap();
+    assert_eq!(numbered.push_keyed(&[2], &[], "a").unwrap_err().kind, ErrorKind::Constraint);
+    let tree = Catalogue::new(numbered.finish(None, &mut |_| Ok(())).unwrap().index);
+    assert_eq!(
+        tree.add_keyed([(&[1][..], &[][..])].into_iter(), &["a"]).unwrap_err().kind,
+        ErrorKind::Constraint
+    );
 }

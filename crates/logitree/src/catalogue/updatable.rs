@@ -1,12 +1,12 @@
-//! A prefix tree that changes while it is read. Readers take a snapshot and are never kept waiting; writers take turns,
-//! make the next version beside the current one, and put it in its place at once. It refuses to know who reads.
+//! A catalogue that changes while it is read. Readers take a snapshot and never wait; writers take turns, make the next
+//! version beside the current one, and publish it at once.
 
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::{self, ThreadId};
 
-use super::build::{self, CatalogueBuilder, Progress};
+use super::build::{BuildOptions, CatalogueBuilder, Progress};
 use super::overlay::Overlay;
 use super::row_set::RowSet;
 use super::{CatalogueSnapshot, ItemIndex, MAX_LENGTH, MAX_TOKEN};
@@ -15,10 +15,10 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// Nodes over an index at most: then it is time to merge.
 const MAX_ADDED_NODES: usize = 1 << 26;
 
-/// A prefix tree that changes.
+/// A catalogue that changes.
 pub struct Catalogue {
     current: RwLock<CatalogueSnapshot>,
-    /// Held by whoever makes the next version: the largest item number that merging may have left behind.
+    /// Held while the next version is made: the largest item number that merging may have dropped.
     writer: Mutex<Option<u64>>,
     /// The thread that holds it.
     holder: Mutex<Option<ThreadId>>,
@@ -67,7 +67,7 @@ impl Catalogue {
     fn turn(&self) -> Result<Turn<'_>> {
         let own = Some(thread::current().id());
         if *self.holder.lock().unwrap_or_else(PoisonError::into_inner) == own {
-            let message = "the tree is changed while it is being changed";
+            let message = "the catalogue is changed while it is being changed";
             return Err(
                 Error::new(ErrorKind::State, message).help("change it after the call that reports progress")
             );
@@ -89,30 +89,57 @@ impl Catalogue {
     /// too much was added since the index was made; [`ErrorKind::Payload`] if the index is damaged.
     pub fn add<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32], u64)>) -> Result<u64> {
         let _turn = self.turn()?;
-        self.add_all(items.map(Ok))
+        let next = self.snapshot();
+        if next.is_keyed() {
+            return Err(needs_keys());
+        }
+        self.add_all(next, items.map(Ok))
     }
 
-    /// As [`Catalogue::add`], with numbers that go on from the largest that ever was in this tree, since it was opened
+    /// As [`Catalogue::add`], with a key for each item. A known key keeps its number. Reads all keys.
+    ///
+    /// # Errors
+    /// As [`Catalogue::add`]; [`ErrorKind::Constraint`] if items have numbers, or a key is empty;
+    /// [`ErrorKind::Limit`] if a key is too long.
+    pub fn add_keyed<'i>(
+        &self,
+        items: impl Iterator<Item = (&'i [TokenId], &'i [f32])>,
+        keys: &[&str],
+    ) -> Result<u64> {
+        let _turn = self.turn()?;
+        let mut next = self.snapshot();
+        let numbers = next.add_keys(keys)?;
+        self.add_all(next, items.zip(numbers).map(|((tokens, weights), item)| Ok((tokens, weights, item))))
+    }
+
+    /// As [`Catalogue::add`], with numbers that continue from the largest this catalogue ever had, since it was opened
     /// or in its index. The first time it looks at all numbers of the index.
     ///
     /// # Errors
     /// As [`Catalogue::add`]; [`ErrorKind::Limit`] if no number is left.
     pub fn add_numbered<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32])>) -> Result<u64> {
         let turn = self.turn()?;
-        let mut largest = turn.largest_item(&self.snapshot())?;
-        self.add_all(items.map(|(tokens, weights)| {
-            let next = next_item(largest)?;
-            largest = Some(next);
-            Ok((tokens, weights, next))
-        }))
+        let next = self.snapshot();
+        if next.is_keyed() {
+            return Err(needs_keys());
+        }
+        let mut largest = turn.largest_item(&next)?;
+        self.add_all(
+            next,
+            items.map(|(tokens, weights)| {
+                let next = next_item(largest)?;
+                largest = Some(next);
+                Ok((tokens, weights, next))
+            }),
+        )
     }
 
     /// See [`Catalogue::add`]; the caller has its turn.
     fn add_all<'i>(
         &self,
+        mut next: CatalogueSnapshot,
         items: impl Iterator<Item = Result<(&'i [TokenId], &'i [f32], u64)>>,
     ) -> Result<u64> {
-        let mut next = self.snapshot();
         let base = Arc::clone(&next.base);
         let weighted = base.header().weighted;
         let mut overlay = match next.overlay.take() {
@@ -191,27 +218,28 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Writes all items that are there as one new index, to `path` or into memory, and goes on with it. Readers go on
+    /// Writes all items that are there as one new index, to `path` or into memory, and continues with it. Readers continue
     /// meanwhile, writers wait.
     ///
     /// # Errors
     /// As [`CatalogueBuilder::finish`], and [`ErrorKind::Payload`] if the index is damaged; then nothing changes.
-    pub fn merge(
-        &self,
-        path: Option<&Path>,
-        options: &build::BuildOptions,
-        progress: Progress<'_>,
-    ) -> Result<()> {
+    pub fn merge(&self, path: Option<&Path>, options: &BuildOptions, progress: Progress<'_>) -> Result<()> {
         let mut turn = self.turn()?;
         let now = self.snapshot();
         let largest_item = turn.largest_item(&now)?;
-        let mut builder = CatalogueBuilder::new(options.clone())?;
-        now.for_each(|tokens, weights, item| builder.push(tokens, weights, item))?;
+        let mut builder = CatalogueBuilder::new(BuildOptions { keyed: now.is_keyed(), ..options.clone() })?;
+        builder.copy_keys(&now)?;
+        now.for_each(|tokens, weights, item| builder.push_row(tokens, weights, item))?;
         let index = builder.finish(path, progress)?.index;
         *turn.largest_item = largest_item;
         self.publish(CatalogueSnapshot::of(Arc::new(index)));
         Ok(())
     }
+}
+
+/// An error for numbers where items have keys.
+fn needs_keys() -> Error {
+    Error::new(ErrorKind::Constraint, "the items of this catalogue have keys").help("give each item its key")
 }
 
 /// The rows of the index that are exactly these tokens.
@@ -241,15 +269,15 @@ fn row_of(base: &ItemIndex, tokens: &[TokenId], item: u64) -> Result<Option<u64>
     Ok(None)
 }
 
-/// The number behind the largest that was given.
+/// The number after the largest that was given.
 pub(super) fn next_item(largest: Option<u64>) -> Result<u64> {
     largest.map_or(Some(0), |largest| largest.checked_add(1)).ok_or_else(|| {
-        Error::new(ErrorKind::Limit, "no item number is left behind the largest that was given")
+        Error::new(ErrorKind::Limit, "no item number is left after the largest that was given")
             .help("give each item its number")
     })
 }
 
-/// Whether a tree can hold the item.
+/// Whether a catalogue can hold the item.
 pub(super) fn check(tokens: &[TokenId], weights: &[f32], weighted: bool) -> Result<()> {
     let fail = |message: String, help: &str| Err(Error::new(ErrorKind::Constraint, message).help(help));
     if tokens.is_empty() {
@@ -263,7 +291,7 @@ pub(super) fn check(tokens: &[TokenId], weights: &[f32], weighted: bool) -> Resu
         return fail(format!("token {token}"), "tokens are from 0 to 2,147,483,647");
     }
     if !weighted && !weights.is_empty() {
-        return fail("weights for a tree without any".into(), "build it with weights");
+        return fail("weights for a catalogue without weights".into(), "build it with weights");
     }
     if !weights.is_empty() && weights.len() != tokens.len() {
         let message = format!("{} weights for {} tokens", weights.len(), tokens.len());

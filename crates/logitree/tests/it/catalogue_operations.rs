@@ -1,7 +1,7 @@
-//! A hundred thousand operations on prefix trees of every kind, held to an ordered set of items: adding, removing,
-//! merging, opening again, and every question that a tree answers, asked of the tree as it is and as it was.
+//! A hundred thousand operations on catalogues of every kind, held to an ordered set of items: adding, removing,
+//! merging, opening again, and every question that a catalogue answers, asked of the present and of earlier snapshots.
 //!
-//! `LOGITREE_PREFIX_OPERATIONS=1000000` makes more of them.
+//! `LOGITREE_CATALOGUE_OPERATIONS=1000000` makes more of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -168,7 +168,7 @@ impl Run {
         "remove by numbers"
     }
 
-    /// Merges, in memory or into a file, and goes on with it as it is, opened again, or put in the place of the other.
+    /// Merges, in memory or into a file, and continues with it as it is, opened again, or reloaded.
     fn make_anew(&mut self) -> &'static str {
         let options =
             BuildOptions { weighted: self.kind.weighted, memory: 1 << 14, ..BuildOptions::default() };
@@ -224,7 +224,7 @@ impl Run {
 
 #[test]
 fn a_hundred_thousand_operations_are_those_of_a_set() {
-    let given = std::env::var("LOGITREE_PREFIX_OPERATIONS").ok();
+    let given = std::env::var("LOGITREE_CATALOGUE_OPERATIONS").ok();
     let wanted: usize = given.map_or(100_000, |n| n.parse().expect("a number of operations"));
     let (mut counts, mut seed): (BTreeMap<&str, usize>, u64) = (BTreeMap::new(), 0);
     while counts.values().sum::<usize>() < wanted {

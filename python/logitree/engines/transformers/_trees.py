@@ -13,7 +13,7 @@ from ..._errors import error
 from ._forward import import_torch
 
 if TYPE_CHECKING:
-    from ... import Paths
+    from ...beams import TokenWalk
 
 _FINISHED = -1
 """The state after the end, as trees number it."""
@@ -28,7 +28,7 @@ class _TreeStates:
     Equal to walking each row from the start, which happens where a row was not seen before.
     """
 
-    def __init__(self, paths: Paths, prompt_length: int, end: int | None) -> None:
+    def __init__(self, paths: TokenWalk, prompt_length: int, end: int | None) -> None:
         if end is None:
             end = paths.end
         if end is None:
@@ -93,14 +93,14 @@ class _TreeStates:
         may = states < 0
         alive = np.flatnonzero(~may)
         if alive.size:
-            may[alive] = ~np.asarray(self.paths.open(states[alive]), np.bool_)
+            may[alive] = ~np.asarray(self.paths.may_continue(states[alive]), np.bool_)
             if self.paths.end is None:
-                may[alive] |= np.asarray(self.paths.complete(states[alive]), np.bool_)
+                may[alive] |= np.asarray(self.paths.is_item(states[alive]), np.bool_)
         return may
 
 
 def prefix_allowed_tokens_fn(
-    paths: Paths, prompt_length: int, *, end: int | None = None
+    paths: TokenWalk, prompt_length: int, *, end: int | None = None
 ) -> Callable[[int, Any], list[int]]:
     """What `model.generate` takes as `prefix_allowed_tokens_fn`: the tokens that may follow, for one row at a time.
 
@@ -135,7 +135,7 @@ class TreeLogitsProcessor:
     Args and errors are those of `prefix_allowed_tokens_fn`.
     """
 
-    def __init__(self, paths: Paths, prompt_length: int, *, end: int | None = None) -> None:
+    def __init__(self, paths: TokenWalk, prompt_length: int, *, end: int | None = None) -> None:
         self._walk = _TreeStates(paths, prompt_length, end)
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:

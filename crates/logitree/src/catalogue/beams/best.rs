@@ -1,5 +1,4 @@
-//! The best so many candidates, and what a logit must reach to become one of them. It refuses to know where they come
-//! from.
+//! The best candidates so far, and the logit that a new one must reach.
 
 use std::cmp::Ordering;
 
@@ -109,7 +108,7 @@ impl<S: PartialEq> BestCandidates<S> {
         }
     }
 
-    /// Appends the best, the first of them first, and begins anew.
+    /// Appends the best in order, and is empty again.
     pub fn finish(&mut self, out: &mut Vec<BeamCandidate<S>>) {
         self.cut();
         self.kept.sort_unstable();

@@ -1,5 +1,5 @@
-//! The best among the children of wide nodes that are nearly all ids from a first to a last: their logits are scanned
-//! as they lie, and only what may be among the best is looked up. It refuses to know other nodes.
+//! The best children of dense nodes, whose children are nearly all ids from a first to a last: their logits are scanned in
+//! memory order, and only ids that may be among the best are looked up.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(super) struct DenseNode<'s> {
     /// The first and the last child's token.
     first: usize,
     last: usize,
-    /// Where among all runs' the maxima of its blocks stand; nowhere if its logits cannot be scanned.
+    /// The maxima of its blocks, among all nodes' maxima; empty if its logits cannot be scanned.
     maxima: Range<usize>,
 }
 
@@ -72,7 +72,7 @@ impl ItemWalk {
         take_by_guess(rows, runs, best, scratch)
     }
 
-    /// The maxima of all runs' blocks: row by row, as rows lie behind one another in memory. A run that cannot be scanned
+    /// The maxima of all nodes' blocks, row by row in memory order. A node that cannot be scanned
     /// is taken here, and has none.
     fn read_maxima(
         &self,
@@ -93,7 +93,7 @@ impl ItemWalk {
             maxima.resize(from + line.len().div_ceil(BLOCK), 0.0);
             run.maxima = from..maxima.len();
             if !kernel::block_maxima(line, &mut maxima[from..]) {
-                // What is no number may stand where no child is.
+                // NaN may be at an id that is not a child.
                 maxima.truncate(from);
                 run.maxima = from..from;
                 self.take_each(rows, run.row, &run.wide, best)?;
@@ -129,7 +129,7 @@ fn take_by_guess(
     if enough < blocks.len() {
         tops.extend(blocks.iter().map(|block| block.0));
     } else {
-        // Few blocks: finer ones tell more.
+        // With few blocks, finer ones give a better bound.
         for run in scanned() {
             fine.clear();
             kernel::fine_maxima(run.values(rows), fine);

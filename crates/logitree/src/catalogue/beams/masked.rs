@@ -1,8 +1,7 @@
-//! The best continuations of several beams: a row of logits and an accumulated log-probability each.
+//! The best continuations of beams under masks: a row of logits and an accumulated log-probability each.
 //!
-//! The slow version scores every allowed token of every beam, sorts, and takes the first. The step away from it: a
-//! row is passed over if its best token cannot win, and so is a block of 256 logits by its maximum. The file
-//! refuses to know what becomes of the beams.
+//! The naive version scores every allowed token of every beam, sorts, and takes the first. The optimisation: a block of
+//! 256 logits is skipped if its maximum cannot be among the best.
 
 use super::best::BestCandidates;
 use super::BeamCandidate;

@@ -1,11 +1,9 @@
-//! Beams along a prefix tree: the allowed ways on of a thousand places at once, and the best of them, without a look at
-//! the rest of the vocabulary. States are numbers, so that beams are arrays.
+//! Beams along a catalogue: the allowed continuations of a thousand states at once, and the best of them, without reading
+//! the rest of the vocabulary. [`beam_top`] is the same for beams under masks.
 //!
-//! The slow version gathers every child of every row, adds, sorts, and takes the first ([`ItemWalk::gather`] and a sort:
-//! the tests hold [`ItemWalk::top`] to it). The step away from it: the children of a wide node are mostly a run of ids, so
-//! its logits are scanned as they lie for those that reach the worst of the best so far, and only these are looked up.
-//!
-//! The room refuses to know what a token says, and how the logits came about.
+//! The naive version gathers every child of every row, adds, sorts, and takes the first ([`ItemWalk::gather`] and a sort:
+//! the tests hold [`ItemWalk::top`] to it). The optimisation: the children of a wide node are mostly a run of ids, so its
+//! logits are scanned in memory order for those that reach the worst of the best so far, and only these are looked up.
 
 mod best;
 mod dense;
@@ -22,38 +20,38 @@ use crate::mask::words_for;
 use crate::sampling::candidates::bad_logit;
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// A snapshot of a prefix tree, and what ends an item.
+/// A catalogue at one moment, and the token that ends an item: asked about many states at once.
 #[derive(Clone)]
 pub struct ItemWalk {
-    /// The tree.
+    /// The catalogue.
     pub snapshot: CatalogueSnapshot,
-    /// The token behind every item; `None`: an item ends by itself.
+    /// The token that ends every item; `None`: an item ends by itself.
     pub end: Option<TokenId>,
 }
 
-/// One way on.
+/// One continuation of a beam.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BeamCandidate<S = WalkState> {
-    /// The row that goes on.
+    /// The row that continues.
     pub row: u32,
-    /// By this token.
+    /// Its token.
     pub token: TokenId,
     /// The row's score, the token's logit and its weight together.
     pub score: f64,
-    /// To this place.
+    /// The state after the token.
     pub state: S,
 }
 
-/// What the rows of a step are.
+/// The rows of a step.
 #[derive(Clone, Copy)]
 pub struct BeamRows<'a> {
-    /// Where each stands.
+    /// The state of each row.
     pub states: &'a [WalkState],
-    /// What the model thinks of its next token.
+    /// The logits of its next token.
     pub logits: &'a [Floats<'a>],
-    /// What each has gathered so far; -inf for a row that is not to go on.
+    /// The score of each so far; -inf for a row that ends.
     pub scores: &'a [f64],
-    /// Whose each is: numbers that do not fall.
+    /// The group of each: numbers that do not decrease.
     pub groups: &'a [u32],
 }
 
@@ -71,9 +69,9 @@ impl BeamRows<'_> {
             }
         }
         if let Some(row) = self.groups.windows(2).position(|pair| pair[0] > pair[1]) {
-            return Err(Error::new(ErrorKind::Sampling, "groups fall")
+            return Err(Error::new(ErrorKind::Sampling, "groups decrease")
                 .at(format!("row {}", row + 1))
-                .help("rows of one group stand together, the groups in ascending order"));
+                .help("rows of one group are adjacent, and groups ascend"));
         }
         let bad = |score: &f64| score.is_nan() || *score == f64::INFINITY;
         if let Some(row) = self.scores.iter().position(bad) {
@@ -85,7 +83,7 @@ impl BeamRows<'_> {
 }
 
 impl ItemWalk {
-    /// The ways on from `state`, the end token among them where an item ends, written over `out`. Where nothing
+    /// The continuations of `state`, the end token among them where an item ends, written over `out`. Where nothing
     /// follows, the end token alone.
     ///
     /// # Errors
@@ -95,7 +93,7 @@ impl ItemWalk {
         self.append(state, out, &mut Continuations::default())
     }
 
-    /// As [`ItemWalk::children`], behind what stands in `out`.
+    /// As [`ItemWalk::children`], appended to `out`.
     fn append(&self, state: WalkState, out: &mut Continuations, scratch: &mut Continuations) -> Result<()> {
         let from = out.tokens.len();
         self.snapshot.append(state, out, scratch)?;
@@ -112,7 +110,7 @@ impl ItemWalk {
         Ok(())
     }
 
-    /// Where each row stands after its token. A token that is not allowed leads to [`WalkState::FAILED`], after which only
+    /// The state of each row after its token. A token that is not allowed leads to [`WalkState::FAILED`], after which only
     /// the end token may follow; the end token leads to [`WalkState::FINISHED`] from everywhere, and nothing leads out of
     /// that.
     ///
@@ -177,7 +175,7 @@ impl ItemWalk {
         filled
     }
 
-    /// Every way on of every row whose logit is above -inf, by row and token.
+    /// Every continuation of every row whose logit is above -inf, by row and token.
     ///
     /// # Errors
     /// As [`ItemWalk::top`].

@@ -1,4 +1,4 @@
-//! The best ways on held to gathering all of them, over trees that change.
+//! The best continuations held to gathering all of them, over catalogues that change.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The best ways on of many rows. It refuses to know what becomes of them.
+//! The best continuations of many rows.
 
 use super::best::{score, BestCandidates};
 use super::dense::{self, DenseNode};
@@ -23,13 +23,13 @@ struct BeamScratch {
 }
 
 impl ItemWalk {
-    /// The best `width` ways on of each group's rows, written over `out`: by group, then descending score, then row,
+    /// The best `width` continuations of each group's rows, written over `out`: by group, then descending score, then row,
     /// then token. Fewer where there are fewer with a logit above -inf. A row that is finished, or whose score is -inf,
     /// has none; one that failed has the end token, at its own score.
     ///
     /// # Errors
     /// As [`ItemWalk::children`]; [`crate::ErrorKind::Logits`] for NaN or +inf among the logits that are looked at, or a
-    /// allowed token without one; [`crate::ErrorKind::Sampling`] if columns differ in length or groups fall.
+    /// allowed token without one; [`crate::ErrorKind::Sampling`] if columns differ in length or groups decrease.
     pub fn top(&self, rows: &BeamRows<'_>, width: usize, out: &mut Vec<BeamCandidate>) -> Result<()> {
         rows.check()?;
         out.clear();
@@ -68,7 +68,7 @@ impl ItemWalk {
         scratch.ends.reserve(scratch.order.len());
         scratch.children.reserve(scratch.order.len());
         let mut runs = Vec::new();
-        // The root of a tree that lost its last item is the only place from which nothing goes on.
+        // Only the root of a catalogue that lost its last item has no continuation.
         let empty = self.snapshot.is_empty();
         for at in 0..scratch.order.len() {
             let row = scratch.order[at];
@@ -115,7 +115,7 @@ impl ItemWalk {
             take(rows, row, best, (token, state, logit, weight));
         }
         if let Some(end) = self.end.filter(|_| wide.is_item()) {
-            // An item that goes on with what would end it does go on.
+            // The end token continues an item that has it as its next token.
             if wide.step(end)?.is_none() {
                 let logit = self.logit(rows, row, end)?;
                 take(rows, row, best, (end, WalkState::FINISHED, logit, 0.0));
@@ -183,9 +183,9 @@ impl ItemWalk {
     }
 }
 
-/// No more ways on than these: each has a logit of its own, but for the end of a row that failed.
+/// An upper bound of continuations: each has a logit of its own, except the end of a row that failed.
 pub(super) fn possible(rows: &BeamRows<'_>) -> usize {
-    rows.logits.iter().fold(0, |ways, row| row.len().max(1).saturating_add(ways))
+    rows.logits.iter().fold(0, |sum, row| row.len().max(1).saturating_add(sum))
 }
 
 #[inline]

@@ -1,5 +1,4 @@
-//! Sections become one file: each at the beginning of a page, then the checksums of all pages, then the first page. It
-//! refuses to know what the sections hold.
+//! Joins sections into one file: each at the beginning of a page, then the checksums of all pages, then the first page.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -8,7 +7,7 @@ use super::super::format::header::IndexHeader;
 use super::sink::Sink;
 use crate::Result;
 
-/// CheckedPages that are read at once.
+/// Pages that are read at once.
 const AT_ONCE: usize = 64;
 
 /// Writes the whole file to `out`, which is empty.

@@ -1,5 +1,5 @@
-//! From items in any order to an index: rows are sorted in bounded memory, in runs on disk where they are too many, and
-//! written in one pass. The same items give the same bytes. It refuses to know where items come from.
+//! Builds an index from items in any order: rows are sorted in bounded memory, in runs on disk if they are too many, and
+//! written in one pass. The same items give the same bytes.
 
 mod join;
 mod order;
@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use self::join::join;
 use self::order::{Buffer, Merge};
 use self::runs::Run;
-use self::sink::{Room, Sink};
+pub(super) use self::sink::{Room, Sink};
 use self::writer::{Shape, Writer};
+use super::keys::KeyWriter;
 use super::updatable::{check, next_item};
-use super::{ItemIndex, MAX_ROWS};
+use super::{CatalogueSnapshot, ItemIndex, MAX_ROWS};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Told how far the work is, from 0 to 1; an error ends it.
@@ -26,7 +27,9 @@ pub type Progress<'p> = &'p mut (dyn FnMut(f64) -> Result<()> + Send);
 pub struct BuildOptions {
     /// Whether tokens have weights.
     pub weighted: bool,
-    /// IndexBytes that unsorted rows may take, about; what is more goes to disk.
+    /// Whether items have keys instead of numbers.
+    pub keyed: bool,
+    /// Bytes that unsorted rows may take, about; what is more goes to disk.
     pub memory: usize,
     /// Where that is; `None`: where the index will be, or the system's folder for such files.
     pub folder: Option<PathBuf>,
@@ -36,7 +39,7 @@ pub struct BuildOptions {
 
 impl Default for BuildOptions {
     fn default() -> BuildOptions {
-        BuildOptions { weighted: false, memory: 3 << 30, folder: None, threads: 2 }
+        BuildOptions { weighted: false, keyed: false, memory: 3 << 30, folder: None, threads: 2 }
     }
 }
 
@@ -56,6 +59,7 @@ pub struct CatalogueBuilder {
     runs: Vec<Run>,
     shape: Shape,
     rows: u64,
+    keys: Option<KeyWriter>,
 }
 
 impl CatalogueBuilder {
@@ -71,7 +75,9 @@ impl CatalogueBuilder {
             ));
         }
         let shape = Shape::new(options.weighted);
-        Ok(CatalogueBuilder { options, buffer: Buffer::default(), runs: Vec::new(), shape, rows: 0 })
+        let room = || options.folder.as_deref().map_or(Room::Memory, |folder| Room::on_disk(Some(folder)));
+        let keys = options.keyed.then(|| KeyWriter::new(&room())).transpose()?;
+        Ok(CatalogueBuilder { options, buffer: Buffer::default(), runs: Vec::new(), shape, rows: 0, keys })
     }
 
     /// One more item: its tokens, a weight for each (none: 0), and its number.
@@ -80,6 +86,14 @@ impl CatalogueBuilder {
     /// [`ErrorKind::Constraint`] for an item that no index can hold, [`ErrorKind::Limit`] for one too many or too
     /// long, each with its place; [`ErrorKind::Io`] if a run cannot be written.
     pub fn push(&mut self, tokens: &[TokenId], weights: &[f32], item: u64) -> Result<()> {
+        if self.keys.is_some() {
+            return Err(mixed("a number in an index of keys").within(&format!("item {}", self.rows)));
+        }
+        self.push_row(tokens, weights, item)
+    }
+
+    /// As [`CatalogueBuilder::push`], whether items have keys or not.
+    pub(super) fn push_row(&mut self, tokens: &[TokenId], weights: &[f32], item: u64) -> Result<()> {
         let place = |error: Error| error.within(&format!("item {}", self.rows));
         check(tokens, weights, self.options.weighted).map_err(place)?;
         if self.rows >= MAX_ROWS {
@@ -94,7 +108,26 @@ impl CatalogueBuilder {
         Ok(())
     }
 
-    /// The number of an item that is given without one: it goes on from the largest so far, the first is 0.
+    /// One more item with a key of its own; as [`CatalogueBuilder::push`].
+    ///
+    /// # Errors
+    /// As [`CatalogueBuilder::push`]; [`ErrorKind::Constraint`] for a key that is empty or given twice, or if the items
+    /// have numbers; [`ErrorKind::Limit`] for a key that is too long.
+    pub fn push_keyed(&mut self, tokens: &[TokenId], weights: &[f32], key: &str) -> Result<()> {
+        let rows = self.rows;
+        let keys = self.keys.as_mut().ok_or_else(|| mixed("a key in an index of numbers"))?;
+        let item = keys.count;
+        keys.push(key).map_err(|error| error.within(&format!("item {rows}")))?;
+        self.push_row(tokens, weights, item)
+    }
+
+    /// Takes the keys of a catalogue, whose items then come with their numbers.
+    pub(super) fn copy_keys(&mut self, of: &CatalogueSnapshot) -> Result<()> {
+        let Some(keys) = &mut self.keys else { return Ok(()) };
+        (0..of.key_count()).try_for_each(|item| of.key(item)?.map_or(Ok(()), |key| keys.write(key)))
+    }
+
+    /// The number of an item that is given without one: one more than the largest so far, or 0.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] if no number is left.
@@ -145,7 +178,7 @@ impl CatalogueBuilder {
         }
         drop(merge);
         drop(sorted);
-        let (header, sections, repeated) = writer.finish()?;
+        let (header, sections, repeated) = writer.finish(self.keys)?;
         progress(0.9)?;
         let index = match path {
             None => {
@@ -164,4 +197,9 @@ impl CatalogueBuilder {
         };
         Ok(BuiltIndex { index, repeated })
     }
+}
+
+/// An error for an index whose items would have keys and numbers.
+fn mixed(message: &str) -> Error {
+    Error::new(ErrorKind::Constraint, message).help("all items have keys, or all have numbers")
 }

@@ -1,5 +1,5 @@
-//! Rows in memory and in runs, in ascending order. Rows are compared by a key of their first tokens, and by all of them
-//! only where that is not enough. It refuses to know what is written of them.
+//! Sorts rows in memory and merges them with sorted runs. Rows are compared by a key of their first tokens, and by all
+//! tokens only where the keys are equal.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Sorted rows on disk, for when they are too many for memory. It refuses to know their order.
+//! Sorted rows on disk, for when memory is too small for them.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

@@ -1,5 +1,5 @@
-//! IndexBytes that are written once, from beginning to end, and then read or renamed: in memory, or in a file that goes
-//! away with its owner. It refuses to know what they mean.
+//! Bytes that are written once from beginning to end, and then read or renamed: in memory, or in a file that is removed
+//! when it is dropped.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind, Result};
 const BUFFER: usize = 1 << 18;
 
 /// Where bytes go.
-pub(super) enum Room {
+pub(in crate::catalogue) enum Room {
     Memory,
     Folder(PathBuf),
 }
@@ -23,14 +23,14 @@ impl Room {
     }
 }
 
-/// IndexBytes on their way.
-pub(super) enum Sink {
+/// Bytes on their way.
+pub(in crate::catalogue) enum Sink {
     Memory(Vec<u8>),
     File { file: BufWriter<File>, path: Temporary },
 }
 
-/// A file that is removed when nobody wants it any more.
-pub(super) struct Temporary(PathBuf);
+/// A file that is removed when it is dropped.
+pub(in crate::catalogue) struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
@@ -118,7 +118,7 @@ impl Sink {
         }
     }
 
-    /// The file under this name, whole, in place of what stood there.
+    /// Renames the file to this name, replacing what was there.
     pub fn rename(self, to: &Path) -> Result<()> {
         let Sink::File { mut file, path } = self else { return Ok(()) };
         let done = file.flush().and_then(|()| file.get_ref().sync_data());

@@ -1,10 +1,10 @@
-//! Rows in ascending order become sections: each row's tokens, what it shares with the row before, and a record for
-//! every node of more rows than are walked one by one, written when the last of them has gone by. It refuses to know
-//! how the rows were sorted.
+//! Writes rows in ascending order as sections: each row's tokens, how many it shares with the row before, and a record
+//! for every node with more than [`NARROW`] rows, written after its last row.
 
 use super::super::format::header::{self, IndexHeader, SECTIONS};
 use super::super::{WalkState, NARROW};
 use super::sink::{Room, Sink};
+use crate::catalogue::keys::KeyWriter;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// What must be known of all rows before the first is written.
@@ -61,10 +61,13 @@ impl Writer {
             weighted: shape.weighted,
             ragged: shape.shortest.is_some_and(|shortest| shortest != shape.longest),
             nested: false,
+            keyed: false,
             rows: 0,
             tokens: 0,
             wide: 0,
             children: 0,
+            keys: 0,
+            key_bytes: 0,
             longest: shape.longest as u32,
             largest: shape.largest,
             root: WalkState::narrow(0, 0),
@@ -170,11 +173,17 @@ impl Writer {
     }
 
     /// What the first page says but the checksums, the sections, and how many items came again.
-    pub fn finish(mut self) -> Result<(IndexHeader, Vec<Sink>, u64)> {
+    pub fn finish(mut self, keys: Option<KeyWriter>) -> Result<(IndexHeader, Vec<Sink>, u64)> {
         self.close(0)?;
         self.header.root = self.node(0)?;
         if self.header.ragged {
             self.sections[header::STARTS].write(&self.header.tokens.to_le_bytes())?;
+        }
+        if let Some(keys) = keys {
+            self.header.keyed = true;
+            (self.header.keys, self.header.key_bytes) = (keys.count, keys.written);
+            self.sections[header::KEY_ENDS] = keys.ends;
+            self.sections[header::KEY_BYTES] = keys.bytes;
         }
         self.header.lay();
         Ok((self.header, self.sections, self.repeated))

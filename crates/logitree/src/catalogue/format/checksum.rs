@@ -1,5 +1,5 @@
-//! The bytes of an index, each page of which is compared with its checksum when it is first looked at: opening a
-//! file costs nothing, and damage is an error and never a wrong token. It refuses to know what the bytes mean.
+//! The bytes of an index, each page of which is compared with its checksum when it is first read: opening a file costs
+//! nothing, and damage is an error and never a wrong token.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::file::Mapped;
 use crate::{kernel, Error, ErrorKind, Result};
 
-/// IndexBytes that have one checksum.
+/// Bytes that have one checksum.
 pub const PAGE: usize = 4096;
 
 /// Where the bytes are.
@@ -27,22 +27,22 @@ impl IndexBytes {
     }
 }
 
-/// The bytes of an index behind its header.
+/// The bytes of an index after its header.
 pub(in crate::catalogue) struct CheckedPages {
     bytes: IndexBytes,
-    /// Where the checksums of the pages behind the header stand.
+    /// Where the checksums of the pages after the header begin.
     sums: usize,
     /// One bit a page: it was as its checksum says. `None` where nothing need be compared.
     good: Option<Box<[AtomicU64]>>,
 }
 
 impl CheckedPages {
-    /// IndexBytes just written: nothing to compare.
+    /// Bytes just written: nothing to compare.
     pub fn trusted(bytes: IndexBytes) -> CheckedPages {
         CheckedPages { bytes, sums: 0, good: None }
     }
 
-    /// IndexBytes from outside: `sums` tells where a checksum for each page from the second to that place stands.
+    /// Bytes from outside: the checksums of the pages from the second on begin at `sums`.
     pub fn checked(bytes: IndexBytes, sums: usize) -> CheckedPages {
         let words = (sums / PAGE).div_ceil(64);
         CheckedPages { bytes, sums, good: Some((0..words).map(|_| AtomicU64::new(0)).collect()) }
@@ -113,6 +113,7 @@ impl CheckedPages {
 
 /// An error of the index's bytes.
 pub(crate) fn damaged(what: &str) -> Error {
-    Error::new(ErrorKind::Payload, format!("the index is damaged: {what}"))
-        .help("build it anew, or copy it again; an index that is open must not be written to: replace it by renaming")
+    Error::new(ErrorKind::Payload, format!("the index is damaged: {what}")).help(
+        "build it again, or copy it again; an open index must not be written to: replace it by renaming",
+    )
 }

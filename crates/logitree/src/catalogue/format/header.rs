@@ -1,16 +1,16 @@
-//! The first page of an index, and with it the file's layout, byte by byte.
+//! The first page of an index and the layout of the file, byte by byte.
 //!
-//! All numbers are little-endian; every section begins at a multiple of 4,096 bytes, in this order, and what is left
-//! of its last page is zero. The same rows give the same bytes.
+//! All numbers are little-endian; every section begins at a multiple of 4,096 bytes, in this order, and the rest of its
+//! last page is zero. The same rows give the same bytes.
 //!
 //! | bytes | content |
 //! |---|---|
 //! | 0..8 | `logitpfx` |
-//! | 8..12 | version of the layout, 1 |
+//! | 8..12 | version of the layout: 1, or 2 where items have keys |
 //! | 12 | bytes of a token: 1, 2 or 4 |
 //! | 13 | bytes of a count of shared tokens: 1 or 2 |
 //! | 14 | bytes of an item's number: 4 or 8 |
-//! | 15 | flags: 1 = tokens have weights, 2 = items differ in length, 4 = an item is the beginning of another |
+//! | 15 | flags: 1 = tokens have weights, 2 = items differ in length, 4 = an item is the beginning of another, 8 = items have keys |
 //! | 16..24 | rows |
 //! | 24..32 | tokens of all rows together |
 //! | 32..40 | wide nodes |
@@ -20,7 +20,9 @@
 //! | 56..64 | the root: its state |
 //! | 64..72 | length of the file |
 //! | 72..80 | XXH3 (64 bits) of the checksums at the file's end |
-//! | 80..160 | where each section begins |
+//! | 80.. | where each section of the version begins, the checksums last |
+//! | 176..184 | version 2: keys |
+//! | 184..192 | version 2: bytes of all keys |
 //! | 4088..4096 | XXH3 of the bytes before it |
 //!
 //! | section | an entry | entries |
@@ -30,25 +32,28 @@
 //! | 2 starts | u64: where the row's tokens begin; only if items differ in length | rows + 1 |
 //! | 3 items | the item's number; rows of the same tokens ascend by it | rows |
 //! | 4 weights | f32: the weight of the token in its place; only with weights | tokens |
-//! | 5 records | a wide node: u64 first row, u64 behind its last row, u64 first child, u64 rows that end here, u32 children, u32 depth, u32 first child's token, u32 last child's token | wide nodes |
+//! | 5 records | a wide node: u64 first row, u64 the row after its last, u64 first child, u64 rows that end here, u32 children, u32 depth, u32 first child's token, u32 last child's token | wide nodes |
 //! | 6 child tokens | a token, ascending within a node | children |
 //! | 7 child states | u64 ([`crate::catalogue::WalkState`]): a record's number with bit 56 set, or first row x 65,536 + depth | children |
 //! | 8 child weights | f32; only with weights | children |
-//! | 9 checksums | u64: XXH3 of each page from 4,096 to here | pages |
-//!
-//! It refuses to know how a tree is walked.
+//! | 9 key ends | version 2: u64: where the key of each item number ends | keys |
+//! | 10 key bytes | version 2: UTF-8 | bytes |
+//! | checksums | u64: XXH3 of each page from 4,096 to here | pages |
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::checksum::{damaged, PAGE};
+use crate::catalogue::keys::MAX_KEY_BYTES;
 use crate::catalogue::{WalkState, MAX_LENGTH, MAX_ROWS, MAX_TOKEN};
 use crate::{Error, ErrorKind, Result};
 
 /// How an index begins.
 pub const MAGIC: &[u8; 8] = b"logitpfx";
-/// The layout that is written and read.
-pub const VERSION: u32 = 1;
-/// IndexBytes of a wide node's record.
+/// The layout of an index without keys.
+const PLAIN_VERSION: u32 = 1;
+/// The layout of an index whose items have keys.
+const KEYED_VERSION: u32 = 2;
+/// Bytes of a wide node's record.
 pub(in crate::catalogue) const RECORD: usize = 48;
 
 pub(in crate::catalogue) const TOKENS: usize = 0;
@@ -60,19 +65,24 @@ pub(in crate::catalogue) const RECORDS: usize = 5;
 pub(in crate::catalogue) const CHILD_TOKENS: usize = 6;
 pub(in crate::catalogue) const CHILD_STATES: usize = 7;
 pub(in crate::catalogue) const CHILD_WEIGHTS: usize = 8;
+pub(in crate::catalogue) const KEY_ENDS: usize = 9;
+pub(in crate::catalogue) const KEY_BYTES: usize = 10;
 /// Sections before the checksums.
-pub(in crate::catalogue) const SECTIONS: usize = 9;
+pub(in crate::catalogue) const SECTIONS: usize = 11;
+/// Sections of version 1, which has no keys.
+const PLAIN_SECTIONS: usize = 9;
 const OFFSETS: usize = 80;
+const KEYS_AT: usize = 176;
 const SUM_AT: usize = PAGE - 8;
 
 /// What the first page says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexHeader {
-    /// IndexBytes of a token: 1, 2 or 4.
+    /// Bytes of a token: 1, 2 or 4.
     pub token_bytes: usize,
-    /// IndexBytes of a count of shared tokens: 1 or 2.
+    /// Bytes of a count of shared tokens: 1 or 2.
     pub shared_bytes: usize,
-    /// IndexBytes of an item's number: 4 or 8.
+    /// Bytes of an item's number: 4 or 8.
     pub item_bytes: usize,
     /// Whether tokens have weights.
     pub weighted: bool,
@@ -80,6 +90,8 @@ pub struct IndexHeader {
     pub ragged: bool,
     /// Whether an item is the beginning of another.
     pub nested: bool,
+    /// Whether items have keys.
+    pub keyed: bool,
     /// Rows: an item that is given with several numbers has several.
     pub rows: u64,
     /// Tokens of all rows together.
@@ -88,6 +100,10 @@ pub struct IndexHeader {
     pub wide: u64,
     /// Continuations of all wide nodes together.
     pub children: u64,
+    /// Keys: every item number is below this.
+    pub keys: u64,
+    /// Bytes of all keys.
+    pub key_bytes: u64,
     /// Tokens of the longest item.
     pub longest: u32,
     /// The largest token.
@@ -103,7 +119,7 @@ pub struct IndexHeader {
 }
 
 impl IndexHeader {
-    /// IndexBytes of each section.
+    /// Bytes of each section.
     pub(in crate::catalogue) fn lengths(&self) -> [u64; SECTIONS] {
         let weights = if self.weighted { 4 } else { 0 };
         let starts = if self.ragged { (self.rows + 1) * 8 } else { 0 };
@@ -117,10 +133,12 @@ impl IndexHeader {
             self.children * self.token_bytes as u64,
             self.children * 8,
             self.children * weights,
+            self.keys * 8,
+            self.key_bytes,
         ]
     }
 
-    /// Lays the sections out behind each other, and gives the file its length.
+    /// Lays the sections out one after the other, and computes the length of the file.
     pub(in crate::catalogue) fn lay(&mut self) {
         let mut at = PAGE as u64;
         let lengths = self.lengths();
@@ -132,24 +150,38 @@ impl IndexHeader {
         self.file = at + (at / PAGE as u64 - 1) * 8;
     }
 
+    /// Where each section of this version begins, the checksums last.
+    fn sections_at(&self) -> impl Iterator<Item = u64> + '_ {
+        let sections = if self.keyed { SECTIONS } else { PLAIN_SECTIONS };
+        self.at[..sections].iter().chain(&self.at[SECTIONS..]).copied()
+    }
+
     /// The first page.
     pub(in crate::catalogue) fn write(&self) -> Vec<u8> {
         let mut page = vec![0; PAGE];
         page[..8].copy_from_slice(MAGIC);
-        page[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let version = if self.keyed { KEYED_VERSION } else { PLAIN_VERSION };
+        page[8..12].copy_from_slice(&version.to_le_bytes());
         page[12..15].copy_from_slice(&[
             self.token_bytes as u8,
             self.shared_bytes as u8,
             self.item_bytes as u8,
         ]);
-        page[15] = u8::from(self.weighted) | u8::from(self.ragged) << 1 | u8::from(self.nested) << 2;
+        page[15] = u8::from(self.weighted)
+            | u8::from(self.ragged) << 1
+            | u8::from(self.nested) << 2
+            | u8::from(self.keyed) << 3;
         let longs = [self.rows, self.tokens, self.wide, self.children];
         let ends = [self.root.0 as u64, self.file, self.sums];
         page[48..52].copy_from_slice(&self.longest.to_le_bytes());
         page[52..56].copy_from_slice(&self.largest.to_le_bytes());
         let places = (16..48).step_by(8).chain((56..80).step_by(8)).chain((OFFSETS..).step_by(8));
-        for (place, value) in places.zip(longs.into_iter().chain(ends).chain(self.at)) {
+        for (place, value) in places.zip(longs.into_iter().chain(ends).chain(self.sections_at())) {
             page[place..place + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        if self.keyed {
+            page[KEYS_AT..KEYS_AT + 8].copy_from_slice(&self.keys.to_le_bytes());
+            page[KEYS_AT + 8..KEYS_AT + 16].copy_from_slice(&self.key_bytes.to_le_bytes());
         }
         let sum = xxh3_64(&page[..SUM_AT]);
         page[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
@@ -163,15 +195,18 @@ impl IndexHeader {
     pub fn read(bytes: &[u8]) -> Result<IndexHeader> {
         if bytes.get(..8) != Some(MAGIC) {
             let begins = String::from_utf8_lossy(&bytes[..bytes.len().min(8)]).into_owned();
-            let message = format!("not an index of a prefix tree: it begins with {begins:?}");
-            return Err(Error::new(ErrorKind::Payload, message).help("logitree index build makes one"));
+            let message = format!("not an index of a catalogue: it begins with {begins:?}");
+            return Err(Error::new(ErrorKind::Payload, message).help("build one from a table or texts"));
         }
         let Some(page) = bytes.get(..PAGE) else { return Err(damaged("it ends in its first page")) };
         let long = |at: usize| page[at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
         let int = |at: usize| page[at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
-        if int(8) != VERSION {
-            let message = format!("an index of version {}; version {VERSION} is read", int(8));
-            return Err(Error::new(ErrorKind::Payload, message).help("build it anew with this logitree"));
+        if !matches!(int(8), PLAIN_VERSION | KEYED_VERSION) {
+            let message = format!(
+                "an index of version {}; versions {PLAIN_VERSION} and {KEYED_VERSION} are read",
+                int(8)
+            );
+            return Err(Error::new(ErrorKind::Payload, message).help("build it again with this logitree"));
         }
         if xxh3_64(&page[..SUM_AT]) != long(SUM_AT) {
             return Err(damaged("its first page is not as its checksum says"));
@@ -184,10 +219,13 @@ impl IndexHeader {
             weighted: flag(1),
             ragged: flag(2),
             nested: flag(4),
+            keyed: int(8) == KEYED_VERSION,
             rows: long(16),
             tokens: long(24),
             wide: long(32),
             children: long(40),
+            keys: if int(8) == KEYED_VERSION { long(KEYS_AT) } else { 0 },
+            key_bytes: if int(8) == KEYED_VERSION { long(KEYS_AT + 8) } else { 0 },
             longest: int(48),
             largest: int(52),
             root: WalkState(long(56) as i64),
@@ -196,10 +234,10 @@ impl IndexHeader {
             at: [0; SECTIONS + 1],
         };
         header.check()?;
-        let (file, mut at) = (header.file, [0; SECTIONS + 1]);
-        at.iter_mut().zip((OFFSETS..).step_by(8)).for_each(|(place, from)| *place = long(from));
+        let file = header.file;
         header.lay();
-        if header.file != file || header.at != at {
+        let laid = header.sections_at().zip((OFFSETS..).step_by(8)).all(|(at, from)| at == long(from));
+        if header.file != file || !laid {
             return Err(damaged("its sections do not fit its counts"));
         }
         if bytes.len() as u64 != file {
@@ -219,6 +257,8 @@ impl IndexHeader {
             && self.longest as usize <= MAX_LENGTH
             && self.wide <= self.rows * u64::from(self.longest) + 1
             && self.children <= most
+            && self.keys <= MAX_ROWS
+            && self.key_bytes <= self.keys * MAX_KEY_BYTES as u64
             && self.largest <= MAX_TOKEN
             && (self.ragged || self.rows * u64::from(self.longest) == self.tokens);
         if fits {

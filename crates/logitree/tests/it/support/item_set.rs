@@ -1,5 +1,5 @@
-//! A item_set as an ordered set of items, which finds every answer anew by going through them: what prefix trees are
-//! held to; and random items for it. It refuses to know how a tree is built.
+//! An ordered set of items that answers every question by scanning them, and random items for it: the oracle of
+//! catalogues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -87,7 +87,7 @@ impl ItemSet {
         item_set
     }
 
-    /// Adds an item; whether it was not there. A weight that stands in its place stays.
+    /// Adds an item, and returns whether it is new. A weight that is already there does not change.
     pub fn add(&mut self, tokens: &[TokenId], weights: &[f32], item: u64) -> bool {
         for n in (1..=tokens.len()).filter(|_| self.weighted) {
             let begin = &tokens[..n];

@@ -1,5 +1,4 @@
-//! Every question that a prefix tree answers, asked at random places and held to a item_set. It refuses to know how the
-//! tree came to be what it is.
+//! Every question that a catalogue answers, asked at random states and held to the item set.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +21,7 @@ pub struct View {
     pub truth: ItemSet,
 }
 
-/// Where a row stands.
+/// The state of a row.
 enum Spot {
     At(Vec<TokenId>),
     Finished,
@@ -66,7 +65,7 @@ impl View {
         found.unwrap_or_else(|| panic!("{tokens:?} is not found"))
     }
 
-    /// The tokens that are allowed behind these, with where they lead.
+    /// The tokens that are allowed after these, with the states after them.
     fn allowed(&self, begin: &[TokenId]) -> Vec<(TokenId, WalkState)> {
         let follow = self.truth.follow(begin);
         let mut allowed: Vec<_> =
@@ -165,7 +164,7 @@ impl View {
         "advance"
     }
 
-    /// All ways on of all rows, and the best of them.
+    /// All continuations of all rows, and the best of them.
     fn top(&self, kind: &Kind, random: &mut Random) -> &'static str {
         let rows = random.below(5);
         let (spots, states) = self.spots(kind, random, rows);
@@ -199,7 +198,7 @@ impl View {
         "gather and top"
     }
 
-    /// Every way on whose score is above -inf, by row and token; `None` where an allowed token has no logit.
+    /// Every continuation whose score is above -inf, by row and token; `None` where an allowed token has no logit.
     fn ways(&self, spots: &[Spot], lines: &[Line], scores: &[f64]) -> Option<Vec<BeamCandidate>> {
         let mut ways = Vec::new();
         for (row, spot) in spots.iter().enumerate().filter(|(row, _)| scores[*row] > f64::NEG_INFINITY) {

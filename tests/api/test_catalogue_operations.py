@@ -1,6 +1,10 @@
-"""Thousands of random operations on prefix trees through the public names, each held to a plain set of items.
+"""Thousands of random operations on catalogues through the public names, each held to a plain set of items.
 
+<<<<<<<< HEAD:tests/api/test_prefix_operations.py
 `LOGITREE_PREFIX_OPERATIONS=100000 pytest tests/api/test_prefix_operations.py` does more of them than the suite does.
+========
+`LOGITREE_CATALOGUE_OPERATIONS=100000 pytest tests/test_catalogue_operations.py` does more of them than the suite does.
+>>>>>>>> c2215b0 (Make the catalogue a constraint with keys, in logitree.catalogue):tests/test_catalogue_operations.py
 The core's own test, crates/logitree/tests/it/catalogue_operations.rs, does a hundred thousand each time.
 """
 
@@ -18,7 +22,7 @@ import pytest
 
 import logitree as lt
 
-OPERATIONS = int(os.environ.get("LOGITREE_PREFIX_OPERATIONS", "20000"))
+OPERATIONS = int(os.environ.get("LOGITREE_CATALOGUE_OPERATIONS", "20000"))
 ON_ONE = 500
 """Operations on one catalogue."""
 
@@ -59,9 +63,9 @@ class Run:
         self.set = set(rows)
         self.end = self.random.choice([None, END])
         tokens = [tokens for tokens, _ in rows]
-        self.tree = lt.prefix_tree(tokens, items=[n for _, n in rows], weights=self.weights(tokens))
+        self.tree = lt.Catalogue.from_codes(tokens, items=[n for _, n in rows], weights=self.weights(tokens))
         assert self.tree.repeated == len(rows) - len(self.set)
-        self.kept: list[tuple[lt.PrefixPaths, set[tuple[Tokens, int]]]] = []
+        self.kept: list[tuple[lt.catalogue.ItemWalk, set[tuple[Tokens, int]]]] = []
         self.largest = max(number for _, number in rows)
 
     def token(self) -> int:
@@ -82,11 +86,11 @@ class Run:
     def weights(self, rows: list[Tokens]) -> list[list[float]] | None:
         return [[weight(r[: n + 1]) for n in range(len(r))] for r in rows] if self.kind.weighted else None
 
-    def view(self) -> tuple[lt.PrefixPaths, set[tuple[Tokens, int]]]:
+    def view(self) -> tuple[lt.catalogue.ItemWalk, set[tuple[Tokens, int]]]:
         """The tree as it is now, or as it was, with what it must be."""
         if self.kept and self.random.random() < 0.3:
             return self.random.choice(self.kept)
-        return self.tree.paths(end=self.end, vocabulary_size=SIZE), self.set
+        return self.tree.walk(end=self.end, vocabulary=SIZE), self.set
 
     def place(self, items: set[tuple[Tokens, int]]) -> Tokens:
         """Where an item goes by."""
@@ -129,7 +133,7 @@ class Run:
         else:
             self.tree.merge(self.file)
             if self.random.random() < 0.5:
-                self.tree = lt.PrefixTree.open(self.file)
+                self.tree = lt.Catalogue.open(self.file)
                 self.largest = max((n for _, n in self.set), default=-1)
                 self.tree.check()
         assert self.tree.info["rows"] == len(self.set)
@@ -138,7 +142,7 @@ class Run:
     def keep(self) -> None:
         divisor = self.random.choice([1, 1, 2, 3])
         allowed = None if divisor == 1 else [n for _, n in self.set if n % divisor == 0]
-        paths = self.tree.paths(end=self.end, vocabulary_size=SIZE, allowed=allowed)
+        paths = self.tree.walk(end=self.end, vocabulary=SIZE, allowed=allowed)
         self.kept = [*self.kept[-3:], (paths, {item for item in self.set if item[1] % divisor == 0})]
         assert len(paths) == len(self.kept[-1][1])
 
@@ -170,7 +174,7 @@ class Run:
         assert paths.allowed(state).tolist() == allowed
         bits = np.unpackbits(paths.mask([state]).view(np.uint8), bitorder="little")
         assert np.flatnonzero(bits).tolist() == allowed
-        assert paths.complete([state]).tolist() == [any(row == begin for row, _ in items)]
+        assert paths.is_item([state]).tolist() == [any(row == begin for row, _ in items)]
 
     def ask_advance(self) -> None:
         paths, items = self.view()
@@ -202,7 +206,7 @@ class Run:
         best: list[Any] = []
         for owner in sorted(set(owners)):
             best += sorted(way for way in every if way[0] == owner)[:width]
-        found = paths.top(states, logits, scores, width, owners=owners)
+        found = paths.top(states, logits, scores, width, groups=owners)
         assert found.tokens.tolist() == [token for *_, token in best]
         assert found.rows.tolist() == [row for _, _, row, _ in best]
         assert found.scores.tolist() == [-score for _, score, _, _ in best]

@@ -1,7 +1,4 @@
-"""One beam search from its prompts' logits to its hypotheses: which ways go on, what ends, when it is over.
-
-It knows the options, a session and a tree by their interfaces; no runtime, no file.
-"""
+"""One beam search from its prompts' logits to its hypotheses: what continues, what ends, when it is over."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ from .._errors import error
 from ..engines import BeamSession
 from ..engines._rows import reindex
 from ._gumbel import perturb
-from ._kept import Ended, Hypothesis, Kept, Penalty
 from ._options import Options
-from ._paths import FINISHED, Floats, Ints, Paths, Truths
-from ._ways import Ways, bases, by_rank, every, possible, ways
+from ._scores import Continuations, bases, by_rank, every, possible, scored
+from ._survivors import Ended, Hypothesis, Penalty, Survivors
+from ._walk import FINISHED, Floats, Ints, TokenWalk, Truths
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +29,13 @@ class BeamStep:
     prompts: Ints
     """int64 [R]: the prompt's number."""
     parents: Ints
-    """int64 [R]: the row of the step before that it goes on from; in the first step the prompt's group."""
+    """int64 [R]: the row of the step before that it continues; in the first step the prompt's group."""
     tokens: Ints
-    """int64 [R]: what was read."""
+    """int64 [R]: the token."""
     scores: Floats
-    """float64 [R]: the log-probability of the path, in nats."""
+    """float64 [R]: the log-probability of the tokens so far, in nats."""
     states: Ints
-    """int64 [R]: the tree's states."""
+    """int64 [R]: the walk's states."""
     finished: int
     """How many finished sequences are kept so far, over all prompts."""
 
@@ -48,9 +45,9 @@ OnBeamStep = Callable[[BeamStep], None]
 
 
 class _Beams(NamedTuple):
-    """The beams after a step, ordered by owner, best first. An owner is a prompt's group."""
+    """The beams after a step, ordered by group, best first. A group of beams belongs to one prompt."""
 
-    owners: Ints
+    groups: Ints
     states: Ints
     scores: Floats
     noisy: Floats
@@ -65,28 +62,28 @@ class _Past(NamedTuple):
     gains: Floats
 
 
-class Run:
+class Search:
     """One search over the prompts that fit into one session."""
 
     def __init__(
         self,
         session: BeamSession,
-        paths: Paths,
+        walk: TokenWalk,
         options: Options,
         first: int,
         prompts: int,
         on_step: OnBeamStep,
         stopped: Callable[[], bool],
     ) -> None:
-        self.session, self.paths, self.options = session, paths, options
+        self.session, self.walk, self.options = session, walk, options
         self.first = first
         """The number of the first prompt."""
         self.on_step, self.stopped = on_step, stopped
-        self.owners = prompts * options.groups
-        self.kept = [Kept(-(-options.returned // options.groups)) for _ in range(self.owners)]
+        self.groups = prompts * options.groups
+        self.kept = [Survivors(-(-options.returned // options.groups)) for _ in range(self.groups)]
         self.past: list[_Past] = []
         sampling = options.seed is not None
-        weighted = bool(getattr(paths, "weighted", True))
+        weighted = bool(getattr(walk, "weighted", True))
         self.penalty = Penalty(
             0.0 if sampling else options.length_penalty,
             options.max_tokens or math.inf,
@@ -94,10 +91,10 @@ class Run:
         )
         self.generators = [np.random.default_rng((options.seed or 0, first + i)) for i in range(prompts)]
 
-    def search(self, prompts: list[list[int]]) -> list[list[Hypothesis]]:
-        """Steps until no beam goes on; gives each prompt's hypotheses."""
+    def run(self, prompts: list[list[int]]) -> list[list[Hypothesis]]:
+        """Steps until no beam is left, and returns each prompt's hypotheses."""
         beams = self._begin()
-        rows = beams.owners // self.options.groups
+        rows = beams.groups // self.options.groups
         logits: Any = self.session.begin(prompts)
         if self.options.groups > 1:
             logits = logits[rows]
@@ -109,29 +106,29 @@ class Run:
             chosen = self._step(step, beams, logits)
             parents = reindex(chosen.rows, len(beams.states))
             self.past.append(_Past(parents, chosen.tokens, chosen.scores - beams.scores[parents]))
-            before, beams = beams, _Beams(beams.owners[parents], chosen.states, chosen.scores, chosen.ranks)
+            before, beams = beams, _Beams(beams.groups[parents], chosen.states, chosen.scores, chosen.ranks)
             self._tell(step, parents, chosen, beams)
             step += 1
             if len(beams.states) and step < last:
-                source = parents if step > 1 else before.owners[parents] // self.options.groups
+                source = parents if step > 1 else before.groups[parents] // self.options.groups
                 logits = self.session.step(source, chosen.tokens)
         return [self._found(i) for i in range(len(prompts))]
 
     def _begin(self) -> _Beams:
         """One beam for each prompt and group, at the start."""
-        owners = np.arange(self.owners, dtype=np.int64)
-        states = np.full(self.owners, self.paths.start, np.int64)
-        return _Beams(owners, states, np.zeros(self.owners), np.zeros(self.owners))
+        groups = np.arange(self.groups, dtype=np.int64)
+        states = np.full(self.groups, self.walk.start, np.int64)
+        return _Beams(groups, states, np.zeros(self.groups), np.zeros(self.groups))
 
-    def _tell(self, step: int, parents: Ints, chosen: Ways, beams: _Beams) -> None:
+    def _tell(self, step: int, parents: Ints, chosen: Continuations, beams: _Beams) -> None:
         finished = sum(len(kept.best) for kept in self.kept)
-        prompts = self.first + beams.owners // self.options.groups
+        prompts = self.first + beams.groups // self.options.groups
         self.on_step(BeamStep(step, prompts, parents, chosen.tokens, chosen.scores, chosen.states, finished))
 
     # -- one step
 
-    def _step(self, step: int, beams: _Beams, logits: Any) -> Ways:
-        """Keeps what ends and gives what goes on, ordered by owner, best first."""
+    def _step(self, step: int, beams: _Beams, logits: Any) -> Continuations:
+        """Keeps what ends and returns what continues, ordered by group, best first."""
         width = self.options.width_at(step)
         if self.options.seed is not None:
             found = self._sampled(beams, logits)
@@ -141,127 +138,137 @@ class Run:
             found = self._best(step, width, beams, logits)
         ends, goes = self._kinds(beams, found)
         parts = [np.zeros(0, np.int64)]
-        for owner, mine in _portions(beams.owners[found.rows]):
-            going, _ = self._take(step, width, owner, beams, found, ends, goes, np.arange(mine.start, mine.stop))
-            parts.append(going[self._hopeful(step, owner, found.ranks[going])])
+        for group, mine in _portions(beams.groups[found.rows]):
+            going, _ = self._take(step, width, group, beams, found, ends, goes, np.arange(mine.start, mine.stop))
+            parts.append(going[self._hopeful(step, group, found.ranks[going])])
         return found.only(np.concatenate(parts))
 
     def _take(
-        self, step: int, width: int, owner: int, beams: _Beams, found: Ways, ends: Truths, goes: Truths, order: Ints
+        self,
+        step: int,
+        width: int,
+        group: int,
+        beams: _Beams,
+        found: Continuations,
+        ends: Truths,
+        goes: Truths,
+        order: Ints,
     ) -> tuple[Ints, list[int]]:
-        """Walks down an owner's ways until `width` go on: those, and which of the ended ones are kept."""
+        """Takes a group's continuations until `width` go to the next step: those, and which ended ones are kept."""
         on = np.flatnonzero(goes[order])
         if len(on) >= width:
             order = order[: on[width - 1] + 1]
-        kept, length, offered = self.kept[owner], step + 1, []
+        kept, length, offered = self.kept[group], step + 1, []
         if self.options.seed is not None and np.any(ends[order] & goes[order]):
             raise error(
                 _core.ConstraintError,
                 "an item is the beginning of another, and no end token tells them apart",
-                help="sampling needs a probability for the end: build the tree with an end token",
+                help="sampling needs a probability for the end: walk the catalogue with an end token",
             )
         for at in map(int, order[ends[order]]):
             rank = self.penalty.rank(float(found.ranks[at]), length)
             parent, token, score = int(found.rows[at]), int(found.tokens[at]), float(found.scores[at])
-            state = int(beams.states[parent]) if self.paths.end is not None else int(found.states[at])
+            state = int(beams.states[parent]) if self.walk.end is not None else int(found.states[at])
             ended = Ended(rank, score, step, parent, token, score - float(beams.scores[parent]), state)
             if not kept.offer(ended):
                 break
             offered.append(at)
         return order[goes[order]], offered
 
-    def _hopeful(self, step: int, owner: int, values: Floats) -> Truths:
-        """Whether beams with these scores after this step can still beat the worst that the owner has kept."""
-        kept = self.kept[owner]
+    def _hopeful(self, step: int, group: int, values: Floats) -> Truths:
+        """Whether beams with these scores after this step can still beat the worst that the group has kept."""
+        kept = self.kept[group]
         if len(kept.best) < kept.room:
             return np.ones(len(values), np.bool_)
         return np.array([self.penalty.bound(float(value), step + 2) > kept.worst for value in values], np.bool_)
 
-    def _best(self, step: int, width: int, beams: _Beams, logits: Any) -> Ways:
-        """As many of the best ways of each owner as are needed: `width` that go on, or all that may matter.
+    def _best(self, step: int, width: int, beams: _Beams, logits: Any) -> Continuations:
+        """As many of the best continuations of each group as are needed: `width` to continue, or all that matter.
 
-        Equal to all of them, ordered: what is left out comes after `width` that go on, or cannot be returned.
+        Equal to all of them, ordered: what is left out comes after `width` for the next step, or cannot be returned.
         """
-        base = bases(self.paths, self.options.normalize, beams.states, logits, beams.scores)
-        # A beam whose item may end here has one way on that takes none of the places of those that go on.
+        base = bases(self.walk, self.options.normalize, beams.states, logits, beams.scores)
+        # The end of an item does not take the place of a beam.
         many = width
-        if self.paths.end is not None:
-            may_end = self.paths.complete(beams.states)
-            many += max((int(np.sum(may_end[mine])) for _, mine in _portions(beams.owners)), default=0)
-        found = ways(self.paths.top(beams.states, logits, base, many, owners=beams.owners))
+        if self.walk.end is not None:
+            may_end = self.walk.is_item(beams.states)
+            many += max((int(np.sum(may_end[mine])) for _, mine in _portions(beams.groups)), default=0)
+        found = scored(self.walk.top(beams.states, logits, base, many, groups=beams.groups))
         ends, goes = self._kinds(beams, found)
         lacking = [
-            (owner, np.count_nonzero(goes[mine]), np.count_nonzero(ends[mine]))
-            for owner, mine in _portions(beams.owners[found.rows])
-            if self._lacks(step, width, many, owner, found.only(mine), ends[mine], goes[mine])
+            (group, np.count_nonzero(goes[mine]), np.count_nonzero(ends[mine]))
+            for group, mine in _portions(beams.groups[found.rows])
+            if self._lacks(step, width, many, group, found.only(mine), ends[mine], goes[mine])
         ]
         if not lacking:
             return found
-        # Where items are equally long, nothing goes on at the last token: to know it is cheaper than to sort it all. Of
+        # Where items are equally long, nothing continues after the last token: testing that is cheaper than sorting. Of
         # what ends only the best are kept.
-        whole = possible(self.paths, beams.states, logits, base)
+        whole = possible(self.walk, beams.states, logits, base)
         _, on = self._kinds(beams, whole)
-        going = np.bincount(beams.owners[whole.rows[on]], minlength=self.owners)
-        if all(going[owner] == seen and ended >= self.kept[owner].room for owner, seen, ended in lacking):
+        going = np.bincount(beams.groups[whole.rows[on]], minlength=self.groups)
+        if all(going[group] == seen and ended >= self.kept[group].room for group, seen, ended in lacking):
             return found
-        return by_rank(whole, beams.owners)
+        return by_rank(whole, beams.groups)
 
-    def _lacks(self, step: int, width: int, many: int, owner: int, found: Ways, ends: Truths, goes: Truths) -> bool:
-        """Whether ways of this owner may have been left out that matter; `found`: its own."""
+    def _lacks(
+        self, step: int, width: int, many: int, group: int, found: Continuations, ends: Truths, goes: Truths
+    ) -> bool:
+        """Whether ways of this group may have been left out that matter; `found`: its own."""
         if len(found.rows) < many or np.count_nonzero(goes) >= width:
             return False
         length = step + 1
         ranks = np.array([self.penalty.rank(score, length) for score in found.scores[ends]])
-        worst = self.kept[owner].worst_with(ranks)
+        worst = self.kept[group].worst_with(ranks)
         return self.penalty.bound(float(found.scores[-1]), length) > worst
 
-    def _sampled(self, beams: _Beams, logits: Any) -> Ways:
-        """All ways on with their noise, ordered by it."""
-        allowed = every(self.paths, "allowed", beams.states, logits, beams.scores)
-        begins = np.searchsorted(beams.owners[allowed.rows], np.arange(self.owners + 1))
+    def _sampled(self, beams: _Beams, logits: Any) -> Continuations:
+        """All continuations with their noise, ordered by it."""
+        allowed = every(self.walk, "allowed", beams.states, logits, beams.scores)
+        begins = np.searchsorted(beams.groups[allowed.rows], np.arange(self.groups + 1))
         noisy = np.concatenate(
             [
                 perturb(generator, allowed.rows[begin:end], allowed.scores[begin:end], beams.noisy)
                 for generator, begin, end in zip(self.generators, begins[:-1], begins[1:], strict=True)
             ]
         )
-        return by_rank(allowed._replace(ranks=noisy), beams.owners)
+        return by_rank(allowed._replace(ranks=noisy), beams.groups)
 
-    def _diverse(self, step: int, width: int, beams: _Beams, logits: Any) -> Ways:
+    def _diverse(self, step: int, width: int, beams: _Beams, logits: Any) -> Continuations:
         """Group after group: what earlier groups of the prompt took in this step ranks lower.
 
-        A prompt goes on while any of its beams can beat something.
+        A prompt continues while any of its beams can beat something.
         """
-        found = every(self.paths, self.options.normalize, beams.states, logits, beams.scores)
+        found = every(self.walk, self.options.normalize, beams.states, logits, beams.scores)
         ends, goes = self._kinds(beams, found)
         parts: list[list[Ints]] = [[] for _ in self.generators]
         hope = np.zeros(len(parts), np.bool_)
         counts: dict[int, Floats] = {}
         ranked = found._replace(ranks=found.ranks.copy())
-        for owner, mine in _portions(beams.owners[found.rows]):
-            prompt = owner // self.options.groups
-            count = counts.setdefault(prompt, np.zeros(self.paths.vocabulary_size))
+        for group, mine in _portions(beams.groups[found.rows]):
+            prompt = group // self.options.groups
+            count = counts.setdefault(prompt, np.zeros(self.walk.vocabulary_size))
             ranked.ranks[mine] -= self.options.diversity * count[found.tokens[mine]]
             order = mine.start + np.lexsort((found.tokens[mine], found.rows[mine], -ranked.ranks[mine]))
-            going, offered = self._take(step, width, owner, beams, ranked, ends, goes, order)
+            going, offered = self._take(step, width, group, beams, ranked, ends, goes, order)
             np.add.at(count, found.tokens[np.union1d(going, np.array(offered, np.int64))], 1.0)
             parts[prompt].append(going)
-            hope[prompt] |= bool(np.any(self._hopeful(step, owner, found.scores[going])))
-        # What a hopeless beam takes still counts for the other groups, so a prompt's beams go on or end together.
+            hope[prompt] |= bool(np.any(self._hopeful(step, group, found.scores[going])))
+        # What a hopeless beam takes still counts for the other groups, so a prompt's beams continue or end together.
         some = [going for prompt, its in enumerate(parts) if hope[prompt] for going in its]
         return found.only(np.concatenate([np.zeros(0, np.int64), *some]))
 
-    def _kinds(self, beams: _Beams, found: Ways) -> tuple[Truths, Truths]:
-        """Which ways end an item, and which go on."""
+    def _kinds(self, beams: _Beams, found: Continuations) -> tuple[Truths, Truths]:
+        """Which continuations end an item, and which can be continued."""
         alive = found.states >= 0
         ends = np.zeros(len(alive), np.bool_)
-        if self.paths.end is not None:
+        if self.walk.end is not None:
             finished = found.states == FINISHED
-            ends[finished] = self.paths.complete(beams.states[found.rows[finished]])
+            ends[finished] = self.walk.is_item(beams.states[found.rows[finished]])
             return ends, alive
         goes = np.zeros(len(alive), np.bool_)
-        ends[alive] = self.paths.complete(found.states[alive])
-        goes[alive] = self.paths.open(found.states[alive])
+        ends[alive] = self.walk.is_item(found.states[alive])
+        goes[alive] = self.walk.may_continue(found.states[alive])
         return ends, goes
 
     # -- the result
@@ -284,7 +291,7 @@ class Run:
             row = int(past.parents[row])
         return Hypothesis(
             tuple(reversed(tokens)),
-            tuple(int(item) for item in self.paths.items(ended.state)),
+            tuple(item if isinstance(item, str) else int(item) for item in self.walk.items(ended.state)),
             ended.score / math.pow(len(tokens), self.options.length_penalty),
             ended.score,
             tuple(reversed(gains)),
@@ -292,8 +299,8 @@ class Run:
         )
 
 
-def _portions(owners: Ints) -> Iterator[tuple[int, slice]]:
-    """Each owner with the slice that is its own; owners do not decrease."""
-    begins = np.flatnonzero(np.diff(owners, prepend=-1))
-    for begin, size in zip(begins, np.diff(begins, append=len(owners)), strict=True):
-        yield int(owners[begin]), slice(int(begin), int(begin + size))
+def _portions(groups: Ints) -> Iterator[tuple[int, slice]]:
+    """Each group with the slice that is its own; groups do not decrease."""
+    begins = np.flatnonzero(np.diff(groups, prepend=-1))
+    for begin, size in zip(begins, np.diff(begins, append=len(groups)), strict=True):
+        yield int(groups[begin]), slice(int(begin), int(begin + size))

@@ -1,7 +1,4 @@
-"""Scores of the ways on: what the model's logits mean under a normalisation, as arrays for all beams at once.
-
-It asks the tree for what is allowed and adds up; which beams go on is not decided here.
-"""
+"""Scores of continuations: the model's logits under a normalisation, as arrays for all beams at once."""
 
 from __future__ import annotations
 
@@ -12,28 +9,28 @@ import numpy as np
 from .. import _core
 from .._errors import error
 from ._options import Normalize
-from ._paths import Candidates, Floats, Ints, Paths
+from ._walk import Candidates, Floats, Ints, TokenWalk
 
 
-class Ways(NamedTuple):
-    """Ways on, ordered by owner and, where it was asked for, by rank."""
+class Continuations(NamedTuple):
+    """Continuations on, ordered by group and, where it was asked for, by rank."""
 
     rows: Ints
-    """The beam that it goes on from."""
+    """The beam that it continues."""
     tokens: Ints
     scores: Floats
-    """The log-probability of the whole path, in nats."""
+    """The log-probability of all tokens so far, in nats."""
     states: Ints
     ranks: Floats
     """What they are compared by: the scores, or the scores and what diversity or sampling makes of them."""
 
-    def only(self, chosen: Any) -> Ways:
+    def only(self, chosen: Any) -> Continuations:
         """These of them: an index, a mask or a slice."""
-        return Ways(*(column[chosen] for column in self))
+        return Continuations(*(column[chosen] for column in self))
 
 
-def ways(found: Candidates) -> Ways:
-    """What the tree found, as ways whose ranks are their scores.
+def scored(found: Candidates) -> Continuations:
+    """What a walk found, as continuations whose ranks are their scores.
 
     Raises:
         LogitsError: a score is NaN or +inf.
@@ -48,11 +45,11 @@ def ways(found: Candidates) -> Ways:
             place=f"beam {rows[wrong]}",
             help="logits must be numbers below +inf",
         )
-    return Ways(rows, np.asarray(found.tokens, np.int64), scores, np.asarray(found.states, np.int64), scores)
+    return Continuations(rows, np.asarray(found.tokens, np.int64), scores, np.asarray(found.states, np.int64), scores)
 
 
-def bases(paths: Paths, normalize: Normalize, states: Ints, logits: Any, scores: Floats) -> Floats:
-    """What to add to each row's logits to get the log-probabilities of paths: float64 [R].
+def bases(walk: TokenWalk, normalize: Normalize, states: Ints, logits: Any, scores: Floats) -> Floats:
+    """What to add to each row's logits to get the log-probabilities of walk: float64 [R].
 
     "vocabulary" divides by the sum over all tokens, "allowed" by the sum over the allowed ones with their weights.
 
@@ -73,7 +70,7 @@ def bases(paths: Paths, normalize: Normalize, states: Ints, logits: Any, scores:
             )
         sums = np.array([_core.log_sum_exp(row) for row in logits], np.float64)
     else:
-        allowed = ways(paths.gather(states, logits))
+        allowed = scored(walk.gather(states, logits))
         sums = log_sums(allowed.rows, allowed.scores, len(states))
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(sums), -np.inf, scores - sums)
@@ -93,18 +90,18 @@ def log_sums(rows: Ints, values: Floats, count: int) -> Floats:
     return sums
 
 
-def possible(paths: Paths, states: Ints, logits: Any, base: Floats) -> Ways:
-    """All ways on from every row that are possible at all, ordered by row and token. `base`: of `bases`."""
-    found = ways(paths.gather(states, logits, base))
+def possible(walk: TokenWalk, states: Ints, logits: Any, base: Floats) -> Continuations:
+    """All continuations of every row that are possible, ordered by row and token. `base`: of `bases`."""
+    found = scored(walk.gather(states, logits, base))
     finite = found.scores > -np.inf
     return found if finite.all() else found.only(finite)
 
 
-def every(paths: Paths, normalize: Normalize, states: Ints, logits: Any, scores: Floats) -> Ways:
+def every(walk: TokenWalk, normalize: Normalize, states: Ints, logits: Any, scores: Floats) -> Continuations:
     """`possible`, under a normalisation."""
-    return possible(paths, states, logits, bases(paths, normalize, states, logits, scores))
+    return possible(walk, states, logits, bases(walk, normalize, states, logits, scores))
 
 
-def by_rank(some: Ways, owners: Ints) -> Ways:
-    """Ordered by owner, rank (descending), row and token. `owners`: each row's."""
-    return some.only(np.lexsort((some.tokens, some.rows, -some.ranks, owners[some.rows])))
+def by_rank(some: Continuations, groups: Ints) -> Continuations:
+    """Ordered by group, rank (descending), row and token. `groups`: each row's."""
+    return some.only(np.lexsort((some.tokens, some.rows, -some.ranks, groups[some.rows])))

@@ -1,10 +1,8 @@
-"""What a beam search asks of a tree of token sequences: where a beam may go, and which ways on are best.
-
-It is the shape only. It knows no tree, no file and no model: a prefix tree's snapshot has it, and so may anything else.
-"""
+"""The protocol that a beam search asks for continuations; `logitree.catalogue.ItemWalk` implements it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,22 +13,22 @@ Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
 FINISHED = -1
-"""The state after the end token; whatever is read, it stays."""
+"""The state after the end token; no token leaves it."""
 FAILED = -2
-"""The state after a token that was not allowed; only the end token leads out of it."""
+"""The state after a token that was not allowed; only the end token leaves it."""
 
 
 class Candidates(Protocol):
-    """Ways to go on, one an entry: four arrays of the same length."""
+    """Continuations as four arrays of the same length."""
 
     @property
     def rows(self) -> Ints:
-        """int64: which of the asked states it goes on from, by its place."""
+        """int64: the index of the state that it continues."""
         ...
 
     @property
     def tokens(self) -> npt.NDArray[np.int32]:
-        """int32: the token that is read."""
+        """int32: the token."""
         ...
 
     @property
@@ -44,12 +42,12 @@ class Candidates(Protocol):
         ...
 
 
-class Paths(Protocol):
-    """Token sequences as a tree whose places are numbers, asked for many places at once.
+class TokenWalk(Protocol):
+    """A set of token sequences, walked by many beams at once: states are numbers.
 
     States are int64 [R]. `FINISHED` (-1) is the state after the end token, `FAILED` (-2) the one after a token that
-    was not allowed. An attribute `weighted` (bool) may tell whether any child has a weight; where there is none, a
-    search takes it that some do.
+    was not allowed. An attribute `weighted` (bool) may state whether any token has a weight; without it, a search
+    assumes that some have.
     """
 
     @property
@@ -70,13 +68,13 @@ class Paths(Protocol):
     def advance(self, states: npt.ArrayLike, tokens: npt.ArrayLike) -> Ints:
         """The states [R] after one token each.
 
-        The end token leads to `FINISHED` from everywhere and nothing leads out of that; what is not allowed leads to
+        The end token leads to `FINISHED` from everywhere, and nothing leaves that; what is not allowed leads to
         `FAILED`.
         """
         ...
 
     def gather(self, states: npt.ArrayLike, logits: Any, scores: npt.ArrayLike | None = None) -> Candidates:
-        """Every allowed way on from every state, ordered by row and token.
+        """Every allowed continuation of every state, ordered by row and token.
 
         The end token is one after an item, and the only one where nothing follows. A `FINISHED` row gives nothing, a
         `FAILED` one only the end token, at the row's own score. What scores -inf is left out.
@@ -84,7 +82,7 @@ class Paths(Protocol):
         Args:
             states: int64 [R].
             logits: float32 [R, V].
-            scores: float64 [R], what each row has already; None: nothing.
+            scores: float64 [R], the score of each row so far; None: 0.
 
         Raises:
             LogitsError: an allowed token's logit is NaN or +inf, or the shape is another.
@@ -98,26 +96,26 @@ class Paths(Protocol):
         scores: npt.ArrayLike,
         width: int,
         *,
-        owners: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
     ) -> Candidates:
-        """The best `width` of `gather` for each owner, ordered by owner, score (descending), row and token.
+        """The best `width` of `gather` for each group, ordered by group, score (descending), row and token.
 
         Args:
-            owners: int [R], not decreasing: whose row it is; None: all are one owner's.
+            groups: int [R], not decreasing: the group of each row; None: one group.
 
         Raises:
             LogitsError: as `gather`.
         """
         ...
 
-    def complete(self, states: npt.ArrayLike) -> Truths:
-        """Whether what was read is an item, for each state."""
+    def is_item(self, states: npt.ArrayLike) -> Truths:
+        """bool [R]: whether the tokens so far are an item."""
         ...
 
-    def open(self, states: npt.ArrayLike) -> Truths:
-        """Whether any token but the end may follow, for each state."""
+    def may_continue(self, states: npt.ArrayLike) -> Truths:
+        """bool [R]: whether any token but the end may follow."""
         ...
 
-    def items(self, state: int) -> npt.NDArray[np.uint64]:
-        """The ids of the items that are exactly what was read."""
+    def items(self, state: int) -> npt.NDArray[np.uint64] | Sequence[str]:
+        """The numbers or keys of the items that are exactly what was read."""
         ...

@@ -49,10 +49,10 @@ def titles() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def tree(engine: LlamaCpp, titles: list[str], tmp_path_factory: pytest.TempPathFactory) -> lt.PrefixTree:
+def tree(engine: LlamaCpp, titles: list[str], tmp_path_factory: pytest.TempPathFactory) -> lt.Catalogue:
     assert len(set(titles)) == 100_000
     path = tmp_path_factory.mktemp("catalogue") / "titles.index"
-    return lt.prefix_tree(map(engine.tokenize, titles), path=path)
+    return lt.Catalogue.from_codes(map(engine.tokenize, titles), path=path)
 
 
 def request(number: int) -> str:
@@ -60,9 +60,9 @@ def request(number: int) -> str:
     return f"Reader {number} asks for {wishes[number % len(wishes)]}. The librarian recommends this title: "
 
 
-def test_every_run_gives_a_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: list[str]) -> None:
+def test_every_run_gives_a_title(engine: LlamaCpp, tree: lt.Catalogue, titles: list[str]) -> None:
     end, known = engine.vocabulary.eog_ids[0], set(titles)
-    matcher: Any = tree.matcher(end=end, vocabulary_size=len(engine.vocabulary))
+    matcher: Any = tree.matcher(end=end, vocabulary=len(engine.vocabulary))
     seen = set()
     for run in range(RUNS):
         chain = lt.Chain([lt.samplers.temp(1.5), lt.samplers.dist(run)])
@@ -75,8 +75,8 @@ def test_every_run_gives_a_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: 
     assert len(seen) > RUNS // 2
 
 
-def test_every_beam_is_a_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: list[str]) -> None:
-    paths = tree.paths(vocabulary_size=len(engine.vocabulary))
+def test_every_beam_is_a_title(engine: LlamaCpp, tree: lt.Catalogue, titles: list[str]) -> None:
+    paths = tree.walk(vocabulary=len(engine.vocabulary))
     prompts = [engine.tokenize(request(number)) for number in range(5)]
     for found in lt.beam_search(engine, prompts, paths, width=10):
         assert len({tuple(hypothesis.tokens) for hypothesis in found}) == 10
@@ -87,11 +87,11 @@ def test_every_beam_is_a_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: li
         assert scores == sorted(scores, reverse=True)
 
 
-def test_a_bounded_thought_stands_before_the_title(engine: LlamaCpp, tree: lt.PrefixTree, titles: list[str]) -> None:
+def test_a_bounded_thought_stands_before_the_title(engine: LlamaCpp, tree: lt.Catalogue, titles: list[str]) -> None:
     end, known = engine.vocabulary.eog_ids[0], set(titles)
     budget = lt.ReasoningBudget(budget=12)
     for run in range(max(RUNS // 8, 3)):
-        matcher = tree.matcher(end=end, vocabulary_size=len(engine.vocabulary))
+        matcher = tree.matcher(end=end, vocabulary=len(engine.vocabulary))
         chain = lt.Chain([lt.samplers.temp(1.0), lt.samplers.dist(run)])
         prompt = request(run) + "<think>"
         events = lt.generate(engine, prompt, budget + matcher, chain=chain, chat=False, max_tokens=80)

@@ -1,7 +1,4 @@
-"""What a search has found: the finished sequences of one prompt, the best of them, and what may still beat them.
-
-Knows no tree and no model: scores are numbers that come from elsewhere.
-"""
+"""The finished sequences that survive a search, and the bound that an unfinished one must beat."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._paths import Floats
+from ._walk import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +18,20 @@ class Hypothesis:
 
     tokens: tuple[int, ...]
     """What was generated, the end token included where there is one."""
-    items: tuple[int, ...]
-    """Ids of the items that these tokens are."""
+    items: tuple[int, ...] | tuple[str, ...]
+    """Numbers or keys of the items that these tokens are."""
     score: float
     """`log_probability / len(tokens) ** length_penalty`: what hypotheses are compared by, the higher the better."""
     log_probability: float
-    """The sum of `token_scores`: nats under the normalisation that was asked for, the tree's weights included."""
+    """The sum of `token_scores`: nats under the normalisation that was asked for, weights included."""
     token_scores: tuple[float, ...]
     """What each token added to `log_probability`."""
     perturbed: float | None = None
-    """With sampling: the log-probability and its noise, by which the items were drawn, the first first; else None."""
+    """With sampling: the log-probability and its noise, by which items were drawn, descending; else None."""
 
 
 class Ended(NamedTuple):
-    """A finished sequence, its way back into the history of the search included."""
+    """A finished sequence, with its link into the history of the search."""
 
     rank: float
     """What it is compared by, length penalty included."""
@@ -43,17 +40,17 @@ class Ended(NamedTuple):
     step: int
     """The step in which it ended, from 0."""
     parent: int
-    """The row that it went on from."""
+    """The row that it continued."""
     token: int
     """Its last token."""
     gain: float
     """What that token added."""
     state: int
-    """The state that tells its items."""
+    """The state of its items."""
 
 
 class Penalty(NamedTuple):
-    """The length penalty, and what it makes of a sequence that is not over yet."""
+    """The length penalty, and its bound for an unfinished sequence."""
 
     power: float
     """score = log-probability / tokens ** power; 0 compares the log-probabilities."""
@@ -82,8 +79,8 @@ class Penalty(NamedTuple):
         return value / math.pow(self.longest, self.power) if math.isfinite(self.longest) else 0.0
 
 
-class Kept:
-    """The best `room` finished sequences; of equals the older stay."""
+class Survivors:
+    """The best `room` finished sequences; of equal ones the older are kept."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -95,7 +92,7 @@ class Kept:
         return self.best[-1].rank if len(self.best) == self.room else -math.inf
 
     def offer(self, ended: Ended) -> bool:
-        """Keeps it if it is good enough; says whether it was."""
+        """Keeps it if it is good enough; returns whether it was."""
         if not ended.rank > self.worst and len(self.best) == self.room:
             return False
         bisect.insort_right(self.best, ended, key=lambda e: -e.rank)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from slow_paths import SlowPaths
+from slow_walk import SlowWalk
 
 Items = dict[tuple[int, ...], set[int]]
 
 
-def walk(paths: lt.PrefixPaths) -> Items:
+def walk(paths: lt.catalogue.ItemWalk) -> Items:
     """Every item, found by following every way on."""
     found: Items = {}
     open_places = [(paths.start, ())]
@@ -42,9 +42,9 @@ def as_items(rows: Any, numbers: Any = None) -> Items:
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64, np.uint64])
 def test_an_array_is_a_catalogue(dtype: Any) -> None:
     rows = np.random.default_rng(1).integers(0, 30, (500, 3)).astype(dtype)
-    tree = lt.prefix_tree(rows)
+    tree = lt.Catalogue.from_codes(rows)
     assert (len(tree), tree.repeated) == (500, 0)
-    assert walk(tree.paths()) == as_items(rows)
+    assert walk(tree.walk()) == as_items(rows)
     assert rows[7].tolist() in tree
     assert [99, 1, 1] not in tree
     assert rows[7].tolist()[:2] not in tree
@@ -52,40 +52,42 @@ def test_an_array_is_a_catalogue(dtype: Any) -> None:
 
 def test_rows_of_any_length_with_numbers_of_their_own() -> None:
     rows = [[5], [5, 6], [5, 6, 7], [1, 2], [5, 6]]
-    tree = lt.prefix_tree(rows, items=[10, 20, 30, 2**40, 21])
-    assert walk(tree.paths(end=9)) == as_items(rows, [10, 20, 30, 2**40, 21])
+    tree = lt.Catalogue.from_codes(rows, items=[10, 20, 30, 2**40, 21])
+    assert walk(tree.walk(end=9)) == as_items(rows, [10, 20, 30, 2**40, 21])
     assert tree.items([5, 6]).tolist() == [20, 21]
     assert tree.info["nested"]
-    paths = tree.paths(end=9)
+    paths = tree.walk(end=9)
     state = paths.find([5, 6])
     assert state is not None
     assert paths.allowed(state).tolist() == [7, 9]
-    assert paths.complete([paths.start, state]).tolist() == [False, True]
-    assert len(lt.prefix_tree(rows + rows, items=[1, 2, 3, 4, 5] * 2)) == 5
-    assert lt.prefix_tree(rows + rows, items=[1, 2, 3, 4, 5] * 2).repeated == 5
+    assert paths.is_item([paths.start, state]).tolist() == [False, True]
+    assert len(lt.Catalogue.from_codes(rows + rows, items=[1, 2, 3, 4, 5] * 2)) == 5
+    assert lt.Catalogue.from_codes(rows + rows, items=[1, 2, 3, 4, 5] * 2).repeated == 5
 
 
 def test_a_file_opens_as_it_was_written(tmp_path: Path) -> None:
     rows = np.random.default_rng(2).integers(0, 300, (4000, 4))
     told: list[float] = []
-    tree = lt.prefix_tree(rows, path=tmp_path / "index", memory=20_000, progress=told.append)
+    tree = lt.Catalogue.from_codes(rows, path=tmp_path / "index", memory=20_000, progress=told.append)
     assert told[0] == 0
     assert told[-1] == 1
     assert told == sorted(told)
     assert [file.name for file in tmp_path.iterdir()] == ["index"]
-    again = lt.PrefixTree.open(tmp_path / "index")
+    again = lt.Catalogue.open(tmp_path / "index")
     again.check()
-    assert walk(again.paths()) == walk(tree.paths()) == as_items(rows)
-    assert (tmp_path / "index").read_bytes() == lt.prefix_tree(rows[::-1], items=range(3999, -1, -1)).to_bytes()
-    assert lt.PrefixTree.from_bytes(again.to_bytes()).info == again.info
+    assert walk(again.walk()) == walk(tree.walk()) == as_items(rows)
+    assert (tmp_path / "index").read_bytes() == lt.Catalogue.from_codes(
+        rows[::-1], items=range(3999, -1, -1)
+    ).to_bytes()
+    assert lt.Catalogue.from_bytes(again.to_bytes()).info == again.info
 
 
 def test_changes_are_seen_by_those_who_come_later(tmp_path: Path) -> None:
     randomly = random.Random(3)
     rows = [[randomly.randrange(200), randomly.randrange(4), randomly.randrange(4)] for _ in range(2000)]
-    tree = lt.prefix_tree(rows)
+    tree = lt.Catalogue.from_codes(rows)
     truth = as_items(rows)
-    before = tree.paths()
+    before = tree.walk()
     for turn in range(12):
         new = [[randomly.randrange(220) for _ in range(randomly.randrange(1, 5))] for _ in range(60)]
         numbers = [10_000 + 100 * turn + n for n in range(60)]
@@ -110,17 +112,17 @@ def test_changes_are_seen_by_those_who_come_later(tmp_path: Path) -> None:
                 del truth[row]
         truth = {row: items for row, items in truth.items() if items}
         assert len(tree) == sum(map(len, truth.values()))
-        assert walk(tree.paths(end=500)) == truth
+        assert walk(tree.walk(end=500)) == truth
         if turn == 6:
             tree.merge(tmp_path / "merged")
-            assert walk(tree.paths(end=500)) == truth
+            assert walk(tree.walk(end=500)) == truth
     assert walk(before) == as_items(rows)
     tree.reload(tmp_path / "merged")
-    assert len(tree) == len(lt.PrefixTree.open(tmp_path / "merged"))
+    assert len(tree) == len(lt.Catalogue.open(tmp_path / "merged"))
 
 
 def test_numbers_that_are_not_given_go_on_from_the_largest(tmp_path: Path) -> None:
-    tree = lt.prefix_tree([[1], [2], [3]])
+    tree = lt.Catalogue.from_codes([[1], [2], [3]])
     tree.remove(items=[0, 2])
     tree.add([[4], [5, 6]])
     assert (tree.items([4]).tolist(), tree.items([5, 6]).tolist()) == ([3], [4])
@@ -133,7 +135,7 @@ def test_numbers_that_are_not_given_go_on_from_the_largest(tmp_path: Path) -> No
     tree.merge(tmp_path / "index")
     tree.add([[10]])
     assert tree.items([10]).tolist() == [103]
-    again = lt.PrefixTree.open(tmp_path / "index")
+    again = lt.Catalogue.open(tmp_path / "index")
     again.add([[10]])
     assert again.items([10]).tolist() == [102], "a file knows the numbers that are in it"
     tree.reload(tmp_path / "index")
@@ -141,13 +143,13 @@ def test_numbers_that_are_not_given_go_on_from_the_largest(tmp_path: Path) -> No
         tree.add([[11], []])
     tree.add([[11]])
     assert tree.items([11]).tolist() == [102], "what was not added takes no number"
-    empty = lt.prefix_tree([])
+    empty = lt.Catalogue.from_codes([])
     empty.add([[1], [1]])
     assert empty.items([1]).tolist() == [0, 1]
     empty.add([[2]], items=[2**64 - 1])
     with pytest.raises(lt.LimitError, match="no item number is left"):
         empty.add([[3]])
-    builder = lt.PrefixBuilder()
+    builder = lt.catalogue.CatalogueBuilder()
     builder.add([[1], [2]], items=[7, 3])
     builder.add([[3]])
     assert builder.finish().items([3]).tolist() == [8]
@@ -155,16 +157,16 @@ def test_numbers_that_are_not_given_go_on_from_the_largest(tmp_path: Path) -> No
 
 def test_only_what_is_allowed() -> None:
     rows = np.random.default_rng(4).integers(0, 90, (3000, 3))
-    tree = lt.prefix_tree(rows)
+    tree = lt.Catalogue.from_codes(rows)
     tree.add([[1, 2, 3, 4], [1, 2]], items=[3001, 3002])
     flags = np.zeros(3002, bool)
     flags[::7] = True
     flags[3001] = True
     truth = as_items(rows[::7], range(0, 3000, 7))
     truth.setdefault((1, 2, 3, 4), set()).add(3001)
-    assert walk(tree.paths(allowed=flags, end=99)) == truth
-    assert walk(tree.paths(allowed=np.flatnonzero(flags), end=99)) == truth
-    nothing = tree.paths(allowed=[], end=99)
+    assert walk(tree.walk(allowed=flags, end=99)) == truth
+    assert walk(tree.walk(allowed=np.flatnonzero(flags), end=99)) == truth
+    nothing = tree.walk(allowed=[], end=99)
     assert len(nothing) == 0
     assert nothing.allowed(nothing.start).tolist() == [99]
     with pytest.raises(lt.ConstraintError, match="no item"):
@@ -189,19 +191,19 @@ def test_the_native_paths_are_the_slow_ones(end: int | None, changed: bool, weig
         weights = {row[: n + 1]: randomly.randrange(-4, 5) / 4 for row in rows for n in range(len(row))}
         given = [[weights[row[: n + 1]] for n in range(len(row))] for row in rows]
         split = len(rows) // 2 if changed else len(rows)
-        tree = lt.prefix_tree(rows[:split], weights=given[:split] if weighted else None)
+        tree = lt.Catalogue.from_codes(rows[:split], weights=given[:split] if weighted else None)
         if changed:
             # What came without weights would keep none.
             extra = [] if weighted else [(*row, 1) for row in rows[:3]]
             tree.add(extra)
             tree.add(rows[split:], items=range(split, len(rows)), weights=given[split:] if weighted else None)
             tree.remove([row for row in extra if row not in rows])
-        slow = SlowPaths.of_items(rows, size, end, weights=weights if weighted else None)
-        paths = tree.paths(end=end, vocabulary_size=size)
+        slow = SlowWalk.of_items(rows, size, end, weights=weights if weighted else None)
+        paths = tree.walk(end=end, vocabulary=size)
         same_search(randomly, paths, slow)
 
 
-def same_search(randomly: random.Random, paths: lt.PrefixPaths, slow: SlowPaths) -> None:
+def same_search(randomly: random.Random, paths: lt.catalogue.ItemWalk, slow: SlowWalk) -> None:
     fast_states, slow_states = np.full(2, paths.start), np.full(2, slow.start)
     scores, owners = np.zeros(2), np.array([0, 5])
     for _ in range(5):
@@ -210,13 +212,13 @@ def same_search(randomly: random.Random, paths: lt.PrefixPaths, slow: SlowPaths)
             np.float32,
         ).reshape(len(fast_states), slow.vocabulary_size)
         width = randomly.randrange(0, 12)
-        assert paths.complete(fast_states).tolist() == slow.complete(slow_states).tolist()
-        assert paths.open(fast_states).tolist() == slow.open(slow_states).tolist()
+        assert paths.is_item(fast_states).tolist() == slow.is_item(slow_states).tolist()
+        assert paths.may_continue(fast_states).tolist() == slow.may_continue(slow_states).tolist()
         for a, b in (
             (paths.gather(fast_states, logits, scores), slow.gather(slow_states, logits, scores)),
             (
-                paths.top(fast_states, logits, scores, width, owners=owners),
-                slow.top(slow_states, logits, scores, width, owners=owners),
+                paths.top(fast_states, logits, scores, width, groups=owners),
+                slow.top(slow_states, logits, scores, width, groups=owners),
             ),
         ):
             assert a.rows.tolist() == b.rows.tolist()
@@ -229,7 +231,7 @@ def same_search(randomly: random.Random, paths: lt.PrefixPaths, slow: SlowPaths)
 
 def test_beams_give_items_back() -> None:
     rows = np.random.default_rng(5).integers(0, 50, (300, 3))
-    paths = lt.prefix_tree(rows).paths(vocabulary_size=50)
+    paths = lt.Catalogue.from_codes(rows).walk(vocabulary=50)
     logits = np.random.default_rng(6).normal(size=(3, 50)).astype(np.float32)
     states, scores = np.full(1, paths.start), np.zeros(1)
     for step in range(3):
@@ -246,8 +248,8 @@ def test_beams_give_items_back() -> None:
 def test_children_of_few_rows_of_any_length(heads: int, length: int) -> None:
     rows = np.random.default_rng(length).integers(0, 900, (60, length))
     rows[:, 0], rows[:, 1] = 5, np.arange(60) % heads + 10
-    tree = lt.prefix_tree(rows)
-    for paths in (tree.paths(), tree.paths(allowed=np.ones(60, bool))):
+    tree = lt.Catalogue.from_codes(rows)
+    for paths in (tree.walk(), tree.walk(allowed=np.ones(60, bool))):
         there = paths.find([5])
         assert there is not None
         assert paths.allowed(paths.start).tolist() == [5]
@@ -261,42 +263,42 @@ def test_children_of_few_rows_of_any_length(heads: int, length: int) -> None:
 
 
 def test_columns_are_taken_in_every_layout() -> None:
-    paths = lt.prefix_tree([[1, 2, 3], [1, 2, 4], [5, 6, 7]]).paths()
+    paths = lt.Catalogue.from_codes([[1, 2, 3], [1, 2, 4], [5, 6, 7]]).walk()
     states, scores, owners = (
         np.array([paths.start, -9, paths.start, -9]),
         np.array([1.0, 9, 2, 9]),
         np.array([0, 9, 1, 9]),
     )
     logits = np.zeros((2, 10), np.float32)
-    expected = paths.top(states[::2].copy(), logits, scores[::2].copy(), 3, owners=owners[::2].copy())
+    expected = paths.top(states[::2].copy(), logits, scores[::2].copy(), 3, groups=owners[::2].copy())
     assert expected.tokens.tolist() == [1, 5, 1, 5]
     for change in (
         lambda column: column[::2],
         lambda column: column[::2].tolist(),
         lambda column: column[::2].astype(np.float32 if column.dtype == float else np.int32),
     ):
-        found = paths.top(change(states), logits, change(scores), 3, owners=change(owners))
+        found = paths.top(change(states), logits, change(scores), 3, groups=change(owners))
         assert found.tokens.tolist() == expected.tokens.tolist()
         assert found.scores.tolist() == expected.scores.tolist()
 
 
 @pytest.mark.parametrize("width", [-1, 2**70, 1.5, True, "3", None])
 def test_a_width_that_is_none(width: Any) -> None:
-    paths = lt.prefix_tree([[1]]).paths()
+    paths = lt.Catalogue.from_codes([[1]]).walk()
     with pytest.raises(lt.SamplingError, match="width"):
         paths.top([paths.start], np.zeros((1, 2), np.float32), None, width)
 
 
 def test_readers_go_on_while_one_writes() -> None:
     rows = np.random.default_rng(7).integers(0, 64, (20_000, 3))
-    tree = lt.prefix_tree(rows)
+    tree = lt.Catalogue.from_codes(rows)
     fixed = [row for row in rows[:200].tolist() if row[0] != 63]
     wrong: list[str] = []
     done = threading.Event()
 
     def read() -> None:
         while not done.is_set():
-            paths = tree.paths()
+            paths = tree.walk()
             for row in fixed:
                 state = paths.find(row)
                 if state is None or not len(paths.items(state)):
@@ -322,8 +324,8 @@ def test_readers_go_on_while_one_writes() -> None:
 
 
 def test_masks_are_the_allowed_tokens() -> None:
-    tree = lt.prefix_tree([[3, 70], [40, 1]])
-    paths = tree.paths(end=99)
+    tree = lt.Catalogue.from_codes([[3, 70], [40, 1]])
+    paths = tree.walk(end=99)
     states = paths.advance([paths.start, paths.start], [3, 5])
     masks = paths.mask([paths.start, *states.tolist(), -1])
     assert masks.shape == (4, 4)
@@ -341,7 +343,7 @@ def test_masks_are_the_allowed_tokens() -> None:
 
 
 def test_a_matcher_generates_one_item() -> None:
-    matcher = lt.prefix_tree([[3, 70], [3, 80, 9]]).matcher()
+    matcher = lt.Catalogue.from_codes([[3, 70], [3, 80, 9]]).matcher()
     assert matcher.forced_tokens() == [3]
     matcher.accept(3)
     assert list(matcher.allowed()) == [70, 80]
@@ -350,8 +352,8 @@ def test_a_matcher_generates_one_item() -> None:
     matcher.accept(70)
     assert matcher.is_finished
     with pytest.raises(lt.ConstraintError, match="end="):
-        lt.prefix_tree([[3], [3, 4]]).matcher()
-    nested = lt.prefix_tree([[3], [3, 4]]).matcher(end=2)
+        lt.Catalogue.from_codes([[3], [3, 4]]).matcher()
+    nested = lt.Catalogue.from_codes([[3], [3, 4]]).matcher(end=2)
     nested.accept(3)
     assert list(nested.allowed()) == [2, 4]
     assert not nested.is_accepting
@@ -369,7 +371,11 @@ def test_a_matcher_generates_one_item() -> None:
         ([["a"]], {}, "item 0"),
         ([[1]] * 3, {"items": [1, 2]}, "2 item numbers for 3"),
         ([[1]], {"items": [-1]}, "from 0 up"),
-        ([[1]], {"items": ["B07X"]}, "from 0 up"),
+        ([[1]], {"items": [1.5]}, "from 0 up"),
+        ([[1]], {"items": ["a", "b"]}, "2 keys for 1"),
+        ([[1], [2]], {"items": ["a", "a"]}, r"'a'|\"a\" is given twice.*item 1"),
+        ([[1], [2]], {"items": ["a", 2]}, "2 among keys.*item 1"),
+        ([[1]], {"items": [""]}, "an empty key.*item 0"),
         ([[1, 2]], {"weights": [[0.5]]}, "differ in number"),
         ([[1, 2]], {"weights": [[0.5, float("nan")]]}, "NaN"),
         ([[1, 2], [1, 3]], {"weights": [[0.5, 0], [0.25, 0]]}, "two weights"),
@@ -381,22 +387,22 @@ def test_a_matcher_generates_one_item() -> None:
 )
 def test_what_is_no_catalogue(tokens: Any, options: dict[str, Any], says: str) -> None:
     with pytest.raises(lt.ConstraintError, match=says):
-        lt.prefix_tree(tokens, **options)
+        lt.Catalogue.from_codes(tokens, **options)
 
 
 def test_other_mistakes(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="not text"):
-        lt.prefix_tree("abc")  # type: ignore[arg-type]
+        lt.Catalogue.from_codes("abc")  # type: ignore[arg-type]
     with pytest.raises(lt.LimitError, match="4096"):
-        lt.prefix_tree([[1] * 5000])
+        lt.Catalogue.from_codes([[1] * 5000])
     with pytest.raises(lt.FileError, match="absent"):
-        lt.prefix_tree([[1]], path=tmp_path / "absent" / "index")
+        lt.Catalogue.from_codes([[1]], path=tmp_path / "absent" / "index")
     with pytest.raises(lt.FileError):
-        lt.PrefixTree.open(tmp_path / "absent")
+        lt.Catalogue.open(tmp_path / "absent")
     (tmp_path / "other").write_bytes(b"GGUF" * 5000)
     with pytest.raises(lt.PayloadError, match="not an index"):
-        lt.PrefixTree.open(tmp_path / "other")
-    tree = lt.prefix_tree([[1]])
+        lt.Catalogue.open(tmp_path / "other")
+    tree = lt.Catalogue.from_codes([[1]])
     with pytest.raises(lt.ConstraintError, match="nothing to remove"):
         tree.remove()
     assert tree.remove(items=[2**64 - 1]) == 0
@@ -405,30 +411,30 @@ def test_other_mistakes(tmp_path: Path) -> None:
     with pytest.raises(lt.ConstraintError, match="item number -1"):
         tree.remove(items=np.array([-1]))
     with pytest.raises(lt.ConstraintError, match="another vocabulary"):
-        tree.paths(end=5, vocabulary_size=5)
+        tree.walk(end=5, vocabulary=5)
     with pytest.raises(lt.SamplingError, match="tokens for"):
-        tree.paths().advance([0], [1, 2])
+        tree.walk().advance([0], [1, 2])
 
     def stop(_: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        lt.prefix_tree([[1]], path=tmp_path / "index", progress=stop)
+        lt.Catalogue.from_codes([[1]], path=tmp_path / "index", progress=stop)
     assert not (tmp_path / "index").exists()
 
 
 def test_damage_is_an_error_and_never_a_wrong_answer(tmp_path: Path) -> None:
     rows = np.random.default_rng(8).integers(0, 70, (2000, 3))
-    data = lt.prefix_tree(rows).to_bytes()
+    data = lt.Catalogue.from_codes(rows).to_bytes()
     randomly = random.Random(9)
     refused = 0
     for _ in range(300):
         cut, flipped = randomly.randrange(len(data)), bytearray(data)
         with pytest.raises(lt.PayloadError):
-            lt.PrefixTree.from_bytes(data[:cut])
+            lt.Catalogue.from_bytes(data[:cut])
         flipped[randomly.randrange(len(data))] ^= 1 << randomly.randrange(8)
         try:
-            tree = lt.PrefixTree.from_bytes(bytes(flipped))
+            tree = lt.Catalogue.from_bytes(bytes(flipped))
             for row in rows[::50].tolist():
                 assert row in tree
             tree.check()
@@ -438,22 +444,24 @@ def test_damage_is_an_error_and_never_a_wrong_answer(tmp_path: Path) -> None:
 
 
 def as_gathered(
-    paths: lt.PrefixPaths, states: Any, logits: Any, scores: Any, width: int
+    paths: lt.catalogue.ItemWalk, states: Any, logits: Any, scores: Any, width: int
 ) -> list[tuple[float, int, int]]:
     found = paths.gather(states, logits, scores)
     every = zip((-found.scores).tolist(), found.rows.tolist(), found.tokens.tolist(), strict=True)
     return sorted(every)[:width]
 
 
-def as_best(paths: lt.PrefixPaths, states: Any, logits: Any, scores: Any, width: int) -> list[tuple[float, int, int]]:
+def as_best(
+    paths: lt.catalogue.ItemWalk, states: Any, logits: Any, scores: Any, width: int
+) -> list[tuple[float, int, int]]:
     found = paths.top(states, logits, scores, width)
     return list(zip((-found.scores).tolist(), found.rows.tolist(), found.tokens.tolist(), strict=True))
 
 
 def test_wide_and_narrow_rows_together_are_ranked_as_one() -> None:
     # Where no child is, the logits are the highest: a guess by maxima is wrong there.
-    tree = lt.prefix_tree([[token, 1] for token in range(0, 4000, 2)])
-    paths = tree.paths()
+    tree = lt.Catalogue.from_codes([[token, 1] for token in range(0, 4000, 2)])
+    paths = tree.walk()
     narrow = paths.find([0])
     logits = np.zeros((2, 4000), np.float32)
     logits[:, 1::2] = 10
@@ -464,7 +472,7 @@ def test_wide_and_narrow_rows_together_are_ranked_as_one() -> None:
     tree.remove([[token, 1] for token in range(0, 2000, 2)])
     generator = np.random.default_rng(11)
     for end in (None, 3, 2000):
-        paths = tree.paths(end=end)
+        paths = tree.walk(end=end)
         narrow = paths.find([2000])
         for _ in range(40):
             logits = generator.normal(size=(3, 4012)).astype(np.float32)
@@ -478,16 +486,16 @@ def test_wide_and_narrow_rows_together_are_ranked_as_one() -> None:
 
 
 def test_an_end_that_is_a_child_goes_on() -> None:
-    paths = lt.prefix_tree([[5], *([5, token] for token in range(200))]).paths(end=2)
+    paths = lt.Catalogue.from_codes([[5], *([5, token] for token in range(200))]).walk(end=2)
     given = ([paths.find([5])], np.zeros((1, 300), np.float32), [0.0], 400)
     assert as_best(paths, *given) == as_gathered(paths, *given)
     assert len(as_best(paths, *given)) == 200
 
 
 def test_what_was_removed_needs_no_logit() -> None:
-    tree = lt.prefix_tree([[0], *([token] for token in range(10, 1000, 10))])
+    tree = lt.Catalogue.from_codes([[0], *([token] for token in range(10, 1000, 10))])
     tree.remove([[990]])
-    paths = tree.paths()
+    paths = tree.walk()
     logits = np.zeros((1, 1000), np.float32)
     logits[0, 990] = np.nan
     assert len(as_best(paths, [paths.start], logits, [0.0], 500)) == 99
@@ -497,14 +505,14 @@ def test_what_was_removed_needs_no_logit() -> None:
 
 
 def test_damage_below_a_wide_node_opens_nothing() -> None:
-    tree = lt.prefix_tree([[a, b] for a in range(86) for b in range(70)])
+    tree = lt.Catalogue.from_codes([[a, b] for a in range(86) for b in range(70)])
     data = bytearray(tree.to_bytes())
     refused = 0
     for page in range(1, len(data) // 4096):
         damaged = data.copy()
         damaged[page * 4096 + 20] ^= 1
         try:
-            other = lt.PrefixTree.from_bytes(bytes(damaged))
+            other = lt.Catalogue.from_bytes(bytes(damaged))
             other.remove([[85, 69]])
             matcher = other.matcher()
             assert list(matcher.allowed()) == list(range(86))
@@ -518,7 +526,7 @@ def test_damage_below_a_wide_node_opens_nothing() -> None:
 
 
 def test_a_change_within_a_change_is_refused(tmp_path: Path) -> None:
-    tree = lt.prefix_tree([[1, 2]], path=tmp_path / "index")
+    tree = lt.Catalogue.from_codes([[1, 2]], path=tmp_path / "index")
 
     def within(_: float) -> None:
         tree.add([[3]])
@@ -544,10 +552,10 @@ def test_a_change_within_a_change_is_refused(tmp_path: Path) -> None:
 
 
 def test_flags_may_be_a_list() -> None:
-    tree = lt.prefix_tree([[1], [2], [3]])
-    assert set(walk(tree.paths(allowed=[True, False, True]))) == {(1,), (3,)}
-    assert set(walk(tree.paths(allowed=[0, 1]))) == {(1,), (2,)}
+    tree = lt.Catalogue.from_codes([[1], [2], [3]])
+    assert set(walk(tree.walk(allowed=[True, False, True]))) == {(1,), (3,)}
+    assert set(walk(tree.walk(allowed=[0, 1]))) == {(1,), (2,)}
     with pytest.raises(lt.ConstraintError, match="end token"):
-        tree.paths(end=2**32 - 1)
+        tree.walk(end=2**32 - 1)
     with pytest.raises(lt.LimitError):
-        tree.paths(vocabulary_size=2**62)
+        tree.walk(vocabulary=2**62)

@@ -39,7 +39,7 @@ class Node:
         self.complete = False
 
 
-class SlowPaths:
+class SlowWalk:
     """The tree, with its states numbered in the order in which they were made."""
 
     start = 0
@@ -58,7 +58,7 @@ class SlowPaths:
         end: int | None = None,
         ids: Iterable[int] | None = None,
         weights: Mapping[tuple[int, ...], float] | None = None,
-    ) -> SlowPaths:
+    ) -> SlowWalk:
         """A catalogue of token sequences. `weights`: by the path that ends in the weighted token."""
         paths = cls(vocabulary_size, end)
         items = [tuple(item) for item in items]
@@ -76,7 +76,7 @@ class SlowPaths:
     @classmethod
     def of_prefixes(
         cls, prefixes: Mapping[tuple[int, ...], Sequence[int]], vocabulary_size: int, start: int, end: int
-    ) -> SlowPaths:
+    ) -> SlowWalk:
         """Tree decode's dict: what was read, the start token first -> the tokens that may follow.
 
         A candidate whose own key is missing leads to the error state; no candidates leave the end token alone.
@@ -138,20 +138,20 @@ class SlowPaths:
                 found.append((row, token, before + (logit + node.weight.get(token, 0.0)), ways[token]))
         return _found([entry for entry in found if entry[2] > -math.inf])
 
-    def top(self, states: Any, logits: Any, scores: Any, width: int, *, owners: Any = None) -> Found:
+    def top(self, states: Any, logits: Any, scores: Any, width: int, *, groups: Any = None) -> Found:
         every = self.gather(states, logits, scores)
-        whose = [0] * len(states) if owners is None else [int(owner) for owner in owners]
+        whose = [0] * len(states) if groups is None else [int(group) for group in groups]
         assert whose == sorted(whose)
         best: list[tuple[int, int, float, int]] = []
-        for owner in sorted(set(whose)):
-            mine = [entry for entry in zip(*every, strict=True) if whose[entry[0]] == owner]
+        for group in sorted(set(whose)):
+            mine = [entry for entry in zip(*every, strict=True) if whose[entry[0]] == group]
             best += sorted(mine, key=lambda entry: (-entry[2], entry[0], entry[1]))[:width]
         return _found(best)
 
-    def complete(self, states: Any) -> np.ndarray:
+    def is_item(self, states: Any) -> np.ndarray:
         return np.array([s >= 0 and self.nodes[s].complete for s in states], np.bool_)
 
-    def open(self, states: Any) -> np.ndarray:
+    def may_continue(self, states: Any) -> np.ndarray:
         return np.array([s >= 0 and any(t != self.end for t in self.nodes[s].next) for s in states], np.bool_)
 
     def items(self, state: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A prefix tree from a document's keys, level by level from the first step. It knows no JSON and no logits."""
+"""Expands a document's keys to the items of a catalogue, level by level from the first step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .. import _core
 from .._errors import error
-from .._prefix import PrefixBuilder, PrefixTree
+from ..catalogue import Catalogue, CatalogueBuilder
 from ._document import LARGEST, Document
 from ._report import Findings, FirstKey, Report
 
@@ -19,7 +19,7 @@ NO_KEY = 2**64 - 1
 NO_CANDIDATE = 2**64 - 2
 """The item number of a key whose candidates are all beyond the vocabulary: only the end follows, and it is no item."""
 
-MOST_ERROR_TOKENS = 1 << 28
+MAX_ERROR_TOKENS = 1 << 28
 """Tokens of all paths to candidates without keys: a small file can have very long ones."""
 PART = 1 << 22
 """Tokens that are given to the builder at once."""
@@ -52,17 +52,17 @@ class Growth:
         self._document = document
         self._limit = LARGEST + 1 if limit is None else limit
         self._weighted = self.table.weighted or bool(document.weights)
-        self._builder = PrefixBuilder(path, weighted=self._weighted)
+        self._builder = CatalogueBuilder(path, weighted=self._weighted)
         self._field = "prefix_weight_dict" if self.table.weighted else "prefix_dict"
         self._weights_used = 0
         self._error_tokens = 0
 
-    def grow(self) -> tuple[PrefixTree, Report]:
+    def grow(self) -> tuple[Catalogue, Report]:
         """Builds the tree.
 
         Raises:
             PayloadError: two paths are spelled alike.
-            FileError, LimitError: as `logitree.prefix_tree`.
+            FileError, LimitError: as `Catalogue.from_codes`.
         """
         keys = len(self.table.rows)
         first = self._first_key()
@@ -81,7 +81,7 @@ class Growth:
         return self._builder.finish(), report
 
     def _first_key(self) -> FirstKey:
-        """What the first step's key looks like. Without the start's own, it is made from the keys behind it."""
+        """What the first step's key looks like. Without the start's own, it is made from the keys after it."""
         start = str(self._document.start)
         if start in self.table.rows:
             return "start"
@@ -94,7 +94,7 @@ class Growth:
         return "path"
 
     def _next(self, level: _Level, seen: bytearray) -> _Level:
-        """Gives the builder the items that end at a level, and gives the level behind it."""
+        """Gives the builder the items that end at a level, and returns the next level."""
         keys: list[str] = []
         rows: list[int] = []
         complete: list[int] = []
@@ -152,7 +152,7 @@ class Growth:
         return weights
 
     def _end_weight(self, tokens: npt.NDArray[np.int32], weight: float) -> None:
-        """Keeps the weight of an end token: the prefix tree has no place for it."""
+        """Keeps the weight of an end token: the catalogue has no place for it."""
         if weight:
             self.end_weights.append((tokens.tolist(), weight))
             self.findings.add("weight of the end", self._place(self._spelled(tokens.tolist())))
@@ -174,10 +174,10 @@ class Growth:
         """Gives the builder what has no key, in parts: paths may be long whose text is in the file once."""
         length = level.tokens.shape[1] + 1
         self._error_tokens += length * len(ways.tokens)
-        if self._error_tokens > MOST_ERROR_TOKENS:
+        if self._error_tokens > MAX_ERROR_TOKENS:
             raise error(
                 _core.LimitError,
-                f"candidates without keys make paths of more than {MOST_ERROR_TOKENS} tokens together",
+                f"candidates without keys make paths of more than {MAX_ERROR_TOKENS} tokens together",
                 place=self._place(level.keys[0]),
                 help="give each candidate its key, or leave it out",
             )
