@@ -52,6 +52,8 @@ def constraints(vocabulary: lt.Vocabulary) -> lt.Matcher:
     assert_type(budget.matcher(vocabulary, prompt=[0]).bias(), tuple[int, float] | None)
     assert_type(budget.split([1], vocabulary, at="inside"), tuple[list[int], list[int]])
     assert_type(budget.state([1], vocabulary), Literal["no", "in", "closing", "after"])
+    own: lt.Constraint = lt.Recogniser(object)
+    assert_type(own.matcher(vocabulary), lt.Matcher)
     matcher = choices.matcher(vocabulary)
     allowed: lt.AllowedTokens = matcher.allowed()
     assert_type(allowed.is_all, bool)
