@@ -1884,6 +1884,8 @@ class BeamCandidates:
 
 @final
 class CatalogueIndexBuilder:
+    """Takes items, then writes an index."""
+
     def __new__(
         cls,
         *,
@@ -1901,21 +1903,29 @@ class CatalogueIndexBuilder:
         ends: npt.NDArray[np.int64] | None = None,
         weights: npt.NDArray[np.float32] | None = None,
         keys: list[str] | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Takes rows of tokens, with a number or a key each, or to be numbered."""
     def finish(
         self, path: str | None = None, progress: Callable[[float], object] | None = None
-    ) -> tuple[CatalogueIndex, int]: ...
+    ) -> tuple[CatalogueIndex, int]:
+        """Writes the index to `path`, or keeps it in memory: the tree, and how many items were given twice."""
     def __len__(self) -> int: ...
 
 @final
 class CatalogueIndex:
+    """A large set of items, each a sequence of tokens."""
+
     @staticmethod
-    def open(path: str) -> CatalogueIndex: ...
+    def open(path: str) -> CatalogueIndex:
+        """Opens an index file."""
     @staticmethod
-    def from_bytes(data: bytes) -> CatalogueIndex: ...
-    def to_bytes(self) -> bytes: ...
+    def from_bytes(data: bytes) -> CatalogueIndex:
+        """The index with these bytes."""
+    def to_bytes(self) -> bytes:
+        """The bytes of the index as it was made, without later changes."""
     @property
-    def path(self) -> PathLike[str] | None: ...
+    def path(self) -> PathLike[str] | None:
+        """The file that it was opened from or written to."""
     def walk(
         self,
         *,
@@ -1923,7 +1933,8 @@ class CatalogueIndex:
         allowed: Any = None,
         intersect: Matcher | Iterable[Matcher] | None = None,
         vocabulary_size: int | None = None,
-    ) -> ItemWalk: ...
+    ) -> ItemWalk:
+        """The tree as it is now, to be walked."""
     def add_rows(
         self,
         tokens: npt.NDArray[np.uint32],
@@ -1932,7 +1943,8 @@ class CatalogueIndex:
         ends: npt.NDArray[np.int64] | None = None,
         weights: npt.NDArray[np.float32] | None = None,
         keys: list[str] | None = None,
-    ) -> int: ...
+    ) -> int:
+        """Adds items, with a number each, or to be numbered."""
     def remove_rows(
         self,
         tokens: npt.NDArray[np.uint32],
@@ -1940,18 +1952,24 @@ class CatalogueIndex:
         *,
         ends: npt.NDArray[np.int64] | None = None,
         keys: list[str] | None = None,
-    ) -> int: ...
-    def remove_items(self, items: Any) -> int: ...
-    def reload(self, path: str) -> None: ...
+    ) -> int:
+        """Removes items: rows of tokens, with one number each or whatever their number."""
+    def remove_items(self, items: Any) -> int:
+        """Removes the items with these numbers."""
+    def reload(self, path: str) -> None:
+        """Puts the index of a file in the place of all that is here."""
     def merge(
         self,
         path: str | None = None,
         *,
         memory: int | None = None,
         progress: Callable[[float], object] | None = None,
-    ) -> None: ...
-    def check(self) -> None: ...
-    def items(self, tokens: Any) -> npt.NDArray[np.uint64] | list[str]: ...
+    ) -> None:
+        """Makes one index of all items that are there."""
+    def check(self) -> None:
+        """Compares the whole index with its checksums."""
+    def items(self, tokens: Any) -> npt.NDArray[np.uint64] | list[str]:
+        """Numbers of the items that are exactly these tokens, ascending."""
     @property
     def info(self) -> dict[str, Any]:
         """Counts and sizes."""
@@ -1962,18 +1980,18 @@ class CatalogueIndex:
 class ItemWalk:
     """A catalogue at one moment, walked by arrays of states: a native `logitree.beams.TokenWalk`.
 
-    States are int64 and belong to this walk; -1 is a finished sequence, -2 one that took a token that was not allowed,
-    after which only the end token may follow. Every call may raise PayloadError if the index file is damaged, and
-    StateError for a state of another walk.
+    States are int64 and belong to this walk; -1 is a finished sequence, -2 one that took a token that was not
+    allowed, after which only the end token may follow. Every call may raise PayloadError if the index file is
+    damaged, and StateError for a state of another walk.
     """
 
     @property
     def start(self) -> int:
-        """The state at the beginning of every item."""
+        """The state where every item begins."""
 
     @property
     def end(self) -> int | None:
-        """The token that ends every item; None: an item ends by itself."""
+        """The token after every item; None: an item ends by itself."""
 
     @property
     def vocabulary_size(self) -> int:
@@ -1990,8 +2008,8 @@ class ItemWalk:
     def advance(self, states: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """States [R] after one token each: int64 [R].
 
-        The end token leads to -1 from everywhere, and nothing leads out of that; a token that is not allowed leads
-        to -2.
+        The end token leads to -1 from every state, and no token leads out of it; a token that is not allowed
+        leads to -2.
         """
 
     def find(self, tokens: npt.ArrayLike, state: int | None = None) -> int | None:
@@ -2000,27 +2018,16 @@ class ItemWalk:
     def mask(self, states: npt.ArrayLike, out: Any = None) -> npt.NDArray[np.int32]:
         """The allowed tokens of each state as masks, int32 [R, words], written over `out` if it is given.
 
-        The end token is allowed after an item, and alone where nothing follows. Raises MaskError for an `out` of
-        another shape or dtype, which is not written then, and StateError for a state of another walk, with its row:
-        then no
-        row of `out` allows anything.
+        The end token is allowed after an item, and alone where nothing follows. Raises MaskError for an `out`
+        of another shape or dtype, which is not written then, and StateError for a state of another tree, with
+        its row: then no row of `out` allows anything.
         """
 
     def allowed(self, state: int) -> npt.NDArray[np.int32]:
         """The allowed tokens of one state, ascending."""
 
     def gather(self, states: npt.ArrayLike, logits: Any, scores: npt.ArrayLike | None = None) -> BeamCandidates:
-        """Every continuation of every row, by row and token.
-
-        Args:
-            states: [R]; a row in state -1 has none, one in state -2 has the end token at its own score.
-            logits: [R, V], float32, float16 or bfloat16, read in place; what is -inf is left out.
-            scores: float64 [R], what each row has gathered; -inf for a row that ends. None: 0.
-
-        Raises:
-            LogitsError: NaN or +inf among the allowed tokens' logits, or fewer logits than ids.
-            SamplingError: the arguments differ in length.
-        """
+        """Every continuation of every row, by row and token."""
 
     def top(
         self,
@@ -2031,30 +2038,18 @@ class ItemWalk:
         *,
         groups: npt.ArrayLike | None = None,
     ) -> BeamCandidates:
-        """The best `width` continuations of each group's rows: by owner, then descending score, then row, then token.
-
-        Never more than there are: nothing is padded. Equal to sorting what `gather` gives, without reading the
-        rest of the vocabulary.
-
-        Args:
-            states, logits, scores: as in `gather`. NaN is seen only where it is looked at.
-            width: how many for each group.
-            groups: int [R], the group of each row, not decreasing; None: all are one group's.
-
-        Raises:
-            LogitsError, SamplingError: as in `gather`.
-        """
+        """The best `width` continuations of each group's rows: by group, descending score, row, token."""
 
     def is_item(self, states: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Whether what was read is an item, bool [R]."""
+        """Whether what was read is an item."""
 
     def may_continue(self, states: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Whether more tokens of an item may follow, bool [R]."""
+        """Whether more tokens of an item may follow."""
 
     def items(self, state: int) -> npt.NDArray[np.uint64] | list[str]:
-        """The numbers (uint64, ascending) or keys of the items that are exactly what leads to the state."""
+        """Numbers of the items that are exactly what leads to a state, ascending."""
 
     def matcher(self, *, intersect: Matcher | Iterable[Matcher] | None = None, fuel: int | None = None) -> Matcher:
-        """A matcher at the beginning of an item. Arguments and errors as those of `Catalogue.matcher`."""
+        """A matcher at the beginning of an item. Arguments and errors as for `Catalogue.matcher`."""
 
     def __len__(self) -> int: ...

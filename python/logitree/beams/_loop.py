@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -291,7 +291,7 @@ class Search:
             row = int(past.parents[row])
         return Hypothesis(
             tuple(reversed(tokens)),
-            tuple(item if isinstance(item, str) else int(item) for item in self.walk.items(ended.state)),
+            cast(Any, tuple(item if isinstance(item, str) else int(item) for item in self.walk.items(ended.state))),
             ended.score / math.pow(len(tokens), self.options.length_penalty),
             ended.score,
             tuple(reversed(gains)),

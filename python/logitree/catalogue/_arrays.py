@@ -45,7 +45,8 @@ def rows_of(codes: Codes, items: Items | None, weights: Weights | None) -> Itera
         ConstraintError: something is not a token, an item number, a key or a weight, or their counts differ.
     """
     numbers, keys = _named(items)
-    count = None if items is None else len(keys if numbers is None else numbers)
+    named: Any = keys if numbers is None else numbers
+    count = None if items is None else len(named)
     array = _table(codes)
     if array is None:
         flat, ends = _ragged(codes)
@@ -72,7 +73,7 @@ def rows_of(codes: Codes, items: Items | None, weights: Weights | None) -> Itera
 def has_keys(items: Any) -> bool:
     """Whether items have keys, by the first of them."""
     if isinstance(items, np.ndarray):
-        return items.dtype.kind == "U"
+        return bool(items.dtype.kind == "U")
     return items is not None and any(isinstance(item, str) for item in items[:1])
 
 

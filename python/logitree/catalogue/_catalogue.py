@@ -287,7 +287,8 @@ class Catalogue:
 
     def __and__(self, other: Any) -> CatalogueConstraint:
         """The items that another constraint allows too."""
-        return self.constraint() & other
+        made: CatalogueConstraint = self.constraint() & other
+        return made
 
     __rand__ = __and__
 

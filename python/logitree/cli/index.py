@@ -228,7 +228,7 @@ def _query(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
     paths = Catalogue.open(args.index).walk()
     state = paths.find(args.codes)
     following = [] if state is None else paths.allowed(state).tolist()
-    items = [] if state is None else paths.items(state).tolist()
+    items = [] if state is None else np.asarray(paths.items(state)).tolist()
     facts = {"codes": args.codes, "found": state is not None, "next": following, "items": items}
     if state is None:
         _say(args, out, facts, "no item begins so")

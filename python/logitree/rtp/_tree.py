@@ -52,7 +52,7 @@ class RtpTree:
 
     def is_error(self, state: int) -> bool:
         """Whether a state of `walk` is that of a candidate without a key."""
-        items = self.walk.items(state) if state >= 0 else np.zeros(0, np.uint64)
+        items = np.asarray(self.walk.items(state) if state >= 0 else [], np.uint64)
         return bool(items.size and int(items[-1]) == NO_KEY)
 
     def status(self, tokens: Sequence[int] = ()) -> str:
