@@ -36,6 +36,8 @@ PROMISED: dict[str, str | Callable[[str], bool]] = {
     "13_why_refused": r'(?s).*"old.* is refused at its first byte; .*an integer.*\ntoken 49 "1" is refused.*"0".*',
     "14_alternatives": r"'.*' \{' Paris': 0\.\d+, .*\}\n('.*' \{.*\}\n){5}",
     "15_bounded_thought": r"(?s).+</think>(yes|no)\n\1 \d+\n",
+    "16_catalogue": r" (The Old Man and the Sea 101|The Sea Wolf 102|Moby Dick 103|Sense and Sensibility 104)\n",
+    "17_beams": r"\(' Rome',\) -\d\.\d+\n(\(' \w+',\) -\d+\.\d+\n){2}",
     "18_own_engine": r"[1-9]\d{1,3} (cats|dogs)\n",
     "19_masks": r"AllowedTokens\(2 of 5: 0, 1\) b'no'\n.* b' sir'\n.* b'!'\n",
     "20_vocabulary": r"Vocabulary\(\d+ tokens, .*\) \[\d+\] \[0\]\n",
