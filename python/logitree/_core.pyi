@@ -1035,7 +1035,7 @@ class TokenTree:
             ConstraintError: there is no such path, or there are several and none is given.
         """
 
-    def matcher(self, vocabulary: Vocabulary, /) -> Matcher:
+    def matcher(self, vocabulary: Vocabulary) -> Matcher:
         """As `at().matcher(vocabulary)`: the constraint of a payload with one path.
 
         Raises:

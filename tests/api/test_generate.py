@@ -319,7 +319,7 @@ def test_a_token_tree_with_several_paths(engine: LlamaCpp, payload: Any) -> None
         ({"regex": "a"}, TypeError, r"write constraint=Grammar.regex\(pattern\)"),
         ({"on_limit": "stop"}, lt.ConstraintError, "on_limit is 'stop'"),
         ({"seed": -1}, lt.SamplingError, "seed is -1"),
-        ({"temp": 1.0, "temperature": 1.0}, lt.SamplingError, "both temperature and temp"),
+        ({"temp": 1.0, "temperature": 1.0}, lt.SamplingError, "temperature and temp are the same parameter"),
         ({"nonsense": 1}, lt.SamplingError, "no parameter nonsense"),
         ({"max_tokens": -1}, lt.LimitError, "max_tokens is -1"),
         ({"chain": lt.Chain.greedy(), "seed": 3}, lt.SamplingError, "both a chain and seed"),

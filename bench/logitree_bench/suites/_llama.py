@@ -52,9 +52,9 @@ class LlamaChain:
         logits: npt.NDArray[np.float32],
         samplers: Sequence[Sampler],
         accepted: Sequence[int],
-        legal: Sequence[int] | None,
+        allowed: Sequence[int] | None,
     ) -> None:
-        ids = np.arange(logits.size) if legal is None else np.asarray(legal)
+        ids = np.arange(logits.size) if allowed is None else np.asarray(allowed)
         self._fresh = np.zeros(ids.size, CANDIDATE)
         self._fresh["id"], self._fresh["logit"] = ids, logits[ids]
         self._data = self._fresh.copy()
@@ -106,8 +106,8 @@ def llama_chain(
     samplers: Sequence[Sampler],
     *,
     accepted: Sequence[int] = (),
-    legal: Sequence[int] | None = None,
+    allowed: Sequence[int] | None = None,
 ) -> LlamaChain | Skip:
-    """The chain, which has accepted these tokens, over all logits or the legal ones; or why there is none."""
+    """The chain, which has accepted these tokens, over all logits or the allowed ones; or why there is none."""
     llama: Any = optional("llama_cpp")
-    return llama if isinstance(llama, Skip) else LlamaChain(llama, logits, samplers, accepted, legal)
+    return llama if isinstance(llama, Skip) else LlamaChain(llama, logits, samplers, accepted, allowed)

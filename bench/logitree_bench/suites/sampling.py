@@ -179,13 +179,13 @@ def chain(bench: Bench, wish: Wish, logits: Logits, shape: str, *, is_main: bool
     )
 
 
-def same_token(mine: lt.Chain, theirs: LlamaChain | Skip, logits: Logits, legal: Sequence[int] | None = None) -> Any:
+def same_token(mine: lt.Chain, theirs: LlamaChain | Skip, logits: Logits, allowed: Sequence[int] | None = None) -> Any:
     """Whether both pick the same token first, which says that they are the same chain; None without a peer."""
     if isinstance(theirs, Skip):
         return None
     theirs.refill()
     theirs.apply()
-    return mine.draw(logits, allowed=legal) == theirs.picked()
+    return mine.draw(logits, allowed=allowed) == theirs.picked()
 
 
 def fastest_read(logits: Logits) -> tuple[str, Callable[[], object]]:
@@ -202,40 +202,40 @@ def fastest_read(logits: Logits) -> tuple[str, Callable[[], object]]:
 
 
 def masked(bench: Bench, logits: Logits) -> None:
-    """The default chain where 30 tokens are legal: as mask words, and as a list of ids."""
-    legal = sorted({*peaks(logits.size)[:10].tolist(), *history(logits.size)[30:50]})
-    mask = lt.masks.from_ids(logits.size, legal)
+    """The default chain where 30 tokens are allowed: as mask words, and as a list of ids."""
+    allowed = sorted({*peaks(logits.size)[:10].tolist(), *history(logits.size)[30:50]})
+    mask = lt.masks.from_ids(logits.size, allowed)
     accepted = history(logits.size)
     of: dict[str, Any] = {"logits": "40 peaks", "size": logits.size, "main": True}
     for name, given, target in (
-        ("mask with 30 legal tokens, default chain", {"mask": mask}, 2.0),
-        ("list of 30 legal tokens, default chain", {"allowed": legal}, None),
+        ("mask with 30 allowed tokens, default chain", {"mask": mask}, 2.0),
+        ("list of 30 allowed tokens, default chain", {"allowed": allowed}, None),
     ):
         mine = ours(DEFAULT, logits.size, accepted)
         if isinstance(mine, Skip):
             bench.skip(name, mine.reason, chain=name, **of)
             continue
-        theirs = llama_chain(logits, DEFAULT, accepted=accepted, legal=legal)
+        theirs = llama_chain(logits, DEFAULT, accepted=accepted, allowed=allowed)
         bench.case(
             name,
             sampling(mine, logits, given),
             peers={"llama.cpp": theirs if isinstance(theirs, Skip) else theirs.apply_only()},
             against="llama.cpp",
             target=target,
-            same_token=same_token(mine, theirs, logits, legal),
+            same_token=same_token(mine, theirs, logits, allowed),
             chain=name,
             **of,
         )
 
 
 def sampling(mine: lt.Chain, logits: Logits, given: Mapping[str, Any]) -> Callable[[], object]:
-    """A sample among the legal tokens."""
+    """A sample among the allowed tokens."""
     sample = mine.sample
     if "mask" in given:
         mask = given["mask"]
         return lambda: sample(logits, mask)
-    legal = given["allowed"]
-    return lambda: sample(logits, allowed=legal)
+    allowed = given["allowed"]
+    return lambda: sample(logits, allowed=allowed)
 
 
 def batches(bench: Bench, logits: Logits, rows: int = 8) -> None:

@@ -112,7 +112,7 @@ impl PyMatcher {
     }
 
     /// The tokens of the shortest ending, in bytes: after them `is_accepting` holds. Changes nothing.
-    #[pyo3(signature = (vocabulary=None, *, max_states=logitree::constraint::MAX_STATES))]
+    #[pyo3(signature = (vocabulary=None, *, max_states=20_000))]
     fn shortest_ending(
         &mut self,
         py: Python<'_>,

@@ -10,9 +10,6 @@ use crate::mask::AllowedTokens;
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// States that a search visits before it gives up.
-pub const MAX_STATES: usize = 20_000;
-
 /// Where at most so many tokens are allowed, each of them is tried; elsewhere those of one byte, which spell every
 /// continuation.
 const MAX_LISTED: usize = 512;

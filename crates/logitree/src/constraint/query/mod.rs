@@ -7,6 +7,6 @@ mod explain;
 mod fill;
 
 pub use drafts::{accept_all, count_allowed, draft_masks};
-pub use ending::{shortest_ending, MAX_STATES};
+pub use ending::shortest_ending;
 pub use explain::{explain, ExplainQuery, Explanation, Verdict};
 pub use fill::{fill, fill_batch};
