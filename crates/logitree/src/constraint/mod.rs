@@ -21,7 +21,7 @@ pub use intersection::{intersect, IntersectionMatcher};
 pub use matcher::{Constraint, Matcher};
 pub use query::{
     accept_all, count_allowed, draft_masks, explain, fill, fill_batch, shortest_ending, ExplainQuery,
-    Explanation, Verdict, MAX_STATES,
+    Explanation, Verdict,
 };
 pub use reasoning::{ReasoningBudget, ReasoningOptions};
 pub use recogniser::{ByteRecogniser, MakeRecogniser, Recogniser};

@@ -352,7 +352,7 @@ impl Decoder {
     }
 
     /// `n` decoders in this state whose chains draw as sequences of the seed, from their own on: several answers to one
-    /// prompt. Where the chain's own is the first, they are what decoders with [`Chain::states`] would be, primed
+    /// prompt. Where the chain's own is the first, they are what decoders with [`Chain::sequences`] would be, primed
     /// alike.
     ///
     /// # Errors

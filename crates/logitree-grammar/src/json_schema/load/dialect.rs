@@ -32,6 +32,7 @@ macro_rules! keywords {
         /// The keywords that assert something.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
+        #[allow(clippy::enum_variant_names)] // JSON Schema's own names
         pub(super) enum Keyword { $($keyword),* }
 
         const TABLE: &[KeywordEntry] = &[$(KeywordEntry {

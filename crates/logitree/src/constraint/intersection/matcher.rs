@@ -55,7 +55,7 @@ impl IntersectionMatcher {
     /// without, an item is over with its last token. `fuel` is the number of steps that one question may take.
     ///
     /// # Errors
-    /// As [`super::super::CatalogueMatcher::new`] of the tree without the peers; [`ErrorKind::Constraint`] if there is
+    /// As [`crate::catalogue::CatalogueMatcher::new`] of the tree without the peers; [`ErrorKind::Constraint`] if there is
     /// no other, or if the peers allow no item; [`ErrorKind::Limit`] if that takes more than the fuel to find out.
     pub fn new(
         snapshot: CatalogueSnapshot,
