@@ -35,7 +35,7 @@ fn rules_of_texts_are_moved_behind_one_another() {
     let list = gbnf("root ::= item (\",\" item)*\nitem ::= [a-z]+");
     let two = GrammarNode::seq([list.clone(), text(";"), gbnf("root ::= \"x\" root | \"y\"")]).unwrap();
     let rules = two.rules().unwrap();
-    assert_eq!(rules.rules[rules.start].name, "root");
+    assert_eq!(rules.rules[rules.start].name, "~root");
     for rule in &rules.rules {
         check_refs(&rule.body, rules.rules.len());
     }
