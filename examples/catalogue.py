@@ -15,7 +15,7 @@ import logitree as lt
 
 WORDS = """old red cold kind small slow warm glad new deep wild dark quiet lost high golden last first long white
 fox river boat boy farm sea king bay road tree wolf ship city song moon bird hill oak ring rose bell star wind rain tide
-and of by under without behind against beyond"""
+and of by under without above against beyond"""
 ADJECTIVES, NOUNS, LINKS = (line.split() for line in WORDS.splitlines())
 
 engine = tiny.engine(f"{tiny.STORY} {WORDS.title()} The Fox and the River of the Boy by the Boat.")
@@ -27,7 +27,7 @@ titles = random.Random(0).sample(every, 2_000) if isinstance(engine, tiny.TinyEn
 end = engine.vocabulary.eog_ids[0]
 
 with tempfile.TemporaryDirectory() as folder:
-    # The index is a file: whoever serves it opens it at once, and many processes share its pages.
+    # The index is a file: a server opens it at once, and many processes share its pages.
     lt.Catalogue.from_texts(titles, engine.tokenize, path=Path(folder) / "titles.index")
     tree = lt.Catalogue.open(Path(folder) / "titles.index")
     assert len(tree) == len(titles)

@@ -632,9 +632,9 @@ class TokenHistory:
     def reset(self) -> None:
         """Forgets all tokens."""
     def count(self, token: int) -> int:
-        """How often the token stands in the window."""
+        """How often the token occurs in the window."""
     def has(self, token: int) -> bool:
-        """Whether the token stands in the window."""
+        """Whether the token is in the window."""
     def __contains__(self, token: int, /) -> bool: ...
     def __len__(self) -> int: ...
     @property
@@ -642,7 +642,7 @@ class TokenHistory:
         """The length of the window."""
     @property
     def size(self) -> int:
-        """How many tokens stand in the window."""
+        """How many tokens are in the window."""
     def unique_tokens(self) -> list[int]:
         """Each token of the window once, ascending."""
     def compute_adjustment(

@@ -37,12 +37,12 @@ impl PyTokenHistory {
         self.0.reset();
     }
 
-    /// How often the token stands in the window.
+    /// How often the token occurs in the window.
     fn count(&self, token: i64) -> u32 {
         TokenId::try_from(token).map_or(0, |token| self.0.count(token))
     }
 
-    /// Whether the token stands in the window.
+    /// Whether the token is in the window.
     fn has(&self, token: i64) -> bool {
         self.count(token) > 0
     }
@@ -57,7 +57,7 @@ impl PyTokenHistory {
         self.0.last_n()
     }
 
-    /// How many tokens stand in the window.
+    /// How many tokens are in the window.
     #[getter]
     fn size(&self) -> usize {
         self.0.len()

@@ -1,4 +1,4 @@
-//! A snapshot with some of its items only, which are collected state by state: it costs what is kept.
+//! A snapshot of some of another's items, collected state by state: it costs memory for the kept items only.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ impl SnapshotFilter {
     /// Keeps every item that ends at `state`. Each state is kept once.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Payload`] if the index is damaged there; [`crate::ErrorKind::State`] if the state is none of
-    /// the tree.
+    /// [`crate::ErrorKind::Payload`] if the index is damaged there; [`crate::ErrorKind::State`] if the state is not one
+    /// of the tree.
     pub fn keep(&mut self, state: WalkState) -> Result<()> {
         let base = match state.kind() {
             StateKind::Added(number) => {

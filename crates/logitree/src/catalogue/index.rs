@@ -56,7 +56,7 @@ impl<'s> WideChildren<'s> {
         number(self.tokens, at, self.token_bytes)
     }
 
-    /// Some of the tokens, as they lie there.
+    /// Some of the tokens, in the index's encoding.
     pub fn tokens(&self, of: Range<usize>) -> PackedIds<'s> {
         let width = self.token_bytes;
         let bytes = self.tokens.get(of.start * width..of.end * width).unwrap_or_default();
@@ -73,8 +73,8 @@ impl<'s> WideChildren<'s> {
         self.weights.get(at * 4..)?.first_chunk().map(|bytes| f32::from_le_bytes(*bytes))
     }
 
-    /// The position of the token: looked for first where it would be if the tokens were spread evenly over this span, as
-    /// they are in a node that has nearly all there are.
+    /// The position of the token. The first guess interpolates, as if the tokens were spread evenly over this span, which
+    /// they nearly are in a node that has almost all tokens.
     #[inline]
     pub fn find_near(&self, token: TokenId, (first, last): (TokenId, TokenId)) -> Option<usize> {
         const NEAR: usize = 24;
@@ -118,7 +118,7 @@ impl<'s> WideChildren<'s> {
     }
 }
 
-/// Number `at` of so many bytes each; what is outside is 0.
+/// Number `at` of a list of numbers of `width` bytes each; 0 outside the list.
 #[inline]
 pub(super) fn number(bytes: &[u8], at: usize, width: usize) -> u32 {
     match width {
@@ -134,10 +134,10 @@ fn long(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl ItemIndex {
-    /// Opens the index at `path`. Nothing but its first page and its checksums is read.
+    /// Opens the index at `path`. Reads only its first page and its checksums.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if the file cannot be opened; [`ErrorKind::Payload`] if it is no index, or damaged.
+    /// [`ErrorKind::Io`] if the file cannot be opened; [`ErrorKind::Payload`] if it is not an index, or damaged.
     pub fn open(path: &Path) -> Result<ItemIndex> {
         ItemIndex::new(IndexBytes::Mapped(file::map(path)?)).map_err(|error| file::naming(path, error))
     }
@@ -145,7 +145,7 @@ impl ItemIndex {
     /// The index with these bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::Payload`] if it is no index, or damaged.
+    /// [`ErrorKind::Payload`] if it is not an index, or damaged.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<ItemIndex> {
         ItemIndex::new(IndexBytes::Owned(bytes))
     }
@@ -212,7 +212,7 @@ impl ItemIndex {
         self.pages.slice(begin as usize, len * width)
     }
 
-    /// Has the machine fetch what [`ItemIndex::children`] will read first.
+    /// Prefetches what [`ItemIndex::children`] will read first.
     #[inline]
     pub(super) fn prefetch(&self, state: WalkState) {
         let (header, at) = (&self.header, &self.header.at);
@@ -274,7 +274,7 @@ impl ItemIndex {
         Ok(())
     }
 
-    /// The row's weights, appended to `out`; none where the tree has none.
+    /// The row's weights, appended to `out`; nothing where the tree has no weights.
     pub(super) fn row_weights(&self, row: u64, out: &mut Vec<f32>) -> Result<()> {
         if self.header.weighted {
             let (start, len) = self.span(row)?;
@@ -315,7 +315,7 @@ impl ItemIndex {
         Ok(())
     }
 
-    /// The largest item number; `None` if there is no row. Looks at all of them, once.
+    /// The largest item number; `None` if there is no row. The first call reads all rows.
     pub(super) fn largest_item(&self) -> Result<Option<u64>> {
         if let Some(&known) = self.largest_item.get() {
             return Ok(known);
@@ -389,7 +389,7 @@ impl ItemIndex {
         }
     }
 
-    /// The state, if it is a place of this index; the root of an empty one is.
+    /// The state, if it is one of this index; the root is, even of an empty index.
     #[inline]
     pub(super) fn known(&self, state: WalkState) -> Result<WalkState> {
         let there = match state.kind() {
@@ -436,7 +436,7 @@ impl ItemIndex {
         }
     }
 
-    /// The weight of a child; 0 where there is none.
+    /// The weight of a child; 0 where the tree has no weights.
     pub(super) fn weight_of(&self, state: WalkState, token: TokenId) -> Result<f32> {
         if !self.header.weighted {
             return Ok(0.0);
@@ -508,7 +508,7 @@ impl std::fmt::Debug for ItemIndex {
     }
 }
 
-/// An error for a node that no tree has.
+/// An error for a node that cannot exist.
 pub(super) fn no_such(state: WalkState) -> Error {
     Error::new(ErrorKind::State, format!("the state {} belongs to another tree", state.0))
         .help("states are good for the snapshot that gave them")

@@ -12,10 +12,10 @@ use super::format::header;
 use super::{CatalogueSnapshot, ItemIndex};
 use crate::{Error, ErrorKind, Result};
 
-/// Bytes of a key at most.
+/// The most bytes of a key.
 pub const MAX_KEY_BYTES: usize = 4096;
 
-/// Keys on their way into an index: about 30 bytes of memory a key, the keys themselves go to `ends` and `bytes`.
+/// Writes keys into an index. A key takes about 30 bytes of memory; the text goes to `ends` and `bytes`.
 pub(super) struct KeyWriter {
     pub ends: Sink,
     pub bytes: Sink,
@@ -91,7 +91,7 @@ impl CatalogueSnapshot {
         self.base.header().keyed
     }
 
-    /// How many keys there are, those of removed items included.
+    /// Number of keys, including those of removed items.
     pub fn key_count(&self) -> u64 {
         self.base.header().keys + self.added_keys.len() as u64
     }

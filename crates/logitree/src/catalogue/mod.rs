@@ -2,8 +2,8 @@
 //!
 //! An index stores the items as rows in ascending order, one after the other, with the number of tokens that each row
 //! shares with the row before it. That is the whole tree: a node is its first row and its depth, its rows end where fewer
-//! tokens are shared, and a child begins where exactly as many are. Reading that takes few cache lines, so it is how nodes
-//! of up to [`NARROW`] rows are walked. Wider nodes have a record with their children as one ascending list. Twenty million
+//! tokens are shared, and a child begins where exactly as many are. Reading that takes few cache lines, so nodes of up to
+//! [`NARROW`] rows are walked that way. Wider nodes have a record with their children as one ascending list. Twenty million
 //! items of eight tokens need 17 bytes an item for their rows, and no pointers.
 //!
 //! - [`ItemIndex`] is one index, in memory or in a mapped file (`format` has its bytes).
@@ -45,13 +45,13 @@ pub(crate) use snapshot::WideNode;
 pub use state::WalkState;
 pub use updatable::Catalogue;
 
-/// Rows of a node that is walked row by row; wider ones have a record.
+/// The most rows of a node that is walked row by row; wider nodes have a record.
 pub const NARROW: usize = 64;
 
-/// Tokens of an item at most.
+/// The most tokens of an item.
 pub const MAX_LENGTH: usize = 4096;
 
-/// Rows of an index at most: what a state's number has room for.
+/// The most rows of an index: a state's number has no room for more.
 pub const MAX_ROWS: u64 = 1 << 40;
 
 /// The largest token that an item may hold.

@@ -7,10 +7,10 @@ use super::row_set::RowSet;
 use super::{Continuations, WalkState, NARROW};
 use crate::Result;
 
-/// Bytes of tokens that are looked at together at most.
+/// The most bytes of tokens that are compared at once.
 const AT_ONCE: usize = 2048;
 
-/// A node whose rows are looked at one by one.
+/// A node whose rows are read one at a time.
 pub(super) struct NarrowNode<'s> {
     index: &'s ItemIndex,
     /// How many tokens each row after the first shares with the one before it.

@@ -88,7 +88,7 @@ impl Overlay {
         self.nodes - 1
     }
 
-    /// The nodes that these tokens lead along, the root first; fewer than one more than the tokens if they lead out.
+    /// The nodes on the path of these tokens, the root first. Shorter than the path if it leaves the overlay.
     pub fn path(&self, tokens: &[TokenId]) -> Vec<usize> {
         let mut path = vec![ROOT];
         for token in tokens {
@@ -132,7 +132,7 @@ impl Overlay {
         Ok(true)
     }
 
-    /// Tokens on the path that nothing comes by any more take these weights.
+    /// Tokens on the path that no item contains any more get these weights.
     fn weigh(&mut self, path: &[usize], tokens: &[TokenId], weights: &[f32]) {
         for (depth, pair) in path.windows(2).enumerate() {
             let gone = self.node(pair[1]).is_some_and(|node| node.below == 0 && node.base.is_none());
@@ -145,7 +145,7 @@ impl Overlay {
         }
     }
 
-    /// Takes out the items of these tokens for which `which` says so; how many there were.
+    /// Takes out the items of these tokens that `which` selects, and returns their number.
     pub fn remove(&mut self, tokens: &[TokenId], which: impl Fn(u64) -> bool) -> u32 {
         let path = self.path(tokens);
         let Some(last) = path.get(tokens.len()).and_then(|&last| self.node(last)) else { return 0 };
@@ -158,7 +158,7 @@ impl Overlay {
         removed
     }
 
-    /// The same with only those items for whose node and number `keep` says so.
+    /// The same with only those items whose node and number `keep` selects.
     pub fn only(&self, keep: impl Fn(usize, u64) -> bool) -> Overlay {
         let mut kept = self.clone();
         // A child has a higher number than its parent.

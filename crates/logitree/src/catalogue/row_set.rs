@@ -16,16 +16,16 @@ enum Chunk {
 #[derive(Clone)]
 struct Words {
     words: [u64; WORDS],
-    /// One bit a word: some row of it is there.
+    /// One bit a word: whether any row of it is present.
     any: [u64; WORDS / 64],
 }
 
-/// The rows that are there.
+/// The present rows.
 #[derive(Clone)]
 pub(super) struct RowSet {
     chunks: Vec<Chunk>,
     rows: u64,
-    /// How many are there.
+    /// Number of present rows.
     count: u64,
 }
 
@@ -35,7 +35,7 @@ impl RowSet {
         RowSet { chunks: vec![Chunk::All; rows.div_ceil(ROWS) as usize], rows, count: rows }
     }
 
-    /// None of so many rows. Nothing is written for rows that stay away.
+    /// None of so many rows. Absent rows take no memory.
     pub fn none(rows: u64) -> RowSet {
         let empty = Chunk::Some(Arc::new(Words { words: [0; WORDS], any: [0; WORDS / 64] }));
         RowSet { chunks: vec![empty; rows.div_ceil(ROWS) as usize], rows, count: 0 }
@@ -64,7 +64,7 @@ impl RowSet {
         self.rows += 1;
     }
 
-    /// How many rows are there.
+    /// Number of present rows.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -80,7 +80,7 @@ impl RowSet {
         }
     }
 
-    /// Puts the row in or takes it out; whether that changed anything.
+    /// Inserts or removes the row; returns whether that changed anything.
     pub fn set(&mut self, row: u64, there: bool) -> bool {
         if row >= self.rows || self.contains(row) == there {
             return false;

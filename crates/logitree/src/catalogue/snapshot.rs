@@ -14,7 +14,7 @@ use crate::{Result, TokenId};
 #[derive(Clone)]
 pub struct CatalogueSnapshot {
     pub(super) base: Arc<ItemIndex>,
-    /// Rows of the index that are there; `None`: all of them.
+    /// The present rows of the index; `None`: all of them.
     pub(super) live: Option<Arc<RowSet>>,
     /// What was added; `None`: nothing.
     pub(super) overlay: Option<Arc<Overlay>>,
@@ -36,7 +36,7 @@ impl CatalogueSnapshot {
         &self.base
     }
 
-    /// How many items there are; one that was given with several numbers counts as several.
+    /// Number of items; an item with several numbers counts several times.
     pub fn len(&self) -> u64 {
         let rows = self.live.as_ref().map_or(self.base.header().rows, |live| live.count());
         rows + self.overlay.as_ref().map_or(0, |overlay| overlay.count())
@@ -56,7 +56,7 @@ impl CatalogueSnapshot {
         }
     }
 
-    /// No token of an item is larger.
+    /// The largest token of an item.
     pub fn largest(&self) -> TokenId {
         self.base.header().largest.max(self.overlay.as_ref().map_or(0, |overlay| overlay.largest()))
     }
@@ -102,7 +102,7 @@ impl CatalogueSnapshot {
         self.live.as_deref()
     }
 
-    /// Whether any item of the index comes by `base`.
+    /// Whether any item of the index is below `base`.
     fn base_lives(&self, base: WalkState) -> Result<bool> {
         let Some(live) = self.live() else { return Ok(true) };
         let rows = self.base.header().rows;
@@ -135,7 +135,7 @@ impl CatalogueSnapshot {
     /// The continuations of `state`, written over `out`.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Payload`] if the index is damaged there; [`crate::ErrorKind::State`] if the state is none of
+    /// [`crate::ErrorKind::Payload`] if the index is damaged there; [`crate::ErrorKind::State`] if the state is not one of
     /// this tree.
     pub fn children(&self, state: WalkState, out: &mut Continuations) -> Result<()> {
         out.clear();
@@ -179,7 +179,7 @@ impl CatalogueSnapshot {
         }
     }
 
-    /// Has the machine fetch what [`CatalogueSnapshot::children`] will read first.
+    /// Prefetches what [`CatalogueSnapshot::children`] will read first.
     #[inline]
     pub(crate) fn prefetch(&self, state: WalkState) {
         self.base.prefetch(state);
@@ -290,7 +290,7 @@ impl CatalogueSnapshot {
         Ok(())
     }
 
-    /// The same tree with only those items whose number `keep` lets pass.
+    /// The same tree with only those items whose number `keep` selects.
     ///
     /// # Errors
     /// As [`CatalogueSnapshot::children`].

@@ -1,6 +1,6 @@
 //! States of a walk as numbers of 64 bits, so that a thousand beams are one array.
 
-/// A state of a walk: a node of one snapshot (never negative), or one of two that are not nodes.
+/// A state of a walk: a node of one snapshot (never negative), or one of two states that are not nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WalkState(pub i64);
 

@@ -201,7 +201,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whoever forges an index with its checksums gets wrong answers or errors, and nothing worse.
+    /// A forged index with valid checksums gives wrong answers or errors, and nothing worse.
     #[test]
     fn forged_indexes_do_no_harm(
         (alphabet, items) in items(),

@@ -12,7 +12,7 @@ use super::row_set::RowSet;
 use super::{CatalogueSnapshot, ItemIndex, MAX_LENGTH, MAX_TOKEN};
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// Nodes over an index at most: then it is time to merge.
+/// The most nodes over an index; merge it before it has more.
 const MAX_ADDED_NODES: usize = 1 << 26;
 
 /// A catalogue that changes.
@@ -63,7 +63,7 @@ impl Catalogue {
         *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = holder;
     }
 
-    /// Waits for other writers. Who is one already, and calls from its own progress, would wait for itself.
+    /// Waits for other writers. A writer that calls this from its own `progress` would deadlock, so that is an error.
     fn turn(&self) -> Result<Turn<'_>> {
         let own = Some(thread::current().id());
         if *self.holder.lock().unwrap_or_else(PoisonError::into_inner) == own {
@@ -81,8 +81,8 @@ impl Catalogue {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
     }
 
-    /// Adds items, all or none; how many were not there. Each comes with its tokens, its weights (one a token, or
-    /// none: 0) and its number. Weights of tokens that the tree has in that place already stay as they are.
+    /// Adds items, all or none, and returns how many were new. Each comes with its tokens, its weights (one a token, or
+    /// none: 0) and its number. Weights of tokens that the tree already has in that place do not change.
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] for an item that no tree can hold, with its place in the list; [`ErrorKind::Limit`] if
@@ -164,8 +164,8 @@ impl Catalogue {
         Ok(added)
     }
 
-    /// Removes items: those of the given tokens and number, or of the given tokens whatever their number. How many
-    /// there were.
+    /// Removes items: those of the given tokens and number, or of the given tokens whatever their number. Returns
+    /// their number.
     ///
     /// # Errors
     /// [`ErrorKind::Payload`] if the index is damaged.
@@ -194,7 +194,7 @@ impl Catalogue {
         Ok(removed)
     }
 
-    /// Removes every item whose number `which` says; how many there were. Looks at all of them.
+    /// Removes every item whose number `which` says; and returns their number. Reads all items.
     ///
     /// # Errors
     /// [`ErrorKind::Payload`] if the index is damaged.
@@ -207,7 +207,7 @@ impl Catalogue {
         Ok(removed)
     }
 
-    /// Another index takes the place of all that is here.
+    /// Replaces all items with those of another index.
     ///
     /// # Errors
     /// [`ErrorKind::State`] from within a change of this tree.
@@ -218,7 +218,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Writes all items that are there as one new index, to `path` or into memory, and continues with it. Readers continue
+    /// Writes all present items as one new index, to `path` or into memory, and continues with it. Readers continue
     /// meanwhile, writers wait.
     ///
     /// # Errors

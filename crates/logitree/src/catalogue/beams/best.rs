@@ -11,7 +11,7 @@ pub(super) fn score(before: f64, logit: f32, weight: f32) -> f64 {
     before + (f64::from(logit) + f64::from(weight)) + 0.0
 }
 
-/// The greater one is the worse: lower score, then later row, then higher token.
+/// Greater is worse: lower score, then later row, then higher token.
 impl<S: PartialEq> Ord for BeamCandidate<S> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
@@ -28,13 +28,13 @@ impl<S: PartialEq> PartialOrd for BeamCandidate<S> {
 
 impl<S: PartialEq> Eq for BeamCandidate<S> {}
 
-/// Candidates among which the best are, and room for as many again: to cut them back now and then costs less than to
-/// keep them in order.
+/// A superset of the best candidates, with room for as many again: cutting it back now and then costs less than keeping
+/// it sorted.
 #[derive(Clone)]
 pub(super) struct BestCandidates<S = WalkState> {
     width: usize,
     kept: Vec<BeamCandidate<S>>,
-    /// What a candidate must reach: that of the worst of the best, when they were last cut back.
+    /// What a candidate must reach: the score of the worst of the best at the last cut.
     worst: f64,
 }
 
@@ -55,7 +55,8 @@ impl<S: PartialEq> BestCandidates<S> {
         self.width
     }
 
-    /// Takes it that nothing below `score` will be one of the best: a guess, if [`BestCandidates::reaches`] says no afterwards.
+    /// Assumes that nothing below `score` will be one of the best. The guess was wrong if [`BestCandidates::reaches`] is
+    /// false afterwards.
     pub fn expect(&mut self, score: f64) {
         self.worst = self.worst.max(score);
     }

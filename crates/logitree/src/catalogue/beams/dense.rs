@@ -23,7 +23,7 @@ pub(super) struct DenseNode<'s> {
     maxima: Range<usize>,
 }
 
-/// What is used again and again.
+/// Buffers that are reused.
 #[derive(Default)]
 pub(super) struct DenseScratch {
     /// The runs in the order of their rows.

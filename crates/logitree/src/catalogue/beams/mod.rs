@@ -87,7 +87,7 @@ impl ItemWalk {
     /// follows, the end token alone.
     ///
     /// # Errors
-    /// [`ErrorKind::Payload`] if the index is damaged there; [`ErrorKind::State`] if the state is none of this tree.
+    /// [`ErrorKind::Payload`] if the index is damaged there; [`ErrorKind::State`] if the state is not one of this tree.
     pub fn children(&self, state: WalkState, out: &mut Continuations) -> Result<()> {
         out.clear();
         self.append(state, out, &mut Continuations::default())
