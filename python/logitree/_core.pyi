@@ -349,7 +349,7 @@ class Measures:
 
 @final
 class Chain:
-    """Samplers in order, with the state that goes with accepted tokens.
+    """Samplers in order, with the state that follows accepted tokens.
 
     Logits: one row of float32, float16 or bfloat16, shape [n], read in place and never written: a NumPy array
     (bfloat16 of ml_dtypes, or its bits as uint16), or what NumPy or DLPack can view without copying (ctypes
@@ -499,7 +499,7 @@ class Chain:
         """The samplers' names, in order."""
     @property
     def samplers(self) -> list[Sampler]:
-        """The samplers, in order, as they were born: their state stays with the chain."""
+        """The samplers, in order, in their initial state: the present state stays with the chain."""
     def measure(self, on: bool = True) -> None:
         """Whether each step from now on is measured: see `measures`. Off costs nothing; on, the sums are those
         that the samplers use where all tokens are allowed.
@@ -626,7 +626,7 @@ class TokenHistory:
 
     def __new__(cls, last_n: int | None = None) -> Self: ...
     def accept(self, token: int) -> None:
-        """Takes note of an accepted token."""
+        """Records an accepted token."""
     def rollback(self, n: int = 1) -> None:
         """Forgets the last `n` tokens, or all; tokens that had left the window return."""
     def reset(self) -> None:
@@ -681,12 +681,11 @@ def beam_top(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:
     """The best `width` continuations of B beams: rows (uint32), tokens (uint32) and scores (float64, nats).
 
-    `logits` and `masks` as for `Chain.sample_batch`; `scores`: the beams' log-probabilities so far, [B]. A
-    score is `scores[row] + log_softmax(logits[row])[token]`, with the softmax over the whole row; the mask only
-    restricts which tokens are returned. Descending by score, then by row, then by token. A beam at -inf is not
-    read, and a token at -inf is not returned; the result is shorter than `width` if there are fewer.
-    LogitsError for NaN or +inf in a row or score, MaskError for an allowed id without a logit; their place
-    names the row.
+    `logits` and `masks` as for `Chain.sample_batch`; `scores`: the beams' log-probabilities so far, [B]. A score is
+    `scores[row] + log_softmax(logits[row])[token]`, with the softmax over the whole row; the mask only restricts which
+    tokens are returned. Descending by score, then by row, then by token. A beam at -inf is not read, and a token at
+    -inf is not returned; the result is shorter than `width` if there are fewer. LogitsError for NaN or +inf in a row or
+    score, MaskError for an allowed id without a logit; their place names the row.
     """
 
 def custom(fn: object, name: str = "custom", *, selects: bool = False) -> Sampler:

@@ -67,8 +67,6 @@ IDIOMS = (
 """Patterns that prose must not contain, and what to write instead."""
 
 UNCLEAN: tuple[str, ...] = (
-    *(f"crates/logitree/src/{room}/" for room in ("decoder", "sampling")),
-    *("crates/logitree/tests/it/", "crates/logitree-python/src/sampling/"),
     *("crates/logitree-grammar/", "crates/logitree-automata/", "fuzz/", "tests/api/"),
     "python/logitree/rtp/",
 )

@@ -56,8 +56,8 @@ impl PyEntropyRule {
 /// Other parameters for some tokens where the model is unsure, for `Chain.adapt`.
 ///
 /// `settings` apply to `tokens` (1) accepted tokens, starting with the step in which the top probability is below
-/// `top_p_below` or the entropy, in nats, is above `entropy_above`; meanwhile neither is checked. Its state follows accept,
-/// rollback, fork, reset and snapshot. Raises SamplingError without a trigger, or for an invalid number.
+/// `top_p_below` or the entropy, in nats, is above `entropy_above`; meanwhile neither is checked. Its state follows
+/// accept, rollback, fork, reset and snapshot. Raises SamplingError without a trigger, or for an invalid number.
 #[pyclass(frozen, name = "Burst", module = "logitree.steering")]
 #[derive(Clone)]
 pub struct PyBurst(Burst);
@@ -151,7 +151,7 @@ pub struct Called {
 }
 
 impl Called {
-    /// The core's error for what the callable raised, which is carried along unchanged.
+    /// The core's error for the callable's exception, which it carries unchanged.
     fn raised(error: PyErr) -> Error {
         if Python::attach(|py| is_borrowed(py, &error)) {
             return Error::new(ErrorKind::State, "the rule used the chain or decoder that is calling it")
@@ -173,7 +173,7 @@ impl Called {
 }
 
 impl Adapt for Called {
-    /// Without the callable's name or address: a snapshot is held to be of the same one.
+    /// Without the callable's name or address: the caller vouches that a snapshot is of the same callable.
     fn describe(&self) -> String {
         "a callable".into()
     }
@@ -193,7 +193,7 @@ impl Adapt for Called {
     }
 }
 
-/// The rule that Python hands in; `None` for None.
+/// The rule that Python passes; `None` for None.
 pub fn rule_of(rule: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Box<dyn Adapt>>> {
     let Some(rule) = rule else { return Ok(None) };
     if let Ok(rule) = rule.cast::<PyEntropyRule>() {

@@ -97,7 +97,7 @@ fn columns<'py>(py: Python<'py>, picked: &[Picked], log_probabilities: bool) -> 
     Ok((tokens, before, after).into_pyobject(py)?.into_any())
 }
 
-/// What `Chain.sample_batch` was asked for, beside the rows.
+/// The arguments of `Chain.sample_batch` beside the rows.
 pub(super) struct Asked<'a, 'py> {
     pub states: Option<&'a Bound<'py, PyAny>>,
     pub accept: bool,
@@ -157,11 +157,11 @@ type Columns<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<TokenId>>, B
 
 /// The best `width` continuations of B beams: rows (uint32), tokens (uint32) and scores (float64, nats).
 ///
-/// `logits` and `masks` as for `Chain.sample_batch`; `scores`: the beams' log-probabilities so far, [B]. A
-/// score is `scores[row] + log_softmax(logits[row])[token]`, with the softmax over the whole row; the mask only
-/// restricts which tokens are returned. Descending by score, then by row, then by token. A beam at -inf is not read, and a
-/// token at -inf is not returned; the result is shorter than `width` if there are fewer. LogitsError for NaN or
-/// +inf in a row or score, MaskError for an allowed id without a logit; their place names the row.
+/// `logits` and `masks` as for `Chain.sample_batch`; `scores`: the beams' log-probabilities so far, [B]. A score is
+/// `scores[row] + log_softmax(logits[row])[token]`, with the softmax over the whole row; the mask only restricts which
+/// tokens are returned. Descending by score, then by row, then by token. A beam at -inf is not read, and a token at
+/// -inf is not returned; the result is shorter than `width` if there are fewer. LogitsError for NaN or +inf in a row or
+/// score, MaskError for an allowed id without a logit; their place names the row.
 #[pyfunction]
 #[pyo3(signature = (logits, scores, width, masks=None))]
 fn beam_top<'py>(

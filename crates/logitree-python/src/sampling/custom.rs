@@ -1,8 +1,7 @@
 //! A sampler written in Python: a callable that shapes the candidates through NumPy views of their own memory.
 //!
-//! The memory is lent: it moves into a Python object that the two arrays keep alive, and moves back after the call if
-//! nobody else holds an array, else it is copied and stays with the holder. So nothing is copied and no array ever
-//! dangles. The file refuses to know what the callable computes; what comes back is checked.
+//! The memory is lent: it moves into a Python object that the two arrays keep alive. After the call it moves back, or
+//! is copied if Python code still holds an array. So a call copies nothing, and no array ever dangles.
 #![allow(unsafe_code)] // arrays over the lent memory
 
 mod answer;
@@ -22,10 +21,10 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The callable's name among the samplers, kept for good: names are static in the core.
+/// The callable's name among the samplers, never freed: names are static in the core.
 fn interned(name: &str) -> Result<&'static str> {
     static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
-    const MOST_NAMES: usize = 1 << 12;
+    const MAX_NAMES: usize = 1 << 12;
     const LONGEST: usize = 64;
     let wrong = |message: String, help: String| Error::new(ErrorKind::Sampling, message).help(help);
     if name.is_empty() || name.len() > LONGEST {
@@ -37,8 +36,8 @@ fn interned(name: &str) -> Result<&'static str> {
     if let Some(known) = names.get(name) {
         return Ok(known);
     }
-    if names.len() >= MOST_NAMES {
-        let message = format!("{MOST_NAMES} custom samplers have different names");
+    if names.len() >= MAX_NAMES {
+        let message = format!("{MAX_NAMES} custom samplers have different names");
         return Err(wrong(message, "name them by what they do, not one by one".into()));
     }
     let name: &'static str = Box::leak(name.into());
@@ -63,7 +62,7 @@ pub(super) fn resuming<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What may be asked of the object beside shaping; each may be missing.
+/// The object's optional methods beside `apply`.
 struct Hooks {
     accept: Option<Py<PyAny>>,
     rollback: Option<Py<PyAny>>,
@@ -93,14 +92,14 @@ impl Hooks {
 pub struct Custom {
     name: &'static str,
     selects: bool,
-    /// What was given.
+    /// The object as given.
     object: Py<PyAny>,
-    /// What shapes: the object, or its `apply`.
+    /// What is called at each step: the object, or its `apply`.
     shape: Py<PyAny>,
     hooks: Hooks,
-    /// As the constructor is written, without an address: the same in every process.
+    /// The constructor call as text, without an address, so that it is the same in every process.
     shown: String,
-    /// What a hook raised; the next step raises it.
+    /// An exception of a hook; the next step raises it.
     pending: Mutex<Option<Error>>,
 }
 
@@ -139,7 +138,7 @@ impl Custom {
         Ok((build, (self.object.clone_ref(py), self.name)).into_pyobject(py)?.into_any())
     }
 
-    /// The core's error for what Python raised, which is carried along unchanged.
+    /// The core's error for a Python exception, which it carries unchanged.
     fn raised(&self, py: Python<'_>, error: PyErr) -> Error {
         if is_borrowed(py, &error) {
             let message =
@@ -154,7 +153,7 @@ impl Custom {
         Error::new(ErrorKind::Sampling, format!("the custom sampler {} {message}", self.name)).help(help)
     }
 
-    /// Calls a hook with `args`; what it raises is kept for the next step. Whether there is such a hook.
+    /// Calls a hook with `args` and returns whether there is one; its exception is kept for the next step.
     fn call(&self, hook: Option<&Py<PyAny>>, args: impl for<'py> PyCallArgs<'py>) -> bool {
         let Some(hook) = hook else { return false };
         Python::attach(|py| {
@@ -165,7 +164,7 @@ impl Custom {
         true
     }
 
-    /// Notes that the object takes note of tokens but lacks what is asked for now.
+    /// Records an error: the object has `accept` but lacks the hook that is needed now.
     fn lacks(&self, hook: &str) {
         if self.hooks.accept.is_some() {
             let error = Error::new(
@@ -349,7 +348,7 @@ impl Sampler for Custom {
 const NOT_SAVED: u64 = u64::MAX;
 
 impl Custom {
-    /// The same sampler over the same object, for want of a copy.
+    /// The same sampler over the same object, where it cannot be copied.
     fn shared(&self, py: Python<'_>) -> Custom {
         Custom {
             name: self.name,
@@ -363,7 +362,7 @@ impl Custom {
     }
 }
 
-/// Candidates while Python has them. The vectors are neither looked at nor resized before they are taken back.
+/// Candidates while Python has them. The vectors are neither read nor resized before they are taken back.
 #[pyclass(frozen, name = "Lent", module = "logitree._core")]
 struct Lent(Mutex<(Vec<TokenId>, Vec<f32>)>);
 
@@ -378,8 +377,8 @@ impl Lent {
     fn arrays<'py>(lent: &Bound<'py, Lent>) -> Arrays<'py> {
         let mut held = locked(&lent.get().0);
         let (n, ids, logits) = (held.0.len(), held.0.as_mut_ptr(), held.1.as_mut_ptr());
-        // SAFETY: both vectors have `n` elements, which stay where they are for as long as the object lives (`back`
-        // moves them out only when nobody else holds it), and the arrays hold the object.
+        // SAFETY: both vectors have `n` elements, which do not move for as long as the object lives (`back` moves them
+        // out only when it has the only reference), and the arrays hold the object.
         unsafe {
             let view = ArrayView1::from_shape_ptr(n, ids.cast_const());
             let ids = PyArray1::borrow_from_array(&view, lent.clone().into_any());
@@ -389,7 +388,8 @@ impl Lent {
         }
     }
 
-    /// The vectors, out of the object if nobody else holds it, else copied. An array's views hold the array.
+    /// The vectors, moved out of the object if this is its only reference, else copied. An array's views hold the
+    /// array.
     fn back(lent: Bound<'_, Lent>) -> (Vec<TokenId>, Vec<f32>) {
         let mut held = locked(&lent.get().0);
         if references(&lent) == 1 {
@@ -423,8 +423,8 @@ fn references(object: &Bound<'_, Lent>) -> isize {
 /// that goes with an `accept`: StateError. Parity mode refuses it.
 ///
 /// Cost: a call that does nothing takes 0.3 us with 40 candidates, an operation of NumPy in it 0.7 us or more. All
-/// 128,256 candidates of a vocabulary take 60 us more, because they must be listed, and each operation over them 70 us or
-/// more: put it after `top_k` where its rule allows.
+/// 128,256 candidates of a vocabulary take 60 us more, because they must be listed, and each operation over them 70 us
+/// or more: put it after `top_k` where its rule allows.
 #[pyfunction]
 #[pyo3(signature = (r#fn, name="custom", *, selects=false))]
 fn custom(r#fn: &Bound<'_, PyAny>, name: &str, selects: bool) -> PyResult<super::samplers::PySampler> {

@@ -70,7 +70,7 @@ impl PyEffect {
     }
 }
 
-/// Samplers in order, with the state that goes with accepted tokens.
+/// Samplers in order, with the state that follows accepted tokens.
 ///
 /// Logits: one row of float32, float16 or bfloat16, shape [n], read in place and never written: a NumPy array
 /// (bfloat16 of ml_dtypes, or its bits as uint16), or what NumPy or DLPack can view without copying (ctypes array,
@@ -115,9 +115,9 @@ impl PyChain {
 
     /// The chain that llama.cpp's notation names: "penalties;top_k;temperature", or its letters, "ekt".
     ///
-    /// llama.cpp's own default is "edskypmxt"; "a" is adaptive_p, "i" infill. Biases come first and `dist` last
-    /// if the text does not name them; adaptive_p is last wherever it is named. With `mirostat` 1 or 2 the named samplers
-    /// are not used, as in llama.cpp. SamplingError for an invalid text.
+    /// llama.cpp's own default is "edskypmxt"; "a" is adaptive_p, "i" infill. Biases come first and `dist` last if the
+    /// text does not name them; adaptive_p is last wherever it is named. With `mirostat` 1 or 2 the named samplers are
+    /// not used, as in llama.cpp. SamplingError for an invalid text.
     #[staticmethod]
     #[pyo3(signature = (text, **params))]
     fn parse(text: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -312,7 +312,7 @@ impl PyChain {
         self.inner.names()
     }
 
-    /// The samplers, in order, as they were born: their state stays with the chain.
+    /// The samplers, in order, in their initial state: the present state stays with the chain.
     #[getter]
     fn samplers(&self) -> Vec<PySampler> {
         let born = |sampler: &dyn Sampler| {
@@ -377,8 +377,9 @@ impl PyChain {
 
     /// Adds to single logits before the first sampler, from the next step on; -inf vetoes.
     ///
-    /// It stays until it is changed; None removes it. `fork` copies it, `rollback` keeps it, `reset` clears it, `snapshot`
-    /// does not contain it. Ids that are not candidates are ignored. The cost depends on the edits, not on the vocabulary. Raises SamplingError for NaN and +inf. A step in which every allowed token is vetoed raises
+    /// It stays until it is changed; None removes it. `fork` copies it, `rollback` keeps it, `reset` clears it,
+    /// `snapshot` does not contain it. Ids that are not candidates are ignored. The cost depends on the edits, not on
+    /// the vocabulary. Raises SamplingError for NaN and +inf. A step in which every allowed token is vetoed raises
     /// LogitsError.
     #[pyo3(signature = (edits))]
     fn steer(&mut self, edits: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
@@ -396,10 +397,10 @@ impl PyChain {
 
     /// Lets `rule` select the parameters of each step from the next one on; None: the chain's own again.
     ///
-    /// A callable is given the entropy (nats) and the top probability of the allowed logits, steering included,
-    /// and returns settings by the names of `llama_cpp`, or None for the chain's own; its exceptions come out of
-    /// the step unchanged. Settings apply to one step. The rule is not called where one token is allowed. The distribution
-    /// is measured once per step, only while there is a rule.
+    /// A callable is given the entropy (nats) and the top probability of the allowed logits, steering included, and
+    /// returns settings by the names of `llama_cpp`, or None for the chain's own; its exceptions come out of the step
+    /// unchanged. Settings apply to one step. The rule is not called where one token is allowed. The distribution is
+    /// measured once per step, only while there is a rule.
     ///
     /// Raises SamplingError for a declared parameter that no sampler has (a sampler that is switched off must
     /// be in the chain to be switched on), or an invalid value; from a callable, at the step.

@@ -1,4 +1,4 @@
-//! Chains as pickle takes them apart, samplers, mode and state, and how they are put together again.
+//! Pickles chains as samplers, mode and state, and builds them again.
 
 use super::adapt::{reduce_rule, rule_of};
 use super::custom::resuming;

@@ -49,7 +49,7 @@ impl PySampler {
     }
 }
 
-/// The error for what cannot be taken apart.
+/// The error for a sampler that cannot be pickled.
 fn no_pickle(description: &str) -> PyErr {
     let error = Error::new(ErrorKind::Sampling, format!("{description} does not pickle"));
     to_py(error.help("build it where it is needed, and move Chain.snapshot() instead"))

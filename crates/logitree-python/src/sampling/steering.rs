@@ -119,7 +119,7 @@ fn steering_of(edits: &Bound<'_, PyAny>) -> PyResult<PySteering> {
     Ok(PySteering(steering))
 }
 
-/// Hands what Python says (None: nothing) to `steer`, a `Steering` without a copy.
+/// Calls `steer` with Python's edits (None: none), with a `Steering` without a copy.
 pub fn steer(edits: Option<&Bound<'_, PyAny>>, steer: impl FnOnce(&Steering)) -> PyResult<()> {
     match edits {
         None => steer(&Steering::new()),

@@ -20,7 +20,7 @@ impl PyTokenHistory {
         Ok(PyTokenHistory(TokenHistory::new(last_n as usize)))
     }
 
-    /// Takes note of an accepted token.
+    /// Records an accepted token.
     fn accept(&mut self, token: i64) -> PyResult<()> {
         self.0.accept(token_id(token)?);
         Ok(())

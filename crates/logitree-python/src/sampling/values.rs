@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyMapping};
 /// Characters of a wrong value that an error shows.
 const MAX_SHOWN: usize = 60;
 
-/// A whole number of Python as `T`, or a SamplingError that names the parameter. True and False are none.
+/// A whole number of Python as `T`, or a SamplingError that names the parameter. True and False are refused.
 pub fn whole<T: TryFrom<i128> + PartialOrd + std::fmt::Display>(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -26,7 +26,7 @@ pub fn whole<T: TryFrom<i128> + PartialOrd + std::fmt::Display>(
         .ok_or_else(|| wrong(value, name, &format!("a whole number from {least} to {most}")))
 }
 
-/// A number of Python, or a SamplingError that names the parameter. True and False are none.
+/// A number of Python, or a SamplingError that names the parameter. True and False are refused.
 pub fn real(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
     let given: Option<f64> = if is_truth(value) { None } else { value.extract().ok() };
     given.ok_or_else(|| wrong(value, name, "a number"))

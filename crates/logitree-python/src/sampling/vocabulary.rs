@@ -71,7 +71,7 @@ pub(super) fn dry_breakers(
     breakers: Option<&Bound<'_, PyAny>>,
     tokenize: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Sequences> {
-    // What Python raised goes on as it was.
+    // A Python exception is raised again unchanged.
     let mut raised = None;
     let found = decoder::dry_breakers(&vocabulary.0, &texts_of(breakers)?, |rest| {
         let rest = String::from_utf8_lossy(rest);

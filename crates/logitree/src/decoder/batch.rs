@@ -1,8 +1,8 @@
-//! A batch: many decoders' next tokens in one call, in parallel where it pays. Each row has a constraint, a chain and a
-//! seed of its own; a finished row gets end tokens, whatever its logits are.
+//! Steps many decoders in one call, in parallel where there is enough work. A finished row gets end tokens, whatever
+//! its logits are.
 //!
-//! The slow version is a loop of [`Decoder::step`]: a row depends on its decoder and its logits alone, so that the
-//! number of rows, their order and the number of threads change nothing.
+//! The slow version is a loop of [`Decoder::step`]. A row's result depends only on its decoder and its logits, not on
+//! the number of rows, their order or the number of threads.
 
 use super::Decoder;
 use crate::mask::words_for;
@@ -12,7 +12,7 @@ use crate::{threads, Error, ErrorKind, Result, TokenId};
 /// Logits that make a thread worth its start: some ten microseconds, in which 2^17 are looked at.
 const PAYS: usize = 1 << 20;
 
-/// What a row gave.
+/// A row's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
     /// The token.
@@ -21,7 +21,7 @@ pub struct Taken {
     pub is_padding: bool,
 }
 
-/// What became of each row.
+/// Each row's token or error.
 pub type Rows = Vec<Result<Taken>>;
 
 impl Taken {

@@ -1,8 +1,8 @@
-//! DRY's sequence breakers, from texts to the tokens of a vocabulary: the sampler itself knows no texts.
+//! DRY's sequence breakers, from texts to the tokens of a vocabulary.
 //!
 //! As llama.cpp does it (src/llama-sampler.cpp, after koboldcpp #982): a token that contains the breaker is one by
-//! itself; a token whose end is a beginning of the breaker is the head of one, and the rest of the text, tokenised,
-//! is its tail. The file refuses to know how a text is tokenised.
+//! itself; a token that ends with a beginning of the breaker is the head of one, and the rest of the text, tokenised by
+//! the caller, is its tail.
 
 use crate::vocabulary::{TokenKind, Vocabulary};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -11,9 +11,9 @@ use crate::{Error, ErrorKind, Result, TokenId};
 pub const DRY_BREAKERS: [&str; 4] = ["\n", ":", "\"", "*"];
 
 /// Bytes of a breaker that count.
-const MOST_BYTES: usize = 40;
+const MAX_BYTES: usize = 40;
 /// Tokens of a tail that count.
-const MOST_TAIL: usize = 20;
+const MAX_TAIL: usize = 20;
 
 /// The token sequences, head first, that make up the breakers `texts`. `tokenize` turns the rest of a breaker into
 /// tokens, without special ones; breakers of one byte have no rest. Of a breaker 40 bytes count, of a tail 20 tokens.
@@ -33,7 +33,7 @@ pub fn dry_breakers(
                 .at(format!("breaker {at}"))
                 .help("leave it out"));
         }
-        let text = &text[..text.len().min(MOST_BYTES)];
+        let text = &text[..text.len().min(MAX_BYTES)];
         let mut tails: Vec<Option<Vec<TokenId>>> = vec![None; text.len()];
         for id in vocabulary.ids() {
             let word = told(vocabulary, id);
@@ -46,7 +46,7 @@ pub fn dry_breakers(
                     Some(tail) => tail,
                     unknown => unknown.insert(tokenize(&text[matched..])?),
                 };
-                let tail = tail.iter().take(MOST_TAIL).copied();
+                let tail = tail.iter().take(MAX_TAIL).copied();
                 sequences.push(std::iter::once(id).chain(tail).collect());
             }
         }
@@ -113,7 +113,7 @@ mod tests {
         let fail = |_: &[u8]| Err(Error::new(ErrorKind::Sampling, "no tokenizer"));
         assert_eq!(dry_breakers(&vocabulary(), &["ab"], fail).unwrap_err().message, "no tokenizer");
         assert!(dry_breakers(&vocabulary(), &["b", ""], fail).unwrap_err().place == "breaker 1");
-        // What stands past the 40th byte does not count.
+        // Bytes past the 40th do not count.
         let long = "b".to_owned() + &"q".repeat(100);
         let found = dry_breakers(&vocabulary(), &[long], |rest| Ok(vec![rest.len() as TokenId]));
         assert_eq!(found.unwrap(), [vec![1, 39], vec![2, 39]]);

@@ -1,5 +1,4 @@
-//! A vocabulary's answers to the infill sampler, which knows no vocabularies. The file refuses to know how infill
-//! uses them.
+//! The tokens' texts that the infill sampler reads, from a vocabulary.
 
 use crate::sampling::Pieces;
 use crate::vocabulary::Vocabulary;

@@ -4,9 +4,8 @@ use crate::constraint::Matcher;
 use crate::mask::AllowedTokens;
 use crate::{Result, TokenId};
 
-/// A constraint that is over but was not cleared is dropped this many tokens after its activation, with a warning:
-/// the caller forgot. One that is not over is never dropped, however long it runs, so nothing not allowed comes
-/// through.
+/// A constraint that is over but was not cleared is dropped this many tokens after its activation, with a warning: the
+/// caller forgot it. One that is not over is never dropped, so that no token it forbids is accepted.
 pub const MAX_REGION_TOKENS: usize = 500;
 
 /// What happens when an activated constraint is over.
@@ -79,7 +78,7 @@ impl Regions {
         }
     }
 
-    /// What the running constraint would have added to the logit of which token.
+    /// The running constraint's bias: a token and what is added to its logit.
     pub(super) fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
         match &mut self.current_mut().matcher {
             Some(matcher) if !matcher.is_finished() => matcher.bias(),
@@ -87,7 +86,7 @@ impl Regions {
         }
     }
 
-    /// A finished matcher constrains nothing and takes nothing: what follows is not its business.
+    /// A finished matcher constrains nothing and accepts nothing.
     pub(super) fn accept(&mut self, token: TokenId) -> Result<()> {
         match &mut self.current_mut().matcher {
             Some(matcher) if !matcher.is_finished() => matcher.accept(token),
@@ -100,8 +99,8 @@ impl Regions {
         self.current().then == Then::Stop && self.matcher().is_some_and(Matcher::is_finished)
     }
 
-    /// Whether the last of `length` tokens belongs to a constraint, the running one or the one that accepted it, and not to
-    /// free text.
+    /// Whether the last of `length` tokens belongs to a constraint, the running one or the one that accepted it, and
+    /// not to free text.
     pub(super) fn is_inside(&self, length: usize) -> bool {
         let unfinished =
             |region: &Region| region.matcher.as_ref().is_some_and(|m| !m.is_finished() && !m.is_free());

@@ -1,8 +1,6 @@
-//! Parameters picked anew for each token: a rule looks at the distribution before the chain and names settings,
-//! which hold for this one step.
+//! Rules that choose a chain's parameters for each step from the distribution before its first sampler.
 //!
-//! The slow version that it must equal: build, for each token, a chain of these parameters in the same state. It
-//! refuses to know the logits themselves, and which token is picked.
+//! The slow version that a rule must equal: build, for each token, a chain of these parameters in the same state.
 
 mod burst;
 mod entropy_rule;
@@ -16,12 +14,12 @@ use super::distribution::Weight;
 use super::{registry, Candidates, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result};
 
-/// What a rule is told of the allowed logits as they stand before the first sampler, steering included.
+/// What a rule receives: figures of the allowed logits before the first sampler, steering included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Distribution {
     /// Its entropy in nats.
     pub entropy: f64,
-    /// The probability of the likeliest token.
+    /// The probability of the most likely token.
     pub top_p: f64,
 }
 
@@ -38,9 +36,9 @@ pub type Setting = (Arc<str>, f64);
 
 /// Picks parameters for each step.
 ///
-/// What breaks if an implementation lies: `settings` must depend on the distribution and on what was accepted
-/// alone, or a chain that goes back does not repeat itself; `rollback` must undo `accept`. Where only one token
-/// is a candidate there is nothing to pick parameters for, and the rule is not asked.
+/// `settings` must depend only on the distribution and on the accepted tokens, and `rollback` must undo `accept`;
+/// otherwise a chain that is rolled back picks other tokens. The rule is not called where one token alone is a
+/// candidate.
 pub trait Adapt: std::any::Any + Send + Sync {
     /// The rule with its numbers.
     fn describe(&self) -> String;
@@ -51,7 +49,7 @@ pub trait Adapt: std::any::Any + Send + Sync {
     /// Its own; the step fails with them.
     fn settings(&mut self, seen: Distribution) -> Result<&[Setting]>;
 
-    /// All that it will ever name, as far as that is known; the chain tries them out when it gets the rule.
+    /// The settings that it may return, where they are known in advance; the chain checks them when it gets the rule.
     fn declared(&self) -> Vec<&[Setting]> {
         Vec::new()
     }
@@ -61,16 +59,16 @@ pub trait Adapt: std::any::Any + Send + Sync {
         false
     }
 
-    /// The step at hand has one sole candidate: nothing is asked, and what was asked before is void.
+    /// This step has one candidate: the rule is not called, and the result of an earlier call for this step is void.
     fn forced(&mut self) {}
 
-    /// Takes note that a token was accepted.
+    /// Records that a token was accepted.
     fn accept(&mut self) {}
 
     /// Forgets the last `n` accepted tokens.
     fn rollback(&mut self, _n: usize) {}
 
-    /// Back to the state it was born with.
+    /// Returns to the initial state.
     fn reset(&mut self) {}
 
     /// An independent copy in the same state.
@@ -82,7 +80,7 @@ pub trait Adapt: std::any::Any + Send + Sync {
     /// Takes the state that a rule of the same numbers saved.
     ///
     /// # Errors
-    /// [`ErrorKind::State`] if it did not.
+    /// [`ErrorKind::State`] if the words were not saved by such a rule.
     fn load(&mut self, _state: &mut StateReader<'_>) -> Result<()> {
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! adaptive_p: prefers candidates whose probability is near a target, which a running mean of what was picked so
-//! far corrects. Selects.
+//! adaptive_p: prefers candidates whose probability is near a target, which is corrected by the running mean of the
+//! picked tokens' probabilities. Selects.
 //!
 //! llama.cpp, src/llama-sampler.cpp (MrJackSpade and ddh0, llama.cpp #17927). The mean is of the probabilities that
 //! the picked tokens had before the change; it moves when the token that was selected is accepted, and not when
@@ -16,13 +16,13 @@ const PEAK: f32 = 5.0;
 const SHARPNESS: f32 = 10.0;
 const INVERSE_WIDTH: f32 = 1.0 / 0.3;
 
-/// What was selected and is not accepted yet.
+/// The selected token, until one is accepted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Pending {
     Nothing,
     /// A token and the probability it had.
     Token(TokenId, f32),
-    /// Whatever is accepted: it was the only one.
+    /// Any token: there was one candidate only.
     Forced,
 }
 
@@ -107,7 +107,7 @@ impl Sampler for AdaptiveP {
         let target = self.target >= 0.0;
         let (mut sum, mut exact) = (0.0f32, 0.0f64);
         let mut probabilities = candidates.exponentials(|e| (sum, exact) = (sum + e, exact + f64::from(e)));
-        // What is to be bent is llama.cpp's f32; what is only drawn is what the caller sees.
+        // The transform reads llama.cpp's f32 probabilities; a plain draw uses the ones that the caller sees.
         let whole = if target { f64::from(sum) } else { exact };
         probabilities.iter_mut().for_each(|p| *p = (f64::from(*p) / whole) as f32);
         if target {
@@ -205,7 +205,7 @@ impl Sampler for AdaptiveP {
         self.weight.load(state)?;
         let (kind, ids, p) = (state.word()?, state.ids()?, state.finite()?);
         if self.weight.now <= 0.0 || !(0.0..=1.0).contains(&p) {
-            return Err(Error::new(ErrorKind::State, "the snapshot's running mean is none"));
+            return Err(Error::new(ErrorKind::State, "the snapshot's running mean is not valid"));
         }
         self.pending = match (kind, ids.first()) {
             (1, Some(&id)) => Pending::Token(id, p),
@@ -229,7 +229,7 @@ impl Reference for AdaptiveP {
             for c in &mut array.data {
                 c.logit = AdaptiveP::bend(c.logit, c.p, aim);
             }
-            // The order flag stays, so llama.cpp then holds the first logit to be the highest.
+            // The order flag stays, so llama.cpp then takes the first logit for the highest.
             array.softmax(false);
         }
         let weights = array.data.iter().map(|c| c.p);

@@ -1,8 +1,7 @@
-//! A batch: one chain for each row of logits, in parallel where it pays.
+//! Samples a batch: one chain for each row of logits, in parallel where there is enough work.
 //!
-//! The slow version is a loop of [`Chain::draw`]; a row's result depends on its logits, its allowed tokens and its
-//! chain alone, so that the number of rows, their order and the number of threads change nothing. The file refuses to
-//! know any sampler's rule.
+//! The slow version is a loop of [`Chain::draw`]. A row's result depends only on its logits, its allowed tokens and
+//! its chain, not on the number of rows, their order or the number of threads.
 
 use super::{Chain, Floats};
 use crate::mask::AllowedTokens;
@@ -18,7 +17,7 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Logits that are looked at, roughly: what the row costs.
+    /// About how many logits the chain reads.
     fn cost(&self) -> usize {
         match self.allowed {
             AllowedTokens::All => self.logits.len(),
@@ -28,7 +27,7 @@ impl Row<'_> {
     }
 }
 
-/// What a row gave.
+/// A row's token and its log-probabilities.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Picked {
     /// The token.
@@ -56,9 +55,9 @@ const PAYS: usize = 1 << 20;
 /// Samples every row with its chain (as many chains as rows).
 ///
 /// # Errors
-/// [`ErrorKind::Sampling`] if there are not as many chains as rows; nothing was sampled then. Else those of
-/// [`Chain::draw`], for the first row that has one, with the row in its place (`row 3`): all rows were sampled,
-/// so that the chain of each good one has its token ([`Chain::pick`]), and none has accepted it.
+/// [`ErrorKind::Sampling`] if there are not as many chains as rows; nothing is sampled then. Otherwise the error of
+/// [`Chain::draw`] for the first row that has one, with the row in its place (`row 3`): all rows were sampled, the
+/// chain of each good row has its token ([`Chain::pick`]), and no chain has accepted one.
 pub fn sample(rows: &[Row<'_>], chains: &mut [&mut Chain], how: How) -> Result<Vec<Picked>> {
     if rows.len() != chains.len() {
         let message = format!("{} chains for {} rows", chains.len(), rows.len());

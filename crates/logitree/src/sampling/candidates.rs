@@ -1,14 +1,13 @@
-//! The candidates: what may still be picked, with logits, in the order that later samplers see.
+//! The candidates: the tokens that may still be picked, with logits, in the order that later samplers see.
 //!
-//! Two forms, and samplers need not care which:
-//! - *dense*: ids 0..n in order. The logits stay borrowed from the caller, never copied and never written, be they
-//!   32 or 16 bits wide. What samplers did to all of them (a division, a floor) is done as blocks are read; the few
-//!   that a sampler changed stand aside as edits. The maximum of each block of 256 is known, so that the best k, the
-//!   first maximum, or all above a threshold are found by looking into few blocks (`dense.rs`).
+//! Two forms with the same methods:
+//! - *dense*: ids 0..n in order. The logits, 32 or 16 bits wide, are borrowed from the caller, never copied and never
+//!   written. A change of all of them (a division, a floor) is applied as blocks are read; changes of single logits are
+//! kept in a separate list of edits. The maximum of each block of 256 is known, so that the best k, the first maximum,
+//! or all above a threshold are found in few blocks (`dense.rs`).
 //! - *list*: ids and logits, one entry each, in any order. With a mask it starts as the allowed ids, ascending.
 //!
-//! Ranking is in `rank.rs`, all that needs sums of exponentials in `mass.rs`. The file refuses to know any
-//! sampler's rule.
+//! Ranking is in `rank.rs`, sums of exponentials are in `mass.rs`.
 
 use super::TokenArray;
 use crate::kernel::{self, Floats, BLOCK};
@@ -30,7 +29,7 @@ pub struct Candidates<'l> {
     form: Form,
     /// Borrowed logits (dense form).
     base: Floats<'l>,
-    /// What was done to all borrowed logits, in order.
+    /// Changes of all borrowed logits, in order.
     shapes: Vec<Shape>,
     /// Logits of single ids as they now are, by ascending id (borrowed form).
     edits: Vec<(TokenId, f32)>,
@@ -48,7 +47,7 @@ pub struct Candidates<'l> {
     /// Sum of all exponentials, until a logit changes.
     weight: Option<f64>,
     order: Order,
-    /// With [`Order::Later`]: what is below goes when the rest is sorted.
+    /// With [`Order::Later`]: candidates below this are removed when the rest is sorted.
     floor: f32,
     /// Whether the first candidate has the highest logit.
     best_first: bool,
@@ -75,9 +74,9 @@ enum Form {
 enum Order {
     /// By ascending id.
     ById,
-    /// Descending, or held to be so as llama.cpp's flag says.
+    /// Descending, or taken for descending as llama.cpp's flag says.
     Sorted,
-    /// To be read in descending order, equal logits in the order they stand in; sorted when somebody looks.
+    /// To be read in descending order, equal logits in their present order; sorted when the order is first read.
     Later,
     #[default]
     None,
@@ -125,7 +124,7 @@ impl Candidates<'_> {
         self.selected = array.selected;
     }
 
-    /// Ends a step: the borrow ends, the buffers stay. What was not listed is gone.
+    /// Ends a step: the borrow ends, the buffers stay. Candidates in the dense form are dropped.
     pub(super) fn end(mut self) -> Candidates<'static> {
         if self.form != Form::List {
             self.ids.clear();
@@ -158,7 +157,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// What was computed from the logits no longer holds.
+    /// Invalidates what was computed from the logits.
     fn changed(&mut self) {
         self.has_probabilities = false;
         self.weight = None;
@@ -185,13 +184,13 @@ impl Candidates<'_> {
         }
     }
 
-    /// Whether there is none, which is so only before the first step.
+    /// Whether there are no candidates, which is so only before the first step.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the candidates stand in descending order of logit (llama.cpp's flag: kept by samplers that do not
-    /// look at it).
+    /// Whether the candidates are in descending order of logit (llama.cpp's flag, which samplers that do not read it
+    /// leave as it is).
     pub fn is_sorted(&self) -> bool {
         self.order == Order::Sorted
     }
@@ -223,7 +222,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// Where in the order the selected candidate stands.
+    /// The position of the selected candidate.
     pub fn selected(&self) -> Option<usize> {
         self.selected
     }
@@ -255,12 +254,12 @@ impl Candidates<'_> {
         self.fault.take()
     }
 
-    /// Notes that a sampler could not do its work; the chain stops there with this error.
+    /// Records a sampler's error; the chain stops there with it.
     pub fn fail(&mut self, error: Error) {
         self.fault = Some(error);
     }
 
-    /// Notes an error if no candidate is left above -inf; the chain stops there.
+    /// Records an error if no candidate is left above -inf; the chain stops there.
     pub(super) fn fail_unless_alive(&mut self, message: &str) {
         if let Err(error) = self.check_alive(message) {
             self.fault = Some(error);
@@ -355,7 +354,7 @@ impl Candidates<'_> {
         &mut self.logits
     }
 
-    /// Takes note of what was written through [`Candidates::logits_mut`]: `monotone` if no two changed order.
+    /// Declares that logits were written through [`Candidates::logits_mut`]: `monotone` if no two changed order.
     pub fn logits_written(&mut self, monotone: bool) {
         self.best_first &= monotone;
         self.doubt_order();
@@ -372,7 +371,7 @@ impl Candidates<'_> {
         self.best_first = false;
         match self.form {
             Form::List if self.order == Order::ById => {
-                // Both ascend: one merge, without a branch that depends on which is ahead.
+                // Both ascend: a merge without a branch on which id is lower.
                 let (mut at, mut row) = (0, 0);
                 while at < self.ids.len() && row < table.len() {
                     let (id, named) = (self.ids[at], table[row].0);
@@ -391,7 +390,7 @@ impl Candidates<'_> {
                 }
                 self.doubt_order();
             }
-            Form::Borrowed if table.len() <= dense::MOST_EDITS => self.update_borrowed(table, f),
+            Form::Borrowed if table.len() <= dense::MAX_EDITS => self.update_borrowed(table, f),
             _ => {
                 let logits = self.logits_mut();
                 for (id, entry) in table {
@@ -404,7 +403,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// Takes the order flag away, so that samplers which need the order sort again.
+    /// Clears the order flag, so that samplers that need the order sort again.
     pub fn unsort(&mut self) {
         self.sort_now();
         if self.order == Order::Sorted {
@@ -412,16 +411,16 @@ impl Candidates<'_> {
         }
     }
 
-    /// Takes the order flag away where a sampler without llama.cpp's flag to keep to needs the order itself: the
-    /// best candidate may not be the first any more.
+    /// Clears the order flag for a sampler that llama.cpp lacks and that needs the true order: the first candidate may
+    /// no longer be the best.
     pub(super) fn mend_order(&mut self) {
         if self.order == Order::Sorted && !self.best_first {
             self.order = Order::None;
         }
     }
 
-    /// Takes the order flag away if the first candidate is at -inf: what holds it to be the best would keep it alone.
-    /// llama.cpp computes NaN then.
+    /// Clears the order flag if the first candidate is at -inf: a sampler that takes it for the best would keep it
+    /// alone. llama.cpp computes NaN then.
     fn doubt_order(&mut self) {
         let first = self.logits.first();
         if self.form == Form::List && self.order == Order::Sorted && first == Some(&f32::NEG_INFINITY) {

@@ -1,6 +1,6 @@
-//! The chain: samplers in order, one candidate picked, and the state that goes with accepted tokens.
+//! The chain: samplers in order, the token they pick, and the state that follows accepted tokens.
 //!
-//! It refuses to know any sampler's rule, and does nothing that a caller could not do with the samplers one by one.
+//! It does nothing that a caller could not do with the samplers one by one.
 
 mod align;
 mod ledger;
@@ -18,8 +18,8 @@ use ledger::Ledger;
 /// How a chain computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// The fast paths: the same survivors and the same token as llama.cpp, but where its own f32 rounding or its
-    /// order of equal logits decides.
+    /// The fast paths: the same survivors and the same token as llama.cpp, except where its f32 rounding or its order
+    /// of equal logits decides.
     #[default]
     Fast,
     /// llama.cpp's own steps, one by one: the same survivors in the same order and the same token, ties and
@@ -29,7 +29,7 @@ pub enum Mode {
 
 /// Samplers in order. Cloning gives an independent chain in the same state.
 ///
-/// Law: after n tokens were accepted, `rollback(n)` leaves it as though their steps had never been, draws included.
+/// Law: after n tokens were accepted, `rollback(n)` leaves the state from before their steps, draws included.
 #[derive(Debug, Clone)]
 pub struct Chain {
     samplers: Vec<Box<dyn Sampler>>,
@@ -62,7 +62,7 @@ impl Chain {
         Ok(Chain::of(samplers))
     }
 
-    /// The chain of samplers that are known to stand right.
+    /// The chain of samplers whose order is known to be valid.
     pub(super) fn of(samplers: Vec<Box<dyn Sampler>>) -> Chain {
         let (candidates, ledger) = (Candidates::default(), Ledger::default());
         let (mode, array) = (Mode::Fast, TokenArray::default());
@@ -144,12 +144,12 @@ impl Chain {
     }
 
     /// Applies the chain, so that [`Chain::candidates`] lists what survived with probabilities that sum to one.
-    /// A drawing sampler draws. `effects` is cleared and told what each sampler did, which costs time.
+    /// A drawing sampler draws. `effects` is cleared and filled with what each sampler did, which costs time.
     ///
     /// # Errors
-    /// [`ErrorKind::Logits`] for NaN or +inf among the allowed logits, and if nothing is left to choose from;
+    /// [`ErrorKind::Logits`] for NaN or +inf among the allowed logits, and if no candidate is left;
     /// [`ErrorKind::Mask`] for an allowed id without a logit. Nothing is drawn then, unless a sampler drew before the
-    /// one that left nothing.
+    /// one that left no candidate.
     pub fn apply<'l>(
         &mut self,
         logits: impl Into<Floats<'l>>,
@@ -258,8 +258,8 @@ impl Chain {
         Ok(())
     }
 
-    /// What each sampler would do to the logits in the next step. It works on a copy: nothing is drawn from this chain's
-    /// generators and no state changes.
+    /// What each sampler would do to the logits in the next step. It works on a copy: nothing is drawn from this
+    /// chain's generators and no state changes.
     ///
     /// # Errors
     /// Those of [`Chain::apply`].
@@ -273,13 +273,13 @@ impl Chain {
         Ok(effects)
     }
 
-    /// What survived the last [`Chain::apply`]: ids, logits and probabilities, in order. After
-    /// [`Chain::draw`] it may be empty, for what need not be listed is not.
+    /// The survivors of the last [`Chain::apply`]: ids, logits and probabilities, in order. After [`Chain::draw`] it
+    /// may be empty, because a draw need not list them.
     pub fn candidates(&self) -> &Candidates<'static> {
         &self.candidates
     }
 
-    /// The token that the last [`Chain::apply`] selected. Asking again gives it again.
+    /// The token that the last [`Chain::apply`] selected; the same on every call.
     ///
     /// # Errors
     /// [`ErrorKind::Sampling`] if no sampler selects, [`ErrorKind::State`] if nothing was applied.
@@ -298,7 +298,7 @@ impl Chain {
             .help("end the chain with greedy or dist"))
     }
 
-    /// Takes note of an accepted token, picked here or from outside (a prompt's, too).
+    /// Records an accepted token, picked here or elsewhere (a prompt's, too).
     pub fn accept(&mut self, token: TokenId) {
         for sampler in &mut self.samplers {
             sampler.accept(token);
@@ -349,7 +349,7 @@ impl Chain {
         self.align.forced();
     }
 
-    /// Back to the state it was born with: same seed, nothing accepted, no steering.
+    /// Returns to the initial state: same seed, nothing accepted, no steering.
     pub fn reset(&mut self) {
         for sampler in &mut self.samplers {
             sampler.reset();
@@ -360,8 +360,8 @@ impl Chain {
         self.picked = None;
     }
 
-    /// Starts over as sequence `sequence` of the same seed: a row of a batch that draws on its own. Its
-    /// steering stays.
+    /// Starts over as sequence `sequence` of the same seed, for a row of a batch that draws independently. Its steering
+    /// stays.
     pub fn resequence(&mut self, sequence: u32) {
         for sampler in &mut self.samplers {
             sampler.reset();
@@ -372,8 +372,7 @@ impl Chain {
         self.picked = None;
     }
 
-    /// Draws from here on as the sequence so many further of the same seed does that accepted the same tokens and drew
-    /// nothing for them.
+    /// From here on draws as a later sequence of the same seed would after accepting the same tokens without a draw.
     pub fn draw_as(&mut self, further: u32) {
         for sampler in &mut self.samplers {
             let own = sampler.seed().filter(|seed| seed.generator == Generator::Philox);
@@ -383,7 +382,8 @@ impl Chain {
         self.picked = None;
     }
 
-    /// The value of a parameter, by its keyword in [`super::Params`] or an alias of that, of the first sampler that has it.
+    /// The value of a parameter, by its keyword in [`super::Params`] or an alias of that, of the first sampler that has
+    /// it.
     pub fn parameter(&self, name: &str) -> Option<f64> {
         let keyword = registry::keyword(name);
         let rows = self.rows.iter().zip(&self.samplers);

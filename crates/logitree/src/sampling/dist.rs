@@ -8,7 +8,7 @@ use super::rng::{Draws, Seed};
 use super::{Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 
-/// Draws from a generator, with a way back.
+/// Draws from a generator, with rollback.
 #[derive(Debug, Clone)]
 pub struct Dist {
     draws: Draws,

@@ -1,16 +1,16 @@
-//! What the samplers beyond llama.cpp ask of a distribution: its weight, its entropy, its collision probability, its
-//! best candidates, and all that reach a probability. The file refuses to know any sampler's rule.
+//! What the samplers that llama.cpp lacks compute of a distribution: its weight, its entropy, its collision
+//! probability, its best candidates, and all that reach a probability.
 //!
-//! Exponentials are the kernel's, good to 2e-7; their sums are f64.
+//! Exponentials are the kernel's, accurate to 2e-7; their sums are f64.
 
 use super::Candidates;
 use crate::kernel::{self, BLOCK};
 
-/// How far below the best the first look goes, in nats; each further look goes twice as far.
+/// How far below the best logit the first search goes, in nats; each further search goes twice as far.
 const FIRST_LOOK: f32 = 4.0;
-/// How many of them are shown in order at first; each further time 8 times as many.
+/// How many logits `decide` gets in order at first; each further time 8 times as many.
 const FIRST_SHOWN: usize = 256;
-/// A look as far as this sees all that is above -inf.
+/// A search as far as this finds all that is above -inf.
 const LAST_LOOK: f32 = 400.0;
 
 /// Sums of exponentials over the candidates.
@@ -76,9 +76,9 @@ pub(super) fn keep_from(candidates: &mut Candidates<'_>, least: f64) {
     candidates.keep_at_least(bar.min(candidates.max()));
 }
 
-/// Shows `decide` the logits above -inf in descending order, the best few at first, and more until it names a
-/// number. It is told whether it sees all; then all of them is the answer if it names none. As many of the logits
-/// as it saw last stand at the front of `seen`.
+/// Calls `decide` with the logits above -inf in descending order, the best few at first and more until it returns a
+/// number, and with whether these are all; if they are and it returns `None`, the result is their number. The logits of
+/// the last call are at the front of `seen`.
 pub(super) fn decide(
     candidates: &Candidates<'_>,
     seen: &mut Vec<f32>,
@@ -107,7 +107,7 @@ pub(super) fn decide(
 
 /// Collects the logits within `look` nats of the best, in their order; whether those are all above -inf.
 fn collect(candidates: &Candidates<'_>, look: f32, seen: &mut Vec<f32>) -> bool {
-    // Never -inf itself, which nothing chooses.
+    // Never -inf itself, which no sampler chooses.
     let least = if look < LAST_LOOK { (candidates.max() - look).max(f32::MIN) } else { f32::MIN };
     seen.clear();
     candidates.for_each_block(|_, block| seen.extend(block.iter().filter(|&&x| x >= least)));
@@ -149,8 +149,8 @@ pub(super) fn kth(candidates: &mut Candidates<'_>, k: usize) -> f32 {
     candidates.best(k).last().copied().unwrap_or(f32::NEG_INFINITY)
 }
 
-/// The double that `x` is written as: 0.6 for the float nearest to 0.6. Where an owner computes with doubles, sums
-/// that meet a bound exactly then do so here.
+/// The double that `x` is written as: 0.6 for the float nearest to 0.6. Where the original computes with doubles, a sum
+/// that equals a bound there equals it here.
 pub(super) fn as_written(x: f32) -> f64 {
     x.to_string().parse().unwrap_or(f64::from(x))
 }

@@ -1,10 +1,9 @@
-//! dry (don't repeat yourself): makes less likely what would go on with a repetition, the more the longer it is.
+//! dry (don't repeat yourself): penalises tokens that would continue a repetition, the more the longer it is.
 //!
-//! p-e-w's sampler (text-generation-webui #5677), as llama.cpp (src/llama-sampler.cpp) has it. A token that stood
-//! after an earlier occurrence of the last `length` accepted tokens loses `multiplier * base ^ (length - allowed)`;
-//! occurrences are looked for in the last n tokens, and none goes back over a breaker. Costs O(n) a step: Gusfield's
-//! Z algorithm over the history read backwards. A breaker is a list of token ids; the file refuses to know what its
-//! text is.
+//! p-e-w's sampler (text-generation-webui #5677), as llama.cpp (src/llama-sampler.cpp) has it. A token that followed
+//! an earlier occurrence of the last `length` accepted tokens loses `multiplier * base ^ (length - allowed)`;
+//! occurrences are searched in the last n tokens, and none extends across a breaker. Costs O(n) a step: Gusfield's
+//! Z algorithm over the reversed history. A breaker is a list of token ids (`vocabulary.rs` makes them from texts).
 
 use super::logit_bias::within;
 use super::reference::{Reference, TokenArray};
@@ -83,14 +82,15 @@ pub struct Dry {
     history: Vec<TokenId>,
     /// Scratch: length of the common end of the history and of the history without its last k tokens.
     common: Vec<usize>,
-    /// Scratch: tokens and the longest repetition each goes on with; then their penalties, by ascending id.
+    /// Scratch: tokens and the longest repetition that each continues; then their penalties, by ascending id.
     repeats: Vec<(TokenId, usize)>,
     table: Vec<(TokenId, f32)>,
 }
 
 impl Dry {
-    /// Looks at the last `last_n` accepted tokens (0 or less: none, as in this llama.cpp) and penalises tokens that
-    /// go on with a repetition of `allowed` tokens or more. A multiplier of 0, a base below 1 and a `last_n` of 0 turn it off.
+    /// Reads the last `last_n` accepted tokens (0 or less: none, as in this llama.cpp) and penalises tokens that
+    /// continue a repetition of `allowed` tokens or more. A multiplier of 0, a base below 1 and a `last_n` of 0 turn it
+    /// off.
     ///
     /// # Errors
     /// [`ErrorKind::Sampling`] if a number is not finite.
@@ -108,7 +108,7 @@ impl Dry {
         })
     }
 
-    /// How many tokens at the end of `window` stand after its last breaker: no repetition counts for more.
+    /// The number of tokens in `window` after its last breaker: the longest repetition that counts.
     fn limit(&self, window: &[TokenId]) -> usize {
         for (at, &token) in window.iter().enumerate().rev() {
             let after = &window[at + 1..];
@@ -121,7 +121,7 @@ impl Dry {
         window.len()
     }
 
-    /// Fills the table of penalties; `false` where llama.cpp leaves the candidates without a look.
+    /// Fills the table of penalties; `false` where llama.cpp does not read the candidates.
     fn weigh(&mut self) -> bool {
         if self.is_noop() {
             return false;
@@ -157,7 +157,7 @@ impl Dry {
         true
     }
 
-    /// What a token loses that goes on with a repetition of this length. The power is of doubles.
+    /// The penalty of a token that continues a repetition of this length. The power is of doubles.
     fn penalty(&self, length: usize) -> f32 {
         let most = if self.base > 1.000_001 { (MAX_LOG / self.base.ln()) as i64 } else { 0 };
         let mut exponent = length as i64 - i64::from(self.allowed);

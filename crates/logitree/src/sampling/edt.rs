@@ -1,5 +1,4 @@
-//! edt: divides the logits by a temperature that rises with the entropy, so that only an unsure model is drawn from
-//! warmly.
+//! edt: divides the logits by a temperature that rises with the entropy.
 //!
 //! Zhang, Bao, Huang: "EDT: Improving Large Language Models' Generation by Entropy-based Dynamic Temperature Sampling",
 //! 2024, arXiv:2403.14541: `T = t0 * n^(theta / H)`, H the entropy in nats, n = 0.8. llama.cpp's temp_ext, which also
@@ -21,7 +20,8 @@ impl Edt {
     /// The paper's n.
     pub const N: f32 = 0.8;
 
-    /// `t0` is the temperature of boundless entropy (0 or less is greedy); `theta` how soon it falls (0: it stays).
+    /// `t0` is the temperature at infinite entropy (0 or less is greedy), `theta` how fast it falls with the entropy
+    /// (0: it is constant).
     ///
     /// # Errors
     /// [`ErrorKind::Sampling`] if a number is not finite, `theta` is below 0, or `n` is not above 0 and at most 1.

@@ -1,6 +1,6 @@
 //! hf_top_k: keeps the k best candidates, and all that equal the last of them, as transformers does.
 //!
-//! Source: `TopKLogitsWarper` of transformers 5.23. llama.cpp's `top_k` keeps k whatever is equal.
+//! Source: `TopKLogitsWarper` of transformers 5.23. llama.cpp's `top_k` keeps exactly k.
 
 use super::distribution::kth;
 use super::{finite, Arguments, Candidates, FromArguments, Sampler};

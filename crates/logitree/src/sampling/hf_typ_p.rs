@@ -1,5 +1,5 @@
-//! hf_typ_p: keeps the candidates of locally typical surprisal as transformers does: all that are as near to the
-//! entropy as the last one needed.
+//! hf_typ_p: locally typical sampling as transformers does it: keeps all candidates whose surprisal is as near to the
+//! entropy as that of the last one needed.
 //!
 //! Meister, Pimentel, Wiher, Cotterell: "Locally Typical Sampling", TACL 2023, arXiv:2202.00666. Source:
 //! `TypicalLogitsWarper` of transformers 5.23. llama.cpp's `typ_p` stops at a sum above p, not at p, and cuts between

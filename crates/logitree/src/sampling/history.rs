@@ -1,5 +1,4 @@
-//! The accepted tokens and how often each stands among the last n: what penalties look at. It refuses to know what
-//! a penalty is.
+//! The accepted tokens and the count of each among the last n, which penalties read.
 
 use super::{follow, StateReader, StateWriter};
 use crate::{Result, TokenId};
@@ -10,7 +9,7 @@ pub struct TokenHistory {
     last_n: usize,
     /// Every accepted token, so that a rollback finds what slides back into the window.
     all: Vec<TokenId>,
-    /// How often each token stands in the window, by ascending id.
+    /// The count of each token in the window, by ascending id.
     counts: Vec<(TokenId, u32)>,
 }
 
@@ -33,27 +32,27 @@ impl TokenHistory {
         }
     }
 
-    /// How many tokens stand in the window.
+    /// The number of tokens in the window.
     pub fn len(&self) -> usize {
         self.all.len().min(self.last_n)
     }
 
-    /// Whether none does.
+    /// Whether the window has no tokens.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How often `token` stands in the window.
+    /// The count of `token` in the window.
     pub fn count(&self, token: TokenId) -> u32 {
         self.counts.binary_search_by_key(&token, |c| c.0).map_or(0, |at| self.counts[at].1)
     }
 
-    /// Each token of the window once, by ascending id, with how often it stands there.
+    /// Each token of the window once, by ascending id, with its count.
     pub fn counts(&self) -> &[(TokenId, u32)] {
         &self.counts
     }
 
-    /// Takes note of an accepted token.
+    /// Records an accepted token.
     pub fn accept(&mut self, token: TokenId) {
         if self.last_n > 0 {
             if self.all.len() >= self.last_n {
@@ -64,7 +63,7 @@ impl TokenHistory {
         follow(&mut self.all, token);
     }
 
-    /// Forgets the last `n` accepted tokens; what had slid out comes back into the window.
+    /// Forgets the last `n` accepted tokens; tokens that had left the window return.
     pub fn rollback(&mut self, n: usize) {
         for _ in 0..n {
             let Some(token) = self.all.pop() else { return };
@@ -129,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Held to the last n of a plain list.
+        /// Equal to the last n of a plain list.
         #[test]
         fn is_the_end_of_a_list(
             window in 0usize..6,

@@ -1,9 +1,9 @@
-//! infill (fill in the middle): ends the text if its end is likely, merges tokens that begin alike, and keeps only
-//! what is then likely.
+//! infill (fill in the middle): ends the text if its end is likely, merges tokens of which one is a prefix of the
+//! other, and keeps the likely ones.
 //!
-//! For use after top_k and top_p, as llama.cpp (src/llama-sampler.cpp) says: nothing of a flat distribution is
+//! For use after top_k and top_p, as llama.cpp (src/llama-sampler.cpp) says: no token of a flat distribution is
 //! likely. If no text is left, the end-of-text token is the one candidate, at logit 1, whether it was one before or
-//! not. What tokens stand for comes through [`Pieces`]; the file refuses to know vocabularies.
+//! not. The tokens' texts come through [`Pieces`].
 
 use super::reference::{Reference, TokenArray, TokenData};
 use super::{Arguments, Candidates, FromArguments, Sampler, Value};
@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// Text tokens less likely than this are dropped first.
 const FIRST_THRESHOLD: f32 = 0.2;
 
-/// What infill asks a vocabulary.
+/// What infill needs to know of a vocabulary.
 pub trait Pieces: Send + Sync {
-    /// The bytes that the token stands for in a text; none for one that is not text.
+    /// The token's bytes in a text; none for a token that is not text.
     fn piece(&self, token: TokenId) -> &[u8];
 
     /// Whether the token ends a generation.
@@ -25,7 +25,7 @@ pub trait Pieces: Send + Sync {
     /// The end-of-text token, or else the end-of-sequence token.
     fn end(&self) -> TokenId;
 
-    /// How the sampler tells it: an expression of Python's for what it asks.
+    /// The Python expression by which the sampler describes it.
     fn describe(&self) -> String;
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for SharedPieces {
     }
 }
 
-/// The sampler. It keeps nothing between tokens but scratch.
+/// The sampler. It has no state between tokens, only scratch.
 #[derive(Debug, Clone)]
 pub struct Infill {
     pieces: SharedPieces,
@@ -65,7 +65,7 @@ enum Left {
 }
 
 impl Infill {
-    /// Asks `pieces` what tokens stand for.
+    /// Reads the tokens' texts from `pieces`.
     pub fn new(pieces: SharedPieces) -> Self {
         Infill { pieces, work: Vec::new(), by_piece: Vec::new(), alike: Vec::new() }
     }
@@ -112,7 +112,7 @@ impl Infill {
         }
     }
 
-    /// The same over the pieces in order: those that begin with a piece stand together, right after it.
+    /// The same over the sorted pieces: those that begin with a piece come right after it.
     fn merge_sorted(&mut self) {
         let pieces = Arc::clone(&self.pieces.0);
         let Infill { mut work, mut by_piece, mut alike, .. } =

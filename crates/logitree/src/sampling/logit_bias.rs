@@ -15,7 +15,7 @@ pub struct LogitBias {
 }
 
 impl LogitBias {
-    /// Adds each bias to its token's logit. Tokens that are no candidates are passed over.
+    /// Adds each bias to its token's logit. Tokens that are not candidates are ignored.
     ///
     /// # Errors
     /// [`ErrorKind::Sampling`] for a bias of NaN or +inf, and for a token named twice.
@@ -81,7 +81,7 @@ impl Sampler for LogitBias {
 }
 
 impl Reference for LogitBias {
-    /// By place if the candidate with that id stands there, else by search; the order flag stays.
+    /// By position if the candidate with that id is there, else by search; the order flag stays.
     fn apply_reference(&mut self, array: &mut TokenArray) {
         for c in &mut array.data {
             if let Ok(at) = self.biases.binary_search_by_key(&c.id, |b| b.0) {

@@ -1,7 +1,7 @@
-//! What a step's distributions were, before the chain and after it: entropy, and the picked token's log-probability.
+//! Measures of a step's distributions before and after the chain: entropy, and the picked token's log-probability.
 //!
-//! Off, it costs nothing; on, its sums are its own, so that what is drawn does not hang on whether it is measured. It
-//! refuses to know how samplers change what it measures. The plain functions over any logits are in the room `metrics`.
+//! Off, it costs nothing. On, it computes sums of its own, so that measuring never changes what is drawn. The plain
+//! functions over any logits are in `metrics`.
 
 use super::distribution::Weight;
 use super::{Candidates, Floats};
@@ -12,7 +12,7 @@ use crate::TokenId;
 /// Both levels of one step, in nats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measures {
-    /// The model's: over all finite logits as they came, not allowed ones too.
+    /// The model's: over all finite logits before the chain, including tokens that are not allowed.
     pub model: Level,
     /// The sampling distribution: over what the chain left.
     pub sampling: Level,

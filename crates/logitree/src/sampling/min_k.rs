@@ -1,9 +1,9 @@
-//! min_k: cuts at the steepest step between neighbours of the sorted logits, steps further down counting less. Knows no
-//! probability, so that a temperature before it changes little: only how many are kept where all are nearly equal.
+//! min_k: cuts at the steepest step between neighbours of the sorted logits, steps further down counting less. It reads
+//! no probability, so that a temperature before it only changes how many are kept where all are nearly equal.
 //!
 //! Ding, Li, Garces Arias, Aßenmacher, Heumann, Zhang: "Min-k Sampling: Decoupling Truncation from Temperature Scaling
 //! via Relative Logit Dynamics", ACL 2026, arXiv:2604.11012. With the logits descending and R the range between the
-//! first and the last, the cut stands after the first k at which `(l[k] - l[k+1]) / R / k` is greatest, or after
+//! first and the last, the cut is after the first k at which `(l[k] - l[k+1]) / R / k` is greatest, or after
 //! `floor(tau / R)`, whichever is later.
 
 use super::distribution::decide;
@@ -21,8 +21,8 @@ pub struct MinK {
 }
 
 impl MinK {
-    /// `tau` is how many candidates are kept at least, times the range of the logits; the paper uses 3. 0 leaves it
-    /// to the step alone.
+    /// `tau` is how many candidates are kept at least, times the range of the logits; the paper uses 3. With 0 the step
+    /// alone decides.
     ///
     /// # Errors
     /// [`ErrorKind::Sampling`] if `tau` is not finite or below 0.
@@ -67,7 +67,7 @@ impl Sampler for MinK {
                     (steepest, cut) = (step, k);
                 }
             }
-            // No step from the last one seen on is longer than all that is left of the range.
+            // No later step is longer than what is left of the range.
             let left = xs.last().map_or(0.0, |&x| (f64::from(x) - least) / xs.len() as f64);
             (all || steepest >= left).then_some(cut)
         });

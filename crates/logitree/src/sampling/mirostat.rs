@@ -1,4 +1,4 @@
-//! mirostat: keeps so many of the best candidates that the surprisal of what is drawn stays near tau.
+//! mirostat: keeps as many of the best candidates as hold the surprisal of the drawn tokens near tau.
 //!
 //! Basu, Ramachandran, Keskar, Varshney: "Mirostat: A Neural Text Decoding Algorithm that Directly Controls
 //! Perplexity", ICLR 2021. The exponent of Zipf's law is estimated from the best m candidates, the number to keep
@@ -52,7 +52,7 @@ impl Control {
         let weights = probabilities.iter().copied();
         let at = libstdcxx::discrete(weights, &mut self.cumulative, || self.draws.double());
         let p = probabilities[at];
-        // These the caller sees: the f32 sum of many small terms, by which they are drawn, is off by more than 1e-6.
+        // The caller sees these: the f32 sum of many small terms, used for the draw, is off by more than 1e-6.
         let sum: f64 = probabilities.iter().copied().map(f64::from).sum();
         probabilities.iter_mut().for_each(|p| *p = (f64::from(*p) / sum) as f32);
         candidates.normalised();
@@ -72,8 +72,8 @@ impl Control {
         self.learn(array.data[at].p);
     }
 
-    /// Moves mu after something of probability `p` was drawn. It stays finite, however large eta is; what has no
-    /// probability, as in parity mode where an infinite sum divides, teaches nothing.
+    /// Moves mu after a draw of probability `p`. It stays finite, however large eta is; a probability of 0, as in
+    /// parity mode after a division by an infinite sum, changes nothing.
     pub(super) fn learn(&mut self, p: f32) {
         let step = self.eta * (-p.log2() - self.tau);
         if !step.is_nan() {
@@ -165,7 +165,7 @@ impl Mirostat {
         let epsilon = s - 1.0;
         let n_vocab = self.n_vocab.unwrap_or(n as i32) as f32;
         let k = ((epsilon * 2.0f32.powf(self.control.mu.now)) / (1.0 - n_vocab.powf(-epsilon))).powf(1.0 / s);
-        // What is no int is the least int, as the conversion on x86-64 has it, and hence 1.
+        // A value outside int's range converts to the least int on x86-64, and hence to 1.
         let k = if (-2_147_483_648.0..2_147_483_648.0).contains(&k) { k as i32 } else { i32::MIN };
         (k.max(1) as usize).min(n)
     }

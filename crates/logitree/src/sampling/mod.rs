@@ -12,18 +12,16 @@
 //! # Ok::<(), logitree::Error>(())
 //! ```
 //!
-//! One sampler, one file, named after it. The naive version of everything here is: copy the allowed logits, sort
-//! them, and do what the formula says; `tests/sampling_oracle.rs` holds the room to it. The steps away from it:
-//! with a mask only the allowed logits are gathered; without one the logits stay borrowed and are looked at in
-//! blocks, with the few edited ones aside, until a sampler has cut them down to a list (`candidates.rs`).
+//! One sampler, one file, named after it. The naive version of every sampler copies the allowed logits, sorts them and
+//! follows the formula; `tests/it/sampling/oracle.rs` compares each sampler with it. The optimisations: with a mask
+//! only the allowed logits are gathered; without one the logits stay borrowed and are read in blocks, edits kept apart,
+//! until a sampler has cut them down to a list (`candidates.rs`).
 //!
-//! What an application fuses in stands beside the samplers: edits of logits before the first (`steering.rs`), and rules
-//! that pick parameters for one step (`adapt.rs`).
+//! An application can change single logits before the first sampler (`steering.rs`) and choose parameters for one step
+//! by a rule (`adapt.rs`).
 //!
-//! The room refuses to know what made the mask, and what a token's text is.
-//!
-//! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep the order they
-//! stood in (by id, in the beginning).
+//! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep their order (by id, at
+//! the start of a step).
 
 pub mod adapt;
 pub mod adaptive_p;
@@ -116,14 +114,14 @@ pub use xtc::Xtc;
 
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// One step of shaping: looks at the candidates, cuts or changes some, or selects one.
+/// One step of a chain: removes candidates, changes their logits, or selects one.
 ///
-/// What breaks if an implementation lies: `is_noop` must hold only if `apply` would leave candidates and sampler
-/// as they are (the chain then skips it); `rollback` must undo `accept` and every draw of the steps it takes back,
-/// or a decoder that goes back does not repeat itself; `forced` must leave the state that `apply` on a single
-/// candidate leaves, or skipping a forced token changes the tokens after it.
+/// Laws. `is_noop` is true only if `apply` would leave candidates and sampler as they are: the chain then skips it.
+/// `rollback` undoes `accept` and every draw of the steps it takes back; otherwise a decoder that is rolled back picks
+/// other tokens. `forced` leaves the state that `apply` on a single candidate leaves; otherwise skipping a forced token
+/// changes the tokens after it.
 pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
-    /// llama.cpp's name of it.
+    /// Its name, llama.cpp's where llama.cpp has it.
     fn name(&self) -> &'static str;
 
     /// The name with its parameters, as in `top_k(40)`: from its row, if it has one.
@@ -131,15 +129,15 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
         registry::describe(self.as_dyn())
     }
 
-    /// Shapes the candidates. Never called with none.
+    /// Does its work on the candidates, of which there is at least one.
     fn apply(&mut self, candidates: &mut Candidates<'_>);
 
-    /// The sampler as llama.cpp computes it, for parity mode; `None` if llama.cpp has none like it.
+    /// The sampler as llama.cpp computes it, for parity mode; `None` if llama.cpp lacks it.
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         None
     }
 
-    /// Takes note of an accepted token.
+    /// Records an accepted token.
     fn accept(&mut self, _token: TokenId) {}
 
     /// Forgets the last `n` accepted tokens, and what was drawn for them and since; with 0 the latter alone. The chain
@@ -149,7 +147,7 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
     /// Advances as `apply` would on one sole candidate, without looking at any.
     fn forced(&mut self) {}
 
-    /// Back to the state it was born with.
+    /// Returns to the initial state.
     fn reset(&mut self) {}
 
     /// Whether `apply` selects a candidate.
@@ -157,7 +155,7 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
         false
     }
 
-    /// Whether `apply` may leave a candidate that was none before it. The chain then asks whether it is allowed.
+    /// Whether `apply` may add a candidate. The chain then checks that it is allowed.
     fn adds(&self) -> bool {
         false
     }
@@ -177,7 +175,8 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
         None
     }
 
-    /// Draws from here on as sequence `sequence` of its seed, so that rows of a batch draw apart ([`rng::Draws`]).
+    /// From here on draws as sequence `sequence` of its seed, so that rows of a batch draw independently
+    /// ([`rng::Draws`]).
     fn resequence(&mut self, _sequence: u32) {}
 
     /// Writes its state: all that [`Sampler::load`] needs beside the parameters.
@@ -186,13 +185,13 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
     /// Takes the state that a sampler of the same parameters saved.
     ///
     /// # Errors
-    /// [`ErrorKind::State`] if it did not; the sampler's state is then any valid one.
+    /// [`ErrorKind::State`] if the words were not saved by such a sampler; its state is then any valid one.
     fn load(&mut self, _state: &mut StateReader<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-/// What every sampler that can be cloned has: copies and references without its type.
+/// Copies and references of a sampler without its type; every sampler that can be cloned has it.
 pub trait SamplerObject {
     /// An independent copy in the same state.
     fn clone_box(&self) -> Box<dyn Sampler>;
@@ -212,13 +211,13 @@ impl<S: Sampler + Clone> SamplerObject for S {
 }
 
 impl dyn Sampler {
-    /// The value of a number among its parameters, by its keyword in [`Params`]; `None` if it has no such.
+    /// The value of a numeric parameter, by its keyword in [`Params`]; `None` if it has no such parameter.
     pub fn parameter(&self, keyword: &str) -> Option<f64> {
         registry::find(self.name())?.parameter(self, registry::keyword(keyword))
     }
 
-    /// Changes a number among its parameters between two tokens, by its keyword in [`Params`]; `false` if it has no
-    /// such.
+    /// Changes a numeric parameter between two tokens, by its keyword in [`Params`]; `false` if it has no such
+    /// parameter.
     ///
     /// # Errors
     /// [`ErrorKind::Sampling`] for a value that the sampler could not be built with; nothing is changed.
@@ -239,10 +238,10 @@ impl std::fmt::Debug for dyn Sampler {
     }
 }
 
-/// Entries that a list which follows the accepted tokens grows by, so that hardly any step allocates.
+/// Entries by which a list with one entry for each accepted token grows, so that hardly any step allocates.
 const GROWTH: usize = 1024;
 
-/// Appends to a list that follows the accepted tokens.
+/// Appends to a list with one entry for each accepted token.
 fn follow<T>(list: &mut Vec<T>, value: T) {
     if list.len() == list.capacity() {
         list.reserve_exact(GROWTH.max(list.len() / 2));

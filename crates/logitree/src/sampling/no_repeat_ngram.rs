@@ -1,8 +1,8 @@
-//! no_repeat_ngram: bans the tokens that would complete an n-gram which the accepted tokens hold already.
+//! no_repeat_ngram: bans the tokens that would complete an n-gram that the accepted tokens already contain.
 //!
 //! Paulus, Xiong, Socher: "A Deep Reinforced Model for Abstractive Summarization", 2017, arXiv:1705.04304, section 2.5;
 //! the same tokens as `NoRepeatNGramLogitsProcessor` of transformers bans. A prompt counts if it was accepted. Where
-//! every candidate would be banned none is: what is allowed stays possible, and a sole candidate costs no look.
+//! every candidate would be banned, no candidate is, so that an allowed token always remains.
 //!
 //! The naive version looks for the last n - 1 tokens in the whole history at each step. Here each place in the history
 //! points to the one before it that continues the same n - 1 tokens in another way; a table holds the last such place.
@@ -16,10 +16,10 @@ use std::hash::Hasher;
 const LONGEST: usize = 1024;
 /// No place.
 const NONE: u32 = u32::MAX;
-/// The mark of a place that nothing points to, for its n-gram stood before.
+/// The mark of a place that nothing points to, because its n-gram occurred before.
 const AGAIN: u32 = u32::MAX - 1;
 
-/// Bans every second coming of `n` tokens in a row.
+/// Bans every second occurrence of the same `n` tokens in a row.
 #[derive(Debug, Clone, Default)]
 pub struct NoRepeatNgram {
     n: usize,
@@ -52,7 +52,7 @@ impl NoRepeatNgram {
         (place + 1).checked_sub(self.n).map(|start| &self.history[start..=place])
     }
 
-    /// Takes in the n-gram that ends at `place`, the last one so far.
+    /// Adds the n-gram that ends at `place`, the last one so far.
     fn enter(&mut self, place: usize) {
         let mut earlier = NONE;
         if let Some((gram, (_, before))) = self.gram(place).and_then(|g| Some((g, g.split_last()?))) {
@@ -69,7 +69,7 @@ impl NoRepeatNgram {
         self.earlier.push(earlier);
     }
 
-    /// Takes the last place back.
+    /// Removes the last place.
     fn leave(&mut self) {
         let Some(earlier) = self.earlier.pop() else { return };
         let place = self.earlier.len();
@@ -88,7 +88,7 @@ impl NoRepeatNgram {
         self.history.pop();
     }
 
-    /// Takes in the history anew, for another n or from a snapshot.
+    /// Builds the tables again from the history, for another n or after a snapshot.
     fn index(&mut self) {
         self.earlier.clear();
         self.last.clear();
@@ -121,7 +121,7 @@ impl NoRepeatNgram {
     /// Whether a candidate above -inf stays if the listed ones go.
     fn leaves_any(&self, candidates: &Candidates<'_>) -> bool {
         let stays = |id: TokenId| self.banned.binary_search_by_key(&id, |b| b.0).is_err();
-        // Mostly the best one tells.
+        // Usually the best one decides.
         if candidates.id_at(candidates.first_max()).is_some_and(stays) {
             return true;
         }

@@ -14,12 +14,12 @@ impl Chain {
     ///
     /// As there, a `logit_bias` comes first if `params` has biases and none is named, and `dist` comes last
     /// unless the text ends in a selecting sampler; `adaptive_p` goes last wherever it is named; with `mirostat` 1
-    /// or 2 the chain is that of [`presets::llama_cpp`], whatever the text names. A text that could be both is
+    /// or 2 the chain is that of [`presets::llama_cpp`], and the text is ignored. A text that could be both is
     /// taken as a name.
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] for a name or letter that means nothing (llama.cpp only warns), for parameters
-    /// that mean nothing, and for an empty text.
+    /// [`ErrorKind::Sampling`] for an unknown name or letter (llama.cpp only warns), for invalid parameters,
+    /// and for an empty text.
     pub fn parse(text: &str, params: &Params) -> Result<Chain> {
         let mut rows =
             if text.contains(';') || find_noted(text).is_some() { by_names(text) } else { by_letters(text) }?;

@@ -38,13 +38,13 @@ impl Penalties {
         repeat != 1.0 || frequency != 0.0 || presence != 0.0
     }
 
-    /// What becomes of the logit `x` of a token that stands `count` times in the window.
+    /// The logit `x` after the penalties, for a token that occurs `count` times in the window.
     pub fn penalised(&self, x: f32, count: u32) -> f32 {
         if count == 0 {
             return x;
         }
         let repeated = if x <= 0.0 { x * self.repeat } else { x / self.repeat };
-        // Within bounds by itself, for what is taken may be infinite, too.
+        // Bounded on its own, because what is subtracted may be infinite, too.
         let repeated = within(repeated, x == f32::NEG_INFINITY);
         let taken = count as f32 * self.frequency + self.presence;
         within(repeated - taken, x == f32::NEG_INFINITY)
@@ -84,7 +84,7 @@ impl Sampler for Penalties {
     }
 
     fn accept(&mut self, token: TokenId) {
-        // Kept even while the penalties change nothing, for they may be changed between two tokens.
+        // Kept even while the penalties change nothing, because they may be changed between two tokens.
         self.history.accept(token);
     }
 

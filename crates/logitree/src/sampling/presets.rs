@@ -1,4 +1,4 @@
-//! Whole chains in the order of their owners: llama.cpp's, tsampler's, transformers', and plain greedy.
+//! Whole chains in the order of other programs: llama.cpp's, tsampler's, transformers', and plain greedy.
 
 use super::parameter::Value;
 use super::registry::{self, SamplerRow};
@@ -22,11 +22,11 @@ const TRANSFORMERS: &[&str] = &[
 
 /// llama.cpp's default order: logit_bias, penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temp (or
 /// temp_ext, with a range), dist. With `mirostat` 1 or 2 it is logit_bias, temp and that mirostat, as in llama.cpp's
-/// programs (common/sampling.cpp). With an `adaptive_target` of 0 or more adaptive_p stands for dist; there it has to
-/// be named.
+/// programs (common/sampling.cpp). With an `adaptive_target` of 0 or more adaptive_p replaces dist; in llama.cpp it has
+/// to be named.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Sampling`] for parameters that mean nothing.
+/// [`crate::ErrorKind::Sampling`] for invalid parameters.
 pub fn llama_cpp(params: &Params) -> Result<Chain> {
     let params = &params.settled()?;
     refuse("llama.cpp", params, |row| row.letter.is_some() || OF_LLAMA_CPP.contains(&row.name))?;
@@ -97,11 +97,11 @@ fn no_use(owner: &str, keyword: &str) -> Error {
 /// tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; use [`Params::tsampler`].
 ///
 /// As there, a temperature below 0.001 or a top_k of 1 is greedy after the penalties, and a top_k of 0 keeps the
-/// best 256 (512 before typ_p). The draws are llama.cpp's, for tsampler's are not published.
+/// best 256 (512 before typ_p). The draws are llama.cpp's, because tsampler's are not published.
 ///
 /// # Errors
-/// [`crate::ErrorKind::Sampling`] for parameters that mean nothing, and for those that switch on a sampler that
-/// tsampler has not: dry, xtc, dynamic temperature, adaptive_p, mirostat.
+/// [`crate::ErrorKind::Sampling`] for invalid parameters, and for those that switch on a sampler that tsampler lacks:
+/// dry, xtc, dynamic temperature, adaptive_p, mirostat.
 pub fn tsampler(params: &Params) -> Result<Chain> {
     let params = &params.settled()?;
     refuse("tsampler", params, |row| row.letter.is_some() || OF_LLAMA_CPP.contains(&row.name))?;
@@ -129,11 +129,11 @@ pub fn tsampler(params: &Params) -> Result<Chain> {
 /// use [`Params::transformers`].
 ///
 /// The same candidates stay as there, with the same probabilities; `min_keep` is `min_tokens_to_keep`. Accept the
-/// prompt too: penalties and no_repeat_ngram look at all of it there. The draws are `dist`'s, for those of
-/// `torch.multinomial` are torch's own.
+/// prompt too: penalties and no_repeat_ngram read all of it there. The draws are `dist`'s; those of
+/// `torch.multinomial` are not reproduced.
 ///
 /// # Errors
-/// [`ErrorKind::Sampling`] for parameters that mean nothing, as a temperature of 0 does there.
+/// [`ErrorKind::Sampling`] for invalid parameters, as a temperature of 0 is there.
 pub fn transformers(params: &Params) -> Result<Chain> {
     let params = &params.settled()?;
     let known = |row: &SamplerRow| {

@@ -1,5 +1,5 @@
-//! The words in which samplers write their state for a snapshot, and read it back. It refuses to know whose they
-//! are, and takes nothing on trust: lengths are checked against what is there.
+//! The words in which samplers write their state for a snapshot, and read it back. Every length is checked against the
+//! words that are there.
 
 use crate::{Error, ErrorKind, Result, TokenId};
 

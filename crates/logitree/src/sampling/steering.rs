@@ -1,7 +1,6 @@
 //! Steering: what the application adds to single logits before the first sampler, from step to step.
 //!
-//! The slow version that it must equal: copy the logits, add each edit to its token's, and run the chain over the
-//! copy. It refuses to know why a token is wanted or not.
+//! The slow version that it must equal: copy the logits, add each edit to its token's, and run the chain over the copy.
 
 use super::logit_bias::within;
 use super::{none_left, Candidates};
@@ -19,7 +18,7 @@ impl Clone for Steering {
         Steering { edits: self.edits.clone(), vetoes: self.vetoes }
     }
 
-    /// Keeps the buffer, so that a chain that is steered anew at each token allocates nothing.
+    /// Keeps the buffer, so that a chain whose steering changes at each token allocates nothing.
     fn clone_from(&mut self, other: &Self) {
         self.edits.clone_from(&other.edits);
         self.vetoes = other.vetoes;
@@ -32,8 +31,7 @@ impl Steering {
         Steering::default()
     }
 
-    /// Adds `by` to the logit of `id`, on top of what was added to it before. -inf vetoes the token, and what is
-    /// vetoed stays so until [`Steering::clear`].
+    /// Adds `by` to the logit of `id`, on top of earlier additions. -inf vetoes the token, until [`Steering::clear`].
     ///
     /// # Errors
     /// [`ErrorKind::Sampling`] if `by` is NaN or +inf, or the sum is not finite; nothing is changed then.
@@ -43,7 +41,7 @@ impl Steering {
                 .help("an edit is finite, or -inf to veto the token; to force tokens use a mask"));
         }
         let veto = by == f32::NEG_INFINITY;
-        // Ids mostly come in ascending order.
+        // Ids usually come in ascending order.
         let at = match self.edits.last() {
             Some(&(last, _)) if last >= id => self.edits.binary_search_by_key(&id, |e| e.0),
             _ => Err(self.edits.len()),
@@ -95,7 +93,7 @@ impl Steering {
         self.vetoes > 0 && edit == Ok(f32::NEG_INFINITY)
     }
 
-    /// Makes the edits. Tokens that are no candidates are passed over.
+    /// Makes the edits. Tokens that are not candidates are ignored.
     ///
     /// # Errors
     /// [`ErrorKind::Logits`] if it vetoes every candidate that is above -inf.

@@ -1,5 +1,5 @@
-//! temp: divides the logits by the temperature. At or below 0 only the first maximum stays above -inf, and the
-//! chain goes on, so that a later `dist` still draws.
+//! temp: divides the logits by the temperature. At or below 0 only the first maximum stays above -inf; the chain
+//! continues, so that a later `dist` still draws.
 
 use super::reference::{Reference, TokenArray};
 use super::{finite, Arguments, Candidates, FromArguments, Sampler};
@@ -37,7 +37,7 @@ impl Sampler for Temp {
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
-        // A temperature so small that the best logit overflows is as good as 0.
+        // A temperature so small that the best logit overflows counts as 0.
         if self.t <= 0.0 || !(candidates.max() / self.t).is_finite() {
             candidates.keep_only_best();
         } else {

@@ -1,4 +1,4 @@
-//! top_k: keeps the k candidates with the highest logits, sorted. Knows no probability.
+//! top_k: keeps the k candidates with the highest logits, sorted.
 
 use super::reference::{Reference, TokenArray};
 use super::{Arguments, Candidates, FromArguments, Sampler};

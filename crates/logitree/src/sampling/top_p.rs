@@ -91,7 +91,7 @@ impl Reference for TopP {
             array.data.truncate(kept.unwrap_or(array.data.len()));
             return;
         }
-        // The first 256 are sorted alone; if they do not reach p, all are sorted and the sum goes on.
+        // The first 256 are sorted alone; if they do not reach p, all are sorted and the sum continues.
         let mut ranked = array.ranked(FIRST);
         let mut kept = self.reach(&ranked[..FIRST]);
         if kept.is_none() {

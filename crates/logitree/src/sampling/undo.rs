@@ -1,26 +1,24 @@
-//! A value that changes from step to step and goes back with the tokens: mirostat's mu, a running mean.
-//!
-//! It refuses to know how the value is computed.
+//! A value that changes from step to step and is rolled back with the tokens: mirostat's mu, a running mean.
 
 use super::state::{StateReader, StateWriter};
 use crate::Result;
 
-/// The value now, at birth, and as it stood after each accepted token.
+/// The present value, the initial one, and that after each accepted token.
 #[derive(Debug, Clone)]
 pub struct Undo {
     born: f32,
-    /// The value now.
+    /// The present value.
     pub now: f32,
     accepted: Vec<f32>,
 }
 
 impl Undo {
-    /// A value that is `born` before the first step.
+    /// A value that is `initial` before the first step.
     pub fn new(born: f32) -> Self {
         Undo { born, now: born, accepted: Vec::new() }
     }
 
-    /// A token was accepted: the value now belongs to it.
+    /// A token was accepted: the present value belongs to it.
     pub fn accept(&mut self) {
         super::follow(&mut self.accepted, self.now);
     }
@@ -31,12 +29,12 @@ impl Undo {
         self.now = self.accepted.last().copied().unwrap_or(self.born);
     }
 
-    /// Back to birth.
+    /// Returns to the initial value.
     pub fn reset(&mut self) {
         *self = Undo::new(self.born);
     }
 
-    /// Another value at birth; what was accepted stays, and so does what changed since birth.
+    /// Sets another initial value; the values of accepted tokens, and a change since the start, stay.
     pub fn rebear(&mut self, born: f32) {
         if self.accepted.is_empty() && self.now == self.born {
             self.now = born;

@@ -1,8 +1,7 @@
-//! xtc (exclude top choices): now and then takes away all but the last of the candidates that are above a
-//! threshold, so that the obvious is not always said.
+//! xtc (exclude top choices): with a probability, removes all but the least likely of the candidates above a threshold.
 //!
-//! One float is drawn a step, but none for a sole candidate. Output sorted whenever the draw says that something
-//! may be taken away. Source: llama.cpp, src/llama-sampler.cpp (p-e-w's sampler, text-generation-webui #6335).
+//! One float is drawn a step, but none for a sole candidate. The output is sorted wherever the draw allows a removal.
+//! Source: llama.cpp, src/llama-sampler.cpp (p-e-w's sampler, text-generation-webui #6335).
 
 use super::reference::{Reference, TokenArray};
 use super::rng::{Draws, Seed};
@@ -36,13 +35,13 @@ impl Xtc {
         })
     }
 
-    /// Whether this step may take something away. Draws.
+    /// Whether this step may remove candidates. Draws.
     fn strikes(&mut self, candidates: usize) -> bool {
         !self.is_noop() && candidates >= 2 && self.draws.float() <= self.p
     }
 
-    /// How many of the best of `n` candidates to take away, their probabilities and logits being these, the best
-    /// first. What is at -inf is never the one to stay (llama.cpp computes NaN then).
+    /// How many of the best of `n` candidates to remove, given their probabilities and logits, the best first. The one
+    /// that stays is never at -inf (llama.cpp computes NaN then).
     fn excess(&self, n: usize, best: impl Iterator<Item = (f32, f32)>) -> usize {
         let above = best.take_while(|&(p, x)| p >= self.threshold && x > f32::NEG_INFINITY).count();
         let excess = above.saturating_sub(1);

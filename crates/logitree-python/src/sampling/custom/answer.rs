@@ -1,5 +1,4 @@
-//! What a custom sampler's callable returned, checked: nothing, a bool array, an index array, or a position. The
-//! file refuses to know what is done with it.
+//! Reads and checks what a custom sampler's callable returned: nothing, a bool array, an index array, or a position.
 
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -20,7 +19,7 @@ pub(super) enum Keep {
 pub(super) enum Fault {
     /// Python raised while it was read.
     Raised(PyErr),
-    /// It means nothing: what it is, and the way out.
+    /// It is not valid: what it is, and what to return instead.
     Wrong(String, &'static str),
 }
 
@@ -43,7 +42,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Reads what was returned, and lets go of it.
+    /// Reads what was returned and releases it.
     pub fn read(&self, returned: Bound<'_, PyAny>) -> Result<Keep, Fault> {
         if self.selects {
             let at = returned.extract::<i64>().ok().ok_or_else(|| wrong(&returned, SELECTING))?;
@@ -55,7 +54,7 @@ impl Answer {
         let array = returned.cast::<PyUntypedArray>().map_err(|_| wrong(&returned, SHAPING))?;
         let one = array.ndim() == 1;
         match array.dtype().kind() {
-            // As bytes of a fresh array: whatever bytes a bool of Python's holds, and however they lie.
+            // As bytes of a new array, for any byte value of a bool and any strides.
             b'b' if one && array.len() == self.n => Ok(Keep::Where(fresh(&returned, "uint8")?)),
             b'i' | b'u' if one && array.len() <= self.n => self.order(fresh(&returned, "int64")?),
             _ => {

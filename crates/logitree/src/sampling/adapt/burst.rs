@@ -1,14 +1,13 @@
-//! Exploratory bursts: where the model is unsure, other parameters for a number of tokens, then the chain's own
-//! again. It refuses to know what the parameters do.
+//! Bursts: where the model is unsure, other parameters apply for a number of tokens, then the chain's own again.
 
 use super::{checked, show, wrong, Adapt, Distribution, Setting};
 use crate::sampling::{StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result};
 
-/// What sets a burst off, how long it lasts, and its settings.
+/// The condition that starts a burst, its length and its settings.
 ///
-/// A burst begins with the token before which the model was unsure, and lasts its number of accepted tokens. What
-/// the model thinks meanwhile is not asked; after it a new one may follow at once.
+/// A burst begins with the step at which the model is unsure and lasts for its number of accepted tokens. The
+/// distribution is not checked during it; the next burst may start with the token after it.
 #[derive(Debug, Clone)]
 pub struct Burst {
     top_p_below: f64,
@@ -18,17 +17,17 @@ pub struct Burst {
     accepted: usize,
     /// Accepted tokens before the first of each burst, ascending, `tokens` or more apart.
     begun: Vec<usize>,
-    /// Whether the step at hand begins one.
+    /// Whether the current step starts one.
     unsure: bool,
 }
 
 impl Burst {
-    /// For `tokens` tokens the `settings` hold once the likeliest token's probability is below `top_p_below` (0:
-    /// never) or the entropy in nats above `entropy_above` (+inf: never).
+    /// The `settings` apply for `tokens` tokens once the most likely token's probability is below `top_p_below` (0:
+    /// never) or the entropy in nats is above `entropy_above` (+inf: never).
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] for a burst that nothing sets off or that lasts no token, a probability that is
-    /// not from 0 to 1, an entropy below 0, and values that are not finite.
+    /// [`ErrorKind::Sampling`] for a burst that nothing starts or of no tokens, a probability outside 0 to 1, an
+    /// entropy below 0, and values that are not finite.
     pub fn new(top_p_below: f64, entropy_above: f64, tokens: usize, settings: Vec<Setting>) -> Result<Self> {
         if !(0.0..=1.0).contains(&top_p_below) {
             let message = format!("a burst below a probability of {top_p_below}");
@@ -51,12 +50,12 @@ impl Burst {
         Ok(Burst { top_p_below, entropy_above, tokens, settings, accepted: 0, begun, unsure: false })
     }
 
-    /// The probability of the likeliest token below which a burst begins; 0: none does.
+    /// A burst begins where the most likely token's probability is below this; 0: never.
     pub fn top_p_below(&self) -> f64 {
         self.top_p_below
     }
 
-    /// The entropy in nats above which a burst begins; +inf: none does.
+    /// A burst begins where the entropy in nats is above this; +inf: never.
     pub fn entropy_above(&self) -> f64 {
         self.entropy_above
     }
@@ -111,7 +110,7 @@ impl Adapt for Burst {
     }
 
     fn rollback(&mut self, n: usize) {
-        // A rule that came to the chain late saw fewer tokens than the chain.
+        // A rule that was set after the chain accepted tokens saw fewer of them than the chain.
         self.accepted = self.accepted.saturating_sub(n);
         self.begun.truncate(self.begun.partition_point(|&begun| begun < self.accepted));
         self.unsure = false;
@@ -150,7 +149,7 @@ impl Adapt for Burst {
 mod tests {
     use super::*;
 
-    /// Which of the tokens with these top probabilities belong to bursts of 3 below 0.2, said plainly.
+    /// The naive version: which of the tokens with these top probabilities belong to bursts of 3 below 0.2.
     fn naive(tops: &[f64]) -> Vec<bool> {
         let mut left = 0;
         tops.iter()
@@ -186,7 +185,7 @@ mod tests {
                 burst.reset();
                 at = 0;
             }
-            // Asked before of other logits, which were not taken.
+            // An earlier call for the same step, with other logits.
             on(&mut burst, 0.0);
             assert_eq!(on(&mut burst, tops[at]), expected[at], "token {at}");
             let mut words = StateWriter::default();

@@ -1,5 +1,4 @@
-//! Parameters by bands of entropy: tsampler's "adaptive sampling based on entropy", declared. It refuses to know
-//! what the parameters do.
+//! Parameters by bands of entropy: tsampler's "adaptive sampling based on entropy" as a table.
 
 use super::{checked, show, wrong, Adapt, Distribution, Setting};
 use crate::Result;

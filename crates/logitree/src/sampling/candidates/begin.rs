@@ -1,14 +1,14 @@
-//! How a step's candidates begin: the allowed logits are taken in and checked in the same pass.
+//! Starts a step's candidates: reads and checks the allowed logits in one pass.
 //!
-//! What is not allowed is neither read nor checked. Only when a pass has seen something wrong is it looked for, to
-//! say where it stands.
+//! Logits that are not allowed are neither read nor checked. A bad logit is located by a second pass, only after the
+//! first has found that there is one.
 
 use super::{Candidates, Form, Order};
 use crate::kernel::{self, Floats, BLOCK};
 use crate::mask::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// Mask words that are looked at together, to pass over what is all not allowed.
+/// Mask words that are tested together, to skip runs without an allowed token.
 const GROUP: usize = 16;
 
 impl<'l> Candidates<'l> {
@@ -95,7 +95,7 @@ impl<'l> Candidates<'l> {
         while word != 0 {
             let id = first + word.trailing_zeros() as usize;
             word &= word - 1;
-            // Bits past the last logit mean nothing.
+            // Bits past the last logit have no meaning.
             let Some(x) = logits.get(id) else { break };
             good &= x < f32::INFINITY;
             self.ids.push(id as TokenId);

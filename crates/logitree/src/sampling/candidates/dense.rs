@@ -1,13 +1,13 @@
-//! The dense form: blocks of borrowed logits as samplers have left them. It refuses to know why they did.
+//! The dense form: blocks of borrowed logits with the samplers' changes applied as they are read.
 
 use super::{Candidates, Form};
 use crate::kernel::{self, BLOCK};
 use crate::TokenId;
 
 /// Above this many edits at once the dense logits are copied.
-pub(super) const MOST_EDITS: usize = 4096;
+pub(super) const MAX_EDITS: usize = 4096;
 
-/// What is done to every borrowed logit as it is read.
+/// A change of every borrowed logit, applied as it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
     /// Divided.
@@ -69,7 +69,7 @@ impl Candidates<'_> {
         block
     }
 
-    /// Does `shape` to all borrowed logits: to edits and maxima now, to the others as they are read.
+    /// Applies `shape` to all borrowed logits: to edits and maxima now, to the others as they are read.
     pub(super) fn shape(&mut self, shape: Shape) {
         self.shapes.push(shape);
         for (id, x) in &mut self.edits {
@@ -120,7 +120,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// Copies the borrowed logits, as they now are, and reads from the copy from now on.
+    /// Copies the borrowed logits, changes applied; from now on the copy is read.
     pub(super) fn copy_base(&mut self) {
         let mut logits = std::mem::take(&mut self.logits);
         logits.clear();

@@ -1,22 +1,21 @@
-//! Candidates in other hands: a sampler outside the core takes the list, shapes it, and gives it back. The file
-//! refuses to know who does that, and checks what comes back.
+//! Lends the candidates to a sampler outside the core, as owned lists, and checks them when they are returned.
 
 use super::{Candidates, Form, Order};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 impl Candidates<'_> {
-    /// Hands out the candidates as ids and logits, in order. None are left here until
-    /// [`Candidates::take_back`]; what borrowed the caller's logits does so no longer.
+    /// Moves the candidates out as ids and logits, in order. The list here is empty until
+    /// [`Candidates::take_back`], and the caller's logits are no longer borrowed.
     pub fn hand_out(&mut self) -> (Vec<TokenId>, Vec<f32>) {
         self.list();
         self.logits_mut();
         (std::mem::take(&mut self.ids), std::mem::take(&mut self.logits))
     }
 
-    /// Takes ids and logits, one each, as the candidates. `in_order`: none changed places with another.
+    /// Takes ids and logits, one each, as the candidates. `in_order`: no two changed places.
     ///
     /// # Errors
-    /// [`ErrorKind::Logits`] for NaN or +inf, and if no logit is above -inf; the candidates are of no use then.
+    /// [`ErrorKind::Logits`] for NaN or +inf, and if no logit is above -inf; the candidates must not be used then.
     pub fn take_back(&mut self, ids: Vec<TokenId>, logits: Vec<f32>, in_order: bool) -> Result<()> {
         let good = logits.iter().fold(true, |good, &x| good & (x < f32::INFINITY));
         let is_bad = |(x, _): &(&f32, &TokenId)| x.is_nan() || **x == f32::INFINITY;
@@ -47,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_what_is_there() {
+    fn returned_lists_become_the_candidates() {
         let logits = [1.0, 3.0, 2.0];
         let mut c = begun(&logits);
         c.update(&[(0, 4.0f32)], |x, add| x + add);
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_logit_is_refused() {
+    fn bad_logits_are_refused() {
         let logits = [1.0, 3.0];
         for (x, says) in [(f32::NAN, "NaN"), (f32::INFINITY, "+inf")] {
             let error = begun(&logits).take_back(vec![4, 9], vec![0.0, x], true).unwrap_err();

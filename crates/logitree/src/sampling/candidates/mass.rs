@@ -1,21 +1,20 @@
-//! Sums of exponentials: the weight of all candidates, their probabilities, the one that a draw falls
-//! on. The file refuses to know what a draw is for.
+//! Sums of exponentials: the weight of all candidates, their probabilities, the candidate at which a draw falls.
 //!
-//! Short lists are summed one by one with the system's exponential, which is what llama.cpp does; long ones in
-//! blocks of 256 with the kernel's, good to 2e-7, and sums in f64.
+//! Short lists are summed in order with the system's exponential, as llama.cpp does; long ones in blocks of 256 with
+//! the kernel's exponential, accurate to 2e-7, and f64 sums.
 
 use super::{Candidates, Form, Order};
 use crate::kernel::{self, BLOCK};
 
-/// Up to this many candidates sums go one by one.
+/// Up to this many candidates are summed in order.
 const SHORT: usize = 1024;
 
-/// How near to a border a draw may be before it is in doubt: the kernel's sums differ from llama.cpp's by parts in
-/// 1e9 of the weight where many candidates share it, and by some parts in 1e8 where few do, which have few borders.
+/// How near to the border of two candidates a draw is checked again: the kernel's sums differ from llama.cpp's by a few
+/// 1e-9 of the weight where many candidates share it, and by some 1e-8 where few do, which have few borders.
 const DOUBT: f64 = 5e-8;
 
 impl Candidates<'_> {
-    /// Whether sums go one by one, as llama.cpp's do.
+    /// Whether sums are in order, as llama.cpp's are.
     pub(in crate::sampling) fn is_short(&self) -> bool {
         self.len() <= SHORT
     }
@@ -69,9 +68,8 @@ impl Candidates<'_> {
         (squares / count as f64).sqrt()
     }
 
-    /// The position, in order, at which the running sum of probabilities reaches `draw` (0 to 1). Where the
-    /// kernel's exponentials leave a doubt, because the draw is next to the border of two candidates, the system's
-    /// decide.
+    /// The position, in order, at which the running sum of probabilities reaches `draw` (0 to 1). Where the draw is so
+    /// close to the border of two candidates that the kernel's rounding could matter, the system's exponentials decide.
     pub(in crate::sampling) fn position_of(&mut self, draw: f64) -> usize {
         let max = self.max();
         let (target, doubt) = (self.weight() * draw, self.weight() * DOUBT);
@@ -107,7 +105,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// [`Candidates::position_of`] one by one, with the system's exponential.
+    /// [`Candidates::position_of`] summed in order, with the system's exponential.
     fn exact_position_of(&self, draw: f64) -> usize {
         let max = self.max();
         let mut weight = 0.0f64;
@@ -124,8 +122,7 @@ impl Candidates<'_> {
         found.map_or(0, |(at, _)| at)
     }
 
-    /// A buffer for one probability a candidate, and the way to fill it: exp(logit - max), in order, each passed
-    /// to `f`.
+    /// Fills a buffer, of one probability for each candidate, with exp(logit - max) in order, and passes each to `f`.
     pub(in crate::sampling) fn exponentials(&mut self, mut f: impl FnMut(f32)) -> &mut Vec<f32> {
         self.sort_now();
         let max = self.max();

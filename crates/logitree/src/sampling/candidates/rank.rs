@@ -1,14 +1,14 @@
-//! Ranking: the best k, the best that reach a mass, all in order. Keys of (logit, id or position) are collected from
-//! few blocks, widened until they suffice, and sorted. The file refuses to know what they must suffice for.
+//! Ranking: the best k candidates, the best that reach a probability mass, or all in order. Keys of (logit, id or
+//! position) are collected from few blocks, from more until there are enough, and sorted.
 
 use super::{Candidates, Form, Order};
 use crate::kernel::{self, BLOCK};
 use crate::TokenId;
 
-/// How far below the best the first look goes, in nats; each further look goes 1.5 times as far.
+/// How far below the best logit the first search goes, in nats; each further search goes 1.5 times as far.
 const FIRST_LOOK: f32 = 4.0;
 
-/// The part of a weight that is lost in the rounding of its sum.
+/// A weight below this part of the sum is lost in the sum's rounding.
 const NOTHING: f64 = 1e-13;
 
 impl Candidates<'_> {
@@ -25,8 +25,8 @@ impl Candidates<'_> {
         self.keep_sorted(keys);
     }
 
-    /// From now on the candidates are to be read in descending order; they are sorted when somebody looks, and a draw
-    /// that needs only the best does not.
+    /// From now on the candidates are read in descending order. They are sorted when the order is first read; a draw
+    /// that needs only the best does not read it.
     pub(in crate::sampling) fn sort_later(&mut self) {
         if self.is_short() {
             self.sort();
@@ -35,8 +35,8 @@ impl Candidates<'_> {
         }
     }
 
-    /// Keeps the candidates with a logit `>= threshold`, to be read in descending order. Where those below weigh
-    /// nothing they go when somebody looks.
+    /// Keeps the candidates with a logit `>= threshold`, read in descending order. Where the weight of those below is
+    /// lost in rounding they are removed when the order is first read.
     pub(in crate::sampling) fn keep_at_least_later(&mut self, threshold: f32) {
         let below = self.len() as f64 * f64::from(threshold - self.max()).exp();
         let late = !self.is_short() && self.order != Order::Sorted;
@@ -48,7 +48,7 @@ impl Candidates<'_> {
         self.sort_later();
     }
 
-    /// Sorts what was to be sorted later. What is selected stays so.
+    /// Does the sort that [`Candidates::sort_later`] put off. The selected candidate stays selected.
     pub(super) fn sort_now(&mut self) {
         if self.order != Order::Later {
             return;
@@ -102,7 +102,7 @@ impl Candidates<'_> {
         &self.values
     }
 
-    /// Takes the best `n` away, which are not all. The candidates are sorted, or are to be sorted later.
+    /// Removes the best `n`, which are not all. The candidates are sorted, or will be sorted later.
     pub(in crate::sampling) fn remove_best(&mut self, n: usize) {
         if n == 0 {
             return;
@@ -156,7 +156,7 @@ impl Candidates<'_> {
     pub(super) fn top_by_mass(&mut self, mass: f64, least: usize) {
         let max = self.max();
         let mut keys = self.take_scratch();
-        // A little more than the mass, for the walk below may round otherwise.
+        // A little more than the mass, because the walk below may round differently.
         self.collect_until(&mut keys, |xs, keys| {
             keys.len() >= least && kernel::sum_exp(xs, max) >= mass * (1.0 + 1e-12)
         });
@@ -252,8 +252,8 @@ impl Candidates<'_> {
         self.changed();
     }
 
-    /// Makes the list anew from keys whose low half is a position in it, in the order of the keys; it
-    /// counts as unsorted.
+    /// Makes the list again from keys whose low half is a position in it, in the order of the keys; it counts as
+    /// unsorted.
     pub(in crate::sampling) fn rearrange(&mut self, mut keys: Vec<u64>) {
         for key in &mut keys {
             let at = *key as u32 as usize;

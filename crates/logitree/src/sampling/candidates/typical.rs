@@ -1,11 +1,10 @@
-//! The candidates of nearest to typical surprisal, found without sorting the others. The file refuses to know how
-//! much of them is wanted.
+//! Finds the candidates whose surprisal is nearest to the entropy, without sorting the others.
 
 use super::{Candidates, Form, Order};
 use crate::kernel;
 use crate::sampling::distribution::Weight;
 
-/// How far from the entropy the first look goes, in nats; each further look goes 1.5 times as far.
+/// How far from the entropy the first search goes, in nats; each further search goes 1.5 times as far.
 const FIRST_LOOK: f64 = 1.0;
 
 impl Candidates<'_> {
@@ -63,7 +62,7 @@ impl Candidates<'_> {
             *n = kernel::descending_key(x, id);
         }
         self.probabilities = exponentials;
-        // The two lists change places, so that neither is allocated again.
+        // Swapped, so that neither is allocated again.
         (self.keys, self.nearest) = (nearest, keys);
         self.take_keys();
         self.best_first = false;

@@ -1,5 +1,5 @@
-//! What is fused into a chain from outside: steering before the first sampler, and parameters that a rule picks for
-//! one step. It refuses to know what the application wants by it.
+//! What an application adds to a chain: steering before the first sampler, and a rule that picks parameters for one
+//! step.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::sampling::registry::SamplerRow;
 use crate::sampling::{Candidates, Sampler, Steering};
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// Steering, the rule, and what its settings stand in for during a step.
+/// Steering, the rule, and the values that its settings replace during a step.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Align {
     pub steering: Steering,
@@ -32,7 +32,7 @@ impl Align {
         Ok(!self.steering.is_empty() || !nudge.is_empty())
     }
 
-    /// Before the first sampler: asks the rule, and sets what it names. Followed by [`Align::restore`] in any case.
+    /// Before the first sampler: calls the rule and makes its settings. Always followed by [`Align::restore`].
     pub fn set(
         &mut self,
         rows: Rows<'_>,
@@ -47,7 +47,7 @@ impl Align {
         set_all(rule.settings(Distribution::of(candidates))?, rows, samplers, &mut self.former)
     }
 
-    /// After the step, whatever came of it.
+    /// After the step, successful or not: puts the former values back.
     pub fn restore(&mut self, rows: Rows<'_>, samplers: &mut [Box<dyn Sampler>]) {
         put_back(&mut self.former, rows, samplers);
     }
@@ -57,7 +57,7 @@ impl Align {
         self.rule.iter_mut().for_each(|rule| rule.accept());
     }
 
-    /// A token is the only candidate.
+    /// The step has one candidate.
     pub fn forced(&mut self) {
         self.rule.iter_mut().for_each(|rule| rule.forced());
     }
@@ -67,7 +67,7 @@ impl Align {
         self.rule.iter_mut().for_each(|rule| rule.rollback(n));
     }
 
-    /// The rule's state at birth.
+    /// The rule's initial state.
     pub fn reset(&mut self) {
         self.rule.iter_mut().for_each(|rule| rule.reset());
     }
@@ -76,7 +76,7 @@ impl Align {
 /// The samplers' rows in the table.
 type Rows<'a> = &'a [Option<&'static SamplerRow>];
 
-/// Sets each setting in every sampler that has the parameter, and notes what it was.
+/// Makes each setting in every sampler that has the parameter, and records the former value.
 fn set_all(
     settings: &[Setting],
     rows: Rows<'_>,
@@ -99,7 +99,7 @@ fn set_all(
     Ok(())
 }
 
-/// Puts the values back, the last set first. Cannot fail: the samplers had them.
+/// Puts the values back, the last one first. Cannot fail: the samplers had them.
 fn put_back(former: &mut Former, rows: Rows<'_>, samplers: &mut [Box<dyn Sampler>]) {
     while let Some((at, name, value)) = former.pop() {
         if let Some(row) = rows[at] {
@@ -120,8 +120,8 @@ fn unknown(name: &str, samplers: &[Box<dyn Sampler>]) -> Error {
 }
 
 impl Chain {
-    /// Steers every step from the next one on, until it is steered otherwise. Rolling back leaves it, a copy has
-    /// it, [`Chain::reset`] clears it, a snapshot does not hold it. Allocates nothing once it has had as many edits.
+    /// Sets the steering of every step from the next one on. Rolling back keeps it, a copy has it, [`Chain::reset`]
+    /// clears it, a snapshot does not contain it. Allocates nothing once there were as many edits.
     pub fn steer(&mut self, steering: &Steering) {
         self.align.steering.clone_from(steering);
     }
@@ -136,7 +136,7 @@ impl Chain {
         edit.map_or(Ok(()), |(id, by)| self.align.nudge.add(id, by))
     }
 
-    /// What steers it.
+    /// The steering.
     pub fn steering(&self) -> &Steering {
         &self.align.steering
     }
@@ -145,7 +145,7 @@ impl Chain {
     /// step on: all of them or, with an error, none.
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] if no sampler has one, or for a value that means nothing.
+    /// [`ErrorKind::Sampling`] if no sampler has one, or for an invalid value.
     pub fn set_parameters(&mut self, settings: &[Setting]) -> Result<()> {
         let mut former = Former::new();
         let settings = adapt::by_keyword(settings.to_vec())?;
@@ -181,8 +181,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Lets `rule` pick parameters for each step from the next one on; `None`: the chain's own hold again. The
-    /// rule's state goes with accepted tokens, and is part of snapshots.
+    /// Lets `rule` pick parameters for each step from the next one on; `None`: the chain's own apply again. The rule's
+    /// state follows accepted tokens and is part of snapshots.
     ///
     /// # Errors
     /// [`ErrorKind::Sampling`] if it declares a parameter that no sampler of the chain has, or a value that means
@@ -197,7 +197,7 @@ impl Chain {
         Ok(())
     }
 
-    /// What picks its parameters.
+    /// The rule that picks its parameters.
     pub fn rule(&self) -> Option<&dyn Adapt> {
         self.align.rule.as_deref()
     }

@@ -1,5 +1,4 @@
-//! What each sampler of a chain did in one step, told from the candidates before and after it. It refuses to know
-//! any sampler's rule.
+//! The effect of each sampler of a chain in one step, found by comparing the candidates before and after it.
 
 use crate::sampling::{Candidates, TokenArray};
 use crate::{kernel, TokenId};
@@ -15,11 +14,11 @@ pub struct Effect {
     pub after: usize,
     /// Logits it changed, of those that stayed.
     pub changed: usize,
-    /// Probability, before it and at the logits as they stood, of what it cut: 0 to 1.
+    /// Probability of the candidates it cut, under the logits before it: 0 to 1.
     pub mass_cut: f64,
 }
 
-/// Candidates that can be looked at one by one, whatever form they have.
+/// Candidates of any form, for reading one by one.
 pub(super) trait Look {
     /// Calls `f` with the id and the logit of each.
     fn look(&self, f: &mut dyn FnMut(TokenId, f32));
@@ -37,7 +36,7 @@ impl Look for TokenArray {
     }
 }
 
-/// The candidates above -inf before a sampler, by ascending id, to tell what it did.
+/// The candidates above -inf before a sampler, by ascending id, to compare with those after it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger {
     before: Vec<(TokenId, f32)>,
@@ -82,7 +81,7 @@ impl Ledger {
                 return;
             }
             self.after.push((id, x));
-            // Candidates mostly come in the order they had.
+            // Candidates usually come in the order they had.
             let at = if self.before.get(next).is_some_and(|b| b.0 == id) {
                 Ok(next)
             } else {

@@ -1,5 +1,5 @@
-//! A chain's state as bytes, and back: generators, histories, running means. It refuses to hold parameters or
-//! samplers: a snapshot is restored into a chain of the same ones, and says so if it is not.
+//! A chain's state as bytes, and back: generators, histories, running means. It contains neither samplers nor
+//! parameters: a snapshot can only be restored into a chain that has the same ones.
 //!
 //! Layout, all words 64-bit little-endian: magic and version, number of words, hash of the chain's description,
 //! accepted tokens, each sampler's words with their number before them, those of the rule that picks parameters if
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAGIC: u64 = u64::from_le_bytes(*b"lgtsnap1");
 
 impl Chain {
-    /// The state as bytes: [`Chain::restore`] on a chain of the same samplers and parameters goes on from here.
+    /// The state as bytes: [`Chain::restore`] on a chain of the same samplers and parameters continues from here.
     pub fn snapshot(&self) -> Vec<u8> {
         let mut words = vec![MAGIC, self.fingerprint(), self.accepted as u64];
         let mut push = |save: &dyn Fn(&mut StateWriter)| {
@@ -30,7 +30,7 @@ impl Chain {
         bytes
     }
 
-    /// Goes back (or forward) to a snapshot's state.
+    /// Takes a snapshot's state.
     ///
     /// # Errors
     /// [`ErrorKind::State`] if the bytes are damaged or of a chain with other samplers or parameters; nothing is

@@ -1,9 +1,8 @@
-//! The order in which libstdc++ leaves equal elements, and the index that its discrete distribution draws.
+//! libstdc++'s order of equal elements, and the index that its discrete distribution draws.
 //!
-//! llama.cpp sorts with `std::sort` and `std::partial_sort`, which promise nothing about equal elements; what they
-//! do with them is a fact of libstdc++ (12 to 15: introsort with a median of three, heap select) that parity
-//! mode keeps to. The algorithms are Musser's introsort (1997) and the textbook heap, step for step. The file
-//! refuses to know what is sorted, and must never be used where order of equals does not matter.
+//! llama.cpp sorts with `std::sort` and `std::partial_sort`, which promise nothing about equal elements. Parity mode
+//! follows what libstdc++ 12 to 15 does (introsort with a median of three, heap select): Musser's introsort (1997) and
+//! the textbook heap, step for step. Not for use where the order of equal elements does not matter.
 
 /// Runs up to this length are left to insertion sort.
 const SHORT: usize = 16;
@@ -59,7 +58,7 @@ fn median_to_first<T: Copy>(
     before: &impl Fn(&T, &T) -> bool,
 ) {
     let less = |i: usize, j: usize| before(&xs[i], &xs[j]);
-    // Each comparison is made only where it is needed, and in this order: an adversary can tell.
+    // Each comparison is made only where it is needed, and in this order, as libstdc++ does.
     let median = match less(a, b) {
         true if less(b, c) => b,
         true if less(a, c) => c,
@@ -71,7 +70,7 @@ fn median_to_first<T: Copy>(
     xs.swap(first, median);
 }
 
-/// Splits around the element at `pivot`, which stands outside; the median of three stops both scans.
+/// Splits around the element at `pivot`, which is outside the range; the median of three stops both scans.
 fn partition_unguarded<T: Copy>(
     xs: &mut [T],
     mut first: usize,
@@ -105,7 +104,7 @@ fn insertion_sort<T: Copy>(xs: &mut [T], before: &impl Fn(&T, &T) -> bool) {
     }
 }
 
-/// Moves the element at `at` left past all that it comes before; something stops it.
+/// Moves the element at `at` left past all that it comes before; an element to the left stops it.
 fn insert_unguarded<T: Copy>(xs: &mut [T], at: usize, before: &impl Fn(&T, &T) -> bool) {
     let value = xs[at];
     let mut hole = at;

@@ -1,9 +1,8 @@
-//! llama.cpp's candidates, literally: the slow obvious version that parity mode runs and the tests hold the fast
-//! one to.
+//! llama.cpp's candidates, step for step: the slow version that parity mode runs and that the fast paths must equal.
 //!
 //! One array of (id, logit, probability) in the order that llama.cpp's own array has, changed in place step by
-//! step: f32 sums in order, libm's functions, and libstdc++'s order of equal elements. Source of every fact:
-//! llama.cpp, src/llama-sampler.cpp, as in llama-cpp-python 0.3.36. It refuses to know any sampler's rule.
+//! step: f32 sums in order, libm's functions, and libstdc++'s order of equal elements. Source:
+//! llama.cpp, src/llama-sampler.cpp, as in llama-cpp-python 0.3.36.
 
 pub mod libstdcxx;
 
@@ -32,11 +31,11 @@ pub struct TokenData {
 pub struct TokenArray {
     /// The candidates, in order.
     pub data: Vec<TokenData>,
-    /// llama.cpp's flag: held to be in descending order. Some samplers leave it standing when it no longer holds.
+    /// llama.cpp's flag for descending order. Some samplers leave it set where the order no longer holds.
     pub sorted: bool,
-    /// Where the selected candidate stands.
+    /// The position of the selected candidate.
     pub selected: Option<usize>,
-    /// What a sampler could not do.
+    /// A sampler's error.
     pub fault: Option<Error>,
     scratch: Vec<TokenData>,
     buckets: Vec<u8>,
@@ -57,7 +56,7 @@ impl TokenArray {
         self.fault = None;
     }
 
-    /// The highest logit, by llama.cpp's rule: the first if the array is held to be sorted.
+    /// The highest logit, by llama.cpp's rule: the first if the array counts as sorted.
     pub fn max(&self) -> f32 {
         let first = self.data[0].logit;
         if self.sorted {

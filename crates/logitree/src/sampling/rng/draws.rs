@@ -1,13 +1,11 @@
-//! A sampler's draws: a generator that follows accepted tokens and goes back with them.
-//!
-//! It refuses to know what is drawn for.
+//! A sampler's draws: a generator that can be rolled back together with the accepted tokens.
 
 use super::{Generator, Seed, Words};
 use crate::sampling::state::{StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result};
 
-/// Beyond this many words a snapshot is refused, for going back from there would take seconds.
-const MOST_WORDS: u64 = 1 << 28;
+/// Beyond this many words a snapshot is refused, because going back from there would take seconds.
+const MAX_WORDS: u64 = 1 << 28;
 
 /// A generator with the number of words drawn for each accepted token.
 ///
@@ -86,8 +84,8 @@ impl Draws {
         self.accepted_at = 0;
     }
 
-    /// Goes on as sequence `sequence` of the same seed does that accepted as many tokens and drew nothing for them;
-    /// generators that know no sequences take the seed `sequence` further, so that rows differ in any case.
+    /// Continues as sequence `sequence` of the same seed would after accepting as many tokens without a draw.
+    /// Generators without sequences add `sequence` to the seed, so that rows differ in any case.
     pub fn resequence(&mut self, sequence: u32) {
         match self.seed.generator {
             Generator::Philox => self.seed.sequence = sequence,
@@ -132,7 +130,7 @@ impl Draws {
             sum = words.checked_mul(tokens).and_then(|n| sum.checked_add(n)).ok_or_else(wrong)?;
             steps.push((words, tokens as usize));
         }
-        let fits = !self.is_counted() || (sum == accepted_at && accepted_at <= count && count <= MOST_WORDS);
+        let fits = !self.is_counted() || (sum == accepted_at && accepted_at <= count && count <= MAX_WORDS);
         if !fits {
             return Err(wrong());
         }

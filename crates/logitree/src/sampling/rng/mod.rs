@@ -1,7 +1,6 @@
-//! Random numbers: which generator, from which seed, and the doubles and floats made of its words.
+//! Random numbers: the generators, their seeds, and the doubles and floats made of their words.
 //!
-//! It refuses to know what the numbers decide. A generator goes back to any earlier count of draws ([`Draws`]
-//! keeps the counts), or, counter-based, never has to.
+//! A generator can return to any earlier count of draws ([`Draws`] keeps the counts); a counter-based one need not.
 
 pub mod draws;
 pub mod mt19937;
@@ -53,7 +52,7 @@ impl Generator {
     }
 }
 
-/// What a generator starts from. Every seed means itself, 0 too.
+/// What a generator starts from. Every seed, including 0, is a literal seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seed {
     /// The generator.
@@ -90,7 +89,7 @@ impl Seed {
         Ok(self)
     }
 
-    /// How a sampler tells it: `seed=7`, `seed=7, rng="philox", sequence=3`.
+    /// As descriptions show it: `seed=7`, `seed=7, rng="philox", sequence=3`.
     pub fn describe(&self) -> String {
         match (self.generator, self.sequence) {
             (Generator::Mt19937, 0) => format!("seed={}", self.seed),

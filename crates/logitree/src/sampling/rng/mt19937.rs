@@ -1,19 +1,19 @@
-//! The 32-bit Mersenne twister, with a way back: the words of `std::mt19937`.
+//! The 32-bit Mersenne twister that can go back: the words of `std::mt19937`.
 //!
-//! Matsumoto and Nishimura: "Mersenne Twister", 1998. It refuses to know what numbers are made of the words.
+//! Matsumoto and Nishimura: "Mersenne Twister", 1998.
 
 /// Words of state, and outputs between two twists.
 const WORDS: usize = 624;
 const SHIFT: usize = 397;
 
-/// mt19937, counted in 32-bit words drawn, with a way to any earlier count.
+/// mt19937, counted in 32-bit words drawn, which can return to any earlier count.
 #[derive(Debug, Clone)]
 pub struct Mt19937 {
     seed: u32,
     drawn: u64,
     /// The words that the outputs are made of.
     state: Box<[u32; WORDS]>,
-    /// An earlier state, mostly that one twist before, so that short rollbacks cost nothing.
+    /// An earlier state, usually that of one twist before, so that short rollbacks are free.
     earlier: Box<[u32; WORDS]>,
     /// Number of twists that made `state`.
     twists: u64,

@@ -1,6 +1,6 @@
-//! Philox4x32-10: a counter-based generator, so that a draw is a pure function of what it is for.
+//! Philox4x32-10: a counter-based generator, so that a draw is a pure function of key and counter.
 //!
-//! Salmon et al.: "Parallel Random Numbers: As Easy as 1, 2, 3", 2011. It refuses to know what the counter counts.
+//! Salmon et al.: "Parallel Random Numbers: As Easy as 1, 2, 3", 2011.
 
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];

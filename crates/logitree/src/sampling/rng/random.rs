@@ -1,10 +1,9 @@
-//! Random numbers by themselves: those that a `dist` of the same seed draws, for whoever picks tokens by hand. It
-//! refuses to know what they are for.
+//! Random numbers without a chain: those that a `dist` of the same seed draws, for callers that pick tokens themselves.
 
 use super::{Generator, Seed, Words};
 use crate::{Error, ErrorKind, Result};
 
-/// Beyond this many numbers a counted generator is not sought, for that would take seconds.
+/// Beyond this many numbers a counted generator does not seek, because that would take seconds.
 const FARTHEST: u64 = 1 << 27;
 
 /// Numbers from a seed, counted.

@@ -1,7 +1,6 @@
-//! xoroshiro128+ with splitmix64 seeding, and a way back: small state, a nanosecond a draw.
+//! xoroshiro128+ with splitmix64 seeding, which can go back: small state, a nanosecond a draw.
 //!
-//! Blackman and Vigna: "Scrambled Linear Pseudorandom Number Generators", 2018; rotations 24, 16 and 37. It
-//! refuses to know what numbers are made of the words.
+//! Blackman and Vigna: "Scrambled Linear Pseudorandom Number Generators", 2018; rotations 24, 16 and 37.
 
 /// The generator, counted in 64-bit words drawn. Every step can be undone, for the state's map is a bijection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

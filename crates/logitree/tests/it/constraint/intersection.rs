@@ -34,7 +34,7 @@ const GRAMMARS: [&str; 6] = [
 
 type Lists = Vec<Vec<TokenId>>;
 
-/// What may stand beside a tree.
+/// What a tree may be intersected with.
 #[derive(Debug, Clone)]
 enum Other {
     Tree(Lists, Option<TokenId>),
@@ -106,7 +106,7 @@ fn items(snapshot: &CatalogueSnapshot) -> BTreeSet<(Vec<TokenId>, u64)> {
     items
 }
 
-/// Whether the other takes all of it and is complete then, or behind the end token.
+/// Whether the other takes all of it and is complete then, or after the end token.
 fn allows(other: &dyn Matcher, tokens: &[TokenId], end: Option<TokenId>) -> bool {
     let mut other = other.fork();
     let taken = tokens.iter().all(|&token| !other.is_finished() && other.accept(token).is_ok());
@@ -154,7 +154,7 @@ proptest! {
     ) {
         let (vocabulary, eog) = ending_vocabulary(&TEXTS);
         prop_assert_eq!(eog, 5);
-        // Some have taken a token already: what they are here is what may come behind it.
+        // Some have taken a token already: they allow what may come after it.
         let matchers: Option<Vec<_>> = others.iter().map(|(other, begun)| {
             let mut matcher = other.matcher(&base, &vocabulary)?;
             let first = (0..5).find(|_| *begun && !matcher.is_finished()).and_then(|_| look(&mut *matcher).allowed);
@@ -224,7 +224,7 @@ proptest! {
     }
 }
 
-/// A item_set of pairs and the one item of it that the other allows, which stands last.
+/// An item set of pairs and the one item of it that the other allows, the last one.
 fn one_of_many() -> (CatalogueSnapshot, Vec<Box<dyn Matcher>>) {
     let lists: Lists = (0..100).flat_map(|a| (0..100).map(move |b| vec![a, b])).collect();
     let mut wanted: Lists = (0..100).map(|a| vec![a, 100]).collect();
@@ -344,7 +344,7 @@ fn sign(bytes: &mut [u8]) {
     bytes[PAGE - 8..PAGE].copy_from_slice(&head.to_le_bytes());
 }
 
-/// A file that somebody made on purpose: its checksums are right, and its places lead round in a circle.
+/// A hostile file: its checksums are right, and its places form a cycle.
 #[test]
 fn places_in_a_circle_end() {
     let lists: Lists = (0..100).map(|n| vec![n / 50, n]).collect();
