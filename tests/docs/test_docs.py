@@ -57,6 +57,107 @@ def test_verbs_exist(document: Path) -> None:
         assert re.search(rf"^{verb}:", makefile, re.MULTILINE), f"{name(document)} names make {verb}"
 
 
+OLD = re.compile(r"^\| (?!-)[^|]*\|", re.MULTILINE)
+"""The first cell of a row: in migration.md, names that existed before."""
+
+HOLDERS = ("", "crates/logitree", "python/logitree", "fuzz")
+HOLDERS += tuple(f"crates/{crate.name}/src" for crate in sorted((REPOSITORY / "crates").iterdir()))
+"""Folders that documents give paths from, beside the document's own."""
+
+BUILT = {"bench/charts"}
+"""Folders that a verb makes."""
+
+
+def said_of_now(document: Path) -> str:
+    """The document, without what it says of earlier versions."""
+    text = document.read_text(encoding="utf-8")
+    return OLD.sub("|", text) if document.name == "migration.md" else text.partition("\n## [0.1.0]")[0]
+
+
+NAMED = re.compile(r"(?<![\w./@:-])((?:logitree|[A-Z]\w+)(?:\.[A-Za-z_]\w*)+)(\([^`()]*\))?")
+"""A dotted name of the package, or of a public class, and the arguments that it is called with."""
+
+MODULES = ("beams", "catalogue", "elizaos", "engines", "metrics", "rtp", "samplers", "steering")
+"""Modules whose classes documents name without their module."""
+
+
+OPTIONAL = {"Session.begin"}
+"""Methods that a protocol does not require, and that are called where an engine has them."""
+
+
+def resolved(dotted: str) -> object:
+    """What a dotted name of the package is; a field of a class is its class.
+
+    Raises:
+        AttributeError: there is no such name.
+    """
+    first, *rest = dotted.split(".")
+    found: object = logitree
+    if first != "logitree":
+        modules = (logitree, *(importlib.import_module(f"logitree.{module}") for module in MODULES))
+        found = next(vars(module)[first] for module in modules if first in vars(module))
+    for part in rest:
+        if inspect.ismodule(found) and not hasattr(found, part):
+            module = f"{found.__name__}.{part}"
+            if not hasattr(found, "__path__") or importlib.util.find_spec(module) is None:
+                raise AttributeError(module)
+            pytest.importorskip(module, reason="the library that it adapts is not installed", exc_type=ImportError)
+        if inspect.isclass(found) and part in inspect.get_annotations(found):
+            return found
+        found = getattr(found, part)
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_names_of_the_package_exist(document: Path) -> None:
+    text = re.sub(r"\blt\.", "logitree.", said_of_now(document))
+    classes = {n for n in logitree.__all__ if n[0].isupper()}
+    classes |= {n for module in MODULES for n in vars(importlib.import_module(f"logitree.{module}")) if n[0].isupper()}
+    # Names that may need a library that is not installed are looked up last.
+    for found, arguments in sorted(set(NAMED.findall(text)), key=lambda n: ("transformers" in n[0], n)):
+        if found.split(".")[0] not in {"logitree", *classes} or found in OPTIONAL:
+            continue
+        try:
+            thing = resolved(found)
+        except AttributeError as problem:
+            pytest.fail(f"{name(document)} names {found}: {problem}")
+        keywords = re.findall(r"[(,] ?(\w+)=", arguments)
+        if keywords:
+            taken = inspect.signature(thing).parameters.values()  # type: ignore[arg-type]
+            open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken)
+            missing = set(keywords) - {parameter.name for parameter in taken}
+            assert open_ended or not missing, f"{name(document)} calls {found} with {missing}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_names_of_the_crates_exist(document: Path) -> None:
+    text = said_of_now(document)
+    for crate, modules, last in re.findall(r"\b(logitree\w*)::((?:\w+::)*)(\w+|\{[^}]*\})", text):
+        sources = [
+            path.read_text("utf-8") for path in (REPOSITORY / "crates" / crate.replace("_", "-")).rglob("src/**/*.rs")
+        ]
+        for word in re.findall(r"\w+", modules + last):
+            defined = re.compile(rf"\bpub (?:mod|struct|enum|trait|type|fn|use [\w:{{, ]*?) ?{word}\b")
+            assert any(map(defined.search, sources)), f"{name(document)} names {word} in {crate}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_paths_exist(document: Path) -> None:
+    text = said_of_now(document)
+    roots = "|".join(path.name for path in REPOSITORY.iterdir() if path.is_dir() and path.name[0] != ".")
+    named = {
+        *re.findall(rf"(?<![\w./*-])(?:{roots})/[\w./{{,}}-]*\w", text),
+        *re.findall(r"`([\w./-]+/|[\w./-]+\.rs)`", text),
+    }
+    folders = [document.parent, *(REPOSITORY / holder for holder in HOLDERS)]
+    for found in named - BUILT:
+        head, _, rest = found.partition("{")
+        choices, _, tail = rest.partition("}")
+        for path in [head + choice + tail for choice in choices.split(",")]:
+            there = any((folder / path).exists() for folder in folders)
+            assert there or Path(path).stem.isupper(), f"{name(document)} names {path}"
+
+
 def test_the_surface_is_what_docs_list() -> None:
     spec = importlib.util.spec_from_file_location("api_docs", REPOSITORY / "scripts" / "api_docs.py")
     assert spec is not None
