@@ -9,7 +9,7 @@ use crate::logit_rows::{in_row, is_sequence, LogitRows};
 use crate::logits::Mask;
 use crate::mask::mask_rows;
 use logitree::catalogue::beam_top as best_beams;
-use logitree::sampling::{batch, Chain, How, Picked, Row};
+use logitree::sampling::{batch, BatchOptions, Chain, Picked, Row};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -114,21 +114,21 @@ pub(super) fn sample_batch<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = chain.py();
     let threads = asked.threads.map_or(Ok(0), |threads| whole(threads, "threads", 1, 1 << 16))?;
-    let how = How { threads, accept: asked.accept, log_probabilities: asked.log_probabilities };
+    let options = BatchOptions { threads, accept: asked.accept, log_probabilities: asked.log_probabilities };
     let batch = Batch::new(logits, masks)?;
     let rows = batch.rows()?;
     let picked = match asked.states {
         Some(states) => {
             let mut held = states_of(states)?;
             let mut chains: Vec<&mut Chain> = held.iter_mut().map(|chain| &mut chain.inner).collect();
-            run(py, &rows, &mut chains, how)
+            run(py, &rows, &mut chains, options)
         }
         None => {
             let mut chain = chain.try_borrow_mut()?;
             let PyChain { inner, rows: kept } = &mut *chain;
             kept.extend((kept.len()..rows.len()).map(|at| inner.sequence(at)));
             let mut chains: Vec<&mut Chain> = kept[..rows.len()].iter_mut().collect();
-            run(py, &rows, &mut chains, how)
+            run(py, &rows, &mut chains, options)
         }
     };
     columns(py, &picked?, asked.log_probabilities)
@@ -144,11 +144,16 @@ fn states_of<'py>(states: &Bound<'py, PyAny>) -> PyResult<Vec<PyRefMut<'py, PyCh
 }
 
 /// Runs the rows: without the interpreter, unless a chain calls Python.
-fn run(py: Python<'_>, rows: &[Row<'_>], chains: &mut [&mut Chain], how: How) -> PyResult<Vec<Picked>> {
+fn run(
+    py: Python<'_>,
+    rows: &[Row<'_>],
+    chains: &mut [&mut Chain],
+    options: BatchOptions,
+) -> PyResult<Vec<Picked>> {
     let picked = if chains.iter().any(|chain| chain.is_foreign()) {
-        batch::sample(rows, chains, How { threads: 1, ..how })
+        batch::sample(rows, chains, BatchOptions { threads: 1, ..options })
     } else {
-        py.detach(|| batch::sample(rows, chains, how))
+        py.detach(|| batch::sample(rows, chains, options))
     };
     picked.map_err(to_py)
 }

@@ -178,7 +178,7 @@ impl Custom {
     }
 
     fn shape(&self, py: Python<'_>, candidates: &mut Candidates<'_>) -> Result<()> {
-        let (ids, logits) = candidates.hand_out();
+        let (ids, logits) = candidates.lend();
         let n = ids.len();
         let lent = Lent::new(py, ids, logits).map_err(|error| self.raised(py, error))?;
         let answer = self.shape.call1(py, Lent::arrays(&lent)).map_err(|error| self.raised(py, error))?;

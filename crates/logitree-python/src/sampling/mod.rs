@@ -315,14 +315,14 @@ impl PyChain {
     /// The samplers, in order, in their initial state: the present state stays with the chain.
     #[getter]
     fn samplers(&self) -> Vec<PySampler> {
-        let born = |sampler: &dyn Sampler| {
+        let initial = |sampler: &dyn Sampler| {
             let mut sampler = sampler.clone_box();
             if !sampler.is_foreign() {
                 sampler.reset();
             }
             PySampler(sampler)
         };
-        self.inner.samplers().iter().map(|sampler| born(sampler.as_ref())).collect()
+        self.inner.samplers().iter().map(|sampler| initial(sampler.as_ref())).collect()
     }
 
     /// The seed it draws from, reported also where it was fresh entropy; None if it does not draw.

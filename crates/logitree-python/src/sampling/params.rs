@@ -26,7 +26,7 @@ pub(super) fn params_of(start: Params, given: Option<&Bound<'_, PyDict>>) -> PyR
             "sequence" => params.sequence(whole(&value, "sequence", 0, u32::MAX)?),
             MIROSTAT => params.with(MIROSTAT, whole(&value, &name, i32::MIN, i32::MAX)?),
             _ => {
-                let row = registry::find_keyword(&name).ok_or_else(|| to_py(unknown(&name)))?;
+                let row = registry::keyword_row(&name).ok_or_else(|| to_py(unknown(&name)))?;
                 params.set(&keyword, value_of(row.kind, &value, &name)?).map_err(to_py)?;
                 params
             }

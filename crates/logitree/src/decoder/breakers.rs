@@ -36,7 +36,7 @@ pub fn dry_breakers(
         let text = &text[..text.len().min(MAX_BYTES)];
         let mut tails: Vec<Option<Vec<TokenId>>> = vec![None; text.len()];
         for id in vocabulary.ids() {
-            let word = told(vocabulary, id);
+            let word = text_of(vocabulary, id);
             if word.windows(text.len()).any(|w| w == text) {
                 sequences.push(vec![id]);
                 continue;
@@ -57,7 +57,7 @@ pub fn dry_breakers(
 }
 
 /// A token's text, markers' names included, as llama.cpp's detokeniser gives it for the token alone.
-fn told(vocabulary: &Vocabulary, id: TokenId) -> &[u8] {
+fn text_of(vocabulary: &Vocabulary, id: TokenId) -> &[u8] {
     if vocabulary.kind(id) == TokenKind::Unused {
         return &[];
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_an_error() {
+    fn impossible_breakers_are_errors() {
         let fail = |_: &[u8]| Err(Error::new(ErrorKind::Sampling, "no tokenizer"));
         assert_eq!(dry_breakers(&vocabulary(), &["ab"], fail).unwrap_err().message, "no tokenizer");
         assert!(dry_breakers(&vocabulary(), &["b", ""], fail).unwrap_err().place == "breaker 1");

@@ -193,7 +193,7 @@ impl Decoder {
             None => self.plain_step(logits),
         };
         if stepped.is_err() {
-            self.chain.undraw();
+            self.chain.rewind();
         }
         stepped
     }
@@ -206,7 +206,7 @@ impl Decoder {
                 only
             }
             allowed => {
-                self.chain.nudge(bias)?;
+                self.chain.bias_next(bias)?;
                 self.chain.draw(logits, allowed)?
             }
         };
@@ -226,7 +226,7 @@ impl Decoder {
                 (only, Origin::Forced)
             }
             allowed => {
-                self.chain.nudge(bias)?;
+                self.chain.bias_next(bias)?;
                 self.chain.apply(logits, allowed, Some(&mut effects))?;
                 (self.chain.pick()?, Origin::Sampled)
             }
@@ -364,7 +364,7 @@ impl Decoder {
         }
         let sequence = |at: usize| {
             let mut decoder = self.fork();
-            decoder.chain.draw_as(u32::try_from(at).unwrap_or(u32::MAX));
+            decoder.chain.shift_sequence(u32::try_from(at).unwrap_or(u32::MAX));
             decoder
         };
         Ok((0..n).map(sequence).collect())

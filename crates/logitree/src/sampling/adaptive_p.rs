@@ -70,7 +70,7 @@ impl AdaptiveP {
     }
 
     /// The logit of a candidate of probability `p`; what is at -inf stays there.
-    fn bend(logit: f32, p: f32, aim: f32) -> f32 {
+    fn transformed(logit: f32, p: f32, aim: f32) -> f32 {
         if logit == f32::NEG_INFINITY {
             return logit;
         }
@@ -92,8 +92,8 @@ impl FromArguments for AdaptiveP {
         let new = AdaptiveP::from_arguments(a)?;
         (self.target, self.decay) = (new.target, new.decay);
         // The mean starts over if nothing was accepted.
-        self.weighted.rebear(new.weighted.now);
-        self.weight.rebear(new.weight.now);
+        self.weighted.set_initial(new.weighted.now);
+        self.weight.set_initial(new.weight.now);
         Ok(())
     }
 }
@@ -115,7 +115,7 @@ impl Sampler for AdaptiveP {
             self.original.extend_from_slice(probabilities);
             let aim = self.adapted();
             for (x, &p) in candidates.logits_mut().iter_mut().zip(&self.original) {
-                *x = AdaptiveP::bend(*x, p, aim);
+                *x = AdaptiveP::transformed(*x, p, aim);
             }
             candidates.logits_written(false);
             candidates.unsort();
@@ -227,7 +227,7 @@ impl Reference for AdaptiveP {
             self.original.extend(array.data.iter().map(|c| c.p));
             let aim = self.adapted();
             for c in &mut array.data {
-                c.logit = AdaptiveP::bend(c.logit, c.p, aim);
+                c.logit = AdaptiveP::transformed(c.logit, c.p, aim);
             }
             // The order flag stays, so llama.cpp then takes the first logit for the highest.
             array.softmax(false);

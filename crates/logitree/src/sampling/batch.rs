@@ -40,7 +40,7 @@ pub struct Picked {
 
 /// How a batch is sampled.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct How {
+pub struct BatchOptions {
     /// Most threads, the caller's included; 0: as many as there are cores.
     pub threads: usize,
     /// Whether each chain accepts its token.
@@ -58,7 +58,7 @@ const PAYS: usize = 1 << 20;
 /// [`ErrorKind::Sampling`] if there are not as many chains as rows; nothing is sampled then. Otherwise the error of
 /// [`Chain::draw`] for the first row that has one, with the row in its place (`row 3`): all rows were sampled, the
 /// chain of each good row has its token ([`Chain::pick`]), and no chain has accepted one.
-pub fn sample(rows: &[Row<'_>], chains: &mut [&mut Chain], how: How) -> Result<Vec<Picked>> {
+pub fn sample(rows: &[Row<'_>], chains: &mut [&mut Chain], options: BatchOptions) -> Result<Vec<Picked>> {
     if rows.len() != chains.len() {
         let message = format!("{} chains for {} rows", chains.len(), rows.len());
         return Err(Error::new(ErrorKind::Sampling, message).help("give one chain for each row"));
@@ -66,13 +66,15 @@ pub fn sample(rows: &[Row<'_>], chains: &mut [&mut Chain], how: How) -> Result<V
     let mut results: Vec<Result<Picked>> = Vec::new();
     results.resize_with(rows.len(), || Err(Error::new(ErrorKind::State, "the row was not sampled")));
     let items = rows.iter().zip(chains.iter_mut()).zip(results.iter_mut());
-    threads::each(items, worth(rows, how.threads), |((row, chain), result)| *result = one(row, chain, how));
+    threads::each(items, worth(rows, options.threads), |((row, chain), result)| {
+        *result = one(row, chain, options)
+    });
     let picked = results
         .into_iter()
         .enumerate()
         .map(|(at, result)| result.map_err(|error| error.within(&format!("row {at}"))))
         .collect::<Result<Vec<_>>>()?;
-    if how.accept {
+    if options.accept {
         chains.iter_mut().zip(&picked).for_each(|(chain, picked)| chain.accept(picked.token));
     }
     Ok(picked)
@@ -84,14 +86,14 @@ fn worth(rows: &[Row<'_>], most: usize) -> usize {
     threads::most(most).min(rows.len()).min(cost / PAYS)
 }
 
-fn one(row: &Row<'_>, chain: &mut Chain, how: How) -> Result<Picked> {
+fn one(row: &Row<'_>, chain: &mut Chain, options: BatchOptions) -> Result<Picked> {
     let measuring = chain.is_measuring();
-    if how.log_probabilities && !measuring {
+    if options.log_probabilities && !measuring {
         chain.measure(true);
     }
     let token = chain.draw(row.logits, row.allowed);
-    let measures = chain.measures().filter(|_| how.log_probabilities);
-    if how.log_probabilities && !measuring {
+    let measures = chain.measures().filter(|_| options.log_probabilities);
+    if options.log_probabilities && !measuring {
         chain.measure(false);
     }
     Ok(Picked {

@@ -16,7 +16,7 @@ use crate::{Error, Result, TokenId};
 mod begin;
 pub(crate) use begin::{bad_logit, no_logit};
 mod dense;
-mod hand;
+mod lend;
 mod mass;
 mod rank;
 mod typical;
@@ -120,7 +120,7 @@ impl Candidates<'_> {
         self.order = if array.sorted { Order::Sorted } else { Order::None };
         self.best_first = false;
         self.changed();
-        self.doubt_order();
+        self.recheck_order();
         self.selected = array.selected;
     }
 
@@ -323,7 +323,7 @@ impl Candidates<'_> {
             _ => {
                 kernel::reject_below(&mut self.logits, least);
                 kernel::reject_below(&mut self.maxima, least);
-                self.doubt_order();
+                self.recheck_order();
             }
         }
     }
@@ -357,7 +357,7 @@ impl Candidates<'_> {
     /// Declares that logits were written through [`Candidates::logits_mut`]: `monotone` if no two changed order.
     pub fn logits_written(&mut self, monotone: bool) {
         self.best_first &= monotone;
-        self.doubt_order();
+        self.recheck_order();
         if self.form == Form::Owned {
             kernel::block_maxima(Floats::F32(&self.logits), &mut self.maxima);
         }
@@ -388,7 +388,7 @@ impl Candidates<'_> {
                         *x = f(*x, &table[at].1);
                     }
                 }
-                self.doubt_order();
+                self.recheck_order();
             }
             Form::Borrowed if table.len() <= dense::MAX_EDITS => self.update_borrowed(table, f),
             _ => {
@@ -413,7 +413,7 @@ impl Candidates<'_> {
 
     /// Clears the order flag for a sampler that llama.cpp lacks and that needs the true order: the first candidate may
     /// no longer be the best.
-    pub(super) fn mend_order(&mut self) {
+    pub(super) fn require_order(&mut self) {
         if self.order == Order::Sorted && !self.best_first {
             self.order = Order::None;
         }
@@ -421,7 +421,7 @@ impl Candidates<'_> {
 
     /// Clears the order flag if the first candidate is at -inf: a sampler that takes it for the best would keep it
     /// alone. llama.cpp computes NaN then.
-    fn doubt_order(&mut self) {
+    fn recheck_order(&mut self) {
         let first = self.logits.first();
         if self.form == Form::List && self.order == Order::Sorted && first == Some(&f32::NEG_INFINITY) {
             self.order = Order::None;
@@ -431,11 +431,11 @@ impl Candidates<'_> {
     /// Turns the dense form into the list form.
     pub fn list(&mut self) {
         self.sort_now();
-        self.list_as_it_stands();
+        self.list_in_order();
     }
 
     /// Turns the dense form into the list form, in the present order.
-    fn list_as_it_stands(&mut self) {
+    fn list_in_order(&mut self) {
         if self.form == Form::List {
             return;
         }

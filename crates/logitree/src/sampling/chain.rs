@@ -3,7 +3,7 @@
 //! It does nothing that a caller could not do with the samplers one by one.
 
 mod align;
-mod ledger;
+mod effects;
 mod snapshot;
 
 use super::measures::Model;
@@ -12,8 +12,8 @@ use super::{Candidates, Floats, Generator, Measures, Sampler, Seed, TokenArray};
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 use align::Align;
-pub use ledger::Effect;
-use ledger::Ledger;
+pub use effects::Effect;
+use effects::EffectRecorder;
 
 /// How a chain computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,7 +40,7 @@ pub struct Chain {
     array: TokenArray,
     picked: Option<TokenId>,
     accepted: usize,
-    ledger: Ledger,
+    recorder: EffectRecorder,
     measuring: bool,
     measures: Option<Measures>,
     align: Align,
@@ -64,7 +64,7 @@ impl Chain {
 
     /// The chain of samplers whose order is known to be valid.
     pub(super) fn of(samplers: Vec<Box<dyn Sampler>>) -> Chain {
-        let (candidates, ledger) = (Candidates::default(), Ledger::default());
+        let (candidates, recorder) = (Candidates::default(), EffectRecorder::default());
         let (mode, array) = (Mode::Fast, TokenArray::default());
         let (picked, accepted, measuring, measures) = (None, 0, false, None);
         let align = Align::default();
@@ -77,7 +77,7 @@ impl Chain {
             array,
             picked,
             accepted,
-            ledger,
+            recorder,
             measuring,
             measures,
             align,
@@ -172,11 +172,11 @@ impl Chain {
         let model = self.measuring.then(|| Model::measure(logits, allowed, &c));
         if let Some(effects) = effects.as_deref_mut() {
             effects.clear();
-            self.ledger.open(&c);
+            self.recorder.open(&c);
         }
         if self.align.steer(&mut c)? {
             if let Some(effects) = effects.as_deref_mut() {
-                effects.push(self.ledger.effect("steering", Some(&c)));
+                effects.push(self.recorder.effect("steering", Some(&c)));
             }
         }
         let set = self.align.set(&self.rows, &mut self.samplers, &mut c);
@@ -213,14 +213,14 @@ impl Chain {
                 sampler.apply(c);
                 if let Some(fault) = c.take_fault().or_else(|| {
                     let ids = c.ids().iter().copied();
-                    sampler.adds().then(|| stranger(sampler.name(), ids, allowed, n)).flatten()
+                    sampler.adds().then(|| unlisted(sampler.name(), ids, allowed, n)).flatten()
                 }) {
                     return Err(fault);
                 }
             }
             if let Some(effects) = effects.as_deref_mut() {
                 let still = skip || sampler.selects();
-                effects.push(self.ledger.effect(sampler.name(), if still { None } else { Some(&*c) }));
+                effects.push(self.recorder.effect(sampler.name(), if still { None } else { Some(&*c) }));
             }
         }
         Ok(())
@@ -240,14 +240,14 @@ impl Chain {
             if let (false, Some(reference)) = (skip, sampler.reference()) {
                 reference.apply_reference(&mut self.array);
                 let ids = self.array.data.iter().map(|c| c.id);
-                let added = sampler.adds().then(|| stranger(sampler.name(), ids, allowed, n)).flatten();
+                let added = sampler.adds().then(|| unlisted(sampler.name(), ids, allowed, n)).flatten();
                 if let Some(fault) = self.array.fault.take().or(added) {
                     return Err(fault);
                 }
             }
             if let Some(effects) = effects.as_deref_mut() {
                 let still = skip || sampler.selects();
-                effects.push(self.ledger.effect(sampler.name(), (!still).then_some(&self.array)));
+                effects.push(self.recorder.effect(sampler.name(), (!still).then_some(&self.array)));
             }
         }
         self.array.check();
@@ -329,7 +329,7 @@ impl Chain {
 
     /// Forgets what was drawn since the last accepted token: for a step that failed. Samplers of the host program are
     /// left as they are.
-    pub fn undraw(&mut self) {
+    pub fn rewind(&mut self) {
         self.samplers
             .iter_mut()
             .filter(|sampler| !sampler.is_foreign())
@@ -373,7 +373,7 @@ impl Chain {
     }
 
     /// From here on draws as a later sequence of the same seed would after accepting the same tokens without a draw.
-    pub fn draw_as(&mut self, further: u32) {
+    pub fn shift_sequence(&mut self, further: u32) {
         for sampler in &mut self.samplers {
             let own = sampler.seed().filter(|seed| seed.generator == Generator::Philox);
             let sequence = own.map_or(0, |seed| seed.sequence).wrapping_add(further);
@@ -418,7 +418,7 @@ impl Chain {
 }
 
 /// An error if a sampler left a candidate that is not allowed, or has no logit among the `n`.
-fn stranger(
+fn unlisted(
     name: &str,
     mut ids: impl Iterator<Item = TokenId>,
     allowed: AllowedTokens<'_>,

@@ -121,7 +121,7 @@ fn descending(a: &f32, b: &f32) -> std::cmp::Ordering {
 /// Keeps the `n` best candidates in their order, `lowest` being the logit of the last of them; of equal ones the
 /// first.
 pub(super) fn keep_best(candidates: &mut Candidates<'_>, n: usize, lowest: f32) {
-    candidates.mend_order();
+    candidates.require_order();
     if candidates.is_sorted() {
         return candidates.truncate(n);
     }

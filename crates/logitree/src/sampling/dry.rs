@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_an_error() {
+    fn invalid_texts_are_errors() {
         for x in [f32::NAN, f32::INFINITY] {
             assert!(
                 Dry::new(x, 1.75, 2, 64, Breakers::default()).is_err()
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_what_it_was_built_from() {
+    fn a_description_has_the_constructor_arguments() {
         let dry = |breakers: &[Vec<TokenId>]| {
             Dry::new(0.8, 1.75, 2, 64, Breakers::new(breakers).unwrap()).unwrap().describe()
         };

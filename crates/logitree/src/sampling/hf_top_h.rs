@@ -50,7 +50,7 @@ impl Sampler for HfTopH {
         if self.is_noop() {
             return;
         }
-        candidates.mend_order();
+        candidates.require_order();
         candidates.top(LOOKED_AT);
         let logits = candidates.logits();
         let alive = logits.iter().take_while(|&&x| x > f32::NEG_INFINITY).count();

@@ -130,7 +130,7 @@ mod tests {
     proptest! {
         /// Equal to the last n of a plain list.
         #[test]
-        fn is_the_end_of_a_list(
+        fn equals_the_end_of_a_list(
             window in 0usize..6,
             steps in prop::collection::vec((0u32..5, 0usize..4, 0usize..6), 1..60),
         ) {

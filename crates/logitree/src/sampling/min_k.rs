@@ -74,7 +74,7 @@ impl Sampler for MinK {
         let range = f64::from(candidates.max()) - least + EPSILON;
         // A float beyond usize saturates; `top` keeps no more than there are.
         let fallback = (f64::from(self.tau) / range).floor() as usize;
-        candidates.mend_order();
+        candidates.require_order();
         candidates.top(step.max(fallback));
     }
 }

@@ -24,22 +24,22 @@ pub(super) struct Control {
 impl Control {
     pub(super) fn new(name: &str, tau: f32, eta: f32, seed: Seed, stream: u32) -> Result<Self> {
         finite(name, "tau", tau)?;
-        let born = finite(name, "2 * tau", 2.0 * tau)?;
+        let initial = finite(name, "2 * tau", 2.0 * tau)?;
         finite(name, "eta", eta)?;
         let draws = Draws::new(seed.checked()?, stream);
-        Ok(Control { tau, eta, mu: Undo::new(born), draws, cumulative: Vec::new() })
+        Ok(Control { tau, eta, mu: Undo::new(initial), draws, cumulative: Vec::new() })
     }
 
     /// Takes tau and eta of `new`; mu follows tau if nothing was accepted.
     pub(super) fn reconfigure(&mut self, new: Control) {
         if new.tau != self.tau {
-            self.mu.rebear(new.mu.now);
+            self.mu.set_initial(new.mu.now);
         }
         (self.tau, self.eta) = (new.tau, new.eta);
     }
 
     /// Draws one of the candidates, which are sorted or to be sorted later, selects it and learns from it.
-    pub(super) fn settle(&mut self, candidates: &mut Candidates<'_>) {
+    pub(super) fn draw(&mut self, candidates: &mut Candidates<'_>) {
         if !candidates.is_short() {
             let at = candidates.position_of(self.draws.double());
             let x = candidates.logit_at(at).unwrap_or(f32::NEG_INFINITY);
@@ -61,7 +61,7 @@ impl Control {
     }
 
     /// The same, as llama.cpp does it.
-    pub(super) fn settle_reference(&mut self, array: &mut TokenArray) {
+    pub(super) fn draw_reference(&mut self, array: &mut TokenArray) {
         array.softmax(true);
         if array.fault.is_some() {
             return;
@@ -208,7 +208,7 @@ impl Sampler for Mirostat {
             self.keep(n, candidates.best(self.m as usize).iter().map(|&x| p(x)))
         };
         candidates.top(k);
-        self.control.settle(candidates);
+        self.control.draw(candidates);
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {
@@ -260,6 +260,6 @@ impl Reference for Mirostat {
         }
         let k = self.keep(array.data.len(), array.data.iter().map(|c| c.p));
         array.top_k(k as i32);
-        self.control.settle_reference(array);
+        self.control.draw_reference(array);
     }
 }

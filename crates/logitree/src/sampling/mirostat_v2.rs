@@ -80,7 +80,7 @@ impl Sampler for MirostatV2 {
             let kept = self.keep(candidates.logits().iter().map(|x| (x - max).exp() / sum));
             candidates.truncate(kept);
         }
-        self.control.settle(candidates);
+        self.control.draw(candidates);
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {
@@ -132,6 +132,6 @@ impl Reference for MirostatV2 {
         }
         let kept = self.keep(array.data.iter().map(|c| c.p));
         array.data.truncate(kept);
-        self.control.settle_reference(array);
+        self.control.draw_reference(array);
     }
 }

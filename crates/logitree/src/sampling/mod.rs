@@ -72,7 +72,7 @@ pub mod xtc;
 pub use crate::kernel::Floats;
 pub use adapt::{Adapt, Burst, Distribution, EntropyRule, Setting};
 pub use adaptive_p::AdaptiveP;
-pub use batch::{How, Picked, Row};
+pub use batch::{BatchOptions, Picked, Row};
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
 pub use dist::Dist;

@@ -119,7 +119,7 @@ impl NoRepeatNgram {
     }
 
     /// Whether a candidate above -inf stays if the listed ones go.
-    fn leaves_any(&self, candidates: &Candidates<'_>) -> bool {
+    fn leaves_a_candidate(&self, candidates: &Candidates<'_>) -> bool {
         let stays = |id: TokenId| self.banned.binary_search_by_key(&id, |b| b.0).is_err();
         // Usually the best one decides.
         if candidates.id_at(candidates.first_max()).is_some_and(stays) {
@@ -163,7 +163,7 @@ impl Sampler for NoRepeatNgram {
             return;
         }
         self.list_banned();
-        if !self.banned.is_empty() && self.leaves_any(candidates) {
+        if !self.banned.is_empty() && self.leaves_a_candidate(candidates) {
             candidates.update(&self.banned, |_, ()| f32::NEG_INFINITY);
             candidates.unsort();
         }

@@ -104,7 +104,7 @@ impl Params {
             self.mirostat = version;
             return Ok(());
         }
-        let row = registry::find_keyword(keyword).filter(|row| row.kind != Kind::Seed);
+        let row = registry::keyword_row(keyword).filter(|row| row.kind != Kind::Seed);
         let row = row.ok_or_else(|| unknown(keyword))?;
         let value = row.fit(value)?;
         match self.given.iter_mut().find(|(name, _)| *name == row.keyword) {
@@ -116,7 +116,7 @@ impl Params {
 
     /// The value of a keyword: what was given, or its default.
     pub(super) fn value(&self, keyword: &str) -> Value {
-        let default = || registry::find_keyword(keyword).map_or(Value::Nothing, |row| self.default_of(row));
+        let default = || registry::keyword_row(keyword).map_or(Value::Nothing, |row| self.default_of(row));
         self.given(keyword).cloned().unwrap_or_else(default)
     }
 
@@ -145,7 +145,7 @@ impl Params {
         match self.base.iter().find(|(name, _)| *name == row.keyword) {
             Some(&(_, x)) if row.kind == Kind::Float => Value::Float(x),
             Some(&(_, x)) => Value::Int(x as i32),
-            None => registry::find_keyword(row.keyword).map_or(row.default, |row| row.default).into(),
+            None => registry::keyword_row(row.keyword).map_or(row.default, |row| row.default).into(),
         }
     }
 
@@ -153,7 +153,7 @@ impl Params {
     ///
     /// # Errors
     /// What was wrong with a value.
-    pub(super) fn settled(&self) -> Result<Params> {
+    pub(super) fn with_seed(&self) -> Result<Params> {
         match &self.fault {
             Some(fault) => Err(fault.clone()),
             None => Ok(self.clone().seed(self.seed.unwrap_or_else(|| u64::from(fresh_seed())))),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_fails_the_chain_that_is_built() {
+    fn a_wrong_value_fails_the_chain_that_is_built() {
         let fault = |params: Params| Chain::parse("kt", &params).unwrap_err();
         assert!(fault(Params::default().with("tempo", 1.0))
             .help

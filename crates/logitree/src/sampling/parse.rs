@@ -1,7 +1,7 @@
 //! The two notations of llama.cpp for a chain: names with `;` between them, and one letter for each sampler that
 //! llama.cpp has.
 
-use super::registry::{find_noted, SamplerRow, SAMPLERS};
+use super::registry::{find_by_notation, SamplerRow, SAMPLERS};
 use super::{presets, Chain, Params, Sampler};
 use crate::{Error, ErrorKind, Result};
 
@@ -21,9 +21,12 @@ impl Chain {
     /// [`ErrorKind::Sampling`] for an unknown name or letter (llama.cpp only warns), for invalid parameters,
     /// and for an empty text.
     pub fn parse(text: &str, params: &Params) -> Result<Chain> {
-        let mut rows =
-            if text.contains(';') || find_noted(text).is_some() { by_names(text) } else { by_letters(text) }?;
-        let params = &params.settled()?;
+        let mut rows = if text.contains(';') || find_by_notation(text).is_some() {
+            by_names(text)
+        } else {
+            by_letters(text)
+        }?;
+        let params = &params.with_seed()?;
         if params.mirostat() != 0 {
             return presets::mirostat(params);
         }
@@ -45,7 +48,7 @@ fn build(row: &SamplerRow, params: &Params) -> Result<Box<dyn Sampler>> {
 fn by_names(text: &str) -> Result<Vec<&'static SamplerRow>> {
     let mut rows = Vec::new();
     for (name, at) in text.split(';').zip(1..) {
-        match find_noted(name) {
+        match find_by_notation(name) {
             Some(row) => rows.push(row),
             // A trailing separator is no name.
             None if name.trim().is_empty() => {}
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_an_error_with_its_place() {
+    fn invalid_rules_are_errors_with_their_place() {
         for (text, place) in [("top_k;topq", "name 2 of"), ("kzt", "letter 2 of"), ("", ""), (";", "")] {
             let error = Chain::parse(text, &Params::default()).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Sampling, "{text}");

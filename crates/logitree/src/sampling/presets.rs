@@ -28,7 +28,7 @@ const TRANSFORMERS: &[&str] = &[
 /// # Errors
 /// [`crate::ErrorKind::Sampling`] for invalid parameters.
 pub fn llama_cpp(params: &Params) -> Result<Chain> {
-    let params = &params.settled()?;
+    let params = &params.with_seed()?;
     refuse("llama.cpp", params, |row| row.letter.is_some() || OF_LLAMA_CPP.contains(&row.name))?;
     if params.mirostat() != 0 {
         return mirostat(params);
@@ -74,24 +74,27 @@ fn switches(params: &Params) -> [(bool, &'static str); 5] {
     ]
 }
 
-/// An error if a keyword was given that only samplers have which are not `known` to the chain of `owner`.
-fn refuse(owner: &str, params: &Params, known: impl Fn(&SamplerRow) -> bool) -> Result<()> {
+/// An error if a keyword was given that only samplers have which are not `known` to the chain of `preset`.
+fn refuse(preset: &str, params: &Params, known: impl Fn(&SamplerRow) -> bool) -> Result<()> {
     let has = |keyword: &str| {
         let mut rows = registry::SAMPLERS.iter().filter(|row| known(row));
         rows.any(|row| row.parameters.iter().any(|parameter| parameter.keyword == keyword))
     };
-    params.keywords().find(|keyword| !has(keyword)).map_or(Ok(()), |keyword| Err(no_use(owner, keyword)))
+    params
+        .keywords()
+        .find(|keyword| !has(keyword))
+        .map_or(Ok(()), |keyword| Err(unused_keyword(preset, keyword)))
 }
 
-/// An error if a keyword switches on a sampler that the chain of `owner` lacks.
-fn refuse_switched(owner: &str, switches: &[(bool, &'static str)]) -> Result<()> {
+/// An error if a keyword switches on a sampler that the chain of `preset` lacks.
+fn refuse_switched(preset: &str, switches: &[(bool, &'static str)]) -> Result<()> {
     let on = switches.iter().find(|(on, _)| *on);
-    on.map_or(Ok(()), |(_, keyword)| Err(no_use(owner, keyword)))
+    on.map_or(Ok(()), |(_, keyword)| Err(unused_keyword(preset, keyword)))
 }
 
-fn no_use(owner: &str, keyword: &str) -> Error {
-    Error::new(ErrorKind::Sampling, format!("the chain of {owner} has no use for {keyword}"))
-        .help("use the chain of another owner (llama_cpp, transformers), or name the samplers one by one")
+fn unused_keyword(preset: &str, keyword: &str) -> Error {
+    Error::new(ErrorKind::Sampling, format!("the chain of {preset} has no use for {keyword}"))
+        .help("use another preset (llama_cpp, transformers), or name the samplers one by one")
 }
 
 /// tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; use [`Params::tsampler`].
@@ -103,7 +106,7 @@ fn no_use(owner: &str, keyword: &str) -> Error {
 /// [`crate::ErrorKind::Sampling`] for invalid parameters, and for those that switch on a sampler that tsampler lacks:
 /// dry, xtc, dynamic temperature, adaptive_p, mirostat.
 pub fn tsampler(params: &Params) -> Result<Chain> {
-    let params = &params.settled()?;
+    let params = &params.with_seed()?;
     refuse("tsampler", params, |row| row.letter.is_some() || OF_LLAMA_CPP.contains(&row.name))?;
     refuse_switched("tsampler", &switches(params))?;
     // Built before the choice, so that wrong parameters are wrong in any case.
@@ -135,7 +138,7 @@ pub fn tsampler(params: &Params) -> Result<Chain> {
 /// # Errors
 /// [`ErrorKind::Sampling`] for invalid parameters, as a temperature of 0 is there.
 pub fn transformers(params: &Params) -> Result<Chain> {
-    let params = &params.settled()?;
+    let params = &params.with_seed()?;
     let known = |row: &SamplerRow| {
         row.letter.is_some() || OF_LLAMA_CPP.contains(&row.name) || TRANSFORMERS.contains(&row.name)
     };
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn transformers_order_and_what_no_order_has() {
+    fn transformers_order_and_refused_keywords() {
         let described = transformers(&Params::transformers().seed(0)).unwrap().describe();
         assert_eq!(
             described,

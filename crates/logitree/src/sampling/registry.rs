@@ -637,19 +637,19 @@ pub fn find(name: &str) -> Option<&'static SamplerRow> {
 }
 
 /// The row that a notation means by a name or an alias, in any case, with `-` for `_`.
-pub(super) fn find_noted(name: &str) -> Option<&'static SamplerRow> {
+pub(super) fn find_by_notation(name: &str) -> Option<&'static SamplerRow> {
     let name = name.trim().to_ascii_lowercase().replace('-', "_");
     SAMPLERS.iter().find(|row| row.name == name || row.aliases.contains(&name.as_str()))
 }
 
 /// The first parameter of the keyword, or of one with this alias: its default is that of whole chains.
-pub fn find_keyword(name: &str) -> Option<&'static ParameterRow> {
+pub fn keyword_row(name: &str) -> Option<&'static ParameterRow> {
     SAMPLERS.iter().flat_map(|row| row.parameters).find(|parameter| parameter.answers(name))
 }
 
 /// The keyword that `name` is or is an alias of; an unknown name as it is.
 pub fn keyword(name: &str) -> &str {
-    find_keyword(name).map_or(name, |parameter| parameter.keyword)
+    keyword_row(name).map_or(name, |parameter| parameter.keyword)
 }
 
 /// `name(values)`; a sampler that is not in the table has no values that it knows.

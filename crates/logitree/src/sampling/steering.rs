@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_edit_is_refused_and_changes_nothing() {
+    fn invalid_edits_are_refused_and_change_nothing() {
         let mut s = Steering::new();
         s.add(2, f32::MAX).unwrap();
         for by in [f32::NAN, f32::INFINITY, f32::MAX] {

@@ -6,7 +6,7 @@ use crate::Result;
 /// The present value, the initial one, and that after each accepted token.
 #[derive(Debug, Clone)]
 pub struct Undo {
-    born: f32,
+    initial: f32,
     /// The present value.
     pub now: f32,
     accepted: Vec<f32>,
@@ -14,8 +14,8 @@ pub struct Undo {
 
 impl Undo {
     /// A value that is `initial` before the first step.
-    pub fn new(born: f32) -> Self {
-        Undo { born, now: born, accepted: Vec::new() }
+    pub fn new(initial: f32) -> Self {
+        Undo { initial, now: initial, accepted: Vec::new() }
     }
 
     /// A token was accepted: the present value belongs to it.
@@ -26,20 +26,20 @@ impl Undo {
     /// Takes back the last `n` accepted tokens, and what changed since.
     pub fn rollback(&mut self, n: usize) {
         self.accepted.truncate(self.accepted.len().saturating_sub(n));
-        self.now = self.accepted.last().copied().unwrap_or(self.born);
+        self.now = self.accepted.last().copied().unwrap_or(self.initial);
     }
 
     /// Returns to the initial value.
     pub fn reset(&mut self) {
-        *self = Undo::new(self.born);
+        *self = Undo::new(self.initial);
     }
 
     /// Sets another initial value; the values of accepted tokens, and a change since the start, stay.
-    pub fn rebear(&mut self, born: f32) {
-        if self.accepted.is_empty() && self.now == self.born {
-            self.now = born;
+    pub fn set_initial(&mut self, initial: f32) {
+        if self.accepted.is_empty() && self.now == self.initial {
+            self.now = initial;
         }
-        self.born = born;
+        self.initial = initial;
     }
 
     /// Writes what [`Undo::load`] needs.
@@ -64,18 +64,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_birth_undoes_nothing() {
+    fn another_initial_value_undoes_nothing() {
         let mut mu = Undo::new(10.0);
-        mu.rebear(6.0);
+        mu.set_initial(6.0);
         assert_eq!(mu.now, 6.0);
         // A step changed it, and the parameters that held for this step are put back before the token is accepted.
         mu.now = 5.5;
-        mu.rebear(10.0);
+        mu.set_initial(10.0);
         assert_eq!(mu.now, 5.5);
         mu.accept();
         mu.now = 4.0;
         mu.accept();
-        mu.rebear(8.0);
+        mu.set_initial(8.0);
         mu.rollback(1);
         assert_eq!(mu.now, 5.5);
         mu.rollback(1);

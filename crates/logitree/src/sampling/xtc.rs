@@ -36,7 +36,7 @@ impl Xtc {
     }
 
     /// Whether this step may remove candidates. Draws.
-    fn strikes(&mut self, candidates: usize) -> bool {
+    fn draws_removal(&mut self, candidates: usize) -> bool {
         !self.is_noop() && candidates >= 2 && self.draws.float() <= self.p
     }
 
@@ -76,7 +76,7 @@ impl Sampler for Xtc {
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
         let n = candidates.len();
-        if !self.strikes(n) {
+        if !self.draws_removal(n) {
             return;
         }
         candidates.sort_later();
@@ -135,7 +135,7 @@ impl Sampler for Xtc {
 impl Reference for Xtc {
     fn apply_reference(&mut self, array: &mut TokenArray) {
         let n = array.data.len();
-        if !self.strikes(n) {
+        if !self.draws_removal(n) {
             return;
         }
         array.softmax(true);

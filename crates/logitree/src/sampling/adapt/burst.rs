@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_last_their_tokens_and_go_back() {
+    fn bursts_last_their_tokens_and_roll_back() {
         let tops: Vec<f64> = (0..60).map(|i| f64::from(i * 7919 % 100) / 100.0).collect();
         let expected = naive(&tops);
         assert!(expected.iter().any(|&on| on) && expected.iter().any(|&on| !on));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused() {
+    fn invalid_parameters_are_refused() {
         let new = |top, entropy, n| Burst::new(top, entropy, n, vec![("temp".into(), 2.0)]);
         for (top, entropy, n) in [
             (f64::NAN, 1.0, 1),

@@ -116,7 +116,7 @@ impl Candidates<'_> {
         let mut keys = self.take_scratch();
         self.collect_best(n, &mut keys);
         keys.sort_unstable_by_key(|&key| key as u32);
-        self.list_as_it_stands();
+        self.list_in_order();
         let mut gone = keys.iter().map(|&key| key as u32 as usize).peekable();
         let mut kept = 0;
         for at in 0..self.ids.len() {

@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 pub(super) struct Align {
     pub steering: Steering,
     /// What is added for the coming step alone, after the steering.
-    pub nudge: Steering,
+    pub bias: Steering,
     pub rule: Option<Box<dyn Adapt>>,
     former: Former,
 }
@@ -23,13 +23,13 @@ pub(super) struct Align {
 type Former = Vec<(usize, Arc<str>, f64)>;
 
 impl Align {
-    /// Makes the edits of steering and nudge, and says whether there were any. The nudge is used up.
+    /// Makes the edits of the steering and the bias and returns whether there were any. The bias is used up.
     pub fn steer(&mut self, candidates: &mut Candidates<'_>) -> Result<bool> {
-        let nudge = std::mem::take(&mut self.nudge);
-        for edits in [&self.steering, &nudge].into_iter().filter(|edits| !edits.is_empty()) {
+        let bias = std::mem::take(&mut self.bias);
+        for edits in [&self.steering, &bias].into_iter().filter(|edits| !edits.is_empty()) {
             edits.apply(candidates)?;
         }
-        Ok(!self.steering.is_empty() || !nudge.is_empty())
+        Ok(!self.steering.is_empty() || !bias.is_empty())
     }
 
     /// Before the first sampler: calls the rule and makes its settings. Always followed by [`Align::restore`].
@@ -131,9 +131,9 @@ impl Chain {
     ///
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if it is NaN or +inf.
-    pub fn nudge(&mut self, edit: Option<(TokenId, f32)>) -> Result<()> {
-        self.align.nudge.clear();
-        edit.map_or(Ok(()), |(id, by)| self.align.nudge.add(id, by))
+    pub fn bias_next(&mut self, edit: Option<(TokenId, f32)>) -> Result<()> {
+        self.align.bias.clear();
+        edit.map_or(Ok(()), |(id, by)| self.align.bias.add(id, by))
     }
 
     /// The steering.

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn one_weight_draws_nothing() {
+    fn a_single_weight_draws_nothing() {
         let mut scratch = Vec::new();
         assert_eq!(discrete([1.0].into_iter(), &mut scratch, || unreachable!()), 0);
         assert_eq!(discrete([1.0, 3.0].into_iter(), &mut scratch, || 0.25), 0);

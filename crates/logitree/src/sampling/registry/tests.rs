@@ -38,7 +38,7 @@ fn shift_chain(text: &str, by: f64) -> Chain {
 }
 
 #[test]
-fn a_sampler_is_one_type_and_one_row() {
+fn a_new_sampler_needs_one_type_and_one_row() {
     // Notation, with names, an alias and another spelling.
     for text in ["top_k;shift", "topk;OFFSET", "top-k; offset;"] {
         assert_eq!(shift_chain(text, 2.0).names(), ["top_k", "shift", "dist"]);

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_state_goes_on_the_same() {
+    fn a_saved_state_continues_alike() {
         for seed in seeds() {
             let mut draws = Draws::new(seed, 0);
             for step in 0..50 {

@@ -65,7 +65,7 @@ fn step(decoders: &mut [Decoder], logits: &[Vec<f32>], threads: usize) -> batch:
 }
 
 #[test]
-fn a_batch_is_its_rows_one_by_one() {
+fn a_batch_equals_its_rows_one_by_one() {
     let vocabulary = vocabulary(150_000);
     for threads in [1, 2, 5, 0] {
         let mut fast: Vec<Decoder> = (0..16).map(|at| decoder(&vocabulary, at)).collect();
@@ -88,7 +88,7 @@ fn a_batch_is_its_rows_one_by_one() {
 }
 
 #[test]
-fn a_bad_row_costs_no_row_its_state() {
+fn a_bad_row_changes_no_other_row() {
     let vocabulary = vocabulary(40);
     let mut decoders: Vec<Decoder> = (0..6).map(|at| decoder(&vocabulary, at)).collect();
     step(&mut decoders, &(0..6).map(|row| logits(row, 0, 40)).collect::<Vec<_>>(), 1);

@@ -96,7 +96,7 @@ impl Birth {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
-    fn a_decoder_is_its_log(
+    fn a_decoder_equals_a_replay_of_its_log(
         seed: u32, salt: u64, trace: bool, constrained: bool,
         acts in prop::collection::vec((0u8..11, 0u32..26), 1..50),
     ) {

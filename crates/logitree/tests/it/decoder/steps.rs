@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn rollback_equals_never_having_been_there(seed: u32, salt: u64, ops in prop::collection::vec(0u8..8, 1..60)) {
+    fn rollback_equals_a_decoder_that_never_went_further(seed: u32, salt: u64, ops in prop::collection::vec(0u8..8, 1..60)) {
         let mut decoder = free(seed, Stop::default());
         decoder.prime(&[3, 4, 5]).expect("the prompt comes first");
         // What was done for each length: a straight-line script that leads to the same state.
@@ -227,7 +227,7 @@ proptest! {
 }
 
 #[test]
-fn a_fork_and_its_parent_live_apart() {
+fn a_fork_and_its_parent_are_independent() {
     let mut parent = constrained(1);
     parent.step(&model(&[], 1)).expect("a step");
     let mut child = parent.fork();
@@ -247,7 +247,7 @@ fn reset_gives_the_same_run_again() {
 }
 
 #[test]
-fn a_matcher_and_a_chain_that_have_begun_stay_where_they_were() {
+fn reset_returns_a_used_matcher_and_chain_to_their_given_state() {
     let begun = || {
         let mut matcher = Sequences::boxed(&TREE);
         [1, 2].into_iter().for_each(|token| matcher.accept(token).expect("allowed"));
@@ -258,8 +258,8 @@ fn a_matcher_and_a_chain_that_have_begun_stay_where_they_were() {
         used.draw(&model(&[], 1), AllowedTokens::All).expect("a token");
         used.accept(token);
     }
-    let born = || Decoder::new(vocabulary(), used.clone(), Some(begun()), Stop::default()).expect("fits");
-    let mut decoder = born();
+    let initial = || Decoder::new(vocabulary(), used.clone(), Some(begun()), Stop::default()).expect("fits");
+    let mut decoder = initial();
     assert_eq!(decoder.allowed(), Ok(AllowedTokens::Ids(&[3])));
     decoder.accept(3).expect("allowed");
     decoder.rollback(1).expect("one token");
@@ -282,7 +282,7 @@ fn a_matcher_and_a_chain_that_have_begun_stay_where_they_were() {
 }
 
 #[test]
-fn the_end_of_generation_and_the_greatest_number_stop() {
+fn end_tokens_and_max_tokens_stop() {
     let mut decoder = free(0, Stop::new(Some(3), vec![], true).expect("sound"));
     decoder.accept(1).expect("free");
     decoder.accept(END).expect("free");
@@ -297,7 +297,7 @@ fn the_end_of_generation_and_the_greatest_number_stop() {
 }
 
 #[test]
-fn forced_runs_respect_the_greatest_number() {
+fn forced_runs_respect_max_tokens() {
     let only: [&[TokenId]; 1] = [&[1, 2, 3, 4, 5]];
     let stop = Stop::new(Some(3), vec![], true).expect("sound");
     let mut decoder =
@@ -321,7 +321,7 @@ fn a_stop_string_is_found_across_tokens_and_only_once_it_is_whole() {
 }
 
 #[test]
-fn the_name_of_a_special_token_is_no_text() {
+fn the_name_of_a_special_token_completes_no_stop_string() {
     let stop = Stop::new(None, vec![b"nd".to_vec(), b"a<".to_vec(), b"xy".to_vec()], false).expect("sound");
     let mut decoder = free(0, stop);
     for token in [0, END, 23, END, 24] {
@@ -356,7 +356,7 @@ fn a_forgotten_constraint_is_dropped_with_a_warning_and_a_running_one_never() {
 }
 
 #[test]
-fn when_a_region_is_over_what_follows_is_free_until_the_next() {
+fn tokens_between_regions_are_unconstrained() {
     let mut decoder = free(0, Stop::default());
     decoder.activate(Sequences::boxed(&[&[1, 2], &[3, 4]]), Then::Continue).expect("fits");
     assert_eq!(decoder.accept(9).expect_err("not allowed").kind, ErrorKind::Token);
@@ -373,7 +373,7 @@ fn when_a_region_is_over_what_follows_is_free_until_the_next() {
 }
 
 #[test]
-fn what_a_constraint_took_stays_its_business_once_it_is_cleared() {
+fn stop_conditions_ignore_tokens_of_a_cleared_constraint() {
     let stop = Stop::new(None, vec![b"b".to_vec()], true).expect("sound");
     for inside in [1, END] {
         let mut decoder = free(0, stop.clone());
@@ -433,7 +433,7 @@ fn a_refused_set_stops_the_step_and_changes_nothing() {
 }
 
 #[test]
-fn the_trace_tells_how_each_token_came() {
+fn the_trace_records_how_each_token_was_decided() {
     let mut decoder = constrained(0);
     decoder.set_trace(true);
     decoder.accept(10).expect("allowed");

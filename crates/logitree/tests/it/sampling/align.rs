@@ -192,14 +192,14 @@ fn constant_settings_equal_a_chain_built_with_them_where_a_sampler_keeps_a_mean(
 }
 
 #[test]
-fn a_burst_goes_with_rollback_forks_snapshots_and_reset() {
+fn a_burst_follows_rollback_forks_snapshots_and_reset() {
     for mode in [Mode::Fast, Mode::Parity] {
-        let born = {
+        let initial = {
             let mut chain = chain(mode, &params());
             chain.adapt(Some(Box::new(burst()))).unwrap();
             chain
         };
-        let mut chain = born.clone();
+        let mut chain = initial.clone();
         let tokens = run(&mut chain, 0, 40);
         let mut plain = chain.clone();
         plain.adapt(None).unwrap();
@@ -208,7 +208,7 @@ fn a_burst_goes_with_rollback_forks_snapshots_and_reset() {
         for n in [1, 2, 3, 5, 17, 40] {
             chain.rollback(n).unwrap();
             let mut fork = chain.clone();
-            let mut restored = born.clone();
+            let mut restored = initial.clone();
             restored.restore(&chain.snapshot()).unwrap();
             for one in [&mut chain, &mut fork, &mut restored] {
                 // Looked at before with other logits, which are not taken.
@@ -218,13 +218,13 @@ fn a_burst_goes_with_rollback_forks_snapshots_and_reset() {
         }
         chain.reset();
         assert_eq!(run(&mut chain, 0, 40), tokens);
-        let stranger = plain.restore(&chain.snapshot()).unwrap_err();
-        assert_eq!(stranger.kind, ErrorKind::State);
+        let unlisted = plain.restore(&chain.snapshot()).unwrap_err();
+        assert_eq!(unlisted.kind, ErrorKind::State);
     }
 }
 
 #[test]
-fn a_sole_candidate_asks_nothing() {
+fn a_rule_is_not_called_for_a_sole_candidate() {
     let mut asked = chain(Mode::Fast, &params());
     asked.adapt(Some(Box::new(burst()))).unwrap();
     let mut forced = asked.clone();
@@ -269,7 +269,7 @@ impl Adapt for Hostile {
 }
 
 #[test]
-fn what_a_rule_does_wrong_leaves_no_trace() {
+fn a_failing_rule_changes_nothing() {
     let bad: [(&[(&str, f64)], bool); 6] = [
         (&[("temp", 0.5), ("tau", 5.0)], false),
         (&[("temp", 0.5), ("top_k", 1.5)], false),
@@ -303,7 +303,7 @@ fn what_a_rule_does_wrong_leaves_no_trace() {
 }
 
 #[test]
-fn what_a_rule_declares_is_tried_when_it_comes() {
+fn declared_settings_are_checked_when_the_rule_is_set() {
     let mut chain = chain(Mode::Fast, &params());
     chain.adapt(Some(Box::new(rule()))).unwrap();
     let described = chain.describe();
@@ -321,7 +321,7 @@ fn what_a_rule_declares_is_tried_when_it_comes() {
 }
 
 #[test]
-fn bands_that_mean_nothing_are_refused() {
+fn invalid_bands_are_refused() {
     let inf = f64::INFINITY;
     for bounds in
         [&[][..], &[1.0], &[f64::NAN, inf], &[2.0, 2.0, inf], &[3.0, 2.0, inf], &[0.0, inf], &[inf, inf]]
@@ -356,7 +356,7 @@ fn a_veto_of_all_names_the_steering() {
 }
 
 #[test]
-fn the_steering_is_told_among_the_effects() {
+fn steering_is_listed_among_the_effects() {
     let mut chain = chain(Mode::Fast, &params());
     let mut steering = Steering::new();
     steering.veto(7);

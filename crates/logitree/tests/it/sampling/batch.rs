@@ -3,7 +3,7 @@
 
 use half::{bf16, f16};
 use logitree::mask::AllowedTokens;
-use logitree::sampling::{batch, presets, Chain, Floats, Generator, How, Params, Picked, Row};
+use logitree::sampling::{batch, presets, BatchOptions, Chain, Floats, Generator, Params, Picked, Row};
 use logitree::ErrorKind;
 
 /// Pseudo-random logits of row `row`.
@@ -25,13 +25,13 @@ fn chains(rng: Generator, n: usize) -> Vec<Chain> {
 
 /// Four steps of a batch.
 fn run(rows: &[Row<'_>], chains: &mut [Chain], threads: usize) -> Vec<Vec<Picked>> {
-    let how = How { threads, accept: true, log_probabilities: false };
+    let options = BatchOptions { threads, accept: true, log_probabilities: false };
     let mut chains: Vec<&mut Chain> = chains.iter_mut().collect();
-    (0..4).map(|_| batch::sample(rows, &mut chains, how).unwrap()).collect()
+    (0..4).map(|_| batch::sample(rows, &mut chains, options).unwrap()).collect()
 }
 
 #[test]
-fn a_batch_is_its_rows_one_by_one() {
+fn a_batch_equals_its_rows_one_by_one() {
     let logits: Vec<Vec<f32>> = (0..13).map(|row| logits(row, 320_000 + 7 * row as usize)).collect();
     let few = [3u32, 70, 71, 50_000];
     let words = vec![0x8421_0f0fu32; 1000];
@@ -95,8 +95,8 @@ fn a_bad_row_is_named_and_nothing_is_accepted() {
             all.iter().map(|x| Row { logits: x.into(), allowed: AllowedTokens::All }).collect();
         let mut states = chains(Generator::Mt19937, 4);
         let mut held: Vec<&mut Chain> = states.iter_mut().collect();
-        let how = How { threads, accept: true, log_probabilities: true };
-        let error = batch::sample(&rows, &mut held, how).unwrap_err();
+        let options = BatchOptions { threads, accept: true, log_probabilities: true };
+        let error = batch::sample(&rows, &mut held, options).unwrap_err();
         assert_eq!((error.kind, &error.place[..]), (ErrorKind::Logits, "row 2, id 77"));
         let expected: Vec<u32> = chains(Generator::Mt19937, 2)
             .iter_mut()
@@ -106,15 +106,15 @@ fn a_bad_row_is_named_and_nothing_is_accepted() {
         assert!(states.iter().all(|chain| chain.accepted() == 0));
         assert_eq!([states[0].pick().unwrap(), states[1].pick().unwrap()], expected[..]);
         assert_eq!(states[2].pick().unwrap_err().kind, ErrorKind::State);
-        let error = batch::sample(&rows, &mut [], how).unwrap_err();
+        let error = batch::sample(&rows, &mut [], options).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Sampling);
     }
     let no_selector = Chain::parse("temp", &Params::default()).unwrap().samplers()[..1].to_vec();
     let mut chain = Chain::new(no_selector).unwrap();
     let row = Row { logits: Floats::F32(&[1.0]), allowed: AllowedTokens::All };
     for log_probabilities in [false, true] {
-        let how = How { log_probabilities, ..How::default() };
-        let error = batch::sample(&[row], &mut [&mut chain], how).unwrap_err();
+        let options = BatchOptions { log_probabilities, ..BatchOptions::default() };
+        let error = batch::sample(&[row], &mut [&mut chain], options).unwrap_err();
         assert_eq!((error.kind, &error.place[..]), (ErrorKind::Sampling, "row 0"));
     }
 }
@@ -125,19 +125,19 @@ fn log_probabilities_are_those_of_the_distributions() {
     let row = Row { logits: (&x).into(), allowed: AllowedTokens::Ids(&[0, 2, 4]) };
     let params = Params::default().seed(3).with("temp", 0.5);
     let mut chain = Chain::parse("topk;temp", &params.with("top_k", 2)).unwrap();
-    let how = How { log_probabilities: true, ..How::default() };
-    let picked = batch::sample(&[row], &mut [&mut chain], how).unwrap()[0];
+    let options = BatchOptions { log_probabilities: true, ..BatchOptions::default() };
+    let picked = batch::sample(&[row], &mut [&mut chain], options).unwrap()[0];
     let all: f64 = x.iter().map(|&x| f64::from(x).exp()).sum();
     let z = f64::from(x[picked.token as usize]);
     assert!((picked.before - (z - all.ln())).abs() < 1e-6);
     let left = (2.0f64).exp() + (4.0f64).exp();
     assert!((picked.after - (z / 0.5 - left.ln())).abs() < 1e-6, "{picked:?}");
-    let picked = batch::sample(&[row], &mut [&mut chain], How::default()).unwrap()[0];
+    let picked = batch::sample(&[row], &mut [&mut chain], BatchOptions::default()).unwrap()[0];
     assert!(picked.before.is_nan() && picked.after.is_nan());
 }
 
 #[test]
-fn narrow_rows_give_what_their_values_give() {
+fn rows_of_16_bits_equal_the_same_values_in_32() {
     let bits: Vec<u16> = logits(3, 5000).iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
     let halves: Vec<u16> = logits(4, 5000).iter().map(|&x| f16::from_f32(x).to_bits()).collect();
     let wide: [Vec<f32>; 2] = [
@@ -155,11 +155,11 @@ fn narrow_rows_give_what_their_values_give() {
 }
 
 #[test]
-fn threads_that_the_system_does_not_grant_are_done_without() {
+fn a_batch_works_where_threads_cannot_be_started() {
     const MARK: &str = "LOGITREE_TEST_NO_THREADS";
     if std::env::var_os(MARK).is_none() {
         // No system grants stacks of this size; the test's own thread is the process's first.
-        let name = "sampling::batch::threads_that_the_system_does_not_grant_are_done_without";
+        let name = "sampling::batch::a_batch_works_where_threads_cannot_be_started";
         let again = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--test-threads=1"])
             .env(MARK, "1")

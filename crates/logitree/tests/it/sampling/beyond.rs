@@ -328,7 +328,7 @@ proptest! {
 }
 
 #[test]
-fn a_temperature_of_an_entropy_near_zero_does_not_hang_on_the_place_of_the_best() {
+fn edt_near_zero_entropy_ignores_the_position_of_the_best() {
     // The entropy is 0.03 and the exponent its inverse, by which roundings of the sum to f32 grow to 1e-4.
     let scaled = |at: usize| {
         let mut logits = [0.0; 24];
@@ -344,7 +344,7 @@ fn a_temperature_of_an_entropy_near_zero_does_not_hang_on_the_place_of_the_best(
 }
 
 #[test]
-fn parameters_that_mean_nothing_are_errors() {
+fn invalid_parameters_are_errors() {
     for x in [f32::NAN, INF, -INF] {
         assert!(TopH::new(x).is_err() && MinK::new(x).is_err() && HfTopH::new(x).is_err());
         assert!(EpsilonCutoff::new(x, 1).is_err() && EtaCutoff::new(x, 1).is_err());
@@ -382,7 +382,7 @@ fn parameters_that_mean_nothing_are_errors() {
 }
 
 #[test]
-fn extreme_logits_never_pick_what_is_impossible() {
+fn extreme_logits_never_pick_an_impossible_token() {
     let shapes: [&[f32]; 8] = [
         &[f32::MAX, f32::MIN, 0.0],
         &[-INF, f32::MIN, -INF],
@@ -422,7 +422,7 @@ fn extreme_logits_never_pick_what_is_impossible() {
 }
 
 #[test]
-fn a_large_flat_vocabulary_is_no_trouble() {
+fn a_large_flat_vocabulary_takes_bounded_time() {
     let flat = vec![0.5f32; 1 << 18];
     let steep: Vec<f32> = (0..1 << 18).map(|i| -(i as f32) * 1e-3).collect();
     for op in [
@@ -452,7 +452,7 @@ fn a_large_flat_vocabulary_is_no_trouble() {
 }
 
 #[test]
-fn a_long_history_of_one_token_is_no_trouble() {
+fn a_long_history_of_one_token_takes_bounded_time() {
     let mut chain = Chain::new(vec![Box::new(NoRepeatNgram::new(3).unwrap())]).unwrap();
     (0..200_000).for_each(|_| chain.accept(7));
     let logits = [0.0f32; 10];

@@ -130,7 +130,7 @@ fn consecutive_draws_are_independent() {
 
 /// Holds two lists of numbers of [0, 1) to be independent: by 64 cells, and by their correlation, whose deviation is
 /// 1 / sqrt(n).
-fn check_apart(a: &[f64], b: &[f64], what: &str) {
+fn check_independent(a: &[f64], b: &[f64], what: &str) {
     let mut cells = [0; 64];
     let mut product = 0.0;
     for (x, y) in a.iter().zip(b) {
@@ -144,7 +144,7 @@ fn check_apart(a: &[f64], b: &[f64], what: &str) {
 }
 
 #[test]
-fn sequences_streams_and_seeds_of_philox_are_apart() {
+fn sequences_streams_and_seeds_of_philox_are_independent() {
     let numbers = |seed, sequence, stream| -> Vec<f64> {
         let mut draws = Draws::new(Seed { generator: Generator::Philox, seed, sequence }, stream);
         let each = |_| {
@@ -166,9 +166,9 @@ fn sequences_streams_and_seeds_of_philox_are_apart() {
         (7 + (1 << 32), 0, 0),
     ] {
         let other = numbers(seed, sequence, stream);
-        check_apart(&base, &other, &format!("philox {seed} {sequence} {stream}"));
+        check_independent(&base, &other, &format!("philox {seed} {sequence} {stream}"));
         // Nor is one the other a step later.
-        check_apart(
+        check_independent(
             &base[1..],
             &other[..base.len() - 1],
             &format!("philox {seed} {sequence} {stream}, shifted"),
@@ -183,17 +183,17 @@ fn sequences_streams_and_seeds_of_philox_are_apart() {
         };
         (0..30_000).map(each).collect()
     };
-    check_apart(&at(0), &at(1), "philox across sequences");
+    check_independent(&at(0), &at(1), "philox across sequences");
 }
 
 #[test]
-fn rows_of_neighbouring_seeds_are_apart() {
+fn rows_of_neighbouring_seeds_are_independent() {
     // What resequence gives the generators that know no sequences.
     for generator in [Generator::Mt19937, Generator::Xoroshiro128Plus] {
         let first = |seed| Draws::new(Seed { generator, seed, sequence: 0 }, 0).double();
         let even: Vec<f64> = (0..8_000).map(|s| first(2 * s)).collect();
         let odd: Vec<f64> = (0..8_000).map(|s| first(2 * s + 1)).collect();
-        check_apart(&even, &odd, &format!("{generator:?}"));
+        check_independent(&even, &odd, &format!("{generator:?}"));
     }
 }
 
@@ -222,7 +222,7 @@ fn floats_and_doubles_are_even() {
 }
 
 #[test]
-fn xtc_strikes_at_its_rate() {
+fn xtc_removes_at_its_rate() {
     const N: usize = 30_000;
     for generator in Generator::ALL {
         for p in [0.05f32, 0.5, 0.93] {

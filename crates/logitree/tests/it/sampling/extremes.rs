@@ -183,7 +183,7 @@ fn both(chain: Chain) -> impl Iterator<Item = Chain> {
 }
 
 #[test]
-fn every_sampler_and_chain_bears_every_shape() {
+fn every_sampler_and_chain_handles_every_shape() {
     let knobs: [Knobs; 5] = [[0.0; 4], [1.0; 4], [0.5; 4], [0.9, 0.1, 0.6, 0.2], [0.05, 0.95, 0.3, 0.99]];
     for (what, logits) in shapes() {
         for k in knobs {
@@ -198,7 +198,7 @@ fn every_sampler_and_chain_bears_every_shape() {
 }
 
 #[test]
-fn the_most_extreme_parameters_bear_every_shape() {
+fn extreme_parameters_handle_every_shape() {
     let extremes = extremes();
     assert!(extremes.len() > 1000);
     // Long logits with some of them only, for there are many.
@@ -215,7 +215,7 @@ fn the_most_extreme_parameters_bear_every_shape() {
 }
 
 #[test]
-fn pairs_of_extremes_bear_what_the_first_leaves() {
+fn pairs_of_extreme_samplers_handle_every_shape() {
     let shapes = shapes();
     let ends = || -> Vec<Box<dyn Sampler>> {
         vec![
@@ -260,7 +260,7 @@ fn pairs_of_extremes_bear_what_the_first_leaves() {
 }
 
 #[test]
-fn what_is_no_logit_is_an_error_that_names_it() {
+fn bad_logits_are_errors_that_name_them() {
     for k in [[0.0; 4], [0.5; 4], [1.0; 4]] {
         let rows = ROWS.iter().map(|row| complete(row, k, SEED, &World::default()));
         for chain in rows.chain(whole_chains(k, SEED)) {
@@ -296,7 +296,7 @@ fn what_is_no_logit_is_an_error_that_names_it() {
 }
 
 #[test]
-fn steering_bears_the_same() {
+fn steering_handles_every_shape() {
     let mut steering = Steering::new();
     for (id, by) in [(0, f32::MAX), (1, f32::MIN), (3, -INF), (4_000_000, 1.0)] {
         steering.add(id, by).unwrap();
@@ -330,7 +330,7 @@ fn sixteen_million_candidates_take_bounded_time() {
 }
 
 #[test]
-fn snapshots_that_were_touched_are_refused() {
+fn damaged_snapshots_are_refused() {
     for k in [[0.4; 4], [0.9; 4]] {
         let rows = ROWS.iter().map(|row| complete(row, k, SEED, &World::default()));
         let chains: Vec<Chain> = rows.chain(whole_chains(k, SEED)).collect();
@@ -374,7 +374,7 @@ fn snapshots_that_were_touched_are_refused() {
 
 /// Snapshots made by someone who knows the layout: words changed, the hash put right.
 #[test]
-fn forged_snapshots_are_refused_or_go_on() {
+fn forged_snapshots_are_refused_or_usable() {
     let logits: Vec<f32> = (0..60).map(|i| if i % 9 == 0 { -INF } else { (i * 7 % 13) as f32 }).collect();
     let forged =
         [0, 1, 2, 255, 1 << 31, 0x7fc0_0000, 0xff80_0000, u64::from(u32::MAX), 1 << 40, 1 << 63, u64::MAX];
@@ -422,7 +422,7 @@ fn forged_snapshots_are_refused_or_go_on() {
 }
 
 #[test]
-fn hostile_texts_end_soon_and_shortly() {
+fn hostile_texts_give_short_errors_quickly() {
     let params = Params::default().seed(0);
     let letters = "ekypmt".repeat(3);
     assert_eq!(Chain::parse(&letters, &params).unwrap().names().len(), 19);

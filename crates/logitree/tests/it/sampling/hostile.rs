@@ -65,7 +65,7 @@ fn bad_masks_are_errors() {
 }
 
 #[test]
-fn parameters_that_mean_nothing_are_errors() {
+fn invalid_parameters_are_errors() {
     for p in [f32::NAN, INF] {
         assert!(TopP::new(p, 0).is_err() && MinP::new(p, 0).is_err() && Temp::new(p).is_err());
         assert!(Penalties::new(64, p, 0.0, 0.0).is_err() && Penalties::new(64, 1.0, p, 0.0).is_err());
@@ -106,7 +106,7 @@ fn parameters_that_mean_nothing_are_errors() {
 }
 
 #[test]
-fn extreme_values_never_pick_what_is_impossible() {
+fn extreme_values_never_pick_an_impossible_token() {
     let shapes: [&[f32]; 7] = [
         &[f32::MAX, f32::MIN, 0.0],
         &[-INF, f32::MIN, -INF],
@@ -196,7 +196,7 @@ fn biased_after_sorting(bias: f32, then: Vec<Box<dyn Sampler>>) -> Chain {
 }
 
 #[test]
-fn what_is_banned_after_sorting_is_not_picked() {
+fn a_token_banned_after_sorting_is_not_picked() {
     let (logits, seed) = ([3.0, 2.0, 1.0, 0.0, -1.0], Seed::mt19937(1));
     let dist = || boxed(Dist::new(seed).unwrap());
     let ends = [
@@ -225,7 +225,7 @@ fn what_is_banned_after_sorting_is_not_picked() {
 }
 
 #[test]
-fn samplers_that_llama_cpp_lacks_trust_no_order_that_does_not_hold() {
+fn samplers_that_llama_cpp_lacks_ignore_a_stale_order_flag() {
     let logits = [3.0, 2.0, 1.0, 0.0, -1.0];
     let each = [
         boxed(TopH::new(0.3).unwrap()),
@@ -244,7 +244,7 @@ fn samplers_that_llama_cpp_lacks_trust_no_order_that_does_not_hold() {
 }
 
 #[test]
-fn what_parity_mode_refuses_draws_nothing() {
+fn a_refusal_of_parity_mode_draws_nothing() {
     let dist = || vec![boxed(Dist::new(Seed::mt19937(1)).unwrap())];
     let parity = || biased_after_sorting(-INF, dist()).with_mode(Mode::Parity).unwrap();
     let (best, worst) = ([3.0, 2.0, 1.0, 0.0, -1.0], [-1.0, 2.0, 1.9, 1.8, 1.7]);

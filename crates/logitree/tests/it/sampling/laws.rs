@@ -294,12 +294,12 @@ proptest! {
     }
 
     #[test]
-    fn copies_and_snapshots_go_on_the_same_and_apart(case in case()) {
+    fn copies_and_snapshots_continue_alike_and_independently(case in case()) {
         let half = case.steps.len() / 2;
         for chain in chains(&case) {
             let mut one = chain.clone();
-            let mut born = chain.clone();
-            born.reset();
+            let mut initial = chain.clone();
+            initial.reset();
             let first = run(&mut one, &case, &case.steps[..half]);
             let saved = one.snapshot();
             let mut copy = one.clone();
@@ -309,7 +309,7 @@ proptest! {
             prop_assert_eq!(run(&mut copy, &case, &case.steps[half..]), rest.clone(), "{}", chain.describe());
             prop_assert_eq!(copy.snapshot(), after.clone());
             // Into a chain that is elsewhere, and back into one that continued.
-            for other in [&mut born, &mut one] {
+            for other in [&mut initial, &mut one] {
                 other.restore(&saved).unwrap();
                 prop_assert_eq!(other.snapshot(), saved.clone());
                 prop_assert_eq!(run(other, &case, &case.steps[half..]), rest.clone(), "{}", chain.describe());
@@ -341,7 +341,7 @@ proptest! {
     }
 
     #[test]
-    fn what_says_that_it_changes_nothing_changes_nothing(case in case()) {
+    fn a_noop_changes_nothing(case in case()) {
         let mut seen = 0;
         for row in ROWS {
             let mut sampler = (row.build)(case.knobs[0], case.seed, &World::default());
@@ -378,7 +378,7 @@ proptest! {
     }
 
     #[test]
-    fn a_parameter_that_is_set_is_as_good_as_built(case in case()) {
+    fn setting_a_parameter_equals_building_with_it(case in case()) {
         for row in ROWS {
             let mut set = complete(row, case.knobs[0], case.seed, &World::default());
             let built = complete(row, case.knobs[1], case.seed, &World::default());
@@ -430,7 +430,7 @@ fn a_wrong_value_leaves_every_sampler_as_it_was() {
 }
 
 #[test]
-fn every_seed_means_itself() {
+fn every_seed_is_literal() {
     let logits: Vec<f32> = (0..50).map(|i| i as f32 / -8.0).collect();
     let mut drawing = 0;
     for row in ROWS {

@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn going_back_repeats_and_a_snapshot_goes_on(case in case(), back in 0usize..8, kinds in any::<u64>()) {
+    fn rollback_repeats_and_a_snapshot_continues(case in case(), back in 0usize..8, kinds in any::<u64>()) {
         for mode in [Mode::Fast, Mode::Parity] {
             let mut one = chain(&case.op, case.before, case.seed).with_mode(mode).unwrap();
             case.history.iter().for_each(|&t| one.accept(t));

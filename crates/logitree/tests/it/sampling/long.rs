@@ -266,7 +266,7 @@ fn sorting_later_equals_sorting_at_once() {
 
 /// What weighs nothing goes when the candidates are listed, and is never drawn.
 #[test]
-fn what_mirostat_cuts_late_is_what_it_cuts_at_once() {
+fn mirostat_cuts_the_same_late_and_at_once() {
     for (salt, n) in [(1, 3000), (2, 8000), (3, 1500)] {
         let xs = logits(n, salt, 20.0, 0, false);
         let few: Vec<u32> = (0..n as u32).filter(|i| i % 5 != 2).collect();

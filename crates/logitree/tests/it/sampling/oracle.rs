@@ -327,7 +327,7 @@ proptest! {
     }
 
     #[test]
-    fn accept_then_rollback_is_as_if_it_had_never_been(
+    fn rollback_undoes_accept(
         case in case(),
         steps in prop::collection::vec((0u8..4, any::<u32>()), 1..60),
         back in 0usize..60,

@@ -54,7 +54,7 @@ fn hash(words: impl Iterator<Item = u32>) -> u32 {
 }
 
 #[test]
-fn equal_elements_stand_as_libstdcxx_leaves_them() {
+fn equal_elements_are_ordered_as_by_libstdcxx() {
     let table: Table = ORDERS.parse().unwrap();
     let rows = table["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 248);
@@ -75,7 +75,7 @@ fn equal_elements_stand_as_libstdcxx_leaves_them() {
 }
 
 #[test]
-fn nan_breaks_no_bound() {
+fn nan_stays_in_bounds() {
     // A comparison with NaN is no order; libstdc++ may then run out of the array.
     for n in 0..400 {
         let xs: Vec<f32> = keys("random", n, 5, u64::from(n))

@@ -19,26 +19,26 @@ pub struct Effect {
 }
 
 /// Candidates of any form, for reading one by one.
-pub(super) trait Look {
+pub(super) trait EachCandidate {
     /// Calls `f` with the id and the logit of each.
-    fn look(&self, f: &mut dyn FnMut(TokenId, f32));
+    fn each(&self, f: &mut dyn FnMut(TokenId, f32));
 }
 
-impl Look for Candidates<'_> {
-    fn look(&self, f: &mut dyn FnMut(TokenId, f32)) {
+impl EachCandidate for Candidates<'_> {
+    fn each(&self, f: &mut dyn FnMut(TokenId, f32)) {
         self.for_each(f);
     }
 }
 
-impl Look for TokenArray {
-    fn look(&self, f: &mut dyn FnMut(TokenId, f32)) {
+impl EachCandidate for TokenArray {
+    fn each(&self, f: &mut dyn FnMut(TokenId, f32)) {
         self.data.iter().for_each(|c| f(c.id, c.logit));
     }
 }
 
 /// The candidates above -inf before a sampler, by ascending id, to compare with those after it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ledger {
+pub(super) struct EffectRecorder {
     before: Vec<(TokenId, f32)>,
     after: Vec<(TokenId, f32)>,
     scratch: Vec<f32>,
@@ -47,11 +47,11 @@ pub(super) struct Ledger {
     sum: f64,
 }
 
-impl Ledger {
+impl EffectRecorder {
     /// Before the first sampler.
-    pub(super) fn open(&mut self, c: &impl Look) {
+    pub(super) fn open(&mut self, c: &impl EachCandidate) {
         self.before.clear();
-        c.look(&mut |id, x| {
+        c.each(&mut |id, x| {
             if x > f32::NEG_INFINITY {
                 self.before.push((id, x));
             }
@@ -68,7 +68,7 @@ impl Ledger {
     }
 
     /// The effect of a sampler that left the candidates as `c` (`None`: untouched).
-    pub(super) fn effect(&mut self, sampler: &'static str, c: Option<&impl Look>) -> Effect {
+    pub(super) fn effect(&mut self, sampler: &'static str, c: Option<&impl EachCandidate>) -> Effect {
         let before = self.before.len();
         let Some(c) = c else {
             return Effect { sampler, before, after: before, changed: 0, mass_cut: 0.0 };
@@ -76,7 +76,7 @@ impl Ledger {
         self.after.clear();
         self.scratch.clear();
         let (mut changed, mut next) = (0, 0);
-        c.look(&mut |id, x| {
+        c.each(&mut |id, x| {
             if x == f32::NEG_INFINITY {
                 return;
             }

@@ -6,7 +6,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 impl Candidates<'_> {
     /// Moves the candidates out as ids and logits, in order. The list here is empty until
     /// [`Candidates::take_back`], and the caller's logits are no longer borrowed.
-    pub fn hand_out(&mut self) -> (Vec<TokenId>, Vec<f32>) {
+    pub fn lend(&mut self) -> (Vec<TokenId>, Vec<f32>) {
         self.list();
         self.logits_mut();
         (std::mem::take(&mut self.ids), std::mem::take(&mut self.logits))
@@ -50,7 +50,7 @@ mod tests {
         let logits = [1.0, 3.0, 2.0];
         let mut c = begun(&logits);
         c.update(&[(0, 4.0f32)], |x, add| x + add);
-        let (mut ids, mut xs) = c.hand_out();
+        let (mut ids, mut xs) = c.lend();
         assert_eq!((&ids[..], &xs[..]), (&[0, 1, 2][..], &[5.0, 3.0, 2.0][..]));
         ids.swap(0, 2);
         xs.swap(0, 2);
