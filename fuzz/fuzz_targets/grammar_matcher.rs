@@ -17,8 +17,8 @@ use logitree::mask::words_for;
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, Result, TokenId};
 
-/// What is written of a grammar before a run ends.
-const MOST_TOKENS: usize = 24;
+/// Maximum number of tokens of one run.
+const MAX_TOKENS: usize = 24;
 
 fn vocabulary() -> Arc<Vocabulary> {
     static MADE: OnceLock<Arc<Vocabulary>> = OnceLock::new();
@@ -75,7 +75,7 @@ fuzz_target!(|data: &[u8]| {
     let bound = |limits| Grammar::new(Arc::clone(&rules), &vocabulary, None, limits).and_then(|g| g.matcher());
     let Ok(mut matcher) = bound(limits) else { return };
     let mut forgetful = bound(GrammarLimits { mask_bytes: 0, ..limits }).ok();
-    for &pick in script.iter().take(MOST_TOKENS) {
+    for &pick in script.iter().take(MAX_TOKENS) {
         let Some(words) = mask(&mut *matcher, names_tokens) else { return };
         if let Some(also) = forgetful.as_mut().and_then(|other| mask(&mut **other, names_tokens)) {
             assert_eq!(words, also, "what is remembered changes a mask");

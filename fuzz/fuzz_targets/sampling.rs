@@ -72,7 +72,7 @@ fuzz_target!(|data: &[u8]| {
             Err(_) => return,
         };
     }
-    // Short logits are told one by one, long ones are a short pattern again and again.
+    // Short logits are read one by one; long ones repeat a short pattern.
     let pattern: Vec<f32> = (0..bytes.byte() % 40 + 1).map(|_| bytes.float()).collect();
     let n = if bytes.byte() % 4 == 0 { usize::from(bytes.byte()) * 16 + 1 } else { pattern.len() };
     let mut logits: Vec<f32> = pattern.iter().copied().cycle().take(n).collect();

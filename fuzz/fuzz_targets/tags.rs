@@ -9,10 +9,10 @@ mod gbnf_writer;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
+use logitree::grammar::earley::RulesSource;
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::json_schema::{load, JsonRules, SchemaOptions};
-use logitree::grammar::earley::RulesSource;
-use logitree::grammar::{gbnf, tags};
+use logitree::grammar::tags;
 
 fuzz_target!(|text: &str| {
     let Ok(value) = serde_json::from_str(text) else { return };

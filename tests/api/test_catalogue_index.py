@@ -17,7 +17,7 @@ Items = dict[tuple[int, ...], set[int]]
 
 
 def walk(paths: lt.catalogue.ItemWalk) -> Items:
-    """Every item, found by following every way on."""
+    """Every item, found by following every continuation."""
     found: Items = {}
     open_places = [(paths.start, ())]
     while open_places:

@@ -103,7 +103,7 @@ class Run:
         rows = [self.near() for _ in range(self.random.choice([1, 1, 1, 12]))]
         tokens = [row for row, _ in rows]
         if self.random.random() < 0.2 and self.largest < 2**62:
-            # Without numbers they go on from the largest that was ever there.
+            # Without numbers they count up from the largest number ever used.
             rows = [(row, self.largest + 1 + n) for n, row in enumerate(tokens)]
             added = self.tree.add(tokens, weights=self.weights(tokens))
         else:

@@ -25,7 +25,7 @@ Item = tuple[int, ...]
 
 
 def allows(other: lt.Matcher, item: Item, end: int | None) -> bool:
-    """Whether the matcher takes these tokens, one by one, and is complete after them or behind the end token."""
+    """Whether the matcher takes these tokens, one by one, and is complete after them or after the end token."""
     other = other.fork()
     for token in item:
         if other.is_finished or not other.is_allowed(token):

@@ -352,7 +352,7 @@ def test_a_slate_has_no_item_twice(end: int | None) -> None:
     found = [h.tokens[:2] for h in chosen]
     assert sorted(found) == sorted(tuple(item) for item in items[:4])
     assert len(tree) == 5
-    # Each is the best of what is left behind the prompt and the items before it.
+    # Each is the best of what is left after the prompt and the items before it.
     read, left = [1], [tuple(item) for item in items[:4]]
     for hypothesis in chosen:
         best = lt.beam_search(model, [read], lt.Catalogue.from_codes(left).walk(end=end), width=8, returned=1)[0][0]

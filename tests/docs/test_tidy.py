@@ -66,12 +66,6 @@ IDIOMS = (
 )
 """Patterns that prose must not contain, and what to write instead."""
 
-UNCLEAN: tuple[str, ...] = (
-    *("crates/logitree-grammar/", "crates/logitree-automata/", "fuzz/", "tests/api/"),
-    "python/logitree/rtp/",
-)
-"""Paths whose prose is not yet checked."""
-
 
 def files(*suffixes: str) -> list[Path]:
     """The repository's own files with these suffixes or names, without build outputs."""
@@ -483,7 +477,7 @@ def idioms(path: Path) -> Iterator[str]:
 
 
 def test_prose_is_plain_english() -> None:
-    checked = [p for p in files(*PROSE) if not name(p).startswith(UNCLEAN) and p != Path(__file__).resolve()]
+    checked = [p for p in files(*PROSE) if p != Path(__file__).resolve()]
     check(problem for path in checked for problem in idioms(path))
 
 

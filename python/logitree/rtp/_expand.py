@@ -214,7 +214,7 @@ class Growth:
 
 
 class _Ways:
-    """Ways on from a level: parent, token and weight of each."""
+    """Edges to the next level: parent, token and weight of each."""
 
     def __init__(self) -> None:
         self.parents = array("q")

@@ -14,7 +14,7 @@ class TreeProcessor(Processor):
     """RTP-LLM's tree decode: each row may only generate what the tree has, and then the end.
 
     A row's status is the key of where it is. A token whose key is missing leads to the error state: the status stays,
-    and only the end token is allowed. Behind the end token nothing is read any more, and only the end is allowed.
+    and only the end token is allowed. After the end token nothing is read, and only the end is allowed.
     """
 
     rank = 2

@@ -113,7 +113,7 @@ impl Reader<'_> {
         let flags = self.flags;
         self.nested += 1;
         if self.nested > MAX_NESTED + 1 {
-            self.stop(format!("groups stand {MAX_NESTED} inside each other at most"));
+            self.stop(format!("groups are nested {MAX_NESTED} deep at most"));
         }
         let mut ways = Vec::new();
         let mut parts = Vec::new();

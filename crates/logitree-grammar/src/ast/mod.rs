@@ -77,7 +77,7 @@ impl GrammarNode {
             NodeKind::Repeat { of, .. } | NodeKind::Recursive(of, _) => of.0.depth,
         };
         if inside == MAX_NESTED {
-            let message = format!("grammars stand more than {MAX_NESTED} deep inside each other");
+            let message = format!("grammars are nested more than {MAX_NESTED} deep");
             let help = "write long chains as one sequence or choice, or as a GBNF text";
             return Err(Error::new(ErrorKind::Limit, message).help(help));
         }

@@ -321,10 +321,7 @@ impl<'t> Reader<'t> {
                     return Some(RuleBody::Ref(self.names.id(name, from)));
                 }
                 let message = format!("{} cannot stand in a rule", excerpt(self.text, from));
-                self.fail(
-                    message,
-                    "there may stand \"text\", [a-z], ., <token>, a name, ( ), |, *, +, ?, {m,n}",
-                )
+                self.fail(message, "write \"text\", [a-z], ., <token>, a name, ( ), |, *, +, ? or {m,n}")
             }
         }
     }

@@ -64,7 +64,7 @@ struct Lexer<'t, 'p> {
 }
 
 impl Lexer<'_, '_> {
-    #[allow(clippy::cast_possible_truncation)] // whoever calls bounds the text
+    #[allow(clippy::cast_possible_truncation)] // the caller bounds the text
     fn push(&mut self, kind: Kind, at: usize, end: usize) {
         self.tokens.push(Token { kind, at: at as u32, end: end as u32 });
         self.at = end;

@@ -472,8 +472,7 @@ impl<'t> Parser<'t, '_> {
             Kind::Directive => self.inline(said, at)?,
             _ => {
                 self.next -= 1;
-                return self
-                    .unexpected("a name, a text, a regular expression or a group must stand here", "");
+                return self.unexpected("a name, a text, a regular expression or a group must come here", "");
             }
         })
     }

@@ -26,7 +26,7 @@ pub(super) fn compile(items: &[Item], resources: &Resources, problems: &mut Prob
     let start = compiler.grammar(items, 0, "");
     let Compiler { mut rules, lazy, problems, .. } = compiler;
     if problems.is_empty() && !prefer(&mut rules, &lazy) {
-        problems.add(0, "lazy terminals stand in too many choices", "use tags, or fewer of them");
+        problems.add(0, "lazy terminals occur in too many choices", "use tags, or fewer of them");
     }
     Rules { rules, start }
 }

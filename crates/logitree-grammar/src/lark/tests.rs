@@ -165,7 +165,7 @@ fn lazy_terminals_win_where_something_else_could_start() {
     );
     let many: String = (0..200_000).map(|_| "a? ").collect();
     let error = read(&format!("start: {many}\na[lazy]: /.*x/")).unwrap_err();
-    assert!(error.message.contains("lazy terminals stand in too many choices"), "{}", error.message);
+    assert!(error.message.contains("lazy terminals occur in too many choices"), "{}", error.message);
     // Restricted remainders of unbounded length after a lazy terminal.
     let endless = "start: (foo | bar)*start end\nend: TEXT\nTEXT: /(.|\\n)*/\nhead[lazy]: TEXT \"<f\"\n\
         foo: head \"=foo>\" %json {\"type\": \"object\"} \"</f>\"\nbar: head \"=bar>\" /[0-9]+/ \"</f{1,2}on>\"";

@@ -63,7 +63,7 @@ fn naive_lazy(text: &str, words: &[String], grammar: &dyn Fn(&str) -> bool) -> b
     true
 }
 
-/// Whether a text may stand between a tag's ends.
+/// Whether a text may be a tag's content.
 type Judge = Box<dyn Fn(&str) -> bool>;
 
 /// Free text from `from` on, and what may follow it.
