@@ -29,7 +29,7 @@ PUBLIC = "public names"
 RUNTIMES = frozenset({"llama_cpp", "mlx_lm", "onnxruntime_genai", "sglang", "tensorrt_llm", "transformers", "vllm"})
 
 MAY_BE_UNSAFE = {
-    "SIMD": ("crates/logitree/src/simd/", "crates/logitree/src/kernel/", "crates/logitree/src/mask/"),
+    "SIMD": ("crates/logitree/src/simd/",),
     "memory map": ("crates/logitree/src/file.rs",),
     "Python buffers": ("crates/logitree-python/src/",),
     "counting allocators": ("crates/logitree/tests/memory/",),

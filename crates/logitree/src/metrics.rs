@@ -6,7 +6,7 @@
 
 mod perplexity;
 
-use crate::kernel::{self, Floats, BLOCK};
+use crate::simd::{self, Floats, BLOCK};
 use crate::TokenId;
 pub use perplexity::{PerplexityGate, RollingPerplexity};
 
@@ -31,7 +31,7 @@ impl Base {
 
 /// log(sum(exp(logits))) over the finite logits, in nats; -inf if there are none. Never overflows.
 pub fn log_sum_exp<'l>(logits: impl Into<Floats<'l>>) -> f64 {
-    kernel::log_sum_exp(logits.into())
+    simd::log_sum_exp(logits.into())
 }
 
 /// How surprising `id` is under `logits`: -log p, at least 0.
@@ -53,7 +53,7 @@ pub fn surprisal_among<'l>(ids: &[TokenId], logits: impl Into<Floats<'l>>, id: T
 
 fn surprisal_at(logits: Floats<'_>, picked: Option<f32>, base: Base) -> f64 {
     match picked.filter(|z| z.is_finite()) {
-        Some(z) => base.of_nats((kernel::log_sum_exp(logits) - f64::from(z)).max(0.0)),
+        Some(z) => base.of_nats((simd::log_sum_exp(logits) - f64::from(z)).max(0.0)),
         None => f64::INFINITY,
     }
 }
@@ -61,7 +61,7 @@ fn surprisal_at(logits: Floats<'_>, picked: Option<f32>, base: Base) -> f64 {
 /// The entropy of `logits`, at least 0; +inf if none is finite.
 pub fn entropy<'l>(logits: impl Into<Floats<'l>>, base: Base) -> f64 {
     // log Z - sum p z, both shifted by the maximum.
-    let sums = kernel::finite_sums(logits.into());
+    let sums = simd::finite_sums(logits.into());
     sums.map_or(f64::INFINITY, |(_, sum, dot)| base.of_nats((sum.ln() - dot / sum).max(0.0)))
 }
 
@@ -109,7 +109,7 @@ pub fn top_candidates<'l>(logits: impl Into<Floats<'l>>, n: usize) -> Vec<Top> {
     let mut heap = std::collections::BinaryHeap::with_capacity(n + 1);
     let mut bar = f32::NEG_INFINITY;
     let mut maxima = vec![0.0; logits.len().div_ceil(BLOCK)];
-    kernel::block_maxima(logits, &mut maxima);
+    simd::block_maxima(logits, &mut maxima);
     let mut buffer = [0.0; BLOCK];
     for (block, &max) in maxima.iter().enumerate() {
         if max <= bar {
@@ -117,19 +117,19 @@ pub fn top_candidates<'l>(logits: impl Into<Floats<'l>>, n: usize) -> Vec<Top> {
         }
         for (&x, id) in logits.block(block, &mut buffer).iter().zip((block * BLOCK) as TokenId..) {
             if x > bar && x.is_finite() {
-                heap.push(kernel::descending_key(x, id));
+                heap.push(simd::descending_key(x, id));
                 if heap.len() > n {
                     heap.pop();
                 }
                 if heap.len() == n {
-                    bar = heap.peek().map_or(bar, |&worst| kernel::from_key(worst).0);
+                    bar = heap.peek().map_or(bar, |&worst| simd::from_key(worst).0);
                 }
             }
         }
     }
     let keys = heap.into_sorted_vec();
     let top = |&key: &u64| {
-        let (logit, id) = kernel::from_key(key);
+        let (logit, id) = simd::from_key(key);
         Top { id, logit, probability: (f64::from(logit) - log_sum).exp() }
     };
     keys.iter().map(top).collect()

@@ -11,7 +11,7 @@ use super::format::header::{self, IndexHeader};
 use super::row_set::RowSet;
 use super::state::StateKind;
 use super::{Continuations, WalkState};
-use crate::kernel::PackedIds;
+use crate::simd::PackedIds;
 use crate::{file, Error, ErrorKind, Result, TokenId};
 
 /// An index, in memory or in a mapped file.

@@ -1,9 +1,8 @@
 //! Masks on logits: logits of ids that are not in the mask become minus infinity, in place; nothing else is
 //! written, so NaN payloads and negative zeros of allowed ids survive.
 
-use super::kernel::{self, Kernel};
 use super::{words_for, AllowedTokens};
-use crate::{Error, ErrorKind, Result};
+use crate::{simd, Error, ErrorKind, Result};
 
 mod sealed {
     pub trait Sealed {}
@@ -18,32 +17,32 @@ pub trait Logit: sealed::Sealed + Copy {
     const BANNED: Self;
 
     #[doc(hidden)]
-    fn ban(kernel: Kernel, words: &[u32], logits: &mut [Self]);
+    fn ban(words: &[u32], logits: &mut [Self]);
 }
 
 impl Logit for f32 {
     const BANNED: f32 = f32::NEG_INFINITY;
 
-    fn ban(kernel: Kernel, words: &[u32], logits: &mut [f32]) {
-        kernel.ban_f32(words, logits);
+    fn ban(words: &[u32], logits: &mut [f32]) {
+        simd::ban_f32(words, logits);
     }
 }
 
 impl Logit for half::f16 {
     const BANNED: half::f16 = half::f16::NEG_INFINITY;
 
-    fn ban(kernel: Kernel, words: &[u32], logits: &mut [half::f16]) {
+    fn ban(words: &[u32], logits: &mut [half::f16]) {
         use half::slice::HalfFloatSliceExt;
-        kernel.ban_u16(words, logits.reinterpret_cast_mut(), Self::BANNED.to_bits());
+        simd::ban_u16(words, logits.reinterpret_cast_mut(), Self::BANNED.to_bits());
     }
 }
 
 impl Logit for half::bf16 {
     const BANNED: half::bf16 = half::bf16::NEG_INFINITY;
 
-    fn ban(kernel: Kernel, words: &[u32], logits: &mut [half::bf16]) {
+    fn ban(words: &[u32], logits: &mut [half::bf16]) {
         use half::slice::HalfFloatSliceExt;
-        kernel.ban_u16(words, logits.reinterpret_cast_mut(), Self::BANNED.to_bits());
+        simd::ban_u16(words, logits.reinterpret_cast_mut(), Self::BANNED.to_bits());
     }
 }
 
@@ -53,10 +52,6 @@ impl Logit for half::bf16 {
 /// [`ErrorKind::Logits`], with nothing written, if the mask allows an id in a word past those that the logits
 /// reach. Bits of the last reached word that stand for no logit are not looked at (an all-ones word is full).
 pub fn apply<L: Logit>(words: &[u32], logits: &mut [L]) -> Result<()> {
-    apply_with(kernel::best(), words, logits)
-}
-
-pub(super) fn apply_with<L: Logit>(kernel: Kernel, words: &[u32], logits: &mut [L]) -> Result<()> {
     let reached = words_for(logits.len()).min(words.len());
     if let Some(word) = words[reached..].iter().position(|word| *word != 0) {
         let at = reached + word;
@@ -64,7 +59,7 @@ pub(super) fn apply_with<L: Logit>(kernel: Kernel, words: &[u32], logits: &mut [
     }
     let covered = (reached * 32).min(logits.len());
     let (covered, past) = logits.split_at_mut(covered);
-    L::ban(kernel, &words[..reached], covered);
+    L::ban(&words[..reached], covered);
     past.fill(L::BANNED);
     Ok(())
 }

@@ -5,7 +5,6 @@
 
 mod allowed;
 mod apply;
-mod kernel;
 mod set;
 
 pub use allowed::AllowedTokens;

@@ -1,7 +1,7 @@
 //! The owned mask and its set operations.
 
-use super::kernel;
 use super::words_for;
+use crate::simd;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// A set of the token ids `0..size`, as 32-bit words, least significant bit first.
@@ -182,7 +182,7 @@ impl Mask {
 
 /// How many bits of `words` are set.
 pub fn count(words: &[u32]) -> usize {
-    kernel::best().count(words)
+    simd::count(words)
 }
 
 /// The ids whose bits are set in `words`, ascending.

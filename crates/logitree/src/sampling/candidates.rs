@@ -10,7 +10,7 @@
 //! Ranking is in `rank.rs`, sums of exponentials are in `mass.rs`.
 
 use super::TokenArray;
-use crate::kernel::{self, Floats, BLOCK};
+use crate::simd::{self, Floats, BLOCK};
 use crate::{Error, Result, TokenId};
 
 mod begin;
@@ -271,7 +271,7 @@ impl Candidates<'_> {
         match self.form {
             Form::List if self.best_first => self.logits.first().copied().unwrap_or(f32::NEG_INFINITY),
             Form::List => plain_max(&self.logits),
-            _ => kernel::max(&self.maxima),
+            _ => simd::max(&self.maxima),
         }
     }
 
@@ -309,8 +309,8 @@ impl Candidates<'_> {
         match self.form {
             Form::Borrowed => self.shape(Shape::Divide(t)),
             _ => {
-                kernel::divide(&mut self.logits, t);
-                kernel::divide(&mut self.maxima, t);
+                simd::divide(&mut self.logits, t);
+                simd::divide(&mut self.maxima, t);
             }
         }
     }
@@ -321,8 +321,8 @@ impl Candidates<'_> {
         match self.form {
             Form::Borrowed => self.shape(Shape::Floor(least)),
             _ => {
-                kernel::reject_below(&mut self.logits, least);
-                kernel::reject_below(&mut self.maxima, least);
+                simd::reject_below(&mut self.logits, least);
+                simd::reject_below(&mut self.maxima, least);
                 self.recheck_order();
             }
         }
@@ -359,7 +359,7 @@ impl Candidates<'_> {
         self.best_first &= monotone;
         self.recheck_order();
         if self.form == Form::Owned {
-            kernel::block_maxima(Floats::F32(&self.logits), &mut self.maxima);
+            simd::block_maxima(Floats::F32(&self.logits), &mut self.maxima);
         }
     }
 
@@ -490,7 +490,7 @@ impl Candidates<'_> {
     pub fn keep(&mut self, positions: impl Iterator<Item = usize>) {
         self.list();
         let mut keys = self.take_scratch();
-        keys.extend(positions.map(|at| kernel::descending_key(self.logits[at], self.ids[at])));
+        keys.extend(positions.map(|at| simd::descending_key(self.logits[at], self.ids[at])));
         self.keys = keys;
         self.take_keys();
         self.best_first = false;
@@ -501,7 +501,7 @@ impl Candidates<'_> {
 /// Maximum of a short list.
 fn plain_max(xs: &[f32]) -> f32 {
     if xs.len() > BLOCK {
-        return kernel::max(xs);
+        return simd::max(xs);
     }
     xs.iter().fold(f32::NEG_INFINITY, |m, &x| if x > m { x } else { m })
 }

@@ -4,7 +4,7 @@
 //! Exponentials are the kernel's, accurate to 2e-7; their sums are f64.
 
 use super::Candidates;
-use crate::kernel::{self, BLOCK};
+use crate::simd::{self, BLOCK};
 
 /// How far below the best logit the first search goes, in nats; each further search goes twice as far.
 const FIRST_LOOK: f32 = 4.0;
@@ -30,7 +30,7 @@ impl Weight {
         let max = candidates.max();
         let (mut sum, mut dot) = (0.0, 0.0);
         candidates.for_each_block(|_, block| {
-            let (s, d) = kernel::sum_exp_dot(block, max);
+            let (s, d) = simd::sum_exp_dot(block, max);
             sum += s;
             dot += d;
         });
@@ -60,9 +60,9 @@ pub(super) fn collision(candidates: &Candidates<'_>) -> (f64, usize, f64) {
             *b = x - max;
             alive += usize::from(x > f32::NEG_INFINITY);
         }
-        sum += kernel::sum_exp(below, 0.0);
+        sum += simd::sum_exp(below, 0.0);
         below.iter_mut().for_each(|b| *b *= 2.0);
-        squares += kernel::sum_exp(below, 0.0);
+        squares += simd::sum_exp(below, 0.0);
     });
     (squares / (sum * sum), alive, f64::from(max) + sum.ln())
 }

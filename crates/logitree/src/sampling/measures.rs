@@ -5,8 +5,8 @@
 
 use super::distribution::Weight;
 use super::{Candidates, Floats};
-use crate::kernel;
 use crate::mask::AllowedTokens;
+use crate::simd;
 use crate::TokenId;
 
 /// Both levels of one step, in nats.
@@ -46,7 +46,7 @@ impl Model {
             return Model { entropy: weight.entropy(), log_sum: weight.log_sum() };
         }
         // Where any is allowed, one of them is finite.
-        let (max, sum, dot) = kernel::finite_sums(logits).unwrap_or((f64::NEG_INFINITY, 1.0, 0.0));
+        let (max, sum, dot) = simd::finite_sums(logits).unwrap_or((f64::NEG_INFINITY, 1.0, 0.0));
         Model { entropy: (sum.ln() - dot / sum).max(0.0), log_sum: max + sum.ln() }
     }
 

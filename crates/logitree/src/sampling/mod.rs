@@ -69,7 +69,7 @@ pub mod typ_p;
 pub mod undo;
 pub mod xtc;
 
-pub use crate::kernel::Floats;
+pub use crate::simd::Floats;
 pub use adapt::{Adapt, Burst, Distribution, EntropyRule, Setting};
 pub use adaptive_p::AdaptiveP;
 pub use batch::{BatchOptions, Picked, Row};

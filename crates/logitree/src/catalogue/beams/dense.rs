@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::best::{score, BestCandidates};
 use super::{BeamCandidate, BeamRows, ItemWalk};
 use crate::catalogue::WideNode;
-use crate::kernel::{self, Floats, BLOCK};
+use crate::simd::{self, Floats, BLOCK};
 use crate::{Result, TokenId};
 
 /// One in so many blocks, and as many more, may have its highest logit where no child is.
@@ -92,7 +92,7 @@ impl ItemWalk {
             let from = maxima.len();
             maxima.resize(from + line.len().div_ceil(BLOCK), 0.0);
             run.maxima = from..maxima.len();
-            if !kernel::block_maxima(line, &mut maxima[from..]) {
+            if !simd::block_maxima(line, &mut maxima[from..]) {
                 // NaN may be at an id that is not a child.
                 maxima.truncate(from);
                 run.maxima = from..from;
@@ -132,7 +132,7 @@ fn take_by_guess(
         // With few blocks, finer ones give a better bound.
         for run in scanned() {
             fine.clear();
-            kernel::fine_maxima(run.values(rows), fine);
+            simd::fine_maxima(run.values(rows), fine);
             tops.extend(fine.iter().map(|&max| score(rows.scores[run.row], max, 0.0)));
         }
     }
@@ -180,7 +180,7 @@ fn take_values(
 ) -> Result<()> {
     let before = rows.scores[run.row];
     places.clear();
-    kernel::collect_reaching(values, best.limit(before), places);
+    simd::collect_reaching(values, best.limit(before), places);
     for &place in &*places {
         let (token, logit) = ((from + place as usize) as TokenId, values[place as usize]);
         let score = score(before, logit, 0.0);

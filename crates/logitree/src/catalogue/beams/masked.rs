@@ -5,10 +5,10 @@
 
 use super::best::BestCandidates;
 use super::BeamCandidate;
-use crate::kernel::{self, Floats, BLOCK};
 use crate::mask::{words_for, AllowedTokens};
 use crate::sampling::candidates::{bad_logit, no_logit};
 use crate::sampling::Row;
+use crate::simd::{self, Floats, BLOCK};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// A continuation of one beam: `score` is the beam's and the token's log-probability under all of the row's logits,
@@ -41,11 +41,11 @@ pub fn beam_top(rows: &[Row<'_>], scores: &[f64], width: usize) -> Result<Vec<Be
             ));
         }
         maxima.resize(row.logits.len().div_ceil(BLOCK), 0.0);
-        if !kernel::block_maxima(row.logits, &mut maxima) {
+        if !simd::block_maxima(row.logits, &mut maxima) {
             let all = (0..row.logits.len()).filter_map(|id| Some((row.logits.get(id)?, id as TokenId)));
             return Err(place(bad_logit(all)));
         }
-        let log_sum = kernel::log_sum_exp(row.logits);
+        let log_sum = simd::log_sum_exp(row.logits);
         let line = Line { row: at, logits: row.logits, maxima: &maxima, score, log_sum };
         if log_sum.is_finite() {
             line.offer(row.allowed, &mut best).map_err(place)?;
@@ -116,7 +116,7 @@ mod tests {
     fn slow(rows: &[Row<'_>], scores: &[f64], width: usize) -> Vec<Beam> {
         let mut all = Vec::new();
         for ((row, &score), at) in rows.iter().zip(scores).zip(0..) {
-            let log_sum = kernel::log_sum_exp(row.logits);
+            let log_sum = simd::log_sum_exp(row.logits);
             for id in 0..row.logits.len() {
                 let logit = row.logits.get(id).unwrap();
                 let live = logit > f32::NEG_INFINITY && score > f64::NEG_INFINITY;

@@ -15,9 +15,9 @@ mod top;
 pub use masked::{beam_top, Beam};
 
 use crate::catalogue::{CatalogueSnapshot, Continuations, WalkState};
-use crate::kernel::Floats;
 use crate::mask::words_for;
 use crate::sampling::candidates::bad_logit;
+use crate::simd::Floats;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// A catalogue at one moment, and the token that ends an item: asked about many states at once.

@@ -9,7 +9,7 @@ use super::{BeamCandidate, BeamRows, ItemWalk};
 use crate::catalogue::{
     BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, Continuations, WalkState,
 };
-use crate::kernel::Floats;
+use crate::simd::Floats;
 use crate::{ErrorKind, TokenId};
 
 fn tree(items: &[Vec<TokenId>], weighted: bool) -> Catalogue {

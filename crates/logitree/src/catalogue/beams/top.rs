@@ -4,7 +4,7 @@ use super::best::{score, BestCandidates};
 use super::dense::{self, DenseNode};
 use super::{BeamCandidate, BeamRows, ItemWalk};
 use crate::catalogue::{Continuations, WalkState, WideNode};
-use crate::kernel::{self, Floats, BLOCK};
+use crate::simd::{self, Floats, BLOCK};
 use crate::{Result, TokenId};
 
 /// Continuations are a run if at least one id in so many of their span is one.
@@ -150,7 +150,7 @@ impl ItemWalk {
         for from in (0..n).step_by(BLOCK) {
             let tokens = wide.children.tokens(from..(from + BLOCK).min(n));
             places.clear();
-            kernel::reaching_among(line, tokens, best.limit(rows.scores[row]), &mut places);
+            simd::reaching_among(line, tokens, best.limit(rows.scores[row]), &mut places);
             for &place in &places {
                 self.take_child(rows, row, wide, from + place as usize, best)?;
             }

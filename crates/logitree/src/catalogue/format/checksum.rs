@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::file::Mapped;
-use crate::{kernel, Error, ErrorKind, Result};
+use crate::{simd, Error, ErrorKind, Result};
 
 /// Bytes that have one checksum.
 pub const PAGE: usize = 4096;
@@ -56,7 +56,7 @@ impl CheckedPages {
     /// Has the machine fetch the byte `at`, because it will be read soon.
     #[inline]
     pub fn prefetch(&self, at: u64) {
-        kernel::prefetch(self.all(), at as usize);
+        simd::prefetch(self.all(), at as usize);
     }
 
     /// `len` bytes from `at`.

@@ -4,8 +4,8 @@
 //! first has found that there is one.
 
 use super::{Candidates, Form, Order};
-use crate::kernel::{self, Floats, BLOCK};
 use crate::mask::{words_for, AllowedTokens};
+use crate::simd::{self, Floats, BLOCK};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Mask words that are tested together, to skip runs without an allowed token.
@@ -50,7 +50,7 @@ impl<'l> Candidates<'l> {
         self.form = Form::Borrowed;
         self.base = logits;
         self.maxima.resize(logits.len().div_ceil(BLOCK), 0.0);
-        if !kernel::block_maxima(logits, &mut self.maxima) {
+        if !simd::block_maxima(logits, &mut self.maxima) {
             let all = (0..logits.len()).filter_map(|at| Some((logits.get(at)?, at as TokenId)));
             return Err(bad_logit(all));
         }

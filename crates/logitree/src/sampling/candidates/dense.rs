@@ -1,7 +1,7 @@
 //! The dense form: blocks of borrowed logits with the samplers' changes applied as they are read.
 
 use super::{Candidates, Form};
-use crate::kernel::{self, BLOCK};
+use crate::simd::{self, BLOCK};
 use crate::TokenId;
 
 /// Above this many edits at once the dense logits are copied.
@@ -21,8 +21,8 @@ pub(super) enum Shape {
 impl Shape {
     fn apply(self, block: &mut [f32], start: usize) {
         match self {
-            Shape::Divide(by) => kernel::divide(block, by),
-            Shape::Floor(least) => kernel::reject_below(block, least),
+            Shape::Divide(by) => simd::divide(block, by),
+            Shape::Floor(least) => simd::reject_below(block, least),
             Shape::Only(id) => {
                 for (x, at) in block.iter_mut().zip(start..) {
                     if at != id as usize {
@@ -76,8 +76,8 @@ impl Candidates<'_> {
             shape.apply(std::slice::from_mut(x), *id as usize);
         }
         match shape {
-            Shape::Divide(by) => kernel::divide(&mut self.maxima, by),
-            Shape::Floor(least) => kernel::reject_below(&mut self.maxima, least),
+            Shape::Divide(by) => simd::divide(&mut self.maxima, by),
+            Shape::Floor(least) => simd::reject_below(&mut self.maxima, least),
             Shape::Only(id) => {
                 let block = id as usize / BLOCK;
                 for (max, at) in self.maxima.iter_mut().zip(0..) {
@@ -114,7 +114,7 @@ impl Candidates<'_> {
         for at in 0..self.edits.len() {
             let block = self.edits[at].0 as usize / BLOCK;
             if block != last {
-                self.maxima[block] = kernel::max(self.block(block, &mut buffer));
+                self.maxima[block] = simd::max(self.block(block, &mut buffer));
                 last = block;
             }
         }

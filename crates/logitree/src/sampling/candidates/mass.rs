@@ -4,7 +4,7 @@
 //! the kernel's exponential, accurate to 2e-7, and f64 sums.
 
 use super::{Candidates, Form, Order};
-use crate::kernel::{self, BLOCK};
+use crate::simd::{self, BLOCK};
 
 /// Up to this many candidates are summed in order.
 const SHORT: usize = 1024;
@@ -29,18 +29,18 @@ impl Candidates<'_> {
         sums.clear();
         sums.resize(self.len().div_ceil(BLOCK), 0.0);
         if self.form == Form::Borrowed && self.shapes.is_empty() {
-            kernel::block_sums(self.base, max, &mut sums);
+            simd::block_sums(self.base, max, &mut sums);
             let mut buffer = [0.0; BLOCK];
             let mut last = usize::MAX;
             for &(id, _) in &self.edits {
                 let block = id as usize / BLOCK;
                 if block != last {
-                    sums[block] = kernel::sum_exp(self.block(block, &mut buffer), max);
+                    sums[block] = simd::sum_exp(self.block(block, &mut buffer), max);
                     last = block;
                 }
             }
         } else {
-            self.for_each_block(|at, block| sums[at] = kernel::sum_exp(block, max));
+            self.for_each_block(|at, block| sums[at] = simd::sum_exp(block, max));
         }
         let weight = sums.iter().sum();
         self.sums = sums;
@@ -58,13 +58,13 @@ impl Candidates<'_> {
         let max = self.max();
         let (mut count, mut sum) = (0usize, 0.0);
         self.for_each_block(|_, block| {
-            let (n, deviations) = kernel::deviations(block, max);
+            let (n, deviations) = simd::deviations(block, max);
             count += n;
             sum += deviations;
         });
         let mean = (f64::from(max) + sum / count as f64) as f32;
         let mut squares = 0.0;
-        self.for_each_block(|_, block| squares += kernel::squares(block, mean));
+        self.for_each_block(|_, block| squares += simd::squares(block, mean));
         (squares / count as f64).sqrt()
     }
 
@@ -89,7 +89,7 @@ impl Candidates<'_> {
         let mut buffer = [0.0; BLOCK];
         let mut exponentials = [0.0; BLOCK];
         let logits = self.block(block, &mut buffer);
-        kernel::exps(logits, max, &mut exponentials);
+        simd::exps(logits, max, &mut exponentials);
         let (mut running, mut place) = (before, None);
         for (&e, at) in exponentials[..logits.len()].iter().zip(block * BLOCK..).filter(|(&e, _)| e > 0.0) {
             let below = running;
@@ -159,9 +159,9 @@ impl Candidates<'_> {
             let mut p = std::mem::take(&mut self.probabilities);
             p.resize(self.len(), 0.0);
             self.for_each_block(|at, block| {
-                kernel::exps(block, max, &mut p[at * BLOCK..][..block.len()]);
+                simd::exps(block, max, &mut p[at * BLOCK..][..block.len()]);
             });
-            kernel::normalise(&mut p, weight);
+            simd::normalise(&mut p, weight);
             self.probabilities = p;
         }
         self.has_probabilities = true;
@@ -177,7 +177,7 @@ impl Candidates<'_> {
         let max = self.max();
         let mut running = 0.0;
         let kept = self.logits.iter().zip(1..).find_map(|(&x, kept): (_, usize)| {
-            running += f64::from(kernel::exp(x - max));
+            running += f64::from(simd::exp(x - max));
             (running >= mass && kept >= least).then_some(kept)
         });
         self.truncate(kept.unwrap_or(self.len()));

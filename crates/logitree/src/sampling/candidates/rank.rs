@@ -2,7 +2,7 @@
 //! position) are collected from few blocks, from more until there are enough, and sorted.
 
 use super::{Candidates, Form, Order};
-use crate::kernel::{self, BLOCK};
+use crate::simd::{self, BLOCK};
 use crate::TokenId;
 
 /// How far below the best logit the first search goes, in nats; each further search goes 1.5 times as far.
@@ -21,7 +21,7 @@ impl Candidates<'_> {
         }
         let mut keys = self.take_scratch();
         self.collect_best(k, &mut keys);
-        kernel::sort_keys(&mut keys, &mut self.spare);
+        simd::sort_keys(&mut keys, &mut self.spare);
         self.keep_sorted(keys);
     }
 
@@ -65,8 +65,8 @@ impl Candidates<'_> {
     pub(super) fn ranked_position_of(&mut self, target: f64) -> usize {
         let max = self.max();
         let mut keys = self.take_scratch();
-        self.collect_until(&mut keys, |xs, _| kernel::sum_exp(xs, max) >= target * (1.0 + 1e-12));
-        kernel::sort_keys(&mut keys, &mut self.spare);
+        self.collect_until(&mut keys, |xs, _| simd::sum_exp(xs, max) >= target * (1.0 + 1e-12));
+        simd::sort_keys(&mut keys, &mut self.spare);
         // Where the sum, added in this order, rounds to less than the target: the last that has a probability.
         let last = |c: &Self| c.probabilities.iter().rposition(|&e| e > 0.0).map_or(1, |at| at + 1);
         let kept = self.reach(&keys, target, 0).unwrap_or_else(|| last(self));
@@ -81,7 +81,7 @@ impl Candidates<'_> {
         self.read_keys(keys);
         let mut exponentials = std::mem::take(&mut self.probabilities);
         exponentials.resize(self.values.len(), 0.0);
-        kernel::exps(&self.values, max, &mut exponentials);
+        simd::exps(&self.values, max, &mut exponentials);
         let mut running = 0.0;
         let kept = exponentials.iter().zip(1..).find_map(|(&e, kept): (_, usize)| {
             running += f64::from(e);
@@ -96,7 +96,7 @@ impl Candidates<'_> {
     pub(in crate::sampling) fn best(&mut self, k: usize) -> &[f32] {
         let mut keys = self.take_scratch();
         self.collect_best(k.clamp(1, self.len().max(1)), &mut keys);
-        kernel::sort_keys(&mut keys, &mut self.spare);
+        simd::sort_keys(&mut keys, &mut self.spare);
         self.read_keys(&keys);
         self.keys = keys;
         &self.values
@@ -158,9 +158,9 @@ impl Candidates<'_> {
         let mut keys = self.take_scratch();
         // A little more than the mass, because the walk below may round differently.
         self.collect_until(&mut keys, |xs, keys| {
-            keys.len() >= least && kernel::sum_exp(xs, max) >= mass * (1.0 + 1e-12)
+            keys.len() >= least && simd::sum_exp(xs, max) >= mass * (1.0 + 1e-12)
         });
-        kernel::sort_keys(&mut keys, &mut self.spare);
+        simd::sort_keys(&mut keys, &mut self.spare);
         let kept = self.reach(&keys, mass, least);
         keys.truncate(kept.unwrap_or(keys.len()));
         self.keep_sorted(keys);
@@ -170,7 +170,7 @@ impl Candidates<'_> {
     fn keep_sorted(&mut self, mut keys: Vec<u64>) {
         if self.form == Form::List {
             for key in &mut keys {
-                let at = kernel::from_key(*key).1;
+                let at = simd::from_key(*key).1;
                 *key = *key & !0xffff_ffff | u64::from(self.ids[at as usize]);
             }
         }
@@ -185,7 +185,7 @@ impl Candidates<'_> {
         let mut buffer = [0.0; BLOCK];
         for at in 0..self.len().div_ceil(BLOCK) {
             let block = self.block(at, &mut buffer);
-            kernel::collect_keys(block, f32::NEG_INFINITY, (at * BLOCK) as TokenId, keys);
+            simd::collect_keys(block, f32::NEG_INFINITY, (at * BLOCK) as TokenId, keys);
         }
     }
 
@@ -214,14 +214,14 @@ impl Candidates<'_> {
     /// Reads the logits of the keys into `values`.
     pub(super) fn read_keys(&mut self, keys: &[u64]) {
         self.values.clear();
-        self.values.extend(keys.iter().map(|&key| kernel::from_key(key).0));
+        self.values.extend(keys.iter().map(|&key| simd::from_key(key).0));
     }
 
     /// Collects the keys of at least the best `k` of the dense form, `k` not above the number of blocks: the k-th
     /// highest block maximum is a bound that k elements reach.
     fn collect_top(&self, k: usize, keys: &mut Vec<u64>) {
-        keys.extend(self.maxima.iter().map(|&x| kernel::descending_key(x, 0)));
-        let bound = kernel::from_key(*keys.select_nth_unstable(k - 1).1).0;
+        keys.extend(self.maxima.iter().map(|&x| simd::descending_key(x, 0)));
+        let bound = simd::from_key(*keys.select_nth_unstable(k - 1).1).0;
         keys.clear();
         self.collect_at_least(bound, keys);
     }
@@ -229,13 +229,13 @@ impl Candidates<'_> {
     /// Collects the keys, by position, of the candidates that are `>= threshold`, in order.
     pub(super) fn collect_at_least(&self, threshold: f32, keys: &mut Vec<u64>) {
         if self.form == Form::List {
-            return kernel::collect_keys(&self.logits, threshold, 0, keys);
+            return simd::collect_keys(&self.logits, threshold, 0, keys);
         }
         let mut buffer = [0.0; BLOCK];
         for (at, &max) in self.maxima.iter().enumerate() {
             if max >= threshold {
                 let first = (at * BLOCK) as TokenId;
-                kernel::collect_keys(self.block(at, &mut buffer), threshold, first, keys);
+                simd::collect_keys(self.block(at, &mut buffer), threshold, first, keys);
             }
         }
     }
@@ -244,8 +244,8 @@ impl Candidates<'_> {
     pub(super) fn take_keys(&mut self) {
         self.ids.clear();
         self.logits.clear();
-        self.ids.extend(self.keys.iter().map(|&key| kernel::from_key(key).1));
-        self.logits.extend(self.keys.iter().map(|&key| kernel::from_key(key).0));
+        self.ids.extend(self.keys.iter().map(|&key| simd::from_key(key).1));
+        self.logits.extend(self.keys.iter().map(|&key| simd::from_key(key).0));
         self.edits.clear();
         self.shapes.clear();
         self.form = Form::List;
@@ -257,7 +257,7 @@ impl Candidates<'_> {
     pub(in crate::sampling) fn rearrange(&mut self, mut keys: Vec<u64>) {
         for key in &mut keys {
             let at = *key as u32 as usize;
-            *key = kernel::descending_key(self.logits[at], self.ids[at]);
+            *key = simd::descending_key(self.logits[at], self.ids[at]);
         }
         self.keys = keys;
         self.take_keys();

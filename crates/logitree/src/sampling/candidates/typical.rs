@@ -1,8 +1,8 @@
 //! Finds the candidates whose surprisal is nearest to the entropy, without sorting the others.
 
 use super::{Candidates, Form, Order};
-use crate::kernel;
 use crate::sampling::distribution::Weight;
+use crate::simd;
 
 /// How far from the entropy the first search goes, in nats; each further search goes 1.5 times as far.
 const FIRST_LOOK: f64 = 1.0;
@@ -22,10 +22,10 @@ impl Candidates<'_> {
                 self.collect_all(&mut keys);
             } else {
                 self.collect_at_least((centre - look) as f32, &mut keys);
-                keys.retain(|&key| (centre - f64::from(kernel::from_key(key).0)).abs() <= look);
+                keys.retain(|&key| (centre - f64::from(simd::from_key(key).0)).abs() <= look);
             }
             self.read_keys(&keys);
-            let reached = keys.len() >= least && kernel::sum_exp(&self.values, max) > mass * (1.0 + 1e-12);
+            let reached = keys.len() >= least && simd::sum_exp(&self.values, max) > mass * (1.0 + 1e-12);
             if all || reached {
                 break;
             }
@@ -40,16 +40,16 @@ impl Candidates<'_> {
         let mut nearest = std::mem::take(&mut self.nearest);
         nearest.clear();
         nearest.extend(keys.iter().zip(0u64..).map(|(&key, at)| {
-            let distance = (centre - f64::from(kernel::from_key(key).0)).abs() as f32;
+            let distance = (centre - f64::from(simd::from_key(key).0)).abs() as f32;
             // Non-negative floats sort as their bits do.
             u64::from(distance.to_bits()) << 32 | at
         }));
-        kernel::sort_keys(&mut nearest, &mut self.spare);
+        simd::sort_keys(&mut nearest, &mut self.spare);
         self.values.clear();
-        self.values.extend(nearest.iter().map(|&n| kernel::from_key(keys[n as u32 as usize]).0));
+        self.values.extend(nearest.iter().map(|&n| simd::from_key(keys[n as u32 as usize]).0));
         let mut exponentials = std::mem::take(&mut self.probabilities);
         exponentials.resize(self.values.len(), 0.0);
-        kernel::exps(&self.values, max, &mut exponentials);
+        simd::exps(&self.values, max, &mut exponentials);
         let mut running = 0.0;
         let kept = exponentials.iter().zip(1..).find_map(|(&e, kept): (_, usize)| {
             running += f64::from(e);
@@ -57,9 +57,9 @@ impl Candidates<'_> {
         });
         nearest.truncate(kept.unwrap_or(nearest.len()));
         for n in &mut nearest {
-            let (x, at) = kernel::from_key(keys[*n as u32 as usize]);
+            let (x, at) = simd::from_key(keys[*n as u32 as usize]);
             let id = if self.form == Form::List { self.ids[at as usize] } else { at };
-            *n = kernel::descending_key(x, id);
+            *n = simd::descending_key(x, id);
         }
         self.probabilities = exponentials;
         // Swapped, so that neither is allocated again.

@@ -1,7 +1,7 @@
 //! The effect of each sampler of a chain in one step, found by comparing the candidates before and after it.
 
 use crate::sampling::{Candidates, TokenArray};
-use crate::{kernel, TokenId};
+use crate::{simd, TokenId};
 
 /// What one sampler did in one step. A candidate counts while its logit is above -inf.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,8 +63,8 @@ impl EffectRecorder {
         self.before.sort_unstable_by_key(|b| b.0);
         self.scratch.clear();
         self.scratch.extend(self.before.iter().map(|b| b.1));
-        self.max = kernel::max(&self.scratch);
-        self.sum = kernel::sum_exp(&self.scratch, self.max);
+        self.max = simd::max(&self.scratch);
+        self.sum = simd::sum_exp(&self.scratch, self.max);
     }
 
     /// The effect of a sampler that left the candidates as `c` (`None`: untouched).
@@ -97,7 +97,7 @@ impl EffectRecorder {
         let mass_cut = if after == before {
             0.0
         } else {
-            (1.0 - kernel::sum_exp(&self.scratch, self.max) / self.sum).clamp(0.0, 1.0)
+            (1.0 - simd::sum_exp(&self.scratch, self.max) / self.sum).clamp(0.0, 1.0)
         };
         std::mem::swap(&mut self.before, &mut self.after);
         self.weigh();

@@ -1,6 +1,6 @@
 //! Keys: a value and an id in one number that sorts as candidates do, and the pass that collects them.
 
-use super::width::widest;
+use super::dispatch::widest;
 use super::{BLOCK, LANES};
 
 /// A number that sorts ascending as `x` descends, and as `id` ascends where x is equal. Undone by [`from_key`].
@@ -166,7 +166,7 @@ fn compress_reaching(xs: &[f32], limit: f32, places: &mut Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::width::Width;
+    use crate::simd::dispatch::Width;
     use proptest::prelude::*;
 
     #[test]

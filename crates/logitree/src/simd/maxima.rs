@@ -1,7 +1,7 @@
 //! Maxima: of a slice, and of each block of one, with a check for NaN and infinities.
 
+use super::dispatch::widest;
 use super::floats::{from_bf16, from_f16};
-use super::width::widest;
 use super::{Floats, BLOCK, LANES};
 
 widest! {
@@ -176,7 +176,7 @@ fn highest<const N: usize>(mut lanes: [f32; N]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::width::Width;
+    use crate::simd::dispatch::Width;
     use half::{bf16, f16};
     use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! A slice of floats of one of three kinds, read as f32. Every value of the narrow kinds is an f32, so nothing is
 //! lost.
 
-use super::width::widest;
+use super::dispatch::widest;
 use super::BLOCK;
 
 /// Borrowed floats.
@@ -131,7 +131,7 @@ pub(super) fn from_bf16(bits: u16) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::width::Width;
+    use crate::simd::dispatch::Width;
     use half::{bf16, f16};
 
     #[test]

@@ -1,6 +1,6 @@
 //! Exponentials of differences to a maximum.
 
-use super::width::widest;
+use super::dispatch::widest;
 use super::LANES;
 
 widest! {
@@ -114,7 +114,7 @@ fn exp_below(z: f32) -> (f32, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::width::Width;
+    use crate::simd::dispatch::Width;
     use proptest::prelude::*;
 
     #[test]

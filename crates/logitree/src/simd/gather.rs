@@ -1,6 +1,6 @@
-//! Which of a list's places in a line of floats hold something that reaches a limit.
+//! Which of a list's places in a line of floats are not below a limit.
 
-use super::width::widest;
+use super::dispatch::widest;
 
 /// PackedIds as they lie in a file: whole numbers of one, two or four bytes each, the lowest byte first.
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +94,7 @@ fn gather_reaching(xs: &[f32], places: PackedIds<'_>, limit: f32, found: &mut Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::width::Width;
+    use crate::simd::dispatch::Width;
     use proptest::prelude::*;
 
     proptest! {

@@ -1,5 +1,4 @@
-//! Passes over a row of floats of any kind, block by block, without allocation; only the current block
-//! is decoded.
+//! Passes over a row of floats of any kind, without allocation: one block is decoded at a time.
 
 use super::{block_maxima, block_sums, max, sum_exp_dot, Floats, BLOCK};
 

@@ -1,8 +1,8 @@
 //! Sums of exponentials over blocks, in f64.
 
+use super::dispatch::{at_width, widest, Width};
 use super::exp::{exps_and_dots_of_line, exps_of_line, padded, top};
 use super::floats::decode_at;
-use super::width::{at_width, widest, Width};
 use super::{Floats, BLOCK, LANES};
 
 /// The sum of exp(x - max), see [`super::exps`]: that of [`block_sums`], added in order.
@@ -197,7 +197,7 @@ fn across([a, b, c, d, e, f, g, h]: [f64; PAIRS / 2]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::exp;
+    use crate::simd::exp;
     use half::{bf16, f16};
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Passes that change a block or measure its spread.
 
-use super::width::widest;
+use super::dispatch::widest;
 use super::LANES;
 
 widest! {
@@ -72,7 +72,7 @@ fn in_lanes(xs: &[f32], mut term: impl FnMut(usize, f32) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::width::Width;
+    use crate::simd::dispatch::Width;
     use proptest::prelude::*;
 
     proptest! {

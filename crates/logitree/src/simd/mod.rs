@@ -1,31 +1,33 @@
-//! Passes over slices of floats, compiled for the widest vectors the machine has (found at run time).
+//! Vectorised passes over floats and masks, compiled for the widest vectors of the machine, which `dispatch` detects.
 //!
-//! Each pass is one plain loop, written in lanes so that the compiler vectorises it, and compiled three times:
+//! A pass over floats is one plain loop, written in lanes so that the compiler vectorises it, and compiled three times:
 //! AVX-512, AVX2 with FMA, baseline. All three give the same bits: products and sums are fused by name (`mul_add`),
-//! and additions have one fixed order of lanes.
+//! and additions have one fixed order of lanes. Where intrinsics are faster, a test compares them with the plain loop.
 
-mod among;
+mod dispatch;
 mod exp;
 mod floats;
+mod gather;
 mod keys;
+mod masks;
 mod maxima;
 mod prefetch;
-mod shape;
+mod rows;
 mod sort;
+mod spread;
 mod sums;
-mod whole;
-mod width;
 
-pub use among::{reaching_among, PackedIds};
 pub use exp::{exp, exps, normalise};
 pub use floats::Floats;
+pub use gather::{reaching_among, PackedIds};
 pub use keys::{collect_keys, collect_reaching, descending_key, from_key};
+pub use masks::{ban_f32, ban_u16, count};
 pub use maxima::{block_maxima, fine_maxima, max};
 pub use prefetch::prefetch;
-pub use shape::{deviations, divide, reject_below, squares};
+pub use rows::{finite_sums, log_sum_exp};
 pub use sort::sort_keys;
+pub use spread::{deviations, divide, reject_below, squares};
 pub use sums::{block_sums, sum_exp, sum_exp_dot};
-pub use whole::{finite_sums, log_sum_exp};
 
 /// Elements a block: what [`block_maxima`] and [`block_sums`] reduce to one number.
 pub const BLOCK: usize = 256;

@@ -59,7 +59,7 @@ fn digit(key: u64, shift: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::descending_key;
+    use crate::simd::descending_key;
     use proptest::prelude::*;
 
     proptest! {
