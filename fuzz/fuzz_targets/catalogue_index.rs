@@ -5,9 +5,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use logitree::catalogue::{
-    BeamRows, BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, Continuations, ItemIndex, ItemWalk,
+    intersect, BeamRows, BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, Continuations,
+    IntersectionMatcher, ItemIndex, ItemWalk,
 };
-use logitree::constraint::{intersect, IntersectionMatcher, Matcher};
+use logitree::constraint::Matcher;
 use logitree::sampling::Floats;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logitree::catalogue::{Catalogue, CatalogueSnapshot, ItemIndex, ItemWalk};
-use logitree::constraint::intersect;
+use logitree::catalogue::{intersect, Catalogue, CatalogueSnapshot, ItemIndex, ItemWalk};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArray};
 use pyo3::prelude::*;

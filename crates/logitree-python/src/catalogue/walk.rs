@@ -1,8 +1,9 @@
 //! A catalogue at one moment, walked by arrays of states, in Python.
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
-use logitree::catalogue::{BeamRows, CatalogueMatcher, Continuations, ItemWalk, WalkState, MAX_TOKEN};
-use logitree::constraint::IntersectionMatcher;
+use logitree::catalogue::{
+    BeamRows, CatalogueMatcher, Continuations, IntersectionMatcher, ItemWalk, WalkState, MAX_TOKEN,
+};
 use logitree::mask::words_for;
 use logitree::vocabulary::MAX_TOKENS;
 use logitree::{Error, ErrorKind, TokenId};

@@ -12,6 +12,7 @@
 //!   [`CatalogueSnapshot`] is the catalogue at one moment; its states are valid as long as it lives. A [`SnapshotFilter`]
 //!   makes a snapshot of some of its items.
 //! - [`CatalogueMatcher`] generates one item in one sequence; [`ItemWalk`] asks about many beams at once.
+//! - [`intersect`] and [`IntersectionMatcher`] keep the items that other constraints allow too.
 
 mod beams;
 mod build;
@@ -19,6 +20,7 @@ mod continuations;
 mod filtered;
 mod format;
 mod index;
+mod intersection;
 mod keys;
 mod matcher;
 mod narrow;
@@ -37,9 +39,10 @@ pub use filtered::SnapshotFilter;
 pub(crate) use format::checksum::damaged;
 pub use format::header::IndexHeader;
 pub use index::ItemIndex;
+pub use intersection::{intersect, IntersectionMatcher};
 pub use keys::MAX_KEY_BYTES;
 pub use matcher::CatalogueMatcher;
-pub(crate) use matcher::{add_end, check_snapshot};
+use matcher::{add_end, check_snapshot};
 pub use snapshot::CatalogueSnapshot;
 pub(crate) use snapshot::WideNode;
 pub use state::WalkState;

@@ -4,7 +4,6 @@
 mod choices;
 mod grammar;
 mod history;
-mod intersection;
 mod matcher;
 pub mod query;
 pub mod reasoning;
@@ -17,7 +16,6 @@ use std::sync::Arc;
 pub use choices::{Choices, MAX_CHOICE_BYTES};
 pub use grammar::{Grammar, GrammarLimits};
 pub(crate) use history::check_rollback;
-pub use intersection::{intersect, IntersectionMatcher};
 pub use matcher::{Constraint, Matcher};
 pub use query::{
     accept_all, count_allowed, draft_masks, explain, fill, fill_batch, shortest_ending, ExplainQuery,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use crate::support::laws::{self, look};
 use crate::support::{ending_vocabulary, sequences::Sequences};
 use logitree::catalogue::{
-    BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, CatalogueSnapshot, ItemIndex,
+    intersect, BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, CatalogueSnapshot,
+    IntersectionMatcher, ItemIndex,
 };
 use logitree::constraint::{
-    intersect, Choices, Descriptor, End, Grammar, GrammarLimits, IntersectionMatcher, Leaf, Matcher, Payload,
-    PayloadCheck, TokenTree,
+    Choices, Descriptor, End, Grammar, GrammarLimits, Leaf, Matcher, Payload, PayloadCheck, TokenTree,
 };
 use logitree::grammar::gbnf;
 use logitree::vocabulary::Vocabulary;

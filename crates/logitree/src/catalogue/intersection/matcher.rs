@@ -6,11 +6,8 @@ use super::memo::Memo;
 use super::peers::Peers;
 use super::position::WalkPosition;
 use super::search::{Fuel, SearchBase};
-use crate::catalogue::{add_end, check_snapshot};
-use crate::catalogue::{damaged, CatalogueSnapshot, Continuations, WalkState};
-use crate::constraint::history::check_rollback;
-use crate::constraint::row_matcher::not_allowed;
-use crate::constraint::Matcher;
+use crate::catalogue::{add_end, check_snapshot, damaged, CatalogueSnapshot, Continuations, WalkState};
+use crate::constraint::{check_rollback, not_allowed, Matcher};
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 
