@@ -1,6 +1,8 @@
 //! Summaries of subtrees: which bytes occur below a node, and whether they are UTF-8. A recogniser that accepts them all
 //! accepts the whole subtree without walking it.
 
+use logitree_automata::expr::ByteSet;
+
 /// Bits of the UTF-8 decoder's states: between characters; 1, 2, 3 continuation bytes to come; after E0, ED,
 /// F0 and F4, whose next byte is restricted.
 const BOUNDARY: u8 = 1;
@@ -11,9 +13,6 @@ const E0: u8 = 1 << 4;
 const ED: u8 = 1 << 5;
 const F0: u8 = 1 << 6;
 const F4: u8 = 1 << 7;
-
-/// A set of byte values: bit `b % 64` of word `b / 64`.
-pub type ByteSet = [u64; 4];
 
 /// What occurs below one node, itself not included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +34,12 @@ pub(super) struct Gathering {
 
 impl Gathering {
     /// Of a node without children.
-    pub(super) const LEAF: Gathering = Gathering { bytes: [0; 4], decodes: u8::MAX };
+    pub(super) const LEAF: Gathering = Gathering { bytes: ByteSet::NONE, decodes: u8::MAX };
 
     /// Adds a child that `byte` leads to, with all that is below it.
     pub(super) fn add(&mut self, byte: u8, child: &Gathering) {
-        for (mine, theirs) in self.bytes.iter_mut().zip(&child.bytes) {
-            *mine |= theirs;
-        }
-        self.bytes[usize::from(byte) / 64] |= 1 << (byte % 64);
+        self.bytes = self.bytes.or(&child.bytes);
+        self.bytes.insert(byte);
         self.decodes &= before(byte, child.decodes);
     }
 
@@ -114,6 +111,6 @@ mod tests {
         assert!(both.below().text);
         both.add(0xff, &Gathering::LEAF);
         assert!(!both.below().text);
-        assert_eq!(both.below().bytes, [0, 1 << 33, 0, 1 << 63]);
+        assert_eq!(both.below().bytes.iter().collect::<Vec<_>>(), [b'a', 0xff]);
     }
 }

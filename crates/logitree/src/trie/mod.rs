@@ -23,7 +23,6 @@ mod sweep;
 mod table;
 mod walk;
 
-pub use below::{Below, ByteSet};
 pub use cursor::{Children, Node};
 pub use dump::DumpOptions;
 pub use node::{MAX_DEPTH, MAX_NODES};

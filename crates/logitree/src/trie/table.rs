@@ -1,6 +1,8 @@
 //! Automata given as tables, the form that the trie walks fastest.
 
-use super::below::{Below, ByteSet};
+use logitree_automata::expr::ByteSet;
+
+use super::below::Below;
 use super::Recognizer;
 use crate::{Error, ErrorKind, Result};
 
@@ -151,14 +153,15 @@ impl Loops {
         for (byte, next) in table.row(state).iter().enumerate() {
             bytes[byte / 64] |= u64::from(*next == state) << (byte % 64);
         }
-        Loops { bytes, characters: loops_over_characters(table, state) }
+        Loops { bytes: ByteSet(bytes), characters: loops_over_characters(table, state) }
     }
 
     /// Whether every path below is taken from the state. `false` says nothing.
     #[inline]
     pub(super) fn take(&self, below: &Below) -> bool {
-        let left = |i: usize| below.bytes[i] & !self.bytes[i];
-        left(0) | left(1) == 0 && (left(2) | left(3) == 0 || self.characters && below.text)
+        // The first two words are the ASCII bytes.
+        let ByteSet([a, b, c, d]) = below.bytes.without(&self.bytes);
+        a | b == 0 && (c | d == 0 || self.characters && below.text)
     }
 }
 
