@@ -7,17 +7,50 @@ use crate::{Error, ErrorKind, Result};
 const LISTED: usize = 30;
 
 /// One problem.
-struct Problem {
-    /// Byte offset in the text; the order of insertion for problems with a pointer.
-    at: usize,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    kind: ErrorKind,
+    /// Byte offset in the text, 0 if unknown; the order of insertion for problems with a pointer.
+    at: Option<usize>,
     /// JSON pointer, for values that are not text.
     pointer: Option<String>,
     message: String,
     help: String,
 }
 
+impl Problem {
+    /// Something wrong at the byte offset `at`.
+    pub fn new(at: usize, message: impl Into<String>) -> Problem {
+        let (kind, message) = (ErrorKind::Constraint, message.into());
+        Problem { kind, at: Some(at), pointer: None, message, help: String::new() }
+    }
+
+    /// A limit that was reached, at an offset if it is known.
+    pub fn limit(at: Option<usize>, message: impl Into<String>) -> Problem {
+        Problem { kind: ErrorKind::Limit, at, ..Problem::new(0, message) }
+    }
+
+    /// The same problem, at `at` if it has no offset.
+    #[must_use]
+    pub fn or_at(mut self, at: usize) -> Problem {
+        self.at.get_or_insert(at);
+        self
+    }
+
+    /// The same problem at another offset, computed from its own.
+    #[must_use]
+    pub fn moved(mut self, to: impl FnOnce(usize) -> usize) -> Problem {
+        self.at = self.at.map(to);
+        self
+    }
+
+    fn offset(&self) -> usize {
+        self.at.unwrap_or(0)
+    }
+}
+
 /// All problems of one text.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Problems {
     found: Vec<Problem>,
     unlisted: usize,
@@ -26,17 +59,18 @@ pub struct Problems {
 impl Problems {
     /// Adds a problem at the byte offset `at`, with how to fix it.
     pub fn add(&mut self, at: usize, message: impl Into<String>, help: impl Into<String>) {
-        self.push(Problem { at, pointer: None, message: message.into(), help: help.into() });
+        self.push(Problem { help: help.into(), ..Problem::new(at, message) });
     }
 
     /// Adds a problem at a JSON pointer.
     pub fn add_at(&mut self, pointer: &str, message: impl Into<String>, help: impl Into<String>) {
         let pointer = if pointer.is_empty() { "the top" } else { pointer };
-        let at = self.found.len();
-        self.push(Problem { at, pointer: Some(pointer.into()), message: message.into(), help: help.into() });
+        let (at, pointer) = (self.found.len(), Some(pointer.into()));
+        self.push(Problem { pointer, help: help.into(), ..Problem::new(at, message) });
     }
 
-    fn push(&mut self, problem: Problem) {
+    /// Adds a problem.
+    pub fn push(&mut self, problem: Problem) {
         if self.found.len() < LISTED {
             self.found.push(problem);
         } else {
@@ -52,6 +86,11 @@ impl Problems {
     /// Adds the error of another reader for the value at a JSON pointer.
     pub fn take_at(&mut self, pointer: &str, error: &Error) {
         self.add_at(pointer, with_place(error), error.help.clone());
+    }
+
+    /// Counts problems that will not be listed.
+    pub fn add_unlisted(&mut self, count: usize) {
+        self.unlisted += count;
     }
 
     /// Whether no problem was found.
@@ -77,10 +116,10 @@ impl Problems {
     /// The error that lists all problems, if there are any. `what` names the text: "the GBNF grammar".
     ///
     /// # Errors
-    /// [`ErrorKind::Constraint`] if anything was found.
+    /// [`ErrorKind::Constraint`] if anything was found, [`ErrorKind::Limit`] if nothing but limits.
     pub fn finish(mut self, text: &str, what: &str) -> Result<()> {
-        self.found.sort_by_key(|problem| problem.at);
-        let places = places(text, self.found.iter().map(|problem| problem.at));
+        self.found.sort_by_key(Problem::offset);
+        let places = places(text, self.found.iter().map(Problem::offset));
         self.report(&places, what)
     }
 
@@ -96,8 +135,10 @@ impl Problems {
 
     fn report(&self, places: &[String], what: &str) -> Result<()> {
         let Some(first) = places.first() else { return Ok(()) };
+        let limits = self.found.iter().all(|problem| problem.kind == ErrorKind::Limit);
+        let kind = if limits { ErrorKind::Limit } else { ErrorKind::Constraint };
         if let [only] = &self.found[..] {
-            let error = Error::new(ErrorKind::Constraint, format!("{} in {what}", only.message));
+            let error = Error::new(kind, format!("{} in {what}", only.message));
             return Err(error.at(first).help(&only.help));
         }
         let mut message = format!("{} problems in {what}:", self.found.len() + self.unlisted);
@@ -108,7 +149,7 @@ impl Problems {
         if self.unlisted > 0 {
             message.push_str(&format!("\n  and {} more", self.unlisted));
         }
-        Err(Error::new(ErrorKind::Constraint, message).at(first))
+        Err(Error::new(kind, message).at(first))
     }
 }
 

@@ -24,7 +24,7 @@ mod tracker;
 mod translate;
 mod unicode;
 
-use super::problems::Problems;
+use super::problems::{Problem, Problems};
 use super::Regex;
 use crate::{Error, ErrorKind, Result};
 pub use terms::MAX_WORK;
@@ -114,7 +114,7 @@ pub fn parse_within(text: &str, options: &PatternOptions, work: &mut usize) -> R
 }
 
 fn read_all(terms: &mut Terms, text: &str, options: &PatternOptions) -> Result<Regex> {
-    let node = read::read(terms, text, options).map_err(|problems| error(text, &problems))?;
+    let node = read::read(terms, text, options).map_err(|problems| error(text, problems))?;
     let node = match options.scope {
         MatchScope::Whole => node,
         MatchScope::Search => node::PatternNode::concat(
@@ -122,61 +122,27 @@ fn read_all(terms: &mut Terms, text: &str, options: &PatternOptions) -> Result<R
             vec![node::PatternNode::Plain(ANY), node, node::PatternNode::Plain(ANY)],
         ),
     };
-    let language = translate::whole(terms, &node).map_err(|problem| error(text, &[problem]))?;
+    let language = translate::whole(terms, &node).map_err(|problem| error(text, [problem]))?;
     let regex = if terms.is_full() { None } else { terms.regex(language) };
-    regex.ok_or_else(|| error(text, &[PatternProblem::too_large()]))
+    regex.ok_or_else(|| error(text, [too_large()]))
 }
 
 const TOO_LARGE: &str = "classes, counts and assertions are too much once they are written out";
 
-/// A problem of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct PatternProblem {
-    kind: ErrorKind,
-    /// The offset in characters; `None` for the whole pattern.
-    at: Option<usize>,
-    message: String,
+fn too_large() -> Problem {
+    Problem::limit(None, TOO_LARGE)
 }
 
-impl PatternProblem {
-    fn new(at: usize, message: impl Into<String>) -> PatternProblem {
-        PatternProblem { kind: ErrorKind::Constraint, at: Some(at), message: message.into() }
-    }
-
-    fn limit(at: usize, message: impl Into<String>) -> PatternProblem {
-        PatternProblem { kind: ErrorKind::Limit, at: Some(at), message: message.into() }
-    }
-
-    fn unsupported(at: usize, what: &str, place: &str) -> PatternProblem {
-        PatternProblem::new(at, format!("{what} {place} is not supported"))
-    }
-
-    fn too_large() -> PatternProblem {
-        PatternProblem { kind: ErrorKind::Limit, at: None, message: TOO_LARGE.into() }
-    }
-
-    /// The same problem, at `at` if it has no offset.
-    fn or_at(mut self, at: usize) -> PatternProblem {
-        self.at.get_or_insert(at);
-        self
-    }
+fn unsupported(at: usize, what: &str, place: &str) -> Problem {
+    Problem::new(at, format!("{what} {place} is not supported"))
 }
 
-/// One error for all problems.
-fn error(text: &str, problems: &[PatternProblem]) -> Error {
+/// One error for all problems, whose offsets count characters.
+fn error(text: &str, problems: impl IntoIterator<Item = Problem>) -> Error {
     let mut offsets: Vec<usize> = text.char_indices().map(|(offset, _)| offset).collect();
     offsets.push(text.len());
     let mut all = Problems::default();
-    for problem in problems {
-        all.add(offsets[problem.at.unwrap_or(0).min(offsets.len() - 1)], problem.message.as_str(), "");
-    }
-    match all.finish(text, "the regular expression") {
-        Err(mut error) => {
-            if problems.iter().all(|problem| problem.kind == ErrorKind::Limit) {
-                error.kind = ErrorKind::Limit;
-            }
-            error
-        }
-        Ok(()) => Error::new(ErrorKind::Limit, TOO_LARGE),
-    }
+    problems.into_iter().for_each(|p| all.push(p.moved(|at| offsets[at.min(offsets.len() - 1)])));
+    let failed = all.finish(text, "the regular expression");
+    failed.err().unwrap_or_else(|| Error::new(ErrorKind::Limit, TOO_LARGE))
 }

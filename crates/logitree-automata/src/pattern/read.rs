@@ -5,7 +5,8 @@ use rustc_hash::FxHashMap;
 use super::escape::Escape;
 use super::node::{Assertion, PatternNode};
 use super::terms::{Terms, EMPTY, NOTHING};
-use super::{unicode, LineEnds, PatternFlags, PatternOptions, PatternProblem, MAX_CHARACTERS, MAX_NESTED};
+use super::{unicode, LineEnds, PatternFlags, PatternOptions, MAX_CHARACTERS, MAX_NESTED};
+use crate::problems::Problem;
 use crate::CharSet;
 
 /// Maximum number of reported problems.
@@ -20,7 +21,7 @@ pub(super) struct Reader<'t> {
     pub(super) at: usize,
     pub(super) flags: PatternFlags,
     lines: LineEnds,
-    problems: Vec<PatternProblem>,
+    problems: Vec<Problem>,
     stopped: bool,
     nested: usize,
     ranges: usize,
@@ -33,11 +34,11 @@ pub(super) fn read(
     terms: &mut Terms,
     text: &str,
     options: &PatternOptions,
-) -> Result<PatternNode, Vec<PatternProblem>> {
+) -> Result<PatternNode, Vec<Problem>> {
     let chars: Vec<char> = text.chars().take(MAX_CHARACTERS + 1).collect();
     if chars.len() > MAX_CHARACTERS {
-        return Err(vec![PatternProblem::limit(
-            0,
+        return Err(vec![Problem::limit(
+            Some(0),
             format!("a pattern has {MAX_CHARACTERS} characters at most"),
         )]);
     }
@@ -72,10 +73,10 @@ pub(super) fn read(
 impl Reader<'_> {
     /// Reports a problem at an offset.
     pub(super) fn problem(&mut self, at: usize, message: impl Into<String>) {
-        self.note(PatternProblem::new(at, message));
+        self.note(Problem::new(at, message));
     }
 
-    pub(super) fn note(&mut self, problem: PatternProblem) {
+    pub(super) fn note(&mut self, problem: Problem) {
         if self.problems.len() < MAX_PROBLEMS && !self.stopped {
             self.problems.push(problem);
         }
@@ -83,7 +84,7 @@ impl Reader<'_> {
 
     /// Reports that a limit was reached; the rest is not read.
     fn stop(&mut self, message: String) {
-        self.note(PatternProblem::limit(self.at, message));
+        self.note(Problem::limit(Some(self.at), message));
         self.stopped = true;
         self.at = self.chars.len();
     }
@@ -302,7 +303,7 @@ impl Reader<'_> {
 
     fn count(&mut self, at: usize, digits: &str) -> u32 {
         digits.parse().unwrap_or_else(|_| {
-            self.note(PatternProblem::limit(at, format!("a count is {} at most", u32::MAX)));
+            self.note(Problem::limit(Some(at), format!("a count is {} at most", u32::MAX)));
             0
         })
     }

@@ -17,7 +17,8 @@ use rustc_hash::FxHashMap;
 use super::node::{Assertion, PatternNode};
 use super::terms::{Id, Term, Terms, ANY, EMPTY, NOTHING};
 use super::tracker::{solve, Tracker};
-use super::PatternProblem;
+use super::{too_large, unsupported};
+use crate::problems::Problem;
 use crate::CharSet;
 
 /// Maximum number of calls of `run` for one pattern.
@@ -26,7 +27,7 @@ const MAX_STEPS: u32 = 1 << 15;
 const MAX_UNKNOWNS: usize = 48;
 
 /// The language of whole strings that `node` matches.
-pub(super) fn whole(terms: &mut Terms, node: &PatternNode) -> Result<Id, PatternProblem> {
+pub(super) fn whole(terms: &mut Terms, node: &PatternNode) -> Result<Id, Problem> {
     if let PatternNode::Plain(id) = node {
         return Ok(*id);
     }
@@ -68,7 +69,7 @@ impl<'t> Translator<'t> {
         node: &PatternNode,
         steps: &'t mut u32,
         behind: bool,
-    ) -> Result<Translator<'t>, PatternProblem> {
+    ) -> Result<Translator<'t>, Problem> {
         let (mut languages, mut first) = (Vec::new(), usize::MAX);
         let mut predicates = FxHashMap::default();
         let mut open = vec![node];
@@ -95,26 +96,21 @@ impl<'t> Translator<'t> {
                 }
             }
         }
-        let left = Tracker::new(terms, &languages).ok_or_else(|| PatternProblem::too_large().or_at(first))?;
+        let left = Tracker::new(terms, &languages).ok_or_else(|| too_large().or_at(first))?;
         Ok(Translator { terms, steps, left: Rc::new(left), predicates, behind })
     }
 
-    fn whole(&mut self, node: &PatternNode) -> Result<Id, PatternProblem> {
+    fn whole(&mut self, node: &PatternNode) -> Result<Id, Problem> {
         let next = vec![EMPTY; self.left.len()];
         Ok(self.run(node, next, None)?[0])
     }
 
     /// See the head of the file. Entries are ordered by the left state, then by the right one if there is one.
-    fn run(
-        &mut self,
-        node: &PatternNode,
-        next: Front,
-        right: Option<&Right>,
-    ) -> Result<Front, PatternProblem> {
+    fn run(&mut self, node: &PatternNode, next: Front, right: Option<&Right>) -> Result<Front, Problem> {
         *self.steps += 1;
         let deep = next.iter().any(|&id| !self.terms.is_shallow(id));
         if *self.steps > MAX_STEPS || self.terms.is_full() || deep {
-            return Err(PatternProblem::too_large());
+            return Err(too_large());
         }
         match node {
             PatternNode::Plain(id) => match right {
@@ -144,7 +140,7 @@ impl<'t> Translator<'t> {
 
     // -- languages without assertions
 
-    fn plain(&mut self, id: Id, next: &[Id]) -> Result<Front, PatternProblem> {
+    fn plain(&mut self, id: Id, next: &[Id]) -> Result<Front, Problem> {
         if next.iter().all(|&n| n == next[0]) {
             return Ok(vec![self.terms.concat(&[id, next[0]]); next.len()]);
         }
@@ -180,7 +176,7 @@ impl<'t> Translator<'t> {
     }
 
     /// Strings of `id` from the left state `state`.
-    fn texts(&mut self, id: Id, state: usize, next: &[Id]) -> Result<Id, PatternProblem> {
+    fn texts(&mut self, id: Id, state: usize, next: &[Id]) -> Result<Id, Problem> {
         let left = Rc::clone(&self.left);
         let last = self.terms.last(id);
         let reached = left.reached_by(&last);
@@ -201,7 +197,7 @@ impl<'t> Translator<'t> {
         for value in values.iter().copied().filter(|&v| v != NOTHING) {
             let wanted: Vec<Option<bool>> =
                 (0..left.len()).map(|s| reached[s].then_some(next[s] == value)).collect();
-            let paths = left.paths(self.terms, state, &wanted).ok_or_else(PatternProblem::too_large)?;
+            let paths = left.paths(self.terms, state, &wanted).ok_or_else(too_large)?;
             let through = self.terms.and(&[texts, paths]);
             ways.push(self.terms.concat(&[through, value]));
         }
@@ -209,7 +205,7 @@ impl<'t> Translator<'t> {
     }
 
     /// The same with a guess of what follows.
-    fn plain_between(&mut self, id: Id, next: &[Id], right: &Right) -> Result<Front, PatternProblem> {
+    fn plain_between(&mut self, id: Id, next: &[Id], right: &Right) -> Result<Front, Problem> {
         let (left, rights) = (Rc::clone(&self.left), right.tracker.len());
         let set = match &*self.terms.get(id) {
             Term::Set(set) => Some(set.clone()),
@@ -239,7 +235,7 @@ impl<'t> Translator<'t> {
                                 .map(|s| (entered[s] || nullable && s == after).then_some(s == guess));
                             let wanted: Vec<Option<bool>> = wanted.collect();
                             let paths = right.tracker.paths(self.terms, after, &wanted);
-                            let backwards = self.terms.reverse(paths.ok_or_else(PatternProblem::too_large)?);
+                            let backwards = self.terms.reverse(paths.ok_or_else(too_large)?);
                             let texts = self.terms.and(&[id, backwards]);
                             self.texts(texts, state, &column)?
                         }
@@ -257,7 +253,7 @@ impl<'t> Translator<'t> {
         self.left.truths[state][self.predicates[&at]]
     }
 
-    fn assert(&mut self, what: &Assertion, at: usize, mut next: Front) -> Result<Front, PatternProblem> {
+    fn assert(&mut self, what: &Assertion, at: usize, mut next: Front) -> Result<Front, Problem> {
         let (mut bodies, mut only) = (Vec::new(), None);
         if self.behind && what.looks_ahead() {
             self.stays_inside(what, at, &next)?;
@@ -292,7 +288,7 @@ impl<'t> Translator<'t> {
     }
 
     /// In a lookbehind, an assertion about what follows may only query characters of the lookbehind itself.
-    fn stays_inside(&self, what: &Assertion, at: usize, next: &[Id]) -> Result<(), PatternProblem> {
+    fn stays_inside(&self, what: &Assertion, at: usize, next: &[Id]) -> Result<(), Problem> {
         let one = match what {
             Assertion::Ahead { body, .. } => self.only_set(body).is_some(),
             _ => true,
@@ -300,7 +296,7 @@ impl<'t> Translator<'t> {
         if one && next.iter().all(|&next| !self.terms.is_nullable(next)) {
             return Ok(());
         }
-        Err(PatternProblem::unsupported(at, what.name(), "that looks past the end of a lookbehind"))
+        Err(unsupported(at, what.name(), "that looks past the end of a lookbehind"))
     }
 
     /// The set, if the node is a single set.
@@ -363,11 +359,11 @@ impl<'t> Translator<'t> {
         at: usize,
         next: Front,
         right: Option<&Right>,
-    ) -> Result<Front, PatternProblem> {
+    ) -> Result<Front, Problem> {
         let again = max.unwrap_or(min);
         if again > MAX_STEPS {
             let what = "a count with assertions inside";
-            return Err(PatternProblem::limit(at, format!("{what} may be {MAX_STEPS} at most")));
+            return Err(Problem::limit(Some(at), format!("{what} may be {MAX_STEPS} at most")));
         }
         let mut front = match max {
             None => self.star(of, at, next.clone(), right)?,
@@ -390,7 +386,7 @@ impl<'t> Translator<'t> {
         at: usize,
         next: Front,
         right: Option<&Right>,
-    ) -> Result<Front, PatternProblem> {
+    ) -> Result<Front, Problem> {
         let ahead: Vec<_> = of.assertions().into_iter().filter(|(what, _)| what.looks_ahead()).collect();
         if right.is_some() || ahead.is_empty() {
             return self.linear(of, at, next, right);
@@ -399,7 +395,7 @@ impl<'t> Translator<'t> {
         let mut predicates = FxHashMap::default();
         for (what, at) in ahead {
             if self.behind {
-                return Err(PatternProblem::unsupported(at, what.name(), "repeated in a lookbehind"));
+                return Err(unsupported(at, what.name(), "repeated in a lookbehind"));
             }
             first = first.min(at);
             let language = self.following(what, at)?;
@@ -408,13 +404,13 @@ impl<'t> Translator<'t> {
             languages.push(language);
         }
         let tracker = Tracker::new(self.terms, &languages);
-        let tracker = tracker.ok_or_else(|| PatternProblem::too_large().or_at(first))?;
+        let tracker = tracker.ok_or_else(|| too_large().or_at(first))?;
         let right = Right { tracker, predicates };
         let rights = right.tracker.len();
         let mut endings = Vec::with_capacity(rights);
         for guess in 0..rights {
             let wanted: Vec<Option<bool>> = (0..rights).map(|s| Some(s == guess)).collect();
-            let paths = right.tracker.paths(self.terms, 0, &wanted).ok_or_else(PatternProblem::too_large)?;
+            let paths = right.tracker.paths(self.terms, 0, &wanted).ok_or_else(too_large)?;
             endings.push(self.terms.reverse(paths));
         }
         let mut guessed = Vec::with_capacity(next.len() * rights);
@@ -434,11 +430,11 @@ impl<'t> Translator<'t> {
         at: usize,
         next: Front,
         right: Option<&Right>,
-    ) -> Result<Front, PatternProblem> {
+    ) -> Result<Front, Problem> {
         let n = next.len();
         if n > MAX_UNKNOWNS {
-            return Err(PatternProblem::limit(
-                at,
+            return Err(Problem::limit(
+                Some(at),
                 "the assertions inside this repetition need too many states",
             ));
         }
@@ -453,7 +449,7 @@ impl<'t> Translator<'t> {
     }
 
     /// The strings that may follow where an assertion (or the assertion under a negation) holds.
-    fn following(&mut self, what: &Assertion, at: usize) -> Result<Id, PatternProblem> {
+    fn following(&mut self, what: &Assertion, at: usize) -> Result<Id, Problem> {
         match what {
             Assertion::End(lines) => {
                 let line = after_line(self.terms, lines.as_ref());
@@ -467,7 +463,7 @@ impl<'t> Translator<'t> {
                 let all = self.run(body, vec![ANY; self.left.len()], None)?;
                 if all.iter().any(|&language| language != all[0]) {
                     let place = "that looks back, inside a repetition";
-                    return Err(PatternProblem::unsupported(at, what.name(), place));
+                    return Err(unsupported(at, what.name(), place));
                 }
                 Ok(all[0])
             }
@@ -485,7 +481,7 @@ fn after_line(terms: &mut Terms, lines: Option<&CharSet>) -> Id {
 }
 
 /// The strings before a position where a lookbehind holds.
-fn behind_language(terms: &mut Terms, body: &PatternNode, steps: &mut u32) -> Result<Id, PatternProblem> {
+fn behind_language(terms: &mut Terms, body: &PatternNode, steps: &mut u32) -> Result<Id, Problem> {
     let node = PatternNode::concat(terms, vec![PatternNode::Plain(ANY), body.clone()]);
     if let PatternNode::Plain(id) = node {
         return Ok(id);

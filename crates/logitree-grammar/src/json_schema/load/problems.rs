@@ -1,11 +1,10 @@
 //! Collects the problems of a schema into one error, or into warnings if loading is lenient.
 
+use super::super::super::problems::Problems;
 use super::document::ValueId;
 use crate::{Error, ErrorKind};
 
-/// How many problems an error lists, and how many become warnings. Listing a place searches for it from the root, so
-/// this also bounds the time.
-const LISTED: usize = 20;
+/// How many problems become warnings. Listing a place searches for it from the root, so this also bounds the time.
 const WARNED: usize = 1000;
 
 /// Something wrong at a value of a document.
@@ -74,19 +73,20 @@ impl SchemaProblems {
     /// One error that lists them; `None` where nothing is wrong.
     pub fn error(self, place: impl Fn(u32, ValueId) -> String) -> Option<Error> {
         let all = self.ordered();
-        let first = all.first()?;
-        let at = place(first.document, first.at);
-        let mut message = first.fault.text(&place);
-        if all.len() > 1 {
-            let one =
-                |p: &SchemaProblem| format!("{} (at {})", p.fault.text(&place), place(p.document, p.at));
-            let listed: Vec<String> = all.iter().take(LISTED).map(one).collect();
-            message = format!("{} problems in the schema: {}", all.len(), listed.join("; "));
-            if all.len() > LISTED {
-                message = format!("{message}; and {} more", all.len() - LISTED);
-            }
+        if let [SchemaProblem { document, at, fault }] = &all[..] {
+            let error = Error::new(ErrorKind::Constraint, fault.text(&place));
+            return Some(error.at(place(*document, *at)).help(fault.help.clone()));
         }
-        Some(Error::new(ErrorKind::Constraint, message).at(at).help(first.fault.help.clone()))
+        let mut problems = Problems::default();
+        for (listed, problem) in all.iter().enumerate() {
+            if problems.is_full() {
+                problems.add_unlisted(all.len() - listed);
+                break;
+            }
+            let fault = &problem.fault;
+            problems.add_at(&place(problem.document, problem.at), fault.text(&place), &fault.help);
+        }
+        problems.finish_pointers("the schema").err()
     }
 
     /// Each as a warning.
