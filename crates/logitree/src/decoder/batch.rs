@@ -9,9 +9,6 @@ use crate::mask::words_for;
 use crate::sampling::Floats;
 use crate::{threads, Error, ErrorKind, Result, TokenId};
 
-/// Logits that make a thread worth its start: some ten microseconds, in which 2^17 are looked at.
-const PAYS: usize = 1 << 20;
-
 /// A row's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
@@ -42,21 +39,17 @@ impl Taken {
 /// [`ErrorKind::Sampling`] if there are not as many rows as decoders; then nothing has changed. Those of a row are
 /// [`Decoder::step`]'s.
 pub fn step(decoders: &mut [&mut Decoder], logits: &[Floats<'_>], end: TokenId, most: usize) -> Result<Rows> {
-    let mut rows = as_many("rows of logits", logits.len(), decoders.len())?;
+    as_many("rows of logits", logits.len(), decoders.len())?;
     let running = |(decoder, row): (&&mut Decoder, &Floats<'_>)| match decoder.finish() {
-        None => row.len(),
+        None => threads::cost_of_logits(row.len()),
         Some(_) => 0,
     };
-    let cost = decoders.iter().zip(logits).map(running).fold(0, usize::saturating_add);
-    let worth = threads::most(most).min(decoders.len()).min(cost / PAYS);
-    let items = decoders.iter_mut().zip(logits).zip(rows.iter_mut());
-    threads::each(items, worth, |((decoder, row), result)| {
-        *result = match decoder.finish() {
-            None => decoder.step(*row).map(Taken::new),
-            Some(_) => Ok(Taken::padding(end)),
-        };
-    });
-    Ok(rows)
+    let cost = decoders.iter().zip(logits).map(running).fold(0, u64::saturating_add);
+    let step = |(decoder, row): (&mut &mut Decoder, &Floats<'_>)| match decoder.finish() {
+        None => decoder.step(*row).map(Taken::new),
+        Some(_) => Ok(Taken::padding(end)),
+    };
+    Ok(threads::map(decoders.iter_mut().zip(logits), most, cost, step))
 }
 
 /// Each decoder takes its token from outside. A decoder that is finished takes only one of `ends`, which changes
@@ -66,19 +59,17 @@ pub fn step(decoders: &mut [&mut Decoder], logits: &[Floats<'_>], end: TokenId, 
 /// [`ErrorKind::Sampling`] if there are not as many tokens as decoders; then nothing has changed. Those of a row are
 /// [`Decoder::accept`]'s, and [`ErrorKind::State`] for a finished row with another token.
 pub fn accept(decoders: &mut [&mut Decoder], tokens: &[TokenId], ends: &[TokenId]) -> Result<Rows> {
-    let mut rows = as_many("tokens", tokens.len(), decoders.len())?;
-    for ((decoder, &token), row) in decoders.iter_mut().zip(tokens).zip(&mut rows) {
-        *row = match decoder.finish() {
-            None => decoder.accept(token).map(|()| Taken::new(token)),
-            Some(_) if ends.contains(&token) => Ok(Taken::padding(token)),
-            Some(finish) => {
-                let message = format!("token {token} for a row that is over ({})", finish.name());
-                Err(Error::new(ErrorKind::State, message)
-                    .help("a finished row accepts end tokens only: its mask has no other"))
-            }
-        };
-    }
-    Ok(rows)
+    as_many("tokens", tokens.len(), decoders.len())?;
+    let accept = |(decoder, &token): (&mut &mut Decoder, &TokenId)| match decoder.finish() {
+        None => decoder.accept(token).map(|()| Taken::new(token)),
+        Some(_) if ends.contains(&token) => Ok(Taken::padding(token)),
+        Some(finish) => {
+            let message = format!("token {token} for a row that is over ({})", finish.name());
+            Err(Error::new(ErrorKind::State, message)
+                .help("a finished row accepts end tokens only: its mask has no other"))
+        }
+    };
+    Ok(decoders.iter_mut().zip(tokens).map(accept).collect())
 }
 
 /// All rows' tokens; or, where a row has an error, that of the first, with the row in its place (`row 3`), and all
@@ -93,10 +84,7 @@ pub fn all_or_none(decoders: &mut [&mut Decoder], rows: Rows) -> Result<Vec<Toke
             decoder.rollback(1)?;
         }
     }
-    let named = |(at, row): (usize, Result<Taken>)| {
-        row.map(|taken| taken.token).map_err(|error| error.within(&format!("row {at}")))
-    };
-    rows.into_iter().enumerate().map(named).collect()
+    threads::all(rows.into_iter().map(|row| row.map(|taken| taken.token)))
 }
 
 /// Writes what each decoder may take next over its row of words; where it is finished, `ends` alone.
@@ -109,13 +97,12 @@ pub fn masks(decoders: &mut [&mut Decoder], mut rows: Vec<&mut [u32]>, ends: &[T
         let message = format!("{} rows of masks for {} decoders", rows.len(), decoders.len());
         return Err(Error::new(ErrorKind::Mask, message).help("give one row for each decoder"));
     }
-    let written = decoders.iter_mut().zip(&mut rows).enumerate().try_for_each(|(at, (decoder, words))| {
-        mask(decoder, words, ends).map_err(|error| error.within(&format!("row {at}")))
-    });
+    let masks = decoders.iter_mut().zip(&mut rows).map(|(decoder, words)| mask(decoder, words, ends));
+    let written = threads::all(masks);
     if written.is_err() {
         rows.iter_mut().for_each(|words| words.fill(0));
     }
-    written
+    written.map(drop)
 }
 
 /// Each decoder accepts its forced tokens, all decoders or none; returns them.
@@ -123,18 +110,13 @@ pub fn masks(decoders: &mut [&mut Decoder], mut rows: Vec<&mut [u32]>, ends: &[T
 /// # Errors
 /// Those of [`Decoder::forced`], with the row in their place; nothing has changed then.
 pub fn take_forced(decoders: &mut [&mut Decoder]) -> Result<Vec<Vec<TokenId>>> {
-    let mut asked = Vec::new();
-    for (at, decoder) in decoders.iter_mut().enumerate() {
-        asked.clear();
-        decoder.forced(&mut asked).map_err(|error| error.within(&format!("row {at}")))?;
-    }
-    let mut runs = Vec::with_capacity(decoders.len());
-    for decoder in decoders {
+    let mut run = Vec::new();
+    threads::all(decoders.iter_mut().map(|decoder| decoder.forced(&mut run)))?;
+    let take = |decoder: &mut &mut Decoder| {
         let mut run = Vec::new();
-        decoder.take_forced(&mut run)?;
-        runs.push(run);
-    }
-    Ok(runs)
+        decoder.take_forced(&mut run).map(|()| run)
+    };
+    decoders.iter_mut().map(take).collect()
 }
 
 fn mask(decoder: &mut Decoder, words: &mut [u32], ends: &[TokenId]) -> Result<()> {
@@ -157,12 +139,10 @@ fn mask(decoder: &mut Decoder, words: &mut [u32], ends: &[TokenId]) -> Result<()
     Ok(())
 }
 
-fn as_many(what: &str, given: usize, decoders: usize) -> Result<Rows> {
-    if given != decoders {
-        let message = format!("{given} {what} for {decoders} decoders");
-        return Err(Error::new(ErrorKind::Sampling, message).help("give one for each decoder"));
+fn as_many(what: &str, given: usize, decoders: usize) -> Result<()> {
+    if given == decoders {
+        return Ok(());
     }
-    let mut rows = Vec::new();
-    rows.resize_with(given, || Err(Error::new(ErrorKind::State, "the row was not reached")));
-    Ok(rows)
+    let message = format!("{given} {what} for {decoders} decoders");
+    Err(Error::new(ErrorKind::Sampling, message).help("give one for each decoder"))
 }

@@ -18,7 +18,7 @@ pub struct Row<'a> {
 
 impl Row<'_> {
     /// About how many logits the chain reads.
-    fn cost(&self) -> usize {
+    fn reads(&self) -> usize {
         match self.allowed {
             AllowedTokens::All => self.logits.len(),
             AllowedTokens::Ids(ids) => ids.len(),
@@ -49,9 +49,6 @@ pub struct BatchOptions {
     pub log_probabilities: bool,
 }
 
-/// Logits that make a thread worth its start: some ten microseconds, in which 2^17 are looked at.
-const PAYS: usize = 1 << 20;
-
 /// Samples every row with its chain (as many chains as rows).
 ///
 /// # Errors
@@ -63,27 +60,13 @@ pub fn sample(rows: &[Row<'_>], chains: &mut [&mut Chain], options: BatchOptions
         let message = format!("{} chains for {} rows", chains.len(), rows.len());
         return Err(Error::new(ErrorKind::Sampling, message).help("give one chain for each row"));
     }
-    let mut results: Vec<Result<Picked>> = Vec::new();
-    results.resize_with(rows.len(), || Err(Error::new(ErrorKind::State, "the row was not sampled")));
-    let items = rows.iter().zip(chains.iter_mut()).zip(results.iter_mut());
-    threads::each(items, worth(rows, options.threads), |((row, chain), result)| {
-        *result = one(row, chain, options)
-    });
-    let picked = results
-        .into_iter()
-        .enumerate()
-        .map(|(at, result)| result.map_err(|error| error.within(&format!("row {at}"))))
-        .collect::<Result<Vec<_>>>()?;
+    let cost = rows.iter().map(|row| threads::cost_of_logits(row.reads())).fold(0, u64::saturating_add);
+    let work = |(row, chain): (&Row<'_>, &mut &mut Chain)| one(row, chain, options);
+    let picked = threads::all(threads::map(rows.iter().zip(chains.iter_mut()), options.threads, cost, work))?;
     if options.accept {
         chains.iter_mut().zip(&picked).for_each(|(chain, picked)| chain.accept(picked.token));
     }
     Ok(picked)
-}
-
-/// How many threads the rows are worth.
-fn worth(rows: &[Row<'_>], most: usize) -> usize {
-    let cost = rows.iter().fold(0usize, |sum, row| sum.saturating_add(row.cost()));
-    threads::most(most).min(rows.len()).min(cost / PAYS)
 }
 
 fn one(row: &Row<'_>, chain: &mut Chain, options: BatchOptions) -> Result<Picked> {

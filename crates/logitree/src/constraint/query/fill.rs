@@ -7,11 +7,10 @@ use crate::constraint::Matcher;
 use crate::mask::words_for;
 use crate::{threads, Error, ErrorKind, Result};
 
-/// Nanoseconds that a row takes, roughly: one whose mask is at hand, and one whose mask must be found.
-const COPIED: usize = 500;
-const FOUND: usize = 50_000;
-/// Nanoseconds of work that make a thread worth its start.
-const PAYS: usize = 100_000;
+/// Nanoseconds that a row takes, roughly: one whose mask is cached, and one whose mask must be computed. A second thread
+/// is worth its start from 200 of the one or 3 of the other.
+const COPIED: u64 = 1_000;
+const COMPUTED: u64 = 67_000;
 
 /// Writes the allowed tokens of `matcher` over `words`. Words past the vocabulary are 0, or all ones where nothing is
 /// masked.
@@ -47,20 +46,10 @@ pub fn fill_batch(
         let message = format!("{} rows of masks for {} matchers", rows.len(), matchers.len());
         return Err(Error::new(ErrorKind::Mask, message).help("give one row for each matcher"));
     }
-    let worth = worth(matchers, threads);
-    let mut results: Vec<Result<()>> = Vec::new();
-    results.resize_with(rows.len(), || Ok(()));
-    let items = matchers.iter_mut().zip(rows).zip(results.iter_mut());
-    threads::each(items, worth, |((matcher, row), result)| *result = fill(&mut ***matcher, row));
-    let named =
-        |(at, result): (usize, Result<()>)| result.map_err(|error| error.within(&format!("row {at}")));
-    results.into_iter().enumerate().try_for_each(named)
-}
-
-/// How many threads the rows are worth.
-fn worth(matchers: &[&mut Box<dyn Matcher>], most: usize) -> usize {
-    let cost: usize = matchers.iter().map(|matcher| if matcher.is_ready() { COPIED } else { FOUND }).sum();
-    threads::most(most).min(matchers.len()).min(cost.div_ceil(PAYS))
+    let cost = matchers.iter().map(|matcher| if matcher.is_ready() { COPIED } else { COMPUTED }).sum();
+    let items = matchers.iter_mut().zip(rows);
+    let filled = threads::map(items, threads, cost, |(matcher, row)| fill(&mut ***matcher, row));
+    threads::all(filled).map(drop)
 }
 
 #[cfg(test)]
