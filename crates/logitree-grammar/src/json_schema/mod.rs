@@ -5,25 +5,6 @@
 //!                    format ---^                                              number ---^
 //! ```
 
-/// Declares the number of something in a table as a type of its own.
-macro_rules! id_type {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub(crate) struct $name(u32);
-
-        impl $name {
-            fn new(index: usize) -> $name {
-                $name(index as u32)
-            }
-
-            fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
-}
-
 mod compile;
 mod decimal;
 mod format;

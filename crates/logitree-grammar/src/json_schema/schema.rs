@@ -1,14 +1,24 @@
 //! A loaded schema: references resolved, keywords typed, nothing combined yet.
 
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::super::Regex;
 use super::{SchemaOptions, SchemaPlaces};
+use crate::id;
 
-/// The number of a subschema in its [`Schema`].
-pub(crate) type SubschemaId = u32;
+id!(
+    /// The number of a subschema in its [`Schema`].
+    pub(crate) struct SubschemaId
+);
+
+impl Display for SubschemaId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// A set of JSON's types, one bit each. An integer is a number without a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -171,16 +181,16 @@ impl Keywords {
 /// For each node whether it is one of `targets` or reaches one.
 pub(super) fn reaching(nodes: &[SchemaNode], targets: &[SubschemaId]) -> Vec<bool> {
     let mut parents: Vec<Vec<SubschemaId>> = vec![Vec::new(); nodes.len()];
-    for (id, node) in (0..).zip(nodes) {
+    for (id, node) in nodes.iter().enumerate() {
         if let SchemaNode::Keywords(keywords) = node {
-            keywords.for_each_subschema(|child| parents[child as usize].push(id));
+            keywords.for_each_subschema(|child| parents[child.index()].push(SubschemaId::new(id)));
         }
     }
     let mut reaches = vec![false; nodes.len()];
     let mut open = targets.to_vec();
     while let Some(id) = open.pop() {
-        if !std::mem::replace(&mut reaches[id as usize], true) {
-            open.append(&mut parents[id as usize]);
+        if !std::mem::replace(&mut reaches[id.index()], true) {
+            open.append(&mut parents[id.index()]);
         }
     }
     reaches

@@ -19,7 +19,7 @@ impl RuleTable {
     pub(super) fn check(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<()> {
         let source = Arc::clone(&self.forms.schema);
         let all = source.nodes.iter().enumerate().filter_map(|(node, what)| match what {
-            SchemaNode::Keywords(keywords) => Some((node as SubschemaId, &**keywords)),
+            SchemaNode::Keywords(keywords) => Some((SubschemaId::new(node), &**keywords)),
             SchemaNode::True | SchemaNode::False => None,
         });
         for (node, _) in all.clone().filter(|(_, keywords)| is_dear(keywords)) {
@@ -36,7 +36,7 @@ impl RuleTable {
         let mut waiting = vec![schema];
         while let Some(schema) = waiting.pop() {
             for next in self.parts_of(schema, exprs)? {
-                let matters = self.forms.nodes_of(next).any(|node| node.is_none_or(|n| reaching[n as usize]));
+                let matters = self.forms.nodes_of(next).any(|node| node.is_none_or(|n| reaching[n.index()]));
                 if matters && seen.len() < MAX_CHECKED && seen.insert(next) {
                     waiting.push(next);
                 }

@@ -63,7 +63,7 @@ impl RuleTable {
         }
         let types = match self.forms.known(schema) {
             Some(normal) => normal.iter().fold(0, |types, facts: &Facts| types | facts.types.0),
-            None => match self.forms.lone_node(schema).map(|node| &self.forms.schema.nodes[node as usize]) {
+            None => match self.forms.lone_node(schema).map(|node| &self.forms.schema.nodes[node.index()]) {
                 Some(SchemaNode::Keywords(k)) => k.types.unwrap_or(TypeSet::ALL).0,
                 _ => TypeSet::ALL.0,
             },

@@ -88,7 +88,7 @@ impl RuleTable {
 
     fn schema_alive(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<bool> {
         if let Some(node) = self.forms.lone_node(schema) {
-            if let SchemaNode::Keywords(keywords) = &self.forms.schema.nodes[node as usize] {
+            if let SchemaNode::Keywords(keywords) = &self.forms.schema.nodes[node.index()] {
                 if witness::has_value(keywords) {
                     return Ok(true);
                 }

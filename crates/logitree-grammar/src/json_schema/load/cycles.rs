@@ -20,7 +20,7 @@ pub(super) fn cut(nodes: &mut [SchemaNode]) -> Result<Vec<(SubschemaId, String)>
     }
     let mut cut = Vec::new();
     for (from, to) in closing {
-        if let SchemaNode::Keywords(keywords) = &mut nodes[from as usize] {
+        if let SchemaNode::Keywords(keywords) = &mut nodes[from.index()] {
             for keyword in forget(keywords, |id| to.contains(&id)) {
                 let message =
                     "applies a schema to the value that the schema itself is applied to, without end";
@@ -38,12 +38,12 @@ fn rounds(nodes: &[SchemaNode]) -> Result<Vec<(SubschemaId, SubschemaId)>> {
     // NEW, OPEN, or how long the longest chain from here is.
     let mut heights = vec![NEW; nodes.len()];
     let mut found = Vec::new();
-    for start in 0..nodes.len() as SubschemaId {
-        if heights[start as usize] != NEW {
+    for start in (0..nodes.len()).map(SubschemaId::new) {
+        if heights[start.index()] != NEW {
             continue;
         }
         let mut stack = vec![(start, here(nodes, start), 0_usize, 1_u32)];
-        heights[start as usize] = OPEN;
+        heights[start.index()] = OPEN;
         while let Some((node, children, next, height)) = stack.last_mut() {
             let Some(&child) = children.get(*next) else {
                 let (node, height) = (*node, *height);
@@ -52,7 +52,7 @@ fn rounds(nodes: &[SchemaNode]) -> Result<Vec<(SubschemaId, SubschemaId)>> {
                         format!("more than {LONGEST} subschemas apply to one value within each other");
                     return Err(Error::new(ErrorKind::Limit, message));
                 }
-                heights[node as usize] = height;
+                heights[node.index()] = height;
                 stack.pop();
                 if let Some((.., above)) = stack.last_mut() {
                     *above = (*above).max(height + 1);
@@ -60,10 +60,10 @@ fn rounds(nodes: &[SchemaNode]) -> Result<Vec<(SubschemaId, SubschemaId)>> {
                 continue;
             };
             *next += 1;
-            match heights[child as usize] {
+            match heights[child.index()] {
                 OPEN => found.push((*node, child)),
                 NEW => {
-                    heights[child as usize] = OPEN;
+                    heights[child.index()] = OPEN;
                     stack.push((child, here(nodes, child), 0, 1));
                 }
                 known => *height = (*height).max(known + 1),
@@ -75,7 +75,7 @@ fn rounds(nodes: &[SchemaNode]) -> Result<Vec<(SubschemaId, SubschemaId)>> {
 
 /// The subschemas that apply to the same value.
 fn here(nodes: &[SchemaNode], node: SubschemaId) -> Vec<SubschemaId> {
-    let SchemaNode::Keywords(keywords) = &nodes[node as usize] else { return Vec::new() };
+    let SchemaNode::Keywords(keywords) = &nodes[node.index()] else { return Vec::new() };
     let mut all: Vec<SubschemaId> = keywords.all_of.clone();
     all.extend(&keywords.any_of);
     all.extend(&keywords.one_of);

@@ -5,8 +5,22 @@ use std::sync::Arc;
 
 use serde_json::{Map, Number, Value};
 
-/// The number of a value in its document. An object's children are key, value, key, value.
-pub(super) type ValueId = u32;
+use crate::id;
+
+id!(
+    /// The number of a value in its document. An object's children are key, value, key, value.
+    pub(super) struct ValueId
+);
+
+/// The root of a document.
+pub(super) const ROOT: ValueId = ValueId(0);
+
+impl ValueId {
+    /// The value after a scalar, or the first child of a container.
+    fn next(self) -> ValueId {
+        ValueId(self.0 + 1)
+    }
+}
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +60,7 @@ pub(super) struct Document {
 impl Document {
     /// What the value is.
     pub fn kind(&self, at: ValueId) -> ValueKind {
-        self.nodes[at as usize].kind
+        self.nodes[at.index()].kind
     }
 
     /// Whether it is a string.
@@ -56,12 +70,12 @@ impl Document {
 
     /// A container's number of children, keys not counted.
     pub fn len(&self, at: ValueId) -> usize {
-        self.nodes[at as usize].len as usize
+        self.nodes[at.index()].len as usize
     }
 
     /// The text of a string without quotes and escapes, or of a number; empty for anything else.
     pub fn text(&self, at: ValueId) -> &str {
-        let node = &self.nodes[at as usize];
+        let node = &self.nodes[at.index()];
         let bytes = node.from as usize..(node.from + node.len) as usize;
         match node.kind {
             ValueKind::Escaped => &self.unescaped[bytes],
@@ -77,23 +91,24 @@ impl Document {
 
     /// The elements of an array; none for anything else.
     pub fn elements(&self, at: ValueId) -> impl Iterator<Item = ValueId> + '_ {
-        let node = self.nodes[at as usize];
-        let mut next = if node.kind == ValueKind::Array { at + 1 } else { node.end };
+        let node = self.nodes[at.index()];
+        let mut next = if node.kind == ValueKind::Array { at.next() } else { node.end };
         std::iter::from_fn(move || {
             let element = (next < node.end).then_some(next)?;
-            next = self.nodes[element as usize].end;
+            next = self.nodes[element.index()].end;
             Some(element)
         })
     }
 
     /// The keys and values of an object, doubled keys and all; none for anything else.
     pub fn members(&self, at: ValueId) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
-        let node = self.nodes[at as usize];
-        let mut next = if node.kind == ValueKind::Object { at + 1 } else { node.end };
+        let node = self.nodes[at.index()];
+        let mut next = if node.kind == ValueKind::Object { at.next() } else { node.end };
         std::iter::from_fn(move || {
             let key = (next < node.end).then_some(next)?;
-            next = self.nodes[key as usize + 1].end;
-            Some((key, key + 1))
+            let value = key.next();
+            next = self.nodes[value.index()].end;
+            Some((key, value))
         })
     }
 
@@ -110,9 +125,9 @@ impl Document {
     /// The JSON pointer of a value. Found from the root down, so nothing is kept for it.
     pub fn pointer(&self, target: ValueId) -> String {
         let mut pointer = String::new();
-        let mut at = 0;
+        let mut at = ROOT;
         while at != target {
-            let inside = |child: ValueId| child <= target && target < self.nodes[child as usize].end;
+            let inside = |child: ValueId| child <= target && target < self.nodes[child.index()].end;
             if self.kind(at) == ValueKind::Object {
                 let Some((key, value)) =
                     self.members(at).find(|&(key, value)| key == target || inside(value))
@@ -188,8 +203,8 @@ impl SchemaPlaces {
     }
 
     /// The place of subschema `id`: `#/properties/a`, and for another document its URI and that.
-    pub fn get(&self, id: u32) -> String {
-        let Some(&(document, at)) = self.at.get(id as usize) else { return String::new() };
+    pub fn get(&self, id: impl Into<u32>) -> String {
+        let Some(&(document, at)) = self.at.get(id.into() as usize) else { return String::new() };
         let (uri, document) = &self.documents[document as usize];
         format!("{uri}#{}", document.pointer(at))
     }

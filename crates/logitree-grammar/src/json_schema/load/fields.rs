@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::decimal::Decimal;
 use super::super::SubschemaId;
 use super::dialect::{Dialect, Keyword, KEYWORD_COUNT};
-use super::document::{Document, ValueId, ValueKind};
+use super::document::{Document, ValueId, ValueKind, ROOT};
 use super::loader::{SchemaLoader, SubschemaSite};
 use super::problems::SchemaFault;
 
@@ -21,7 +21,7 @@ pub(super) struct Fields<'l, 'd> {
     pub document: Arc<Document>,
     pub dialect: Dialect,
     pub site: SubschemaSite,
-    /// The value of each keyword; 0, which is the root, for absent ones.
+    /// The value of each keyword; the root for absent ones.
     slots: [ValueId; KEYWORD_COUNT],
 }
 
@@ -30,7 +30,7 @@ impl<'l, 'd> Fields<'l, 'd> {
     pub fn new(loader: &'l mut SchemaLoader<'d>, site: SubschemaSite) -> Fields<'l, 'd> {
         let document = loader.document(site);
         let dialect = loader.registry.resources[site.resource as usize].dialect;
-        let mut slots = [0; KEYWORD_COUNT];
+        let mut slots = [ROOT; KEYWORD_COUNT];
         for (key, value) in document.members(site.at) {
             if let Some(keyword) = dialect.keyword(document.text(key)) {
                 slots[keyword as usize] = value;
@@ -41,7 +41,7 @@ impl<'l, 'd> Fields<'l, 'd> {
 
     /// The keyword's value.
     pub fn get(&self, keyword: Keyword) -> Option<ValueId> {
-        Some(self.slots[keyword as usize]).filter(|&at| at != 0)
+        Some(self.slots[keyword as usize]).filter(|&at| at != ROOT)
     }
 
     /// Reports that the value at `at` is not what the keyword needs.

@@ -10,7 +10,7 @@ pub(super) fn widen(nodes: &mut [SchemaNode], lossy: &[SubschemaId]) {
     let lossy = schema::reaching(nodes, lossy);
     for node in nodes {
         if let SchemaNode::Keywords(keywords) = node {
-            turn(keywords, |id| lossy[id as usize]);
+            turn(keywords, |id| lossy[id.index()]);
         }
     }
 }

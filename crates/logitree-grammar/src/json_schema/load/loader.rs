@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::{Schema, SchemaNode, SchemaOptions, SubschemaId};
 use super::dialect::Keyword;
-use super::document::{Document, SchemaPlaces, ValueId, ValueKind};
+use super::document::{Document, SchemaPlaces, ValueId, ValueKind, ROOT};
 use super::keywords;
 use super::languages::StringLanguages;
 use super::problems::{SchemaFault, SchemaProblem};
@@ -19,7 +19,7 @@ use crate::{Error, ErrorKind, Result};
 const MAX: usize = 400_000;
 
 /// Marks a reference that is being followed.
-const FOLLOWED: SubschemaId = SubschemaId::MAX;
+const FOLLOWED: SubschemaId = SubschemaId(u32::MAX);
 
 /// A subschema within its resource and dynamic scope.
 #[derive(Debug, Clone, Copy)]
@@ -92,8 +92,8 @@ impl<'d> SchemaLoader<'d> {
 
     /// Everything that the root reaches.
     pub fn load(mut self) -> Result<Schema> {
-        let scope = self.enter(0, 0);
-        let root = self.intern(SubschemaSite { document: 0, at: 0, resource: 0, scope });
+        let scope = self.enter(ScopeId(0), 0);
+        let root = self.intern(SubschemaSite { document: 0, at: ROOT, resource: 0, scope });
         let mut next = 0;
         while next < self.nodes.len() {
             if self.nodes.len() > MAX {
@@ -105,7 +105,7 @@ impl<'d> SchemaLoader<'d> {
                 let site = self.sites[next];
                 let node = keywords::read(&mut self, site);
                 if self.registry.problems.len() > before {
-                    self.lossy.push(next as SubschemaId);
+                    self.lossy.push(SubschemaId::new(next));
                 }
                 self.nodes[next] = Some(node);
             }
@@ -119,7 +119,7 @@ impl<'d> SchemaLoader<'d> {
         let mut registry = self.registry;
         if self.has_references {
             for (node, message) in cycles::cut(&mut nodes)? {
-                let SubschemaSite { document, at, .. } = self.sites[node as usize];
+                let SubschemaSite { document, at, .. } = self.sites[node.index()];
                 registry.problems.add(SchemaProblem { document, at, fault: SchemaFault::new(message) });
             }
         }
@@ -165,7 +165,7 @@ impl<'d> SchemaLoader<'d> {
 
     /// Whether the node allows every value, as far as is known before it is read.
     pub fn is_true(&self, id: SubschemaId) -> bool {
-        matches!(self.nodes[id as usize], Some(SchemaNode::True))
+        matches!(self.nodes[id.index()], Some(SchemaNode::True))
     }
 
     fn intern(&mut self, mut site: SubschemaSite) -> SubschemaId {
@@ -213,7 +213,7 @@ impl<'d> SchemaLoader<'d> {
     }
 
     fn push(&mut self, site: SubschemaSite, node: Option<SchemaNode>) -> SubschemaId {
-        let id = self.nodes.len() as SubschemaId;
+        let id = SubschemaId::new(self.nodes.len());
         self.nodes.push(node);
         self.sites.push(site);
         self.ids.insert(site.key(), id);

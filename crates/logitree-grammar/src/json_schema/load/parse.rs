@@ -1,7 +1,7 @@
 //! Parses JSON text into a [`Document`] without recursion. `serde_json` would build a tree of separate allocations without
 //! byte offsets, and by default stops at 128 levels; schemas nest deeper, and errors name places in the text.
 
-use super::document::{Document, ValueKind, ValueNode};
+use super::document::{Document, ValueId, ValueKind, ValueNode, ROOT};
 use crate::{Error, ErrorKind, Result};
 
 /// Maximum nesting of arrays and objects. A subschema takes at most two levels, so 512 nested subschemas fit.
@@ -14,7 +14,7 @@ struct JsonParser<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
-    open: Vec<u32>,
+    open: Vec<ValueId>,
     out: Document,
 }
 
@@ -61,8 +61,8 @@ impl JsonParser<'_> {
             let message = format!("a JSON document is nested more than {DEEPEST} levels deep");
             return Err(self.error(ErrorKind::Limit, message));
         }
-        self.open.push(self.out.nodes.len() as u32);
-        self.out.nodes.push(ValueNode { kind, end: 0, from: self.at as u32, len: 0 });
+        self.open.push(ValueId::new(self.out.nodes.len()));
+        self.out.nodes.push(ValueNode { kind, end: ROOT, from: self.at as u32, len: 0 });
         self.at += 1;
         self.space();
         if self.peek() == if kind == ValueKind::Object { b'}' } else { b']' } {
@@ -78,7 +78,7 @@ impl JsonParser<'_> {
     fn close(&mut self) {
         self.at += 1;
         if let Some(top) = self.open.pop() {
-            self.out.nodes[top as usize].end = self.out.nodes.len() as u32;
+            self.out.nodes[top.index()].end = ValueId::new(self.out.nodes.len());
         }
     }
 
@@ -89,7 +89,7 @@ impl JsonParser<'_> {
             let Some(&top) = self.open.last() else {
                 return if self.at == self.bytes.len() { Ok(true) } else { Err(self.wrong("the end")) };
             };
-            let top = &mut self.out.nodes[top as usize];
+            let top = &mut self.out.nodes[top.index()];
             top.len += 1;
             match (top.kind, self.peek()) {
                 (ValueKind::Object, b'}') | (ValueKind::Array, b']') => self.close(),
@@ -114,7 +114,7 @@ impl JsonParser<'_> {
         if self.peek() != b'"' {
             return Err(self.wrong("a key in quotes"));
         }
-        let key = self.out.nodes.len() as u32;
+        let key = ValueId::new(self.out.nodes.len());
         self.string()?;
         self.space();
         if self.peek() != b':' {
@@ -252,7 +252,7 @@ impl JsonParser<'_> {
     }
 
     fn scalar(&mut self, kind: ValueKind, from: u32, len: u32) {
-        let end = self.out.nodes.len() as u32 + 1;
+        let end = ValueId::new(self.out.nodes.len() + 1);
         self.out.nodes.push(ValueNode { kind, end, from, len });
     }
 

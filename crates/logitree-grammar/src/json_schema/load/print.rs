@@ -19,7 +19,7 @@ const TYPES: [(TypeSet, &str); 8] = [
 
 impl Display for Schema {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for (id, node) in (0..).zip(&self.nodes) {
+        for (id, node) in (0_u32..).zip(&self.nodes) {
             if id > 0 {
                 f.write_str("\n")?;
             }

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::Draft;
 use super::dialect::{self, Dialect, KeywordGroup};
-use super::document::{shorten, Document, ValueId, ValueKind};
+use super::document::{shorten, Document, ValueId, ValueKind, ROOT};
 use super::parse::parse;
 use super::problems::{SchemaFault, SchemaProblem, SchemaProblems};
 use super::{meta_schemas, uri};
@@ -118,16 +118,17 @@ impl<'d> SchemaRegistry<'d> {
         let document = self.documents.len() as u32;
         let content = Arc::new(content);
         self.documents.push((uri.into(), Arc::clone(&content)));
-        let dialect = self.dialect_at(document, 0, Dialect::of(self.draft));
+        let dialect = self.dialect_at(document, ROOT, Dialect::of(self.draft));
         let mut base = uri.to_string();
-        let id = content.get_string(0, dialect.id());
-        if let Some(id) = id.filter(|_| !dialect.ref_stands_alone() || content.get(0, "$ref").is_none()) {
-            base = self.identifier(document, 0, uri, id).unwrap_or(base);
+        let id = content.get_string(ROOT, dialect.id());
+        if let Some(id) = id.filter(|_| !dialect.ref_stands_alone() || content.get(ROOT, "$ref").is_none()) {
+            base = self.identifier(document, ROOT, uri, id).unwrap_or(base);
         }
-        let resource = self.resource(Resource { document, root: 0, uri: base, dialect, dynamic: Vec::new() });
+        let resource =
+            self.resource(Resource { document, root: ROOT, uri: base, dialect, dynamic: Vec::new() });
         self.wholes.push(resource);
         self.by_uri.entry(uri.into()).or_insert(resource);
-        self.index(document, 0, resource);
+        self.index(document, ROOT, resource);
         resource
     }
 
@@ -261,7 +262,7 @@ impl<'d> SchemaRegistry<'d> {
             None => *self.given_ids().get(name)?,
         };
         let content = parse(&self.given[given].1).ok()?;
-        let of = match content.get_string(0, "$schema").filter(|of| bare(of) != name) {
+        let of = match content.get_string(ROOT, "$schema").filter(|of| bare(of) != name) {
             Some(of) => self.dialect(of, depth),
             None => Ok(Dialect::of(self.draft)),
         };
@@ -273,7 +274,7 @@ impl<'d> SchemaRegistry<'d> {
         let given = self.given;
         self.given_ids.get_or_insert_with(|| {
             let id = |(at, (_, text)): (usize, &(String, String))| {
-                Some((bare(parse(text).ok()?.get_string(0, "$id")?).to_string(), at))
+                Some((bare(parse(text).ok()?.get_string(ROOT, "$id")?).to_string(), at))
             };
             given.iter().enumerate().rev().filter_map(id).collect()
         })
@@ -344,7 +345,7 @@ impl<'d> SchemaRegistry<'d> {
             let Resource { document, root, dialect, .. } = self.resources[resource as usize];
             let found = self.follow(resource, &fragment, reference);
             // Before 2019-09 many took an inner identifier for a name only, and wrote pointers from the document's root.
-            if found.is_ok() || root == 0 || !dialect.ref_stands_alone() {
+            if found.is_ok() || root == ROOT || !dialect.ref_stands_alone() {
                 return found;
             }
             return self.follow(self.wholes[document as usize], &fragment, reference).or(found);
@@ -421,7 +422,7 @@ fn bare(uri: &str) -> &str {
 
 /// The dialect of a meta-schema's `$vocabulary`, `of` where it has none.
 fn vocabularies(meta: &Document, of: Dialect) -> Result<Dialect, SchemaFault> {
-    let Some(list) = meta.get(0, "$vocabulary").filter(|_| of.draft >= Draft::Draft2019) else {
+    let Some(list) = meta.get(ROOT, "$vocabulary").filter(|_| of.draft >= Draft::Draft2019) else {
         return Ok(of);
     };
     let mut groups = vec![KeywordGroup::Core];

@@ -4,9 +4,12 @@
 use rustc_hash::FxHashMap;
 
 use super::document::ValueId;
+use crate::id;
 
-/// The number of a scope.
-pub(super) type ScopeId = u32;
+id!(
+    /// The number of a scope.
+    pub(super) struct ScopeId
+);
 
 /// A dynamic name and the place of its outermost anchor: resource and value. The empty name is `$recursiveAnchor`.
 type Binding = (String, u32, ValueId);
@@ -21,7 +24,7 @@ pub(super) struct Scopes {
 
 impl Default for Scopes {
     fn default() -> Self {
-        let numbers = FxHashMap::from_iter([(Vec::new(), 0)]);
+        let numbers = FxHashMap::from_iter([(Vec::new(), ScopeId(0))]);
         Scopes { all: vec![Vec::new()], numbers, entered: FxHashMap::default() }
     }
 }
@@ -35,14 +38,14 @@ impl Scopes {
         if let Some(&known) = self.entered.get(&(scope, resource)) {
             return known;
         }
-        let mut bindings = self.all[scope as usize].clone();
+        let mut bindings = self.all[scope.index()].clone();
         for (name, at) in anchors {
             if !bindings.iter().any(|(bound, ..)| bound == name) {
                 bindings.push((name.clone(), resource, *at));
             }
         }
         bindings.sort();
-        let next = self.all.len() as ScopeId;
+        let next = ScopeId::new(self.all.len());
         let number = *self.numbers.entry(bindings.clone()).or_insert(next);
         if number == next {
             self.all.push(bindings);
@@ -53,7 +56,7 @@ impl Scopes {
 
     /// Where a dynamic name leads: resource and value.
     pub fn find(&self, scope: ScopeId, name: &str) -> Option<(u32, ValueId)> {
-        self.all[scope as usize]
+        self.all[scope.index()]
             .iter()
             .find(|(bound, ..)| bound == name)
             .map(|&(_, resource, at)| (resource, at))

@@ -8,20 +8,20 @@ use super::super::schema::{Keywords, SchemaNode, SubschemaId};
 
 /// For each subschema the representative of those that are equal to it.
 pub(super) fn twins(nodes: &[SchemaNode]) -> Vec<SubschemaId> {
-    let mut twin: Vec<SubschemaId> = (0..nodes.len() as SubschemaId).collect();
+    let mut twin: Vec<SubschemaId> = (0..nodes.len()).map(SubschemaId::new).collect();
     let mut known: FxHashMap<u64, Vec<SubschemaId>> = FxHashMap::default();
     // Parts are numbered after the whole, so most parts have their representative before their whole needs it.
     for node in (0..nodes.len()).rev() {
         let SchemaNode::Keywords(keywords) = &nodes[node] else { continue };
         let same = known.entry(digest(keywords, &twin)).or_default();
         let own = renamed(keywords, &twin);
-        let found = same.iter().copied().find(|&other| match &nodes[other as usize] {
+        let found = same.iter().copied().find(|&other| match &nodes[other.index()] {
             SchemaNode::Keywords(other) => renamed(other, &twin) == own,
             SchemaNode::True | SchemaNode::False => false,
         });
         match found {
             Some(other) => twin[node] = other,
-            None => same.push(node as SubschemaId),
+            None => same.push(SubschemaId::new(node)),
         }
     }
     twin
@@ -34,13 +34,13 @@ fn digest(k: &Keywords, twin: &[SubschemaId]) -> u64 {
     (&k.minimum, &k.maximum, &k.multiple_of, k.unique_items, &k.required).hash(&mut hasher);
     (k.min_properties, k.max_properties, k.values.as_ref().map(|values| values.len())).hash(&mut hasher);
     k.properties.iter().for_each(|(key, _)| key.hash(&mut hasher));
-    k.for_each_subschema(|child| twin[child as usize].hash(&mut hasher));
+    k.for_each_subschema(|child| twin[child.index()].hash(&mut hasher));
     hasher.finish()
 }
 
 /// The keywords with every subschema replaced by its twin.
 fn renamed(k: &Keywords, twin: &[SubschemaId]) -> Keywords {
     let mut renamed = k.clone();
-    renamed.for_each_subschema_mut(|id| *id = twin[*id as usize]);
+    renamed.for_each_subschema_mut(|id| *id = twin[id.index()]);
     renamed
 }

@@ -25,7 +25,7 @@ impl NormalForms {
 
     fn signed(&mut self, node: SubschemaId, negated: bool) -> Result<SchemaId> {
         let node = self.follow(node);
-        match (&self.schema.nodes[node as usize], negated) {
+        match (&self.schema.nodes[node.index()], negated) {
             (SchemaNode::True, false) | (SchemaNode::False, true) => Ok(TRUE),
             (SchemaNode::False, false) | (SchemaNode::True, true) => Ok(FALSE),
             (SchemaNode::Keywords(_), _) => self.intern(&[LiteralId::new(node, negated)]),
@@ -35,12 +35,12 @@ impl NormalForms {
     /// Where references alone lead from `node`.
     pub(super) fn follow(&self, mut node: SubschemaId) -> SubschemaId {
         for _ in 0..MAX_REFERENCES {
-            match &self.schema.nodes[node as usize] {
+            match &self.schema.nodes[node.index()] {
                 SchemaNode::Keywords(keywords) if refers_only(keywords) => node = keywords.all_of[0],
                 _ => break,
             }
         }
-        self.twins.get(node as usize).copied().unwrap_or(node)
+        self.twins.get(node.index()).copied().unwrap_or(node)
     }
 
     /// The member of a schema that stands for `node`.
@@ -147,17 +147,14 @@ impl NormalForms {
     /// The subschema that `schema` is, if it is one alone and not negated.
     pub(crate) fn lone_node(&self, schema: SchemaId) -> Option<SubschemaId> {
         match *self.schemas[schema.index()] {
-            [lit] if !lit.is_negated() => {
-                let node = lit.atom();
-                (node < self.schema.nodes.len() as u32).then_some(node)
-            }
+            [lit] if !lit.is_negated() => self.node_of(lit),
             _ => None,
         }
     }
 
     /// Whether `schema` may have a short list of values, judged by its keywords alone.
     pub(super) fn may_list(&self, schema: SchemaId) -> bool {
-        match self.lone_node(schema).map(|node| &self.schema.nodes[node as usize]) {
+        match self.lone_node(schema).map(|node| &self.schema.nodes[node.index()]) {
             Some(SchemaNode::Keywords(k)) => {
                 let applies = k.all_of.len() + k.any_of.len() + k.one_of.len() > 0;
                 k.values.is_some() || k.pattern.is_some() || applies
@@ -169,8 +166,12 @@ impl NormalForms {
 
     /// The subschemas in `schema`; `None` for what is not one.
     pub(crate) fn nodes_of(&self, schema: SchemaId) -> impl Iterator<Item = Option<SubschemaId>> + '_ {
-        let nodes = self.schema.nodes.len() as u32;
-        self.schemas[schema.index()].iter().map(move |lit| Some(lit.atom()).filter(|&node| node < nodes))
+        self.schemas[schema.index()].iter().map(|&lit| self.node_of(lit))
+    }
+
+    /// The subschema of a literal's atom; `None` for what is not one.
+    fn node_of(&self, lit: LiteralId) -> Option<SubschemaId> {
+        Some(SubschemaId(lit.atom())).filter(|node| node.index() < self.schema.nodes.len())
     }
 
     /// The number of a language.

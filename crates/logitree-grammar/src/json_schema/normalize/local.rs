@@ -20,7 +20,7 @@ impl NormalForms {
         exprs: &mut Exprs,
     ) -> Result<Vec<Facts>> {
         let schema = Arc::clone(&self.schema);
-        let k = match &schema.nodes[node as usize] {
+        let k = match &schema.nodes[node.index()] {
             SchemaNode::True => return Ok(vec![Facts::of(TypeSet::ALL)]),
             SchemaNode::False => return Ok(Vec::new()),
             SchemaNode::Keywords(keywords) => keywords,

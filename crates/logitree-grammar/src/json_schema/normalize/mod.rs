@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use super::super::expr::Exprs;
 use super::super::Regex;
 use super::schema::{Keywords, Schema, SchemaNode, SubschemaId};
-use crate::{Error, ErrorKind, Result};
+use crate::{id, Error, ErrorKind, Result};
 
 pub(crate) use facts::{
     ArrayFacts, Contains, Evaluated, Exists, Facts, KeyClass, NumberFacts, ObjectFacts, PropertyRules,
@@ -33,18 +33,18 @@ pub(crate) use facts::{
 };
 pub(crate) use strings::{spell, Scalar, ScalarId, ScalarTable};
 
-id_type! {
+id!(
     /// A conjunction of subschemas and negated subschemas; equal ids are equal sets of literals.
-    SchemaId
-}
-id_type! {
+    pub(crate) struct SchemaId
+);
+id!(
     /// A regular language of the schema.
-    LanguageId
-}
-id_type! {
+    pub(crate) struct LanguageId
+);
+id!(
     /// The rules of an object's keys, as `properties`, `patternProperties` and `additionalProperties` give them.
-    PropertyRulesId
-}
+    pub(crate) struct PropertyRulesId
+);
 
 /// Every value is valid.
 pub(crate) const TRUE: SchemaId = SchemaId(0);
@@ -59,8 +59,8 @@ impl LiteralId {
     /// The literal of [`FALSE`], which has no atom.
     const NEVER: LiteralId = LiteralId(u32::MAX);
 
-    fn new(atom: u32, negated: bool) -> LiteralId {
-        LiteralId(atom * 2 + u32::from(negated))
+    fn new(atom: impl Into<u32>, negated: bool) -> LiteralId {
+        LiteralId(atom.into() * 2 + u32::from(negated))
     }
 
     fn atom(self) -> u32 {
@@ -220,7 +220,8 @@ impl NormalForms {
         let (atom, negated) = (lit.atom(), lit.is_negated());
         let nodes = self.schema.nodes.len() as u32;
         if atom < nodes {
-            return if negated { self.negative(atom, exprs) } else { self.positive(atom, track, exprs) };
+            let node = SubschemaId(atom);
+            return if negated { self.negative(node, exprs) } else { self.positive(node, track, exprs) };
         }
         match (self.atoms[(atom - nodes) as usize].clone(), negated) {
             (LiteralAtom::Value(value), false) => self.constants(std::slice::from_ref(&*value)),
@@ -340,7 +341,7 @@ impl NormalForms {
             SchemaNode::Keywords(keywords) => says(keywords),
             SchemaNode::True | SchemaNode::False => false,
         });
-        self.refuse(place.unwrap_or(0) as SubschemaId, message.into(), help)
+        self.refuse(SubschemaId::new(place.unwrap_or(0)), message.into(), help)
     }
 
     /// Refuses what is not supported; a lenient schema drops it with a warning.

@@ -17,7 +17,7 @@ impl NormalForms {
     /// The alternatives of everything that `node` does not allow.
     pub(super) fn negative(&mut self, node: SubschemaId, exprs: &mut Exprs) -> Result<Vec<Facts>> {
         let schema = Arc::clone(&self.schema);
-        let k = match &schema.nodes[node as usize] {
+        let k = match &schema.nodes[node.index()] {
             SchemaNode::True => return Ok(Vec::new()),
             SchemaNode::False => return Ok(vec![Facts::of(TypeSet::ALL)]),
             SchemaNode::Keywords(keywords) => keywords,

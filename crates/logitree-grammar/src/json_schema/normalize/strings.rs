@@ -6,12 +6,12 @@ use rustc_hash::FxHashMap;
 use serde_json::Number;
 
 use super::super::decimal::Decimal;
-use crate::Regex;
+use crate::{id, Regex};
 
-id_type! {
+id!(
     /// A string or number in a [`ScalarTable`]; numbers of equal value have one id.
-    ScalarId
-}
+    pub(crate) struct ScalarId
+);
 
 /// Strings and numbers by number.
 #[derive(Default)]

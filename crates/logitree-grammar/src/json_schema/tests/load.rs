@@ -32,7 +32,7 @@ struct Case {
 fn load(text: &str) -> Result<Schema, Error> {
     let schema = json::load(text, &SchemaOptions::default(), &[])?;
     assert!(
-        (schema.root as usize) < schema.nodes.len()
+        schema.root.index() < schema.nodes.len()
             && !schema.places.get(schema.nodes.len() as u32 - 1).is_empty()
     );
     Ok(schema)

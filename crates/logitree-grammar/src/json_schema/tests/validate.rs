@@ -46,7 +46,7 @@ impl Check<'_> {
             let message = "a value and its schema nest too deep to be compared";
             return Err(Error::new(ErrorKind::Limit, message).at(self.schema.places.get(node)));
         };
-        let k = match &self.schema.nodes[node as usize] {
+        let k = match &self.schema.nodes[node.index()] {
             SchemaNode::True => return Ok(Some(Spoken::default())),
             SchemaNode::False => return Ok(None),
             SchemaNode::Keywords(keywords) => keywords,
