@@ -1,9 +1,9 @@
-//! A matcher that generates one item of a catalogue. A stack of states makes rollback O(1).
+//! A matcher that generates one item of a catalogue.
 
 use std::sync::Arc;
 
 use super::{damaged, CatalogueSnapshot, Continuations, WalkState};
-use crate::constraint::{check_rollback, not_allowed, Matcher};
+use crate::constraint::{not_allowed, History, Matcher};
 use crate::mask::AllowedTokens;
 use crate::vocabulary::MAX_TOKENS;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -12,17 +12,15 @@ use crate::{Error, ErrorKind, Result, TokenId};
 const FORCED: usize = 1000;
 
 /// A matcher over a snapshot of a catalogue.
+#[derive(Clone)]
 pub struct CatalogueMatcher {
     snapshot: CatalogueSnapshot,
     end: Option<TokenId>,
     vocabulary_size: usize,
-    /// The place before each accepted token, and what may follow it; the current one is apart.
-    stack: Vec<(WalkState, Arc<Continuations>)>,
+    history: History<(WalkState, Arc<Continuations>)>,
     state: WalkState,
-    /// What may follow the current place, the end token included; found out when it is entered.
+    /// What may follow the current state, the end token included; computed when the state is entered.
     here: Arc<Continuations>,
-    /// Tokens accepted after the end, where anything goes: counted, not kept.
-    past_end: usize,
 }
 
 impl CatalogueMatcher {
@@ -38,9 +36,8 @@ impl CatalogueMatcher {
         vocabulary_size: usize,
     ) -> Result<CatalogueMatcher> {
         check_snapshot(&snapshot, end, vocabulary_size)?;
-        let (state, stack, here) = (snapshot.root(), Vec::new(), Arc::default());
-        let mut matcher =
-            CatalogueMatcher { snapshot, end, vocabulary_size, stack, state, here, past_end: 0 };
+        let (state, history, here) = (snapshot.root(), History::default(), Arc::default());
+        let mut matcher = CatalogueMatcher { snapshot, end, vocabulary_size, history, state, here };
         matcher.here = matcher.look(state)?;
         Ok(matcher)
     }
@@ -118,44 +115,31 @@ impl Matcher for CatalogueMatcher {
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         if self.here.tokens.is_empty() {
-            self.past_end += 1;
+            self.history.push_past_end();
             return Ok(true);
         }
         let Ok(at) = self.here.tokens.binary_search(&token) else { return Ok(false) };
         let next = self.here.states[at];
         let here = self.look(next)?;
-        self.stack.push((self.state, std::mem::replace(&mut self.here, here)));
+        self.history.push((self.state, std::mem::replace(&mut self.here, here)));
         self.state = next;
         Ok(true)
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {
-        check_rollback(n, self.accepted())?;
-        let past = n.min(self.past_end);
-        let kept = self.stack.len() - (n - past);
-        if let Some((state, here)) = self.stack.drain(kept..).next() {
-            (self.state, self.here) = (state, here);
+        if let Some(before) = self.history.rollback(n)? {
+            (self.state, self.here) = before;
         }
-        self.past_end -= past;
         Ok(())
     }
 
     fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(CatalogueMatcher {
-            snapshot: self.snapshot.clone(),
-            end: self.end,
-            vocabulary_size: self.vocabulary_size,
-            stack: self.stack.clone(),
-            state: self.state,
-            here: Arc::clone(&self.here),
-            past_end: self.past_end,
-        })
+        Box::new(self.clone())
     }
 
     fn reset(&mut self) {
-        self.past_end = 0;
-        if let Some((state, here)) = self.stack.drain(..).next() {
-            (self.state, self.here) = (state, here);
+        if let Some(first) = self.history.reset() {
+            (self.state, self.here) = first;
         }
     }
 
@@ -181,6 +165,6 @@ impl Matcher for CatalogueMatcher {
     }
 
     fn accepted(&self) -> usize {
-        self.stack.len() + self.past_end
+        self.history.accepted()
     }
 }

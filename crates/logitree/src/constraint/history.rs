@@ -1,4 +1,8 @@
 //! The rollback history that matchers share: the state before each accepted token.
+//!
+//! Three others do not fit. A sampler's value may change between tokens, by a draw, so samplers keep the value after each
+//! token, and snapshots store it. A decoder rolls its regions, chain and trace back by a number of tokens and has no state
+//! of its own to restore. The peers of an intersection are matchers, each with a history of its own.
 
 use crate::{Error, ErrorKind, Result};
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub use choices::{Choices, MAX_CHOICE_BYTES};
 pub use grammar::{Grammar, GrammarLimits};
-pub(crate) use history::check_rollback;
+pub(crate) use history::History;
 pub use matcher::{Constraint, Matcher};
 pub use query::{
     accept_all, count_allowed, draft_masks, explain, fill, fill_batch, shortest_ending, ExplainQuery,

@@ -1,9 +1,9 @@
 //! One matcher for every constraint whose states are numbered nodes and whose allowed tokens at a node is one
-//! ascending row of ids: token trees and choices. A stack of nodes makes rollback O(1).
+//! ascending row of ids: token trees and choices.
 
 use std::sync::Arc;
 
-use super::history::check_rollback;
+use super::history::History;
 use super::Matcher;
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -28,17 +28,14 @@ pub(crate) trait Rows: Send + Sync + 'static {
 /// A matcher over [`Rows`].
 pub(crate) struct RowMatcher<R> {
     rows: Arc<R>,
-    /// The node before each accepted token; the current node is apart.
-    stack: Vec<u32>,
+    history: History<u32>,
     node: u32,
-    /// Tokens accepted after the end, where anything goes: counted, not kept.
-    past_end: usize,
 }
 
 impl<R: Rows> RowMatcher<R> {
     pub fn new(rows: Arc<R>) -> Self {
         let node = rows.start();
-        RowMatcher { rows, stack: Vec::new(), node, past_end: 0 }
+        RowMatcher { rows, history: History::default(), node }
     }
 }
 
@@ -64,40 +61,26 @@ impl<R: Rows> Matcher for RowMatcher<R> {
     fn take(&mut self, token: TokenId) -> Result<bool> {
         let row = self.rows.row(self.node);
         if row.is_empty() {
-            self.past_end += 1;
+            self.history.push_past_end();
             return Ok(true);
         }
         let Ok(at) = row.binary_search(&token) else { return Ok(false) };
-        self.stack.push(self.node);
+        self.history.push(self.node);
         self.node = self.rows.next(self.node, at);
         Ok(true)
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {
-        check_rollback(n, self.accepted())?;
-        let past = n.min(self.past_end);
-        self.past_end -= past;
-        let kept = self.stack.len() - (n - past);
-        if let Some(&node) = self.stack.get(kept) {
-            self.node = node;
-            self.stack.truncate(kept);
-        }
+        self.node = self.history.rollback(n)?.unwrap_or(self.node);
         Ok(())
     }
 
     fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(RowMatcher {
-            rows: Arc::clone(&self.rows),
-            stack: self.stack.clone(),
-            node: self.node,
-            past_end: self.past_end,
-        })
+        Box::new(RowMatcher { rows: Arc::clone(&self.rows), history: self.history.clone(), node: self.node })
     }
 
     fn reset(&mut self) {
-        self.stack.clear();
-        self.node = self.rows.start();
-        self.past_end = 0;
+        self.node = self.history.reset().unwrap_or(self.node);
     }
 
     fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
@@ -125,7 +108,7 @@ impl<R: Rows> Matcher for RowMatcher<R> {
     }
 
     fn accepted(&self) -> usize {
-        self.stack.len() + self.past_end
+        self.history.accepted()
     }
 }
 

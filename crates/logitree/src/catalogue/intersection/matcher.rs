@@ -7,7 +7,7 @@ use super::peers::Peers;
 use super::position::WalkPosition;
 use super::search::{Fuel, SearchBase};
 use crate::catalogue::{add_end, check_snapshot, damaged, CatalogueSnapshot, Continuations, WalkState};
-use crate::constraint::{check_rollback, not_allowed, Matcher};
+use crate::constraint::{not_allowed, History, Matcher};
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -36,11 +36,8 @@ pub struct IntersectionMatcher {
     peers: Peers,
     fuel: u64,
     memo: Arc<Memo>,
-    /// The place before each accepted token; the current one is apart.
-    stack: Vec<At>,
+    history: History<At>,
     at: At,
-    /// Tokens accepted after the end, where anything goes: counted, not kept.
-    past_end: usize,
     position: WalkPosition,
 }
 
@@ -73,19 +70,8 @@ impl IntersectionMatcher {
         }
         peers.back_to(0)?;
         let at = At { state, is_item: false, is_over: false, allowed: None };
-        let (stack, past_end) = (Vec::new(), 0);
-        Ok(IntersectionMatcher {
-            snapshot,
-            end,
-            vocabulary_size,
-            peers,
-            fuel,
-            memo,
-            stack,
-            at,
-            past_end,
-            position,
-        })
+        let history = History::default();
+        Ok(IntersectionMatcher { snapshot, end, vocabulary_size, peers, fuel, memo, history, at, position })
     }
 
     /// Whether an allowed item continues with `token` to `state`.
@@ -93,7 +79,7 @@ impl IntersectionMatcher {
         let base = SearchBase { snapshot: &self.snapshot, memo: &self.memo, end: self.end };
         let place = |error: Error| match error.kind {
             ErrorKind::Limit if error.place.is_empty() => {
-                error.at(format!("token {} of the item", self.stack.len()))
+                error.at(format!("token {} of the item", self.history.before_end()))
             }
             _ => error,
         };
@@ -105,7 +91,7 @@ impl IntersectionMatcher {
         if let Some(allowed) = &self.at.allowed {
             return Ok(Arc::clone(allowed));
         }
-        let is_first = self.stack.is_empty();
+        let is_first = self.history.before_end() == 0;
         if let Some(first) = self.memo.first.get().filter(|_| is_first) {
             self.at.allowed = Some(Arc::clone(first));
             return Ok(Arc::clone(first));
@@ -167,7 +153,7 @@ impl IntersectionMatcher {
                 Ok(At { state, is_item, is_over, allowed: None })
             }
             Err(error) => {
-                self.peers.back_to(self.stack.len())?;
+                self.peers.back_to(self.history.before_end())?;
                 Err(error)
             }
         }
@@ -206,27 +192,24 @@ impl Matcher for IntersectionMatcher {
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         if self.at.is_over {
-            self.past_end += 1;
+            self.history.push_past_end();
             return Ok(true);
         }
         let Some(state) = self.next(token)? else { return Ok(false) };
         let at = self.enter(token, state)?;
-        self.stack.push(std::mem::replace(&mut self.at, at));
+        self.history.push(std::mem::replace(&mut self.at, at));
         Ok(true)
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {
-        check_rollback(n, self.accepted())?;
-        let past = n.min(self.past_end);
-        let kept = self.stack.len() - (n - past);
-        if kept < self.stack.len() {
-            // The end token was not shown to the peers.
-            self.peers.back_to(kept)?;
+        let remaining = self.history.remaining(n)?;
+        if remaining < self.history.before_end() {
+            // The peers did not take the end token.
+            self.peers.back_to(remaining)?;
         }
-        if let Some(at) = self.stack.drain(kept..).next() {
+        if let Some(at) = self.history.rollback(n)? {
             self.at = at;
         }
-        self.past_end -= past;
         Ok(())
     }
 
@@ -238,17 +221,15 @@ impl Matcher for IntersectionMatcher {
             peers: self.peers.fork(),
             fuel: self.fuel,
             memo: Arc::clone(&self.memo),
-            stack: self.stack.clone(),
+            history: self.history.clone(),
             at: self.at.clone(),
-            past_end: self.past_end,
             position: WalkPosition::default(),
         })
     }
 
     fn reset(&mut self) {
-        self.past_end = 0;
         self.peers.reset();
-        if let Some(first) = self.stack.drain(..).next() {
+        if let Some(first) = self.history.reset() {
             self.at = first;
         }
     }
@@ -281,6 +262,6 @@ impl Matcher for IntersectionMatcher {
     }
 
     fn accepted(&self) -> usize {
-        self.stack.len() + self.past_end
+        self.history.accepted()
     }
 }

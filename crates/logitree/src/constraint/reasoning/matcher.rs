@@ -1,11 +1,10 @@
-//! A reasoning block running for one sequence, and the constraint after it: a stack of states, and the other matcher
-//! kept in step with them.
+//! A reasoning block running for one sequence, and the constraint after it, whose matcher is kept in step.
 
 use std::sync::Arc;
 
 use super::finder::START;
 use super::plan::{Phase, Plan, ReasoningStart, State};
-use crate::constraint::history::check_rollback;
+use crate::constraint::history::History;
 use crate::constraint::Matcher;
 use crate::mask::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -16,12 +15,10 @@ const MAX_FORCED: usize = 1_024;
 /// A matcher over a [`Plan`].
 pub(super) struct ReasoningMatcher {
     plan: Arc<Plan>,
-    /// The state before each token, those of the answer after its first left out.
-    stack: Vec<State>,
+    /// The tokens past the end are those of the answer after its first, which change the other matcher only.
+    history: History<State>,
     state: State,
     then: Option<Then>,
-    /// Tokens of the answer after its first.
-    answered: usize,
     /// All ids but those in `cleared`, which are being put back; empty before it is needed.
     words: Vec<u32>,
     cleared: Vec<TokenId>,
@@ -54,10 +51,9 @@ impl ReasoningMatcher {
         let state = plan.birth(at);
         ReasoningMatcher {
             plan,
-            stack: Vec::new(),
+            history: History::default(),
             state,
             then,
-            answered: 0,
             words: Vec::new(),
             cleared: Vec::new(),
             few: Vec::new(),
@@ -200,7 +196,7 @@ impl Matcher for ReasoningMatcher {
             if let Some(then) = &mut self.then {
                 then.matcher.accept(token)?;
             }
-            self.answered += 1;
+            self.history.push_past_end();
             return Ok(());
         }
         let next = match self.speaker() {
@@ -218,24 +214,20 @@ impl Matcher for ReasoningMatcher {
                 self.plan.step(self.state, token)
             }
         };
-        self.stack.push(self.state);
-        self.state = next;
+        self.history.push(std::mem::replace(&mut self.state, next));
         Ok(())
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {
-        check_rollback(n, self.accepted())?;
-        let late = n.min(self.answered);
+        let remaining = self.history.remaining(n)?;
+        let late = n - (self.history.before_end() - remaining);
         if let Some(then) = self.then.as_mut().filter(|_| late > 0) {
             then.matcher.rollback(late)?;
         }
-        self.answered -= late;
-        let kept = self.stack.len() - (n - late);
-        if let Some(&state) = self.stack.get(kept) {
-            self.restore(state)?;
-            self.stack.truncate(kept);
-            self.state = state;
+        if remaining < self.history.before_end() {
+            self.restore(*self.history.state(remaining))?;
         }
+        self.state = self.history.rollback(n)?.unwrap_or(self.state);
         Ok(())
     }
 
@@ -243,10 +235,9 @@ impl Matcher for ReasoningMatcher {
         let copy = |then: &Then| Then { matcher: then.matcher.fork(), born: then.born };
         Box::new(ReasoningMatcher {
             plan: Arc::clone(&self.plan),
-            stack: self.stack.clone(),
+            history: self.history.clone(),
             state: self.state,
             then: self.then.as_ref().map(copy),
-            answered: self.answered,
             words: Vec::new(),
             cleared: Vec::new(),
             few: Vec::new(),
@@ -363,6 +354,6 @@ impl Matcher for ReasoningMatcher {
     }
 
     fn accepted(&self) -> usize {
-        self.stack.len() + self.answered
+        self.history.accepted()
     }
 }
