@@ -2,8 +2,7 @@
 
 use crate::errors::to_py;
 use crate::vocabulary::{token_id, PyVocabulary};
-use logitree::decoder::{self, VocabularyPieces, DRY_BREAKERS};
-use logitree::sampling::{Breakers, SharedPieces};
+use logitree::sampling::{self, Breakers, SharedPieces, VocabularyPieces, DRY_BREAKERS};
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -73,7 +72,7 @@ pub(super) fn dry_breakers(
 ) -> PyResult<Sequences> {
     // A Python exception is raised again unchanged.
     let mut raised = None;
-    let found = decoder::dry_breakers(&vocabulary.0, &texts_of(breakers)?, |rest| {
+    let found = sampling::dry_breakers(&vocabulary.0, &texts_of(breakers)?, |rest| {
         let rest = String::from_utf8_lossy(rest);
         let Some(tokenize) = tokenize else {
             return Err(Error::new(ErrorKind::Sampling, format!("{rest:?} of a breaker has to be tokenised"))

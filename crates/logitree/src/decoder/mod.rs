@@ -6,13 +6,9 @@
 //! accept the token everywhere. The tests hold them equal.
 
 pub mod batch;
-mod breakers;
-mod pieces;
 mod region;
 mod stop;
 
-pub use breakers::{dry_breakers, DRY_BREAKERS};
-pub use pieces::VocabularyPieces;
 pub use region::{Then, MAX_REGION_TOKENS};
 pub use stop::{Finish, Stop};
 

@@ -67,6 +67,7 @@ pub mod top_n_sigma;
 pub mod top_p;
 pub mod typ_p;
 pub mod undo;
+mod vocabulary;
 pub mod xtc;
 
 pub use crate::simd::Floats;
@@ -110,6 +111,7 @@ pub use top_k::TopK;
 pub use top_n_sigma::TopNSigma;
 pub use top_p::TopP;
 pub use typ_p::TypP;
+pub use vocabulary::{dry_breakers, VocabularyPieces, DRY_BREAKERS};
 pub use xtc::Xtc;
 
 use crate::{Error, ErrorKind, Result, TokenId};

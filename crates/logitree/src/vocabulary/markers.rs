@@ -15,30 +15,39 @@
 use super::{Builder, TokenKind};
 use crate::TokenId;
 
-const END: [&str; 23] = [
-    "<|eot_id|>",
-    "<|im_end|>",
-    "<|end|>",
-    "<|return|>",
-    "<|call|>",
-    "<|flush|>",
-    "<|calls|>",
-    "<end_of_turn>",
-    "<|endoftext|>",
-    "</s>",
-    "<|eom_id|>",
-    "<EOT>",
-    "_<EOT>",
-    "[EOT]",
-    "[EOS]",
-    "<|end_of_text|>",
-    "<end_of_utterance>",
-    "<eos>",
-    "<turn|>",
-    "<|tool_response>",
-    "<｜end▁of▁sentence｜>",
-    "[e~[",
-    "<|plamo:eos|>",
+/// What a marker ends. Where a file names no end-of-turn token, llama.cpp takes the first one with a text of `Turn`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// Generation and a turn.
+    Turn,
+    /// Generation only.
+    Text,
+}
+
+const END: [(&str, Ends); 23] = [
+    ("<|eot_id|>", Ends::Turn),
+    ("<|im_end|>", Ends::Turn),
+    ("<|end|>", Ends::Turn),
+    ("<|return|>", Ends::Text),
+    ("<|call|>", Ends::Text),
+    ("<|flush|>", Ends::Text),
+    ("<|calls|>", Ends::Text),
+    ("<end_of_turn>", Ends::Turn),
+    ("<|endoftext|>", Ends::Turn),
+    ("</s>", Ends::Text),
+    ("<|eom_id|>", Ends::Text),
+    ("<EOT>", Ends::Turn),
+    ("_<EOT>", Ends::Turn),
+    ("[EOT]", Ends::Turn),
+    ("[EOS]", Ends::Text),
+    ("<|end_of_text|>", Ends::Turn),
+    ("<end_of_utterance>", Ends::Turn),
+    ("<eos>", Ends::Text),
+    ("<turn|>", Ends::Text),
+    ("<|tool_response>", Ends::Text),
+    ("<｜end▁of▁sentence｜>", Ends::Turn),
+    ("[e~[", Ends::Text),
+    ("<|plamo:eos|>", Ends::Text),
 ];
 const SHOWN: [&str; 4] = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 const BEGIN: [&str; 7] = [
@@ -50,6 +59,11 @@ const BEGIN: [&str; 7] = [
     "<|begin▁of▁sentence|>",
     "[BOS]",
 ];
+
+/// Whether llama.cpp takes a token of this text for the end of a turn.
+pub(super) fn ends_turn(text: &[u8]) -> bool {
+    END.iter().any(|&(end, ends)| ends == Ends::Turn && end.as_bytes() == text)
+}
 
 /// A fill-in-the-middle role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +145,7 @@ impl Markers {
         if !matches!(text.first(), Some(b'<' | b'[' | b'_' | 0xE2)) {
             return kind;
         }
-        if let Some(end) = END.iter().find(|end| end.as_bytes() == text) {
+        if let Some((end, _)) = END.iter().find(|(end, _)| end.as_bytes() == text) {
             // One model's own end marker, which does not end generation elsewhere: it matters for rule 5 only.
             if *end != "<|plamo:eos|>" || self.named_ends.contains(&id) {
                 self.found.push((end, id));

@@ -1,5 +1,6 @@
 //! Queries over all tokens of a vocabulary, or over a list of ids.
 
+use super::markers::ends_turn;
 use super::Vocabulary;
 use crate::{Result, TokenId};
 
@@ -26,6 +27,13 @@ impl Vocabulary {
             part.is_empty() || bytes.windows(part.len()).any(|window| window == part)
         };
         self.ids().filter(contains).take(limit).collect()
+    }
+
+    /// The token that ends a turn: the first end-of-generation token with a text that llama.cpp (src/llama-vocab.cpp) knows
+    /// for that, else the first end-of-generation token.
+    pub fn end_of_turn(&self) -> Option<TokenId> {
+        let ends = self.end_of_generation();
+        ends.iter().find(|&&id| ends_turn(self.token_bytes(id))).or(ends.first()).copied()
     }
 
     /// The concatenated bytes of `ids`; with `skip_special` those of text tokens only. Nothing is added or

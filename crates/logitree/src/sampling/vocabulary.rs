@@ -1,11 +1,62 @@
-//! DRY's sequence breakers, from texts to the tokens of a vocabulary.
+//! What samplers read of a vocabulary: the tokens' texts for infill, the tokens of sequence breakers for dry. The samplers
+//! themselves work on ids; a caller builds these values from a vocabulary and passes them in.
 //!
-//! As llama.cpp does it (src/llama-sampler.cpp, after koboldcpp #982): a token that contains the breaker is one by
-//! itself; a token that ends with a beginning of the breaker is the head of one, and the rest of the text, tokenised by
+//! Breakers as llama.cpp makes them (src/llama-sampler.cpp, after koboldcpp #982): a token that contains the breaker is one
+//! by itself; a token that ends with a beginning of the breaker is the head of one, and the rest of the text, tokenised by
 //! the caller, is its tail.
 
+use super::Pieces;
 use crate::vocabulary::{TokenKind, Vocabulary};
 use crate::{Error, ErrorKind, Result, TokenId};
+use std::sync::Arc;
+
+/// A vocabulary with its end-of-text token.
+#[derive(Debug, Clone)]
+pub struct VocabularyPieces {
+    vocabulary: Arc<Vocabulary>,
+    end: TokenId,
+}
+
+impl VocabularyPieces {
+    /// The vocabulary's pieces. `end` is the token that ends a text; without it [`Vocabulary::end_of_turn`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Vocabulary`] if the vocabulary ends no generation, [`ErrorKind::Token`] if `end` is not in it.
+    pub fn new(vocabulary: Arc<Vocabulary>, end: Option<TokenId>) -> Result<Self> {
+        let found = match end {
+            Some(id) => Some(vocabulary.check(id)?),
+            None => vocabulary.end_of_turn(),
+        };
+        let end = found.ok_or_else(|| {
+            Error::new(ErrorKind::Vocabulary, "the vocabulary has no end-of-generation token")
+                .help("infill ends a text with one; name the ids of those tokens")
+        })?;
+        Ok(VocabularyPieces { vocabulary, end })
+    }
+}
+
+impl Pieces for VocabularyPieces {
+    fn piece(&self, token: TokenId) -> &[u8] {
+        // Logits may be longer than the vocabulary.
+        if (token as usize) < self.vocabulary.len() && self.vocabulary.kind(token).is_text() {
+            self.vocabulary.token_bytes(token)
+        } else {
+            &[]
+        }
+    }
+
+    fn is_end(&self, token: TokenId) -> bool {
+        token == self.end || self.vocabulary.end_of_generation().binary_search(&token).is_ok()
+    }
+
+    fn end(&self) -> TokenId {
+        self.end
+    }
+
+    fn describe(&self) -> String {
+        format!("<vocabulary {:032x}>, eot={}", self.vocabulary.fingerprint(), self.end)
+    }
+}
 
 /// llama.cpp's breakers where none are named: newline, colon, double quote, asterisk.
 pub const DRY_BREAKERS: [&str; 4] = ["\n", ":", "\"", "*"];
