@@ -72,7 +72,8 @@ pub(super) fn seed_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>>
 
 /// What a drawing sampler starts from; a fresh seed for None.
 pub(super) fn start_of(seed: Option<&Bound<'_, PyAny>>, rng: &str, sequence: u32) -> PyResult<Seed> {
-    let seed = seed_of(seed)?.unwrap_or_else(|| Seed::fresh().seed);
+    let fresh = || Seed::fresh().map(|fresh| fresh.seed).map_err(to_py);
+    let seed = seed_of(seed)?.map_or_else(fresh, Ok)?;
     Ok(Seed { generator: Generator::parse(rng).map_err(to_py)?, seed, sequence })
 }
 

@@ -81,7 +81,7 @@ impl AdaptiveP {
 
 impl FromArguments for AdaptiveP {
     fn from_arguments(a: &Arguments) -> Result<Self> {
-        AdaptiveP::new(a.float(0), a.float(1), a.seed(2))
+        AdaptiveP::new(a.float(0), a.float(1), a.seed(2)?)
     }
 
     fn arguments(&self) -> Arguments {

@@ -29,7 +29,7 @@ impl Dist {
 
 impl FromArguments for Dist {
     fn from_arguments(a: &Arguments) -> Result<Self> {
-        Dist::new(a.seed(0))
+        Dist::new(a.seed(0)?)
     }
 
     fn arguments(&self) -> Arguments {

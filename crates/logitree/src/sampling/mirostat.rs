@@ -177,7 +177,7 @@ impl FromArguments for Mirostat {
             Value::Int(n) => Some(n),
             _ => None,
         };
-        Mirostat::new(n_vocab, a.float(1), a.float(2), a.int(3), a.seed(4))
+        Mirostat::new(n_vocab, a.float(1), a.float(2), a.int(3), a.seed(4)?)
     }
 
     fn arguments(&self) -> Arguments {

@@ -42,7 +42,7 @@ impl MirostatV2 {
 
 impl FromArguments for MirostatV2 {
     fn from_arguments(a: &Arguments) -> Result<Self> {
-        MirostatV2::new(a.float(0), a.float(1), a.seed(2))
+        MirostatV2::new(a.float(0), a.float(1), a.seed(2)?)
     }
 
     fn arguments(&self) -> Arguments {

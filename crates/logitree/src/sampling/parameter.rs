@@ -384,9 +384,12 @@ impl Arguments {
     }
 
     /// The seed `at`; a fresh one if there is none.
-    pub fn seed(&self, at: usize) -> Seed {
+    ///
+    /// # Errors
+    /// Those of [`Seed::fresh`].
+    pub fn seed(&self, at: usize) -> Result<Seed> {
         if let Value::Seed(seed) = self.0[at] {
-            seed
+            Ok(seed)
         } else {
             Seed::fresh()
         }

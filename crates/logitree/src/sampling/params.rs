@@ -152,18 +152,18 @@ impl Params {
     /// The same with a seed in any case, so that all that draws in a chain starts from one.
     ///
     /// # Errors
-    /// What was wrong with a value.
+    /// What was wrong with a value, and those of [`fresh_seed`].
     pub(super) fn with_seed(&self) -> Result<Params> {
         match &self.fault {
             Some(fault) => Err(fault.clone()),
-            None => Ok(self.clone().seed(self.seed.unwrap_or_else(|| u64::from(fresh_seed())))),
+            None => Ok(self.clone().seed(self.start()?.seed)),
         }
     }
 
     /// What drawing samplers start from.
-    fn start(&self) -> Seed {
-        let seed = self.seed.unwrap_or_else(|| u64::from(fresh_seed()));
-        Seed { generator: self.rng, seed, sequence: self.sequence }
+    fn start(&self) -> Result<Seed> {
+        let seed = self.seed.map_or_else(|| fresh_seed().map(u64::from), Ok)?;
+        Ok(Seed { generator: self.rng, seed, sequence: self.sequence })
     }
 
     /// The sampler of a row with these values.
@@ -174,7 +174,7 @@ impl Params {
         let mut arguments = Arguments::default();
         for (parameter, at) in row.parameters.iter().zip(0..) {
             let value = match parameter.kind {
-                Kind::Seed => self.start().into(),
+                Kind::Seed => self.start()?.into(),
                 _ => self.given(parameter.keyword).cloned().unwrap_or_else(|| self.default_of(parameter)),
             };
             arguments.set(at, value);

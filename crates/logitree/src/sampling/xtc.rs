@@ -55,7 +55,7 @@ impl Xtc {
 
 impl FromArguments for Xtc {
     fn from_arguments(a: &Arguments) -> Result<Self> {
-        Xtc::new(a.float(0), a.float(1), a.count(2), a.seed(3))
+        Xtc::new(a.float(0), a.float(1), a.count(2), a.seed(3)?)
     }
 
     fn arguments(&self) -> Arguments {

@@ -70,8 +70,11 @@ impl Seed {
     }
 
     /// A seed of fresh entropy for llama.cpp's generator.
-    pub fn fresh() -> Seed {
-        Seed::mt19937(fresh_seed())
+    ///
+    /// # Errors
+    /// Those of [`fresh_seed`].
+    pub fn fresh() -> Result<Seed> {
+        fresh_seed().map(Seed::mt19937)
     }
 
     /// The same, checked.
@@ -99,13 +102,14 @@ impl Seed {
     }
 }
 
-/// A seed from the operating system's entropy (that of the standard library's hash keys).
-pub fn fresh_seed() -> u32 {
-    use std::hash::{BuildHasher, Hasher};
-    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    hasher.write_u128(now.map_or(0, |d| d.as_nanos()));
-    (hasher.finish() >> 32) as u32
+/// A seed from the operating system's random numbers.
+///
+/// # Errors
+/// [`ErrorKind::Io`] if it has none.
+pub fn fresh_seed() -> Result<u32> {
+    getrandom::u32().map_err(|error| {
+        Error::new(ErrorKind::Io, format!("no random numbers for a seed: {error}")).help("name the seed")
+    })
 }
 
 /// A running generator that counts its words.
