@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use logitree::constraint::token_tree::cache::{token_trees, Key};
-use logitree::constraint::{Choices, DescriptorTree, End, OnMismatch, PayloadCheck, TokenTree, ROOT};
+use logitree::constraint::{
+    Choices, DescriptorTree, End, OnMismatch, PayloadCheck, TokenTree, TreeSpan, ROOT,
+};
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -207,7 +209,7 @@ impl PyTokenTree {
         let path = self.descriptor(path)?.path().to_string();
         let following = following.map(|text| text_bytes(text, "following")).transpose()?;
         let checked = self.vocabulary.as_ref().map(|known| known.clone_ref(py));
-        Ok(PySpan { tree: Arc::clone(&self.tree), path, following, end_tokens, checked })
+        Ok(PySpan { span: TreeSpan { tree: Arc::clone(&self.tree), path, following, end_tokens }, checked })
     }
 
     /// As `at().matcher(vocabulary)`: the constraint of a payload with one path.
@@ -300,10 +302,7 @@ impl PyTokenTree {
 /// A span of a token tree as a constraint: the output is one of its leaves. Immutable; shared between threads.
 #[pyclass(frozen, name = "Span", module = "logitree.elizaos")]
 pub struct PySpan {
-    tree: Arc<TokenTree>,
-    path: String,
-    following: Option<Vec<u8>>,
-    end_tokens: Option<Vec<TokenId>>,
+    span: TreeSpan,
     /// The vocabulary that the payload was checked with.
     checked: Option<Py<PyVocabulary>>,
 }
@@ -322,20 +321,15 @@ impl PySpan {
     fn matcher(&self, py: Python<'_>, vocabulary: Option<&Bound<'_, PyVocabulary>>) -> PyResult<PyMatcher> {
         let checked = || self.checked.as_ref().map(|known| known.clone_ref(py));
         let vocabulary = vocabulary.map(|given| given.clone().unbind()).or_else(checked);
-        let known = vocabulary.as_ref().map(|known| Arc::clone(&known.get().0));
-        if let Some(known) = &known {
-            self.tree.check_range(known.len()).map_err(to_py)?;
-        }
-        let end =
-            End { tokens: self.end_tokens.clone(), following: self.following.clone(), vocabulary: known };
-        let matcher = self.tree.matcher(&self.path, &end).map_err(to_py)?;
+        let known = vocabulary.as_ref().map(|known| &known.get().0);
+        let matcher = self.span.bind(known).map_err(to_py)?;
         Ok(PyMatcher::of(matcher, vocabulary))
     }
 
     /// The name of the leaf that the output is; its text where the leaf has no name.
     fn value(&self, text: &str, tokens: Vec<TokenId>) -> PyResult<String> {
-        let span = self.tree.descriptor(&self.path).map_err(to_py)?;
-        let following = self.following.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+        let span = self.span.tree.descriptor(&self.span.path).map_err(to_py)?;
+        let following = self.span.following.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
         let (mut node, mut name) = (ROOT, None);
         for &token in &tokens {
             let Some(next) = span.step(node, token) else { break };
@@ -350,12 +344,12 @@ impl PySpan {
     /// The path in the payload.
     #[getter]
     fn path(&self) -> &str {
-        &self.path
+        &self.span.path
     }
 
     fn __repr__(&self) -> String {
-        let leaves = self.tree.descriptor(&self.path).map_or(0, |span| span.leaf_count());
-        format!("Span({:?}, {leaves} leaves)", self.path)
+        let leaves = self.span.tree.descriptor(&self.span.path).map_or(0, |span| span.leaf_count());
+        format!("Span({:?}, {leaves} leaves)", self.span.path)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{damaged, CatalogueSnapshot, Continuations, WalkState};
-use crate::constraint::{not_allowed, History, Matcher};
+use super::{damaged, CatalogueSnapshot, Continuations, ItemWalk, WalkState};
+use crate::constraint::{not_allowed, Constraint, History, Matcher};
 use crate::mask::AllowedTokens;
-use crate::vocabulary::MAX_TOKENS;
+use crate::vocabulary::{Vocabulary, MAX_TOKENS};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Forced tokens that are given at once.
@@ -57,6 +57,15 @@ impl CatalogueMatcher {
             add_end(&mut children, self.end);
         }
         Ok(Arc::new(children))
+    }
+}
+
+impl Constraint for ItemWalk {
+    /// # Errors
+    /// As [`CatalogueMatcher::new`].
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        let matcher = CatalogueMatcher::new(self.snapshot.clone(), self.end, vocabulary.len())?;
+        Ok(Box::new(matcher))
     }
 }
 

@@ -39,7 +39,7 @@ pub use filtered::SnapshotFilter;
 pub(crate) use format::checksum::damaged;
 pub use format::header::IndexHeader;
 pub use index::ItemIndex;
-pub use intersection::{intersect, IntersectionMatcher};
+pub use intersection::{intersect, Intersection, IntersectionMatcher};
 pub use keys::MAX_KEY_BYTES;
 pub use matcher::CatalogueMatcher;
 use matcher::{add_end, check_snapshot};

@@ -1,5 +1,9 @@
 //! Constraints: what may be generated. A constraint, bound to a vocabulary and running for one sequence, is a
 //! [`Matcher`].
+//!
+//! A [`Constraint`] is a value without a vocabulary: [`OneOf`], a [`GrammarNode`](crate::grammar::ast::GrammarNode),
+//! [`TreeSpan`], [`Reasoning`], [`Recogniser`], and in `catalogue` an `ItemWalk` or an `Intersection`. What many sequences
+//! share is bound to a vocabulary once: [`Choices`], [`Grammar`], [`TokenTree`], [`ReasoningBudget`].
 
 mod choices;
 mod grammar;
@@ -13,7 +17,7 @@ pub mod token_tree;
 
 use std::sync::Arc;
 
-pub use choices::{Choices, MAX_CHOICE_BYTES};
+pub use choices::{Choices, OneOf, MAX_CHOICE_BYTES};
 pub use grammar::{Grammar, GrammarLimits};
 pub(crate) use history::History;
 pub use matcher::{Constraint, Matcher};
@@ -21,12 +25,12 @@ pub use query::{
     accept_all, count_allowed, draft_masks, explain, fill, fill_batch, shortest_ending, ExplainQuery,
     Explanation, Verdict,
 };
-pub use reasoning::{ReasoningBudget, ReasoningOptions};
+pub use reasoning::{Reasoning, ReasoningBudget, ReasoningOptions};
 pub use recogniser::{ByteRecogniser, MakeRecogniser, Recogniser};
 pub(crate) use row_matcher::not_allowed;
 pub use token_tree::{
-    Descriptor, DescriptorTree, Leaf, Node, OnMismatch, Payload, PayloadCheck, TokenTree, MAX_TOKENS,
-    MAX_TOKEN_ID, ROOT,
+    Descriptor, DescriptorTree, Leaf, Node, OnMismatch, Payload, PayloadCheck, TokenTree, TreeSpan,
+    MAX_TOKENS, MAX_TOKEN_ID, ROOT,
 };
 
 use crate::vocabulary::Vocabulary;

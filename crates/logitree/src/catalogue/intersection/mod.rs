@@ -16,5 +16,33 @@ mod peers;
 mod position;
 mod search;
 
+use std::sync::Arc;
+
+use super::ItemWalk;
+use crate::constraint::{Constraint, Matcher};
+use crate::vocabulary::Vocabulary;
+use crate::Result;
+
 pub use eager::intersect;
 pub use matcher::IntersectionMatcher;
+
+/// The constraint that the output is an item that other constraints allow too.
+#[derive(Clone)]
+pub struct Intersection {
+    /// The items, and the token that ends one.
+    pub walk: ItemWalk,
+    /// The other constraints; at least one.
+    pub peers: Vec<Arc<dyn Constraint>>,
+    /// Steps that one question may take, such as [`IntersectionMatcher::FUEL`].
+    pub fuel: u64,
+}
+
+impl Constraint for Intersection {
+    /// # Errors
+    /// Those of the peers and of [`IntersectionMatcher::new`].
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        let peers = self.peers.iter().map(|peer| peer.matcher(vocabulary)).collect::<Result<_>>()?;
+        let (snapshot, end) = (self.walk.snapshot.clone(), self.walk.end);
+        Ok(Box::new(IntersectionMatcher::new(snapshot, peers, end, vocabulary.len(), self.fuel)?))
+    }
+}

@@ -13,13 +13,43 @@ use crate::constraint::row_matcher::RowMatcher;
 use crate::constraint::token_tree::TreeRows;
 use crate::constraint::token_tree::{Descriptor, Leaf, MAX_TOKENS};
 use crate::constraint::token_tree::{DescriptorTree, TokenTree};
-use crate::constraint::{End, Matcher};
+use crate::constraint::{Constraint, End, Matcher};
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
 use byte_rows::ByteRows;
 
 /// The most bytes that choices may hold, the following text counted once for each.
 pub const MAX_CHOICE_BYTES: usize = 1 << 24;
+
+/// The constraint that the output is one of some texts, in any tokens that spell it.
+///
+/// Each matcher computes its own rows. To share them, bind the texts once with [`Choices::new`], or fork one matcher.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OneOf {
+    /// The texts.
+    pub texts: Vec<Vec<u8>>,
+    /// Text that comes after every one of them and is generated too.
+    pub following: Option<Vec<u8>>,
+    /// Tokens that end a text that is a prefix of another; `None`: the vocabulary's end-of-generation ids.
+    pub end_tokens: Option<Vec<TokenId>>,
+}
+
+impl OneOf {
+    /// One of these texts, with nothing after it.
+    pub fn new<T: Into<Vec<u8>>>(texts: impl IntoIterator<Item = T>) -> OneOf {
+        OneOf { texts: texts.into_iter().map(T::into).collect(), ..OneOf::default() }
+    }
+}
+
+impl Constraint for OneOf {
+    /// # Errors
+    /// As [`Choices::new`].
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        let end =
+            End { tokens: self.end_tokens.clone(), following: self.following.clone(), vocabulary: None };
+        Ok(Choices::new(&self.texts, vocabulary, &end)?.matcher())
+    }
+}
 
 /// A set of texts bound to a vocabulary. Cheap to clone; matchers share what they find out.
 #[derive(Clone)]

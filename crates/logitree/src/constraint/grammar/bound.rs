@@ -6,7 +6,8 @@ use super::engine::Engine;
 use super::entry::IdSet;
 use super::matcher::GrammarMatcher;
 use super::table::TerminalTables;
-use crate::constraint::Matcher;
+use crate::constraint::{Constraint, Matcher};
+use crate::grammar::ast::GrammarNode;
 use crate::grammar::earley::{self, Machine, RulesSource};
 use crate::grammar::expr::Exprs;
 use crate::grammar::json_schema::JsonRules;
@@ -88,6 +89,17 @@ impl Grammar {
     /// all its grammars are not counted.
     pub fn memory(&self) -> usize {
         lock(&self.engine.lock().unwrap_or_else(PoisonError::into_inner)).memory()
+    }
+}
+
+impl Constraint for GrammarNode {
+    /// With the default limits, and the vocabulary's end-of-generation ids as end tokens. To share caches between
+    /// sequences, bind the grammar once with [`Grammar::new`], or fork one matcher.
+    ///
+    /// # Errors
+    /// As [`GrammarNode::rules`] and [`Grammar::new`].
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        Grammar::new(self.rules()?, vocabulary, None, GrammarLimits::default())?.matcher()
     }
 }
 

@@ -21,7 +21,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::Matcher;
+use super::{Constraint, Matcher};
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
 use matcher::ReasoningMatcher;
@@ -73,7 +73,27 @@ impl Default for ReasoningOptions {
     }
 }
 
-/// ReasoningOptions, checked and bound to a vocabulary. Cheap to clone; matchers share it.
+/// The constraint of a reasoning block within a budget, and of what comes after it.
+#[derive(Clone)]
+pub struct Reasoning {
+    /// How the block looks and how long it may be.
+    pub options: ReasoningOptions,
+    /// Where in a block the output begins.
+    pub start: ReasoningStart,
+    /// The constraint of the output after the last block; `None`: any text.
+    pub then: Option<Arc<dyn Constraint>>,
+}
+
+impl Constraint for Reasoning {
+    /// # Errors
+    /// Those of [`ReasoningBudget::new`], [`ReasoningBudget::matcher`] and the constraint that follows.
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        let then = self.then.as_ref().map(|then| then.matcher(vocabulary)).transpose()?;
+        ReasoningBudget::new(self.options.clone(), vocabulary)?.matcher(self.start, then)
+    }
+}
+
+/// [`ReasoningOptions`], checked and bound to a vocabulary. Cheap to clone; matchers share it.
 #[derive(Debug, Clone)]
 pub struct ReasoningBudget {
     plan: Arc<Plan>,

@@ -17,7 +17,8 @@ mod tree_rows;
 
 use crate::constraint::choices::{spell, Choices};
 use crate::constraint::row_matcher::RowMatcher;
-use crate::constraint::{End, Matcher};
+use crate::constraint::{Constraint, End, Matcher};
+use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
 pub use check::{OnMismatch, PayloadCheck};
 pub use payload::{Descriptor, Leaf, Payload, MAX_TOKENS, MAX_TOKEN_ID};
@@ -143,6 +144,41 @@ impl TokenTree {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.descriptors.iter().map(|descriptor| descriptor.bytes()).sum()
+    }
+}
+
+/// The constraint that the output is a leaf of one descriptor of a token tree.
+#[derive(Debug, Clone)]
+pub struct TreeSpan {
+    /// The tree.
+    pub tree: Arc<TokenTree>,
+    /// The descriptor's path.
+    pub path: String,
+    /// Text that comes after the leaf and is generated too.
+    pub following: Option<Vec<u8>>,
+    /// Tokens that end a leaf that is a prefix of another; `None`: the vocabulary's end-of-generation ids.
+    pub end_tokens: Option<Vec<TokenId>>,
+}
+
+impl TreeSpan {
+    /// A matcher at the beginning of a leaf. Without a vocabulary, there is no following text and no default end token.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Payload`] if an id of the tree is not in the vocabulary; those of [`TokenTree::matcher`].
+    pub fn bind(&self, vocabulary: Option<&Arc<Vocabulary>>) -> Result<Box<dyn Matcher>> {
+        if let Some(known) = vocabulary {
+            self.tree.check_range(known.len())?;
+        }
+        let (tokens, following) = (self.end_tokens.clone(), self.following.clone());
+        self.tree.matcher(&self.path, &End { tokens, following, vocabulary: vocabulary.cloned() })
+    }
+}
+
+impl Constraint for TreeSpan {
+    /// # Errors
+    /// As [`TreeSpan::bind`].
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        self.bind(Some(vocabulary))
     }
 }
 

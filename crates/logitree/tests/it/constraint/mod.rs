@@ -1,6 +1,7 @@
 //! Constraints and their matchers: the laws, and each kind against its naive version.
 
 mod intersection;
+mod kinds;
 mod laws;
 mod reasoning;
 mod reasoning_corpus;
