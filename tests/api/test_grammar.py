@@ -145,6 +145,18 @@ def test_documents_are_what_references_lead_to() -> None:
         G.json_schema({"$ref": "https://example.test/age"})
 
 
+def test_properties_come_where_the_schema_has_them() -> None:
+    rule = {"$defs": {"rule": {"properties": {"active": {"type": "boolean"}}}}, "type": "object"}
+    own = {"properties": {"file": {"type": "integer"}}}
+    first, last = '{"active": true, "file": 1}', '{"file": 1, "active": true}'
+    for referred in ({"$ref": "#/$defs/rule"}, {"allOf": [{"$ref": "#/$defs/rule"}]}):
+        for schema, text, other in (({**referred, **own}, first, last), ({**own, **referred}, last, first)):
+            grammar = G.json_schema({**schema, **rule})
+            assert grammar.matches(text) and not grammar.matches(other)
+            either = G.json_schema({**schema, **rule}, order="any")
+            assert either.matches(text) and either.matches(other)
+
+
 def test_separators_are_as_given() -> None:
     grammar = G.json_schema({"type": "array", "items": {"type": "integer"}}, separators=(" ,", ":"))
     assert grammar.matches("[1 ,2 ,3]")

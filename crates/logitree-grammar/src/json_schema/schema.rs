@@ -142,40 +142,95 @@ pub(crate) struct Keywords {
     pub not: Option<SubschemaId>,
     /// `if`, `then`, `else`. An `if` without the others only matters for `unevaluated*`, and is left out otherwise.
     pub conditional: Option<(SubschemaId, Option<SubschemaId>, Option<SubschemaId>)>,
+
+    /// The subschemas that apply to the value itself and, as `None`, the keywords about its parts, in the order of the
+    /// document. Empty if that is the keywords about parts, then the fields above in their order.
+    pub reading: Vec<Option<SubschemaId>>,
 }
 
-/// Calls `$visit` for every subschema that the keywords `$of` apply; `$iter` is `iter` or `iter_mut`.
-macro_rules! visit_subschemas {
+/// Calls `$visit` for every subschema that the keywords `$of` apply to parts of the value; `$iter` is `iter` or `iter_mut`.
+macro_rules! visit_parts {
     ($of:expr, $visit:expr, $iter:ident) => {{
-        let (of, mut visit) = ($of, $visit);
+        let (of, visit) = ($of, $visit);
         for items in of.items.$iter() {
-            items.prefix.$iter().chain(items.rest.$iter()).for_each(&mut visit);
+            items.prefix.$iter().chain(items.rest.$iter()).for_each(&mut *visit);
         }
         of.contains.$iter().for_each(|(id, ..)| visit(id));
         of.properties.$iter().for_each(|(_, id)| visit(id));
         of.pattern_properties.$iter().for_each(|(_, id)| visit(id));
-        of.dependent_schemas.$iter().for_each(|(_, id)| visit(id));
-        of.all_of.$iter().chain(of.any_of.$iter()).chain(of.one_of.$iter()).for_each(&mut visit);
-        of.additional_properties.$iter().chain(of.unevaluated_properties.$iter()).for_each(&mut visit);
-        of.unevaluated_items.$iter().chain(of.property_names.$iter()).for_each(&mut visit);
-        of.not.$iter().for_each(&mut visit);
+        of.additional_properties.$iter().chain(of.unevaluated_properties.$iter()).for_each(&mut *visit);
+        of.unevaluated_items.$iter().chain(of.property_names.$iter()).for_each(visit);
+    }};
+}
+
+/// The same for those that they apply to the value itself.
+macro_rules! visit_in_place {
+    ($of:expr, $visit:expr, $iter:ident) => {{
+        let (of, visit) = ($of, $visit);
+        of.all_of.$iter().chain(of.any_of.$iter()).chain(of.one_of.$iter()).for_each(&mut *visit);
+        of.not.$iter().for_each(&mut *visit);
         if let Some((test, then, otherwise)) = of.conditional.$iter().next() {
             visit(test);
-            then.$iter().chain(otherwise.$iter()).for_each(&mut visit);
+            then.$iter().chain(otherwise.$iter()).for_each(&mut *visit);
         }
+        of.dependent_schemas.$iter().for_each(|(_, id)| visit(id));
     }};
 }
 
 impl Keywords {
     /// Calls `visit` for every subschema that the keywords apply, to the value itself or to its parts.
     pub(super) fn for_each_subschema(&self, mut visit: impl FnMut(SubschemaId)) {
-        visit_subschemas!(self, |id: &SubschemaId| visit(*id), iter);
+        visit_parts!(self, &mut |id: &SubschemaId| visit(*id), iter);
+        visit_in_place!(self, &mut |id: &SubschemaId| visit(*id), iter);
     }
 
-    /// The same with the places where the subschemas are named.
-    pub(super) fn for_each_subschema_mut(&mut self, visit: impl FnMut(&mut SubschemaId)) {
-        visit_subschemas!(self, visit, iter_mut);
+    /// The same with the places where the subschemas are named, those of [`Keywords::reading`] included.
+    pub(super) fn for_each_subschema_mut(&mut self, mut visit: impl FnMut(&mut SubschemaId)) {
+        visit_parts!(&mut *self, &mut visit, iter_mut);
+        visit_in_place!(&mut *self, &mut visit, iter_mut);
+        self.reading.iter_mut().flatten().for_each(visit);
     }
+
+    /// The subschemas that the keywords apply to the value itself.
+    pub(super) fn in_place(&self) -> Vec<SubschemaId> {
+        let mut all = Vec::new();
+        visit_in_place!(self, &mut |id: &SubschemaId| all.push(*id), iter);
+        all
+    }
+
+    /// What describes the value, in the order in which a reader of the document meets it: the subschemas that apply to
+    /// the value itself, and as `None` the keywords about its parts.
+    pub(super) fn in_reading_order(&self) -> Vec<Option<SubschemaId>> {
+        if self.reading.is_empty() {
+            return std::iter::once(None).chain(self.in_place().into_iter().map(Some)).collect();
+        }
+        self.reading.clone()
+    }
+}
+
+/// The place of each node among all, in the order in which a reader of the root meets them who follows each reference where
+/// it is written. `follow` leads from a reference to what it refers to.
+pub(super) fn reading_order(schema: &Schema, follow: impl Fn(SubschemaId) -> SubschemaId) -> Vec<u32> {
+    let mut places = vec![u32::MAX; schema.nodes.len()];
+    let (mut next, mut todo, mut children) = (0, vec![schema.root], Vec::new());
+    while let Some(node) = todo.pop() {
+        let node = follow(node);
+        if places[node.index()] != u32::MAX {
+            continue;
+        }
+        places[node.index()] = next;
+        next += 1;
+        if let SchemaNode::Keywords(keywords) = &schema.nodes[node.index()] {
+            for met in keywords.in_reading_order() {
+                match met {
+                    Some(child) => children.push(child),
+                    None => visit_parts!(keywords, &mut |id: &SubschemaId| children.push(*id), iter),
+                }
+            }
+            todo.extend(children.drain(..).rev());
+        }
+    }
+    places
 }
 
 /// For each node whether it is one of `targets` or reaches one.

@@ -75,17 +75,10 @@ fn rounds(nodes: &[SchemaNode]) -> Result<Vec<(SubschemaId, SubschemaId)>> {
 
 /// The subschemas that apply to the same value.
 fn here(nodes: &[SchemaNode], node: SubschemaId) -> Vec<SubschemaId> {
-    let SchemaNode::Keywords(keywords) = &nodes[node.index()] else { return Vec::new() };
-    let mut all: Vec<SubschemaId> = keywords.all_of.clone();
-    all.extend(&keywords.any_of);
-    all.extend(&keywords.one_of);
-    all.extend(keywords.not);
-    if let Some((test, then, otherwise)) = keywords.conditional {
-        all.push(test);
-        all.extend(then.into_iter().chain(otherwise));
+    match &nodes[node.index()] {
+        SchemaNode::Keywords(keywords) => keywords.in_place(),
+        SchemaNode::True | SchemaNode::False => Vec::new(),
     }
-    all.extend(keywords.dependent_schemas.iter().map(|(_, id)| *id));
-    all
 }
 
 /// Takes those subschemas out of the keywords that apply to the same value; which keywords those were.

@@ -21,6 +21,8 @@ pub(super) struct Fields<'l, 'd> {
     pub document: Arc<Document>,
     pub dialect: Dialect,
     pub site: SubschemaSite,
+    /// Where the subschemas are written that apply to the value itself.
+    pub in_place: Vec<(ValueId, SubschemaId)>,
     /// The value of each keyword; the root for absent ones.
     slots: [ValueId; KEYWORD_COUNT],
 }
@@ -36,7 +38,7 @@ impl<'l, 'd> Fields<'l, 'd> {
                 slots[keyword as usize] = value;
             }
         }
-        Fields { loader, document, dialect, site, slots }
+        Fields { loader, document, dialect, site, in_place: Vec::new(), slots }
     }
 
     /// The keyword's value.

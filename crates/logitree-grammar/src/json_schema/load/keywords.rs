@@ -6,7 +6,7 @@ use super::super::decimal::Decimal;
 use super::super::format::content;
 use super::super::{Draft, ItemsKeyword, Keywords, NumberBound, SchemaNode, SubschemaId, TypeSet};
 use super::dialect::Keyword;
-use super::document::{ValueId, ValueKind};
+use super::document::{ValueId, ValueKind, ROOT};
 use super::fields::{values, Fields};
 use super::loader::{SchemaLoader, SubschemaSite};
 use super::problems::SchemaFault;
@@ -20,6 +20,8 @@ pub(super) fn read(loader: &mut SchemaLoader<'_>, site: SubschemaSite) -> Schema
     fields.arrays(&mut out);
     fields.objects(&mut out);
     fields.logic(&mut out);
+    fields.dependent(&mut out);
+    out.reading = fields.reading();
     if *out == Keywords::default() {
         SchemaNode::True
     } else {
@@ -222,7 +224,6 @@ impl Fields<'_, '_> {
         }
         out.min_properties = self.least(Keyword::MinProperties);
         out.max_properties = self.most(Keyword::MaxProperties);
-        self.dependent(out);
     }
 
     fn dependent(&mut self, out: &mut Keywords) {
@@ -240,6 +241,7 @@ impl Fields<'_, '_> {
                 } else {
                     let id = self.schema(value);
                     if !self.loader.is_true(id) {
+                        self.in_place.push((value, id));
                         out.dependent_schemas.push((name, id));
                     }
                 }
@@ -250,21 +252,17 @@ impl Fields<'_, '_> {
     fn logic(&mut self, out: &mut Keywords) {
         for keyword in [Keyword::Ref, Keyword::DynamicRef, Keyword::RecursiveRef] {
             let Some(at) = self.get(keyword) else { continue };
-            out.all_of.extend(self.loader.referred(self.site, keyword, at));
+            let referred = self.loader.referred(self.site, keyword, at);
+            self.in_place.extend(referred.map(|id| (at, id)));
+            out.all_of.extend(referred);
         }
-        if let Some(at) = self.get(Keyword::AllOf) {
-            out.all_of.extend(self.schemas(Keyword::AllOf, at, 1));
-        }
+        out.all_of.extend(self.branches(Keyword::AllOf));
         out.all_of.retain(|&id| !self.loader.is_true(id));
-        if let Some(at) = self.get(Keyword::AnyOf) {
-            out.any_of = self.schemas(Keyword::AnyOf, at, 1);
-            if !self.loader.keeps && out.any_of.iter().any(|&id| self.loader.is_true(id)) {
-                out.any_of.clear();
-            }
+        out.any_of = self.branches(Keyword::AnyOf);
+        if !self.loader.keeps && out.any_of.iter().any(|&id| self.loader.is_true(id)) {
+            out.any_of.clear();
         }
-        if let Some(at) = self.get(Keyword::OneOf) {
-            out.one_of = self.schemas(Keyword::OneOf, at, 1);
-        }
+        out.one_of = self.branches(Keyword::OneOf);
         out.not = self.subschema(Keyword::Not);
         if self.get(Keyword::If).is_some() {
             let then = self.branch(Keyword::Then);
@@ -272,7 +270,33 @@ impl Fields<'_, '_> {
             if then.is_some() || otherwise.is_some() || self.loader.keeps {
                 out.conditional = self.subschema(Keyword::If).map(|test| (test, then, otherwise));
             }
+            let test = out.conditional.map(|(test, ..)| test);
+            for (keyword, id) in [(Keyword::If, test), (Keyword::Then, then), (Keyword::Else, otherwise)] {
+                self.in_place.extend(self.get(keyword).zip(id));
+            }
         }
+    }
+
+    /// The subschemas of a list.
+    fn branches(&mut self, keyword: Keyword) -> Vec<SubschemaId> {
+        let Some(at) = self.get(keyword) else { return Vec::new() };
+        let branches = self.schemas(keyword, at, 1);
+        self.in_place.extend(branches.iter().map(|&id| (at, id)));
+        branches
+    }
+
+    /// [`Keywords::reading`]. The keywords about parts are where `properties` is, or the first of the others.
+    fn reading(&mut self) -> Vec<Option<SubschemaId>> {
+        let others = [Keyword::PatternProperties, Keyword::PrefixItems, Keyword::ItemsKeyword];
+        let first = others.into_iter().filter_map(|keyword| self.get(keyword)).min();
+        let own = self.get(Keyword::Properties).or(first).unwrap_or(ROOT);
+        let in_place = self.in_place.drain(..).map(|(at, id)| (at, Some(id)));
+        let mut met: Vec<_> = std::iter::once((own, None)).chain(in_place).collect();
+        if met.is_sorted_by_key(|&(at, _)| at) {
+            return Vec::new();
+        }
+        met.sort_by_key(|&(at, _)| at);
+        met.into_iter().map(|(_, id)| id).collect()
     }
 
     fn branch(&mut self, keyword: Keyword) -> Option<SubschemaId> {

@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::schema::{Keywords, SubschemaId, TypeSet};
+use super::super::schema::{Keywords, SchemaNode, SubschemaId, TypeSet};
 use super::{
-    ArrayFacts, Evaluated, Facts, LiteralId, NormalForms, ObjectFacts, PropertyRules, ScalarId, SchemaId,
-    Track, FALSE, MAX_ALTERNATIVES, TRUE,
+    ArrayFacts, Evaluated, Facts, LiteralId, NormalForms, ObjectFacts, PropertyRules, PropertyRulesId,
+    ScalarId, SchemaId, Track, FALSE, MAX_ALTERNATIVES, TRUE,
 };
 use crate::expr::Exprs;
 use crate::{Error, ErrorKind, Result};
@@ -55,7 +55,44 @@ impl NormalForms {
             self.union(&mut more, &with, lit)?;
             found = self.product(&found, &more, lit, exprs)?;
         }
+        if !k.reading.is_empty() && found.iter().any(has_several_parts) {
+            let order = self.parts_in_reading_order(node, exprs)?;
+            for facts in found.iter_mut().filter(|facts| has_several_parts(facts)) {
+                if let Some(object) = &mut facts.object {
+                    let place = |part: &PropertyRulesId| order.get(part).copied().unwrap_or(usize::MAX);
+                    Arc::make_mut(object).parts.sort_by_key(place);
+                }
+            }
+        }
         Ok(found)
+    }
+
+    /// The rules of keys of `node` and of what it applies in place, in the order in which a reader meets them.
+    fn parts_in_reading_order(
+        &mut self,
+        node: SubschemaId,
+        exprs: &mut Exprs,
+    ) -> Result<FxHashMap<PropertyRulesId, usize>> {
+        let schema = Arc::clone(&self.schema);
+        let mut order = FxHashMap::default();
+        let mut seen = FxHashSet::default();
+        // A node, and whether its own keywords are meant or everything that it applies.
+        let mut todo = vec![(node, false)];
+        while let Some((node, own)) = todo.pop() {
+            let node = self.follow(node);
+            let SchemaNode::Keywords(keywords) = &schema.nodes[node.index()] else { continue };
+            if own {
+                if let Some(part) = self.node_part(node, keywords)? {
+                    let next = order.len();
+                    order.entry(part).or_insert(next);
+                }
+            } else if seen.insert(node) {
+                let met = keywords.in_reading_order();
+                exprs.spend(met.len() as u64)?;
+                todo.extend(met.into_iter().rev().map(|other| (other.unwrap_or(node), other.is_none())));
+            }
+        }
+        Ok(order)
     }
 
     fn any_of(
@@ -291,6 +328,11 @@ impl NormalForms {
         let rest = self.either(schemas)?;
         Ok(ArrayFacts { prefix: vec![TRUE; spoken.prefix as usize], rest, ..ArrayFacts::any() })
     }
+}
+
+/// Whether the order of the rules of keys matters.
+fn has_several_parts(facts: &Facts) -> bool {
+    facts.object.as_ref().is_some_and(|object| object.parts.len() > 1)
 }
 
 /// Every value but objects that have `key`.

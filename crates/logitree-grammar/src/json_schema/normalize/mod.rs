@@ -106,6 +106,8 @@ pub(crate) struct NormalForms {
     pub warnings: Vec<String>,
     /// For each subschema the representative of those that are equal to it; empty if that is not needed.
     twins: Vec<SubschemaId>,
+    /// The place of each subschema in the order of reading; empty before it is first needed.
+    reading: Vec<u32>,
     schemas: Vec<Arc<[LiteralId]>>,
     schema_ids: FxHashMap<Arc<[LiteralId]>, SchemaId>,
     atoms: Vec<LiteralAtom>,
@@ -137,6 +139,7 @@ impl NormalForms {
         let mut forms = NormalForms {
             schema,
             twins,
+            reading: Vec::new(),
             texts: ScalarTable::default(),
             warnings: Vec::new(),
             schemas: Vec::new(),
@@ -178,7 +181,7 @@ impl NormalForms {
         if let Some(known) = self.normals.get(&schema) {
             return Ok(Arc::clone(known));
         }
-        let lits = Arc::clone(&self.schemas[schema.index()]);
+        let lits = self.in_reading_order(schema);
         let mut found = self.expand(lits[0], Track::Nothing, exprs)?;
         for &lit in &lits[1..] {
             let more = self.expand(lit, Track::Nothing, exprs)?;
@@ -186,6 +189,21 @@ impl NormalForms {
         }
         self.normals.insert(schema, Arc::clone(&found));
         Ok(found)
+    }
+
+    /// The members of `schema` in the order in which a reader of the document meets them: the order of keys depends on it.
+    fn in_reading_order(&mut self, schema: SchemaId) -> Arc<[LiteralId]> {
+        let lits = Arc::clone(&self.schemas[schema.index()]);
+        if lits.len() < 2 {
+            return lits;
+        }
+        if self.reading.is_empty() {
+            let reading = super::schema::reading_order(&self.schema, |node| self.follow(node));
+            self.reading = reading;
+        }
+        let mut lits = lits.to_vec();
+        lits.sort_by_key(|lit| self.reading.get(lit.atom() as usize).copied().unwrap_or(u32::MAX));
+        lits.into()
     }
 
     /// The alternatives of `schema`, if they are already computed.

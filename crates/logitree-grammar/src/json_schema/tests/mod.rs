@@ -3,6 +3,7 @@
 mod data;
 mod format;
 mod load;
+mod order;
 mod random;
 mod rules;
 mod validate;
