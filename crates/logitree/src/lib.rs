@@ -6,6 +6,33 @@
 //!                               catalogue (items, beams)
 //! ```
 //!
+//! A [`Constraint`] says what may be generated and needs no vocabulary; its [`Matcher`] runs for one sequence. A [`Chain`] of
+//! samplers draws from the allowed tokens, and a [`Decoder`] joins the two:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use logitree::sampling::presets::greedy;
+//! use logitree::{About, Constraint, Decoder, OneOf, Stop, Token, TokenKind, Vocabulary};
+//!
+//! # fn main() -> logitree::Result<()> {
+//! let tokens = ["Y", "ES", "N", "O", "</s>"].map(|text| Token { bytes: text.into(), kind: TokenKind::Normal });
+//! let about = About { end_of_generation: vec![4], ..About::default() };
+//! let vocabulary = Arc::new(Vocabulary::new(tokens.to_vec(), about)?);
+//!
+//! let matcher = OneOf::new(["YES", "NO"]).matcher(&vocabulary)?;
+//! let mut decoder = Decoder::new(Arc::clone(&vocabulary), greedy(), Some(matcher), Stop::default())?;
+//! let logits = [0.1, 9.0, 0.3, 0.2, 5.0f32];
+//! assert_eq!(decoder.step(&logits)?, 2); // ES and </s> are likelier, but only Y and N are allowed
+//!
+//! let mut forced = Vec::new();
+//! decoder.take_forced(&mut forced)?; // after N only O is allowed: no forward pass
+//! assert_eq!(vocabulary.decode(decoder.tokens(), true)?, b"NO");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The crate's root has the names that most programs need; the modules have the others.
+//!
 //! Languages over bytes are in the crates `logitree-automata` and `logitree-grammar`. The crate does not depend on Python and
 //! prints nothing. Only the vocabulary loaders and `catalogue` touch files.
 
@@ -22,6 +49,20 @@ pub mod trace;
 pub mod trie;
 pub mod vocabulary;
 
+pub use catalogue::{
+    BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, Intersection, ItemIndex, ItemWalk,
+};
+pub use constraint::{
+    ByteRecogniser, Choices, Constraint, Grammar, GrammarLimits, Matcher, OneOf, Payload, PayloadCheck,
+    Reasoning, ReasoningBudget, ReasoningOptions, Recogniser, TokenTree, TreeSpan,
+};
+pub use decoder::{Decoder, Finish, Stop};
 pub use logitree_automata::error::{self, Error, ErrorKind, Result};
 pub use logitree_grammar as grammar;
+pub use logitree_grammar::ast::{GrammarNode, Syntax};
 pub use logitree_grammar::TokenId;
+pub use mask::{AllowedTokens, Mask};
+pub use sampling::{Chain, Floats, Mode, Params, Sampler, Seed, Steering};
+pub use trace::Step;
+pub use trie::TokenTrie;
+pub use vocabulary::{About, Token, TokenKind, Vocabulary};

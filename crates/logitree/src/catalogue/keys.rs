@@ -92,7 +92,7 @@ impl CatalogueSnapshot {
     }
 
     /// Number of keys, including those of removed items.
-    pub fn key_count(&self) -> u64 {
+    pub(crate) fn key_count(&self) -> u64 {
         self.base.header().keys + self.added_keys.len() as u64
     }
 

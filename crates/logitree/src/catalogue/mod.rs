@@ -3,14 +3,13 @@
 //! An index stores the items as rows in ascending order, one after the other, with the number of tokens that each row
 //! shares with the row before it. That is the whole tree: a node is its first row and its depth, its rows end where fewer
 //! tokens are shared, and a child begins where exactly as many are. Reading that takes few cache lines, so nodes of up to
-//! [`NARROW`] rows are walked that way. Wider nodes have a record with their children as one ascending list. Twenty million
+//! 64 rows are walked that way. Wider nodes have a record with their children as one ascending list. Twenty million
 //! items of eight tokens need 17 bytes an item for their rows, and no pointers.
 //!
 //! - [`ItemIndex`] is one index, in memory or in a mapped file (`format` has its bytes).
 //! - [`CatalogueBuilder`] sorts rows in bounded memory and writes an index.
 //! - [`Catalogue`] is an index that changes: removed rows are a set of bits, added items a small tree over it. A
-//!   [`CatalogueSnapshot`] is the catalogue at one moment; its states are valid as long as it lives. A [`SnapshotFilter`]
-//!   makes a snapshot of some of its items.
+//!   [`CatalogueSnapshot`] is the catalogue at one moment; its states are valid as long as it lives.
 //! - [`CatalogueMatcher`] generates one item in one sequence; [`ItemWalk`] asks about many beams at once.
 //! - [`intersect`] and [`IntersectionMatcher`] keep the items that other constraints allow too.
 
@@ -35,7 +34,7 @@ mod updatable;
 pub use beams::{beam_top, Beam, BeamCandidate, BeamRows, ItemWalk};
 pub use build::{BuildOptions, BuiltIndex, CatalogueBuilder, Progress};
 pub use continuations::Continuations;
-pub use filtered::SnapshotFilter;
+pub(crate) use filtered::SnapshotFilter;
 pub(crate) use format::checksum::damaged;
 pub use format::header::IndexHeader;
 pub use index::ItemIndex;
@@ -49,13 +48,13 @@ pub use state::WalkState;
 pub use updatable::Catalogue;
 
 /// The most rows of a node that is walked row by row; wider nodes have a record.
-pub const NARROW: usize = 64;
+pub(crate) const NARROW: usize = 64;
 
 /// The most tokens of an item.
 pub const MAX_LENGTH: usize = 4096;
 
 /// The most rows of an index: a state's number has no room for more.
-pub const MAX_ROWS: u64 = 1 << 40;
+pub(crate) const MAX_ROWS: u64 = 1 << 40;
 
 /// The largest token that an item may hold.
 pub const MAX_TOKEN: u32 = i32::MAX as u32;

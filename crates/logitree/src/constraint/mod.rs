@@ -26,7 +26,7 @@ pub use query::{
     Explanation, Verdict,
 };
 pub use reasoning::{Reasoning, ReasoningBudget, ReasoningOptions};
-pub use recogniser::{ByteRecogniser, MakeRecogniser, Recogniser};
+pub use recogniser::{ByteRecogniser, Recogniser};
 pub(crate) use row_matcher::not_allowed;
 pub use token_tree::{
     Descriptor, DescriptorTree, Leaf, Node, OnMismatch, Payload, PayloadCheck, TokenTree, TreeSpan,

@@ -84,7 +84,7 @@ impl TokenTrie {
     }
 
     /// The ids of the tokens that end in `node` or below it, in the order of their bytes.
-    pub fn tokens_below(&self, node: Node) -> &[TokenId] {
+    pub(crate) fn tokens_below(&self, node: Node) -> &[TokenId] {
         self.run(node.index(), node.index() + self.size(node))
     }
 

@@ -7,7 +7,12 @@ impl TokenTrie {
     /// Walks the nodes below `from`, depth first, by ascending bytes. `step` gets the state of a node's parent (that of
     /// `from` is `start`), the node's byte and the node; it gives the node's state, or `None` to leave out the node and
     /// all below it.
-    pub fn explore<S: Copy>(&self, from: Node, start: S, mut step: impl FnMut(S, u8, Node) -> Option<S>) {
+    pub(crate) fn explore<S: Copy>(
+        &self,
+        from: Node,
+        start: S,
+        mut step: impl FnMut(S, u8, Node) -> Option<S>,
+    ) {
         let top = self.depth(from);
         let mut states = vec![start; self.max_depth + 1 - top.min(self.max_depth)];
         let mut at = from.index() + 1;

@@ -53,7 +53,7 @@ impl Builder {
     ///
     /// # Errors
     /// As [`Builder::push`].
-    pub fn push_with(&mut self, kind: TokenKind, write: impl FnOnce(&mut Vec<u8>)) -> Result<TokenId> {
+    pub(crate) fn push_with(&mut self, kind: TokenKind, write: impl FnOnce(&mut Vec<u8>)) -> Result<TokenId> {
         let id = self.kinds.len();
         if id >= MAX_TOKENS {
             return Err(Error::new(ErrorKind::Vocabulary, format!("more than {MAX_TOKENS} tokens")));

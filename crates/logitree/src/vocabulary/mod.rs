@@ -2,7 +2,7 @@
 //! reference.
 
 mod builder;
-pub mod byte_level;
+mod byte_level;
 
 mod gguf;
 mod gguf_metadata;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 pub mod cache;
 mod check;
-pub mod codec;
+mod codec;
 mod payload;
 mod sequence_trie;
 pub mod template;
