@@ -272,7 +272,7 @@ def test_random_weights_are_added(seed: int, named: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_reading_in_pieces_changes_nothing(seed: int) -> None:
+def test_reading_in_pieces_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     keys = drawn(rng, "_")
     text = json.dumps({"x": ['a"\\\u00fc', {"y": [1, {}, []]}], "prefix_dict": keys}, indent=rng.choice([None, 1]))
@@ -282,6 +282,7 @@ def test_reading_in_pieces_changes_nothing(seed: int) -> None:
             return super().read(rng.randrange(1, 9))
 
     whole = rtp.load_tree(text.encode(), vocabulary_size=40)
+    monkeypatch.setattr("logitree.rtp._json.LONGEST_ARRAY", seed)  # so that long arrays are read one by one
     pieces = rtp.load_tree(Pieces(text), vocabulary_size=40)
     assert whole.report == pieces.report
     assert whole.prefix.to_bytes() == pieces.prefix.to_bytes()

@@ -6,7 +6,7 @@ Keys are kept as text, because the separator may come after them in the file.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from .. import _core
 from .._errors import error
@@ -101,9 +101,9 @@ def read_document(reader: Reader, findings: Findings) -> Document:
     for field in reader.members():
         reader.where = (field,)
         if field == "start_token_id":
-            document.start = _id(reader, field)
+            document.start = _id(reader, field, SMALLEST, "it is an int32")
         elif field == "end_token_id":
-            document.end = _end(reader, field)
+            document.end = _id(reader, field, 0, "token ids are from 0 to 2,147,483,647")
         elif field == "sep":
             document.sep = _text(reader, field)
         elif field == "prefix_dict":
@@ -121,19 +121,11 @@ def read_document(reader: Reader, findings: Findings) -> Document:
     return document
 
 
-def _id(reader: Reader, field: str) -> int:
+def _id(reader: Reader, field: str, least: int, help: str) -> int:
     place = reader.place()
     value = reader.whole(field)
-    if not SMALLEST <= value <= LARGEST:
-        raise error(_core.PayloadError, f"{field} is {value}", place=place, help="it is an int32")
-    return value
-
-
-def _end(reader: Reader, field: str) -> int:
-    place = reader.place()
-    value = _id(reader, field)
-    if value < 0:
-        raise error(_core.PayloadError, f"{field} is {value}", place=place, help="token ids begin at 0")
+    if not least <= value <= LARGEST:
+        raise error(_core.PayloadError, f"{field} is {value}", place=place, help=help)
     return value
 
 
@@ -146,9 +138,14 @@ def _text(reader: Reader, field: str) -> str:
     return text
 
 
-def _object(reader: Reader) -> None:
+def _members(reader: Reader) -> Iterator[tuple[str, str]]:
+    """The keys of a field's object, each with its place for findings."""
+    field = str(reader.where[0])
     if reader.peek() not in ("{", ""):
-        raise reader.wrong(f"{reader.where[0]} is {reader.kind()}", help="it is an object")
+        raise reader.wrong(f"{field} is {reader.kind()}", help="it is an object")
+    for key in reader.members():
+        reader.where = (field, key)
+        yield key, f"/{field}/{key[:200]}"
 
 
 def _array(reader: Reader) -> None:
@@ -157,32 +154,30 @@ def _array(reader: Reader) -> None:
 
 
 def _table(reader: Reader, findings: Findings) -> Table:
-    _object(reader)
     table = Table()
-    for key, given in reader.entries("the candidates", "a candidate"):
+    for key, place in _members(reader):
+        _array(reader)
+        given = reader.wholes("a candidate")
         tokens = sorted(set(given))
         if len(tokens) < len(given):
-            findings.add("duplicate candidate", f"/prefix_dict/{key[:200]}", len(given) - len(tokens))
+            findings.add("duplicate candidate", place, len(given) - len(tokens))
         if tokens and (tokens[0] < 0 or tokens[-1] > LARGEST):
             kept = [token for token in tokens if 0 <= token <= LARGEST]
-            findings.add("candidate out of range", f"/prefix_dict/{key[:200]}", len(tokens) - len(kept))
+            findings.add("candidate out of range", place, len(tokens) - len(kept))
             tokens = kept
         if table.add(key, tokens):
-            findings.add("duplicate key", f"/prefix_dict/{key[:200]}")
+            findings.add("duplicate key", place)
     return table
 
 
 def _weighted_table(reader: Reader, findings: Findings) -> Table:
-    _object(reader)
     table = Table(weighted=True)
-    for key in reader.members():
-        reader.where = ("prefix_weight_dict", key)
-        place = f"/prefix_weight_dict/{key[:200]}"
+    for key, place in _members(reader):
         _array(reader)
         found: dict[int, float] = {}
         for at in reader.elements():
             reader.where = ("prefix_weight_dict", key, at)
-            token, weight = _pair(reader)
+            token, weight = _pair(reader, f"{place}/{at}")
             if not 0 <= token <= LARGEST:
                 findings.add("candidate out of range", place)
                 continue
@@ -195,7 +190,7 @@ def _weighted_table(reader: Reader, findings: Findings) -> Table:
     return table
 
 
-def _pair(reader: Reader) -> tuple[int, float]:
+def _pair(reader: Reader, place: str) -> tuple[int, float]:
     """A candidate and its weight from a string `64000:0.1`."""
     help = "write the token and its weight: '64000:0.1'"
     if reader.peek() != '"':
@@ -205,20 +200,17 @@ def _pair(reader: Reader) -> tuple[int, float]:
     plain = token.removeprefix("-")
     if not (colon and plain.isascii() and plain.isdigit() and NUMBER.fullmatch(weight)) or len(plain) > 4000:
         raise reader.wrong(f"a weighted candidate is {text[:40]!r}", help=help)
-    key, at = reader.where[1:]
-    return int(token), _finite(float(weight), f"/prefix_weight_dict/{str(key)[:200]}/{at}")
+    return int(token), _finite(float(weight), place)
 
 
 def _weights(reader: Reader, findings: Findings) -> dict[str, float]:
-    _object(reader)
     weights: dict[str, float] = {}
-    for key in reader.members():
-        reader.where = ("weight_dict", key)
+    for key, place in _members(reader):
         if reader.peek() not in ("", *"-0123456789"):
             raise reader.wrong(f"a weight is {reader.kind()}", help="it is a number")
         if key in weights:
-            findings.add("duplicate key", f"/weight_dict/{key[:200]}")
-        weights[key] = _finite(float(reader.word()), f"/weight_dict/{key[:200]}")
+            findings.add("duplicate key", place)
+        weights[key] = _finite(float(reader.word()), place)
     return weights
 
 

@@ -16,6 +16,8 @@ CHUNK = 1 << 16
 """Characters that are read at once, at least."""
 LONGEST_STRING = 1 << 20
 """Characters of a string that is built; skipped ones may be longer."""
+LONGEST_ARRAY = 1 << 24
+"""Characters of an array of whole numbers that is read at once; longer ones are read one by one."""
 LONGEST_NUMBER = 4300
 """Characters of a number."""
 DEEPEST = 1000
@@ -23,9 +25,9 @@ DEEPEST = 1000
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*')
-_KEY = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*(?=\[)')
-_SCAN = json.JSONDecoder().raw_decode
+_CUT = re.compile(r"\\(?:u.{0,3})?", re.DOTALL)
 _WORD = re.compile(r"[-+.0-9A-Za-z]*")
+_SCAN = json.JSONDecoder().raw_decode
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _KINDS = {'"': "a string", "{": "an object", "[": "an array", "t": "a boolean", "f": "a boolean", "n": "null"}
@@ -69,12 +71,8 @@ class Reader:
 
     def peek(self) -> str:
         """The next character that is no space; empty at the end."""
-        character = self._text[self._at : self._at + 1]
-        if character > " ":
-            return character
         while True:
-            found = _SPACE.match(self._text, self._at)
-            self._at = found.end() if found else self._at
+            self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
             if self._at < len(self._text):
                 return self._text[self._at]
             if not self._more():
@@ -88,79 +86,46 @@ class Reader:
 
     def members(self) -> Iterator[str]:
         """An object's keys; after each, its value must be read."""
-        self.take("{")
-        if self.peek() == "}":
-            self._at += 1
-            return
-        while True:
+        more = self._opens("{")
+        while more:
             key = self.string()
             self.take(":")
             yield key
-            if self._closes("}"):
-                return
-
-    def entries(self, array: str, element: str) -> Iterator[tuple[str, list[int]]]:
-        """An object's keys, each with its array of whole numbers; the names of both are for errors.
-
-        It equals `members` and `wholes`, which read whatever is not plain, or not whole in what was read so far.
-        """
-        outside = self.where
-        self.take("{")
-        if self.peek() == "}":
-            self._at += 1
-            return
-        while True:
-            found = _KEY.match(self._text, self._at)
-            plain = _scanned(self._text, found.end()) if found else None
-            if found and plain:
-                key, (values, self._at) = found[1], plain
-                self.where = (*outside, key)
-            else:
-                key = self.string()
-                self.take(":")
-                self.where = (*outside, key)
-                if self.peek() not in ("[", ""):
-                    raise self.wrong(f"{array} are {self.kind()}", help="they are an array")
-                values = self.wholes(element)
-            yield key, values
-            if self._closes("}"):
-                return
+            more = not self._closes("}")
 
     def elements(self) -> Iterator[int]:
         """An array's places; at each, the element must be read."""
-        self.take("[")
-        if self.peek() == "]":
-            self._at += 1
-            return
-        place = 0
-        while True:
+        more, place = self._opens("["), 0
+        while more:
             yield place
-            place += 1
-            if self._closes("]"):
-                return
+            more, place = not self._closes("]"), place + 1
 
-    def string(self) -> str:
-        """A string of at most `LONGEST_STRING` characters."""
+    def string(self, build: bool = True) -> str:
+        """A string of at most `LONGEST_STRING` characters; one that is not built is read and forgotten."""
         self.take('"')
-        ended = False
-        while not ended:
-            found = _PLAIN.match(self._text, self._at)
-            end = found.end() if found else self._at
-            if end - self._at > LONGEST_STRING:
+        while True:
+            end = _PLAIN.match(self._text, self._at).end()  # type: ignore[union-attr]
+            if build and end - self._at > LONGEST_STRING:
                 raise self.wrong(f"a string of more than {LONGEST_STRING} characters")
-            ended = self._text[end : end + 1] == '"'
-            if not ended:
-                self._unfinished(end)
-        begin = self._at
+            if self._text[end : end + 1] == '"':
+                break
+            if not build:
+                self._at = end
+            rest = self._text[end : end + 6]
+            if rest and not _CUT.fullmatch(rest):
+                self._at = end
+                raise self.wrong(f"malformed JSON: {rest[:2]!r} in a string")
+            if not self._more():
+                raise self.wrong("the JSON ends inside a string")
+        text = self._text[self._at : end]
         self._at = end + 1
-        text = self._text[begin:end]
-        return str(json.loads(f'"{text}"')) if "\\" in text else text
+        return str(json.loads(f'"{text}"')) if build and "\\" in text else text
 
     def word(self) -> str:
         """A number, true, false or null, as it is written."""
+        self.peek()
         while True:
-            found = _WORD.match(self._text, self._at)
-            end = found.end() if found else self._at
+            end = _WORD.match(self._text, self._at).end()  # type: ignore[union-attr]
             if end - self._at > LONGEST_NUMBER:
                 raise self.wrong(f"a number of more than {LONGEST_NUMBER} characters")
             if end < len(self._text) or not self._more():
@@ -176,105 +141,67 @@ class Reader:
         kind = self.kind()
         if kind != "a number":
             raise self.wrong(f"{what} is {kind}", help="it is a whole number")
-        before = self.place()
         text = self.word()
         if not WHOLE.fullmatch(text):
-            raise error(_core.PayloadError, f"{what} is {text[:40]}", place=before, help="it is a whole number")
+            self._at -= len(text)
+            raise self.wrong(f"{what} is {text[:40]}", help="it is a whole number")
         return int(text)
 
     def wholes(self, what: str) -> list[int]:
         """An array of whole numbers, of any size; `what` is an element's name in the error.
 
-        It equals reading one element after another, which is what happens wherever a piece is not plain.
+        It equals reading one element after another, which is what happens to an array that is long or not plain.
         """
-        values: list[int] = []
-        self.take("[")
-        if self.peek() == "]":
-            self._at += 1
+        self.peek()
+        while self._text.find("]", self._at) < 0 and len(self._text) < LONGEST_ARRAY and self._more():
+            pass
+        try:
+            values, end = _SCAN(self._text, self._at)
+        except (ValueError, RecursionError):
+            values = None
+        if type(values) is list and set(map(type, values)) <= {int}:
+            self._at = end
             return values
-        outside = self.where
-        plain = True
-        while True:
-            end = self._text.find("]", self._at) if plain else -1
-            cut = end if end >= 0 or not plain else self._text.rfind(",", self._at)
-            piece = _plain_wholes(self._text[self._at : cut]) if cut > self._at else None
-            # What is not plain has an error in it: trying again would take the square of its length.
-            plain = plain and (piece is not None or cut <= self._at)
-            if piece:
-                values += piece
-                self._at = cut + 1
-                if end >= 0:
-                    return values
-                self.peek()
-                continue
-            self.where = (*outside, len(values))
+        outside, values = self.where, []
+        for at in self.elements():
+            self.where = (*outside, at)
             values.append(self.whole(what))
-            if self._closes("]"):
-                self.where = outside
-                return values
-            self.peek()
+        self.where = outside
+        return values
 
     def skip(self) -> None:
         """Reads a value and builds nothing."""
         closing: list[str] = []
         while True:
             character = self.peek()
-            if character == '"':
-                self._skip_string()
-            elif character and character in "{[":
-                if self._opens(closing):
+            if character in ("{", "["):
+                if len(closing) >= DEEPEST:
+                    raise self.wrong(f"arrays and objects more than {DEEPEST} deep")
+                if self._opens(character):
+                    closing.append("}" if character == "{" else "]")
+                    self._skip_key(closing)
                     continue
+            elif character == '"':
+                self.string(build=False)
             else:
                 self.word()
-            while closing:
-                if self._closes(closing[-1]):
-                    closing.pop()
-                    continue
-                if closing[-1] == "}":
-                    self._skip_key()
-                break
-            else:
+            while closing and self._closes(closing[-1]):
+                closing.pop()
+            if not closing:
                 return
+            self._skip_key(closing)
 
-    def _opens(self, closing: list[str]) -> bool:
+    def _skip_key(self, closing: list[str]) -> None:
+        if closing[-1] == "}":
+            self.string(build=False)
+            self.take(":")
+
+    def _opens(self, open: str) -> bool:
         """Enters an array or object; False if it is empty, and read."""
-        if len(closing) >= DEEPEST:
-            raise self.wrong(f"arrays and objects more than {DEEPEST} deep")
-        close = "}" if self._text[self._at] == "{" else "]"
-        self._at += 1
-        if self.peek() == close:
-            self._at += 1
-            return False
-        closing.append(close)
-        if close == "}":
-            self._skip_key()
-        return True
-
-    def _skip_key(self) -> None:
-        if self.peek() != '"':
-            raise self.malformed("a key")
-        self._skip_string()
-        self.take(":")
-
-    def _skip_string(self) -> None:
-        self.take('"')
-        while True:
-            found = _PLAIN.match(self._text, self._at)
-            self._at = found.end() if found else self._at
-            if self._text[self._at : self._at + 1] == '"':
-                self._at += 1
-                return
-            self._unfinished(self._at)
-
-    def _unfinished(self, end: int) -> None:
-        """More text for a string that is plain up to `end`, or the error of what follows."""
-        rest = self._text[end : end + 6]
-        cut = rest[:1] == "\\" and len(rest) < (6 if rest[1:2] == "u" else 2)
-        if rest and not cut:
-            self._at = end
-            raise self.wrong(f"malformed JSON: {rest[:2]!r} in a string")
-        if not self._more():
-            raise self.wrong("the JSON ends inside a string")
+        self.take(open)
+        empty = self.peek() == ("}" if open == "{" else "]")
+        self._at += empty
+        return not empty
 
     def _closes(self, close: str) -> bool:
         """Reads what follows a value: a comma, or the end."""
@@ -304,21 +231,3 @@ class Reader:
             self._column += self._at
         self._text = self._text[self._at :]
         self._at = 0
-
-
-def _plain_wholes(text: str) -> list[int] | None:
-    """The whole numbers between commas, if that is all there is."""
-    try:
-        values = json.loads(f"[{text}]")
-    except (ValueError, RecursionError):
-        return None
-    return values if set(map(type, values)) <= {int} else None
-
-
-def _scanned(text: str, at: int) -> tuple[list[int], int] | None:
-    """The array of whole numbers that begins here and where it ends, if there is one."""
-    try:
-        values, end = _SCAN(text, at)
-    except (ValueError, RecursionError):
-        return None
-    return (values, end) if set(map(type, values)) <= {int} else None
