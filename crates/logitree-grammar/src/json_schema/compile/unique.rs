@@ -85,11 +85,10 @@ impl RuleTable {
                     let message =
                         "uniqueItems over items that are not of a few listed values: that a text does not \
                                    repeat what came before is not regular";
-                    self.forms.refuse_somewhere(
-                        |k| k.unique_items,
-                        message,
-                        "list the items' values by enum, or set maxItems to 1, or leave uniqueItems out",
-                    )?;
+                    let help =
+                        "list the items' values by enum, or set maxItems to 1, or leave uniqueItems out";
+                    let node = self.forms.unique_items_of(schema)?;
+                    self.forms.refuse(node, message.into(), help)?;
                     return Ok(None);
                 }
             }

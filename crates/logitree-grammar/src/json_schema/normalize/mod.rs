@@ -348,18 +348,23 @@ impl NormalForms {
         self.schema.places.get(lit.atom())
     }
 
-    /// Refuses what is not supported, at the first subschema with it; a lenient schema drops it with a warning.
-    pub(crate) fn refuse_somewhere(
-        &mut self,
-        says: impl Fn(&Keywords) -> bool,
-        message: &str,
-        help: &str,
-    ) -> Result<()> {
-        let place = self.schema.nodes.iter().position(|node| match node {
-            SchemaNode::Keywords(keywords) => says(keywords),
-            SchemaNode::True | SchemaNode::False => false,
-        });
-        self.refuse(SubschemaId::new(place.unwrap_or(0)), message.into(), help)
+    /// The subschema that asks for unique items and has an item of `schema`; the first that asks for them if all items are
+    /// described by several subschemas.
+    pub(crate) fn unique_items_of(&mut self, schema: SchemaId) -> Result<SubschemaId> {
+        let source = Arc::clone(&self.schema);
+        let mut first = None;
+        for (node, what) in source.nodes.iter().enumerate() {
+            let SchemaNode::Keywords(keywords) = what else { continue };
+            if !keywords.unique_items {
+                continue;
+            }
+            first = first.or(Some(node));
+            let array = self.local_array(keywords)?;
+            if array.is_some_and(|array| array.rest == schema || array.prefix.contains(&schema)) {
+                return Ok(SubschemaId::new(node));
+            }
+        }
+        Ok(SubschemaId::new(first.unwrap_or(0)))
     }
 
     /// Refuses what is not supported; a lenient schema drops it with a warning.

@@ -321,6 +321,10 @@ fn what_cannot_be_honoured_is_named() {
         json!({"properties": {"x": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}});
     let error = Runner::try_new(&unique, &SchemaOptions::default()).err().unwrap();
     assert!(error.message.contains("uniqueItems") && error.place == "#/properties/x", "{error}");
+    let listed = json!({"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": true});
+    let beside = json!({"properties": {"listed": listed, "x": unique["properties"]["x"]}});
+    let error = Runner::try_new(&beside, &SchemaOptions::default()).err().unwrap();
+    assert_eq!(error.place, "#/properties/x", "{error}");
     let lenient = SchemaOptions { lenient: true, ..SchemaOptions::default() };
     assert!(Runner::try_new(&unique, &lenient).unwrap().machine.is_some());
 }
