@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::json_schema::Schema;
 use super::Regex;
 
@@ -37,11 +39,13 @@ pub struct TokenSet {
 }
 
 /// A token as a grammar names it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TokenName {
     /// By id.
+    #[serde(rename = "token_id")]
     Id(u32),
     /// By text, such as `<think>`: the control token with that text, or the one token that spells it.
+    #[serde(rename = "token_text")]
     Text(String),
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::super::earley::ValueSource;
 use super::super::expr::Exprs;
 use super::super::lazy::{self, Triggers};
@@ -79,12 +81,13 @@ pub enum Syntax {
 }
 
 /// A tag: content between a begin mark and an end mark.
-#[derive(Debug, Clone)]
-pub struct TagNode {
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TagNode<Part = GrammarNode> {
     /// The begin mark.
     pub begin: Mark,
     /// The content.
-    pub content: GrammarNode,
+    pub content: Part,
     /// The end marks, of which any one ends the tag.
     pub end: Vec<Mark>,
 }

@@ -176,6 +176,26 @@ fn lazy_grammars_are_written_too() {
     assert_eq!(none.unwrap_err().kind, ErrorKind::Constraint);
 }
 
+/// Pickled grammars hold such texts: they stay readable.
+#[test]
+fn the_stored_form_stays() {
+    for stored in [
+        concat!(
+            r#"[{"is":"regex","pattern":"[0-9]+"},"#,
+            r#"{"is":"json_schema","text":"{\"type\": \"null\"}","written":{"order":"any","whitespace":"free","separators":[", ",": "],"ascii":true,"lenient":true,"draft":"7"},"documents":[["http://a","true"]]},"#,
+            r#"{"is":"tags","tags":[{"begin":{"text":"[a "},"content":0,"end":[{"text":"]"}]},{"begin":{"token_text":"<think>"},"content":1,"end":[{"token_id":7},{"either":"<x>"}]}],"triggers":[],"free_before":true,"at_least_one":false,"stop_after_first":false,"excludes":[{"text":"no"}]}]"#,
+        ),
+        concat!(
+            r#"[{"is":"literal","text":"go"},"#,
+            r#"{"is":"regex","pattern":"[0-9]+"},"#,
+            r#"{"is":"seq","of":[0,1]},"#,
+            r#"{"is":"lazy","grammar":2,"words":["go"],"tokens":[[{"token_text":"go"},"go"]],"patterns":["^go"]}]"#,
+        ),
+    ] {
+        assert_eq!(GrammarNode::from_written(stored).unwrap().written(), stored);
+    }
+}
+
 #[test]
 fn the_same_making_gives_the_same_text() {
     let make = || {

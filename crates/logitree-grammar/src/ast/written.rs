@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::super::json_schema::{Draft, KeyOrder, SchemaOptions, Whitespace};
+use super::super::json_schema::SchemaOptions;
 use super::super::lazy::{TokenTrigger, Triggers};
 use super::super::rules::TokenName;
 use super::super::tags::Mark;
@@ -28,16 +28,16 @@ enum Entry {
     },
     JsonSchema {
         text: String,
-        written: Writing,
+        written: SchemaOptions,
         documents: Vec<(String, String)>,
     },
     Tags {
-        tags: Vec<TagEntry>,
-        triggers: Vec<MarkEntry>,
+        tags: Vec<TagNode<usize>>,
+        triggers: Vec<Mark>,
         free_before: bool,
         at_least_one: bool,
         stop_after_first: bool,
-        excludes: Vec<MarkEntry>,
+        excludes: Vec<Mark>,
     },
     StructuralTag {
         text: String,
@@ -45,7 +45,7 @@ enum Entry {
     Lazy {
         grammar: usize,
         words: Vec<String>,
-        tokens: Vec<TriggerEntry>,
+        tokens: Vec<(TokenName, Option<String>)>,
         patterns: Vec<String>,
     },
     Literal {
@@ -80,79 +80,6 @@ enum Entry {
     Reference {
         me: usize,
     },
-}
-
-/// [`SchemaOptions`] by their public names.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Writing {
-    order: String,
-    whitespace: String,
-    separators: Option<(String, String)>,
-    ascii: bool,
-    lenient: bool,
-    draft: String,
-}
-
-/// A [`TagNode`] whose content is an index.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TagEntry {
-    begin: MarkEntry,
-    content: usize,
-    end: Vec<MarkEntry>,
-}
-
-/// A [`Mark`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum MarkEntry {
-    Text(String),
-    TokenId(u32),
-    TokenText(String),
-    Either(String),
-}
-
-impl MarkEntry {
-    fn of(mark: &Mark) -> MarkEntry {
-        match mark.clone() {
-            Mark::Text(text) => MarkEntry::Text(text),
-            Mark::Token(TokenName::Id(id)) => MarkEntry::TokenId(id),
-            Mark::Token(TokenName::Text(text)) => MarkEntry::TokenText(text),
-            Mark::Either(text) => MarkEntry::Either(text),
-        }
-    }
-
-    fn all(marks: &[Mark]) -> Vec<MarkEntry> {
-        marks.iter().map(MarkEntry::of).collect()
-    }
-
-    fn mark(self) -> Mark {
-        match self {
-            MarkEntry::Text(text) => Mark::Text(text),
-            MarkEntry::TokenId(id) => Mark::Token(TokenName::Id(id)),
-            MarkEntry::TokenText(text) => Mark::Token(TokenName::Text(text)),
-            MarkEntry::Either(text) => Mark::Either(text),
-        }
-    }
-}
-
-/// A [`TokenTrigger`]: its token, and its text if the grammar writes it as text.
-type TriggerEntry = (MarkEntry, Option<String>);
-
-/// The trigger of an entry.
-fn trigger((mark, text): TriggerEntry) -> Result<TokenTrigger> {
-    match mark.mark() {
-        Mark::Token(name) => Ok(TokenTrigger { name, text }),
-        _ => {
-            Err(Error::new(ErrorKind::Constraint, "no written grammar: a text among the tokens that trigger"))
-        }
-    }
-}
-
-/// The marks of entries.
-fn marks(entries: Vec<MarkEntry>) -> Vec<Mark> {
-    entries.into_iter().map(MarkEntry::mark).collect()
 }
 
 impl GrammarNode {
@@ -224,27 +151,18 @@ impl Writer {
                 Entry::Lark { text, grammars }
             }
             Syntax::JsonSchema { text, options, documents } => {
-                let SchemaOptions { order, whitespace, separators, ascii, lenient, draft } = options;
-                let (order, whitespace, draft) =
-                    (order.name().into(), whitespace.name().into(), draft.name().into());
-                let written = Writing { order, whitespace, separators, ascii, lenient, draft };
-                Entry::JsonSchema { text, written, documents }
+                Entry::JsonSchema { text, written: options, documents }
             }
             Syntax::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
-                let mut tag = |tag: &TagNode| TagEntry {
-                    begin: MarkEntry::of(&tag.begin),
-                    content: self.place(&tag.content),
-                    end: MarkEntry::all(&tag.end),
-                };
-                let tags = tags.iter().map(&mut tag).collect();
-                let (triggers, excludes) = (MarkEntry::all(&triggers), MarkEntry::all(&excludes));
+                let one =
+                    |TagNode { begin, content, end }| TagNode { begin, content: self.place(&content), end };
+                let tags = tags.into_iter().map(one).collect();
                 Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes }
             }
             Syntax::StructuralTag(text) => Entry::StructuralTag { text },
             Syntax::Lazy { grammar, triggers } => {
                 let Triggers { words, tokens, patterns } = triggers;
-                let one = |TokenTrigger { name, text }| (MarkEntry::of(&Mark::Token(name)), text);
-                let tokens = tokens.into_iter().map(one).collect();
+                let tokens = tokens.into_iter().map(|TokenTrigger { name, text }| (name, text)).collect();
                 Entry::Lazy { grammar: self.place(&grammar), words, tokens, patterns }
             }
             Syntax::Literal(text) => Entry::Literal { text },
@@ -287,18 +205,11 @@ fn read(entry: Entry, made: &[GrammarNode], names: &mut FxHashMap<usize, RuleRef
             GrammarNode::read(Syntax::Lark { text, grammars })
         }
         Entry::JsonSchema { text, written, documents } => {
-            let Writing { order, whitespace, separators, ascii, lenient, draft } = written;
-            let (order, whitespace) = (KeyOrder::from_name(&order)?, Whitespace::from_name(&whitespace)?);
-            let draft = Draft::from_name(&draft)?;
-            let options = SchemaOptions { order, whitespace, separators, ascii, lenient, draft };
-            GrammarNode::read(Syntax::JsonSchema { text, options, documents })
+            GrammarNode::read(Syntax::JsonSchema { text, options: written, documents })
         }
         Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
-            let one = |TagEntry { begin, content, end }| {
-                Ok(TagNode { begin: begin.mark(), content: at(content)?, end: marks(end) })
-            };
+            let one = |TagNode { begin, content, end }| Ok(TagNode { begin, content: at(content)?, end });
             let tags = tags.into_iter().map(one).collect::<Result<Vec<_>>>()?;
-            let (triggers, excludes) = (marks(triggers), marks(excludes));
             GrammarNode::read(Syntax::Tags {
                 tags,
                 triggers,
@@ -310,7 +221,7 @@ fn read(entry: Entry, made: &[GrammarNode], names: &mut FxHashMap<usize, RuleRef
         }
         Entry::StructuralTag { text } => GrammarNode::read(Syntax::StructuralTag(text)),
         Entry::Lazy { grammar, words, tokens, patterns } => {
-            let tokens = tokens.into_iter().map(trigger).collect::<Result<_>>()?;
+            let tokens = tokens.into_iter().map(|(name, text)| TokenTrigger { name, text }).collect();
             let triggers = Triggers { words, tokens, patterns };
             GrammarNode::read(Syntax::Lazy { grammar: at(grammar)?, triggers })
         }

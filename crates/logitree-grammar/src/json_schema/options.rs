@@ -1,9 +1,12 @@
 //! Options of a schema: draft, key order, white space, separators; and the names that users give them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Error, ErrorKind, Result};
 
 /// The dialect of a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "&str", try_from = "String")]
 pub enum Draft {
     /// Draft 4.
     Draft4,
@@ -18,7 +21,8 @@ pub enum Draft {
 }
 
 /// In which order an object's keys may come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(into = "&str", try_from = "String")]
 pub enum KeyOrder {
     /// Named properties as the schema lists them, then all others.
     #[default]
@@ -28,7 +32,8 @@ pub enum KeyOrder {
 }
 
 /// How much white space is allowed between JSON tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(into = "&str", try_from = "String")]
 pub enum Whitespace {
     /// None but what the separators have.
     Compact,
@@ -40,7 +45,8 @@ pub enum Whitespace {
 }
 
 /// How values are written.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SchemaOptions {
     /// Order of keys.
     pub order: KeyOrder,
@@ -68,6 +74,27 @@ impl Default for SchemaOptions {
         }
     }
 }
+
+/// Serialises values by their names.
+macro_rules! by_name {
+    ($($type:ty),*) => {
+        $(impl From<$type> for &str {
+            fn from(value: $type) -> &'static str {
+                value.name()
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = Error;
+
+            fn try_from(name: String) -> Result<$type> {
+                <$type>::from_name(&name)
+            }
+        })*
+    };
+}
+
+by_name!(Draft, KeyOrder, Whitespace);
 
 /// The value of this name among all.
 fn find<T: Copy>(what: &str, name: &str, all: &[(&'static str, T)]) -> Result<T> {

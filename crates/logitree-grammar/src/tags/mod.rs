@@ -20,17 +20,21 @@ mod tests;
 pub use compile::rules;
 pub use from_json::{from_json, SchemaReader};
 
+use serde::{Deserialize, Serialize};
+
 use super::rules::{Rules, TokenName, TokenSet};
 
 /// The begin or end of a tag, or its trigger.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mark {
     /// These characters, whatever tokens spell them.
     Text(String),
-    /// This token.
-    Token(TokenName),
     /// The token with this text, or its characters.
     Either(String),
+    /// This token.
+    #[serde(untagged)]
+    Token(TokenName),
 }
 
 impl Mark {

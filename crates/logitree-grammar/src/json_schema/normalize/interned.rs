@@ -192,31 +192,5 @@ impl NormalForms {
 
 /// Whether `keywords` are one reference and nothing else.
 fn refers_only(k: &Keywords) -> bool {
-    k.all_of.len() == 1
-        && (k.types, k.digits_only) == (None, false)
-        && k.any_of.is_empty()
-        && k.one_of.is_empty()
-        && k.not.is_none()
-        && k.conditional.is_none()
-        && k.values.is_none()
-        && k.properties.is_empty()
-        && k.required.is_empty()
-        && k.additional_properties.is_none()
-        && k.pattern_properties.is_empty()
-        && k.unevaluated_properties.is_none()
-        && k.unevaluated_items.is_none()
-        && k.property_names.is_none()
-        && (k.min_properties, k.max_properties) == (0, None)
-        && k.dependent_required.is_empty()
-        && k.dependent_schemas.is_empty()
-        && k.items.is_none()
-        && (k.min_items, k.max_items) == (0, None)
-        && !k.unique_items
-        && k.contains.is_none()
-        && (k.min_length, k.max_length) == (0, None)
-        && k.pattern.is_none()
-        && k.format.is_none()
-        && k.minimum.is_none()
-        && k.maximum.is_none()
-        && k.multiple_of.is_none()
+    k.all_of.len() == 1 && *k == Keywords { all_of: k.all_of.clone(), ..Keywords::default() }
 }
