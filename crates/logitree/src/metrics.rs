@@ -65,15 +65,6 @@ pub fn entropy<'l>(logits: impl Into<Floats<'l>>, base: Base) -> f64 {
     sums.map_or(f64::INFINITY, |(_, sum, dot)| base.of_nats((sum.ln() - dot / sum).max(0.0)))
 }
 
-/// The entropy of the candidates that a chain left; 0 if there is one.
-pub fn entropy_among<'l>(logits: impl Into<Floats<'l>>, base: Base) -> f64 {
-    let logits = logits.into();
-    if logits.len() == 1 {
-        return 0.0;
-    }
-    entropy(logits, base)
-}
-
 /// Appends log p under `logits`, in nats, of each of `ids`; -inf for an id out of range or a logit that is not
 /// finite.
 pub fn log_softmax_of<'l>(logits: impl Into<Floats<'l>>, ids: &[TokenId], out: &mut Vec<f64>) {
@@ -151,8 +142,6 @@ mod tests {
         assert_eq!(surprisal(&[1.0, 2.0], 2, Base::Nats), f64::INFINITY);
         assert_eq!(surprisal_among(&[4, 9], &[1.0, 2.0], 5, Base::Nats), f64::INFINITY);
         assert_eq!(surprisal_among(&[4], &[1.0], 4, Base::Nats), 0.0);
-        assert_eq!(entropy_among(&[1.0], Base::Bits), 0.0);
-        assert_eq!(entropy_among(&[], Base::Bits), f64::INFINITY);
         // Beside NaN and +inf the finite ones count alone.
         assert_eq!(log_sum_exp(&[nan, inf, 3.0, -inf]), 3.0);
     }
