@@ -121,8 +121,7 @@ impl PyChain {
     #[staticmethod]
     #[pyo3(signature = (text, **params))]
     fn parse(text: &str, params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let params = params_of(Params::default(), params)?;
-        Ok(PyChain::from(Chain::parse(text, &params).map_err(to_py)?))
+        preset(Params::default(), params, |params| Chain::parse(text, params))
     }
 
     /// llama.cpp's order: biases, penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc, temperature, dist.
@@ -132,8 +131,7 @@ impl PyChain {
     #[staticmethod]
     #[pyo3(signature = (**params))]
     fn llama_cpp(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let params = params_of(Params::default(), params)?;
-        Ok(PyChain::from(presets::llama_cpp(&params).map_err(to_py)?))
+        preset(Params::default(), params, presets::llama_cpp)
     }
 
     /// tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; repeat penalty 1.1.
@@ -142,8 +140,7 @@ impl PyChain {
     #[staticmethod]
     #[pyo3(signature = (**params))]
     fn tsampler(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let params = params_of(Params::tsampler(), params)?;
-        Ok(PyChain::from(presets::tsampler(&params).map_err(to_py)?))
+        preset(Params::tsampler(), params, presets::tsampler)
     }
 
     /// transformers' order (5.23, `do_sample=True`): biases, penalties, no_repeat_ngram, temp, hf_top_h,
@@ -157,8 +154,7 @@ impl PyChain {
     #[staticmethod]
     #[pyo3(signature = (**params))]
     fn transformers(params: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let params = params_of(Params::transformers(), params)?;
-        Ok(PyChain::from(presets::transformers(&params).map_err(to_py)?))
+        preset(Params::transformers(), params, presets::transformers)
     }
 
     /// The chain that picks the most likely token.
@@ -441,6 +437,15 @@ impl PyChain {
         let mode = if self.inner.mode() == Mode::Parity { " in parity mode" } else { "" };
         format!("Chain([{samplers}]){mode}{rule}")
     }
+}
+
+/// The chain that `build` makes of `start` with these keywords.
+fn preset(
+    start: Params,
+    keywords: Option<&Bound<'_, PyDict>>,
+    build: impl FnOnce(&Params) -> logitree::Result<Chain>,
+) -> PyResult<PyChain> {
+    build(&params_of(start, keywords)?).map(PyChain::from).map_err(to_py)
 }
 
 /// Parameters to be changed, from keywords.

@@ -1,7 +1,7 @@
 //! Lends the candidates to a sampler outside the core, as owned lists, and checks them when they are returned.
 
-use super::{Candidates, Form, Order};
-use crate::{Error, ErrorKind, Result, TokenId};
+use super::{bad_logit, Candidates, Form, Order};
+use crate::{Result, TokenId};
 
 impl Candidates<'_> {
     /// Moves the candidates out as ids and logits, in order. The list here is empty until
@@ -18,13 +18,9 @@ impl Candidates<'_> {
     /// [`ErrorKind::Logits`] for NaN or +inf, and if no logit is above -inf; the candidates must not be used then.
     pub fn take_back(&mut self, ids: Vec<TokenId>, logits: Vec<f32>, in_order: bool) -> Result<()> {
         let good = logits.iter().fold(true, |good, &x| good & (x < f32::INFINITY));
-        let is_bad = |(x, _): &(&f32, &TokenId)| x.is_nan() || **x == f32::INFINITY;
-        let bad = if good { None } else { logits.iter().zip(&ids).find(is_bad) };
-        if let Some((x, id)) = bad {
-            let what = if x.is_nan() { "NaN" } else { "+inf" };
-            return Err(Error::new(ErrorKind::Logits, format!("{what} among the logits"))
-                .at(format!("id {id}"))
-                .help("-inf is the only value allowed beside finite ones"));
+        if !good {
+            let bad = bad_logit(logits.into_iter().zip(ids));
+            return Err(bad.help("-inf is the only value allowed beside finite ones"));
         }
         self.form = Form::List;
         self.ids = ids;
@@ -40,6 +36,7 @@ impl Candidates<'_> {
 mod tests {
     use super::*;
     use crate::mask::AllowedTokens;
+    use crate::ErrorKind;
 
     fn begun(logits: &[f32]) -> Candidates<'_> {
         Candidates::begin(Candidates::default(), logits, AllowedTokens::All).unwrap()
