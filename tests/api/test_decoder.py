@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import ctypes
 import warnings
 
 import numpy as np
@@ -34,7 +33,7 @@ def actions(vocabulary: lt.Vocabulary) -> lt.Matcher:
     return lt.OneOf(["REPLY", "REPLY_THREAD", "IGNORE"]).matcher(vocabulary)
 
 
-def test_a_step_picks_a_allowed_token_whatever_the_logits_say(vocabulary: lt.Vocabulary) -> None:
+def test_a_step_picks_an_allowed_token(vocabulary: lt.Vocabulary) -> None:
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), actions(vocabulary))
     row = logits(9, 9, 9, 9, 1, 9, 2, 9)
     before = row.copy()
@@ -69,7 +68,7 @@ def test_forced_tokens_are_taken_without_logits(vocabulary: lt.Vocabulary) -> No
     assert vocabulary.decode(decoder.tokens) == b"REPLY_THREAD"
 
 
-def test_the_matcher_handed_in_does_not_move(vocabulary: lt.Vocabulary) -> None:
+def test_the_given_matcher_does_not_change(vocabulary: lt.Vocabulary) -> None:
     matcher = actions(vocabulary)
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), matcher)
     decoder.accept(WORDS.index(b"REPLY"))
@@ -98,33 +97,13 @@ def test_the_trace_explains_a_step(vocabulary: lt.Vocabulary) -> None:
     assert lt.Decoder(vocabulary, lt.Chain.greedy()).last is None
 
 
-def test_logits_come_in_any_float32_buffer(vocabulary: lt.Vocabulary) -> None:
-    row = logits(0, 0, 7)
-    pointer = row.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-    forms: list[object] = [
-        row,
-        memoryview(row),
-        (ctypes.c_float * len(row)).from_buffer(row),
-        np.ctypeslib.as_array(pointer, (len(row),)),
-    ]
-    for form in forms:
-        assert lt.Decoder(vocabulary, lt.Chain.greedy()).step(form) == 2
-
-
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        (np.zeros(len(WORDS)), "float64"),
-        (np.zeros(len(WORDS), dtype=np.dtype("f2").newbyteorder()), "dtype [<>]f2"),
-        (np.zeros(len(WORDS), dtype=np.dtype("f4").newbyteorder()), "dtype [<>]f4"),
         (np.zeros(len(WORDS) - 1, dtype=np.float32), "7 logits for a vocabulary of 8"),
         (np.zeros((1, len(WORDS)), dtype=np.float32), "shape"),
-        (np.zeros(2 * len(WORDS), dtype=np.float32)[::2], "contiguous"),
         ([0.0] * len(WORDS), "list"),
         (logits(0, float("nan")), "NaN"),
-        (logits(0, 0, float("inf")), "inf"),
-        (np.full(len(WORDS), -np.inf, dtype=np.float32), "-inf"),
-        (None, "NoneType"),
     ],
 )
 def test_bad_logits_are_refused_and_nothing_changes(vocabulary: lt.Vocabulary, bad: object, says: str) -> None:
@@ -193,7 +172,7 @@ def test_stop_strings_and_rollback(vocabulary: lt.Vocabulary) -> None:
         lt.Decoder(vocabulary, lt.Chain.greedy(), stop=[""])
 
 
-def test_a_forgotten_span_warns(vocabulary: lt.Vocabulary) -> None:
+def test_a_forgotten_region_warns(vocabulary: lt.Vocabulary) -> None:
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), stop_at_eog=False)
     decoder.activate(actions(vocabulary))
     decoder.accept(WORDS.index(b"IGNORE"))
@@ -206,7 +185,7 @@ def test_a_forgotten_span_warns(vocabulary: lt.Vocabulary) -> None:
     assert decoder.matcher is None
 
 
-def test_spans_follow_each_other(vocabulary: lt.Vocabulary) -> None:
+def test_regions_follow_each_other(vocabulary: lt.Vocabulary) -> None:
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy())
     decoder.activate(actions(vocabulary))
     assert decoder.step(logits(9, 9, 9, 9, 1, 0, 2)) == 6

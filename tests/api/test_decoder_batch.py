@@ -44,7 +44,7 @@ def decoders(vocabulary: lt.Vocabulary) -> list[lt.Decoder]:
     ]
 
 
-def test_rows_are_decoders_alone(vocabulary: lt.Vocabulary) -> None:
+def test_rows_equal_single_decoders(vocabulary: lt.Vocabulary) -> None:
     batch = lt.Batch(vocabulary, decoders(vocabulary))
     alone = decoders(vocabulary)
     for at in range(7):
@@ -63,7 +63,7 @@ def test_rows_are_decoders_alone(vocabulary: lt.Vocabulary) -> None:
     assert [s.token for s in batch[1].trace] == alone[1].tokens
 
 
-def test_a_finished_row_may_take_an_end_alone(vocabulary: lt.Vocabulary) -> None:
+def test_a_finished_row_accepts_end_tokens_only(vocabulary: lt.Vocabulary) -> None:
     over = lt.Decoder(vocabulary, lt.Chain.greedy(), lt.OneOf(["a"]).matcher(vocabulary))
     over.accept(0)
     batch = lt.Batch(vocabulary, [over, lt.Decoder(vocabulary, lt.Chain.greedy())], end=[2, END])
@@ -101,22 +101,16 @@ def test_rows_join_and_leave(vocabulary: lt.Vocabulary) -> None:
     assert len(batch) == 2 - len(over)
 
 
-def test_sequences_differ_and_are_those_of_the_chain(vocabulary: lt.Vocabulary) -> None:
-    for rng in ("mt19937", "xoroshiro128plus", "philox"):
-        chain = lt.Chain.llama_cpp(seed=7, temp=3.0, penalty_repeat=1.5, rng=rng)
-        one = lt.Decoder(vocabulary, chain, max_tokens=12, stop_at_eog=False)
-        one.prime([0, 1, 0])
-        batch = lt.Batch(vocabulary, one.sequences(4))
-        alone = [lt.Decoder(vocabulary, c, max_tokens=12, stop_at_eog=False) for c in chain.sequences(4)]
-        for decoder in alone:
-            decoder.prime([0, 1, 0])
-        for at in range(12):
-            row = rows(at, 1)[0]
-            assert batch.step([row] * 4).tolist() == [d.step(row) for d in alone]
-        assert len({tuple(d.tokens) for d in batch}) == 4
-        assert batch[0].tokens == [one.step(rows(at, 1)[0]) for at in range(12)]
-        with pytest.raises(lt.StateError, match="before the first token"):
-            one.sequences(2)
+def test_sequences_differ_and_the_first_is_the_decoders_own(vocabulary: lt.Vocabulary) -> None:
+    one = lt.Decoder(vocabulary, lt.Chain.llama_cpp(seed=7, temp=3.0), max_tokens=12, stop_at_eog=False)
+    one.prime([0, 1, 0])
+    batch = lt.Batch(vocabulary, one.sequences(4))
+    for at in range(12):
+        batch.step([rows(at, 1)[0]] * 4)
+    assert len({tuple(d.tokens) for d in batch}) == 4
+    assert batch[0].tokens == [one.step(rows(at, 1)[0]) for at in range(12)]
+    with pytest.raises(lt.StateError, match="before the first token"):
+        one.sequences(2)
     with pytest.raises(lt.SamplingError):
         one.sequences((1 << 16) + 1)
 
@@ -162,7 +156,7 @@ def test_all_rows_or_none(vocabulary: lt.Vocabulary) -> None:
     assert batch.try_step(rows(2, 4))[1] == {}
 
 
-def test_tokens_that_are_the_only_way_on(vocabulary: lt.Vocabulary) -> None:
+def test_forced_tokens_of_a_batch(vocabulary: lt.Vocabulary) -> None:
     tree = lt.Catalogue.from_codes([[0, 1, 2]])
     sure = lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(vocabulary=len(WORDS)))
     batch = lt.Batch(vocabulary, [sure, lt.Decoder(vocabulary, lt.Chain.greedy())])
@@ -195,7 +189,7 @@ def test_a_forgotten_constraint_warns(vocabulary: lt.Vocabulary) -> None:
     assert ["never cleared" in str(w.message) for w in caught] == [True]
 
 
-def test_what_is_refused(vocabulary: lt.Vocabulary) -> None:
+def test_invalid_arguments_are_refused(vocabulary: lt.Vocabulary) -> None:
     other = lt.Vocabulary.from_tokens([b"a", b"b"])
     with pytest.raises(lt.ConstraintError, match="end="):
         lt.Batch(other)
@@ -283,7 +277,7 @@ def test_a_row_that_fails_has_not_drawn(vocabulary: lt.Vocabulary) -> None:
             assert batch.step(logits).tolist() == [kept.step(logits[0])]
 
 
-def test_what_ends_a_program_is_no_rows_error(vocabulary: lt.Vocabulary) -> None:
+def test_an_interrupt_is_not_an_error_of_a_row(vocabulary: lt.Vocabulary) -> None:
     def interrupted(*candidates: Any) -> None:
         raise KeyboardInterrupt
 

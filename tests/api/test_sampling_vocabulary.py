@@ -1,11 +1,11 @@
-"""The samplers that need a vocabulary, dry and infill, beside llama.cpp's own; the keywords of chains; rollback."""
+"""The samplers that need a vocabulary, dry and infill, beside llama.cpp's own; the keywords of chains."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib.util
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -178,26 +178,3 @@ def test_infill_over_a_real_vocabulary(llama: Llama, smollm2_gguf: Path) -> None
         sizes.add(len(expected[0]))
     assert len(sizes) > 2
     llama.lib.llama_sampler_free(theirs)
-
-
-def test_rolling_back_every_sampler_that_draws() -> None:
-    logits = np.random.default_rng(0).normal(0, 3, 2000).astype(np.float32)
-    makers: list[Callable[[], list[lt.Sampler]]] = [
-        lambda: [lt.samplers.xtc(0.5, 0.05, seed=3), lt.samplers.dist(seed=3)],
-        lambda: [lt.samplers.mirostat(2000, seed=3)],
-        lambda: [lt.samplers.mirostat_v2(tau=3.0, seed=3)],
-        lambda: [lt.samplers.min_p(0.05), lt.samplers.adaptive_p(0.3, seed=3)],
-        lambda: [lt.samplers.dry(0.8), lt.samplers.top_k(40), lt.samplers.dist(seed=3)],
-    ]
-    for make in makers:
-        chain = lt.Chain(make())
-        first = [step(chain, logits) for _ in range(20)]
-        chain.rollback(15)
-        assert [step(chain, logits) for _ in range(15)] == first[5:]
-        assert len(set(first)) > 2
-
-
-def step(chain: lt.Chain, logits: np.ndarray) -> int:
-    token = chain.draw(logits)
-    chain.accept(token)
-    return token

@@ -44,7 +44,7 @@ def test_a_description_builds_the_sampler_again(sampler: lt.Sampler) -> None:
 
 
 @pytest.mark.parametrize("sampler", examples(), ids=stable_repr)
-def test_a_run_goes_on_from_a_pickle_and_from_a_snapshot(sampler: lt.Sampler) -> None:
+def test_a_run_continues_from_a_pickle_and_from_a_snapshot(sampler: lt.Sampler) -> None:
     whole = run(complete(sampler), 0, 12)
     chain = complete(sampler)
     assert run(chain, 0, 5) == whole[:5]
@@ -116,7 +116,7 @@ def test_many_breakers_are_pickled_and_what_does_not_pickle_says_so() -> None:
         pickle.dumps(lt.samplers.infill(vocabulary, eot=0))
 
 
-def test_a_run_goes_on_in_another_process() -> None:
+def test_a_run_continues_in_another_process() -> None:
     chain = lt.Chain.llama_cpp(seed=9, penalty_repeat=1.3, logit_bias={5: -float("inf")})
     run(chain, 0, 6)
     program = (

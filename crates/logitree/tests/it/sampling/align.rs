@@ -154,39 +154,29 @@ fn a_rule_equals_chains_built_for_each_step() {
 
 #[test]
 fn constant_settings_equal_a_chain_built_with_them() {
-    let built =
-        params().with("temp", 1.3).with("top_k", 100).with("top_n_sigma", 2.0).with("penalty_freq", 0.2);
-    let named = settings(&[("temp", 1.3), ("top_k", 100.0), ("top_n_sigma", 2.0), ("penalty_freq", 0.2)]);
-    for mode in [Mode::Fast, Mode::Parity] {
-        let mut adapted = chain(mode, &params());
-        let always = EntropyRule::new(vec![(f64::INFINITY, named.clone())]).unwrap();
-        adapted.adapt(Some(Box::new(always))).unwrap();
-        assert_eq!(run(&mut adapted, 0, 200), run(&mut chain(mode, &built), 0, 200));
-        adapted.adapt(None).unwrap();
-        adapted.reset();
-        assert_eq!(run(&mut adapted, 0, 50), run(&mut chain(mode, &params()), 0, 50));
-    }
-}
-
-#[test]
-fn constant_settings_equal_a_chain_built_with_them_where_a_sampler_keeps_a_mean() {
     let start = Params::default().seed(3);
-    let cases = [
-        (start.clone().with("mirostat", 1), "mirostat_tau", 2.0, "mirostat_eta", 0.5),
-        (start.clone().with("mirostat", 2), "mirostat_tau", 2.0, "mirostat_eta", 0.5),
+    let mean = [("mirostat_tau", 2.0), ("mirostat_eta", 0.5)];
+    let cases: [(Params, &[(&str, f64)]); 3] = [
+        (params(), &[("temp", 1.3), ("top_k", 100.0), ("top_n_sigma", 2.0), ("penalty_freq", 0.2)]),
+        (start.clone().with("mirostat", 1), &mean),
+        (start.with("mirostat", 2), &mean),
     ];
-    for (params, first, a, second, b) in cases {
+    for (params, named) in cases {
         for mode in [Mode::Fast, Mode::Parity] {
-            let built = params.clone().with("mirostat_tau", a as f32).with("mirostat_eta", b as f32);
-            let (mut adapted, mut built) = (chain(mode, &params), chain(mode, &built));
-            let named = settings(&[(first, a), (second, b)]);
-            let always = EntropyRule::new(vec![(f64::INFINITY, named)]).unwrap();
+            let (mut adapted, mut built) = (chain(mode, &params), chain(mode, &params));
+            built.set_parameters(&settings(named)).unwrap();
+            built.reset();
+            let always = EntropyRule::new(vec![(f64::INFINITY, settings(named))]).unwrap();
             adapted.adapt(Some(Box::new(always))).unwrap();
             let tokens = run(&mut built, 0, 80);
             assert_eq!(run(&mut adapted, 0, 80), tokens, "{mode:?}");
             adapted.rollback(80).unwrap();
             assert_eq!(run(&mut adapted, 0, 80), tokens, "{mode:?}, rolled back to the beginning");
-            assert_ne!(run(&mut chain(mode, &params), 0, 80), tokens);
+            adapted.adapt(None).unwrap();
+            adapted.reset();
+            let plain = run(&mut chain(mode, &params), 0, 80);
+            assert_eq!(run(&mut adapted, 0, 80), plain);
+            assert_ne!(plain, tokens);
         }
     }
 }

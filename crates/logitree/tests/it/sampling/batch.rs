@@ -1,7 +1,6 @@
 //! Batches give what a loop over the rows gives, whatever their size, order and number of threads; a bad row is named
 //! and costs no other row its state.
 
-use half::{bf16, f16};
 use logitree::mask::AllowedTokens;
 use logitree::sampling::{batch, presets, BatchOptions, Chain, Floats, Generator, Params, Picked, Row};
 use logitree::ErrorKind;
@@ -134,24 +133,6 @@ fn log_probabilities_are_those_of_the_distributions() {
     assert!((picked.after - (z / 0.5 - left.ln())).abs() < 1e-6, "{picked:?}");
     let picked = batch::sample(&[row], &mut [&mut chain], BatchOptions::default()).unwrap()[0];
     assert!(picked.before.is_nan() && picked.after.is_nan());
-}
-
-#[test]
-fn rows_of_16_bits_equal_the_same_values_in_32() {
-    let bits: Vec<u16> = logits(3, 5000).iter().map(|&x| bf16::from_f32(x).to_bits()).collect();
-    let halves: Vec<u16> = logits(4, 5000).iter().map(|&x| f16::from_f32(x).to_bits()).collect();
-    let wide: [Vec<f32>; 2] = [
-        bits.iter().map(|&b| bf16::from_bits(b).to_f32()).collect(),
-        halves.iter().map(|&b| f16::from_bits(b).to_f32()).collect(),
-    ];
-    let row = |logits| Row { logits, allowed: AllowedTokens::All };
-    let narrow = [row(Floats::Bf16(&bits)), row(Floats::F16(&halves))];
-    let wide = [row(Floats::F32(&wide[0])), row(Floats::F32(&wide[1]))];
-    let picked = run(&narrow, &mut chains(Generator::Mt19937, 2), 1);
-    let expected = run(&wide, &mut chains(Generator::Mt19937, 2), 1);
-    for (a, b) in picked.iter().flatten().zip(expected.iter().flatten()) {
-        assert_eq!(a.token, b.token);
-    }
 }
 
 #[test]

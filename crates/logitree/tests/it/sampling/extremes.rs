@@ -4,11 +4,11 @@
 use crate::support::samplers::{complete, whole_chains, Knobs, World, ROWS};
 use logitree::mask::AllowedTokens;
 use logitree::sampling::{
-    presets, AdaptiveP, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Generator, HfTopH, HfTopK, HfTopP,
-    HfTypP, LogitBias, MinK, MinP, Mirostat, MirostatV2, Mode, Params, Penalties, Sampler, Seed, Steering,
-    Temp, TempExt, TopH, TopK, TopNSigma, TopP, TypP, Xtc,
+    presets, AdaptiveP, Breakers, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Generator, HfTopH, HfTopK,
+    HfTopP, HfTypP, LogitBias, MinK, MinP, Mirostat, MirostatV2, Mode, Params, Penalties, Sampler, Seed,
+    Steering, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TypP, Xtc,
 };
-use logitree::ErrorKind;
+use logitree::{ErrorKind, Result};
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -36,10 +36,16 @@ fn shapes() -> Vec<(&'static str, Vec<f32>)> {
         ("alternating, long", alternating(5000, 3e38, -3e38)),
         ("low and -inf", alternating(1100, f32::MIN, -INF)),
         ("powers", (-140..125).map(|e| 2f32.powi(e)).collect()),
+        ("far apart", vec![0.0, -200.0, -500.0, -1e30]),
         ("steep", (0..2000).map(|i| -(i as f32) * 1e35).collect()),
     ];
     shapes.push(("plain", (0..700).map(|i| ((i * 37) % 101) as f32 / 9.0).collect()));
     shapes
+}
+
+/// Adds the sampler, if its constructor takes the values.
+fn add(all: &mut Vec<Box<dyn Sampler>>, made: Result<impl Sampler + 'static>) {
+    all.extend(made.map(|sampler| Box::new(sampler) as Box<dyn Sampler>));
 }
 
 /// What the constructors take at their ends, each by itself.
@@ -48,45 +54,34 @@ fn extremes() -> Vec<Box<dyn Sampler>> {
     let numbers = [0.0, -0.0, 1.0, -1.0, 1e-45, 1e-38, 1e-30, 0.5, 1e30, 1e38, f32::MAX, f32::MIN];
     for x in numbers {
         for keep in [0, 1, 7, usize::MAX] {
-            all.extend(TopP::new(x, keep).map(|s| Box::new(s) as Box<dyn Sampler>));
-            all.extend(MinP::new(x, keep).map(|s| Box::new(s) as Box<dyn Sampler>));
-            all.extend(TypP::new(x, keep).map(|s| Box::new(s) as Box<dyn Sampler>));
+            add(&mut all, TopP::new(x, keep));
+            add(&mut all, MinP::new(x, keep));
+            add(&mut all, TypP::new(x, keep));
             for t in [-1.0, 0.0, 1e-45, 0.5, 1.0] {
-                all.extend(Xtc::new(x, t, keep, SEED).map(|s| Box::new(s) as Box<dyn Sampler>));
+                add(&mut all, Xtc::new(x, t, keep, SEED));
             }
         }
-        all.extend(Temp::new(x).map(|s| Box::new(s) as Box<dyn Sampler>));
-        all.extend(TopNSigma::new(x).map(|s| Box::new(s) as Box<dyn Sampler>));
-        all.extend(LogitBias::new(&[(0, x), (1, -x), (5, x)]).map(|s| Box::new(s) as Box<dyn Sampler>));
+        add(&mut all, Temp::new(x));
+        add(&mut all, TopNSigma::new(x));
+        add(&mut all, LogitBias::new(&[(0, x), (1, -x), (5, x)]));
         for y in [0.0, 1.0, -1.0, 1e30, f32::MAX, f32::MIN] {
             for exponent in [0.0, 1e-45, 1.0, f32::MAX] {
-                all.extend(TempExt::new(x, y, exponent).map(|s| Box::new(s) as Box<dyn Sampler>));
+                add(&mut all, TempExt::new(x, y, exponent));
             }
             for last_n in [-1, 1, i32::MAX] {
-                all.extend(Penalties::new(last_n, x, y, 0.0).map(|s| Box::new(s) as Box<dyn Sampler>));
-                all.extend(Penalties::new(last_n, 1.0, x, y).map(|s| Box::new(s) as Box<dyn Sampler>));
+                add(&mut all, Penalties::new(last_n, x, y, 0.0));
+                add(&mut all, Penalties::new(last_n, 1.0, x, y));
                 for allowed in [i32::MIN, -1, 0, 2, i32::MAX] {
-                    all.extend(
-                        Dry::new(
-                            x,
-                            y,
-                            allowed,
-                            last_n,
-                            logitree::sampling::Breakers::new(&[vec![3]]).unwrap(),
-                        )
-                        .map(|s| Box::new(s) as Box<dyn Sampler>),
-                    );
+                    add(&mut all, Dry::new(x, y, allowed, last_n, Breakers::new(&[vec![3]]).unwrap()));
                 }
             }
             for m in [1, 100, i32::MAX] {
                 for n_vocab in [None, Some(1), Some(i32::MAX)] {
-                    all.extend(
-                        Mirostat::new(n_vocab, x, y, m, SEED).map(|s| Box::new(s) as Box<dyn Sampler>),
-                    );
+                    add(&mut all, Mirostat::new(n_vocab, x, y, m, SEED));
                 }
             }
-            all.extend(MirostatV2::new(x, y, SEED).map(|s| Box::new(s) as Box<dyn Sampler>));
-            all.extend(AdaptiveP::new(x, y, SEED).map(|s| Box::new(s) as Box<dyn Sampler>));
+            add(&mut all, MirostatV2::new(x, y, SEED));
+            add(&mut all, AdaptiveP::new(x, y, SEED));
         }
     }
     for k in [i32::MIN, -1, 0, 1, 2, 1 << 20, i32::MAX] {
@@ -103,17 +98,17 @@ fn beyond(numbers: &[f32]) -> Vec<Box<dyn Sampler>> {
     let mut all: Vec<Box<dyn Sampler>> = Vec::new();
     for &x in numbers {
         for keep in [0, 1, 7, usize::MAX] {
-            all.extend(EpsilonCutoff::new(x, keep).map(|s| Box::new(s) as Box<dyn Sampler>));
-            all.extend(EtaCutoff::new(x, keep).map(|s| Box::new(s) as Box<dyn Sampler>));
-            all.extend(HfTopP::new(x, keep).map(|s| Box::new(s) as Box<dyn Sampler>));
-            all.extend(HfTypP::new(x, keep).map(|s| Box::new(s) as Box<dyn Sampler>));
+            add(&mut all, EpsilonCutoff::new(x, keep));
+            add(&mut all, EtaCutoff::new(x, keep));
+            add(&mut all, HfTopP::new(x, keep));
+            add(&mut all, HfTypP::new(x, keep));
         }
-        all.extend(TopH::new(x).map(|s| Box::new(s) as Box<dyn Sampler>));
-        all.extend(HfTopH::new(x).map(|s| Box::new(s) as Box<dyn Sampler>));
-        all.extend(MinK::new(x).map(|s| Box::new(s) as Box<dyn Sampler>));
+        add(&mut all, TopH::new(x));
+        add(&mut all, HfTopH::new(x));
+        add(&mut all, MinK::new(x));
         for theta in [0.0, 1e-45, 1.0, 1e30, f32::MAX] {
             for n in [1e-45, 0.8, 1.0] {
-                all.extend(Edt::new(x, theta, n).map(|s| Box::new(s) as Box<dyn Sampler>));
+                add(&mut all, Edt::new(x, theta, n));
             }
         }
     }

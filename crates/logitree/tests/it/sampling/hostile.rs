@@ -3,8 +3,8 @@
 
 use logitree::mask::AllowedTokens;
 use logitree::sampling::{
-    presets, AdaptiveP, Chain, Dist, Dry, Greedy, HfTopH, HfTopP, LogitBias, MinK, MinP, Mirostat,
-    MirostatV2, Mode, Params, Penalties, Sampler, Seed, Temp, TempExt, TopH, TopK, TopP, Xtc,
+    presets, Chain, Dist, Greedy, HfTopH, HfTopP, LogitBias, MinK, MinP, Mirostat, MirostatV2, Mode, Params,
+    Sampler, Seed, Temp, TempExt, TopH, TopK, TopP,
 };
 use logitree::ErrorKind;
 
@@ -66,31 +66,13 @@ fn bad_masks_are_errors() {
 
 #[test]
 fn invalid_parameters_are_errors() {
-    for p in [f32::NAN, INF] {
-        assert!(TopP::new(p, 0).is_err() && MinP::new(p, 0).is_err() && Temp::new(p).is_err());
-        assert!(Penalties::new(64, p, 0.0, 0.0).is_err() && Penalties::new(64, 1.0, p, 0.0).is_err());
-        assert!(LogitBias::new(&[(0, p)]).is_err());
-    }
     let seed = Seed::mt19937(0);
-    for x in [f32::NAN, INF, -INF] {
-        for i in 0..3 {
-            let [a, b, c] = [0, 1, 2].map(|at| if at == i { x } else { 0.5 });
-            assert!(TempExt::new(a, b, c).is_err());
-            assert!(i == 2 || Xtc::new(a, b, 0, seed).is_err());
-            assert!(i == 2 || Mirostat::new(None, a, b, 100, seed).is_err());
-            assert!(i == 2 || MirostatV2::new(a, b, seed).is_err());
-            assert!(i == 2 || AdaptiveP::new(a, b, seed).is_err());
-            assert!(i == 2 || Dry::new(a, b, 2, 64, Default::default()).is_err());
-        }
+    for bias in [f32::NAN, INF] {
+        assert!(LogitBias::new(&[(0, bias)]).is_err());
     }
     assert!(TempExt::new(f32::MAX, f32::MAX, 1.0).is_err() && TempExt::new(1.0, 0.5, -0.1).is_err());
     assert!(MirostatV2::new(f32::MAX, 0.1, seed).is_err());
     assert!(Mirostat::new(Some(0), 5.0, 0.1, 100, seed).is_err());
-    assert!(Mirostat::new(None, 5.0, 0.1, 0, seed).is_err());
-    let mut chain = Chain::new(vec![Box::new(MirostatV2::new(5.0, 0.1, seed).unwrap())]).unwrap();
-    assert!(chain.set_parameter("mirostat_tau", f64::NAN).is_err());
-    assert_eq!(chain.parameter("mirostat_tau"), Some(5.0));
-    assert!(Penalties::new(64, 0.0, 0.0, 0.0).is_err());
     assert!(LogitBias::new(&[(4, 1.0), (4, 2.0)]).is_err());
     let mut unselecting = Chain::new(vec![Box::new(TopK::new(1))]).unwrap();
     unselecting.apply(&[1.0, 2.0], AllowedTokens::All, None).unwrap();
@@ -103,67 +85,6 @@ fn invalid_parameters_are_errors() {
     assert_eq!(default_chain().pick().unwrap_err().kind, ErrorKind::State);
     let late = Chain::new(vec![Box::new(Dist::new(Seed::mt19937(0)).unwrap()), Box::new(TopK::new(1))]);
     assert!(late.unwrap_err().place.contains("2 of 2"));
-}
-
-#[test]
-fn extreme_values_never_pick_an_impossible_token() {
-    let shapes: [&[f32]; 7] = [
-        &[f32::MAX, f32::MIN, 0.0],
-        &[-INF, f32::MIN, -INF],
-        &[1e-45, -1e-45, 0.0, -0.0],
-        &[f32::MAX; 4],
-        &[f32::MIN; 4],
-        &[-INF, -INF, 5.0, -INF],
-        &[3.0],
-    ];
-    let texts = [
-        "dist",
-        "kypmt",
-        "typ_p;dist",
-        "est",
-        "top_n_sigma;typ_p;top_p",
-        "temp;typ_p;min_p",
-        "temp",
-        "edskypmxt",
-        "temp;xtc",
-        "sda",
-        "top_n_sigma;xtc;mirostat",
-        "temp;mirostat_v2",
-        "xtc;top_n_sigma;mirostat_v2",
-    ];
-    for temp in [0.0f32, 1e-45, 1e-30, 0.8, 1e30, -1.0] {
-        for text in texts {
-            for logits in shapes {
-                let params = Params::default()
-                    .seed(9)
-                    .with("temp", temp)
-                    .with("typ_p", 0.9)
-                    .with("top_n_sigma", 1.0)
-                    .with("penalty_repeat", 1e-30)
-                    .with("penalty_freq", f32::MAX)
-                    .with("penalty_present", f32::MAX)
-                    .with("xtc_probability", 0.9)
-                    .with("xtc_threshold", -1.0)
-                    .with("dry_multiplier", f32::MAX)
-                    .with("dry_allowed_length", i32::MIN)
-                    .with("dry_penalty_last_n", i32::MAX)
-                    .with("dynatemp_range", temp.abs().min(1e30))
-                    .with("dynatemp_exponent", 1e30)
-                    .with("adaptive_target", 1e30)
-                    .with("mirostat_tau", 1e38)
-                    .with("mirostat_eta", f32::MAX);
-                let Ok(mut chain) = Chain::parse(text, &params) else { panic!("{text}") };
-                for _ in 0..4 {
-                    let token = chain.draw(logits, AllowedTokens::All).unwrap();
-                    assert!(logits[token as usize] > -INF, "{text} {temp} {logits:?} picks {token}");
-                    chain.apply(logits, AllowedTokens::All, None).unwrap();
-                    let sum: f32 = chain.candidates().probabilities().iter().sum();
-                    assert!((sum - 1.0).abs() < 1e-4, "{text} {temp} {logits:?}: {sum}");
-                    chain.accept(token);
-                }
-            }
-        }
-    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! prefix of the right order, cut where the mass in f64 says, and a draw falls where it should. `BOUND` is all the
 //! room that rounding is given.
 
+use crate::support::samplers::{complete, World, ROWS};
 use logitree::mask::AllowedTokens;
 use logitree::sampling::rng::Draws;
 use logitree::sampling::{
@@ -172,10 +173,9 @@ proptest! {
         let as_half: Vec<f32> = half.iter().map(|&b| half::f16::from_bits(b).to_f32()).collect();
         let as_brain: Vec<f32> = brain.iter().map(|&b| half::bf16::from_bits(b).to_f32()).collect();
         let few: Vec<u32> = (0..n as u32).step_by(3).filter(|&i| wide[i as usize] > f32::NEG_INFINITY).collect();
-        for text in ["penalties;top_k;top_p;min_p;temperature", "typ_p;temp", "topnsigma;temp", "min_p;temp", "dist"] {
-            let params = logitree::sampling::Params::default().seed(u64::from(salt)).with("typ_p", 0.9).with("top_n_sigma", 1.0)
-                .with("penalty_repeat", 1.2);
-            let mut chain = Chain::parse(text, &params).unwrap();
+        let seed = Seed::mt19937(salt);
+        for row in ROWS {
+            let mut chain = complete(row, [0.4, 0.6, 0.5, 0.3], seed, &World::default());
             chain.accept(0);
             for (narrow, same) in [(Floats::F16(&half), &as_half), (Floats::Bf16(&brain), &as_brain)] {
                 for allowed in [AllowedTokens::All, AllowedTokens::Ids(&few)] {
@@ -183,11 +183,10 @@ proptest! {
                         continue;
                     }
                     let (mut a, mut b) = (chain.clone(), chain.clone());
-                    a.apply(narrow, allowed, None).unwrap();
-                    b.apply(same, allowed, None).unwrap();
-                    prop_assert_eq!(a.candidates().ids(), b.candidates().ids());
-                    prop_assert_eq!(a.candidates().logits(), b.candidates().logits());
-                    prop_assert_eq!(a.pick().unwrap(), b.pick().unwrap());
+                    prop_assert_eq!(a.apply(narrow, allowed, None), b.apply(same, allowed, None), "{}", row.name);
+                    prop_assert_eq!(a.candidates().ids(), b.candidates().ids(), "{}", row.name);
+                    prop_assert_eq!(a.candidates().logits(), b.candidates().logits(), "{}", row.name);
+                    prop_assert_eq!(a.pick(), b.pick());
                 }
             }
         }

@@ -1,6 +1,6 @@
-//! The sampling room against its naive version: copy the allowed logits, sort them all, do what the formula says.
-//! Equal bits are asked for, over random chains, logits with ties and -inf, and all three kinds of allowed tokens.
-//! Lists of more than 1,024 candidates are summed otherwise: tests/sampling_long.rs.
+//! The samplers against their naive version, which copies the allowed logits, sorts them and follows the formula. Results
+//! must be equal bit for bit, over random chains, logits with ties and -inf, and all three kinds of allowed tokens. Lists
+//! of more than 1,024 candidates are summed differently: `long.rs`.
 
 use logitree::mask::AllowedTokens;
 use logitree::sampling::rng::Draws;
@@ -302,72 +302,5 @@ proptest! {
         let first = naive.all.iter().find(|c| c.1 == max).unwrap().0;
         let mut greedy = chain_of(&case.ops, Some(Box::new(Greedy)), &case.history);
         prop_assert_eq!(greedy.draw(&case.logits, allowed).unwrap(), first);
-    }
-
-    #[test]
-    fn the_masked_result_equals_the_result_on_the_compacted_vocabulary(case in case()) {
-        let Some((ids, _)) = &case.allowed else { return Ok(()) };
-        let small: Vec<f32> = ids.iter().map(|&id| case.logits[id as usize]).collect();
-        prop_assume!(small.iter().any(|x| *x > f32::NEG_INFINITY));
-        let at = |id: u32| ids.binary_search(&id).ok().map(|i| i as u32);
-        let ops: Vec<Op> = case.ops.iter().map(|op| match op {
-            Op::LogitBias(b) => Op::LogitBias(b.iter().filter_map(|&(id, x)| at(id).map(|i| (i, x))).collect()),
-            other => other.clone(),
-        }).collect();
-        // What is accepted but not allowed must keep its place in the window: number it past the end.
-        let history: Vec<u32> = case.history.iter().map(|&t| at(t).unwrap_or(1_000_000 + t)).collect();
-        let mut masked = chain_of(&case.ops, Some(Box::new(Dist::new(Seed::mt19937(case.seed)).unwrap())), &case.history);
-        let mut compact = chain_of(&ops, Some(Box::new(Dist::new(Seed::mt19937(case.seed)).unwrap())), &history);
-        masked.apply(&case.logits, AllowedTokens::Ids(ids), None).unwrap();
-        compact.apply(&small, AllowedTokens::All, None).unwrap();
-        let mapped: Vec<(u32, f32)> = left(&compact).iter().map(|c| (ids[c.0 as usize], c.1)).collect();
-        prop_assert_eq!(left(&masked), mapped);
-        prop_assert_eq!(masked.pick().unwrap(), ids[compact.pick().unwrap() as usize]);
-        prop_assert_eq!(masked.candidates().probabilities(), compact.candidates().probabilities());
-    }
-
-    #[test]
-    fn rollback_undoes_accept(
-        case in case(),
-        steps in prop::collection::vec((0u8..4, any::<u32>()), 1..60),
-        back in 0usize..60,
-    ) {
-        prop_assume!(case.logits.iter().any(|x| *x > f32::NEG_INFINITY));
-        let n = case.logits.len() as u32;
-        let mut chain = chain_of(&case.ops, Some(Box::new(Dist::new(Seed::mt19937(case.seed)).unwrap())), &case.history);
-        let run = |chain: &mut Chain, steps: &[(u8, u32)]| -> Vec<u32> {
-            steps.iter().map(|&(kind, token)| {
-                let token = match kind {
-                    0 => token % n,
-                    1 => { chain.forced(); token % n }
-                    _ => chain.draw(&case.logits, AllowedTokens::All).unwrap(),
-                };
-                chain.accept(token);
-                token
-            }).collect()
-        };
-        let tokens = run(&mut chain, &steps);
-        let back = back.min(steps.len());
-        let keep = steps.len() - back;
-        let mut fork = chain.clone();
-        fork.draw(&case.logits, AllowedTokens::All).unwrap();
-        fork.rollback(back).unwrap();
-        // A draw that nothing was accepted for goes too, as long as anything is taken back.
-        if back > 0 {
-            prop_assert_eq!(&run(&mut fork, &steps[keep..]), &tokens[keep..]);
-        }
-        let mut again = chain.clone();
-        again.reset();
-        case.history.iter().for_each(|&t| again.accept(t));
-        prop_assert_eq!(run(&mut again, &steps), tokens);
-        prop_assert!(again.rollback(steps.len() + case.history.len() + 1).is_err());
-        // Skipping a forced token equals sampling it.
-        let (mut skipped, mut sampled) = (chain.clone(), chain);
-        let only = case.logits.iter().position(|x| *x > f32::NEG_INFINITY).unwrap() as u32;
-        skipped.forced();
-        sampled.draw(&case.logits, AllowedTokens::Ids(&[only])).unwrap();
-        skipped.accept(only);
-        sampled.accept(only);
-        prop_assert_eq!(run(&mut skipped, &steps), run(&mut sampled, &steps));
     }
 }

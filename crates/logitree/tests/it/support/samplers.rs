@@ -4,10 +4,11 @@
 //! strongest, over a world: the vocabulary that the ids belong to.
 
 use logitree::sampling::{
-    presets, AdaptiveP, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK, HfTopP,
-    HfTypP, Infill, LogitBias, MinK, MinP, Mirostat, MirostatV2, NoRepeatNgram, PLess, Params, Penalties,
-    Pieces, Sampler, Seed, SharedPieces, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TypP, Xtc,
+    presets, AdaptiveP, Breakers, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK,
+    HfTopP, HfTypP, Infill, LogitBias, MinK, MinP, Mirostat, MirostatV2, NoRepeatNgram, PLess, Params,
+    Penalties, Pieces, Sampler, Seed, SharedPieces, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TypP, Xtc,
 };
+use proptest::prelude::*;
 use std::sync::Arc;
 
 /// Which token of the whole vocabulary each id stands for; `None`: itself.
@@ -77,7 +78,14 @@ impl Pieces for Digits {
 /// Four numbers from 0 to 1.
 pub type Knobs = [f32; 4];
 
+/// Random knobs, often at their ends.
+pub fn knobs() -> impl Strategy<Value = Knobs> {
+    let knob = || prop_oneof![1 => Just(0f32), 1 => Just(1f32), 6 => 0f32..1.0];
+    [knob(), knob(), knob(), knob()]
+}
+
 /// One sampler.
+#[derive(Debug)]
 pub struct Row {
     pub name: &'static str,
     pub build: fn(Knobs, Seed, &World) -> Box<dyn Sampler>,
@@ -131,14 +139,8 @@ pub const ROWS: &[Row] = &[
         let (allowed, last_n) = (few(k[2], 4) as i32, few(k[3], 80) as i32 - 1);
         let breakers = &breakers[..seed.seed as usize % 3];
         boxed(
-            Dry::new(
-                k[0] * 2.0,
-                0.9 + k[1],
-                allowed,
-                last_n,
-                logitree::sampling::Breakers::new(breakers).unwrap(),
-            )
-            .unwrap(),
+            Dry::new(k[0] * 4.0 - 1.0, 0.9 + k[1], allowed, last_n, Breakers::new(breakers).unwrap())
+                .unwrap(),
         )
     }),
     row("top_n_sigma", true, Order::Rounds, |k, _, _| boxed(TopNSigma::new(k[0] * 3.0 - 0.2).unwrap())),
@@ -157,10 +159,12 @@ pub const ROWS: &[Row] = &[
         boxed(Infill::new(SharedPieces(Arc::new(Digits::new(w)))))
     }),
     row("mirostat", true, Order::Free, |k, seed, _| {
-        boxed(Mirostat::new(None, k[0] * 9.0, k[1] * 1.2, 1 + few(k[2], 200) as i32, seed).unwrap())
+        let n_vocab = (seed.seed % 2 == 1).then_some((seed.seed % 200_000) as i32);
+        let m = 1 + few(k[2], 200) as i32;
+        boxed(Mirostat::new(n_vocab, k[0] * 9.0, k[1] * 1.4 - 0.2, m, seed).unwrap())
     }),
     row("mirostat_v2", true, Order::Free, |k, seed, _| {
-        boxed(MirostatV2::new(k[0] * 9.0, k[1] * 1.2, seed).unwrap())
+        boxed(MirostatV2::new(k[0] * 9.0, k[1] * 1.4 - 0.2, seed).unwrap())
     }),
     row("adaptive_p", false, Order::Matters, |k, seed, _| {
         boxed(AdaptiveP::new(k[0] * 1.3 - 0.2, k[1], seed).unwrap())
