@@ -14,7 +14,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
 use crate::allowed::PyAllowedTokens;
 use crate::errors::to_py;
 pub use crate::matcher::PyMatcher;
-use crate::payload;
+use crate::payload::JsonText;
 use crate::vocabulary::PyVocabulary;
 
 /// A text of the caller's: `str` as UTF-8, `bytes` as they are.
@@ -64,22 +64,6 @@ impl PyTokenTree {
     }
 }
 
-/// The tree of a payload that is a dict: the same look-up, by what the dict holds.
-fn from_dict(dict: &Bound<'_, PyDict>, context: &[u8], check: &PayloadCheck<'_>) -> PyResult<Arc<TokenTree>> {
-    let content = payload::content(dict)?;
-    // Python's own errors cannot pass through the core's: they wait here.
-    let mut raised = None;
-    let build = || {
-        let payload = payload::payload(dict, &content).map_err(|error| {
-            raised = Some(error);
-            Error::new(ErrorKind::Payload, "the payload cannot be read")
-        })?;
-        TokenTree::new(payload, check)
-    };
-    let made = token_trees().get_or_build(Key { content: &content, context }, build);
-    made.map_err(|error| raised.take().unwrap_or_else(|| to_py(error)))
-}
-
 /// Compiles a token-tree payload `{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}`.
 ///
 /// With a `vocabulary`, ids must be in range and each leaf's tokens must spell its name (with or without
@@ -113,20 +97,21 @@ fn token_tree(
     context.extend_from_slice(&known.map_or(0, |v| v.fingerprint()).to_le_bytes());
     context.extend(model_id.iter().flat_map(|id| [b"m", id.as_bytes()].concat()));
     let cached = |content: &[u8], build: &dyn Fn() -> logitree::Result<TokenTree>| {
-        token_trees().get_or_build(Key { content, context: &context }, build).map_err(to_py)
+        token_trees().get_or_build(Key { content, context: &context }, build)
     };
     let json = |text: &[u8]| cached(text, &|| TokenTree::from_json(text, &check));
     let tree = if let Ok(text) = payload.cast::<PyString>() {
         let no_text = |_| {
             to_py(Error::new(ErrorKind::Payload, "the payload holds half a surrogate pair: it is no text"))
         };
-        json(text.to_str().map_err(no_text)?.as_bytes())?
+        json(text.to_str().map_err(no_text)?.as_bytes()).map_err(to_py)?
     } else if let Ok(bytes) = payload.cast::<PyBytes>() {
-        json(bytes.as_bytes())?
+        json(bytes.as_bytes()).map_err(to_py)?
     } else if let Ok(bytes) = payload.cast::<PyByteArray>() {
-        json(&bytes.to_vec())?
+        json(&bytes.to_vec()).map_err(to_py)?
     } else if let Ok(dict) = payload.cast::<PyDict>() {
-        from_dict(dict, &context, &check)?
+        let written = JsonText::of(dict)?;
+        json(written.text.as_bytes()).map_err(|error| to_py(written.error(error)))?
     } else {
         let name = payload.get_type().name()?;
         return Err(PyTypeError::new_err(format!("payload must be str, bytes or dict, not {name}")));

@@ -1,190 +1,135 @@
-//! A token-tree payload that is a Python dict already: read without going through JSON text. The same rules and
-//! the same errors, by JSON pointer.
-//!
-//! It is walked once to know its content, which finds a tree in the cache, and a second time only to build one. What
-//! the second walk finds may differ: reading an id can run the caller's `__index__`.
+//! A token-tree payload that is a Python dict already: written as JSON text, with the fields that a payload has, for the
+//! core to look up and to read. Errors name the place by JSON pointer.
 
-use logitree::constraint::{Descriptor, Leaf, Payload, MAX_TOKEN_ID};
-use logitree::{Error, ErrorKind, TokenId};
+use std::fmt::Write;
+
+use logitree::Error;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use crate::errors::to_py;
+use crate::grammar::json_text;
 
-/// What a walk over a payload reports, in the payload's order.
-trait Sink {
-    fn model_id(&mut self, id: &str);
-    fn descriptor(&mut self, path: &str);
-    fn leaf(&mut self, name: &str);
-    fn token(&mut self, id: TokenId);
+/// How deep a token is: three dicts, each with a list.
+const DEPTH: usize = 6;
+
+/// The JSON text of a payload.
+pub struct JsonText {
+    /// The text, up to the first value that JSON does not have.
+    pub text: String,
+    /// What that value is.
+    foreign: Option<String>,
 }
 
-/// The payload as one run of bytes, equal exactly for equal payloads. JSON text never begins like it.
-struct Content(Vec<u8>);
-
-impl Content {
-    fn new() -> Self {
-        let mut content = Content(Vec::with_capacity(2048));
-        content.0.push(0);
-        content
+impl JsonText {
+    /// Writes the dict.
+    pub fn of(payload: &Bound<'_, PyDict>) -> PyResult<JsonText> {
+        let mut made = JsonText { text: String::with_capacity(2048), foreign: None };
+        made.value(payload, 0)?;
+        Ok(made)
     }
 
-    fn text(&mut self, tag: u8, text: &str) {
-        self.0.push(tag);
-        self.0.extend_from_slice(&(text.len() as u64).to_le_bytes());
-        self.0.extend_from_slice(text.as_bytes());
-    }
-}
-
-impl Sink for Content {
-    fn model_id(&mut self, id: &str) {
-        self.text(1, id);
-    }
-    fn descriptor(&mut self, path: &str) {
-        self.text(2, path);
-    }
-    fn leaf(&mut self, name: &str) {
-        self.text(3, name);
-    }
-    fn token(&mut self, id: TokenId) {
-        self.0.push(4);
-        self.0.extend_from_slice(&id.to_le_bytes());
-    }
-}
-
-impl Sink for Payload {
-    fn model_id(&mut self, id: &str) {
-        self.model_id = Some(id.to_string());
-    }
-    fn descriptor(&mut self, path: &str) {
-        self.descriptors.push(Descriptor { path: path.to_string(), leaves: Vec::new() });
-    }
-    fn leaf(&mut self, name: &str) {
-        if let Some(last) = self.descriptors.last_mut() {
-            last.leaves.push(Leaf { name: name.to_string(), tokens: Vec::new() });
+    /// The reader's error as one of the dict, which has no lines.
+    pub fn error(&self, mut error: Error) -> Error {
+        if let Some((pointer, _)) = error.place.rsplit_once("line ") {
+            error.place = pointer.trim_end_matches(", ").to_string();
+        }
+        match &self.foreign {
+            Some(kind) if error.message.contains("EOF") => {
+                error.message = format!("the payload cannot be read: {kind} is not a JSON value");
+                error
+            }
+            _ => error,
         }
     }
-    fn token(&mut self, id: TokenId) {
-        if let Some(last) = self.descriptors.last_mut().and_then(|d| d.leaves.last_mut()) {
-            last.tokens.push(id);
+
+    /// Writes a value inside `depth` dicts and lists; whether JSON has it.
+    fn value(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
+        let py = value.py();
+        if depth > DEPTH {
+            return Ok(self.stop("a value nested too deep".into()));
+        }
+        if value.is_exact_instance_of::<PyInt>() {
+            match value.extract() {
+                Ok(id) => digits(id, &mut self.text),
+                Err(_) => self.text.push_str(value.str()?.to_str()?),
+            }
+            return Ok(true);
+        }
+        if let Ok(dict) = value.cast::<PyDict>() {
+            let fields = match depth {
+                0 => [intern!(py, "modelId"), intern!(py, "descriptors")],
+                2 => [intern!(py, "path"), intern!(py, "leaves")],
+                _ => [intern!(py, "name"), intern!(py, "tokens")],
+            };
+            self.text.push('{');
+            for field in fields {
+                let Some(item) = dict.get_item(field)? else { continue };
+                self.text.push_str(if self.text.ends_with('{') { "\"" } else { ",\"" });
+                self.text.push_str(field.to_str()?);
+                self.text.push_str("\":");
+                if !self.value(&item, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            self.text.push('}');
+            return Ok(true);
+        }
+        if let Ok(list) = value.cast::<PyList>() {
+            return self.items(list.iter(), depth + 1);
+        }
+        if let Ok(tuple) = value.cast::<PyTuple>() {
+            return self.items(tuple.iter(), depth + 1);
+        }
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok(json_text::string(text, &mut self.text) || self.stop("half a surrogate pair".into()));
+        }
+        if let Ok(truth) = value.cast::<PyBool>() {
+            self.text.push_str(if truth.is_true() { "true" } else { "false" });
+        } else if value.is_none() {
+            self.text.push_str("null");
+        } else if let Ok(number) = value.extract::<i64>() {
+            // Also what has `__index__`. Writing to a String cannot fail.
+            let _ = write!(self.text, "{number}");
+        } else if let Ok(number) = value.cast::<PyFloat>() {
+            let _ = write!(self.text, "{:?}", number.value());
+        } else {
+            let name = value.get_type().name().map_or_else(|_| "something else".into(), |n| n.to_string());
+            return Ok(self.stop(name));
+        }
+        Ok(true)
+    }
+
+    fn items<'py>(&mut self, items: impl Iterator<Item = Bound<'py, PyAny>>, depth: usize) -> PyResult<bool> {
+        self.text.push('[');
+        for (n, item) in items.enumerate() {
+            self.text.push_str(if n == 0 { "" } else { "," });
+            if !self.value(&item, depth)? {
+                return Ok(false);
+            }
+        }
+        self.text.push(']');
+        Ok(true)
+    }
+
+    /// Ends the text within a value, so that the reader's error is at that value.
+    fn stop(&mut self, kind: String) -> bool {
+        self.text.push('"');
+        self.foreign = Some(kind);
+        false
+    }
+}
+
+/// Writes the number, faster than by `fmt`: a payload is mostly ids.
+fn digits(mut number: u32, text: &mut String) {
+    let (mut written, mut at) = (['0'; 10], 10);
+    loop {
+        at -= 1;
+        written[at] = char::from(b'0' + (number % 10) as u8);
+        number /= 10;
+        if number == 0 {
+            break;
         }
     }
-}
-
-/// Both at once.
-impl<A: Sink, B: Sink> Sink for (A, B) {
-    fn model_id(&mut self, id: &str) {
-        self.0.model_id(id);
-        self.1.model_id(id);
-    }
-    fn descriptor(&mut self, path: &str) {
-        self.0.descriptor(path);
-        self.1.descriptor(path);
-    }
-    fn leaf(&mut self, name: &str) {
-        self.0.leaf(name);
-        self.1.leaf(name);
-    }
-    fn token(&mut self, id: TokenId) {
-        self.0.token(id);
-        self.1.token(id);
-    }
-}
-
-/// What the dict holds, for the cache to compare.
-pub fn content(from: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
-    let mut content = Content::new();
-    walk(from, &mut content)?;
-    Ok(content.0)
-}
-
-/// The payload that the dict is, if it still holds `expected`.
-pub fn payload(from: &Bound<'_, PyDict>, expected: &[u8]) -> PyResult<Payload> {
-    let mut both = (Content::new(), Payload::default());
-    walk(from, &mut both)?;
-    if both.0 .0 != expected {
-        return Err(to_py(Error::new(ErrorKind::Payload, "the payload changed while it was read")));
-    }
-    Ok(both.1)
-}
-
-fn wrong(expected: &str, value: &Bound<'_, PyAny>, place: String) -> PyErr {
-    let name = value.get_type().name().map_or_else(|_| "something else".into(), |n| n.to_string());
-    let message = format!("the payload cannot be read: {name}, expected {expected}");
-    to_py(Error::new(ErrorKind::Payload, message).at(place))
-}
-
-fn missing(field: &str, place: String) -> PyErr {
-    let message = format!("the payload cannot be read: missing field `{field}`");
-    to_py(Error::new(ErrorKind::Payload, message).at(place))
-}
-
-/// The items of a list or tuple.
-fn items<'py>(
-    value: &Bound<'py, PyAny>,
-    what: &str,
-    place: impl Fn() -> String,
-    mut each: impl FnMut(usize, Bound<'py, PyAny>) -> PyResult<()>,
-) -> PyResult<()> {
-    if let Ok(list) = value.cast::<PyList>() {
-        return list.iter().enumerate().try_for_each(|(i, item)| each(i, item));
-    }
-    match value.cast::<PyTuple>() {
-        Ok(tuple) => tuple.iter().enumerate().try_for_each(|(i, item)| each(i, item)),
-        Err(_) => Err(wrong(what, value, place())),
-    }
-}
-
-fn text<'a>(value: &'a Bound<'_, PyAny>, place: impl Fn() -> String) -> PyResult<&'a str> {
-    let text = value.cast::<PyString>().map_err(|_| wrong("a string", value, place()))?;
-    text.to_str().map_err(|_| wrong("text without half surrogate pairs", value, place()))
-}
-
-fn walk(from: &Bound<'_, PyDict>, sink: &mut impl Sink) -> PyResult<()> {
-    let py = from.py();
-    if let Some(id) = from.get_item(intern!(py, "modelId"))?.filter(|id| !id.is_none()) {
-        sink.model_id(text(&id, || "/modelId".into())?);
-    }
-    let list = from.get_item(intern!(py, "descriptors"))?;
-    let list = list.ok_or_else(|| missing("descriptors", String::new()))?;
-    items(&list, "an array of descriptors", || "/descriptors".into(), |d, item| descriptor(&item, d, sink))
-}
-
-fn descriptor(item: &Bound<'_, PyAny>, d: usize, sink: &mut impl Sink) -> PyResult<()> {
-    let py = item.py();
-    let place = || format!("/descriptors/{d}");
-    let dict = item.cast::<PyDict>().map_err(|_| wrong("a descriptor (an object)", item, place()))?;
-    let path = dict.get_item(intern!(py, "path"))?.ok_or_else(|| missing("path", place()))?;
-    sink.descriptor(text(&path, || place() + "/path")?);
-    let list = dict.get_item(intern!(py, "leaves"))?.ok_or_else(|| missing("leaves", place()))?;
-    items(&list, "an array of leaves", || place() + "/leaves", |l, item| leaf(&item, (d, l), sink))
-}
-
-fn leaf(item: &Bound<'_, PyAny>, (d, l): (usize, usize), sink: &mut impl Sink) -> PyResult<()> {
-    let py = item.py();
-    let place = || format!("/descriptors/{d}/leaves/{l}");
-    let dict = item.cast::<PyDict>().map_err(|_| wrong("a leaf (an object)", item, place()))?;
-    let name = dict.get_item(intern!(py, "name"))?.ok_or_else(|| missing("name", place()))?;
-    sink.leaf(text(&name, || place() + "/name")?);
-    let list = dict.get_item(intern!(py, "tokens"))?.ok_or_else(|| missing("tokens", place()))?;
-    items(
-        &list,
-        "an array of token ids",
-        || place() + "/tokens",
-        |t, id| {
-            sink.token(token(&id).ok_or_else(|| {
-                let what = format!("a token id (an integer from 0 to {MAX_TOKEN_ID})");
-                wrong(&what, &id, format!("{}/tokens/{t}", place()))
-            })?);
-            Ok(())
-        },
-    )
-}
-
-fn token(id: &Bound<'_, PyAny>) -> Option<TokenId> {
-    if !id.is_exact_instance_of::<PyInt>() && id.is_instance_of::<PyBool>() {
-        return None;
-    }
-    id.extract::<TokenId>().ok().filter(|&id| id <= MAX_TOKEN_ID)
+    text.extend(&written[at..]);
 }

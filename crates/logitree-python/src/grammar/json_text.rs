@@ -71,7 +71,8 @@ fn items<'py>(of: impl Iterator<Item = Bound<'py, PyAny>>, depth: u32, text: &mu
     Ok(true)
 }
 
-fn string(of: &Bound<'_, PyString>, text: &mut String) -> bool {
+/// Writes the text in quotes; whether it is text, without half a surrogate pair.
+pub fn string(of: &Bound<'_, PyString>, text: &mut String) -> bool {
     let Ok(of) = of.to_str() else { return false };
     text.push('"');
     let mut from = 0;

@@ -4,7 +4,7 @@
 mod batch;
 mod bound;
 mod explanation;
-mod json_text;
+pub mod json_text;
 mod show;
 mod sources;
 mod tags;

@@ -1,12 +1,15 @@
 //! The token-tree payload: `{modelId, descriptors: [{path, leaves: [{name, tokens}]}]}`, read from JSON.
 //!
 //! One streaming pass, no recursion on the input's depth, memory a small multiple of the text. Every error says where
-//! by JSON pointer, line and column.
+//! by JSON pointer, line and column; the pointer is found in a second pass, once something is known to be wrong.
 
-use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_path_to_error::{Path, Segment};
 
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -17,29 +20,33 @@ pub const MAX_TOKEN_ID: TokenId = i32::MAX as TokenId;
 pub const MAX_TOKENS: usize = 1 << 28;
 
 /// A token-tree payload, as its maker wrote it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Payload {
     /// The model whose tokenizer made the token lists; `None` where the payload does not say.
     pub model_id: Option<String>,
     /// One for each span that it restricts; paths are distinct.
+    #[serde(deserialize_with = "objects")]
     pub descriptors: Vec<Descriptor>,
 }
 
 /// What one span may hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Descriptor {
     /// Which span: "action", "parameters.field", "contexts[]" (each element of that array).
     pub path: String,
     /// The values, in the payload's order.
+    #[serde(deserialize_with = "objects")]
     pub leaves: Vec<Leaf>,
 }
 
 /// One value and its tokens.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Leaf {
     /// The value's name.
     pub name: String,
     /// Its tokens; an empty list is allowed here and skipped when the tree is built.
+    #[serde(deserialize_with = "tokens")]
     pub tokens: Vec<TokenId>,
 }
 
@@ -58,10 +65,7 @@ impl Payload {
                 .at(format!("byte {}", e.valid_up_to()))
                 .help("pass JSON text, or from_binary() for the binary form")
         })?;
-        let trail = Trail::default();
-        let mut from = serde_json::Deserializer::from_str(text);
-        let read = PayloadSeed(&trail).deserialize(&mut from);
-        let payload = read.and_then(|payload| from.end().map(|()| payload)).map_err(|e| trail.error(&e))?;
+        let payload = serde_json::from_str::<Object<Payload>>(text).map_err(|error| located(text, &error))?.0;
         payload.validate()?;
         Ok(payload)
     }
@@ -106,290 +110,105 @@ impl Payload {
             }
         }
         if total > MAX_TOKENS {
-            return Err(too_many());
+            let message = format!("the payload holds more than {MAX_TOKENS} tokens");
+            return Err(Error::new(ErrorKind::Limit, message));
         }
         Ok(())
     }
 }
 
-fn too_many() -> Error {
-    Error::new(ErrorKind::Limit, format!("the payload holds more than {MAX_TOKENS} tokens"))
-}
-
-/// Where the reader is, for errors: a JSON pointer in pieces. Pieces are taken off on success only, so that after
-/// an error it still points at what was wrong.
-#[derive(Default)]
-struct Trail {
-    pieces: RefCell<Vec<Piece>>,
-    tokens: Cell<usize>,
-    over_limit: Cell<bool>,
-}
-
-#[derive(Clone, Copy)]
-enum Piece {
-    Key(&'static str),
-    Index(usize),
-}
-
-impl Trail {
-    fn push(&self, piece: Piece) {
-        self.pieces.borrow_mut().push(piece);
+/// The error with its place: JSON pointer, line and column.
+fn located(text: &str, error: &serde_json::Error) -> Error {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let read = serde_path_to_error::deserialize::<_, Object<Payload>>(&mut reader);
+    let shown = error.to_string();
+    let message = shown.rsplit_once(" at line ").map_or(shown.as_str(), |(message, _)| message);
+    // After a complete value the path is empty.
+    let mut place = read.err().map_or(String::new(), |error| pointer(error.path()));
+    if let Some(field) = message.strip_prefix("duplicate field `") {
+        place = format!("{place}/{}", field.trim_end_matches('`'));
     }
-
-    fn pop(&self) {
-        self.pieces.borrow_mut().pop();
+    if !place.is_empty() {
+        place.push_str(", ");
     }
-
-    fn set_index(&self, index: usize) {
-        if let Some(last) = self.pieces.borrow_mut().last_mut() {
-            *last = Piece::Index(index);
-        }
-    }
-
-    fn error(&self, error: &serde_json::Error) -> Error {
-        if self.over_limit.get() {
-            return too_many();
-        }
-        let text = error.to_string();
-        let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
-        let mut place = String::new();
-        for piece in self.pieces.borrow().iter() {
-            match piece {
-                Piece::Key(key) => place.push_str(&format!("/{key}")),
-                Piece::Index(index) => place.push_str(&format!("/{index}")),
-            }
-        }
-        if !place.is_empty() {
-            place.push_str(", ");
-        }
-        place.push_str(&format!("line {} column {}", error.line(), error.column()));
-        Error::new(ErrorKind::Payload, format!("the payload cannot be read: {message}")).at(place)
-    }
+    place.push_str(&format!("line {} column {}", error.line(), error.column()));
+    Error::new(ErrorKind::Payload, format!("the payload cannot be read: {message}")).at(place)
 }
 
-/// The fields that mean something here.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Key {
-    ModelId,
-    Descriptors,
-    Path,
-    Leaves,
-    Name,
-    Tokens,
-    Other,
+/// The path as a JSON pointer.
+fn pointer(path: &Path) -> String {
+    let piece = |segment: &Segment| match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+        Segment::Enum { .. } | Segment::Unknown => String::new(),
+    };
+    path.iter().map(piece).collect()
 }
 
-impl<'de> de::Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Key, D::Error> {
-        struct KeyVisitor;
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
+/// A value that is written as an object; the derived readers take arrays of its fields too.
+struct Object<T>(T);
+
+/// What an object is called in errors.
+trait Named {
+    const NAME: &'static str;
+}
+
+impl Named for Payload {
+    const NAME: &'static str = "a token-tree payload (an object with descriptors)";
+}
+
+impl Named for Descriptor {
+    const NAME: &'static str = "a descriptor (an object with path and leaves)";
+}
+
+impl Named for Leaf {
+    const NAME: &'static str = "a leaf (an object with name and tokens)";
+}
+
+impl<'de, T: Deserialize<'de> + Named> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de> + Named> Visitor<'de> for ObjectVisitor<T> {
+            type Value = Object<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a field name")
+                f.write_str(T::NAME)
             }
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Key, E> {
-                Ok(match name {
-                    "modelId" => Key::ModelId,
-                    "descriptors" => Key::Descriptors,
-                    "path" => Key::Path,
-                    "leaves" => Key::Leaves,
-                    "name" => Key::Name,
-                    "tokens" => Key::Tokens,
-                    _ => Key::Other,
-                })
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
             }
         }
-        from.deserialize_identifier(KeyVisitor)
+        from.deserialize_map(ObjectVisitor(PhantomData))
     }
 }
 
-/// Reads the value of field `name` into `slot` through `seed`, with the trail pointing at it.
-fn field<'de, A, S>(
-    map: &mut A,
-    trail: &Trail,
-    name: &'static str,
-    slot: &mut Option<S::Value>,
-    seed: S,
-) -> Result<(), A::Error>
-where
-    A: MapAccess<'de>,
-    S: DeserializeSeed<'de>,
-{
-    trail.push(Piece::Key(name));
-    if slot.is_some() {
-        return Err(de::Error::duplicate_field(name));
-    }
-    *slot = Some(map.next_value_seed(seed)?);
-    trail.pop();
-    Ok(())
+fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de> + Named>(from: D) -> Result<Vec<T>, D::Error> {
+    Ok(Vec::<Object<T>>::deserialize(from)?.into_iter().map(|object| object.0).collect())
 }
 
-struct PayloadSeed<'a>(&'a Trail);
+/// One token id.
+struct Token(TokenId);
 
-impl<'de> DeserializeSeed<'de> for PayloadSeed<'_> {
-    type Value = Payload;
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Payload, D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for PayloadSeed<'_> {
-    type Value = Payload;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a token-tree payload (an object with descriptors)")
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Payload, A::Error> {
-        let (mut model_id, mut descriptors) = (None::<Option<String>>, None);
-        while let Some(key) = map.next_key::<Key>()? {
-            match key {
-                Key::ModelId => {
-                    field(&mut map, self.0, "modelId", &mut model_id, std::marker::PhantomData)?;
-                }
-                Key::Descriptors => {
-                    let seed = ListSeed(self.0, "an array of descriptors", DescriptorSeed);
-                    field(&mut map, self.0, "descriptors", &mut descriptors, seed)?;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
+impl<'de> Deserialize<'de> for Token {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Token, D::Error> {
+        struct TokenVisitor;
+        impl Visitor<'_> for TokenVisitor {
+            type Value = Token;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a token id (an integer from 0 to {MAX_TOKEN_ID})")
+            }
+            fn visit_u64<E: serde::de::Error>(self, id: u64) -> Result<Token, E> {
+                match TokenId::try_from(id) {
+                    Ok(id) if id <= MAX_TOKEN_ID => Ok(Token(id)),
+                    _ => Err(E::invalid_value(Unexpected::Unsigned(id), &self)),
                 }
             }
         }
-        let descriptors = descriptors.ok_or_else(|| de::Error::missing_field("descriptors"))?;
-        Ok(Payload { model_id: model_id.flatten(), descriptors })
+        from.deserialize_u64(TokenVisitor)
     }
 }
 
-/// An array whose items are read by the seed that the third field makes.
-struct ListSeed<'a, F>(&'a Trail, &'static str, F);
-
-impl<'a, 'de, F, S> DeserializeSeed<'de> for ListSeed<'a, F>
-where
-    F: Fn(&'a Trail) -> S,
-    S: DeserializeSeed<'de>,
-{
-    type Value = Vec<S::Value>;
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_seq(self)
-    }
-}
-
-impl<'a, 'de, F, S> Visitor<'de> for ListSeed<'a, F>
-where
-    F: Fn(&'a Trail) -> S,
-    S: DeserializeSeed<'de>,
-{
-    type Value = Vec<S::Value>;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.1)
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
-        self.0.push(Piece::Index(0));
-        while let Some(item) = seq.next_element_seed((self.2)(self.0))? {
-            items.push(item);
-            self.0.set_index(items.len());
-        }
-        self.0.pop();
-        Ok(items)
-    }
-}
-
-struct DescriptorSeed<'a>(&'a Trail);
-
-impl<'de> DeserializeSeed<'de> for DescriptorSeed<'_> {
-    type Value = Descriptor;
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Descriptor, D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for DescriptorSeed<'_> {
-    type Value = Descriptor;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a descriptor (an object with path and leaves)")
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Descriptor, A::Error> {
-        let (mut path, mut leaves) = (None::<String>, None);
-        while let Some(key) = map.next_key::<Key>()? {
-            match key {
-                Key::Path => field(&mut map, self.0, "path", &mut path, std::marker::PhantomData)?,
-                Key::Leaves => {
-                    let seed = ListSeed(self.0, "an array of leaves", LeafSeed);
-                    field(&mut map, self.0, "leaves", &mut leaves, seed)?;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(Descriptor {
-            path: path.ok_or_else(|| de::Error::missing_field("path"))?,
-            leaves: leaves.ok_or_else(|| de::Error::missing_field("leaves"))?,
-        })
-    }
-}
-
-struct LeafSeed<'a>(&'a Trail);
-
-impl<'de> DeserializeSeed<'de> for LeafSeed<'_> {
-    type Value = Leaf;
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Leaf, D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for LeafSeed<'_> {
-    type Value = Leaf;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a leaf (an object with name and tokens)")
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Leaf, A::Error> {
-        let (mut name, mut tokens) = (None::<String>, None);
-        while let Some(key) = map.next_key::<Key>()? {
-            match key {
-                Key::Name => field(&mut map, self.0, "name", &mut name, std::marker::PhantomData)?,
-                Key::Tokens => {
-                    let seed = ListSeed(self.0, "an array of token ids", TokenSeed);
-                    field(&mut map, self.0, "tokens", &mut tokens, seed)?;
-                }
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(Leaf {
-            name: name.ok_or_else(|| de::Error::missing_field("name"))?,
-            tokens: tokens.ok_or_else(|| de::Error::missing_field("tokens"))?,
-        })
-    }
-}
-
-struct TokenSeed<'a>(&'a Trail);
-
-impl<'de> DeserializeSeed<'de> for TokenSeed<'_> {
-    type Value = TokenId;
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<TokenId, D::Error> {
-        from.deserialize_u64(self)
-    }
-}
-
-impl Visitor<'_> for TokenSeed<'_> {
-    type Value = TokenId;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a token id (an integer from 0 to {MAX_TOKEN_ID})")
-    }
-    fn visit_u64<E: de::Error>(self, id: u64) -> Result<TokenId, E> {
-        let count = self.0.tokens.get() + 1;
-        self.0.tokens.set(count);
-        if count > MAX_TOKENS {
-            self.0.over_limit.set(true);
-            return Err(E::custom("too many tokens"));
-        }
-        match TokenId::try_from(id) {
-            Ok(id) if id <= MAX_TOKEN_ID => Ok(id),
-            _ => Err(E::invalid_value(de::Unexpected::Unsigned(id), &self)),
-        }
-    }
+fn tokens<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<TokenId>, D::Error> {
+    Ok(Vec::<Token>::deserialize(from)?.into_iter().map(|token| token.0).collect())
 }
 
 #[cfg(test)]
@@ -420,7 +239,7 @@ mod tests {
         assert!(message.contains("integer `-2`, expected a token id"), "{message}");
         assert_eq!(at, "/descriptors/0/leaves/1/tokens/1, line 1 column 90");
         let (message, at) = place("{\"descriptors\": [\n  {\"path\": \"a\", \"leaves\": 5}]}");
-        assert!(message.contains("expected an array of leaves"), "{message}");
+        assert!(message.contains("expected a sequence"), "{message}");
         assert_eq!(at, "/descriptors/0/leaves, line 2 column 27");
         assert_eq!(place(r#"{"descriptors":[{"path":"a"}]}"#).1, "/descriptors/0, line 1 column 28");
     }
