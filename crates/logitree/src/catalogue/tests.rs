@@ -1,7 +1,7 @@
 //! The catalogue held to an ordered set of items: every state, its continuations, its items.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proptest::prelude::*;
 
@@ -22,25 +22,8 @@ fn build(items: &[Item], memory: usize, path: Option<&Path>) -> BuiltIndex {
     builder.finish(path, &mut |_| Ok(())).unwrap()
 }
 
-/// A folder of this test's own.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("logitree-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn files(&self) -> usize {
-        std::fs::read_dir(&self.0).unwrap().count()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).unwrap();
-    }
+fn files(folder: &Path) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
 }
 
 /// What a tree of these items has at each of its places: tokens that follow, and numbers of the items there.
@@ -161,15 +144,15 @@ proptest! {
 
     #[test]
     fn the_same_items_give_the_same_bytes((_, items) in items(), seed in any::<u64>(), memory in 1024usize..20_000) {
-        let folder = Folder::new(&format!("bytes-{seed}"));
-        let path = folder.0.join("index");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index");
         let mut turned = items.clone();
         turned.rotate_left(seed as usize % items.len().max(1));
         turned.reverse();
         let whole = build(&items, 1 << 30, None).index;
         let spilled = build(&turned, memory, Some(&path)).index;
         prop_assert!(whole.bytes() == spilled.bytes());
-        prop_assert_eq!(folder.files(), 1);
+        prop_assert_eq!(files(folder.path()), 1);
         spilled.check().unwrap();
         check(&CatalogueSnapshot::of(spilled.into()), &items.into_iter().collect(), 20);
     }
@@ -303,12 +286,25 @@ fn what_no_tree_can_hold_is_refused() {
     }
 }
 
+/// As any file that a program writes: others may read it if the umask lets them.
+#[cfg(unix)]
+#[test]
+fn an_index_has_the_usual_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+    build(&[(vec![1], 0)], 1 << 20, Some(&folder.path().join("index")));
+    std::fs::write(folder.path().join("usual"), b"").unwrap();
+    assert_eq!(mode("index"), mode("usual"));
+}
+
 #[test]
 fn a_build_that_is_ended_leaves_nothing() {
-    let folder = Folder::new("ended");
-    let path = folder.0.join("index");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
     std::fs::write(&path, b"before").unwrap();
-    let options = BuildOptions { memory: 1024, folder: Some(folder.0.clone()), ..BuildOptions::default() };
+    let options =
+        BuildOptions { memory: 1024, folder: Some(folder.path().to_path_buf()), ..BuildOptions::default() };
     let mut builder = CatalogueBuilder::new(options).unwrap();
     (0..1000).for_each(|item| builder.push(&[item % 7, item], &[], 0).unwrap());
     let ended = builder.finish(Some(&path), &mut |done| {
@@ -320,16 +316,19 @@ fn a_build_that_is_ended_leaves_nothing() {
         }
     });
     assert_eq!(ended.unwrap_err().message, "ended");
-    assert_eq!((folder.files(), std::fs::read(&path).unwrap()), (1, b"before".to_vec()));
+    assert_eq!((files(folder.path()), std::fs::read(&path).unwrap()), (1, b"before".to_vec()));
 }
 
 #[test]
 fn keys_name_items_through_files_and_changes() {
-    let folder = Folder::new("keys");
-    let path = folder.0.join("index");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
     for file in [None, Some(path.as_path())] {
-        let options =
-            BuildOptions { keyed: true, folder: file.map(|_| folder.0.clone()), ..BuildOptions::default() };
+        let options = BuildOptions {
+            keyed: true,
+            folder: file.map(|_| folder.path().to_path_buf()),
+            ..BuildOptions::default()
+        };
         let mut builder = CatalogueBuilder::new(options).unwrap();
         for item in 0..3000u32 {
             builder.push_keyed(&[item % 70, 7000 - item], &[], &format!("sku-{item} é")).unwrap();

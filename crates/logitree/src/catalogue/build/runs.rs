@@ -1,10 +1,11 @@
 //! Sorted rows on disk, for when memory is too small for them.
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 
+use tempfile::NamedTempFile;
+
 use super::order::{Row, Sorted};
-use super::sink::{Room, Sink, Temporary};
+use super::sink::{Room, Sink};
 use crate::{Error, ErrorKind, Result};
 
 /// A run that was written.
@@ -29,15 +30,13 @@ impl Run {
 
     /// Reads it back.
     pub fn read(self) -> Result<Reader> {
-        let (file, _path) = self.0.into_reader()?;
-        Ok(Reader { file, _path })
+        Ok(Reader { file: self.0.into_reader()? })
     }
 }
 
 /// A run that is read.
 pub(super) struct Reader {
-    file: BufReader<File>,
-    _path: Temporary,
+    file: BufReader<NamedTempFile>,
 }
 
 impl Reader {

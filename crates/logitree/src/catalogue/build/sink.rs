@@ -1,10 +1,10 @@
 //! Bytes that are written once from beginning to end, and then read or renamed: in memory, or in a file that is removed
 //! when it is dropped.
 
-use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::NamedTempFile;
 
 use crate::{Error, ErrorKind, Result};
 
@@ -23,20 +23,10 @@ impl Room {
     }
 }
 
-/// Bytes on their way.
+/// Bytes that are being written.
 pub(in crate::catalogue) enum Sink {
     Memory(Vec<u8>),
-    File { file: BufWriter<File>, path: Temporary },
-}
-
-/// A file that is removed when it is dropped.
-pub(in crate::catalogue) struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // It may have been renamed, or its folder may be gone: nothing is left to do then.
-        drop(std::fs::remove_file(&self.0));
-    }
+    File(BufWriter<NamedTempFile>),
 }
 
 impl Sink {
@@ -45,19 +35,14 @@ impl Sink {
     }
 
     pub fn new(room: &Room) -> Result<Sink> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let Room::Folder(folder) = room else { return Ok(Sink::memory()) };
-        loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = folder.join(format!(".logitree-{}-{number}.tmp", std::process::id()));
-            let file = match File::options().read(true).write(true).create_new(true).open(&path) {
-                // Left by another process that had this number and was killed.
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
-                file => file.map_err(|error| cannot_write(&path, error))?,
-            };
-            let file = BufWriter::with_capacity(BUFFER, file);
-            return Ok(Sink::File { file, path: Temporary(path) });
-        }
+        let mut options = tempfile::Builder::new();
+        options.prefix(".logitree-").suffix(".tmp");
+        // Other users may read an index, as any file that a program writes; the umask applies.
+        #[cfg(unix)]
+        options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let file = options.tempfile_in(folder).map_err(|error| cannot_write(folder, error))?;
+        Ok(Sink::File(BufWriter::with_capacity(BUFFER, file)))
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -66,7 +51,9 @@ impl Sink {
                 all.extend_from_slice(bytes);
                 Ok(())
             }
-            Sink::File { file, path } => file.write_all(bytes).map_err(|error| cannot_write(&path.0, error)),
+            Sink::File(file) => {
+                file.write_all(bytes).map_err(|error| cannot_write(file.get_ref().path(), error))
+            }
         }
     }
 
@@ -77,10 +64,10 @@ impl Sink {
                 all[..bytes.len()].copy_from_slice(bytes);
                 Ok(())
             }
-            Sink::File { file, path } => file
+            Sink::File(file) => file
                 .seek(SeekFrom::Start(0))
                 .and_then(|_| file.write_all(bytes))
-                .map_err(|error| cannot_write(&path.0, error)),
+                .map_err(|error| cannot_write(file.get_ref().path(), error)),
         }
     }
 
@@ -88,17 +75,15 @@ impl Sink {
     pub fn read(self, size: usize, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         match self {
             Sink::Memory(all) => all.chunks(size).try_for_each(each),
-            Sink::File { file, path } => {
-                let failed = |error| cannot_write(&path.0, error);
-                let mut file = file.into_inner().map_err(|error| failed(error.into_error()))?;
-                file.seek(SeekFrom::Start(0)).map_err(failed)?;
-                let (mut file, mut piece) = (BufReader::with_capacity(BUFFER, file), vec![0; size]);
+            Sink::File(file) => {
+                let (mut file, mut piece) = (rewound(file)?, vec![0; size]);
                 loop {
                     let mut filled = 0;
                     while filled < size {
-                        match file.read(&mut piece[filled..]).map_err(failed)? {
-                            0 => break,
-                            n => filled += n,
+                        match file.read(&mut piece[filled..]) {
+                            Ok(0) => break,
+                            Ok(n) => filled += n,
+                            Err(error) => return Err(cannot_write(file.get_ref().path(), error)),
                         }
                     }
                     if filled == 0 {
@@ -114,27 +99,33 @@ impl Sink {
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
             Sink::Memory(all) => all,
-            Sink::File { .. } => Vec::new(),
+            Sink::File(_) => Vec::new(),
         }
     }
 
     /// Renames the file to this name, replacing what was there.
     pub fn rename(self, to: &Path) -> Result<()> {
-        let Sink::File { mut file, path } = self else { return Ok(()) };
-        let done = file.flush().and_then(|()| file.get_ref().sync_data());
-        done.and_then(|()| std::fs::rename(&path.0, to)).map_err(|error| cannot_write(to, error))
+        let Sink::File(mut file) = self else { return Ok(()) };
+        let written = file.flush().and_then(|()| file.get_ref().as_file().sync_data());
+        let persisted = written.and_then(|()| Ok(file.into_inner()?.persist(to)?));
+        persisted.map(drop).map_err(|error| cannot_write(to, error))
     }
 
     /// A file to be read from its beginning.
-    pub fn into_reader(self) -> Result<(BufReader<File>, Temporary)> {
-        let Sink::File { file, path } = self else {
-            return Err(Error::new(ErrorKind::Io, "a run that is in no file"));
-        };
-        let failed = |error| cannot_write(&path.0, error);
-        let mut file = file.into_inner().map_err(|error| failed(error.into_error()))?;
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        Ok((BufReader::with_capacity(BUFFER, file), path))
+    pub fn into_reader(self) -> Result<BufReader<NamedTempFile>> {
+        match self {
+            Sink::File(file) => rewound(file),
+            Sink::Memory(_) => Err(Error::new(ErrorKind::Io, "a run that is in no file")),
+        }
     }
+}
+
+/// Reads what was written.
+fn rewound(file: BufWriter<NamedTempFile>) -> Result<BufReader<NamedTempFile>> {
+    let path = file.get_ref().path().to_path_buf();
+    let file = file.into_inner().map_err(std::io::Error::from);
+    let rewound = file.and_then(|mut file| file.rewind().map(|()| file));
+    rewound.map(|file| BufReader::with_capacity(BUFFER, file)).map_err(|error| cannot_write(&path, error))
 }
 
 pub(super) fn cannot_write(path: &Path, error: std::io::Error) -> Error {
