@@ -3,8 +3,8 @@
 //! Two forms with the same methods:
 //! - *dense*: ids 0..n in order. The logits, 32 or 16 bits wide, are borrowed from the caller, never copied and never
 //!   written. A change of all of them (a division, a floor) is applied as blocks are read; changes of single logits are
-//! kept in a separate list of edits. The maximum of each block of 256 is known, so that the best k, the first maximum,
-//! or all above a threshold are found in few blocks (`dense.rs`).
+//!   kept in a separate list of edits. The maximum of each block of 256 is known, so that the best k, the first
+//!   maximum, or all above a threshold are found in few blocks (`dense.rs`).
 //! - *list*: ids and logits, one entry each, in any order. With a mask it starts as the allowed ids, ascending.
 //!
 //! Ranking is in `rank.rs`, sums of exponentials are in `mass.rs`.
