@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::json_schema::{load, SchemaOptions};
 use logitree::grammar::pattern;
-use logitree::grammar::rules::{RuleBody, Rule, Rules};
+use logitree::grammar::rules::{RuleBody, Rule, Rules, RuleId};
 use logitree::grammar::gbnf;
 use logitree::mask::words_for;
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
@@ -35,7 +35,7 @@ fn vocabulary() -> Arc<Vocabulary> {
 }
 
 fn rules(kind: u8, text: &str) -> Result<Rules> {
-    let alone = |body| Rules { rules: vec![Rule { name: "root".into(), body }], start: 0 };
+    let alone = |body| Rules { rules: vec![Rule { name: "root".into(), body }], start: RuleId(0) };
     match kind % 3 {
         0 => gbnf::parse(text),
         1 => pattern::parse(text, &pattern::PatternOptions::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex))),

@@ -11,14 +11,14 @@ pub(super) fn append(rules: &mut Vec<Rule>, other: &Rules, prefix: &str) -> Rule
             .iter()
             .map(|rule| Rule { name: format!("{prefix}{}", rule.name), body: shifted(&rule.body, offset) }),
     );
-    offset + other.start
+    RuleId::new(offset + other.start.index())
 }
 
 /// The node with `offset` added to every rule id. Recursive: the maker of a node bounds its depth.
 fn shifted(node: &RuleBody, offset: usize) -> RuleBody {
     let all = |parts: &[RuleBody]| parts.iter().map(|part| shifted(part, offset)).collect();
     match node {
-        RuleBody::Ref(id) => RuleBody::Ref(id + offset),
+        RuleBody::Ref(id) => RuleBody::Ref(RuleId::new(id.index() + offset)),
         RuleBody::Seq(parts) => RuleBody::Seq(all(parts)),
         RuleBody::Alt(parts) => RuleBody::Alt(all(parts)),
         RuleBody::Repeat { of, min, max } => {

@@ -6,9 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::json_schema::Schema;
 use super::Regex;
+use crate::id;
 
-/// The index of a rule in its [`Rules`].
-pub type RuleId = usize;
+id!(
+    /// The index of a rule in its [`Rules`].
+    pub struct RuleId
+);
 
 /// What the names of rules begin with that no user wrote.
 pub(crate) const INNER: char = '~';

@@ -29,7 +29,7 @@ struct Assembler {
 impl Assembler {
     fn add(&mut self, name: &str, body: RuleBody) -> RuleId {
         self.rules.push(Rule { name: name.into(), body });
-        self.rules.len() - 1
+        RuleId::new(self.rules.len() - 1)
     }
 
     /// Reserves a rule for every node that occurs several times and for every recursive one.
@@ -59,7 +59,7 @@ impl Assembler {
         let Some(&(rule, written)) = self.shared.get(&part.address()) else { return self.body(part) };
         if !written {
             self.shared.insert(part.address(), (rule, true));
-            self.rules[rule].body = self.body(part)?;
+            self.rules[rule.index()].body = self.body(part)?;
         }
         Ok(RuleBody::Ref(rule))
     }

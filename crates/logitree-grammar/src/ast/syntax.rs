@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::super::earley::ValueSource;
 use super::super::expr::Exprs;
 use super::super::lazy::{self, Triggers};
-use super::super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
 use super::super::tags::{self, Content, Mark, Tag, Tags};
 use super::super::{gbnf, json_schema as json, lark, pattern, Regex};
 use super::GrammarNode;
@@ -149,7 +149,7 @@ impl TagNode {
 
 /// Rules with a single body.
 fn alone(body: RuleBody) -> Rules {
-    Rules { rules: vec![Rule { name: "~root".into(), body }], start: 0 }
+    Rules { rules: vec![Rule { name: "~root".into(), body }], start: RuleId(0) }
 }
 
 /// The rules of a Lark text. Its schemas use the default options.

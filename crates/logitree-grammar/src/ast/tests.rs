@@ -35,7 +35,7 @@ fn rules_of_texts_are_moved_behind_one_another() {
     let list = gbnf("root ::= item (\",\" item)*\nitem ::= [a-z]+");
     let two = GrammarNode::seq([list.clone(), text(";"), gbnf("root ::= \"x\" root | \"y\"")]).unwrap();
     let rules = two.rules().unwrap();
-    assert_eq!(rules.rules[rules.start].name, "~root");
+    assert_eq!(rules.rules[rules.start.index()].name, "~root");
     for rule in &rules.rules {
         check_refs(&rule.body, rules.rules.len());
     }
@@ -44,7 +44,7 @@ fn rules_of_texts_are_moved_behind_one_another() {
 
 fn check_refs(node: &RuleBody, rules: usize) {
     match node {
-        RuleBody::Ref(rule) => assert!(*rule < rules),
+        RuleBody::Ref(rule) => assert!(rule.index() < rules),
         RuleBody::Seq(nodes) | RuleBody::Alt(nodes) => nodes.iter().for_each(|node| check_refs(node, rules)),
         RuleBody::Repeat { of, .. } => check_refs(of, rules),
         _ => {}

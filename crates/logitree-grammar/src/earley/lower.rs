@@ -193,21 +193,23 @@ pub(super) fn lower(
         token_sets: Vec::new(),
     };
     let inlined = vec![None; rules.rules.len()];
-    let mut lowering = Lowering { exprs, json, out, sets: FxHashMap::default(), inlined, copied: 0, rule: 0 };
+    let mut lowering =
+        Lowering { exprs, json, out, sets: FxHashMap::default(), inlined, copied: 0, rule: RuleId(0) };
     for rule in order {
         lowering.rule = rule;
-        let part = lowering.tree(&rules.rules[rule].body).map_err(|error| match &error.place[..] {
-            "" => match written_name(&rules.rules[rule].name) {
-                Some(name) => error.at(format!("rule {name:?}")),
-                None => error,
-            },
-            _ => error,
-        })?;
+        let part =
+            lowering.tree(&rules.rules[rule.index()].body).map_err(|error| match &error.place[..] {
+                "" => match written_name(&rules.rules[rule.index()].name) {
+                    Some(name) => error.at(format!("rule {name:?}")),
+                    None => error,
+                },
+                _ => error,
+            })?;
         match part {
             Lowered::Regular(regular) if rule != rules.start && regular.shape.size <= MAX_COPIED => {
-                lowering.inlined[rule] = Some(regular);
+                lowering.inlined[rule.index()] = Some(regular);
             }
-            part => lowering.out.roots[rule] = Some(lowering.materialise(part)?),
+            part => lowering.out.roots[rule.index()] = Some(lowering.materialise(part)?),
         }
     }
     Ok(lowering.out)
@@ -274,19 +276,19 @@ impl<'a> Lowering<'a> {
     }
 
     fn reference(&mut self, rule: RuleId) -> Result<Lowered> {
-        let Some(regular) = &self.inlined[rule] else {
+        let Some(regular) = &self.inlined[rule.index()] else {
             return Ok(Lowered::Node(self.push(LoweredKind::Ref(rule), None)));
         };
-        let name: Arc<str> = self.out.names[rule].as_str().into();
+        let name: Arc<str> = self.out.names[rule.index()].as_str().into();
         let size = regular.shape.size;
         if self.copied + size <= MAX_COPIES {
             self.copied += size;
             let (said, closed) = (Some(name), regular.shape.wide);
             return Ok(Lowered::Regular(Regular { copied: size, said, closed, ..regular.clone() }));
         }
-        if self.out.roots[rule].is_none() {
+        if self.out.roots[rule.index()].is_none() {
             let whole = Regular { said: Some(name), ..regular.clone() };
-            self.out.roots[rule] = Some(self.lexeme(whole)?);
+            self.out.roots[rule.index()] = Some(self.lexeme(whole)?);
         }
         Ok(Lowered::Node(self.push(LoweredKind::Ref(rule), None)))
     }
@@ -388,7 +390,7 @@ impl<'a> Lowering<'a> {
 
     fn push(&mut self, body: LoweredKind, said: Option<Arc<str>>) -> LoweredId {
         self.out.nodes.push(LoweredNode { body, rule: self.rule, said });
-        self.out.nodes.len() - 1
+        LoweredId::new(self.out.nodes.len() - 1)
     }
 }
 
@@ -409,11 +411,14 @@ fn callees_first(rules: &Rules) -> Result<Vec<RuleId>> {
     let mut next = Some(rules.start);
     loop {
         if let Some(rule) = next {
-            let Some(entry) = rules.rules.get(rule) else {
-                return Err(Error::new(ErrorKind::Constraint, format!("rule number {rule} does not exist"))
-                    .help(format!("there are {} rules, numbered from 0", rules.rules.len())));
+            let Some(entry) = rules.rules.get(rule.index()) else {
+                return Err(Error::new(
+                    ErrorKind::Constraint,
+                    format!("rule number {} does not exist", rule.0),
+                )
+                .help(format!("there are {} rules, numbered from 0", rules.rules.len())));
             };
-            if !std::mem::replace(&mut seen[rule], true) {
+            if !std::mem::replace(&mut seen[rule.index()], true) {
                 stack.push((rule, references(&entry.body)));
             }
         }

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use super::super::expr::ExprId;
 use super::super::rules::{RuleId, TokenSet};
 use super::StateId;
+use crate::id;
 
-/// The index of a node in [`LoweredRules`].
-pub(super) type LoweredId = usize;
+id!(
+    /// The index of a node in [`LoweredRules`].
+    pub(super) struct LoweredId
+);
 
 /// The kind of a node.
 pub(super) enum LoweredKind {
@@ -49,7 +52,7 @@ pub(super) struct LoweredRules {
 impl LoweredRules {
     /// The children of a node.
     pub(super) fn children(&self, node: LoweredId) -> &[LoweredId] {
-        match &self.nodes[node].body {
+        match &self.nodes[node.index()].body {
             LoweredKind::Seq(parts) | LoweredKind::Alt(parts) => parts,
             LoweredKind::Repeat { of, .. } => std::slice::from_ref(of),
             LoweredKind::Lexeme(_) | LoweredKind::Ref(_) | LoweredKind::Tokens(_) | LoweredKind::Json(_) => {

@@ -76,28 +76,32 @@ impl Links {
     fn of(nodes: &LoweredRules) -> Links {
         let mut links: Vec<(LoweredId, LoweredId)> = Vec::new();
         for (id, node) in nodes.nodes.iter().enumerate() {
+            let id = LoweredId::new(id);
             links.extend(nodes.children(id).iter().map(|&child| (child, id)));
             if let LoweredKind::Ref(rule) = node.body {
-                links.extend(nodes.roots[rule].map(|root| (root, id)));
+                links.extend(nodes.roots[rule.index()].map(|root| (root, id)));
             }
         }
         links.sort_unstable();
-        let starts = (0..=nodes.nodes.len()).map(|id| links.partition_point(|link| link.0 < id)).collect();
+        let starts =
+            (0..=nodes.nodes.len()).map(|id| links.partition_point(|link| link.0.index() < id)).collect();
         Links { starts, to: links.into_iter().map(|link| link.1).collect() }
     }
 
     /// The least set that contains each node with at least `need` children in the set.
     fn least(&self, mut need: Vec<usize>) -> Vec<bool> {
-        let mut open: Vec<LoweredId> = (0..need.len()).filter(|&id| need[id] == 0).collect();
+        let mut open: Vec<LoweredId> =
+            (0..need.len()).filter(|&id| need[id] == 0).map(LoweredId::new).collect();
         let mut known: Vec<bool> = need.iter().map(|&need| need == 0).collect();
         while let Some(id) = open.pop() {
-            for &to in &self.to[self.starts[id]..self.starts[id + 1]] {
-                if known[to] || need[to] == NEVER {
+            for &to in &self.to[self.starts[id.index()]..self.starts[id.index() + 1]] {
+                let at = to.index();
+                if known[at] || need[at] == NEVER {
                     continue;
                 }
-                need[to] -= 1;
-                if need[to] == 0 {
-                    known[to] = true;
+                need[at] -= 1;
+                if need[at] == 0 {
+                    known[at] = true;
                     open.push(to);
                 }
             }

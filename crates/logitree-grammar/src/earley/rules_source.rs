@@ -88,9 +88,9 @@ impl RulesSource {
     ) -> Result<RulesSource> {
         let nodes = lower(rules, exprs, json.as_deref_mut())?;
         let productivity = Productivity::of(&nodes, exprs)?;
-        let root = nodes.roots[rules.start].expect("the start is never copied away");
-        if !productivity.productive[root] {
-            let Rule { name, body } = &rules.rules[rules.start];
+        let root = nodes.roots[rules.start.index()].expect("the start is never copied away");
+        if !productivity.productive[root.index()] {
+            let Rule { name, body } = &rules.rules[rules.start.index()];
             if let RuleBody::Json(_) = body {
                 let message = "no value is valid under the schema: what it asks for contradicts itself";
                 return Err(Error::new(ErrorKind::Constraint, message)
@@ -130,20 +130,20 @@ impl RulesSource {
 
     /// Computes the state after each node, parents before children.
     fn link(&mut self) -> Result<()> {
-        for node in (0..self.next.len()).rev() {
-            let after = self.next[node];
-            match &self.nodes.nodes[node].body {
+        for node in (0..self.next.len()).rev().map(LoweredId::new) {
+            let after = self.next[node.index()];
+            match &self.nodes.nodes[node.index()].body {
                 LoweredKind::Seq(parts) => {
                     for pair in parts.windows(2) {
-                        self.next[pair[0]] = before(pair[1]);
+                        self.next[pair[0].index()] = before(pair[1]);
                     }
                     if let Some(&last) = parts.last() {
-                        self.next[last] = after;
+                        self.next[last.index()] = after;
                     }
                 }
-                LoweredKind::Alt(parts) => parts.iter().for_each(|&part| self.next[part] = after),
+                LoweredKind::Alt(parts) => parts.iter().for_each(|&part| self.next[part.index()] = after),
                 &LoweredKind::Repeat { of, .. } => {
-                    self.next[of] = match self.rounds(node) {
+                    self.next[of.index()] = match self.rounds(node) {
                         RepeatKind::Any => before(node),
                         RepeatKind::Some => self.make(DerivedState::Loop(node))?,
                         RepeatKind::Optional => after,
@@ -172,10 +172,10 @@ impl RulesSource {
 
     /// The repeated node and its bounds; the minimum is 0 if the node is nullable.
     fn repetition(&self, node: LoweredId) -> (LoweredId, u32, Option<u32>) {
-        let LoweredKind::Repeat { of, min, max } = self.nodes.nodes[node].body else {
+        let LoweredKind::Repeat { of, min, max } = self.nodes.nodes[node.index()].body else {
             unreachable!("only repetitions are asked")
         };
-        (of, if self.productivity.nullable[of] { 0 } else { min }, max)
+        (of, if self.productivity.nullable[of.index()] { 0 } else { min }, max)
     }
 
     /// Computes `reaches`: follows nullable nodes to one that is not.
@@ -183,22 +183,22 @@ impl RulesSource {
         let mut known: Vec<Option<bool>> =
             self.productivity.nonempty.iter().map(|&says| says.then_some(true)).collect();
         let mut path = Vec::new();
-        for node in 0..known.len() {
+        for node in (0..known.len()).map(LoweredId::new) {
             let mut at = Some(node);
             let reaches = loop {
                 let Some(node) = at else { break false };
-                if let Some(known) = known[node] {
+                if let Some(known) = known[node.index()] {
                     break known;
                 }
                 path.push(node);
                 // A repetition that is entered again from its end matches no more than its iteration.
-                known[node] = Some(false);
-                if !self.productivity.nullable[node] {
+                known[node.index()] = Some(false);
+                if !self.productivity.nullable[node.index()] {
                     break false;
                 }
-                at = self.node_at(self.next[node]);
+                at = self.node_at(self.next[node.index()]);
             };
-            path.drain(..).for_each(|node| known[node] = Some(reaches));
+            path.drain(..).for_each(|node| known[node.index()] = Some(reaches));
         }
         self.reaches = known.into_iter().map(|known| known == Some(true)).collect();
     }
@@ -208,7 +208,10 @@ impl RulesSource {
         match self.made_at(state) {
             Some(DerivedState::Loop(node)) => Some(node),
             Some(DerivedState::Round(..) | DerivedState::NonEmpty(_)) => None,
-            None => state.index().checked_sub(1).filter(|&node| node < self.next.len()),
+            None => {
+                let node = state.index().checked_sub(1).filter(|&node| node < self.next.len());
+                node.map(LoweredId::new)
+            }
         }
     }
 
@@ -241,7 +244,7 @@ impl RulesSource {
         }
         let says = match self.made_at(state) {
             None => self.reaches[state.index() - 1],
-            Some(DerivedState::Loop(node)) => self.productivity.nonempty[node] || self.follows(node),
+            Some(DerivedState::Loop(node)) => self.productivity.nonempty[node.index()] || self.follows(node),
             Some(DerivedState::Round(..)) => true,
             Some(DerivedState::NonEmpty(_)) => return Ok(Some(state)),
         };
@@ -254,13 +257,13 @@ impl RulesSource {
 
     /// Whether a non-empty string leads from after `node` to the end of its rule.
     fn follows(&self, node: LoweredId) -> bool {
-        self.node_at(self.next[node]).is_some_and(|next| self.reaches[next])
+        self.node_at(self.next[node.index()]).is_some_and(|next| self.reaches[next.index()])
     }
 
     /// Whether `callee` accepts the empty string.
     fn may_be_empty(&self, callee: StateId) -> bool {
         match (self.node_at(callee), self.made_at(callee)) {
-            (Some(node), _) => self.productivity.nullable[node],
+            (Some(node), _) => self.productivity.nullable[node.index()],
             (None, Some(DerivedState::Round(node, count))) => count >= self.repetition(node).1,
             _ => callee == END,
         }
@@ -268,29 +271,29 @@ impl RulesSource {
 
     /// The edges before `node`.
     fn node_edges(&mut self, node: LoweredId) -> Result<Vec<Edge>> {
-        let next = self.next[node];
-        Ok(match self.nodes.nodes[node].body {
+        let next = self.next[node.index()];
+        Ok(match self.nodes.nodes[node.index()].body {
             LoweredKind::Lexeme(expr) => vec![Edge::Lexeme { expr, to: LexemeTarget::State(next) }],
             LoweredKind::Tokens(set) => vec![Edge::Tokens { set, to: next }],
             LoweredKind::Json(state) => {
                 state.map(|callee| Edge::Call { callee, back: next }).into_iter().collect()
             }
             LoweredKind::Ref(rule) => {
-                let root = self.nodes.roots[rule].expect("what is referred to has a node");
+                let root = self.nodes.roots[rule.index()].expect("what is referred to has a node");
                 vec![Edge::Call { callee: before(root), back: next }]
             }
             LoweredKind::Seq(ref parts) => {
                 vec![Edge::Jump { to: parts.first().map_or(next, |&part| before(part)) }]
             }
             LoweredKind::Alt(ref parts) => {
-                let productive = parts.iter().filter(|&&part| self.productivity.productive[part]);
+                let productive = parts.iter().filter(|&&part| self.productivity.productive[part.index()]);
                 productive.map(|&part| Edge::Jump { to: before(part) }).collect()
             }
             LoweredKind::Repeat { of, .. } => {
                 let mut edges = Vec::new();
-                let says = self.productivity.productive[of];
+                let says = self.productivity.productive[of.index()];
                 match self.rounds(node) {
-                    RepeatKind::Counted if says && !self.productivity.nonempty[of] => {
+                    RepeatKind::Counted if says && !self.productivity.nonempty[of.index()] => {
                         edges.push(Edge::Jump { to: next });
                     }
                     RepeatKind::Counted if says => {
@@ -315,7 +318,7 @@ impl RulesSource {
         // Without a maximum, all counts past the minimum are equivalent.
         if max.is_none_or(|max| count < max) {
             let callee = before(of);
-            let callee = match self.productivity.nullable[of] {
+            let callee = match self.productivity.nullable[of.index()] {
                 true => self.non_empty(callee)?,
                 false => Some(callee),
             };
@@ -377,7 +380,7 @@ impl RulesSource {
 
 /// The state before a node.
 fn before(node: LoweredId) -> StateId {
-    StateId::new(1 + node)
+    StateId::new(1 + node.index())
 }
 
 /// `expr` minus the empty string; it has no tags.
@@ -395,10 +398,13 @@ impl StateSource for RulesSource {
             return Ok(StateEdges { accepting: true, edges: Vec::new() });
         }
         match self.made_at(state) {
-            None => Ok(StateEdges { accepting: false, edges: self.node_edges(state.index() - 1)? }),
+            None => Ok(StateEdges {
+                accepting: false,
+                edges: self.node_edges(LoweredId::new(state.index() - 1))?,
+            }),
             Some(DerivedState::Loop(node)) => {
                 let (of, ..) = self.repetition(node);
-                let edges = vec![Edge::Jump { to: before(of) }, Edge::Jump { to: self.next[node] }];
+                let edges = vec![Edge::Jump { to: before(of) }, Edge::Jump { to: self.next[node.index()] }];
                 Ok(StateEdges { accepting: false, edges })
             }
             Some(DerivedState::Round(node, count)) => self.round(node, count),
@@ -423,13 +429,13 @@ impl StateSource for RulesSource {
         match self.about(state) {
             None => "the end of a rule".into(),
             Some(node) => {
-                let node = &self.nodes.nodes[node];
+                let node = &self.nodes.nodes[node.index()];
                 match (&node.said, &node.body) {
                     (Some(said), _) => said.to_string(),
                     (None, LoweredKind::Tokens(set)) => {
                         describe_tokens(&self.nodes.token_sets[*set as usize])
                     }
-                    _ => match written_name(&self.nodes.names[node.rule]) {
+                    _ => match written_name(&self.nodes.names[node.rule.index()]) {
                         Some(name) => format!("part of the rule {name:?}"),
                         None => "more of the grammar".into(),
                     },

@@ -2,7 +2,7 @@
 
 use super::super::expr::Encoding;
 use super::super::regex::Regex;
-use super::super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
 use super::*;
 use crate::ErrorKind;
 
@@ -49,7 +49,7 @@ fn text(text: &str) -> RuleBody {
 
 fn rules<const N: usize>(bodies: [(&str, RuleBody); N]) -> Rules {
     let rules = bodies.into_iter().map(|(name, body)| Rule { name: name.into(), body }).collect();
-    Rules { rules, start: 0 }
+    Rules { rules, start: RuleId(0) }
 }
 
 fn set(from: char, to: char) -> RuleBody {
@@ -62,8 +62,8 @@ fn many(of: RuleBody, min: u32, max: Option<u32>) -> RuleBody {
 
 /// `value ::= "[" (value ("," value)*)? "]" | [0-9]+`
 fn arrays() -> Rules {
-    let more = many(RuleBody::Seq(vec![text(","), RuleBody::Ref(0)]), 0, None);
-    let items = many(RuleBody::Seq(vec![RuleBody::Ref(0), more]), 0, Some(1));
+    let more = many(RuleBody::Seq(vec![text(","), RuleBody::Ref(RuleId(0))]), 0, None);
+    let items = many(RuleBody::Seq(vec![RuleBody::Ref(RuleId(0)), more]), 0, Some(1));
     let digits = many(set('0', '9'), 1, None);
     rules([("value", RuleBody::Alt(vec![RuleBody::Seq(vec![text("["), items, text("]")]), digits]))])
 }
@@ -154,9 +154,9 @@ fn a_hundred_thousand_levels_are_as_many_sets() {
 #[test]
 fn recursion_at_an_end_makes_no_new_sets() {
     // list ::= "a" list | "a"; rest ::= rest "b" | "b"
-    let list = RuleBody::Alt(vec![RuleBody::Seq(vec![text("a"), RuleBody::Ref(1)]), text("a")]);
-    let rest = RuleBody::Alt(vec![RuleBody::Seq(vec![RuleBody::Ref(2), text("b")]), text("b")]);
-    let both = RuleBody::Seq(vec![RuleBody::Ref(1), RuleBody::Ref(2)]);
+    let list = RuleBody::Alt(vec![RuleBody::Seq(vec![text("a"), RuleBody::Ref(RuleId(1))]), text("a")]);
+    let rest = RuleBody::Alt(vec![RuleBody::Seq(vec![RuleBody::Ref(RuleId(2)), text("b")]), text("b")]);
+    let both = RuleBody::Seq(vec![RuleBody::Ref(RuleId(1)), RuleBody::Ref(RuleId(2))]);
     let mut machine =
         machine(&rules([("both", both), ("list", list), ("rest", rest)]), MachineLimits::default()).unwrap();
     assert!(accepts(&mut machine, &("a".repeat(50_000) + &"b".repeat(50_000))));
@@ -167,11 +167,14 @@ fn recursion_at_an_end_makes_no_new_sets() {
 #[test]
 fn ambiguous_recursion_makes_no_new_sets() {
     // s ::= s s | "a"; t ::= t "+" t | t "*" t | "n"
-    let s = RuleBody::Alt(vec![RuleBody::Seq(vec![RuleBody::Ref(0), RuleBody::Ref(0)]), text("a")]);
+    let s = RuleBody::Alt(vec![
+        RuleBody::Seq(vec![RuleBody::Ref(RuleId(0)), RuleBody::Ref(RuleId(0))]),
+        text("a"),
+    ]);
     let mut both = machine(&rules([("s", s)]), MachineLimits::default()).unwrap();
     assert!(accepts(&mut both, &"a".repeat(3000)));
     assert!(both.set_count() < 8, "{}", both.set_count());
-    let with = |sign| RuleBody::Seq(vec![RuleBody::Ref(0), text(sign), RuleBody::Ref(0)]);
+    let with = |sign| RuleBody::Seq(vec![RuleBody::Ref(RuleId(0)), text(sign), RuleBody::Ref(RuleId(0))]);
     let t = RuleBody::Alt(vec![with("+"), with("*"), text("n")]);
     let mut terms = machine(&rules([("t", t)]), MachineLimits::default()).unwrap();
     assert!(accepts(&mut terms, &("n+n*".repeat(500) + "n")));
@@ -182,7 +185,7 @@ fn ambiguous_recursion_makes_no_new_sets() {
 #[test]
 fn lexemes_of_many_lengths_do_not_multiply() {
     // s ::= ("a" | "aa" | "aaa" as rules) s "b" | "c": every way to cut the letters ends in one set a position.
-    let cut = |n| RuleBody::Seq(vec![text(&"a".repeat(n)), RuleBody::Ref(0), text("b")]);
+    let cut = |n| RuleBody::Seq(vec![text(&"a".repeat(n)), RuleBody::Ref(RuleId(0)), text("b")]);
     let grammar = rules([("s", RuleBody::Alt(vec![cut(1), cut(2), cut(3), text("c")]))]);
     let mut machine = machine(&grammar, MachineLimits::default()).unwrap();
     assert!(accepts(&mut machine, &("a".repeat(300) + "c" + &"b".repeat(150))));
@@ -192,8 +195,10 @@ fn lexemes_of_many_lengths_do_not_multiply() {
 
 #[test]
 fn repetitions_count_without_being_unrolled() {
-    let value = RuleBody::Alt(vec![RuleBody::Seq(vec![text("("), RuleBody::Ref(1), text(")")]), text("x")]);
-    let grammar = |min, max| rules([("top", many(RuleBody::Ref(1), min, max)), ("value", value.clone())]);
+    let value =
+        RuleBody::Alt(vec![RuleBody::Seq(vec![text("("), RuleBody::Ref(RuleId(1)), text(")")]), text("x")]);
+    let grammar =
+        |min, max| rules([("top", many(RuleBody::Ref(RuleId(1)), min, max)), ("value", value.clone())]);
     let mut some = machine(&grammar(3, Some(5)), MachineLimits::default()).unwrap();
     for n in 0..8 {
         assert_eq!(accepts(&mut some, &"(x)".repeat(n)), (3..=5).contains(&n), "{n}");
@@ -213,10 +218,10 @@ fn rounds_that_may_be_empty_are_counted_where_they_are_not() {
     // item ::= "x"? | "(" item ")"; up to 1,000,000 of them, at least 3.
     let item = RuleBody::Alt(vec![
         many(text("x"), 0, Some(1)),
-        RuleBody::Seq(vec![text("("), RuleBody::Ref(1), text(")")]),
+        RuleBody::Seq(vec![text("("), RuleBody::Ref(RuleId(1)), text(")")]),
     ]);
     let mut machine = machine(
-        &rules([("top", many(RuleBody::Ref(1), 3, Some(1_000_000))), ("item", item)]),
+        &rules([("top", many(RuleBody::Ref(RuleId(1)), 3, Some(1_000_000))), ("item", item)]),
         MachineLimits { items: 100, ..MachineLimits::default() },
     )
     .unwrap();
@@ -227,17 +232,20 @@ fn rounds_that_may_be_empty_are_counted_where_they_are_not() {
 
 #[test]
 fn rules_that_never_end_are_left_out_or_named() {
-    let endless = RuleBody::Seq(vec![text("x"), RuleBody::Ref(1)]);
-    let good =
-        rules([("top", RuleBody::Alt(vec![RuleBody::Ref(1), text("y")])), ("endless", endless.clone())]);
+    let endless = RuleBody::Seq(vec![text("x"), RuleBody::Ref(RuleId(1))]);
+    let good = rules([
+        ("top", RuleBody::Alt(vec![RuleBody::Ref(RuleId(1)), text("y")])),
+        ("endless", endless.clone()),
+    ]);
     let mut machine = machine(&good, MachineLimits::default()).unwrap();
     assert!(accepts(&mut machine, "y"));
     assert_eq!(run(&mut machine, "x").unwrap(), DEAD);
-    let bad = rules([("top", RuleBody::Ref(1)), ("endless", endless)]);
+    let bad = rules([("top", RuleBody::Ref(RuleId(1))), ("endless", endless)]);
     let error = super::tests::machine(&bad, MachineLimits::default()).err().unwrap();
     assert_eq!((error.kind, &error.place[..]), (ErrorKind::Constraint, "rule \"top\""));
-    let gone =
-        super::tests::machine(&rules([("top", RuleBody::Ref(7))]), MachineLimits::default()).err().unwrap();
+    let gone = super::tests::machine(&rules([("top", RuleBody::Ref(RuleId(7)))]), MachineLimits::default())
+        .err()
+        .unwrap();
     assert_eq!(gone.kind, ErrorKind::Constraint);
 }
 
@@ -275,7 +283,7 @@ fn whole_tokens_stand_between_texts() {
 fn limits_are_errors_that_leave_the_machine_usable() {
     // s ::= "a" s "b"? | "c" nests without end, and every level may be closed.
     let s = RuleBody::Alt(vec![
-        RuleBody::Seq(vec![text("a"), RuleBody::Ref(0), many(text("b"), 0, Some(1))]),
+        RuleBody::Seq(vec![text("a"), RuleBody::Ref(RuleId(0)), many(text("b"), 0, Some(1))]),
         RuleBody::Seq(vec![text("c")]),
     ]);
     let grammar = rules([("s", s)]);
@@ -320,8 +328,8 @@ fn what_is_regular_is_one_lexeme() {
     // Only lexemes: one set to start from and one to end in.
     let word = many(set('a', 'z'), 1, None);
     let list = RuleBody::Seq(vec![
-        RuleBody::Ref(1),
-        many(RuleBody::Seq(vec![text(","), RuleBody::Ref(1)]), 0, None),
+        RuleBody::Ref(RuleId(1)),
+        many(RuleBody::Seq(vec![text(","), RuleBody::Ref(RuleId(1))]), 0, None),
     ]);
     let mut machine = machine(&rules([("list", list), ("word", word)]), MachineLimits::default()).unwrap();
     assert!(accepts(&mut machine, "ab,c,def"));
@@ -333,7 +341,13 @@ fn what_is_regular_is_one_lexeme() {
 fn a_long_stretch_keeps_its_own_residual() {
     let any = Regex::Set(crate::CharSet::one('"').not());
     let string = RuleBody::Lexeme(Regex::concat([Regex::text("\""), any.repeat(0, None), Regex::text("\"")]));
-    let pair = RuleBody::Seq(vec![text("{"), RuleBody::Ref(1), text(":"), RuleBody::Ref(1), text("}")]);
+    let pair = RuleBody::Seq(vec![
+        text("{"),
+        RuleBody::Ref(RuleId(1)),
+        text(":"),
+        RuleBody::Ref(RuleId(1)),
+        text("}"),
+    ]);
     let mut machine =
         machine(&rules([("pair", pair), ("string", string)]), MachineLimits::default()).unwrap();
     let (key, value) = (run(&mut machine, "{\"k").unwrap(), run(&mut machine, "{\"k\":\"v").unwrap());
@@ -346,8 +360,10 @@ fn a_long_stretch_keeps_its_own_residual() {
 fn every_expression_is_read_once_in_a_configuration() {
     // Words of letters nested in each other: every level reads the same word.
     let word = many(set('a', 'c'), 1, None);
-    let s =
-        RuleBody::Alt(vec![RuleBody::Seq(vec![RuleBody::Ref(1), RuleBody::Ref(0), text(".")]), text("c")]);
+    let s = RuleBody::Alt(vec![
+        RuleBody::Seq(vec![RuleBody::Ref(RuleId(1)), RuleBody::Ref(RuleId(0)), text(".")]),
+        text("c"),
+    ]);
     let mut machine = machine(&rules([("s", s), ("word", word)]), MachineLimits::default()).unwrap();
     let config = run(&mut machine, &"abc".repeat(30)).unwrap();
     let threads = machine.threads(config);

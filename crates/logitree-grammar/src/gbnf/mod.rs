@@ -30,7 +30,7 @@ use crate::Result;
 /// # Examples
 /// ```
 /// let rules = logitree_grammar::gbnf::parse("root ::= [a-z]+ (\",\" root)?")?;
-/// assert_eq!(rules.rules[rules.start].name, "root");
+/// assert_eq!(rules.rules[rules.start.index()].name, "root");
 /// # Ok::<(), logitree_grammar::Error>(())
 /// ```
 pub fn parse(text: &str) -> Result<Rules> {

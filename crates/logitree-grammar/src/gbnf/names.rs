@@ -28,7 +28,7 @@ pub(super) struct Names<'t> {
 }
 
 /// The first id of moved bodies while the text is read.
-const MOVED: RuleId = usize::MAX / 2;
+const MOVED: RuleId = RuleId(u32::MAX / 2);
 
 impl<'t> Names<'t> {
     /// The id of the rule `name` at the byte offset `at`.
@@ -41,31 +41,31 @@ impl<'t> Names<'t> {
                 broken: false,
                 body: RuleBody::Seq(Vec::new()),
             });
-            self.seen.len() - 1
+            RuleId::new(self.seen.len() - 1)
         })
     }
 
     /// Marks `id` as defined at `at`. Returns the offset of its earlier definition, if there is one.
     pub(super) fn define(&mut self, id: RuleId, at: usize) -> Option<usize> {
-        let earlier = self.seen[id].defined;
-        self.seen[id].defined = earlier.or(Some(at));
+        let earlier = self.seen[id.index()].defined;
+        self.seen[id.index()].defined = earlier.or(Some(at));
         earlier
     }
 
     /// Marks the definition of `id` as broken.
     pub(super) fn excuse(&mut self, id: RuleId) {
-        self.seen[id].broken = true;
+        self.seen[id.index()].broken = true;
     }
 
     /// Sets the rule's body.
     pub(super) fn set(&mut self, id: RuleId, body: RuleBody) {
-        self.seen[id].body = body;
+        self.seen[id.index()].body = body;
     }
 
     /// Makes a part of `owner` a rule of its own.
     pub(super) fn move_out(&mut self, owner: RuleId, body: RuleBody) -> RuleId {
         self.moved.push((owner, body));
-        MOVED + self.moved.len() - 1
+        RuleId::new(MOVED.index() + self.moved.len() - 1)
     }
 
     /// The rules, once everything is read; reports undefined ones.
@@ -87,7 +87,7 @@ impl<'t> Names<'t> {
             .ids
             .get(start)
             .copied()
-            .filter(|&id| self.seen[id].defined.is_some() || self.seen[id].broken);
+            .filter(|&id| self.seen[id.index()].defined.is_some() || self.seen[id.index()].broken);
         if id.is_none() && !problems.is_full() {
             let first = self.seen.first().map_or("...", |rule| rule.name);
             problems.add(
@@ -100,20 +100,20 @@ impl<'t> Names<'t> {
         let mut rules: Vec<Rule> = Vec::with_capacity(named + self.moved.len());
         rules.extend(self.seen.into_iter().map(|rule| Rule { name: rule.name.into(), body: rule.body }));
         for (number, (owner, body)) in self.moved.into_iter().enumerate() {
-            let name = format!("{}-part-{number}", rules[owner].name);
+            let name = format!("{}-part-{number}", rules[owner.index()].name);
             rules.push(Rule { name, body });
         }
         for rule in &mut rules {
             settle(&mut rule.body, named);
         }
-        Rules { rules, start: id.unwrap_or(0) }
+        Rules { rules, start: id.unwrap_or(RuleId(0)) }
     }
 }
 
 /// Assigns moved bodies their final ids. Recurses as deep as a body nests, which the reader bounds.
 fn settle(node: &mut RuleBody, named: usize) {
     match node {
-        RuleBody::Ref(id) if *id >= MOVED => *id = *id - MOVED + named,
+        RuleBody::Ref(id) if *id >= MOVED => *id = RuleId::new(id.index() - MOVED.index() + named),
         RuleBody::Seq(parts) | RuleBody::Alt(parts) => parts.iter_mut().for_each(|part| settle(part, named)),
         RuleBody::Repeat { of, .. } => settle(of, named),
         RuleBody::Ref(_) | RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => {}

@@ -28,8 +28,14 @@ pub(super) fn rules(text: &str, start: &str) -> Result<Rules> {
             Error::new(ErrorKind::Limit, message).help("long lists of texts are better given as choices")
         );
     }
-    let mut reader =
-        Reader { text, at: 0, problems: Problems::default(), names: Names::default(), owner: 0, unclosed: 0 };
+    let mut reader = Reader {
+        text,
+        at: 0,
+        problems: Problems::default(),
+        names: Names::default(),
+        owner: RuleId(0),
+        unclosed: 0,
+    };
     reader.space(true);
     while reader.at < text.len() {
         let line = reader.at;

@@ -19,7 +19,7 @@ fn error(text: &str) -> String {
 
 fn body(text: &str) -> RuleBody {
     let Rules { mut rules, start } = parse(text).unwrap();
-    rules.swap_remove(start).body
+    rules.swap_remove(start.index()).body
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn tokens_are_named_by_text_or_number() {
 #[test]
 fn another_start() {
     let rules = parse_from("root ::= \"a\"\nother ::= root", "other").unwrap();
-    assert_eq!(rules.rules[rules.start].name, "other");
+    assert_eq!(rules.rules[rules.start.index()].name, "other");
     assert_eq!(write(&rules).unwrap(), "root ::= root-2\nroot-2 ::= \"a\"\n");
     assert!(parse_from("root ::= \"a\"", "other").unwrap_err().message.contains("no rule \"other\""));
 }

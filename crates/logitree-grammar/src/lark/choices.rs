@@ -55,9 +55,9 @@ pub(super) fn prefer(rules: &mut Vec<Rule>, lazy: &[(RuleId, Regex)]) -> bool {
     }
     rules.append(&mut choices.extra);
     while let Some((id, set, copy)) = choices.open.pop() {
-        let body = choices.clone_of(&rules[id].body);
+        let body = choices.clone_of(&rules[id.index()].body);
         let body = choices.cut_rule(id, body, &set);
-        rules[copy].body = body;
+        rules[copy.index()].body = body;
         rules.append(&mut choices.extra);
     }
     choices.work <= MAX_WORK
@@ -88,7 +88,7 @@ impl Choices {
             changed = false;
             for id in (0..rules.len()).rev().chain(0..rules.len()) {
                 let mut first = self.first(&rules[id].body);
-                first.lazy.extend(self.of.get(&id));
+                first.lazy.extend(self.of.get(&RuleId::new(id)));
                 if first != self.firsts[id] {
                     self.firsts[id] = first;
                     changed = true;
@@ -101,7 +101,7 @@ impl Choices {
         self.work += 1;
         match node {
             RuleBody::Ref(id) => {
-                let first = self.firsts[*id].clone();
+                let first = self.firsts[id.index()].clone();
                 self.work += first.lazy.len();
                 first
             }
@@ -233,7 +233,7 @@ impl Choices {
     fn new_rule(&mut self, name: String, body: RuleBody, first: First) -> RuleId {
         self.extra.push(Rule { name, body });
         self.firsts.push(first);
-        self.firsts.len() - 1
+        RuleId::new(self.firsts.len() - 1)
     }
 
     /// The node with its first lexeme restricted: no string of it starts with a string of a lazy language. What
@@ -300,8 +300,11 @@ impl Choices {
         if let Some(&copy) = self.copies.get(&(id, set.clone())) {
             return copy;
         }
-        let copy =
-            self.new_rule(format!("rule-{id}-cut"), RuleBody::Seq(Vec::new()), self.firsts[id].clone());
+        let copy = self.new_rule(
+            format!("rule-{}-cut", id.0),
+            RuleBody::Seq(Vec::new()),
+            self.firsts[id.index()].clone(),
+        );
         if let Some(&own) = self.of.get(&id) {
             self.of.insert(copy, own);
         }

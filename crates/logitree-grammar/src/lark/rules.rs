@@ -46,7 +46,7 @@ struct Compiler<'c> {
 impl Compiler<'_> {
     fn new_rule(&mut self, name: impl Into<String>) -> RuleId {
         self.rules.push(Rule { name: name.into(), body: RuleBody::Seq(Vec::new()) });
-        self.rules.len() - 1
+        RuleId::new(self.rules.len() - 1)
     }
 
     fn terminals(&mut self) -> Terminals<'_> {
@@ -58,7 +58,7 @@ impl Compiler<'_> {
         let rules = &mut self.rules;
         let mut scope = Scope::read(items, self.problems, |name| {
             rules.push(Rule { name: format!("{prefix}{name}"), body: RuleBody::Seq(Vec::new()) });
-            rules.len() - 1
+            RuleId::new(rules.len() - 1)
         });
         self.ignored(&mut scope, prefix);
         let mut names: Vec<(usize, &str)> =
@@ -68,18 +68,19 @@ impl Compiler<'_> {
             self.terminals().named(name, at, &mut scope);
         }
         for (id, rule) in std::mem::take(&mut scope.written) {
-            self.rules[id].body = self.rule(id, rule, &mut scope);
+            self.rules[id.index()].body = self.rule(id, rule, &mut scope);
         }
         let Some(&start) = scope.rules.get("start") else {
             if !self.problems.is_full() {
                 self.problems.add(at, "no rule \"start\"", "define it: start: ...");
             }
-            return 0;
+            return RuleId(0);
         };
         match scope.ignore {
             Some(ignore) if scope.options.allow_initial_skip => {
                 let id = self.new_rule(format!("{prefix}start-after-ignored"));
-                self.rules[id].body = RuleBody::Seq(vec![RuleBody::Ref(ignore), RuleBody::Ref(start)]);
+                self.rules[id.index()].body =
+                    RuleBody::Seq(vec![RuleBody::Ref(ignore), RuleBody::Ref(start)]);
                 id
             }
             _ => start,
@@ -98,7 +99,7 @@ impl Compiler<'_> {
         }
         let max = if scope.options.ignore_once { Some(1) } else { None };
         let id = self.new_rule(format!("{prefix}ignored"));
-        self.rules[id].body = RuleBody::Lexeme(Regex::or(languages).repeat(0, max));
+        self.rules[id.index()].body = RuleBody::Lexeme(Regex::or(languages).repeat(0, max));
         scope.ignore = Some(id);
     }
 
@@ -220,7 +221,7 @@ impl Compiler<'_> {
                 let language =
                     self.terminals().named(name, at, scope).map_or(Regex::Nothing, |sized| sized.0);
                 let id = self.new_rule(name);
-                self.rules[id].body = Self::then_ignored(RuleBody::Lexeme(language), scope);
+                self.rules[id.index()].body = Self::then_ignored(RuleBody::Lexeme(language), scope);
                 if let Some(terminal) = scope.terminals.get_mut(name) {
                     terminal.rule = Some(id);
                 }
@@ -239,7 +240,7 @@ impl Compiler<'_> {
             let help =
                 format!("known are: {}", if known.is_empty() { "none".into() } else { known.join(", ") });
             self.problems.add(at, format!("the grammar @{name} is not known"), help);
-            return 0;
+            return RuleId(0);
         };
         let start = append(&mut self.rules, other, &format!("{name}-"));
         self.embedded.insert(name.into(), start);

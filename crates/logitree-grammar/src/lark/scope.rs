@@ -89,7 +89,7 @@ impl<'i, 't> Scope<'i, 't> {
                     scope.terminals.entry(name).or_insert(Terminal { at: 0, source, read, rule: None });
                 }
                 Item::Broken(name) => {
-                    scope.rules.entry(name).or_insert(0);
+                    scope.rules.entry(name).or_insert(RuleId(0));
                 }
                 Item::Ignore(choice) => scope.ignored.push(choice),
                 Item::Options { json, at } => scope.options.read(json, *at, problems),

@@ -62,7 +62,7 @@ impl Leads<'_> {
             }
             match next {
                 RuleBody::Ref(id) => {
-                    rest.push(self.rules[id].body.clone());
+                    rest.push(self.rules[id.index()].body.clone());
                     open.push((text, rest));
                 }
                 RuleBody::Seq(parts) => {
@@ -125,7 +125,7 @@ impl Leads<'_> {
             RuleBody::Lexeme(regex) => Some(regex.clone()),
             RuleBody::Ref(id) => {
                 let id: RuleId = *id;
-                self.regular(&self.rules[id].body, deep + 1, nodes)
+                self.regular(&self.rules[id.index()].body, deep + 1, nodes)
             }
             RuleBody::Seq(parts) => all(parts, nodes).map(Regex::Concat),
             RuleBody::Alt(parts) => all(parts, nodes).map(Regex::Or),

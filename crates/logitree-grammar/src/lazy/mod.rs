@@ -21,7 +21,7 @@ mod tests;
 
 use super::append::append;
 use super::expr::{Encoding, Exprs, NOTHING};
-use super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
+use super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
 use super::{CharSet, Regex};
 use crate::{Error, ErrorKind, Result};
 use leads::{Lead, Leads};
@@ -275,7 +275,7 @@ impl Lazy {
         let mut ways = vec![RuleBody::Lexeme(self.free())];
         ways.append(&mut self.ways);
         self.rules.push(Rule { name: "~lazy".into(), body: RuleBody::Alt(ways) });
-        Rules { start: self.rules.len() - 1, rules: self.rules }
+        Rules { start: RuleId::new(self.rules.len() - 1), rules: self.rules }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::append::append;
 use super::super::endings::{free, until};
-use super::super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
 use super::super::Regex;
 use super::{Content, Mark, Separated, Tag, Tags};
 use crate::{Error, ErrorKind, Result};
@@ -19,7 +19,7 @@ pub fn rules(content: &Content) -> Result<Rules> {
     let mut compiler =
         Compiler { rules: vec![Rule { name: "~root".into(), body: RuleBody::Seq(Vec::new()) }], nested: 0 };
     compiler.rules[0].body = compiler.content(content, &[])?;
-    Ok(Rules { rules: compiler.rules, start: 0 })
+    Ok(Rules { rules: compiler.rules, start: RuleId(0) })
 }
 
 struct Compiler {
@@ -31,7 +31,7 @@ impl Compiler {
     /// Makes a rule of what may be referenced more than once.
     fn rule(&mut self, name: String, body: RuleBody) -> RuleBody {
         self.rules.push(Rule { name, body });
-        RuleBody::Ref(self.rules.len() - 1)
+        RuleBody::Ref(RuleId::new(self.rules.len() - 1))
     }
 
     /// Compiles `content` inside a tag that ends with any of `ends`: free text stops before them.

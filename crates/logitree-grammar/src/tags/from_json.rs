@@ -8,7 +8,7 @@ use super::super::gbnf;
 use super::super::json_schema::Schema;
 use super::super::pattern;
 use super::super::problems::Problems;
-use super::super::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
 use super::compile::{mistake, MAX_NESTED};
 use super::{Content, Mark, Separated, Tag, Tags};
 use crate::Result;
@@ -455,7 +455,7 @@ impl Reader<'_> {
 
 /// A grammar of one node.
 fn one(body: RuleBody) -> Content {
-    Content::Rules(Rules { rules: vec![Rule { name: "~content".into(), body }], start: 0 })
+    Content::Rules(Rules { rules: vec![Rule { name: "~content".into(), body }], start: RuleId(0) })
 }
 
 fn token_name(value: &Value) -> Option<TokenName> {

@@ -4,7 +4,7 @@
 use crate::rule_oracle::Oracle;
 use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
 use logitree_grammar::expr::{Exprs, NOTHING};
-use logitree_grammar::rules::{Rule, RuleBody, Rules};
+use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules};
 use logitree_grammar::ErrorKind;
 use logitree_grammar::{CharSet, Regex};
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn regex() -> impl Strategy<Value = Regex> {
 }
 
 fn node(rules: usize) -> impl Strategy<Value = RuleBody> {
-    let leaf = prop_oneof![2 => regex().prop_map(RuleBody::Lexeme), 3 => (0..rules).prop_map(RuleBody::Ref)];
+    let leaf = prop_oneof![2 => regex().prop_map(RuleBody::Lexeme), 3 => (0..rules).prop_map(|id| RuleBody::Ref(RuleId::new(id)))];
     leaf.prop_recursive(4, 14, 3, |inner| {
         prop_oneof![
             4 => prop::collection::vec(inner.clone(), 0..4).prop_map(RuleBody::Seq),
@@ -72,7 +72,7 @@ fn rules() -> impl Strategy<Value = Rules> {
                 rules[n].body = set_apart(body, &mut rules);
             }
         }
-        Rules { rules, start: 0 }
+        Rules { rules, start: RuleId(0) }
     })
 }
 
@@ -80,7 +80,7 @@ fn rules() -> impl Strategy<Value = Rules> {
 fn set_apart(node: RuleBody, rules: &mut Vec<Rule>) -> RuleBody {
     match node {
         RuleBody::Lexeme(_) => {
-            let own = rules.len();
+            let own = RuleId::new(rules.len());
             let never = RuleBody::Seq(vec![RuleBody::Lexeme(Regex::Nothing), RuleBody::Ref(own)]);
             rules.push(Rule { name: "lexeme".into(), body: RuleBody::Alt(vec![node, never]) });
             RuleBody::Ref(own)
@@ -193,13 +193,13 @@ fn text(text: &str) -> RuleBody {
 
 fn own(bodies: Vec<RuleBody>) -> Rules {
     let rules = bodies.into_iter().map(|body| Rule { name: "r".into(), body }).collect();
-    Rules { rules, start: 0 }
+    Rules { rules, start: RuleId(0) }
 }
 
 /// Cycles that read nothing, in every shape known to hang recognisers.
 #[test]
 fn cycles_without_text_end() {
-    let (a, b) = (|| RuleBody::Ref(0), || RuleBody::Ref(1));
+    let (a, b) = (|| RuleBody::Ref(RuleId(0)), || RuleBody::Ref(RuleId(1)));
     let many = |of, min, max| RuleBody::Repeat { of: Box::new(of), min, max };
     let cases: Vec<Vec<RuleBody>> = vec![
         vec![a()],
@@ -230,19 +230,21 @@ fn cycles_without_text_end() {
 /// Large rules of several kinds: each gives an answer or a limit soon.
 #[test]
 fn hostile_rules_end_soon() {
-    let never = || RuleBody::Seq(vec![RuleBody::Ref(0), text("!")]);
+    let never = || RuleBody::Seq(vec![RuleBody::Ref(RuleId(0)), text("!")]);
     let a = || text("a");
-    let chain = |last: RuleBody| own((1..100_000).map(RuleBody::Ref).chain([last]).collect());
+    let chain =
+        |last: RuleBody| own((1..100_000).map(|id| RuleBody::Ref(RuleId(id))).chain([last]).collect());
     let wide = (0..100_000)
-        .map(|n| RuleBody::Seq(vec![text(&n.to_string()), RuleBody::Ref(0)]))
+        .map(|n| RuleBody::Seq(vec![text(&n.to_string()), RuleBody::Ref(RuleId(0))]))
         .chain([a()])
         .collect();
     let words = (0..100_000).map(|n| text(&format!("w{n}"))).collect();
-    let refs = (0..100_000).map(|_| RuleBody::Ref(1)).collect();
+    let refs = (0..100_000).map(|_| RuleBody::Ref(RuleId(1))).collect();
     let letters = || RuleBody::Alt((0..1500).map(|n| text(&format!("{n}."))).collect());
     let maybe = |of| RuleBody::Repeat { of: Box::new(of), min: 0, max: Some(1) };
-    let optional = (0..30_000).map(|_| maybe(RuleBody::Ref(1))).collect();
-    let both = RuleBody::Alt(vec![RuleBody::Seq(vec![RuleBody::Ref(0), RuleBody::Ref(0)]), a()]);
+    let optional = (0..30_000).map(|_| maybe(RuleBody::Ref(RuleId(1)))).collect();
+    let both =
+        RuleBody::Alt(vec![RuleBody::Seq(vec![RuleBody::Ref(RuleId(0)), RuleBody::Ref(RuleId(0))]), a()]);
     let cases = [
         ("chain of names", chain(a()), "a", true),
         ("chain that comes back", chain(RuleBody::Alt(vec![a(), never()])), "a", false),
@@ -253,7 +255,7 @@ fn hostile_rules_end_soon() {
             "optional",
             own(vec![
                 RuleBody::Seq(optional),
-                RuleBody::Alt(vec![a(), RuleBody::Seq(vec![a(), RuleBody::Ref(1)])]),
+                RuleBody::Alt(vec![a(), RuleBody::Seq(vec![a(), RuleBody::Ref(RuleId(1))])]),
             ]),
             "aa",
             true,
@@ -262,7 +264,7 @@ fn hostile_rules_end_soon() {
         (
             "ambiguous with the empty text",
             own(vec![RuleBody::Alt(vec![
-                RuleBody::Seq(vec![a(), RuleBody::Ref(0), RuleBody::Ref(0)]),
+                RuleBody::Seq(vec![a(), RuleBody::Ref(RuleId(0)), RuleBody::Ref(RuleId(0))]),
                 text(""),
             ])]),
             &"a".repeat(400),

@@ -47,18 +47,18 @@ impl<'a> Oracle<'a> {
 
     /// Whether the text matches.
     pub fn accepts(&self) -> bool {
-        self.ends[self.rules.start][0] >> self.text.len() & 1 == 1
+        self.ends[self.rules.start.index()][0] >> self.text.len() & 1 == 1
     }
 
     /// Whether the text is a prefix of a match.
     pub fn is_viable(&self) -> bool {
-        self.begins[self.rules.start][0]
+        self.begins[self.rules.start.index()][0]
     }
 
     fn says_something(&self, node: &RuleBody) -> bool {
         match node {
             RuleBody::Lexeme(regex) => regex_says_something(regex),
-            RuleBody::Ref(rule) => self.productive[*rule],
+            RuleBody::Ref(rule) => self.productive[rule.index()],
             RuleBody::Seq(parts) => parts.iter().all(|part| self.says_something(part)),
             RuleBody::Alt(parts) => parts.iter().any(|part| self.says_something(part)),
             RuleBody::Repeat { of, min, max } => {
@@ -71,7 +71,7 @@ impl<'a> Oracle<'a> {
     fn ends(&self, node: &RuleBody, from: usize) -> Ends {
         match node {
             RuleBody::Lexeme(regex) => regex_ends(regex, self.text, from),
-            RuleBody::Ref(rule) => self.ends[*rule][from],
+            RuleBody::Ref(rule) => self.ends[rule.index()][from],
             RuleBody::Seq(parts) => {
                 let whole = |at, part| each(at).fold(0, |all, place| all | self.ends(part, place));
                 parts.iter().fold(1 << from, whole)
@@ -89,7 +89,7 @@ impl<'a> Oracle<'a> {
         match node {
             _ if from == self.text.len() => true,
             RuleBody::Lexeme(regex) => regex_begins(regex, self.text, from),
-            RuleBody::Ref(rule) => self.begins[*rule][from],
+            RuleBody::Ref(rule) => self.begins[rule.index()][from],
             RuleBody::Seq(parts) => {
                 let mut at: Ends = 1 << from;
                 parts.iter().any(|part| {

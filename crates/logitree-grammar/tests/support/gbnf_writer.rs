@@ -76,7 +76,7 @@ impl<'r> Writer<'r> {
     fn node(&mut self, node: &RuleBody, within: Within) {
         match node {
             RuleBody::Lexeme(regex) => self.regex(regex, within),
-            RuleBody::Ref(id) => match self.names.get(*id) {
+            RuleBody::Ref(id) => match self.names.get(id.index()) {
                 Some(name) => self.text.push_str(name),
                 None => {
                     self.beyond("a reference to no rule");
@@ -273,7 +273,7 @@ impl<'r> Writer<'r> {
 fn order(rules: &Rules) -> Vec<usize> {
     fn refer(node: &RuleBody, to: &mut impl FnMut(usize)) {
         match node {
-            RuleBody::Ref(id) => to(*id),
+            RuleBody::Ref(id) => to(id.index()),
             RuleBody::Seq(parts) | RuleBody::Alt(parts) => parts.iter().for_each(|part| refer(part, to)),
             RuleBody::Repeat { of, .. } => refer(of, to),
             RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => {}
@@ -282,7 +282,7 @@ fn order(rules: &Rules) -> Vec<usize> {
     let mut seen = vec![false; rules.rules.len()];
     let mut order = Vec::with_capacity(seen.len());
     let mut next = 0;
-    for id in [rules.start].into_iter().chain(0..rules.rules.len()) {
+    for id in [rules.start.index()].into_iter().chain(0..rules.rules.len()) {
         if id < seen.len() && !std::mem::replace(&mut seen[id], true) {
             order.push(id);
         }
@@ -304,7 +304,7 @@ fn names(rules: &Rules) -> Vec<String> {
     let mut next = 2;
     let mut names = Vec::with_capacity(rules.rules.len());
     for (id, rule) in rules.rules.iter().enumerate() {
-        if id == rules.start {
+        if id == rules.start.index() {
             names.push("root".to_string());
             continue;
         }

@@ -9,7 +9,7 @@ use crate::support::ending_vocabulary;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::json_schema::{load, SchemaOptions};
 use logitree::grammar::pattern;
-use logitree::grammar::rules::{Rule, RuleBody, Rules};
+use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules};
 use logitree::grammar::{gbnf, lark};
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, ErrorKind, Result, TokenId};
@@ -37,7 +37,7 @@ fn vocabulary() -> (Arc<Vocabulary>, TokenId) {
 }
 
 fn alone(body: RuleBody) -> Rules {
-    Rules { rules: vec![Rule { name: "root".into(), body }], start: 0 }
+    Rules { rules: vec![Rule { name: "root".into(), body }], start: RuleId(0) }
 }
 
 fn of_pattern(text: &str) -> Result<Rules> {

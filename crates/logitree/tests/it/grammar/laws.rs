@@ -7,7 +7,7 @@ use crate::support::{laws, random_rules};
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::gbnf;
 use logitree::grammar::json_schema::{load, SchemaOptions};
-use logitree::grammar::rules::{Rule, RuleBody, Rules};
+use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn bound(rules: Rules, vocabulary: &Arc<Vocabulary>, limits: GrammarLimits) -> O
 fn of_schema(schema: &str) -> Rules {
     let schema = load(schema, &SchemaOptions::default(), &[]).expect("a sound schema");
     let body = RuleBody::Json(Arc::new(schema));
-    Rules { rules: vec![Rule { name: "value".into(), body }], start: 0 }
+    Rules { rules: vec![Rule { name: "value".into(), body }], start: RuleId(0) }
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! Random rules over the letters a, b and c, for every test that needs some. It knows nothing of what they mean.
 
-use logitree::grammar::rules::{Rule, RuleBody, Rules, TokenName, TokenSet};
+use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
 use logitree::grammar::{CharSet, Regex};
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ fn node(rules: usize, tokens: u32) -> impl Strategy<Value = RuleBody> {
         RuleBody::Tokens(TokenSet { tokens, negated })
     });
     let lexemes = plain_regex().prop_map(RuleBody::Lexeme);
-    let refs = (0..rules).prop_map(RuleBody::Ref);
+    let refs = (0..rules).prop_map(|id| RuleBody::Ref(RuleId::new(id)));
     // Shrinking reaches every alternative, whatever its weight: sets are in a union of their own.
     let leaf = match tokens {
         0 => prop_oneof![lexemes, refs].boxed(),
@@ -59,7 +59,7 @@ pub fn rules(tokens: u32) -> impl Strategy<Value = Rules> {
                 rules[n].body = set_apart(body, &mut rules);
             }
         }
-        Rules { rules, start: 0 }
+        Rules { rules, start: RuleId(0) }
     })
 }
 
@@ -71,14 +71,14 @@ fn rule(body: RuleBody) -> Rule {
 pub fn alone(body: RuleBody, apart: bool) -> Rules {
     let mut rules = vec![rule(RuleBody::Seq(Vec::new()))];
     rules[0].body = if apart { set_apart(body, &mut rules) } else { body };
-    Rules { rules, start: 0 }
+    Rules { rules, start: RuleId(0) }
 }
 
 /// Gives each lexeme a rule of its own that refers to itself, where that says nothing.
 pub fn set_apart(node: RuleBody, rules: &mut Vec<Rule>) -> RuleBody {
     match node {
         RuleBody::Lexeme(_) => {
-            let own = rules.len();
+            let own = RuleId::new(rules.len());
             let never = RuleBody::Seq(vec![RuleBody::Lexeme(Regex::Nothing), RuleBody::Ref(own)]);
             rules.push(rule(RuleBody::Alt(vec![node, never])));
             RuleBody::Ref(own)
