@@ -34,8 +34,10 @@ EXTRAS = {
     "llama-oldest": ["test"],
     "wheel": [],
 }
-MEASURES = ("bench", "bench-peers")
-"""Verbs that need the optimised extension. The others take the dev profile, which compiles in a third of the time."""
+PROFILES = {"bench": "release", "bench-peers": "release", "demo": "demo"}
+"""Cargo's profile of the extension that a verb needs at least; the others take dev."""
+MINUTES = {"release": 2, "dev": 1, "demo": 0.5}
+"""Of compiling each profile, most optimised first."""
 
 
 class Failed(Exception):
@@ -300,8 +302,11 @@ def tools(environment):
     return Step("tools", "installing maturin and NumPy", [install(environment, *wanted)], digest(f"text:{wanted}"))
 
 
-def extension(environment, release):
-    """The Rust core and its bindings, installed in place: every environment loads the same file."""
+def extension(environment, wanted):
+    """The Rust core and its bindings, installed in place: every environment loads the same file.
+
+    `wanted` is a profile; what is already built with it, or with a more optimised one, is kept.
+    """
     crates = os.path.join(ROOT, "crates")
     sources = [
         os.path.join("crates", crate, part) for crate in sorted(os.listdir(crates)) for part in ("Cargo.toml", "src")
@@ -311,9 +316,11 @@ def extension(environment, release):
         built = glob.glob(os.path.join(ROOT, "python", "logitree", "_core*.*[od]"))
         return f"{profile} {digest(*sources, 'Cargo.toml', 'Cargo.lock', 'pyproject.toml', *built)}"
 
-    profile = "release" if release or environment.stamped("extension", value("release")) else "dev"
-    command = [environment.python, "-m", "maturin", "develop"] + (["--release"] if profile == "release" else [])
-    says = f"compiling logitree, {profile} profile (about {2 if release else 1} min, once)"
+    profiles = list(MINUTES)
+    enough = profiles[: profiles.index(wanted) + 1]
+    profile = next((p for p in enough if environment.stamped("extension", value(p))), wanted)
+    command = [environment.python, "-m", "maturin", "develop", "--profile", profile]
+    says = f"compiling logitree, {profile} profile (about {MINUTES[profile]} min, once)"
     env = {"VIRTUAL_ENV": environment.path, "CONDA_PREFIX": None}
     env["PATH"] = environment.bin + os.pathsep + os.environ.get("PATH", "")
     return Step("extension", says, [command], lambda: value(profile), ["tools"], env)
@@ -386,7 +393,7 @@ def prepare(verb):
     name = "packages-" + "-".join(EXTRAS[verb] or [verb])
     steps = [
         tools(environment),
-        extension(environment, verb in MEASURES),
+        extension(environment, PROFILES.get(verb, "dev")),
         packages(environment, name, EXTRAS[verb], model=verb != "check"),
     ]
     if verb != "check":
