@@ -69,12 +69,12 @@ IDIOMS = (
 
 def files(*suffixes: str) -> list[Path]:
     """The repository's own files with these suffixes or names, without build outputs."""
-    built = {"results", "target", ".venv", ".venv-engines", ".git", "node_modules", "__pycache__", "dist"}
+    built = {"results", "target", ".git", "node_modules", "__pycache__", "dist"}
     found: list[Path] = []
     left = [REPOSITORY]
     while left:
         for path in left.pop().iterdir():
-            if path.name in built or path.name.endswith("_cache"):
+            if path.name in built or path.name.startswith(".venv") or path.name.endswith("_cache"):
                 continue
             if path.is_dir():
                 left.append(path)
