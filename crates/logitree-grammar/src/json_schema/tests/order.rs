@@ -3,24 +3,14 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::earley::{Machine, MachineLimits, ValueSource, DEAD};
-use crate::expr::Exprs;
-use crate::json_schema::{load, JsonRules, SchemaOptions, Whitespace};
+use super::{accepts, compact, machine, Dice};
+use crate::json_schema::{load, KeyOrder};
 
 /// Whether the schema accepts each of the texts, in schema order and without white space.
 fn accepted(schema: &str, texts: &[String]) -> Vec<bool> {
-    let options = SchemaOptions { whitespace: Whitespace::Compact, ..SchemaOptions::default() };
-    let read = Arc::new(load(schema, &options, &[]).unwrap_or_else(|error| panic!("{schema}: {error}")));
-    let mut exprs = Exprs::new(1 << 20);
-    let mut frames = JsonRules::new();
-    let root = frames.root(&read, &mut exprs).unwrap().unwrap();
-    let mut machine = Machine::new(Box::new(frames), root, exprs, MachineLimits::default()).unwrap();
-    let mut accepts = |text: &String| {
-        let start = machine.start();
-        let config = text.bytes().fold(start, |config, byte| machine.step(config, byte).unwrap());
-        config != DEAD && machine.is_accepting(config)
-    };
-    texts.iter().map(&mut accepts).collect()
+    let read = load(schema, &compact(KeyOrder::Schema), &[]).unwrap_or_else(|e| panic!("{schema}: {e}"));
+    let mut machine = machine(&Arc::new(read)).unwrap();
+    texts.iter().map(|text| accepts(&mut machine, text)).collect()
 }
 
 /// Objects with these keys in this order are accepted, and refused where two neighbours are swapped.
@@ -106,18 +96,13 @@ enum Piece {
 struct Shape(usize, Vec<Piece>);
 
 /// A generator of shapes; definitions refer to later ones only.
-struct Dice {
-    state: u64,
-    shapes: usize,
+struct Shapes {
+    dice: Dice,
+    count: usize,
     definitions: usize,
 }
 
-impl Dice {
-    fn next(&mut self, below: usize) -> usize {
-        self.state = self.state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        ((self.state >> 33) as usize) % below
-    }
-
+impl Shapes {
     fn definition(&mut self, from: usize) -> Shape {
         let shape = self.shape(2, from);
         if shape.1.is_empty() {
@@ -127,25 +112,25 @@ impl Dice {
     }
 
     fn shape(&mut self, depth: usize, from: usize) -> Shape {
-        self.shapes += 1;
-        let number = self.shapes;
+        self.count += 1;
+        let number = self.count;
         let mut pieces = Vec::new();
-        let first = self.next(3);
+        let first = self.dice.next(3);
         for kind in (0..3).map(|kind| (kind + first) % 3) {
             match kind {
-                _ if depth == 0 || self.next(2) == 0 => {}
+                _ if depth == 0 || self.dice.next(2) == 0 => {}
                 0 => {
-                    let start = self.next(KEYS.len());
-                    let keys = (0..1 + self.next(2)).map(|n| KEYS[(start + 2 * n) % KEYS.len()]);
+                    let start = self.dice.next(KEYS.len());
+                    let keys = (0..1 + self.dice.next(2)).map(|n| KEYS[(start + 2 * n) % KEYS.len()]);
                     let keys: Vec<_> = keys.collect();
                     let own = keys.into_iter().map(|key| (key, self.shape(depth - 1, from)));
                     pieces.push(Piece::Own(own.collect()));
                 }
                 1 if from < self.definitions => {
-                    pieces.push(Piece::Ref(from + self.next(self.definitions - from)));
+                    pieces.push(Piece::Ref(from + self.dice.next(self.definitions - from)));
                 }
                 2 => {
-                    let count = 1 + self.next(2);
+                    let count = 1 + self.dice.next(2);
                     let all = (0..count).map(|_| self.shape(depth - 1, from));
                     // What describes nothing is left out when the schema is loaded.
                     let all: Vec<Shape> = all.filter(|shape| !shape.1.is_empty()).collect();
@@ -261,9 +246,9 @@ impl<'s> Reader<'s> {
 fn random_schemas_are_read_in_order() {
     let mut several = 0;
     for seed in (0..400).map(|n| n * 7919) {
-        let mut dice = Dice { state: seed, shapes: 0, definitions: 3 };
-        let definitions: Vec<Shape> = (0..3).map(|n| dice.definition(n + 1)).collect();
-        let root = dice.shape(4, 0);
+        let mut shapes = Shapes { dice: Dice(seed), count: 0, definitions: 3 };
+        let definitions: Vec<Shape> = (0..3).map(|n| shapes.definition(n + 1)).collect();
+        let root = shapes.shape(4, 0);
         let mut schema = String::from("{\"$defs\":{");
         for (n, definition) in definitions.iter().enumerate() {
             write!(schema, "{}\"{n}\":", if n > 0 { "," } else { "" }).unwrap();

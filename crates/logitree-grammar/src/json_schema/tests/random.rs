@@ -5,30 +5,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
 
-use super::from_value;
 use super::validate::is_valid;
-use crate::earley::{ConfigId, Machine, MachineLimits, ValueSource, DEAD};
-use crate::expr::Exprs;
-use crate::json_schema::{JsonRules, KeyOrder, Schema, SchemaOptions, Whitespace};
+use super::{accepts, compact, from_value, machine, Dice};
+use crate::earley::{ConfigId, Machine, DEAD};
+use crate::json_schema::{KeyOrder, Schema};
 use serde_json::{json, Map, Value};
-
-/// A generator of numbers that is the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        ((self.0 >> 33) as usize) % below
-    }
-
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.next(from.len())]
-    }
-
-    fn once_in(&mut self, times: usize) -> bool {
-        self.next(times) == 0
-    }
-}
 
 const KEYS: [&str; 5] = ["a", "b", "c", "aa", "ab"];
 const PATTERNS: [&str; 5] = ["^a", "b", "^.$", "^(c|ab)$", "a{2}"];
@@ -164,30 +145,7 @@ fn keyword(dice: &mut Dice, kind: usize, depth: usize, made: &mut Map<String, Va
 }
 
 fn read(schema: &Value, order: KeyOrder) -> crate::Result<Arc<Schema>> {
-    let options = SchemaOptions { order, whitespace: Whitespace::Compact, ..SchemaOptions::default() };
-    Ok(Arc::new(from_value(schema, &options, &[])?))
-}
-
-/// The machine of a schema; `None` if no value is valid.
-fn machine(schema: &Arc<Schema>) -> crate::Result<Option<Machine>> {
-    let mut exprs = Exprs::new(1 << 20);
-    let mut frames = JsonRules::new();
-    match frames.root(schema, &mut exprs)? {
-        Some(root) => Ok(Some(Machine::new(Box::new(frames), root, exprs, MachineLimits::default())?)),
-        None => Ok(None),
-    }
-}
-
-fn accepts(machine: &mut Option<Machine>, text: &str) -> bool {
-    let Some(machine) = machine else { return false };
-    let mut config = machine.start();
-    for &byte in text.as_bytes() {
-        config = machine.step(config, byte).unwrap();
-        if config == DEAD {
-            return false;
-        }
-    }
-    machine.is_accepting(config)
+    Ok(Arc::new(from_value(schema, &compact(order), &[])?))
 }
 
 /// Bytes that complete the text, found cheapest first: of a few bytes, or of all. An opening bracket is dear, because

@@ -2,21 +2,16 @@
 
 use std::sync::Arc;
 
-use super::from_value;
 use super::validate::is_valid;
-use crate::earley::{ConfigId, Machine, MachineLimits, ValueSource, DEAD};
-use crate::expr::Exprs;
-use crate::json_schema::{JsonRules, KeyOrder, Schema, SchemaOptions, Whitespace};
+use super::{accepts, compact, from_value, machine};
+use crate::earley::{ConfigId, Machine, DEAD};
+use crate::json_schema::{KeyOrder, Schema, SchemaOptions, Whitespace};
 use serde_json::{json, Value};
 
 /// A schema that runs.
 struct Runner {
     machine: Option<Machine>,
     schema: Arc<Schema>,
-}
-
-fn compact(order: KeyOrder) -> SchemaOptions {
-    SchemaOptions { order, whitespace: Whitespace::Compact, ..SchemaOptions::default() }
 }
 
 impl Runner {
@@ -26,13 +21,7 @@ impl Runner {
 
     fn try_new(schema: &Value, options: &SchemaOptions) -> crate::Result<Runner> {
         let schema = Arc::new(from_value(schema, options, &[])?);
-        let mut exprs = Exprs::new(1 << 20);
-        let mut frames = JsonRules::new();
-        let machine = match frames.root(&schema, &mut exprs)? {
-            Some(root) => Some(Machine::new(Box::new(frames), root, exprs, MachineLimits::default())?),
-            None => None,
-        };
-        Ok(Runner { machine, schema })
+        Ok(Runner { machine: machine(&schema)?, schema })
     }
 
     fn run(&mut self, text: &str) -> ConfigId {
@@ -45,8 +34,7 @@ impl Runner {
     }
 
     fn accepts(&mut self, text: &str) -> bool {
-        let config = self.run(text);
-        self.machine.as_ref().is_some_and(|machine| config != DEAD && machine.is_accepting(config))
+        accepts(&mut self.machine, text)
     }
 
     fn valid(&self, value: &Value) -> bool {
