@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::expr::nested_counts;
 use super::{CharSet, Dfa};
 
 /// A regular language over Unicode scalar values. It matches whole strings: it has no anchors.
@@ -79,9 +80,14 @@ impl Regex {
         Regex::Not(Box::new(self))
     }
 
-    /// At least `min` and at most `max` repetitions.
+    /// At least `min` and at most `max` repetitions. Of a repetition it is one repetition where that is exact.
     #[must_use]
     pub fn repeat(self, min: u32, max: Option<u32>) -> Regex {
+        if let Regex::Repeat { of, min: least, max: most } = &self {
+            if let Some((min, max)) = nested_counts((*least, *most), (min, max)) {
+                return Regex::Repeat { of: of.clone(), min, max };
+            }
+        }
         Regex::Repeat { of: Box::new(self), min, max }
     }
 

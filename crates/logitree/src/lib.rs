@@ -58,6 +58,7 @@ pub use constraint::{
 };
 pub use decoder::{Decoder, Finish, Stop};
 pub use logitree_automata::error::{self, Error, ErrorKind, Result};
+pub use logitree_automata::interrupt;
 pub use logitree_grammar as grammar;
 pub use logitree_grammar::ast::{GrammarNode, Syntax};
 pub use logitree_grammar::TokenId;

@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::Result;
+use crate::{interrupt, Result};
 
 /// Nanoseconds of work that make a thread worth its start, which takes some ten microseconds.
 const WORTH: u64 = 100_000;
@@ -35,9 +35,12 @@ pub(crate) fn map<T: Send, R: Send>(
         let Some((row, result)) = next else { break };
         *result = Some(work(row));
     };
+    // The threads work for this one: its deadlines are theirs.
+    let interrupts = interrupt::current();
     std::thread::scope(|scope| {
         // Where the system does not start a thread, the others take its rows.
-        (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, rest)));
+        let worker = || interrupt::under(&interrupts, rest);
+        (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, worker)));
         rest();
     });
     results.into_iter().flatten().collect()

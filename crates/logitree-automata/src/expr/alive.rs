@@ -22,6 +22,7 @@ impl Exprs {
         if self.dead.contains(&e) {
             return Ok(false);
         }
+        self.charge(4)?;
         let alive = match self.node(e).clone() {
             ExprNode::Nothing => false,
             ExprNode::Concat(..) => return self.all_alive(e),
@@ -98,7 +99,7 @@ impl Exprs {
                 return Ok(true);
             }
             for class in self.byte_classes(e)? {
-                self.spend(2)?;
+                self.spend(3)?;
                 let Some(byte) = class.iter().next() else { continue };
                 let next = self.step(e, byte)?;
                 if self.is_seen_alive(next) {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::counts::nested_counts;
 use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs, Tag, EMPTY, NOTHING};
 use crate::Result;
@@ -100,11 +101,16 @@ impl Exprs {
             return Ok(if min == 0 { EMPTY } else { NOTHING });
         }
         let min = if self.is_complete(of) { 0 } else { min };
-        match (self.node(of), min, max) {
-            (_, 1, 1) => Ok(of),
-            (ExprNode::Repeat { min: 0, max: ENDLESS, .. }, ..) => Ok(of),
-            _ => self.intern(ExprNode::Repeat { of, min, max }),
+        if (min, max) == (1, 1) {
+            return Ok(of);
         }
+        let bound = |max: u32| (max != ENDLESS).then_some(max);
+        if let ExprNode::Repeat { of: inner, min: least, max: most } = *self.node(of) {
+            if let Some((min, max)) = nested_counts((least, bound(most)), (min, bound(max))) {
+                return self.repeat_counted(inner, min, max.unwrap_or(ENDLESS));
+            }
+        }
+        self.intern(ExprNode::Repeat { of, min, max })
     }
 
     /// The complement over strings of bytes; without tags inside.
@@ -138,13 +144,14 @@ impl Exprs {
             ExprNode::Or(parts) => Some(parts),
             _ => None,
         });
-        self.spend(all.len() as u64 / 8)?;
+        self.charge_list(all.len())?;
         all.retain(|&e| e != NOTHING);
         if let Some(&any) = all.iter().find(|&&e| self.is_anything(e)) {
             return Ok(any);
         }
         if all.len() > 1 {
             self.absorb_in_loops(&mut all)?;
+            self.merge_counts(&mut all)?;
             self.keep_fewest_rounds(&mut all)?;
             self.drop_empty(&mut all);
             self.join_heads(&mut all)?;
@@ -278,6 +285,7 @@ impl Exprs {
         runs.sort_unstable();
         for same in runs.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (of, rest, min, _) = same[0];
+            self.charge((same.len() * all.len()) as u64)?;
             if same.len() > 1 && self.within(of, rest, WITHIN_DEPTH)? {
                 all.retain(|&e| same.iter().all(|run| run.3 != e));
                 let head = self.repeat_counted(of, min, min)?;
@@ -289,6 +297,7 @@ impl Exprs {
 
     /// Whether the loop `outer` provably contains `e`; `false` means unknown.
     fn within(&mut self, e: ExprId, outer: ExprId, depth: u32) -> Result<bool> {
+        self.charge(2)?;
         if e == outer || e == EMPTY {
             return Ok(true);
         }
@@ -404,7 +413,7 @@ impl Exprs {
             ExprNode::And(parts) => Some(parts),
             _ => None,
         });
-        self.spend(all.len() as u64 / 8)?;
+        self.charge_list(all.len())?;
         if all.contains(&NOTHING) {
             return Ok(NOTHING);
         }

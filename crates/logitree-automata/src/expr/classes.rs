@@ -26,6 +26,7 @@ impl Splits {
 impl Exprs {
     /// Bytes that `e` cannot distinguish from `byte`; not necessarily all of them.
     pub(super) fn byte_class(&mut self, e: ExprId, byte: u8) -> Result<ByteSet> {
+        self.charge(2)?;
         let side = |set: &ByteSet| if set.contains(byte) { *set } else { ByteSet::ALL.without(set) };
         Ok(match *self.node(e) {
             ExprNode::Nothing | ExprNode::Tag(_) => ByteSet::ALL,
@@ -48,7 +49,10 @@ impl Exprs {
             }
             ExprNode::Not(of) => self.byte_class(of, byte)?,
             ExprNode::Repeat { of, .. } => self.class_of_body(of, byte)?,
-            ExprNode::Dfa(dfa, state) => self.dfa_class(dfa, state, byte),
+            ExprNode::Dfa(dfa, state) => {
+                self.charge(64)?;
+                self.dfa_class(dfa, state, byte)
+            }
             ExprNode::Literals { set, from, to, depth } => {
                 let (next, ended) = self.literal_starts((set, from, to, depth));
                 let own = if next.contains(byte) { ByteSet::one(byte) } else { ByteSet::ALL.without(&next) };
@@ -58,7 +62,6 @@ impl Exprs {
     }
 
     fn class_in_all(&mut self, mut class: ByteSet, parts: &[ExprId], byte: u8) -> Result<ByteSet> {
-        self.spend(parts.len() as u64 / 16)?;
         for &part in parts {
             class = class.and(&self.byte_class(part, byte)?);
         }
@@ -69,6 +72,7 @@ impl Exprs {
     fn class_of_body(&mut self, of: ExprId, byte: u8) -> Result<ByteSet> {
         if !self.bodies.contains_key(&of) {
             let classes = self.byte_classes(of)?;
+            self.body_bytes += size_of_val(&classes[..]) + 32;
             self.bodies.insert(of, classes.into());
         }
         let class = self.bodies[&of].iter().find(|class| class.contains(byte));
@@ -82,9 +86,10 @@ impl Exprs {
     pub(super) fn byte_classes(&mut self, e: ExprId) -> Result<Vec<ByteSet>> {
         let mut splits = Splits::default();
         self.splits(e, &mut splits);
-        self.spend(splits.looked / 16)?;
+        self.charge(splits.looked)?;
         let mut classes = vec![ByteSet::ALL];
         for set in splits.sets {
+            self.charge(classes.len() as u64)?;
             for n in 0..classes.len() {
                 let (inside, outside) = (classes[n].and(&set), classes[n].without(&set));
                 if !inside.is_empty() && !outside.is_empty() {
@@ -105,6 +110,7 @@ impl Exprs {
             ExprNode::Concat(..) => {
                 let mut at = e;
                 while let ExprNode::Concat(a, b) = *self.node(at) {
+                    found.looked += 1;
                     self.splits(a, found);
                     if !self.is_complete(a) {
                         return;
@@ -114,10 +120,12 @@ impl Exprs {
                 self.splits(at, found);
             }
             ExprNode::Or(parts) | ExprNode::And(parts) => {
+                found.looked += parts.len() as u64;
                 parts.iter().for_each(|&part| self.splits(part, found))
             }
             ExprNode::Not(of) | ExprNode::Repeat { of, .. } => self.splits(*of, found),
             &ExprNode::Dfa(dfa, state) => {
+                found.looked += 64;
                 self.dfa_classes(dfa, state).into_iter().for_each(|class| found.add(class));
             }
             &ExprNode::Literals { set, from, to, depth } => {

@@ -24,7 +24,18 @@ impl Exprs {
         self.derive_uncached(e, byte)
     }
 
+    /// [`Exprs::derive`] at a node of a trie, which costs fuel even where the derivative is cached.
+    ///
+    /// # Errors
+    /// As [`Exprs::derive`].
+    #[inline]
+    pub fn visit(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
+        self.charge(3)?;
+        self.derive(e, byte)
+    }
+
     fn derive_uncached(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
+        self.charge(4)?;
         // These have one transition: a row would hold 255 times NOTHING.
         let head = match self.node(e) {
             ExprNode::Concat(a, _) => self.node(*a),
@@ -54,6 +65,7 @@ impl Exprs {
             class.iter().for_each(|byte| row[usize::from(byte)] = derived);
             return Ok(());
         }
+        self.charge(48)?;
         self.has_room()?;
         // The rarer value is written byte by byte.
         let (rare, most, one) = match class.len() > 128 {
@@ -78,6 +90,7 @@ impl Exprs {
             ExprNode::Concat(..) => self.step_concat(e, byte),
             ExprNode::Or(ref parts) => {
                 let parts = parts.clone();
+                self.charge(4 * parts.len() as u64)?;
                 let mut next = Vec::with_capacity(parts.len());
                 for &part in parts.iter() {
                     next.push(self.derive(part, byte)?);
@@ -86,6 +99,7 @@ impl Exprs {
             }
             ExprNode::And(ref parts) => {
                 let parts = parts.clone();
+                self.charge(4 * parts.len() as u64)?;
                 let mut next = Vec::with_capacity(parts.len());
                 for &part in parts.iter() {
                     next.push(self.derive(part, byte)?);
@@ -149,6 +163,7 @@ impl Exprs {
     }
 
     fn find_first(&mut self, e: ExprId) -> Result<ByteSet> {
+        self.charge(8)?;
         if !self.is_alive(e)? {
             return Ok(ByteSet::NONE);
         }
@@ -162,6 +177,7 @@ impl Exprs {
         let mut set = ByteSet::NONE;
         let mut at = e;
         while let ExprNode::Concat(a, b) = *self.node(at) {
+            self.charge(4)?;
             set = set.or(&self.first_bytes(a)?);
             if !self.is_complete(a) {
                 return Ok(set);
@@ -172,6 +188,7 @@ impl Exprs {
             ExprNode::Or(ref parts) => {
                 let parts = parts.clone();
                 let mut all = ByteSet::NONE;
+                self.charge(4 * parts.len() as u64)?;
                 for &part in parts.iter() {
                     all = all.or(&self.first_bytes(part)?);
                 }

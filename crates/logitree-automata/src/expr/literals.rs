@@ -69,7 +69,7 @@ impl Exprs {
                 live.push((text, then));
             }
         }
-        self.spend(live.len() as u64)?;
+        self.spend(2 * live.len() as u64)?;
         live.sort_unstable();
         live.dedup();
         match live[..] {
@@ -117,6 +117,7 @@ impl Exprs {
         (set, from, to, depth): (u32, u32, u32, u32),
         byte: u8,
     ) -> Result<ExprId> {
+        self.charge(16)?;
         let ended = self.literal_sets[set as usize].ended(from, to, depth);
         let (below, end) = self.literal_sets[set as usize].narrowed(from, to, depth, byte);
         let on = if below < end { self.run(set, below, end, depth + 1)? } else { NOTHING };

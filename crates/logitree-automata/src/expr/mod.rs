@@ -19,6 +19,7 @@ mod build;
 mod byteset;
 mod classes;
 mod compile;
+mod counts;
 mod derive;
 mod encode;
 mod finite;
@@ -30,6 +31,7 @@ mod widen;
 
 pub use bounded_loop::BoundedLoop;
 pub use byteset::ByteSet;
+pub use counts::{nested_counts, Counts};
 pub(super) use node::digest;
 pub use node::{Exprs, StructureHash};
 

@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::literals::LiteralSet;
 use super::{ByteSet, Encoding, ExprId, Tag, EMPTY, NOTHING};
+use crate::interrupt;
 use crate::{CharSet, Dfa};
 use crate::{Error, ErrorKind, Result};
 
@@ -59,6 +60,8 @@ pub(super) struct NodeFacts {
     pub shortest: u32,
     /// Whether its language is known not to be empty.
     pub alive: bool,
+    /// The hash without the counts of the repetitions in its concatenation; the low half of `hash` if it has none.
+    pub shape: u64,
 }
 
 /// An arena of expressions.
@@ -85,6 +88,8 @@ pub struct Exprs {
     pub(super) first: FxHashMap<ExprId, ByteSet>,
     /// Byte classes of loop bodies.
     pub(super) bodies: FxHashMap<ExprId, Box<[ByteSet]>>,
+    /// Their size in bytes.
+    pub(super) body_bytes: usize,
     pub(super) classes: FxHashMap<(CharSet, Encoding), ExprId>,
     /// Expressions with intersection or complement whose language is empty.
     pub(super) dead: FxHashSet<ExprId>,
@@ -95,14 +100,22 @@ pub struct Exprs {
     /// For each loop body whether its iterations are delimited.
     pub(super) delimited_bodies: FxHashMap<ExprId, bool>,
     most: usize,
+    /// What may be consumed before the next check of the interrupts, in units: [`UNITS`] are one step.
     fuel: u64,
+    /// The rest of the fuel, in units.
+    reserve: u64,
 }
+
+/// Units of fuel in a step.
+pub(super) const UNITS: u64 = 16;
+/// Units of fuel between two checks of the interrupts: some ten milliseconds.
+const SLICE: u64 = 1 << 21;
 
 /// Approximate size in bytes of an expression and of a row of derivatives.
 const NODE_BYTES: usize = 2 * size_of::<ExprNode>() + size_of::<NodeFacts>() + 24;
 const ROW_BYTES: usize = 1032;
 /// The average size in bytes that an expression may take when the arena is full.
-const BYTES_EACH: usize = 192;
+const BYTES_EACH: usize = 80;
 /// Maximum size of all literals.
 const LITERAL_BYTES: usize = 256 << 20;
 
@@ -134,9 +147,11 @@ impl Exprs {
             rows: Vec::new(),
             first: FxHashMap::default(),
             bodies: FxHashMap::default(),
+            body_bytes: 0,
             classes: FxHashMap::default(),
             most: most.clamp(16, u32::MAX as usize - 1),
             fuel: u64::MAX,
+            reserve: 0,
         };
         exprs.number_outcomes(&[]);
         exprs.number_outcomes(&[0]);
@@ -156,20 +171,22 @@ impl Exprs {
 
     /// Approximate size in bytes.
     pub fn memory(&self) -> usize {
-        let bodies: usize = self.bodies.values().map(|classes| size_of_val(&**classes) + 32).sum();
-        let beside = 2 * self.pool.len() + self.first.len() * 48 + self.dead.len() * 8 + bodies;
+        let beside = 2 * self.pool.len() + self.first.len() * 48 + self.dead.len() * 8 + self.body_bytes;
         self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.literal_bytes + beside
     }
 
     /// Sets how much work may be done from now on, in steps of about a tenth of a microsecond.
     pub fn set_fuel(&mut self, steps: u64) {
-        self.fuel = steps;
+        self.reserve = steps.saturating_mul(UNITS);
+        // A call under a deadline checks it before it begins.
+        self.fuel = if interrupt::is_watched() { 0 } else { self.reserve.min(SLICE) };
+        self.reserve -= self.fuel;
     }
 
-    /// The remaining fuel.
+    /// The remaining fuel in steps.
     #[inline]
     pub fn fuel(&self) -> u64 {
-        self.fuel
+        self.fuel.saturating_add(self.reserve) / UNITS
     }
 
     /// Consumes `steps` of the fuel.
@@ -178,13 +195,42 @@ impl Exprs {
     /// [`ErrorKind::Limit`] if less fuel is left.
     #[inline]
     pub fn spend(&mut self, steps: u64) -> Result<()> {
-        match self.fuel.checked_sub(steps) {
+        self.charge(steps.saturating_mul(UNITS))
+    }
+
+    /// Consumes sixteenths of a step, each about six nanoseconds: a node visited, a word compared.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] if less fuel is left, or if an [`interrupt`] applies. No fuel is left then.
+    #[inline]
+    pub fn charge(&mut self, units: u64) -> Result<()> {
+        match self.fuel.checked_sub(units) {
             Some(left) => {
                 self.fuel = left;
                 Ok(())
             }
-            None => Err(out_of_fuel()),
+            None => self.next_slice(units),
         }
+    }
+
+    #[cold]
+    fn next_slice(&mut self, units: u64) -> Result<()> {
+        let left = self.fuel.saturating_add(self.reserve);
+        (self.fuel, self.reserve) = (0, 0);
+        interrupt::check()?;
+        let Some(left) = left.checked_sub(units) else { return Err(out_of_fuel()) };
+        self.fuel = left.min(SLICE);
+        self.reserve = left - self.fuel;
+        Ok(())
+    }
+
+    /// Consumes the fuel for sorting or hashing a list of this length.
+    ///
+    /// # Errors
+    /// As [`Exprs::charge`].
+    #[inline]
+    pub fn charge_list(&mut self, length: usize) -> Result<()> {
+        self.charge(length as u64 * u64::from(2 + length.max(1).ilog2() / 2))
     }
 
     /// # Errors
@@ -204,10 +250,15 @@ impl Exprs {
 
     /// The id of `node`, which must be in normal form.
     pub(super) fn intern(&mut self, node: ExprNode) -> Result<ExprId> {
+        let size = match &node {
+            ExprNode::Or(parts) | ExprNode::And(parts) => parts.len() as u64,
+            _ => 0,
+        };
+        self.charge(4 + size / 2)?;
         if let Some(&id) = self.ids.get(&node) {
             return Ok(id);
         }
-        self.spend(1)?;
+        self.charge(24 + 8 * size)?;
         self.has_room()?;
         let known = self.analyse(&node);
         let id = ExprId(self.nodes.len() as u32);
@@ -316,8 +367,10 @@ impl Exprs {
             }
         };
         let shortest = self.shortest(node);
+        let hash = self.hash(node);
         NodeFacts {
-            hash: self.hash(node),
+            hash,
+            shape: self.shape(node, hash),
             outcomes,
             boolean,
             shortest,
@@ -340,6 +393,23 @@ impl Exprs {
             | ExprNode::Literals { .. }
             | ExprNode::Dfa(..) => 0,
         }
+    }
+
+    fn shape(&self, node: &ExprNode, hash: StructureHash) -> u64 {
+        match *node {
+            ExprNode::Repeat { of, .. } => mix(self.facts(of).hash, 18) as u64,
+            ExprNode::Concat(a, b) if self.is_counted(a) || self.is_counted(b) => {
+                let both = u128::from(self.facts(a).shape) | u128::from(self.facts(b).shape) << 64;
+                mix(both, 19) as u64
+            }
+            _ => hash as u64,
+        }
+    }
+
+    /// Whether a repetition is among the parts of its concatenation.
+    pub(super) fn is_counted(&self, e: ExprId) -> bool {
+        let facts = self.facts(e);
+        facts.shape != facts.hash as u64
     }
 
     fn hash(&self, node: &ExprNode) -> StructureHash {

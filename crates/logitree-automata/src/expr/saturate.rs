@@ -14,6 +14,7 @@ impl Exprs {
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
     pub fn saturated(&mut self, e: ExprId, bytes: u32) -> Result<ExprId> {
         let enough = bytes + 1;
+        self.charge(8)?;
         match self.node(e).clone() {
             ExprNode::Repeat { of, min, max } if !self.is_complete(of) && (min > enough || max > enough) => {
                 let max = if max == ENDLESS { ENDLESS } else { max.min(enough) };

@@ -152,6 +152,7 @@ impl Machine {
     /// The set whose kernel is the union of these sets' kernels.
     pub(super) fn union_of(&mut self, sets: &[SetId]) -> Result<SetId> {
         let mut items: Vec<Item> = sets.iter().flat_map(|&set| self.kernels.get(set)).copied().collect();
+        self.exprs.charge_list(2 * items.len())?;
         items.sort_unstable();
         items.dedup();
         self.set_of(&items)
@@ -202,7 +203,7 @@ impl Machine {
                     }
                 }
             }
-            self.exprs.spend(1 + (agenda.found - before) as u64 / 4)?;
+            self.exprs.charge(16 + 8 * (agenda.found - before) as u64)?;
         }
         Ok(())
     }
@@ -275,6 +276,8 @@ impl Machine {
 
     /// Groups the lexemes by expression.
     fn gather(&mut self, agenda: &mut Agenda) -> Result<Set> {
+        let callers: usize = agenda.callees.iter().map(|callee| callee.callers.len()).sum();
+        self.exprs.charge_list(2 * (callers + agenda.callees.len() + agenda.lexemes.len()))?;
         let known = self.origins.intern(&agenda.callees)?;
         agenda
             .lexemes
@@ -313,6 +316,7 @@ impl Machine {
             return Ok(set);
         }
         let mut items = Vec::with_capacity(self.continuations.get(continuation).len());
+        self.exprs.charge_list(2 * items.capacity())?;
         for n in 0..self.continuations.get(continuation).len() {
             let successor = self.continuations.get(continuation)[n];
             items.push(self.target(successor, tag)?);

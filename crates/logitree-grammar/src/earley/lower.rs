@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::super::expr::{Encoding, Exprs};
+use super::super::expr::{nested_counts, Counts, Encoding, Exprs};
 use super::super::regex::Regex;
 use super::super::rules::{written_name, RuleBody, RuleId, Rules, TokenSet};
 use super::lowered::{LoweredId, LoweredKind, LoweredNode, LoweredRules};
@@ -353,15 +353,30 @@ impl<'a> Lowering<'a> {
         }
         match of {
             of if (min, max) == (1, Some(1)) => Ok(of),
-            Lowered::Regular(of) if of.shape.depth < MAX_DEEP => Ok(Lowered::Regular(Regular {
-                regex: of.regex.repeat(min, max),
-                shape: of.shape.repeated(max),
-                copied: of.copied,
-                said: None,
-                closed: false,
-            })),
+            Lowered::Regular(of)
+                if of.shape.depth < MAX_DEEP || nested_regex(&of.regex, min, max).is_some() =>
+            {
+                // A repetition of a repetition that is one repetition is as deep as before.
+                let merged = nested_regex(&of.regex, min, max).is_some();
+                let repeated = of.shape.repeated(max);
+                Ok(Lowered::Regular(Regular {
+                    regex: of.regex.repeat(min, max),
+                    shape: if merged { Shape { wide: repeated.wide, ..of.shape } } else { repeated },
+                    copied: of.copied,
+                    said: None,
+                    closed: false,
+                }))
+            }
             of => {
                 let of = self.materialise(of)?;
+                if let LoweredKind::Repeat { of: inner, min: least, max: most } =
+                    self.out.nodes[of.index()].body
+                {
+                    if let Some((min, max)) = nested_counts((least, most), (min, max)) {
+                        self.out.nodes[of.index()].body = LoweredKind::Repeat { of: inner, min, max };
+                        return Ok(Lowered::Node(of));
+                    }
+                }
                 Ok(Lowered::Node(self.push(LoweredKind::Repeat { of, min, max }, None)))
             }
         }
@@ -391,6 +406,14 @@ impl<'a> Lowering<'a> {
     fn push(&mut self, body: LoweredKind, said: Option<Arc<str>>) -> LoweredId {
         self.out.nodes.push(LoweredNode { body, rule: self.rule, said });
         LoweredId::new(self.out.nodes.len() - 1)
+    }
+}
+
+/// The counts of a repetition of `regex`, if `regex` is a repetition and both are one.
+fn nested_regex(regex: &Regex, min: u32, max: Option<u32>) -> Option<Counts> {
+    match regex {
+        Regex::Repeat { min: least, max: most, .. } => nested_counts((*least, *most), (min, max)),
+        _ => None,
     }
 }
 

@@ -92,6 +92,7 @@ impl Machine {
         let list = self.configs[config.index()].threads;
         let mut threads = Vec::new();
         let mut entered = Vec::new();
+        self.exprs.charge(16 + 8 * self.threads.get(list).len() as u64)?;
         for n in 0..self.threads.get(list).len() {
             let (expr, continuation) = self.threads.get(list)[n];
             let expr = self.exprs.derive(expr, byte)?;
@@ -187,6 +188,8 @@ impl Machine {
         threads: &mut Vec<(ExprId, ContinuationId)>,
         boundary: &[SetId],
     ) -> Result<ConfigId> {
+        self.exprs.charge(8)?;
+        self.exprs.charge_list(threads.len())?;
         threads.sort_unstable();
         threads.dedup();
         if threads.windows(2).any(|pair| pair[0].0 == pair[1].0) {
@@ -224,6 +227,7 @@ impl Machine {
             .flat_map(|&(_, continuation)| self.continuations.get(continuation))
             .copied()
             .collect();
+        self.exprs.charge_list(2 * successors.len())?;
         successors.sort_unstable_by_key(|successor| successor.key());
         successors.dedup();
         if successors.len() > self.limits.items {
@@ -243,7 +247,10 @@ impl Machine {
         threads: &mut Vec<(ExprId, ContinuationId)>,
     ) -> Result<()> {
         let set = self.after(continuation, tag)?;
-        threads.extend_from_slice(&self.closed(set)?.threads);
+        let closed = &self.closed(set)?.threads;
+        threads.extend_from_slice(closed);
+        let more = closed.len() as u64;
+        self.exprs.charge(more)?;
         Ok(())
     }
 
@@ -260,7 +267,7 @@ impl Machine {
     ) -> Result<bool> {
         let start = threads.len();
         let mut viable = false;
-        self.exprs.spend(1 + from.len() as u64 / 16)?;
+        self.exprs.charge(8 + 4 * from.len() as u64)?;
         for n in from {
             let (e, continuation) = threads[n];
             let next = self.exprs.derive(e, byte)?;
@@ -279,6 +286,7 @@ impl Machine {
             }
         }
         if threads.len() > start + MANY {
+            self.exprs.charge_list(threads.len() - start)?;
             threads[start..].sort_unstable();
             let mut kept = start;
             for n in start..threads.len() {

@@ -5,6 +5,8 @@
 #[path = "../it/support/samplers.rs"]
 #[allow(dead_code)] // `tests/it` uses the rest
 mod samplers;
+
+mod hostile;
 mod soak;
 mod steady;
 

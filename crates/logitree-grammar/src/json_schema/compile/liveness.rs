@@ -59,6 +59,7 @@ impl RuleTable {
             None => {}
         }
         self.asked += 1;
+        exprs.spend(8)?;
         if self.depth >= MAX_DEPTH || self.asked > MAX_ASKED {
             let message =
                 "deciding whether the schema has a valid value takes too long: too many required parts are nested";

@@ -256,6 +256,7 @@ impl RuleTable {
         if self.is_full(s) {
             return Ok(Vec::new());
         }
+        exprs.spend(4)?;
         let (schema, meets) = self.key_demands(s.object, key, exprs)?;
         let named = self.objects[s.object as usize].keys.len() as u32;
         let next = if key < named { self.after_named(s, key) } else { self.after_other(s) };

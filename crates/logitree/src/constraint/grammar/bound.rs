@@ -1,10 +1,12 @@
 //! A grammar bound to a vocabulary: where matchers come from.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::engine::Engine;
 use super::entry::IdSet;
+use super::known::SharedEngine;
 use super::matcher::GrammarMatcher;
+use super::memory::{MemoryBudget, Slot};
 use super::table::TerminalTables;
 use crate::constraint::{Constraint, Matcher};
 use crate::grammar::ast::GrammarNode;
@@ -23,13 +25,13 @@ pub struct GrammarLimits {
     pub fuel: u64,
     /// Bytes of cached masks; evicted masks are computed again.
     pub mask_bytes: usize,
-    /// Bytes of automata after which new matchers get new ones. Twice that is the end of a matcher.
+    /// Bytes of automata after which new matchers get new ones. About twice that is the end of a matcher.
     pub automata_bytes: usize,
 }
 
 impl Default for GrammarLimits {
     fn default() -> Self {
-        GrammarLimits { fuel: 5_000_000, mask_bytes: 64 << 20, automata_bytes: 128 << 20 }
+        GrammarLimits { fuel: 2_500_000, mask_bytes: 64 << 20, automata_bytes: 128 << 20 }
     }
 }
 
@@ -39,7 +41,8 @@ pub struct Grammar {
     vocabulary: Arc<Vocabulary>,
     limits: GrammarLimits,
     ends: Arc<[TokenId]>,
-    engine: Mutex<Arc<Mutex<Engine>>>,
+    engine: Arc<Slot>,
+    budget: Arc<MemoryBudget>,
 }
 
 impl Grammar {
@@ -48,7 +51,7 @@ impl Grammar {
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if no text matches, if a token that the grammar names is not in the vocabulary, or if
-    /// an end token is not; [`ErrorKind::Limit`] if compiling takes more than the limits.
+    /// an end token is not; [`ErrorKind::Limit`] if compiling, or finding the first mask, takes more than the limits.
     pub fn new(
         rules: Arc<Rules>,
         vocabulary: &Arc<Vocabulary>,
@@ -62,9 +65,11 @@ impl Grammar {
             vocabulary.check(id).map_err(|e| Error { kind: ErrorKind::Constraint, ..e })?;
         }
         let ends: Arc<[TokenId]> = ends.into();
-        let engine = start(&rules, vocabulary, &ends, limits)?;
+        let budget = Arc::clone(&shared(vocabulary).budget);
         let vocabulary = Arc::clone(vocabulary);
-        Ok(Grammar { rules, vocabulary, limits, ends, engine: Mutex::new(Arc::new(Mutex::new(engine))) })
+        let grammar = Grammar { rules, vocabulary, limits, ends, engine: Arc::default(), budget };
+        grammar.engine()?.session().probe()?;
+        Ok(grammar)
     }
 
     /// A matcher at the beginning of a text.
@@ -72,12 +77,19 @@ impl Grammar {
     /// # Errors
     /// As [`Grammar::new`], where the automata have grown so large that they are rebuilt.
     pub fn matcher(&self) -> Result<Box<dyn Matcher>> {
-        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        if lock(&engine).memory() > self.limits.automata_bytes + self.limits.mask_bytes {
-            let fresh = start(&self.rules, &self.vocabulary, &self.ends, self.limits)?;
-            *engine = Arc::new(Mutex::new(fresh));
+        Ok(Box::new(GrammarMatcher::new(self.engine()?)))
+    }
+
+    /// The engine, a new one where there is none or where it has grown too large.
+    fn engine(&self) -> Result<Arc<SharedEngine>> {
+        self.budget.touch(&self.engine);
+        let mut slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = self.limits.automata_bytes + self.limits.mask_bytes;
+        if let Some(engine) = slot.as_ref().filter(|engine| engine.memory() <= most) {
+            return Ok(Arc::clone(engine));
         }
-        Ok(Box::new(GrammarMatcher::new(Arc::clone(&engine))))
+        let fresh = start(&self.rules, &self.vocabulary, &self.ends, self.limits)?;
+        Ok(Arc::clone(slot.insert(Arc::new(SharedEngine::new(fresh, &self.budget)))))
     }
 
     /// The vocabulary it is bound to.
@@ -88,7 +100,15 @@ impl Grammar {
     /// About how many bytes of memory its automata and masks hold; tables of terminals that the vocabulary keeps for
     /// all its grammars are not counted.
     pub fn memory(&self) -> usize {
-        lock(&self.engine.lock().unwrap_or_else(PoisonError::into_inner)).memory()
+        let slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().map_or(0, |engine| engine.memory())
+    }
+
+    /// The steps of fuel that all calls on it and its matchers have consumed, those for its automata included. Counted,
+    /// not timed: the same calls cost the same on every machine.
+    pub fn steps(&self) -> u64 {
+        let slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().map_or(0, |engine| engine.steps())
     }
 }
 
@@ -103,9 +123,21 @@ impl Constraint for GrammarNode {
     }
 }
 
-/// A poisoned engine only lacks memos: every table is written when it is whole.
-pub(super) fn lock(engine: &Arc<Mutex<Engine>>) -> MutexGuard<'_, Engine> {
-    engine.lock().unwrap_or_else(PoisonError::into_inner)
+/// What all grammars of a vocabulary share.
+#[derive(Default)]
+struct Shared {
+    tables: Arc<TerminalTables>,
+    budget: Arc<MemoryBudget>,
+}
+
+fn shared(vocabulary: &Vocabulary) -> Arc<Shared> {
+    vocabulary.attached(Shared::default).unwrap_or_default()
+}
+
+impl Drop for Grammar {
+    fn drop(&mut self) {
+        self.budget.remove(&self.engine);
+    }
 }
 
 fn start(
@@ -121,9 +153,9 @@ fn start(
     let token_sets =
         source.token_sets().iter().map(|set| resolve(set, vocabulary)).collect::<Result<Vec<_>>>()?;
     let begin = source.start();
-    let most = earley::MachineLimits { bytes: 2 * limits.automata_bytes, ..earley::MachineLimits::default() };
+    let most = earley::MachineLimits { bytes: limits.automata_bytes, ..earley::MachineLimits::default() };
     let machine = Machine::new(Box::new(source), begin, exprs, most)?;
-    let tables = vocabulary.attached(TerminalTables::default).unwrap_or_default();
+    let tables = Arc::clone(&shared(vocabulary).tables);
     Ok(Engine::new(machine, Arc::clone(vocabulary), limits, Arc::clone(ends), token_sets, tables))
 }
 

@@ -30,7 +30,6 @@ pub(super) struct Engine {
     shared: Arc<TerminalTables>,
     terminals: FxHashMap<ExprId, Arc<Terminal>>,
     saturated: FxHashMap<ExprId, ExprId>,
-    by_config: FxHashMap<ConfigId, Arc<Entry>>,
     by_key: FxHashMap<MaskKey, Arc<Entry>>,
     mask_bytes: usize,
     /// Scratch for walks over rests of tokens.
@@ -55,7 +54,6 @@ impl Engine {
             shared,
             terminals: FxHashMap::default(),
             saturated: FxHashMap::default(),
-            by_config: FxHashMap::default(),
             by_key: FxHashMap::default(),
             mask_bytes: 0,
             threads: Vec::new(),
@@ -66,6 +64,11 @@ impl Engine {
     pub fn refuel(&mut self) {
         let fuel = self.limits.fuel;
         self.machine.exprs_mut().set_fuel(fuel);
+    }
+
+    /// The steps consumed since [`Engine::refuel`].
+    pub fn steps(&self) -> u64 {
+        self.limits.fuel.saturating_sub(self.machine.exprs().fuel())
     }
 
     /// About how many bytes of memory it holds, the tables that the vocabulary keeps not counted.
@@ -138,44 +141,34 @@ impl Engine {
         words
     }
 
-    /// Whether the mask of `config` is at hand.
-    pub fn knows(&self, config: ConfigId) -> bool {
-        self.by_config.contains_key(&config)
-    }
-
     /// The allowed tokens of `config`.
     pub fn mask(&mut self, config: ConfigId) -> Result<Arc<Entry>> {
-        if let Some(known) = self.by_config.get(&config) {
+        let key = self.key(config)?;
+        if let Some(known) = self.by_key.get(&key) {
             return Ok(Arc::clone(known));
         }
-        let key = self.key(config)?;
-        let entry = match self.by_key.get(&key) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let made = Arc::new(self.make(&key)?);
-                self.mask_bytes += made.memory() + 16 * key.0.len();
-                if self.mask_bytes > self.limits.mask_bytes {
-                    self.forget_masks();
-                }
-                self.by_key.insert(key, Arc::clone(&made));
-                made
-            }
-        };
-        self.by_config.insert(config, Arc::clone(&entry));
-        self.mask_bytes += 24;
-        Ok(entry)
+        let made = Arc::new(self.make(&key)?);
+        self.mask_bytes += made.memory() + 16 * key.0.len();
+        self.by_key.insert(key, Arc::clone(&made));
+        Ok(made)
     }
 
-    /// Masks are pure functions of their configurations.
-    fn forget_masks(&mut self) {
-        self.by_config.clear();
+    /// Counts `bytes` that are about to be cached. Returns whether all masks were forgotten, which are pure functions of
+    /// their configurations, because there were too many.
+    pub fn make_room(&mut self, bytes: usize) -> bool {
+        self.mask_bytes += bytes;
+        if self.mask_bytes <= self.limits.mask_bytes {
+            return false;
+        }
         self.by_key.clear();
         self.terminals.clear();
-        self.mask_bytes = 0;
+        self.mask_bytes = bytes;
+        true
     }
 
     fn key(&mut self, config: ConfigId) -> Result<MaskKey> {
         let mut threads: Box<[(ExprId, ContinuationId)]> = self.machine.threads(config).into();
+        self.machine.exprs_mut().charge(8 * threads.len() as u64)?;
         for thread in threads.iter_mut() {
             thread.0 = self.saturated(thread.0)?;
         }
@@ -202,6 +195,7 @@ impl Engine {
         }
         for (e, cont) in pieces {
             let terminal = self.terminal(e)?;
+            self.charge_for(&terminal)?;
             add(&terminal.inside, &[], &mut few, &mut dense);
             let takes = |id: TokenId| terminal.takes(id);
             if let Some(base) = &terminal.base {
@@ -258,8 +252,9 @@ impl Engine {
                         first = first.or(&machine.exprs_mut().first_bytes(e)?);
                     }
                     let start = (0, threads.len());
-                    machine.exprs_mut().spend(1 + threads.len() as u64 / 16)?;
+                    machine.exprs_mut().charge(16 + 4 * threads.len() as u64)?;
                     for byte in first.and(&crossing.bytes).iter() {
+                        machine.exprs_mut().charge(8 * crossing.unvisited(byte, trie) as u64)?;
                         let Some(suffixes) = crossing.suffixes(byte, &takes, trie) else { continue };
                         // A parent's threads lie below those of its children: what lies above is done with.
                         let step = |(from, to): (usize, usize), byte: u8| {
@@ -276,6 +271,17 @@ impl Engine {
         let done = run();
         self.threads = threads;
         done
+    }
+
+    /// Consumes the fuel for adding what a terminal allows.
+    fn charge_for(&mut self, terminal: &Terminal) -> Result<()> {
+        let cost = |set: &IdSet| match set {
+            IdSet::Few(ids) => ids.len() as u64,
+            IdSet::Dense(words) => words.len() as u64 / 4,
+        };
+        let base =
+            terminal.base.as_ref().map_or(0, |base| cost(&base.terminal.inside) + base.without.len() as u64);
+        self.machine.exprs_mut().charge(8 + cost(&terminal.inside) + base)
     }
 
     fn terminal(&mut self, e: ExprId) -> Result<Arc<Terminal>> {

@@ -1,11 +1,10 @@
 //! A grammar running for one sequence: a stack of configurations.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::bound::lock;
-use super::engine::Engine;
 use super::entry::Entry;
-use crate::constraint::history::check_rollback;
+use super::known::{Ending, SharedEngine};
+use crate::constraint::history::History;
 use crate::constraint::Matcher;
 use crate::grammar::earley::{ConfigId, DEAD};
 use crate::mask::{words_for, AllowedTokens};
@@ -24,15 +23,12 @@ enum At {
 
 /// A matcher over a grammar.
 pub(super) struct GrammarMatcher {
-    engine: Arc<Mutex<Engine>>,
+    engine: Arc<SharedEngine>,
     size: usize,
-    /// The state before each token.
-    stack: Vec<At>,
+    history: History<At>,
     at: At,
     accepting: bool,
     finished: bool,
-    /// Tokens accepted after the end, where anything goes: counted, not kept.
-    past_end: usize,
     /// The mask of the current state, once it was computed.
     entry: Option<Arc<Entry>>,
     /// The words of `written`.
@@ -41,19 +37,15 @@ pub(super) struct GrammarMatcher {
 }
 
 impl GrammarMatcher {
-    pub fn new(engine: Arc<Mutex<Engine>>) -> Self {
-        let (start, size) = {
-            let engine = lock(&engine);
-            (engine.machine.start(), engine.vocabulary.len())
-        };
+    pub fn new(engine: Arc<SharedEngine>) -> Self {
+        let (start, size) = (engine.start, engine.size);
         let mut made = GrammarMatcher {
             engine,
             size,
-            stack: Vec::new(),
+            history: History::default(),
             at: At::Config(start),
             accepting: false,
             finished: false,
-            past_end: 0,
             entry: None,
             words: Vec::new(),
             written: None,
@@ -68,8 +60,8 @@ impl GrammarMatcher {
         (self.accepting, self.finished) = match at {
             At::Ended => (true, true),
             At::Config(config) => {
-                let engine = lock(&self.engine);
-                (engine.machine.is_accepting(config), engine.is_over(config))
+                let Ending { accepting, over } = self.engine.session().ending(config);
+                (accepting, over)
             }
         };
     }
@@ -80,15 +72,13 @@ impl GrammarMatcher {
             return Ok(None);
         }
         if self.entry.is_none() {
-            let mut engine = lock(&self.engine);
-            engine.refuel();
-            let entry = engine.mask(config)?;
+            let entry = self.engine.session().mask(config)?;
             if entry.is_empty() {
                 return Err(Error::new(
                     ErrorKind::Constraint,
                     "no token of the vocabulary continues the text here, although the grammar does",
                 )
-                .at(format!("token {}", self.stack.len()))
+                .at(format!("token {}", self.history.before_end()))
                 .help("use a vocabulary that has a token for each byte that the grammar needs"));
             }
             self.entry = Some(entry);
@@ -98,7 +88,7 @@ impl GrammarMatcher {
 
     fn refused(&self, token: TokenId) -> Error {
         let mut error = Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
-            .at(format!("token {} of the text", self.stack.len()));
+            .at(format!("token {} of the text", self.history.before_end()));
         let expected = self.expected();
         if !expected.is_empty() {
             error = error.help(format!("expected: {}", expected.join("; or ")));
@@ -148,36 +138,28 @@ impl Matcher for GrammarMatcher {
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         let At::Config(config) = self.at else {
-            self.past_end += 1;
+            self.history.push_past_end();
             return Ok(true);
         };
         if self.finished {
-            self.past_end += 1;
+            self.history.push_past_end();
             return Ok(true);
         }
-        let mut engine = lock(&self.engine);
-        engine.refuel();
-        let next = if self.accepting && engine.ends.binary_search(&token).is_ok() {
+        let next = if self.accepting && self.engine.ends.binary_search(&token).is_ok() {
             At::Ended
         } else {
-            match engine.after(config, token)? {
+            match self.engine.session().after(config, token)? {
                 DEAD => return Ok(false),
                 next => At::Config(next),
             }
         };
-        drop(engine);
-        self.stack.push(self.at);
+        self.history.push(self.at);
         self.go(next);
         Ok(true)
     }
 
     fn rollback(&mut self, n: usize) -> Result<()> {
-        check_rollback(n, self.accepted())?;
-        let past = n.min(self.past_end);
-        self.past_end -= past;
-        let kept = self.stack.len() - (n - past);
-        if let Some(&at) = self.stack.get(kept) {
-            self.stack.truncate(kept);
+        if let Some(at) = self.history.rollback(n)? {
             self.go(at);
         }
         Ok(())
@@ -187,11 +169,10 @@ impl Matcher for GrammarMatcher {
         Box::new(GrammarMatcher {
             engine: Arc::clone(&self.engine),
             size: self.size,
-            stack: self.stack.clone(),
+            history: self.history.clone(),
             at: self.at,
             accepting: self.accepting,
             finished: self.finished,
-            past_end: self.past_end,
             entry: self.entry.clone(),
             words: Vec::new(),
             written: None,
@@ -199,22 +180,20 @@ impl Matcher for GrammarMatcher {
     }
 
     fn reset(&mut self) {
-        if let Some(&start) = self.stack.first() {
-            self.stack.clear();
+        if let Some(start) = self.history.reset() {
             self.go(start);
         }
-        self.past_end = 0;
     }
 
     fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
         let At::Config(mut config) = self.at else { return Ok(()) };
         let mut run = Vec::new();
-        let mut engine = lock(&self.engine);
-        engine.refuel();
-        while run.len() < MAX_FORCED && !engine.machine.is_accepting(config) {
-            let Some(only) = engine.mask(config)?.sole() else { break };
+        let engine = Arc::clone(&self.engine);
+        let mut session = engine.session();
+        while run.len() < MAX_FORCED && !session.ending(config).accepting {
+            let Some(only) = session.mask(config)?.sole() else { break };
             run.push(only);
-            config = engine.after(config, only)?;
+            config = session.after(config, only)?;
         }
         out.append(&mut run);
         Ok(())
@@ -222,8 +201,7 @@ impl Matcher for GrammarMatcher {
 
     fn is_ready(&self) -> bool {
         let At::Config(config) = self.at else { return true };
-        let known = |engine: &Engine| self.entry.is_some() || engine.knows(config);
-        self.finished || self.engine.try_lock().is_ok_and(|engine| known(&engine))
+        self.finished || self.entry.is_some() || self.engine.known_mask(config).is_some()
     }
 
     fn is_accepting(&self) -> bool {
@@ -242,27 +220,23 @@ impl Matcher for GrammarMatcher {
     }
 
     fn accepted(&self) -> usize {
-        self.stack.len() + self.past_end
+        self.history.accepted()
     }
 
     fn expected(&self) -> Vec<String> {
         match self.at {
-            At::Config(config) if !self.finished => lock(&self.engine).expected(config),
+            At::Config(config) if !self.finished => self.engine.session().engine().expected(config),
             _ => Vec::new(),
         }
     }
 
     fn expected_after(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
         let At::Config(config) = self.at else { return Ok(Vec::new()) };
-        let mut engine = lock(&self.engine);
-        engine.refuel();
-        engine.expected_after(config, bytes)
+        self.engine.session().engine().expected_after(config, bytes)
     }
 
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
         let At::Config(config) = self.at else { return Ok(bytes.len()) };
-        let mut engine = lock(&self.engine);
-        engine.refuel();
-        engine.taken(config, bytes)
+        self.engine.session().engine().taken(config, bytes)
     }
 }

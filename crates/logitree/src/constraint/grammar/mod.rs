@@ -13,7 +13,9 @@
 mod bound;
 mod engine;
 mod entry;
+mod known;
 mod matcher;
+mod memory;
 mod show;
 mod suffixes;
 mod table;

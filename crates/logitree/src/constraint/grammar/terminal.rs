@@ -124,6 +124,16 @@ impl Crossing {
         }
     }
 
+    /// How many nodes [`Crossing::suffixes`] would visit for `byte`: 0 if that is done.
+    pub fn unvisited(&self, byte: u8, trie: &TokenTrie) -> usize {
+        let Ok(at) = self.exits.binary_search_by_key(&byte, |exit| exit.0) else { return 0 };
+        let (_, nodes, made) = &self.exits[at];
+        match made.get() {
+            Some(_) => 0,
+            None => nodes.iter().map(|&node| trie.size(node)).sum(),
+        }
+    }
+
     /// The rests, beginning with `byte`, of the tokens that leave the terminal here and that it does not take anyway.
     pub fn suffixes(
         &self,

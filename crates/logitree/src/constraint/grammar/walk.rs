@@ -68,13 +68,13 @@ pub(super) fn narrow(
     let mut visited = 0usize;
     place.explore(trie, place.state, |state, byte, node| {
         visited += 1;
-        if visited > most {
+        if visited > most || failed.is_some() {
             return None;
         }
         if exprs.is_complete(state) && trie.depth(node) > 1 {
             exits.push(Exit { outcome: exprs.outcome_number(state), byte, node });
         }
-        match exprs.derive(state, byte) {
+        match exprs.visit(state, byte) {
             Ok(NOTHING) => {
                 refused.push(node);
                 None
@@ -92,7 +92,7 @@ pub(super) fn narrow(
     if let Some(error) = failed {
         return Err(error);
     }
-    exprs.spend(visited as u64 / 16)?;
+    exprs.charge(4 * (ids.len() + exits.len()) as u64)?;
     if visited > most {
         return Ok(None);
     }
@@ -137,10 +137,13 @@ pub(super) fn wide(
     let inside = IdSet::from_words(words);
     let nodes: usize = automaton.completing.iter().map(|byte| by_byte.of(byte).len()).sum();
     let exits = if nodes <= FEW_COMPLETING {
+        exprs.charge(4 * nodes as u64)?;
         automaton.exits_behind(vocabulary, trie, by_byte)
     } else {
+        exprs.charge(trie.node_count() as u64)?;
         automaton.exits(trie)
     };
+    exprs.charge(16 * exits.len() as u64)?;
     let outside = |node: Node| trie.tokens_below(node).iter().any(|&id| !inside.contains(id));
     let exits = exits.into_iter().filter(|exit| outside(exit.node)).collect();
     Ok(Terminal::new(inside, exits, exprs))
@@ -162,7 +165,7 @@ pub(super) fn bytes_to_end(e: ExprId, exprs: &mut Exprs) -> Result<Option<u32>> 
             reached[*state] || row.iter().any(|&next| next != u16::DEAD && reached[usize::from(next)])
         };
         let more: Vec<bool> = (0..states).map(|state| ends(&state)).collect();
-        exprs.spend(states as u64)?;
+        exprs.charge(64 * states as u64)?;
         if more == reached {
             return Ok(None);
         }
@@ -192,6 +195,7 @@ impl Automaton {
         while at < states.len() {
             let state = states[at];
             let row = made.next.len();
+            exprs.charge(32)?;
             made.next.resize(row + 256, u16::DEAD);
             for (class, next) in exprs.transitions(state)? {
                 let number = *numbers.entry(next).or_insert_with(|| {

@@ -51,16 +51,14 @@ pub(in crate::constraint::grammar) fn differing_among(
     let (mut without, mut elsewhere) = (Vec::new(), Vec::new());
     let mut exits = Vec::new();
     let mut failed = None;
-    let mut visited = 0u64;
     towards(apart, trie, e, |state, byte, node, wanted| {
         if failed.is_some() {
             return None;
         }
-        visited += 1;
         if exprs.is_complete(state) && trie.depth(node) > 1 {
             exits.push(Exit { outcome: exprs.outcome_number(state), byte, node });
         }
-        let next = exprs.derive(state, byte).unwrap_or_else(|error| {
+        let next = exprs.visit(state, byte).unwrap_or_else(|error| {
             failed = Some(error);
             NOTHING
         });
@@ -75,7 +73,6 @@ pub(in crate::constraint::grammar) fn differing_among(
     if let Some(error) = failed {
         return Err(error);
     }
-    exprs.spend(visited / 8)?;
     without.sort_unstable();
     elsewhere.sort_unstable();
     let base = Base { terminal: Arc::clone(upper), without: without.into(), elsewhere: elsewhere.into() };
@@ -96,17 +93,15 @@ pub(in crate::constraint::grammar) fn parting_nodes(
 ) -> Result<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut failed = None;
-    let mut visited = 0u64;
     // Both states, and whether the two parted on the way.
     towards(among, trie, (less, more, false), |(mine, theirs, parted), byte, node, wanted| {
         if failed.is_some() {
             return None;
         }
-        visited += 1;
         let deep = trie.depth(node) > 1;
         let parted = parted || deep && exprs.outcome_number(mine) != exprs.outcome_number(theirs);
         let mut derive = |state: ExprId| {
-            exprs.derive(state, byte).unwrap_or_else(|error| {
+            exprs.visit(state, byte).unwrap_or_else(|error| {
                 failed = Some(error);
                 NOTHING
             })
@@ -117,7 +112,6 @@ pub(in crate::constraint::grammar) fn parting_nodes(
         }
         (theirs != NOTHING || parted).then_some((mine, theirs, parted))
     });
-    exprs.spend(visited / 8)?;
     match failed {
         Some(error) => Err(error),
         None => Ok(nodes),

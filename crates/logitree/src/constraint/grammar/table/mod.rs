@@ -177,7 +177,7 @@ impl TerminalTables {
         let apart = match known {
             Some(known) => known,
             None => {
-                exprs.spend(trie.node_count() as u64 / 32)?;
+                exprs.charge(2 * trie.node_count() as u64)?;
                 self.keep_apart(key, differing_nodes(&lower, &upper, trie))
             }
         };
@@ -263,7 +263,7 @@ impl TerminalTables {
         if let Some(known) = self.kept().longer.get(&bytes) {
             return Ok(Arc::clone(known));
         }
-        exprs.spend(trie.node_count() as u64 / 64)?;
+        exprs.charge(trie.node_count() as u64 / 4)?;
         let mut nodes = Vec::new();
         trie.explore(trie.root(), (), |(), _, node| {
             if trie.depth(node) > bytes as usize && !trie.tokens(node).is_empty() {
@@ -284,7 +284,6 @@ impl TerminalTables {
         if let Some(known) = known(&self.kept()) {
             return Ok(known);
         }
-        exprs.spend(trie.node_count() as u64 / 16)?;
         let made = Arc::new(LoopRounds::new(endless, exprs, trie)?);
         let mut kept = self.kept();
         kept.bytes += made.memory();

@@ -89,7 +89,7 @@ pub(in crate::constraint::grammar) fn as_difference(
                 exits.push(Exit { outcome: out, byte, node });
             }
         }
-        let mut derive = |state: ExprId| match exprs.derive(state, byte) {
+        let mut derive = |state: ExprId| match exprs.visit(state, byte) {
             Ok(next) => next,
             Err(error) => {
                 failed.get_or_insert(error);
@@ -114,7 +114,6 @@ pub(in crate::constraint::grammar) fn as_difference(
     if let Some(error) = failed {
         return Err(error);
     }
-    exprs.spend(visited as u64 / 8)?;
     if visited > MAX_VISITED || lost {
         return Ok(None);
     }
@@ -146,8 +145,11 @@ impl LoopRounds {
         let leave = exprs.loop_exits(endless)?;
         // The state, the rounds that are whole, and whether the loop was left.
         trie.explore(trie.root(), (endless, 0u32, false), |(state, rounds, left), byte, node| {
+            if failed.is_some() {
+                return None;
+            }
             let left = left || state == endless && leave.contains(byte);
-            let next = match exprs.derive(state, byte) {
+            let next = match exprs.visit(state, byte) {
                 Ok(next) => next,
                 Err(error) => {
                     failed.get_or_insert(error);

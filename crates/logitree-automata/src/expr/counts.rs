@@ -1,0 +1,264 @@
+//! Counts of repetitions: a repetition of a repetition as one, and alternatives that differ in counts only.
+//!
+//! ```text
+//! (x{0,3}){0,3}               x{0,9}
+//! x{0,3}y{2}z | x{2,5}y{2}z   x{0,5}y{2}z
+//! x{0,3}y{2}z | x{1,2}y{2}z   x{0,3}y{2}z
+//! ```
+//!
+//! Without this, the derivatives of nested counts have an alternative for each way to distribute what was read over
+//! the levels.
+
+use super::node::{ExprNode, ENDLESS};
+use super::{ExprId, Exprs, EMPTY};
+use crate::Result;
+
+/// The bounds of a repetition; `None` is unbounded.
+pub type Counts = (u32, Option<u32>);
+
+/// The bounds of one repetition that equals `outer` repetitions of `inner` repetitions, if there is one.
+///
+/// k times `a` to `b` are `ka` to `kb`. These ranges meet for all k from `outer.0` on if the first two do, for later
+/// ones are wider.
+pub fn nested_counts(inner: Counts, outer: Counts) -> Option<Counts> {
+    let ((a, b), (c, d)) = (inner, outer);
+    let least = a.checked_mul(c)?;
+    let most = match (b, d) {
+        (Some(0), _) | (_, Some(0)) => Some(0),
+        // No text is long enough for more.
+        (Some(b), Some(d)) => b.checked_mul(d).filter(|&most| most < ENDLESS),
+        _ => None,
+    };
+    let next = u64::from(a) * (u64::from(c) + 1);
+    let end = match b {
+        _ if c == 0 => 0,
+        Some(b) => u64::from(b) * u64::from(c),
+        None => u64::MAX - 1,
+    };
+    (d == Some(c) || next <= end + 1).then_some((least, most))
+}
+
+/// More alternatives of one shape are not compared.
+const MAX_COMPARED: usize = 256;
+/// Longer concatenations are not compared.
+const MAX_PARTS: usize = 64;
+
+/// How two alternatives of one shape compare.
+enum Compared {
+    /// The first contains the second.
+    Contains,
+    /// The second contains the first.
+    Within,
+    /// They differ in one repetition, and one with these bounds is the union.
+    Union {
+        /// The index of the part.
+        part: usize,
+        min: u32,
+        max: u32,
+    },
+    /// None of these.
+    Apart,
+}
+
+impl Exprs {
+    /// Merges alternatives that differ in the counts of one repetition, and drops those that another one contains by
+    /// its counts.
+    pub(super) fn merge_counts(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
+        if !all.iter().any(|&e| self.is_counted(e)) {
+            return Ok(());
+        }
+        self.drop_rests(all)?;
+        let mut counted: Vec<(u64, ExprId)> =
+            all.iter().filter(|&&e| self.is_counted(e)).map(|&e| (self.facts(e).shape, e)).collect();
+        self.charge_list(counted.len())?;
+        counted.sort_unstable();
+        if counted.windows(2).all(|pair| pair[0].0 != pair[1].0) {
+            return Ok(());
+        }
+        all.retain(|&e| !self.is_counted(e));
+        for same in counted.chunk_by(|a, b| a.0 == b.0) {
+            if same.len() == 1 || same.len() > MAX_COMPARED {
+                all.extend(same.iter().map(|one| one.1));
+                continue;
+            }
+            let mut kept: Vec<ExprId> = Vec::new();
+            let mut left: Vec<ExprId> = same.iter().rev().map(|one| one.1).collect();
+            while let Some(mut e) = left.pop() {
+                let mut n = 0;
+                while n < kept.len() {
+                    match self.compare_counts(e, kept[n])? {
+                        Compared::Apart => n += 1,
+                        Compared::Contains => drop(kept.swap_remove(n)),
+                        Compared::Within => {
+                            e = kept.swap_remove(n);
+                            break;
+                        }
+                        Compared::Union { part, min, max } => {
+                            kept.swap_remove(n);
+                            e = self.with_counts(e, part, min, max)?;
+                            n = 0;
+                        }
+                    }
+                }
+                kept.push(e);
+            }
+            all.extend(kept);
+        }
+        all.sort_unstable();
+        all.dedup();
+        Ok(())
+    }
+
+    /// Drops `r` where `x{0,n}r` is an alternative too. `all` is sorted.
+    fn drop_rests(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
+        self.charge(all.len() as u64)?;
+        let rest_of = |exprs: &Exprs, e: ExprId| match *exprs.node(e) {
+            ExprNode::Concat(head, rest) => {
+                matches!(exprs.node(head), ExprNode::Repeat { min: 0, .. }).then_some(rest)
+            }
+            _ => None,
+        };
+        let mut contained: Vec<ExprId> = all.iter().filter_map(|&e| rest_of(self, e)).collect();
+        if contained.is_empty() {
+            return Ok(());
+        }
+        self.charge(4 * all.len() as u64)?;
+        contained.sort_unstable();
+        // A rest of an alternative that is dropped itself is a rest of the one that contains it.
+        all.retain(|e| *e == EMPTY || contained.binary_search(e).is_err());
+        Ok(())
+    }
+
+    /// Compares the counts of two concatenations of the same shape.
+    fn compare_counts(&mut self, mut a: ExprId, mut b: ExprId) -> Result<Compared> {
+        let (mut contains, mut within) = (true, true);
+        let mut differing = 0;
+        let mut union = Compared::Apart;
+        for part in 0..MAX_PARTS {
+            self.charge(1)?;
+            if a == b {
+                return Ok(match (contains, within) {
+                    (true, _) => Compared::Contains,
+                    (_, true) => Compared::Within,
+                    _ if differing == 1 => union,
+                    _ => Compared::Apart,
+                });
+            }
+            let (head_a, rest_a, head_b, rest_b) = match (self.node(a), self.node(b)) {
+                (&ExprNode::Concat(a, c), &ExprNode::Concat(b, d)) => (a, c, b, d),
+                (ExprNode::Concat(..), _) | (_, ExprNode::Concat(..)) => return Ok(Compared::Apart),
+                _ => (a, EMPTY, b, EMPTY),
+            };
+            (a, b) = (rest_a, rest_b);
+            if head_a == head_b {
+                continue;
+            }
+            let (&ExprNode::Repeat { of, min, max }, &ExprNode::Repeat { of: other, min: least, max: most }) =
+                (self.node(head_a), self.node(head_b))
+            else {
+                return Ok(Compared::Apart);
+            };
+            if of != other {
+                return Ok(Compared::Apart);
+            }
+            contains &= min <= least && max >= most;
+            within &= least <= min && most >= max;
+            differing += 1;
+            if u64::from(min.max(least)) <= u64::from(max.min(most)) + 1 {
+                union = Compared::Union { part, min: min.min(least), max: max.max(most) };
+            } else {
+                union = Compared::Apart;
+            }
+        }
+        Ok(Compared::Apart)
+    }
+
+    /// The concatenation `e` with other counts in one part.
+    fn with_counts(&mut self, e: ExprId, part: usize, min: u32, max: u32) -> Result<ExprId> {
+        let (mut heads, mut at) = (Vec::new(), e);
+        let last = loop {
+            let (head, rest) = match *self.node(at) {
+                ExprNode::Concat(head, rest) => (head, Some(rest)),
+                _ => (at, None),
+            };
+            if heads.len() == part {
+                let ExprNode::Repeat { of, .. } = *self.node(head) else { return Ok(e) };
+                let made = self.repeat_counted(of, min, max)?;
+                break match rest {
+                    Some(rest) => self.pair(made, rest)?,
+                    None => made,
+                };
+            }
+            heads.push(head);
+            let Some(rest) = rest else { return Ok(e) };
+            at = rest;
+        };
+        heads.into_iter().rev().try_fold(last, |rest, head| self.pair(head, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_counts_are_the_counts_that_occur() {
+        let bounds = |n: u32| [Some(0), Some(1), Some(2), Some(3), Some(5), None][n as usize];
+        let mut merged = 0;
+        for (a, b, c, d) in
+            (0..4u32 * 6 * 4 * 6).map(|n| (n % 4, bounds(n / 4 % 6), n / 24 % 4, bounds(n / 96)))
+        {
+            if b.is_some_and(|b| b < a) || d.is_some_and(|d| d < c) {
+                continue;
+            }
+            // All counts up to 60, an unbounded number of rounds being as good as 61.
+            let mut occurs = [false; 61];
+            for k in c..=d.unwrap_or(61) {
+                for n in k * a..=(k * b.unwrap_or(61)).min(60) {
+                    occurs[n as usize] = true;
+                }
+            }
+            let first = occurs.iter().position(|&yes| yes).unwrap();
+            let last = occurs.iter().rposition(|&yes| yes).unwrap();
+            let gapless = occurs[first..=last].iter().all(|&yes| yes);
+            let most = if b == Some(0) || d == Some(0) { Some(0) } else { b.zip(d).map(|(b, d)| b * d) };
+            let expected = gapless.then_some((first as u32, most));
+            match nested_counts((a, b), (c, d)) {
+                None => assert_eq!(expected, None, "{:?} of {:?}", (c, d), (a, b)),
+                found => assert_eq!(found, expected, "{:?} of {:?}", (c, d), (a, b)),
+            }
+            merged += 1;
+        }
+        assert!(merged > 200);
+        assert_eq!(nested_counts((0, Some(1 << 20)), (0, Some(1 << 20))), Some((0, None)));
+        assert_eq!(nested_counts((1 << 20, Some(1 << 20)), (1 << 20, None)), None);
+    }
+
+    #[test]
+    fn alternatives_that_differ_in_counts_are_merged() {
+        let mut exprs = Exprs::new(1 << 16);
+        let [x, y, z] = [b"x", b"y", b"z"].map(|text| exprs.bytes(text).unwrap());
+        let mut of = |a: Counts, b: Counts| {
+            let (x, y) = (exprs.repeat(x, a.0, a.1).unwrap(), exprs.repeat(y, b.0, b.1).unwrap());
+            exprs.concat(&[x, y, z]).unwrap()
+        };
+        let wide = of((0, Some(5)), (2, Some(4)));
+        let parts = [of((0, Some(3)), (2, Some(4))), of((2, Some(5)), (2, Some(4)))];
+        let inside = of((1, Some(2)), (3, Some(4)));
+        let apart = of((2, Some(5)), (7, Some(9)));
+        assert_eq!(exprs.or(&parts).unwrap(), wide);
+        assert_eq!(exprs.or(&[wide, inside]).unwrap(), wide);
+        assert_eq!(exprs.or(&[inside, parts[1], parts[0]]).unwrap(), wide);
+        let both = exprs.or(&[wide, apart]).unwrap();
+        assert!(both != wide && both != apart);
+        for (text, of_wide, of_both) in [
+            ("xxyyz", true, true),
+            ("yz", false, false),
+            ("xxyyyyyyyz", false, true),
+            ("xyyyyyyyz", false, false),
+        ] {
+            assert_eq!(exprs.matches(wide, text.as_bytes()).unwrap(), of_wide, "{text}");
+            assert_eq!(exprs.matches(both, text.as_bytes()).unwrap(), of_both, "{text}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What is known of an engine's configurations: masks, transitions by token, whether the text may end. Matchers in many
+//! threads read it while one of them finds something new, so what is known never waits.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+
+use super::engine::Engine;
+use super::entry::Entry;
+use super::memory::{MemoryBudget, MemoryShare};
+use crate::grammar::earley::{ConfigId, DEAD};
+use crate::{interrupt, Error, ErrorKind, Result, TokenId};
+
+/// Whether a text may end in a configuration, and whether it must.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ending {
+    pub accepting: bool,
+    pub over: bool,
+}
+
+#[derive(Default)]
+struct Tables {
+    masks: FxHashMap<ConfigId, Arc<Entry>>,
+    steps: FxHashMap<(ConfigId, TokenId), ConfigId>,
+    endings: FxHashMap<ConfigId, Ending>,
+}
+
+/// About how many bytes an entry of the tables takes.
+const ENTRY_BYTES: usize = 40;
+
+/// An engine that matchers share.
+pub(super) struct SharedEngine {
+    /// The tokens that end a complete text, ascending.
+    pub ends: Arc<[TokenId]>,
+    /// The start of a text.
+    pub start: ConfigId,
+    /// The number of tokens of the vocabulary.
+    pub size: usize,
+    engine: Mutex<Engine>,
+    known: RwLock<Tables>,
+    share: MemoryShare,
+    /// The steps that all calls consumed.
+    steps: AtomicU64,
+}
+
+/// The engine for the length of a call, locked when something is asked that is not known. The call has one allowance of
+/// fuel.
+pub(super) struct Session<'a> {
+    shared: &'a SharedEngine,
+    engine: Option<MutexGuard<'a, Engine>>,
+}
+
+impl SharedEngine {
+    /// Shares `engine`, whose memory counts towards `budget`.
+    pub fn new(engine: Engine, budget: &Arc<MemoryBudget>) -> SharedEngine {
+        let share = budget.share();
+        share.set(engine.memory());
+        SharedEngine {
+            ends: Arc::clone(&engine.ends),
+            start: engine.machine.start(),
+            size: engine.vocabulary.len(),
+            steps: AtomicU64::new(engine.steps()),
+            engine: Mutex::new(engine),
+            known: RwLock::default(),
+            share,
+        }
+    }
+
+    /// About how many bytes of memory the automata and masks hold.
+    pub fn memory(&self) -> usize {
+        self.share.get()
+    }
+
+    /// The steps that all calls consumed.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// The engine itself. A poisoned one only lacks memos: every table is written when it is whole.
+    pub fn lock(&self) -> MutexGuard<'_, Engine> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn session(&self) -> Session<'_> {
+        Session { shared: self, engine: None }
+    }
+
+    /// The mask of `config`, if it is known.
+    pub fn known_mask(&self, config: ConfigId) -> Option<Arc<Entry>> {
+        self.read(|tables| tables.masks.get(&config).map(Arc::clone))
+    }
+
+    fn read<R>(&self, from: impl FnOnce(&Tables) -> R) -> R {
+        from(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps something new; everything is forgotten first if the engine forgot its masks.
+    fn keep(&self, engine: &mut Engine, put: impl FnOnce(&mut Tables)) {
+        let mut tables = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if engine.make_room(ENTRY_BYTES) {
+            *tables = Tables::default();
+        }
+        put(&mut tables);
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if let Some(engine) = &self.engine {
+            self.shared.share.set(engine.memory());
+            self.shared.steps.fetch_add(engine.steps(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Session<'_> {
+    /// The engine, with the call's fuel.
+    pub fn engine(&mut self) -> &mut Engine {
+        let shared = self.shared;
+        self.engine.get_or_insert_with(|| {
+            let mut engine = shared.lock();
+            engine.refuel();
+            engine
+        })
+    }
+
+    /// Finds the mask of the start, so that a grammar whose first mask exceeds the limits fails when it is bound.
+    ///
+    /// # Errors
+    /// As [`Session::mask`].
+    pub fn probe(&mut self) -> Result<()> {
+        self.mask(self.shared.start).map(drop)
+    }
+
+    /// The mask of `config`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] if finding it takes more than the limits; the error names what is expected there.
+    pub fn mask(&mut self, config: ConfigId) -> Result<Arc<Entry>> {
+        let shared = self.shared;
+        if let Some(known) = shared.known_mask(config) {
+            return Ok(known);
+        }
+        shared.share.check()?;
+        let engine = self.engine();
+        // Another thread may have found it while this one waited.
+        if let Some(known) = shared.known_mask(config) {
+            return Ok(known);
+        }
+        let made = engine.mask(config).map_err(|error| named(error, engine, config))?;
+        shared.keep(engine, |tables| {
+            tables.masks.insert(config, Arc::clone(&made));
+        });
+        Ok(made)
+    }
+
+    /// The configuration after `token`; [`DEAD`] if it is not allowed. End tokens are not text here.
+    ///
+    /// # Errors
+    /// As [`Session::mask`].
+    pub fn after(&mut self, config: ConfigId, token: TokenId) -> Result<ConfigId> {
+        let shared = self.shared;
+        if let Some(known) = shared.read(|tables| tables.steps.get(&(config, token)).copied()) {
+            return Ok(known);
+        }
+        shared.share.check()?;
+        let engine = self.engine();
+        let next = engine.after(config, token).map_err(|error| named(error, engine, config))?;
+        if next != DEAD {
+            shared.keep(engine, |tables| {
+                tables.steps.insert((config, token), next);
+            });
+        }
+        Ok(next)
+    }
+
+    /// Whether a text may end in `config`.
+    pub fn ending(&mut self, config: ConfigId) -> Ending {
+        let shared = self.shared;
+        if let Some(known) = shared.read(|tables| tables.endings.get(&config).copied()) {
+            return known;
+        }
+        let engine = self.engine();
+        let accepting = engine.machine.is_accepting(config);
+        let ending = Ending { accepting, over: engine.is_over(config) };
+        shared.keep(engine, |tables| {
+            tables.endings.insert(config, ending);
+        });
+        ending
+    }
+}
+
+/// The error of a limit with the part of the grammar that reached it.
+fn named(error: Error, engine: &mut Engine, config: ConfigId) -> Error {
+    if interrupt::has_come() || error.kind != ErrorKind::Limit || !error.place.is_empty() {
+        return error;
+    }
+    match &engine.machine.describe(config)[..] {
+        [] => error,
+        [parts @ .., last] if parts.len() < 3 => error.at([parts, &[last.clone()]].concat().join("; or ")),
+        parts => error.at(format!("{}; or {} others", parts[..3].join("; or "), parts.len() - 3)),
+    }
+}
