@@ -21,6 +21,7 @@ __all__ = [
     "Chain",
     "Choices",
     "ConstraintError",
+    "Deadline",
     "Decoder",
     "Effect",
     "EntropyRule",
@@ -856,6 +857,33 @@ class AllowedTokens:
     def __hash__(self) -> int: ...
 
 @final
+class Deadline:
+    """Ends native calls early: a time limit, and a flag that another thread may set.
+
+    It applies to the calls that a thread makes in its `with` block: compiling, masks, accepting, forced tokens,
+    explanations, batches. A call that it ends raises LimitError within some ten milliseconds; matchers,
+    grammars and their caches stay usable. Deadlines nest: the first one that applies ends the call. A block
+    belongs to its thread, so do not `await` in it.
+
+    Ctrl-C ends a native call in the same way, with or without a deadline.
+    """
+
+    def __new__(cls, seconds: float | None = None) -> Self: ...
+    def cancel(self) -> None:
+        """Ends the calls under it, those that run and those to come. Any thread may call it."""
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+    @property
+    def expired(self) -> bool:
+        """Whether the time has passed."""
+    @property
+    def left(self) -> float | None:
+        """Seconds until the time has passed, from 0 on; None without a time limit."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_raised: object) -> None: ...
+
+@final
 class Recogniser:
     """The texts that an object of your own accepts, byte by byte.
 
@@ -1416,9 +1444,9 @@ class Grammar:
         A grammar keeps the caches of the last four combinations of vocabulary and limits.
 
         `end_tokens` end a complete text; the default is the vocabulary's end-of-generation ids. `fuel` limits
-        the work of one call, in steps of about a tenth of a microsecond (5,000,000). `mask_bytes` limits the
+        the work of one call, in steps of about a tenth of a microsecond (2,500,000). `mask_bytes` limits the
         memory of cached masks (64 MiB), beyond which the cache is cleared. `automata_bytes` limits that of
-        automata (128 MiB): beyond it new matchers get new ones, and at twice the limit a matcher raises
+        automata (128 MiB): beyond it new matchers get new ones, and past about twice the limit a matcher raises
         LimitError.
 
         Raises ConstraintError if no text matches, or for a token that is not in the vocabulary; LimitError if

@@ -7,6 +7,7 @@ mod batch;
 mod buffer;
 mod catalogue;
 mod constraint;
+mod deadline;
 mod decoder;
 mod errors;
 mod grammar;
@@ -34,6 +35,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     metrics::register(m)?;
     constraint::register(m)?;
     grammar::register(m)?;
+    deadline::register(m)?;
     decoder::register(m)?;
     batch::register(m)?;
     trie::register(m)?;

@@ -1,0 +1,212 @@
+"""What a native call may cost: fuel that bounds time, deadlines, cancelling, Ctrl-C, and waiting in threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logitree as lt
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+CORPUS = Path(__file__).resolve().parents[2] / "testdata" / "time" / "grammars.toml"
+CASES: list[dict[str, Any]] = tomllib.loads(CORPUS.read_text(encoding="utf-8"))["case"]
+SECONDS = 0.25
+"""What one call may take on two cores of a server, measured in the time of its thread."""
+SLACK = 4 if lt.__dict__.get("__profile__", "dev") == "release" else 8
+"""Shared machines and unoptimised builds are slower than that."""
+
+LONG = [b"a" * 16, b"ab" * 8, b"[" * 32, b"(" * 16, b" " * 64, b"x, " * 5]
+BYTES = [bytes([b]) for b in range(256)]
+VOCABULARY = lt.Vocabulary.from_tokens([*BYTES, *LONG, b"</s>"], eog_ids=[256 + len(LONG)])
+
+HOSTILE = "x[0-9]{3}|y" + "(" * 20 + "a" + "b?){0,3}" * 20
+"""After `y` and a few times `a` there are more states than any fuel allows."""
+ENDLESS = 10**15
+"""Fuel for hours."""
+
+
+def text_of(case: dict[str, Any]) -> str:
+    """The grammar's text, as the corpus describes it."""
+    nested = (
+        case.get("open", "") * case.get("times", 0)
+        + case.get("middle", "")
+        + case.get("close", "") * case.get("times", 0)
+    )
+    text: str = case["text"].replace("@", nested) if case.get("times") else case["text"]
+    for n in range(case.get("lines", 0)):
+        line = case["line"].replace("#0", str((7 * n + 1) % case["lines"])).replace("#1", str(n + 1))
+        text += "\n" + line.replace("#", str(n))
+    return text
+
+
+def grammar_of(case: dict[str, Any]) -> lt.Grammar:
+    """The case's grammar."""
+    make = {
+        "regex": lt.Grammar.regex,
+        "gbnf": lt.Grammar.gbnf,
+        "lark": lt.Grammar.lark,
+        "json_schema": lambda text: lt.Grammar.json_schema(json.loads(text)),
+    }
+    return make[case["syntax"]](text_of(case))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_no_call_takes_long(case: dict[str, Any]) -> None:
+    slowest = ("", 0.0)
+
+    def timed(name: str, call: Any) -> Any:
+        nonlocal slowest
+        began = time.thread_time()
+        try:
+            return call()
+        finally:
+            slowest = max(slowest, (name, time.thread_time() - began), key=lambda one: one[1])
+
+    try:
+        grammar = timed("read", lambda: grammar_of(case))
+        matcher = timed("bind", lambda: grammar.matcher(VOCABULARY))
+        for at in range(12):
+            timed(f"mask {at}", matcher.mask)
+            timed(f"forced {at}", matcher.forced_tokens)
+            tokens = [token for token in matcher.allowed() if token != 256 + len(LONG)]
+            if matcher.is_finished or not tokens:
+                break
+            timed(f"explain {at}", lambda: matcher.explain(text=b"zz"))
+            token = max(tokens, key=lambda token: (len(VOCABULARY.token_bytes(token)), token * 7 % 64))
+            timed(f"accept {at}", lambda token=token: matcher.accept(token))
+        assert case["ends"] != "limit"
+    except lt.LimitError:
+        assert case["ends"] != "ok"
+    assert slowest[1] < SECONDS * SLACK, slowest
+
+
+def test_a_limit_names_the_part_of_the_grammar() -> None:
+    grammar = lt.Grammar.gbnf('root ::= "(" list ")"\nlist ::= ' + "(" * 20 + '"a"' + '"b"?){0,3}' * 20 + " root?")
+    matcher = grammar.matcher(VOCABULARY)
+    matcher.accept(ord("("))
+    with pytest.raises(lt.LimitError, match="list") as raised:
+        matcher.mask()
+    assert "fuel" in raised.value.help
+    matcher.rollback(1)
+    assert ord("(") in matcher.allowed(), "it stays usable"
+
+
+def test_what_cannot_be_masked_at_the_start_is_refused_when_it_is_bound() -> None:
+    with pytest.raises(lt.LimitError):
+        lt.Grammar.regex("(" * 20 + "a" + "b?){0,3}" * 20).matcher(VOCABULARY)
+
+
+def hostile() -> lt.Matcher:
+    """A matcher whose next mask takes hours."""
+    matcher = lt.Grammar.regex(HOSTILE).matcher(VOCABULARY, fuel=ENDLESS)
+    matcher.accept(ord("y"))
+    return matcher
+
+
+def test_a_deadline_ends_a_call() -> None:
+    matcher = hostile()
+    began = time.monotonic()
+    with lt.Deadline(0.1) as deadline, pytest.raises(lt.LimitError, match="deadline"):
+        matcher.mask()
+    assert 0.1 <= time.monotonic() - began < 2
+    assert deadline.expired and deadline.left == 0 and not deadline.cancelled
+    matcher.rollback(1)
+    assert len(matcher.allowed()) == 2, "it stays usable"
+    with lt.Deadline(0), pytest.raises(lt.LimitError):
+        lt.Grammar.regex("[a-z]+").matcher(VOCABULARY)
+    with lt.Deadline() as open_end:
+        assert open_end.left is None and "no time limit" in repr(open_end)
+        assert lt.Grammar.regex("[a-z]+").matcher(VOCABULARY).mask().any()
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan")])
+def test_a_deadline_needs_a_time(seconds: float) -> None:
+    with pytest.raises(lt.LimitError, match="deadline"):
+        lt.Deadline(seconds)
+
+
+def test_another_thread_cancels_a_call() -> None:
+    matcher = hostile()
+    deadline = lt.Deadline(60)
+    timer = threading.Timer(0.1, deadline.cancel)
+    timer.start()
+    began = time.monotonic()
+    with deadline, pytest.raises(lt.LimitError, match="cancelled"):
+        matcher.mask()
+    assert time.monotonic() - began < 5
+    timer.join()
+    assert deadline.cancelled and "cancelled" in repr(deadline)
+
+
+def test_a_block_ends_where_it_began() -> None:
+    deadline = lt.Deadline(60)
+    with pytest.raises(RuntimeError, match="thread"):
+        deadline.__exit__(None, None, None)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
+def test_control_c_ends_a_call() -> None:
+    matcher = hostile()
+    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    began = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        matcher.mask()
+    assert time.monotonic() - began < 2
+    timer.join()
+    assert matcher.accepted == 1, "it stays usable"
+
+
+def test_a_known_mask_does_not_wait_for_one_that_is_found() -> None:
+    slow = hostile()
+    quick = slow.fork()
+    quick.rollback(1)
+    expected = quick.mask().copy()
+    quick.accept(ord("x"))
+    quick.mask()
+    quick.rollback(1)
+    deadline = lt.Deadline(60)
+    started = threading.Event()
+
+    def find() -> None:
+        with deadline:
+            started.set()
+            with pytest.raises(lt.LimitError):
+                slow.mask()
+
+    longest = [0.0] * 16
+
+    def read(at: int, matcher: lt.Matcher) -> None:
+        for _ in range(20):
+            began = time.monotonic()
+            assert (matcher.mask() == expected).all()
+            matcher.accept(ord("x"))
+            matcher.mask()
+            matcher.rollback(1)
+            longest[at] = max(longest[at], time.monotonic() - began)
+
+    finder = threading.Thread(target=find)
+    finder.start()
+    started.wait()
+    time.sleep(0.05)
+    readers = [threading.Thread(target=read, args=(at, quick.fork())) for at in range(16)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(timeout=30)
+    assert finder.is_alive(), "the slow mask is still being found"
+    deadline.cancel()
+    finder.join()
+    assert all(longest) and max(longest) < 5, longest
