@@ -58,21 +58,24 @@ impl JsonText {
         }
         if let Ok(dict) = value.cast::<PyDict>() {
             let fields = match depth {
-                0 => [intern!(py, "modelId"), intern!(py, "descriptors")],
-                2 => [intern!(py, "path"), intern!(py, "leaves")],
-                _ => [intern!(py, "name"), intern!(py, "tokens")],
+                0 => [
+                    (intern!(py, "modelId"), "\"modelId\":"),
+                    (intern!(py, "descriptors"), "\"descriptors\":"),
+                ],
+                2 => [(intern!(py, "path"), "\"path\":"), (intern!(py, "leaves"), "\"leaves\":")],
+                _ => [(intern!(py, "name"), "\"name\":"), (intern!(py, "tokens"), "\"tokens\":")],
             };
-            self.text.push('{');
-            for field in fields {
+            let mut between = "{";
+            for (field, written) in fields {
                 let Some(item) = dict.get_item(field)? else { continue };
-                self.text.push_str(if self.text.ends_with('{') { "\"" } else { ",\"" });
-                self.text.push_str(field.to_str()?);
-                self.text.push_str("\":");
+                self.text.push_str(between);
+                self.text.push_str(written);
+                between = ",";
                 if !self.value(&item, depth + 1)? {
                     return Ok(false);
                 }
             }
-            self.text.push('}');
+            self.text.push_str(if between == "{" { "{}" } else { "}" });
             return Ok(true);
         }
         if let Ok(list) = value.cast::<PyList>() {
@@ -101,14 +104,15 @@ impl JsonText {
     }
 
     fn items<'py>(&mut self, items: impl Iterator<Item = Bound<'py, PyAny>>, depth: usize) -> PyResult<bool> {
-        self.text.push('[');
-        for (n, item) in items.enumerate() {
-            self.text.push_str(if n == 0 { "" } else { "," });
+        let mut between = '[';
+        for item in items {
+            self.text.push(between);
+            between = ',';
             if !self.value(&item, depth)? {
                 return Ok(false);
             }
         }
-        self.text.push(']');
+        self.text.push_str(if between == '[' { "[]" } else { "]" });
         Ok(true)
     }
 
@@ -122,14 +126,15 @@ impl JsonText {
 
 /// Writes the number, faster than by `fmt`: a payload is mostly ids.
 fn digits(mut number: u32, text: &mut String) {
-    let (mut written, mut at) = (['0'; 10], 10);
+    let (mut written, mut at) = ([0; 10], 10);
     loop {
         at -= 1;
-        written[at] = char::from(b'0' + (number % 10) as u8);
+        written[at] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
             break;
         }
     }
-    text.extend(&written[at..]);
+    // Digits are text.
+    text.push_str(std::str::from_utf8(&written[at..]).unwrap_or_default());
 }

@@ -99,7 +99,7 @@ impl Exprs {
                 return Ok(true);
             }
             for class in self.byte_classes(e)? {
-                self.spend(3)?;
+                self.spend(5)?;
                 let Some(byte) = class.iter().next() else { continue };
                 let next = self.step(e, byte)?;
                 if self.is_seen_alive(next) {

@@ -26,7 +26,7 @@ impl Splits {
 impl Exprs {
     /// Bytes that `e` cannot distinguish from `byte`; not necessarily all of them.
     pub(super) fn byte_class(&mut self, e: ExprId, byte: u8) -> Result<ByteSet> {
-        self.charge(2)?;
+        self.charge(4)?;
         let side = |set: &ByteSet| if set.contains(byte) { *set } else { ByteSet::ALL.without(set) };
         Ok(match *self.node(e) {
             ExprNode::Nothing | ExprNode::Tag(_) => ByteSet::ALL,
@@ -70,6 +70,7 @@ impl Exprs {
 
     /// As [`Exprs::byte_class`], cached, because loop bodies are queried often.
     fn class_of_body(&mut self, of: ExprId, byte: u8) -> Result<ByteSet> {
+        self.charge(8)?;
         if !self.bodies.contains_key(&of) {
             let classes = self.byte_classes(of)?;
             self.body_bytes += size_of_val(&classes[..]) + 32;

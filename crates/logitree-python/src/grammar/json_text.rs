@@ -75,8 +75,11 @@ fn items<'py>(of: impl Iterator<Item = Bound<'py, PyAny>>, depth: u32, text: &mu
 pub fn string(of: &Bound<'_, PyString>, text: &mut String) -> bool {
     let Ok(of) = of.to_str() else { return false };
     text.push('"');
+    let is_escaped = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     let mut from = 0;
-    for (at, byte) in of.bytes().enumerate().filter(|(_, byte)| *byte < 0x20 || b"\"\\".contains(byte)) {
+    // Most texts have nothing to escape, which is found out faster than where it is.
+    let last = if of.bytes().any(is_escaped) { of.len() } else { 0 };
+    for (at, byte) in of.bytes().take(last).enumerate().filter(|&(_, byte)| is_escaped(byte)) {
         text.push_str(&of[from..at]);
         from = at + 1;
         match byte {
