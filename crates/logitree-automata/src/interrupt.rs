@@ -172,6 +172,7 @@ mod tests {
             let worker = scope.spawn(|| {
                 under(&[Arc::clone(&flag)], || {
                     let mut exprs = Exprs::new(100);
+                    exprs.set_fuel(u64::MAX);
                     burn(&mut exprs).message
                 })
             });
