@@ -255,6 +255,13 @@ class Vocabulary:
         No space is added or removed (see the class on the leading space). Raises TokenError for unknown ids.
         """
 
+    def prepare(self) -> None:
+        """Finds ahead what grammars need of this vocabulary: its trie, and the tables of JSON's strings, keys and
+        numbers (some 20 to 60 ms). Without it the first masks of the first grammar take that time.
+
+        A server calls it when it loads a model, or lets a thread do it:
+        `threading.Thread(target=vocabulary.prepare)`. The GIL is released. Raises LimitError where `trie` does.
+        """
     @property
     def trie(self) -> TokenTrie:
         """The text tokens as a byte trie, built on first use (about 70 ns per token).

@@ -85,6 +85,7 @@ def grammars(vocabulary: lt.Vocabulary) -> lt.Grammar:
     assert_type(matcher.draft_masks(([-1, 0], [3, 4]), rows), npt.NDArray[np.bool_])
     assert_type(matcher.draft_masks([3, 4], rows), npt.NDArray[np.bool_])
     matcher.accept_many([3])
+    vocabulary.prepare()
     with lt.Deadline(0.5) as deadline:
         assert_type(deadline.left, float | None)
     assert_type(matcher.validate(iter([4])), int)

@@ -3,6 +3,7 @@
 
 use crate::errors::to_py;
 use crate::trie::PyTokenTrie;
+use logitree::constraint::Grammar;
 use logitree::vocabulary::{About, Builder, TokenKind, Vocabulary};
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::PyValueError;
@@ -344,6 +345,15 @@ impl PyVocabulary {
     #[getter]
     fn trie(&self, py: Python<'_>) -> PyResult<PyTokenTrie> {
         PyTokenTrie::of(py, &self.0)
+    }
+
+    /// Finds ahead what grammars need of this vocabulary: its trie, and the tables of JSON's strings, keys and numbers
+    /// (some 20 to 60 ms). Without it the first masks of the first grammar take that time.
+    ///
+    /// A server calls it when it loads a model, or lets a thread do it: `threading.Thread(target=vocabulary.prepare)`. The
+    /// GIL is released. Raises LimitError where `trie` does.
+    fn prepare(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| Grammar::prepare(&self.0)).map_err(to_py)
     }
 
     /// Ids of the tokens that are not text (control, unknown, unused), ascending.

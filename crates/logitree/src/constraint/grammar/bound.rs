@@ -12,8 +12,8 @@ use crate::constraint::{Constraint, Matcher};
 use crate::grammar::ast::GrammarNode;
 use crate::grammar::earley::{self, Machine, RulesSource};
 use crate::grammar::expr::Exprs;
-use crate::grammar::json_schema::JsonRules;
-use crate::grammar::rules::{Rules, TokenName, TokenSet};
+use crate::grammar::json_schema::{self, JsonRules};
+use crate::grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
 use crate::mask::words_for;
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -34,6 +34,21 @@ impl Default for GrammarLimits {
         GrammarLimits { fuel: 3_000_000, mask_bytes: 64 << 20, automata_bytes: 128 << 20 }
     }
 }
+
+/// A schema whose values have all that JSON has, beside a key that it names.
+const ANY_OBJECT: &str = r#"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 80}}}"#;
+/// Texts after which the lexemes of JSON begin, or are being read.
+const BEGINNINGS: [&str; 9] = [
+    "",
+    "{",
+    "{\"name",
+    "{\"name\": ",
+    "{\"name\": \"A",
+    "{\"name\": \"A\"",
+    "{\"other\": ",
+    "{\"other\": \"A",
+    "{\"other\": [1",
+];
 
 /// A grammar bound to a vocabulary.
 pub struct Grammar {
@@ -70,6 +85,28 @@ impl Grammar {
         let grammar = Grammar { rules, vocabulary, limits, ends, engine: Arc::default(), budget };
         grammar.engine()?.session().probe()?;
         Ok(grammar)
+    }
+
+    /// Finds ahead what grammars need of a vocabulary: its trie, and the tables of JSON's strings, keys, numbers and
+    /// whitespace. Without it, the first masks of the first grammar find them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] if the vocabulary exceeds the trie's limits.
+    pub fn prepare(vocabulary: &Arc<Vocabulary>) -> Result<()> {
+        let schema = json_schema::load(ANY_OBJECT, &json_schema::SchemaOptions::default(), &[])?;
+        let body = RuleBody::Json(Arc::new(schema));
+        let rules = Rules { rules: vec![Rule { name: "~json".into(), body }], start: RuleId(0) };
+        let grammar = Grammar::new(Arc::new(rules), vocabulary, Some(&[]), GrammarLimits::default())?;
+        let engine = grammar.engine()?;
+        for text in BEGINNINGS {
+            let mut session = engine.session();
+            let mut config = engine.start;
+            for byte in text.bytes() {
+                config = session.engine().machine.step(config, byte)?;
+            }
+            session.mask(config)?;
+        }
+        Ok(())
     }
 
     /// A matcher at the beginning of a text.

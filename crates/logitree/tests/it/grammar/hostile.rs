@@ -384,3 +384,41 @@ fn states_that_lead_back() {
         assert_eq!(matcher.is_accepting(), matches);
     }
 }
+
+/// What the first masks of JSON strings cost over a vocabulary of 27,000 tokens, and the masks.
+fn first_masks(prepared: bool) -> (u64, Vec<Vec<u32>>) {
+    let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
+    let letters = b'a'..=b'z';
+    for (a, b) in (32..127u8).flat_map(|a| (32..127u8).map(move |b| (a, b))) {
+        tokens.push(vec![a, b]);
+    }
+    for (a, b) in letters.clone().flat_map(|a| letters.clone().map(move |b| (a, b))) {
+        tokens.extend(letters.clone().map(|c| vec![a, b, c]));
+    }
+    let (vocabulary, _) = ending_vocabulary(&tokens);
+    if prepared {
+        Grammar::prepare(&vocabulary).unwrap();
+    }
+    let rules = of_schema(
+        r#"{"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}"#,
+    );
+    let grammar =
+        Grammar::new(Arc::new(rules.unwrap()), &vocabulary, None, GrammarLimits::default()).unwrap();
+    let mut matcher = grammar.matcher().unwrap();
+    let mut masks = Vec::new();
+    for &byte in br#"{"title": "a"}"# {
+        let mut words = vec![0; logitree::mask::words_for(vocabulary.len())];
+        matcher.write(&mut words).unwrap();
+        masks.push(words);
+        matcher.accept(byte.into()).unwrap();
+    }
+    (grammar.steps(), masks)
+}
+
+#[test]
+fn a_prepared_vocabulary_saves_the_first_masks_work() {
+    let (cold, masks) = first_masks(false);
+    let (warm, same) = first_masks(true);
+    assert_eq!(masks, same);
+    assert!(2 * warm < cold, "{warm} steps beside {cold}");
+}
