@@ -26,6 +26,8 @@ struct Tables {
     endings: FxHashMap<ConfigId, Ending>,
 }
 
+/// How many parts of a grammar the error of a limit names.
+const MAX_NAMED: usize = 3;
 /// About how many bytes an entry of the tables takes.
 const ENTRY_BYTES: usize = 40;
 
@@ -196,9 +198,11 @@ fn named(error: Error, engine: &mut Engine, config: ConfigId) -> Error {
     if interrupt::has_come() || error.kind != ErrorKind::Limit || !error.place.is_empty() {
         return error;
     }
-    match &engine.machine.describe(config)[..] {
-        [] => error,
-        [parts @ .., last] if parts.len() < 3 => error.at([parts, &[last.clone()]].concat().join("; or ")),
-        parts => error.at(format!("{}; or {} others", parts[..3].join("; or "), parts.len() - 3)),
+    let mut parts = engine.machine.describe(config);
+    if parts.len() > MAX_NAMED {
+        let others = parts.len() - MAX_NAMED;
+        parts.truncate(MAX_NAMED);
+        parts.push(format!("{others} others"));
     }
+    error.at(parts.join("; or "))
 }

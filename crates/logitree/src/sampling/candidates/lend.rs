@@ -15,7 +15,7 @@ impl Candidates<'_> {
     /// Takes ids and logits, one each, as the candidates. `in_order`: no two changed places.
     ///
     /// # Errors
-    /// [`ErrorKind::Logits`] for NaN or +inf, and if no logit is above -inf; the candidates must not be used then.
+    /// [`crate::ErrorKind::Logits`] for NaN or +inf, and if no logit is above -inf; the candidates must not be used then.
     pub fn take_back(&mut self, ids: Vec<TokenId>, logits: Vec<f32>, in_order: bool) -> Result<()> {
         let good = logits.iter().fold(true, |good, &x| good & (x < f32::INFINITY));
         if !good {
