@@ -4,6 +4,7 @@
 //! The temperature is `least + (most - least) * (entropy / ln n) ^ exponent`, n being the number of candidates.
 //! Output sorted; one sole candidate is left alone. Source: llama.cpp, src/llama-sampler.cpp.
 
+use super::distribution::Weight;
 use super::reference::{Reference, TokenArray};
 use super::{finite, Arguments, Candidates, FromArguments, Sampler, Temp};
 use crate::{Error, ErrorKind, Result};
@@ -33,7 +34,14 @@ impl TempExt {
         Ok(TempExt { t, delta, exponent })
     }
 
-    /// The temperature for `n` candidates of these probabilities.
+    /// The temperature for `n` candidates of this entropy in nats, in f64.
+    fn exact_temperature(&self, n: usize, entropy: f64) -> f32 {
+        let (least, most) = (f64::from(self.t - self.delta).max(0.0), f64::from(self.t + self.delta));
+        let share = (entropy / (n as f64).ln()).min(1.0);
+        (least + (most - least) * share.powf(f64::from(self.exponent))) as f32
+    }
+
+    /// The temperature for `n` candidates of these probabilities, with llama.cpp's rounding.
     fn temperature(&self, n: usize, probabilities: impl Iterator<Item = f32>) -> f32 {
         let most_entropy = -(1.0 / n as f32).ln();
         let mut entropy = 0.0f32;
@@ -67,10 +75,14 @@ impl Sampler for TempExt {
             if n <= 1 {
                 return;
             }
-            candidates.sort();
-            let mut sum = 0.0f32;
-            let exponentials = candidates.exponentials(|e| sum += e);
-            t = self.temperature(n, exponentials.iter().map(|e| e / sum));
+            candidates.sort_later();
+            t = if candidates.is_short() {
+                let mut sum = 0.0f32;
+                let exponentials = candidates.exponentials(|e| sum += e);
+                self.temperature(n, exponentials.iter().map(|e| e / sum))
+            } else {
+                self.exact_temperature(n, Weight::of(candidates).entropy())
+            };
         }
         if let Ok(mut temp) = Temp::new(t) {
             temp.apply(candidates);

@@ -48,6 +48,9 @@ fn sum_exp_at(width: Width, xs: &[f32], max: f32) -> f64 {
             sum += s;
         }
     }
+    if rest.is_empty() {
+        return sum;
+    }
     sum + rest_sum_at(width, rest, top)
 }
 
