@@ -26,7 +26,7 @@ pub use maxima::{block_maxima, fine_maxima, max};
 pub use prefetch::prefetch;
 pub use rows::{finite_sums, log_sum_exp};
 pub use sort::sort_keys;
-pub use spread::{deviations, divide, reject_below, squares};
+pub use spread::{add_moments, divide, reject_below, Moments};
 pub use sums::{block_sums, sum_exp, sum_exp_dot};
 
 /// Elements a block: what [`block_maxima`] and [`block_sums`] reduce to one number.

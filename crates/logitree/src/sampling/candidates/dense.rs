@@ -46,6 +46,17 @@ impl Candidates<'_> {
         }
     }
 
+    /// As [`Candidates::for_each_block`], of at least the blocks in which a logit reaches `least`.
+    pub(super) fn for_each_block_reaching(&self, least: f32, mut f: impl FnMut(usize, &[f32])) {
+        if self.form == Form::List {
+            return self.for_each_block(f);
+        }
+        let mut buffer = [0.0; BLOCK];
+        for (at, _) in self.maxima.iter().enumerate().filter(|(_, &max)| max >= least) {
+            f(at, self.block(at, &mut buffer));
+        }
+    }
+
     /// The logits of one block of 256 candidates as they now are, whatever the form.
     pub(super) fn block<'a>(&'a self, at: usize, buffer: &'a mut [f32; BLOCK]) -> &'a [f32] {
         let start = at * BLOCK;

@@ -4,7 +4,7 @@
 //! the kernel's exponential, accurate to 2e-7, and f64 sums.
 
 use super::{Candidates, Form, Order};
-use crate::simd::{self, BLOCK};
+use crate::simd::{self, Moments, BLOCK};
 
 /// Up to this many candidates are summed in order.
 const SHORT: usize = 1024;
@@ -40,7 +40,8 @@ impl Candidates<'_> {
                 }
             }
         } else {
-            self.for_each_block(|at, block| sums[at] = simd::sum_exp(block, max));
+            // What is 87 or more below the best has no weight.
+            self.for_each_block_reaching(max - 88.0, |at, block| sums[at] = simd::sum_exp(block, max));
         }
         let weight = sums.iter().sum();
         self.sums = sums;
@@ -53,19 +54,17 @@ impl Candidates<'_> {
         f64::from(self.max()) + self.weight().ln()
     }
 
-    /// The standard deviation of the logits above -inf.
+    /// The standard deviation of the logits above -inf; within 1e-9 of exact.
     pub(in crate::sampling) fn deviation(&self) -> f64 {
-        let max = self.max();
-        let (mut count, mut sum) = (0usize, 0.0);
-        self.for_each_block(|_, block| {
-            let (n, deviations) = simd::deviations(block, max);
-            count += n;
-            sum += deviations;
-        });
-        let mean = (f64::from(max) + sum / count as f64) as f32;
-        let mut squares = 0.0;
-        self.for_each_block(|_, block| squares += simd::squares(block, mean));
-        (squares / count as f64).sqrt()
+        let about = |centre| {
+            let mut moments = Moments::default();
+            self.for_each_block(|_, block| simd::add_moments(block, centre, &mut moments));
+            moments.mean_and_variance()
+        };
+        let (mean, variance) = about(0.0);
+        // Logits so far from 0 that their squares differ in too few digits are measured about their mean.
+        let exact = if variance > mean * mean * 1e-6 { variance } else { about(mean).1 };
+        exact.max(0.0).sqrt()
     }
 
     /// The position, in order, at which the running sum of probabilities reaches `draw` (0 to 1). Where the draw is so
