@@ -42,10 +42,13 @@ pub struct Candidates<'l> {
     probabilities: Vec<f32>,
     /// Whether `probabilities` is one for each candidate and sums to one.
     has_probabilities: bool,
-    /// Sum of the exponentials of each block of 256 candidates in order, if `weight` is known.
+    /// Sum of the exponentials of each block of 256 candidates in order, if `weight` is known; empty where only their
+    /// sum is known.
     sums: Vec<f64>,
     /// Sum of all exponentials, until a logit changes.
     weight: Option<f64>,
+    /// The highest logit of the list, if it is known, until a logit changes.
+    highest: Option<f32>,
     order: Order,
     /// With [`Order::Later`]: candidates below this are removed when the rest is sorted.
     floor: f32,
@@ -96,6 +99,7 @@ impl Default for Candidates<'_> {
             has_probabilities: false,
             sums: Vec::new(),
             weight: None,
+            highest: None,
             order: Order::None,
             floor: f32::NEG_INFINITY,
             best_first: false,
@@ -145,6 +149,7 @@ impl Candidates<'_> {
             has_probabilities: self.has_probabilities,
             sums: self.sums,
             weight: None,
+            highest: None,
             order: self.order,
             floor: self.floor,
             best_first: self.best_first,
@@ -161,6 +166,7 @@ impl Candidates<'_> {
     fn changed(&mut self) {
         self.has_probabilities = false;
         self.weight = None;
+        self.highest = None;
     }
 
     /// An error with `message` if no candidate has a logit above -inf.
@@ -270,7 +276,7 @@ impl Candidates<'_> {
     pub fn max(&self) -> f32 {
         match self.form {
             Form::List if self.best_first => self.logits.first().copied().unwrap_or(f32::NEG_INFINITY),
-            Form::List => plain_max(&self.logits),
+            Form::List => self.highest.unwrap_or_else(|| plain_max(&self.logits)),
             _ => simd::max(&self.maxima),
         }
     }

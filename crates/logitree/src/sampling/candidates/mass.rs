@@ -25,6 +25,7 @@ impl Candidates<'_> {
             return weight;
         }
         let max = self.max();
+        self.highest = Some(max);
         let mut sums = std::mem::take(&mut self.sums);
         sums.clear();
         sums.resize(self.len().div_ceil(BLOCK), 0.0);
@@ -47,6 +48,31 @@ impl Candidates<'_> {
         self.sums = sums;
         self.weight = Some(weight);
         weight
+    }
+
+    /// The weight of what is left without the candidates at these positions (the low halves of keys, ascending), `next`
+    /// being the highest logit then; `None` where that must be summed again.
+    pub(super) fn weight_without(&mut self, gone: &[u64], next: f32) -> Option<f64> {
+        let (max, _) = (self.max(), self.weight?);
+        // Farther below the best, what the sums left out as too small may count.
+        if max - next > 10.0 || self.sums.is_empty() {
+            return None;
+        }
+        let mut sums = std::mem::take(&mut self.sums);
+        let place = |key: &u64| *key as u32 as usize;
+        for some in gone.chunk_by(|a, b| place(a) / BLOCK == place(b) / BLOCK) {
+            let at = place(&some[0]) / BLOCK;
+            let mut buffer = [0.0; BLOCK];
+            let mut left = [f32::NEG_INFINITY; BLOCK];
+            let block = self.block(at, &mut buffer);
+            left[..block.len()].copy_from_slice(block);
+            some.iter().for_each(|key| left[place(key) % BLOCK] = f32::NEG_INFINITY);
+            sums[at] = simd::sum_exp(&left, max);
+        }
+        let weight = sums.iter().sum::<f64>() * f64::from(max - next).exp();
+        sums.clear();
+        self.sums = sums;
+        Some(weight)
     }
 
     /// log(sum(exp(logit))) over all, in nats; within 1e-7 of exact.
@@ -74,6 +100,10 @@ impl Candidates<'_> {
         let (target, doubt) = (self.weight() * draw, self.weight() * DOUBT);
         if self.order == Order::Later {
             return self.ranked_position_of(target);
+        }
+        if self.sums.is_empty() {
+            self.weight = None;
+            self.weight();
         }
         let mut running = 0.0;
         let mut found = None;

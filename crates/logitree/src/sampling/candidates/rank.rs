@@ -107,27 +107,30 @@ impl Candidates<'_> {
         if n == 0 {
             return;
         }
-        self.changed();
         if self.order == Order::Sorted {
+            self.changed();
             self.ids.drain(..n);
             self.logits.drain(..n);
             return;
         }
         let mut keys = self.take_scratch();
-        self.collect_best(n, &mut keys);
+        self.collect_best(n + 1, &mut keys);
+        simd::sort_keys(&mut keys, &mut self.spare);
+        let next = keys.pop().map_or(f32::NEG_INFINITY, |key| simd::from_key(key).0);
         keys.sort_unstable_by_key(|&key| key as u32);
+        let weight = self.weight_without(&keys, next);
         self.list_in_order();
-        let mut gone = keys.iter().map(|&key| key as u32 as usize).peekable();
-        let mut kept = 0;
-        for at in 0..self.ids.len() {
-            if gone.next_if_eq(&at).is_none() {
-                self.ids[kept] = self.ids[at];
-                self.logits[kept] = self.logits[at];
-                kept += 1;
-            }
+        let places = keys.iter().map(|&key| key as u32 as usize);
+        let ends = places.clone().skip(1).chain([self.ids.len()]);
+        for (gone, (at, end)) in places.zip(ends).enumerate() {
+            self.ids.copy_within(at + 1..end, at - gone);
+            self.logits.copy_within(at + 1..end, at - gone);
         }
-        self.ids.truncate(kept);
-        self.logits.truncate(kept);
+        self.ids.truncate(self.ids.len() - n);
+        self.logits.truncate(self.ids.len());
+        self.changed();
+        self.best_first = false;
+        (self.weight, self.highest) = (weight, Some(next));
         self.keys = keys;
     }
 
