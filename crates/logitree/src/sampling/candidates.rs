@@ -15,6 +15,7 @@ use crate::{Error, Result, TokenId};
 
 mod begin;
 pub(crate) use begin::{bad_logit, no_logit};
+mod cut;
 mod dense;
 mod lend;
 mod mass;
@@ -73,7 +74,7 @@ enum Form {
     List,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 enum Order {
     /// By ascending id.
     ById,
@@ -81,6 +82,8 @@ enum Order {
     Sorted,
     /// To be read in descending order, equal logits in their present order; sorted when the order is first read.
     Later,
+    /// To be read by nearness to this logit, equally near ones in their present order; sorted as above.
+    Nearest(f64),
     #[default]
     None,
 }
@@ -311,6 +314,7 @@ impl Candidates<'_> {
 
     /// Divides every logit by `t`, which is above 0 and small enough to leave them finite.
     pub(super) fn divide(&mut self, t: f32) {
+        self.settle_nearest();
         self.changed();
         match self.form {
             Form::Borrowed => self.shape(Shape::Divide(t)),
@@ -323,6 +327,7 @@ impl Candidates<'_> {
 
     /// Sets to -inf every logit below `least`.
     pub(super) fn reject_below(&mut self, least: f32) {
+        self.settle_nearest();
         self.changed();
         match self.form {
             Form::Borrowed => self.shape(Shape::Floor(least)),
@@ -336,6 +341,7 @@ impl Candidates<'_> {
 
     /// Sets to -inf every logit but the first highest.
     pub(super) fn keep_only_best(&mut self) {
+        self.settle_nearest();
         let best = self.first_max();
         self.changed();
         match self.form {
@@ -472,6 +478,7 @@ impl Candidates<'_> {
 
     /// Keeps the candidates with a logit `>= threshold`, in their order.
     pub fn keep_at_least(&mut self, threshold: f32) {
+        self.settle_nearest();
         self.changed();
         if self.form == Form::List {
             let mut kept = 0;
@@ -486,10 +493,23 @@ impl Candidates<'_> {
             self.logits.truncate(kept);
             return;
         }
-        let mut keys = self.take_scratch();
-        self.collect_at_least(threshold, &mut keys);
-        self.keys = keys;
-        self.take_keys();
+        let (mut ids, mut values) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.values));
+        ids.clear();
+        values.clear();
+        self.for_each_block_reaching(threshold, |at, block| {
+            simd::collect_reached(block, threshold, (at * BLOCK) as TokenId, &mut ids, &mut values);
+        });
+        self.keep_listed(ids, values);
+    }
+
+    /// Makes the list from ids and logits.
+    fn keep_listed(&mut self, ids: Vec<TokenId>, logits: Vec<f32>) {
+        self.ids = ids;
+        self.values = std::mem::replace(&mut self.logits, logits);
+        self.edits.clear();
+        self.shapes.clear();
+        self.form = Form::List;
+        self.changed();
     }
 
     /// Keeps the candidates at these positions of the list, in that order; they count as unsorted.

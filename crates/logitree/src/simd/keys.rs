@@ -104,6 +104,65 @@ fn compress_keys(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>) {
 }
 
 widest! {
+    /// Appends the number, counted from `first`, and the value (-0.0 as 0.0) of each element of `xs` that is
+    /// `>= threshold`.
+    collect_reached, collect_reached_at = collect_reached_body, avx512 compress_reached
+        (xs: &[f32], threshold: f32, first: u32, ids: &mut Vec<u32>, values: &mut Vec<f32>) -> ()
+}
+
+#[inline(always)]
+fn collect_reached_body(xs: &[f32], threshold: f32, first: u32, ids: &mut Vec<u32>, values: &mut Vec<f32>) {
+    let (mut numbers, mut wanted) = ([0; LANES], [0.0; LANES]);
+    for (line, base) in xs.chunks(LANES).zip((first..).step_by(LANES)) {
+        let mut n = 0;
+        for (&x, id) in line.iter().zip(base..) {
+            // What is not wanted is written over by the next: no branch to foretell.
+            (numbers[n % LANES], wanted[n % LANES]) = (id, x + 0.0);
+            n += usize::from(x >= threshold);
+        }
+        ids.extend_from_slice(&numbers[..n]);
+        values.extend_from_slice(&wanted[..n]);
+    }
+}
+
+/// As [`collect_reached_body`], by the instruction that moves the wanted lanes together.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
+#[allow(unsafe_code)] // vector loads and stores
+fn compress_reached(xs: &[f32], threshold: f32, first: u32, ids: &mut Vec<u32>, values: &mut Vec<f32>) {
+    use std::arch::x86_64::*;
+    const WIDE: usize = 16;
+    let limit = _mm512_set1_ps(threshold);
+    let ascending = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let (lines, rest) = xs.as_chunks::<WIDE>();
+    let mut n = ids.len();
+    for (line, base) in lines.iter().zip((first..).step_by(WIDE)) {
+        // SAFETY: a line is 16 f32s; the load is an unaligned one.
+        let x = unsafe { _mm512_loadu_ps(line.as_ptr()) };
+        let wanted = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(x, limit);
+        if wanted == 0 {
+            continue;
+        }
+        if ids.len() < n + WIDE {
+            ids.resize(n + BLOCK, 0);
+            values.resize(n + BLOCK, 0.0);
+        }
+        let found =
+            _mm512_maskz_compress_epi32(wanted, _mm512_add_epi32(ascending, _mm512_set1_epi32(base as i32)));
+        let x = _mm512_maskz_compress_ps(wanted, _mm512_add_ps(x, _mm512_setzero_ps()));
+        // SAFETY: either room is 16 long; the stores are unaligned ones.
+        unsafe {
+            _mm512_storeu_si512(ids[n..n + WIDE].as_mut_ptr().cast(), found);
+            _mm512_storeu_ps(values[n..n + WIDE].as_mut_ptr(), x);
+        }
+        n += wanted.count_ones() as usize;
+    }
+    ids.truncate(n);
+    values.truncate(n);
+    collect_reached_body(rest, threshold, first.wrapping_add((lines.len() * WIDE) as u32), ids, values);
+}
+
+widest! {
     /// Appends to `places` where in `xs` something is not below `limit`: what reaches it, and what is no number.
     collect_reaching, collect_reaching_at =
         collect_reaching_body, avx512 compress_reaching(xs: &[f32], limit: f32, places: &mut Vec<u32>) -> ()
@@ -196,6 +255,10 @@ mod tests {
                 let mut keys = vec![99];
                 collect_keys_at(width, &xs, threshold, first, &mut keys);
                 prop_assert_eq!(&keys, &wanted, "{:?}", width);
+                let (mut ids, mut values) = (vec![99], vec![99.0]);
+                collect_reached_at(width, &xs, threshold, first, &mut ids, &mut values);
+                let both: Vec<(f32, u32)> = wanted[1..].iter().map(|&key| from_key(key)).collect();
+                prop_assert_eq!(values[1..].iter().copied().zip(ids[1..].iter().copied()).collect::<Vec<_>>(), both);
             }
         }
     }

@@ -20,13 +20,13 @@ mod sums;
 pub use exp::{exp, exps, normalise};
 pub use floats::Floats;
 pub use gather::{reaching_among, PackedIds};
-pub use keys::{collect_keys, collect_reaching, descending_key, from_key};
+pub use keys::{collect_keys, collect_reached, collect_reaching, descending_key, from_key};
 pub use masks::{ban_f32, ban_u16, count};
 pub use maxima::{block_maxima, fine_maxima, max};
 pub use prefetch::prefetch;
 pub use rows::{finite_sums, log_sum_exp};
 pub use sort::sort_keys;
-pub use spread::{add_moments, divide, reject_below, Moments};
+pub use spread::{add_moments, divide, nearness, reject_below, split, Moments};
 pub use sums::{block_sums, sum_exp, sum_exp_dot};
 
 /// Elements a block: what [`block_maxima`] and [`block_sums`] reduce to one number.

@@ -2,7 +2,7 @@
 
 use super::dispatch::widest;
 use super::exp::padded;
-use super::LANES;
+use super::{BLOCK, LANES};
 
 widest! {
     /// Divides each element.
@@ -35,6 +35,33 @@ impl Moments {
 widest! {
     /// Adds the elements above -inf to `moments` about `centre`.
     add_moments, add_moments_at = add_moments_body(xs: &[f32], centre: f64, moments: &mut Moments) -> ()
+}
+
+widest! {
+    /// Writes minus the distance of each element of `xs` from `centre`, as many as the shorter of the two has.
+    nearness, nearness_at = nearness_body(xs: &[f32], centre: f64, out: &mut [f32]) -> ()
+}
+
+widest! {
+    /// Writes the elements of `xs` (at most a block) that rank above `high` to `upper`, and the ranks of the others to
+    /// `lower`; -inf elsewhere.
+    split, split_at =
+        split_body(xs: &[f32], ranks: &[f32], high: f32, upper: &mut [f32; BLOCK], lower: &mut [f32; BLOCK]) -> ()
+}
+
+#[inline(always)]
+fn nearness_body(xs: &[f32], centre: f64, out: &mut [f32]) {
+    xs.iter().zip(out).for_each(|(&x, out)| *out = -((centre - f64::from(x)).abs() as f32));
+}
+
+#[inline(always)]
+fn split_body(xs: &[f32], ranks: &[f32], high: f32, upper: &mut [f32; BLOCK], lower: &mut [f32; BLOCK]) {
+    let outs = upper.iter_mut().zip(lower.iter_mut());
+    for ((&x, &rank), (upper, lower)) in xs.iter().zip(ranks).zip(outs) {
+        let is_above = rank > high;
+        *upper = if is_above { x } else { f32::NEG_INFINITY };
+        *lower = if is_above { f32::NEG_INFINITY } else { rank };
+    }
 }
 
 #[inline(always)]

@@ -3,6 +3,7 @@
 //! Short lists are summed in order with the system's exponential, as llama.cpp does; long ones in blocks of 256 with
 //! the kernel's exponential, accurate to 2e-7, and f64 sums.
 
+use super::cut::Rank;
 use super::{Candidates, Form, Order};
 use crate::simd::{self, Moments, BLOCK};
 
@@ -100,6 +101,14 @@ impl Candidates<'_> {
         let (target, doubt) = (self.weight() * draw, self.weight() * DOUBT);
         if self.order == Order::Later {
             return self.ranked_position_of(target);
+        }
+        if let Order::Nearest(centre) = self.order {
+            let weight = self.weight();
+            if let Some(cut) = self.cut(Rank::Nearest(centre), target, weight) {
+                return cut.at;
+            }
+            self.sort_now();
+            self.weight();
         }
         if self.sums.is_empty() {
             self.weight = None;

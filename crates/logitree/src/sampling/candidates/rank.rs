@@ -1,6 +1,7 @@
 //! Ranking: the best k candidates, the best that reach a probability mass, or all in order. Keys of (logit, id or
 //! position) are collected from few blocks, from more until there are enough, and sorted.
 
+use super::cut::Rank;
 use super::{Candidates, Form, Order};
 use crate::simd::{self, BLOCK};
 use crate::TokenId;
@@ -48,21 +49,36 @@ impl Candidates<'_> {
         self.sort_later();
     }
 
-    /// Does the sort that [`Candidates::sort_later`] put off. The selected candidate stays selected.
+    /// Does the sort that was put off. The selected candidate stays selected.
     pub(super) fn sort_now(&mut self) {
-        if self.order != Order::Later {
+        if !matches!(self.order, Order::Later | Order::Nearest(_)) {
             return;
         }
         let selected = self.selected.and_then(|at| self.id_at(at));
-        self.order = if self.form == Form::List { Order::None } else { Order::ById };
-        self.sort();
-        let floor = std::mem::replace(&mut self.floor, f32::NEG_INFINITY);
-        self.truncate(self.logits.partition_point(|&x| x >= floor).max(1));
+        if let Order::Nearest(centre) = self.order {
+            self.sort_by_nearness(centre);
+        } else {
+            self.order = if self.form == Form::List { Order::None } else { Order::ById };
+            self.sort();
+            let floor = std::mem::replace(&mut self.floor, f32::NEG_INFINITY);
+            self.truncate(self.logits.partition_point(|&x| x >= floor).max(1));
+        }
         self.selected = selected.and_then(|id| self.ids.iter().position(|&i| i == id));
+    }
+
+    /// Does the sort that was put off if it is by nearness, which a change of the logits would change.
+    pub(super) fn settle_nearest(&mut self) {
+        if matches!(self.order, Order::Nearest(_)) {
+            self.sort_now();
+        }
     }
 
     /// Where the running sum of exponentials, best first, reaches `target`: a position in the present order.
     pub(super) fn ranked_position_of(&mut self, target: f64) -> usize {
+        let weight = self.weight();
+        if let Some(cut) = self.cut(Rank::Best, target, weight) {
+            return cut.at;
+        }
         let max = self.max();
         let mut keys = self.take_scratch();
         self.collect_until(&mut keys, |xs, _| simd::sum_exp(xs, max) >= target * (1.0 + 1e-12));
@@ -154,9 +170,15 @@ impl Candidates<'_> {
         self.top(self.len());
     }
 
-    /// Keeps the fewest best candidates, sorted, whose exponentials sum to `mass` or more, and at least `least`
-    /// (or all).
+    /// Keeps the fewest best candidates, sorted now or later, whose exponentials sum to `mass` or more, and at least
+    /// `least` (or all).
     pub(super) fn top_by_mass(&mut self, mass: f64, least: usize) {
+        let weight = self.weight();
+        if let Some(cut) = self.cut(Rank::Best, mass, weight) {
+            if self.keep_to_cut(Rank::Best, cut, least) {
+                return;
+            }
+        }
         let max = self.max();
         let mut keys = self.take_scratch();
         // A little more than the mass, because the walk below may round differently.

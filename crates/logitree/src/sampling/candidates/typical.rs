@@ -1,5 +1,6 @@
 //! Finds the candidates whose surprisal is nearest to the entropy, without sorting the others.
 
+use super::cut::Rank;
 use super::{Candidates, Form, Order};
 use crate::sampling::distribution::Weight;
 use crate::simd;
@@ -11,8 +12,15 @@ impl Candidates<'_> {
     /// Keeps the fewest candidates whose surprisal is nearest to the entropy that hold more than `share` (0 to 1) of
     /// the weight, and at least `least` (or all); nearest first, equal ones in their order.
     pub(in crate::sampling) fn keep_typical(&mut self, share: f64, least: usize) {
+        self.settle_nearest();
         let weight = Weight::of(self);
         let (max, centre, mass) = (weight.max, weight.log_sum() - weight.entropy(), weight.sum * share);
+        // More than the share, not as much.
+        if let Some(cut) = self.cut(Rank::Nearest(centre), mass.next_up(), weight.sum) {
+            if self.keep_to_cut(Rank::Nearest(centre), cut, least) {
+                return;
+            }
+        }
         let mut keys = self.take_scratch();
         let mut look = FIRST_LOOK;
         loop {
@@ -34,16 +42,25 @@ impl Candidates<'_> {
         self.keep_nearest(keys, centre, mass, least);
     }
 
+    /// Sorts all by nearness to `centre`.
+    pub(super) fn sort_by_nearness(&mut self, centre: f64) {
+        let mut keys = self.take_scratch();
+        let mut at = 0;
+        self.for_each_logit(|x| {
+            keys.push(by_distance(centre, x, at));
+            at += 1;
+        });
+        simd::sort_keys(&mut keys, &mut self.spare);
+        self.rearrange(keys);
+    }
+
     /// Keeps, of the keys by position, those nearest to `centre` until their weight is above `mass`.
     fn keep_nearest(&mut self, keys: Vec<u64>, centre: f64, mass: f64, least: usize) {
         let max = self.max();
         let mut nearest = std::mem::take(&mut self.nearest);
         nearest.clear();
-        nearest.extend(keys.iter().zip(0u64..).map(|(&key, at)| {
-            let distance = (centre - f64::from(simd::from_key(key).0)).abs() as f32;
-            // Non-negative floats sort as their bits do.
-            u64::from(distance.to_bits()) << 32 | at
-        }));
+        nearest
+            .extend(keys.iter().zip(0u64..).map(|(&key, at)| by_distance(centre, simd::from_key(key).0, at)));
         simd::sort_keys(&mut nearest, &mut self.spare);
         self.values.clear();
         self.values.extend(nearest.iter().map(|&n| simd::from_key(keys[n as u32 as usize]).0));
@@ -68,4 +85,10 @@ impl Candidates<'_> {
         self.best_first = false;
         self.order = Order::None;
     }
+}
+
+/// A key of the distance from `centre` and a number: non-negative floats sort as their bits do.
+fn by_distance(centre: f64, x: f32, number: u64) -> u64 {
+    let distance = (centre - f64::from(x)).abs() as f32;
+    u64::from(distance.to_bits()) << 32 | number
 }
