@@ -87,7 +87,7 @@ impl Exprs {
     pub(super) fn byte_classes(&mut self, e: ExprId) -> Result<Vec<ByteSet>> {
         let mut splits = Splits::default();
         self.splits(e, &mut splits);
-        self.charge(splits.looked)?;
+        self.charge(splits.looked / 3)?;
         let mut classes = vec![ByteSet::ALL];
         for set in splits.sets {
             self.charge(classes.len() as u64)?;

@@ -258,7 +258,7 @@ impl Exprs {
         if let Some(&id) = self.ids.get(&node) {
             return Ok(id);
         }
-        self.charge(32 + 8 * size)?;
+        self.charge(32 + 4 * size)?;
         self.has_room()?;
         let known = self.analyse(&node);
         let id = ExprId(self.nodes.len() as u32);

@@ -30,7 +30,7 @@ const MAX_TERMS: usize = 1 << 19;
 const MAX_CHILDREN: usize = 1 << 23;
 /// Maximum number of children and ranges visited for one pattern, which bounds repeated merging. None of 5,555
 /// real schemas needs a hundredth of it.
-pub const MAX_WORK: usize = 1 << 21;
+pub const MAX_WORK: usize = 1 << 20;
 /// Maximum number of nodes of the written tree; a set counts its ranges.
 const MAX_WEIGHT: u64 = 1 << 20;
 /// Maximum depth of the written tree.

@@ -203,7 +203,7 @@ impl Machine {
                     }
                 }
             }
-            self.exprs.charge(16 + 8 * (agenda.found - before) as u64)?;
+            self.exprs.charge(16 + 12 * (agenda.found - before) as u64)?;
         }
         Ok(())
     }

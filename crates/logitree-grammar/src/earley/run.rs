@@ -250,7 +250,7 @@ impl Machine {
         let closed = &self.closed(set)?.threads;
         threads.extend_from_slice(closed);
         let more = closed.len() as u64;
-        self.exprs.charge(more)?;
+        self.exprs.charge(2 * more)?;
         Ok(())
     }
 
@@ -267,7 +267,7 @@ impl Machine {
     ) -> Result<bool> {
         let start = threads.len();
         let mut viable = false;
-        self.exprs.charge(8 + 4 * from.len() as u64)?;
+        self.exprs.charge(8 + 6 * from.len() as u64)?;
         for n in from {
             let (e, continuation) = threads[n];
             let next = self.exprs.derive(e, byte)?;

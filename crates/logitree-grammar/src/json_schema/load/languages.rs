@@ -16,7 +16,7 @@ type Formats = FxHashMap<(String, Draft), Arc<Regex>>;
 const MAX_PATTERNS: usize = 20_000;
 
 /// Maximum work for all patterns of one schema.
-const MAX_WORK: usize = 4 * pattern::MAX_WORK;
+const MAX_WORK: usize = 3 * pattern::MAX_WORK / 2;
 
 /// What this schema asked for so far.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ pub struct GrammarLimits {
 
 impl Default for GrammarLimits {
     fn default() -> Self {
-        GrammarLimits { fuel: 3_000_000, mask_bytes: 64 << 20, automata_bytes: 128 << 20 }
+        GrammarLimits { fuel: 2_500_000, mask_bytes: 64 << 20, automata_bytes: 128 << 20 }
     }
 }
 
