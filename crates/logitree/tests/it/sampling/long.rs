@@ -193,6 +193,107 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn temp_ext_top_n_sigma_and_xtc_are_what_exact_arithmetic_says(
+        n in 1025usize..9000,
+        salt: u32,
+        spread in prop_oneof![2 => 0.01f32..20.0, 1 => Just(0.0f32), 1 => Just(1e33f32)],
+        centre in prop_oneof![3 => Just(0.0f32), 1 => -200f32..200.0, 1 => Just(1e5f32)],
+        peaks in 0usize..40,
+        ties: bool,
+        number in 0.05f32..3.0,
+        exponent in 0.0f32..3.0,
+        threshold in 0.0005f32..0.3,
+    ) {
+        let xs: Vec<f32> = logits(n, salt, spread, peaks, ties).iter().map(|x| x + centre).collect();
+        let exact: Vec<f64> = xs.iter().filter(|x| x.is_finite()).map(|&x| f64::from(x)).collect();
+        let (p, max) = (probabilities(&xs), exact.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+
+        // The temperature, from the logit farthest from 0.
+        let entropy: f64 = p.iter().filter(|&&q| q > 0.0).map(|q| -q * q.ln()).sum();
+        let share = (entropy / (n as f64).ln()).powf(f64::from(exponent));
+        let (least, most) = (f64::from(0.8f32 - 0.5).max(0.0), f64::from(0.8f32 + 0.5));
+        let t = least + (most - least) * share;
+        let mut chain = Chain::new(vec![Box::new(TempExt::new(0.8, 0.5, exponent).unwrap())]).unwrap();
+        chain.apply(&xs, AllowedTokens::All, None).unwrap();
+        let c = chain.candidates();
+        prop_assert!(c.is_sorted() && c.ids()[0] == descending(&xs)[0]);
+        // Powers below 1 stretch what the entropy of a certain token is off by.
+        if entropy > 1e-3 && max.abs() / t < 3e38 {
+            for (&id, &y) in c.ids().iter().zip(c.logits()).filter(|(_, y)| y.is_finite()) {
+                let want = f64::from(xs[id as usize]) / t;
+                prop_assert!((f64::from(y) - want).abs() <= 2e-5 * want.abs() + 1e-30, "{} {}", y, want);
+            }
+        }
+
+        let mean = exact.iter().sum::<f64>() / exact.len() as f64;
+        let deviation = (exact.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / exact.len() as f64).sqrt();
+        let bar = max - f64::from(number) * deviation;
+        let room = 3e-7 * (max.abs() + f64::from(number) * deviation);
+        let mut chain = Chain::new(vec![Box::new(TopNSigma::new(number).unwrap())]).unwrap();
+        chain.apply(&xs, AllowedTokens::All, None).unwrap();
+        prop_assert_eq!(chain.candidates().len(), n);
+        for (&x, &left) in xs.iter().zip(chain.candidates().logits()) {
+            let is_near = (f64::from(x) - bar).abs() <= room;
+            prop_assert!(is_near || (left == x) == (f64::from(x) >= bar) || x == f32::NEG_INFINITY, "{} {}", x, bar);
+        }
+
+        let order = descending(&xs);
+        let limit = f64::from(threshold);
+        let above = order.iter().take_while(|&&id| p[id as usize] >= limit).count();
+        let kept = apply(Xtc::new(1.0, threshold, 0, Seed::mt19937(salt)).unwrap(), &xs);
+        let is_near = p.iter().any(|q| (q - limit).abs() <= BOUND);
+        prop_assert!(is_near || kept[..] == order[above.saturating_sub(1)..]);
+    }
+}
+
+/// A draw from candidates whose order was put off falls where the listed order has it.
+#[test]
+fn draws_from_flat_distributions_fall_where_exact_arithmetic_has_them() {
+    let chains: [fn() -> Vec<Box<dyn Sampler>>; 6] = [
+        || vec![boxed(TopP::new(0.95, 0).unwrap())],
+        || vec![boxed(TopP::new(0.5, 1200).unwrap()), boxed(Temp::new(0.8).unwrap())],
+        || vec![boxed(TypP::new(0.9, 0).unwrap())],
+        || vec![boxed(TypP::new(0.9, 0).unwrap()), boxed(Temp::new(0.8).unwrap())],
+        || vec![boxed(TempExt::new(0.9, 0.4, 1.0).unwrap())],
+        || vec![boxed(Xtc::new(1.0, 1e-4, 0, Seed::mt19937(3)).unwrap())],
+    ];
+    for (salt, (n, spread)) in
+        (1..).zip([(1500, 0.3), (9000, 0.0), (9000, 1.0), (40_000, 0.7), (40_000, 3.0)])
+    {
+        for ties in [false, true] {
+            let mut xs = logits(n, salt, spread, 0, ties);
+            // What repeats with the period of a block is no good sample.
+            xs.iter_mut().step_by(256).for_each(|x| *x += 1.0);
+            let some: Vec<u32> = (0..n as u32).filter(|i| i % 8 != 3).collect();
+            for (make, allowed) in
+                chains.iter().flat_map(|make| [(make, AllowedTokens::All), (make, AllowedTokens::Ids(&some))])
+            {
+                let seed = Seed::mt19937(salt);
+                let mut chain = Chain::new([make(), vec![boxed(Dist::new(seed).unwrap())]].concat()).unwrap();
+                let (name, mut draws) = (chain.describe(), Draws::new(seed, 0));
+                for _ in 0..12 {
+                    let (draw, mut listed) = (draws.double(), chain.clone());
+                    let token = chain.draw(&xs, allowed).unwrap();
+                    listed.apply(&xs, allowed, None).unwrap();
+                    assert_eq!(listed.pick().unwrap(), token, "{name}");
+                    let c = listed.candidates();
+                    let at = c.selected().unwrap();
+                    assert_eq!(c.ids()[at], token, "{name}");
+                    let p = probabilities(c.logits());
+                    let below: f64 = p[..at].iter().sum();
+                    assert!(below - BOUND <= draw && draw <= below + p[at] + BOUND, "{name}: {draw} {below}");
+                    chain.accept(token);
+                    draws.accept();
+                }
+            }
+        }
+    }
+}
+
 fn boxed(sampler: impl Sampler + 'static) -> Box<dyn Sampler> {
     Box::new(sampler)
 }
