@@ -16,6 +16,7 @@ use crate::{Error, Result, TokenId};
 mod begin;
 pub(crate) use begin::{bad_logit, no_logit};
 mod cut;
+use cut::Between;
 mod dense;
 mod lend;
 mod mass;
@@ -61,6 +62,7 @@ pub struct Candidates<'l> {
     spare: Vec<u64>,
     nearest: Vec<u64>,
     values: Vec<f32>,
+    between: Between,
     fault: Option<Error>,
 }
 
@@ -111,6 +113,7 @@ impl Default for Candidates<'_> {
             spare: Vec::new(),
             nearest: Vec::new(),
             values: Vec::new(),
+            between: Between::default(),
             fault: None,
         }
     }
@@ -161,6 +164,7 @@ impl Candidates<'_> {
             spare: self.spare,
             nearest: self.nearest,
             values: self.values,
+            between: self.between,
             fault: self.fault,
         }
     }
@@ -496,9 +500,25 @@ impl Candidates<'_> {
         let (mut ids, mut values) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.values));
         ids.clear();
         values.clear();
-        self.for_each_block_reaching(threshold, |at, block| {
-            simd::collect_reached(block, threshold, (at * BLOCK) as TokenId, &mut ids, &mut values);
-        });
+        let mut collect = |start: usize, xs: &[f32]| {
+            simd::collect_reached(xs, threshold, start as TokenId, &mut ids, &mut values);
+        };
+        match self.base {
+            Floats::F32(base)
+                if self.form == Form::Borrowed && self.edits.is_empty() && self.shapes.is_empty() =>
+            {
+                // Blocks that follow each other are one run.
+                let mut start = 0;
+                for run in self.maxima.chunk_by(|a, b| (*a >= threshold) == (*b >= threshold)) {
+                    let end = base.len().min(start + run.len() * BLOCK);
+                    if run[0] >= threshold {
+                        collect(start, &base[start..end]);
+                    }
+                    start = end;
+                }
+            }
+            _ => self.for_each_block_reaching(threshold, |at, block| collect(at * BLOCK, block)),
+        }
         self.keep_listed(ids, values);
     }
 

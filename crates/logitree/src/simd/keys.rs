@@ -140,9 +140,6 @@ fn compress_reached(xs: &[f32], threshold: f32, first: u32, ids: &mut Vec<u32>, 
         // SAFETY: a line is 16 f32s; the load is an unaligned one.
         let x = unsafe { _mm512_loadu_ps(line.as_ptr()) };
         let wanted = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(x, limit);
-        if wanted == 0 {
-            continue;
-        }
         if ids.len() < n + WIDE {
             ids.resize(n + BLOCK, 0);
             values.resize(n + BLOCK, 0.0);

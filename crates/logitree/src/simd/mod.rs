@@ -26,7 +26,7 @@ pub use maxima::{block_maxima, fine_maxima, max};
 pub use prefetch::prefetch;
 pub use rows::{finite_sums, log_sum_exp};
 pub use sort::sort_keys;
-pub use spread::{add_moments, divide, nearness, reject_below, split, Moments};
+pub use spread::{add_moments, buckets, divide, nearness, reject_below, split, Moments};
 pub use sums::{block_sums, sum_exp, sum_exp_dot};
 
 /// Elements a block: what [`block_maxima`] and [`block_sums`] reduce to one number.

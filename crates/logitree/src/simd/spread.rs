@@ -49,6 +49,21 @@ widest! {
         split_body(xs: &[f32], ranks: &[f32], high: f32, upper: &mut [f32; BLOCK], lower: &mut [f32; BLOCK]) -> ()
 }
 
+widest! {
+    /// Writes `(highest - x) * scale` of each element of `xs` in whole numbers from 0 to 255, as many as the shorter of
+    /// the two has.
+    buckets, buckets_at = buckets_body(xs: &[f32], highest: f32, scale: f32, out: &mut [u8]) -> ()
+}
+
+#[inline(always)]
+fn buckets_body(xs: &[f32], highest: f32, scale: f32, out: &mut [u8]) {
+    for (&x, out) in xs.iter().zip(out) {
+        // Adding 2^23 leaves the whole number in the low bits.
+        let place = ((highest - x) * scale).clamp(0.0, 255.0) + 8_388_608.0;
+        *out = place.to_bits() as u8;
+    }
+}
+
 #[inline(always)]
 fn nearness_body(xs: &[f32], centre: f64, out: &mut [f32]) {
     xs.iter().zip(out).for_each(|(&x, out)| *out = -((centre - f64::from(x)).abs() as f32));
@@ -129,6 +144,28 @@ mod tests {
                 if !finite.is_empty() {
                     prop_assert!((mean - exact).abs() < 1e-12 * (1.0 + exact.abs()));
                     prop_assert!((variance - spread).abs() < 1e-12 * (1.0 + exact * exact));
+                }
+            }
+        }
+
+        #[test]
+        fn ranks_are_split_and_spread_as_one_by_one(
+            xs in prop::collection::vec(prop_oneof![8 => -30f32..30f32, 1 => Just(f32::NEG_INFINITY)], 1..=BLOCK),
+            centre in -30f64..30.0,
+            high in -30f32..0.0,
+        ) {
+            for width in Width::all() {
+                let mut ranks = vec![7.0; xs.len()];
+                nearness_at(width, &xs, centre, &mut ranks);
+                let (mut upper, mut lower, mut places) = ([7.0; BLOCK], [7.0; BLOCK], vec![7; xs.len()]);
+                split_at(width, &xs, &ranks, high, &mut upper, &mut lower);
+                buckets_at(width, &ranks, 0.0, 4.25, &mut places);
+                for (i, &x) in xs.iter().enumerate() {
+                    let rank = -((centre - f64::from(x)).abs() as f32);
+                    prop_assert_eq!(ranks[i], rank);
+                    let want = if rank > high { (x, f32::NEG_INFINITY) } else { (f32::NEG_INFINITY, rank) };
+                    prop_assert_eq!((upper[i], lower[i]), want, "{:?}", width);
+                    prop_assert_eq!(places[i], (-rank * 4.25).min(255.0).round_ties_even() as u8, "{:?}", width);
                 }
             }
         }

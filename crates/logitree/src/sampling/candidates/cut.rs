@@ -14,11 +14,10 @@ const SPREAD: f64 = 300.0;
 const SAMPLE: usize = 1024;
 
 /// How many standard deviations of the sample the searched ranks reach to either side.
-const SURE: f64 = 3.5;
+const SURE: f64 = 2.8;
 
-/// More candidates than this are spread over buckets before any are sorted.
+/// More candidates than this are spread over 256 buckets before any are sorted.
 const FEW: usize = 512;
-const BUCKETS: usize = 256;
 
 /// What candidates are ranked by, the highest first; equal ones keep their order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,12 +39,25 @@ pub(super) struct Cut {
     tied: bool,
 }
 
+/// Candidates between two ranks, in order of position.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Between {
+    places: Vec<TokenId>,
+    ranks: Vec<f32>,
+    /// Empty where these are the ranks.
+    logits: Vec<f32>,
+    buckets: Vec<u8>,
+}
+
 impl Rank {
-    /// Writes the rank of each of `xs`.
-    fn write(self, xs: &[f32], ranks: &mut [f32]) {
+    /// The ranks of `xs`, which are at most a block.
+    fn of<'a>(self, xs: &'a [f32], room: &'a mut [f32; BLOCK]) -> &'a [f32] {
         match self {
-            Rank::Best => ranks.copy_from_slice(xs),
-            Rank::Nearest(centre) => simd::nearness(xs, centre, ranks),
+            Rank::Best => xs,
+            Rank::Nearest(centre) => {
+                simd::nearness(xs, centre, room);
+                &room[..xs.len()]
+            }
         }
     }
 }
@@ -58,43 +70,47 @@ impl Candidates<'_> {
         if self.is_short() || weight < SPREAD || !(share > 0.0 && share < 1.0) {
             return None;
         }
-        let (mut keys, mut values) = (self.take_scratch(), std::mem::take(&mut self.values));
-        let (low, high) = self.bracket(rank, share, &mut keys);
-        let above = self.between(rank, (low, high), &mut keys, &mut values);
+        let mut found = std::mem::take(&mut self.between);
+        let between = self.bracket(rank, share);
+        let above = self.look_between(rank, between, &mut found);
         let mut exponentials = std::mem::take(&mut self.probabilities);
-        exponentials.resize(values.len(), 0.0);
-        simd::exps(&values, self.max(), &mut exponentials);
+        exponentials.resize(found.places.len(), 0.0);
+        let logits = if rank == Rank::Best { &found.ranks } else { &found.logits };
+        simd::exps(logits, self.max(), &mut exponentials);
         self.has_probabilities = false;
-        let found = (target > above).then(|| find(&keys, &exponentials, target - above)).flatten();
-        (self.keys, self.values, self.probabilities) = (keys, values, exponentials);
-        found
+        let cut = (target > above).then(|| found.reach(&exponentials, target - above)).flatten();
+        (self.between, self.probabilities) = (found, exponentials);
+        cut
     }
 
     /// The ranks between which the running sum very likely reaches `share` of the weight, the lowest first.
-    fn bracket(&self, rank: Rank, share: f64, sample: &mut Vec<u64>) -> (f32, f32) {
+    fn bracket(&mut self, rank: Rank, share: f64) -> (f32, f32) {
         let blocks = self.len().div_ceil(BLOCK);
         let each = (SAMPLE / blocks).clamp(1, BLOCK / 2);
-        let mut buffer = [0.0; BLOCK];
+        let mut sample = self.take_scratch();
+        let (mut buffer, mut ranks, mut some) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
         for n in 0..blocks {
             let block = self.block(n, &mut buffer);
-            let (mut some, mut ranks) = ([0.0; BLOCK], [0.0; BLOCK]);
             for (i, x) in some[..each].iter_mut().enumerate() {
                 // Another place in each block, so that no period of the ids shows.
                 *x = block[(n * 89 + i * BLOCK / each) % block.len()];
             }
-            rank.write(&some[..each], &mut ranks[..each]);
-            let both = some[..each].iter().zip(&ranks[..each]);
+            let both = some[..each].iter().zip(rank.of(&some[..each], &mut ranks));
             sample.extend(both.map(|(x, &rank)| simd::descending_key(rank, x.to_bits())));
         }
-        sample.sort_unstable();
-        let max = self.max();
-        let weigh = |key: &u64| f64::from(simd::exp(f32::from_bits(*key as u32) - max));
-        let (sum, squares) = sample.iter().map(weigh).fold((0.0, 0.0), |(s, q), e| (s + e, q + e * e));
+        simd::sort_keys(&mut sample, &mut self.spare);
+        self.values.clear();
+        self.values.extend(sample.iter().map(|&key| f32::from_bits(key as u32)));
+        let mut exponentials = std::mem::take(&mut self.probabilities);
+        exponentials.resize(sample.len(), 0.0);
+        simd::exps(&self.values, self.max(), &mut exponentials);
+        let weights = exponentials.iter().map(|&e| f64::from(e));
+        let (sum, squares) = weights.clone().fold((0.0, 0.0), |(s, q), e| (s + e, q + e * e));
         let room = SURE * (share * (1.0 - share) * squares).sqrt() / sum + 2.0 * squares / (sum * sum);
         let (mut running, mut low, mut high) = (0.0, f32::MIN, f32::INFINITY);
-        for key in sample.iter() {
-            running += weigh(key) / sum;
-            let rank = simd::from_key(*key).0;
+        for (&key, e) in sample.iter().zip(weights) {
+            running += e / sum;
+            let rank = simd::from_key(key).0;
             if running <= share - room {
                 high = rank;
             }
@@ -103,30 +119,25 @@ impl Candidates<'_> {
                 break;
             }
         }
+        (self.keys, self.probabilities) = (sample, exponentials);
         (low, high)
     }
 
-    /// The sum of exponentials of what ranks above `high`. Collects the rest that ranks at least `low`: keys of rank and
-    /// position in order of position, and logits.
-    fn between(
-        &self,
-        rank: Rank,
-        (low, high): (f32, f32),
-        keys: &mut Vec<u64>,
-        values: &mut Vec<f32>,
-    ) -> f64 {
-        keys.clear();
-        values.clear();
+    /// The sum of exponentials of what ranks above `high`. Finds the rest that ranks at least `low`.
+    fn look_between(&self, rank: Rank, (low, high): (f32, f32), found: &mut Between) -> f64 {
+        found.clear();
         let (max, mut above) = (self.max(), 0.0);
-        let (mut ranks, mut upper, mut lower) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+        let (mut room, mut upper, mut lower) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
         self.for_each_block(|n, block| {
-            let (ranks, start) = (&mut ranks[..block.len()], n * BLOCK);
-            rank.write(block, ranks);
-            simd::split(block, ranks, high, &mut upper, &mut lower);
+            let start = n * BLOCK;
+            simd::split(block, rank.of(block, &mut room), high, &mut upper, &mut lower);
             above += simd::sum_exp(&upper[..block.len()], max);
-            let known = keys.len();
-            simd::collect_keys(&lower[..block.len()], low, start as TokenId, keys);
-            values.extend(keys[known..].iter().map(|&key| block[key as u32 as usize - start]));
+            let known = found.places.len();
+            let lower = &lower[..block.len()];
+            simd::collect_reached(lower, low, start as TokenId, &mut found.places, &mut found.ranks);
+            if rank != Rank::Best {
+                found.logits.extend(found.places[known..].iter().map(|&at| block[at as usize - start]));
+            }
         });
         above
     }
@@ -141,10 +152,9 @@ impl Candidates<'_> {
         places.clear();
         values.clear();
         let below = cut.rank.next_down();
-        let (mut ranks, mut upper, mut lower) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+        let (mut room, mut upper, mut lower) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
         self.for_each_block(|n, block| {
-            let (ranks, known) = (&mut ranks[..block.len()], places.len());
-            rank.write(block, ranks);
+            let (ranks, known) = (rank.of(block, &mut room), places.len());
             simd::split(block, ranks, below, &mut upper, &mut lower);
             let (upper, start) = (&upper[..block.len()], n * BLOCK);
             simd::collect_reached(upper, f32::MIN, start as TokenId, &mut places, &mut values);
@@ -185,34 +195,50 @@ impl Candidates<'_> {
     }
 }
 
-/// The cut at which the running sum of the keys' exponentials reaches `target`; `None` if all of them do not.
-fn find(keys: &[u64], exponentials: &[f32], target: f64) -> Option<Cut> {
-    let weighed = || keys.iter().copied().zip(exponentials.iter().map(|&e| f64::from(e)));
-    let highest = simd::from_key(*keys.iter().min()?).0;
-    let lowest = simd::from_key(*keys.iter().max()?).0;
-    let scale = (BUCKETS - 1) as f32 / (highest - lowest);
-    let (mut running, mut some) = (0.0, Vec::new());
-    if keys.len() > FEW && scale.is_finite() && scale > 0.0 {
-        let bucket = |key: u64| ((highest - simd::from_key(key).0) * scale) as usize % BUCKETS;
-        let mut sums = [0.0; BUCKETS];
-        weighed().for_each(|(key, e)| sums[bucket(key)] += e);
-        let reaching = sums.iter().position(|sum| {
-            let reaches = running + sum >= target;
-            running += if reaches { 0.0 } else { *sum };
-            reaches
-        })?;
-        some.extend(weighed().filter(|&(key, _)| bucket(key) == reaching));
-    } else {
-        some.extend(weighed());
+impl Between {
+    fn clear(&mut self) {
+        self.places.clear();
+        self.ranks.clear();
+        self.logits.clear();
     }
-    some.sort_unstable_by_key(|&(key, _)| key);
-    let reaches = |&(_, e): &(u64, f64)| {
-        running += e;
-        running >= target
-    };
-    // Added in another order the sum may round to less than the target: the last of the bucket reaches it then.
-    let last = some.iter().position(reaches).or((keys.len() > some.len()).then(|| some.len() - 1))?;
-    let (rank, at) = simd::from_key(some[last].0);
-    let tied = some.get(last + 1).is_some_and(|&(key, _)| simd::from_key(key).0 == rank);
-    Some(Cut { rank, at: at as usize, tied })
+
+    /// The cut at which the running sum of the exponentials reaches `target`; `None` if all of them do not.
+    fn reach(&mut self, exponentials: &[f32], target: f64) -> Option<Cut> {
+        let (mut running, mut some) = (0.0, Vec::new());
+        let key =
+            |at: usize| (simd::descending_key(self.ranks[at], self.places[at]), f64::from(exponentials[at]));
+        let highest = simd::max(&self.ranks);
+        let lowest = self.ranks.iter().fold(f32::INFINITY, |low, &x| if x < low { x } else { low });
+        let scale = 255.0 / (highest - lowest);
+        if self.places.len() > FEW && scale.is_finite() && scale > 0.0 {
+            self.buckets.resize(self.places.len(), 0);
+            simd::buckets(&self.ranks, highest, scale, &mut self.buckets);
+            let mut sums = [0.0; 256];
+            self.buckets.iter().zip(exponentials).for_each(|(&to, &e)| sums[usize::from(to)] += f64::from(e));
+            let reaching = sums.iter().position(|sum| {
+                let reaches = running + sum >= target;
+                running += if reaches { 0.0 } else { *sum };
+                reaches
+            })?;
+            for (chunk, start) in self.buckets.chunks(64).zip((0..).step_by(64)) {
+                if chunk.iter().fold(false, |any, &to| any | (usize::from(to) == reaching)) {
+                    let here = chunk.iter().zip(start..).filter(|(&to, _)| usize::from(to) == reaching);
+                    some.extend(here.map(|(_, at)| key(at)));
+                }
+            }
+        } else {
+            some.extend((0..self.places.len()).map(key));
+        }
+        some.sort_unstable_by_key(|&(key, _)| key);
+        let reaches = |&(_, e): &(u64, f64)| {
+            running += e;
+            running >= target
+        };
+        // Added in another order the sum may round to less than the target: the last of the bucket reaches it then.
+        let in_bucket = some.len() < self.places.len();
+        let last = some.iter().position(reaches).or(in_bucket.then(|| some.len() - 1))?;
+        let (rank, at) = simd::from_key(some[last].0);
+        let tied = some.get(last + 1).is_some_and(|&(key, _)| simd::from_key(key).0 == rank);
+        Some(Cut { rank, at: at as usize, tied })
+    }
 }
