@@ -104,9 +104,9 @@ fn add_moments_body(xs: &[f32], centre: f64, moments: &mut Moments) {
 
 #[inline(always)]
 fn add_line(line: &[f32; LANES], centre: f64, to: &mut Moments) {
-    for i in 0..LANES {
-        let counts = line[i] > f32::NEG_INFINITY;
-        let d = if counts { f64::from(line[i]) - centre } else { 0.0 };
+    for (i, &x) in line.iter().enumerate() {
+        let counts = x > f32::NEG_INFINITY;
+        let d = if counts { f64::from(x) - centre } else { 0.0 };
         to.count[i] += u32::from(counts);
         to.sums[i] += d;
         to.squares[i] += d * d;
