@@ -326,7 +326,7 @@ fn ambiguous_and_cyclic_rules() {
         "root ::= (a | b)+\na ::= \"a\" | \"aa\"\nb ::= a a | a",
     ];
     for text in grammars {
-        let mut matcher = matcher(gbnf::parse(text), 1_000_000);
+        let mut matcher = matcher(gbnf::parse(text), GrammarLimits::default().fuel);
         if let Err(error) = write(&mut *matcher, "a".repeat(2_000).as_bytes(), 50) {
             assert_eq!(error.kind, ErrorKind::Limit, "{text}: {error}");
             assert!(matcher.accepted() >= 300, "{text}: {} letters", matcher.accepted());
