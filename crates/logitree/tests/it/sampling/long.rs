@@ -253,7 +253,8 @@ proptest! {
 /// A draw from candidates whose order was put off falls where the listed order has it.
 #[test]
 fn draws_from_flat_distributions_fall_where_exact_arithmetic_has_them() {
-    let chains: [fn() -> Vec<Box<dyn Sampler>>; 6] = [
+    type MakeChain = fn() -> Vec<Box<dyn Sampler>>;
+    let chains: [MakeChain; 6] = [
         || vec![boxed(TopP::new(0.95, 0).unwrap())],
         || vec![boxed(TopP::new(0.5, 1200).unwrap()), boxed(Temp::new(0.8).unwrap())],
         || vec![boxed(TypP::new(0.9, 0).unwrap())],
