@@ -13,7 +13,7 @@ endif()
 
 # libllama builds graphs that libggml computes, so its speed hardly matters, but it took most of the compile time. What the
 # benches measure beside logitree is optimised: samplers, grammars, vocabularies. Sources that include the same headers are
-# compiled together, except three whose static functions have equal names: 98 s of CPU time instead of 150 s.
+# compiled together, except three whose static functions have equal names.
 function(logitree_together name options)
     set(together "${CMAKE_BINARY_DIR}/logitree-${name}.cpp")
     list(TRANSFORM ARGN REPLACE "(.+)" "#include \"\\1\"" OUTPUT_VARIABLE lines)

@@ -9,13 +9,14 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
-use logitree::grammar::json_schema::{load, SchemaOptions};
-use logitree::grammar::pattern;
-use logitree::grammar::rules::{RuleBody, Rule, Rules, RuleId};
 use logitree::grammar::gbnf;
+use logitree::grammar::rules::Rules;
 use logitree::mask::words_for;
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, Result, TokenId};
+
+#[path = "../../crates/logitree/tests/it/support/texts.rs"]
+mod texts;
 
 /// Maximum number of tokens of one run.
 const MAX_TOKENS: usize = 24;
@@ -35,11 +36,10 @@ fn vocabulary() -> Arc<Vocabulary> {
 }
 
 fn rules(kind: u8, text: &str) -> Result<Rules> {
-    let alone = |body| Rules { rules: vec![Rule { name: "root".into(), body }], start: RuleId(0) };
     match kind % 3 {
         0 => gbnf::parse(text),
-        1 => pattern::parse(text, &pattern::PatternOptions::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex))),
-        _ => load(text, &SchemaOptions::default(), &[]).map(|schema| alone(RuleBody::Json(Arc::new(schema)))),
+        1 => texts::of_pattern(text),
+        _ => texts::of_schema(text),
     }
 }
 

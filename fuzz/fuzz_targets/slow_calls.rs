@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
 use logitree::constraint::{Grammar, GrammarLimits};
-use logitree::grammar::json_schema::{load, SchemaOptions};
-use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules};
-use logitree::grammar::{gbnf, pattern};
+use logitree::grammar::gbnf;
+use logitree::grammar::rules::Rules;
 use logitree::mask::words_for;
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::Vocabulary;
 use logitree::{Result, TokenId};
+
+#[path = "../../crates/logitree/tests/it/support/texts.rs"]
+mod texts;
 
 /// What a call may take: a quarter of a second, and eight times that for the sanitizer.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -24,25 +26,14 @@ const MAX_TOKENS: usize = 8;
 
 fn vocabulary() -> Arc<Vocabulary> {
     static MADE: OnceLock<Arc<Vocabulary>> = OnceLock::new();
-    let make = || {
-        let normal = |bytes: Vec<u8>| Token { bytes, kind: TokenKind::Normal };
-        let mut all: Vec<Token> = (0..=255u8).map(|byte| normal(vec![byte])).collect();
-        let long = ["a".repeat(16), "ab".repeat(16), "[".repeat(32), "(".repeat(16), " ".repeat(64), "\", \"".repeat(4)];
-        all.extend(long.map(|text| normal(text.into_bytes())));
-        all.push(Token { bytes: b"</s>".to_vec(), kind: TokenKind::Control });
-        let end = all.len() as TokenId - 1;
-        let about = About { end_of_generation: vec![end], ..About::default() };
-        Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"))
-    };
-    Arc::clone(MADE.get_or_init(make))
+    Arc::clone(MADE.get_or_init(texts::long_tokens))
 }
 
 fn rules(kind: u8, text: &str) -> Result<Rules> {
-    let alone = |body| Rules { rules: vec![Rule { name: "root".into(), body }], start: RuleId(0) };
     match kind % 3 {
         0 => gbnf::parse(text),
-        1 => pattern::parse(text, &pattern::PatternOptions::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex))),
-        _ => load(text, &SchemaOptions::default(), &[]).map(|schema| alone(RuleBody::Json(Arc::new(schema)))),
+        1 => texts::of_pattern(text),
+        _ => texts::of_schema(text),
     }
 }
 

@@ -1451,10 +1451,10 @@ class Grammar:
         A grammar keeps the caches of the last four combinations of vocabulary and limits.
 
         `end_tokens` end a complete text; the default is the vocabulary's end-of-generation ids. `fuel` limits
-        the work of one call, in steps of about a tenth of a microsecond (2,500,000). `mask_bytes` limits the
-        memory of cached masks (64 MiB), beyond which the cache is cleared. `automata_bytes` limits that of
-        automata (128 MiB): beyond it new matchers get new ones, and past about twice the limit a matcher raises
-        LimitError.
+        the work of one call, in steps of at most about a tenth of a microsecond (2,500,000). `mask_bytes`
+        limits the memory of cached masks (64 MiB), beyond which the cache is cleared. `automata_bytes` limits
+        that of automata (128 MiB): beyond it new matchers get new ones, and past about twice the limit a
+        matcher raises LimitError.
 
         Raises ConstraintError if no text matches, or for a token that is not in the vocabulary; LimitError if
         it takes more than the limits, here and in the matcher's calls.

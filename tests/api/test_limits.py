@@ -5,26 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import logitree as lt
+from logitree import _core
+from slow_calls import CASES, longest_call, text_of
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-CORPUS = Path(__file__).resolve().parents[2] / "testdata" / "time" / "grammars.toml"
-CASES: list[dict[str, Any]] = tomllib.loads(CORPUS.read_text(encoding="utf-8"))["case"]
 SECONDS = 0.25
 """What one call may take on two cores of a server, measured in the time of its thread."""
-SLACK = 4 if lt.__dict__.get("__profile__", "dev") == "release" else 8
+SLACK = 4 if _core.__profile__ == "release" else 8
 """Shared machines and unoptimised builds are slower than that."""
 
 LONG = [b"a" * 16, b"ab" * 8, b"[" * 32, b"(" * 16, b" " * 64, b"x, " * 5]
@@ -35,20 +28,6 @@ HOSTILE = "x[0-9]{3}|y" + "(" * 20 + "a" + "b?){0,3}" * 20
 """After `y` and a few times `a` there are more states than any fuel allows."""
 ENDLESS = 10**15
 """Fuel for hours."""
-
-
-def text_of(case: dict[str, Any]) -> str:
-    """The grammar's text, as the corpus describes it."""
-    nested = (
-        case.get("open", "") * case.get("times", 0)
-        + case.get("middle", "")
-        + case.get("close", "") * case.get("times", 0)
-    )
-    text: str = case["text"].replace("@", nested) if case.get("times") else case["text"]
-    for n in range(case.get("lines", 0)):
-        line = case["line"].replace("#0", str((7 * n + 1) % case["lines"])).replace("#1", str(n + 1))
-        text += "\n" + line.replace("#", str(n))
-    return text
 
 
 def grammar_of(case: dict[str, Any]) -> lt.Grammar:
@@ -64,32 +43,13 @@ def grammar_of(case: dict[str, Any]) -> lt.Grammar:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_no_call_takes_long(case: dict[str, Any]) -> None:
-    slowest = ("", 0.0)
+    def longest(tokens: list[int]) -> int:
+        return max(tokens, key=lambda token: (len(VOCABULARY.token_bytes(token)), token * 7 % 64))
 
-    def timed(name: str, call: Any) -> Any:
-        nonlocal slowest
-        began = time.thread_time()
-        try:
-            return call()
-        finally:
-            slowest = max(slowest, (name, time.thread_time() - began), key=lambda one: one[1])
-
-    try:
-        grammar = timed("read", lambda: grammar_of(case))
-        matcher = timed("bind", lambda: grammar.matcher(VOCABULARY))
-        for at in range(12):
-            timed(f"mask {at}", matcher.mask)
-            timed(f"forced {at}", matcher.forced_tokens)
-            tokens = [token for token in matcher.allowed() if token != 256 + len(LONG)]
-            if matcher.is_finished or not tokens:
-                break
-            timed(f"explain {at}", lambda: matcher.explain(text=b"zz"))
-            token = max(tokens, key=lambda token: (len(VOCABULARY.token_bytes(token)), token * 7 % 64))
-            timed(f"accept {at}", lambda token=token: matcher.accept(token))
-        assert case["ends"] != "limit"
-    except lt.LimitError:
-        assert case["ends"] != "ok"
-    assert slowest[1] < SECONDS * SLACK, slowest
+    seconds, call, error = longest_call(lambda: grammar_of(case), VOCABULARY, 12, longest)
+    assert error is None or isinstance(error, lt.LimitError), error
+    assert case["ends"] != ("ok" if error else "limit")
+    assert seconds < SECONDS * SLACK, call
 
 
 def test_a_limit_names_the_part_of_the_grammar() -> None:

@@ -1,8 +1,8 @@
 """Looks for grammars whose calls take long: `python tests/support/hunt_slow_calls.py --seconds 3600`.
 
 Random grammars, and the costly ones of testdata/time with random changes, run over real vocabularies. A call that takes
-more of its thread's time than the bound, or ends in anything but a result or an error of logitree, is printed as a case
-for testdata/time. The seed and the number of grammars are printed at the end.
+more of its thread's time than the bound is printed as a case for testdata/time; an exception that is not one of
+logitree's ends the hunt. The seed and the number of grammars are printed at the end.
 """
 
 from __future__ import annotations
@@ -18,11 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import logitree as lt
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from slow_calls import CASES, longest_call, text_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ATOMS = ["a", "b", "ab", "[ab]", "[a-z]", ".", "\\w", "\\d", "[^a]", "\\p{L}", "x", "é", "aaaa"]
@@ -106,7 +102,7 @@ def changed(rnd: random.Random, text: str) -> str:
     return rnd.choice([text[:b] + text[a:b] * 3 + text[b:], text[:a] + text[b:], text[:c] + text[a:b] + text[c:]])
 
 
-def grammar(rnd: random.Random, corpus: list[dict[str, Any]]) -> tuple[str, str, Callable[[], lt.Grammar]]:
+def grammar(rnd: random.Random) -> tuple[str, str, Callable[[], lt.Grammar]]:
     """Syntax, text, and the call that makes it."""
     kind = rnd.randrange(5)
     if kind == 0:
@@ -119,42 +115,10 @@ def grammar(rnd: random.Random, corpus: list[dict[str, Any]]) -> tuple[str, str,
         text = json.dumps(schema(rnd, rnd.randrange(1, 5)))
         order: Any = rnd.choice(["schema", "any"])
         return "json_schema", text, lambda: lt.Grammar.json_schema(text, order=order)
-    case = rnd.choice([case for case in corpus if case["syntax"] in ("regex", "gbnf")])
-    times = min(case.get("times", 0), 60)
-    nested = case.get("open", "") * times + case.get("middle", "") + case.get("close", "") * times
-    text = changed(rnd, case["text"].replace("@", nested))
+    case = rnd.choice([case for case in CASES if case["syntax"] in ("regex", "gbnf")])
+    text = changed(rnd, text_of(case, 60))
     make = lt.Grammar.regex if case["syntax"] == "regex" else lt.Grammar.gbnf
     return case["syntax"], text, lambda: make(text)
-
-
-def run(make: Callable[[], lt.Grammar], vocabulary: lt.Vocabulary, rnd: random.Random) -> tuple[float, str]:
-    """The longest call in seconds of its thread, and its name."""
-    longest = (0.0, "")
-
-    def timed(name: str, call: Callable[[], Any]) -> Any:
-        nonlocal longest
-        began = time.thread_time()
-        try:
-            return call()
-        finally:
-            longest = max(longest, (time.thread_time() - began, name))
-
-    try:
-        made = timed("read", make)
-        matcher = timed("bind", lambda: made.matcher(vocabulary))
-        for at in range(8):
-            timed(f"mask {at}", matcher.mask)
-            timed(f"forced {at}", matcher.forced_tokens)
-            timed(f"explain {at}", lambda: matcher.explain(text=b"a"))
-            tokens = list(matcher.allowed())[:20000]
-            if matcher.is_finished or not tokens:
-                break
-            some = rnd.sample(tokens, min(len(tokens), 40))
-            token = max(some, key=lambda token: len(vocabulary.token_bytes(token)))
-            timed(f"accept {at}", lambda token=token: matcher.accept(token))
-    except lt.LogitreeError:
-        pass
-    return longest
 
 
 def main() -> int:
@@ -171,14 +135,18 @@ def main() -> int:
     vocabularies.append(lt.Vocabulary.from_tokens(tokens, eog_ids=[len(tokens) - 1]))
     for vocabulary in vocabularies:
         lt.Grammar.regex(".*").matcher(vocabulary).mask()
-    corpus = tomllib.loads((REPOSITORY / "testdata" / "time" / "grammars.toml").read_text("utf-8"))["case"]
     rnd = random.Random(asked.seed)
     ends = time.monotonic() + asked.seconds
     tried, found, slowest = 0, 0, (0.0, "", "")
     while time.monotonic() < ends:
-        syntax, text, make = grammar(rnd, corpus)
+        syntax, text, make = grammar(rnd)
         vocabulary = rnd.choice(vocabularies)
-        seconds, call = run(make, vocabulary, rnd)
+
+        def choose(tokens: list[int], vocabulary: lt.Vocabulary = vocabulary) -> int:
+            some = rnd.sample(tokens, min(len(tokens), 40))
+            return max(some, key=lambda token: len(vocabulary.token_bytes(token)))
+
+        seconds, call, _ = longest_call(make, vocabulary, 8, choose)
         tried += 1
         slowest = max(slowest, (seconds, call, text[:200]))
         if seconds > asked.bound:

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logitree::interrupt::{self, Interrupt};
-use logitree::Error;
-use pyo3::exceptions::PyRuntimeError;
+use logitree::{Error, ErrorKind};
 use pyo3::prelude::*;
 
 use crate::errors::{raised, to_py};
@@ -35,8 +34,7 @@ impl PyDeadline {
                 Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
             }
             Some(seconds) => {
-                let error =
-                    Error::new(logitree::ErrorKind::Limit, format!("a deadline of {seconds} seconds"));
+                let error = Error::new(ErrorKind::Limit, format!("a deadline of {seconds} seconds"));
                 return Err(to_py(error.help("give a number from 0 on, or None for no time limit")));
             }
         };
@@ -76,7 +74,8 @@ impl PyDeadline {
         if interrupt::leave(&self.0) {
             return Ok(());
         }
-        Err(PyRuntimeError::new_err("a Deadline's block must end in the thread in which it began"))
+        let error = Error::new(ErrorKind::State, "the block of this Deadline did not begin in this thread");
+        Err(to_py(error.help("end the block in the thread in which it began")))
     }
 
     fn __repr__(&self) -> String {

@@ -175,7 +175,7 @@ impl Exprs {
         self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.literal_bytes + beside
     }
 
-    /// Sets how much work may be done from now on, in steps of about a tenth of a microsecond.
+    /// Sets how much work may be done from now on, in steps of at most about a tenth of a microsecond.
     pub fn set_fuel(&mut self, steps: u64) {
         self.reserve = steps.saturating_mul(UNITS);
         // A call under a deadline checks it before it begins.

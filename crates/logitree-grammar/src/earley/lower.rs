@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::super::expr::{nested_counts, Counts, Encoding, Exprs};
+use super::super::expr::{nested_counts, Encoding, Exprs};
 use super::super::regex::Regex;
 use super::super::rules::{written_name, RuleBody, RuleId, Rules, TokenSet};
 use super::lowered::{LoweredId, LoweredKind, LoweredNode, LoweredRules};
@@ -351,35 +351,35 @@ impl<'a> Lowering<'a> {
         if max == Some(0) {
             return Ok(Lowered::Regular(leaf(Regex::Empty)));
         }
-        match of {
-            of if (min, max) == (1, Some(1)) => Ok(of),
-            Lowered::Regular(of)
-                if of.shape.depth < MAX_DEEP || nested_regex(&of.regex, min, max).is_some() =>
-            {
+        if (min, max) == (1, Some(1)) {
+            return Ok(of);
+        }
+        let of = match of {
+            Lowered::Regular(of) => {
                 // A repetition of a repetition that is one repetition is as deep as before.
-                let merged = nested_regex(&of.regex, min, max).is_some();
-                let repeated = of.shape.repeated(max);
-                Ok(Lowered::Regular(Regular {
-                    regex: of.regex.repeat(min, max),
-                    shape: if merged { Shape { wide: repeated.wide, ..of.shape } } else { repeated },
-                    copied: of.copied,
-                    said: None,
-                    closed: false,
-                }))
-            }
-            of => {
-                let of = self.materialise(of)?;
-                if let LoweredKind::Repeat { of: inner, min: least, max: most } =
-                    self.out.nodes[of.index()].body
-                {
-                    if let Some((min, max)) = nested_counts((least, most), (min, max)) {
-                        self.out.nodes[of.index()].body = LoweredKind::Repeat { of: inner, min, max };
-                        return Ok(Lowered::Node(of));
-                    }
+                let merged = is_one_count(&of.regex, min, max);
+                if !merged && of.shape.depth >= MAX_DEEP {
+                    self.lexeme(of)?
+                } else {
+                    let repeated = of.shape.repeated(max);
+                    return Ok(Lowered::Regular(Regular {
+                        shape: if merged { Shape { wide: repeated.wide, ..of.shape } } else { repeated },
+                        regex: of.regex.repeat(min, max),
+                        copied: of.copied,
+                        said: None,
+                        closed: false,
+                    }));
                 }
-                Ok(Lowered::Node(self.push(LoweredKind::Repeat { of, min, max }, None)))
+            }
+            Lowered::Node(node) => node,
+        };
+        if let LoweredKind::Repeat { of: inner, min: least, max: most } = self.out.nodes[of.index()].body {
+            if let Some((min, max)) = nested_counts((least, most), (min, max)) {
+                self.out.nodes[of.index()].body = LoweredKind::Repeat { of: inner, min, max };
+                return Ok(Lowered::Node(of));
             }
         }
+        Ok(Lowered::Node(self.push(LoweredKind::Repeat { of, min, max }, None)))
     }
 
     /// The part as a node.
@@ -409,12 +409,9 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// The counts of a repetition of `regex`, if `regex` is a repetition and both are one.
-fn nested_regex(regex: &Regex, min: u32, max: Option<u32>) -> Option<Counts> {
-    match regex {
-        Regex::Repeat { min: least, max: most, .. } => nested_counts((*least, *most), (min, max)),
-        _ => None,
-    }
+/// Whether `regex` is a repetition that is still one when it is repeated.
+fn is_one_count(regex: &Regex, min: u32, max: Option<u32>) -> bool {
+    matches!(regex, Regex::Repeat { min: least, max: most, .. } if nested_counts((*least, *most), (min, max)).is_some())
 }
 
 /// A leaf, with its text as description if it is short.

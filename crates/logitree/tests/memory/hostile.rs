@@ -2,18 +2,17 @@
 //! are those of `testdata/time`.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use logitree::constraint::{Grammar, GrammarLimits};
-use logitree::grammar::json_schema::{load, SchemaOptions};
-use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules};
-use logitree::grammar::{gbnf, lark, pattern};
+use logitree::grammar::gbnf;
+use logitree::grammar::rules::Rules;
 use logitree::mask::AllowedTokens;
-use logitree::{About, ErrorKind, Result, Token, TokenId, TokenKind, Vocabulary};
+use logitree::{ErrorKind, Result, TokenId, Vocabulary};
 use serde::Deserialize;
 
+use crate::texts::{long_tokens, of_lark, of_pattern, of_schema};
 use crate::{ALLOCATIONS, LIVE, MOST};
 
 /// The most that one call may hold in addition to what was held before.
@@ -62,29 +61,14 @@ impl Case {
             text.push('\n');
             text += &line.replace("#1", &(n + 1).to_string()).replace('#', &n.to_string());
         }
-        let alone = |body| Rules { rules: vec![Rule { name: "root".into(), body }], start: RuleId(0) };
-        let schema = |text: &str| load(text, &SchemaOptions::default(), &[]).map(Arc::new);
         match &self.syntax[..] {
-            "regex" => pattern::parse(&text, &pattern::PatternOptions::WHOLE)
-                .map(|regex| alone(RuleBody::Lexeme(regex))),
+            "regex" => of_pattern(&text),
             "gbnf" => gbnf::parse(&text),
-            "lark" => lark::parse(&text, &lark::Resources { grammars: &BTreeMap::new(), schema: &schema }),
-            "json_schema" => schema(&text).map(|schema| alone(RuleBody::Json(schema))),
+            "lark" => of_lark(&text),
+            "json_schema" => of_schema(&text),
             other => panic!("a syntax named {other}"),
         }
     }
-}
-
-/// Every byte, long tokens that small vocabularies hide, and an end token.
-fn vocabulary() -> Arc<Vocabulary> {
-    let mut tokens: Vec<Token> =
-        (0..=255u8).map(|byte| Token { bytes: vec![byte], kind: TokenKind::Normal }).collect();
-    let long =
-        ["a".repeat(16), "ab".repeat(8), "[".repeat(32), "(".repeat(16), " ".repeat(64), "x, ".repeat(5)];
-    tokens.extend(long.map(|text| Token { bytes: text.into_bytes(), kind: TokenKind::Normal }));
-    tokens.push(Token { bytes: b"</s>".to_vec(), kind: TokenKind::Control });
-    let end = tokens.len() as TokenId - 1;
-    Arc::new(Vocabulary::new(tokens, About { end_of_generation: vec![end], ..About::default() }).unwrap())
 }
 
 /// Runs a call and checks what it cost. `steps` gives the fuel that it consumed.
@@ -149,7 +133,7 @@ fn every_call_is_bounded_in_counted_work() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/time/grammars.toml");
     let corpus: Corpus = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert!(corpus.case.len() > 60);
-    let vocabulary = vocabulary();
+    let vocabulary = long_tokens();
     let is_expected = |case: &Case, end: &Result<()>| match end {
         Ok(()) => case.ends != "limit",
         Err(error) => error.kind == ErrorKind::Limit && case.ends != "ok",

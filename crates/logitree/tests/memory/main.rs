@@ -5,6 +5,8 @@
 #[path = "../it/support/samplers.rs"]
 #[allow(dead_code)] // `tests/it` uses the rest
 mod samplers;
+#[path = "../it/support/texts.rs"]
+mod texts;
 
 mod hostile;
 mod soak;

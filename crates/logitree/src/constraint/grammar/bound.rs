@@ -21,7 +21,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// What a grammar may cost while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrammarLimits {
-    /// Work of one call, in steps of about a tenth of a microsecond. Counted, not timed: the same on every machine.
+    /// Work of one call, in steps of at most about a tenth of a microsecond. Counted, not timed: the same on every machine.
     pub fuel: u64,
     /// Bytes of cached masks; evicted masks are computed again.
     pub mask_bytes: usize,

@@ -1,16 +1,14 @@
 //! Grammars and texts that are meant to hurt: each ends in a correct result or in a clear error, with counted work. It
 //! measures no time: the limits are fuel and bytes.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::support::ending_vocabulary;
+use crate::support::texts::{of_lark, of_pattern, of_schema};
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
-use logitree::grammar::json_schema::{load, SchemaOptions};
-use logitree::grammar::pattern;
-use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules};
-use logitree::grammar::{gbnf, lark};
+use logitree::grammar::gbnf;
+use logitree::grammar::rules::Rules;
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, ErrorKind, Result, TokenId};
 
@@ -34,23 +32,6 @@ fn vocabulary() -> (Arc<Vocabulary>, TokenId) {
     ];
     tokens.extend(more.map(|text| text.as_bytes().to_vec()));
     ending_vocabulary(&tokens)
-}
-
-fn alone(body: RuleBody) -> Rules {
-    Rules { rules: vec![Rule { name: "root".into(), body }], start: RuleId(0) }
-}
-
-fn of_pattern(text: &str) -> Result<Rules> {
-    pattern::parse(text, &pattern::PatternOptions::WHOLE).map(|regex| alone(RuleBody::Lexeme(regex)))
-}
-
-fn of_schema(text: &str) -> Result<Rules> {
-    load(text, &SchemaOptions::default(), &[]).map(|schema| alone(RuleBody::Json(Arc::new(schema))))
-}
-
-fn of_lark(text: &str) -> Result<Rules> {
-    let schema = |text: &str| load(text, &SchemaOptions::default(), &[]).map(Arc::new);
-    lark::parse(text, &lark::Resources { grammars: &BTreeMap::new(), schema: &schema })
 }
 
 fn bound(rules: Result<Rules>, fuel: u64) -> Result<Grammar> {

@@ -27,6 +27,7 @@ pub mod regexes;
 pub mod rule_oracle;
 pub mod samplers;
 pub mod sequences;
+pub mod texts;
 
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use std::sync::Arc;
