@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::dfa::ComputedDfa;
 use super::expr::nested_counts;
 use super::{CharSet, Dfa};
 
@@ -35,6 +36,8 @@ pub enum Regex {
     },
     /// The language of an automaton over ASCII.
     Automaton(Arc<Dfa>),
+    /// The language of an automaton over ASCII whose states are computed.
+    Computed(Arc<ComputedDfa>),
 }
 
 impl Regex {

@@ -1,12 +1,14 @@
-//! Minimal automata over ASCII as tables, for regular languages whose expressions would be large, such as
-//! multiples of a number.
+//! Automata over ASCII for regular languages whose expressions would be large, such as multiples of a number: minimal
+//! ones as tables, and larger ones whose states are computed.
 
+mod computed;
 mod explore;
 mod minimal;
 
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
+pub use computed::{ComputedDfa, ComputedState, Steps};
 pub use explore::{explore, Explored, Walk};
 
 /// No transition.

@@ -40,7 +40,8 @@ impl Exprs {
             | ExprNode::Class(_)
             | ExprNode::Bytes(..)
             | ExprNode::Literals { .. }
-            | ExprNode::Dfa(..) => true,
+            | ExprNode::Dfa(..)
+            | ExprNode::Computed(..) => true,
         };
         if alive {
             self.facts[e.0 as usize].alive = true;

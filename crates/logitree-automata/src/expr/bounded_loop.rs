@@ -82,7 +82,8 @@ impl Exprs {
             | ExprNode::And(_)
             | ExprNode::Not(_)
             | ExprNode::Literals { .. }
-            | ExprNode::Dfa(..) => ByteSet::ALL,
+            | ExprNode::Dfa(..)
+            | ExprNode::Computed(..) => ByteSet::ALL,
         }
     }
 

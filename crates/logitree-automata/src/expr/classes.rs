@@ -53,6 +53,14 @@ impl Exprs {
                 self.charge(64)?;
                 self.dfa_class(dfa, state, byte)
             }
+            ExprNode::Computed(dfa, _) => {
+                let alphabet = self.computed_alphabet(dfa);
+                if alphabet.contains(&byte) {
+                    ByteSet::one(byte)
+                } else {
+                    alphabet.iter().fold(ByteSet::ALL, |rest, &byte| rest.without(&ByteSet::one(byte)))
+                }
+            }
             ExprNode::Literals { set, from, to, depth } => {
                 let (next, ended) = self.literal_starts((set, from, to, depth));
                 let own = if next.contains(byte) { ByteSet::one(byte) } else { ByteSet::ALL.without(&next) };
@@ -128,6 +136,9 @@ impl Exprs {
             &ExprNode::Dfa(dfa, state) => {
                 found.looked += 64;
                 self.dfa_classes(dfa, state).into_iter().for_each(|class| found.add(class));
+            }
+            &ExprNode::Computed(dfa, _) => {
+                self.computed_alphabet(dfa).iter().for_each(|&byte| found.add(ByteSet::one(byte)));
             }
             &ExprNode::Literals { set, from, to, depth } => {
                 let (next, ended) = self.literal_starts((set, from, to, depth));

@@ -28,6 +28,7 @@ impl Exprs {
             Regex::Nothing => Ok(NOTHING),
             Regex::Empty => Ok(EMPTY),
             Regex::Automaton(dfa) => self.automaton(dfa),
+            Regex::Computed(dfa) => self.computed(dfa),
             Regex::Set(set) => self.chars(set, encoding),
             Regex::Text(text) => self.text(text, encoding),
             Regex::Concat(parts) => {

@@ -120,6 +120,7 @@ impl Exprs {
                 self.pair(one, rest)
             }
             ExprNode::Dfa(dfa, state) => self.derive_dfa(dfa, state, byte),
+            ExprNode::Computed(dfa, state) => self.derive_computed(dfa, state, byte),
             ExprNode::Literals { set, from, to, depth } => self.derive_literals((set, from, to, depth), byte),
         }
     }
@@ -196,6 +197,7 @@ impl Exprs {
             }
             ExprNode::Repeat { of, .. } => self.first_bytes(of)?,
             ExprNode::Dfa(dfa, state) => self.dfa_starts(dfa, state),
+            ExprNode::Computed(dfa, state) => self.computed_starts(dfa, state)?,
             ExprNode::Literals { set, from, to, depth } => {
                 let (mut next, ended) = self.literal_starts((set, from, to, depth));
                 for then in ended {

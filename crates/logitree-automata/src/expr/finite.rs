@@ -32,7 +32,7 @@ impl Exprs {
                 parts.len() <= PARTS && parts.iter().all(|&part| self.is_finite(part, below))
             }
             ExprNode::Repeat { of, max, .. } => *max != ENDLESS && self.is_finite(*of, below),
-            ExprNode::And(_) | ExprNode::Not(_) | ExprNode::Dfa(..) => false,
+            ExprNode::And(_) | ExprNode::Not(_) | ExprNode::Dfa(..) | ExprNode::Computed(..) => false,
         }
     }
 

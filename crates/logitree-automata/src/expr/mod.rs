@@ -19,6 +19,7 @@ mod build;
 mod byteset;
 mod classes;
 mod compile;
+mod computed;
 mod counts;
 mod derive;
 mod encode;

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::computed::Reached;
 use super::literals::LiteralSet;
 use super::{ByteSet, Encoding, ExprId, Tag, EMPTY, NOTHING};
 use crate::interrupt;
@@ -46,6 +47,8 @@ pub(super) enum ExprNode {
     },
     /// An automaton of the arena, in this state.
     Dfa(u32, u32),
+    /// A computed automaton of the arena, in this state.
+    Computed(u32, u32),
 }
 
 /// Cached facts about a node.
@@ -79,6 +82,7 @@ pub struct Exprs {
     /// Each automaton with the hash of its content.
     pub(super) dfas: Vec<(Arc<Dfa>, StructureHash)>,
     pub(super) dfa_ids: FxHashMap<Arc<Dfa>, u32>,
+    pub(super) computed: Vec<Reached>,
     outcome_lists: Vec<Arc<[Tag]>>,
     outcome_ids: FxHashMap<Arc<[Tag]>, u32>,
     /// For each expression 0, or one more than the index of its row of derivatives.
@@ -141,6 +145,7 @@ impl Exprs {
             literal_bytes: 0,
             dfas: Vec::new(),
             dfa_ids: FxHashMap::default(),
+            computed: Vec::new(),
             outcome_lists: Vec::new(),
             outcome_ids: FxHashMap::default(),
             row_of: Vec::new(),
@@ -172,7 +177,8 @@ impl Exprs {
     /// Approximate size in bytes.
     pub fn memory(&self) -> usize {
         let beside = 2 * self.pool.len() + self.first.len() * 48 + self.dead.len() * 8 + self.body_bytes;
-        self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.literal_bytes + beside
+        let reached: usize = self.computed.iter().map(Reached::memory).sum();
+        self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.literal_bytes + beside + reached
     }
 
     /// Sets how much work may be done from now on, in steps of at most about a tenth of a microsecond.
@@ -361,6 +367,9 @@ impl Exprs {
                 (plain(*min == 0 || complete(self, *of)), self.facts(*of).boolean)
             }
             &ExprNode::Dfa(dfa, state) => (plain(self.dfas[dfa as usize].0.is_accepting(state)), false),
+            &ExprNode::Computed(dfa, state) => {
+                (plain(self.computed[dfa as usize].is_accepting(state)), false)
+            }
             &ExprNode::Literals { set, from, to, depth } => {
                 let ended = self.literal_sets[set as usize].ended(from, to, depth);
                 (self.union_of_outcomes(ended.into_iter()), self.literal_sets[set as usize].boolean)
@@ -391,7 +400,8 @@ impl Exprs {
             | ExprNode::Tag(_)
             | ExprNode::Not(_)
             | ExprNode::Literals { .. }
-            | ExprNode::Dfa(..) => 0,
+            | ExprNode::Dfa(..)
+            | ExprNode::Computed(..) => 0,
         }
     }
 
@@ -433,6 +443,7 @@ impl Exprs {
             ExprNode::Dfa(dfa, state) => {
                 mix(self.dfas[*dfa as usize].1.wrapping_add(mix(u128::from(*state), 15)), 16)
             }
+            ExprNode::Computed(dfa, state) => mix(self.computed[*dfa as usize].hash(*state), 20),
             ExprNode::Literals { set, from, to, depth } => {
                 let place = u128::from(*from) | u128::from(*to) << 32 | u128::from(*depth) << 64;
                 mix(self.literal_sets[*set as usize].hash.wrapping_add(mix(place, 13)), 14)

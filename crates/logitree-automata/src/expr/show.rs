@@ -54,6 +54,9 @@ impl Exprs {
                 }
             }
             ExprNode::Dfa(dfa, state) => out.push_str(&format!("<automaton {dfa} from state {state}>")),
+            ExprNode::Computed(dfa, state) => {
+                out.push_str(&format!("<computed automaton {dfa} from state {state}>"));
+            }
             ExprNode::Literals { set, from, to, depth } => {
                 out.push_str(&format!("<{} texts of set {set} from byte {depth}>", to - from));
             }

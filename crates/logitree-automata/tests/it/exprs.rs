@@ -2,7 +2,9 @@
 //! search.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use logitree_automata::dfa::{ComputedDfa, ComputedState, Steps};
 use logitree_automata::expr::{Encoding, Exprs, EMPTY, NOTHING};
 use logitree_automata::{CharSet, Regex};
 use proptest::prelude::*;
@@ -13,6 +15,14 @@ fn ends(regex: &Regex, text: &[char], from: usize) -> BTreeSet<usize> {
         Regex::Nothing => BTreeSet::new(),
         Regex::Empty => BTreeSet::from([from]),
         Regex::Automaton(_) => unreachable!("none is made here"),
+        Regex::Computed(dfa) => {
+            let read = |state, c: &char| dfa.next(state, u8::try_from(*c).ok()?);
+            let accepts = |to: &usize| {
+                let state = text[from..*to].iter().try_fold(dfa.start(), read);
+                state.is_some_and(|state| dfa.is_accepting(state))
+            };
+            (from..=text.len()).filter(accepts).collect()
+        }
         Regex::Set(set) => {
             text.get(from).filter(|c| set.contains(**c)).map(|_| from + 1).into_iter().collect()
         }
@@ -219,4 +229,57 @@ fn a_catastrophic_pattern_ends_in_an_error() {
         }
     });
     assert_eq!(failed.map(|error| error.kind), Some(logitree_automata::ErrorKind::Limit));
+}
+
+/// Texts of a and b whose number of a is a multiple of five and whose last letter is no b.
+struct Fives;
+
+impl Steps for Fives {
+    fn next(&self, [count, _, _]: ComputedState, byte: u8) -> Option<ComputedState> {
+        let count = (count + u64::from(byte == b'a')) % 5;
+        Some([count, u64::from(byte == b'b'), 0])
+    }
+
+    fn is_accepting(&self, state: ComputedState) -> bool {
+        state == [0; 3]
+    }
+}
+
+#[test]
+fn computed_automata_are_leaves_like_others() {
+    let fives =
+        |start| Regex::Computed(Arc::new(ComputedDfa::new(Arc::new(Fives), "fives".into(), b"ab", start)));
+    let (all, rest) = (fives([0; 3]), fives([2, 0, 0]));
+    let a = || Regex::text("a");
+    let regexes = [
+        all.clone(),
+        rest.clone(),
+        Regex::or([all.clone(), rest.clone(), Regex::text("ba")]),
+        Regex::concat([a(), all.clone(), Regex::text("b")]),
+        Regex::and([all.clone(), Regex::concat([a(), a(), Regex::anything()])]),
+        Regex::and([all.clone(), rest.clone()]),
+        rest.clone().not(),
+        Regex::concat([rest, Regex::text("b")]).repeat(1, Some(2)),
+    ];
+    let texts: Vec<String> = (0..1u32 << 11)
+        .map(|bits| {
+            (0..10)
+                .take_while(move |at| bits >> at > 1)
+                .map(move |at| if bits >> at & 1 == 1 { 'a' } else { 'b' })
+        })
+        .map(Iterator::collect)
+        .collect();
+    for regex in regexes {
+        let mut exprs = Exprs::new(100_000);
+        let e = exprs.compile(&regex, Encoding::Utf8).unwrap();
+        for text in &texts {
+            assert_eq!(exprs.matches(e, text.as_bytes()).unwrap(), matches(&regex, text), "{text} {regex:?}");
+            let mut at = e;
+            for byte in text.bytes() {
+                let starts = exprs.first_bytes(at).unwrap();
+                at = exprs.derive(at, byte).unwrap();
+                assert_eq!(starts.contains(byte), at != NOTHING, "{text} {regex:?}");
+            }
+        }
+    }
 }

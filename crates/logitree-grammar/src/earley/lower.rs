@@ -74,7 +74,7 @@ impl Shape {
         while let Some((regex, often)) = open.pop() {
             shape.size += 1;
             match regex {
-                Regex::Nothing | Regex::Empty => {}
+                Regex::Nothing | Regex::Empty | Regex::Computed(_) => {}
                 Regex::Set(set) => {
                     let large = set.len() >= WIDE_SET;
                     shape.large |= large;

@@ -240,7 +240,7 @@ fn sized(regex: Regex) -> Sized {
             parts.iter().map(measure).fold((1, 1), |(weight, depth), (w, d)| (weight + w, depth.max(d + 1)))
         };
         match regex {
-            Regex::Nothing | Regex::Empty => (1, 1),
+            Regex::Nothing | Regex::Empty | Regex::Computed(_) => (1, 1),
             Regex::Set(set) => (1 + set.ranges().len() / 8, 1),
             Regex::Text(text) => (1 + text.len() / 16, 1),
             Regex::Concat(parts) | Regex::Or(parts) | Regex::And(parts) => all(parts),

@@ -38,6 +38,10 @@ fn after(of: &Regex, c: char) -> Regex {
             let next = u8::try_from(c).ok().filter(u8::is_ascii).and_then(|byte| dfa.next(Dfa::START, byte));
             next.map_or(Regex::Nothing, |state| Regex::Automaton(Arc::new(dfa.residual(state))))
         }
+        Regex::Computed(dfa) => {
+            let next = u8::try_from(c).ok().and_then(|byte| dfa.next(dfa.start(), byte));
+            next.map_or(Regex::Nothing, |state| Regex::Computed(Arc::new(dfa.residual(state))))
+        }
     }
 }
 
@@ -52,6 +56,7 @@ pub(super) fn is_nullable(of: &Regex) -> bool {
         Regex::Not(of) => !is_nullable(of),
         Regex::Repeat { of, min, .. } => *min == 0 || is_nullable(of),
         Regex::Automaton(dfa) => dfa.is_accepting(Dfa::START),
+        Regex::Computed(dfa) => dfa.is_accepting(dfa.start()),
     }
 }
 

@@ -202,7 +202,7 @@ fn blind(of: &Regex, mark: Option<usize>) -> Regex {
             Regex::Not(of) => inner(of, one).not(),
             Regex::Repeat { of, min, max } => inner(of, one).repeat(*min, *max),
             // Patterns contain no automata; approximating one by any text can only find more.
-            Regex::Automaton(_) => one(&CharSet::all()).repeat(0, None),
+            Regex::Automaton(_) | Regex::Computed(_) => one(&CharSet::all()).repeat(0, None),
         }
     }
     Regex::concat([marks(), inner(of, &one)])

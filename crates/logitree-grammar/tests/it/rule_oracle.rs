@@ -157,7 +157,9 @@ fn regex_says_something(regex: &Regex) -> bool {
         Regex::Repeat { of, min, max } => {
             max.is_none_or(|max| *min <= max) && (*min == 0 || regex_says_something(of))
         }
-        Regex::And(_) | Regex::Not(_) | Regex::Automaton(_) => unreachable!("the rules have no such"),
+        Regex::And(_) | Regex::Not(_) | Regex::Automaton(_) | Regex::Computed(_) => {
+            unreachable!("the rules have no such")
+        }
     }
 }
 
@@ -175,7 +177,9 @@ fn regex_ends(regex: &Regex, text: &[u8], from: usize) -> Ends {
             .fold(1 << from, |at, part| each(at).fold(0, |all, place| all | regex_ends(part, text, place))),
         Regex::Or(parts) => parts.iter().fold(0, |all, part| all | regex_ends(part, text, from)),
         Regex::Repeat { of, min, max } => rounds(from, *min, *max, |place| regex_ends(of, text, place)),
-        Regex::And(_) | Regex::Not(_) | Regex::Automaton(_) => unreachable!("the rules have no such"),
+        Regex::And(_) | Regex::Not(_) | Regex::Automaton(_) | Regex::Computed(_) => {
+            unreachable!("the rules have no such")
+        }
     }
 }
 

@@ -115,6 +115,10 @@ impl<'r> Writer<'r> {
                 self.beyond("an automaton");
                 self.text.push_str(&format!("%automaton[{}]", dfa.len()));
             }
+            Regex::Computed(_) => {
+                self.beyond("a computed automaton");
+                self.text.push_str("%computed");
+            }
             Regex::Not(of) => {
                 self.beyond("a complement");
                 self.text.push_str("~(");

@@ -92,7 +92,7 @@ fn has_text(regex: &Regex, depth: u32) -> bool {
     let Some(depth) = depth.checked_sub(1) else { return false };
     match regex {
         Regex::Nothing | Regex::And(_) | Regex::Not(_) => false,
-        Regex::Empty | Regex::Text(_) | Regex::Automaton(_) => true,
+        Regex::Empty | Regex::Text(_) | Regex::Automaton(_) | Regex::Computed(_) => true,
         Regex::Set(set) => !set.is_empty(),
         Regex::Concat(parts) => parts.iter().all(|part| has_text(part, depth)),
         Regex::Or(parts) => parts.iter().any(|part| has_text(part, depth)),

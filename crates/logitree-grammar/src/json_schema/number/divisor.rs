@@ -15,6 +15,21 @@ const MAX_DIGITS: i32 = 17;
 /// Most remainders that matter and twos and fives that are kept track of, for scientific spellings.
 const SCIENTIFIC: (u64, u32) = (40, 6);
 
+/// What numbers are multiples of.
+///
+/// # Errors
+/// [`ErrorKind::Constraint`] if it is not a number of JSON greater than 0, [`ErrorKind::Limit`] if it has too many digits.
+pub(super) fn divisor(text: &str) -> Result<Decimal> {
+    let value = Decimal::read_bounded(text)?;
+    if !value.is_positive() {
+        let message = format!("{} has no multiples to speak of", shown(text));
+        return Err(
+            Error::new(ErrorKind::Constraint, message).help("multiples are of something greater than 0")
+        );
+    }
+    Ok(value)
+}
+
 #[derive(Clone)]
 /// What numbers are, or are not, multiples of: `whole / 10^places`.
 pub(super) struct Divisor {
@@ -34,13 +49,7 @@ pub(super) struct Divisor {
 impl Divisor {
     /// Reads a divisor.
     pub fn new(text: &str, wanted: bool) -> Result<Divisor> {
-        let value = Decimal::read_bounded(text)?;
-        if value.is_zero() || value.negative {
-            let message = format!("{} has no multiples to speak of", shown(text));
-            return Err(
-                Error::new(ErrorKind::Constraint, message).help("multiples are of something greater than 0")
-            );
-        }
+        let value = divisor(text)?;
         let length = value.digits.len() as i32;
         let zeros = (value.point as i32 - length).max(0);
         if length + zeros > MAX_DIGITS {

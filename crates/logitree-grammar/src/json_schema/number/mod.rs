@@ -10,9 +10,12 @@
 //!   scientific ones have at most 16 digits of fraction, the last of which is not 0 unless it is the only one; past a
 //!   certain size of what they are multiples of there are only plain ones.
 //!
+//! Multiples with too many remainders for a table are computed digit by digit ([`arithmetic`]); these are plain ones too.
+//!
 //! A text of such a spelling is in the language exactly if its value is in the set. `1.0` and `1e2` have no fraction;
 //! `-0` and `-0.0` are zero.
 
+mod arithmetic;
 mod compare;
 mod divisor;
 mod exponent;
@@ -35,6 +38,9 @@ use walk::{AnyNumber, NumberWalk};
 
 /// Most states of an automaton of numbers, counted before it is made minimal.
 const MAX_STATES: usize = 50_000;
+
+/// More remainders than this of what numbers are multiples of are computed where they are needed.
+const MANY_REMAINDERS: u128 = 2_000;
 
 /// The bytes of numbers; both spellings of the exponent's letter are equivalent.
 const ALPHABET: [&[u8]; 14] =
@@ -62,11 +68,13 @@ pub(super) struct NumberSet {
     pub excluded: Vec<String>,
 }
 
-/// The texts of the numbers in the set: [`Regex::Nothing`] exactly if the set is empty, an automaton otherwise.
+/// The texts of the numbers in the set: [`Regex::Nothing`] exactly if the set is empty, an automaton otherwise, a
+/// computed one if it has many states.
 ///
 /// # Errors
 /// [`ErrorKind::Constraint`] if a decimal is not a number of JSON, or a multiple is not of something positive.
-/// [`ErrorKind::Limit`] if a decimal has more than a thousand digits or places, or if the automaton would be too large.
+/// [`ErrorKind::Limit`] if a decimal has more than a thousand digits or places, or if values and divisors have too many
+/// digits together.
 pub(super) fn regex(numbers: &NumberSet) -> Result<Regex> {
     static PLAIN: [OnceLock<Regex>; 3] = [const { OnceLock::new() }; 3];
     let is_plain = *numbers == NumberSet { integer: numbers.integer, ..NumberSet::default() };
@@ -106,7 +114,24 @@ fn remembered(numbers: &NumberSet) -> Result<Regex> {
 
 fn constrained(numbers: &NumberSet) -> Result<Regex> {
     let alphabet = if numbers.digits_only { &ALPHABET[..DIGITS] } else { &ALPHABET[..] };
-    made(explore(&mut NumberWalk::new(numbers)?, alphabet, MAX_STATES))
+    let remainders = arithmetic::remainders(numbers)?;
+    let table = match NumberWalk::new(numbers) {
+        Ok(mut walk) if walk.reads_exponents() || remainders <= MANY_REMAINDERS => {
+            let most = if remainders <= MANY_REMAINDERS { MAX_STATES } else { MAX_STATES / 5 };
+            made(explore(&mut walk, alphabet, most))
+        }
+        Ok(_) => Err(too_many("the numbers asked for")),
+        Err(error) => Err(error),
+    };
+    let Err(error) = table else { return table };
+    if error.kind != ErrorKind::Limit {
+        return Err(error);
+    }
+    match arithmetic::computed(numbers)? {
+        Some(Some(dfa)) => Ok(Regex::Computed(Arc::new(dfa))),
+        Some(None) => Ok(Regex::Nothing),
+        None => Err(error),
+    }
 }
 
 fn made(explored: Explored) -> Result<Regex> {
@@ -118,6 +143,6 @@ fn made(explored: Explored) -> Result<Regex> {
 }
 
 fn too_many(what: &str) -> Error {
-    Error::new(ErrorKind::Limit, format!("{what} need an automaton of more than {MAX_STATES} states"))
-        .help("ask for multiples of a smaller or rounder number, or of fewer numbers at once")
+    Error::new(ErrorKind::Limit, format!("{what} have too many digits to be compared exactly"))
+        .help("ask for multiples of numbers with fewer digits, or for less far bounds")
 }

@@ -127,6 +127,11 @@ impl NumberWalk {
         Ok(NumberWalk { sides: [asked.side(false), asked.side(true)], divisors: asked.divisors })
     }
 
+    /// Whether exponents are read too.
+    pub fn reads_exponents(&self) -> bool {
+        self.divisors.iter().all(Divisor::is_small)
+    }
+
     fn side(&self, negative: bool) -> NumberState {
         let side = &self.sides[usize::from(negative)];
         NumberState {
