@@ -24,10 +24,12 @@ import logitree as lt
 
 SEED = 20
 _PORTION = 1 << 20
-_RECORD = 48
+_RECORD = 64
 """Bytes of a wide node's record."""
 _WIDE = 64
 """Nodes of more rows than this have a record in the index."""
+_MARKED = 8
+"""Nodes whose span of tokens is at most so many times their children have marks, a bit a token."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -65,7 +67,8 @@ class Shape:
         for depth in range(self.levels):
             nodes = float(self.codes**depth)
             wide, children = self._wide(self.items / nodes)
-            found += nodes * (wide * _RECORD + children * (token + 8))
+            marks = 8 * math.ceil(self.codes / 64) if wide and self.codes * wide <= _MARKED * children else 0
+            found += nodes * (wide * (_RECORD + marks) + children * (token + 8))
         return found * (1 + 8 / 4096)
 
     def _wide(self, rows: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ use super::format::header::{self, IndexHeader};
 use super::row_set::RowSet;
 use super::state::StateKind;
 use super::{Continuations, WalkState};
-use crate::simd::PackedIds;
+use crate::simd::{self, PackedIds};
 use crate::{file, Error, ErrorKind, Result, TokenId};
 
 /// An index, in memory or in a mapped file.
@@ -32,6 +32,8 @@ pub(super) struct WideRecord {
     pub items: u64,
     /// The first and the last child's token.
     pub tokens: (TokenId, TokenId),
+    /// Its first word of marks.
+    marks: u64,
 }
 
 /// The children of a wide node in the index.
@@ -40,6 +42,7 @@ pub(crate) struct WideChildren<'s> {
     token_bytes: usize,
     states: &'s [u8],
     weights: &'s [u8],
+    marks: &'s [u8],
 }
 
 impl<'s> WideChildren<'s> {
@@ -54,6 +57,13 @@ impl<'s> WideChildren<'s> {
     #[inline]
     pub fn token(&self, at: usize) -> TokenId {
         number(self.tokens, at, self.token_bytes)
+    }
+
+    /// A bit for each token from the first child's to the last one's, whole words: whether it is a child. Empty where
+    /// children are few, or have weights.
+    #[inline]
+    pub fn marks(&self) -> &'s [u8] {
+        self.marks
     }
 
     /// Some of the tokens, in the index's encoding.
@@ -73,34 +83,61 @@ impl<'s> WideChildren<'s> {
         self.weights.get(at * 4..)?.first_chunk().map(|bytes| f32::from_le_bytes(*bytes))
     }
 
-    /// The position of the token. The first guess interpolates, as if the tokens were spread evenly over this span, which
-    /// they nearly are in a node that has almost all tokens.
+    /// Where the token would be if the tokens were spread evenly over this span, which they nearly are in a node that has
+    /// many of them.
     #[inline]
-    pub fn find_near(&self, token: TokenId, (first, last): (TokenId, TokenId)) -> Option<usize> {
-        const NEAR: usize = 24;
+    fn guess(&self, token: TokenId, (first, last): (TokenId, TokenId)) -> usize {
+        let (gone, all) = (u64::from(token.saturating_sub(first)), u64::from(last.saturating_sub(first)));
+        let top = self.len().saturating_sub(1);
+        ((gone * top as u64 / all.max(1)) as usize).min(top)
+    }
+
+    /// Prefetches what [`WideChildren::find_near`] will read.
+    #[inline]
+    pub fn prefetch_near(&self, token: TokenId, span: (TokenId, TokenId)) {
+        const LINE: usize = 64;
+        let at = self.guess(token, span) * self.token_bytes;
+        [at.saturating_sub(LINE), at, at + LINE].into_iter().for_each(|at| simd::prefetch(self.tokens, at));
+    }
+
+    /// Prefetches the state at this position.
+    #[inline]
+    pub fn prefetch_state(&self, at: usize) {
+        simd::prefetch(self.states, at * 8);
+    }
+
+    /// The position of the token, as [`WideChildren::find`] finds it. The guess is corrected by the token that is there,
+    /// after which it is nearly always in a window of so many, where those below it are counted.
+    #[inline]
+    pub fn find_near(&self, token: TokenId, span: (TokenId, TokenId)) -> Option<usize> {
+        const WINDOW: usize = 32;
         let n = self.len();
-        let top = n.checked_sub(1)?;
-        let (gone, all) = (u64::from(token.checked_sub(first)?), u64::from(last.checked_sub(first)?));
-        let guess = ((gone * top as u64 / all.max(1)) as usize).min(top);
-        let mut at = guess;
-        if self.token(at) <= token {
-            while at < n && at - guess < NEAR {
-                match self.token(at) {
-                    here if here == token => return Some(at),
-                    here if here > token => return None,
-                    _ => at += 1,
-                }
+        if n < WINDOW {
+            return self.find(token).ok();
+        }
+        let (guess, all) = (self.guess(token, span), i64::from(span.1) - i64::from(span.0));
+        let off = (i64::from(token) - i64::from(self.token(guess))) * (n as i64 - 1) / all.max(1);
+        let from = (guess as i64 + off - WINDOW as i64 / 2).clamp(0, (n - WINDOW) as i64) as usize;
+        let (mut below, width) = (0, self.token_bytes);
+        let window = self.tokens.get(from * width..(from + WINDOW) * width).unwrap_or_default();
+        match width {
+            1 => window.iter().for_each(|&x| below += u16::from(u32::from(x) < token)),
+            2 => {
+                let token = u16::try_from(token).ok()?;
+                let each = window.as_chunks().0.iter();
+                each.for_each(|&x| below += u16::from(u16::from_le_bytes(x) < token));
             }
-        } else {
-            while guess - at < NEAR {
-                match self.token(at) {
-                    here if here == token => return Some(at),
-                    here if here < token => return None,
-                    _ => at = at.checked_sub(1)?,
-                }
+            _ => {
+                let each = window.as_chunks().0.iter();
+                each.for_each(|&x| below += u16::from(u32::from_le_bytes(x) < token));
             }
         }
-        self.find(token).ok()
+        let below = usize::from(below);
+        if below == 0 && from > 0 || below == WINDOW && from + WINDOW < n {
+            return self.find(token).ok();
+        }
+        let at = from + below;
+        (at < n && self.token(at) == token).then_some(at)
     }
 
     /// The position of the token, or where it would be inserted.
@@ -195,7 +232,23 @@ impl ItemIndex {
                 return Err(damaged(&format!("row {row} is out of order")));
             }
         }
-        Ok(())
+        (0..self.header.wide).try_for_each(|number| self.check_marks(&self.record(number)?))
+    }
+
+    /// Whether a wide node's marks are its children.
+    fn check_marks(&self, record: &WideRecord) -> Result<()> {
+        let wide = self.wide(record)?;
+        let marked = |token: TokenId| {
+            let at = token.wrapping_sub(record.tokens.0) as usize;
+            wide.marks.get(at / 8).is_some_and(|byte| byte >> (at % 8) & 1 == 1)
+        };
+        let count: u32 = wide.marks.iter().map(|byte| byte.count_ones()).sum();
+        let right = count as usize == wide.len() && (0..wide.len()).all(|at| marked(wide.token(at)));
+        if wide.marks.is_empty() || right {
+            Ok(())
+        } else {
+            Err(damaged("marks of children that are others"))
+        }
     }
 
     /// `len` entries of a section from number `at` on, `width` bytes each.
@@ -227,7 +280,7 @@ impl ItemIndex {
                 self.pages.prefetch(at[header::TOKENS] + token * header.token_bytes as u64);
             }
             StateKind::Wide(number) => {
-                self.pages.prefetch(at[header::RECORDS] + number * header::RECORD as u64)
+                self.pages.prefetch(at[header::RECORDS] + number * self.header.record_bytes() as u64)
             }
             _ => {}
         }
@@ -315,8 +368,11 @@ impl ItemIndex {
         Ok(())
     }
 
-    /// The largest item number; `None` if there is no row. The first call reads all rows.
+    /// The largest item number; `None` if there is no row. The first call reads all rows of an index of an old version.
     pub(super) fn largest_item(&self) -> Result<Option<u64>> {
+        if self.header.version == header::VERSION {
+            return Ok(self.header.largest_item);
+        }
         if let Some(&known) = self.largest_item.get() {
             return Ok(known);
         }
@@ -329,7 +385,7 @@ impl ItemIndex {
         if number >= self.header.wide {
             return Err(no_such(WalkState::wide(number)));
         }
-        let bytes = self.section(header::RECORDS, number, 1, header::RECORD)?;
+        let bytes = self.section(header::RECORDS, number, 1, self.header.record_bytes())?;
         Ok(WideRecord {
             first: long(bytes, 0),
             end: long(bytes, 1),
@@ -337,6 +393,7 @@ impl ItemIndex {
             items: long(bytes, 3),
             children: self::number(&bytes[32..], 0, 4) as usize,
             tokens: (self::number(&bytes[40..], 0, 4), self::number(&bytes[40..], 1, 4)),
+            marks: long(bytes, 6),
         })
     }
 
@@ -348,6 +405,11 @@ impl ItemIndex {
             token_bytes: width,
             states: self.section(header::CHILD_STATES, at, n, 8)?,
             weights: self.section(header::CHILD_WEIGHTS, at, weights, 4)?,
+            marks: if self.header.is_marked(n, record.tokens) {
+                self.section(header::CHILD_MARKS, record.marks, header::words_of_marks(record.tokens), 8)?
+            } else {
+                &[]
+            },
         })
     }
 

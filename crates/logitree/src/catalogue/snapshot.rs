@@ -379,9 +379,9 @@ impl WideNode<'_> {
 
     /// The state after `token`.
     pub fn step(&self, token: TokenId) -> Result<Option<WalkState>> {
-        match self.children.find(token) {
-            Ok(at) => self.state(at),
-            Err(_) => Ok(self.added().find(|child| child.0 == token).map(|child| child.1)),
+        match self.children.find_near(token, self.span()) {
+            Some(at) => self.state(at),
+            None => Ok(self.added().find(|child| child.0 == token).map(|child| child.1)),
         }
     }
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::build::{BuildOptions, BuiltIndex, CatalogueBuilder};
-use super::{Catalogue, CatalogueSnapshot, Continuations, ItemIndex, WalkState};
+use super::format::header::{self, IndexHeader};
+use super::{BeamRows, Catalogue, CatalogueSnapshot, Continuations, ItemIndex, ItemWalk, WalkState};
+use crate::simd::Floats;
 use crate::{ErrorKind, TokenId};
 
 type Item = (Vec<TokenId>, u64);
@@ -158,6 +160,14 @@ proptest! {
     }
 
     #[test]
+    fn indexes_of_old_versions_are_read((alphabet, items) in items()) {
+        let index = ItemIndex::from_bytes(of_old_version(build(&items, 1 << 20, None).index.bytes())).unwrap();
+        index.check().unwrap();
+        prop_assert_eq!(index.largest_item().unwrap(), items.iter().map(|item| item.1).max());
+        check(&CatalogueSnapshot::of(index.into()), &items.into_iter().collect(), alphabet.min(20));
+    }
+
+    #[test]
     fn damage_is_an_error((_, items) in items(), at in any::<prop::sample::Index>(), flip in 1u8..) {
         let mut bytes = build(&items, 1 << 30, None).index.bytes().to_vec();
         let cut = bytes[..at.index(bytes.len())].to_vec();
@@ -189,16 +199,16 @@ proptest! {
     fn forged_indexes_do_no_harm(
         (alphabet, items) in items(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
-        header in prop::collection::vec((12usize..152, any::<u8>()), 0..2),
+        first_page in prop::collection::vec((12usize..224, any::<u8>()), 0..2),
     ) {
         let mut bytes = build(&items, 1 << 30, None).index.bytes().to_vec();
-        let sums = ItemIndex::from_bytes(bytes.clone()).unwrap().header().at[super::format::header::SECTIONS] as usize;
+        let sums = ItemIndex::from_bytes(bytes.clone()).unwrap().header().at[header::SECTIONS] as usize;
         for (place, value) in changes {
             if sums > 4096 {
                 bytes[4096 + place.index(sums - 4096)] = value;
             }
         }
-        header.into_iter().for_each(|(place, value)| bytes[place] = value);
+        first_page.into_iter().for_each(|(place, value)| bytes[place] = value);
         sign(&mut bytes, sums);
         let Ok(index) = ItemIndex::from_bytes(bytes) else { return Ok(()) };
         drop(index.check());
@@ -218,7 +228,33 @@ proptest! {
         }
         drop(snapshot.only(|item| item % 2 == 0));
         drop(snapshot.for_each(|_, _, _| Ok(())));
+        let logits = [Floats::F32(&[0.5; 500])];
+        let walk = ItemWalk { snapshot: tree.snapshot(), end: None };
+        let rows = BeamRows { states: &[walk.snapshot.root()], logits: &logits, scores: &[0.0], groups: &[0] };
+        drop(walk.top(&rows, 70, &mut Vec::new()));
     }
+}
+
+/// The same index as version 1 or, with keys, 2 lays it out.
+pub(super) fn of_old_version(bytes: &[u8]) -> Vec<u8> {
+    let new = IndexHeader::read(bytes).unwrap();
+    let version = if new.keyed { 2 } else { 1 };
+    let mut old = IndexHeader { version, marks: 0, largest_item: None, ..new };
+    old.lay();
+    let mut made = vec![0; old.file as usize];
+    for section in (0..header::SECTIONS).filter(|&section| section != header::CHILD_MARKS) {
+        let from = &bytes[new.at[section] as usize..][..new.lengths()[section] as usize];
+        let from = match section {
+            header::RECORDS => {
+                from.chunks(new.record_bytes()).flat_map(|record| &record[..48]).copied().collect()
+            }
+            _ => from.to_vec(),
+        };
+        made[old.at[section] as usize..][..from.len()].copy_from_slice(&from);
+    }
+    made[..4096].copy_from_slice(&old.write());
+    sign(&mut made, old.at[header::SECTIONS] as usize);
+    made
 }
 
 /// Puts the right checksums on forged bytes, whose own begin at `sums`.

@@ -159,64 +159,75 @@ fn compress_reached(xs: &[f32], threshold: f32, first: u32, ids: &mut Vec<u32>, 
     collect_reached_body(rest, threshold, first.wrapping_add((lines.len() * WIDE) as u32), ids, values);
 }
 
+/// Elements that [`collect_marked`] takes together, a bit of a word each.
+const WORD: usize = 64;
+
 widest! {
-    /// Appends to `places` where in `xs` something is not below `limit`: what reaches it, and what is no number.
-    collect_reaching, collect_reaching_at =
-        collect_reaching_body, avx512 compress_reaching(xs: &[f32], limit: f32, places: &mut Vec<u32>) -> ()
+    /// Appends to `places` where in `xs` something is marked and not below `limit`: what reaches it, and what is no
+    /// number. `marks` has a bit for each element, the lowest first, in words of 64. Meanwhile `ahead`, which is read
+    /// next, is prefetched.
+    collect_marked, collect_marked_at = collect_marked_body, avx512 compare_marked
+        (xs: &[f32], marks: &[u8], limit: f32, ahead: &[f32], places: &mut Vec<u32>) -> ()
 }
 
 #[inline(always)]
-fn collect_reaching_body(xs: &[f32], limit: f32, places: &mut Vec<u32>) {
-    for (line, base) in xs.chunks(LANES).zip((0u32..).step_by(LANES)) {
+fn collect_marked_body(xs: &[f32], marks: &[u8], limit: f32, ahead: &[f32], places: &mut Vec<u32>) {
+    let mut ahead = ahead.as_chunks::<WORD>().0.iter();
+    let words = marks.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word));
+    for ((line, word), base) in xs.chunks(WORD).zip(words).zip((0..).step_by(WORD)) {
+        prefetch_next(&mut ahead);
         let mut below = 0;
         for &x in line {
             below += u32::from(x < limit);
         }
-        if below as usize != line.len() {
-            for (&x, place) in line.iter().zip(base..) {
-                let is_below = x < limit;
-                if !is_below {
-                    places.push(place);
-                }
+        if below as usize == line.len() {
+            continue;
+        }
+        for (&x, at) in line.iter().zip(0..) {
+            let is_below = x < limit;
+            if !is_below && word >> at & 1 == 1 {
+                places.push(base as u32 + at);
             }
         }
     }
 }
 
-/// As [`collect_reaching_body`], by the instruction that moves the wanted lanes together.
+/// Prefetches the elements of the next word, if there is one.
+#[inline(always)]
+fn prefetch_next<'a>(ahead: &mut impl Iterator<Item = &'a [f32; WORD]>) {
+    if let Some(next) = ahead.next() {
+        // One of each cache line.
+        [0, 16, 32, 48].into_iter().for_each(|at| super::prefetch(next, at));
+    }
+}
+
+/// As [`collect_marked_body`], with the comparisons as bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
-#[allow(unsafe_code)] // vector loads and stores
-fn compress_reaching(xs: &[f32], limit: f32, places: &mut Vec<u32>) {
+#[allow(unsafe_code)] // vector loads
+fn compare_marked(xs: &[f32], marks: &[u8], limit: f32, ahead: &[f32], places: &mut Vec<u32>) {
     use std::arch::x86_64::*;
     const WIDE: usize = 16;
+    let mut ahead = ahead.as_chunks::<WORD>().0.iter();
     let limit_wide = _mm512_set1_ps(limit);
-    let ascending = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    let (lines, rest) = xs.as_chunks::<WIDE>();
-    let mut n = places.len();
-    for (line, base) in lines.iter().zip((0..).step_by(WIDE)) {
-        // SAFETY: a line is 16 f32s; the load is an unaligned one.
-        let x = unsafe { _mm512_loadu_ps(line.as_ptr()) };
-        let wanted = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, limit_wide);
-        if wanted == 0 {
-            continue;
-        }
-        if places.len() < n + WIDE {
-            places.resize(n + BLOCK, 0);
-        }
-        let found = _mm512_maskz_compress_epi32(wanted, _mm512_add_epi32(ascending, _mm512_set1_epi32(base)));
-        // SAFETY: the room is 16 u32s; the store is an unaligned one.
-        unsafe { _mm512_storeu_si512(places[n..n + WIDE].as_mut_ptr().cast(), found) };
-        n += wanted.count_ones() as usize;
-    }
-    places.truncate(n);
-    let behind = (lines.len() * WIDE) as u32;
-    for (&x, place) in rest.iter().zip(behind..) {
-        let is_below = x < limit;
-        if !is_below {
-            places.push(place);
+    let (lines, rest) = xs.as_chunks::<WORD>();
+    let words = marks.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word));
+    for ((line, word), base) in lines.iter().zip(words).zip((0..).step_by(WORD)) {
+        prefetch_next(&mut ahead);
+        let reached = |at: usize| {
+            // SAFETY: these are 16 f32s; the load is an unaligned one.
+            let x = unsafe { _mm512_loadu_ps(line[at..at + WIDE].as_ptr()) };
+            u64::from(_mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, limit_wide)) << at
+        };
+        let mut wanted = (reached(0) | reached(16) | reached(32) | reached(48)) & word;
+        while wanted != 0 {
+            places.push(base as u32 + wanted.trailing_zeros());
+            wanted &= wanted - 1;
         }
     }
+    let (done, n) = (xs.len() - rest.len(), places.len());
+    collect_marked_body(rest, marks.get(done / 8..).unwrap_or_default(), limit, &[], places);
+    places[n..].iter_mut().for_each(|place| *place += done as u32);
 }
 
 #[cfg(test)]
@@ -262,16 +273,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reaching_places_are_those_that_are_not_below(
+        fn marked_places_are_those_that_are_marked_and_not_below(
             xs in prop::collection::vec(
                 prop_oneof![8 => -30f32..30f32, 1 => Just(f32::NEG_INFINITY), 1 => Just(f32::NAN)], 0..300),
+            marks in prop::collection::vec(any::<u8>(), 40),
             limit in prop_oneof![6 => -31f32..31f32, 1 => Just(f32::NEG_INFINITY)],
         ) {
-            let wanted = xs.iter().zip(0u32..).filter(|(x, _)| x.is_nan() || **x >= limit);
-            let wanted: Vec<u32> = wanted.map(|(_, place)| place).collect();
+            let marked = |place: u32| marks[place as usize / 8] >> (place % 8) & 1 == 1;
+            let wanted = xs.iter().zip(0u32..).filter(|(x, place)| marked(*place) && (x.is_nan() || **x >= limit));
+            let wanted: Vec<u32> = std::iter::once(7).chain(wanted.map(|(_, place)| place)).collect();
             for width in Width::all() {
-                let mut places = Vec::new();
-                collect_reaching_at(width, &xs, limit, &mut places);
+                let mut places = vec![7];
+                collect_marked_at(width, &xs, &marks, limit, &xs, &mut places);
                 prop_assert_eq!(&places, &wanted, "{:?}", width);
             }
         }

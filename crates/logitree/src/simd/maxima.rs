@@ -10,30 +10,6 @@ widest! {
     block_maxima, block_maxima_at = block_maxima_body(xs: Floats<'_>, maxima: &mut [f32]) -> bool
 }
 
-/// Floats of a fine block.
-pub const FINE: usize = 16;
-
-widest! {
-    /// Appends the maximum of each [`FINE`] of `xs` to `maxima`; NaN is ignored, the last block may be short.
-    fine_maxima, fine_maxima_at = fine_maxima_body(xs: &[f32], maxima: &mut Vec<f32>) -> ()
-}
-
-#[inline(always)]
-fn fine_maxima_body(xs: &[f32], maxima: &mut Vec<f32>) {
-    let (blocks, rest) = xs.as_chunks::<FINE>();
-    maxima.reserve(blocks.len() + 1);
-    for block in blocks {
-        let mut lanes = *block;
-        for x in &mut lanes {
-            *x = if *x > f32::NEG_INFINITY { *x } else { f32::NEG_INFINITY };
-        }
-        maxima.push(highest(lanes));
-    }
-    if !rest.is_empty() {
-        maxima.push(max_body(rest));
-    }
-}
-
 widest! {
     /// The maximum; NaN is ignored, -inf if there is nothing else.
     max, max_at = max_body(xs: &[f32]) -> f32
@@ -213,10 +189,6 @@ mod tests {
                     prop_assert_eq!(block_maxima_at(width, floats, &mut got), good, "{:?}", width);
                     prop_assert_eq!(&got, &want, "{:?}", width);
                     prop_assert_eq!(max_at(width, &wide), naive(&wide), "{:?}", width);
-                    let mut fine = vec![9.0];
-                    fine_maxima_at(width, &wide, &mut fine);
-                    let slow = std::iter::once(9.0).chain(wide.chunks(FINE).map(naive));
-                    prop_assert_eq!(fine, slow.collect::<Vec<f32>>(), "{:?}", width);
                 }
             }
         }

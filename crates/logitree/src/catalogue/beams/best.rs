@@ -50,22 +50,6 @@ impl<S: PartialEq> BestCandidates<S> {
         BestCandidates { width, kept, worst: f64::NEG_INFINITY }
     }
 
-    /// How many are wanted.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Assumes that nothing below `score` will be one of the best. The guess was wrong if [`BestCandidates::reaches`] is
-    /// false afterwards.
-    pub fn expect(&mut self, score: f64) {
-        self.worst = self.worst.max(score);
-    }
-
-    /// Whether as many as are wanted reach `score`.
-    pub fn reaches(&self, score: f64) -> bool {
-        self.kept.iter().filter(|kept| kept.score >= score).count() >= self.width
-    }
-
     /// Whether a candidate with this score may be one of the best.
     #[inline]
     pub fn wants(&self, score: f64) -> bool {

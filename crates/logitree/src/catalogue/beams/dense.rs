@@ -1,58 +1,41 @@
-//! The best children of dense nodes, whose children are nearly all ids from a first to a last: their logits are scanned in
-//! memory order, and only ids that may be among the best are looked up.
-
-use std::ops::Range;
+//! The best children of dense nodes, whose children are many of the ids from a first to a last: their logits are scanned
+//! once in memory order, and compared with what is to be reached, 64 at a time, only where a mark says that the id is a
+//! child. What the best lead to is looked up at the end.
 
 use super::best::{score, BestCandidates};
 use super::{BeamCandidate, BeamRows, ItemWalk};
-use crate::catalogue::WideNode;
+use crate::catalogue::{damaged, WalkState, WideNode};
 use crate::simd::{self, Floats, BLOCK};
 use crate::{Result, TokenId};
 
-/// One in so many blocks, and as many more, may have its highest logit where no child is.
-const SPARE: usize = 8;
-
-/// A wide node whose children are nearly all ids from the first to the last.
-pub(super) struct DenseNode<'s> {
-    row: usize,
-    wide: WideNode<'s>,
-    /// The first and the last child's token.
-    first: usize,
-    last: usize,
-    /// The maxima of its blocks, among all nodes' maxima; empty if its logits cannot be scanned.
-    maxima: Range<usize>,
+/// The state after a candidate's token, or the run of which it is a child, where it is not looked up yet.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Place {
+    Known(WalkState),
+    ChildOf(u32),
 }
 
-/// Buffers that are reused.
-#[derive(Default)]
-pub(super) struct DenseScratch {
-    /// The runs in the order of their rows.
-    order: Vec<usize>,
-    /// The maxima of all runs' blocks.
-    maxima: Vec<f32>,
-    /// The maxima of one run's finer blocks.
-    fine: Vec<f32>,
-    /// What the best of a block would score, its run, and which of the run's blocks it is.
-    blocks: Vec<(f64, usize, usize)>,
-    /// What the best of blocks would score.
-    tops: Vec<f64>,
-    /// Places in a line of logits that may be among the best.
-    places: Vec<u32>,
+/// The best so far.
+pub(super) type Best = BestCandidates<Place>;
+
+/// Logits that are compared before more is to be reached: so many of the first row, and up to so many later, when what is
+/// to be reached rises slowly.
+const AT_FIRST: usize = 64;
+const AT_ONCE: usize = 4 * BLOCK;
+/// Logits that are fetched ahead of those that are compared.
+const AHEAD: usize = 2 * AT_ONCE;
+
+/// A wide node whose children have marks.
+pub(super) struct DenseNode<'s> {
+    pub row: usize,
+    pub wide: WideNode<'s>,
 }
 
 impl<'s> DenseNode<'s> {
-    /// The children of a row's wide node.
-    pub fn new(row: usize, wide: WideNode<'s>) -> DenseNode<'s> {
-        let (first, last) = wide.span();
-        DenseNode { row, wide, first: first as usize, last: last as usize, maxima: 0..0 }
-    }
-
-    /// Its logits, where they are floats of 32 bits.
-    fn values<'l>(&self, rows: &BeamRows<'l>) -> &'l [f32] {
-        match rows.logits[self.row].slice(self.first, self.last + 1) {
-            Floats::F32(values) => values,
-            _ => &[],
-        }
+    /// The logits from its first child's to its last one's.
+    fn logits<'l>(&self, rows: &BeamRows<'l>) -> Floats<'l> {
+        let (first, last) = self.wide.span();
+        rows.logits[self.row].slice(first as usize, last as usize + 1)
     }
 }
 
@@ -61,136 +44,128 @@ impl ItemWalk {
     pub(super) fn take_runs(
         &self,
         rows: &BeamRows<'_>,
-        runs: &mut [DenseNode<'_>],
-        best: &mut BestCandidates,
-        scratch: &mut DenseScratch,
+        runs: &[DenseNode<'_>],
+        best: &mut Best,
+        places: &mut Vec<u32>,
     ) -> Result<()> {
-        if runs.is_empty() {
-            return Ok(());
+        let mut at_once = AT_FIRST;
+        for (at, run) in runs.iter().enumerate() {
+            let line = run.logits(rows);
+            let next = runs.get(at + 1);
+            if let Some(next) = next {
+                let marks = next.wide.children.marks();
+                (0..marks.len()).step_by(64).for_each(|at| simd::prefetch(marks, at));
+            }
+            let next = next.map_or(Floats::F32(&[]), |next| next.logits(rows));
+            let mut from = 0;
+            while from < line.len() {
+                let to = (from + at_once).min(line.len());
+                let ahead = match from + AHEAD {
+                    ahead if ahead < line.len() => line.slice(ahead, line.len()),
+                    ahead => next.slice((ahead - line.len()).min(next.len()), next.len()),
+                };
+                self.take_scanned(rows, (run, at), (from, to), ahead, (best, places))?;
+                from = to;
+                at_once = (at_once * 2).min(AT_ONCE);
+            }
         }
-        self.read_maxima(rows, runs, best, scratch)?;
-        take_by_guess(rows, runs, best, scratch)
+        Ok(())
     }
 
-    /// The maxima of all nodes' blocks, row by row in memory order. A node that cannot be scanned
-    /// is taken here, and has none.
-    fn read_maxima(
+    /// The children among some of a run's ids, counted from its first.
+    fn take_scanned(
         &self,
         rows: &BeamRows<'_>,
-        runs: &mut [DenseNode<'_>],
-        best: &mut BestCandidates,
-        scratch: &mut DenseScratch,
+        (run, at): (&DenseNode<'_>, usize),
+        (from, to): (usize, usize),
+        ahead: Floats<'_>,
+        (best, places): (&mut Best, &mut Vec<u32>),
     ) -> Result<()> {
-        let DenseScratch { order, maxima, .. } = scratch;
-        maxima.clear();
-        order.clear();
-        order.extend(0..runs.len());
-        order.sort_unstable_by_key(|&at| runs[at].row);
-        for &at in &*order {
-            let run = &mut runs[at];
-            let line = rows.logits[run.row].slice(run.first, run.last + 1);
-            let from = maxima.len();
-            maxima.resize(from + line.len().div_ceil(BLOCK), 0.0);
-            run.maxima = from..maxima.len();
-            if !simd::block_maxima(line, &mut maxima[from..]) {
-                // NaN may be at an id that is not a child.
-                maxima.truncate(from);
-                run.maxima = from..from;
-                self.take_each(rows, run.row, &run.wide, best)?;
+        let before = rows.scores[run.row];
+        let (limit, marks) = (best.limit(before), &run.wide.children.marks()[from / 8..]);
+        places.clear();
+        match run.logits(rows).slice(from, to) {
+            Floats::F32(values) => {
+                let ahead = if let Floats::F32(ahead) = ahead { ahead } else { &[] };
+                simd::collect_marked(values, marks, limit, ahead, places);
             }
+            narrow => {
+                let mut buffer = [0.0; BLOCK];
+                for block in 0..narrow.len().div_ceil(BLOCK) {
+                    let (values, known) = (narrow.block(block, &mut buffer), places.len());
+                    let marks = &marks[block * BLOCK / 8..];
+                    simd::collect_marked(values, marks, limit, &[], places);
+                    places[known..].iter_mut().for_each(|place| *place += (block * BLOCK) as u32);
+                }
+            }
+        }
+        let first = run.wide.span().0 as usize + from;
+        let line = match rows.logits[run.row] {
+            Floats::F32(line) => line.get(first..).unwrap_or_default(),
+            _ => &[],
+        };
+        let is_whole = run.wide.is_whole();
+        for &place in &*places {
+            let token = (first + place as usize) as TokenId;
+            let logit = match line.get(place as usize) {
+                Some(&logit) if logit < f32::INFINITY => logit,
+                _ => match self.logit(rows, run.row, token) {
+                    Ok(logit) => logit,
+                    // What was removed need not have a logit.
+                    Err(_) if run.wide.step(token)?.is_none() => continue,
+                    Err(error) => return Err(error),
+                },
+            };
+            let score = score(before, logit, 0.0);
+            if !best.wants(score) {
+                continue;
+            }
+            let state = if is_whole {
+                Place::ChildOf(at as u32)
+            } else {
+                match run.wide.step(token)? {
+                    Some(state) => Place::Known(state),
+                    None => continue,
+                }
+            };
+            best.take(BeamCandidate { row: run.row as u32, token, score, state });
         }
         Ok(())
     }
 }
 
-/// The best children of all runs, block by block. So many blocks have a logit that reaches the lowest of the highest
-/// maxima; if all of these are children, nothing below it counts, and nearly all blocks are passed over. If too few
-/// are, it is done again without that guess.
-fn take_by_guess(
-    rows: &BeamRows<'_>,
+/// The candidates with their states, appended to `out`. What is read first of each is fetched before the first is needed,
+/// and then what is read next.
+pub(super) fn resolve(
     runs: &[DenseNode<'_>],
-    best: &mut BestCandidates,
-    scratch: &mut DenseScratch,
+    found: &[BeamCandidate<Place>],
+    out: &mut Vec<BeamCandidate>,
 ) -> Result<()> {
-    let DenseScratch { maxima, fine, blocks, tops, places, .. } = scratch;
-    let scanned = || runs.iter().filter(|run| !run.maxima.is_empty());
-    blocks.clear();
-    for (run, at) in runs.iter().zip(0..) {
-        let (before, maxima) = (rows.scores[run.row], &maxima[run.maxima.clone()]);
-        blocks.extend(maxima.iter().zip(0..).map(|(&max, block)| (score(before, max, 0.0), at, block)));
+    let unknown = || {
+        found.iter().filter_map(|candidate| match candidate.state {
+            Place::ChildOf(run) => Some((&runs[run as usize].wide, candidate.token)),
+            Place::Known(_) => None,
+        })
+    };
+    unknown().for_each(|(wide, token)| wide.children.prefetch_near(token, wide.span()));
+    let mut places = Vec::with_capacity(found.len());
+    for (wide, token) in unknown() {
+        let at = wide.children.find_near(token, wide.span());
+        let at = at.ok_or_else(|| damaged("a mark without a child"))?;
+        wide.children.prefetch_state(at);
+        places.push(at);
     }
-    // Where one id in three is a child, three times as many blocks are needed to hold enough of them.
-    let ids: usize = scanned().map(|run| run.last - run.first + 1).sum();
-    let children: usize = scanned().map(|run| run.wide.children.len()).sum();
-    let sure = best.width() + best.width() / SPARE + SPARE;
-    let enough = sure.saturating_mul(ids) / children.max(1);
-    let saved = best.clone();
-    tops.clear();
-    if enough < blocks.len() {
-        tops.extend(blocks.iter().map(|block| block.0));
-    } else {
-        // With few blocks, finer ones give a better bound.
-        for run in scanned() {
-            fine.clear();
-            simd::fine_maxima(run.values(rows), fine);
-            tops.extend(fine.iter().map(|&max| score(rows.scores[run.row], max, 0.0)));
-        }
-    }
-    let mut guess = f64::NEG_INFINITY;
-    if enough < tops.len() {
-        guess = *tops.select_nth_unstable_by(enough, |a, b| b.total_cmp(a)).1;
-        best.expect(guess);
-    }
-    for again in [false, true] {
-        for &(max, run, block) in &*blocks {
-            if best.wants(max) {
-                take_block(rows, &runs[run], block, best, places)?;
-            }
-        }
-        if again || guess == f64::NEG_INFINITY || best.reaches(guess) {
-            break;
-        }
-        *best = saved.clone();
-    }
-    Ok(())
-}
-
-/// One block of a run, its logits as they lie.
-fn take_block(
-    rows: &BeamRows<'_>,
-    run: &DenseNode<'_>,
-    block: usize,
-    best: &mut BestCandidates,
-    places: &mut Vec<u32>,
-) -> Result<()> {
-    let from = run.first + block * BLOCK;
-    match rows.logits[run.row].slice(from, (from + BLOCK).min(run.last + 1)) {
-        Floats::F32(values) => take_values(rows, run, (from, values), best, places),
-        narrow => take_values(rows, run, (from, narrow.block(0, &mut [0.0; BLOCK])), best, places),
-    }
-}
-
-/// Those of the ids from `from` on, with these logits, that are children and may be among the best.
-fn take_values(
-    rows: &BeamRows<'_>,
-    run: &DenseNode<'_>,
-    (from, values): (usize, &[f32]),
-    best: &mut BestCandidates,
-    places: &mut Vec<u32>,
-) -> Result<()> {
-    let before = rows.scores[run.row];
-    places.clear();
-    simd::collect_reaching(values, best.limit(before), places);
-    for &place in &*places {
-        let (token, logit) = ((from + place as usize) as TokenId, values[place as usize]);
-        let score = score(before, logit, 0.0);
-        if !best.wants(score) {
-            continue;
-        }
-        let Some(child) = run.wide.children.find_near(token, run.wide.span()) else { continue };
-        if let Some(state) = run.wide.state(child)? {
-            best.take(BeamCandidate { row: run.row as u32, token, score, state });
-        }
+    let mut places = places.into_iter();
+    for &BeamCandidate { row, token, score, state } in found {
+        let state = match state {
+            Place::Known(state) => Some(state),
+            Place::ChildOf(run) => match places.next() {
+                Some(at) => runs[run as usize].wide.state(at)?,
+                None => None,
+            },
+        };
+        let state = state.ok_or_else(|| damaged("a mark without a child"))?;
+        out.push(BeamCandidate { row, token, score, state });
     }
     Ok(())
 }

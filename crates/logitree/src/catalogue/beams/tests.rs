@@ -6,19 +6,24 @@ use proptest::prelude::*;
 
 use super::top::possible;
 use super::{BeamCandidate, BeamRows, ItemWalk};
+use crate::catalogue::tests::of_old_version;
 use crate::catalogue::{
-    BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, Continuations, WalkState,
+    BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, Continuations, ItemIndex, WalkState,
 };
 use crate::simd::Floats;
 use crate::{ErrorKind, TokenId};
 
 fn tree(items: &[Vec<TokenId>], weighted: bool) -> Catalogue {
+    Catalogue::new(index(items, weighted))
+}
+
+fn index(items: &[Vec<TokenId>], weighted: bool) -> ItemIndex {
     let mut builder = CatalogueBuilder::new(BuildOptions { weighted, ..BuildOptions::default() }).unwrap();
     for (tokens, item) in items.iter().zip(0..) {
         let weights: Vec<f32> = tokens.iter().map(|token| (token % 5) as f32 / 4.0).collect();
         builder.push(tokens, if weighted { &weights } else { &[] }, item).unwrap();
     }
-    Catalogue::new(builder.finish(None, &mut |_| Ok(())).unwrap().index)
+    builder.finish(None, &mut |_| Ok(())).unwrap().index
 }
 
 fn sorted(paths: &ItemWalk, rows: &BeamRows<'_>, width: usize) -> Vec<BeamCandidate> {
@@ -43,7 +48,7 @@ proptest! {
         alphabet in prop_oneof![Just(3u32), Just(100), Just(600)],
         items in prop::collection::vec(prop::collection::vec(any::<u32>(), 1..5), 1..500),
         added in prop::collection::vec(prop::collection::vec(any::<u32>(), 1..5), 0..30),
-        (weighted, ends, change) in any::<(bool, bool, bool)>(),
+        (weighted, ends, change, old) in any::<(bool, bool, bool, bool)>(),
         // Few values, so that many are equal.
         values in prop::collection::vec(prop_oneof![9 => -6i8..6, 1 => Just(i8::MIN)], 1300..1500),
         width in prop_oneof![0usize..4, 0usize..90],
@@ -53,7 +58,11 @@ proptest! {
             items.into_iter().map(|item| item.into_iter().map(|token| 5 + token % alphabet).collect()).collect()
         };
         let (items, added) = (cut(items), cut(added));
-        let tree = tree(&items, weighted);
+        let mut index = index(&items, weighted);
+        if old {
+            index = ItemIndex::from_bytes(of_old_version(index.bytes())).unwrap();
+        }
+        let tree = Catalogue::new(index);
         if change {
             tree.add(added.iter().map(|tokens| (&tokens[..], &[][..], 1 << 20))).unwrap();
             tree.remove(items.iter().step_by(3).map(|tokens| (&tokens[..], None))).unwrap();
@@ -115,6 +124,46 @@ fn nan_in_a_wide_node_is_seen() {
     assert_eq!(paths.top(&rows, 3, &mut Vec::new()).unwrap_err().place, "row 0, id 299");
 }
 
+/// A catalogue of three levels, dense at two of them, with many equal scores and rows of several widths of floats.
+#[test]
+fn many_beams_of_dense_nodes() {
+    let codes = 1500u32;
+    let mut state = 1u32;
+    let mut random = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % below
+    };
+    let items: Vec<Vec<TokenId>> =
+        (0..30_000).map(|_| vec![random(12) * 100, random(codes), random(codes)]).collect();
+    let tree = tree(&items, false);
+    for change in [false, true] {
+        if change {
+            tree.remove(items.iter().step_by(3).map(|tokens| (&tokens[..], None))).unwrap();
+            tree.add((0..500).map(|n| (&[100, 7, 9][..], &[][..], 1 << 40 | n))).unwrap();
+        }
+        let walk = ItemWalk { snapshot: tree.snapshot(), end: None };
+        let values: Vec<f32> = (0..codes * 24).map(|_| random(1000) as f32 / -50.0).collect();
+        let bits: Vec<u16> = values.iter().map(|&x| half::f16::from_f32(x).to_bits()).collect();
+        let (mut states, mut scores, mut groups) = (vec![walk.snapshot.root(); 2], vec![0.0; 2], vec![0, 1]);
+        for width in [12, 40, 40] {
+            let place = |row: usize| row % 24 * codes as usize..(row % 24 + 1) * codes as usize;
+            let logits: Vec<Floats<'_>> = (0..states.len())
+                .map(|row| match row % 3 {
+                    0 => Floats::F16(&bits[place(row)]),
+                    _ => Floats::F32(&values[place(row)]),
+                })
+                .collect();
+            let rows = BeamRows { states: &states, logits: &logits, scores: &scores, groups: &groups };
+            let mut best = Vec::new();
+            walk.top(&rows, width, &mut best).unwrap();
+            assert_eq!(best, sorted(&walk, &rows, width));
+            groups = best.iter().map(|beam| groups[beam.row as usize]).collect();
+            scores = best.iter().map(|beam| beam.score).collect();
+            states = best.iter().map(|beam| beam.state).collect();
+        }
+    }
+}
+
 #[test]
 fn a_width_beyond_all_that_there_is_gives_all() {
     let items: Vec<Vec<TokenId>> = (0..300).map(|token| vec![token, token % 7]).collect();
@@ -158,7 +207,7 @@ fn ends_and_failures() {
     paths.advance(&mut states, &[2; 4]).unwrap();
     assert_eq!(states, [WalkState::FINISHED; 4]);
     paths.snapshot = CatalogueSnapshot::of(Arc::new(
-        crate::catalogue::ItemIndex::from_bytes(paths.snapshot.index().bytes().to_vec()).unwrap(),
+        ItemIndex::from_bytes(paths.snapshot.index().bytes().to_vec()).unwrap(),
     ));
     assert_eq!(paths.mask(paths.snapshot.root(), &mut [], &mut scratch).unwrap_err().kind, ErrorKind::Mask);
     // With nothing left, only the end may follow, however it is asked.

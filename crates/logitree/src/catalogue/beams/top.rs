@@ -1,14 +1,11 @@
 //! The best continuations of many rows.
 
 use super::best::{score, BestCandidates};
-use super::dense::{self, DenseNode};
+use super::dense::{resolve, Best, DenseNode, Place};
 use super::{BeamCandidate, BeamRows, ItemWalk};
 use crate::catalogue::{Continuations, WalkState, WideNode};
 use crate::simd::{self, Floats, BLOCK};
 use crate::{Result, TokenId};
-
-/// Continuations are a run if at least one id in so many of their span is one.
-const SPARSE: usize = 4;
 
 /// What is used again and again.
 #[derive(Default)]
@@ -19,7 +16,10 @@ struct BeamScratch {
     /// How far the children of each of those rows go, and which row it is.
     ends: Vec<(usize, usize)>,
     one: Continuations,
-    runs: dense::DenseScratch,
+    /// Places in a line of logits that may be among the best.
+    places: Vec<u32>,
+    /// The best of a group.
+    found: Vec<BeamCandidate<Place>>,
 }
 
 impl ItemWalk {
@@ -48,8 +48,7 @@ impl ItemWalk {
             scratch.order.clear();
             scratch.order.extend((from..to).filter(goes_on));
             scratch.order.sort_by(|&a, &b| rows.scores[b].total_cmp(&rows.scores[a]));
-            self.take_rows(rows, &mut best, &mut scratch)?;
-            best.finish(out);
+            self.take_rows(rows, &mut best, &mut scratch, out)?;
             from = to;
         }
         Ok(())
@@ -60,8 +59,9 @@ impl ItemWalk {
     fn take_rows(
         &self,
         rows: &BeamRows<'_>,
-        best: &mut BestCandidates,
+        best: &mut Best,
         scratch: &mut BeamScratch,
+        out: &mut Vec<BeamCandidate>,
     ) -> Result<()> {
         scratch.children.clear();
         scratch.ends.clear();
@@ -99,7 +99,10 @@ impl ItemWalk {
             }
             from = to;
         }
-        self.take_runs(rows, &mut runs, best, &mut scratch.runs)
+        self.take_runs(rows, &runs, best, &mut scratch.places)?;
+        scratch.found.clear();
+        best.finish(&mut scratch.found);
+        resolve(&runs, &scratch.found, out)
     }
 
     /// A wide node: what was added to it and its end, and then its children, unless they are a run for later.
@@ -108,7 +111,7 @@ impl ItemWalk {
         rows: &BeamRows<'_>,
         row: usize,
         wide: WideNode<'s>,
-        best: &mut BestCandidates,
+        best: &mut Best,
     ) -> Result<Option<DenseNode<'s>>> {
         for (token, state, weight) in wide.added() {
             let logit = self.logit(rows, row, token)?;
@@ -125,22 +128,14 @@ impl ItemWalk {
         if n == 0 {
             return Ok(None);
         }
-        let (first, last) = (wide.span().0 as usize, wide.span().1 as usize);
-        let spread = last.wrapping_sub(first) >= n.saturating_mul(SPARSE);
-        if spread || wide.children.is_weighted() || last >= rows.logits[row].len() {
+        if wide.children.marks().is_empty() || wide.span().1 as usize >= rows.logits[row].len() {
             return self.take_each(rows, row, &wide, best).map(|()| None);
         }
-        Ok(Some(DenseNode::new(row, wide)))
+        Ok(Some(DenseNode { row, wide }))
     }
 
     /// Continuations that lie far apart, or that have weights.
-    pub(super) fn take_each(
-        &self,
-        rows: &BeamRows<'_>,
-        row: usize,
-        wide: &WideNode<'_>,
-        best: &mut BestCandidates,
-    ) -> Result<()> {
+    fn take_each(&self, rows: &BeamRows<'_>, row: usize, wide: &WideNode<'_>, best: &mut Best) -> Result<()> {
         let n = wide.children.len();
         let line = match rows.logits[row] {
             Floats::F32(line) if !wide.children.is_weighted() => line,
@@ -164,7 +159,7 @@ impl ItemWalk {
         row: usize,
         wide: &WideNode<'_>,
         at: usize,
-        best: &mut BestCandidates,
+        best: &mut Best,
     ) -> Result<()> {
         let token = wide.children.token(at);
         let logit = match self.logit(rows, row, token) {
@@ -189,8 +184,8 @@ pub(super) fn possible(rows: &BeamRows<'_>) -> usize {
 }
 
 #[inline]
-fn take(rows: &BeamRows<'_>, row: usize, best: &mut BestCandidates, way: (TokenId, WalkState, f32, f32)) {
+fn take(rows: &BeamRows<'_>, row: usize, best: &mut Best, way: (TokenId, WalkState, f32, f32)) {
     let (token, state, logit, weight) = way;
     let score = score(rows.scores[row], logit, weight);
-    best.take(BeamCandidate { row: row as u32, token, score, state });
+    best.take(BeamCandidate { row: row as u32, token, score, state: Place::Known(state) });
 }

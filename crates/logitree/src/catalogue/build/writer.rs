@@ -49,12 +49,15 @@ pub(super) struct Writer {
     repeated: u64,
     /// One row's tokens on their way.
     bytes: Vec<u8>,
+    /// One node's marks on their way.
+    marks: Vec<u64>,
 }
 
 impl Writer {
     pub fn new(shape: Shape, room: &Room) -> Result<Writer> {
         let bytes = |largest: u64| [1, 2, 4].into_iter().find(|n| largest >> (8 * n) == 0);
         let header = IndexHeader {
+            version: header::VERSION,
             token_bytes: bytes(shape.largest.into()).unwrap_or(4),
             shared_bytes: if shape.longest < 256 { 1 } else { 2 },
             item_bytes: if shape.largest_item.unwrap_or(0) >> 32 == 0 { 4 } else { 8 },
@@ -68,6 +71,8 @@ impl Writer {
             children: 0,
             keys: 0,
             key_bytes: 0,
+            marks: 0,
+            largest_item: shape.largest_item,
             longest: shape.longest as u32,
             largest: shape.largest,
             root: WalkState::narrow(0, 0),
@@ -77,8 +82,17 @@ impl Writer {
         };
         let sections = (0..SECTIONS).map(|_| Sink::new(room)).collect::<Result<_>>()?;
         let open = (0..=shape.longest).map(|_| Open::default()).collect();
-        let (tokens, weights) = (Vec::new(), Vec::new());
-        Ok(Writer { header, sections, open, tokens, weights, item: 0, repeated: 0, bytes: Vec::new() })
+        Ok(Writer {
+            header,
+            sections,
+            open,
+            tokens: Vec::new(),
+            weights: Vec::new(),
+            item: 0,
+            repeated: 0,
+            bytes: Vec::new(),
+            marks: Vec::new(),
+        })
     }
 
     /// The next row.
@@ -156,9 +170,24 @@ impl Writer {
             sections[header::RECORDS].write(&number.to_le_bytes())?;
         }
         let token = |child: Option<&(TokenId, WalkState, f32)>| child.map_or(0, |child| child.0);
-        let tokens = [token(open.children.first()), token(open.children.last())];
-        for number in [open.children.len() as u32, depth as u32, tokens[0], tokens[1]] {
+        let (first, last) = (token(open.children.first()), token(open.children.last()));
+        for number in [open.children.len() as u32, depth as u32, first, last] {
             sections[header::RECORDS].write(&number.to_le_bytes())?;
+        }
+        for number in [self.header.marks, 0] {
+            sections[header::RECORDS].write(&number.to_le_bytes())?;
+        }
+        if self.header.is_marked(open.children.len(), (first, last)) {
+            self.marks.clear();
+            self.marks.resize(header::words_of_marks((first, last)), 0u64);
+            for child in &open.children {
+                let at = (child.0 - first) as usize;
+                self.marks[at / 64] |= 1 << (at % 64);
+            }
+            self.marks
+                .iter()
+                .try_for_each(|word| sections[header::CHILD_MARKS].write(&word.to_le_bytes()))?;
+            self.header.marks += self.marks.len() as u64;
         }
         self.header.children += open.children.len() as u64;
         for (token, state, weight) in open.children.drain(..) {

@@ -6,7 +6,7 @@
 //! | bytes | content |
 //! |---|---|
 //! | 0..8 | `logitpfx` |
-//! | 8..12 | version of the layout: 1, or 2 where items have keys |
+//! | 8..12 | version of the layout: 3; 1 and, where items have keys, 2 are read |
 //! | 12 | bytes of a token: 1, 2 or 4 |
 //! | 13 | bytes of a count of shared tokens: 1 or 2 |
 //! | 14 | bytes of an item's number: 4 or 8 |
@@ -20,9 +20,11 @@
 //! | 56..64 | the root: its state |
 //! | 64..72 | length of the file |
 //! | 72..80 | XXH3 (64 bits) of the checksums at the file's end |
-//! | 80.. | where each section of the version begins, the checksums last |
-//! | 176..184 | version 2: keys |
-//! | 184..192 | version 2: bytes of all keys |
+//! | 80..184 | where each section begins, the checksums last |
+//! | 192..200 | keys |
+//! | 200..208 | bytes of all keys |
+//! | 208..216 | words of child marks |
+//! | 216..224 | the largest item's number; 0 if there is no row |
 //! | 4088..4096 | XXH3 of the bytes before it |
 //!
 //! | section | an entry | entries |
@@ -32,13 +34,17 @@
 //! | 2 starts | u64: where the row's tokens begin; only if items differ in length | rows + 1 |
 //! | 3 items | the item's number; rows of the same tokens ascend by it | rows |
 //! | 4 weights | f32: the weight of the token in its place; only with weights | tokens |
-//! | 5 records | a wide node: u64 first row, u64 the row after its last, u64 first child, u64 rows that end here, u32 children, u32 depth, u32 first child's token, u32 last child's token | wide nodes |
+//! | 5 records | a wide node: u64 first row, u64 the row after its last, u64 first child, u64 rows that end here, u32 children, u32 depth, u32 first child's token, u32 last child's token, u64 first word of its marks, u64 zero | wide nodes |
 //! | 6 child tokens | a token, ascending within a node | children |
 //! | 7 child states | u64 ([`crate::catalogue::WalkState`]): a record's number with bit 56 set, or first row x 65,536 + depth | children |
 //! | 8 child weights | f32; only with weights | children |
-//! | 9 key ends | version 2: u64: where the key of each item number ends | keys |
-//! | 10 key bytes | version 2: UTF-8 | bytes |
+//! | 9 child marks | u64: a bit for each token from the node's first child's to its last one's, set where it is a child; of nodes where one in eight is, without weights | words |
+//! | 10 key ends | u64: where the key of each item number ends | keys |
+//! | 11 key bytes | UTF-8 | bytes |
 //! | checksums | u64: XXH3 of each page from 4,096 to here | pages |
+//!
+//! Versions 1 and 2 have no marks and records of 48 bytes, version 1 no keys; their places begin at 80 as well, without
+//! those of the sections that they lack, and the keys of version 2 are counted at 176.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -49,12 +55,18 @@ use crate::{Error, ErrorKind, Result};
 
 /// How an index begins.
 pub const MAGIC: &[u8; 8] = b"logitpfx";
-/// The layout of an index without keys.
+/// The layout that is written.
+pub(in crate::catalogue) const VERSION: u32 = 3;
+/// The old layout of an index without keys.
 const PLAIN_VERSION: u32 = 1;
-/// The layout of an index whose items have keys.
+/// The old layout of an index whose items have keys.
 const KEYED_VERSION: u32 = 2;
 /// Bytes of a wide node's record.
-pub(in crate::catalogue) const RECORD: usize = 48;
+const RECORD: usize = 64;
+/// Bytes of a wide node's record in the old layouts.
+const OLD_RECORD: usize = 48;
+/// A node's children have marks if at least one in so many tokens of their span is a child.
+pub(in crate::catalogue) const MARKED: usize = 8;
 
 pub(in crate::catalogue) const TOKENS: usize = 0;
 pub(in crate::catalogue) const SHARED: usize = 1;
@@ -65,19 +77,21 @@ pub(in crate::catalogue) const RECORDS: usize = 5;
 pub(in crate::catalogue) const CHILD_TOKENS: usize = 6;
 pub(in crate::catalogue) const CHILD_STATES: usize = 7;
 pub(in crate::catalogue) const CHILD_WEIGHTS: usize = 8;
-pub(in crate::catalogue) const KEY_ENDS: usize = 9;
-pub(in crate::catalogue) const KEY_BYTES: usize = 10;
+pub(in crate::catalogue) const CHILD_MARKS: usize = 9;
+pub(in crate::catalogue) const KEY_ENDS: usize = 10;
+pub(in crate::catalogue) const KEY_BYTES: usize = 11;
 /// Sections before the checksums.
-pub(in crate::catalogue) const SECTIONS: usize = 11;
-/// Sections of version 1, which has no keys.
-const PLAIN_SECTIONS: usize = 9;
+pub(in crate::catalogue) const SECTIONS: usize = 12;
 const OFFSETS: usize = 80;
-const KEYS_AT: usize = 176;
+const KEYS_AT: usize = 192;
+const OLD_KEYS_AT: usize = 176;
 const SUM_AT: usize = PAGE - 8;
 
 /// What the first page says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexHeader {
+    /// Version of the layout.
+    pub version: u32,
     /// Bytes of a token: 1, 2 or 4.
     pub token_bytes: usize,
     /// Bytes of a count of shared tokens: 1 or 2.
@@ -104,6 +118,10 @@ pub struct IndexHeader {
     pub keys: u64,
     /// Bytes of all keys.
     pub key_bytes: u64,
+    /// Words of the marks of all wide nodes' children.
+    pub marks: u64,
+    /// The largest item's number; `None` if there is no row, or the version does not say.
+    pub largest_item: Option<u64>,
     /// Tokens of the longest item.
     pub longest: u32,
     /// The largest token.
@@ -118,6 +136,11 @@ pub struct IndexHeader {
     pub(in crate::catalogue) at: [u64; SECTIONS + 1],
 }
 
+/// Words of the marks of children whose tokens have this span.
+pub(in crate::catalogue) fn words_of_marks((first, last): (u32, u32)) -> usize {
+    (last.saturating_sub(first) as usize + 1).div_ceil(64)
+}
+
 impl IndexHeader {
     /// Bytes of each section.
     pub(in crate::catalogue) fn lengths(&self) -> [u64; SECTIONS] {
@@ -129,13 +152,31 @@ impl IndexHeader {
             starts,
             self.rows * self.item_bytes as u64,
             self.tokens * weights,
-            self.wide * RECORD as u64,
+            self.wide * self.record_bytes() as u64,
             self.children * self.token_bytes as u64,
             self.children * 8,
             self.children * weights,
+            self.marks * 8,
             self.keys * 8,
             self.key_bytes,
         ]
+    }
+
+    /// Bytes of a wide node's record.
+    #[inline]
+    pub(in crate::catalogue) fn record_bytes(&self) -> usize {
+        if self.version < VERSION {
+            OLD_RECORD
+        } else {
+            RECORD
+        }
+    }
+
+    /// Whether a wide node with so many children, whose tokens have this span, has marks.
+    #[inline]
+    pub(in crate::catalogue) fn is_marked(&self, children: usize, (first, last): (u32, u32)) -> bool {
+        let span = (u64::from(last) + 1).saturating_sub(first.into());
+        self.version >= VERSION && !self.weighted && (1..=children as u64 * MARKED as u64).contains(&span)
     }
 
     /// Lays the sections out one after the other, and computes the length of the file.
@@ -152,16 +193,19 @@ impl IndexHeader {
 
     /// Where each section of this version begins, the checksums last.
     fn sections_at(&self) -> impl Iterator<Item = u64> + '_ {
-        let sections = if self.keyed { SECTIONS } else { PLAIN_SECTIONS };
-        self.at[..sections].iter().chain(&self.at[SECTIONS..]).copied()
+        let has = |section: &usize| match *section {
+            CHILD_MARKS => self.version >= VERSION,
+            KEY_ENDS | KEY_BYTES => self.version >= KEYED_VERSION,
+            _ => true,
+        };
+        (0..=SECTIONS).filter(has).map(|section| self.at[section])
     }
 
     /// The first page.
     pub(in crate::catalogue) fn write(&self) -> Vec<u8> {
         let mut page = vec![0; PAGE];
         page[..8].copy_from_slice(MAGIC);
-        let version = if self.keyed { KEYED_VERSION } else { PLAIN_VERSION };
-        page[8..12].copy_from_slice(&version.to_le_bytes());
+        page[8..12].copy_from_slice(&self.version.to_le_bytes());
         page[12..15].copy_from_slice(&[
             self.token_bytes as u8,
             self.shared_bytes as u8,
@@ -179,9 +223,14 @@ impl IndexHeader {
         for (place, value) in places.zip(longs.into_iter().chain(ends).chain(self.sections_at())) {
             page[place..place + 8].copy_from_slice(&value.to_le_bytes());
         }
-        if self.keyed {
-            page[KEYS_AT..KEYS_AT + 8].copy_from_slice(&self.keys.to_le_bytes());
-            page[KEYS_AT + 8..KEYS_AT + 16].copy_from_slice(&self.key_bytes.to_le_bytes());
+        let counts = [self.keys, self.key_bytes, self.marks, self.largest_item.unwrap_or(0)];
+        let (from, counts) = match self.version {
+            PLAIN_VERSION => (KEYS_AT, &[][..]),
+            KEYED_VERSION => (OLD_KEYS_AT, &counts[..2]),
+            _ => (KEYS_AT, &counts[..]),
+        };
+        for (place, value) in (from..).step_by(8).zip(counts) {
+            page[place..place + 8].copy_from_slice(&value.to_le_bytes());
         }
         let sum = xxh3_64(&page[..SUM_AT]);
         page[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
@@ -201,31 +250,35 @@ impl IndexHeader {
         let Some(page) = bytes.get(..PAGE) else { return Err(damaged("it ends in its first page")) };
         let long = |at: usize| page[at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
         let int = |at: usize| page[at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
-        if !matches!(int(8), PLAIN_VERSION | KEYED_VERSION) {
-            let message = format!(
-                "an index of version {}; versions {PLAIN_VERSION} and {KEYED_VERSION} are read",
-                int(8)
-            );
+        let version = int(8);
+        if !(PLAIN_VERSION..=VERSION).contains(&version) {
+            let message =
+                format!("an index of version {version}; versions {PLAIN_VERSION} to {VERSION} are read");
             return Err(Error::new(ErrorKind::Payload, message).help("build it again with this logitree"));
         }
         if xxh3_64(&page[..SUM_AT]) != long(SUM_AT) {
             return Err(damaged("its first page is not as its checksum says"));
         }
         let flag = |bit: u8| page[15] & bit != 0;
+        let (keyed, rows) = (if version == VERSION { flag(8) } else { version == KEYED_VERSION }, long(16));
+        let keys_at = if version == VERSION { KEYS_AT } else { OLD_KEYS_AT };
         let mut header = IndexHeader {
+            version,
             token_bytes: page[12].into(),
             shared_bytes: page[13].into(),
             item_bytes: page[14].into(),
             weighted: flag(1),
             ragged: flag(2),
             nested: flag(4),
-            keyed: int(8) == KEYED_VERSION,
-            rows: long(16),
+            keyed,
+            rows,
             tokens: long(24),
             wide: long(32),
             children: long(40),
-            keys: if int(8) == KEYED_VERSION { long(KEYS_AT) } else { 0 },
-            key_bytes: if int(8) == KEYED_VERSION { long(KEYS_AT + 8) } else { 0 },
+            keys: if keyed { long(keys_at) } else { 0 },
+            key_bytes: if keyed { long(keys_at + 8) } else { 0 },
+            marks: if version == VERSION { long(KEYS_AT + 16) } else { 0 },
+            largest_item: (version == VERSION && rows > 0).then(|| long(KEYS_AT + 24)),
             longest: int(48),
             largest: int(52),
             root: WalkState(long(56) as i64),
@@ -257,6 +310,7 @@ impl IndexHeader {
             && self.longest as usize <= MAX_LENGTH
             && self.wide <= self.rows * u64::from(self.longest) + 1
             && self.children <= most
+            && self.marks <= self.children
             && self.keys <= MAX_ROWS
             && self.key_bytes <= self.keys * MAX_KEY_BYTES as u64
             && self.largest <= MAX_TOKEN
