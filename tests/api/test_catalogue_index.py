@@ -82,6 +82,13 @@ def test_a_file_opens_as_it_was_written(tmp_path: Path) -> None:
     assert lt.Catalogue.from_bytes(again.to_bytes()).info == again.info
 
 
+def test_a_deadline_ends_a_build(tmp_path: Path) -> None:
+    path = tmp_path / "items.index"
+    with lt.Deadline(0), pytest.raises(lt.LimitError, match="deadline"):
+        lt.Catalogue.from_codes(np.arange(12).reshape(6, 2), path=path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_changes_are_seen_by_those_who_come_later(tmp_path: Path) -> None:
     randomly = random.Random(3)
     rows = [[randomly.randrange(200), randomly.randrange(4), randomly.randrange(4)] for _ in range(2000)]

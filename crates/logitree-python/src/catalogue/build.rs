@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder};
-use logitree::{Error, ErrorKind};
+use logitree::{interrupt, Error, ErrorKind};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
@@ -32,14 +32,12 @@ pub fn options(
     }
 }
 
-/// Tells a callable how far the work is, and lets Ctrl-C through.
+/// Tells a callable how far the work is, and lets Ctrl-C and deadlines through.
 pub fn tell(progress: Option<&Py<PyAny>>) -> impl FnMut(f64) -> logitree::Result<()> + Send + '_ {
     move |done| {
-        Python::attach(|py| {
-            py.check_signals()?;
-            progress.map_or(Ok(()), |progress| progress.call1(py, (done,)).map(drop))
-        })
-        .map_err(raised)
+        interrupt::check()?;
+        let call = |progress: &Py<PyAny>| Python::attach(|py| progress.call1(py, (done,)).map(drop));
+        progress.map_or(Ok(()), |progress| call(progress).map_err(raised))
     }
 }
 
