@@ -558,6 +558,20 @@ def test_a_change_within_a_change_is_refused(tmp_path: Path) -> None:
     assert tree.path == str(tmp_path / "index")
 
 
+def test_a_small_change_waits_for_a_merge_that_reports_its_progress() -> None:
+    tree = lt.Catalogue.from_codes([[1, 2], [1, 3]])
+    changing = threading.Thread(target=lambda: tree.add([[4, 5]], items=[7]))
+
+    def slowly(_: float) -> None:
+        if changing.ident is None:
+            changing.start()
+        threading.Event().wait(0.01)
+
+    tree.merge(progress=slowly)
+    changing.join(timeout=60)
+    assert not changing.is_alive() and [4, 5] in tree and len(tree) == 3
+
+
 def test_flags_may_be_a_list() -> None:
     tree = lt.Catalogue.from_codes([[1], [2], [3]])
     assert set(walk(tree.walk(allowed=[True, False, True]))) == {(1,), (3,)}

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logitree::catalogue::{intersect, Catalogue, CatalogueSnapshot, ItemIndex, ItemWalk};
+use logitree::catalogue::{intersect, Catalogue, CatalogueSnapshot, CatalogueTurn, ItemIndex, ItemWalk};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArray};
 use pyo3::prelude::*;
@@ -25,6 +25,22 @@ pub struct PyCatalogueIndex {
 impl PyCatalogueIndex {
     pub fn of(tree: Catalogue, path: Option<PathBuf>) -> Self {
         PyCatalogueIndex { tree: Arc::new(tree), path: Mutex::new(path) }
+    }
+
+    /// A change in a turn of its own. A quick one keeps the interpreter's lock, which threads that are busy give back only
+    /// after milliseconds, unless it would have to wait for its turn: the thread that has it may need the lock.
+    fn change(
+        &self,
+        py: Python<'_>,
+        is_quick: bool,
+        change: impl FnOnce(&CatalogueTurn<'_>) -> logitree::Result<u64> + Send,
+    ) -> PyResult<u64> {
+        if is_quick {
+            if let Some(turn) = self.tree.try_turn().map_err(to_py)? {
+                return change(&turn).map_err(to_py);
+            }
+        }
+        py.detach(|| change(&self.tree.turn()?)).map_err(to_py)
     }
 
     fn set_path(&self, path: Option<PathBuf>) {
@@ -173,11 +189,13 @@ impl PyCatalogueIndex {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             return py.detach(|| self.tree.add_keyed(slices.rows(), &keys)).map_err(to_py);
         }
-        let added = py.detach(|| match slices.items {
-            Some(items) => self.tree.add(slices.rows().zip(items).map(|((t, w), &item)| (t, w, item))),
-            None => self.tree.add_numbered(slices.rows()),
-        });
-        added.map_err(to_py)
+        // Without numbers, an index of an old version is read for the largest.
+        let is_quick =
+            slices.is_few() && (slices.items.is_some() || self.tree.snapshot().knows_largest_item());
+        self.change(py, is_quick, |turn| match slices.items {
+            Some(items) => turn.add(slices.rows().zip(items).map(|((t, w), &item)| (t, w, item))),
+            None => turn.add_numbered(slices.rows()),
+        })
     }
 
     /// Removes items: rows of tokens, with one number each or whatever their number.
@@ -199,7 +217,7 @@ impl PyCatalogueIndex {
             return py.detach(|| self.tree.remove(rows)).map_err(to_py);
         }
         let rows = slices.rows().enumerate().map(|(row, (t, _))| (t, slices.items.map(|items| items[row])));
-        py.detach(|| self.tree.remove(rows)).map_err(to_py)
+        self.change(py, slices.is_few(), |turn| turn.remove(rows))
     }
 
     /// Removes the items with these numbers.

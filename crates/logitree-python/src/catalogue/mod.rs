@@ -116,6 +116,12 @@ impl<'py> Items<'py> {
 }
 
 impl Slices<'_> {
+    /// Whether a change of these rows takes no longer than a millisecond or two.
+    fn is_few(&self) -> bool {
+        const FEW: usize = 1 << 11;
+        self.tokens.len() <= FEW
+    }
+
     /// Tokens and weights of each.
     fn rows(&self) -> impl Iterator<Item = (&[u32], &[f32])> + '_ {
         (0..self.rows).map(|row| {

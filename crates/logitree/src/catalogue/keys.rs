@@ -129,7 +129,6 @@ impl CatalogueSnapshot {
     pub(super) fn add_keys(&mut self, keys: &[&str]) -> Result<Vec<u64>> {
         let known = self.items_of_keys(keys)?;
         let mut added: FxHashMap<&str, u64> = FxHashMap::default();
-        let mut all = Vec::clone(&self.added_keys);
         let first = self.base.header().keys;
         let mut numbers = Vec::with_capacity(keys.len());
         for (at, (&key, known)) in keys.iter().zip(known).enumerate() {
@@ -138,12 +137,11 @@ impl CatalogueSnapshot {
                 (None, Entry::Occupied(entry)) => *entry.get(),
                 (None, Entry::Vacant(entry)) => {
                     check_key(key).map_err(|error| error.within(&format!("item {at}")))?;
-                    all.push(key.into());
-                    *entry.insert(first + all.len() as u64 - 1)
+                    self.added_keys.push(key.into());
+                    *entry.insert(first + self.added_keys.len() as u64 - 1)
                 }
             });
         }
-        self.added_keys = all.into();
         Ok(numbers)
     }
 }

@@ -25,6 +25,7 @@ mod matcher;
 mod narrow;
 mod overlay;
 mod row_set;
+mod shared_vec;
 mod snapshot;
 mod state;
 #[cfg(test)]
@@ -45,7 +46,7 @@ use matcher::{add_end, check_snapshot};
 pub use snapshot::CatalogueSnapshot;
 pub(crate) use snapshot::WideNode;
 pub use state::WalkState;
-pub use updatable::Catalogue;
+pub use updatable::{Catalogue, CatalogueTurn};
 
 /// The most rows of a node that is walked row by row; wider nodes have a record.
 pub(crate) const NARROW: usize = 64;

@@ -1,14 +1,12 @@
 //! Items that were added to an index: a small tree over it, whose nodes store the state of the index at the same tokens.
-//! Copies share their chunks until one of them is changed, and a node keeps its number, so that the states of an older
+//! Copies share their nodes until one of them is changed, and a node keeps its number, so that the states of an older
 //! copy stay valid.
 
 use std::sync::Arc;
 
+use super::shared_vec::SharedVec;
 use super::{ItemIndex, WalkState};
 use crate::{Result, TokenId};
-
-/// Nodes of a chunk.
-const CHUNK: usize = 128;
 
 /// The root's number.
 pub(super) const ROOT: usize = 0;
@@ -35,8 +33,7 @@ pub(super) struct AddedChild {
 /// The added items.
 #[derive(Clone)]
 pub(super) struct Overlay {
-    chunks: Vec<Arc<Vec<AddedNode>>>,
-    nodes: usize,
+    nodes: SharedVec<AddedNode>,
     /// The largest token that was ever added.
     largest: TokenId,
     /// The largest item number that was ever added.
@@ -46,14 +43,14 @@ pub(super) struct Overlay {
 impl Overlay {
     /// Nothing over an index with this root.
     pub fn new(root: WalkState) -> Overlay {
-        let mut overlay = Overlay { chunks: Vec::new(), nodes: 0, largest: 0, largest_item: None };
-        overlay.push(AddedNode { base: Some(root), ..AddedNode::default() });
+        let mut overlay = Overlay { nodes: SharedVec::default(), largest: 0, largest_item: None };
+        overlay.nodes.push(AddedNode { base: Some(root), ..AddedNode::default() });
         overlay
     }
 
     /// Number of nodes.
     pub fn len(&self) -> usize {
-        self.nodes
+        self.nodes.len()
     }
 
     /// The largest token that was ever added.
@@ -72,20 +69,14 @@ impl Overlay {
     }
 
     pub fn node(&self, number: usize) -> Option<&AddedNode> {
-        self.chunks.get(number / CHUNK)?.get(number % CHUNK)
+        self.nodes.get(number)
     }
 
-    fn node_mut(&mut self, number: usize) -> &mut AddedNode {
-        &mut Arc::make_mut(&mut self.chunks[number / CHUNK])[number % CHUNK]
-    }
-
-    fn push(&mut self, node: AddedNode) -> usize {
-        if self.nodes.is_multiple_of(CHUNK) {
-            self.chunks.push(Arc::default());
+    /// Changes the node.
+    fn change(&mut self, number: usize, change: impl FnOnce(&mut AddedNode)) {
+        if let Some(node) = self.nodes.get_mut(number) {
+            change(node);
         }
-        Arc::make_mut(&mut self.chunks[self.nodes / CHUNK]).push(node);
-        self.nodes += 1;
-        self.nodes - 1
     }
 
     /// The nodes on the path of these tokens, the root first. Shorter than the path if it leaves the overlay.
@@ -112,7 +103,8 @@ impl Overlay {
                 None => None,
             };
             self.largest = self.largest.max(token);
-            let node = self.push(AddedNode { base: below, ..AddedNode::default() });
+            let node = self.nodes.len();
+            self.nodes.push(AddedNode { base: below, ..AddedNode::default() });
             let weight = match here.base {
                 Some(state) if below.is_some() => base.weight_of(state, token)?,
                 _ => weights.get(depth).copied().unwrap_or(0.0),
@@ -121,14 +113,15 @@ impl Overlay {
             let child = AddedChild { token, node: node as u32, weight };
             // The copy would keep the list from being changed in place.
             drop(here);
-            Arc::make_mut(&mut self.node_mut(parent).children).insert(at, child);
+            self.change(parent, |parent| Arc::make_mut(&mut parent.children).insert(at, child));
             path.push(node);
         }
-        let last = self.node_mut(path[tokens.len()]);
-        let Err(at) = last.items.binary_search(&item) else { return Ok(false) };
-        Arc::make_mut(&mut last.items).insert(at, item);
+        let last = path[tokens.len()];
+        let place = self.node(last).map_or(Err(0), |last| last.items.binary_search(&item));
+        let Err(at) = place else { return Ok(false) };
+        self.change(last, |last| Arc::make_mut(&mut last.items).insert(at, item));
         self.largest_item = self.largest_item.max(Some(item));
-        path.iter().for_each(|&node| self.node_mut(node).below += 1);
+        path.iter().for_each(|&node| self.change(node, |node| node.below += 1));
         Ok(true)
     }
 
@@ -138,9 +131,11 @@ impl Overlay {
             let gone = self.node(pair[1]).is_some_and(|node| node.below == 0 && node.base.is_none());
             if gone {
                 let weight = weights.get(depth).copied().unwrap_or(0.0);
-                let children = Arc::make_mut(&mut self.node_mut(pair[0]).children);
-                let own = children.iter_mut().filter(|child| child.token == tokens[depth]);
-                own.for_each(|child| child.weight = weight);
+                self.change(pair[0], |parent| {
+                    let children = Arc::make_mut(&mut parent.children).iter_mut();
+                    let own = children.filter(|child| child.token == tokens[depth]);
+                    own.for_each(|child| child.weight = weight);
+                });
             }
         }
     }
@@ -152,8 +147,8 @@ impl Overlay {
         let kept: Vec<u64> = last.items.iter().copied().filter(|&item| !which(item)).collect();
         let removed = (last.items.len() - kept.len()) as u32;
         if removed > 0 {
-            self.node_mut(path[tokens.len()]).items = kept.into();
-            path.iter().for_each(|&node| self.node_mut(node).below -= removed);
+            self.change(path[tokens.len()], |last| last.items = kept.into());
+            path.iter().for_each(|&node| self.change(node, |node| node.below -= removed));
         }
         removed
     }
@@ -162,14 +157,12 @@ impl Overlay {
     pub fn only(&self, keep: impl Fn(usize, u64) -> bool) -> Overlay {
         let mut kept = self.clone();
         // A child has a higher number than its parent.
-        for number in (0..self.nodes).rev() {
+        for number in (0..self.len()).rev() {
             let Some(node) = self.node(number) else { continue };
             let items: Vec<u64> = node.items.iter().copied().filter(|&item| keep(number, item)).collect();
             let below = node.children.iter().filter_map(|child| kept.node(child.node as usize));
             let below = items.len() as u32 + below.map(|child| child.below).sum::<u32>();
-            let node = kept.node_mut(number);
-            node.items = items.into();
-            node.below = below;
+            kept.change(number, |node| (node.items, node.below) = (items.into(), below));
         }
         kept
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::shared_vec::SharedVec;
+
 /// Words of a chunk.
 const WORDS: usize = 512;
 /// Rows of a chunk.
@@ -23,7 +25,7 @@ struct Words {
 /// The present rows.
 #[derive(Clone)]
 pub(super) struct RowSet {
-    chunks: Vec<Chunk>,
+    chunks: SharedVec<Chunk>,
     rows: u64,
     /// Number of present rows.
     count: u64,
@@ -32,36 +34,13 @@ pub(super) struct RowSet {
 impl RowSet {
     /// All of so many rows.
     pub fn all(rows: u64) -> RowSet {
-        RowSet { chunks: vec![Chunk::All; rows.div_ceil(ROWS) as usize], rows, count: rows }
+        RowSet { chunks: SharedVec::filled(&Chunk::All, rows.div_ceil(ROWS) as usize), rows, count: rows }
     }
 
     /// None of so many rows. Absent rows take no memory.
     pub fn none(rows: u64) -> RowSet {
-        let empty = Chunk::Some(Arc::new(Words { words: [0; WORDS], any: [0; WORDS / 64] }));
-        RowSet { chunks: vec![empty; rows.div_ceil(ROWS) as usize], rows, count: 0 }
-    }
-
-    /// No row yet: rows are appended in order, with [`RowSet::push`].
-    pub fn empty() -> RowSet {
-        RowSet { chunks: Vec::new(), rows: 0, count: 0 }
-    }
-
-    /// Appends a row.
-    #[inline]
-    pub fn push(&mut self, there: bool) {
-        if self.rows.is_multiple_of(ROWS) {
-            self.chunks.push(Chunk::Some(Arc::new(Words { words: [0; WORDS], any: [0; WORDS / 64] })));
-        }
-        if there {
-            let at = (self.rows % ROWS) as usize;
-            if let Some(Chunk::Some(words)) = self.chunks.last_mut() {
-                let words = Arc::make_mut(words);
-                words.words[at / 64] |= 1 << (at % 64);
-                words.any[at / 64 / 64] |= 1 << (at / 64 % 64);
-            }
-            self.count += 1;
-        }
-        self.rows += 1;
+        let empty = Chunk::Some(Arc::new(Words::NONE));
+        RowSet { chunks: SharedVec::filled(&empty, rows.div_ceil(ROWS) as usize), rows, count: 0 }
     }
 
     /// Number of present rows.
@@ -85,12 +64,12 @@ impl RowSet {
         if row >= self.rows || self.contains(row) == there {
             return false;
         }
-        let chunk = &mut self.chunks[(row / ROWS) as usize];
+        let Some(chunk) = self.chunks.get_mut((row / ROWS) as usize) else { return false };
         let filled = match chunk {
             Chunk::Some(_) => None,
             Chunk::All => {
                 // Rows after the last are never present.
-                let mut words = Words { words: [0; WORDS], any: [0; WORDS / 64] };
+                let mut words = Words::NONE;
                 let rows = (self.rows - row / ROWS * ROWS).min(ROWS) as usize;
                 for (at, word) in words.words.iter_mut().enumerate().take(rows.div_ceil(64)) {
                     let rest = rows - at * 64;
@@ -129,9 +108,10 @@ impl RowSet {
             return self.contains(from);
         }
         let (first, last) = ((from / ROWS) as usize, ((to - 1) / ROWS) as usize);
-        (first..=last).any(|at| match &self.chunks[at] {
-            Chunk::All => true,
-            Chunk::Some(words) => {
+        (first..=last).any(|at| match self.chunks.get(at) {
+            None => false,
+            Some(Chunk::All) => true,
+            Some(Chunk::Some(words)) => {
                 let start = at as u64 * ROWS;
                 words.any((from.max(start) - start) as usize, (to - start).min(ROWS) as usize)
             }
@@ -139,7 +119,48 @@ impl RowSet {
     }
 }
 
+/// A set whose rows are appended in order.
+pub(super) struct RowSetBuilder {
+    set: RowSet,
+    /// The chunk that is not full yet.
+    last: Words,
+}
+
+impl RowSetBuilder {
+    pub fn new() -> RowSetBuilder {
+        RowSetBuilder { set: RowSet { chunks: SharedVec::default(), rows: 0, count: 0 }, last: Words::NONE }
+    }
+
+    /// Appends a row.
+    #[inline]
+    pub fn push(&mut self, there: bool) {
+        if there {
+            let at = (self.set.rows % ROWS) as usize;
+            self.last.words[at / 64] |= 1 << (at % 64);
+            self.last.any[at / 64 / 64] |= 1 << (at / 64 % 64);
+            self.set.count += 1;
+        }
+        self.set.rows += 1;
+        if self.set.rows.is_multiple_of(ROWS) {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.set.chunks.push(Chunk::Some(Arc::new(std::mem::replace(&mut self.last, Words::NONE))));
+    }
+
+    pub fn finish(mut self) -> RowSet {
+        if !self.set.rows.is_multiple_of(ROWS) {
+            self.flush();
+        }
+        self.set
+    }
+}
+
 impl Words {
+    const NONE: Words = Words { words: [0; WORDS], any: [0; WORDS / 64] };
+
     /// Whether any bit from `from` to before `to`, which is greater, is set.
     fn any(&self, from: usize, to: usize) -> bool {
         let (first, last) = (from / 64, (to - 1) / 64);
@@ -181,16 +202,20 @@ mod tests {
             rows in 1u64..100_000,
             changes in prop::collection::vec((any::<u64>(), any::<bool>(), 0u64..70_000), 0..200),
         ) {
-            let mut live = if full { RowSet::all(rows) } else if by_set { RowSet::none(rows) } else { RowSet::empty() };
+            let mut live = if full { RowSet::all(rows) } else { RowSet::none(rows) };
             let mut plain = vec![full; rows as usize];
             if !full {
                 plain.iter_mut().step_by(7).for_each(|there| *there = true);
+                let mut builder = RowSetBuilder::new();
                 for (row, &there) in (0..).zip(&plain) {
                     if by_set {
                         prop_assert_eq!(live.set(row, there), there);
                     } else {
-                        live.push(there);
+                        builder.push(there);
                     }
+                }
+                if !by_set {
+                    live = builder.finish();
                 }
             }
             for (row, there, length) in changes {

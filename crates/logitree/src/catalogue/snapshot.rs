@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::continuations::Continuations;
 use super::index::{no_such, ItemIndex, WideChildren, WideRecord};
 use super::overlay::{AddedNode, Overlay, ROOT};
-use super::row_set::RowSet;
+use super::row_set::{RowSet, RowSetBuilder};
+use super::shared_vec::SharedVec;
 use super::state::StateKind;
 use super::WalkState;
 use crate::{Result, TokenId};
@@ -22,13 +23,13 @@ pub struct CatalogueSnapshot {
     /// changes never holds such a snapshot.
     pub(super) nested: Option<bool>,
     /// Keys that were added to those of the index.
-    pub(super) added_keys: Arc<Vec<Box<str>>>,
+    pub(super) added_keys: SharedVec<Arc<str>>,
 }
 
 impl CatalogueSnapshot {
     /// The whole of an index.
     pub fn of(base: Arc<ItemIndex>) -> CatalogueSnapshot {
-        CatalogueSnapshot { base, live: None, overlay: None, nested: None, added_keys: Arc::default() }
+        CatalogueSnapshot { base, live: None, overlay: None, nested: None, added_keys: SharedVec::default() }
     }
 
     /// The index below what was added.
@@ -40,6 +41,11 @@ impl CatalogueSnapshot {
     pub fn len(&self) -> u64 {
         let rows = self.live.as_ref().map_or(self.base.header().rows, |live| live.count());
         rows + self.overlay.as_ref().map_or(0, |overlay| overlay.count())
+    }
+
+    /// Whether the index says which item number is its largest: those of old versions do not.
+    pub fn knows_largest_item(&self) -> bool {
+        self.base.header().largest_item.is_some()
     }
 
     /// Whether there is no item.
@@ -295,12 +301,12 @@ impl CatalogueSnapshot {
     /// # Errors
     /// As [`CatalogueSnapshot::children`].
     pub fn only(&self, keep: impl Fn(u64) -> bool) -> Result<CatalogueSnapshot> {
-        let mut live = RowSet::empty();
+        let mut live = RowSetBuilder::new();
         self.base.for_each_item(|row, item| {
             live.push(keep(item) && self.live().is_none_or(|live| live.contains(row)));
         })?;
         let overlay = self.overlay.as_ref().map(|overlay| Arc::new(overlay.only(|_, item| keep(item))));
-        let live = Some(Arc::new(live));
+        let live = Some(Arc::new(live.finish()));
         Ok(CatalogueSnapshot { live, overlay, ..self.clone() })
     }
 

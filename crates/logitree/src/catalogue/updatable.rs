@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::thread::{self, ThreadId};
 
 use super::build::{BuildOptions, CatalogueBuilder, Progress};
@@ -24,63 +24,13 @@ pub struct Catalogue {
     holder: Mutex<Option<ThreadId>>,
 }
 
-/// A writer's turn.
-struct Turn<'t> {
+/// A writer's turn: no other thread changes the catalogue while it lasts.
+pub struct CatalogueTurn<'t> {
     tree: &'t Catalogue,
     largest_item: MutexGuard<'t, Option<u64>>,
 }
 
-impl Turn<'_> {
-    /// The largest item number that ever was in the tree.
-    fn largest_item(&self, now: &CatalogueSnapshot) -> Result<Option<u64>> {
-        let added = now.overlay.as_ref().and_then(|overlay| overlay.largest_item());
-        Ok(now.base.largest_item()?.max(added).max(*self.largest_item))
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.tree.set_holder(None);
-    }
-}
-
-impl Catalogue {
-    /// The tree of an index.
-    pub fn new(base: ItemIndex) -> Catalogue {
-        Catalogue {
-            current: RwLock::new(CatalogueSnapshot::of(Arc::new(base))),
-            writer: Mutex::new(None),
-            holder: Mutex::new(None),
-        }
-    }
-
-    /// The tree as it is now.
-    pub fn snapshot(&self) -> CatalogueSnapshot {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set_holder(&self, holder: Option<ThreadId>) {
-        *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = holder;
-    }
-
-    /// Waits for other writers. A writer that calls this from its own `progress` would deadlock, so that is an error.
-    fn turn(&self) -> Result<Turn<'_>> {
-        let own = Some(thread::current().id());
-        if *self.holder.lock().unwrap_or_else(PoisonError::into_inner) == own {
-            let message = "the catalogue is changed while it is being changed";
-            return Err(
-                Error::new(ErrorKind::State, message).help("change it after the call that reports progress")
-            );
-        }
-        let largest_item = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        self.set_holder(own);
-        Ok(Turn { tree: self, largest_item })
-    }
-
-    fn publish(&self, next: CatalogueSnapshot) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
-    }
-
+impl CatalogueTurn<'_> {
     /// Adds items, all or none, and returns how many were new. Each comes with its tokens, its weights (one a token, or
     /// none: 0) and its number. Weights of tokens that the tree already has in that place do not change.
     ///
@@ -88,42 +38,39 @@ impl Catalogue {
     /// [`ErrorKind::Constraint`] for an item that no tree can hold, with its place in the list; [`ErrorKind::Limit`] if
     /// too much was added since the index was made; [`ErrorKind::Payload`] if the index is damaged.
     pub fn add<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32], u64)>) -> Result<u64> {
-        let _turn = self.turn()?;
-        let next = self.snapshot();
+        let next = self.tree.snapshot();
         if next.is_keyed() {
             return Err(needs_keys());
         }
         self.add_all(next, items.map(Ok))
     }
 
-    /// As [`Catalogue::add`], with a key for each item. A known key keeps its number. Reads all keys.
+    /// As [`CatalogueTurn::add`], with a key for each item. A known key keeps its number. Reads all keys.
     ///
     /// # Errors
-    /// As [`Catalogue::add`]; [`ErrorKind::Constraint`] if items have numbers, or a key is empty;
+    /// As [`CatalogueTurn::add`]; [`ErrorKind::Constraint`] if items have numbers, or a key is empty;
     /// [`ErrorKind::Limit`] if a key is too long.
     pub fn add_keyed<'i>(
         &self,
         items: impl Iterator<Item = (&'i [TokenId], &'i [f32])>,
         keys: &[&str],
     ) -> Result<u64> {
-        let _turn = self.turn()?;
-        let mut next = self.snapshot();
+        let mut next = self.tree.snapshot();
         let numbers = next.add_keys(keys)?;
         self.add_all(next, items.zip(numbers).map(|((tokens, weights), item)| Ok((tokens, weights, item))))
     }
 
-    /// As [`Catalogue::add`], with numbers that continue from the largest this catalogue ever had, since it was opened
-    /// or in its index. The first time it looks at all numbers of the index.
+    /// As [`CatalogueTurn::add`], with numbers that continue from the largest this catalogue ever had, since it was opened
+    /// or in its index. In an index of an old version it looks at all numbers the first time.
     ///
     /// # Errors
-    /// As [`Catalogue::add`]; [`ErrorKind::Limit`] if no number is left.
+    /// As [`CatalogueTurn::add`]; [`ErrorKind::Limit`] if no number is left.
     pub fn add_numbered<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32])>) -> Result<u64> {
-        let turn = self.turn()?;
-        let next = self.snapshot();
+        let next = self.tree.snapshot();
         if next.is_keyed() {
             return Err(needs_keys());
         }
-        let mut largest = turn.largest_item(&next)?;
+        let mut largest = self.largest_item(&next)?;
         self.add_all(
             next,
             items.map(|(tokens, weights)| {
@@ -134,7 +81,7 @@ impl Catalogue {
         )
     }
 
-    /// See [`Catalogue::add`]; the caller has its turn.
+    /// See [`CatalogueTurn::add`].
     fn add_all<'i>(
         &self,
         mut next: CatalogueSnapshot,
@@ -160,7 +107,7 @@ impl Catalogue {
             }
         }
         next.overlay = Some(Arc::new(overlay));
-        self.publish(next);
+        self.tree.publish(next);
         Ok(added)
     }
 
@@ -170,8 +117,7 @@ impl Catalogue {
     /// # Errors
     /// [`ErrorKind::Payload`] if the index is damaged.
     pub fn remove<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], Option<u64>)>) -> Result<u64> {
-        let _turn = self.turn()?;
-        let mut next = self.snapshot();
+        let mut next = self.tree.snapshot();
         let base = Arc::clone(&next.base);
         let mut live = next.live.take().unwrap_or_else(|| Arc::new(RowSet::all(base.header().rows)));
         let mut overlay = next.overlay.take().map(|overlay| Overlay::clone(&overlay));
@@ -190,8 +136,121 @@ impl Catalogue {
         }
         next.live = Some(live);
         next.overlay = overlay.map(Arc::new);
-        self.publish(next);
+        self.tree.publish(next);
         Ok(removed)
+    }
+
+    /// The largest item number that ever was in the tree.
+    fn largest_item(&self, now: &CatalogueSnapshot) -> Result<Option<u64>> {
+        let added = now.overlay.as_ref().and_then(|overlay| overlay.largest_item());
+        Ok(now.base.largest_item()?.max(added).max(*self.largest_item))
+    }
+}
+
+impl Drop for CatalogueTurn<'_> {
+    fn drop(&mut self) {
+        self.tree.set_holder(None);
+    }
+}
+
+impl Catalogue {
+    /// The tree of an index.
+    pub fn new(base: ItemIndex) -> Catalogue {
+        Catalogue {
+            current: RwLock::new(CatalogueSnapshot::of(Arc::new(base))),
+            writer: Mutex::new(None),
+            holder: Mutex::new(None),
+        }
+    }
+
+    /// The tree as it is now.
+    pub fn snapshot(&self) -> CatalogueSnapshot {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_holder(&self, holder: Option<ThreadId>) {
+        *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = holder;
+    }
+
+    /// Waits for other writers. A writer that calls this from its own `progress` would deadlock, so that is an error.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] for that.
+    pub fn turn(&self) -> Result<CatalogueTurn<'_>> {
+        self.check_holder()?;
+        let largest_item = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(self.begin(largest_item))
+    }
+
+    /// As [`Catalogue::turn`] where no other thread has its turn: `None` instead of waiting for it.
+    ///
+    /// # Errors
+    /// As [`Catalogue::turn`].
+    pub fn try_turn(&self) -> Result<Option<CatalogueTurn<'_>>> {
+        self.check_holder()?;
+        match self.writer.try_lock() {
+            Ok(largest_item) => Ok(Some(self.begin(largest_item))),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(Some(self.begin(poisoned.into_inner()))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+        }
+    }
+
+    fn check_holder(&self) -> Result<()> {
+        let own = Some(thread::current().id());
+        if *self.holder.lock().unwrap_or_else(PoisonError::into_inner) != own {
+            return Ok(());
+        }
+        let message = "the catalogue is changed while it is being changed";
+        Err(Error::new(ErrorKind::State, message).help("change it after the call that reports progress"))
+    }
+
+    fn begin<'t>(&'t self, largest_item: MutexGuard<'t, Option<u64>>) -> CatalogueTurn<'t> {
+        self.set_holder(Some(thread::current().id()));
+        CatalogueTurn { tree: self, largest_item }
+    }
+
+    fn publish(&self, next: CatalogueSnapshot) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, next);
+        drop(current);
+        // No reader waits while what only the version before had is freed.
+        drop(before);
+    }
+
+    /// As [`CatalogueTurn::add`], in a turn of its own.
+    ///
+    /// # Errors
+    /// As [`CatalogueTurn::add`].
+    pub fn add<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32], u64)>) -> Result<u64> {
+        self.turn()?.add(items)
+    }
+
+    /// As [`CatalogueTurn::add_keyed`], in a turn of its own.
+    ///
+    /// # Errors
+    /// As [`CatalogueTurn::add_keyed`].
+    pub fn add_keyed<'i>(
+        &self,
+        items: impl Iterator<Item = (&'i [TokenId], &'i [f32])>,
+        keys: &[&str],
+    ) -> Result<u64> {
+        self.turn()?.add_keyed(items, keys)
+    }
+
+    /// As [`CatalogueTurn::add_numbered`], in a turn of its own.
+    ///
+    /// # Errors
+    /// As [`CatalogueTurn::add_numbered`].
+    pub fn add_numbered<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], &'i [f32])>) -> Result<u64> {
+        self.turn()?.add_numbered(items)
+    }
+
+    /// As [`CatalogueTurn::remove`], in a turn of its own.
+    ///
+    /// # Errors
+    /// As [`CatalogueTurn::remove`].
+    pub fn remove<'i>(&self, items: impl Iterator<Item = (&'i [TokenId], Option<u64>)>) -> Result<u64> {
+        self.turn()?.remove(items)
     }
 
     /// Removes every item whose number `which` says; and returns their number. Reads all items.
