@@ -115,14 +115,16 @@ impl NormalForms {
     fn object_fails(&mut self, node: SubschemaId, k: &Keywords, fails: &mut Vec<Facts>) -> Result<()> {
         let any = ObjectFacts::any;
         let mut add = |object| fails.push(Facts::object(object));
-        for key in &k.required {
+        for key in k.required.iter().filter(|key| !k.properties.iter().any(|(name, _)| name == *key)) {
             let key = self.texts.shared(key);
             add(ObjectFacts { keys: vec![(key, super::FALSE)], ..any() });
         }
-        for (key, value) in &k.properties {
-            let key = self.texts.shared(key);
+        for (name, value) in &k.properties {
+            let key = self.texts.shared(name);
             let keys = vec![(key, self.negation_of(*value)?)];
-            add(ObjectFacts { keys, required: vec![key], ..any() });
+            // That a required key is missing or has a wrong value is one alternative: without a value that is right.
+            let required = if k.required.contains(name) { Vec::new() } else { vec![key] };
+            add(ObjectFacts { keys, required, ..any() });
         }
         for (regex, value) in &k.pattern_properties {
             let keys = KeyClass::Matching(self.regex_id(regex));

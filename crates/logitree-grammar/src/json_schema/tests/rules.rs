@@ -324,3 +324,33 @@ fn states_say_what_they_are() {
     let config = runner.run(r#"{"age":"#);
     assert_eq!(runner.machine.unwrap().describe(config), ["the value of \"age\" (an integer)"]);
 }
+
+#[test]
+fn one_of_many_open_objects() {
+    let kinds = ["exe", "image", "docker", "project", "function", "repository", "include", "chart"];
+    let branch = |kind: &&str| {
+        let own = format!("{kind}Args");
+        json!({
+            "type": "object",
+            "properties": {"name": {"type": "string"}, *kind: {"type": "string"}, own: {"type": "array"}},
+            "required": ["name", kind]
+        })
+    };
+    let schema = json!({"oneOf": kinds.iter().map(branch).collect::<Vec<_>>()});
+    check(
+        &schema,
+        &[
+            r#"{"name":"a","image":"b"}"#,
+            r#"{"image":"b","name":"a","imageArgs":[],"more":1}"#,
+            r#"{"name":"a","image":"b","exe":1}"#,
+            r#"{"name":"a","exe":"b","image":"c","imageArgs":1}"#,
+        ],
+        &[
+            "1",
+            r#"{"name":"a"}"#,
+            r#"{"name":1,"image":"b"}"#,
+            r#"{"name":"a","image":"b","imageArgs":1}"#,
+            r#"{"name":"a","image":"b","exe":"c"}"#,
+        ],
+    );
+}
