@@ -14,9 +14,20 @@ id!(
 );
 
 id!(
-    /// A continuation: the sorted list of successors of a lexeme.
+    /// A continuation: the sorted list of successors of a lexeme. A bit says whether one of them reads the text.
     pub struct ContinuationId
 );
+
+/// The bit of continuations that depend on the text of their lexeme.
+const READS: u32 = 1 << 31;
+
+impl ContinuationId {
+    /// Whether what follows depends on the text of the lexeme.
+    #[inline]
+    pub fn reads(self) -> bool {
+        self.0 & READS != 0
+    }
+}
 
 /// A state and its origin: the callers that resume when it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,9 +39,9 @@ pub(super) struct Item {
 /// Where a lexeme leads when it is complete.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Successor {
-    /// The target state, or the state whose edge maps the tag to a target.
+    /// The target state, the state up to which the text is read, or the state whose edge maps the tag to a target.
     to: StateId,
-    /// [`DIRECT`], or the edge that maps the tag.
+    /// [`DIRECT`], [`READ`], or the edge that maps the tag.
     edge: u32,
     origin: OriginId,
     /// The state from which the lexeme was first entered. For messages only; not part of the identity.
@@ -39,6 +50,8 @@ pub(super) struct Successor {
 
 /// `to` is the target state.
 const DIRECT: u32 = u32::MAX;
+/// `to` is the state up to which the text is read.
+const READ: u32 = u32::MAX - 1;
 
 impl Successor {
     pub(super) fn key(&self) -> (StateId, u32, OriginId) {
@@ -261,6 +274,7 @@ impl Machine {
     ) -> Result<()> {
         let successor = match to {
             LexemeTarget::State(to) => Successor { to, edge: DIRECT, origin, from: edge.0 },
+            LexemeTarget::Read(to) => Successor { to, edge: READ, origin, from: edge.0 },
             LexemeTarget::ByTag => Successor { to: edge.0, edge: edge.1, origin, from: edge.0 },
         };
         for n in 0..self.exprs.outcomes(expr).len() {
@@ -291,7 +305,7 @@ impl Machine {
         for same in agenda.lexemes.chunk_by(|a, b| a.0 == b.0) {
             successors.clear();
             successors.extend(same.iter().map(|(_, successor)| *successor));
-            threads.push((same[0].0, self.continuations.intern(&successors)?));
+            threads.push((same[0].0, self.continuation(&successors)?));
         }
         agenda.tokens.sort_unstable();
         agenda.tokens.dedup();
@@ -302,9 +316,64 @@ impl Machine {
     fn target(&mut self, successor: Successor, tag: Tag) -> Result<Item> {
         let state = match successor.edge {
             DIRECT => successor.to,
+            READ => self.source.finish(successor.to, tag, &mut self.exprs)?,
             edge => self.source.target(successor.to, edge, tag, &mut self.exprs)?,
         };
         Ok(Item { state, origin: successor.origin })
+    }
+
+    /// The successors of a continuation.
+    pub(super) fn successors(&self, continuation: ContinuationId) -> &[Successor] {
+        self.continuations.get(ContinuationId(continuation.0 & !READS))
+    }
+
+    /// The continuation with these successors, which are sorted.
+    pub(super) fn continuation(&mut self, successors: &[Successor]) -> Result<ContinuationId> {
+        let ContinuationId(id) = self.continuations.intern(successors)?;
+        let reads = successors.iter().any(|successor| successor.edge == READ);
+        Ok(ContinuationId(if reads { id | READS } else { id }))
+    }
+
+    /// The continuation after `byte` of its lexeme.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub(super) fn read(&mut self, continuation: ContinuationId, byte: u8) -> Result<ContinuationId> {
+        self.room()?;
+        let mut successors = self.successors(continuation).to_vec();
+        self.exprs.charge_list(8 * successors.len())?;
+        for successor in successors.iter_mut().filter(|successor| successor.edge == READ) {
+            successor.to = self.source.read(successor.to, byte)?;
+        }
+        successors.sort_unstable_by_key(|successor| successor.key());
+        successors.dedup();
+        self.continuation(&successors)
+    }
+
+    /// A set that allows all that may follow a lexeme with this continuation, whatever its text, if it is complete with
+    /// `tag`; [`Machine::after`] where its text does not matter.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub(super) fn after_any(&mut self, continuation: ContinuationId, tag: Tag) -> Result<SetId> {
+        if !continuation.reads() {
+            return self.after(continuation, tag);
+        }
+        let successors = self.successors(continuation).to_vec();
+        self.exprs.charge_list(4 * successors.len())?;
+        let mut items = Vec::with_capacity(successors.len());
+        for successor in successors {
+            items.push(match successor.edge {
+                READ => {
+                    let state = self.source.finish_any(successor.to, tag, &mut self.exprs)?;
+                    Item { state, origin: successor.origin }
+                }
+                _ => self.target(successor, tag)?,
+            });
+        }
+        items.sort_unstable();
+        items.dedup();
+        self.set_of(&items)
     }
 
     /// The set that a lexeme with this continuation enters when it is complete with `tag`.
@@ -315,10 +384,10 @@ impl Machine {
         if let Some(&set) = self.after.get(&(continuation, tag)) {
             return Ok(set);
         }
-        let mut items = Vec::with_capacity(self.continuations.get(continuation).len());
+        let mut items = Vec::with_capacity(self.successors(continuation).len());
         self.exprs.charge_list(2 * items.capacity())?;
-        for n in 0..self.continuations.get(continuation).len() {
-            let successor = self.continuations.get(continuation)[n];
+        for n in 0..self.successors(continuation).len() {
+            let successor = self.successors(continuation)[n];
             items.push(self.target(successor, tag)?);
         }
         items.sort_unstable();

@@ -1,6 +1,6 @@
 //! An Earley recogniser over bytes that follows every parse (Earley 1970).
 //!
-//! The naive version is Earley's recogniser over bytes. This one differs in three ways:
+//! The naive version is Earley's recogniser over bytes. This one differs in four ways:
 //!
 //! - An item stores the callers that wait for it, not the position where it was entered (`origins.rs`). Item
 //!   sets are interned by their kernels, so the same situation at another position is the same set, closed once
@@ -8,6 +8,9 @@
 //! - Expressions (lazy automata) read the text between two sets: a configuration is the lexemes being read,
 //!   each with the sets it may lead to (`run.rs`).
 //! - Configurations are interned and their transitions cached: reading a byte again is a lookup.
+//!
+//! - A lexeme may be read ([`LexemeTarget::Read`]): its continuation then changes with every byte, so that what follows
+//!   may depend on its text.
 //!
 //! A [`StateSource`] provides states; [`RulesSource`] makes them from context-free rules.
 
@@ -144,7 +147,7 @@ impl Machine {
         self.sets.len()
     }
 
-    /// Approximate size in bytes, without the expressions.
+    /// Approximate size in bytes, without the expressions. The source counts with the texts that it remembers.
     pub fn byte_size(&self) -> usize {
         let tables = 16 * (self.state_indices.len() + self.after.len() + self.config_ids.len());
         let lists = self.kernels.byte_size()
@@ -152,7 +155,7 @@ impl Machine {
             + self.threads.byte_size()
             + self.boundaries.byte_size();
         let rows = self.configs.len() * std::mem::size_of::<Config>() + self.sets.len() * 8;
-        self.boxed + tables + lists + rows + self.origins.byte_size()
+        self.boxed + tables + lists + rows + self.origins.byte_size() + self.source.byte_size()
     }
 
     /// Fails if the machine has reached its memory limit.

@@ -422,6 +422,22 @@ impl StateSource for RulesSource {
         self.values(state)?.target(state, edge, tag, exprs)
     }
 
+    fn read(&mut self, state: StateId, byte: u8) -> Result<StateId> {
+        self.values(state)?.read(state, byte)
+    }
+
+    fn finish(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
+        self.values(state)?.finish(state, tag, exprs)
+    }
+
+    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
+        self.values(state)?.finish_any(state, tag, exprs)
+    }
+
+    fn byte_size(&self) -> usize {
+        self.json.as_ref().map_or(0, |json| json.byte_size())
+    }
+
     fn describe(&self, state: StateId) -> String {
         if let (true, Some(json)) = (state >= JSON, &self.json) {
             return json.describe(state);

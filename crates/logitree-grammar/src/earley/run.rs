@@ -94,10 +94,13 @@ impl Machine {
         let mut entered = Vec::new();
         self.exprs.charge(16 + 8 * self.threads.get(list).len() as u64)?;
         for n in 0..self.threads.get(list).len() {
-            let (expr, continuation) = self.threads.get(list)[n];
+            let (expr, mut continuation) = self.threads.get(list)[n];
             let expr = self.exprs.derive(expr, byte)?;
             if expr == NOTHING {
                 continue;
+            }
+            if continuation.reads() {
+                continuation = self.read(continuation, byte)?;
             }
             for outcome in 0..self.exprs.outcomes(expr).len() {
                 let tag = self.exprs.outcomes(expr)[outcome];
@@ -222,18 +225,15 @@ impl Machine {
         if let [(_, continuation)] = threads {
             return Ok(*continuation);
         }
-        let mut successors: Vec<_> = threads
-            .iter()
-            .flat_map(|&(_, continuation)| self.continuations.get(continuation))
-            .copied()
-            .collect();
+        let mut successors: Vec<_> =
+            threads.iter().flat_map(|&(_, continuation)| self.successors(continuation)).copied().collect();
         self.exprs.charge_list(2 * successors.len())?;
         successors.sort_unstable_by_key(|successor| successor.key());
         successors.dedup();
         if successors.len() > self.limits.items {
             return Err(too_many("items in one set", self.limits.items));
         }
-        self.continuations.intern(&successors)
+        self.continuation(&successors)
     }
 
     /// Appends to `threads` the lexemes that may start after a lexeme that was complete with `tag`.
@@ -247,11 +247,28 @@ impl Machine {
         threads: &mut Vec<(ExprId, ContinuationId)>,
     ) -> Result<()> {
         let set = self.after(continuation, tag)?;
+        self.begin_set(set, threads)
+    }
+
+    /// [`Machine::begin`] where the text of the lexeme is not known: appends at least what may start after some text.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub fn begin_any(
+        &mut self,
+        continuation: ContinuationId,
+        tag: Tag,
+        threads: &mut Vec<(ExprId, ContinuationId)>,
+    ) -> Result<()> {
+        let set = self.after_any(continuation, tag)?;
+        self.begin_set(set, threads)
+    }
+
+    fn begin_set(&mut self, set: SetId, threads: &mut Vec<(ExprId, ContinuationId)>) -> Result<()> {
         let closed = &self.closed(set)?.threads;
         threads.extend_from_slice(closed);
         let more = closed.len() as u64;
-        self.exprs.charge(2 * more)?;
-        Ok(())
+        self.exprs.charge(2 * more)
     }
 
     /// Appends to `threads` the successors of its range `from` by `byte`. Returns whether some string continues
@@ -269,12 +286,15 @@ impl Machine {
         let mut viable = false;
         self.exprs.charge(8 + 6 * from.len() as u64)?;
         for n in from {
-            let (e, continuation) = threads[n];
+            let (e, mut continuation) = threads[n];
             let next = self.exprs.derive(e, byte)?;
             if next == NOTHING {
                 continue;
             }
             viable = true;
+            if continuation.reads() {
+                continuation = self.read(continuation, byte)?;
+            }
             if self.exprs.can_continue(next)? {
                 threads.push((next, continuation));
             }
@@ -298,6 +318,20 @@ impl Machine {
             threads.truncate(kept);
         }
         Ok(viable)
+    }
+
+    /// Whether `byte` continues one of `threads`: what [`Machine::follow`] returns, without the successors.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub fn takes(&mut self, threads: &[(ExprId, ContinuationId)], byte: u8) -> Result<bool> {
+        self.exprs.charge(8 + 4 * threads.len() as u64)?;
+        for &(e, _) in threads {
+            if self.exprs.derive(e, byte)? != NOTHING {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The lexemes being read: the rest of each and its continuation, sorted, each expression once.
@@ -352,7 +386,7 @@ impl Machine {
     /// Descriptions of the expected lexemes and tokens, without duplicates, in the order of the states.
     pub fn describe(&self, config: ConfigId) -> Vec<String> {
         let successors =
-            self.threads(config).iter().flat_map(|&(_, continuation)| self.continuations.get(continuation));
+            self.threads(config).iter().flat_map(|&(_, continuation)| self.successors(continuation));
         let tokens = self.entered(config).flat_map(|set| set.tokens.iter().map(|token| token.2));
         let mut states: Vec<_> = successors.map(|successor| successor.from).chain(tokens).collect();
         states.sort_unstable();

@@ -15,6 +15,9 @@ pub enum LexemeTarget {
     State(StateId),
     /// The state that [`StateSource::target`] gives for the tag.
     ByTag,
+    /// What the text leads to. The lexeme is read from this state on: [`StateSource::read`] gives the state after each of
+    /// its bytes, and [`StateSource::finish`] the target when it is complete. Other lexemes cost nothing more for it.
+    Read(StateId),
 }
 
 /// A transition of a state.
@@ -71,6 +74,36 @@ pub trait StateSource: Send {
     /// # Errors
     /// As [`StateSource::expand`].
     fn target(&mut self, state: StateId, edge: u32, tag: Tag, exprs: &mut Exprs) -> Result<StateId>;
+
+    /// The state after `byte` in a lexeme that leads to [`LexemeTarget::Read`]. The default forgets the text.
+    ///
+    /// # Errors
+    /// As [`StateSource::expand`].
+    fn read(&mut self, state: StateId, _byte: u8) -> Result<StateId> {
+        Ok(state)
+    }
+
+    /// The target of a lexeme that was read up to `state` and is complete with `tag`.
+    ///
+    /// # Errors
+    /// As [`StateSource::expand`].
+    fn finish(&mut self, state: StateId, _tag: Tag, _exprs: &mut Exprs) -> Result<StateId> {
+        Ok(state)
+    }
+
+    /// A state that allows everything that [`StateSource::finish`] may lead to, whatever text is read up to `state` and
+    /// from there on.
+    ///
+    /// # Errors
+    /// As [`StateSource::expand`].
+    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
+        self.finish(state, tag, exprs)
+    }
+
+    /// About how many bytes the states hold that are made while a text is read.
+    fn byte_size(&self) -> usize {
+        0
+    }
 
     /// A short description of `state` for people: "the value of \"age\"".
     fn describe(&self, state: StateId) -> String;

@@ -197,9 +197,12 @@ impl Engine {
             let terminal = self.terminal(e)?;
             self.charge_for(&terminal)?;
             add(&terminal.inside, &[], &mut few, &mut dense);
-            let takes = |id: TokenId| terminal.takes(id);
             if let Some(base) = &terminal.base {
                 add(&base.terminal.inside, &base.without, &mut few, &mut dense);
+            }
+            let crossing = few.len();
+            let takes = |id: TokenId| terminal.takes(id);
+            if let Some(base) = &terminal.base {
                 let from = few.len();
                 let by_base = |id: TokenId| base.terminal.takes(id);
                 self.cross(&base.terminal.crossings, by_base, cont, &mut few)?;
@@ -215,6 +218,9 @@ impl Engine {
                 }
             }
             self.cross(&terminal.crossings, takes, cont, &mut few)?;
+            if cont.reads() {
+                self.keep_taken((e, cont), crossing, &mut few)?;
+            }
         }
         for &set in sets.iter() {
             add(&self.token_sets[set as usize], &[], &mut few, &mut dense);
@@ -231,6 +237,7 @@ impl Engine {
     }
 
     /// Adds the tokens that leave a terminal by `crossings` and continue in `cont`; those that it takes are in already.
+    /// Where what follows depends on the text, these are all that may do so after some text.
     fn cross(
         &mut self,
         crossings: &[Crossing],
@@ -246,7 +253,7 @@ impl Engine {
             for crossing in crossings {
                 for &tag in crossing.tags.iter() {
                     threads.clear();
-                    machine.begin(cont, tag, &mut threads)?;
+                    machine.begin_any(cont, tag, &mut threads)?;
                     let mut first = ByteSet::NONE;
                     for &(e, _) in &threads {
                         first = first.or(&machine.exprs_mut().first_bytes(e)?);
@@ -271,6 +278,37 @@ impl Engine {
         let done = run();
         self.threads = threads;
         done
+    }
+
+    /// Keeps of `few[from..]` the tokens that `thread` takes byte by byte, where what follows depends on the text.
+    fn keep_taken(
+        &mut self,
+        thread: (ExprId, ContinuationId),
+        from: usize,
+        few: &mut Vec<TokenId>,
+    ) -> Result<()> {
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let machine = &mut self.machine;
+        let threads = &mut self.threads;
+        let mut kept = from;
+        for n in from..few.len() {
+            threads.clear();
+            threads.push(thread);
+            let Some((&last, before)) = vocabulary.token_bytes(few[n]).split_last() else { continue };
+            let mut start = 0;
+            let mut viable = true;
+            for &byte in before {
+                let end = threads.len();
+                viable = viable && machine.follow(threads, start..end, byte)?;
+                start = end;
+            }
+            if viable && machine.takes(&threads[start..], last)? {
+                few[kept] = few[n];
+                kept += 1;
+            }
+        }
+        few.truncate(kept);
+        Ok(())
     }
 
     /// Consumes the fuel for adding what a terminal allows.
