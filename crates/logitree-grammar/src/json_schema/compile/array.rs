@@ -22,7 +22,7 @@ pub(super) struct ArrayState {
     pub index: u32,
     /// For each `contains` how many items met it, up to the largest count that matters: an interned list.
     pub met: u32,
-    /// Items that must not come again: an interned list of indices into [`UniqueItems::values`].
+    /// Items that must not come again: an interned list, see [`UniqueItems`].
     pub used: u32,
 }
 
@@ -49,11 +49,11 @@ pub(super) struct NextItem {
 impl ArrayRule {
     /// Whether only positions and lengths decide whether it can be completed.
     fn is_plain(&self) -> bool {
-        self.facts.contains.is_empty() && self.unique.is_none()
+        self.facts.contains.is_empty() && self.unique.as_ref().is_none_or(UniqueItems::is_plentiful)
     }
 
     /// Whether one more item would be too many.
-    fn is_full(&self, s: &ArrayState) -> bool {
+    pub(super) fn is_full(&self, s: &ArrayState) -> bool {
         self.facts.max.is_some_and(|max| u64::from(s.index) >= max)
     }
 }
@@ -95,9 +95,15 @@ impl RuleTable {
     pub(super) fn items(&mut self, s: &ArrayState, exprs: &mut Exprs) -> Result<Vec<NextItem>> {
         let mut found = Vec::new();
         for item in self.possible_items(s)? {
-            let apart = self.arrays[s.array as usize].unique.as_ref().is_some_and(|u| u.concerns(s.index));
-            if apart {
-                if self.differing_alive(&item, exprs)? {
+            let unique = self.arrays[s.array as usize].unique.as_ref();
+            let apart = unique.filter(|unique| unique.concerns(s.index)).map(UniqueItems::remembers);
+            if let Some(remembers) = apart {
+                let alive = if remembers {
+                    self.remembered_alive(&item, exprs)?
+                } else {
+                    self.differing_alive(&item, exprs)?
+                };
+                if alive {
                     found.push(item);
                 }
             } else if self.alive(item.schema, exprs)? && self.array_can_complete(item.next, exprs)? {
@@ -146,6 +152,7 @@ impl RuleTable {
         if self.array_may_end(&s) || (self.arrays[s.array as usize].is_plain() && s.index > 0) {
             return Ok(true);
         }
+        let s = self.without_plentiful(s);
         self.ask(LivenessQuery::Array(s), exprs)
     }
 

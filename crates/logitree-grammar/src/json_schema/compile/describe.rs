@@ -29,6 +29,11 @@ impl RuleTable {
             JsonState::Array(s) if self.array_may_end(s) => "a comma or the end of the array".into(),
             JsonState::Array(_) => "a comma and the next item".into(),
             JsonState::Differing(..) => "an item that did not come yet".into(),
+            JsonState::Remembered(slot, schema) => {
+                format!("{}{}", self.describe_slot(*slot), self.kind(*schema))
+            }
+            JsonState::RememberedPart(frame) => self.describe_frame(*frame),
+            JsonState::Reading(..) => "a value".into(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::super::decimal::Decimal;
 use super::super::normalize::{
     spell, Facts, LanguageId, NormalForms, NumberFacts, Scalar, ScalarId, StringFacts,
 };
@@ -264,6 +265,123 @@ impl Lexemes {
         }
         exprs.or(&live)
     }
+}
+
+impl Lexemes {
+    /// Values of `facts` that are no array and no object, without those that are left out. A string is written in its one
+    /// canonical way, and a number in one of the spellings of [`number::comparable`].
+    pub(super) fn scalars_without(
+        &mut self,
+        forms: &NormalForms,
+        facts: &Facts,
+        without: &LeftOut,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        let mut all = Vec::new();
+        if facts.any_of(TypeSet::NULL) && !without.null {
+            all.push(exprs.bytes(b"null")?);
+        }
+        for (bit, text) in [(1, &b"false"[..]), (2, b"true")] {
+            if facts.bools & bit & !without.bools != 0 {
+                all.push(exprs.bytes(text)?);
+            }
+        }
+        if facts.any_of(TypeSet::NUMBER) {
+            let mut parts = vec![self.number(forms, facts.types, facts.number.as_ref(), exprs)?];
+            let plain = facts.number.as_deref().is_none_or(|number| *number == NumberFacts::default());
+            let both = facts.types.0 & TypeSet::NUMBER.0 == TypeSet::NUMBER.0;
+            if plain && both || facts.number.as_ref().is_some_and(|number| !number.choices.is_empty()) {
+                parts.push(exprs.compile(&number::comparable()?, Encoding::Utf8)?);
+            }
+            all.push(all_but(parts, &without.numbers, exprs)?);
+        }
+        if facts.any_of(TypeSet::STRING) {
+            let chars = self.chars(forms, facts.string.as_deref(), exprs)?;
+            let chars = all_but(vec![chars], &without.strings, exprs)?;
+            all.push(self.quoted(chars, exprs)?);
+        }
+        let mut live = Vec::with_capacity(all.len());
+        for part in all {
+            if exprs.is_alive(part)? {
+                live.push(part);
+            }
+        }
+        exprs.or(&live)
+    }
+
+    /// The canonical characters of these texts, without quotes.
+    pub(super) fn texts(&self, texts: &[Arc<str>], exprs: &mut Exprs) -> Result<ExprId> {
+        let spelled: Vec<_> = texts.iter().map(|text| spell(text, self.ascii)).collect();
+        let inner: Vec<_> = spelled.iter().map(|text| (&text[1..text.len() - 1], EMPTY)).collect();
+        exprs.literals(&inner)
+    }
+}
+
+/// Scalar values that are left out of a lexeme.
+#[derive(Default)]
+pub(super) struct LeftOut {
+    pub null: bool,
+    /// Which of false (1) and true (2).
+    pub bools: u8,
+    /// Languages of numbers.
+    pub numbers: Vec<ExprId>,
+    /// Languages of strings, without quotes.
+    pub strings: Vec<ExprId>,
+}
+
+/// What is in all of `parts` and in none of `without`.
+fn all_but(mut parts: Vec<ExprId>, without: &[ExprId], exprs: &mut Exprs) -> Result<ExprId> {
+    for &one in without {
+        parts.push(exprs.not(one)?);
+    }
+    exprs.and(&parts)
+}
+
+/// All spellings of these numbers among those of [`number::comparable`].
+pub(super) fn spellings(numbers: &[Decimal], exprs: &mut Exprs) -> Result<ExprId> {
+    let fraction = Regex::concat([Regex::text("."), Regex::text("0").repeat(1, None)]).optional();
+    let zeros = [fraction, Regex::text("0").repeat(0, None)];
+    let [fraction, more] = [0, 1].map(|n| exprs.compile(&zeros[n], Encoding::Utf8));
+    let (fraction, more) = (fraction?, more?);
+    let mut all: Vec<(String, ExprId)> = Vec::new();
+    for number in numbers {
+        if number.is_zero() {
+            all.extend([("0".into(), fraction), ("-0".into(), fraction)]);
+            continue;
+        }
+        let sign = if number.negative { "-" } else { "" };
+        let digits: String = number.digits.iter().map(|digit| char::from(digit + b'0')).collect();
+        let point = usize::try_from(number.point).unwrap_or(0);
+        all.push(match point {
+            0 => (format!("{sign}0.{}{digits}", "0".repeat(number.point.unsigned_abs() as usize)), more),
+            _ if point >= digits.len() => {
+                (format!("{sign}{digits}{}", "0".repeat(point - digits.len())), fraction)
+            }
+            _ => (format!("{sign}{}.{}", &digits[..point], &digits[point..]), more),
+        });
+        let Some(power) = power(number.point - 1) else { continue };
+        let power = exprs.compile(&power, Encoding::Utf8)?;
+        let (lead, rest) = digits.split_at(1);
+        all.push(match rest {
+            "" => (format!("{sign}{lead}"), exprs.concat(&[fraction, power])?),
+            _ => (format!("{sign}{lead}.{rest}"), exprs.concat(&[more, power])?),
+        });
+    }
+    let texts: Vec<_> = all.iter().map(|(text, tail)| (text.as_bytes(), *tail)).collect();
+    exprs.literals(&texts)
+}
+
+/// An exponent of up to three digits with its letter, if it has no more.
+fn power(power: i64) -> Option<Regex> {
+    let digits = power.unsigned_abs().to_string();
+    let zeros = 3usize.checked_sub(digits.len())?;
+    let sign = match power {
+        0 => Regex::or([Regex::text("+"), Regex::text("-")]).optional(),
+        1.. => Regex::text("+").optional(),
+        _ => Regex::text("-"),
+    };
+    let zeros = Regex::text("0").repeat(0, Some(zeros as u32));
+    Some(Regex::concat([Regex::or([Regex::text("e"), Regex::text("E")]), sign, zeros, Regex::text(digits)]))
 }
 
 /// How many characters, as a repetition counts them.

@@ -113,8 +113,10 @@ impl RuleTable {
         if !facts.any_of(TypeSet::ARRAY) {
             return Ok(false);
         }
-        if facts.array.is_none() {
-            return Ok(true);
+        let Some(array) = &facts.array else { return Ok(true) };
+        if let Some(&(_, depth)) = self.building.iter().find(|(other, _)| *other == **array) {
+            self.lowest = self.lowest.min(depth);
+            return Ok(false);
         }
         let array = self.array_id(facts.array.as_ref(), exprs)?;
         let start = self.array_start(array);

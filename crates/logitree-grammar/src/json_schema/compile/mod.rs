@@ -8,8 +8,8 @@
 //! A key is offered only if some value may follow it and the object can then be completed, so no state is a dead end.
 //! The naive version is the plain validator on the whole text (`json_schema/tests/rules.rs`).
 //!
-//! Two keys that no schema names may be equal: a regular language cannot tell them apart. Where keys are counted, both
-//! count.
+//! Two keys that no schema names may be equal, but for those inside of items that must differ: a regular language cannot
+//! tell them apart. Where keys are counted, both count.
 
 mod array;
 mod check;
@@ -18,9 +18,12 @@ mod lexemes;
 mod liveness;
 mod object;
 mod other_keys;
+mod remembered;
 mod rule_table;
+mod scarce;
 mod transitions;
 mod unique;
+mod values;
 
 use std::sync::Arc;
 
@@ -33,7 +36,9 @@ use crate::expr::{Exprs, Tag};
 use crate::{Error, ErrorKind, Result};
 use array::ArrayState;
 use object::ObjectState;
+use remembered::{FrameId, SlotId};
 use rule_table::RuleTable;
+use values::TextId;
 
 /// The first of JSON's states.
 const FIRST: StateId = StateId(1 << 31);
@@ -72,6 +77,12 @@ enum JsonState {
     Array(ArrayState),
     /// In an array, before an item that must differ from the items before it.
     Differing(ArrayState, SchemaId),
+    /// Before a value that is read and remembered.
+    Remembered(SlotId, SchemaId),
+    /// In an array or object that is remembered, after its opening bracket or a part of it.
+    RememberedPart(FrameId),
+    /// In a lexeme of a state, after this text of it.
+    Reading(StateId, TextId),
 }
 
 /// The states of all schemas, by number.
@@ -94,6 +105,10 @@ impl JsonStates {
                 Ok(*place.insert(StateId(FIRST.0 + next as u32)))
             }
         }
+    }
+
+    fn byte_size(&self) -> usize {
+        self.all.len() * 3 * std::mem::size_of::<(u32, JsonState)>()
     }
 
     fn get(&self, id: StateId) -> (u32, &JsonState) {
@@ -161,6 +176,31 @@ impl StateSource for JsonRules {
         let (table, state) = self.states.get(state);
         let state = state.clone();
         self.tables[table as usize].target(&state, edge, tag, &mut self.states, exprs)
+    }
+
+    fn read(&mut self, state: StateId, byte: u8) -> Result<StateId> {
+        let (table, state) = self.states.get(state);
+        let JsonState::Reading(of, text) = *state else { return Ok(END) };
+        let text = self.tables[table as usize].memory.read(text, byte)?;
+        self.states.id(table, JsonState::Reading(of, text))
+    }
+
+    fn finish(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
+        let (table, state) = self.states.get(state);
+        let JsonState::Reading(of, text) = *state else { return Ok(END) };
+        let of = self.states.get(of).1.clone();
+        self.tables[table as usize].after_text(&of, Some(text), tag, &mut self.states, exprs)
+    }
+
+    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
+        let (table, state) = self.states.get(state);
+        let JsonState::Reading(of, _) = *state else { return Ok(END) };
+        let of = self.states.get(of).1.clone();
+        self.tables[table as usize].after_text(&of, None, tag, &mut self.states, exprs)
+    }
+
+    fn byte_size(&self) -> usize {
+        self.states.byte_size() + self.tables.iter().map(RuleTable::byte_size).sum::<usize>()
     }
 
     fn describe(&self, state: StateId) -> String {

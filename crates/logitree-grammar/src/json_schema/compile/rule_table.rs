@@ -11,6 +11,7 @@ use super::array::ArrayRule;
 use super::lexemes::Lexemes;
 use super::liveness::{Liveness, LivenessQuery};
 use super::object::ObjectRule;
+use super::remembered::Memory;
 use super::transitions::Composite;
 use crate::expr::{ExprId, Exprs};
 use crate::Result;
@@ -24,6 +25,7 @@ pub(super) struct RuleTable {
     pub objects: Vec<ObjectRule>,
     pub arrays: Vec<ArrayRule>,
     pub sets: ListInterner,
+    pub memory: Memory,
     object_ids: FxHashMap<Arc<ObjectFacts>, u32>,
     array_ids: FxHashMap<Arc<ArrayFacts>, u32>,
     pub composites: FxHashMap<SchemaId, Arc<[Composite]>>,
@@ -31,6 +33,8 @@ pub(super) struct RuleTable {
     pub verdicts: FxHashMap<LivenessQuery, Liveness>,
     pub depth: u32,
     pub lowest: u32,
+    /// The arrays with unique items that are being built, each with its depth as an open query.
+    pub building: Vec<(ArrayFacts, u32)>,
     pub asked: u64,
 }
 
@@ -46,6 +50,7 @@ impl RuleTable {
             objects: Vec::new(),
             arrays: Vec::new(),
             sets: ListInterner::default(),
+            memory: Memory::default(),
             object_ids: FxHashMap::default(),
             array_ids: FxHashMap::default(),
             composites: FxHashMap::default(),
@@ -53,8 +58,14 @@ impl RuleTable {
             verdicts: FxHashMap::default(),
             depth: 0,
             lowest: u32::MAX,
+            building: Vec::new(),
             asked: 0,
         })
+    }
+
+    /// About how many bytes the states hold that are made while a text is read.
+    pub(super) fn byte_size(&self) -> usize {
+        self.memory.byte_size() + self.sets.bytes
     }
 
     /// The number of the objects that fulfil `facts`.
@@ -89,6 +100,8 @@ impl RuleTable {
 pub(super) struct ListInterner {
     all: Vec<Arc<[u32]>>,
     ids: FxHashMap<Arc<[u32]>, u32>,
+    /// About how many bytes it holds.
+    bytes: usize,
 }
 
 impl ListInterner {
@@ -100,6 +113,7 @@ impl ListInterner {
             return known;
         }
         let list: Arc<[u32]> = list.into();
+        self.bytes += 80 + size_of_val(&*list);
         self.all.push(Arc::clone(&list));
         let id = self.all.len() as u32;
         self.ids.insert(list, id);

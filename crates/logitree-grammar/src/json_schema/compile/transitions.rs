@@ -7,13 +7,14 @@ use super::super::schema::TypeSet;
 use super::array::{ArrayState, NextItem};
 use super::object::ObjectState;
 use super::rule_table::RuleTable;
+use super::unique::UniqueItems;
 use super::{JsonState, JsonStates, MemberLabel, END};
 use crate::earley::{Edge, LexemeTarget, StateEdges, StateId};
 use crate::expr::{ExprId, Exprs, Tag, NOTHING};
 use crate::Result;
 
 /// The tag of a closing bracket.
-const CLOSE: Tag = 1;
+pub(super) const CLOSE: Tag = 1;
 /// The tag that leads to the next item.
 const ITEM: Tag = 2;
 /// The tag of the first class of keys that are not named. They take even tags, the same in every object, so that the
@@ -27,7 +28,8 @@ fn tag_of(key: u32, named: u32) -> Tag {
     }
 }
 
-fn key_of(tag: Tag, named: u32) -> u32 {
+/// The key that a tag is of: one of `named` keys, or that number and the place of a class.
+pub(super) fn key_of(tag: Tag, named: u32) -> u32 {
     let place = (tag - KEYS) / 2;
     if tag.is_multiple_of(2) {
         named + place
@@ -85,6 +87,9 @@ impl RuleTable {
                 let expr = self.differing_lexeme(&NextItem { schema, next }, exprs)?;
                 edges.push(Edge::Lexeme { expr, to: LexemeTarget::ByTag });
             }
+            JsonState::Remembered(slot, schema) => return self.remembered_edges(slot, schema, states, exprs),
+            JsonState::RememberedPart(frame) => return self.part_edges(frame, states, exprs),
+            JsonState::Reading(..) => {}
         }
         Ok(StateEdges { accepting: false, edges })
     }
@@ -118,7 +123,13 @@ impl RuleTable {
                     Composite::Object(s) => states.id(self.number, JsonState::Object(s)),
                 }
             }
-            JsonState::End | JsonState::Member { .. } | JsonState::Either(_) => Ok(END),
+            JsonState::Remembered(slot, schema) => {
+                self.remembered_target((slot, schema), edge, tag, states, exprs)
+            }
+            JsonState::RememberedPart(frame) => self.part_target(frame, tag, states, exprs),
+            JsonState::End | JsonState::Member { .. } | JsonState::Either(_) | JsonState::Reading(..) => {
+                Ok(END)
+            }
         }
     }
 
@@ -137,7 +148,7 @@ impl RuleTable {
     }
 
     /// The arrays and objects of `schema` that can be completed.
-    fn composites(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<Arc<[Composite]>> {
+    pub(super) fn composites(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<Arc<[Composite]>> {
         if let Some(known) = self.composites.get(&schema) {
             return Ok(Arc::clone(known));
         }
@@ -154,7 +165,10 @@ impl RuleTable {
         }
         found.dedup();
         let found: Arc<[Composite]> = found.into();
-        self.composites.insert(schema, Arc::clone(&found));
+        // What leans on an open query is not kept.
+        if self.depth == 0 {
+            self.composites.insert(schema, Arc::clone(&found));
+        }
         Ok(found)
     }
 
@@ -191,13 +205,10 @@ impl RuleTable {
         let mut named = Vec::new();
         for key in self.named_next(s) {
             if !self.moves(s, key, exprs)?.is_empty() {
-                let id = self.objects[s.object as usize].keys[key as usize].id;
-                let tail = self.key_end(s.object, key, exprs)?;
-                named.push((spell(self.forms.texts.text(id), self.lexemes.ascii), tail));
+                named.push(key);
             }
         }
-        let texts: Vec<_> = named.iter().map(|(text, tail)| (text.as_slice(), *tail)).collect();
-        let mut keys = vec![exprs.literals(&texts)?];
+        let mut keys = vec![self.named_lexeme(s.object, &named, exprs)?];
         if self.others_next(s) {
             let count = self.objects[s.object as usize].keys.len() as u32;
             let others = self.others(s.object, exprs)?;
@@ -216,13 +227,25 @@ impl RuleTable {
         exprs.or(&ways)
     }
 
-    fn key_end(&mut self, object: u32, key: u32, exprs: &mut Exprs) -> Result<ExprId> {
+    /// These named keys of an object, each with its colon and tag.
+    pub(super) fn named_lexeme(&mut self, object: u32, keys: &[u32], exprs: &mut Exprs) -> Result<ExprId> {
+        let mut named = Vec::with_capacity(keys.len());
+        for &key in keys {
+            let id = self.objects[object as usize].keys[key as usize].id;
+            let tail = self.key_end(object, key, exprs)?;
+            named.push((spell(self.forms.texts.text(id), self.lexemes.ascii), tail));
+        }
+        let texts: Vec<_> = named.iter().map(|(text, tail)| (text.as_slice(), *tail)).collect();
+        exprs.literals(&texts)
+    }
+
+    pub(super) fn key_end(&mut self, object: u32, key: u32, exprs: &mut Exprs) -> Result<ExprId> {
         let named = self.objects[object as usize].keys.len() as u32;
         let tag = exprs.tag(tag_of(key, named))?;
         exprs.concat(&[self.lexemes.colon, tag])
     }
 
-    fn closing(&mut self, bracket: &[u8], exprs: &mut Exprs) -> Result<ExprId> {
+    pub(super) fn closing(&mut self, bracket: &[u8], exprs: &mut Exprs) -> Result<ExprId> {
         let bracket = exprs.bytes(bracket)?;
         let tag = exprs.tag(CLOSE)?;
         exprs.concat(&[self.lexemes.close, bracket, tag])
@@ -261,11 +284,23 @@ impl RuleTable {
     }
 
     fn separated(&mut self, s: &ArrayState, before: ExprId, exprs: &mut Exprs) -> Result<ExprId> {
+        let items = !self.items(s, exprs)?.is_empty();
+        self.separator_of(before, self.array_may_end(s), items, exprs)
+    }
+
+    /// The closing bracket, or the next item after `before`, as far as they may come.
+    pub(super) fn separator_of(
+        &mut self,
+        before: ExprId,
+        may_end: bool,
+        items: bool,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
         let mut ways = Vec::new();
-        if self.array_may_end(s) {
+        if may_end {
             ways.push(self.closing(b"]", exprs)?);
         }
-        if !self.items(s, exprs)?.is_empty() {
+        if items {
             let tag = exprs.tag(ITEM)?;
             ways.push(exprs.concat(&[before, tag])?);
         }
@@ -274,20 +309,25 @@ impl RuleTable {
 
     /// The next item, then the rest of the array.
     fn next_item(&mut self, s: &ArrayState, states: &mut JsonStates, exprs: &mut Exprs) -> Result<StateId> {
-        let apart = self.arrays[s.array as usize].unique.as_ref().is_some_and(|u| u.concerns(s.index));
+        let unique = self.arrays[s.array as usize].unique.as_ref();
+        let apart = unique.filter(|unique| unique.concerns(s.index)).map(UniqueItems::remembers);
         let mut all = Vec::new();
-        for NextItem { schema, next } in self.items(s, exprs)? {
-            if apart {
-                all.push(states.id(self.number, JsonState::Differing(next, schema))?);
-                continue;
-            }
-            let next = states.id(self.number, JsonState::Array(next))?;
-            all.push(states.id(self.number, JsonState::Member { schema, next, label: MemberLabel::Item })?);
+        for item in self.items(s, exprs)? {
+            let NextItem { schema, next } = item;
+            let state = match apart {
+                Some(true) => self.remembered_item(&item),
+                Some(false) => JsonState::Differing(next, schema),
+                None => {
+                    let next = states.id(self.number, JsonState::Array(next))?;
+                    JsonState::Member { schema, next, label: MemberLabel::Item }
+                }
+            };
+            all.push(states.id(self.number, state)?);
         }
         self.either(all, states)
     }
 
-    fn either(&mut self, mut all: Vec<StateId>, states: &mut JsonStates) -> Result<StateId> {
+    pub(super) fn either(&mut self, mut all: Vec<StateId>, states: &mut JsonStates) -> Result<StateId> {
         all.sort_unstable();
         all.dedup();
         match *all {

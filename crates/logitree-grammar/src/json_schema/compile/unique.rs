@@ -1,12 +1,14 @@
-//! `uniqueItems`. Where items have few known values, the used ones are part of the state; where two positions cannot hold
-//! equal values, nothing is tracked. Everything else is not regular and is refused by name.
+//! `uniqueItems`. Where two positions cannot hold equal values, nothing is tracked. Where items have few known values, the
+//! used ones are part of the state; otherwise the items are read and remembered (`remembered.rs`).
 
 use std::sync::Arc;
 
-use super::super::normalize::{ArrayFacts, Facts, ScalarId, SchemaId};
+use super::super::normalize::{ArrayFacts, Facts, Scalar, ScalarId, SchemaId};
 use super::super::schema::TypeSet;
 use super::array::{ArrayState, NextItem};
 use super::rule_table::RuleTable;
+use super::scarce::Count;
+use super::values::{JsonValue, ValueId};
 use crate::expr::{ExprId, Exprs};
 use crate::{Error, ErrorKind, Result};
 
@@ -26,8 +28,11 @@ pub(super) enum SingleValue {
 pub(super) struct UniqueItems {
     /// For each of the first positions whether its item is tracked; the last entry is for all further ones.
     places: Vec<bool>,
-    /// The values that are tracked.
-    pub values: Vec<SingleValue>,
+    /// All values of tracked items, if they are single and listed. [`ArrayState::used`] then has their indices, and
+    /// otherwise the numbers of remembered values.
+    listed: Option<Vec<SingleValue>>,
+    /// The listed values; otherwise those that some items have few of, so that these may run out.
+    scarce: Vec<ValueId>,
 }
 
 impl UniqueItems {
@@ -36,11 +41,22 @@ impl UniqueItems {
         self.places.get(index as usize).or(self.places.last()).copied().unwrap_or(false)
     }
 
+    /// Whether items are read and remembered.
+    pub(super) fn remembers(&self) -> bool {
+        self.listed.is_none()
+    }
+
+    /// Whether there are always values left for the items that must still come.
+    pub(super) fn is_plentiful(&self) -> bool {
+        self.remembers() && self.scarce.is_empty()
+    }
+
     /// How many items may follow at `index` after `used` values; `u64::MAX` if that is not known.
     pub(super) fn left(&self, index: u32, used: usize) -> u64 {
+        let Some(values) = &self.listed else { return u64::MAX };
         let later = self.places.iter().skip((index as usize).min(self.places.len() - 1));
         if later.into_iter().all(|&concerned| concerned) {
-            (self.values.len() - used.min(self.values.len())) as u64
+            (values.len() - used.min(values.len())) as u64
         } else {
             u64::MAX
         }
@@ -50,6 +66,19 @@ impl UniqueItems {
 impl RuleTable {
     /// How repeated items are tracked; `None` if items differ anyway, or if lenient loading dropped the keyword.
     pub(super) fn unique(&mut self, facts: &ArrayFacts, exprs: &mut Exprs) -> Result<Option<UniqueItems>> {
+        // Whether there is such an array counts as an open query meanwhile: an item may be one.
+        let waiting = std::mem::replace(&mut self.lowest, u32::MAX);
+        self.building.push((facts.clone(), self.depth));
+        self.depth += 1;
+        let found = self.find_unique(facts, exprs);
+        self.depth -= 1;
+        self.building.pop();
+        let lowest = if self.lowest < self.depth { self.lowest } else { u32::MAX };
+        self.lowest = waiting.min(lowest);
+        found
+    }
+
+    fn find_unique(&mut self, facts: &ArrayFacts, exprs: &mut Exprs) -> Result<Option<UniqueItems>> {
         let most = usize::try_from(facts.max.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let prefix = facts.prefix.len().min(most);
         if prefix > MAX_PLACES {
@@ -69,7 +98,8 @@ impl RuleTable {
                     continue;
                 }
                 let both = self.forms.all(&[schemas[i], schemas[j]])?;
-                if self.alive(both, exprs)? {
+                // Where the answer leans on an open query, equal items are possible.
+                if self.alive(both, exprs)? || self.lowest != u32::MAX {
                     (places[i], places[j]) = (true, true);
                 }
             }
@@ -77,25 +107,114 @@ impl RuleTable {
         if !places.contains(&true) {
             return Ok(None);
         }
-        let mut values = Vec::new();
+        let mut values = Some(Vec::new());
         for (&schema, _) in schemas.iter().zip(&places).filter(|(_, &concerned)| concerned) {
-            match self.singles(schema, exprs)? {
-                Some(singles) => values.extend(singles),
-                None => {
-                    let message =
-                        "uniqueItems over items that are not of a few listed values: that a text does not \
-                                   repeat what came before is not regular";
-                    let help =
-                        "list the items' values by enum, or set maxItems to 1, or leave uniqueItems out";
-                    let node = self.forms.unique_items_of(schema)?;
-                    self.forms.refuse(node, message.into(), help)?;
-                    return Ok(None);
+            let singles = self.singles(schema, exprs)?.filter(|_| self.lowest == u32::MAX);
+            values = values.zip(singles).map(|(values, singles)| [values, singles].concat());
+        }
+        let Some(mut values) = values else {
+            let Some(scarce) = self.scarce(facts, &schemas, &places, exprs)? else { return Ok(None) };
+            return Ok(Some(UniqueItems { places, listed: None, scarce }));
+        };
+        values.sort_unstable();
+        values.dedup();
+        let scarce = values.iter().map(|&one| self.value_of_single(one)).collect::<Result<_>>()?;
+        Ok(Some(UniqueItems { places, listed: Some(values), scarce }))
+    }
+
+    /// The values that some items have few of, where items that must come could run out of them; `None` if that cannot be
+    /// decided and the keyword is dropped.
+    fn scarce(
+        &mut self,
+        facts: &ArrayFacts,
+        schemas: &[SchemaId],
+        places: &[bool],
+        exprs: &mut Exprs,
+    ) -> Result<Option<Vec<ValueId>>> {
+        let mut scarce = Vec::new();
+        // With so many values for an item, one is left whatever the others are.
+        let enough = if facts.contains.is_empty() { facts.min } else { u64::MAX };
+        if enough < 2 {
+            return Ok(Some(scarce));
+        }
+        for (place, &schema) in schemas.iter().enumerate().filter(|&(place, _)| places[place]) {
+            if place as u64 >= enough {
+                continue;
+            }
+            let mut kinds = vec![schema];
+            for contains in &facts.contains {
+                for kind in kinds.clone() {
+                    kinds.push(self.forms.all(&[kind, contains.schema])?);
+                }
+            }
+            for kind in kinds {
+                let waiting = std::mem::replace(&mut self.lowest, u32::MAX);
+                let count =
+                    self.count_values(kind, usize::try_from(enough).unwrap_or(usize::MAX), 0, exprs)?;
+                let leans = self.lowest != u32::MAX;
+                self.lowest = self.lowest.min(waiting);
+                match count {
+                    Count::Many => {}
+                    Count::Few(values) if !leans => scarce.extend(values),
+                    _ => {
+                        let message = "uniqueItems over arrays or objects of which there may be too few: whether enough \
+                                       different items are left is not decided";
+                        let help = "leave out minItems and contains, or uniqueItems";
+                        let node = self.forms.unique_items_of(schema)?;
+                        self.forms.refuse(node, message.into(), help)?;
+                        return Ok(None);
+                    }
                 }
             }
         }
-        values.sort_unstable();
-        values.dedup();
-        Ok(Some(UniqueItems { places, values }))
+        scarce.sort_unstable();
+        scarce.dedup();
+        Ok(Some(scarce))
+    }
+
+    fn value_of_single(&mut self, single: SingleValue) -> Result<ValueId> {
+        let value = match single {
+            SingleValue::Null => JsonValue::Null,
+            SingleValue::Bool(value) => JsonValue::Bool(value),
+            SingleValue::Scalar(id) => match self.forms.texts.get(id) {
+                Scalar::Text(text) => JsonValue::Text(Arc::clone(text)),
+                Scalar::Number(number) => JsonValue::Number(number.clone()),
+            },
+        };
+        self.memory.values.id(value)
+    }
+
+    /// The values at these places of a list of used ones.
+    pub(super) fn remembered_values(&self, array: u32, used: &[u32]) -> Vec<ValueId> {
+        let Some(unique) = &self.arrays[array as usize].unique else { return Vec::new() };
+        let value = |&place: &u32| match unique.listed {
+            Some(_) => unique.scarce[place as usize],
+            None => ValueId(place),
+        };
+        used.iter().map(value).collect()
+    }
+
+    /// The place of `value` in a list of used ones; `None` if it cannot come.
+    pub(super) fn place_of(&self, array: u32, value: ValueId) -> Option<u32> {
+        let unique = self.arrays[array as usize].unique.as_ref()?;
+        match unique.listed {
+            Some(_) => unique.scarce.iter().position(|&other| other == value).map(|place| place as u32),
+            None => Some(value.0),
+        }
+    }
+
+    /// The values that may run out.
+    pub(super) fn scarce_values(&self, array: u32) -> Vec<ValueId> {
+        self.arrays[array as usize].unique.as_ref().map_or(Vec::new(), |unique| unique.scarce.clone())
+    }
+
+    /// The state for questions of what can be completed: with the used values only that matter for them.
+    pub(super) fn without_plentiful(&mut self, s: ArrayState) -> ArrayState {
+        let unique = self.arrays[s.array as usize].unique.as_ref().filter(|unique| unique.remembers());
+        let Some(unique) = unique.filter(|_| s.used != 0) else { return s };
+        let is_scarce = |&&value: &&u32| unique.scarce.binary_search(&ValueId(value)).is_ok();
+        let used: Vec<u32> = self.sets.get(s.used).iter().filter(is_scarce).copied().collect();
+        ArrayState { used: self.sets.id(&used), ..s }
     }
 
     /// The values that fulfil `schema`, if they are single and listed.
@@ -116,7 +235,7 @@ impl RuleTable {
         let singles = self.singles(item.schema, exprs)?.unwrap_or_default();
         let used = self.sets.get(item.next.used).to_vec();
         let unique = self.arrays[item.next.array as usize].unique.as_ref();
-        let values = unique.map_or(&[][..], |unique| &unique.values);
+        let values = unique.and_then(|unique| unique.listed.as_deref()).unwrap_or_default();
         let places =
             singles.into_iter().filter_map(|one| Some((one, values.binary_search(&one).ok()? as u32)));
         let mut left: Vec<_> = places.filter(|(_, place)| used.binary_search(place).is_err()).collect();

@@ -93,6 +93,21 @@ pub(super) fn regex(numbers: &NumberSet) -> Result<Regex> {
     Ok(known.get_or_init(|| made).clone())
 }
 
+/// All numbers, in the spellings of constrained ones: every value has few of them.
+///
+/// # Errors
+/// As [`regex`].
+pub(super) fn comparable() -> Result<Regex> {
+    static ALL: OnceLock<Regex> = OnceLock::new();
+    match ALL.get() {
+        Some(known) => Ok(known.clone()),
+        None => {
+            let made = constrained(&NumberSet::default())?;
+            Ok(ALL.get_or_init(|| made).clone())
+        }
+    }
+}
+
 /// [`constrained`] with a cache: schemas use the same few ranges repeatedly.
 fn remembered(numbers: &NumberSet) -> Result<Regex> {
     const MAX: usize = 256;

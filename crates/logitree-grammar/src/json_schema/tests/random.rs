@@ -148,14 +148,69 @@ fn read(schema: &Value, order: KeyOrder) -> crate::Result<Arc<Schema>> {
     Ok(Arc::new(from_value(schema, &compact(order), &[])?))
 }
 
-/// Bytes that complete the text, found cheapest first: of a few bytes, or of all. An opening bracket is dear, because
-/// nesting may be unbounded.
-fn completion(machine: &mut Machine, from: ConfigId) -> Option<String> {
+/// Bytes that complete the text: found greedily, or else cheapest first, of a few bytes or of all. An opening bracket is
+/// dear, because nesting may be unbounded. Texts that are remembered never meet in one configuration, so that a search
+/// for the cheapest would take too long.
+///
+/// # Errors
+/// If the search was given up.
+fn completion(machine: &mut Machine, from: ConfigId) -> Result<Option<String>, TooMany> {
     let few = |byte: u8| b"\"{}[]:,-.0125abctruefalsn".contains(&byte);
-    completion_of(machine, from, few).or_else(|| completion_of(machine, from, |_| true))
+    let greedy = (0..300).find_map(|seed| greedy_completion(machine, from, &mut Dice(seed)));
+    if greedy.is_some() {
+        return Ok(greedy);
+    }
+    match completion_of(machine, from, few) {
+        Ok(Some(found)) => Ok(Some(found)),
+        _ => completion_of(machine, from, |_| true),
+    }
 }
 
-fn completion_of(machine: &mut Machine, from: ConfigId, allowed: impl Fn(u8) -> bool) -> Option<String> {
+const PARTS: [&str; 17] = [
+    "\"a\":", "\"b\":", "\"c\":", "\"aa\":", "\"ab\":", "\"a\"", "\"ab\"", "1", "0.5", "2", "true", "false",
+    "null", "3", "[]", "{}", "[",
+];
+
+/// Bytes that complete the text, those that end something first, with more and more exceptions.
+fn greedy_completion(machine: &mut Machine, from: ConfigId, dice: &mut Dice) -> Option<String> {
+    let strayed = dice.0 > 0;
+    let (mut config, mut bytes) = (from, Vec::new());
+    for _ in 0..120 {
+        if machine.is_accepting(config) {
+            return Some(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        // A key or value of these tests, where it may come.
+        let part = format!("{}{}", dice.pick(&["", "\"", ",", "{", ",{", "["]), dice.pick(&PARTS));
+        let by_part = |machine: &mut Machine| {
+            part.bytes().try_fold(config, |c, b| Some(machine.step(c, b).unwrap()).filter(|&c| c != DEAD))
+        };
+        if let Some(next) = by_part(machine).filter(|_| strayed && dice.once_in(2)) {
+            config = next;
+            bytes.extend(part.bytes());
+            continue;
+        }
+        let first = machine.first_bytes(config).unwrap();
+        let mut usual = b"\"]}:0atfn1b2c5.-,[{eursl".iter().copied().filter(|&byte| first.contains(byte));
+        let byte = match usual.next() {
+            Some(byte) if !strayed || !dice.once_in(4) => byte,
+            Some(byte) => *dice.pick(&usual.chain([byte]).collect::<Vec<_>>()),
+            None => *dice.pick(&first.iter().collect::<Vec<_>>()),
+        };
+        config = machine.step(config, byte).unwrap();
+        assert_ne!(config, DEAD, "a first byte leads nowhere");
+        bytes.push(byte);
+    }
+    None
+}
+
+/// A search that was given up.
+struct TooMany;
+
+fn completion_of(
+    machine: &mut Machine,
+    from: ConfigId,
+    allowed: impl Fn(u8) -> bool,
+) -> Result<Option<String>, TooMany> {
     let mut seen = vec![(from, usize::MAX, 0u8)];
     let mut known = HashSet::from([from]);
     let mut waiting = BinaryHeap::from([(Reverse(0), Reverse(0))]);
@@ -169,13 +224,13 @@ fn completion_of(machine: &mut Machine, from: ConfigId, allowed: impl Fn(u8) -> 
                 at = seen[at].1;
             }
             bytes.reverse();
-            return Some(String::from_utf8_lossy(&bytes).into_owned());
+            return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
         }
-        if seen.len() > 200_000 {
-            return None;
+        if seen.len() > 50_000 {
+            return Err(TooMany);
         }
         for byte in machine.first_bytes(config).unwrap().iter().filter(|&byte| allowed(byte)) {
-            let next = machine.step(config, byte).unwrap();
+            let Ok(next) = machine.step(config, byte) else { return Err(TooMany) };
             assert_ne!(next, DEAD, "a first byte leads nowhere");
             if known.insert(next) {
                 seen.push((next, at, byte));
@@ -184,7 +239,7 @@ fn completion_of(machine: &mut Machine, from: ConfigId, allowed: impl Fn(u8) -> 
             }
         }
     }
-    None
+    Ok(None)
 }
 
 /// Whether a key comes twice in some object, which schemas cannot see.
@@ -280,7 +335,11 @@ fn walk(dice: &mut Dice, machine: &mut Machine, schema: &Schema, shown: &Value) 
         text.push(byte);
     }
     let so_far = String::from_utf8_lossy(&text).into_owned();
-    let Some(rest) = completion(machine, config) else { panic!("{shown}: {so_far:?} cannot be completed") };
+    let rest = match completion(machine, config) {
+        Ok(Some(rest)) => rest,
+        Ok(None) => panic!("{shown}: {so_far:?} cannot be completed"),
+        Err(TooMany) => return None,
+    };
     let text = String::from_utf8([text, rest.into_bytes()].concat()).ok()?;
     let value: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{shown}: {text}: {e}"));
     assert!(repeats_a_key(&text) || is_valid(schema, &value).unwrap(), "{shown}: {text} is not valid");
@@ -315,6 +374,17 @@ impl Case {
         valid
     }
 
+    /// The same for a text of the value that is not the usual one. Listed numbers have no exponents.
+    fn compare_written(&mut self, dice: &mut Dice, value: &Value) {
+        let text = written(dice, value);
+        let valid = is_valid(&self.schema, value).unwrap();
+        let (seed, shown) = (self.seed, &self.shown);
+        let accepted = accepts(&mut self.in_any, &text);
+        assert!(valid || !accepted, "seed {seed}: {shown} on {text}");
+        let listed = text.contains(['e', 'E']);
+        assert!(!valid || accepted || listed, "seed {seed}: {shown} on {text}");
+    }
+
     /// Texts that the machines allow, and values that differ from them in a place or two.
     fn walk(&mut self, dice: &mut Dice) -> usize {
         let mut valid = 0;
@@ -329,6 +399,136 @@ impl Case {
         }
         valid
     }
+}
+
+/// A text of a value: keys in any order, numbers in any way, strings in their canonical one.
+fn written(dice: &mut Dice, value: &Value) -> String {
+    match value {
+        Value::Number(number) => {
+            let number = number.to_string();
+            let whole = !number.contains(['.', 'e']);
+            match dice.next(6) {
+                0 if whole => format!("{number}.0"),
+                1 if whole && number.trim_start_matches('-').len() == 1 && number != "0" => {
+                    format!("{number}{}", dice.pick(&["e0", "E-00", ".0e+0", ".00E000"]))
+                }
+                2 if number == "0" => "-0".into(),
+                3 if !whole => format!("{number}0"),
+                _ => number,
+            }
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| written(dice, item)).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(object) => {
+            let mut members: Vec<String> = object
+                .iter()
+                .map(|(key, value)| format!("{}:{}", json!(key), written(dice, value)))
+                .collect();
+            for at in (1..members.len()).rev() {
+                members.swap(at, dice.next(at + 1));
+            }
+            format!("{{{}}}", members.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A schema of an array with unique items, perhaps inside of others.
+fn unique_schema(dice: &mut Dice, depth: usize) -> Value {
+    let mut made = Map::from_iter([("uniqueItems".to_string(), json!(true))]);
+    if !dice.once_in(8) {
+        made.insert("type".into(), json!("array"));
+    }
+    let item = |dice: &mut Dice| match dice.next(12) {
+        0 => json!(true),
+        1 => json!({"type": "string"}),
+        2 => json!({"type": ["integer", "boolean"]}),
+        3 => json!({"type": "integer", "minimum": 0, "maximum": dice.next(4)}),
+        4 => json!({"enum": [1, 2, "a", [1], {"a": 1}]}),
+        5 | 6 if depth > 0 => unique_schema(dice, depth - 1),
+        7 if depth > 0 => json!({"type": "array", "items": schema(dice, depth - 1)}),
+        8 if depth > 0 => {
+            let keys = keys(dice);
+            let values: Map<String, Value> =
+                keys.iter().map(|key| ((*key).to_string(), schema(dice, depth - 1))).collect();
+            json!({"type": "object", "properties": values, "additionalProperties": dice.once_in(2)})
+        }
+        9 => json!({
+            "type": "object",
+            "properties": {"a": {"type": "boolean"}, "b": {"enum": [1, 2]}},
+            "required": ["a"],
+            "additionalProperties": false,
+        }),
+        10 => json!({"$ref": "#"}),
+        _ => schema(dice, depth),
+    };
+    if !dice.once_in(6) {
+        made.insert("items".into(), item(dice));
+    }
+    if dice.once_in(4) {
+        let prefix: Value = (0..1 + dice.next(3)).map(|_| item(dice)).collect();
+        made.insert("prefixItems".into(), prefix);
+    }
+    if dice.once_in(5) {
+        made.insert("contains".into(), item(dice));
+    }
+    for key in ["minItems", "maxItems"] {
+        if dice.once_in(4) {
+            made.insert(key.into(), json!(dice.next(4)));
+        }
+    }
+    Value::Object(made)
+}
+
+/// A document of [`unique_schema`].
+fn unique_document(dice: &mut Dice) -> Value {
+    let definitions = json!({"a": schema(dice, 1), "b": unique_schema(dice, 1)});
+    let mut made = unique_schema(dice, 2);
+    if dice.once_in(4) {
+        made = json!({"type": "object", "properties": {"a": made}, "required": ["a"]});
+    }
+    made["$defs"] = definitions;
+    made
+}
+
+/// A value with an array, often with items that are equal.
+fn with_repeats(dice: &mut Dice, depth: usize) -> Value {
+    let mut items: Vec<Value> = (0..dice.next(4))
+        .map(|_| if depth > 0 && dice.once_in(3) { with_repeats(dice, depth - 1) } else { value(dice, 1) })
+        .collect();
+    if !items.is_empty() && dice.once_in(3) {
+        let (from, to) = (dice.next(items.len()), dice.next(items.len() + 1));
+        items.insert(to, items[from].clone());
+    }
+    json!(items)
+}
+
+#[test]
+fn unique_items_equal_the_validator() {
+    let count: u64 = std::env::var("LOGITREE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(600);
+    let (mut run, mut refused, mut valid) = (0, 0, 0_usize);
+    for seed in 0..count {
+        let mut dice = Dice(seed.wrapping_mul(0x9e3779b97f4a7c15));
+        let shown = unique_document(&mut dice);
+        let Some(mut case) = Case::new(seed, shown) else {
+            refused += 1;
+            continue;
+        };
+        run += 1;
+        for _ in 0..20 {
+            let value = with_repeats(&mut dice, 2);
+            let value = if case.shown.get("required").is_some() { json!({"a": value}) } else { value };
+            valid += usize::from(case.compare(&value));
+            case.compare_written(&mut dice, &value);
+        }
+        for _ in 0..2 {
+            valid += case.walk(&mut dice);
+        }
+    }
+    assert!(refused * 6 < run, "{refused} were refused, {run} were run");
+    assert!(valid > 3 * run, "only {valid} valid values in {run} schemas");
 }
 
 #[test]

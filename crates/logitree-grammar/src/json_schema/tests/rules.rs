@@ -305,8 +305,10 @@ fn dead_keys_are_never_offered() {
 
 #[test]
 fn what_cannot_be_honoured_is_named() {
-    let unique =
-        json!({"properties": {"x": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}});
+    let items =
+        json!({"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": false});
+    let array = json!({"type": "array", "items": items, "uniqueItems": true, "minItems": 4});
+    let unique = json!({"properties": {"x": array}});
     let error = Runner::try_new(&unique, &SchemaOptions::default()).err().unwrap();
     assert!(error.message.contains("uniqueItems") && error.place == "#/properties/x", "{error}");
     let listed = json!({"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": true});

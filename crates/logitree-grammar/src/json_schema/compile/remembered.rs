@@ -1,0 +1,821 @@
+//! Items that must differ, while they are written: what was written so far is part of the state.
+//!
+//! ```text
+//! array with unique items --item--> Remembered(slot, schema): a value that is read, then remembered
+//!     a scalar    one lexeme without the forbidden values; its text is read
+//!     [ or {      RememberedPart(frame): an array or object whose parts are remembered in turn; no calls
+//! ```
+//!
+//! A slot is a place for a value, and knows which values it must not have: those after which nothing could be completed
+//! without a repetition. For an item of an outermost array these are the items before it. For a part of an array or object
+//! that is written in such a place, they are the parts that a forbidden value has there, if nothing else could follow.
+//!
+//! The naive version is the plain validator on the whole text (`json_schema/tests/rules.rs`).
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::super::normalize::SchemaId;
+use super::array::{ArrayState, NextItem};
+use super::lexemes::{spellings, LeftOut};
+use super::object::ObjectState;
+use super::rule_table::RuleTable;
+use super::transitions::{key_of, Composite, CLOSE};
+use super::values::{JsonValue, TextId, TextTable, ValueId, ValueTable};
+use super::{JsonState, JsonStates};
+use crate::earley::{Edge, LexemeTarget, StateEdges, StateId};
+use crate::expr::{ExprId, Exprs, Tag, NOTHING};
+use crate::{id, Error, ErrorKind, Result};
+
+id!(
+    /// A [`Slot`].
+    pub(super) struct SlotId
+);
+id!(
+    /// A [`Frame`].
+    pub(super) struct FrameId
+);
+
+/// Maximum number of values of one array that are remembered.
+const MAX_REMEMBERED: usize = 1_024;
+/// Maximum depth of searches for a value that differs from others.
+const MAX_DEPTH: u32 = 200;
+/// The list of parts of which not all are known.
+const UNKNOWN: u32 = u32::MAX;
+/// Forbidden values are excluded in groups of so many, so that one more value changes one small group.
+const GROUPS: [usize; 2] = [256, 16];
+
+/// Where a value that is remembered is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Slot {
+    /// An item of an array that no remembered value contains; the array after it, the item not remembered yet.
+    Item(ArrayState),
+    /// A part of a remembered array or object: before it, its key, and the position after it.
+    Part { of: FrameId, key: Option<ValueId>, next: Position },
+}
+
+/// A position in an array or object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Position {
+    Array(ArrayState),
+    Object(ObjectState),
+}
+
+/// An array or object of which some parts are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Frame {
+    /// What it will fill.
+    slot: SlotId,
+    position: Position,
+    /// An interned list: items, or keys and values sorted by key; [`UNKNOWN`].
+    parts: u32,
+}
+
+/// Entries by number.
+struct Numbered<T> {
+    all: Vec<T>,
+    ids: FxHashMap<T, u32>,
+}
+
+impl<T: Copy + Eq + std::hash::Hash> Numbered<T> {
+    fn id(&mut self, entry: T) -> u32 {
+        let next = self.all.len() as u32;
+        let id = *self.ids.entry(entry).or_insert(next);
+        if id == next {
+            self.all.push(entry);
+        }
+        id
+    }
+
+    fn byte_size(&self) -> usize {
+        self.all.len() * 3 * std::mem::size_of::<T>()
+    }
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Numbered { all: Vec::new(), ids: FxHashMap::default() }
+    }
+}
+
+/// What is remembered of the values that are written.
+#[derive(Default)]
+pub(super) struct Memory {
+    pub values: ValueTable,
+    texts: TextTable,
+    slots: Numbered<Slot>,
+    frames: Numbered<Frame>,
+    forbidden: FxHashMap<SlotId, Arc<[ValueId]>>,
+    /// Whether frames can be completed to a value that is not forbidden.
+    live: FxHashMap<FrameId, bool>,
+    /// The languages of groups of numbers or strings.
+    groups: FxHashMap<Box<[ValueId]>, ExprId>,
+    /// Whether schemas have more values than can be forbidden.
+    pub plentiful: FxHashMap<SchemaId, bool>,
+    /// The scalars of a schema where nothing is forbidden.
+    free_scalars: FxHashMap<SchemaId, ExprId>,
+    /// The keys of an object where nothing is forbidden, by its state and the keys that were written.
+    free_keys: FxHashMap<(ObjectState, u32), ExprId>,
+    depth: u32,
+    bytes: usize,
+}
+
+impl Memory {
+    /// About how many bytes it holds.
+    pub(super) fn byte_size(&self) -> usize {
+        self.values.byte_size()
+            + self.texts.byte_size()
+            + self.slots.byte_size()
+            + self.frames.byte_size()
+            + self.bytes
+    }
+
+    /// The text after one more byte.
+    pub(super) fn read(&mut self, text: TextId, byte: u8) -> Result<TextId> {
+        self.texts.with(text, byte)
+    }
+
+    fn slot(&mut self, slot: Slot) -> SlotId {
+        SlotId(self.slots.id(slot))
+    }
+
+    fn frame(&mut self, frame: Frame) -> FrameId {
+        FrameId(self.frames.id(frame))
+    }
+}
+
+impl RuleTable {
+    /// The state before an item that is remembered.
+    pub(super) fn remembered_item(&mut self, item: &NextItem) -> JsonState {
+        let slot = self.memory.slot(Slot::Item(item.next));
+        JsonState::Remembered(slot, item.schema)
+    }
+
+    /// Whether some value of the item's schema differs from the items before it, and leaves a way to complete the array.
+    pub(super) fn remembered_alive(&mut self, item: &NextItem, exprs: &mut Exprs) -> Result<bool> {
+        let slot = self.memory.slot(Slot::Item(item.next));
+        Ok(self.array_can_complete(item.next, exprs)? && self.differs(item.schema, slot, exprs)?)
+    }
+
+    /// The values that must not be written in `slot`, sorted.
+    fn forbidden(&mut self, slot: SlotId, exprs: &mut Exprs) -> Result<Arc<[ValueId]>> {
+        if let Some(known) = self.memory.forbidden.get(&slot) {
+            return Ok(Arc::clone(known));
+        }
+        let mut found = match self.memory.slots.all[slot.index()] {
+            Slot::Item(next) => return Ok(self.repeated(next, exprs)?.into()),
+            Slot::Part { of, key, next } => {
+                let mut found = match next {
+                    Position::Array(next) if self.is_kept_apart(of) => self.repeated(next, exprs)?,
+                    _ => Vec::new(),
+                };
+                for value in self.rivals_at(of, key, exprs)? {
+                    if !found.contains(&value) {
+                        let after = self.with_part(of, key, next, Some(value))?;
+                        if !self.frame_live(after, exprs)? {
+                            found.push(value);
+                        }
+                    }
+                }
+                found
+            }
+        };
+        found.sort_unstable();
+        let found: Arc<[ValueId]> = found.into();
+        // While a query is open its answer counts as negative: what leans on that is not kept.
+        if self.depth == 0 {
+            self.memory.bytes += 64 + size_of_val(&*found);
+            self.memory.forbidden.insert(slot, Arc::clone(&found));
+        }
+        Ok(found)
+    }
+
+    /// The items that must not come before `next`: those that came, and those that another item needs.
+    fn repeated(&mut self, next: ArrayState, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
+        let used = self.sets.get(next.used).to_vec();
+        let mut found = self.remembered_values(next.array, &used);
+        if !self.array_may_end(&next) {
+            for value in self.scarce_values(next.array) {
+                if !found.contains(&value) {
+                    let with = self.with_item(next, value)?;
+                    if !self.array_can_complete(with, exprs)? {
+                        found.push(value);
+                    }
+                }
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// Whether the next item of a frame, an array, must differ from its other items.
+    fn is_kept_apart(&self, frame: FrameId) -> bool {
+        match self.memory.frames.all[frame.index()].position {
+            Position::Array(s) => {
+                self.arrays[s.array as usize].unique.as_ref().is_some_and(|unique| unique.concerns(s.index))
+            }
+            Position::Object(_) => false,
+        }
+    }
+
+    /// The forbidden values that begin as `frame` does.
+    fn rivals(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
+        let Frame { slot, position, parts } = self.memory.frames.all[frame.index()];
+        if parts == UNKNOWN {
+            return Ok(Vec::new());
+        }
+        let forbidden = self.forbidden(slot, exprs)?;
+        exprs.charge(forbidden.len() as u64)?;
+        let parts = self.sets.get(parts);
+        let is_rival = |&&value: &&ValueId| match (self.memory.values.get(value), position) {
+            (JsonValue::Array(items), Position::Array(_)) => {
+                items.len() >= parts.len() && items.iter().zip(parts).all(|(item, &part)| item.0 == part)
+            }
+            (JsonValue::Object(members), Position::Object(_)) => parts.chunks_exact(2).all(|part| {
+                let at = members.binary_search_by_key(&part[0], |(key, _)| key.0);
+                at.is_ok_and(|at| members[at].1 .0 == part[1])
+            }),
+            _ => false,
+        };
+        Ok(forbidden.iter().filter(is_rival).copied().collect())
+    }
+
+    /// What the rivals of `frame` have at its next place, or at `key`.
+    fn rivals_at(&mut self, frame: FrameId, key: Option<ValueId>, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
+        let rivals = self.rivals(frame, exprs)?;
+        if rivals.is_empty() {
+            return Ok(rivals);
+        }
+        let place = self.sets.get(self.memory.frames.all[frame.index()].parts).len();
+        let part = |&rival: &ValueId| match (self.memory.values.get(rival), key) {
+            (JsonValue::Array(items), None) => items.get(place).copied(),
+            (JsonValue::Object(members), Some(key)) => {
+                members.binary_search_by_key(&key, |member| member.0).ok().map(|at| members[at].1)
+            }
+            _ => None,
+        };
+        let mut found: Vec<ValueId> = rivals.iter().filter_map(part).collect();
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// The frame with one more part; `None` is a part that is not known.
+    fn with_part(
+        &mut self,
+        frame: FrameId,
+        key: Option<ValueId>,
+        next: Position,
+        value: Option<ValueId>,
+    ) -> Result<FrameId> {
+        let apart = self.is_kept_apart(frame);
+        let Frame { slot, parts, .. } = self.memory.frames.all[frame.index()];
+        let (Some(value), true) = (value, parts != UNKNOWN) else {
+            return Ok(self.memory.frame(Frame { slot, position: next, parts: UNKNOWN }));
+        };
+        let position = match next {
+            Position::Array(next) if apart => Position::Array(self.with_item(next, value)?),
+            other => other,
+        };
+        let mut list = self.sets.get(parts).to_vec();
+        match key {
+            None => list.push(value.0),
+            Some(key) => {
+                let at = list.chunks_exact(2).take_while(|part| part[0] < key.0).count();
+                list.splice(2 * at..2 * at, [key.0, value.0]);
+            }
+        }
+        let parts = self.sets.id(&list);
+        Ok(self.memory.frame(Frame { slot, position, parts }))
+    }
+
+    /// The array with an item that must not come again.
+    fn with_item(&mut self, next: ArrayState, value: ValueId) -> Result<ArrayState> {
+        if self.arrays[next.array as usize].is_full(&next) {
+            return Ok(next);
+        }
+        match self.place_of(next.array, value) {
+            None => return Ok(next),
+            Some(place) if self.sets.get(next.used).binary_search(&place).is_ok() => return Ok(next),
+            Some(place) => {
+                if self.sets.get(next.used).len() < MAX_REMEMBERED {
+                    return Ok(self.with_used(next, place));
+                }
+            }
+        }
+        let message = format!("an array with unique items has more than {MAX_REMEMBERED} of them");
+        Err(Error::new(ErrorKind::Limit, message).help("set maxItems, or leave uniqueItems out"))
+    }
+
+    /// The value of a frame that ends; `None` if not all of it is known.
+    fn frame_value(&mut self, frame: FrameId) -> Result<Option<ValueId>> {
+        let Frame { position, parts, .. } = self.memory.frames.all[frame.index()];
+        if parts == UNKNOWN {
+            return Ok(None);
+        }
+        let parts = self.sets.get(parts);
+        let value = match position {
+            Position::Array(_) => JsonValue::Array(parts.iter().map(|&part| ValueId(part)).collect()),
+            Position::Object(_) => JsonValue::Object(
+                parts.chunks_exact(2).map(|part| (ValueId(part[0]), ValueId(part[1]))).collect(),
+            ),
+        };
+        self.memory.values.id(value).map(Some)
+    }
+
+    /// Whether a frame may end here and is then not forbidden.
+    fn frame_may_end(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<bool> {
+        let Frame { slot, position, .. } = self.memory.frames.all[frame.index()];
+        let may_end = match position {
+            Position::Array(s) => self.array_may_end(&s),
+            Position::Object(s) => self.object_may_end(&s),
+        };
+        if !may_end {
+            return Ok(false);
+        }
+        let Some(value) = self.frame_value(frame)? else { return Ok(true) };
+        Ok(self.forbidden(slot, exprs)?.binary_search(&value).is_err())
+    }
+
+    /// Whether a frame can be completed to a value that is not forbidden.
+    fn frame_live(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<bool> {
+        if let Some(&known) = self.memory.live.get(&frame) {
+            return Ok(known);
+        }
+        exprs.spend(8)?;
+        if self.memory.depth >= MAX_DEPTH {
+            let message = "finding an item that differs from those before it takes too long: they are nested too deeply";
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        self.memory.depth += 1;
+        let found = self.frame_completes(frame, exprs);
+        self.memory.depth -= 1;
+        let live = found?;
+        if self.depth == 0 {
+            self.memory.bytes += 16;
+            self.memory.live.insert(frame, live);
+        }
+        Ok(live)
+    }
+
+    fn frame_completes(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<bool> {
+        let position = self.memory.frames.all[frame.index()].position;
+        let rivals = self.rivals(frame, exprs)?;
+        match position {
+            Position::Array(s) if rivals.is_empty() => return self.array_can_complete(s, exprs),
+            Position::Object(s) if rivals.is_empty() => return self.object_can_complete(s, exprs),
+            _ => {}
+        }
+        if self.frame_may_end(frame, exprs)? {
+            return Ok(true);
+        }
+        match position {
+            Position::Array(_) => Ok(!self.differing_items(frame, exprs)?.is_empty()),
+            Position::Object(s) => {
+                for key in self.named_next(&s) {
+                    if !self.differing_moves(frame, key, None, exprs)?.is_empty() {
+                        return Ok(true);
+                    }
+                }
+                Ok(self.differing_keys(frame, &rivals, exprs)? != NOTHING)
+            }
+        }
+    }
+
+    /// Whether some value of `schema` may be written in `slot`.
+    fn differs(&mut self, schema: SchemaId, slot: SlotId, exprs: &mut Exprs) -> Result<bool> {
+        if self.is_plentiful(schema, exprs)? {
+            return Ok(true);
+        }
+        if self.forbidden(slot, exprs)?.is_empty() {
+            return self.alive(schema, exprs);
+        }
+        if self.scalars_in(schema, slot, exprs)? != NOTHING {
+            return Ok(true);
+        }
+        Ok(!self.frames_in(schema, slot, exprs)?.is_empty())
+    }
+
+    /// The values of `schema` other than arrays and objects that may be written in `slot`.
+    fn scalars_in(&mut self, schema: SchemaId, slot: SlotId, exprs: &mut Exprs) -> Result<ExprId> {
+        let forbidden = self.forbidden(slot, exprs)?;
+        let known = self.memory.free_scalars.get(&schema);
+        if let Some(&known) = known.filter(|_| forbidden.is_empty()) {
+            return Ok(known);
+        }
+        let left_out = self.left_out(&forbidden, exprs)?;
+        let mut all = Vec::new();
+        for facts in &*self.forms.normal(schema, exprs)? {
+            all.push(self.lexemes.scalars_without(&self.forms, facts, &left_out, exprs)?);
+        }
+        let made = exprs.or(&all)?;
+        if forbidden.is_empty() {
+            self.memory.free_scalars.insert(schema, made);
+        }
+        Ok(made)
+    }
+
+    /// The arrays and objects of `schema` that may be written in `slot`, before their first part.
+    fn frames_in(&mut self, schema: SchemaId, slot: SlotId, exprs: &mut Exprs) -> Result<Vec<FrameId>> {
+        let free = match self.memory.slots.all[slot.index()] {
+            Slot::Item(_) => false,
+            Slot::Part { of, .. } => self.memory.frames.all[of.index()].parts == UNKNOWN,
+        };
+        let parts = if free { UNKNOWN } else { 0 };
+        let mut found = Vec::new();
+        for &composite in &*self.composites(schema, exprs)? {
+            let position = match composite {
+                Composite::Array(s) => Position::Array(s),
+                Composite::Object(s) => Position::Object(s),
+            };
+            let frame = self.memory.frame(Frame { slot, position, parts });
+            if self.frame_live(frame, exprs)? {
+                found.push(frame);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The languages of these values, in groups.
+    fn left_out(&mut self, values: &[ValueId], exprs: &mut Exprs) -> Result<LeftOut> {
+        exprs.charge(4 * values.len() as u64)?;
+        let mut left_out = LeftOut::default();
+        let (mut numbers, mut strings) = (Vec::new(), Vec::new());
+        for &value in values {
+            match self.memory.values.get(value) {
+                JsonValue::Null => left_out.null = true,
+                JsonValue::Bool(value) => left_out.bools |= 1 << u8::from(*value),
+                JsonValue::Number(_) => numbers.push(value),
+                JsonValue::Text(_) => strings.push(value),
+                JsonValue::Array(_) | JsonValue::Object(_) => {}
+            }
+        }
+        left_out.numbers = self.groups(&numbers, exprs)?;
+        left_out.strings = self.groups(&strings, exprs)?;
+        Ok(left_out)
+    }
+
+    fn groups(&mut self, mut values: &[ValueId], exprs: &mut Exprs) -> Result<Vec<ExprId>> {
+        let mut found = Vec::new();
+        while !values.is_empty() {
+            let size = GROUPS.into_iter().find(|&size| values.len() >= size).unwrap_or(values.len());
+            let (group, others) = values.split_at(size);
+            values = others;
+            let known = match self.memory.groups.get(group) {
+                Some(&known) => known,
+                None => {
+                    let made = self.language_of(group, exprs)?;
+                    self.memory.bytes += 32 + size_of_val(group);
+                    self.memory.groups.insert(group.into(), made);
+                    made
+                }
+            };
+            found.push(known);
+        }
+        Ok(found)
+    }
+
+    /// The language of numbers, or of strings without quotes.
+    fn language_of(&mut self, group: &[ValueId], exprs: &mut Exprs) -> Result<ExprId> {
+        let (mut numbers, mut strings) = (Vec::new(), Vec::new());
+        for &value in group {
+            match self.memory.values.get(value) {
+                JsonValue::Number(number) => numbers.push(number.clone()),
+                JsonValue::Text(text) => strings.push(Arc::clone(text)),
+                _ => {}
+            }
+        }
+        if strings.is_empty() {
+            spellings(&numbers, exprs)
+        } else {
+            self.lexemes.texts(&strings, exprs)
+        }
+    }
+
+    /// The edges of a value that is remembered.
+    pub(super) fn remembered_edges(
+        &mut self,
+        slot: SlotId,
+        schema: SchemaId,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<StateEdges> {
+        let mut edges = Vec::new();
+        let expr = self.scalars_in(schema, slot, exprs)?;
+        if expr != NOTHING {
+            let of = states.id(self.number, JsonState::Remembered(slot, schema))?;
+            let text = states.id(self.number, JsonState::Reading(of, TextTable::EMPTY))?;
+            edges.push(Edge::Lexeme { expr, to: LexemeTarget::Read(text) });
+        }
+        for frame in self.frames_in(schema, slot, exprs)? {
+            edges.push(match self.memory.frames.all[frame.index()].position {
+                Position::Object(_) => {
+                    let to = states.id(self.number, JsonState::RememberedPart(frame))?;
+                    Edge::Lexeme { expr: exprs.bytes(b"{")?, to: LexemeTarget::State(to) }
+                }
+                Position::Array(_) => {
+                    let inner = self.frame_separator(frame, self.lexemes.open, exprs)?;
+                    let open = exprs.bytes(b"[")?;
+                    Edge::Lexeme { expr: exprs.concat(&[open, inner])?, to: LexemeTarget::ByTag }
+                }
+            });
+        }
+        Ok(StateEdges { accepting: false, edges })
+    }
+
+    /// Where the lexeme `edge` of a value that is remembered leads, if it opens an array.
+    pub(super) fn remembered_target(
+        &mut self,
+        (slot, schema): (SlotId, SchemaId),
+        edge: u32,
+        tag: Tag,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<StateId> {
+        let scalars = self.scalars_in(schema, slot, exprs)? != NOTHING;
+        let frame = self.frames_in(schema, slot, exprs)?[edge as usize - usize::from(scalars)];
+        self.part_target(frame, tag, states, exprs)
+    }
+
+    /// The edges of an array or object that is remembered.
+    pub(super) fn part_edges(
+        &mut self,
+        frame: FrameId,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<StateEdges> {
+        let edge = match self.memory.frames.all[frame.index()].position {
+            Position::Array(_) => {
+                let expr = self.frame_separator(frame, self.lexemes.comma, exprs)?;
+                Edge::Lexeme { expr, to: LexemeTarget::ByTag }
+            }
+            Position::Object(s) => {
+                let expr = self.frame_keys(frame, &s, exprs)?;
+                let of = states.id(self.number, JsonState::RememberedPart(frame))?;
+                let text = states.id(self.number, JsonState::Reading(of, TextTable::EMPTY))?;
+                Edge::Lexeme { expr, to: LexemeTarget::Read(text) }
+            }
+        };
+        Ok(StateEdges { accepting: false, edges: vec![edge] })
+    }
+
+    /// Where the separator of an array leads.
+    pub(super) fn part_target(
+        &mut self,
+        frame: FrameId,
+        tag: Tag,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<StateId> {
+        if tag == CLOSE {
+            return self.closed_frame(frame, states);
+        }
+        let mut all = Vec::new();
+        for item in self.differing_items(frame, exprs)? {
+            let part = Slot::Part { of: frame, key: None, next: Position::Array(item.next) };
+            let slot = self.memory.slot(part);
+            all.push(states.id(self.number, JsonState::Remembered(slot, item.schema))?);
+        }
+        self.either(all, states)
+    }
+
+    /// The state after an array or object that is complete.
+    fn closed_frame(&mut self, frame: FrameId, states: &mut JsonStates) -> Result<StateId> {
+        let value = self.frame_value(frame)?;
+        self.filled(self.memory.frames.all[frame.index()].slot, value, states)
+    }
+
+    /// The state after `value` was written in `slot`; `None` is a value that is not known.
+    fn filled(&mut self, slot: SlotId, value: Option<ValueId>, states: &mut JsonStates) -> Result<StateId> {
+        match self.memory.slots.all[slot.index()] {
+            Slot::Item(next) => {
+                let next = value.map_or(Ok(next), |value| self.with_item(next, value))?;
+                states.id(self.number, JsonState::Array(next))
+            }
+            Slot::Part { of, key, next } => {
+                let frame = self.with_part(of, key, next, value)?;
+                states.id(self.number, JsonState::RememberedPart(frame))
+            }
+        }
+    }
+
+    /// Where a text of `state` leads that is complete with `tag`; `None` is any text.
+    pub(super) fn after_text(
+        &mut self,
+        state: &JsonState,
+        text: Option<TextId>,
+        tag: Tag,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<StateId> {
+        let text = text.map(|text| self.memory.texts.bytes(text));
+        exprs.charge(text.as_ref().map_or(0, Vec::len) as u64)?;
+        match *state {
+            JsonState::Remembered(slot, _) => {
+                let value = text.map(|text| self.memory.values.scalar(&text)).transpose()?;
+                self.filled(slot, value, states)
+            }
+            JsonState::RememberedPart(frame) => {
+                let Frame { slot, position, .. } = self.memory.frames.all[frame.index()];
+                if tag == CLOSE {
+                    return match text {
+                        Some(_) => self.closed_frame(frame, states),
+                        None => self.filled(slot, None, states),
+                    };
+                }
+                let Position::Object(s) = position else { return Ok(super::END) };
+                let key = key_of(tag, self.objects[s.object as usize].keys.len() as u32);
+                let (frame, id) = match text {
+                    Some(text) => {
+                        let quote = |&byte: &u8| byte == b'"';
+                        let from = text.iter().position(quote).unwrap_or(0);
+                        let to = text.iter().rposition(quote).map_or(text.len(), |last| last + 1);
+                        (frame, self.memory.values.scalar(&text[from..to])?)
+                    }
+                    None => {
+                        let any = self.memory.values.text("")?;
+                        (self.memory.frame(Frame { slot, position, parts: UNKNOWN }), any)
+                    }
+                };
+                let mut all = Vec::new();
+                for (schema, slot) in self.differing_moves(frame, key, Some(id), exprs)? {
+                    all.push(states.id(self.number, JsonState::Remembered(slot, schema))?);
+                }
+                self.either(all, states)
+            }
+            _ => Ok(super::END),
+        }
+    }
+
+    /// What follows the opening bracket or an item of an array.
+    fn frame_separator(&mut self, frame: FrameId, before: ExprId, exprs: &mut Exprs) -> Result<ExprId> {
+        let may_end = self.frame_may_end(frame, exprs)?;
+        let items = !self.differing_items(frame, exprs)?.is_empty();
+        self.separator_of(before, may_end, items, exprs)
+    }
+
+    /// The choices for the next item after which the array can be completed to a value that is not forbidden.
+    fn differing_items(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<NextItem>> {
+        let Position::Array(s) = self.memory.frames.all[frame.index()].position else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for item in self.items(&s, exprs)? {
+            let part = Slot::Part { of: frame, key: None, next: Position::Array(item.next) };
+            let slot = self.memory.slot(part);
+            if self.differs(item.schema, slot, exprs)? {
+                found.push(item);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The choices for the value of a key after which the object can be completed to a value that is not forbidden. `text`
+    /// is the key as a value; for a named key it is not needed.
+    fn differing_moves(
+        &mut self,
+        frame: FrameId,
+        key: u32,
+        text: Option<ValueId>,
+        exprs: &mut Exprs,
+    ) -> Result<Vec<(SchemaId, SlotId)>> {
+        let Position::Object(s) = self.memory.frames.all[frame.index()].position else {
+            return Ok(Vec::new());
+        };
+        let named = self.objects[s.object as usize].keys.get(key as usize).map(|key| key.id);
+        let text = match (named, text) {
+            (Some(id), _) => {
+                let text = Arc::clone(self.forms.texts.text(id));
+                self.memory.values.id(JsonValue::Text(text))?
+            }
+            (None, Some(text)) => text,
+            (None, None) => return Ok(Vec::new()),
+        };
+        let mut found = Vec::new();
+        for way in self.moves(&s, key, exprs)? {
+            let part = Slot::Part { of: frame, key: Some(text), next: Position::Object(way.next) };
+            let slot = self.memory.slot(part);
+            if self.differs(way.schema, slot, exprs)? {
+                found.push((way.schema, slot));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The closing bracket and the keys that may come in an object.
+    fn frame_keys(&mut self, frame: FrameId, s: &ObjectState, exprs: &mut Exprs) -> Result<ExprId> {
+        let rivals = self.rivals(frame, exprs)?;
+        let written = self.written_keys(frame);
+        let known = (*s, self.sets.id(&written));
+        if let Some(&known) = self.memory.free_keys.get(&known).filter(|_| rivals.is_empty()) {
+            return Ok(known);
+        }
+        let mut ways = Vec::new();
+        if self.frame_may_end(frame, exprs)? {
+            ways.push(self.closing(b"}", exprs)?);
+        }
+        let mut named = Vec::new();
+        for key in self.named_next(s) {
+            let possible = if rivals.is_empty() {
+                !self.moves(s, key, exprs)?.is_empty()
+            } else {
+                !self.differing_moves(frame, key, None, exprs)?.is_empty()
+            };
+            if possible {
+                named.push(key);
+            }
+        }
+        let named = self.named_lexeme(s.object, &named, exprs)?;
+        let others = self.differing_keys(frame, &rivals, exprs)?;
+        let keys = exprs.or(&[named, others])?;
+        let before = if s.first { self.lexemes.open } else { self.lexemes.comma };
+        ways.push(exprs.concat(&[before, keys])?);
+        let made = exprs.or(&ways)?;
+        if rivals.is_empty() && self.depth == 0 {
+            self.memory.bytes += 48;
+            self.memory.free_keys.insert(known, made);
+        }
+        Ok(made)
+    }
+
+    /// The keys of an object that were written and that its schema does not name, sorted.
+    fn written_keys(&self, frame: FrameId) -> Vec<u32> {
+        let Frame { position, parts, .. } = self.memory.frames.all[frame.index()];
+        let Position::Object(s) = position else { return Vec::new() };
+        if parts == UNKNOWN || !self.others_next(&s) {
+            return Vec::new();
+        }
+        let named = &self.objects[s.object as usize].keys;
+        let is_other = |key: &u32| match self.memory.values.get(ValueId(*key)) {
+            JsonValue::Text(text) => !named.iter().any(|named| self.forms.texts.text(named.id) == text),
+            _ => true,
+        };
+        self.sets.get(parts).chunks_exact(2).map(|part| part[0]).filter(is_other).collect()
+    }
+
+    /// The keys that are not named, were not written, and leave a way to complete the object to a value that is not
+    /// forbidden, each with its colon and tag.
+    fn differing_keys(&mut self, frame: FrameId, rivals: &[ValueId], exprs: &mut Exprs) -> Result<ExprId> {
+        let Position::Object(s) = self.memory.frames.all[frame.index()].position else { return Ok(NOTHING) };
+        if !self.others_next(&s) {
+            return Ok(NOTHING);
+        }
+        let written: Vec<ValueId> = self.written_keys(frame).into_iter().map(ValueId).collect();
+        let mut theirs = Vec::new();
+        for &rival in rivals {
+            if let JsonValue::Object(members) = self.memory.values.get(rival) {
+                theirs.extend(members.iter().map(|member| member.0));
+            }
+        }
+        theirs.sort_unstable();
+        theirs.dedup();
+        theirs.retain(|key| written.binary_search(key).is_err());
+        let named = self.objects[s.object as usize].keys.len() as u32;
+        let mut found = Vec::new();
+        for (place, other) in self.others(s.object, exprs)?.iter().enumerate() {
+            let key = named + place as u32;
+            if self.moves(&s, key, exprs)?.is_empty() {
+                continue;
+            }
+            let mut without = written.clone();
+            for &text in &theirs {
+                if self.differing_moves(frame, key, Some(text), exprs)?.is_empty() {
+                    without.push(text);
+                }
+            }
+            without.sort_unstable();
+            let mut parts = vec![other.chars];
+            for group in self.groups(&without, exprs)? {
+                parts.push(exprs.not(group)?);
+            }
+            let chars = exprs.and(&parts)?;
+            if exprs.is_alive(chars)? {
+                let text = self.lexemes.quoted(chars, exprs)?;
+                let tail = self.key_end(s.object, key, exprs)?;
+                found.push(exprs.concat(&[text, tail])?);
+            }
+        }
+        exprs.or(&found)
+    }
+
+    /// What a slot is, for messages.
+    pub(super) fn describe_slot(&self, slot: SlotId) -> String {
+        match self.memory.slots.all[slot.index()] {
+            Slot::Item(_) => "an item that did not come yet".into(),
+            Slot::Part { key: None, .. } => "an item".into(),
+            Slot::Part { key: Some(key), .. } => match self.memory.values.get(key) {
+                JsonValue::Text(text) => format!("the value of {text:?}"),
+                _ => "a value".into(),
+            },
+        }
+    }
+
+    /// What may come in an array or object, for messages.
+    pub(super) fn describe_frame(&self, frame: FrameId) -> String {
+        match self.memory.frames.all[frame.index()].position {
+            Position::Array(s) => self.describe(&JsonState::Array(s)),
+            Position::Object(s) => self.describe(&JsonState::Object(s)),
+        }
+    }
+}
