@@ -351,21 +351,24 @@ impl Machine {
     }
 
     /// A set that allows all that may follow a lexeme with this continuation, whatever its text, if it is complete with
-    /// `tag`; [`Machine::after`] where its text does not matter.
+    /// `tag`; and whether every text leads to the same, up to the next lexeme that is read. [`Machine::after`] where its
+    /// text does not matter.
     ///
     /// # Errors
     /// As [`Machine::step`].
-    pub(super) fn after_any(&mut self, continuation: ContinuationId, tag: Tag) -> Result<SetId> {
+    pub(super) fn after_any(&mut self, continuation: ContinuationId, tag: Tag) -> Result<(SetId, bool)> {
         if !continuation.reads() {
-            return self.after(continuation, tag);
+            return Ok((self.after(continuation, tag)?, true));
         }
         let successors = self.successors(continuation).to_vec();
         self.exprs.charge_list(4 * successors.len())?;
         let mut items = Vec::with_capacity(successors.len());
+        let mut same = true;
         for successor in successors {
             items.push(match successor.edge {
                 READ => {
-                    let state = self.source.finish_any(successor.to, tag, &mut self.exprs)?;
+                    let (state, always) = self.source.finish_any(successor.to, tag, &mut self.exprs)?;
+                    same &= always;
                     Item { state, origin: successor.origin }
                 }
                 _ => self.target(successor, tag)?,
@@ -373,7 +376,7 @@ impl Machine {
         }
         items.sort_unstable();
         items.dedup();
-        self.set_of(&items)
+        Ok((self.set_of(&items)?, same))
     }
 
     /// The set that a lexeme with this continuation enters when it is complete with `tag`.

@@ -430,7 +430,7 @@ impl StateSource for RulesSource {
         self.values(state)?.finish(state, tag, exprs)
     }
 
-    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
+    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<(StateId, bool)> {
         self.values(state)?.finish_any(state, tag, exprs)
     }
 

@@ -251,6 +251,7 @@ impl Machine {
     }
 
     /// [`Machine::begin`] where the text of the lexeme is not known: appends at least what may start after some text.
+    /// Returns whether every text leads to the same, up to the next lexeme that is read.
     ///
     /// # Errors
     /// As [`Machine::step`].
@@ -259,9 +260,10 @@ impl Machine {
         continuation: ContinuationId,
         tag: Tag,
         threads: &mut Vec<(ExprId, ContinuationId)>,
-    ) -> Result<()> {
-        let set = self.after_any(continuation, tag)?;
-        self.begin_set(set, threads)
+    ) -> Result<bool> {
+        let (set, same) = self.after_any(continuation, tag)?;
+        self.begin_set(set, threads)?;
+        Ok(same)
     }
 
     fn begin_set(&mut self, set: SetId, threads: &mut Vec<(ExprId, ContinuationId)>) -> Result<()> {

@@ -92,12 +92,12 @@ pub trait StateSource: Send {
     }
 
     /// A state that allows everything that [`StateSource::finish`] may lead to, whatever text is read up to `state` and
-    /// from there on.
+    /// from there on; and whether all these allow the same, up to the next lexeme that is read.
     ///
     /// # Errors
     /// As [`StateSource::expand`].
-    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
-        self.finish(state, tag, exprs)
+    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<(StateId, bool)> {
+        Ok((self.finish(state, tag, exprs)?, true))
     }
 
     /// About how many bytes the states hold that are made while a text is read.

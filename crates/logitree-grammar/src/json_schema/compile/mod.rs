@@ -192,11 +192,13 @@ impl StateSource for JsonRules {
         self.tables[table as usize].after_text(&of, Some(text), tag, &mut self.states, exprs)
     }
 
-    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
+    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<(StateId, bool)> {
         let (table, state) = self.states.get(state);
-        let JsonState::Reading(of, _) = *state else { return Ok(END) };
+        let JsonState::Reading(of, _) = *state else { return Ok((END, true)) };
         let of = self.states.get(of).1.clone();
-        self.tables[table as usize].after_text(&of, None, tag, &mut self.states, exprs)
+        let table = &mut self.tables[table as usize];
+        let same = table.is_same_after(&of, exprs)?;
+        Ok((table.after_text(&of, None, tag, &mut self.states, exprs)?, same))
     }
 
     fn byte_size(&self) -> usize {

@@ -116,7 +116,7 @@ pub(super) struct Memory {
     /// The scalars of a schema where nothing is forbidden.
     free_scalars: FxHashMap<SchemaId, ExprId>,
     /// The keys of an object where nothing is forbidden, by its state and the keys that were written.
-    free_keys: FxHashMap<(ObjectState, u32), ExprId>,
+    free_keys: FxHashMap<(ObjectState, u32), [ExprId; 2]>,
     depth: u32,
     bytes: usize,
 }
@@ -545,22 +545,29 @@ impl RuleTable {
         states: &mut JsonStates,
         exprs: &mut Exprs,
     ) -> Result<StateEdges> {
-        let edge = match self.memory.frames.all[frame.index()].position {
+        let mut edges = Vec::new();
+        match self.memory.frames.all[frame.index()].position {
             Position::Array(_) => {
                 let expr = self.frame_separator(frame, self.lexemes.comma, exprs)?;
-                Edge::Lexeme { expr, to: LexemeTarget::ByTag }
+                edges.push(Edge::Lexeme { expr, to: LexemeTarget::ByTag });
             }
             Position::Object(s) => {
-                let expr = self.frame_keys(frame, &s, exprs)?;
-                let of = states.id(self.number, JsonState::RememberedPart(frame))?;
-                let text = states.id(self.number, JsonState::Reading(of, TextTable::EMPTY))?;
-                Edge::Lexeme { expr, to: LexemeTarget::Read(text) }
+                // A named key is known by its tag; only other keys are read.
+                let [named, others] = self.frame_keys(frame, &s, exprs)?;
+                if named != NOTHING {
+                    edges.push(Edge::Lexeme { expr: named, to: LexemeTarget::ByTag });
+                }
+                if others != NOTHING {
+                    let of = states.id(self.number, JsonState::RememberedPart(frame))?;
+                    let text = states.id(self.number, JsonState::Reading(of, TextTable::EMPTY))?;
+                    edges.push(Edge::Lexeme { expr: others, to: LexemeTarget::Read(text) });
+                }
             }
-        };
-        Ok(StateEdges { accepting: false, edges: vec![edge] })
+        }
+        Ok(StateEdges { accepting: false, edges })
     }
 
-    /// Where the separator of an array leads.
+    /// Where the separator of an array, or a named key or the bracket of an object, leads.
     pub(super) fn part_target(
         &mut self,
         frame: FrameId,
@@ -568,8 +575,14 @@ impl RuleTable {
         states: &mut JsonStates,
         exprs: &mut Exprs,
     ) -> Result<StateId> {
+        let Frame { slot, position, .. } = self.memory.frames.all[frame.index()];
         if tag == CLOSE {
-            return self.closed_frame(frame, states);
+            let value = self.frame_value(frame)?;
+            return self.filled(slot, value, states);
+        }
+        if let Position::Object(s) = position {
+            let key = key_of(tag, self.objects[s.object as usize].keys.len() as u32);
+            return self.value_in(frame, key, None, states, exprs);
         }
         let mut all = Vec::new();
         for item in self.differing_items(frame, exprs)? {
@@ -580,10 +593,50 @@ impl RuleTable {
         self.either(all, states)
     }
 
-    /// The state after an array or object that is complete.
-    fn closed_frame(&mut self, frame: FrameId, states: &mut JsonStates) -> Result<StateId> {
-        let value = self.frame_value(frame)?;
-        self.filled(self.memory.frames.all[frame.index()].slot, value, states)
+    /// The value of a key, then the rest of the object. `text` is the key where it is not named.
+    fn value_in(
+        &mut self,
+        frame: FrameId,
+        key: u32,
+        text: Option<ValueId>,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<StateId> {
+        let mut all = Vec::new();
+        for (schema, slot) in self.differing_moves(frame, key, text, exprs)? {
+            all.push(states.id(self.number, JsonState::Remembered(slot, schema))?);
+        }
+        self.either(all, states)
+    }
+
+    /// Whether every text of `state` leads to what allows the same, up to the next lexeme that is read.
+    pub(super) fn is_same_after(&mut self, state: &JsonState, exprs: &mut Exprs) -> Result<bool> {
+        let mut slot = match *state {
+            JsonState::Remembered(slot, _) => slot,
+            // What follows a key depends on it: it must not come again.
+            _ => return Ok(false),
+        };
+        loop {
+            exprs.charge(4)?;
+            match self.memory.slots.all[slot.index()] {
+                Slot::Item(next) => {
+                    if !self.scarce_values(next.array).is_empty() {
+                        return Ok(false);
+                    }
+                    let mut same = true;
+                    for item in self.items(&next, exprs)? {
+                        same = same && self.is_plentiful(item.schema, exprs)?;
+                    }
+                    return Ok(same);
+                }
+                Slot::Part { of, .. } => {
+                    if self.is_kept_apart(of) || !self.rivals(of, exprs)?.is_empty() {
+                        return Ok(false);
+                    }
+                    slot = self.memory.frames.all[of.index()].slot;
+                }
+            }
+        }
     }
 
     /// The state after `value` was written in `slot`; `None` is a value that is not known.
@@ -618,12 +671,6 @@ impl RuleTable {
             }
             JsonState::RememberedPart(frame) => {
                 let Frame { slot, position, .. } = self.memory.frames.all[frame.index()];
-                if tag == CLOSE {
-                    return match text {
-                        Some(_) => self.closed_frame(frame, states),
-                        None => self.filled(slot, None, states),
-                    };
-                }
                 let Position::Object(s) = position else { return Ok(super::END) };
                 let key = key_of(tag, self.objects[s.object as usize].keys.len() as u32);
                 let (frame, id) = match text {
@@ -638,11 +685,7 @@ impl RuleTable {
                         (self.memory.frame(Frame { slot, position, parts: UNKNOWN }), any)
                     }
                 };
-                let mut all = Vec::new();
-                for (schema, slot) in self.differing_moves(frame, key, Some(id), exprs)? {
-                    all.push(states.id(self.number, JsonState::Remembered(slot, schema))?);
-                }
-                self.either(all, states)
+                self.value_in(frame, key, Some(id), states, exprs)
             }
             _ => Ok(super::END),
         }
@@ -703,8 +746,8 @@ impl RuleTable {
         Ok(found)
     }
 
-    /// The closing bracket and the keys that may come in an object.
-    fn frame_keys(&mut self, frame: FrameId, s: &ObjectState, exprs: &mut Exprs) -> Result<ExprId> {
+    /// What may come in an object: the closing bracket or a named key, and the keys that are not named.
+    fn frame_keys(&mut self, frame: FrameId, s: &ObjectState, exprs: &mut Exprs) -> Result<[ExprId; 2]> {
         let rivals = self.rivals(frame, exprs)?;
         let written = self.written_keys(frame);
         let known = (*s, self.sets.id(&written));
@@ -726,12 +769,11 @@ impl RuleTable {
                 named.push(key);
             }
         }
-        let named = self.named_lexeme(s.object, &named, exprs)?;
-        let others = self.differing_keys(frame, &rivals, exprs)?;
-        let keys = exprs.or(&[named, others])?;
         let before = if s.first { self.lexemes.open } else { self.lexemes.comma };
-        ways.push(exprs.concat(&[before, keys])?);
-        let made = exprs.or(&ways)?;
+        let named = self.named_lexeme(s.object, &named, exprs)?;
+        ways.push(exprs.concat(&[before, named])?);
+        let others = self.differing_keys(frame, &rivals, exprs)?;
+        let made = [exprs.or(&ways)?, exprs.concat(&[before, others])?];
         if rivals.is_empty() && self.depth == 0 {
             self.memory.bytes += 48;
             self.memory.free_keys.insert(known, made);

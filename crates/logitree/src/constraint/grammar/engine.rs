@@ -200,26 +200,21 @@ impl Engine {
             if let Some(base) = &terminal.base {
                 add(&base.terminal.inside, &base.without, &mut few, &mut dense);
             }
-            let crossing = few.len();
+            let (crossing, mut sure) = (few.len(), Vec::new());
             let takes = |id: TokenId| terminal.takes(id);
             if let Some(base) = &terminal.base {
                 let from = few.len();
                 let by_base = |id: TokenId| base.terminal.takes(id);
-                self.cross(&base.terminal.crossings, by_base, cont, &mut few)?;
+                self.cross(&base.terminal.crossings, by_base, cont, &mut few, &mut sure)?;
                 if !base.elsewhere.is_empty() {
-                    let mut at = from;
-                    for n in from..few.len() {
-                        if base.elsewhere.binary_search(&few[n]).is_err() {
-                            few[at] = few[n];
-                            at += 1;
-                        }
-                    }
-                    few.truncate(at);
+                    keep_but(&base.elsewhere, &mut few, from);
+                    keep_but(&base.elsewhere, &mut sure, 0);
                 }
             }
-            self.cross(&terminal.crossings, takes, cont, &mut few)?;
+            self.cross(&terminal.crossings, takes, cont, &mut few, &mut sure)?;
             if cont.reads() {
-                self.keep_taken((e, cont), crossing, &mut few)?;
+                sure.sort_unstable();
+                self.keep_taken((e, cont), crossing, &sure, &mut few)?;
             }
         }
         for &set in sets.iter() {
@@ -237,13 +232,15 @@ impl Engine {
     }
 
     /// Adds the tokens that leave a terminal by `crossings` and continue in `cont`; those that it takes are in already.
-    /// Where what follows depends on the text, these are all that may do so after some text.
+    /// Where what follows depends on the text, these are all that may do so after some text; those that do after every text
+    /// are added to `sure` too.
     fn cross(
         &mut self,
         crossings: &[Crossing],
         takes: impl Fn(TokenId) -> bool,
         cont: ContinuationId,
         few: &mut Vec<TokenId>,
+        sure: &mut Vec<TokenId>,
     ) -> Result<()> {
         let vocabulary = Arc::clone(&self.vocabulary);
         let trie = vocabulary.trie()?;
@@ -253,14 +250,15 @@ impl Engine {
             for crossing in crossings {
                 for &tag in crossing.tags.iter() {
                     threads.clear();
-                    machine.begin_any(cont, tag, &mut threads)?;
+                    let same = machine.begin_any(cont, tag, &mut threads)?;
                     let mut first = ByteSet::NONE;
                     for &(e, _) in &threads {
                         first = first.or(&machine.exprs_mut().first_bytes(e)?);
                     }
-                    let start = (0, threads.len());
+                    let every = (0, threads.len());
                     machine.exprs_mut().charge(16 + 4 * threads.len() as u64)?;
-                    for byte in first.and(&crossing.bytes).iter() {
+                    let bytes = first.and(&crossing.bytes);
+                    for byte in bytes.iter() {
                         machine.exprs_mut().charge(8 * crossing.unvisited(byte, trie) as u64)?;
                         let Some(suffixes) = crossing.suffixes(byte, &takes, trie) else { continue };
                         // A parent's threads lie below those of its children: what lies above is done with.
@@ -269,7 +267,24 @@ impl Engine {
                             let viable = machine.follow(&mut threads, from..to, byte)?;
                             Ok::<_, crate::Error>(viable.then_some((to, threads.len())))
                         };
-                        suffixes.viable(start, step, few)?;
+                        suffixes.viable(every, step, few)?;
+                    }
+                    if !same || !cont.reads() {
+                        continue;
+                    }
+                    // The same without the lexemes whose text matters.
+                    threads.truncate(every.1);
+                    drop_reading(&mut threads, 0);
+                    let unread = (0, threads.len());
+                    for byte in bytes.iter() {
+                        let Some(suffixes) = crossing.suffixes(byte, &takes, trie) else { continue };
+                        let step = |(from, to): (usize, usize), byte: u8| {
+                            threads.truncate(to);
+                            let viable = machine.follow(&mut threads, from..to, byte)?;
+                            drop_reading(&mut threads, to);
+                            Ok::<_, crate::Error>(viable.then_some((to, threads.len())))
+                        };
+                        suffixes.viable(unread, step, sure)?;
                     }
                 }
             }
@@ -280,11 +295,13 @@ impl Engine {
         done
     }
 
-    /// Keeps of `few[from..]` the tokens that `thread` takes byte by byte, where what follows depends on the text.
+    /// Keeps of `few[from..]` the tokens that are `sure` and those that `thread` takes byte by byte, where what follows
+    /// depends on the text.
     fn keep_taken(
         &mut self,
         thread: (ExprId, ContinuationId),
         from: usize,
+        sure: &[TokenId],
         few: &mut Vec<TokenId>,
     ) -> Result<()> {
         let vocabulary = Arc::clone(&self.vocabulary);
@@ -292,6 +309,11 @@ impl Engine {
         let threads = &mut self.threads;
         let mut kept = from;
         for n in from..few.len() {
+            if sure.binary_search(&few[n]).is_ok() {
+                few[kept] = few[n];
+                kept += 1;
+                continue;
+            }
             threads.clear();
             threads.push(thread);
             let Some((&last, before)) = vocabulary.token_bytes(few[n]).split_last() else { continue };
@@ -332,6 +354,30 @@ impl Engine {
         self.terminals.insert(e, Arc::clone(&terminal));
         Ok(terminal)
     }
+}
+
+/// Drops what is in `without`, which is ascending, from `ids[from..]`.
+fn keep_but(without: &[TokenId], ids: &mut Vec<TokenId>, from: usize) {
+    let mut kept = from;
+    for n in from..ids.len() {
+        if without.binary_search(&ids[n]).is_err() {
+            ids[kept] = ids[n];
+            kept += 1;
+        }
+    }
+    ids.truncate(kept);
+}
+
+/// Drops the threads from `from` on whose text matters for what follows.
+fn drop_reading(threads: &mut Vec<(ExprId, ContinuationId)>, from: usize) {
+    let mut kept = from;
+    for n in from..threads.len() {
+        if !threads[n].1.reads() {
+            threads[kept] = threads[n];
+            kept += 1;
+        }
+    }
+    threads.truncate(kept);
 }
 
 /// Adds a set, but for some of its ids, to what is gathered.
