@@ -1950,8 +1950,8 @@ class CatalogueIndex:
     """A large set of items, each a sequence of tokens."""
 
     @staticmethod
-    def open(path: str) -> CatalogueIndex:
-        """Opens an index file."""
+    def open(path: str, *, durable: bool = False) -> CatalogueIndex:
+        """Opens an index file with the changes that it records, and records later ones there if it is durable."""
     @staticmethod
     def from_bytes(data: bytes) -> CatalogueIndex:
         """The index with these bytes."""

@@ -572,6 +572,28 @@ def test_a_small_change_waits_for_a_merge_that_reports_its_progress() -> None:
     assert not changing.is_alive() and [4, 5] in tree and len(tree) == 3
 
 
+def test_durable_changes_are_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    lt.Catalogue.from_codes([[1, 2], [1, 3]], items=["a", "b"], path=path)
+    tree, other = lt.Catalogue.open(path, durable=True), lt.Catalogue.open(path, durable=True)
+    assert tree.add([[4, 5, 6], [1, 3]], items=["c", "d"]) == 2
+    assert (other.remove([[1, 2]]), other.remove(items=["c"])) == (1, 1)
+    for seen in (other, lt.Catalogue.open(path), lt.Catalogue.from_bytes(path.read_bytes())):
+        assert (len(seen), seen.items([1, 3]), [4, 5, 6] in seen) == (2, ["b", "d"], False)
+    assert [4, 5, 6] in tree
+    tree.reload(path)
+    assert [4, 5, 6] not in tree
+    with pytest.raises(lt.StateError, match="durable"):
+        tree.merge()
+    tree.merge(path)
+    with pytest.raises(lt.StateError, match="replaced"):
+        other.add([[7]], items=["e"])
+    assert tree.add([[7]], items=["e"]) == 1
+    assert lt.Catalogue.open(path).items([7]) == ["e"]
+    lt.Catalogue.open(path).add([[8]], items=["f"])
+    assert [8] not in lt.Catalogue.open(path)
+
+
 def test_flags_may_be_a_list() -> None:
     tree = lt.Catalogue.from_codes([[1], [2], [3]])
     assert set(walk(tree.walk(allowed=[True, False, True]))) == {(1,), (3,)}

@@ -102,28 +102,54 @@ def test_query_goes_along_a_path(capsys: pytest.CaptureFixture[str], index: Path
     assert (code, json.loads(out)["found"]) == (1, False)
 
 
-def test_add_and_remove_put_a_new_index_in_its_place(
+def test_add_and_remove_append_to_the_file(
     capsys: pytest.CaptureFixture[str], index: Path, tmp_path: Path
 ) -> None:
-    before = lt.Catalogue.open(index)
+    before, built, inode = lt.Catalogue.open(index), index.read_bytes(), index.stat().st_ino
     (tmp_path / "more.csv").write_text("a,b,id\n1,2,10\n6,7,60\n")
     more = str(tmp_path / "more.csv")
     facts = told(capsys, "add", str(index), more, "--item", "id")
     assert (facts["added"], facts["items"], facts["bytes"]) == (1, 4, index.stat().st_size)
-    assert len(before) == 3
-    truth = lt.Catalogue.from_codes([[1, 2], [1, 3], [4, 5], [6, 7]], items=[10, 20, 30, 60])
-    assert index.read_bytes() == truth.to_bytes()
+    assert len(before) == 3 and index.read_bytes().startswith(built)
+    assert lt.Catalogue.open(index).items([6, 7]).tolist() == [60]
     assert told(capsys, "remove", str(index), "--numbers", "10,60,99")["removed"] == 2
-    assert index.read_bytes() == lt.Catalogue.from_codes([[1, 3], [4, 5]], items=[20, 30]).to_bytes()
     (tmp_path / "less.csv").write_text("a,b\n4,5\n4,6\n")
     code, out, err = run(capsys, "index", "remove", str(index), str(tmp_path / "less.csv"))
     assert (code, out, err) == (0, f"{index}: 1 removed, 1 items now\n", "")
-    stamp = index.stat().st_ino
+    size = index.stat().st_size
     assert told(capsys, "remove", str(index), "--numbers", "99")["removed"] == 0
-    assert index.stat().st_ino == stamp
+    assert (index.stat().st_size, index.stat().st_ino) == (size, inode)
     (tmp_path / "plain.csv").write_text("a,b\n8,8\n8,9\n")
     told(capsys, "add", str(index), str(tmp_path / "plain.csv"))
-    assert lt.Catalogue.open(index).items([8, 9]).tolist() == [22]
+    assert lt.Catalogue.open(index).items([8, 9]).tolist() == [62]
+
+
+def test_a_merge_puts_one_index_of_all_in_its_place(
+    capsys: pytest.CaptureFixture[str], index: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "more.csv").write_text("a,b,id\n1,2,10\n6,7,60\n")
+    more = str(tmp_path / "more.csv")
+    told(capsys, "add", str(index), more, "--item", "id")
+    facts = told(capsys, "merge", str(index))
+    truth = lt.Catalogue.from_codes([[1, 2], [1, 3], [4, 5], [6, 7]], items=[10, 20, 30, 60])
+    assert index.read_bytes() == truth.to_bytes()
+    assert (facts["items"], facts["bytes"]) == (4, len(truth.to_bytes()))
+    assert told(capsys, "remove", str(index), "--numbers", "10,60,99", "--merge")["removed"] == 2
+    assert index.read_bytes() == lt.Catalogue.from_codes([[1, 3], [4, 5]], items=[20, 30]).to_bytes()
+
+
+def test_a_damaged_journal_is_an_error(capsys: pytest.CaptureFixture[str], index: Path) -> None:
+    built = index.read_bytes()
+    told(capsys, "remove", str(index), "--numbers", "10")
+    changed = bytearray(index.read_bytes())
+    changed[-1] ^= 1
+    index.write_bytes(changed)
+    code, _, err = run(capsys, "index", "info", str(index))
+    assert code == 1 and str(index) in err and "a record of its journal" in err
+    index.write_bytes(changed[:-3])
+    assert "its journal is cut short" in run(capsys, "index", "remove", str(index), "--numbers", "20")[2]
+    index.write_bytes(built + b"something else")
+    assert "no journal" in run(capsys, "index", "check", str(index))[2]
 
 
 @pytest.mark.parametrize(

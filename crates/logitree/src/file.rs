@@ -21,8 +21,12 @@ impl Mapped {
 /// # Errors
 /// [`ErrorKind::Io`] if it cannot be opened or mapped (a folder, no permission).
 pub(crate) fn map(path: &Path) -> Result<Mapped> {
+    map_file(&File::open(path).map_err(|e| cannot_read(path, e))?, path)
+}
+
+/// Maps a file that is open. Errors as in [`map`].
+pub(crate) fn map_file(file: &File, path: &Path) -> Result<Mapped> {
     let failed = |e| cannot_read(path, e);
-    let file = File::open(path).map_err(failed)?;
     let kind = file.metadata().and_then(not_a_directory).map_err(failed)?;
     if kind.is_file() && kind.len() == 0 {
         return Ok(Mapped(None));
@@ -32,7 +36,7 @@ pub(crate) fn map(path: &Path) -> Result<Mapped> {
     // the contract that no process writes or truncates the file while the map lives. The crate relies on nothing that
     // such a write could break in the compiler's eyes: every read is bounds-checked against the mapped length, and no
     // `str` is kept over the bytes.
-    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
+    let map = unsafe { memmap2::Mmap::map(file) }.map_err(failed)?;
     Ok(Mapped(Some(map)))
 }
 
@@ -65,7 +69,7 @@ pub(crate) fn naming(path: &Path, mut error: Error) -> Error {
     error
 }
 
-fn cannot_read(path: &Path, error: std::io::Error) -> Error {
+pub(crate) fn cannot_read(path: &Path, error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot read the file: {error}")).at(path.display().to_string())
 }
 

@@ -225,20 +225,27 @@ class Catalogue:
         return builder.finish(lambda written: tell(0.5 + written / 2))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Catalogue:
+    def open(cls, path: str | os.PathLike[str], *, durable: bool = False) -> Catalogue:
         """Opens an index file in well under a millisecond: it is mapped, and a page is checked when it is first read.
 
-        While it is open, the file must not be written to; another file may be renamed to its place.
+        Changes that were recorded in the file are made again, in a few microseconds each. While it is open, only logitree
+        may write to the file; another file may be renamed to its place.
+
+        Args:
+            path: the file.
+            durable: whether `add` and `remove` record each change at the end of the file, before they return and before
+                anything sees it. It costs what the change costs, and a write to the disk. Several processes may do so:
+                a change first takes over what the others recorded.
 
         Raises:
-            FileError: it cannot be read.
+            FileError: it cannot be read, or not be written where it is durable.
             PayloadError: it is not an index, or it is damaged; so may every later call.
         """
-        return cls(_core.CatalogueIndex.open(os.fspath(path)))
+        return cls(_core.CatalogueIndex.open(os.fspath(path), durable=durable))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Catalogue:
-        """The catalogue of an index file's bytes. Raises PayloadError for other bytes."""
+        """The catalogue of an index file's bytes, with the changes in it. Raises PayloadError for other bytes."""
         return cls(_core.CatalogueIndex.from_bytes(data))
 
     def to_bytes(self) -> bytes:
@@ -345,6 +352,8 @@ class Catalogue:
 
         Raises:
             ConstraintError, LimitError: as `from_codes`; LimitError also if no number is left.
+            FileError: a durable catalogue cannot write the change to its file. Then nothing changes.
+            StateError: another index has the place of a durable catalogue's file: `reload` it.
         """
         return sum(
             self._core.add_rows(rows.tokens, rows.numbers, ends=rows.ends, weights=rows.weights, keys=rows.keys)
@@ -356,6 +365,9 @@ class Catalogue:
 
         Returns:
             How many existed.
+
+        Raises:
+            FileError, StateError: as `add`, of a durable catalogue.
         """
         if codes is None:
             if items is None:
@@ -375,12 +387,13 @@ class Catalogue:
     ) -> None:
         """Writes one index of all present items, to a file or to memory, and continues with it.
 
-        Readers do not wait; writers do. Arguments and errors as those of `from_codes`.
+        Readers do not wait; writers do, also those of other processes on the same file. Arguments and errors as those of
+        `from_codes`; StateError for a durable catalogue without a path.
         """
         self._core.merge(None if path is None else os.fspath(path), memory=memory, progress=progress)
 
     def reload(self, path: str | os.PathLike[str]) -> None:
-        """Replaces everything by the index of a file, at once. Errors as those of `open`."""
+        """Replaces everything by the index of a file with the changes in it, at once. Errors as those of `open`."""
         self._core.reload(os.fspath(path))
 
     # -- asking it

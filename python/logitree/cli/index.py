@@ -31,8 +31,9 @@ ACTIONS = {
     "build": "write an index of a table's rows, of a .txt file's lines, or of RTP-LLM's tree-decode .json",
     "info": "show an index's counts and sizes",
     "check": "read a whole index and compare it with its checksums",
-    "add": "add a table's rows, and put the new index in the place of the old",
-    "remove": "remove items by a table's rows or by numbers, and put the new index in the place of the old",
+    "add": "add a table's rows: they are appended to the index file, in time that goes with the rows",
+    "remove": "remove items by a table's rows or by numbers: the change is appended to the index file",
+    "merge": "write one index of all that an index file holds, and put it in the place of the old",
     "query": "show what may follow a path of codes, and which items it is",
 }
 
@@ -43,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     made = {name: actions.add_parser(name, help=about, description=about) for name, about in ACTIONS.items()}
-    build, add, remove, query = made["build"], made["add"], made["remove"], made["query"]
+    build, add, remove, merge, query = (made[name] for name in ("build", "add", "remove", "merge", "query"))
     build.add_argument(
         "table", type=Path, metavar="TABLE", help="the table, a .txt file of texts, or a tree-decode .json"
     )
@@ -57,6 +58,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for sub in (build, add, remove):
         sub.add_argument("--columns", type=_names, metavar="A,B", help="columns of codes in order (all others)")
         sub.add_argument("--item", type=_common.text, metavar="NAME", help="column of item numbers")
+    for sub in (add, remove):
+        sub.add_argument("--merge", action="store_true", help="write one index of all that is there then")
+    for sub in (build, add, remove, merge):
         sub.add_argument("--memory", type=_bytes, metavar="SIZE", help="for unsorted items, such as 512M (3G)")
     for sub in (build, add):
         sub.add_argument("--weights", type=_names, metavar="A,B", help="columns of weights, one for each of codes")
@@ -91,6 +95,7 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
         "check": _check,
         "add": _add,
         "remove": _remove,
+        "merge": _merge,
         "query": _query,
     }
     try:
@@ -186,19 +191,19 @@ def _rows(args: argparse.Namespace, err: Terminal, weights: list[str] | None) ->
 
 
 def _add(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
-    tree = Catalogue.open(args.index)
+    tree = Catalogue.open(args.index, durable=True)
     if args.weights and not tree.info["weighted"]:
         raise UsageError(f"{args.index} has no weights: build it with --weights")
     added = 0
     for rows in _rows(args, err, args.weights):
         added += tree.add(rows.tokens, items=rows.items, weights=rows.weights)
-    return _replace(args, tree, {"added": added}, out, err)
+    return _changed(args, tree, {"added": added}, out, err)
 
 
 def _remove(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     if (args.table is None) == (args.numbers is None):
         raise UsageError("give a TABLE of rows to remove, or --numbers")
-    tree, removed = Catalogue.open(args.index), 0
+    tree, removed = Catalogue.open(args.index, durable=True), 0
     if args.numbers is not None:
         if max(args.numbers) >= 1 << 64:
             raise UsageError(f"{max(args.numbers)} is no item number: they are below 2**64")
@@ -206,16 +211,23 @@ def _remove(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     else:
         for rows in _rows(args, err, None):
             removed += tree.remove(rows.tokens, items=rows.items)
-    return _replace(args, tree, {"removed": removed}, out, err)
+    return _changed(args, tree, {"removed": removed}, out, err)
 
 
-def _replace(args: argparse.Namespace, tree: Catalogue, changed: dict[str, int], out: Terminal, err: Terminal) -> int:
-    """Writes the new index beside the old one and renames it, so that readers are not disturbed."""
-    if any(changed.values()):
+def _merge(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
+    args.merge = True
+    return _changed(args, Catalogue.open(args.index, durable=True), {}, out, err)
+
+
+def _changed(args: argparse.Namespace, tree: Catalogue, changed: dict[str, int], out: Terminal, err: Terminal) -> int:
+    """Tells what changed. A merge writes the new index beside the old one and renames it: readers are not disturbed."""
+    if args.merge:
         tree.merge(args.index, memory=args.memory, progress=_bar(err, "writing the index"))
-    facts = {"path": str(args.index), **changed, "items": len(tree), "bytes": tree.info["bytes"]}
-    (word, count), *_ = changed.items()
-    _say(args, out, facts, f"{args.index}: {count:,} {word}, {len(tree):,} items now")
+    size = args.index.stat().st_size
+    facts = {"path": str(args.index), **changed, "items": len(tree), "bytes": size}
+    counts = "".join(f"{count:,} {word}, " for word, count in changed.items())
+    told = f"{counts}{len(tree):,} items now" if changed else f"{len(tree):,} items, {size:,} bytes"
+    _say(args, out, facts, f"{args.index}: {told}")
     return 0
 
 

@@ -106,7 +106,9 @@ impl PyCatalogueIndexBuilder {
         let Some(builder) = self.0.take() else { return self.builder().map(|_| unreachable!()) };
         let mut tell = tell(progress.as_ref());
         let built = py.detach(|| builder.finish(path.as_deref(), &mut tell)).map_err(to_py)?;
-        Ok((PyCatalogueIndex::of(Catalogue::new(built.index), path), built.repeated))
+        let tree = Catalogue::new(built.index);
+        tree.set_path(path);
+        Ok((PyCatalogueIndex::of(tree), built.repeated))
     }
 
     fn __len__(&self) -> usize {

@@ -1,9 +1,9 @@
 //! The catalogue index in Python.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use logitree::catalogue::{intersect, Catalogue, CatalogueSnapshot, CatalogueTurn, ItemIndex, ItemWalk};
+use logitree::catalogue::{intersect, Catalogue, CatalogueSnapshot, CatalogueTurn, ItemWalk};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArray};
 use pyo3::prelude::*;
@@ -19,12 +19,11 @@ use crate::matcher::forks_of;
 #[pyclass(frozen, name = "CatalogueIndex", module = "logitree._core")]
 pub struct PyCatalogueIndex {
     tree: Arc<Catalogue>,
-    path: Mutex<Option<PathBuf>>,
 }
 
 impl PyCatalogueIndex {
-    pub fn of(tree: Catalogue, path: Option<PathBuf>) -> Self {
-        PyCatalogueIndex { tree: Arc::new(tree), path: Mutex::new(path) }
+    pub fn of(tree: Catalogue) -> Self {
+        PyCatalogueIndex { tree: Arc::new(tree) }
     }
 
     /// A change in a turn of its own. A quick one keeps the interpreter's lock, which threads that are busy give back only
@@ -33,18 +32,15 @@ impl PyCatalogueIndex {
         &self,
         py: Python<'_>,
         is_quick: bool,
-        change: impl FnOnce(&CatalogueTurn<'_>) -> logitree::Result<u64> + Send,
+        change: impl FnOnce(&mut CatalogueTurn<'_>) -> logitree::Result<u64> + Send,
     ) -> PyResult<u64> {
         if is_quick {
-            if let Some(turn) = self.tree.try_turn().map_err(to_py)? {
-                return change(&turn).map_err(to_py);
+            // A durable change waits for the disk.
+            if let Some(mut turn) = self.tree.try_turn().map_err(to_py)?.filter(|turn| !turn.is_durable()) {
+                return change(&mut turn).map_err(to_py);
             }
         }
-        py.detach(|| change(&self.tree.turn()?)).map_err(to_py)
-    }
-
-    fn set_path(&self, path: Option<PathBuf>) {
-        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+        py.detach(|| change(&mut self.tree.turn()?)).map_err(to_py)
     }
 }
 
@@ -124,17 +120,17 @@ fn items_of(snapshot: &CatalogueSnapshot, keys: &[String]) -> PyResult<Vec<Optio
 
 #[pymethods]
 impl PyCatalogueIndex {
-    /// Opens an index file.
+    /// Opens an index file with the changes that it records, and records later ones there if it is durable.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let index = py.detach(|| ItemIndex::open(&path)).map_err(to_py)?;
-        Ok(Self::of(Catalogue::new(index), Some(path)))
+    #[pyo3(signature = (path, *, durable=false))]
+    fn open(py: Python<'_>, path: PathBuf, durable: bool) -> PyResult<Self> {
+        py.detach(|| Catalogue::open(&path, durable)).map(Self::of).map_err(to_py)
     }
 
     /// The index with these bytes.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
-        Ok(Self::of(Catalogue::new(ItemIndex::from_bytes(data.to_vec()).map_err(to_py)?), None))
+        Catalogue::from_bytes(data.to_vec()).map(Self::of).map_err(to_py)
     }
 
     /// The bytes of the index as it was made, without later changes.
@@ -145,7 +141,7 @@ impl PyCatalogueIndex {
     /// The file that it was opened from or written to.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
-        self.path.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.tree.path()
     }
 
     /// The tree as it is now, to be walked.
@@ -228,9 +224,7 @@ impl PyCatalogueIndex {
 
     /// Puts the index of a file in the place of all that is here.
     fn reload(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.tree.reload(ItemIndex::open(&path)?)).map_err(to_py)?;
-        self.set_path(Some(path));
-        Ok(())
+        py.detach(|| self.tree.reload(&path)).map_err(to_py)
     }
 
     /// Makes one index of all items that are there.
@@ -247,9 +241,7 @@ impl PyCatalogueIndex {
         let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
         let options = options((weighted, false), memory, folder, None);
         let mut tell = tell(progress.as_ref());
-        py.detach(|| self.tree.merge(path.as_deref(), &options, &mut tell)).map_err(to_py)?;
-        self.set_path(path);
-        Ok(())
+        py.detach(|| self.tree.merge(path.as_deref(), &options, &mut tell)).map_err(to_py)
     }
 
     /// Compares the whole index with its checksums.

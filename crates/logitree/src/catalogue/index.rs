@@ -188,9 +188,19 @@ impl ItemIndex {
     }
 
     fn new(bytes: IndexBytes) -> Result<ItemIndex> {
+        let index = ItemIndex::with_journal(bytes)?;
+        let len = index.all_bytes().len() as u64;
+        match index.header.file {
+            file if file == len => Ok(index),
+            file => Err(damaged(&format!("it has {len} bytes, not {file}"))),
+        }
+    }
+
+    /// The index at the beginning of these bytes.
+    pub(super) fn with_journal(bytes: IndexBytes) -> Result<ItemIndex> {
         let header = IndexHeader::read(bytes.all())?;
         let sums = header.at[header::SECTIONS] as usize;
-        if xxh3_64(bytes.all().get(sums..).unwrap_or_default()) != header.sums {
+        if xxh3_64(bytes.all().get(sums..header.file as usize).unwrap_or_default()) != header.sums {
             return Err(damaged("its checksums are not as their checksum says"));
         }
         Ok(ItemIndex { pages: CheckedPages::checked(bytes, sums), header, largest_item: OnceLock::new() })
@@ -213,6 +223,12 @@ impl ItemIndex {
 
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
+        let all = self.pages.all();
+        all.get(..self.header.file as usize).unwrap_or(all)
+    }
+
+    /// Its bytes and those that follow it in the file.
+    pub(super) fn all_bytes(&self) -> &[u8] {
         self.pages.all()
     }
 

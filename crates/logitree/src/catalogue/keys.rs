@@ -125,6 +125,15 @@ impl CatalogueSnapshot {
         Ok(keys.iter().map(|key| wanted.get(key).copied().flatten()).collect())
     }
 
+    /// Takes a key that a journal recorded for the next number.
+    pub(super) fn push_recorded_key(&mut self, item: u64, key: &str) -> Result<()> {
+        if item != self.key_count() || check_key(key).is_err() {
+            return Err(damaged("its journal records a number without its key"));
+        }
+        self.added_keys.push(key.into());
+        Ok(())
+    }
+
     /// The item number of each key; an unknown key is added and gets the next number.
     pub(super) fn add_keys(&mut self, keys: &[&str]) -> Result<Vec<u64>> {
         let known = self.items_of_keys(keys)?;

@@ -9,17 +9,20 @@
 //! - [`ItemIndex`] is one index, in memory or in a mapped file (`format` has its bytes).
 //! - [`CatalogueBuilder`] sorts rows in bounded memory and writes an index.
 //! - [`Catalogue`] is an index that changes: removed rows are a set of bits, added items a small tree over it. A
-//!   [`CatalogueSnapshot`] is the catalogue at one moment; its states are valid as long as it lives.
+//!   [`CatalogueSnapshot`] is the catalogue at one moment; its states are valid as long as it lives. A durable catalogue
+//!   records its changes in a journal after the index, in the same file.
 //! - [`CatalogueMatcher`] generates one item in one sequence; [`ItemWalk`] asks about many beams at once.
 //! - [`intersect`] and [`IntersectionMatcher`] keep the items that other constraints allow too.
 
 mod beams;
 mod build;
 mod continuations;
+mod editor;
 mod filtered;
 mod format;
 mod index;
 mod intersection;
+mod journal;
 mod keys;
 mod matcher;
 mod narrow;

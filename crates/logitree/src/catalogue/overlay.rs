@@ -140,17 +140,17 @@ impl Overlay {
         }
     }
 
-    /// Takes out the items of these tokens that `which` selects, and returns their number.
-    pub fn remove(&mut self, tokens: &[TokenId], which: impl Fn(u64) -> bool) -> u32 {
+    /// Takes out the items of these tokens that `which` selects, and returns them.
+    pub fn remove(&mut self, tokens: &[TokenId], which: impl Fn(u64) -> bool) -> Vec<u64> {
         let path = self.path(tokens);
-        let Some(last) = path.get(tokens.len()).and_then(|&last| self.node(last)) else { return 0 };
-        let kept: Vec<u64> = last.items.iter().copied().filter(|&item| !which(item)).collect();
-        let removed = (last.items.len() - kept.len()) as u32;
-        if removed > 0 {
+        let Some(last) = path.get(tokens.len()).and_then(|&last| self.node(last)) else { return Vec::new() };
+        let (gone, kept): (Vec<u64>, Vec<u64>) = last.items.iter().partition(|&&item| which(item));
+        if !gone.is_empty() {
             self.change(path[tokens.len()], |last| last.items = kept.into());
+            let removed = gone.len() as u32;
             path.iter().for_each(|&node| self.change(node, |node| node.below -= removed));
         }
-        removed
+        gone
     }
 
     /// The same with only those items whose node and number `keep` selects.

@@ -186,7 +186,7 @@ impl Run {
         assert!(opened.bytes() == snapshot.index().bytes());
         match self.random.one_in(2) {
             true => self.tree = Catalogue::new(opened),
-            false => self.tree.reload(opened).unwrap(),
+            false => self.tree.reload(&self.file).unwrap(),
         }
         "merge into a file and open it"
     }

@@ -14,8 +14,9 @@ use self::order::{Buffer, Merge};
 use self::runs::Run;
 pub(super) use self::sink::{Room, Sink};
 use self::writer::{Shape, Writer};
+use super::editor::check;
 use super::keys::KeyWriter;
-use super::updatable::{check, next_item};
+use super::updatable::next_item;
 use super::{CatalogueSnapshot, ItemIndex, MAX_ROWS};
 use crate::{Error, ErrorKind, Result, TokenId};
 

@@ -237,7 +237,7 @@ impl IndexHeader {
         page
     }
 
-    /// Reads the first page of a file.
+    /// Reads the first page of a file, which may have more after the index.
     ///
     /// # Errors
     /// [`ErrorKind::Payload`] if it is no index, of another version, cut short or damaged.
@@ -293,7 +293,7 @@ impl IndexHeader {
         if header.file != file || !laid {
             return Err(damaged("its sections do not fit its counts"));
         }
-        if bytes.len() as u64 != file {
+        if (bytes.len() as u64) < file {
             return Err(damaged(&format!("it has {} bytes, not {file}", bytes.len())));
         }
         Ok(header)
