@@ -62,14 +62,21 @@ fn collect_keys_body(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>
 /// As [`collect_keys_body`], by the instruction that moves the wanted lanes together.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
-#[allow(unsafe_code)] // vector loads and stores
 fn compress_keys(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>) {
+    let n = compress_keys_at(xs, threshold, first, keys, keys.len());
+    keys.truncate(n);
+}
+
+/// Writes the keys from `n` on, and returns where they end; what is after that has no meaning.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
+#[allow(unsafe_code)] // vector loads and stores
+fn compress_keys_at(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>, mut n: usize) -> usize {
     use std::arch::x86_64::*;
     const WIDE: usize = 16;
     let limit = _mm512_set1_ps(threshold);
     let ascending = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     let (lines, rest) = xs.as_chunks::<WIDE>();
-    let mut n = keys.len();
     for (line, base) in lines.iter().zip((first..).step_by(WIDE)) {
         // SAFETY: a line is 16 f32s; the load is an unaligned one.
         let x = unsafe { _mm512_loadu_ps(line.as_ptr()) };
@@ -99,8 +106,41 @@ fn compress_keys(xs: &[f32], threshold: f32, first: u32, keys: &mut Vec<u64>) {
         }
         n += wanted.count_ones() as usize;
     }
+    if rest.is_empty() {
+        return n;
+    }
     keys.truncate(n);
     collect_keys_body(rest, threshold, first.wrapping_add((lines.len() * WIDE) as u32), keys);
+    keys.len()
+}
+
+widest! {
+    /// Appends to `keys` those of [`collect_keys`], of the blocks of `xs` whose maximum is `>= threshold`, numbered from 0.
+    /// `maxima` has that of each block of [`BLOCK`].
+    collect_keys_of_blocks, collect_keys_of_blocks_at = collect_blocks_body, avx512 compress_blocks
+        (xs: &[f32], maxima: &[f32], threshold: f32, keys: &mut Vec<u64>) -> ()
+}
+
+#[inline(always)]
+fn collect_blocks_body(xs: &[f32], maxima: &[f32], threshold: f32, keys: &mut Vec<u64>) {
+    for ((block, first), &max) in xs.chunks(BLOCK).zip((0..).step_by(BLOCK)).zip(maxima) {
+        if max >= threshold {
+            collect_keys_body(block, threshold, first, keys);
+        }
+    }
+}
+
+/// As [`collect_blocks_body`], by the instruction that moves the wanted lanes together.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
+fn compress_blocks(xs: &[f32], maxima: &[f32], threshold: f32, keys: &mut Vec<u64>) {
+    let mut n = keys.len();
+    for ((block, first), &max) in xs.chunks(BLOCK).zip((0..).step_by(BLOCK)).zip(maxima) {
+        if max >= threshold {
+            n = compress_keys_at(block, threshold, first, keys, n);
+        }
+    }
+    keys.truncate(n);
 }
 
 widest! {
@@ -263,6 +303,12 @@ mod tests {
                 let mut keys = vec![99];
                 collect_keys_at(width, &xs, threshold, first, &mut keys);
                 prop_assert_eq!(&keys, &wanted, "{:?}", width);
+                let maxima: Vec<f32> = xs.chunks(BLOCK).map(|xs| xs.iter().copied().fold(f32::MIN, f32::max)).collect();
+                let mut keys = vec![99];
+                collect_keys_of_blocks_at(width, &xs, &maxima, threshold.max(f32::MIN), &mut keys);
+                keys[1..].iter_mut().for_each(|key| *key += u64::from(first));
+                let above = |&key: &u64| key == 99 || from_key(key).0 >= f32::MIN;
+                prop_assert_eq!(&keys, &wanted.iter().copied().filter(above).collect::<Vec<u64>>(), "{:?}", width);
                 let (mut ids, mut values) = (vec![99], vec![99.0]);
                 collect_reached_at(width, &xs, threshold, first, &mut ids, &mut values);
                 let both: Vec<(f32, u32)> = wanted[1..].iter().map(|&key| from_key(key)).collect();

@@ -15,6 +15,62 @@ widest! {
     max, max_at = max_body(xs: &[f32]) -> f32
 }
 
+widest! {
+    /// A bound that at least `k` of `xs` reach (`k` is 1 to their number), and few more if their values differ. There is no
+    /// NaN among them.
+    bound_of_best, bound_of_best_at = bound_of_best_body(xs: &[f32], k: usize) -> f32
+}
+
+/// Halves the range of floats, in the order of their bits, in which the `k`-th highest lies.
+#[inline(always)]
+fn bound_of_best_body(xs: &[f32], k: usize) -> f32 {
+    // Its own inverse, but for the type.
+    let flipped = |bits: i32| bits ^ ((bits >> 31) as u32 >> 1) as i32;
+    let rank = |x: f32| i64::from(flipped(x.to_bits() as i32));
+    let value = |rank: i64| f32::from_bits(flipped(rank as i32) as u32);
+    // At least `k` reach the lower end, fewer the upper one.
+    let (mut low, mut high) = (rank(min_body(xs)), rank(max_body(xs)) + 1);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        let least = value(middle);
+        let reached = count_at_least(xs, least);
+        if reached < k {
+            high = middle;
+        } else {
+            low = middle;
+            if reached <= k + k / 4 {
+                break;
+            }
+        }
+    }
+    value(low)
+}
+
+#[inline(always)]
+fn count_at_least(xs: &[f32], least: f32) -> usize {
+    let mut counts = [0u32; LANES];
+    let (lines, rest) = xs.as_chunks::<LANES>();
+    for line in lines {
+        for i in 0..LANES {
+            counts[i] = counts[i].wrapping_add(u32::from(line[i] >= least));
+        }
+    }
+    let all = counts.iter().fold(0u32, |sum, &count| sum.wrapping_add(count));
+    all as usize + rest.iter().filter(|&&x| x >= least).count()
+}
+
+#[inline(always)]
+fn min_body(xs: &[f32]) -> f32 {
+    let mut best = [f32::INFINITY; LANES];
+    let (lines, rest) = xs.as_chunks::<LANES>();
+    for line in lines {
+        for i in 0..LANES {
+            best[i] = if line[i] < best[i] { line[i] } else { best[i] };
+        }
+    }
+    best.iter().chain(rest).fold(f32::INFINITY, |least, &x| if x < least { x } else { least })
+}
+
 #[inline(always)]
 fn block_maxima_body(xs: Floats<'_>, maxima: &mut [f32]) -> bool {
     match xs {
@@ -190,6 +246,23 @@ mod tests {
                     prop_assert_eq!(&got, &want, "{:?}", width);
                     prop_assert_eq!(max_at(width, &wide), naive(&wide), "{:?}", width);
                 }
+            }
+        }
+
+        #[test]
+        fn the_bound_of_the_best_is_reached_by_enough(
+            xs in prop::collection::vec(
+                prop_oneof![9 => -30f32..30f32, 1 => prop::sample::select(vec![f32::NEG_INFINITY, 0.0, -0.0, 7.0])], 1..700),
+            k in 1usize..100,
+        ) {
+            let k = k.min(xs.len());
+            let mut sorted = xs.clone();
+            sorted.sort_by(|a, b| b.total_cmp(a));
+            for width in Width::all() {
+                let bound = bound_of_best_at(width, &xs, k);
+                let reached = xs.iter().filter(|&&x| x >= bound).count();
+                let same = xs.iter().filter(|&&x| x == sorted[k - 1]).count();
+                prop_assert!(reached >= k && reached <= k + k / 4 + same, "{reached} reach {bound}, {:?}", width);
             }
         }
 

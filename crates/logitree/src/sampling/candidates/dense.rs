@@ -1,7 +1,7 @@
 //! The dense form: blocks of borrowed logits with the samplers' changes applied as they are read.
 
 use super::{Candidates, Form};
-use crate::simd::{self, BLOCK};
+use crate::simd::{self, Floats, BLOCK};
 use crate::TokenId;
 
 /// Above this many edits at once the dense logits are copied.
@@ -80,6 +80,15 @@ impl Candidates<'_> {
         block
     }
 
+    /// All logits of a dense form as one slice, as they now are but for the edits; `None` if they are read in blocks.
+    pub(super) fn unshaped(&self) -> Option<&[f32]> {
+        match (self.form, self.base) {
+            (Form::Owned, _) => Some(&self.logits),
+            (Form::Borrowed, Floats::F32(xs)) if self.shapes.is_empty() => Some(xs),
+            _ => None,
+        }
+    }
+
     /// Applies `shape` to all borrowed logits: to edits and maxima now, to the others as they are read.
     pub(super) fn shape(&mut self, shape: Shape) {
         self.shapes.push(shape);
@@ -108,25 +117,35 @@ impl Candidates<'_> {
     pub(super) fn update_borrowed<T>(&mut self, table: &[(TokenId, T)], f: impl Fn(f32, &T) -> f32) {
         let old = self.edits.len();
         for (id, entry) in table {
-            match self.edits[..old].binary_search_by_key(id, |e| e.0) {
-                Ok(at) => self.edits[at].1 = f(self.edits[at].1, entry),
-                Err(_) => {
-                    if let Some(x) = self.shaped(*id) {
-                        self.edits.push((*id, f(x, entry)));
-                    }
-                }
+            let known = self.edits[..old].binary_search_by_key(id, |e| e.0);
+            let x = match known {
+                Ok(at) => self.edits[at].1,
+                Err(_) => match self.shaped(*id) {
+                    Some(x) => x,
+                    None => continue,
+                },
+            };
+            let changed = f(x, entry);
+            match known {
+                Ok(at) => self.edits[at].1 = changed,
+                Err(_) => self.edits.push((*id, changed)),
+            }
+            // A block that loses its maximum has none until it is looked for below: it is NaN.
+            let max = &mut self.maxima[*id as usize / BLOCK];
+            if changed >= *max {
+                *max = changed;
+            } else if x >= *max {
+                *max = f32::NAN;
             }
         }
         if old > 0 {
             self.edits.sort_unstable_by_key(|e| e.0);
         }
         let mut buffer = [0.0; BLOCK];
-        let mut last = usize::MAX;
         for at in 0..self.edits.len() {
             let block = self.edits[at].0 as usize / BLOCK;
-            if block != last {
+            if self.maxima[block].is_nan() {
                 self.maxima[block] = simd::max(self.block(block, &mut buffer));
-                last = block;
             }
         }
     }

@@ -242,19 +242,32 @@ impl Candidates<'_> {
         self.values.extend(keys.iter().map(|&key| simd::from_key(key).0));
     }
 
-    /// Collects the keys of at least the best `k` of the dense form, `k` not above the number of blocks: the k-th
-    /// highest block maximum is a bound that k elements reach.
+    /// Collects the keys of at least the best `k` of the dense form in any order, `k` not above the number of blocks: what
+    /// k block maxima reach, at least k elements reach.
     fn collect_top(&self, k: usize, keys: &mut Vec<u64>) {
-        keys.extend(self.maxima.iter().map(|&x| simd::descending_key(x, 0)));
-        let bound = simd::from_key(*keys.select_nth_unstable(k - 1).1).0;
-        keys.clear();
-        self.collect_at_least(bound, keys);
+        let bound = simd::bound_of_best(&self.maxima, k);
+        let Some(logits) = self.unshaped() else { return self.collect_at_least(bound, keys) };
+        simd::collect_keys_of_blocks(logits, &self.maxima, bound, keys);
+        if !self.edits.is_empty() {
+            // Both are by ascending position.
+            let mut edits = self.edits.iter().peekable();
+            keys.retain(|&key| {
+                let at = key as u32;
+                while edits.next_if(|edit| edit.0 < at).is_some() {}
+                edits.peek().is_none_or(|edit| edit.0 != at)
+            });
+            let reached = self.edits.iter().filter(|edit| edit.1 >= bound);
+            keys.extend(reached.map(|&(id, x)| simd::descending_key(x, id)));
+        }
     }
 
     /// Collects the keys, by position, of the candidates that are `>= threshold`, in order.
     pub(super) fn collect_at_least(&self, threshold: f32, keys: &mut Vec<u64>) {
         if self.form == Form::List {
             return simd::collect_keys(&self.logits, threshold, 0, keys);
+        }
+        if let Some(logits) = self.unshaped().filter(|_| self.edits.is_empty()) {
+            return simd::collect_keys_of_blocks(logits, &self.maxima, threshold, keys);
         }
         let mut buffer = [0.0; BLOCK];
         for (at, &max) in self.maxima.iter().enumerate() {
