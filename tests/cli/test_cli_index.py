@@ -102,9 +102,7 @@ def test_query_goes_along_a_path(capsys: pytest.CaptureFixture[str], index: Path
     assert (code, json.loads(out)["found"]) == (1, False)
 
 
-def test_add_and_remove_append_to_the_file(
-    capsys: pytest.CaptureFixture[str], index: Path, tmp_path: Path
-) -> None:
+def test_add_and_remove_append_to_the_file(capsys: pytest.CaptureFixture[str], index: Path, tmp_path: Path) -> None:
     before, built, inode = lt.Catalogue.open(index), index.read_bytes(), index.stat().st_ino
     (tmp_path / "more.csv").write_text("a,b,id\n1,2,10\n6,7,60\n")
     more = str(tmp_path / "more.csv")

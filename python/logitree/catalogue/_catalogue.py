@@ -228,8 +228,8 @@ class Catalogue:
     def open(cls, path: str | os.PathLike[str], *, durable: bool = False) -> Catalogue:
         """Opens an index file in well under a millisecond: it is mapped, and a page is checked when it is first read.
 
-        Changes that were recorded in the file are made again, in a few microseconds each. While it is open, only logitree
-        may write to the file; another file may be renamed to its place.
+        Changes that were recorded in the file are made again, in some ten microseconds each. While it is open, only
+        logitree may write to the file; another file may be renamed to its place.
 
         Args:
             path: the file.
@@ -387,8 +387,8 @@ class Catalogue:
     ) -> None:
         """Writes one index of all present items, to a file or to memory, and continues with it.
 
-        Readers do not wait; writers do, also those of other processes on the same file. Arguments and errors as those of
-        `from_codes`; StateError for a durable catalogue without a path.
+        Readers do not wait; writers do, also those of other processes on the same file. Arguments and errors as those
+        of `from_codes`; StateError for a durable catalogue without a path.
         """
         self._core.merge(None if path is None else os.fspath(path), memory=memory, progress=progress)
 
