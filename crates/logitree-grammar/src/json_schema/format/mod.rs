@@ -202,7 +202,7 @@ const POINTER: &str = "(?:/(?:[^~/]|~[01])*)*";
 const NESTED: usize = 3;
 
 fn ecma_regex() -> Regex {
-    let character = "[^\\\\^$.*+?()\\[\\]{}|/\\n\\r\\u2028\\u2029]";
+    let character = "[^\\\\^$.*+?()\\[\\]{}|\\n\\r\\u2028\\u2029]";
     let hex = "[0-9A-Fa-f]";
     let unit = format!("u(?:[0-9A-CEFa-cef]{hex}{{3}}|[Dd][0-7]{hex}{{2}})");
     let common = format!("[dDwWsStnvfr]|c[A-Za-z]|x{hex}{{2}}|{unit}");
