@@ -229,3 +229,12 @@ def test_past_the_bounds_is_an_error_that_names_the_part() -> None:
     assert texts.matches(json.dumps(["a" * 65_000]))
     with pytest.raises(lt.LimitError, match="65536"):
         texts.matches(json.dumps(["a" * 65_536]))
+
+
+def test_texts_that_are_read_do_not_fill_a_grammar() -> None:
+    grammar = lt.Grammar.json_schema({"type": "array", "items": {"type": "string"}, "uniqueItems": True})
+    vocab = small()
+    for n in range(60):
+        matcher = grammar.matcher(vocab, automata_bytes=16 << 20)
+        matcher.accept_many(tokens_of(vocab, json.dumps([f"{n}{n * n}{at}" for at in range(60)])))
+        assert matcher.is_accepting

@@ -340,6 +340,7 @@ impl Machine {
     /// As [`Machine::step`].
     pub(super) fn read(&mut self, continuation: ContinuationId, byte: u8) -> Result<ContinuationId> {
         self.room()?;
+        self.has_read = true;
         let mut successors = self.successors(continuation).to_vec();
         self.exprs.charge_list(8 * successors.len())?;
         for successor in successors.iter_mut().filter(|successor| successor.edge == READ) {

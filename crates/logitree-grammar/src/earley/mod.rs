@@ -77,6 +77,8 @@ pub struct Machine {
     configs: Vec<Config>,
     start: ConfigId,
     agenda: Agenda,
+    /// Whether the text of some lexeme was read.
+    has_read: bool,
     /// Size in bytes of boxed data; flat tables are measured on demand.
     boxed: usize,
 }
@@ -109,6 +111,7 @@ impl Machine {
             configs: Vec::new(),
             start: DEAD,
             agenda: Agenda::default(),
+            has_read: false,
             boxed: 0,
         };
         machine.config(&mut Vec::new(), &[])?;
@@ -156,6 +159,11 @@ impl Machine {
             + self.boundaries.byte_size();
         let rows = self.configs.len() * std::mem::size_of::<Config>() + self.sets.len() * 8;
         self.boxed + tables + lists + rows + self.origins.byte_size() + self.source.byte_size()
+    }
+
+    /// Whether the text of some lexeme was read: such states are not met again by other texts.
+    pub fn has_read(&self) -> bool {
+        self.has_read
     }
 
     /// Fails if the machine has reached its memory limit.

@@ -22,7 +22,7 @@ pub(super) struct ArrayState {
     pub index: u32,
     /// For each `contains` how many items met it, up to the largest count that matters: an interned list.
     pub met: u32,
-    /// Items that must not come again: an interned list, see [`UniqueItems`].
+    /// Items that must not come again, see [`UniqueItems`].
     pub used: u32,
 }
 
@@ -186,8 +186,8 @@ impl RuleTable {
         let wanted = contains.map(|(c, &met)| c.min.saturating_sub(u64::from(met))).max().unwrap_or(0);
         let wanted = wanted.max(array.facts.min.saturating_sub(u64::from(s.index)));
         let places = array.facts.max.map_or(u64::MAX, |max| max.saturating_sub(u64::from(s.index)));
-        let used = self.sets.get(s.used).len();
-        let values = array.unique.as_ref().map_or(u64::MAX, |unique| unique.left(s.index, used));
+        let left = |unique: &UniqueItems| unique.left(s.index, self.sets.get(s.used).len());
+        let values = array.unique.as_ref().filter(|unique| !unique.remembers()).map_or(u64::MAX, left);
         wanted > places.min(values)
     }
 }

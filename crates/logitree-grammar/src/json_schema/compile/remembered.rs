@@ -22,7 +22,8 @@ use super::lexemes::{spellings, LeftOut};
 use super::object::ObjectState;
 use super::rule_table::RuleTable;
 use super::transitions::{key_of, Composite, CLOSE};
-use super::values::{JsonValue, TextId, TextTable, ValueId, ValueTable};
+use super::unique::UniqueItems;
+use super::values::{JsonValue, TextId, TextTable, ValueId, ValueSets, ValueTable};
 use super::{JsonState, JsonStates};
 use crate::earley::{Edge, LexemeTarget, StateEdges, StateId};
 use crate::expr::{ExprId, Exprs, Tag, NOTHING};
@@ -104,6 +105,7 @@ impl<T> Default for Numbered<T> {
 pub(super) struct Memory {
     pub values: ValueTable,
     texts: TextTable,
+    pub sets: ValueSets,
     slots: Numbered<Slot>,
     frames: Numbered<Frame>,
     forbidden: FxHashMap<SlotId, Arc<[ValueId]>>,
@@ -126,6 +128,7 @@ impl Memory {
     pub(super) fn byte_size(&self) -> usize {
         self.values.byte_size()
             + self.texts.byte_size()
+            + self.sets.byte_size()
             + self.slots.byte_size()
             + self.frames.byte_size()
             + self.bytes
@@ -193,8 +196,7 @@ impl RuleTable {
 
     /// The items that must not come before `next`: those that came, and those that another item needs.
     fn repeated(&mut self, next: ArrayState, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
-        let used = self.sets.get(next.used).to_vec();
-        let mut found = self.remembered_values(next.array, &used);
+        let mut found = self.used_values(&next);
         if !self.array_may_end(&next) {
             for value in self.scarce_values(next.array) {
                 if !found.contains(&value) {
@@ -295,14 +297,13 @@ impl RuleTable {
         if self.arrays[next.array as usize].is_full(&next) {
             return Ok(next);
         }
-        match self.place_of(next.array, value) {
-            None => return Ok(next),
-            Some(place) if self.sets.get(next.used).binary_search(&place).is_ok() => return Ok(next),
-            Some(place) => {
-                if self.sets.get(next.used).len() < MAX_REMEMBERED {
-                    return Ok(self.with_used(next, place));
-                }
-            }
+        let remembers = self.arrays[next.array as usize].unique.as_ref().is_some_and(UniqueItems::remembers);
+        if !remembers {
+            let place = self.place_of(next.array, value);
+            return Ok(place.map_or(next, |place| self.with_used(next, place)));
+        }
+        if self.memory.sets.len(next.used) < MAX_REMEMBERED {
+            return Ok(ArrayState { used: self.memory.sets.with(next.used, value), ..next });
         }
         let message = format!("an array with unique items has more than {MAX_REMEMBERED} of them");
         Err(Error::new(ErrorKind::Limit, message).help("set maxItems, or leave uniqueItems out"))

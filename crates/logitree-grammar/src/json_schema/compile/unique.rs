@@ -28,8 +28,8 @@ pub(super) enum SingleValue {
 pub(super) struct UniqueItems {
     /// For each of the first positions whether its item is tracked; the last entry is for all further ones.
     places: Vec<bool>,
-    /// All values of tracked items, if they are single and listed. [`ArrayState::used`] then has their indices, and
-    /// otherwise the numbers of remembered values.
+    /// All values of tracked items, if they are single and listed. [`ArrayState::used`] is then an interned list of their
+    /// indices, and otherwise a set of remembered values.
     listed: Option<Vec<SingleValue>>,
     /// The listed values; otherwise those that some items have few of, so that these may run out.
     scarce: Vec<ValueId>,
@@ -184,23 +184,21 @@ impl RuleTable {
         self.memory.values.id(value)
     }
 
-    /// The values at these places of a list of used ones.
-    pub(super) fn remembered_values(&self, array: u32, used: &[u32]) -> Vec<ValueId> {
-        let Some(unique) = &self.arrays[array as usize].unique else { return Vec::new() };
-        let value = |&place: &u32| match unique.listed {
-            Some(_) => unique.scarce[place as usize],
-            None => ValueId(place),
-        };
-        used.iter().map(value).collect()
+    /// The values of an array that must not come again, sorted if they are remembered.
+    pub(super) fn used_values(&self, s: &ArrayState) -> Vec<ValueId> {
+        match &self.arrays[s.array as usize].unique {
+            None => Vec::new(),
+            Some(unique) if unique.remembers() => self.memory.sets.values(s.used),
+            Some(unique) => {
+                self.sets.get(s.used).iter().map(|&place| unique.scarce[place as usize]).collect()
+            }
+        }
     }
 
-    /// The place of `value` in a list of used ones; `None` if it cannot come.
+    /// The place of `value` among the listed values.
     pub(super) fn place_of(&self, array: u32, value: ValueId) -> Option<u32> {
         let unique = self.arrays[array as usize].unique.as_ref()?;
-        match unique.listed {
-            Some(_) => unique.scarce.iter().position(|&other| other == value).map(|place| place as u32),
-            None => Some(value.0),
-        }
+        unique.scarce.iter().position(|&other| other == value).map(|place| place as u32)
     }
 
     /// The values that may run out.
@@ -212,9 +210,10 @@ impl RuleTable {
     pub(super) fn without_plentiful(&mut self, s: ArrayState) -> ArrayState {
         let unique = self.arrays[s.array as usize].unique.as_ref().filter(|unique| unique.remembers());
         let Some(unique) = unique.filter(|_| s.used != 0) else { return s };
-        let is_scarce = |&&value: &&u32| unique.scarce.binary_search(&ValueId(value)).is_ok();
-        let used: Vec<u32> = self.sets.get(s.used).iter().filter(is_scarce).copied().collect();
-        ArrayState { used: self.sets.id(&used), ..s }
+        let is_scarce = |value: &ValueId| unique.scarce.binary_search(value).is_ok();
+        let used: Vec<ValueId> = self.memory.sets.values(s.used).into_iter().filter(is_scarce).collect();
+        let used = used.into_iter().fold(0, |set, value| self.memory.sets.with(set, value));
+        ArrayState { used, ..s }
     }
 
     /// The values that fulfil `schema`, if they are single and listed.

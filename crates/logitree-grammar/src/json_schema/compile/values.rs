@@ -166,9 +166,64 @@ impl TextTable {
     }
 }
 
+/// Sets of values: each is another one and a value, so that one more costs the same however many there are.
+pub(super) struct ValueSets {
+    /// The set before the last value, that value, and how many there are.
+    all: Vec<(u32, ValueId, u32)>,
+    ids: FxHashMap<(u32, ValueId), u32>,
+}
+
+impl Default for ValueSets {
+    fn default() -> Self {
+        ValueSets { all: vec![(0, ValueId(0), 0)], ids: FxHashMap::default() }
+    }
+}
+
+impl ValueSets {
+    /// `set` and `value`, which is not in it.
+    pub(super) fn with(&mut self, set: u32, value: ValueId) -> u32 {
+        let next = self.all.len() as u32;
+        let id = *self.ids.entry((set, value)).or_insert(next);
+        if id == next {
+            self.all.push((set, value, self.all[set as usize].2 + 1));
+        }
+        id
+    }
+
+    pub(super) fn len(&self, set: u32) -> usize {
+        self.all[set as usize].2 as usize
+    }
+
+    /// The values, sorted.
+    pub(super) fn values(&self, mut set: u32) -> Vec<ValueId> {
+        let mut values = Vec::with_capacity(self.len(set));
+        while set != 0 {
+            let (before, value, _) = self.all[set as usize];
+            values.push(value);
+            set = before;
+        }
+        values.sort_unstable();
+        values
+    }
+
+    pub(super) fn byte_size(&self) -> usize {
+        self.all.len() * 40
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sets_have_what_was_added() {
+        let mut sets = ValueSets::default();
+        let [a, b, c] = [5, 1, 3].map(ValueId);
+        let (ab, cb) = ([a, b].into_iter().fold(0, |s, v| sets.with(s, v)), sets.with(0, c));
+        let cb = sets.with(cb, b);
+        assert_eq!((sets.values(ab), sets.values(cb), sets.values(0)), (vec![b, a], vec![b, c], vec![]));
+        assert_eq!((sets.len(ab), sets.with(cb, a) == sets.with(cb, a)), (2, true));
+    }
 
     #[test]
     fn equal_values_are_one() {

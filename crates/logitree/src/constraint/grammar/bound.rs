@@ -122,7 +122,7 @@ impl Grammar {
         self.budget.touch(&self.engine);
         let mut slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         let most = self.limits.automata_bytes + self.limits.mask_bytes;
-        if let Some(engine) = slot.as_ref().filter(|engine| engine.memory() <= most) {
+        if let Some(engine) = slot.as_ref().filter(|engine| engine.memory() <= most && !engine.is_crowded()) {
             return Ok(Arc::clone(engine));
         }
         let fresh = start(&self.rules, &self.vocabulary, &self.ends, self.limits)?;

@@ -76,6 +76,14 @@ impl Engine {
         self.machine.byte_size() + self.machine.exprs().memory() + self.mask_bytes
     }
 
+    /// Whether texts were read, and the machine, or the expressions of all that takes `memory` bytes, have used half of what
+    /// they may.
+    pub fn is_crowded(&self, memory: usize) -> bool {
+        let half = self.limits.automata_bytes / 2;
+        let machine = self.machine.byte_size();
+        self.machine.has_read() && (machine > half || memory - machine - self.mask_bytes > half)
+    }
+
     /// Whether nothing may follow: complete, without a continuation.
     pub fn is_over(&self, config: ConfigId) -> bool {
         self.machine.is_accepting(config)

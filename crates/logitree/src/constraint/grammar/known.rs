@@ -1,7 +1,7 @@
 //! What is known of an engine's configurations: masks, transitions by token, whether the text may end. Matchers in many
 //! threads read it while one of them finds something new, so what is known never waits.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use rustc_hash::FxHashMap;
@@ -42,6 +42,8 @@ pub(super) struct SharedEngine {
     engine: Mutex<Engine>,
     known: RwLock<Tables>,
     share: MemoryShare,
+    /// Whether what was read so far leaves little room for another text.
+    crowded: AtomicBool,
     /// The steps that all calls consumed.
     steps: AtomicU64,
 }
@@ -66,12 +68,18 @@ impl SharedEngine {
             engine: Mutex::new(engine),
             known: RwLock::default(),
             share,
+            crowded: AtomicBool::new(false),
         }
     }
 
     /// About how many bytes of memory the automata and masks hold.
     pub fn memory(&self) -> usize {
         self.share.get()
+    }
+
+    /// Whether a new matcher had better start with an engine of its own: states of texts that were read are never forgotten.
+    pub fn is_crowded(&self) -> bool {
+        self.crowded.load(Ordering::Relaxed)
     }
 
     /// The steps that all calls consumed.
@@ -110,7 +118,9 @@ impl SharedEngine {
 impl Drop for Session<'_> {
     fn drop(&mut self) {
         if let Some(engine) = &self.engine {
-            self.shared.share.set(engine.memory());
+            let memory = engine.memory();
+            self.shared.share.set(memory);
+            self.shared.crowded.store(engine.is_crowded(memory), Ordering::Relaxed);
             self.shared.steps.fetch_add(engine.steps(), Ordering::Relaxed);
         }
     }
