@@ -80,11 +80,19 @@ fn block_maxima_body(xs: Floats<'_>, maxima: &mut [f32]) -> bool {
     }
 }
 
+/// Blocks that are fetched ahead of the one that is read: what the machine fetches by itself ends at each page.
+const AHEAD: usize = 6;
+/// Floats of a cache line.
+const LINE: usize = 16;
+
 #[inline(always)]
 fn f32_maxima(xs: &[f32], maxima: &mut [f32]) -> bool {
     let (blocks, rest) = xs.as_chunks::<BLOCK>();
     let (mut good, mut negative) = (true, false);
-    for (block, out) in blocks.iter().zip(maxima.iter_mut()) {
+    for ((at, block), out) in blocks.iter().enumerate().zip(maxima.iter_mut()) {
+        if let Some(ahead) = blocks.get(at + AHEAD) {
+            (0..BLOCK).step_by(LINE).for_each(|at| super::prefetch(ahead, at));
+        }
         // A block of known length needs no code for what is over.
         let (top, below) = f32_maximum(block, &mut negative);
         *out = top;
