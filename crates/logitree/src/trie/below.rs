@@ -37,6 +37,7 @@ impl Gathering {
     pub(super) const LEAF: Gathering = Gathering { bytes: ByteSet::NONE, decodes: u8::MAX };
 
     /// Adds a child that `byte` leads to, with all that is below it.
+    #[inline]
     pub(super) fn add(&mut self, byte: u8, child: &Gathering) {
         self.bytes = self.bytes.or(&child.bytes);
         self.bytes.insert(byte);
@@ -49,6 +50,7 @@ impl Gathering {
 }
 
 /// The decoder states from which `byte` leads to a state in `after`.
+#[inline]
 fn before(byte: u8, after: u8) -> u8 {
     let lead = |state: u8| if after & state != 0 { BOUNDARY } else { 0 };
     match byte {

@@ -1,5 +1,5 @@
-//! Builds the trie: sorts the tokens by their bytes, then appends each to the previous one, opening a node for
-//! every byte the two do not share. It refuses to cut a vocabulary down to the limits.
+//! Builds the trie: sorts the tokens by their bytes, writes down the bytes of each that the previous one lacks, and sums
+//! up what is below each node from the end. It refuses to cut a vocabulary down to the limits.
 
 use super::below::{Below, Gathering};
 use super::node::{Packed, MAX_DEPTH, MAX_NODES, MAX_SLOT};
@@ -8,6 +8,9 @@ use super::{TokenTrie, BOGUS_SLOTS};
 use crate::mask::words_for;
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
+
+/// Shorter runs are sorted by comparisons.
+const FEW: usize = 32;
 
 impl TokenTrie {
     /// The trie over the text tokens of `vocabulary` (special markers and empty tokens are not in it).
@@ -20,13 +23,18 @@ impl TokenTrie {
         if bogus + BOGUS_SLOTS > MAX_SLOT {
             return Err(limit(format!("{} token ids", vocabulary.len()), MAX_SLOT - BOGUS_SLOTS));
         }
-        let sorted = sorted_ids(vocabulary)?;
+        let sorted = sorted_tokens(vocabulary)?;
         let mut builder = Builder::new(bogus, sorted.len());
-        let mut previous: &[u8] = &[];
-        for &(_, id) in &sorted {
-            let bytes = vocabulary.token_bytes(id);
-            builder.add(id, bytes, common_prefix(previous, bytes))?;
-            previous = bytes;
+        let mut last = Key { head: 0, id: 0, length: 0 };
+        for key in sorted {
+            let equal = (key.head ^ last.head).leading_zeros() / 8;
+            // Heads of short tokens are filled up with zeros.
+            let shared = match equal {
+                8 => common_prefix(last.bytes(vocabulary), key.bytes(vocabulary)),
+                equal => equal.min(last.length).min(key.length) as usize,
+            };
+            builder.add(&key, shared, vocabulary)?;
+            last = key;
         }
         Ok(builder.finish(vocabulary.len()))
     }
@@ -37,9 +45,33 @@ fn limit(found: String, most: usize) -> Error {
         .help("leave the tokens out that are no text of the model (mark them special or unused)")
 }
 
-/// The text tokens in the order of their bytes, equal ones by id. The first eight bytes ride along as a number,
-/// so that almost every comparison is one of integers.
-fn sorted_ids(vocabulary: &Vocabulary) -> Result<Vec<(u64, TokenId)>> {
+/// A token while they are sorted. The bytes of most tokens are not looked up again: that many places of memory in any
+/// order take longer than all else.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    /// The first eight bytes, filled up with zeros.
+    head: u64,
+    id: TokenId,
+    /// How many bytes there are.
+    length: u32,
+}
+
+impl Key {
+    fn bytes<'a>(&self, vocabulary: &'a Vocabulary) -> &'a [u8] {
+        match self.length {
+            0 => &[],
+            _ => vocabulary.token_bytes(self.id),
+        }
+    }
+
+    /// The byte at `at`, one of the first eight.
+    fn byte(&self, at: u32) -> u8 {
+        (self.head >> (56 - 8 * at)) as u8
+    }
+}
+
+/// The text tokens in the order of their bytes, equal ones by id.
+fn sorted_tokens(vocabulary: &Vocabulary) -> Result<Vec<Key>> {
     let mut keys = Vec::with_capacity(vocabulary.len());
     for id in 0..vocabulary.len() as TokenId {
         let bytes = vocabulary.token_bytes(id);
@@ -50,21 +82,51 @@ fn sorted_ids(vocabulary: &Vocabulary) -> Result<Vec<(u64, TokenId)>> {
             return Err(limit(format!("token {id} has {} bytes", bytes.len()), MAX_DEPTH)
                 .at(format!("token id {id}")));
         }
-        let mut head = [0u8; 8];
-        let n = bytes.len().min(8);
-        head[..n].copy_from_slice(&bytes[..n]);
-        keys.push((u64::from_be_bytes(head), id));
+        keys.push(Key { head: head(bytes), id, length: bytes.len() as u32 });
     }
-    keys.sort_unstable();
-    for run in keys.chunk_by_mut(|a, b| a.0 == b.0) {
+    let mut scratch = keys.clone();
+    sort_by_heads(&mut keys, &mut scratch, 0);
+    for run in keys.chunk_by_mut(|a, b| a.head == b.head) {
         if run.len() > 1 {
-            run.sort_unstable_by(|a, b| {
-                let (x, y) = (vocabulary.token_bytes(a.1), vocabulary.token_bytes(b.1));
-                x.cmp(y).then(a.1.cmp(&b.1))
-            });
+            run.sort_unstable_by(|a, b| a.bytes(vocabulary).cmp(b.bytes(vocabulary)).then(a.id.cmp(&b.id)));
         }
     }
     Ok(keys)
+}
+
+/// The first eight bytes, filled up with zeros.
+fn head(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => bytes.iter().rev().fold(0, |head, &byte| head >> 8 | u64::from(byte) << 56),
+    }
+}
+
+/// Sorts by the byte at `at` of the heads, and each run of equal ones by the bytes after it. `scratch` is as long.
+fn sort_by_heads(keys: &mut [Key], scratch: &mut [Key], at: u32) {
+    if keys.len() <= FEW || at == 8 {
+        keys.sort_unstable();
+        return;
+    }
+    let mut ends = [0usize; 256];
+    keys.iter().for_each(|key| ends[usize::from(key.byte(at))] += 1);
+    let mut sum = 0;
+    for end in &mut ends {
+        (*end, sum) = (sum, sum + *end);
+    }
+    for key in &*keys {
+        let end = &mut ends[usize::from(key.byte(at))];
+        scratch[*end] = *key;
+        *end += 1;
+    }
+    keys.copy_from_slice(scratch);
+    let mut from = 0;
+    for end in ends {
+        if end - from > 1 {
+            sort_by_heads(&mut keys[from..end], &mut scratch[from..end], at + 1);
+        }
+        from = end;
+    }
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
@@ -77,11 +139,8 @@ struct Builder {
     before: Vec<u32>,
     ids: Vec<TokenId>,
     twins: Vec<(TokenId, TokenId)>,
-    /// The open nodes, root first: the path of the token added last.
-    open: Vec<(usize, Gathering)>,
-    /// What is below the big nodes closed so far.
-    below: Vec<(u32, Below)>,
     bogus: usize,
+    max_depth: usize,
 }
 
 impl Builder {
@@ -92,60 +151,72 @@ impl Builder {
             before: Vec::with_capacity(guess),
             ids: Vec::with_capacity(tokens),
             twins: Vec::new(),
-            open: Vec::with_capacity(MAX_DEPTH + 1),
-            below: Vec::new(),
             bogus,
+            max_depth: 0,
         };
-        builder.open(0);
+        builder.open(0, 0);
         builder
     }
 
-    fn open(&mut self, byte: u8) {
+    fn open(&mut self, byte: u8, depth: usize) {
         let slot = self.bogus + self.nodes.len() % BOGUS_SLOTS;
-        let node = Packed::new(byte, slot as u32, self.open.len());
-        self.open.push((self.nodes.len(), Gathering::LEAF));
-        self.nodes.push(node);
+        self.nodes.push(Packed::new(byte, slot as u32, depth));
         self.before.push(self.ids.len() as u32);
     }
 
-    /// Closes the open nodes deeper than `depth`.
-    fn close(&mut self, depth: usize) {
-        while self.open.len() > depth + 1 {
-            let Some((at, gathered)) = self.open.pop() else { break };
-            let size = self.nodes.len() - at;
-            self.nodes[at].set_size(size);
-            if Outline::is_big(size) {
-                self.below.push((at as u32, gathered.below()));
-            }
-            if let Some((_, parent)) = self.open.last_mut() {
-                parent.add(self.nodes[at].byte(), &gathered);
-            }
-        }
-    }
-
     /// Adds the next token in byte order, which shares its first `shared` bytes with the one before it.
-    fn add(&mut self, id: TokenId, bytes: &[u8], shared: usize) -> Result<()> {
-        self.close(shared);
-        if self.nodes.len() + bytes.len() - shared > MAX_NODES {
+    fn add(&mut self, key: &Key, shared: usize, vocabulary: &Vocabulary) -> Result<()> {
+        let length = key.length as usize;
+        if self.nodes.len() + length - shared > MAX_NODES {
             return Err(limit(format!("more than {} nodes", self.nodes.len()), MAX_NODES));
         }
-        for &byte in &bytes[shared..] {
-            self.open(byte);
+        for depth in shared..length.min(8) {
+            self.open(key.byte(depth as u32), depth + 1);
         }
+        if length > 8 {
+            let from = shared.max(8);
+            for (&byte, depth) in key.bytes(vocabulary)[from..].iter().zip(from + 1..) {
+                self.open(byte, depth);
+            }
+        }
+        self.max_depth = self.max_depth.max(length);
         let last = self.nodes.len() - 1;
-        if shared == bytes.len() {
-            self.twins.push((self.nodes[last].slot() as TokenId, id));
+        if shared == length {
+            self.twins.push((self.nodes[last].slot() as TokenId, key.id));
         } else {
-            self.nodes[last].set_slot(id);
+            self.nodes[last].set_slot(key.id);
         }
-        self.ids.push(id);
+        self.ids.push(key.id);
         Ok(())
     }
 
-    fn finish(mut self, vocabulary_size: usize) -> TokenTrie {
-        self.close(0);
+    /// Sets the sizes of the nodes. Returns what is below the big ones but the root, from the last to the first: the nodes
+    /// below one come after it.
+    fn sum_up(&mut self) -> Vec<(u32, Below)> {
+        // Per depth: how many nodes there are below the node that is met next, and what they have.
+        let mut sizes = vec![0usize; self.max_depth + 2];
+        let mut gathered = vec![Gathering::LEAF; self.max_depth + 2];
+        let mut found = Vec::new();
+        for at in (1..self.nodes.len()).rev() {
+            let node = self.nodes[at];
+            let depth = node.depth();
+            let size = std::mem::take(&mut sizes[depth + 1]) + 1;
+            self.nodes[at].set_size(size);
+            sizes[depth] += size;
+            let below = std::mem::replace(&mut gathered[depth + 1], Gathering::LEAF);
+            if Outline::is_big(size) {
+                found.push((at as u32, below.below()));
+            }
+            gathered[depth].add(node.byte(), &below);
+        }
         let count = self.nodes.len();
         self.nodes[0].set_size(count);
+        found
+    }
+
+    fn finish(mut self, vocabulary_size: usize) -> TokenTrie {
+        let mut below = self.sum_up();
+        below.reverse();
         self.before.push(self.ids.len() as u32);
         let mut first = [0u32; 257];
         let mut at = 1;
@@ -156,8 +227,8 @@ impl Builder {
             }
         }
         TokenTrie {
-            outline: Outline::new(&self.nodes, self.below),
-            max_depth: self.nodes.iter().map(|node| node.depth()).max().unwrap_or(0),
+            outline: Outline::new(&self.nodes, below),
+            max_depth: self.max_depth,
             nodes: self.nodes.into(),
             before: self.before.into(),
             ids: self.ids.into(),

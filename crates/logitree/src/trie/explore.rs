@@ -2,6 +2,7 @@
 //! recursion over [`TokenTrie::children`] in `tests/trie.rs`.
 
 use super::{Node, TokenTrie};
+use crate::TokenId;
 
 impl TokenTrie {
     /// Walks the nodes below `from`, depth first, by ascending bytes. `step` gets the state of a node's parent (that of
@@ -28,5 +29,54 @@ impl TokenTrie {
                 None => at += node.size(),
             }
         }
+    }
+
+    /// The nodes where tokens end for which `wanted` holds, given those tokens: ascending.
+    pub(crate) fn nodes_where(&self, mut wanted: impl FnMut(Node, &[TokenId]) -> bool) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        let mut from = 0;
+        for (at, &to) in self.before.iter().enumerate().skip(1) {
+            // `before[at]` counts the tokens of the nodes up to `at - 1`.
+            if from != to && wanted(Node::at(at - 1), &self.ids[from as usize..to as usize]) {
+                nodes.push(Node::at(at - 1));
+            }
+            from = to;
+        }
+        nodes
+    }
+
+    /// Adds to `words` all tokens but those in or below the nodes `refused`, which are ascending, and not below each
+    /// other.
+    pub(crate) fn tokens_outside(&self, refused: &[Node], words: &mut [u32]) {
+        let mut add = |ids: &[TokenId]| {
+            for &id in ids {
+                words[id as usize / 32] |= 1 << (id % 32);
+            }
+        };
+        let mut from = 0;
+        for &node in refused {
+            add(self.run(from, node.index()));
+            from = node.index() + self.size(node);
+        }
+        add(self.run(from, self.nodes.len()));
+    }
+
+    /// All nodes but the root by the byte that leads into them, ascending, and where the nodes of each byte begin.
+    pub(crate) fn nodes_by_byte(&self) -> (Box<[Node]>, Box<[u32; 257]>) {
+        let mut first = Box::new([0u32; 257]);
+        for node in self.nodes.iter().skip(1) {
+            first[usize::from(node.byte()) + 1] += 1;
+        }
+        for byte in 0..256 {
+            first[byte + 1] += first[byte];
+        }
+        let mut next = first.clone();
+        let mut nodes = vec![self.root(); self.nodes.len() - 1].into_boxed_slice();
+        for (at, node) in self.nodes.iter().enumerate().skip(1) {
+            let to = &mut next[usize::from(node.byte())];
+            nodes[*to as usize] = Node::at(at);
+            *to += 1;
+        }
+        (nodes, first)
     }
 }

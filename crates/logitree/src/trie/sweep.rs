@@ -45,9 +45,8 @@ impl Outline {
         size >= BIG
     }
 
-    /// `below` has one entry per big node but the root, in any order, with the node's position.
-    pub(super) fn new(nodes: &[Packed], mut below: Vec<(u32, Below)>) -> Outline {
-        below.sort_unstable_by_key(|(node, _)| *node);
+    /// `below` has one entry per big node but the root, ascending, with the node's position.
+    pub(super) fn new(nodes: &[Packed], below: Vec<(u32, Below)>) -> Outline {
         let mut entries: Vec<Entry> = Vec::new();
         let mut open: Vec<usize> = Vec::new();
         let mut run = 1;
