@@ -1,11 +1,10 @@
 //! Builds an automaton from a step function: explores the reachable states, then minimises.
 
 use std::hash::Hash;
-use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use super::{minimal, Dfa, ASCII, NONE};
+use super::{minimal, Dfa, NONE};
 
 /// A deterministic automaton given by its step function. It may have dead and equivalent states.
 pub trait Walk {
@@ -59,12 +58,11 @@ pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> Explor
         at += 1;
     }
     let accepting = states.iter().map(|state| walk.accepts(state)).collect();
-    let mut classes = vec![alphabet.len() as u8; ASCII];
+    let mut classes = vec![alphabet.len() as u8; 256];
     for (class, bytes) in alphabet.iter().enumerate() {
         bytes.iter().for_each(|&byte| classes[usize::from(byte)] = class as u8);
     }
-    let all =
-        Dfa { classes: classes.into(), width: alphabet.len(), next, accepting, digest: OnceLock::new() };
+    let all = Dfa::new(classes.into(), alphabet.len(), next, accepting);
     match minimal::minimal(&all) {
         Some(dfa) => Explored::Dfa(dfa),
         None => Explored::Nothing,

@@ -2,7 +2,6 @@
 //! Fast brief practical DFA minimization, Information Processing Letters 112 (2012).
 
 use super::{Dfa, NONE};
-use std::sync::OnceLock;
 
 /// A partition of the numbers below a limit. Each set is a range of one list, with its marked numbers first.
 struct Partition {
@@ -92,25 +91,34 @@ fn adjacent(ends: &[u32], states: usize) -> (Vec<u32>, Vec<u32>) {
     (list, from)
 }
 
-/// The states from which an accepting one is reachable.
-fn leading(dfa: &Dfa) -> Vec<bool> {
+/// For each state the least number of bytes to an accepting one; [`NONE`] where none is reachable.
+pub(super) fn distances(dfa: &Dfa) -> Box<[u32]> {
     let (mut tails, mut heads) = (Vec::new(), Vec::new());
     for (at, &to) in dfa.next.iter().enumerate().filter(|&(_, &to)| to != NONE) {
         tails.push((at / dfa.width) as u32);
         heads.push(to);
     }
     let (into, from) = adjacent(&heads, dfa.len());
-    let mut leads = dfa.accepting.clone();
-    let mut found: Vec<usize> = (0..dfa.len()).filter(|&state| leads[state]).collect();
-    while let Some(state) = found.pop() {
+    let mut found: Vec<usize> = (0..dfa.len()).filter(|&state| dfa.accepting[state]).collect();
+    let mut distances = vec![NONE; dfa.len()].into_boxed_slice();
+    found.iter().for_each(|&state| distances[state] = 0);
+    let mut at = 0;
+    while let Some(&state) = found.get(at) {
         for &transition in &into[from[state] as usize..from[state + 1] as usize] {
             let tail = tails[transition as usize] as usize;
-            if !std::mem::replace(&mut leads[tail], true) {
+            if distances[tail] == NONE {
+                distances[tail] = distances[state] + 1;
                 found.push(tail);
             }
         }
+        at += 1;
     }
-    leads
+    distances
+}
+
+/// The states from which an accepting one is reachable.
+fn leading(dfa: &Dfa) -> Vec<bool> {
+    distances(dfa).iter().map(|&distance| distance != NONE).collect()
 }
 
 /// The minimal automaton of the same language; `None` if it is empty. Every state of `dfa` must be reachable.
@@ -180,5 +188,5 @@ fn quotient(dfa: &Dfa, leads: &[bool], blocks: &Partition) -> Dfa {
             }
         }
     }
-    Dfa { classes: dfa.classes.clone(), width: dfa.width, next, accepting, digest: OnceLock::new() }
+    Dfa::new(dfa.classes.clone(), dfa.width, next, accepting)
 }

@@ -1,9 +1,11 @@
 //! Bounded loops with an unambiguous exit: `C{m,n}` followed by a byte that no iteration starts with. Such a
 //! loop differs from the unbounded one only in its iteration count.
 
+use std::sync::Arc;
+
 use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs, EMPTY};
-use crate::Result;
+use crate::{Dfa, Result};
 
 /// A loop with bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,24 @@ pub struct BoundedLoop {
     pub max: u32,
     /// The bytes that leave the loop.
     pub leaves: ByteSet,
+}
+
+/// A text that an automaton reads and whose rounds of a loop are counted, and what follows it.
+pub struct CountedText {
+    /// The automaton.
+    pub dfa: Arc<Dfa>,
+    /// Its state.
+    pub state: u32,
+    /// The loop without bounds, from where the text is in a round on.
+    pub inside: ExprId,
+    /// The loop without bounds at the beginning of a round.
+    pub endless: ExprId,
+    /// Minimum rounds after the one that was begun.
+    pub min: u32,
+    /// Maximum rounds after the one that was begun.
+    pub max: u32,
+    /// What follows the text.
+    pub rest: ExprId,
 }
 
 /// Deeper expressions are assumed to contain any byte.
@@ -85,6 +105,35 @@ impl Exprs {
             | ExprNode::Dfa(..)
             | ExprNode::Computed(..) => ByteSet::ALL,
         }
+    }
+
+    /// `e` as a text that is counted, if it is one and its rounds are delimited.
+    ///
+    /// # Errors
+    /// As [`Exprs::bounded_loop`].
+    pub fn split_counted(&mut self, e: ExprId) -> Result<Option<CountedText>> {
+        let (head, rest) = match *self.node(e) {
+            ExprNode::Concat(a, b) => (a, b),
+            _ => (e, EMPTY),
+        };
+        let ExprNode::And(parts) = self.node(head) else { return Ok(None) };
+        let [a, b] = parts[..] else { return Ok(None) };
+        for (automaton, counted) in [(a, b), (b, a)] {
+            let ExprNode::Dfa(dfa, state) = *self.node(automaton) else { continue };
+            let (begun, turns) = match *self.node(counted) {
+                ExprNode::Concat(begun, turns) => (begun, turns),
+                _ => (EMPTY, counted),
+            };
+            let ExprNode::Repeat { of, min, max } = *self.node(turns) else { continue };
+            if self.is_complete(of) || self.facts(counted).boolean || !self.rounds_are_delimited(of)? {
+                continue;
+            }
+            let endless = self.repeat(of, 0, None)?;
+            let inside = self.pair(begun, endless)?;
+            let (dfa, max) = (Arc::clone(&self.dfas[dfa as usize].0), max.min(ENDLESS - 1));
+            return Ok(Some(CountedText { dfa, state, inside, endless, min, max, rest }));
+        }
+        Ok(None)
     }
 
     fn parts_of_loop(&self, e: ExprId) -> Option<(ExprId, u32, u32, ExprId)> {

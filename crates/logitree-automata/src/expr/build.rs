@@ -10,7 +10,7 @@ use crate::Result;
 
 /// Depth and length limits of the search that decides whether a loop contains an expression; past them the
 /// answer is "unknown".
-const WITHIN_DEPTH: u32 = 6;
+pub(super) const WITHIN_DEPTH: u32 = 6;
 const WITHIN_BYTES: usize = 64;
 const WITHIN_PARTS: usize = 64;
 /// Limit on nested common prefixes that are factored out of alternatives.
@@ -296,7 +296,7 @@ impl Exprs {
     }
 
     /// Whether the loop `outer` provably contains `e`; `false` means unknown.
-    fn within(&mut self, e: ExprId, outer: ExprId, depth: u32) -> Result<bool> {
+    pub(super) fn within(&mut self, e: ExprId, outer: ExprId, depth: u32) -> Result<bool> {
         self.charge(2)?;
         if e == outer || e == EMPTY {
             return Ok(true);
@@ -333,6 +333,7 @@ impl Exprs {
                 Ok(false)
             }
             ExprNode::Repeat { of, .. } => self.within(of, outer, depth - 1),
+            ExprNode::Dfa(dfa, state) => self.dfa_within(dfa, state, outer),
             ExprNode::Or(parts) if parts.len() <= 16 => {
                 for &part in parts.iter() {
                     if !self.within(part, outer, depth - 1)? {

@@ -50,11 +50,31 @@ impl Exprs {
             }
             _ => {}
         }
+        let class = self.byte_class(e, byte)?;
+        self.derive_class(e, byte, &class)
+    }
+
+    /// The derivative by `byte`, kept for all bytes of its class.
+    fn derive_class(&mut self, e: ExprId, byte: u8, class: &ByteSet) -> Result<ExprId> {
         let raw = self.step(e, byte)?;
         let derived = self.live(raw)?;
-        let class = self.byte_class(e, byte)?;
-        self.remember(e, &class, derived)?;
+        self.remember(e, class, derived)?;
         Ok(derived)
+    }
+
+    /// Whether `e` begins with a text, and so has one transition at most: it has no row.
+    fn has_one_way(&self, e: ExprId) -> bool {
+        let head = match self.node(e) {
+            ExprNode::Concat(a, _) => self.node(*a),
+            node => node,
+        };
+        matches!(head, ExprNode::Nothing | ExprNode::Tag(_) | ExprNode::Bytes(..))
+    }
+
+    /// The derivative, if it is kept.
+    fn known_derivative(&self, e: ExprId, byte: u8) -> Option<ExprId> {
+        let row = self.row_of[e.0 as usize].checked_sub(1)?;
+        Some(self.rows[row as usize][usize::from(byte)]).filter(|&known| known != UNKNOWN)
     }
 
     /// Caches the derivative for each byte of a class.
@@ -218,7 +238,11 @@ impl Exprs {
         let mut ways = Vec::new();
         for class in self.byte_classes(e)? {
             let Some(byte) = class.iter().next() else { continue };
-            let next = self.derive(e, byte)?;
+            let next = match self.known_derivative(e, byte) {
+                Some(known) => known,
+                None if self.has_one_way(e) => self.derive(e, byte)?,
+                None => self.derive_class(e, byte, &class)?,
+            };
             if next != NOTHING {
                 ways.push((class, next));
             }

@@ -22,6 +22,7 @@ mod compile;
 mod computed;
 mod counts;
 mod derive;
+mod determine;
 mod encode;
 mod finite;
 mod literals;
@@ -30,7 +31,7 @@ mod saturate;
 mod show;
 mod widen;
 
-pub use bounded_loop::BoundedLoop;
+pub use bounded_loop::{BoundedLoop, CountedText};
 pub use byteset::ByteSet;
 pub use counts::{nested_counts, Counts};
 pub(super) use node::digest;

@@ -101,6 +101,8 @@ pub struct Exprs {
     pub(super) joining: u32,
     /// The byte that led to the result of the last emptiness search.
     pub(super) last_byte: u8,
+    /// For an automaton and a loop the states of the automaton whose languages are known to lie within the loop's.
+    pub(super) dfas_within: FxHashMap<(u32, ExprId), FxHashSet<u32>>,
     /// For each loop body whether its iterations are delimited.
     pub(super) delimited_bodies: FxHashMap<ExprId, bool>,
     most: usize,
@@ -140,6 +142,7 @@ impl Exprs {
             dead: FxHashSet::default(),
             last_byte: 0,
             joining: 0,
+            dfas_within: FxHashMap::default(),
             delimited_bodies: FxHashMap::default(),
             literal_sets: Vec::new(),
             literal_bytes: 0,
@@ -396,11 +399,11 @@ impl Exprs {
             ExprNode::Or(parts) => parts.iter().map(|&e| of(e)).min().unwrap_or(0),
             ExprNode::And(parts) => parts.iter().map(|&e| of(e)).max().unwrap_or(0),
             ExprNode::Repeat { of: body, min, .. } => of(*body).saturating_mul(*min),
+            ExprNode::Dfa(dfa, state) => self.dfas[*dfa as usize].0.shortest(*state),
             ExprNode::Nothing
             | ExprNode::Tag(_)
             | ExprNode::Not(_)
             | ExprNode::Literals { .. }
-            | ExprNode::Dfa(..)
             | ExprNode::Computed(..) => 0,
         }
     }

@@ -127,6 +127,40 @@ proptest! {
         }
     }
 
+    /// One automaton, and what is derived from it, match what the combination matches.
+    #[test]
+    fn determined_expressions_match_what_they_were_made_from(
+        (parts, nots) in (prop::collection::vec(regex(), 1..4), prop::collection::vec(regex(), 0..4)),
+        around in any::<bool>(),
+        texts in texts(),
+    ) {
+        let any = || Regex::anything().repeat(0, None);
+        let search = |of: Regex| if around { Regex::concat([any(), of, any()]) } else { of };
+        let all = parts.into_iter().map(search).chain(nots.into_iter().map(|of| search(of).not()));
+        let regex = Regex::and(all);
+        for encoding in [Encoding::Utf8, Encoding::Json { ascii: false }] {
+            let mut exprs = Exprs::new(1_000_000);
+            let e = exprs.compile(&regex, encoding).expect("within limits");
+            let made = exprs.determined(e).expect("within limits");
+            prop_assert_eq!(exprs.is_alive(e).expect("within limits"), made != NOTHING);
+            let whole = exprs.any_text(encoding).expect("within limits");
+            let both = exprs.and(&[whole, made]).expect("within limits");
+            for text in &texts {
+                let bytes = encoding.text(text);
+                let (mut a, mut b, mut c) = (e, made, both);
+                for &byte in &bytes {
+                    [a, b, c] = [a, b, c].map(|e| exprs.derive(e, byte).expect("within limits"));
+                    prop_assert_eq!(a == NOTHING, b == NOTHING, "{} {:?}", exprs.show(e), text);
+                    prop_assert_eq!(a == NOTHING, c == NOTHING, "{} {:?}", exprs.show(e), text);
+                }
+                prop_assert_eq!(exprs.is_complete(a), exprs.is_complete(b), "{} {:?}", exprs.show(e), text);
+                prop_assert_eq!(exprs.is_complete(a), exprs.is_complete(c), "{} {:?}", exprs.show(e), text);
+                let first = [a, b, c].map(|e| exprs.first_bytes(e).expect("within limits"));
+                prop_assert!(first[0] == first[1] && first[0] == first[2]);
+            }
+        }
+    }
+
     /// An expression is alive if following first bytes reaches a match.
     #[test]
     fn what_is_alive_can_be_completed(regex in regex()) {

@@ -1,0 +1,571 @@
+//! Combinations of regular languages as one minimal automaton. Their derivatives need a search for whether anything is
+//! left of an intersection, at every state that is new; the automaton knows it of all its states.
+//!
+//! ```text
+//! [\s\S]*a[\s\S]* & ~([\s\S]*b[\s\S]*)      2 states: before the first a, and after it
+//! ```
+//!
+//! The parts without intersection and complement become sets of partial derivatives (Antimirov 1996), one per
+//! alternative: there are no more of these than positions in the expression. A state is the combination of such sets that
+//! is left, simplified.
+//!
+//! The naive version is the derivatives of the expression itself.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::build::WITHIN_DEPTH;
+use super::node::{ExprNode, ENDLESS};
+use super::{ByteSet, ExprId, Exprs, EMPTY, NOTHING};
+use crate::{Dfa, Result};
+
+/// Larger expressions are left as they are.
+const MAX_POSITIONS: usize = 4_000;
+/// Automata of more states before they are minimised are not made.
+const MAX_STATES: usize = 4_096;
+/// Automata that take more work, in steps, are not made.
+const MAX_WORK: u64 = 30_000;
+/// Automata of more states are not kept.
+const MAX_KEPT: usize = 2_048;
+/// Deeper expressions are left as they are.
+const MAX_DEPTH: u32 = 40;
+
+/// No byte leads out of this set.
+const EMPTY_SET: u32 = 0;
+
+/// A combination of languages: each a number, or its complement.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Combined {
+    Leaf {
+        of: u32,
+        negated: bool,
+    },
+    /// All of these; none of them is every string.
+    All(Vec<Combined>),
+    /// One of these; none of them is the empty language.
+    Any(Vec<Combined>),
+}
+
+/// The empty language.
+const NONE: Combined = Combined::Any(Vec::new());
+/// Every string.
+const EVERY: Combined = Combined::All(Vec::new());
+
+/// The partial derivatives of some expressions.
+#[derive(Default)]
+struct Positions {
+    ids: Vec<ExprId>,
+    numbers: FxHashMap<ExprId, u32>,
+    /// For each: the classes of bytes that lead on, and where to.
+    ways: Vec<Vec<(u8, u32)>>,
+    /// Whether one contains another.
+    contains: FxHashMap<(u32, u32), bool>,
+}
+
+/// Sets of positions.
+#[derive(Default)]
+struct Sets {
+    all: Vec<Arc<[u32]>>,
+    numbers: FxHashMap<Arc<[u32]>, u32>,
+    /// For each the sets after a byte of each class; empty before it is asked for.
+    next: Vec<Box<[u32]>>,
+    accepting: Vec<bool>,
+    /// Whether one contains another.
+    contains: FxHashMap<(u32, u32), bool>,
+}
+
+/// The targets of all states, by class, and which of them accept.
+type Explored = (Vec<Option<u32>>, Vec<bool>);
+
+/// The automaton while it is found.
+struct Search<'a> {
+    exprs: &'a mut Exprs,
+    positions: Positions,
+    sets: Sets,
+    classes: usize,
+    shapes: Vec<Combined>,
+    shape_numbers: FxHashMap<Combined, u32>,
+    /// A state: the number of a shape, and the sets at its leaves.
+    states: Vec<Box<[u32]>>,
+    /// By what it was simplified from, too.
+    state_numbers: FxHashMap<Box<[u32]>, u32>,
+}
+
+impl Exprs {
+    /// `e`, as one automaton if it combines languages by intersection or complement and the automaton is small.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
+    pub fn determined(&mut self, e: ExprId) -> Result<ExprId> {
+        if self.facts(e).boolean {
+            self.as_automaton(e)
+        } else {
+            Ok(e)
+        }
+    }
+
+    /// `e`, as one automaton if that is small.
+    ///
+    /// # Errors
+    /// As [`Exprs::determined`].
+    pub fn as_automaton(&mut self, e: ExprId) -> Result<ExprId> {
+        let mut left = MAX_POSITIONS;
+        let mut leaves = Vec::new();
+        let Some(formula) = self.formula(e, false, &mut leaves, &mut left, MAX_DEPTH) else { return Ok(e) };
+        self.charge(4 * (MAX_POSITIONS - left) as u64)?;
+        let until = self.fuel().saturating_sub(MAX_WORK);
+        let Some((positions, classes)) = self.positions(&leaves, until)? else { return Ok(e) };
+        Ok(match Search::new(self, positions, classes.len()).run(formula, &leaves, until)? {
+            None => e,
+            Some((next, accepting)) => match Dfa::minimal(&classes, next, accepting) {
+                None => NOTHING,
+                Some(dfa) if dfa.len() > MAX_KEPT => e,
+                Some(dfa) => self.automaton(&Arc::new(dfa))?,
+            },
+        })
+    }
+
+    /// Whether `e` has at most `most` positions, with repetitions written out.
+    pub fn has_positions(&self, e: ExprId, most: usize) -> bool {
+        self.count_positions(e, &mut { most }, MAX_DEPTH).is_some()
+    }
+
+    /// `e` as a combination of `leaves`, which have neither intersection nor complement; `None` if it is another kind of
+    /// expression, or too large.
+    fn formula(
+        &self,
+        e: ExprId,
+        negated: bool,
+        leaves: &mut Vec<ExprId>,
+        left: &mut usize,
+        depth: u32,
+    ) -> Option<Combined> {
+        let below = depth.checked_sub(1)?;
+        if !self.facts(e).boolean {
+            let known = leaves.iter().position(|&leaf| leaf == e);
+            let of = known.unwrap_or_else(|| {
+                leaves.push(e);
+                leaves.len() - 1
+            });
+            if known.is_none() {
+                self.count_positions(e, left, depth)?;
+            }
+            return Some(Combined::Leaf { of: of as u32, negated });
+        }
+        let (parts, is_and) = match self.node(e) {
+            ExprNode::Not(of) => return self.formula(*of, !negated, leaves, left, below),
+            ExprNode::And(parts) => (parts, true),
+            ExprNode::Or(parts) => (parts, false),
+            _ => return None,
+        };
+        let parts = parts.iter().map(|&part| self.formula(part, negated, leaves, left, below));
+        let parts = parts.collect::<Option<Vec<_>>>()?;
+        Some(if is_and != negated { Combined::All(parts) } else { Combined::Any(parts) })
+    }
+
+    /// Takes off `left` what `e` may have in positions, at least one for each node; `None` if that is too much.
+    fn count_positions(&self, e: ExprId, left: &mut usize, depth: u32) -> Option<()> {
+        let below = depth.checked_sub(1)?;
+        let mut at = e;
+        while let ExprNode::Concat(a, b) = *self.node(at) {
+            self.count_positions(a, left, below)?;
+            at = b;
+        }
+        let own = match self.node(at) {
+            ExprNode::Bytes(from, to) => (to - from) as usize,
+            ExprNode::Literals { from, to, .. } => 8 * (to - from) as usize,
+            ExprNode::Dfa(dfa, _) => self.dfas[*dfa as usize].0.len(),
+            ExprNode::Computed(..) => return None,
+            _ => 1,
+        };
+        *left = left.checked_sub(own)?;
+        match self.node(at) {
+            ExprNode::Or(parts) | ExprNode::And(parts) => {
+                parts.iter().try_for_each(|&part| self.count_positions(part, left, below))
+            }
+            ExprNode::Not(of) => self.count_positions(*of, left, below),
+            ExprNode::Repeat { of, min, max } => {
+                let before = *left;
+                self.count_positions(*of, left, below)?;
+                let times = if *max == ENDLESS { *min } else { *max };
+                let more = (before - *left).checked_mul(times.saturating_sub(1) as usize)?;
+                *left = left.checked_sub(more)?;
+                Some(())
+            }
+            _ => Some(()),
+        }
+    }
+
+    /// The partial derivatives of `leaves`, whose numbers are their places, and classes of bytes that none distinguishes;
+    /// `None` if there are too many, or if less fuel than `until` is left.
+    fn positions(&mut self, leaves: &[ExprId], until: u64) -> Result<Option<(Positions, Vec<ByteSet>)>> {
+        let mut made = Positions::default();
+        for &leaf in leaves {
+            made.number(leaf);
+        }
+        let mut ways: Vec<Vec<(ByteSet, u32)>> = Vec::new();
+        let mut sets: BTreeSet<ByteSet> = BTreeSet::new();
+        while ways.len() < made.ids.len() {
+            let mut found = Vec::new();
+            self.partials(made.ids[ways.len()], &mut found)?;
+            self.charge(8 + 4 * found.len() as u64)?;
+            sets.extend(found.iter().map(|way| way.0));
+            ways.push(found.into_iter().map(|(set, to)| (set, made.number(to))).collect());
+            if made.ids.len() > 2 * MAX_POSITIONS || self.fuel() < until {
+                return Ok(None);
+            }
+        }
+        let mut classes = vec![ByteSet::ALL];
+        for set in sets {
+            self.charge(classes.len() as u64)?;
+            for n in 0..classes.len() {
+                let (inside, outside) = (classes[n].and(&set), classes[n].without(&set));
+                if !inside.is_empty() && !outside.is_empty() {
+                    classes[n] = inside;
+                    classes.push(outside);
+                }
+            }
+        }
+        if classes.len() > 200 {
+            return Ok(None);
+        }
+        for ways in ways {
+            self.charge((ways.len() * classes.len()) as u64 / 2)?;
+            let mut by_class = Vec::with_capacity(ways.len());
+            for (set, to) in ways {
+                let within = |class: &ByteSet| !class.and(&set).is_empty();
+                by_class.extend((0..classes.len()).filter(|&n| within(&classes[n])).map(|n| (n as u8, to)));
+            }
+            made.ways.push(by_class);
+        }
+        Ok(Some((made, classes)))
+    }
+
+    /// The partial derivatives of `e`, which has neither intersection nor complement: bytes, and what may follow them.
+    fn partials(&mut self, e: ExprId, found: &mut Vec<(ByteSet, ExprId)>) -> Result<()> {
+        let mut at = e;
+        while let ExprNode::Concat(a, b) = *self.node(at) {
+            let first = found.len();
+            self.partials(a, found)?;
+            for way in &mut found[first..] {
+                way.1 = self.pair(way.1, b)?;
+            }
+            if !self.is_complete(a) {
+                return Ok(());
+            }
+            at = b;
+        }
+        match self.node(at).clone() {
+            ExprNode::Class(set) => found.push((set, EMPTY)),
+            ExprNode::Bytes(from, to) => {
+                let byte = ByteSet::one(self.pool[from as usize]);
+                found.push((byte, self.pool_slice(from + 1, to)?));
+            }
+            ExprNode::Or(parts) => {
+                for &part in parts.iter() {
+                    self.partials(part, found)?;
+                }
+            }
+            ExprNode::Repeat { of, min, max } => {
+                let most = if max == ENDLESS { ENDLESS } else { max - 1 };
+                let rest = self.repeat_counted(of, min.saturating_sub(1), most)?;
+                let first = found.len();
+                self.partials(of, found)?;
+                for way in &mut found[first..] {
+                    way.1 = self.pair(way.1, rest)?;
+                }
+            }
+            ExprNode::Dfa(dfa, state) => {
+                for (bytes, to) in Arc::clone(&self.dfas[dfa as usize].0).targets(state) {
+                    found.push((bytes, self.dfa_state(dfa, to)?));
+                }
+            }
+            ExprNode::Literals { .. } => found.extend(self.transitions(at)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether `outer` provably contains `e`.
+    fn covers(&mut self, outer: ExprId, e: ExprId, depth: u32) -> Result<bool> {
+        if outer == e {
+            return Ok(true);
+        }
+        match (self.node(outer), self.node(e)) {
+            (ExprNode::Repeat { min: 0, max: ENDLESS, .. }, _) => self.within(e, outer, WITHIN_DEPTH),
+            (&ExprNode::Concat(a, r), &ExprNode::Concat(b, s)) if depth > 0 => {
+                let wider = match (self.node(a), self.node(b)) {
+                    (ExprNode::Class(a), ExprNode::Class(b)) => b.without(a).is_empty(),
+                    _ => a == b,
+                };
+                Ok(wider && self.covers(r, s, depth - 1)?)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+impl Positions {
+    fn number(&mut self, e: ExprId) -> u32 {
+        *self.numbers.entry(e).or_insert_with(|| {
+            self.ids.push(e);
+            self.ids.len() as u32 - 1
+        })
+    }
+
+    fn contains(&mut self, outer: u32, inner: u32, exprs: &mut Exprs) -> Result<bool> {
+        if let Some(&known) = self.contains.get(&(outer, inner)) {
+            return Ok(known);
+        }
+        exprs.charge(8)?;
+        let found = exprs.covers(self.ids[outer as usize], self.ids[inner as usize], 6)?;
+        self.contains.insert((outer, inner), found);
+        Ok(found)
+    }
+}
+
+impl<'a> Search<'a> {
+    fn new(exprs: &'a mut Exprs, positions: Positions, classes: usize) -> Search<'a> {
+        Search {
+            exprs,
+            positions,
+            sets: Sets::default(),
+            classes,
+            shapes: Vec::new(),
+            shape_numbers: FxHashMap::default(),
+            states: Vec::new(),
+            state_numbers: FxHashMap::default(),
+        }
+    }
+
+    /// The targets of all states, by class, and which of them accept; `None` if there are too many, or if less fuel than
+    /// `until` is left.
+    fn run(mut self, formula: Combined, leaves: &[ExprId], until: u64) -> Result<Option<Explored>> {
+        self.set(Vec::new())?;
+        let mut starts = Vec::with_capacity(leaves.len());
+        for n in 0..leaves.len() as u32 {
+            starts.push(self.set(vec![n])?);
+        }
+        let start = self.simplified(replaced(&formula, &mut |n| starts[n as usize]))?;
+        let Some(start) = start else { return Ok(Some((vec![None; self.classes], vec![false]))) };
+        self.state(start);
+        let mut next = Vec::new();
+        let mut at = 0;
+        let (mut key, mut last) = (Vec::new(), Vec::new());
+        while at < self.states.len() {
+            for n in 1..self.states[at].len() {
+                let set = self.states[at][n];
+                self.fill_row(set)?;
+            }
+            self.exprs.charge((self.classes * (4 + self.states[at].len())) as u64 / 2)?;
+            last.clear();
+            let mut to = None;
+            for class in 0..self.classes {
+                key.clear();
+                key.push(self.states[at][0]);
+                key.extend(self.states[at][1..].iter().map(|&set| self.sets.next[set as usize][class]));
+                // Neighbouring classes often have the same target.
+                if key != last {
+                    to = self.target(&key)?;
+                    std::mem::swap(&mut key, &mut last);
+                }
+                next.push(to);
+            }
+            if self.states.len() > MAX_STATES || self.exprs.fuel() < until {
+                return Ok(None);
+            }
+            at += 1;
+        }
+        let accepting = self.states.iter().map(|state| self.accepts(&self.shapes[state[0] as usize], state));
+        let accepting = accepting.collect();
+        Ok(Some((next, accepting)))
+    }
+
+    /// The number of the state of this shape and these sets; `None` if its language is known to be empty.
+    fn target(&mut self, key: &[u32]) -> Result<Option<u32>> {
+        if let Some(&known) = self.state_numbers.get(key) {
+            return Ok((known != u32::MAX).then_some(known));
+        }
+        let shape = self.shapes[key[0] as usize].clone();
+        let simplified = self.simplified(replaced(&shape, &mut |n| key[n as usize + 1]))?;
+        let number = simplified.map(|combined| self.state(combined));
+        self.state_numbers.insert(key.into(), number.unwrap_or(u32::MAX));
+        Ok(number)
+    }
+
+    /// The number of a simplified combination of sets.
+    fn state(&mut self, combined: Combined) -> u32 {
+        let mut key = vec![0];
+        let shape = replaced(&combined, &mut |set| {
+            let at = key[1..].iter().position(|&known| known == set).unwrap_or(key.len() - 1);
+            if at + 1 == key.len() {
+                key.push(set);
+            }
+            at as u32
+        });
+        let next = self.shapes.len() as u32;
+        key[0] = *self.shape_numbers.entry(shape).or_insert_with_key(|shape| {
+            self.shapes.push(shape.clone());
+            next
+        });
+        let key: Box<[u32]> = key.into();
+        if let Some(&known) = self.state_numbers.get(&key) {
+            return known;
+        }
+        let number = self.states.len() as u32;
+        self.states.push(key.clone());
+        self.state_numbers.insert(key, number);
+        number
+    }
+
+    fn accepts(&self, shape: &Combined, state: &[u32]) -> bool {
+        match shape {
+            Combined::Leaf { of, negated } => {
+                self.sets.accepting[state[*of as usize + 1] as usize] != *negated
+            }
+            Combined::All(parts) => parts.iter().all(|part| self.accepts(part, state)),
+            Combined::Any(parts) => parts.iter().any(|part| self.accepts(part, state)),
+        }
+    }
+
+    /// Simplifies a combination of sets; `None` if it is the empty language.
+    fn simplified(&mut self, combined: Combined) -> Result<Option<Combined>> {
+        let made = self.simpler(combined)?;
+        Ok((made != NONE).then_some(made))
+    }
+
+    fn simpler(&mut self, combined: Combined) -> Result<Combined> {
+        self.exprs.charge(4)?;
+        let (parts, is_and) = match combined {
+            Combined::Leaf { of: EMPTY_SET, negated } => return Ok(if negated { EVERY } else { NONE }),
+            Combined::Leaf { .. } => return Ok(combined),
+            Combined::All(parts) => (parts, true),
+            Combined::Any(parts) => (parts, false),
+        };
+        let (unit, zero) = if is_and { (EVERY, NONE) } else { (NONE, EVERY) };
+        let mut made = Vec::with_capacity(parts.len());
+        for part in parts {
+            let part = self.simpler(part)?;
+            if part == zero {
+                return Ok(zero);
+            }
+            match part {
+                Combined::All(inner) if is_and => made.extend(inner),
+                Combined::Any(inner) if !is_and => made.extend(inner),
+                part => made.push(part),
+            }
+        }
+        made.retain(|part| *part != unit);
+        made.sort_unstable();
+        made.dedup();
+        if is_and && self.contradict(&made)? {
+            return Ok(zero);
+        }
+        Ok(match made.len() {
+            1 => made.swap_remove(0),
+            _ if is_and => Combined::All(made),
+            _ => Combined::Any(made),
+        })
+    }
+
+    /// Whether one of these languages lies within another whose complement is among them.
+    fn contradict(&mut self, parts: &[Combined]) -> Result<bool> {
+        for part in parts {
+            let Combined::Leaf { of: outer, negated: true } = *part else { continue };
+            for part in parts {
+                let Combined::Leaf { of: inner, negated: false } = *part else { continue };
+                if self.lies_within(inner, outer)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn lies_within(&mut self, inner: u32, outer: u32) -> Result<bool> {
+        if inner == outer {
+            return Ok(true);
+        }
+        if let Some(&known) = self.sets.contains.get(&(outer, inner)) {
+            return Ok(known);
+        }
+        let (mine, theirs) =
+            (Arc::clone(&self.sets.all[inner as usize]), Arc::clone(&self.sets.all[outer as usize]));
+        let mut all = true;
+        for &position in mine.iter() {
+            let mut any = false;
+            for &other in theirs.iter() {
+                any = any || self.positions.contains(other, position, self.exprs)?;
+            }
+            all = all && any;
+        }
+        self.sets.contains.insert((outer, inner), all);
+        Ok(all)
+    }
+
+    /// The number of a set of positions; those that others contain are left out.
+    fn set(&mut self, mut positions: Vec<u32>) -> Result<u32> {
+        positions.sort_unstable();
+        positions.dedup();
+        let mut n = 0;
+        while n < positions.len() && positions.len() > 1 {
+            let mut contained = false;
+            for &other in &positions {
+                contained = contained
+                    || other != positions[n] && self.positions.contains(other, positions[n], self.exprs)?;
+            }
+            if contained {
+                positions.remove(n);
+            } else {
+                n += 1;
+            }
+        }
+        if let Some(&known) = self.sets.numbers.get(&positions[..]) {
+            return Ok(known);
+        }
+        self.exprs.charge(16 + positions.len() as u64)?;
+        let number = self.sets.all.len() as u32;
+        let ends = |&position: &u32| self.exprs.is_complete(self.positions.ids[position as usize]);
+        self.sets.accepting.push(positions.iter().any(ends));
+        let positions: Arc<[u32]> = positions.into();
+        self.sets.all.push(Arc::clone(&positions));
+        self.sets.next.push(Box::default());
+        self.sets.numbers.insert(positions, number);
+        Ok(number)
+    }
+
+    /// Finds the sets after `set`.
+    fn fill_row(&mut self, set: u32) -> Result<()> {
+        if !self.sets.next[set as usize].is_empty() {
+            return Ok(());
+        }
+        let mut after: Vec<Vec<u32>> = vec![Vec::new(); self.classes];
+        let mut ways = 0;
+        for &position in self.sets.all[set as usize].iter() {
+            for &(class, to) in &self.positions.ways[position as usize] {
+                after[usize::from(class)].push(to);
+                ways += 1;
+            }
+        }
+        self.exprs.charge((2 * ways + 8 * self.classes) as u64)?;
+        let mut row = Vec::with_capacity(self.classes);
+        for n in 0..self.classes {
+            let same = n > 0 && after[n] == after[n - 1];
+            let next = if same { row[n - 1] } else { self.set(after[n].clone())? };
+            row.push(next);
+        }
+        self.sets.next[set as usize] = row.into();
+        Ok(())
+    }
+}
+
+/// `combined` with other numbers at its leaves.
+fn replaced(combined: &Combined, number: &mut impl FnMut(u32) -> u32) -> Combined {
+    match combined {
+        Combined::Leaf { of, negated } => Combined::Leaf { of: number(*of), negated: *negated },
+        Combined::All(parts) => Combined::All(parts.iter().map(|part| replaced(part, number)).collect()),
+        Combined::Any(parts) => Combined::Any(parts.iter().map(|part| replaced(part, number)).collect()),
+    }
+}
