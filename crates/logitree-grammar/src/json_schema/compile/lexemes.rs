@@ -116,8 +116,31 @@ impl Lexemes {
         exprs: &mut Exprs,
     ) -> Result<ExprId> {
         let Some(facts) = facts else { return Ok(self.canonical) };
+        let (mut chars, counted) = self.combined(forms, facts, exprs)?;
+        // Counts would multiply the states of the automaton. Beside it they are numbers.
+        if let Some(all) = chars {
+            let is_counted = counted.is_some();
+            chars = Some(if is_counted { exprs.as_automaton(all)? } else { exprs.determined(all)? });
+        }
+        exprs.and(&chars.into_iter().chain(counted).collect::<Vec<_>>())
+    }
+
+    /// The canonical characters of the strings that fulfil all of `facts` but their length, if there is more than that,
+    /// and those of the strings of the right length, if there is a wrong one.
+    fn combined(
+        &mut self,
+        forms: &NormalForms,
+        facts: &StringFacts,
+        exprs: &mut Exprs,
+    ) -> Result<(Option<ExprId>, Option<ExprId>)> {
         if let Some(only) = &facts.only {
-            return self.listed(forms, only, exprs);
+            return Ok((Some(self.listed(forms, only, exprs)?), None));
+        }
+        let mut counted = None;
+        if facts.min > 0 || facts.max.is_some() {
+            let (min, max) = counts(facts)?;
+            let any = exprs.chars(&CharSet::all(), self.encoding())?;
+            counted = Some(exprs.repeat(any, min, max)?);
         }
         let mut all = Vec::new();
         for &(regex, wanted) in &facts.languages {
@@ -127,25 +150,24 @@ impl Lexemes {
         if !facts.not.is_empty() {
             all.push(self.none_of(forms, &facts.not, exprs)?);
         }
-        if facts.min > 0 || facts.max.is_some() {
-            let (min, max) = counts(facts)?;
-            let any = exprs.chars(&CharSet::all(), self.encoding())?;
-            all.push(exprs.repeat(any, min, max)?);
-        }
         for ways in &facts.choices {
             let mut any = Vec::with_capacity(ways.len());
             for way in ways.iter() {
-                any.push(self.chars(forms, Some(way), exprs)?);
+                let (chars, counted) = self.combined(forms, way, exprs)?;
+                any.push(exprs.and(&chars.into_iter().chain(counted).collect::<Vec<_>>())?);
             }
             all.push(exprs.or(&any)?);
+        }
+        if all.is_empty() && counted.is_some() {
+            return Ok((None, counted));
         }
         let settled = !facts.choices.is_empty()
             || facts.languages.iter().any(|&(_, wanted)| wanted)
             || !facts.not.is_empty();
-        if !settled && facts.min == 0 && facts.max.is_none() {
+        if !settled {
             all.push(self.canonical);
         }
-        exprs.and(&all)
+        Ok((Some(exprs.and(&all)?), counted))
     }
 
     /// The strings that fulfil `facts`, quotes included.

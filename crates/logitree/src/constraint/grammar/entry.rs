@@ -41,6 +41,18 @@ impl IdSet {
         IdSet::Dense(words.into())
     }
 
+    /// The words of the ids that are in one of the two only.
+    pub fn differing(&self, other: &IdSet, words: usize) -> Vec<u32> {
+        let mut made = vec![0u32; words];
+        for set in [self, other] {
+            match set {
+                IdSet::Few(ids) => ids.iter().for_each(|&id| made[id as usize / 32] ^= 1 << (id % 32)),
+                IdSet::Dense(words) => made.iter_mut().zip(&**words).for_each(|(a, b)| *a ^= b),
+            }
+        }
+        made
+    }
+
     pub fn contains(&self, id: TokenId) -> bool {
         match self {
             IdSet::Few(ids) => ids.binary_search(&id).is_ok(),

@@ -11,9 +11,11 @@
 //! machine, is the oracle of `tests/grammar_masks.rs`.
 
 mod bound;
+mod counted;
 mod engine;
 mod entry;
 mod known;
+mod lazy;
 mod matcher;
 mod memory;
 mod show;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use super::counted::counted as counted_tables;
 use super::table::narrow::{as_difference, default_state, LoopRounds};
 use super::table::state::StartState;
 use super::table::TerminalTables;
@@ -485,6 +486,55 @@ fn compare_patterns(vocabulary: &Vocabulary) -> Gone {
 fn patterns_over_a_written_vocabulary() {
     let gone = compare_patterns(&written_vocabulary());
     assert!(gone.bounded.get() > 20 && gone.mostly.get() > 10 && gone.saturated.get() > 2, "{gone:?}");
+}
+
+/// Patterns beside a minimum and a maximum of characters.
+const COUNTED: [(&str, u32, Option<u32>); 12] = [
+    (r"[a-z]+(?: [a-z]+)*", 0, Some(12)),
+    (r"[a-z]+(?: [a-z]+)*", 3, Some(200)),
+    (r"[a-z]+(?: [a-z]+)*", 5, None),
+    (r"[\s\S]*(?:ing|tion)", 0, Some(9)),
+    (r"[\s\S]*(?:ing|tion)", 4, Some(40)),
+    (r"(?![\s\S]*ing)[\s\S]*", 2, Some(17)),
+    (r"[^@]+@[^@]+", 5, Some(30)),
+    (r"[^@]+@[^@]+", 0, Some(254)),
+    (r"(?:[a-z]{2})*", 1, Some(9)),
+    (r"\w{2,}\d*é*", 1, Some(7)),
+    (r"(?:red|green|blue|name|note|none)", 4, Some(5)),
+    (r"(?=[\s\S]*\d)[\s\S]*[a-z]", 0, Some(6)),
+];
+
+#[test]
+fn counted_texts_have_the_tables_of_the_naive_version() {
+    let vocabulary = written_vocabulary();
+    let kept = Kept::new(&vocabulary);
+    let gone = Gone::default();
+    let mut made = 0;
+    for (pattern, min, max) in COUNTED {
+        let mut exprs = Exprs::new(1 << 20);
+        let encoding = Encoding::Json { ascii: false };
+        // Without an intersection of its own, the pattern is one of any text.
+        let regex = pattern::parse(pattern, &PatternOptions::WHOLE).unwrap();
+        let never = Regex::concat([Regex::text("~~"), Regex::anything().repeat(0, None)]).not();
+        let text = exprs.compile(&Regex::and([regex, never]), encoding).unwrap();
+        let text = exprs.determined(text).unwrap();
+        let any = exprs.chars(&CharSet::all(), encoding).unwrap();
+        let counted = exprs.repeat(any, min, max).unwrap();
+        let (both, end) = (exprs.and(&[text, counted]).unwrap(), exprs.bytes(b"\"").unwrap());
+        let e = exprs.concat(&[both, end]).unwrap();
+        let mut done = vec![NOTHING];
+        for before in BEFORE.iter().chain(&["a@", "gree", "\u{e9}", "\\", "abcdefg", "1é"]) {
+            let state = before.bytes().try_fold(e, |e, byte| exprs.derive(e, byte)).unwrap();
+            if !done.contains(&state) {
+                made += usize::from(
+                    counted_tables(state, &mut exprs, vocabulary.trie().unwrap()).unwrap().is_some(),
+                );
+                compare(state, &mut exprs, &vocabulary, &kept, &gone);
+                done.push(state);
+            }
+        }
+    }
+    assert!(made > 25, "{made}");
 }
 
 #[test]

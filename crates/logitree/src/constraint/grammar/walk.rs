@@ -4,9 +4,12 @@
 
 use rustc_hash::FxHashMap;
 
+use super::counted::counted;
 use super::entry::IdSet;
+use super::lazy::{LazyTable, DEAD};
 use super::table::state::StartState;
 use super::terminal::{Exit, Terminal};
+use crate::grammar::dfa::Dfa;
 use crate::grammar::expr::{ByteSet, ExprId, Exprs, NOTHING};
 use crate::mask::words_for;
 use crate::trie::{Node, StateNumber, Table, TokenTrie};
@@ -15,6 +18,8 @@ use crate::Result;
 
 /// Automata of more states are walked without a table.
 const MAX_STATES: usize = 300;
+/// An automaton of an expression that has more states is walked without a table.
+const MAX_COPIED: usize = 4_096;
 /// More nodes than this by which a terminal can be complete are found by walking all.
 const FEW_COMPLETING: usize = 24_000;
 
@@ -26,22 +31,7 @@ pub(super) struct ByByte {
 
 impl ByByte {
     pub fn new(trie: &TokenTrie) -> ByByte {
-        let mut first = Box::new([0u32; 257]);
-        trie.explore(trie.root(), (), |(), byte, _| {
-            first[usize::from(byte) + 1] += 1;
-            Some(())
-        });
-        for byte in 0..256 {
-            first[byte + 1] += first[byte];
-        }
-        let mut next = first.clone();
-        let mut nodes = vec![trie.root(); trie.node_count() - 1].into_boxed_slice();
-        trie.explore(trie.root(), (), |(), byte, node| {
-            let at = &mut next[usize::from(byte)];
-            nodes[*at as usize] = node;
-            *at += 1;
-            Some(())
-        });
+        let (nodes, first) = trie.nodes_by_byte();
         ByByte { nodes, first }
     }
 
@@ -124,11 +114,14 @@ pub(super) fn wide(
     by_byte: &ByByte,
 ) -> Result<Terminal> {
     let trie = vocabulary.trie()?;
-    let Some(automaton) = Automaton::new(e, exprs)? else {
-        // Without a most there is always an answer.
-        let place = StartState::root(e, &exprs.first_bytes(e)?, trie);
-        let all = narrow(&place, exprs, trie, usize::MAX)?;
-        return Ok(all.unwrap_or_else(|| Terminal::new(IdSet::new(Vec::new(), 0), Vec::new(), exprs)));
+    if let Some(made) = counted(e, exprs, trie)? {
+        return Ok(made);
+    }
+    // To find out that there are too many states takes longer than to walk without a table.
+    let is_small = exprs.split_automaton(e).is_some() || exprs.has_positions(e, MAX_STATES);
+    let automaton = if is_small { Automaton::new(e, exprs)? } else { None };
+    let Some(automaton) = automaton else {
+        return whole(e, exprs, trie);
     };
     exprs.spend(trie.node_count() as u64 / 64)?;
     let mut words = vec![0u32; words_for(vocabulary.len())];
@@ -147,6 +140,49 @@ pub(super) fn wide(
     let outside = |node: Node| trie.tokens_below(node).iter().any(|&id| !inside.contains(id));
     let exits = exits.into_iter().filter(|exit| outside(exit.node)).collect();
     Ok(Terminal::new(inside, exits, exprs))
+}
+
+/// The tables of `e` by a walk of the whole trie that derives what it needs. Equal to [`narrow`] without a most.
+///
+/// # Errors
+/// As [`narrow`].
+pub(super) fn whole(e: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Terminal> {
+    let mut exits: Vec<Exit> = Vec::new();
+    let mut refused: Vec<Node> = Vec::new();
+    let mut table = LazyTable::new(exprs);
+    let start = table.number(e);
+    trie.explore(trie.root(), start, |state, byte, node| {
+        if LazyTable::is_complete(state) && trie.depth(node) > 1 {
+            exits.push(Exit { outcome: table.outcome(state), byte, node });
+        }
+        let next = table.step(state, byte);
+        if next == DEAD {
+            refused.push(node);
+            return None;
+        }
+        Some(next)
+    });
+    if let Some(error) = table.failed {
+        return Err(error);
+    }
+    allowed_outside(&refused, exits, exprs, trie)
+}
+
+/// The tables after a walk of the whole trie that these nodes ended.
+///
+/// # Errors
+/// As [`narrow`].
+pub(super) fn allowed_outside(
+    refused: &[Node],
+    mut exits: Vec<Exit>,
+    exprs: &mut Exprs,
+    trie: &TokenTrie,
+) -> Result<Terminal> {
+    exprs.charge(trie.token_count() as u64 / 8 + (refused.len() + 4 * exits.len()) as u64)?;
+    keep_with_refused(&mut exits, refused, trie);
+    let mut words = vec![0u32; words_for(trie.vocabulary_size())];
+    trie.tokens_outside(refused, &mut words);
+    Ok(Terminal::new(IdSet::from_words(words), exits, exprs))
 }
 
 /// How many bytes are enough, after any text that may begin a text of `e`, to end one. `None` if there are too many
@@ -176,11 +212,11 @@ pub(super) fn bytes_to_end(e: ExprId, exprs: &mut Exprs) -> Result<Option<u32>> 
 }
 
 /// The states that an expression reaches, as a table.
-struct Automaton {
+pub(super) struct Automaton {
     /// `next[state * 256 + byte]`; the start is state 0.
     next: Vec<u16>,
     /// The number of each state's list of tags; `None` where it is not complete.
-    outcomes: Vec<Option<u32>>,
+    pub outcomes: Vec<Option<u32>>,
     /// The bytes that lead to a complete state.
     completing: ByteSet,
 }
@@ -188,6 +224,69 @@ struct Automaton {
 impl Automaton {
     /// `None` if there are too many states.
     fn new(e: ExprId, exprs: &mut Exprs) -> Result<Option<Automaton>> {
+        if let Some((dfa, state, rest)) = exprs.split_automaton(e) {
+            if let Some(made) = Automaton::copied(&dfa, state, rest, exprs)? {
+                return Ok(Some(made));
+            }
+        }
+        Automaton::explored(e, exprs)
+    }
+
+    /// That of `dfa` from `state` on, followed by `rest`; `None` if it is large, or if a byte may belong to both.
+    fn copied(dfa: &Dfa, state: u32, rest: ExprId, exprs: &mut Exprs) -> Result<Option<Automaton>> {
+        let mut made = Automaton { next: Vec::new(), outcomes: Vec::new(), completing: ByteSet::NONE };
+        let end = exprs.is_complete(rest).then(|| exprs.outcome_number(rest));
+        let mut numbers: FxHashMap<u32, u16> = FxHashMap::from_iter([(state, 0)]);
+        let mut states = vec![state];
+        let mut at = 0;
+        while at < states.len() {
+            if states.len() > MAX_COPIED {
+                return Ok(None);
+            }
+            let state = states[at];
+            let row = made.next.len();
+            made.next.resize(row + 256, u16::DEAD);
+            let targets = dfa.targets(state);
+            exprs.charge(16 + 4 * targets.len() as u64)?;
+            for (class, next) in targets {
+                let number = *numbers.entry(next).or_insert_with(|| {
+                    states.push(next);
+                    states.len() as u16 - 1
+                });
+                class.iter().for_each(|byte| made.next[row + usize::from(byte)] = number);
+                if end.is_some() && dfa.is_accepting(next) {
+                    made.completing = made.completing.or(&class);
+                }
+            }
+            made.outcomes.push(end.filter(|_| dfa.is_accepting(state)));
+            at += 1;
+        }
+        let Some(after) = Automaton::explored(rest, exprs)? else { return Ok(None) };
+        if after.outcomes.len() + states.len() > usize::from(u16::DEAD) {
+            return Ok(None);
+        }
+        // The start of the rest is the accepting states of the first.
+        let moved = |next: u16| if next == u16::DEAD { next } else { next + states.len() as u16 };
+        let start = &after.next[..256];
+        for (at, _) in states.iter().enumerate().filter(|(_, &state)| dfa.is_accepting(state)) {
+            exprs.charge(16)?;
+            for (mine, &theirs) in made.next[at << 8..(at + 1) << 8].iter_mut().zip(start) {
+                if theirs != u16::DEAD {
+                    if *mine != u16::DEAD {
+                        return Ok(None);
+                    }
+                    *mine = moved(theirs);
+                }
+            }
+        }
+        made.next.extend(after.next.iter().map(|&next| moved(next)));
+        made.outcomes.extend(&after.outcomes);
+        made.completing = made.completing.or(&after.completing);
+        Ok(Some(made))
+    }
+
+    /// By derivatives.
+    pub fn explored(e: ExprId, exprs: &mut Exprs) -> Result<Option<Automaton>> {
         let mut numbers: FxHashMap<ExprId, u16> = FxHashMap::from_iter([(e, 0)]);
         let mut states = vec![e];
         let mut made = Automaton { next: Vec::new(), outcomes: Vec::new(), completing: ByteSet::NONE };
@@ -216,7 +315,7 @@ impl Automaton {
         Ok(Some(made))
     }
 
-    fn step(&self, state: u16, byte: u8) -> Option<u16> {
+    pub fn step(&self, state: u16, byte: u8) -> Option<u16> {
         let next = self.next[usize::from(state) << 8 | usize::from(byte)];
         (next != u16::DEAD).then_some(next)
     }

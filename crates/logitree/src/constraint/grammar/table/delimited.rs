@@ -4,37 +4,32 @@
 
 use std::sync::Arc;
 
-use crate::constraint::grammar::entry::IdSet;
+use crate::constraint::grammar::entry::{has, IdSet};
 use crate::constraint::grammar::terminal::{Base, Exit, Terminal};
 use crate::grammar::expr::{ExprId, Exprs, NOTHING};
+use crate::mask::words_for;
 use crate::trie::{Node, TokenTrie};
-use crate::{Result, TokenId};
+use crate::Result;
 
 /// The nodes, ascending, of the tokens that `upper` and `lower` do not both take, or that leave the two otherwise. All
-/// that `lower` takes, `upper` takes.
+/// that `lower` takes, `upper` takes. Neither has a base.
 pub(in crate::constraint::grammar) fn differing_nodes(
     lower: &Terminal,
     upper: &Terminal,
     trie: &TokenTrie,
 ) -> Vec<Node> {
-    let mut nodes = Vec::new();
     // All below a node where only one may be left, or the two with other tags.
     let mut differing = lower.exits_beside(upper);
     differing.sort_unstable();
     let mut exits = differing.into_iter().peekable();
     let mut below = 0;
-    trie.explore(trie.root(), (), |(), _, node| {
-        while exits.next_if_eq(&node).is_some() {
-            below = below.max(node.index() + trie.size(node));
+    let differs = lower.inside.differing(&upper.inside, words_for(trie.vocabulary_size()));
+    trie.nodes_where(|node, tokens| {
+        while let Some(exit) = exits.next_if(|exit| *exit <= node) {
+            below = below.max(exit.index() + trie.size(exit));
         }
-        let differs = |&id: &TokenId| upper.takes(id) != lower.takes(id);
-        let tokens = trie.tokens(node);
-        if !tokens.is_empty() && (node.index() < below || tokens.iter().any(differs)) {
-            nodes.push(node);
-        }
-        Some(())
-    });
-    nodes
+        node.index() < below || tokens.iter().any(|&id| has(&differs, id))
+    })
 }
 
 /// The tables of `e` from those of `upper`, which says more and differs in the tokens of the nodes `apart` at most.

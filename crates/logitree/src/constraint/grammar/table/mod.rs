@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 mod delimited;
 pub(super) mod narrow;
@@ -26,6 +26,8 @@ const MAX_BYTES: usize = 128 << 20;
 const NARROW: usize = 2_500;
 /// Terminals whose first bytes lead to more nodes than this are not narrow.
 const PERHAPS_NARROW: usize = 60_000;
+/// What precedes a state is not read ahead if it looks at more nodes than this.
+const MAX_BEFORE: usize = 10_000;
 /// Two states that differ in more nodes than this do not help a third one.
 const MAX_APART: usize = 6_000;
 
@@ -37,6 +39,10 @@ struct Kept {
     apart: FxHashMap<(StructureHash, StructureHash), Arc<[Node]>>,
     /// How many bytes are enough to end a text, by state.
     to_end: FxHashMap<StructureHash, Option<u32>>,
+    /// What precedes many states and looks at many nodes.
+    wide_heads: FxHashSet<StructureHash>,
+    /// The approximations of states that were asked for.
+    approximated: FxHashSet<StructureHash>,
     /// The nodes of tokens of more bytes than this.
     longer: FxHashMap<u32, Arc<[Node]>>,
     bytes: usize,
@@ -65,30 +71,56 @@ impl TerminalTables {
         if let Some(near) = self.near(e, &place, exprs, vocabulary)? {
             return Ok(self.keep(exprs.structure(e), near));
         }
-        match self.between(e, exprs, vocabulary)? {
+        let between = if self.is_met_again(e, exprs)? { self.between(e, exprs, vocabulary)? } else { None };
+        match between {
             Some(between) => Ok(between),
             None => self.wide(e, exprs, vocabulary),
         }
+    }
+
+    /// Whether a state with the same approximation was asked for before: the tables of the approximations take as long
+    /// as several tables of their own, and serve no state but those to come.
+    fn is_met_again(&self, e: ExprId, exprs: &mut Exprs) -> Result<bool> {
+        let more = match exprs.without_upper_bounds(e)? {
+            Some((more, _)) => more,
+            None => match exprs.approximations(e)? {
+                Some((_, more)) => more,
+                None => return Ok(true),
+            },
+        };
+        let key = exprs.structure(more);
+        Ok(!self.kept().approximated.insert(key))
     }
 
     /// Where `e` begins.
     pub(super) fn place(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<StartState> {
         let trie = vocabulary.trie()?;
         if let Some((before, state)) = exprs.split_head(e)? {
-            let before = self.before(before, exprs, vocabulary)?;
-            if before.base.is_none() && matches!(before.inside, IdSet::Few(_)) {
+            if let Some(before) = self.before(before, exprs, vocabulary)? {
                 return Ok(StartState::behind(before, state, &exprs.first_bytes(state)?, trie));
             }
         }
         Ok(StartState::root(e, &exprs.first_bytes(e)?, trie))
     }
 
-    /// The tables of what precedes many states: cached, however small.
-    fn before(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
-        if let Some(known) = self.get(exprs.structure(e)) {
-            return Ok(known);
-        }
-        self.wide(e, exprs, vocabulary)
+    /// The tables of what precedes many states, if they are small: cached, however small.
+    fn before(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
+        let key = exprs.structure(e);
+        let found = match self.get(key) {
+            Some(known) => known,
+            None if self.kept().wide_heads.contains(&key) => return Ok(None),
+            None => {
+                let trie = vocabulary.trie()?;
+                let root = StartState::root(e, &exprs.first_bytes(e)?, trie);
+                let Some(small) = narrow(&root, exprs, trie, MAX_BEFORE)? else {
+                    self.kept().wide_heads.insert(key);
+                    return Ok(None);
+                };
+                self.keep(key, small)
+            }
+        };
+        let is_small = found.base.is_none() && matches!(found.inside, IdSet::Few(_));
+        Ok(is_small.then_some(found))
     }
 
     /// The tables of a state that others are near to: its own, whatever it is near to.
@@ -310,6 +342,8 @@ impl TerminalTables {
             kept.rounds.clear();
             kept.apart.clear();
             kept.to_end.clear();
+            kept.approximated.clear();
+            kept.wide_heads.clear();
             kept.longer.clear();
             kept.bytes = 0;
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::state::StartState;
 use crate::constraint::grammar::entry::IdSet;
+use crate::constraint::grammar::lazy::{LazyTable, DEAD};
 use crate::constraint::grammar::terminal::{Base, Exit, Terminal};
 use crate::grammar::expr::{BoundedLoop, ExprId, Exprs, NOTHING};
 use crate::mask::words_for;
@@ -127,10 +128,44 @@ pub(in crate::constraint::grammar) fn as_difference(
 /// How often each token goes round a loop without end: what a bounded one of the same body and rest is cut from.
 #[derive(Debug)]
 pub(in crate::constraint::grammar) struct LoopRounds {
-    /// Tokens that the loop takes, by falling number of rounds begun.
-    taken: Box<[(u32, TokenId)]>,
-    /// Tokens that leave the loop, with the rounds before they do, by rising number.
-    leaving: Box<[(u32, TokenId)]>,
+    /// Tokens that the loop takes, by the rounds begun.
+    taken: ByRounds,
+    /// Tokens that leave the loop, by the rounds before they do.
+    leaving: ByRounds,
+}
+
+/// Tokens by a number.
+#[derive(Debug)]
+struct ByRounds {
+    ids: Box<[TokenId]>,
+    /// `ids[from[n]..from[n + 1]]` have the number n.
+    from: Box<[u32]>,
+}
+
+impl ByRounds {
+    fn new(all: &[(u32, TokenId)]) -> ByRounds {
+        let most = all.iter().map(|one| one.0 as usize).max().unwrap_or(0);
+        let mut from = vec![0u32; most + 2];
+        all.iter().for_each(|one| from[one.0 as usize + 1] += 1);
+        (0..=most).for_each(|n| from[n + 1] += from[n]);
+        let mut next = from.clone();
+        let mut ids = vec![0; all.len()].into_boxed_slice();
+        for &(n, id) in all {
+            ids[next[n as usize] as usize] = id;
+            next[n as usize] += 1;
+        }
+        ByRounds { ids, from: from.into() }
+    }
+
+    /// The tokens with a smaller number, and all others.
+    fn split(&self, n: u32) -> (&[TokenId], &[TokenId]) {
+        let at = self.from.get(n as usize).map_or(self.ids.len(), |&at| at as usize);
+        self.ids.split_at(at)
+    }
+
+    fn memory(&self) -> usize {
+        size_of_val(&*self.ids) + size_of_val(&*self.from)
+    }
 }
 
 impl LoopRounds {
@@ -139,53 +174,44 @@ impl LoopRounds {
     /// # Errors
     /// As [`default_state`].
     pub fn new(endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<LoopRounds> {
-        let mut taken = Vec::new();
+        let mut taken = Vec::with_capacity(trie.token_count());
         let mut leaving = Vec::new();
-        let mut failed = None;
         let leave = exprs.loop_exits(endless)?;
+        let mut table = LazyTable::new(exprs);
+        let start = table.number(endless);
         // The state, the rounds that are whole, and whether the loop was left.
-        trie.explore(trie.root(), (endless, 0u32, false), |(state, rounds, left), byte, node| {
-            if failed.is_some() {
-                return None;
-            }
-            let left = left || state == endless && leave.contains(byte);
-            let next = match exprs.visit(state, byte) {
-                Ok(next) => next,
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    NOTHING
-                }
-            };
-            if next == NOTHING {
+        trie.explore(trie.root(), (start, 0u32, false), |(state, rounds, left), byte, node| {
+            let left = left || state == start && leave.contains(byte);
+            let next = table.step(state, byte);
+            if next == DEAD {
                 if left {
                     leaving.extend(trie.tokens_below(node).iter().map(|&id| (rounds, id)));
                 }
                 return None;
             }
-            let whole = rounds + u32::from(!left && next == endless);
-            let begun = whole + u32::from(!left && next != endless);
-            taken.extend(trie.tokens(node).iter().map(|&id| (begun, id)));
-            if left {
-                leaving.extend(trie.tokens(node).iter().map(|&id| (rounds, id)));
+            let whole = rounds + u32::from(!left && next == start);
+            let begun = whole + u32::from(!left && next != start);
+            for &id in trie.tokens(node) {
+                taken.push((begun, id));
+                if left {
+                    leaving.push((rounds, id));
+                }
             }
             Some((next, whole, left))
         });
-        if let Some(error) = failed {
+        if let Some(error) = table.failed {
             return Err(error);
         }
-        taken.sort_unstable_by(|a, b| b.cmp(a));
-        leaving.sort_unstable();
-        Ok(LoopRounds { taken: taken.into(), leaving: leaving.into() })
+        exprs.charge((taken.len() + leaving.len()) as u64)?;
+        Ok(LoopRounds { taken: ByRounds::new(&taken), leaving: ByRounds::new(&leaving) })
     }
 
     /// The tables of the loop with bounds, from those of the endless one.
     pub fn bounded(&self, bounds: &BoundedLoop, terminal: &Arc<Terminal>, exprs: &Exprs) -> Terminal {
-        let over = self.taken.partition_point(|&(rounds, _)| rounds > bounds.max);
-        let mut without: Vec<TokenId> = self.taken[..over].iter().map(|&(_, id)| id).collect();
-        let below = self.leaving.partition_point(|&(rounds, _)| rounds < bounds.min);
-        let above = self.leaving.partition_point(|&(rounds, _)| rounds <= bounds.max);
-        let mut elsewhere: Vec<TokenId> =
-            self.leaving[..below].iter().chain(&self.leaving[above..]).map(|&(_, id)| id).collect();
+        let mut without: Vec<TokenId> = self.taken.split(bounds.max.saturating_add(1)).1.to_vec();
+        let (below, above) =
+            (self.leaving.split(bounds.min).0, self.leaving.split(bounds.max.saturating_add(1)).1);
+        let mut elsewhere: Vec<TokenId> = [below, above].concat();
         // What leaves too early or too late does not end inside either.
         without.extend(elsewhere.iter().copied().filter(|&id| terminal.inside.contains(id)));
         for list in [&mut without, &mut elsewhere] {
@@ -198,6 +224,6 @@ impl LoopRounds {
     }
 
     pub fn memory(&self) -> usize {
-        size_of_val(&*self.taken) + size_of_val(&*self.leaving)
+        self.taken.memory() + self.leaving.memory()
     }
 }
