@@ -11,6 +11,25 @@ widest! {
 }
 
 widest! {
+    /// Appends to `maxima` the maximum of the marked ones of each 16 of `xs`, as many as are whole: -inf where none is
+    /// marked; NaN is ignored. `marks` has a bit for each, the lowest first.
+    marked_maxima, marked_maxima_at = marked_maxima_body(xs: &[f32], marks: &[u8], maxima: &mut Vec<f32>) -> ()
+}
+
+#[inline(always)]
+fn marked_maxima_body(xs: &[f32], marks: &[u8], maxima: &mut Vec<f32>) {
+    let (lines, marks) = (xs.as_chunks::<LINE>().0, marks.as_chunks::<2>().0);
+    for (line, &marks) in lines.iter().zip(marks) {
+        let (marks, mut lanes) = (u32::from(u16::from_le_bytes(marks)), [f32::NEG_INFINITY; LINE]);
+        for (at, lane) in lanes.iter_mut().enumerate() {
+            let x = if marks >> at & 1 == 1 { line[at] } else { f32::NEG_INFINITY };
+            *lane = if x > f32::NEG_INFINITY { x } else { f32::NEG_INFINITY };
+        }
+        maxima.push(highest(lanes));
+    }
+}
+
+widest! {
     /// The maximum; NaN is ignored, -inf if there is nothing else.
     max, max_at = max_body(xs: &[f32]) -> f32
 }
@@ -253,6 +272,13 @@ mod tests {
                     prop_assert_eq!(block_maxima_at(width, floats, &mut got), good, "{:?}", width);
                     prop_assert_eq!(&got, &want, "{:?}", width);
                     prop_assert_eq!(max_at(width, &wide), naive(&wide), "{:?}", width);
+                    let marks: Vec<u8> = (0..xs.len().div_ceil(8)).map(|at| (at * 37 % 256) as u8).collect();
+                    let marked = |at: usize| marks[at / 8] >> (at % 8) & 1 == 1;
+                    let only = |at: usize| (at..at + 16).filter(|&at| marked(at)).map(|at| wide[at]).collect::<Vec<_>>();
+                    let slow: Vec<f32> = (0..xs.len() / 16).map(|line| naive(&only(line * 16))).collect();
+                    let mut fast = Vec::new();
+                    marked_maxima_at(width, &wide, &marks, &mut fast);
+                    prop_assert_eq!(fast, slow, "{:?}", width);
                 }
             }
         }

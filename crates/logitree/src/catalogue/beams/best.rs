@@ -50,6 +50,21 @@ impl<S: PartialEq> BestCandidates<S> {
         BestCandidates { width, kept, worst: f64::NEG_INFINITY }
     }
 
+    /// How many are wanted.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Whether nothing is to be reached yet.
+    pub fn wants_all(&self) -> bool {
+        self.worst == f64::NEG_INFINITY
+    }
+
+    /// Says that as many candidates as are wanted will reach `score`.
+    pub fn expect(&mut self, score: f64) {
+        self.worst = self.worst.max(score);
+    }
+
     /// Whether a candidate with this score may be one of the best.
     #[inline]
     pub fn wants(&self, score: f64) -> bool {

@@ -48,7 +48,10 @@ impl ItemWalk {
         best: &mut Best,
         places: &mut Vec<u32>,
     ) -> Result<()> {
-        let mut at_once = AT_FIRST;
+        if let Some(run) = runs.first() {
+            expect(rows, run, best);
+        }
+        let mut at_once = if best.wants_all() { AT_FIRST } else { AT_ONCE };
         for (at, run) in runs.iter().enumerate() {
             let line = run.logits(rows);
             let next = runs.get(at + 1);
@@ -131,6 +134,21 @@ impl ItemWalk {
             best.take(BeamCandidate { row: run.row as u32, token, score, state });
         }
         Ok(())
+    }
+}
+
+/// Finds in the first run what is to be reached: so many lines of 16 logits have a child whose logit reaches it.
+fn expect(rows: &BeamRows<'_>, run: &DenseNode<'_>, best: &mut Best) {
+    const SOME: usize = 4096;
+    let Floats::F32(values) = run.logits(rows) else { return };
+    if !best.wants_all() || !run.wide.is_whole() {
+        return;
+    }
+    let mut maxima = Vec::with_capacity(SOME / 16);
+    simd::marked_maxima(&values[..values.len().min(SOME)], run.wide.children.marks(), &mut maxima);
+    if (1..=maxima.len()).contains(&best.width()) {
+        let worst = *maxima.select_nth_unstable_by(best.width() - 1, |a, b| b.total_cmp(a)).1;
+        best.expect(score(rows.scores[run.row], worst, 0.0));
     }
 }
 
