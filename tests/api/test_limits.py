@@ -170,3 +170,12 @@ def test_a_known_mask_does_not_wait_for_one_that_is_found() -> None:
     deadline.cancel()
     finder.join()
     assert all(longest) and max(longest) < 5, longest
+
+
+def test_tables_of_numbers_are_charged() -> None:
+    far = 10**30
+    wide = [{"multipleOf": 37, "not": {"multipleOf": 31}, "minimum": -far - n, "maximum": far + n} for n in range(40)]
+    began = time.thread_time()
+    with pytest.raises(lt.LimitError):
+        lt.Grammar.json_schema({"type": "array", "prefixItems": wide, "minItems": 40}).matcher(VOCABULARY)
+    assert time.thread_time() - began < SECONDS * SLACK

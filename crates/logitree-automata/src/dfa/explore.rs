@@ -29,8 +29,8 @@ pub enum Explored {
 }
 
 /// The minimal automaton of `walk` over `alphabet`: classes of bytes that it never distinguishes, queried by
-/// their first byte. Explores at most `most` states.
-pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> Explored {
+/// their first byte. Explores at most `most` states, and returns how many it explored.
+pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> (Explored, usize) {
     let start = walk.start();
     let mut states = vec![start.clone()];
     let mut numbers = FxHashMap::from_iter([(start, 0u32)]);
@@ -53,7 +53,7 @@ pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> Explor
             next.push(last);
         }
         if states.len() > most {
-            return Explored::TooMany;
+            return (Explored::TooMany, at);
         }
         at += 1;
     }
@@ -63,10 +63,11 @@ pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> Explor
         bytes.iter().for_each(|&byte| classes[usize::from(byte)] = class as u8);
     }
     let all = Dfa::new(classes.into(), alphabet.len(), next, accepting);
-    match minimal::minimal(&all) {
+    let explored = match minimal::minimal(&all) {
         Some(dfa) => Explored::Dfa(dfa),
         None => Explored::Nothing,
-    }
+    };
+    (explored, at)
 }
 
 #[cfg(test)]
@@ -91,7 +92,7 @@ mod tests {
     }
 
     fn dfa(texts: &[&str]) -> Option<Dfa> {
-        match explore(&mut Texts(texts), &[b"aA", b"b"], 100) {
+        match explore(&mut Texts(texts), &[b"aA", b"b"], 100).0 {
             Explored::Dfa(dfa) => Some(dfa),
             Explored::Nothing => None,
             Explored::TooMany => panic!("63 states are not many"),
@@ -129,6 +130,6 @@ mod tests {
 
     #[test]
     fn too_many_states_are_said() {
-        assert!(matches!(explore(&mut Texts(&["a"]), &[b"a", b"b"], 10), Explored::TooMany));
+        assert!(matches!(explore(&mut Texts(&["a"]), &[b"a", b"b"], 10), (Explored::TooMany, 0..=10)));
     }
 }

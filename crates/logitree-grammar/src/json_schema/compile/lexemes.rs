@@ -216,7 +216,7 @@ impl Lexemes {
         if let Some(&known) = self.numbers.get(&key) {
             return Ok(known);
         }
-        let regex = number_regex(forms, TypeSet(key.0), facts.map(|facts| &**facts))?;
+        let regex = number_regex(forms, TypeSet(key.0), facts.map(|facts| &**facts), exprs)?;
         let mut all = vec![exprs.compile(&regex, Encoding::Utf8)?];
         for ways in facts.iter().flat_map(|facts| &facts.choices) {
             let mut any = Vec::with_capacity(ways.len());
@@ -250,7 +250,7 @@ impl Lexemes {
                 Scalar::Text(text) => exprs.bytes(&spell(text, self.ascii)),
                 Scalar::Number(_) => {
                     let facts = NumberFacts { only: Some(Arc::new([id])), ..NumberFacts::default() };
-                    let regex = number_regex(forms, TypeSet::NUMBER, Some(&facts))?;
+                    let regex = number_regex(forms, TypeSet::NUMBER, Some(&facts), exprs)?;
                     exprs.compile(&regex, Encoding::Utf8)
                 }
             },
@@ -469,18 +469,32 @@ fn punctuation(options: &SchemaOptions, exprs: &mut Exprs) -> Result<[ExprId; 4]
     Ok([open, open, comma?, colon?])
 }
 
+/// The language of a set of numbers. What was explored for it is charged: a state takes 2.6 microseconds.
+fn numbers_of(numbers: &NumberSet, exprs: &mut Exprs) -> Result<Regex> {
+    let (regex, explored) = number::regex(numbers)?;
+    exprs.spend(26 * explored as u64)?;
+    Ok(regex)
+}
+
 /// The numbers of `types` that fulfil `facts`.
-fn number_regex(forms: &NormalForms, types: TypeSet, facts: Option<&NumberFacts>) -> Result<Regex> {
+fn number_regex(
+    forms: &NormalForms,
+    types: TypeSet,
+    facts: Option<&NumberFacts>,
+    exprs: &mut Exprs,
+) -> Result<Regex> {
     let integer = match types {
         TypeSet::INTEGER => Some(true),
         TypeSet::FRACTION => Some(false),
         _ => None,
     };
-    let Some(facts) = facts else { return number::regex(&NumberSet { integer, ..NumberSet::default() }) };
+    let Some(facts) = facts else {
+        return numbers_of(&NumberSet { integer, ..NumberSet::default() }, exprs);
+    };
     if let Some(only) = &facts.only {
-        return listed(forms, only, facts.digits_only);
+        return listed(forms, only, facts.digits_only, exprs);
     }
-    number::regex(&NumberSet {
+    let set = NumberSet {
         integer,
         digits_only: facts.digits_only,
         minimum: facts.min.clone(),
@@ -488,7 +502,8 @@ fn number_regex(forms: &NormalForms, types: TypeSet, facts: Option<&NumberFacts>
         multiples: facts.multiples.clone(),
         not_multiples: facts.not_multiples.clone(),
         excluded: facts.not.iter().map(|&id| text(forms, id)).collect(),
-    })
+    };
+    numbers_of(&set, exprs)
 }
 
 fn text(forms: &NormalForms, id: ScalarId) -> String {
@@ -499,7 +514,7 @@ fn text(forms: &NormalForms, id: ScalarId) -> String {
 }
 
 /// These numbers: whole ones of usual size are `7` or `7.0`, which needs no automaton of its own.
-fn listed(forms: &NormalForms, only: &[ScalarId], digits_only: bool) -> Result<Regex> {
+fn listed(forms: &NormalForms, only: &[ScalarId], digits_only: bool, exprs: &mut Exprs) -> Result<Regex> {
     let mut whole = Vec::new();
     let mut others = Vec::new();
     for &id in only {
@@ -511,12 +526,9 @@ fn listed(forms: &NormalForms, only: &[ScalarId], digits_only: bool) -> Result<R
             whole.push(Regex::text(text));
         } else {
             let bound = Some(NumberBound { value: text, exclusive: false });
-            others.push(number::regex(&NumberSet {
-                minimum: bound.clone(),
-                maximum: bound,
-                digits_only,
-                ..NumberSet::default()
-            })?);
+            let set =
+                NumberSet { minimum: bound.clone(), maximum: bound, digits_only, ..NumberSet::default() };
+            others.push(numbers_of(&set, exprs)?);
         }
     }
     if !whole.is_empty() {

@@ -121,7 +121,7 @@ pub(super) fn time() -> Regex {
     let made = TIME.get_or_init(|| {
         let alphabet: [&[u8]; 15] =
             [b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9", b":", b".", b"+", b"-", b"Zz"];
-        match explore(&mut TimeWalk, &alphabet, MAX_STATES) {
+        match explore(&mut TimeWalk, &alphabet, MAX_STATES).0 {
             Explored::Dfa(dfa) => Some(Arc::new(dfa)),
             Explored::Nothing | Explored::TooMany => None,
         }

@@ -69,13 +69,13 @@ pub(super) struct NumberSet {
 }
 
 /// The texts of the numbers in the set: [`Regex::Nothing`] exactly if the set is empty, an automaton otherwise, a
-/// computed one if it has many states.
+/// computed one if it has many states. And how many states were explored for it, now or when it was remembered.
 ///
 /// # Errors
 /// [`ErrorKind::Constraint`] if a decimal is not a number of JSON, or a multiple is not of something positive.
 /// [`ErrorKind::Limit`] if a decimal has more than a thousand digits or places, or if values and divisors have too many
 /// digits together.
-pub(super) fn regex(numbers: &NumberSet) -> Result<Regex> {
+pub(super) fn regex(numbers: &NumberSet) -> Result<(Regex, usize)> {
     static PLAIN: [OnceLock<Regex>; 3] = [const { OnceLock::new() }; 3];
     let is_plain = *numbers == NumberSet { integer: numbers.integer, ..NumberSet::default() };
     if !is_plain {
@@ -83,14 +83,14 @@ pub(super) fn regex(numbers: &NumberSet) -> Result<Regex> {
     }
     let known = &PLAIN[numbers.integer.map_or(0, |integer| 1 + usize::from(integer))];
     if let Some(regex) = known.get() {
-        return Ok(regex.clone());
+        return Ok((regex.clone(), 0));
     }
-    let made = if numbers.integer.is_none() {
+    let (made, _) = if numbers.integer.is_none() {
         made(explore(&mut AnyNumber, &ALPHABET, MAX_STATES))?
     } else {
         constrained(numbers)?
     };
-    Ok(known.get_or_init(|| made).clone())
+    Ok((known.get_or_init(|| made).clone(), 0))
 }
 
 /// All numbers, in the spellings of constrained ones: every value has few of them.
@@ -102,22 +102,22 @@ pub(super) fn comparable() -> Result<Regex> {
     match ALL.get() {
         Some(known) => Ok(known.clone()),
         None => {
-            let made = constrained(&NumberSet::default())?;
+            let (made, _) = constrained(&NumberSet::default())?;
             Ok(ALL.get_or_init(|| made).clone())
         }
     }
 }
 
 /// [`constrained`] with a cache: schemas use the same few ranges repeatedly.
-fn remembered(numbers: &NumberSet) -> Result<Regex> {
+fn remembered(numbers: &NumberSet) -> Result<(Regex, usize)> {
     const MAX: usize = 256;
     const MAX_SIZE: usize = 2_000;
-    static MADE: LazyLock<Mutex<FxHashMap<NumberSet, Regex>>> = LazyLock::new(Mutex::default);
+    static MADE: LazyLock<Mutex<FxHashMap<NumberSet, (Regex, usize)>>> = LazyLock::new(Mutex::default);
     if let Some(known) = MADE.lock().unwrap_or_else(PoisonError::into_inner).get(numbers) {
         return Ok(known.clone());
     }
     let made = constrained(numbers)?;
-    if matches!(&made, Regex::Automaton(dfa) if dfa.len() <= MAX_SIZE) {
+    if matches!(&made, (Regex::Automaton(dfa), _) if dfa.len() <= MAX_SIZE) {
         let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX {
             all.clear();
@@ -127,32 +127,36 @@ fn remembered(numbers: &NumberSet) -> Result<Regex> {
     Ok(made)
 }
 
-fn constrained(numbers: &NumberSet) -> Result<Regex> {
+fn constrained(numbers: &NumberSet) -> Result<(Regex, usize)> {
     let alphabet = if numbers.digits_only { &ALPHABET[..DIGITS] } else { &ALPHABET[..] };
-    let remainders = arithmetic::remainders(numbers)?;
-    let table = match NumberWalk::new(numbers) {
-        Ok(mut walk) if walk.reads_exponents() || remainders <= MANY_REMAINDERS => {
-            let most = if remainders <= MANY_REMAINDERS { MAX_STATES } else { MAX_STATES / 5 };
-            made(explore(&mut walk, alphabet, most))
+    let has_many = arithmetic::remainders(numbers)? > MANY_REMAINDERS;
+    let mut explored = 0;
+    let error = match NumberWalk::new(numbers) {
+        Ok(walk) if has_many && !walk.reads_exponents() => too_many("the numbers asked for"),
+        Ok(mut walk) => {
+            // Without exponents the table says the same as what is computed.
+            let few = has_many || (!walk.reads_exponents() && arithmetic::computed(numbers)?.is_some());
+            let found = explore(&mut walk, alphabet, if few { MAX_STATES / 5 } else { MAX_STATES });
+            explored = found.1;
+            match made(found) {
+                Err(error) if error.kind == ErrorKind::Limit => error,
+                made => return made,
+            }
         }
-        Ok(_) => Err(too_many("the numbers asked for")),
-        Err(error) => Err(error),
+        Err(error) if error.kind == ErrorKind::Limit => error,
+        Err(error) => return Err(error),
     };
-    let Err(error) = table else { return table };
-    if error.kind != ErrorKind::Limit {
-        return Err(error);
-    }
     match arithmetic::computed(numbers)? {
-        Some(Some(dfa)) => Ok(Regex::Computed(Arc::new(dfa))),
-        Some(None) => Ok(Regex::Nothing),
+        Some(Some(dfa)) => Ok((Regex::Computed(Arc::new(dfa)), explored)),
+        Some(None) => Ok((Regex::Nothing, explored)),
         None => Err(error),
     }
 }
 
-fn made(explored: Explored) -> Result<Regex> {
-    match explored {
-        Explored::Dfa(dfa) => Ok(Regex::Automaton(Arc::<Dfa>::new(dfa))),
-        Explored::Nothing => Ok(Regex::Nothing),
+fn made((found, explored): (Explored, usize)) -> Result<(Regex, usize)> {
+    match found {
+        Explored::Dfa(dfa) => Ok((Regex::Automaton(Arc::<Dfa>::new(dfa)), explored)),
+        Explored::Nothing => Ok((Regex::Nothing, explored)),
         Explored::TooMany => Err(too_many("the numbers asked for")),
     }
 }

@@ -8,6 +8,11 @@ use super::super::decimal::Decimal;
 use super::walk::Constraints;
 use super::*;
 
+/// The language of the set.
+fn regex(numbers: &NumberSet) -> Result<Regex> {
+    super::regex(numbers).map(|(regex, _)| regex)
+}
+
 /// A generator of draws that are always the same (xorshift64).
 struct Draws(u64);
 
@@ -461,7 +466,7 @@ const PAIRS: usize = 5_000;
 /// large.
 fn check_computed(numbers: &NumberSet) -> bool {
     let plain = if numbers.digits_only { DIGITS } else { ALPHABET.len() - 1 };
-    let table = match explore(&mut NumberWalk::new(numbers).unwrap(), &ALPHABET[..plain], 4_000) {
+    let table = match explore(&mut NumberWalk::new(numbers).unwrap(), &ALPHABET[..plain], 4_000).0 {
         Explored::TooMany => return false,
         Explored::Nothing => None,
         Explored::Dfa(table) => Some(table),
