@@ -338,7 +338,8 @@ fn long_items_take_no_stack() {
 /// The right checksums on the bytes of an index.
 fn sign(bytes: &mut [u8]) {
     const PAGE: usize = 4096;
-    let sums = u64::from_le_bytes(*bytes[152..].first_chunk().unwrap()) as usize;
+    // The last of the places that begin at byte 80.
+    let sums = u64::from_le_bytes(*bytes[80 + 8 * 12..].first_chunk().unwrap()) as usize;
     let pages: Vec<u64> = bytes[PAGE..sums].chunks(PAGE).map(xxh3_64).collect();
     for (place, sum) in bytes[sums..].chunks_mut(8).zip(pages) {
         place.copy_from_slice(&sum.to_le_bytes());
