@@ -267,7 +267,7 @@ impl Exprs {
         if let Some(&id) = self.ids.get(&node) {
             return Ok(id);
         }
-        self.charge(32 + 4 * size)?;
+        self.charge(72 + 10 * size)?;
         self.has_room()?;
         let known = self.analyse(&node);
         let id = ExprId(self.nodes.len() as u32);
