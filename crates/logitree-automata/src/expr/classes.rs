@@ -96,8 +96,16 @@ impl Exprs {
         let mut splits = Splits::default();
         self.splits(e, &mut splits);
         self.charge(splits.looked / 3)?;
+        self.partition(splits.sets)
+    }
+
+    /// The coarsest partition of all bytes in which each of `sets` is a union of classes.
+    ///
+    /// # Errors
+    /// As [`Exprs::byte_classes`].
+    pub(super) fn partition(&mut self, sets: impl IntoIterator<Item = ByteSet>) -> Result<Vec<ByteSet>> {
         let mut classes = vec![ByteSet::ALL];
-        for set in splits.sets {
+        for set in sets {
             self.charge(classes.len() as u64)?;
             for n in 0..classes.len() {
                 let (inside, outside) = (classes[n].and(&set), classes[n].without(&set));

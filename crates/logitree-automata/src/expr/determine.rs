@@ -217,17 +217,7 @@ impl Exprs {
                 return Ok(None);
             }
         }
-        let mut classes = vec![ByteSet::ALL];
-        for set in sets {
-            self.charge(classes.len() as u64)?;
-            for n in 0..classes.len() {
-                let (inside, outside) = (classes[n].and(&set), classes[n].without(&set));
-                if !inside.is_empty() && !outside.is_empty() {
-                    classes[n] = inside;
-                    classes.push(outside);
-                }
-            }
-        }
+        let classes = self.partition(sets)?;
         if classes.len() > 200 {
             return Ok(None);
         }
