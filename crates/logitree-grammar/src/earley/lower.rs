@@ -170,6 +170,8 @@ struct Lowering<'a> {
     sets: FxHashMap<TokenSet, u32>,
     /// The rules that are inlined.
     inlined: Vec<Option<Regular>>,
+    /// The rules that were referred to before they were lowered: a node refers to each of them.
+    awaited: Vec<bool>,
     /// How many nodes were inlined in total.
     copied: usize,
     rule: RuleId,
@@ -192,9 +194,16 @@ pub(super) fn lower(
         names: rules.rules.iter().map(|rule| rule.name.clone()).collect(),
         token_sets: Vec::new(),
     };
-    let inlined = vec![None; rules.rules.len()];
-    let mut lowering =
-        Lowering { exprs, json, out, sets: FxHashMap::default(), inlined, copied: 0, rule: RuleId(0) };
+    let mut lowering = Lowering {
+        exprs,
+        json,
+        out,
+        sets: FxHashMap::default(),
+        inlined: vec![None; rules.rules.len()],
+        awaited: vec![false; rules.rules.len()],
+        copied: 0,
+        rule: RuleId(0),
+    };
     for rule in order {
         lowering.rule = rule;
         let part =
@@ -208,6 +217,10 @@ pub(super) fn lower(
         match part {
             Lowered::Regular(regular) if rule != rules.start && regular.shape.size <= MAX_COPIED => {
                 lowering.inlined[rule.index()] = Some(regular);
+                // A rule whose reference to itself was dropped, such as `a{0}`, is regular after all.
+                if lowering.awaited[rule.index()] {
+                    lowering.root(rule)?;
+                }
             }
             part => lowering.out.roots[rule.index()] = Some(lowering.materialise(part)?),
         }
@@ -277,20 +290,30 @@ impl<'a> Lowering<'a> {
 
     fn reference(&mut self, rule: RuleId) -> Result<Lowered> {
         let Some(regular) = &self.inlined[rule.index()] else {
+            self.awaited[rule.index()] = true;
             return Ok(Lowered::Node(self.push(LoweredKind::Ref(rule), None)));
         };
-        let name: Arc<str> = self.out.names[rule.index()].as_str().into();
         let size = regular.shape.size;
         if self.copied + size <= MAX_COPIES {
             self.copied += size;
-            let (said, closed) = (Some(name), regular.shape.wide);
+            let (said, closed) = (Some(self.name(rule)), regular.shape.wide);
             return Ok(Lowered::Regular(Regular { copied: size, said, closed, ..regular.clone() }));
         }
-        if self.out.roots[rule.index()].is_none() {
-            let whole = Regular { said: Some(name), ..regular.clone() };
+        self.root(rule)?;
+        Ok(Lowered::Node(self.push(LoweredKind::Ref(rule), None)))
+    }
+
+    fn name(&self, rule: RuleId) -> Arc<str> {
+        self.out.names[rule.index()].as_str().into()
+    }
+
+    /// Gives an inlined rule a node of its own, for references that are nodes.
+    fn root(&mut self, rule: RuleId) -> Result<()> {
+        if let (Some(regular), None) = (&self.inlined[rule.index()], self.out.roots[rule.index()]) {
+            let whole = Regular { said: Some(self.name(rule)), ..regular.clone() };
             self.out.roots[rule.index()] = Some(self.lexeme(whole)?);
         }
-        Ok(Lowered::Node(self.push(LoweredKind::Ref(rule), None)))
+        Ok(())
     }
 
     fn sequence(&mut self, parts: Vec<Lowered>) -> Result<Lowered> {

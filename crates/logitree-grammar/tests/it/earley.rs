@@ -285,3 +285,19 @@ fn hostile_rules_end_soon() {
         }
     }
 }
+
+/// Rules that refer to each other only through zero repetitions are regular after all. Found by the random test.
+#[test]
+fn a_cycle_through_zero_repetitions_is_none() {
+    let to = |rule| RuleBody::Ref(RuleId(rule));
+    let letter = || RuleBody::Lexeme(Regex::text("a"));
+    for (min, max) in [(0, 0), (2, 1)] {
+        let never = RuleBody::Repeat { of: Box::new(to(1)), min, max: Some(max) };
+        let third = RuleBody::Alt(vec![letter(), never]);
+        for start in [vec![to(1), to(2)], vec![to(2), to(1)]] {
+            let bodies = [RuleBody::Seq(start), RuleBody::Seq(vec![letter(), to(2)]), third.clone()];
+            let rules = bodies.into_iter().map(|body| Rule { name: "r".into(), body }).collect();
+            compare(&Rules { rules, start: RuleId(0) }, 4).unwrap();
+        }
+    }
+}
