@@ -201,6 +201,7 @@ fn own(bodies: Vec<RuleBody>) -> Rules {
 fn cycles_without_text_end() {
     let (a, b) = (|| RuleBody::Ref(RuleId(0)), || RuleBody::Ref(RuleId(1)));
     let many = |of, min, max| RuleBody::Repeat { of: Box::new(of), min, max };
+    let letters = || RuleBody::Lexeme(Regex::Set(CharSet::range('a', 'b')).repeat(0, None));
     let cases: Vec<Vec<RuleBody>> = vec![
         vec![a()],
         vec![RuleBody::Alt(vec![a(), text("a")])],
@@ -220,6 +221,7 @@ fn cycles_without_text_end() {
         vec![RuleBody::Seq(Vec::new())],
         vec![many(a(), 1, None)],
         vec![many(a(), 0, Some(0))],
+        vec![many(many(many(many(letters(), 0, None), 3, None), 0, None), 3, None)],
     ];
     for bodies in cases {
         let rules = own(bodies);

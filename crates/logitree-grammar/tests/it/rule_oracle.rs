@@ -1,5 +1,8 @@
 //! A slow recogniser of rules for ASCII: tables of the spans of each rule, filled up to a fixpoint.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use logitree_grammar::rules::{RuleBody, Rules};
 use logitree_grammar::Regex;
 
@@ -16,6 +19,26 @@ pub struct Oracle<'a> {
     begins: Vec<Vec<bool>>,
     /// Whether each rule is productive.
     productive: Vec<bool>,
+    /// What is known of nodes until the tables change, and of expressions for good. Without it, each repetition asks for
+    /// its part as often as it has rounds and positions, and nested repetitions take exponential time.
+    node_ends: Answers<Ends>,
+    node_begins: Answers<bool>,
+    regex_ends: Answers<Ends>,
+    regex_begins: Answers<bool>,
+}
+
+/// Answers by the address of what was asked, and the position.
+type Answers<T> = RefCell<HashMap<(usize, usize), T>>;
+
+/// The answer, found at the first time.
+fn once<N, T: Copy>(known: &Answers<T>, node: &N, from: usize, find: impl FnOnce() -> T) -> T {
+    let key = (std::ptr::from_ref(node).addr(), from);
+    let answer = known.borrow().get(&key).copied();
+    answer.unwrap_or_else(|| {
+        let found = find();
+        known.borrow_mut().insert(key, found);
+        found
+    })
 }
 
 impl<'a> Oracle<'a> {
@@ -28,6 +51,10 @@ impl<'a> Oracle<'a> {
             ends: vec![vec![0; places]; count],
             begins: vec![vec![false; places]; count],
             productive: vec![false; count],
+            node_ends: RefCell::default(),
+            node_begins: RefCell::default(),
+            regex_ends: RefCell::default(),
+            regex_begins: RefCell::default(),
         };
         loop {
             let before = (oracle.ends.clone(), oracle.begins.clone(), oracle.productive.clone());
@@ -35,7 +62,10 @@ impl<'a> Oracle<'a> {
                 let body = &rules.rules[rule].body;
                 oracle.productive[rule] = oracle.says_something(body);
                 for from in 0..places {
+                    oracle.node_ends.get_mut().clear();
                     oracle.ends[rule][from] = oracle.ends(body, from);
+                    oracle.node_ends.get_mut().clear();
+                    oracle.node_begins.get_mut().clear();
                     oracle.begins[rule][from] = oracle.begins(body, from);
                 }
             }
@@ -69,8 +99,16 @@ impl<'a> Oracle<'a> {
     }
 
     fn ends(&self, node: &RuleBody, from: usize) -> Ends {
+        once(&self.node_ends, node, from, || self.find_ends(node, from))
+    }
+
+    fn begins(&self, node: &RuleBody, from: usize) -> bool {
+        once(&self.node_begins, node, from, || self.find_begins(node, from))
+    }
+
+    fn find_ends(&self, node: &RuleBody, from: usize) -> Ends {
         match node {
-            RuleBody::Lexeme(regex) => regex_ends(regex, self.text, from),
+            RuleBody::Lexeme(regex) => self.regex_ends(regex, from),
             RuleBody::Ref(rule) => self.ends[rule.index()][from],
             RuleBody::Seq(parts) => {
                 let whole = |at, part| each(at).fold(0, |all, place| all | self.ends(part, place));
@@ -82,13 +120,13 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    fn begins(&self, node: &RuleBody, from: usize) -> bool {
+    fn find_begins(&self, node: &RuleBody, from: usize) -> bool {
         if !self.says_something(node) {
             return false;
         }
         match node {
             _ if from == self.text.len() => true,
-            RuleBody::Lexeme(regex) => regex_begins(regex, self.text, from),
+            RuleBody::Lexeme(regex) => self.regex_begins(regex, from),
             RuleBody::Ref(rule) => self.begins[rule.index()][from],
             RuleBody::Seq(parts) => {
                 let mut at: Ends = 1 << from;
@@ -163,47 +201,60 @@ fn regex_says_something(regex: &Regex) -> bool {
     }
 }
 
-fn regex_ends(regex: &Regex, text: &[u8], from: usize) -> Ends {
-    match regex {
-        Regex::Nothing => 0,
-        Regex::Empty => 1 << from,
-        Regex::Set(set) => {
-            let here = text.get(from).is_some_and(|&byte| set.contains(byte.into()));
-            u32::from(here) << (from + 1)
-        }
-        Regex::Text(word) => u32::from(text[from..].starts_with(word.as_bytes())) << (from + word.len()),
-        Regex::Concat(parts) => parts
-            .iter()
-            .fold(1 << from, |at, part| each(at).fold(0, |all, place| all | regex_ends(part, text, place))),
-        Regex::Or(parts) => parts.iter().fold(0, |all, part| all | regex_ends(part, text, from)),
-        Regex::Repeat { of, min, max } => rounds(from, *min, *max, |place| regex_ends(of, text, place)),
-        Regex::And(_) | Regex::Not(_) | Regex::Automaton(_) | Regex::Computed(_) => {
-            unreachable!("the rules have no such")
-        }
+impl Oracle<'_> {
+    fn regex_ends(&self, regex: &Regex, from: usize) -> Ends {
+        once(&self.regex_ends, regex, from, || self.find_regex_ends(regex, from))
     }
-}
 
-fn regex_begins(regex: &Regex, text: &[u8], from: usize) -> bool {
-    if !regex_says_something(regex) {
-        return false;
+    fn regex_begins(&self, regex: &Regex, from: usize) -> bool {
+        once(&self.regex_begins, regex, from, || self.find_regex_begins(regex, from))
     }
-    let len = text.len();
-    match regex {
-        _ if from == len => true,
-        Regex::Text(word) => word.as_bytes().starts_with(&text[from..]),
-        Regex::Concat(parts) => {
-            let mut at: Ends = 1 << from;
-            parts.iter().any(|part| {
-                let here = each(at).any(|place| regex_begins(part, text, place));
-                at = each(at).fold(0, |all, place| all | regex_ends(part, text, place));
-                here
-            }) || at >> len & 1 == 1
+
+    fn find_regex_ends(&self, regex: &Regex, from: usize) -> Ends {
+        let text = self.text;
+        match regex {
+            Regex::Nothing => 0,
+            Regex::Empty => 1 << from,
+            Regex::Set(set) => {
+                let here = text.get(from).is_some_and(|&byte| set.contains(byte.into()));
+                u32::from(here) << (from + 1)
+            }
+            Regex::Text(word) => u32::from(text[from..].starts_with(word.as_bytes())) << (from + word.len()),
+            Regex::Concat(parts) => parts.iter().fold(1 << from, |at, part| {
+                each(at).fold(0, |all, place| all | self.regex_ends(part, place))
+            }),
+            Regex::Or(parts) => parts.iter().fold(0, |all, part| all | self.regex_ends(part, from)),
+            Regex::Repeat { of, min, max } => rounds(from, *min, *max, |place| self.regex_ends(of, place)),
+            Regex::And(_) | Regex::Not(_) | Regex::Automaton(_) | Regex::Computed(_) => {
+                unreachable!("the rules have no such")
+            }
         }
-        Regex::Or(parts) => parts.iter().any(|part| regex_begins(part, text, from)),
-        Regex::Repeat { of, max, .. } => {
-            let (begins, ends) = (|place| regex_begins(of, text, place), |place| regex_ends(of, text, place));
-            rounds_begin(from, len, *max, begins, ends)
+    }
+
+    fn find_regex_begins(&self, regex: &Regex, from: usize) -> bool {
+        let text = self.text;
+        if !regex_says_something(regex) {
+            return false;
         }
-        _ => regex_ends(regex, text, from) >> len & 1 == 1,
+        let len = text.len();
+        match regex {
+            _ if from == len => true,
+            Regex::Text(word) => word.as_bytes().starts_with(&text[from..]),
+            Regex::Concat(parts) => {
+                let mut at: Ends = 1 << from;
+                parts.iter().any(|part| {
+                    let here = each(at).any(|place| self.regex_begins(part, place));
+                    at = each(at).fold(0, |all, place| all | self.regex_ends(part, place));
+                    here
+                }) || at >> len & 1 == 1
+            }
+            Regex::Or(parts) => parts.iter().any(|part| self.regex_begins(part, from)),
+            Regex::Repeat { of, max, .. } => {
+                let (begins, ends) =
+                    (|place| self.regex_begins(of, place), |place| self.regex_ends(of, place));
+                rounds_begin(from, len, *max, begins, ends)
+            }
+            _ => self.regex_ends(regex, from) >> len & 1 == 1,
+        }
     }
 }
