@@ -29,7 +29,7 @@ PUBLIC = "public names"
 RUNTIMES = frozenset({"llama_cpp", "mlx_lm", "onnxruntime_genai", "sglang", "tensorrt_llm", "transformers", "vllm"})
 
 MAY_BE_UNSAFE = {
-    "SIMD": ("crates/logitree/src/simd/",),
+    "SIMD": ("crates/logitree/src/simd/", "crates/logitree-llama/src/split.rs"),
     "memory map": ("crates/logitree/src/file.rs",),
     "foreign functions": ("crates/logitree-llama/src/interface.rs", "crates/logitree-c/"),
     "Python buffers": ("crates/logitree-python/src/",),

@@ -6,6 +6,8 @@
 
 use logitree::{AllowedTokens, TokenId};
 
+use crate::split::split;
+
 /// `llama_token_data`: a candidate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
@@ -137,28 +139,18 @@ impl<'a> Candidates<'a> {
 
     /// Writes the logits by id over `out`; -inf where an id below `vocabulary_size` is no candidate.
     pub fn logits(&self, vocabulary_size: usize, out: &mut Vec<f32>) {
-        out.clear();
-        if self.size >= vocabulary_size && self.copy_in_place(vocabulary_size, out) {
+        // What was written before is written over: nothing is cleared first.
+        out.resize(vocabulary_size, f32::NEG_INFINITY);
+        if self.size >= vocabulary_size && split(&self.data[..vocabulary_size], out) {
             return;
         }
-        out.clear();
-        out.resize(vocabulary_size, f32::NEG_INFINITY);
+        out.fill(f32::NEG_INFINITY);
         for candidate in self.list() {
             let id = usize::try_from(candidate.id).unwrap_or(usize::MAX);
             if let Some(logit) = out.get_mut(id) {
                 *logit = candidate.logit;
             }
         }
-    }
-
-    /// Copies the first `n` logits; whether the candidate at each position has that id.
-    fn copy_in_place(&self, n: usize, out: &mut Vec<f32>) -> bool {
-        let mut strange = 0;
-        out.extend(self.data[..n].iter().zip(0..).map(|(candidate, at)| {
-            strange |= candidate.id ^ at;
-            candidate.logit
-        }));
-        strange == 0
     }
 }
 

@@ -11,6 +11,7 @@
 //! ([`LlamaLibrary`]), and tried before the first sampler is made.
 //!
 //! - `candidates` works on the array of candidates: keep, select, gather logits. No pointers.
+//! - `split` copies their logits with vector instructions.
 //! - `state` is what one sampler of a chain does with it. No pointers.
 //! - `interface` is llama.h's side: the table of functions, and every pointer.
 //! - `record` is what the program may ask of a sampler that its chain owns.
@@ -18,6 +19,7 @@
 pub mod candidates;
 mod interface;
 mod record;
+mod split;
 mod state;
 
 pub use interface::{LlamaLibrary, RawSampler};
