@@ -72,8 +72,8 @@ impl Llama {
         }
     }
 
-    /// llama.cpp's own chain with its default parameters.
-    fn default_chain(&self, vocabulary: i32) -> Sampler {
+    /// llama.cpp's own chain with its default parameters, but for the repetition penalty (1 is the default: none).
+    fn default_chain(&self, vocabulary: i32, repeat: f32) -> Sampler {
         let penalties: unsafe extern "C" fn(i32, i32, f32, f32, f32) -> Sampler =
             self.get("llama_sampler_init_penalties");
         let top_k: unsafe extern "C" fn(i32) -> Sampler = self.get("llama_sampler_init_top_k");
@@ -84,7 +84,7 @@ impl Llama {
         // SAFETY: functions of the library with llama.h's types.
         unsafe {
             let own = [
-                penalties(vocabulary, 64, 1.0, 0.0, 0.0),
+                penalties(vocabulary, 64, repeat, 0.0, 0.0),
                 top_k(40),
                 top_p(0.95, 1),
                 min_p(0.05, 1),
@@ -212,14 +212,22 @@ fn fill(logits: &[f32]) -> Vec<TokenData> {
     logits.iter().zip(0..).map(|(&logit, id)| TokenData { id, logit, p: 0.0 }).collect()
 }
 
-/// A whole chain as one sampler, beside llama.cpp's own; with the fill of the candidates and without.
-fn whole_chain(llama: &Llama, vocabulary: &Arc<Vocabulary>, logits: &[f32]) {
+/// A whole chain as one sampler after 64 tokens, beside llama.cpp's own; both fill the candidates before they apply.
+fn whole_chain(llama: &Llama, vocabulary: &Arc<Vocabulary>, logits: &[f32], repeat: f32) {
+    let accept: unsafe extern "C" fn(Sampler, i32) = llama.get("llama_sampler_accept");
     let apply: unsafe extern "C" fn(Sampler, *mut Array) = llama.get("llama_sampler_apply");
-    let chain = presets::llama_cpp(&Params::default().seed(1)).unwrap();
+    let chain = presets::llama_cpp(&Params::default().seed(1).with("penalty_repeat", repeat)).unwrap();
     let selection = Selection::Chain(Box::new(chain));
     let state = SamplerState::new(vocabulary, None, selection, SamplerOptions::default()).unwrap();
     let ours = llama.chain(&[llama.library().create(state).unwrap().cast()]);
-    let theirs = llama.default_chain(logits.len() as i32);
+    let theirs = llama.default_chain(logits.len() as i32, repeat);
+    for token in 0..64 {
+        // SAFETY: chains of the library, and tokens of the vocabulary.
+        unsafe {
+            accept(ours, token * 97);
+            accept(theirs, token * 97);
+        }
+    }
     let mut arrays = [fill(logits), fill(logits), fill(logits)];
     let [mine, other, filled] = &mut arrays;
     let refill = |data: &mut Vec<TokenData>| {
@@ -244,7 +252,7 @@ fn whole_chain(llama: &Llama, vocabulary: &Arc<Vocabulary>, logits: &[f32]) {
     );
     let size = logits.len();
     println!(
-        r#"{{"case": "default chain as one sampler, {size} candidates, fill counted", "ours": {our_time}, "peer": {their_time}, "fill": {fill_time}}}"#
+        r#"{{"case": "default chain as one sampler, repeat penalty {repeat:.1}, {size} candidates, fill counted", "ours": {our_time}, "peer": {their_time}, "fill": {fill_time}}}"#
     );
 }
 
@@ -268,5 +276,6 @@ fn main() {
     };
     let logits: Vec<f32> = (0..vocabulary.len()).map(|_| next()).collect();
     in_a_chain(&llama, &payload, &vocabulary, &logits);
-    whole_chain(&llama, &vocabulary, &logits);
+    whole_chain(&llama, &vocabulary, &logits, 1.0);
+    whole_chain(&llama, &vocabulary, &logits, 1.1);
 }
