@@ -166,37 +166,54 @@ fn collect_reached_body(xs: &[f32], threshold: f32, first: u32, ids: &mut Vec<u3
 }
 
 /// As [`collect_reached_body`], by the instruction that moves the wanted lanes together.
+///
+/// Mostly few of a vector are wanted: a short store seldom crosses a cache line, a long one nearly always.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")]
 #[allow(unsafe_code)] // vector loads and stores
 fn compress_reached(xs: &[f32], threshold: f32, first: u32, ids: &mut Vec<u32>, values: &mut Vec<f32>) {
     use std::arch::x86_64::*;
     const WIDE: usize = 16;
+    const SHORT: usize = 4;
     let limit = _mm512_set1_ps(threshold);
     let ascending = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    let (lines, rest) = xs.as_chunks::<WIDE>();
+    let (blocks, rest) = xs.as_chunks::<BLOCK>();
     let mut n = ids.len();
-    for (line, base) in lines.iter().zip((first..).step_by(WIDE)) {
-        // SAFETY: a line is 16 f32s; the load is an unaligned one.
-        let x = unsafe { _mm512_loadu_ps(line.as_ptr()) };
-        let wanted = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(x, limit);
-        if ids.len() < n + WIDE {
-            ids.resize(n + BLOCK, 0);
-            values.resize(n + BLOCK, 0.0);
+    for (block, base) in blocks.iter().zip((first..).step_by(BLOCK)) {
+        if ids.len() < n + BLOCK {
+            ids.resize((n + BLOCK).max(2 * n), 0);
+            values.resize(ids.len(), 0.0);
         }
-        let found =
-            _mm512_maskz_compress_epi32(wanted, _mm512_add_epi32(ascending, _mm512_set1_epi32(base as i32)));
-        let x = _mm512_maskz_compress_ps(wanted, _mm512_add_ps(x, _mm512_setzero_ps()));
-        // SAFETY: either room is 16 long; the stores are unaligned ones.
-        unsafe {
-            _mm512_storeu_si512(ids[n..n + WIDE].as_mut_ptr().cast(), found);
-            _mm512_storeu_ps(values[n..n + WIDE].as_mut_ptr(), x);
+        // A block adds no more than its length.
+        let (id_room, value_room) = (&mut ids[n..n + BLOCK], &mut values[n..n + BLOCK]);
+        let mut here = 0;
+        for (line, base) in block.as_chunks::<WIDE>().0.iter().zip((base..).step_by(WIDE)) {
+            // SAFETY: a line is 16 f32s; the load is an unaligned one.
+            let x = unsafe { _mm512_loadu_ps(line.as_ptr()) };
+            let wanted = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(x, limit);
+            let numbers = _mm512_add_epi32(ascending, _mm512_set1_epi32(base as i32));
+            let numbers = _mm512_maskz_compress_epi32(wanted, numbers);
+            let x = _mm512_maskz_compress_ps(wanted, _mm512_add_ps(x, _mm512_setzero_ps()));
+            let count = wanted.count_ones() as usize;
+            // SAFETY: the lines before this one wrote no more than 16 each, so that 16 more fit into the room of a block;
+            // the stores are unaligned ones.
+            unsafe {
+                let (id_to, value_to) = (id_room.as_mut_ptr().add(here), value_room.as_mut_ptr().add(here));
+                if count <= SHORT {
+                    _mm_storeu_si128(id_to.cast(), _mm512_castsi512_si128(numbers));
+                    _mm_storeu_ps(value_to, _mm512_castps512_ps128(x));
+                } else {
+                    _mm512_storeu_si512(id_to.cast(), numbers);
+                    _mm512_storeu_ps(value_to, x);
+                }
+            }
+            here += count;
         }
-        n += wanted.count_ones() as usize;
+        n += here;
     }
     ids.truncate(n);
     values.truncate(n);
-    collect_reached_body(rest, threshold, first.wrapping_add((lines.len() * WIDE) as u32), ids, values);
+    collect_reached_body(rest, threshold, first.wrapping_add((blocks.len() * BLOCK) as u32), ids, values);
 }
 
 /// Elements that [`collect_marked`] takes together, a bit of a word each.
