@@ -205,6 +205,77 @@ def test_a_schema_without_words_and_with_few_tokens() -> None:
     assert short.is_finished
 
 
+NESTED = 'root ::= "a" root "b" | "ab"'
+BRACKETS = 'root ::= ("a" root "b")*'
+
+
+def _balanced(text: bytes) -> bool:
+    depth = 0
+    for letter in text:
+        depth += 1 if letter == ord("a") else -1
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a*b*", "(a|ab)*b?", "(ab|ba|aabb)*", "a*b?(ab)*", "[ab]{4,6}", "(aa)*(bb)*", "a+ba*b+"]
+)
+def test_recursive_grammars_meet_regular_expressions_exactly(pattern: str) -> None:
+    for made in (
+        both(lt.Grammar.gbnf(BRACKETS), lt.Grammar.regex(pattern)),
+        lt.Grammar.regex(pattern) & lt.Grammar.gbnf(BRACKETS),
+    ):
+        wanted = {tokens for tokens in matching(pattern, 4) if _balanced(b"".join(TEXTS[token] for token in tokens))}
+        assert sequences(made, 4) == wanted
+
+
+def test_intersections_that_grow_without_end_are_decided() -> None:
+    for pattern in ("a*", "a*b?a*", "b[ab]*", "a*b(aa)*"):
+        with pytest.raises(lt.ConstraintError, match="empty"):
+            both(lt.Grammar.gbnf('root ::= "a" root "b" | "aabb"'), lt.Grammar.regex(pattern)).matcher(SMALL)
+    assert sequences(both(lt.Grammar.gbnf(NESTED), lt.Grammar.regex("a*b{2,3}")), 3) == {
+        tokens for tokens in matching("aabb|aaabbb", 3)
+    }
+
+
+def test_intersections_nest() -> None:
+    inner = both(lt.Grammar.gbnf(BRACKETS), lt.Grammar.regex("(aa|b)*"))
+    made = both(then(inner, ["ba"]), lt.Grammar.regex("[ab]{4,6}"))
+    wanted = {
+        tokens
+        for tokens in matching("(aa|b)*ba", 6)
+        if 4 <= len(text := b"".join(TEXTS[token] for token in tokens)) <= 6 and _balanced(text[:-2])
+    }
+    assert wanted and sequences(made, 6) == wanted
+    assert sequences(repeat(inner, 1, 2), 4) == sequences(then(inner, optional(inner)), 4)
+
+
+def test_a_recursive_schema_meets_a_regular_expression() -> None:
+    tree = {
+        "$defs": {
+            "node": {
+                "type": "object",
+                "properties": {"v": {"type": "string"}, "sub": {"$ref": "#/$defs/node"}},
+                "required": ["v"],
+                "additionalProperties": False,
+            }
+        },
+        "$ref": "#/$defs/node",
+    }
+    made = both(lt.Grammar.json_schema(tree, whitespace="compact"), lt.Grammar.regex("([^x]|xy)*\\}\\}"))
+    matcher = made.matcher(BYTES)
+    matcher.accept_many(b'{"v":"ax')
+    assert list(matcher.allowed()) == [ord("y"), 256]
+    matcher.accept_many(b'y"')
+    assert [chr(byte) for byte in matcher.allowed()] == [","]
+    matcher.accept_many(b',"sub":{"v":"')
+    assert not matcher.is_accepting and matcher.is_allowed(258)
+    matcher.accept(258)
+    matcher.accept_many(b"}")
+    assert matcher.is_finished
+
+
 HOSTILE: list[tuple[Callable[[], Any], type[Exception] | tuple[type[Exception], ...]]] = [
     (lambda: both(lt.Grammar.regex("a+"), lt.Grammar.regex("b+")).matcher(SMALL), lt.ConstraintError),
     (lambda: both(lt.Recogniser(Letters), lt.Grammar.regex("b+")).matcher(SMALL), lt.ConstraintError),

@@ -24,6 +24,6 @@ fn shifted(node: &RuleBody, offset: usize) -> RuleBody {
         RuleBody::Repeat { of, min, max } => {
             RuleBody::Repeat { of: Box::new(shifted(of, offset)), min: *min, max: *max }
         }
-        RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => node.clone(),
+        RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_) => node.clone(),
     }
 }

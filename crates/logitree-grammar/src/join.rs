@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::append::append;
-use super::rules::{Rule, RuleBody, RuleId, Rules};
+use super::rules::{Intersected, Rule, RuleBody, RuleId, Rules};
 use super::Regex;
 
 /// Bodies that a regular language is unfolded from at most.
@@ -34,6 +34,18 @@ impl Rules {
         finish(rules, RuleBody::Repeat { of, min, max })
     }
 
+    /// The texts of `part` that are in `regex`, too.
+    pub fn both(part: &Arc<Rules>, regex: Regex) -> Rules {
+        let both = match &part.rules[..] {
+            [Rule { body: RuleBody::Both(inner), .. }] => Intersected {
+                rules: Arc::clone(&inner.rules),
+                regex: Regex::and([inner.regex.clone(), regex]),
+            },
+            _ => Intersected { rules: Arc::clone(part), regex },
+        };
+        finish(Vec::new(), RuleBody::Both(Arc::new(both)))
+    }
+
     /// Whether a rule names tokens.
     pub fn names_tokens(&self) -> bool {
         let mut left: Vec<&RuleBody> = self.rules.iter().map(|rule| &rule.body).collect();
@@ -42,7 +54,8 @@ impl Rules {
                 RuleBody::Tokens(_) => return true,
                 RuleBody::Seq(parts) | RuleBody::Alt(parts) => left.extend(parts),
                 RuleBody::Repeat { of, .. } => left.push(of),
-                RuleBody::Lexeme(_) | RuleBody::Ref(_) | RuleBody::Json(_) => {}
+                RuleBody::Both(both) if both.rules.names_tokens() => return true,
+                RuleBody::Lexeme(_) | RuleBody::Ref(_) | RuleBody::Json(_) | RuleBody::Both(_) => {}
             }
         }
         false
@@ -69,6 +82,7 @@ impl Rules {
             RuleBody::Seq(parts) => all(parts).map(Regex::concat),
             RuleBody::Alt(parts) => all(parts).map(Regex::or),
             RuleBody::Repeat { of, min, max } => Some(self.unfolded(of, depth + 1, left)?.repeat(*min, *max)),
+            RuleBody::Both(both) => Some(Regex::and([both.rules.regular()?, both.regex.clone()])),
             RuleBody::Tokens(_) | RuleBody::Json(_) => None,
         }
     }

@@ -76,6 +76,17 @@ pub enum RuleBody {
     Tokens(TokenSet),
     /// A JSON value that is valid under a schema.
     Json(Arc<Schema>),
+    /// A text of rules that is in a regular language, too.
+    Both(Arc<Intersected>),
+}
+
+/// Rules and a regular language that are intersected.
+#[derive(Debug)]
+pub struct Intersected {
+    /// The rules. They name no tokens.
+    pub rules: Arc<Rules>,
+    /// The language, in UTF-8.
+    pub regex: Regex,
 }
 
 /// One rule.

@@ -26,6 +26,7 @@ mod determine;
 mod encode;
 mod finite;
 mod literals;
+mod meeting;
 mod node;
 mod saturate;
 mod show;
@@ -34,6 +35,7 @@ mod widen;
 pub use bounded_loop::{BoundedLoop, CountedText};
 pub use byteset::ByteSet;
 pub use counts::{nested_counts, Counts};
+pub use meeting::{Meeting, MAX_MEETING};
 pub(super) use node::digest;
 pub use node::{Exprs, StructureHash};
 

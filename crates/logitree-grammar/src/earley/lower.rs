@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::super::expr::{nested_counts, Encoding, Exprs};
 use super::super::regex::Regex;
 use super::super::rules::{written_name, RuleBody, RuleId, Rules, TokenSet};
+use super::embedded::Embedded;
 use super::lowered::{LoweredId, LoweredKind, LoweredNode, LoweredRules};
 use super::ValueSource;
 use crate::{Error, ErrorKind, Result};
@@ -166,6 +167,7 @@ struct Frame<'a> {
 struct Lowering<'a> {
     exprs: &'a mut Exprs,
     json: Option<&'a mut (dyn ValueSource + 'static)>,
+    embedded: &'a mut Embedded,
     out: LoweredRules,
     sets: FxHashMap<TokenSet, u32>,
     /// The rules that are inlined.
@@ -186,6 +188,7 @@ pub(super) fn lower(
     rules: &Rules,
     exprs: &mut Exprs,
     json: Option<&mut (dyn ValueSource + 'static)>,
+    embedded: &mut Embedded,
 ) -> Result<LoweredRules> {
     let order = callees_first(rules)?;
     let out = LoweredRules {
@@ -197,6 +200,7 @@ pub(super) fn lower(
     let mut lowering = Lowering {
         exprs,
         json,
+        embedded,
         out,
         sets: FxHashMap::default(),
         inlined: vec![None; rules.rules.len()],
@@ -284,6 +288,17 @@ impl<'a> Lowering<'a> {
                 };
                 let state = json.root(schema, self.exprs)?;
                 Lowered::Node(self.push(LoweredKind::Json(state), None))
+            }
+            RuleBody::Both(both) => {
+                let json = self.json.as_ref().map(|json| json.fresh());
+                match self.embedded.root(both, self.exprs, json)? {
+                    (None, true) => Lowered::Regular(leaf(Regex::Empty)),
+                    (start, false) => Lowered::Node(self.push(LoweredKind::Embedded(start), None)),
+                    (start, true) => {
+                        let texts = Lowered::Node(self.push(LoweredKind::Embedded(start), None));
+                        self.alternatives(vec![texts, Lowered::Regular(leaf(Regex::Empty))])?
+                    }
+                }
             }
         })
     }
@@ -485,7 +500,7 @@ fn references(body: &RuleBody) -> Vec<RuleId> {
             RuleBody::Ref(rule) => found.push(*rule),
             RuleBody::Seq(parts) | RuleBody::Alt(parts) => open.extend(parts),
             RuleBody::Repeat { of, .. } => open.push(of),
-            RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => {}
+            RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_) => {}
         }
     }
     found.reverse();

@@ -28,6 +28,8 @@ pub(super) enum LoweredKind {
     Tokens(u32),
     /// A JSON value that starts in this state of the JSON source; `None` if no value is valid.
     Json(Option<StateId>),
+    /// The non-empty texts of an intersection from this state on; `None` if there are none.
+    Embedded(Option<StateId>),
 }
 
 /// A node.
@@ -55,9 +57,11 @@ impl LoweredRules {
         match &self.nodes[node.index()].body {
             LoweredKind::Seq(parts) | LoweredKind::Alt(parts) => parts,
             LoweredKind::Repeat { of, .. } => std::slice::from_ref(of),
-            LoweredKind::Lexeme(_) | LoweredKind::Ref(_) | LoweredKind::Tokens(_) | LoweredKind::Json(_) => {
-                &[]
-            }
+            LoweredKind::Lexeme(_)
+            | LoweredKind::Ref(_)
+            | LoweredKind::Tokens(_)
+            | LoweredKind::Json(_)
+            | LoweredKind::Embedded(_) => &[],
         }
     }
 }

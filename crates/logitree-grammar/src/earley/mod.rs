@@ -15,7 +15,9 @@
 //! A [`StateSource`] provides states; [`RulesSource`] makes them from context-free rules.
 
 mod close;
+mod embedded;
 mod interner;
+mod intersection;
 mod lower;
 mod lowered;
 mod origins;

@@ -38,7 +38,9 @@ impl Productivity {
                     let any = yes(set.negated || !set.tokens.is_empty());
                     (any, NEVER, any)
                 }
-                LoweredKind::Json(state) => (yes(state.is_some()), NEVER, yes(state.is_some())),
+                LoweredKind::Json(state) | LoweredKind::Embedded(state) => {
+                    (yes(state.is_some()), NEVER, yes(state.is_some()))
+                }
                 LoweredKind::Ref(_) | LoweredKind::Alt(_) => (1, 1, 1),
                 LoweredKind::Seq(parts) => (parts.len(), parts.len(), 1),
                 LoweredKind::Repeat { min, .. } => (usize::from(*min > 0), usize::from(*min > 0), 1),

@@ -4,6 +4,7 @@
 //! 0            the end of a rule: accepts, without edges
 //! 1 + node     before this node of a rule
 //! above        made on demand: counted repetitions, states without the empty string
+//! 1 << 30      and above: states of intersections
 //! 1 << 31      and above: states of JSON values
 //! ```
 //!
@@ -17,6 +18,7 @@ use rustc_hash::FxHashMap;
 use super::super::expr::{ExprId, Exprs, Tag, EMPTY};
 use super::super::json_schema::Schema;
 use super::super::rules::{written_name, Rule, RuleBody, Rules, TokenName, TokenSet};
+use super::embedded::{self, Embedded};
 use super::lower::lower;
 use super::lowered::{LoweredId, LoweredKind, LoweredRules};
 use super::productivity::Productivity;
@@ -31,10 +33,15 @@ pub trait ValueSource: StateSource {
     /// [`ErrorKind::Constraint`] if the schema cannot be satisfied or is not supported; [`ErrorKind::Limit`] if
     /// it is too large.
     fn root(&mut self, schema: &Arc<Schema>, exprs: &mut Exprs) -> Result<Option<StateId>>;
+
+    /// A source of the same kind without a schema.
+    fn fresh(&self) -> Box<dyn ValueSource>;
 }
 
 /// The end of a rule.
 const END: StateId = StateId(0);
+/// The first state of intersections.
+const EMBEDDED: StateId = embedded::FIRST;
 /// The first state of JSON values.
 const JSON: StateId = StateId(1 << 31);
 
@@ -72,6 +79,7 @@ pub struct RulesSource {
     ids: FxHashMap<DerivedState, StateId>,
     made: Vec<DerivedState>,
     json: Option<Box<dyn ValueSource>>,
+    embedded: Embedded,
     start: StateId,
 }
 
@@ -81,26 +89,39 @@ impl RulesSource {
     /// # Errors
     /// [`ErrorKind::Constraint`] if the start matches no finite string, for a rule that does not exist, or for
     /// a schema that cannot be satisfied; [`ErrorKind::Limit`] for what is too large.
-    pub fn new(
+    pub fn new(rules: &Rules, exprs: &mut Exprs, json: Option<Box<dyn ValueSource>>) -> Result<RulesSource> {
+        if let Some(source) = RulesSource::productive(rules, exprs, json)? {
+            return Ok(source);
+        }
+        let Rule { name, body } = &rules.rules[rules.start.index()];
+        Err(match body {
+            RuleBody::Json(_) => {
+                let message = "no value is valid under the schema: what it asks for contradicts itself";
+                Error::new(ErrorKind::Constraint, message)
+                    .help("a value may be impossible, and be required all the same")
+            }
+            RuleBody::Both(_) => Error::new(ErrorKind::Constraint, "the intersection is empty")
+                .help("no text is allowed by both sides"),
+            _ => Error::new(ErrorKind::Constraint, format!("no finite text matches rule {name:?}"))
+                .at(format!("rule {name:?}"))
+                .help("give it a way to end that does not lead back to itself"),
+        })
+    }
+
+    /// As [`RulesSource::new`]; `None` if the start matches no finite string.
+    pub(super) fn productive(
         rules: &Rules,
         exprs: &mut Exprs,
         mut json: Option<Box<dyn ValueSource>>,
-    ) -> Result<RulesSource> {
-        let nodes = lower(rules, exprs, json.as_deref_mut())?;
+    ) -> Result<Option<RulesSource>> {
+        let mut embedded = Embedded::default();
+        let nodes = lower(rules, exprs, json.as_deref_mut(), &mut embedded)?;
         let productivity = Productivity::of(&nodes, exprs)?;
         let root = nodes.roots[rules.start.index()].expect("the start is never copied away");
         if !productivity.productive[root.index()] {
-            let Rule { name, body } = &rules.rules[rules.start.index()];
-            if let RuleBody::Json(_) = body {
-                let message = "no value is valid under the schema: what it asks for contradicts itself";
-                return Err(Error::new(ErrorKind::Constraint, message)
-                    .help("a value may be impossible, and be required all the same"));
-            }
-            return Err(Error::new(ErrorKind::Constraint, format!("no finite text matches rule {name:?}"))
-                .at(format!("rule {name:?}"))
-                .help("give it a way to end that does not lead back to itself"));
+            return Ok(None);
         }
-        if nodes.nodes.len() >= JSON.index() / 2 {
+        if nodes.nodes.len() >= EMBEDDED.index() / 2 {
             return Err(Error::new(ErrorKind::Limit, "the rules have too many parts"));
         }
         let mut source = RulesSource {
@@ -112,10 +133,16 @@ impl RulesSource {
             nodes,
             productivity,
             json,
+            embedded,
         };
         source.link()?;
         source.find_reaches();
-        Ok(source)
+        Ok(Some(source))
+    }
+
+    /// Whether the empty text matches.
+    pub(super) fn is_nullable(&self) -> bool {
+        self.node_at(self.start).is_some_and(|root| self.productivity.nullable[root.index()])
     }
 
     /// The start state.
@@ -153,7 +180,8 @@ impl RulesSource {
                 LoweredKind::Lexeme(_)
                 | LoweredKind::Ref(_)
                 | LoweredKind::Tokens(_)
-                | LoweredKind::Json(_) => {}
+                | LoweredKind::Json(_)
+                | LoweredKind::Embedded(_) => {}
             }
         }
         Ok(())
@@ -226,7 +254,7 @@ impl RulesSource {
             return Ok(state);
         }
         let state = StateId::new(1 + self.next.len() + self.made.len());
-        if state >= JSON {
+        if state >= EMBEDDED {
             return Err(Error::new(ErrorKind::Limit, "the rules have too many states"));
         }
         self.ids.insert(made, state);
@@ -236,7 +264,7 @@ impl RulesSource {
 
     /// `state` minus the empty string, or `None` if that is empty.
     fn non_empty(&mut self, state: StateId) -> Result<Option<StateId>> {
-        if state >= JSON {
+        if state >= EMBEDDED {
             return Ok(Some(state));
         }
         if state == END {
@@ -275,7 +303,7 @@ impl RulesSource {
         Ok(match self.nodes.nodes[node.index()].body {
             LoweredKind::Lexeme(expr) => vec![Edge::Lexeme { expr, to: LexemeTarget::State(next) }],
             LoweredKind::Tokens(set) => vec![Edge::Tokens { set, to: next }],
-            LoweredKind::Json(state) => {
+            LoweredKind::Json(state) | LoweredKind::Embedded(state) => {
                 state.map(|callee| Edge::Call { callee, back: next }).into_iter().collect()
             }
             LoweredKind::Ref(rule) => {
@@ -394,6 +422,9 @@ impl StateSource for RulesSource {
         if state >= JSON {
             return self.values(state)?.expand(state, exprs);
         }
+        if state >= EMBEDDED {
+            return self.embedded.expand(state, exprs);
+        }
         if state == END {
             return Ok(StateEdges { accepting: true, edges: Vec::new() });
         }
@@ -419,6 +450,9 @@ impl StateSource for RulesSource {
     }
 
     fn target(&mut self, state: StateId, edge: u32, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
+        if (EMBEDDED..JSON).contains(&state) {
+            return self.embedded.target(state, edge, tag, exprs);
+        }
         self.values(state)?.target(state, edge, tag, exprs)
     }
 
@@ -435,12 +469,15 @@ impl StateSource for RulesSource {
     }
 
     fn byte_size(&self) -> usize {
-        self.json.as_ref().map_or(0, |json| json.byte_size())
+        self.json.as_ref().map_or(0, |json| json.byte_size()) + self.embedded.byte_size()
     }
 
     fn describe(&self, state: StateId) -> String {
         if let (true, Some(json)) = (state >= JSON, &self.json) {
             return json.describe(state);
+        }
+        if (EMBEDDED..JSON).contains(&state) {
+            return self.embedded.describe(state);
         }
         match self.about(state) {
             None => "the end of a rule".into(),

@@ -116,6 +116,10 @@ fn settle(node: &mut RuleBody, named: usize) {
         RuleBody::Ref(id) if *id >= MOVED => *id = RuleId::new(id.index() - MOVED.index() + named),
         RuleBody::Seq(parts) | RuleBody::Alt(parts) => parts.iter_mut().for_each(|part| settle(part, named)),
         RuleBody::Repeat { of, .. } => settle(of, named),
-        RuleBody::Ref(_) | RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => {}
+        RuleBody::Ref(_)
+        | RuleBody::Lexeme(_)
+        | RuleBody::Tokens(_)
+        | RuleBody::Json(_)
+        | RuleBody::Both(_) => {}
     }
 }

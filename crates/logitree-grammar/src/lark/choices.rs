@@ -130,7 +130,9 @@ impl Choices {
                 let of = self.first(of);
                 First { nullable: *min == 0 || of.nullable, ..of }
             }
-            RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => First::default(),
+            RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_) => {
+                First::default()
+            }
         }
     }
 
@@ -278,7 +280,7 @@ impl Choices {
                     _ => once,
                 }
             }
-            other @ (RuleBody::Tokens(_) | RuleBody::Json(_)) => other,
+            other @ (RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_)) => other,
         }
     }
 

@@ -93,7 +93,7 @@ impl Leads<'_> {
                         leads.push(Lead { text: Regex::Empty, token: Some(set), rest });
                     }
                 }
-                RuleBody::Json(_) => return Err(self.json()),
+                RuleBody::Json(_) | RuleBody::Both(_) => return Err(self.json()),
                 RuleBody::Lexeme(_) => {}
             }
             nodes += rest_size(&open);
@@ -130,7 +130,7 @@ impl Leads<'_> {
             RuleBody::Seq(parts) => all(parts, nodes).map(Regex::Concat),
             RuleBody::Alt(parts) => all(parts, nodes).map(Regex::Or),
             RuleBody::Repeat { of, min, max } => Some(self.regular(of, deep + 1, nodes)?.repeat(*min, *max)),
-            RuleBody::Tokens(_) | RuleBody::Json(_) => None,
+            RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_) => None,
         }
     }
 

@@ -9,9 +9,9 @@ use logitree_grammar::ErrorKind;
 use logitree_grammar::{CharSet, Regex};
 use proptest::prelude::*;
 
-const LETTERS: &[u8] = b"abc";
+pub(crate) const LETTERS: &[u8] = b"abc";
 
-fn machine(rules: &Rules) -> Option<Machine> {
+pub(crate) fn machine(rules: &Rules) -> Option<Machine> {
     let mut exprs = Exprs::new(1 << 20);
     match RulesSource::new(rules, &mut exprs, None) {
         Ok(source) => {
@@ -28,7 +28,7 @@ fn machine(rules: &Rules) -> Option<Machine> {
     }
 }
 
-fn regex() -> impl Strategy<Value = Regex> {
+pub(crate) fn regex() -> impl Strategy<Value = Regex> {
     let letters = CharSet::range('a', 'b');
     let leaf = prop_oneof![
         5 => prop::sample::select(vec!["a", "b", "c", "ab", "ca", "abc"]).prop_map(Regex::text),
@@ -61,7 +61,7 @@ fn node(rules: usize) -> impl Strategy<Value = RuleBody> {
 }
 
 /// One to four rules; with `apart` no two lexemes can be joined.
-fn rules() -> impl Strategy<Value = Rules> {
+pub(crate) fn rules() -> impl Strategy<Value = Rules> {
     let bodies = (1..5usize).prop_flat_map(|count| prop::collection::vec(node(count), count));
     (bodies, any::<bool>()).prop_map(|(bodies, apart)| {
         let rule = |body| Rule { name: "r".into(), body };

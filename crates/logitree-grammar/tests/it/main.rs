@@ -3,6 +3,7 @@
 mod earley;
 #[path = "../support/gbnf_writer.rs"]
 mod gbnf_writer;
+mod intersection;
 mod rule_oracle;
 mod syntaxes;
 mod triggers;

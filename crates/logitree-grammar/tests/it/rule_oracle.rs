@@ -94,7 +94,9 @@ impl<'a> Oracle<'a> {
             RuleBody::Repeat { of, min, max } => {
                 max.is_none_or(|max| *min <= max) && (*min == 0 || self.says_something(of))
             }
-            RuleBody::Tokens(_) | RuleBody::Json(_) => unreachable!("the oracle reads text"),
+            RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_) => {
+                unreachable!("the oracle reads text")
+            }
         }
     }
 
@@ -116,7 +118,9 @@ impl<'a> Oracle<'a> {
             }
             RuleBody::Alt(parts) => parts.iter().fold(0, |all, part| all | self.ends(part, from)),
             RuleBody::Repeat { of, min, max } => rounds(from, *min, *max, |place| self.ends(of, place)),
-            RuleBody::Tokens(_) | RuleBody::Json(_) => unreachable!("the oracle reads text"),
+            RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_) => {
+                unreachable!("the oracle reads text")
+            }
         }
     }
 
@@ -141,7 +145,9 @@ impl<'a> Oracle<'a> {
                 let (begins, ends) = (|place| self.begins(of, place), |place| self.ends(of, place));
                 rounds_begin(from, self.text.len(), *max, begins, ends)
             }
-            RuleBody::Tokens(_) | RuleBody::Json(_) => unreachable!("the oracle reads text"),
+            RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_) => {
+                unreachable!("the oracle reads text")
+            }
         }
     }
 }

@@ -93,6 +93,10 @@ impl<'r> Writer<'r> {
                 self.beyond("a JSON schema");
                 self.text.push_str("%json");
             }
+            RuleBody::Both(_) => {
+                self.beyond("an intersection");
+                self.text.push_str("%both");
+            }
         }
     }
 
@@ -280,7 +284,7 @@ fn order(rules: &Rules) -> Vec<usize> {
             RuleBody::Ref(id) => to(id.index()),
             RuleBody::Seq(parts) | RuleBody::Alt(parts) => parts.iter().for_each(|part| refer(part, to)),
             RuleBody::Repeat { of, .. } => refer(of, to),
-            RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) => {}
+            RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_) => {}
         }
     }
     let mut seen = vec![false; rules.rules.len()];

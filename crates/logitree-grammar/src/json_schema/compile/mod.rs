@@ -160,6 +160,10 @@ impl ValueSource for JsonRules {
         self.roots.insert(key, root);
         Ok(root)
     }
+
+    fn fresh(&self) -> Box<dyn ValueSource> {
+        Box::new(JsonRules::new())
+    }
 }
 
 impl StateSource for JsonRules {

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! grammars only               rules are joined, and the result is a grammar          join, regular
+//! grammar and regular         rules that are intersected, and the result is a grammar
 //! bytes only                  languages are joined or met, byte by byte              language
 //! anything else               matchers take the same tokens                          threads, live
 //! ```
@@ -32,7 +33,7 @@ use crate::grammar::ast::GrammarNode;
 use crate::grammar::rules::Rules;
 use crate::grammar::Regex;
 use crate::vocabulary::Vocabulary;
-use crate::{Error, ErrorKind, Result, TokenId};
+use crate::{interrupt, Error, ErrorKind, Result, TokenId};
 use counts::Bound;
 use plan::{check_counts, Shape};
 use threads::Part;
@@ -402,11 +403,28 @@ fn both(a: Met, b: Met, vocabulary: &Arc<Vocabulary>) -> Result<Met> {
         return Ok(Met::regular(Regex::and([a, b])));
     }
     let (a, b) = (a.narrowed(vocabulary)?, b.narrowed(vocabulary)?);
+    for (rules, other) in [(&a, &b), (&b, &a)] {
+        if let (Some(rules), Some(regex)) = (rules.rules(), regular(other)) {
+            if let Some(met) = intersected(&rules, regex, vocabulary)? {
+                return Ok(met);
+            }
+        }
+    }
     if a.is_bytewise() && b.is_bytewise() {
         let product = Product::new(a.language(vocabulary)?, b.language(vocabulary)?)?;
         return Ok(Met::Language(Arc::new(product)));
     }
     both::both(a.matcher(vocabulary)?, b.matcher(vocabulary)?, vocabulary).map(Met::alone)
+}
+
+/// Rules and a regular language as rules; `None` where that takes more than the limits.
+fn intersected(rules: &Arc<Rules>, regex: Regex, vocabulary: &Arc<Vocabulary>) -> Result<Option<Met>> {
+    let both = Arc::new(Rules::both(rules, regex));
+    match Grammar::new(Arc::clone(&both), vocabulary, None, GrammarLimits::default()) {
+        Ok(grammar) => Ok(Some(Met::Rules(both, Some(Arc::new(grammar))))),
+        Err(error) if error.kind == ErrorKind::Limit && !interrupt::has_come() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 impl Met {

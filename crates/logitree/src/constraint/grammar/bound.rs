@@ -149,6 +149,19 @@ impl Grammar {
     }
 }
 
+impl Constraint for Grammar {
+    /// A matcher over the vocabulary that it is bound to.
+    ///
+    /// # Errors
+    /// As [`Grammar::matcher`]; [`ErrorKind::Constraint`] for another vocabulary.
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        if !Arc::ptr_eq(vocabulary, &self.vocabulary) {
+            return Err(Error::new(ErrorKind::Constraint, "the grammar is bound to another vocabulary"));
+        }
+        Grammar::matcher(self)
+    }
+}
+
 impl Constraint for GrammarNode {
     /// With the default limits, and the vocabulary's end-of-generation ids as end tokens. To share caches between
     /// sequences, bind the grammar once with [`Grammar::new`], or fork one matcher.

@@ -2,7 +2,8 @@
 //!
 //! Whether one does is found by a search over pairs of states, the shortest first, and remembered of every pair that the
 //! search decides. It ends where the pairs that can be reached are finite or some text of both is near enough; else it is
-//! an error that names the limit. In general the question has no answer for two context-free languages.
+//! an error that names the limit. In general the question has no answer for two context-free languages. A context-free and a
+//! regular language are one grammar instead, where that is not too large (`logitree_grammar::earley`).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
