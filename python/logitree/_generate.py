@@ -342,9 +342,7 @@ def _row(
     row = Row(decoder, context, TextStream(stop), constraint, seed, options, list(tokens))
     row.spans = stream_of(constraint)
     speller = None
-    # Certain text is forced where only its canonical tokens are allowed: there is nothing to propose.
-    is_canonical = options.tokenizations == "canonical"
-    if matcher is not None and options.force and context.tokenize is not None and not is_canonical:
+    if matcher is not None and options.force and context.tokenize is not None:
         speller = Speller(engine.vocabulary, context.tokenize)
     if options.tokenizations == "fast_forward":
         if context.tokenize is None:

@@ -62,6 +62,21 @@ def test_certain_text_costs_no_passes_and_the_constraint_holds(kind: type[Drafti
     assert tokens[0].source == tokens[2].source == "fast_forward"
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_proposals_change_no_token_of_fast_forward(temperature: float) -> None:
+    saved = 0
+    for seed in range(12):
+        options: dict[str, Any] = {"temperature": temperature, "seed": seed}
+        growing = run(Tokenizing(seed), COMPACT, **options)
+        drafted = run(DraftingEngine(seed), COMPACT, **options)
+        assert drafted.tokens == growing.tokens
+        assert "drafted" not in growing.stats.passes_saved
+        assert drafted.stats.forward_passes + sum(drafted.stats.passes_saved.values()) == len(drafted.tokens)
+        assert drafted.stats.forward_passes <= growing.stats.forward_passes
+        saved += growing.stats.forward_passes - drafted.stats.forward_passes
+    assert saved > 0
+
+
 def test_a_longer_token_replaces_the_end_of_what_was_sampled() -> None:
     engine = DraftingEngine(0, scale=0.0)
     (re,), (red,) = engine.tokenize("re"), engine.tokenize("red")

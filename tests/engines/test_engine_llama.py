@@ -182,9 +182,13 @@ def test_proposals_change_no_token(
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_canonical_outputs_are_those_of_the_tokenizer(engine: LlamaCpp, temperature: float) -> None:
+def test_canonical_outputs_are_those_of_the_tokenizer(
+    engine: LlamaCpp, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "pass_costs", None)  # every proposal is made, whatever it costs
     grammar = lt.Grammar.json_schema({**PERSON, "additionalProperties": False}, whitespace="compact")
     options = {"chat": False, "temperature": temperature, "max_tokens": 80, "tokenizations": "canonical"}
+    drafted = 0
     for seed in range(3):
         made = lt.generate(engine, "Anna is 31.\n", grammar, seed=seed, **options)
         assert made.complete
@@ -197,8 +201,10 @@ def test_canonical_outputs_are_those_of_the_tokenizer(engine: LlamaCpp, temperat
         assert "canonical" in sources
         assert "forced" not in sources
         saved = made.stats.passes_saved
+        drafted += saved.get("drafted", 0)
         assert made.stats.forward_passes + sum(saved.values()) == made.stats.output_tokens
         assert made.stats.forward_passes < asked.stats.forward_passes
+    assert drafted, "the last token of certain text is proposed"
 
 
 def test_an_interrupt_between_batches_leaves_memory_true(
