@@ -16,6 +16,8 @@ generator, and mirostat's mu moves, on both sides alike. Nothing here knows how 
 
 from __future__ import annotations
 
+import functools
+import os
 import timeit
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -238,23 +240,32 @@ def sampling(mine: lt.Chain, logits: Logits, given: Mapping[str, Any]) -> Callab
     return lambda: sample(logits, allowed=allowed)
 
 
-def batches(bench: Bench, logits: Logits, rows: int = 8) -> None:
-    """The default chain over several rows at once, beside one call a row; figures are per row."""
-    name = f"default chain, {rows} rows in one call"
-    mine = ours(DEFAULT, logits.size, history(logits.size))
-    batch: Any = getattr(mine, "sample_batch", None)
-    if isinstance(mine, Skip) or batch is None:
-        bench.skip(name, "logitree has no sample_batch yet")
-        return
-    table = np.stack([np.roll(logits, i) for i in range(rows)])
-    each = mine.fork().sample
-    way, read = fastest_read(table)
-    bench.case(
-        name,
-        lambda: batch(table),
-        peers={"logitree, a call a row": lambda: [each(row) for row in table]},
-        read=read,
-        read_by=way,
-        per=rows,
-        main=False,
-    )
+def batches(bench: Bench, logits: Logits, several: Sequence[int] = (8, 64)) -> None:
+    """The default chain over several rows at once, beside one thread and one call a row; figures are per row."""
+    for rows in several:
+        name = f"default chain, {rows} rows in one call"
+        mine, alone, single = (ours(DEFAULT, logits.size, history(logits.size)) for _ in range(3))
+        if isinstance(mine, Skip) or isinstance(alone, Skip) or isinstance(single, Skip):
+            bench.skip(name, "logitree lacks a sampler of the chain")
+            continue
+        table = np.stack([np.roll(logits, i) for i in range(rows)])
+        way, read = fastest_read(table)
+        bench.case(
+            name,
+            functools.partial(mine.sample_batch, table),
+            peers={
+                "logitree, one thread": functools.partial(alone.sample_batch, table, threads=1),
+                "logitree, a call a row": functools.partial(each_row, single, table),
+            },
+            against="logitree, one thread",
+            target_ratio=1.8 if rows == max(several) and (os.cpu_count() or 1) > 1 else None,
+            read=read,
+            read_by=way,
+            per=rows,
+            main=False,
+        )
+
+
+def each_row(chain: lt.Chain, table: Logits) -> list[int]:
+    """A sample of each row, one after the other."""
+    return [chain.sample(row) for row in table]
