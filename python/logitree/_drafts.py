@@ -62,9 +62,13 @@ class Drafts:
         self._vocabulary = vocabulary
         self._speller, self._draft, self._costs = speller, draft, costs
         self._words: list[tuple[bytes, Sequence[int]]] = []
-        self._certain_rate, self._draft_rate = _Rate(0.95), _Rate(0.8)
+        self._certain_rate = _Rate(0.95)
+        # What a drafter proposes first is a guess; once some of it has come, the rest mostly comes too.
+        self._first_rate, self._joined_rate, self._next_rate = _Rate(0.7), _Rate(0.4), _Rate(0.9)
+        self._is_running = False
+        """Whether all that was proposed last came."""
         self._proposed: list[_Rate] = []
-        """Where the tokens of the last proposal came from."""
+        """What the rates of the tokens proposed last are."""
 
     def accept(self, tokens: Sequence[int]) -> None:
         """Takes tokens of the output."""
@@ -75,36 +79,39 @@ class Drafts:
         """Says how many tokens of the last proposal came."""
         for n, rate in enumerate(self._proposed[: right + 1]):
             rate.learn(n < right)
+        self._is_running = 0 < len(self._proposed) <= right
 
-    def propose(self, decoder: _core.Decoder, held: Sequence[int], most: int) -> list[int]:
+    def propose(self, decoder: _core.Decoder, held: Sequence[int], most: int, before: int = 1) -> list[int]:
         """The tokens that may come next, each allowed after those before it.
 
         Args:
             decoder: the state; it is not changed.
             held: all tokens so far, the prompt's too.
             most: how many.
+            before: tokens that the pass evaluates in any case.
         """
+        self._proposed = []
         if decoder.is_finished:
             return []
         most = min(most, MAX_DRAFT)
         matcher = decoder.matcher
         made: list[int] = []
-        self._proposed = []
         # A drafter that is mostly wrong is asked for few tokens.
-        left = math.ceil(MAX_DRAFT * self._draft_rate.value**2)
+        left = math.ceil(MAX_DRAFT * self._next_rate.value**2)
         try:
             while len(made) < most and (matcher is None or not matcher.is_finished):
-                new, rate = [], self._certain_rate
+                new, first, rest = [], self._certain_rate, self._certain_rate
                 if matcher is not None:
                     new = self._certain(matcher, [*held[-_HELD:], *made])
                 if not new and self._draft is not None and left:
                     fork = None if matcher is None else matcher.fork()
-                    new, rate = list(self._draft.propose(made, left, fork)), self._draft_rate
+                    new, rest = list(self._draft.propose(made, left, fork)), self._next_rate
+                    first = self._joined_rate if made else rest if self._is_running else self._first_rate
                     left -= len(new)
                 new = new[: most - len(made)]
                 allowed = new if matcher is None else new[: matcher.validate(new)]
                 made += allowed
-                self._proposed += [rate] * len(allowed)
+                self._proposed += [first, *[rest] * (len(allowed) - 1)] if allowed else []
                 if not new or len(allowed) < len(new):
                     break
                 if matcher is not None:
@@ -113,7 +120,7 @@ class Drafts:
             # What takes too long to find out need not be proposed.
             pass
         if self._costs is not None:
-            del made[self._costs.worth([rate.value for rate in self._proposed]) :]
+            del made[self._costs.worth([rate.value for rate in self._proposed], before) :]
             del self._proposed[len(made) :]
         return made
 

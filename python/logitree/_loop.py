@@ -35,6 +35,11 @@ class Sessions:
         has = all(callable(getattr(first, name, None)) for name in ("evaluate_all", "rollback"))
         return not others and has and bool(getattr(first, "can_draft", True))
 
+    @property
+    def draft_room(self) -> int:
+        """How many more tokens the only row may get in passes over proposals."""
+        return int(getattr(self._sessions[0], "draft_room", 1 << 62))
+
     def evaluate_all(self, tokens: Sequence[int], last: int) -> Sequence[Logits]:
         """The logits after each of the last tokens of the only row."""
         made: Sequence[Logits] = self._sessions[0].evaluate_all(tokens, last)  # type: ignore[attr-defined]
@@ -193,8 +198,8 @@ class Loop:
         (row,) = active
         if row.drafts is None:
             return False
-        most = min(self.options.max_tokens - len(row.out), self._grain) - 1
-        draft = row.drafts.propose(row.decoder, [*row.context.prompt, *row.out], most)
+        most = min(self.options.max_tokens - len(row.out) - 1, self._grain - 1, session.draft_room - len(row.unseen))
+        draft = row.drafts.propose(row.decoder, [*row.context.prompt, *row.out], most, len(row.unseen))
         if not draft:
             return False
         try:

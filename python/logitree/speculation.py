@@ -61,7 +61,9 @@ class Drafter(Protocol):
 class NGramDrafter:
     """Proposes what came after the last tokens when they came before: in the prompt, or in the output.
 
-    It costs some microseconds, and pays where the output repeats its prompt: extraction, correction, code.
+    It costs some microseconds, and pays where the output repeats its prompt: extraction, correction, code. Where no
+    tokens are the same, the last bytes are looked up: a text in quotes begins without the space that its first token
+    has in the prompt.
 
     Args:
         shortest: how many tokens must be the same, 1 or more. The longest match is taken, the latest of equal ones.
@@ -79,7 +81,7 @@ class NGramDrafter:
 
     def begin(self, tokens: Sequence[int], vocabulary: _core.Vocabulary) -> Draft:
         """A sequence that begins with these tokens."""
-        return _NGrams(self.shortest, [*self.sources, tokens])
+        return _NGrams(self.shortest, [*self.sources, tokens], vocabulary)
 
     def __repr__(self) -> str:
         return f"NGramDrafter({self.shortest})"
@@ -95,11 +97,22 @@ _COMPARED = 32
 """Tokens that are compared at each place."""
 
 
+_BYTES = 4
+"""Bytes that must be the same where no tokens are."""
+
+_WIDE = 6
+"""Tokens whose bytes are compared."""
+
+
 class _NGrams:
     """All tokens so far, and for each place the one before it with the same last tokens, as in LZ77's hash chains."""
 
-    def __init__(self, shortest: int, texts: Sequence[Sequence[int]]) -> None:
-        self._shortest = shortest
+    def __init__(self, shortest: int, texts: Sequence[Sequence[int]], vocabulary: _core.Vocabulary) -> None:
+        self._shortest, self._vocabulary = shortest, vocabulary
+        self._tail = b""
+        """The last bytes."""
+        self._spelled: dict[bytes, list[int]] = {}
+        """By the last bytes before them: places, ascending."""
         self._tokens: list[int] = []
         self._latest: dict[tuple[int, ...], int] = {}
         """By the last tokens before it: the latest place."""
@@ -120,6 +133,9 @@ class _NGrams:
                 earlier = self._latest.get(gram, 0)
                 self._latest[gram] = place
             self._earlier.append(earlier)
+            if len(self._tail) == _BYTES:
+                self._spelled.setdefault(self._tail, []).append(place)
+            self._tail = b"" if token == _BREAK else (self._tail + self._vocabulary[token])[-_BYTES:]
             self._tokens.append(token)
 
     def propose(self, ahead: Sequence[int], most: int, matcher: _core.Matcher | None) -> Sequence[int]:
@@ -138,8 +154,10 @@ class _NGrams:
             if same > longest:
                 best, longest = place, same
             place = self._earlier[place]
+        if not longest:
+            best = self._same_bytes(end)
         made: list[int] = []
-        if longest:
+        if best:
             # A match that overlaps its own continuation repeats it.
             for at in range(best, best + most):
                 past = at - len(tokens)
@@ -148,6 +166,28 @@ class _NGrams:
                     break
                 made.append(token)
         return made
+
+    def _same_bytes(self, end: Sequence[int]) -> int:
+        """The place with the most bytes before it that are the last of `end`, the latest of equal ones; 0: none."""
+        spelled = self._bytes(end)
+        best, longest = 0, 0
+        for place in reversed(self._spelled.get(spelled[-_BYTES:], ())[-_TRIED:]):
+            other = self._bytes(self._tokens[max(0, place - _WIDE) : place])
+            limit, same = min(len(spelled), len(other)), _BYTES
+            while same < limit and spelled[-1 - same] == other[-1 - same]:
+                same += 1
+            if same > longest:
+                best, longest = place, same
+        return best
+
+    def _bytes(self, tokens: Sequence[int]) -> bytes:
+        """What the last of these tokens spell, from a break on."""
+        pieces: list[bytes] = []
+        for token in reversed(tokens[-_WIDE:]):
+            if token == _BREAK:
+                break
+            pieces.append(self._vocabulary[token])
+        return b"".join(reversed(pieces))
 
 
 class ModelDrafter:

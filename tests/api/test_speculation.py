@@ -288,6 +288,44 @@ def test_n_grams_are_found_as_by_looking_everywhere(seed: int, shortest: int) ->
         text = text + new
 
 
+def test_bytes_are_looked_up_where_no_tokens_are_the_same() -> None:
+    texts = [b" Anna", b"Anna", b" Berg", b" lives", b'"', b"na", b"x"]
+    vocabulary = lt.Vocabulary.from_tokens([*texts, b"</s>"], eog_ids=[7])
+    draft = NGramDrafter().begin([6, 0, 2, 3], vocabulary)
+    draft.accept([4])
+    assert list(draft.propose([], 4, None)) == []
+    draft.accept([1])
+    assert list(draft.propose([], 2, None)) == [2, 3], "Anna with a space came before Berg"
+    draft.accept([5])
+    assert list(draft.propose([], 2, None)) == [], "nana did not come"
+    assert list(draft.propose([6, 0], 2, None)) == [2, 3], "two tokens are the same"
+
+
+def test_nothing_is_proposed_where_logits_depend_on_the_batch() -> None:
+    class Near(DraftingEngine):
+        """Its passes agree up to some tokens."""
+
+        room = 0
+
+        def session(self) -> Any:
+            """Says how far."""
+            made = super().session()
+            room = property(lambda session: self.room - len(session.evaluated))
+            made.__class__ = type("NearSession", (type(made),), {"draft_room": room})
+            return made
+
+    plain = lt.generate(DraftingEngine(3), PROMPT, temperature=0.0, max_tokens=40, seed=0)
+    expected, passes = outcome(plain), []
+    for room in (0, len(PROMPT), len(PROMPT) + 8, len(PROMPT) + 99):
+        engine = Near(3)
+        engine.room = room
+        known = ModelDrafter(DraftingEngine(3), most=8)
+        drafted = lt.generate(engine, PROMPT, temperature=0.0, max_tokens=40, seed=0, drafter=known)
+        assert outcome(drafted) == expected
+        passes.append(drafted.stats.forward_passes)
+    assert passes[0] == passes[1] == 40 > passes[2] > passes[3]
+
+
 def test_drafters_are_checked_at_the_call() -> None:
     with pytest.raises(lt.SamplingError, match="shortest is 0"):
         NGramDrafter(0)

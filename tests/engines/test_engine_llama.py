@@ -156,6 +156,26 @@ def test_a_rollback_leaves_what_is_before_it_in_memory(engine: LlamaCpp, tokens:
         session.evaluate_all([1] * (session.room + 1), 2)
 
 
+@pytest.mark.parametrize(("threads", "cache"), [(2, "f16"), (1, "f16"), (2, "q8_0")])
+def test_logits_do_not_depend_on_the_batch_where_drafts_are_allowed(
+    smollm2_gguf: Path, threads: int, cache: str
+) -> None:
+    engine = LlamaCpp(smollm2_gguf, n_ctx=512, n_threads=threads, cache_type_k=cache)
+    is_near = (threads, cache) == (2, "f16")
+    assert engine.session().draft_room == (256 if is_near else 512)
+    text = engine.encode("Anna Berg is 31 years old and lives in Oslo. " * 40, chat=False)
+    for held in (40, 248) if is_near else (40, 248, 300):
+        session = engine.session()
+        session.evaluate(text[:held])
+        expected = [session.evaluate([token]).copy() for token in text[held : held + 8]]
+        session.rollback(8)
+        assert session.draft_room >= 8
+        rows = session.evaluate_all(text[held : held + 8], 8)
+        assert all(np.array_equal(row, slow) for row, slow in zip(rows, expected, strict=True))
+    with pytest.raises(lt.EngineError, match="cache_type_k is 'f8'"):
+        LlamaCpp(smollm2_gguf, cache_type_k="f8")
+
+
 PERSON = {
     "type": "object",
     "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer"}, "ok": {"type": "boolean"}},

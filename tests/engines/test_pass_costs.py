@@ -32,15 +32,39 @@ def test_nothing_is_held_back_while_costs_are_unknown() -> None:
 
 
 @pytest.mark.parametrize(("first", "further", "logits"), [(8e-3, 5e-3, 6e-3), (5e-3, 1e-3, 5e-3), (1e-2, 1e-5, 0.0)])
-def test_the_number_of_proposals_is_the_one_worth_most(first: float, further: float, logits: float) -> None:
+@pytest.mark.parametrize("before", [1, 4])
+def test_the_number_of_proposals_is_the_one_with_most_tokens_a_second(
+    first: float, further: float, logits: float, before: int
+) -> None:
     costs = learned(first, further, logits)
     assert costs.first == pytest.approx(first, rel=0.02)
     assert costs.further == pytest.approx(further, rel=0.05, abs=1e-5)
-    assert costs.logits == pytest.approx(logits, rel=0.05, abs=1e-4)
     for rate, n in itertools.product([0.2, 0.5, 0.8, 0.95, 1.0], range(12)):
-        values = []
-        for k in range(n + 1):
-            saved = sum(rate**i for i in range(1, k + 1)) * costs.first
-            values.append(saved - k * costs.further - (costs.logits if k else 0.0))
-        worth = costs.worth([rate] * n)
-        assert values[worth] == pytest.approx(max(values) if max(values) > 0.1 * costs.first else 0.0)
+        speeds = [1 / (costs.first + costs.further * (before - 1))]
+        speeds += [sum(rate**i for i in range(k + 1)) / costs.of(before + k) for k in range(1, n + 1)]
+        worth = costs.worth([rate] * n, before)
+        assert speeds[worth] == pytest.approx(max(speeds) if max(speeds) > 1.1 * speeds[0] else speeds[0])
+
+
+def test_a_length_that_is_cheap_on_its_own_is_chosen() -> None:
+    costs = PassCosts()
+    costs.add(1, 1, 4e-3)
+    costs.add(16, 1, 19e-3)
+    for _ in range(30):
+        for tokens, seconds in ((2, 8e-3), (4, 8.5e-3), (7, 19e-3), (8, 15e-3)):
+            costs.add(tokens, tokens, seconds)
+    assert costs.of(4) == pytest.approx(8.5e-3, rel=0.01)
+    assert costs.of(3) == pytest.approx(8.25e-3, rel=0.01), "between its neighbours"
+    assert costs.of(7) == pytest.approx(15e-3, rel=0.01), "no dearer than a longer one"
+    assert costs.of(6) <= costs.of(7)
+    assert costs.worth([0.7] * 5) == 3
+
+
+def test_a_length_that_was_slow_once_is_tried_again() -> None:
+    costs = PassCosts()
+    costs.add(1, 1, 4e-3)
+    costs.add(16, 1, 19e-3)
+    for _ in range(9):
+        costs.add(3, 3, 1.0)
+    assert costs.worth([0.9] * 2) == 0
+    assert any(costs.worth([0.9] * 2) for _ in range(1000))

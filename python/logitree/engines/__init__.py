@@ -48,6 +48,8 @@ class Session(Protocol):
       evaluated in one pass.
     - ``rollback(n)``: forgets the last `n` tokens; the next evaluation continues from there.
     - ``can_draft: bool``: whether that costs next to nothing; True where it is missing.
+    - ``draft_room: int``: how many more tokens can be evaluated so that `evaluate_all` gives what `evaluate` would; as
+      many as fit where it is missing.
     """
 
     def evaluate(self, tokens: Sequence[int]) -> Logits:

@@ -7,21 +7,27 @@ from collections.abc import Sequence
 _STEP = 0.2
 """How much a new time counts."""
 
+_FASTER = 0.5
+"""How much a new time counts that is less than expected: noise only adds."""
+
 _OUTLIER = 3.0
 """A time that is longer than so many times the expected one counts as that: the process was not running."""
 
 _LEAST = 0.1
-"""What a proposal must save at least, in passes of one token: making it takes time too."""
+"""What a proposal must save at least, as a share of the time without it: making it takes time too."""
 
 _LONG = 8
 """Tokens of a pass that tells what a token more costs."""
 
+_FORGET = 0.01
+"""How far a time that kept a proposal back moves towards the line: what is not measured again may have changed."""
+
 
 class PassCosts:
-    """Times of passes, as a line: a first token, further tokens, and logits at more than one position.
+    """Times of passes: of one token, of further tokens on average, and of those with several logits by their length.
 
     On a GPU a token more costs next to nothing. On a CPU it may cost most of a pass, and logits at a second position as
-    much again, so that short proposals do not pay.
+    much again; kernels that take four or eight tokens at once make a pass of eight cheaper than one of seven.
     """
 
     def __init__(self) -> None:
@@ -29,42 +35,74 @@ class PassCosts:
         """Seconds of a pass of one token; None: not known yet."""
         self.further: float | None = None
         """Seconds of each further token; None: not known yet."""
-        self.logits: float | None = None
-        """Seconds that logits at more than one position add; None: not known yet."""
+        self.several: dict[int, float] = {}
+        """Seconds of a pass with logits at more than one position, by its tokens."""
 
     def add(self, tokens: int, logits: int, seconds: float) -> None:
         """Learns from a pass over so many tokens, with logits at so many of them."""
         if logits > 1:
             if self.first is not None and self.further is not None:
-                self.logits = _towards(self.logits, seconds - self.first - self.further * (tokens - 1))
+                line = self._line(tokens)
+                known = self.several.get(tokens, min(seconds, _OUTLIER * line))
+                self.several[tokens] = _towards(known, seconds)
         elif tokens == 1:
             self.first = _towards(self.first, seconds)
         elif tokens >= _LONG:
             first = self.first or 0.0
             self.further = _towards(self.further, (seconds - first) / (tokens - (self.first is not None)))
 
-    def worth(self, rates: Sequence[float]) -> int:
+    def of(self, tokens: int) -> float:
+        """Seconds of a pass over so many tokens with logits at all of them, as far as known: a length that was not
+        measured is between its neighbours, and no dearer than any longer one."""
+        several = self.several
+        longer = [n for n in several if n >= tokens]
+        shorter = max((n for n in several if n < tokens), default=1)
+        below = several.get(shorter, self.first or 0.0)
+        if not longer:
+            return below + (self.further or 0.0) * (tokens - shorter)
+        n = min(longer)
+        between = below + (several[n] - below) * (tokens - shorter) / (n - shorter)
+        return min(between, *(several[n] for n in longer))
+
+    def worth(self, rates: Sequence[float], before: int = 1) -> int:
         """How many of the first proposed tokens to evaluate.
 
         Args:
             rates: for each proposed token the probability that it comes, if those before it came.
+            before: tokens that the pass evaluates in any case.
 
         Returns:
-            The number at which the passes saved, less what the tokens cost, are worth most, 0 where that is next to
-            nothing; all while costs are unknown.
+            The number with the most tokens expected in a second, 0 where the gain over none is next to nothing; all
+            while costs are unknown.
         """
         if self.first is None or self.further is None:
             return len(rates)
-        best, most, gain, chance = 0, _LEAST * self.first, -(self.logits or 0.0), 1.0
+        # Tokens that are evaluated in any case take their time without proposals too.
+        base = self.first + self.further * (before - 1)
+        best, most, expected, chance = 0, (1 + _LEAST) / base, 1.0, 1.0
         for n, rate in enumerate(rates, 1):
             chance *= rate
-            gain += chance * self.first - self.further
-            if gain > most:
-                best, most = n, gain
+            expected += chance
+            speed = expected / max(self.of(before + n), 1e-9)
+            if speed > most:
+                best, most = n, speed
+        if not best:
+            self._forget(before + len(rates))
         return best
+
+    def _line(self, tokens: int) -> float:
+        return (self.first or 0.0) + (self.further or 0.0) * (tokens - 1)
+
+    def _forget(self, tokens: int) -> None:
+        """Moves the times of passes up to this length towards the line, which they are above."""
+        for n, seconds in self.several.items():
+            if n <= tokens:
+                self.several[n] = seconds + _FORGET * min(self._line(n) - seconds, 0.0)
 
 
 def _towards(old: float | None, new: float) -> float:
     """A running mean."""
     new = max(new, 0.0)
-    return new if old is None else old + _STEP * (min(new, _OUTLIER * old + 1e-4) - old)
+    if old is None:
+        return new
+    return old + (_FASTER if new < old else _STEP) * (min(new, _OUTLIER * old + 1e-4) - old)

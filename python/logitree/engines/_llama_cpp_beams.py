@@ -56,9 +56,10 @@ class Cells:
         EngineError: llama.cpp has no memory for it.
     """
 
-    def __init__(self, lib: Any, model: Any, sizes: Sizes, n_batch: int, n_threads: int) -> None:
+    def __init__(self, lib: Any, model: Any, sizes: Sizes, n_batch: int, n_threads: int, type_k: int) -> None:
         self.lib, self.sizes = lib, sizes
         params = lib.llama_context_default_params()
+        params.type_k = type_k
         params.n_ctx = sizes.cells
         params.n_seq_max = sizes.rows + 1
         # llama.cpp aborts where a batch cannot ask for logits of every sequence.

@@ -33,6 +33,13 @@ from ._llama_cpp_rows import LlamaRows
 DEFAULT_CONTEXT = 4096
 """Tokens of context when none is asked for and the model was trained for at least as many."""
 
+CACHE_TYPES = {"f16": "GGML_TYPE_F16", "q8_0": "GGML_TYPE_Q8_0"}
+"""What keys may be kept as, by llama.cpp's names."""
+
+UNSPLIT_CELLS = 256
+"""Tokens in memory up to which a pass of one token sums its attention as a pass of several does. With more, llama.cpp's
+threads each take a part of a cache of floats, and the sum is rounded otherwise."""
+
 MAX_THREADS = 512
 """llama.cpp's GGML_MAX_N_THREADS: with more it crashes."""
 
@@ -69,6 +76,9 @@ class LlamaCpp:
         n_threads: threads, 1 to 512; None: one per core that this process may use, half of them past eight, fewer on
             an overloaded machine.
         n_gpu_layers: layers on the GPU; 0: none, -1: all.
+        cache_type_k: what keys are kept as, "f16" or "q8_0". With "q8_0" logits do not depend on how tokens are put
+            into passes, at any length of context; with "f16" and several threads they do past `UNSPLIT_CELLS` tokens,
+            and nothing is proposed there.
         on_load: called with the fraction that is loaded.
         verbose: let llama.cpp write its log to stderr.
 
@@ -85,6 +95,7 @@ class LlamaCpp:
         n_batch: int | None = None,
         n_threads: int | None = None,
         n_gpu_layers: int = 0,
+        cache_type_k: str = "f16",
         on_load: OnLoad | None = None,
         verbose: bool = False,
     ) -> None:
@@ -106,20 +117,25 @@ class LlamaCpp:
                 raise EngineError(f"n_ctx is {n_ctx}", help="use 1 or more")
             if n_threads is not None and not 1 <= n_threads <= MAX_THREADS:
                 raise EngineError(f"n_threads is {n_threads}", help=f"use 1 to {MAX_THREADS}")
+            if cache_type_k not in CACHE_TYPES:
+                raise EngineError(f"cache_type_k is {cache_type_k!r}", help=f"use one of {', '.join(CACHE_TYPES)}")
             path = _checked_path(model)
             self.name = path.stem
-            self._batches_agree = True
+            self._type_k = getattr(lib, CACHE_TYPES[cache_type_k])
+            is_flash, is_split = True, cache_type_k == "f16" and not n_gpu_layers
             self._path = path
             self.vocabulary = _core.Vocabulary.from_gguf(str(path))
             with _quiet(verbose):
                 self._model, self._context = _load(
-                    lib, path, n_ctx, n_batch, n_threads or _threads(), n_gpu_layers, on_load
+                    lib, path, n_ctx, n_batch, n_threads or _threads(), n_gpu_layers, self._type_k, on_load
                 )
             self._free = weakref.finalize(self, _release, lib, self._model, self._context, self._contexts)
         elif isinstance(model, lib.Llama):
             self._llama = model
             self.name = Path(model.model_path).stem
-            self._batches_agree = getattr(model.context_params, "flash_attn_type", 0) != 0
+            is_flash = getattr(model.context_params, "flash_attn_type", 0) != 0
+            self._type_k = getattr(model.context_params, "type_k", lib.GGML_TYPE_F16)
+            is_split = _is_split(lib, model)
             self._path = Path(model.model_path)
             self._model, self._context = model.model, model.ctx
             self.vocabulary = _core.Vocabulary.from_llama(model)
@@ -134,6 +150,9 @@ class LlamaCpp:
         self._n_vocab = int(lib.llama_vocab_n_tokens(self._vocab))
         self._can_truncate = not (lib.llama_model_is_recurrent(self._model) or lib.llama_model_is_hybrid(self._model))
         self.n_ctx = int(lib.llama_n_ctx(self._context))
+        is_split = is_split and int(lib.llama_n_threads(self._context)) > 1
+        self._alike = 0 if not is_flash else min(UNSPLIT_CELLS, self.n_ctx) if is_split else self.n_ctx
+        """Tokens in memory up to which logits do not depend on the batch."""
         self.n_batch = int(lib.llama_n_batch(self._context))
         self._batch = _Batch(lib, self.n_batch)
         self._logits = _LogitsView(lib, self._context, self._n_vocab)
@@ -280,7 +299,7 @@ class LlamaCpp:
         if spare is not None:
             spare.free()
         with _quiet(False):
-            made = Cells(self._lib, self._model, Sizes(rows, cells), self.n_batch, threads)
+            made = Cells(self._lib, self._model, Sizes(rows, cells), self.n_batch, threads, self._type_k)
         self._contexts[:] = [free for free in self._contexts if free.alive] + [made.free]
         return made
 
@@ -406,7 +425,12 @@ class LlamaSession:
     def can_draft(self) -> bool:
         """Whether the last tokens can be taken back at no cost, which a recurrent model cannot do, and logits do not
         depend on the batch, which they do without flash attention."""
-        return self._engine._can_truncate and self._engine._batches_agree
+        return self._engine._can_truncate and self._engine._alike > 0
+
+    @property
+    def draft_room(self) -> int:
+        """How many more tokens can be evaluated before logits depend on the batch."""
+        return max(0, self._engine._alike - len(self._tokens))
 
     def evaluate_all(self, tokens: Sequence[int], last: int) -> Sequence[Logits]:
         """As `evaluate`, with the logits after each of the last `last` tokens: 1 to `n_batch`, at most all of them.
@@ -605,6 +629,7 @@ def _load(
     n_batch: int,
     n_threads: int,
     n_gpu_layers: int,
+    type_k: int,
     on_load: OnLoad | None,
 ) -> tuple[Any, Any]:
     """Model and context, or an EngineError; an exception in `on_load` ends the loading and is passed on."""
@@ -647,6 +672,7 @@ def _load(
     # (measured on x86 CPUs), which is what keeps forcing and prefix reuse from changing a single bit of the
     # output.
     params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
+    params.type_k = type_k
     params.n_threads = params.n_threads_batch = n_threads
     context = lib.llama_init_from_model(model, params)
     if not context:
@@ -657,6 +683,13 @@ def _load(
             help="use a smaller n_ctx",
         )
     return model, context
+
+
+def _is_split(lib: Any, model: Any) -> bool:
+    """Whether threads share the attention of a single token in an adopted `Llama`: on a CPU, with a cache of floats."""
+    params, floats = model.context_params, (lib.GGML_TYPE_F32, lib.GGML_TYPE_F16)
+    is_float = getattr(params, "type_k", lib.GGML_TYPE_F16) in floats
+    return is_float and params.type_v in floats and not model.model_params.n_gpu_layers
 
 
 def _release_all(contexts: Iterable[weakref.finalize[..., Any]]) -> None:
