@@ -145,9 +145,15 @@ pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
     }
     // Transitions are ordered by label: those of one label form one cord.
     let mut cords = Partition::whole(tails.len());
-    for label in 1..dfa.width {
-        (0..tails.len()).filter(|&at| labels[at] == label).for_each(|at| cords.mark(at as u32));
-        cords.split();
+    let mut from = 0;
+    for same in labels.chunk_by(|a, b| a == b) {
+        let past = from + same.len();
+        // The transitions of the last label are what is left.
+        if past < labels.len() {
+            (from..past).for_each(|at| cords.mark(at as u32));
+            cords.split();
+        }
+        from = past;
     }
     refine(&mut blocks, &mut cords, &tails, &heads);
     Some(quotient(dfa, &leads, &blocks).residual(blocks.set_of[0]))

@@ -36,7 +36,7 @@ struct TimeState {
     next: TimeField,
     /// The digit before, where the next one depends on it.
     tens: u8,
-    /// In a leap second: the local time; after the sign, the offset that must follow.
+    /// The local time while a leap second may come, and in it; after the sign, what is left of the offset that must follow.
     hour: u8,
     minute: u8,
     leap: bool,
@@ -45,11 +45,18 @@ struct TimeState {
 struct TimeWalk;
 
 impl TimeState {
-    /// At `next`; where no leap second is read the time is forgotten.
+    /// At `next`.
     fn at(self, next: TimeField) -> Option<TimeState> {
-        let past_second = next > TimeField::SecondUnit;
-        let (hour, minute) = if past_second && !self.leap { (0, 0) } else { (self.hour, self.minute) };
-        Some(TimeState { next, tens: 0, hour, minute, ..self })
+        Some(TimeState { next, tens: 0, ..self })
+    }
+
+    /// In a second that begins with this digit. Only a leap second depends on the time, and only its unit on the digit.
+    fn second(self, digit: u8) -> Option<TimeState> {
+        match digit {
+            0..6 => TimeState { hour: 0, minute: 0, leap: false, ..self }.at(TimeField::SecondUnit),
+            6 => TimeState { leap: true, ..self }.at(TimeField::SecondUnit),
+            _ => None,
+        }
     }
 
     fn tens(self, digit: u8, most: u8, next: TimeField) -> Option<TimeState> {
@@ -67,20 +74,30 @@ impl TimeState {
 
     fn digit(self, digit: u8) -> Option<TimeState> {
         let number = self.tens * 10 + digit;
+        // In a leap second the digits of the offset are known: what is written is forgotten.
+        let is_due = |due: u8| !self.leap || digit == due;
         match self.next {
             TimeField::Hour => self.tens(digit, 2, TimeField::HourUnit),
             TimeField::HourUnit if number < 24 => TimeState { hour: number, ..self }.at(TimeField::HourColon),
             TimeField::Minute => self.tens(digit, 5, TimeField::MinuteUnit),
             TimeField::MinuteUnit => TimeState { minute: number, ..self }.at(TimeField::MinuteColon),
-            TimeField::Second => TimeState { leap: digit == 6, ..self }.tens(digit, 6, TimeField::SecondUnit),
-            TimeField::SecondUnit if number <= 60 => self.at(TimeField::AfterSecond),
+            TimeField::Second => self.second(digit),
+            TimeField::SecondUnit if digit == 0 || !self.leap => self.at(TimeField::AfterSecond),
             TimeField::Fraction | TimeField::AfterFraction => self.at(TimeField::AfterFraction),
-            TimeField::OffsetHour => self.tens(digit, 2, TimeField::OffsetHourUnit),
-            TimeField::OffsetHourUnit if number < 24 && (!self.leap || number == self.hour) => {
-                self.at(TimeField::OffsetColon)
+            TimeField::OffsetHour if is_due(self.hour / 10) => {
+                let hour = if self.leap { self.hour % 10 } else { 0 };
+                TimeState { hour, ..self }.tens(digit, 2, TimeField::OffsetHourUnit)
             }
-            TimeField::OffsetMinute => self.tens(digit, 5, TimeField::OffsetMinuteUnit),
-            TimeField::OffsetMinuteUnit if !self.leap || number == self.minute => self.at(TimeField::Nothing),
+            TimeField::OffsetHourUnit if number < 24 && is_due(self.hour) => {
+                TimeState { hour: 0, ..self }.at(TimeField::OffsetColon)
+            }
+            TimeField::OffsetMinute if digit < 6 && is_due(self.minute / 10) => {
+                let minute = if self.leap { self.minute % 10 } else { 0 };
+                TimeState { minute, ..self }.at(TimeField::OffsetMinuteUnit)
+            }
+            TimeField::OffsetMinuteUnit if is_due(self.minute) => {
+                TimeState { minute: 0, leap: false, ..self }.at(TimeField::Nothing)
+            }
             _ => None,
         }
     }
@@ -104,7 +121,7 @@ impl Walk for TimeWalk {
             (TimeField::AfterSecond | TimeField::AfterFraction, b'Z') => {
                 let is_last = (clock.hour, clock.minute) == (23, 59);
                 (!clock.leap || is_last).then_some(())?;
-                TimeState { leap: false, ..*clock }.at(TimeField::Nothing)
+                TimeState { hour: 0, minute: 0, leap: false, ..*clock }.at(TimeField::Nothing)
             }
             _ => None,
         }
