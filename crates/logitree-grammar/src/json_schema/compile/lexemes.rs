@@ -117,6 +117,10 @@ impl Lexemes {
     ) -> Result<ExprId> {
         let Some(facts) = facts else { return Ok(self.canonical) };
         let (mut chars, counted) = self.combined(forms, facts, exprs)?;
+        // Any string but some: what is left of it is never empty, and its tables are nearly those of any string.
+        if counted.is_none() && facts.languages.is_empty() && facts.choices.is_empty() {
+            return Ok(chars.unwrap_or(self.canonical));
+        }
         // Counts would multiply the states of the automaton. Beside it they are numbers.
         if let Some(all) = chars {
             let is_counted = counted.is_some();
