@@ -1,4 +1,5 @@
-//! Brzozowski derivatives, cached in rows of 256 for expressions with more than one transition.
+//! Brzozowski derivatives, cached for expressions with more than one transition: by class of bytes, and in a table of 256
+//! where there are several classes.
 
 use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs, NOTHING};
@@ -7,6 +8,52 @@ use crate::Result;
 /// A derivative that is not computed yet.
 const UNKNOWN: ExprId = ExprId(u32::MAX);
 
+/// The derivatives of one expression that are known. Most states of a walk are asked for two: that by the byte that leads
+/// on, and that by all others.
+pub(super) struct Row {
+    /// By class, before there is a table. An unused place has no byte.
+    few: [(ByteSet, ExprId); 2],
+    table: Option<Box<[ExprId; 256]>>,
+}
+
+impl Row {
+    fn new() -> Row {
+        Row { few: [(ByteSet::NONE, NOTHING); 2], table: None }
+    }
+
+    #[inline]
+    fn get(&self, byte: u8) -> Option<ExprId> {
+        match &self.table {
+            Some(table) => Some(table[usize::from(byte)]).filter(|&known| known != UNKNOWN),
+            None => self.few.iter().find(|(class, _)| class.contains(byte)).map(|way| way.1),
+        }
+    }
+
+    /// Whether another class needs a table.
+    fn is_full(&self) -> bool {
+        self.table.is_none() && !self.few[1].0.is_empty()
+    }
+
+    fn put(&mut self, class: &ByteSet, derived: ExprId) {
+        if let Some(table) = &mut self.table {
+            return class.iter().for_each(|byte| table[usize::from(byte)] = derived);
+        }
+        if let Some(free) = self.few.iter_mut().find(|way| way.0.is_empty()) {
+            *free = (*class, derived);
+            return;
+        }
+        // The largest class is written at once.
+        let mut ways = [self.few[0], self.few[1], (*class, derived)];
+        ways.sort_unstable_by_key(|way| way.0.len());
+        let known = ways.iter().fold(ByteSet::NONE, |all, way| all.or(&way.0));
+        let mut table = Box::new([ways[2].1; 256]);
+        let mut write = |set: ByteSet, to| set.iter().for_each(|byte| table[usize::from(byte)] = to);
+        write(ByteSet::ALL.without(&known), UNKNOWN);
+        ways[..2].iter().for_each(|way| write(way.0, way.1));
+        self.table = Some(table);
+    }
+}
+
 impl Exprs {
     /// The derivative: the strings that may follow `byte`; [`NOTHING`] exactly if there are none.
     ///
@@ -14,14 +61,10 @@ impl Exprs {
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
     #[inline]
     pub fn derive(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
-        let row = self.row_of[e.0 as usize];
-        if row != 0 {
-            let known = self.rows[row as usize - 1][usize::from(byte)];
-            if known != UNKNOWN {
-                return Ok(known);
-            }
+        match self.known_derivative(e, byte) {
+            Some(known) => Ok(known),
+            None => self.derive_uncached(e, byte),
         }
-        self.derive_uncached(e, byte)
     }
 
     /// [`Exprs::derive`] at a node of a trie, which costs fuel even where the derivative is cached.
@@ -72,30 +115,26 @@ impl Exprs {
     }
 
     /// The derivative, if it is kept.
+    #[inline]
     fn known_derivative(&self, e: ExprId, byte: u8) -> Option<ExprId> {
         let row = self.row_of[e.0 as usize].checked_sub(1)?;
-        Some(self.rows[row as usize][usize::from(byte)]).filter(|&known| known != UNKNOWN)
+        self.rows[row as usize].get(byte)
     }
 
     /// Caches the derivative for each byte of a class.
     fn remember(&mut self, e: ExprId, class: &ByteSet, derived: ExprId) -> Result<()> {
-        let row = self.row_of[e.0 as usize];
-        if row != 0 {
-            let row = &mut self.rows[row as usize - 1];
-            class.iter().for_each(|byte| row[usize::from(byte)] = derived);
-            return Ok(());
+        let known = self.row_of[e.0 as usize];
+        let is_full = known != 0 && self.rows[known as usize - 1].is_full();
+        if known == 0 || is_full {
+            self.charge(if is_full { 48 } else { 16 })?;
+            self.has_room()?;
         }
-        self.charge(48)?;
-        self.has_room()?;
-        // The rarer value is written byte by byte.
-        let (rare, most, one) = match class.len() > 128 {
-            true => (ByteSet::ALL.without(class), derived, UNKNOWN),
-            false => (*class, UNKNOWN, derived),
-        };
-        let mut row = Box::new([most; 256]);
-        rare.iter().for_each(|byte| row[usize::from(byte)] = one);
-        self.rows.push(row);
-        self.row_of[e.0 as usize] = self.rows.len() as u32;
+        if known == 0 {
+            self.rows.push(Row::new());
+            self.row_of[e.0 as usize] = self.rows.len() as u32;
+        }
+        self.tables += usize::from(is_full);
+        self.rows[self.row_of[e.0 as usize] as usize - 1].put(class, derived);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::computed::Reached;
+use super::derive::Row;
 use super::literals::LiteralSet;
 use super::{ByteSet, Encoding, ExprId, Tag, EMPTY, NOTHING};
 use crate::interrupt;
@@ -87,8 +88,9 @@ pub struct Exprs {
     outcome_ids: FxHashMap<Arc<[Tag]>, u32>,
     /// For each expression 0, or one more than the index of its row of derivatives.
     pub(super) row_of: Vec<u32>,
-    #[allow(clippy::vec_box)] // rows stay where they are when there are more of them
-    pub(super) rows: Vec<Box<[ExprId; 256]>>,
+    pub(super) rows: Vec<Row>,
+    /// How many rows have a table.
+    pub(super) tables: usize,
     pub(super) first: FxHashMap<ExprId, ByteSet>,
     /// Byte classes of loop bodies.
     pub(super) bodies: FxHashMap<ExprId, Box<[ByteSet]>>,
@@ -117,9 +119,10 @@ pub(super) const UNITS: u64 = 16;
 /// Units of fuel between two checks of the interrupts: some ten milliseconds.
 const SLICE: u64 = 1 << 21;
 
-/// Approximate size in bytes of an expression and of a row of derivatives.
+/// Approximate size in bytes of an expression, of a row of derivatives, and of a row's table.
 const NODE_BYTES: usize = 2 * size_of::<ExprNode>() + size_of::<NodeFacts>() + 24;
-const ROW_BYTES: usize = 1032;
+const ROW_BYTES: usize = size_of::<Row>();
+const TABLE_BYTES: usize = 1032;
 /// The average size in bytes that an expression may take when the arena is full.
 const BYTES_EACH: usize = 80;
 /// Maximum size of all literals.
@@ -153,6 +156,7 @@ impl Exprs {
             outcome_ids: FxHashMap::default(),
             row_of: Vec::new(),
             rows: Vec::new(),
+            tables: 0,
             first: FxHashMap::default(),
             bodies: FxHashMap::default(),
             body_bytes: 0,
@@ -181,7 +185,11 @@ impl Exprs {
     pub fn memory(&self) -> usize {
         let beside = 2 * self.pool.len() + self.first.len() * 48 + self.dead.len() * 8 + self.body_bytes;
         let reached: usize = self.computed.iter().map(Reached::memory).sum();
-        self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.literal_bytes + beside + reached
+        self.node_bytes() + self.literal_bytes + beside + reached
+    }
+
+    fn node_bytes(&self) -> usize {
+        self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES + self.tables * TABLE_BYTES
     }
 
     /// Sets how much work may be done from now on, in steps of at most about a tenth of a microsecond.
@@ -245,7 +253,7 @@ impl Exprs {
     /// # Errors
     /// [`ErrorKind::Limit`] if there are too many expressions, or if the arena takes too much memory.
     pub(super) fn has_room(&self) -> Result<()> {
-        let bytes = self.nodes.len() * NODE_BYTES + self.rows.len() * ROW_BYTES;
+        let bytes = self.node_bytes();
         let message = if self.nodes.len() >= self.most || bytes >= self.most.saturating_mul(BYTES_EACH) {
             format!("more than {} expressions", self.nodes.len())
         } else if self.literal_bytes > LITERAL_BYTES {
