@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bound::GrammarLimits;
-use super::entry::{has, Allowed, Entry, IdSet};
+use super::entry::{has, Allowed, Entry, IdSet, Sorter};
 use super::show;
 use super::table::TerminalTables;
 use super::terminal::{Crossing, Terminal};
@@ -35,6 +35,7 @@ pub(super) struct Engine {
     mask_bytes: usize,
     /// Scratch for walks over rests of tokens.
     threads: Vec<(ExprId, ContinuationId)>,
+    sorter: Sorter,
 }
 
 impl Engine {
@@ -58,6 +59,7 @@ impl Engine {
             by_key: FxHashMap::default(),
             mask_bytes: 0,
             threads: Vec::new(),
+            sorter: Sorter::default(),
         }
     }
 
@@ -273,7 +275,7 @@ impl Engine {
         if *accepting {
             few.extend_from_slice(&self.ends);
         }
-        Ok(Entry::join(dense, few, words_for(self.vocabulary.len())))
+        Ok(Entry::join(dense, few, words_for(self.vocabulary.len()), &mut self.sorter))
     }
 
     /// Adds the tokens that leave a terminal by `crossings` and continue in `cont`; those that it takes are in already.

@@ -7,8 +7,10 @@ use crate::TokenId;
 
 /// More ids than this are kept as words.
 const MAX_LISTED: usize = 1_024;
-/// More ids than this are put in order by way of words: cheaper than sorting.
-const MAX_SORTED: usize = 200;
+/// More ids than this beside words are written into them.
+const MAX_BESIDE: usize = 200;
+/// More ids than this are put in order by way of bits: cheaper than sorting.
+const MAX_SORTED: usize = 24;
 
 /// A set of ids.
 #[derive(Debug, Clone)]
@@ -80,51 +82,92 @@ pub(super) enum Entry {
 /// Words that a thread allows, but for some ids.
 pub(super) type Allowed = (Arc<[u32]>, Vec<TokenId>);
 
+/// Puts ids in order. Keeps its memory: a bit for each id, and one for each 64 of these; all 0 between two calls.
+#[derive(Default)]
+pub(super) struct Sorter {
+    bits: Vec<u64>,
+    groups: Vec<u64>,
+}
+
+impl Sorter {
+    /// `ids` ascending, without repeats.
+    pub fn sort(&mut self, ids: &mut Vec<TokenId>) {
+        if ids.len() <= MAX_SORTED {
+            ids.sort_unstable();
+            ids.dedup();
+            return;
+        }
+        for &id in &*ids {
+            let at = id as usize / 64;
+            if at >= self.bits.len() {
+                self.bits.resize(at + 1, 0);
+                self.groups.resize(at / 64 + 1, 0);
+            }
+            self.bits[at] |= 1 << (id % 64);
+            self.groups[at / 64] |= 1 << (at % 64);
+        }
+        ids.clear();
+        for (group, within) in self.groups.iter_mut().enumerate() {
+            let mut within = std::mem::take(within);
+            while within != 0 {
+                let at = group * 64 + within.trailing_zeros() as usize;
+                within &= within - 1;
+                let mut bits = std::mem::take(&mut self.bits[at]);
+                while bits != 0 {
+                    ids.push(at as TokenId * 64 + bits.trailing_zeros());
+                    bits &= bits - 1;
+                }
+            }
+        }
+    }
+}
+
 impl Entry {
     /// Joins what the threads of a configuration allow: `few` in any order, with repeats. Masks have `words` words.
-    pub fn join(mut dense: Vec<Allowed>, mut few: Vec<TokenId>, words: usize) -> Entry {
-        let Some((base, mut without)) = dense.pop() else { return Entry::listed(few, words) };
-        let mut made = None;
-        for (more, missing) in dense {
-            let made = made.get_or_insert_with(|| base.to_vec());
-            clear_all(made, &without);
+    pub fn join(mut dense: Vec<Allowed>, mut few: Vec<TokenId>, words: usize, sorter: &mut Sorter) -> Entry {
+        sorter.sort(&mut few);
+        let Some((mut base, mut without)) = dense.pop() else { return Entry::listed(few, words) };
+        if !dense.is_empty() {
+            let mut made: Arc<[u32]> = Arc::from(&base[..]);
+            let all = Arc::make_mut(&mut made);
+            clear_all(all, &without);
             without.clear();
-            let mut more = more.to_vec();
-            clear_all(&mut more, &missing);
-            made.iter_mut().zip(&more).for_each(|(word, more)| *word |= more);
+            for (more, missing) in dense {
+                if missing.is_empty() {
+                    all.iter_mut().zip(&*more).for_each(|(word, more)| *word |= more);
+                    continue;
+                }
+                let mut more = more.to_vec();
+                clear_all(&mut more, &missing);
+                all.iter_mut().zip(&more).for_each(|(word, more)| *word |= more);
+            }
+            base = made;
         }
-        if few.len() + without.len() > MAX_SORTED {
-            let mut words = made.unwrap_or_else(|| base.to_vec());
-            clear_all(&mut words, &without);
-            set_all(&mut words, &few);
-            return Entry::of_words(words);
+        if few.len() + without.len() > MAX_BESIDE {
+            let mut made: Arc<[u32]> = Arc::from(&base[..]);
+            let all = Arc::make_mut(&mut made);
+            clear_all(all, &without);
+            set_all(all, &few);
+            // Without losses there are no fewer than the base has, which has many.
+            if !without.is_empty() && count(&made) <= MAX_LISTED {
+                return Entry::Few(ids(&made).collect());
+            }
+            return Entry::Dense { base: made, beside: Box::default(), without: Box::default() };
         }
-        let base = made.map_or(base, Arc::from);
-        few.sort_unstable();
-        few.dedup();
         without.retain(|id| few.binary_search(id).is_err());
-        without.sort_unstable();
-        without.dedup();
+        sorter.sort(&mut without);
         few.retain(|&id| !has(&base, id));
         Entry::Dense { base, beside: few.into(), without: without.into() }
     }
 
-    fn listed(mut few: Vec<TokenId>, words: usize) -> Entry {
-        if few.len() <= MAX_SORTED {
-            few.sort_unstable();
-            few.dedup();
+    /// The entry of `few`, which are ascending and without repeats.
+    fn listed(few: Vec<TokenId>, words: usize) -> Entry {
+        if few.len() <= MAX_LISTED {
             return Entry::Few(few.into());
         }
-        let mut made = vec![0u32; words];
-        set_all(&mut made, &few);
-        Entry::of_words(made)
-    }
-
-    fn of_words(words: Vec<u32>) -> Entry {
-        if count(&words) <= MAX_LISTED {
-            return Entry::Few(ids(&words).collect());
-        }
-        Entry::Dense { base: words.into(), beside: Box::default(), without: Box::default() }
+        let mut made: Arc<[u32]> = std::iter::repeat_n(0, words).collect();
+        set_all(Arc::make_mut(&mut made), &few);
+        Entry::Dense { base: made, beside: Box::default(), without: Box::default() }
     }
 
     pub fn contains(&self, id: TokenId) -> bool {
@@ -139,7 +182,10 @@ impl Entry {
     pub fn is_empty(&self) -> bool {
         match self {
             Entry::Few(few) => few.is_empty(),
-            Entry::Dense { base, beside, without } => beside.is_empty() && count(base) == without.len(),
+            // The base has many.
+            Entry::Dense { base, beside, without } => {
+                beside.is_empty() && !without.is_empty() && count(base) == without.len()
+            }
         }
     }
 

@@ -27,31 +27,43 @@ impl Suffixes {
     /// The rests that begin in `nodes`, all reached by `byte`, of the tokens for which `wanted` holds.
     pub fn new(trie: &TokenTrie, byte: u8, nodes: &[Node], wanted: &impl Fn(TokenId) -> bool) -> Suffixes {
         let mut made = Suffixes { nodes: Vec::new(), ids: Vec::new(), max_depth: 0 };
-        made.add(trie, byte, nodes, 1, wanted);
+        let mut waiting: Vec<(u8, Node)> = nodes.iter().map(|&node| (byte, node)).collect();
+        made.add(trie, byte, &mut waiting, 0, 1, wanted);
         made
     }
 
+    /// Adds what begins in the nodes of `waiting` from `from` on, all reached by `byte`; those before wait for others.
     /// Recursion is as deep as the longest token, which the vocabulary's trie bounds.
     fn add(
         &mut self,
         trie: &TokenTrie,
         byte: u8,
-        from: &[Node],
+        waiting: &mut Vec<(u8, Node)>,
+        from: usize,
         depth: u16,
         wanted: &impl Fn(TokenId) -> bool,
     ) {
         let here = self.nodes.len();
         let first = self.ids.len() as u32;
-        for &node in from {
+        for &(_, node) in &waiting[from..] {
             self.ids.extend(trie.tokens(node).iter().copied().filter(|&id| wanted(id)));
         }
         self.nodes.push(Suffix { byte, depth, size: 0, from: first, to: self.ids.len() as u32 });
-        let mut below: Vec<(u8, Node)> = from.iter().flat_map(|&node| trie.children(node)).collect();
-        below.sort_unstable();
-        for run in below.chunk_by(|a, b| a.0 == b.0) {
-            let nodes: Vec<Node> = run.iter().map(|&(_, node)| node).collect();
-            self.add(trie, run[0].0, &nodes, depth + 1, wanted);
+        let nodes = from..waiting.len();
+        let below = nodes.end;
+        for at in nodes {
+            let node = waiting[at].1;
+            waiting.extend(trie.children(node));
         }
+        // Runs are taken from the end: the first byte last.
+        let order = |a: &(u8, Node), b: &(u8, Node)| (b.0, a.1).cmp(&(a.0, b.1));
+        waiting[below..].sort_unstable_by(order);
+        while waiting.len() > below {
+            let byte = waiting[waiting.len() - 1].0;
+            let run = waiting[below..].partition_point(|way| way.0 > byte);
+            self.add(trie, byte, waiting, below + run, depth + 1, wanted);
+        }
+        waiting.truncate(from);
         if self.ids.len() as u32 == first {
             self.nodes.truncate(here);
             return;

@@ -37,10 +37,18 @@ pub(super) struct Crossing {
     /// The next bytes of the tokens.
     pub bytes: ByteSet,
     exits: Box<[Exits]>,
+    /// The nodes of all exits.
+    nodes: Box<[Node]>,
 }
 
-/// The nodes that a byte leads to, and what is found of them when it is first asked for.
-type Exits = (u8, Box<[Node]>, OnceLock<Suffixes>);
+/// A byte, which of the nodes it leads to, and what is found of them when it is first asked for.
+#[derive(Debug)]
+struct Exits {
+    byte: u8,
+    from: u32,
+    to: u32,
+    found: OnceLock<Suffixes>,
+}
 
 /// A place where the terminal is complete, with the tags of that number, and a token continues with `byte`, which leads
 /// to `node`.
@@ -74,8 +82,8 @@ impl Terminal {
         let all = |terminal: &Terminal| {
             let one = |crossing: &Crossing| {
                 let tags = Arc::clone(&crossing.tags);
-                let nodes = crossing.exits.iter().flat_map(|(_, nodes, _)| nodes.iter().copied());
-                nodes.map(move |node| (node, Arc::clone(&tags))).collect::<Vec<_>>()
+                let nodes = crossing.nodes.iter();
+                nodes.map(move |&node| (node, Arc::clone(&tags))).collect::<Vec<_>>()
             };
             let mut exits: Vec<(Node, Arc<[Tag]>)> = terminal.crossings.iter().flat_map(one).collect();
             exits.sort_unstable();
@@ -98,7 +106,7 @@ impl Terminal {
 
 /// Exits in any order, by their tags.
 fn crossings(mut exits: Vec<Exit>, exprs: &Exprs) -> Box<[Crossing]> {
-    exits.sort_by_key(|exit| (exit.outcome, exit.byte));
+    exits.sort_unstable_by_key(|exit| (exit.outcome, exit.byte, exit.node));
     exits
         .chunk_by(|a, b| a.outcome == b.outcome)
         .map(|run| Crossing::new(exprs.outcome_list(run[0].outcome), run))
@@ -108,29 +116,39 @@ fn crossings(mut exits: Vec<Exit>, exprs: &Exprs) -> Box<[Crossing]> {
 impl Crossing {
     /// `run` is sorted by byte.
     fn new(tags: Arc<[Tag]>, run: &[Exit]) -> Crossing {
-        let mut bytes = ByteSet::NONE;
-        let by_byte = run.chunk_by(|a, b| a.byte == b.byte).map(|exits| {
-            bytes.insert(exits[0].byte);
-            (exits[0].byte, exits.iter().map(|exit| exit.node).collect(), OnceLock::new())
-        });
-        let exits = by_byte.collect();
-        Crossing { tags, bytes, exits }
+        let bytes = run.iter().fold(ByteSet::NONE, |bytes, exit| bytes.or(&ByteSet::one(exit.byte)));
+        let mut exits = Vec::with_capacity(bytes.len());
+        let mut from = 0;
+        for same in run.chunk_by(|a, b| a.byte == b.byte) {
+            let to = from + same.len() as u32;
+            exits.push(Exits { byte: same[0].byte, from, to, found: OnceLock::new() });
+            from = to;
+        }
+        let nodes = run.iter().map(|exit| exit.node).collect();
+        Crossing { tags, bytes, exits: exits.into(), nodes }
+    }
+
+    fn nodes_of(&self, exits: &Exits) -> &[Node] {
+        &self.nodes[exits.from as usize..exits.to as usize]
+    }
+
+    fn exits_by(&self, byte: u8) -> Option<&Exits> {
+        let at = self.exits.binary_search_by_key(&byte, |exits| exits.byte).ok()?;
+        Some(&self.exits[at])
     }
 
     /// Adds the nodes that one of these bytes leads to.
     pub fn nodes(&self, bytes: &ByteSet, to: &mut Vec<(u8, Node)>) {
-        for (byte, nodes, _) in self.exits.iter().filter(|exit| bytes.contains(exit.0)) {
-            to.extend(nodes.iter().map(|&node| (*byte, node)));
+        for exits in self.exits.iter().filter(|exits| bytes.contains(exits.byte)) {
+            to.extend(self.nodes_of(exits).iter().map(|&node| (exits.byte, node)));
         }
     }
 
     /// How many nodes [`Crossing::suffixes`] would visit for `byte`: 0 if that is done.
     pub fn unvisited(&self, byte: u8, trie: &TokenTrie) -> usize {
-        let Ok(at) = self.exits.binary_search_by_key(&byte, |exit| exit.0) else { return 0 };
-        let (_, nodes, made) = &self.exits[at];
-        match made.get() {
-            Some(_) => 0,
-            None => nodes.iter().map(|&node| trie.size(node)).sum(),
+        match self.exits_by(byte).filter(|exits| exits.found.get().is_none()) {
+            Some(exits) => self.nodes_of(exits).iter().map(|&node| trie.size(node)).sum(),
+            None => 0,
         }
     }
 
@@ -141,14 +159,13 @@ impl Crossing {
         takes: &impl Fn(TokenId) -> bool,
         trie: &TokenTrie,
     ) -> Option<&Suffixes> {
-        let at = self.exits.binary_search_by_key(&byte, |exit| exit.0).ok()?;
-        let (_, nodes, made) = &self.exits[at];
-        Some(made.get_or_init(|| Suffixes::new(trie, byte, nodes, &|id| !takes(id))))
+        let exits = self.exits_by(byte)?;
+        let find = || Suffixes::new(trie, byte, self.nodes_of(exits), &|id| !takes(id));
+        Some(exits.found.get_or_init(find))
     }
 
     fn memory(&self) -> usize {
-        let exit =
-            |(_, nodes, made): &Exits| size_of_val(&**nodes) + made.get().map_or(0, Suffixes::memory) + 160;
-        self.exits.iter().map(exit).sum::<usize>() + size_of::<Self>()
+        let exit = |exits: &Exits| exits.found.get().map_or(0, Suffixes::memory) + 160;
+        self.exits.iter().map(exit).sum::<usize>() + size_of_val(&*self.nodes) + size_of::<Self>()
     }
 }

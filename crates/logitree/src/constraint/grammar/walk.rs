@@ -54,6 +54,8 @@ pub(super) fn narrow(
     let mut ids = place.before().to_vec();
     let mut exits: Vec<Exit> = Vec::new();
     let mut refused: Vec<Node> = Vec::new();
+    // Only nodes below an exit matter among the refused.
+    let mut exits_until = 0;
     let mut failed = None;
     let mut visited = 0usize;
     place.explore(trie, place.state, |state, byte, node| {
@@ -63,10 +65,13 @@ pub(super) fn narrow(
         }
         if exprs.is_complete(state) && trie.depth(node) > 1 {
             exits.push(Exit { outcome: exprs.outcome_number(state), byte, node });
+            exits_until = exits_until.max(node.index() + trie.size(node));
         }
         match exprs.visit(state, byte) {
             Ok(NOTHING) => {
-                refused.push(node);
+                if node.index() < exits_until {
+                    refused.push(node);
+                }
                 None
             }
             Ok(next) => {
