@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 mod delimited;
 pub(super) mod narrow;
+mod recent;
 pub(super) mod state;
 
 use crate::constraint::grammar::entry::IdSet;
@@ -18,11 +19,13 @@ use crate::vocabulary::Vocabulary;
 use crate::Result;
 use delimited::{differing_among, differing_nodes, parting_nodes};
 use narrow::{as_difference, default_state, LoopRounds};
+use recent::Recent;
 use state::StartState;
 
 /// Bytes of tables kept with one vocabulary before they are forgotten.
 const MAX_BYTES: usize = 128 << 20;
-/// Terminals that look at more nodes of the trie than this are kept with the vocabulary.
+/// Terminals that look at more nodes of the trie than this are kept with the vocabulary until there is too much; the others
+/// for some time.
 const NARROW: usize = 2_500;
 /// Terminals whose first bytes lead to more nodes than this are not narrow.
 const PERHAPS_NARROW: usize = 60_000;
@@ -30,10 +33,14 @@ const PERHAPS_NARROW: usize = 60_000;
 const MAX_BEFORE: usize = 10_000;
 /// Two states that differ in more nodes than this do not help a third one.
 const MAX_APART: usize = 6_000;
+/// Tokens of more bytes than this are few.
+const LONG: u32 = 12;
 
 #[derive(Default)]
 struct Kept {
     tables: FxHashMap<StructureHash, Arc<Terminal>>,
+    /// Those of narrow states: names and texts that many schemas have.
+    narrow: Recent,
     rounds: FxHashMap<StructureHash, Arc<LoopRounds>>,
     /// Where two states that say less and more differ.
     apart: FxHashMap<(StructureHash, StructureHash), Arc<[Node]>>,
@@ -53,6 +60,8 @@ struct Kept {
 pub(super) struct TerminalTables {
     kept: Mutex<Kept>,
     by_byte: OnceLock<ByByte>,
+    /// The nodes of tokens of more than [`LONG`] bytes.
+    long: OnceLock<Box<[Node]>>,
 }
 
 impl TerminalTables {
@@ -66,6 +75,7 @@ impl TerminalTables {
         }
         let place = self.place(e, exprs, vocabulary)?;
         if let Some(small) = self.narrow(&place, exprs, vocabulary)? {
+            self.kept().narrow.put(exprs.structure(e), &small);
             return Ok(small);
         }
         if let Some(near) = self.near(e, &place, exprs, vocabulary)? {
@@ -296,14 +306,13 @@ impl TerminalTables {
             return Ok(Arc::clone(known));
         }
         exprs.charge(trie.node_count() as u64 / 4)?;
-        let mut nodes = Vec::new();
-        trie.explore(trie.root(), (), |(), _, node| {
-            if trie.depth(node) > bytes as usize && !trie.tokens(node).is_empty() {
-                nodes.push(node);
-            }
-            Some(())
-        });
-        let made: Arc<[Node]> = nodes.into();
+        let longer_than = |bytes: u32| trie.nodes_where(|node, _| trie.depth(node) > bytes as usize);
+        let made: Arc<[Node]> = if bytes < LONG {
+            longer_than(bytes).into()
+        } else {
+            let long = self.long.get_or_init(|| longer_than(LONG).into());
+            long.iter().copied().filter(|&node| trie.depth(node) > bytes as usize).collect()
+        };
         let mut kept = self.kept();
         kept.bytes += size_of_val(&*made);
         kept.longer.insert(bytes, Arc::clone(&made));
@@ -328,8 +337,9 @@ impl TerminalTables {
     }
 
     fn get(&self, key: StructureHash) -> Option<Arc<Terminal>> {
-        let kept = self.kept();
-        kept.tables.get(&key).map(Arc::clone)
+        let mut kept = self.kept();
+        let table = kept.tables.get(&key).map(Arc::clone);
+        table.or_else(|| kept.narrow.get(key))
     }
 
     /// Keeps `terminal`; when there is too much, everything else is forgotten.
