@@ -35,10 +35,14 @@ impl Default for GrammarLimits {
     }
 }
 
-/// A schema whose values have all that JSON has, beside a key that it names.
-const ANY_OBJECT: &str = r#"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 80}}}"#;
+/// A schema whose values have all that JSON has, beside keys that it names.
+const ANY_OBJECT: &str = r#"{"type": "object", "properties": {
+    "name": {"type": "string", "maxLength": 80},
+    "count": {"type": "integer"},
+    "created": {"type": "string", "format": "date-time"}
+}}"#;
 /// Texts after which the lexemes of JSON begin, or are being read.
-const BEGINNINGS: [&str; 9] = [
+const BEGINNINGS: [&str; 12] = [
     "",
     "{",
     "{\"name",
@@ -48,6 +52,9 @@ const BEGINNINGS: [&str; 9] = [
     "{\"other\": ",
     "{\"other\": \"A",
     "{\"other\": [1",
+    "{\"count\": ",
+    "{\"count\": 1",
+    "{\"created\": \"",
 ];
 
 /// A grammar bound to a vocabulary.
@@ -88,7 +95,8 @@ impl Grammar {
     }
 
     /// Finds ahead what grammars need of a vocabulary: its trie, and the tables of JSON's strings, keys, numbers and
-    /// whitespace. Without it, the first masks of the first grammar find them.
+    /// whitespace, and the automata of integers and of `date-time`. Without it, the first masks of the first grammar that needs
+    /// them find them.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] if the vocabulary exceeds the trie's limits.
