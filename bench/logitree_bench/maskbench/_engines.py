@@ -58,10 +58,12 @@ class Engine(Protocol):
 
 
 class Logitree:
-    """Ours, with the schema's order of properties or any."""
+    """Ours, with the schema's order of properties or any, and with what all grammars need found at once if asked."""
 
-    def __init__(self, path: str, order: Literal["schema", "any"]) -> None:
+    def __init__(self, path: str, order: Literal["schema", "any"], prepare: bool = False) -> None:
         self._vocabulary = lt.Vocabulary.from_gguf(path)
+        if prepare:  # llguidance finds its slices when it makes its tokenizer
+            self._vocabulary.prepare()
         self._order = order
         self.words = np.zeros(lt.masks.words(len(self._vocabulary)), np.int32)
 
@@ -167,8 +169,8 @@ class Xgrammar:
 
 
 ENGINES: dict[str, Callable[[str], Engine]] = {
-    "logitree": functools.partial(Logitree, order="schema"),
-    "logitree-any": functools.partial(Logitree, order="any"),
+    "logitree": functools.partial(Logitree, order="schema", prepare=True),
+    "logitree-any": functools.partial(Logitree, order="any", prepare=True),
     "llguidance": Llguidance,
     "xgrammar": Xgrammar,
 }

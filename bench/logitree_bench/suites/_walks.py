@@ -5,6 +5,7 @@ Every function takes engines with MaskBench's interface.
 
 from __future__ import annotations
 
+import functools
 import gc
 import multiprocessing
 import threading
@@ -14,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from logitree_bench import Skip
-from logitree_bench.maskbench._engines import ENGINES, Engine, Refused
+from logitree_bench.maskbench._engines import ENGINES, Engine, Logitree, Refused
 from logitree_bench.maskbench._engines import Sequence as Text
 from logitree_bench.suites._llama_grammar import LlamaGrammar
 from logitree_bench.suites._subjects import SUBJECTS, Subject
@@ -22,7 +23,8 @@ from logitree_bench.suites._subjects import SUBJECTS, Subject
 Start = Callable[[], Text]
 
 CONTENDERS: dict[str, Callable[[str], Engine]] = {
-    **{name: ENGINES[name] for name in ("logitree", "llguidance", "xgrammar")},
+    "logitree": functools.partial(Logitree, order="schema"),  # what it has not prepared is measured here
+    **{name: ENGINES[name] for name in ("llguidance", "xgrammar")},
     "llama.cpp": LlamaGrammar,
 }
 MEMORY_GRAMMARS, MEMORY_MATCHERS, MEMORY_S = 100, 1000, 10.0
