@@ -37,6 +37,11 @@ impl Meeting {
         self.lossless
     }
 
+    /// The number of pairs.
+    pub fn pairs(&self) -> usize {
+        self.ways.len()
+    }
+
     /// Approximate size in bytes.
     pub fn memory(&self) -> usize {
         let ways: usize = self.ways.iter().map(Vec::len).sum();
@@ -138,5 +143,83 @@ impl Exprs {
             EMPTY => Dfa::minimal(&[ByteSet::ALL], vec![None], vec![true]).map(Arc::new),
             made => self.split_automaton(made).map(|(dfa, ..)| dfa),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Encoding;
+    use super::*;
+    use crate::pattern;
+
+    fn compiled(exprs: &mut Exprs, text: &str) -> ExprId {
+        let regex = pattern::parse(text, &pattern::PatternOptions::WHOLE).unwrap();
+        exprs.compile(&regex, Encoding::Utf8).unwrap()
+    }
+
+    /// All texts of up to five letters.
+    fn texts() -> Vec<Vec<u8>> {
+        let mut all = vec![Vec::new()];
+        let mut at = 0;
+        while at < all.len() {
+            if all[at].len() < 5 {
+                let longer: Vec<Vec<u8>> =
+                    b"abc".iter().map(|&byte| [&all[at][..], &[byte]].concat()).collect();
+                all.extend(longer);
+            }
+            at += 1;
+        }
+        all
+    }
+
+    #[test]
+    fn a_meeting_says_where_each_text_leads() {
+        let cases = [
+            ("[ab]*c", "a*b?c[abc]*"),
+            ("(ab|abc)c?", "[abc]*b[abc]*"),
+            ("", "a*"),
+            ("[abc]{0,4}", "(a[abc])*b?"),
+            ("a+b", "c*"),
+            ("b*", "[abc]*"),
+        ];
+        for (lexeme, with) in cases {
+            let mut exprs = Exprs::new(1 << 16);
+            let (lexeme, with) = (compiled(&mut exprs, lexeme), compiled(&mut exprs, with));
+            let dfa = exprs.to_dfa(with).unwrap().unwrap();
+            let meeting = exprs.meeting(lexeme, &dfa, Dfa::START).unwrap();
+            let after = |text: &[u8]| text.iter().try_fold(Dfa::START, |at, &byte| dfa.next(at, byte));
+            let (mut ends, mut lossless) = (Vec::new(), true);
+            for text in texts() {
+                if exprs.matches(lexeme, &text).unwrap() {
+                    lossless &= after(&text).is_some();
+                    ends.extend(after(&text).map(|end| (0, end)));
+                }
+                let accepted = after(&text).is_some_and(|end| dfa.is_accepting(end));
+                assert_eq!(accepted, exprs.matches(with, &text).unwrap());
+            }
+            ends.sort_unstable();
+            ends.dedup();
+            assert_eq!(meeting.ends(), ends);
+            assert_eq!(meeting.is_lossless(), lossless);
+            for &end in meeting.ends() {
+                let there = exprs.met(&meeting, &[end]).unwrap();
+                for text in texts() {
+                    let leads = exprs.matches(lexeme, &text).unwrap() && after(&text) == Some(end.1);
+                    assert_eq!(exprs.matches(there, &text).unwrap(), leads, "{text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_has_no_automaton_and_large_meetings_are_limits() {
+        let mut exprs = Exprs::new(1 << 20);
+        assert_eq!(exprs.to_dfa(NOTHING).unwrap(), None);
+        assert!(exprs.to_dfa(EMPTY).unwrap().is_some_and(|dfa| dfa.len() == 1 && dfa.is_accepting(0)));
+        let long = compiled(&mut exprs, "a{0,9000}");
+        let any = compiled(&mut exprs, "[abc]*");
+        let dfa = exprs.to_dfa(any).unwrap().unwrap();
+        let error = exprs.meeting(long, &dfa, Dfa::START).err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Limit);
     }
 }

@@ -24,7 +24,12 @@ use crate::dfa::Dfa;
 use crate::{Error, ErrorKind, Result};
 
 /// States of the automaton in which a part of the rules may end.
-pub const MAX_ENDS: usize = 16;
+pub const MAX_ENDS: usize = 64;
+/// So many ends are never too many.
+const FEW_ENDS: usize = 4;
+/// Pairs of states in all lexemes, times the most ends of a part, where the ends are not few. Past it masks would take more
+/// than a grammar's fuel: a part with n ends is read as n lexemes, each with a mask of its own.
+pub const MAX_EFFORT: usize = 1 << 16;
 /// Pairs of a state of the rules and one of the automaton.
 pub const MAX_PAIRS: usize = 1 << 18;
 
@@ -48,6 +53,8 @@ struct Sides {
     dfa: Arc<Dfa>,
     expanded: FxHashMap<StateId, Arc<StateEdges>>,
     meetings: FxHashMap<(ExprId, u32), Arc<Meeting>>,
+    /// The pairs of states in these.
+    pairs: usize,
     /// Size in bytes of what is kept.
     bytes: usize,
 }
@@ -69,6 +76,7 @@ impl Sides {
         }
         let met = Arc::new(exprs.meeting(expr, &self.dfa, at)?);
         self.bytes += 64 + met.memory();
+        self.pairs += met.pairs();
         self.meetings.insert((expr, at), Arc::clone(&met));
         Ok(met)
     }
@@ -274,13 +282,17 @@ pub(super) fn intersect(rules: RulesSource, regex: &Regex, exprs: &mut Exprs) ->
     let start = rules.start();
     let (expanded, meetings) = (FxHashMap::default(), FxHashMap::default());
     let mut made = Intersection {
-        sides: Sides { rules, dfa, expanded, meetings, bytes: 0 },
+        sides: Sides { rules, dfa, expanded, meetings, pairs: 0, bytes: 0 },
         ends: Ends::default(),
         states: Vec::new(),
         ids: FxHashMap::default(),
         whole: FxHashMap::default(),
     };
     let start = made.met(start, Dfa::START, ACCEPTING, exprs)?;
+    let most = made.ends.pairs.iter().map(|pair| pair.ends.len()).max().unwrap_or(0);
+    if most > FEW_ENDS && most * made.sides.pairs > MAX_EFFORT {
+        return Err(refused(&format!("lexemes with {} states and {most} ways to end", made.sides.pairs)));
+    }
     Ok(Common { texts: start.map(|start| (made, start)), empty })
 }
 

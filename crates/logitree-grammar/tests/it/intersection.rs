@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use crate::earley::{machine, regex, rules, LETTERS};
 use crate::rule_oracle::Oracle;
-use logitree_grammar::earley::{ConfigId, Machine, DEAD};
+use logitree_grammar::earley::{ConfigId, Machine, RulesSource, DEAD};
+use logitree_grammar::expr::Exprs;
 use logitree_grammar::gbnf;
 use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules};
-use logitree_grammar::Regex;
+use logitree_grammar::{ErrorKind, Regex};
 use proptest::prelude::*;
 
 /// Texts of this length are compared.
@@ -142,6 +143,28 @@ fn what_can_never_be_completed_is_refused() {
     let twice = Regex::concat([Regex::text("ab"), Regex::range('a', 'c').repeat(0, None)]);
     let reads = gbnf::parse(palindromes).unwrap();
     compare(&both(palindromes, twice), &|text| text.starts_with(b"ab") && matches(&reads, text)).unwrap();
+}
+
+#[test]
+fn long_counts_are_exact_where_lexemes_are_small() {
+    let rounds = |text: &str| Regex::text(text).repeat(20, Some(20)).repeat(0, None);
+    let twenty = both(r#"root ::= "a" root "b" | "ab""#, Regex::concat([rounds("a"), rounds("b")]));
+    let mut machine = machine(&twenty).unwrap();
+    let mut config = machine.start();
+    for length in 1..=65 {
+        config = machine.step(config, b'a').unwrap();
+        assert_eq!(machine.step(config, b'b').unwrap() != DEAD, length % 20 == 0, "{length}");
+    }
+    let end = witness(&mut machine, config).unwrap();
+    assert_eq!(end, [vec![b'a'; 15], vec![b'b'; 80]].concat());
+}
+
+#[test]
+fn ends_past_the_limit_are_refused_by_it() {
+    let rounds = Regex::range('a', 'c').repeat(70, Some(70)).repeat(0, None);
+    let rules = both(r#"root ::= "a" root "b" root | "c" root | "b""#, rounds);
+    let error = RulesSource::new(&rules, &mut Exprs::new(1 << 20), None).err();
+    assert_eq!(error.map(|error| error.kind), Some(ErrorKind::Limit));
 }
 
 #[test]
