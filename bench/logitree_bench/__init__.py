@@ -8,7 +8,7 @@ in ``bench/results`` and writes the tables of the documents from those files.
 from logitree_bench._cli import add_arguments, run_command
 from logitree_bench._facts import machine
 from logitree_bench._harness import Bench, Contender, Prepared, Skip, lower_quartile, optional
-from logitree_bench._sources import model_file, vocabulary_file
+from logitree_bench._sources import model_file, quantized_file, vocabulary_file
 
 __all__ = [
     "Bench",
@@ -20,6 +20,7 @@ __all__ = [
     "machine",
     "model_file",
     "optional",
+    "quantized_file",
     "run_command",
     "vocabulary_file",
 ]

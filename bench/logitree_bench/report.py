@@ -56,6 +56,14 @@ MODE_COLUMNS = {
     "token_accuracy": "token accuracy",
     "skip_ratio_mean": "skip ratio",
 }
+RESPONSE_COLUMNS = {
+    "task": "task",
+    "mode": "mode",
+    "tokens_per_second": "tokens/s",
+    "bytes_per_second": "bytes/s",
+    "output_tokens": "tokens",
+    "forward_passes": "passes",
+}
 SCALE_COLUMNS = {
     "items": "items",
     "shape": "levels x codes",
@@ -95,11 +103,13 @@ def table(results: Results) -> str:
     """A suite as a Markdown table, with a line that says where it was measured."""
     if "board" in results:
         return f"{board_table(results['board'])}\n{where(results)}"
-    modes = [r for r in results["records"] if "mode" in r]
+    modes = [r for r in results["records"] if "mode" in r and "task" not in r]
+    responses = [r for r in results["records"] if "task" in r]
     chains = [r for r in results["records"] if "chain" in r]
     scales = [r for r in results["records"] if r.get("scale")]
     cases = [r for r in results["records"] if "ours" in r and "chain" not in r and not r.get("scale")]
     parts = [_column_table(modes, MODE_COLUMNS)] if modes else []
+    parts += [_column_table(responses, RESPONSE_COLUMNS)] if responses else []
     parts += [_chain_table([r for r in chains if r["main"]]), _shape_table(chains)] if chains else []
     parts += [_case_table(cases)] if cases else []
     parts += [_column_table(scales, SCALE_COLUMNS)] if scales else []
@@ -217,7 +227,10 @@ def plot(results: Results, path: Path) -> bool:
     """Draw a suite as bars, ours beside the peers; False where it has nothing to draw."""
     modes = [r for r in results["records"] if r.get("tokens_per_second") is not None]
     if modes:
-        rows = [(r["mode"], {"tokens/s": r["tokens_per_second"]}) for r in modes]
+        rows = [
+            (": ".join(r[key] for key in ("task", "mode") if key in r), {"tokens/s": r["tokens_per_second"]})
+            for r in modes
+        ]
         _bars(
             rows,
             f"{results['suite']}: output tokens per second (higher is better)",

@@ -8,6 +8,7 @@ what the engine takes for a token more in a pass, which the suite records first.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import logitree as lt
-from logitree_bench import Bench, Skip, lower_quartile, model_file, optional, vocabulary_file
+from logitree_bench import Bench, Skip, lower_quartile, model_file, optional, quantized_file, vocabulary_file
 from logitree_bench.suites._actions import ACTIONS, REQUESTS
 from logitree_bench.suites.choices import Mode, Run, Stage
 
@@ -25,6 +26,7 @@ PLAIN = "logitree, no forcing"
 ALL = "logitree"
 CANONICAL = "logitree, canonical"
 FORWARD = "logitree, fast-forward"
+DRAFTED = "logitree, n-gram drafts"
 GRAMMAR = "llama.cpp grammar"
 
 PERSON = r"""
@@ -65,16 +67,61 @@ PLAN = "\n".join(
 )
 """A plan: an action of 30, parameters by action, a short reason."""
 
-RECORDS = "\n".join(
-    f"- {name}, born {year}, {street} {number}, {city}, telephone {phone}"
-    for name, year, street, number, city, phone in [
-        ("Anna Berg", 1991, "Storgata", 12, "Oslo", 5550143),
-        ("Tom Miller", 1968, "Beacon Street", 7, "Boston", 5550187),
-        ("Maria Rossi", 1959, "Via Appia", 203, "Rome", 5550121),
-        ("Olga Petrova", 1977, "Rue Monge", 31, "Paris", 5550166),
-    ]
+LABELS = {"ship_to": "Ship to", "order": "Order", "problem": "Problem"}
+"""The fields of a complaint, and how a letter names them."""
+
+SHOWN = ("Harbour Lane 14, Bergen, Norway", "https://shop.example/orders/2281", "The two boxes arrived wet.")
+"""A complaint that the prompt shows with its extraction."""
+
+COMPLAINTS = (
+    (
+        "Lakeside Clinic, Mill Road 27, Cambridge, England",
+        "https://shop.example/orders/5512",
+        "The fridge for the vaccines arrived with a broken door seal, and it does not stay below eight degrees.",
+    ),
+    (
+        "Cafe Minuit, Rue Monge 31, Paris, France",
+        "https://shop.example/orders/31-B",
+        "The coffee machine that you repaired in March leaks water from the bottom when it has been on for an hour.",
+    ),
+    (
+        "Studio Kumo, Meguro 2, Tokyo, Japan",
+        "https://shop.example/orders/lamp-17",
+        "The desk lamps flicker when they are dimmed, and one of them smells of burnt plastic after ten minutes.",
+    ),
+    (
+        "Hotel Alpenblick, Dorfstrasse 5, Grindelwald, Switzerland",
+        "https://shop.example/orders/90034",
+        "The towels lost their colour in the first wash, and the bathrobes are two sizes too small for our guests.",
+    ),
+    (
+        "Casa Verde, Calle Mayor 112, Madrid, Spain",
+        "https://shop.example/orders/2024-118",
+        "The olive trees have dry leaves, and the soil in their pots was frozen when they arrived on Monday.",
+    ),
+    (
+        "Riverside Music School, Dock Street 9, Glasgow, Scotland",
+        "https://shop.example/orders/v-440",
+        "The second violin has a crack along its neck, and the bow of the cello is missing from the case.",
+    ),
 )
 """What the extraction copies from."""
+
+EXTRACT = "\n".join(
+    [
+        'root ::= "{' + ", ".join(f'\\"{key}\\": \\"" text "\\"' for key in LABELS) + '}"',
+        'text ::= [^"\\\\\\x00-\\x1f]{1,160}',
+    ]
+)
+"""The fields of a complaint as an object; each is any text."""
+
+
+def complaint(values: Sequence[str]) -> str:
+    """The prompt after which a model writes the fields of a complaint as JSON: one is shown with its answer."""
+    letter, shown = (
+        "\n".join(f"{name}: {value}" for name, value in zip(LABELS.values(), of, strict=True)) for of in (values, SHOWN)
+    )
+    return f"{shown}\nJSON: {json.dumps(dict(zip(LABELS, SHOWN, strict=True)))}\n\n{letter}\nJSON: "
 
 
 @dataclass(frozen=True)
@@ -108,6 +155,13 @@ def run(bench: Bench) -> None:
         prompts = task.prompts[:1] if bench.quick else task.prompts
         response(bench, stage, replace(task, prompts=prompts), rounds)
     extraction(bench, stage, rounds)
+    small = quantized_file("Q4_0")
+    if isinstance(small, Skip):
+        bench.skip("extraction, Q4_0", small.reason)
+    else:
+        stage = Responses(llama, str(small))
+        passes(bench, stage)
+        extraction(bench, stage, rounds)
     step(bench)
 
 
@@ -170,7 +224,7 @@ def passes(bench: Bench, stage: Responses) -> None:
                 seconds.append(time.perf_counter() - began)
                 session.rollback(tokens)
             figures[f"{tokens} tokens, logits of {name}"] = round(lower_quartile(seconds) * 1e3, 2)
-    bench.fact("milliseconds of a pass", **figures)
+    bench.fact(f"milliseconds of a pass, {stage.engine.name}", **figures)
 
 
 def measure(stage: Responses, modes: list[Mode], prompts: Sequence[str], rounds: int) -> None:
@@ -197,6 +251,8 @@ def fact(bench: Bench, stage: Responses, name: str, mode: Mode) -> tuple[float, 
     rate = mode.rate()
     bench.fact(
         f"{name}: {mode.name}",
+        task=name,
+        mode=mode.name,
         tokens_per_second=round(rate, 1),
         bytes_per_second=round(rate * text / tokens, 1),
         output_tokens=tokens,
@@ -240,25 +296,49 @@ def response(bench: Bench, stage: Responses, task: Task, rounds: int) -> None:
 
 
 def extraction(bench: Bench, stage: Responses, rounds: int) -> None:
-    """A list copied from the prompt, with and without n-gram drafts."""
-    prompt = f"List:\n{RECORDS}\n\nThe same list again:\n"
-    constraint = lt.Grammar.regex(r"(- [^\n]{1,120}\n){4}")
-    modes = [
-        Mode("no drafts", stage._asked(constraint, force=False)),
-        Mode("n-gram drafts", stage._asked(constraint, drafter=lt.speculation.NGramDrafter())),
-    ]
-    measure(stage, modes, [prompt], rounds)
-    plain, drafted = modes
-    for mode in modes:
-        fact(bench, stage, "extraction", mode)
+    """The fields of a text as JSON, with and without n-gram drafts, and by llama.cpp's grammar."""
+    task = Task("extraction", EXTRACT, [complaint(values) for values in COMPLAINTS[: 1 if bench.quick else None]], 2.0)
+    grammar, mode, _, _, _ = stage.task(task)
+    constraint = lt.Grammar.gbnf(EXTRACT)
+    certain = Mode(ALL, stage._asked(constraint))
+    drafted = Mode(DRAFTED, stage._asked(constraint, drafter=lt.speculation.NGramDrafter()))
+    modes = [grammar, mode, certain, drafted]
+    measure(stage, modes, task.prompts, rounds)
+    for one in modes:
+        fact(bench, stage, f"extraction, {stage.engine.name}", one)
+    same = [a.tokens == b.tokens for a, b in zip(mode.first(), drafted.first(), strict=True)]
+    rate = drafted.rate()
     bench.record(
-        "extraction: tokens per second with n-gram drafts, beside none",
-        drafted.rate() / plain.rate(),
+        f"extraction, {stage.engine.name}: tokens per second with n-gram drafts, beside none",
+        rate / mode.rate(),
         unit="times",
-        target=2.0,
+        target=task.target,
         better="higher",
-        same_output=plain.first()[0].tokens == drafted.first()[0].tokens,
+        beside_certain_text=round(rate / certain.rate(), 3),
+        beside_llama=round(rate / grammar.rate(), 3),
     )
+    bench.record(
+        f"extraction, {stage.engine.name}: outputs that drafts leave as they are",
+        sum(same) / len(same),
+        unit="of 1",
+        target=1.0,
+        better="higher",
+    )
+    bench.record(
+        f"extraction, {stage.engine.name}: values that are copied word for word",
+        copied(stage, drafted),
+        unit="of 1",
+        better="higher",
+    )
+
+
+def copied(stage: Responses, mode: Mode) -> float:
+    """The share of values that the answers give as the texts have them."""
+    right = []
+    for run, values in zip(mode.first(), COMPLAINTS, strict=False):
+        text = b"".join(stage.vocabulary[token] for token in run.tokens).decode("utf-8", "replace")
+        right += [f'"{key}": "{value}"' in text for key, value in zip(LABELS, values, strict=True)]
+    return sum(right) / len(right)
 
 
 def step(bench: Bench) -> None:
