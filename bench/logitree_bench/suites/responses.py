@@ -8,6 +8,7 @@ what the engine takes for a token more in a pass, which the suite records first.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ import numpy as np
 import logitree as lt
 from logitree_bench import Bench, Skip, lower_quartile, model_file, optional, quantized_file, vocabulary_file
 from logitree_bench.suites._actions import ACTIONS, REQUESTS
+from logitree_bench.suites._people import people
 from logitree_bench.suites.choices import Mode, Run, Stage
 
 MAX_TOKENS = 160
@@ -124,6 +126,14 @@ def complaint(values: Sequence[str]) -> str:
     return f"{shown}\nJSON: {json.dumps(dict(zip(LABELS, SHOWN, strict=True)))}\n\n{letter}\nJSON: "
 
 
+SPELLINGS: dict[str, dict[str, Any]] = {
+    "all": {},
+    "canonical": {"tokenizations": "canonical"},
+    "fast_forward": {"tokenizations": "fast_forward"},
+}
+"""The ways of spelling, whose quality is measured."""
+
+
 @dataclass(frozen=True)
 class Task:
     """A grammar and its prompts."""
@@ -154,6 +164,7 @@ def run(bench: Bench) -> None:
     for task in TASKS:
         prompts = task.prompts[:1] if bench.quick else task.prompts
         response(bench, stage, replace(task, prompts=prompts), rounds)
+    quality(bench, stage)
     extraction(bench, stage, rounds)
     small = quantized_file("Q4_0")
     if isinstance(small, Skip):
@@ -285,6 +296,17 @@ def response(bench: Bench, stage: Responses, task: Task, rounds: int) -> None:
             target=0.5,
             better="higher",
         )
+    costs, stage.engine.pass_costs = stage.engine.pass_costs, None
+    for name in (ALL, CANONICAL, FORWARD):
+        made = [by_name[name].answer(text, []) for text in task.prompts]
+        bench.record(
+            f"{task.name}: share of forward passes saved where every proposal is made, {name}",
+            1 - sum(run.passes for run in made) / sum(len(run.tokens) for run in made),
+            unit="of 1",
+            target=0.5,
+            better="higher",
+        )
+    stage.engine.pass_costs = costs
     same = [a.tokens == b.tokens for a, b in zip(by_name[ALL].first(), by_name[PLAIN].first(), strict=True)]
     bench.record(
         f"{task.name}: outputs that proposals leave as they are",
@@ -293,6 +315,51 @@ def response(bench: Bench, stage: Responses, task: Task, rounds: int) -> None:
         target=1.0,
         better="higher",
     )
+
+
+def quality(bench: Bench, stage: Responses) -> None:
+    """What each way of spelling does to the output: its probability without a constraint, and its fields. Every proposal is
+    made, whatever it costs here."""
+    costs, stage.engine.pass_costs = stage.engine.pass_costs, None
+    grammar = lt.Grammar.gbnf(PERSON)
+    cases = people()[:2] if bench.quick else people()
+    for name, options in SPELLINGS.items():
+        spelt = respelt = 0.0
+        right = passes = tokens = length = 0
+        for about, truth in cases:
+            prompt = f"{about}\nAs JSON: "
+            made = stage._asked(grammar, **options)(prompt, [])
+            out = [token for token in made.tokens if token not in stage.vocabulary.eog_ids]
+            data = b"".join(stage.vocabulary[token] for token in out)
+            before = stage.engine.encode(prompt, chat=False)
+            spelt += log_probability(stage, before, out)
+            respelt += log_probability(stage, before, stage.engine.tokenize(data.decode()))
+            with contextlib.suppress(ValueError):
+                value = json.loads(data)
+                right += sum(value[key] == truth[key] for key in truth)
+            passes, tokens, length = passes + made.passes, tokens + len(made.tokens), length + len(data)
+        bench.fact(
+            f"quality of the five-field object, {len(cases)} prompts: {name}",
+            log_probability_per_byte=round(spelt / length, 4),
+            of_the_tokenizers_spelling=round(respelt / length, 4),
+            fields_right=right,
+            fields=4 * len(cases),
+            output_tokens=tokens,
+            forward_passes=passes,
+        )
+    stage.engine.pass_costs = costs
+
+
+def log_probability(stage: Responses, before: Sequence[int], tokens: Sequence[int]) -> float:
+    """That of tokens after others, without a constraint, in nats."""
+    session = stage.engine.session()
+    session.begin([])
+    rows = session.evaluate_all([*before, *tokens], len(tokens) + 1)
+    total = 0.0
+    for row, token in zip(rows, tokens, strict=False):
+        logits = np.asarray(row, np.float64)
+        total += float(logits[token] - logits.max() - np.log(np.exp(logits - logits.max()).sum()))
+    return total
 
 
 def extraction(bench: Bench, stage: Responses, rounds: int) -> None:
