@@ -318,8 +318,10 @@ def response(bench: Bench, stage: Responses, task: Task, rounds: int) -> None:
 
 
 def quality(bench: Bench, stage: Responses) -> None:
-    """What each way of spelling does to the output: its probability without a constraint, and its fields. Every proposal is
-    made, whatever it costs here."""
+    """What each way of spelling does to the output: its probability without a constraint, and its fields.
+
+    Every proposal is made, whatever it costs here.
+    """
     costs, stage.engine.pass_costs = stage.engine.pass_costs, None
     grammar = lt.Grammar.gbnf(PERSON)
     cases = people()[:2] if bench.quick else people()
