@@ -21,6 +21,7 @@ from ._spans import stream_of
 from ._text import TextStream
 from .engines import Engine, Messages
 from .engines import open as open_engine
+from .skeleton import Skeleton
 from .speculation import Drafter
 
 T = TypeVar("T")
@@ -299,14 +300,14 @@ def _encode(engine: Engine, prompt: Any, chat: bool | None) -> list[int]:
 
 @functools.lru_cache(maxsize=4)
 def canonical_matcher(
-    tokenizer: _core.Tokenizer, vocabulary: _core.Vocabulary, grammar: _core.Grammar
+    tokenizer: _core.Tokenizer, vocabulary: _core.Vocabulary, constraint: _core.Grammar | Skeleton
 ) -> _core.Matcher:
-    """A grammar's matcher in the tokenizer's spelling, at the beginning.
+    """A matcher in the tokenizer's spelling, at the beginning.
 
-    Its copies share the masks that they find: the first text of a grammar takes milliseconds a token, later ones
-    microseconds.
+    Its copies share the masks that they find: the first text of a grammar or skeleton takes milliseconds a token, later
+    ones microseconds.
     """
-    return tokenizer.canonical(grammar.matcher(vocabulary))
+    return tokenizer.canonical(constraint.matcher(vocabulary))
 
 
 def _row(
@@ -330,9 +331,9 @@ def _row(
         own = getattr(engine, "own_tokenizer", None)
         if own is None:
             raise EngineError("the engine does not give its tokenizer", help='use tokenizations="all"')
-        grammar = constraint.inner if isinstance(constraint, Typed) else constraint
-        if isinstance(grammar, _core.Grammar):
-            matcher = canonical_matcher(own, engine.vocabulary, grammar).fork()
+        inner = constraint.inner if isinstance(constraint, Typed) else constraint
+        if isinstance(inner, _core.Grammar) or (isinstance(inner, Skeleton) and not inner.is_prefilled):
+            matcher = canonical_matcher(own, engine.vocabulary, inner).fork()
         else:
             matcher = own.canonical(matcher)
     chains = getattr(constraint, "span_chains", None)

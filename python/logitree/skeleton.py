@@ -446,6 +446,11 @@ class Skeleton:
         return made
 
     @property
+    def is_prefilled(self) -> bool:
+        """Whether the tokens of its fixed text are given or the engine's: see `prefill`."""
+        return self._prefill
+
+    @property
     def id(self) -> str | None:
         """Its maker's name for it."""
         named: str | None = _json.loads(self._program.form()).get("id")

@@ -328,6 +328,19 @@ def test_a_suite_runs_and_prints_records(
     assert report.load(tmp_path)[suite]["records"]
 
 
+def test_the_planners_skeleton_is_the_language_of_its_grammar() -> None:
+    vocabulary = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"</s>"], eog_ids=[256])
+    grammar, skeleton = lt.Grammar.gbnf(responses_suite.PLAN), responses_suite.planner()
+    for made, other in ((grammar, skeleton), (skeleton, grammar)):
+        for seed in range(40):
+            decoder = lt.Decoder(vocabulary, lt.Chain([lt.samplers.dist(seed=seed)]), made)
+            flat = np.zeros(len(vocabulary), np.float32)
+            while decoder.finish_reason is None and len(decoder.tokens) < 300:
+                decoder.step(flat)
+            text = bytes(token for token in decoder.tokens if token < 256).decode()
+            assert other.matches(text), text
+
+
 def test_every_suite_has_its_table_in_the_documents() -> None:
     text = (REPOSITORY / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     missing = {*suite_names(), "maskbench"} - {suite for _, suite in report.marks(text)}

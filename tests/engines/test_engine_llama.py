@@ -230,6 +230,24 @@ def test_canonical_outputs_are_those_of_the_tokenizer(
     assert drafted or not spaced, "the last token of certain text is proposed"
 
 
+def test_calls_with_one_skeleton_share_their_canonical_masks(engine: LlamaCpp) -> None:
+    from logitree._generate import canonical_matcher
+
+    def plan() -> lt.Skeleton:
+        return lt.Skeleton.object({"action": ["SEND", "IGNORE"], "urgent": bool})
+
+    options = {"chat": False, "temperature": 0.0, "max_tokens": 40, "tokenizations": "canonical"}
+    canonical_matcher.cache_clear()
+    made = [lt.generate(engine, "Answer him?\n", plan(), **options) for _ in range(2)]
+    assert made[0].tokens == made[1].tokens
+    assert made[0].value == made[1].value
+    assert plan().matches(made[0].text)
+    assert (canonical_matcher.cache_info().misses, canonical_matcher.cache_info().hits) == (1, 1)
+    # What is prefilled is cut into tokens by itself, which need not be canonical beside what follows.
+    with pytest.raises(lt.ConstraintError, match="spelling that the tokenizer would give"):
+        lt.generate(engine, "Answer him?\n", plan().prefill(), **options)
+
+
 def test_an_interrupt_between_batches_leaves_memory_true(
     engine: LlamaCpp, tokens: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

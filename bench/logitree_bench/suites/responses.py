@@ -1,9 +1,9 @@
 """Whole responses: what forcing, certain text and drafts save, beside llama.cpp's grammar on the same grammar.
 
-Both sides read the same GBNF, so that schema and whitespace are the same, and answer greedily on one context, one mode
-after the other on each prompt. llama.cpp's grammar runs as a native chain of grammar and greedy on the context's own
-logits, as in the suite choices; ours through ``logitree.generate``, events and all. How far proposals pay depends on
-what the engine takes for a token more in a pass, which the suite records first.
+Both sides read the same GBNF, or ours a skeleton of the same language: schema and whitespace are the same. They
+answer greedily on one context, one mode after the other on each prompt. llama.cpp's grammar runs as a native chain of
+grammar and greedy on the context's own logits, as in the suite choices; ours through ``logitree.generate``, events and
+all. How far proposals pay depends on what the engine takes for a token more in a pass, which the suite records first.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import logitree as lt
+from logitree import skeleton as sk
 from logitree_bench import Bench, Skip, lower_quartile, model_file, optional, quantized_file, vocabulary_file
 from logitree_bench.suites._actions import ACTIONS, REQUESTS
 from logitree_bench.suites._people import people
@@ -52,22 +53,40 @@ PEOPLE = (
 
 PLAN = "\n".join(
     [
-        'root ::= "{\\"action\\": \\"" plan "\\"}"',
+        'root ::= "{\\"action\\":\\"" plan ",\\"reason\\":\\"" [A-Za-z0-9 ,.\'-]{1,60} "\\"}"',
         "plan ::= " + " | ".join(f"p{n}" for n in range(len(ACTIONS))),
         *(
-            f'p{n} ::= "{name}\\", \\"parameters\\": " {kind}'
+            f'p{n} ::= "{name}\\",\\"parameters\\":" {("room", "message", "query")[n % 3]}'
             for n, name in enumerate(ACTIONS)
-            for kind in [("room", "message", "query")[n % 3]]
         ),
-        'room ::= "{\\"room\\": \\"" text "\\", \\"minutes\\": " [1-9] [0-9]? "}" reason',
-        'message ::= "{\\"to\\": \\"" text "\\", \\"urgent\\": " ("true" | "false") "}" reason',
-        'query ::= "{\\"target\\": \\"" text "\\", \\"limit\\": " [1-9] [0-9]? ", \\"language\\": \\"" '
-        '("en" | "de" | "fr") "\\"}" reason',
-        'reason ::= ", \\"reason\\": \\"" [A-Za-z0-9 ,.\'-]{1,60}',
+        'room ::= "{\\"room\\":\\"" text "\\",\\"minutes\\":" number "}"',
+        'message ::= "{\\"to\\":\\"" text "\\",\\"urgent\\":" ("true" | "false") "}"',
+        'query ::= "{\\"target\\":\\"" text "\\",\\"limit\\":" number ",\\"language\\":\\"" language "\\"}"',
+        'language ::= "en" | "de" | "fr"',
         "text ::= [A-Za-z .'-]{1,24}",
+        "number ::= [1-9] [0-9]?",
     ]
 )
-"""A plan: an action of 30, parameters by action, a short reason."""
+"""A plan: an action of 30, parameters by action, a short reason. `planner` is the same language as a skeleton."""
+
+
+def planner() -> lt.Skeleton:
+    """The language of PLAN, as a skeleton."""
+    # A JSON number could be spelt 7.0, too.
+    text, number = sk.string(pattern="^[A-Za-z .'-]{1,24}$"), list(range(1, 100))
+    kinds = (
+        {"room": text, "minutes": number},
+        {"to": text, "urgent": bool},
+        {"target": text, "limit": number, "language": ["en", "de", "fr"]},
+    )
+    return lt.Skeleton.object(
+        {
+            "action": list(ACTIONS),
+            "parameters": sk.by("action", {name: kinds[n % 3] for n, name in enumerate(ACTIONS)}),
+            "reason": sk.string(pattern="^[A-Za-z0-9 ,.'-]{1,60}$"),
+        }
+    )
+
 
 LABELS = {"ship_to": "Ship to", "order": "Order", "problem": "Problem"}
 """The fields of a complaint, and how a letter names them."""
@@ -136,18 +155,19 @@ SPELLINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Task:
-    """A grammar and its prompts."""
+    """A response: its grammar for llama.cpp, the constraint of the same language, and its prompts."""
 
     name: str
     gbnf: str
+    constraint: lt.Grammar | lt.Skeleton
     prompts: Sequence[str]
     target: float
     """How many times the tokens per second of llama.cpp's grammar."""
 
 
 TASKS = (
-    Task("five-field object", PERSON, [f"{about}\nAs JSON: " for about in PEOPLE], 1.8),
-    Task("planner", PLAN, [f"Request: {request}\nPlan as JSON: " for request in REQUESTS[:6]], 2.0),
+    Task("five-field object", PERSON, lt.Grammar.gbnf(PERSON), [f"{about}\nAs JSON: " for about in PEOPLE], 1.8),
+    Task("planner", PLAN, planner(), [f"Request: {request}\nPlan as JSON: " for request in REQUESTS[:6]], 2.0),
 )
 
 
@@ -187,13 +207,12 @@ class Responses(Stage):
     def task(self, task: Task) -> list[Mode]:
         """The modes for one grammar."""
         self._text = task.gbnf
-        grammar = lt.Grammar.gbnf(task.gbnf)
         return [
             Mode(GRAMMAR, self._by_llama(self._grammar())),
-            Mode(PLAIN, self._asked(grammar, force=False)),
-            Mode(ALL, self._asked(grammar)),
-            Mode(CANONICAL, self._asked(grammar, tokenizations="canonical")),
-            Mode(FORWARD, self._asked(grammar, tokenizations="fast_forward")),
+            Mode(PLAIN, self._asked(task.constraint, force=False)),
+            Mode(ALL, self._asked(task.constraint)),
+            Mode(CANONICAL, self._asked(task.constraint, tokenizations="canonical")),
+            Mode(FORWARD, self._asked(task.constraint, tokenizations="fast_forward")),
         ]
 
     def _grammar(self) -> Any:
@@ -366,9 +385,10 @@ def log_probability(stage: Responses, before: Sequence[int], tokens: Sequence[in
 
 def extraction(bench: Bench, stage: Responses, rounds: int) -> None:
     """The fields of a text as JSON, with and without n-gram drafts, and by llama.cpp's grammar."""
-    task = Task("extraction", EXTRACT, [complaint(values) for values in COMPLAINTS[: 1 if bench.quick else None]], 2.0)
-    grammar, mode, _, _, _ = stage.task(task)
     constraint = lt.Grammar.gbnf(EXTRACT)
+    prompts = [complaint(values) for values in COMPLAINTS[: 1 if bench.quick else None]]
+    task = Task("extraction", EXTRACT, constraint, prompts, 2.0)
+    grammar, mode, _, _, _ = stage.task(task)
     certain = Mode(ALL, stage._asked(constraint))
     drafted = Mode(DRAFTED, stage._asked(constraint, drafter=lt.speculation.NGramDrafter()))
     modes = [grammar, mode, certain, drafted]
