@@ -180,9 +180,10 @@ fn compress_reached(xs: &[f32], threshold: f32, first: u32, ids: &mut Vec<u32>, 
     let (blocks, rest) = xs.as_chunks::<BLOCK>();
     let mut n = ids.len();
     for (block, base) in blocks.iter().zip((first..).step_by(BLOCK)) {
+        // No more than a block: callers append the survivors of many short runs.
         if ids.len() < n + BLOCK {
-            ids.resize((n + BLOCK).max(2 * n), 0);
-            values.resize(ids.len(), 0.0);
+            ids.resize(n + BLOCK, 0);
+            values.resize(n + BLOCK, 0.0);
         }
         // A block adds no more than its length.
         let (id_room, value_room) = (&mut ids[n..n + BLOCK], &mut values[n..n + BLOCK]);
