@@ -7,6 +7,7 @@ says which logits to ask for in one pass.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,8 +19,11 @@ from .speculation import Draft
 MAX_DRAFT = 32
 """Most tokens proposed at once."""
 
-_STEP = 0.1
+_STEP = 0.2
 """How much one more token counts in the share of those that came."""
+
+_BELIEVED = (0.6, 0.85, 0.93, 0.96, 0.98)
+"""The share of a drafter's tokens that come, after so many that came as it proposed (`_level`), before any was seen."""
 
 _PROBED = 3
 """Continuations that are tried to find out whether the last token of a certain text stays as it is."""
@@ -40,6 +44,11 @@ class _Rate:
     def learn(self, right: bool) -> None:
         """One more proposed token was looked at."""
         self.value += _STEP * (right - self.value)
+
+
+def _level(run: int) -> int:
+    """Which rate holds after so many tokens that came as proposed: 0, 1, 2 to 3, 4 to 7, 8 or more."""
+    return min(run.bit_length(), len(_BELIEVED) - 1)
 
 
 class Drafts:
@@ -63,23 +72,25 @@ class Drafts:
         self._speller, self._draft, self._costs = speller, draft, costs
         self._words: list[tuple[bytes, Sequence[int]]] = []
         self._certain_rate = _Rate(0.95)
-        # What a drafter proposes first is a guess; once some of it has come, the rest mostly comes too.
-        self._first_rate, self._joined_rate, self._next_rate = _Rate(0.7), _Rate(0.4), _Rate(0.9)
-        self._is_running = False
-        """Whether all that was proposed last came."""
-        self._proposed: list[_Rate] = []
-        """What the rates of the tokens proposed last are."""
+        # What a drafter proposes first is a guess; the more of it has come, the likelier the rest is.
+        self._rates = [_Rate(value) for value in _BELIEVED]
+        self._run = 0
+        """How many tokens came as a drafter proposed them, one after another."""
+        self._expected: deque[tuple[int, _Rate]] = deque()
+        """The tokens that were expected to come next, those too that were not worth proposing."""
 
     def accept(self, tokens: Sequence[int]) -> None:
         """Takes tokens of the output."""
+        for token in tokens:
+            if not self._expected:
+                break
+            expected, rate = self._expected.popleft()
+            rate.learn(token == expected)
+            if token != expected:
+                self._expected.clear()
+            self._run = self._run + 1 if token == expected and rate is not self._certain_rate else 0
         if self._draft is not None and tokens:
             self._draft.accept(tokens)
-
-    def told(self, right: int) -> None:
-        """Says how many tokens of the last proposal came."""
-        for n, rate in enumerate(self._proposed[: right + 1]):
-            rate.learn(n < right)
-        self._is_running = 0 < len(self._proposed) <= right
 
     def propose(self, decoder: _core.Decoder, held: Sequence[int], most: int, before: int = 1) -> list[int]:
         """The tokens that may come next, each allowed after those before it.
@@ -90,28 +101,31 @@ class Drafts:
             most: how many.
             before: tokens that the pass evaluates in any case.
         """
-        self._proposed = []
+        self._expected.clear()
         if decoder.is_finished:
             return []
         most = min(most, MAX_DRAFT)
         matcher = decoder.matcher
         made: list[int] = []
+        rates: list[_Rate] = []
+        run = self._run
         # A drafter that is mostly wrong is asked for few tokens.
-        left = math.ceil(MAX_DRAFT * self._next_rate.value**2)
+        left = math.ceil(MAX_DRAFT * self._rates[_level(run)].value ** 2)
         try:
             while len(made) < most and (matcher is None or not matcher.is_finished):
-                new, first, rest = [], self._certain_rate, self._certain_rate
+                new, drafted = list[int](), False
                 if matcher is not None:
                     new = self._certain(matcher, [*held[-_HELD:], *made])
                 if not new and self._draft is not None and left:
                     fork = None if matcher is None else matcher.fork()
-                    new, rest = list(self._draft.propose(made, left, fork)), self._next_rate
-                    first = self._joined_rate if made else rest if self._is_running else self._first_rate
+                    new, drafted = list(self._draft.propose(made, left, fork)), True
+                    run = 0 if made else run
                     left -= len(new)
                 new = new[: most - len(made)]
                 allowed = new if matcher is None else new[: matcher.validate(new)]
                 made += allowed
-                self._proposed += [first, *[rest] * (len(allowed) - 1)] if allowed else []
+                places = range(run, run + len(allowed))
+                rates += [self._rates[_level(n)] if drafted else self._certain_rate for n in places]
                 if not new or len(allowed) < len(new):
                     break
                 if matcher is not None:
@@ -119,9 +133,11 @@ class Drafts:
         except _core.LimitError:
             # What takes too long to find out need not be proposed.
             pass
+        self._expected.extend(zip(made, rates, strict=True))
+        if not made:
+            self._run = 0
         if self._costs is not None:
-            del made[self._costs.worth([rate.value for rate in self._proposed], before) :]
-            del self._proposed[len(made) :]
+            del made[self._costs.worth([rate.value for rate in rates], before) :]
         return made
 
     def _certain(self, matcher: _core.Matcher, held: Sequence[int]) -> list[int]:

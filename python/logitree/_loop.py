@@ -222,7 +222,6 @@ class Loop:
                 del row.unseen[:same]
         except Exception as raised:
             row.error = raised
-        row.drafts.told(right)
         session.rollback(len(draft) - right)
         return True
 

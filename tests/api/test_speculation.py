@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from logitree.engines import Session
+from logitree._drafts import Drafts
+from logitree.engines import PassCosts, Session
 from logitree.speculation import Draft, Drafter, ModelDrafter, NGramDrafter
 from table_engine import DraftingEngine, TableEngine
 
@@ -338,3 +339,39 @@ def test_drafters_are_checked_at_the_call() -> None:
     assert repr(NGramDrafter(3)) == "NGramDrafter(3)"
     assert isinstance(NGramDrafter(), Drafter)
     assert isinstance(NGramDrafter().begin([1], TableEngine().vocabulary), Draft)
+
+
+class Copying:
+    """A drafter that proposes the output from `right` on, and a token that never comes before."""
+
+    def __init__(self, truth: Sequence[int], right: int) -> None:
+        self.truth, self.right, self.at = truth, right, 0
+
+    def accept(self, tokens: Sequence[int]) -> None:
+        """Counts them."""
+        self.at += len(tokens)
+
+    def propose(self, ahead: Sequence[int], most: int, matcher: lt.Matcher | None) -> Sequence[int]:
+        """At most eight tokens."""
+        at = self.at + len(ahead)
+        return [token if at >= self.right else 0 for token in self.truth[at : at + min(most, 8)]]
+
+
+@pytest.mark.parametrize("right", [0, 20, 60])
+def test_a_drafter_that_is_wrong_is_left_out_until_it_is_right(right: int) -> None:
+    costs = PassCosts()
+    costs.first, costs.further = 1.0, 0.4
+    truth = [3 + at % 2 for at in range(60)]
+    drafts = Drafts(TableEngine().vocabulary, None, Copying(truth, right), costs)
+    decoder = lt.Decoder(TableEngine().vocabulary, lt.Chain.greedy())
+    at, wrong, passes_right = 0, 0, 0
+    while at < len(truth):
+        made = drafts.propose(decoder, truth[:at], 32)
+        same = next((n for n, token in enumerate(made) if token != truth[at + n]), len(made))
+        wrong += len(made) - same
+        passes_right += at >= right
+        drafts.accept(truth[at : at + same + 1])
+        at += same + 1
+    # The right ones are met again although nothing was proposed meanwhile.
+    assert wrong <= 8, (wrong, passes_right)
+    assert passes_right <= 6 + (60 - right) // 6

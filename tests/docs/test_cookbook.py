@@ -50,6 +50,7 @@ PROMISED: dict[str, str | Callable[[str], bool]] = {
     "25_server_settings": r"2 /num_beams in the request 3 \['TreeProcessor', 'MultiSequenceProcessor'\]\n",
     "26_drafts": r'\{"ship_to": ".+", "problem": ".+"\}\n\d+ passes, [1-9]\d saved by drafts\n',
     "27_fewer_passes": r"\{\"name\": \"[A-Za-z ]+\", \"age\": \d+\} True \{'canonical': \d+(, 'drafted': \d+)?\}\n",
+    "28_quotation": r'Problem: "[^"]+" True\n',
 }
 """What each recipe prints: a pattern of all of it, or a question about it."""
 

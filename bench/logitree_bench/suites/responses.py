@@ -137,6 +137,14 @@ EXTRACT = "\n".join(
 """The fields of a complaint as an object; each is any text."""
 
 
+def quoting(values: Sequence[str]) -> lt.Grammar:
+    """The fields of one complaint as an object; each is a run of its words."""
+    words = json.dumps({"substring_words": " ".join(values)})
+    opening = [json.dumps(f'"{key}": "') for key in LABELS]
+    fields = ' ", " '.join(rf'{text} quote "\""' for text in opening)
+    return lt.Grammar.lark(f'start: "{{" {fields} "}}"\nquote: %regex {words}')
+
+
 def complaint(values: Sequence[str]) -> str:
     """The prompt after which a model writes the fields of a complaint as JSON: one is shown with its answer."""
     letter, shown = (
@@ -388,33 +396,53 @@ def extraction(bench: Bench, stage: Responses, rounds: int) -> None:
     constraint = lt.Grammar.gbnf(EXTRACT)
     prompts = [complaint(values) for values in COMPLAINTS[: 1 if bench.quick else None]]
     task = Task("extraction", EXTRACT, constraint, prompts, 2.0)
-    grammar, mode, _, _, _ = stage.task(task)
-    certain = Mode(ALL, stage._asked(constraint))
-    drafted = Mode(DRAFTED, stage._asked(constraint, drafter=lt.speculation.NGramDrafter()))
-    modes = [grammar, mode, certain, drafted]
-    measure(stage, modes, task.prompts, rounds)
-    for one in modes:
-        fact(bench, stage, f"extraction, {stage.engine.name}", one)
-    same = [a.tokens == b.tokens for a, b in zip(mode.first(), drafted.first(), strict=True)]
+    grammar = stage.task(task)[0]
+    drafts(bench, stage, f"extraction, {stage.engine.name}", lambda _: constraint, [grammar], prompts, rounds)
+    # What is extracted is often meant to be word for word the text's; llama.cpp's grammars do not say that.
+    quotes = {complaint(values): quoting(values) for values in COMPLAINTS}
+    drafts(bench, stage, f"extraction of quotations, {stage.engine.name}", quotes.__getitem__, [], prompts, rounds)
+
+
+def drafts(
+    bench: Bench,
+    stage: Responses,
+    name: str,
+    constraint: Callable[[str], lt.Grammar],
+    others: Sequence[Mode],
+    prompts: Sequence[str],
+    rounds: int,
+) -> None:
+    """What n-gram drafts change. Each prompt has a constraint; `others` are measured in turn with the drafts."""
+
+    def asked(**options: Any) -> Callable[[str, list[int]], Run]:
+        return lambda text, prompt: stage._asked(constraint(text), **options)(text, prompt)
+
+    plain, certain = Mode(PLAIN, asked(force=False)), Mode(ALL, asked())
+    drafted = Mode(DRAFTED, asked(drafter=lt.speculation.NGramDrafter()))
+    modes = [*others, plain, certain, drafted]
+    measure(stage, modes, prompts, rounds)
+    for mode in modes:
+        fact(bench, stage, name, mode)
+    same = [a.tokens == b.tokens for a, b in zip(plain.first(), drafted.first(), strict=True)]
     rate = drafted.rate()
     bench.record(
-        f"extraction, {stage.engine.name}: tokens per second with n-gram drafts, beside none",
-        rate / mode.rate(),
+        f"{name}: tokens per second with n-gram drafts, beside none",
+        rate / plain.rate(),
         unit="times",
-        target=task.target,
+        target=2.0,
         better="higher",
         beside_certain_text=round(rate / certain.rate(), 3),
-        beside_llama=round(rate / grammar.rate(), 3),
+        peers={mode.name: mode.rate() / plain.rate() for mode in others},
     )
     bench.record(
-        f"extraction, {stage.engine.name}: outputs that drafts leave as they are",
+        f"{name}: outputs that drafts leave as they are",
         sum(same) / len(same),
         unit="of 1",
         target=1.0,
         better="higher",
     )
     bench.record(
-        f"extraction, {stage.engine.name}: values that are copied word for word",
+        f"{name}: values that are copied word for word",
         copied(stage, drafted),
         unit="of 1",
         better="higher",
