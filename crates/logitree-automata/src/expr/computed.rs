@@ -13,6 +13,7 @@ use crate::Result;
 const STEP: u64 = 48;
 
 /// The states of an automaton that were reached.
+#[derive(Clone)]
 pub(super) struct Reached {
     dfa: Arc<ComputedDfa>,
     states: Vec<ComputedState>,

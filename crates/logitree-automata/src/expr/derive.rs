@@ -10,6 +10,7 @@ const UNKNOWN: ExprId = ExprId(u32::MAX);
 
 /// The derivatives of one expression that are known. Most states of a walk are asked for two: that by the byte that leads
 /// on, and that by all others.
+#[derive(Clone)]
 pub(super) struct Row {
     /// By class, before there is a table. An unused place has no byte.
     few: [(ByteSet, ExprId); 2],

@@ -7,6 +7,7 @@ use super::node::{digest, ExprNode};
 use super::{ByteSet, ExprId, Exprs, StructureHash, NOTHING};
 use crate::Result;
 
+#[derive(Clone)]
 pub(super) struct LiteralSet {
     /// Sorted by bytes.
     texts: Arc<[(Box<[u8]>, ExprId)]>,

@@ -69,6 +69,7 @@ pub(super) struct NodeFacts {
 }
 
 /// An arena of expressions.
+#[derive(Clone)]
 pub struct Exprs {
     pub(super) nodes: Vec<ExprNode>,
     pub(super) facts: Vec<NodeFacts>,
@@ -171,6 +172,7 @@ impl Exprs {
         let nothing = exprs.intern(ExprNode::Nothing);
         let empty = exprs.intern(ExprNode::Tag(0));
         debug_assert_eq!((nothing, empty), (Ok(NOTHING), Ok(EMPTY)));
+        exprs.fuel = u64::MAX;
         exprs
     }
 
@@ -204,6 +206,24 @@ impl Exprs {
     #[inline]
     pub fn fuel(&self) -> u64 {
         self.fuel.saturating_add(self.reserve) / UNITS
+    }
+
+    /// Takes over what `prepared` holds, at the fuel that it cost to make. `prepared` was made with unlimited fuel.
+    /// Returns whether it did: the arena must be a new one.
+    ///
+    /// # Errors
+    /// As [`Exprs::charge`].
+    pub fn take_over(&mut self, prepared: &Exprs) -> Result<bool> {
+        const NEW: usize = 2;
+        let has_room =
+            prepared.len() < self.most && prepared.node_bytes() < self.most.saturating_mul(BYTES_EACH);
+        if self.len() != NEW || !has_room {
+            return Ok(false);
+        }
+        self.charge(u64::MAX - prepared.fuel)?;
+        let Exprs { most, fuel, reserve, .. } = *self;
+        *self = Exprs { most, fuel, reserve, ..prepared.clone() };
+        Ok(true)
     }
 
     /// Consumes `steps` of the fuel.

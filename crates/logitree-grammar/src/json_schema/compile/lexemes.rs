@@ -1,6 +1,6 @@
 //! Compiles strings, numbers, keys and punctuation to expressions over bytes.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
@@ -22,6 +22,7 @@ const MAX_SPACES: u32 = 256;
 const MAX_TABS: u32 = 64;
 
 /// The lexemes of one schema.
+#[derive(Clone)]
 pub(super) struct Lexemes {
     /// What may follow an opening bracket.
     pub open: ExprId,
@@ -43,8 +44,36 @@ pub(super) struct Lexemes {
     numbers: FxHashMap<(u8, Option<Arc<NumberFacts>>), ExprId>,
 }
 
+/// Lexemes and the arena that they are in.
+type Prepared = (Exprs, Lexemes);
+
+fn prepared(options: &SchemaOptions) -> Result<Prepared> {
+    let mut exprs = Exprs::new(usize::MAX);
+    let lexemes = Lexemes::made(options, &mut exprs)?;
+    Ok((exprs, lexemes))
+}
+
 impl Lexemes {
+    /// Those that all schemas with the same options have: found once for each of the usual options.
     pub(super) fn new(options: &SchemaOptions, exprs: &mut Exprs) -> Result<Lexemes> {
+        static PREPARED: [OnceLock<Option<Prepared>>; 6] = [const { OnceLock::new() }; 6];
+        if options.separators.is_none() {
+            let whitespace = match options.whitespace {
+                Whitespace::Compact => 0,
+                Whitespace::Bounded => 1,
+                Whitespace::Free => 2,
+            };
+            let place = &PREPARED[2 * whitespace + usize::from(options.ascii)];
+            if let Some((prepared, lexemes)) = place.get_or_init(|| prepared(options).ok()) {
+                if exprs.take_over(prepared)? {
+                    return Ok(lexemes.clone());
+                }
+            }
+        }
+        Lexemes::made(options, exprs)
+    }
+
+    fn made(options: &SchemaOptions, exprs: &mut Exprs) -> Result<Lexemes> {
         let [open, close, comma, colon] = punctuation(options, exprs)?;
         let encoding = Encoding::Json { ascii: options.ascii };
         Ok(Lexemes {
@@ -540,4 +569,36 @@ fn listed(forms: &NormalForms, only: &[ScalarId], digits_only: bool, exprs: &mut
         others.push(Regex::concat([Regex::or(whole), if digits_only { Regex::Empty } else { zeros }]));
     }
     Ok(Regex::or(others))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prepared_lexemes_are_those_that_are_made() {
+        for whitespace in [Whitespace::Compact, Whitespace::Bounded, Whitespace::Free] {
+            for ascii in [false, true] {
+                let options = SchemaOptions { whitespace, ascii, ..SchemaOptions::default() };
+                let [mut prepared, mut made, mut used] = [0; 3].map(|_| Exprs::new(1 << 16));
+                prepared.set_fuel(1 << 20);
+                made.set_fuel(1 << 20);
+                used.bytes(b"used").unwrap();
+                let lexemes = Lexemes::new(&options, &mut prepared).unwrap();
+                let parts = |lexemes: &Lexemes| {
+                    let Lexemes { open, close, comma, colon, canonical, quote, loose, .. } = *lexemes;
+                    [open, close, comma, colon, canonical, quote, loose]
+                };
+                assert_eq!(parts(&lexemes), parts(&Lexemes::made(&options, &mut made).unwrap()));
+                assert_eq!((prepared.len(), prepared.fuel()), (made.len(), made.fuel()));
+                let others = Lexemes::new(&options, &mut used).unwrap();
+                for (one, other) in parts(&lexemes).into_iter().zip(parts(&others)) {
+                    assert_eq!(prepared.structure(one), used.structure(other));
+                }
+                let mut poor = Exprs::new(1 << 16);
+                poor.set_fuel(1);
+                assert_eq!(Lexemes::new(&options, &mut poor).err().map(|e| e.kind), Some(ErrorKind::Limit));
+            }
+        }
+    }
 }
