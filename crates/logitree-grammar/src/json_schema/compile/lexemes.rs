@@ -11,6 +11,7 @@ use super::super::normalize::{
 use super::super::number::{self, NumberSet};
 use super::super::options::{SchemaOptions, Whitespace};
 use super::super::schema::{NumberBound, TypeSet};
+use super::divisibility::{self, Literal};
 use super::unique::SingleValue;
 use crate::expr::{Encoding, ExprId, Exprs, EMPTY, NOTHING};
 use crate::{CharSet, Regex};
@@ -251,21 +252,38 @@ impl Lexemes {
         }
         let regex = number_regex(forms, TypeSet(key.0), facts.map(|facts| &**facts), exprs)?;
         let mut all = vec![exprs.compile(&regex, Encoding::Utf8)?];
-        for ways in facts.iter().flat_map(|facts| &facts.choices) {
-            let mut any = Vec::with_capacity(ways.len());
-            for way in ways.iter() {
-                let types = if way.types == 0 { types.0 } else { way.types & types.0 };
-                any.push(if types == 0 {
-                    NOTHING
-                } else {
-                    self.number(forms, TypeSet(types), Some(way), exprs)?
-                });
+        let choosing = facts.filter(|facts| !facts.choices.is_empty());
+        match choosing.and_then(|facts| divisibility::simplified(facts, types)) {
+            Some(ways) => all.push(one_of(&ways, facts.is_some_and(|facts| facts.digits_only), exprs)?),
+            None => {
+                for ways in choosing.iter().flat_map(|facts| &facts.choices) {
+                    all.push(self.choice(forms, types, ways, exprs)?);
+                }
             }
-            all.push(exprs.or(&any)?);
         }
         let made = exprs.and(&all)?;
         self.numbers.insert(key, made);
         Ok(made)
+    }
+
+    /// The numbers of `types` that fulfil one of `ways`.
+    fn choice(
+        &mut self,
+        forms: &NormalForms,
+        types: TypeSet,
+        ways: &[Arc<NumberFacts>],
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        let mut any = Vec::with_capacity(ways.len());
+        for way in ways {
+            let types = if way.types == 0 { types.0 } else { way.types & types.0 };
+            any.push(if types == 0 {
+                NOTHING
+            } else {
+                self.number(forms, TypeSet(types), Some(way), exprs)?
+            });
+        }
+        exprs.or(&any)
     }
 
     /// One value.
@@ -509,6 +527,26 @@ fn numbers_of(numbers: &NumberSet, exprs: &mut Exprs) -> Result<Regex> {
     Ok(regex)
 }
 
+/// The numbers of which all literals of one of `ways` are true. What all ways ask for is asked once.
+fn one_of(ways: &[Vec<Literal>], digits_only: bool, exprs: &mut Exprs) -> Result<ExprId> {
+    let mut numbers = |literal: &Literal| {
+        let regex = numbers_of(&literal.numbers(digits_only), exprs)?;
+        exprs.compile(&regex, Encoding::Utf8)
+    };
+    let Some((first, others)) = ways.split_first() else { return Ok(NOTHING) };
+    let is_common = |literal: &Literal| others.iter().all(|way| way.contains(literal));
+    let common: Vec<&Literal> = first.iter().filter(|literal| is_common(literal)).collect();
+    let mut all = common.iter().map(|literal| numbers(literal)).collect::<Result<Vec<_>>>()?;
+    let mut any = Vec::with_capacity(ways.len());
+    for way in ways {
+        let rest = way.iter().filter(|literal| !common.contains(literal));
+        any.push(rest.map(&mut numbers).collect::<Result<Vec<_>>>()?);
+    }
+    let any = any.iter().map(|way| exprs.and(way)).collect::<Result<Vec<_>>>()?;
+    all.push(exprs.or(&any)?);
+    exprs.and(&all)
+}
+
 /// The numbers of `types` that fulfil `facts`.
 fn number_regex(
     forms: &NormalForms,
@@ -600,5 +638,72 @@ mod tests {
                 assert_eq!(Lexemes::new(&options, &mut poor).err().map(|e| e.kind), Some(ErrorKind::Limit));
             }
         }
+    }
+
+    /// A number of a sequence that is always the same (xorshift64).
+    fn draw(state: &mut u64, below: u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) % below
+    }
+
+    fn some_numbers(state: &mut u64, depth: u32) -> NumberFacts {
+        let all = ["2", "3", "4.0", "5", "6", "7", "24", "0.5"];
+        let mut divisors = || -> Vec<String> {
+            let count = draw(state, 2);
+            (0..count).map(|_| all[draw(state, all.len() as u64) as usize].into()).collect()
+        };
+        let (multiples, not_multiples) = (divisors(), divisors());
+        let bound = |state: &mut u64| {
+            (draw(state, 8) == 0).then(|| NumberBound {
+                value: ["4", "12", "-6"][draw(state, 3) as usize].into(),
+                exclusive: draw(state, 2) == 0,
+            })
+        };
+        let (min, max) = (bound(state), bound(state));
+        let mut choices = Vec::new();
+        for _ in 0..if depth > 0 { 1 + draw(state, 2) } else { 0 } {
+            let ways = 1 + draw(state, 3);
+            let inner = if draw(state, 3) == 0 { depth - 1 } else { 0 };
+            let way = |state: &mut u64| {
+                let types =
+                    [0, TypeSet::INTEGER.0, TypeSet::FRACTION.0, TypeSet::NUMBER.0][draw(state, 4) as usize];
+                Arc::new(NumberFacts { types, ..some_numbers(state, inner) })
+            };
+            choices.push((0..ways).map(|_| way(state)).collect());
+        }
+        NumberFacts { min, max, multiples, not_multiples, choices, ..NumberFacts::default() }
+    }
+
+    #[test]
+    fn simplified_choices_are_the_same_numbers() {
+        let schema = super::super::super::load("true", &SchemaOptions::default(), &[]).unwrap();
+        let forms = NormalForms::new(Arc::new(schema));
+        let (mut state, mut simplified, mut empty) = (0x9e37_79b9_7f4a_7c15, 0, 0);
+        for n in 0..200 {
+            let facts = NumberFacts { digits_only: n % 8 != 0, ..some_numbers(&mut state, 2) };
+            let types = [TypeSet::NUMBER, TypeSet::INTEGER, TypeSet::FRACTION][draw(&mut state, 3) as usize];
+            if divisibility::simplified(&facts, types).is_none() {
+                continue;
+            }
+            let mut exprs = Exprs::new(1 << 22);
+            let mut lexemes = Lexemes::new(&SchemaOptions::default(), &mut exprs).unwrap();
+            let made = lexemes.number(&forms, types, Some(&Arc::new(facts.clone())), &mut exprs).unwrap();
+            let base = NumberFacts { choices: Vec::new(), ..facts.clone() };
+            let mut all = vec![lexemes.number(&forms, types, Some(&Arc::new(base)), &mut exprs).unwrap()];
+            for ways in &facts.choices {
+                all.push(lexemes.choice(&forms, types, ways, &mut exprs).unwrap());
+            }
+            let naive = exprs.and(&all).unwrap();
+            for (one, other) in [(made, naive), (naive, made)] {
+                let not = exprs.not(other).unwrap();
+                let only = exprs.and(&[one, not]).unwrap();
+                assert!(!exprs.is_alive(only).unwrap(), "{facts:?} {types:?}");
+            }
+            simplified += 1;
+            empty += usize::from(!exprs.is_alive(made).unwrap());
+        }
+        assert!(simplified > 100 && simplified - empty > 30, "{simplified}, {empty} of them empty");
     }
 }

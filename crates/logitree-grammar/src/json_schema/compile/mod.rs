@@ -14,6 +14,7 @@
 mod array;
 mod check;
 mod describe;
+mod divisibility;
 mod lexemes;
 mod liveness;
 mod object;

@@ -167,7 +167,7 @@ fn gcd(a: u128, b: u128) -> u128 {
 }
 
 /// The least common multiple of two positive numbers, if it is small enough.
-fn lcm(a: u128, b: u128) -> Option<u128> {
+pub(in super::super) fn lcm(a: u128, b: u128) -> Option<u128> {
     (a / gcd(a, b)).checked_mul(b).filter(|&both| both < MAX_VALUE)
 }
 

@@ -20,6 +20,7 @@ mod compare;
 mod divisor;
 mod exponent;
 mod plain;
+mod product;
 mod scientific;
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,10 @@ use super::super::{Dfa, Regex};
 use super::NumberBound;
 use crate::{Error, ErrorKind, Result};
 
+use divisor::Divisor;
 use walk::{AnyNumber, NumberWalk};
+
+pub(super) use arithmetic::lcm;
 
 /// Most states of an automaton of numbers, counted before it is made minimal.
 const MAX_STATES: usize = 50_000;
@@ -108,6 +112,11 @@ pub(super) fn comparable() -> Result<Regex> {
     }
 }
 
+/// Whether multiples of this are spelled with exponents too.
+pub(super) fn is_small(divisor: &str) -> bool {
+    Divisor::new(divisor, true).is_ok_and(|divisor| divisor.is_small())
+}
+
 /// [`constrained`] with a cache: schemas use the same few ranges repeatedly.
 fn remembered(numbers: &NumberSet) -> Result<(Regex, usize)> {
     const MAX: usize = 256;
@@ -116,7 +125,10 @@ fn remembered(numbers: &NumberSet) -> Result<(Regex, usize)> {
     if let Some(known) = MADE.lock().unwrap_or_else(PoisonError::into_inner).get(numbers) {
         return Ok(known.clone());
     }
-    let made = constrained(numbers)?;
+    let made = match product::multiplied(numbers)? {
+        Some(made) => made,
+        None => constrained(numbers)?,
+    };
     if matches!(&made, (Regex::Automaton(dfa), _) if dfa.len() <= MAX_SIZE) {
         let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX {
