@@ -235,10 +235,36 @@ pub(super) fn reading_order(schema: &Schema, follow: impl Fn(SubschemaId) -> Sub
 
 /// For each node whether it is one of `targets` or reaches one.
 pub(super) fn reaching(nodes: &[SchemaNode], targets: &[SubschemaId]) -> Vec<bool> {
+    above(nodes, targets, |keywords, visit| keywords.for_each_subschema(visit))
+}
+
+/// For each node whether it is one of `targets` or applies one to its own value.
+pub(super) fn applying(nodes: &[SchemaNode], targets: &[SubschemaId]) -> Vec<bool> {
+    above(nodes, targets, |keywords, visit| keywords.in_place().into_iter().for_each(visit))
+}
+
+/// For each node whether it describes whole values: the root, and what is applied to parts of values.
+pub(super) fn of_values(schema: &Schema) -> Vec<bool> {
+    let mut found = vec![false; schema.nodes.len()];
+    found[schema.root.index()] = true;
+    for node in &schema.nodes {
+        if let SchemaNode::Keywords(keywords) = node {
+            visit_parts!(keywords, &mut |id: &SubschemaId| found[id.index()] = true, iter);
+        }
+    }
+    found
+}
+
+/// For each node whether one of `targets` is among it, its `children`, and theirs.
+fn above(
+    nodes: &[SchemaNode],
+    targets: &[SubschemaId],
+    children: impl Fn(&Keywords, &mut dyn FnMut(SubschemaId)),
+) -> Vec<bool> {
     let mut parents: Vec<Vec<SubschemaId>> = vec![Vec::new(); nodes.len()];
     for (id, node) in nodes.iter().enumerate() {
         if let SchemaNode::Keywords(keywords) = node {
-            keywords.for_each_subschema(|child| parents[child.index()].push(SubschemaId::new(id)));
+            children(keywords, &mut |child| parents[child.index()].push(SubschemaId::new(id)));
         }
     }
     let mut reaches = vec![false; nodes.len()];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::super::normalize::{combines, Contains, SchemaId, FALSE};
-use super::super::schema::{self, Keywords, SchemaNode, SubschemaId, TypeSet};
+use super::super::schema::{self, Keywords, Schema, SchemaNode, SubschemaId, TypeSet};
 use super::rule_table::RuleTable;
 use crate::expr::Exprs;
 use crate::Result;
@@ -22,9 +22,10 @@ impl RuleTable {
             SchemaNode::Keywords(keywords) => Some((SubschemaId::new(node), &**keywords)),
             SchemaNode::True | SchemaNode::False => None,
         });
-        for (node, _) in all.clone().filter(|(_, keywords)| is_dear(keywords)) {
-            let schema = self.forms.schema_of(node)?;
-            self.scalars(schema, exprs)?;
+        let dear: Vec<SubschemaId> =
+            all.clone().filter(|(_, keywords)| is_dear(keywords)).map(|(node, _)| node).collect();
+        if !dear.is_empty() {
+            self.check_dear(&source, &dear, exprs)?;
         }
         let refusable: Vec<SubschemaId> =
             all.filter(|(_, keywords)| may_be_refused(keywords)).map(|(n, _)| n).collect();
@@ -41,6 +42,22 @@ impl RuleTable {
                     waiting.push(next);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Normalises `dear`, and compiles the scalars of whole values that they apply to: those of a subschema that is only
+    /// applied together with others are never written.
+    fn check_dear(&mut self, source: &Schema, dear: &[SubschemaId], exprs: &mut Exprs) -> Result<()> {
+        for &node in dear {
+            let schema = self.forms.schema_of(node)?;
+            self.forms.normal(schema, exprs)?;
+        }
+        let whole = schema::of_values(source);
+        let applying = schema::applying(&source.nodes, dear);
+        for node in (0..source.nodes.len()).filter(|&node| whole[node] && applying[node]) {
+            let schema = self.forms.schema_of(SubschemaId::new(node))?;
+            self.scalars(schema, exprs)?;
         }
         Ok(())
     }
