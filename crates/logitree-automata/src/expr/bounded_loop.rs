@@ -20,6 +20,13 @@ pub struct BoundedLoop {
     pub leaves: ByteSet,
 }
 
+impl BoundedLoop {
+    /// Whether any round more leads to the endless loop.
+    pub fn is_endless_after_a_round(&self) -> bool {
+        self.min <= 1 && self.max == ENDLESS
+    }
+}
+
 /// A text that an automaton reads and whose rounds of a loop are counted, and what follows it.
 pub struct CountedText {
     /// The automaton.

@@ -223,6 +223,17 @@ impl Exprs {
         Ok(set)
     }
 
+    /// [`Exprs::first_bytes`], or a superset where finding them needs derivatives.
+    ///
+    /// # Errors
+    /// As [`Exprs::derive`].
+    pub fn perhaps_first_bytes(&mut self, e: ExprId) -> Result<ByteSet> {
+        match self.facts(e).boolean && !self.first.contains_key(&e) {
+            true => Ok(ByteSet::ALL),
+            false => self.first_bytes(e),
+        }
+    }
+
     fn find_first(&mut self, e: ExprId) -> Result<ByteSet> {
         self.charge(8)?;
         if !self.is_alive(e)? {

@@ -1,8 +1,25 @@
 //! A walk that visits every node, with a state for each from a closure. The naive version is the
 //! recursion over [`TokenTrie::children`] in `tests/trie.rs`.
 
+use std::ops::Range;
+
+use super::below::Below;
+use super::sweep::Part;
 use super::{Node, TokenTrie};
 use crate::TokenId;
+
+/// What [`TokenTrie::explore_outline`] asks.
+pub(crate) trait Explorer {
+    /// What is known after some bytes.
+    type State: Copy;
+
+    /// The state of `node`, whose parent has `state` and into which `byte` leads; `None` to leave out the node and all
+    /// below it.
+    fn step(&mut self, state: Self::State, byte: u8, node: Node) -> Option<Self::State>;
+
+    /// Whether every path below a node with this state may come. `first` is the least byte below it.
+    fn takes_all(&mut self, state: Self::State, first: u8, below: &Below) -> bool;
+}
 
 impl TokenTrie {
     /// Walks the nodes below `from`, depth first, by ascending bytes. `step` gets the state of a node's parent (that of
@@ -14,16 +31,71 @@ impl TokenTrie {
         start: S,
         mut step: impl FnMut(S, u8, Node) -> Option<S>,
     ) {
-        let top = self.depth(from);
-        let mut states = vec![start; self.max_depth + 1 - top.min(self.max_depth)];
-        let mut at = from.index() + 1;
-        let end = from.index() + self.size(from);
-        while at < end {
+        let nodes = from.index() + 1..from.index() + self.size(from);
+        self.explore_run(nodes, self.depth(from), &mut vec![start], &mut step);
+    }
+
+    /// Walks the nodes of `starts`, into which the bytes lead, and those below them, as [`TokenTrie::explore`] does. The
+    /// parents of all `starts` have the state `start`.
+    pub(crate) fn explore_each<S: Copy>(
+        &self,
+        starts: &[(u8, Node)],
+        start: S,
+        mut step: impl FnMut(S, u8, Node) -> Option<S>,
+    ) {
+        let mut states = Vec::new();
+        for &(byte, node) in starts {
+            let Some(state) = step(start, byte, node) else { continue };
+            states.clear();
+            states.push(state);
+            let nodes = node.index() + 1..node.index() + self.size(node);
+            self.explore_run(nodes, self.depth(node), &mut states, &mut step);
+        }
+    }
+
+    /// As [`TokenTrie::explore`] from the root on, but leaves out the nodes below a big one if the explorer takes them
+    /// all.
+    pub(crate) fn explore_outline<E: Explorer>(&self, start: E::State, explorer: &mut E) {
+        let mut states = vec![start];
+        let mut number = 0;
+        while let Some(Part { nodes, below, after }) = self.outline.part(number) {
+            let node = self.nodes[nodes.start];
+            let Some(below) = below else {
+                let step = &mut |state, byte, node| explorer.step(state, byte, node);
+                self.explore_run(nodes, 0, &mut states, step);
+                number = after;
+                continue;
+            };
+            states.truncate(node.depth());
+            let state = explorer.step(states[node.depth() - 1], node.byte(), Node::at(nodes.start));
+            let first = self.nodes[nodes.start + 1].byte();
+            number = match state {
+                Some(state) if !explorer.takes_all(state, first, below) => {
+                    states.push(state);
+                    number + 1
+                }
+                _ => after,
+            };
+        }
+    }
+
+    /// Walks these nodes: siblings at a depth of more than `top`, and those below them. `states` has the state of each node
+    /// on the path to them, from the depth `top` on.
+    fn explore_run<S: Copy>(
+        &self,
+        nodes: Range<usize>,
+        top: usize,
+        states: &mut Vec<S>,
+        step: &mut impl FnMut(S, u8, Node) -> Option<S>,
+    ) {
+        let mut at = nodes.start;
+        while at < nodes.end {
             let node = self.nodes[at];
             let level = node.depth() - top;
+            states.truncate(level);
             match step(states[level - 1], node.byte(), Node::at(at)) {
                 Some(state) => {
-                    states[level] = state;
+                    states.push(state);
                     at += 1;
                 }
                 None => at += node.size(),

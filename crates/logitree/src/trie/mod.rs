@@ -23,9 +23,12 @@ mod sweep;
 mod table;
 mod walk;
 
+pub(crate) use below::Below;
 pub use cursor::{Children, Node};
 pub use dump::DumpOptions;
+pub(crate) use explore::Explorer;
 pub use node::{MAX_DEPTH, MAX_NODES};
+pub(crate) use table::Loops;
 pub use table::{StateNumber, Table, TableStack};
 
 use crate::TokenId;

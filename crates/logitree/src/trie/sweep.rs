@@ -14,6 +14,7 @@ use super::table::{Loops, StateNumber, Table};
 use super::TokenTrie;
 use crate::Result;
 use std::hint::select_unpredictable;
+use std::ops::Range;
 
 /// Subtrees of this many nodes are looked at as a whole; measured best of 16, 32, 64, 128 and 256.
 const BIG: usize = 64;
@@ -37,6 +38,15 @@ pub(super) struct Entry {
 pub(super) struct Outline {
     entries: Box<[Entry]>,
     below: Box<[Below]>,
+}
+
+/// A part of a trie: a big subtree, or small siblings.
+pub(super) struct Part<'a> {
+    pub nodes: Range<usize>,
+    /// What is below the first node of a big subtree, whose own parts are the next ones.
+    pub below: Option<&'a Below>,
+    /// The number of the part after these nodes.
+    pub after: usize,
 }
 
 impl Outline {
@@ -79,6 +89,18 @@ impl Outline {
         }
         flush(&mut entries, run, nodes.len());
         Outline { entries: entries.into(), below: below.into_iter().map(|(_, b)| b).collect() }
+    }
+
+    /// The part with this number, if there are so many.
+    #[inline]
+    pub(super) fn part(&self, number: usize) -> Option<Part<'_>> {
+        let entry = self.entries.get(number)?;
+        let is_big = entry.skip != 0;
+        Some(Part {
+            nodes: entry.start as usize..entry.end as usize,
+            below: is_big.then(|| &self.below[entry.below as usize]),
+            after: if is_big { entry.skip as usize } else { number + 1 },
+        })
     }
 
     pub(super) fn memory(&self) -> usize {

@@ -110,10 +110,6 @@ impl<'a, S: StateNumber> Table<'a, S> {
     pub(super) fn step(&self, state: S, byte: u8) -> S {
         self.next[state.index() << 8 | usize::from(byte)]
     }
-
-    fn row(&self, state: S) -> &'a [S] {
-        &self.next[state.index() << 8..][..256]
-    }
 }
 
 /// A [`Table`] with its stack of states.
@@ -141,7 +137,7 @@ impl<S: StateNumber> Recognizer for TableStack<'_, S> {
 
 /// What loops on a state: the bytes, and if so all characters, that lead back to it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Loops {
+pub(crate) struct Loops {
     bytes: ByteSet,
     /// Every UTF-8 character of two bytes or more leads from the state back to it, alive all the way.
     characters: bool,
@@ -149,16 +145,21 @@ pub(super) struct Loops {
 
 impl Loops {
     pub(super) fn of<S: StateNumber>(table: &Table<'_, S>, state: S) -> Loops {
+        Loops::found(state, |state, byte| Some(table.step(state, byte)).filter(|next| *next != table.dead))
+    }
+
+    /// What loops on a state of an automaton of which `step` gives the transitions.
+    pub(crate) fn found<S: Copy + PartialEq>(state: S, mut step: impl FnMut(S, u8) -> Option<S>) -> Loops {
         let mut bytes = [0u64; 4];
-        for (byte, next) in table.row(state).iter().enumerate() {
-            bytes[byte / 64] |= u64::from(*next == state) << (byte % 64);
+        for byte in 0..=u8::MAX {
+            bytes[usize::from(byte / 64)] |= u64::from(step(state, byte) == Some(state)) << (byte % 64);
         }
-        Loops { bytes: ByteSet(bytes), characters: loops_over_characters(table, state) }
+        Loops { bytes: ByteSet(bytes), characters: loops_over_characters(state, &mut step) }
     }
 
     /// Whether every path below is taken from the state. `false` says nothing.
     #[inline]
-    pub(super) fn take(&self, below: &Below) -> bool {
+    pub(crate) fn take(&self, below: &Below) -> bool {
         // The first two words are the ASCII bytes.
         let ByteSet([a, b, c, d]) = below.bytes.without(&self.bytes);
         a | b == 0 && (c | d == 0 || self.characters && below.text)
@@ -166,7 +167,7 @@ impl Loops {
 }
 
 /// (lead bytes, what may follow the lead byte, continuation bytes), for all characters past ASCII.
-const CHARACTERS: [(std::ops::RangeInclusive<u8>, std::ops::RangeInclusive<usize>, usize); 8] = [
+const CHARACTERS: [(std::ops::RangeInclusive<u8>, std::ops::RangeInclusive<u8>, usize); 8] = [
     (0xc2..=0xdf, 0x80..=0xbf, 1),
     (0xe0..=0xe0, 0xa0..=0xbf, 2),
     (0xe1..=0xec, 0x80..=0xbf, 2),
@@ -179,25 +180,23 @@ const CHARACTERS: [(std::ops::RangeInclusive<u8>, std::ops::RangeInclusive<usize
 
 /// Holds only where the continuation bytes of one lead byte share their states, as in minimal automata; others
 /// lose speed, not correctness.
-fn loops_over_characters<S: StateNumber>(table: &Table<'_, S>, state: S) -> bool {
+fn loops_over_characters<S: Copy + PartialEq>(state: S, step: &mut impl FnMut(S, u8) -> Option<S>) -> bool {
     CHARACTERS.iter().all(|(leads, second, count)| {
-        let mut same_as_before = table.dead;
+        let mut same_as_before = None;
         leads.clone().all(|lead| {
-            let mut at = table.step(state, lead);
-            if at == table.dead {
-                return false;
-            }
-            if at == same_as_before {
+            let first = step(state, lead);
+            let Some(mut at) = first else { return false };
+            if first == same_as_before {
                 return true;
             }
-            same_as_before = at;
+            same_as_before = first;
             let mut range = second.clone();
             for _ in 0..*count {
-                let row = &table.row(at)[range];
-                if row[0] == table.dead || row.iter().any(|next| *next != row[0]) {
+                let next = step(at, *range.start());
+                if next.is_none() || range.clone().any(|byte| step(at, byte) != next) {
                     return false;
                 }
-                at = row[0];
+                at = next.unwrap_or(at);
                 range = 0x80..=0xbf;
             }
             at == state

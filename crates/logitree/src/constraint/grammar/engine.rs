@@ -309,12 +309,20 @@ impl Engine {
                         machine.exprs_mut().charge(8 * crossing.unvisited(byte, trie) as u64)?;
                         let Some(suffixes) = crossing.suffixes(byte, &takes, trie) else { continue };
                         // A parent's threads lie below those of its children: what lies above is done with.
-                        let step = |(from, to): (usize, usize), byte: u8| {
+                        let mut refused = 0;
+                        let step = |(from, to, next): (usize, usize, ByteSet), byte: u8, is_leaf: bool| {
+                            if !next.contains(byte) {
+                                refused += 1;
+                                return Ok(None);
+                            }
                             threads.truncate(to);
                             let viable = machine.follow(&mut threads, from..to, byte)?;
-                            Ok::<_, crate::Error>(viable.then_some((to, threads.len())))
+                            let next = if is_leaf { &[] } else { &threads[to..] };
+                            let next = perhaps_first_bytes(machine, next)?;
+                            Ok::<_, crate::Error>(viable.then_some((to, threads.len(), next)))
                         };
-                        suffixes.viable(every, step, few)?;
+                        suffixes.viable((every.0, every.1, first), step, few)?;
+                        machine.exprs_mut().charge(refused / 4)?;
                     }
                     if !same || !cont.reads() {
                         continue;
@@ -325,7 +333,7 @@ impl Engine {
                     let unread = (0, threads.len());
                     for byte in bytes.iter() {
                         let Some(suffixes) = crossing.suffixes(byte, &takes, trie) else { continue };
-                        let step = |(from, to): (usize, usize), byte: u8| {
+                        let step = |(from, to): (usize, usize), byte: u8, _: bool| {
                             threads.truncate(to);
                             let viable = machine.follow(&mut threads, from..to, byte)?;
                             drop_reading(&mut threads, to);
@@ -403,6 +411,16 @@ impl Engine {
     }
 }
 
+/// The bytes by which one of `threads` continues, or a superset where finding them takes long.
+fn perhaps_first_bytes(machine: &mut Machine, threads: &[(ExprId, ContinuationId)]) -> Result<ByteSet> {
+    let mut first = ByteSet::NONE;
+    machine.exprs_mut().charge(2 * threads.len() as u64)?;
+    for &(e, _) in threads {
+        first = first.or(&machine.exprs_mut().perhaps_first_bytes(e)?);
+    }
+    Ok(first)
+}
+
 /// Drops what is in `without`, which is ascending, from `ids[from..]`.
 fn keep_but(without: &[TokenId], ids: &mut Vec<TokenId>, from: usize) {
     let mut kept = from;
@@ -430,6 +448,7 @@ fn drop_reading(threads: &mut Vec<(ExprId, ContinuationId)>, from: usize) {
 /// Adds a set, but for some of its ids, to what is gathered.
 fn add(set: &IdSet, without: &[TokenId], few: &mut Vec<TokenId>, dense: &mut Vec<Allowed>) {
     match set {
+        IdSet::Few(ids) if without.is_empty() => few.extend_from_slice(ids),
         IdSet::Few(ids) => few.extend(ids.iter().filter(|id| without.binary_search(id).is_err())),
         IdSet::Dense(words) => dense.push((Arc::clone(words), without.to_vec())),
     }

@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::grammar::expr::{ExprId, Exprs, NOTHING};
+use crate::trie::Loops;
 use crate::Error;
 
 /// No token continues so.
@@ -22,6 +23,8 @@ pub(super) struct LazyTable<'a> {
     next: Vec<u32>,
     states: Vec<ExprId>,
     numbers: FxHashMap<ExprId, u32>,
+    /// What loops on each state, found when it is first asked for.
+    loops: Vec<Option<Loops>>,
     /// Steps until the next charge.
     left: u32,
     /// Why all further steps are dead ends.
@@ -31,7 +34,8 @@ pub(super) struct LazyTable<'a> {
 impl<'a> LazyTable<'a> {
     pub fn new(exprs: &'a mut Exprs) -> LazyTable<'a> {
         let numbers = FxHashMap::default();
-        LazyTable { exprs, next: Vec::new(), states: Vec::new(), numbers, left: BLOCK, failed: None }
+        let (next, states, loops) = (Vec::new(), Vec::new(), Vec::new());
+        LazyTable { exprs, next, states, numbers, loops, left: BLOCK, failed: None }
     }
 
     /// The number of a state.
@@ -60,6 +64,19 @@ impl<'a> LazyTable<'a> {
             return next;
         }
         self.derive(state, byte)
+    }
+
+    /// What loops on a state.
+    pub fn loops(&mut self, state: u32) -> Loops {
+        let at = (state & !COMPLETE) as usize;
+        if let Some(Some(known)) = self.loops.get(at) {
+            return *known;
+        }
+        let found =
+            Loops::found(state, |state, byte| Some(self.step(state, byte)).filter(|&next| next != DEAD));
+        self.loops.resize(self.states.len(), None);
+        self.loops[at] = Some(found);
+        found
     }
 
     pub fn is_complete(state: u32) -> bool {

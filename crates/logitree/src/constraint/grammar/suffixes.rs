@@ -72,23 +72,26 @@ impl Suffixes {
         self.max_depth = self.max_depth.max(usize::from(depth));
     }
 
-    /// Adds to `found` the ids of the rests all of whose bytes `step` takes, from `start` on.
+    /// Adds to `found` the ids of the rests all of whose bytes `step` takes, from `start` on. It gets whether no rest is
+    /// longer, too.
     ///
     /// # Errors
     /// What `step` fails with.
     pub fn viable<S: Copy, E>(
         &self,
         start: S,
-        mut step: impl FnMut(S, u8) -> Result<Option<S>, E>,
+        mut step: impl FnMut(S, u8, bool) -> Result<Option<S>, E>,
         found: &mut Vec<TokenId>,
     ) -> Result<(), E> {
-        let mut states = vec![start; self.max_depth + 1];
+        let mut states = Vec::with_capacity(self.max_depth + 1);
+        states.push(start);
         let mut at = 0;
         while let Some(node) = self.nodes.get(at) {
             let level = usize::from(node.depth);
-            match step(states[level - 1], node.byte)? {
+            states.truncate(level);
+            match step(states[level - 1], node.byte, node.size == 1)? {
                 Some(state) => {
-                    states[level] = state;
+                    states.push(state);
                     found.extend_from_slice(&self.ids[node.from as usize..node.to as usize]);
                     at += 1;
                 }

@@ -12,7 +12,7 @@ use super::terminal::{Exit, Terminal};
 use crate::grammar::dfa::Dfa;
 use crate::grammar::expr::{ByteSet, ExprId, Exprs, NOTHING};
 use crate::mask::words_for;
-use crate::trie::{Node, StateNumber, Table, TokenTrie};
+use crate::trie::{Below, Explorer, Node, StateNumber, Table, TokenTrie};
 use crate::vocabulary::Vocabulary;
 use crate::Result;
 
@@ -152,25 +152,44 @@ pub(super) fn wide(
 /// # Errors
 /// As [`narrow`].
 pub(super) fn whole(e: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Terminal> {
-    let mut exits: Vec<Exit> = Vec::new();
-    let mut refused: Vec<Node> = Vec::new();
-    let mut table = LazyTable::new(exprs);
-    let start = table.number(e);
-    trie.explore(trie.root(), start, |state, byte, node| {
-        if LazyTable::is_complete(state) && trie.depth(node) > 1 {
-            exits.push(Exit { outcome: table.outcome(state), byte, node });
-        }
-        let next = table.step(state, byte);
-        if next == DEAD {
-            refused.push(node);
-            return None;
-        }
-        Some(next)
-    });
+    let mut walk = Whole { table: LazyTable::new(exprs), trie, exits: Vec::new(), refused: Vec::new() };
+    let start = walk.table.number(e);
+    trie.explore_outline(start, &mut walk);
+    let Whole { table, exits, refused, .. } = walk;
     if let Some(error) = table.failed {
         return Err(error);
     }
     allowed_outside(&refused, exits, exprs, trie)
+}
+
+/// The walk of [`whole`]. A subtree of which every token stays inside has no node that is refused, and no exit that is
+/// kept.
+struct Whole<'a> {
+    table: LazyTable<'a>,
+    trie: &'a TokenTrie,
+    exits: Vec<Exit>,
+    refused: Vec<Node>,
+}
+
+impl Explorer for Whole<'_> {
+    type State = u32;
+
+    #[inline]
+    fn step(&mut self, state: u32, byte: u8, node: Node) -> Option<u32> {
+        if LazyTable::is_complete(state) && self.trie.depth(node) > 1 {
+            self.exits.push(Exit { outcome: self.table.outcome(state), byte, node });
+        }
+        let next = self.table.step(state, byte);
+        if next == DEAD {
+            self.refused.push(node);
+            return None;
+        }
+        Some(next)
+    }
+
+    fn takes_all(&mut self, state: u32, first: u8, below: &Below) -> bool {
+        (!first.is_ascii() || self.table.step(state, first) == state) && self.table.loops(state).take(below)
+    }
 }
 
 /// The tables after a walk of the whole trie that these nodes ended.

@@ -179,6 +179,13 @@ impl TerminalTables {
         let trie = vocabulary.trie()?;
         if let Some(bounds) = exprs.bounded_loop(e)? {
             if let Some(base) = self.base(bounds.endless, exprs, vocabulary)? {
+                // After one round it is the endless one: that is cheaper to see than how often each token goes round.
+                if bounds.is_endless_after_a_round() && !self.has_rounds(bounds.endless, exprs) {
+                    let place = StartState::root(e, &exprs.first_bytes(bounds.endless)?, trie);
+                    if let Some(near) = as_difference(&place, bounds.endless, &base, exprs, trie)? {
+                        return Ok(Some(near));
+                    }
+                }
                 let rounds = self.rounds(bounds.endless, exprs, trie)?;
                 return Ok(Some(rounds.bounded(&bounds, &base, exprs)));
             }
@@ -317,6 +324,10 @@ impl TerminalTables {
         kept.bytes += size_of_val(&*made);
         kept.longer.insert(bytes, Arc::clone(&made));
         Ok(made)
+    }
+
+    fn has_rounds(&self, endless: ExprId, exprs: &Exprs) -> bool {
+        self.kept().rounds.contains_key(&exprs.structure(endless))
     }
 
     fn rounds(&self, endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Arc<LoopRounds>> {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::state::StartState;
-use crate::constraint::grammar::entry::IdSet;
+use crate::constraint::grammar::entry::{IdSet, Sorter};
 use crate::constraint::grammar::lazy::{LazyTable, DEAD};
 use crate::constraint::grammar::terminal::{Base, Exit, Terminal};
 use crate::grammar::expr::{BoundedLoop, ExprId, Exprs, NOTHING};
@@ -174,7 +174,7 @@ impl LoopRounds {
     /// # Errors
     /// As [`default_state`].
     pub fn new(endless: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<LoopRounds> {
-        let mut taken = Vec::with_capacity(trie.token_count());
+        let mut taken = Vec::new();
         let mut leaving = Vec::new();
         let leave = exprs.loop_exits(endless)?;
         let mut table = LazyTable::new(exprs);
@@ -214,10 +214,9 @@ impl LoopRounds {
         let mut elsewhere: Vec<TokenId> = [below, above].concat();
         // What leaves too early or too late does not end inside either.
         without.extend(elsewhere.iter().copied().filter(|&id| terminal.inside.contains(id)));
-        for list in [&mut without, &mut elsewhere] {
-            list.sort_unstable();
-            list.dedup();
-        }
+        let mut sorter = Sorter::default();
+        sorter.sort(&mut without);
+        sorter.sort(&mut elsewhere);
         let base =
             Base { terminal: Arc::clone(terminal), without: without.into(), elsewhere: elsewhere.into() };
         Terminal::near(base, IdSet::new(Vec::new(), 0), Vec::new(), exprs)

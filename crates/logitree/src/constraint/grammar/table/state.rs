@@ -62,16 +62,7 @@ impl StartState {
     }
 
     /// Walks them, as [`TokenTrie::explore`] does.
-    pub fn explore<S: Copy>(
-        &self,
-        trie: &TokenTrie,
-        start: S,
-        mut step: impl FnMut(S, u8, Node) -> Option<S>,
-    ) {
-        for &(byte, node) in &self.starts {
-            if let Some(state) = step(start, byte, node) {
-                trie.explore(node, state, &mut step);
-            }
-        }
+    pub fn explore<S: Copy>(&self, trie: &TokenTrie, start: S, step: impl FnMut(S, u8, Node) -> Option<S>) {
+        trie.explore_each(&self.starts, start, step);
     }
 }
