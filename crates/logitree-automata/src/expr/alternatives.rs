@@ -1,8 +1,10 @@
 //! Splits an expression at its alternatives, so that tables of unchanged alternatives stay valid when another
 //! one changes. Example: of the keys an object allows next, those without a name are the same after every key.
 
+use std::sync::Arc;
+
 use super::node::ExprNode;
-use super::{ExprId, Exprs, NOTHING};
+use super::{ByteSet, ExprId, Exprs, NOTHING};
 use crate::Result;
 
 /// Expressions with more alternatives are not split.
@@ -10,7 +12,7 @@ const MAX: usize = 8;
 
 impl Exprs {
     /// Calls `found` with expressions whose union is `e`: several if some alternatives of its first part
-    /// contain an intersection or complement, otherwise `e` alone.
+    /// contain an intersection or complement, or if all begin with different bytes; otherwise `e` alone.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
@@ -20,6 +22,10 @@ impl Exprs {
         let mut at = e;
         loop {
             if !self.facts(at).boolean {
+                if let Some(parts) = self.parts_apart(e)? {
+                    parts.iter().for_each(|&part| found(part));
+                    return Ok(());
+                }
                 break;
             }
             match self.node(at).clone() {
@@ -42,5 +48,24 @@ impl Exprs {
         }
         found(e);
         Ok(())
+    }
+
+    /// The alternatives of `e`, if there are some and no two of them begin with the same byte: what closes an object, and
+    /// the next key.
+    fn parts_apart(&mut self, e: ExprId) -> Result<Option<Arc<[ExprId]>>> {
+        let ExprNode::Or(parts) = self.node(e) else { return Ok(None) };
+        if parts.len() > MAX {
+            return Ok(None);
+        }
+        let parts = Arc::clone(parts);
+        let mut all = ByteSet::NONE;
+        for &part in parts.iter() {
+            let first = self.first_bytes(part)?;
+            if first.is_empty() || !first.and(&all).is_empty() {
+                return Ok(None);
+            }
+            all = all.or(&first);
+        }
+        Ok(Some(parts))
     }
 }
