@@ -58,19 +58,41 @@ const EVERY: Combined = Combined::All(Vec::new());
 struct Positions {
     ids: Vec<ExprId>,
     numbers: FxHashMap<ExprId, u32>,
-    /// For each: the classes of bytes that lead on, and where to.
-    ways: Vec<Vec<(u8, u32)>>,
+    /// For each where it leads.
+    ways: Vec<Ways>,
     /// Whether one contains another.
     contains: FxHashMap<(u32, u32), bool>,
+}
+
+/// Where a position leads, by class.
+#[derive(Default)]
+struct Ways {
+    /// The targets of this class and those after it up to the next, the first for class 0.
+    runs: Vec<(u8, Box<[u32]>)>,
+    starts: Classes,
+    /// How many pairs of a class and a target there are.
+    count: usize,
+}
+
+/// A set of classes; there are at most 200.
+type Classes = ByteSet;
+
+/// Where a set leads.
+#[derive(Default)]
+struct Row {
+    /// The sets after a byte of each class; empty before it is asked for.
+    next: Box<[u32]>,
+    /// The classes whose target is another than that of the class before.
+    starts: Classes,
 }
 
 /// Sets of positions.
 #[derive(Default)]
 struct Sets {
     all: Vec<Arc<[u32]>>,
+    /// Also by the sorted positions of which those were left out that others contain.
     numbers: FxHashMap<Arc<[u32]>, u32>,
-    /// For each the sets after a byte of each class; empty before it is asked for.
-    next: Vec<Box<[u32]>>,
+    rows: Vec<Row>,
     accepting: Vec<bool>,
     /// Whether one contains another.
     contains: FxHashMap<(u32, u32), bool>,
@@ -221,14 +243,10 @@ impl Exprs {
         if classes.len() > 200 {
             return Ok(None);
         }
+        let firsts: Vec<u8> = classes.iter().filter_map(|class| class.iter().next()).collect();
         for ways in ways {
             self.charge((ways.len() * classes.len()) as u64 / 2)?;
-            let mut by_class = Vec::with_capacity(ways.len());
-            for (set, to) in ways {
-                let within = |class: &ByteSet| !class.and(&set).is_empty();
-                by_class.extend((0..classes.len()).filter(|&n| within(&classes[n])).map(|n| (n as u8, to)));
-            }
-            made.ways.push(by_class);
+            made.ways.push(Ways::new(&ways, &firsts));
         }
         Ok(Some((made, classes)))
     }
@@ -297,6 +315,25 @@ impl Exprs {
     }
 }
 
+impl Ways {
+    /// `firsts` are bytes of each class; each of the sets is a union of classes.
+    fn new(ways: &[(ByteSet, u32)], firsts: &[u8]) -> Ways {
+        let mut made = Ways::default();
+        let (mut targets, mut before) = (Vec::new(), Vec::new());
+        for (class, &byte) in firsts.iter().enumerate() {
+            targets.clear();
+            targets.extend(ways.iter().filter(|(set, _)| set.contains(byte)).map(|&(_, to)| to));
+            made.count += targets.len();
+            if class == 0 || targets != before {
+                made.runs.push((class as u8, targets[..].into()));
+                made.starts.insert(class as u8);
+                std::mem::swap(&mut targets, &mut before);
+            }
+        }
+        made
+    }
+}
+
 impl Positions {
     fn number(&mut self, e: ExprId) -> u32 {
         *self.numbers.entry(e).or_insert_with(|| {
@@ -350,12 +387,20 @@ impl<'a> Search<'a> {
                 self.fill_row(set)?;
             }
             self.exprs.charge((self.classes * (4 + self.states[at].len())) as u64 / 2)?;
+            let mut starts = Classes::NONE;
+            for &set in &self.states[at][1..] {
+                starts = starts.or(&self.sets.rows[set as usize].starts);
+            }
             last.clear();
             let mut to = None;
             for class in 0..self.classes {
+                if class > 0 && !starts.contains(class as u8) {
+                    next.push(to);
+                    continue;
+                }
                 key.clear();
                 key.push(self.states[at][0]);
-                key.extend(self.states[at][1..].iter().map(|&set| self.sets.next[set as usize][class]));
+                key.extend(self.states[at][1..].iter().map(|&set| self.sets.rows[set as usize].next[class]));
                 // Neighbouring classes often have the same target.
                 if key != last {
                     to = self.target(&key)?;
@@ -499,6 +544,10 @@ impl<'a> Search<'a> {
     fn set(&mut self, mut positions: Vec<u32>) -> Result<u32> {
         positions.sort_unstable();
         positions.dedup();
+        if let Some(&known) = self.sets.numbers.get(&positions[..]) {
+            return Ok(known);
+        }
+        let all = positions.clone();
         let mut n = 0;
         while n < positions.len() && positions.len() > 1 {
             let mut contained = false;
@@ -513,6 +562,7 @@ impl<'a> Search<'a> {
             }
         }
         if let Some(&known) = self.sets.numbers.get(&positions[..]) {
+            self.sets.numbers.insert(all.into(), known);
             return Ok(known);
         }
         self.exprs.charge(16 + positions.len() as u64)?;
@@ -521,32 +571,49 @@ impl<'a> Search<'a> {
         self.sets.accepting.push(positions.iter().any(ends));
         let positions: Arc<[u32]> = positions.into();
         self.sets.all.push(Arc::clone(&positions));
-        self.sets.next.push(Box::default());
+        self.sets.rows.push(Row::default());
+        if all[..] != positions[..] {
+            self.sets.numbers.insert(all.into(), number);
+        }
         self.sets.numbers.insert(positions, number);
         Ok(number)
     }
 
     /// Finds the sets after `set`.
     fn fill_row(&mut self, set: u32) -> Result<()> {
-        if !self.sets.next[set as usize].is_empty() {
+        if !self.sets.rows[set as usize].next.is_empty() {
             return Ok(());
         }
-        let mut after: Vec<Vec<u32>> = vec![Vec::new(); self.classes];
-        let mut ways = 0;
-        for &position in self.sets.all[set as usize].iter() {
-            for &(class, to) in &self.positions.ways[position as usize] {
-                after[usize::from(class)].push(to);
-                ways += 1;
-            }
+        let positions = Arc::clone(&self.sets.all[set as usize]);
+        let (mut starts, mut ways) = (Classes::one(0), 0);
+        for &position in positions.iter() {
+            let from = &self.positions.ways[position as usize];
+            starts = starts.or(&from.starts);
+            ways += from.count;
         }
         self.exprs.charge((2 * ways + 8 * self.classes) as u64)?;
-        let mut row = Vec::with_capacity(self.classes);
-        for n in 0..self.classes {
-            let same = n > 0 && after[n] == after[n - 1];
-            let next = if same { row[n - 1] } else { self.set(after[n].clone())? };
-            row.push(next);
+        let mut row: Row = Row { next: vec![EMPTY_SET; self.classes].into(), starts: Classes::one(0) };
+        let mut places = vec![0; positions.len()];
+        let mut to = EMPTY_SET;
+        for class in 0..self.classes {
+            if starts.contains(class as u8) {
+                let mut after = Vec::new();
+                for (&position, place) in positions.iter().zip(&mut places) {
+                    let runs = &self.positions.ways[position as usize].runs;
+                    while runs.get(*place + 1).is_some_and(|run| usize::from(run.0) <= class) {
+                        *place += 1;
+                    }
+                    after.extend_from_slice(&runs[*place].1);
+                }
+                let next = self.set(after)?;
+                if next != to {
+                    row.starts.insert(class as u8);
+                }
+                to = next;
+            }
+            row.next[class] = to;
         }
-        self.sets.next[set as usize] = row.into();
+        self.sets.rows[set as usize] = row;
         Ok(())
     }
 }
