@@ -7,6 +7,8 @@ use crate::Regex;
 
 /// Maximum depth of regular languages that are searched.
 const DEPTH: u32 = 40;
+/// Most ranges of lengths that are kept of a language.
+const MAX_RANGES: usize = 8;
 
 /// Whether some value fulfils the keywords.
 pub(crate) fn has_value(k: &Keywords) -> bool {
@@ -72,7 +74,11 @@ fn has_string<'a>(mut languages: impl Iterator<Item = &'a Regex>, min: u64, max:
     }
     match (languages.next(), languages.next()) {
         (None, _) => true,
-        (Some(one), None) => min == 0 && max.is_none() && has_text(one, DEPTH),
+        (Some(one), None) if min == 0 && max.is_none() => has_text(one, DEPTH),
+        (Some(one), None) => {
+            let within = |&(from, to): &Lengths| from <= max.unwrap_or(u64::MAX) && min <= to;
+            lengths(one, DEPTH).iter().any(within)
+        }
         (Some(_), Some(_)) => false,
     }
 }
@@ -102,9 +108,105 @@ fn has_text(regex: &Regex, depth: u32) -> bool {
     }
 }
 
+/// Numbers of characters, both ends included; without an end it is [`u64::MAX`].
+type Lengths = (u64, u64);
+
+/// Ranges of lengths: the language has texts of each of them, and may have others.
+fn lengths(regex: &Regex, depth: u32) -> Vec<Lengths> {
+    let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+    match regex {
+        Regex::Nothing | Regex::And(_) | Regex::Not(_) | Regex::Automaton(_) | Regex::Computed(_) => {
+            Vec::new()
+        }
+        Regex::Empty => vec![(0, 0)],
+        Regex::Text(text) => {
+            let count = text.chars().count() as u64;
+            vec![(count, count)]
+        }
+        Regex::Set(set) if set.is_empty() => Vec::new(),
+        Regex::Set(_) => vec![(1, 1)],
+        Regex::Concat(parts) => parts.iter().fold(vec![(0, 0)], |all, part| {
+            let part = lengths(part, depth);
+            let sums = all.iter().flat_map(|a| part.iter().map(|b| (plus(a.0, b.0), plus(a.1, b.1))));
+            joined(sums.collect())
+        }),
+        Regex::Or(parts) => joined(parts.iter().flat_map(|part| lengths(part, depth)).collect()),
+        Regex::Repeat { of, min, max } => {
+            let (min, max) = (u64::from(*min), max.map_or(u64::MAX, u64::from));
+            let times = |length: u64, count: u64| length.saturating_mul(count);
+            let mut found: Vec<Lengths> = (min == 0).then_some((0, 0)).into_iter().collect();
+            let least = min.max(1);
+            for (from, to) in lengths(of, depth).into_iter().filter(|_| least <= max) {
+                // Once a count reaches as far as one more begins, so do all greater ones.
+                let touch = plus(times(to, least), 1) >= times(from, plus(least, 1));
+                let most = if touch { max } else { least };
+                found.push((times(from, least), times(to, most)));
+            }
+            joined(found)
+        }
+    }
+}
+
+/// Sums of lengths; what is without an end stays so.
+fn plus(a: u64, b: u64) -> u64 {
+    a.saturating_add(b)
+}
+
+/// The same lengths in few ranges; where there are too many, the longest are left out.
+fn joined(mut all: Vec<Lengths>) -> Vec<Lengths> {
+    all.sort_unstable();
+    let mut found: Vec<Lengths> = Vec::with_capacity(all.len().min(MAX_RANGES));
+    for (from, to) in all {
+        let is_full = found.len() == MAX_RANGES;
+        match found.last_mut() {
+            Some(last) if from <= plus(last.1, 1) => last.1 = last.1.max(to),
+            _ if is_full => break,
+            _ => found.push((from, to)),
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::expr::{Encoding, Exprs};
+    use crate::pattern::{self, PatternOptions};
+    use crate::CharSet;
+
+    #[test]
+    fn languages_have_texts_of_their_lengths() {
+        let cases: [(&str, &[Lengths]); 9] = [
+            ("abc|de?", &[(1, 3)]),
+            ("(?:[^ ]+ +){0,9}[^ ]+", &[(1, u64::MAX)]),
+            ("(?:abc){2,3}", &[(6, 6)]),
+            ("(?:abc){2,}", &[(6, 6)]),
+            ("(?:ab|abc){2,5}", &[(4, 15)]),
+            ("(?:ab?){3,4}", &[(3, 8)]),
+            ("[0-9]{8}(?:-[0-9]{4}){3}", &[(23, 23)]),
+            ("(?:abcd)*", &[(0, 0), (4, 4)]),
+            ("a{0}|[^]", &[(0, 1)]),
+        ];
+        for (text, expected) in cases {
+            let regex = pattern::parse(text, &PatternOptions::WHOLE).unwrap();
+            let found = lengths(&regex, DEPTH);
+            assert_eq!(found, expected, "{text}");
+            let mut exprs = Exprs::new(1 << 16);
+            let any = exprs.compile(&regex, Encoding::Utf8).unwrap();
+            for count in found.iter().flat_map(|&(from, to)| [from, to.min(from + 20)]) {
+                let all = exprs.chars(&CharSet::all(), Encoding::Utf8).unwrap();
+                let counted = exprs.repeat(all, count as u32, Some(count as u32)).unwrap();
+                let both = exprs.and(&[any, counted]).unwrap();
+                assert!(exprs.is_alive(both).unwrap(), "{text} {count}");
+            }
+        }
+        let bounded = |min, max| {
+            let regex = pattern::parse("(?:[a-z]{2} ){3}", &PatternOptions::WHOLE).unwrap();
+            has_string(std::iter::once(&regex), min, max)
+        };
+        assert!(bounded(9, Some(9)) && bounded(0, Some(10)) && bounded(8, None));
+        assert!(!bounded(10, None) && !bounded(0, Some(8)) && !bounded(9, Some(8)));
+    }
 
     #[test]
     fn bounds_hold_a_whole_number() {
