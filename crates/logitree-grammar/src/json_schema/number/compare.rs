@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use super::super::decimal::Decimal;
+use super::few::Few;
 
 /// A value that numbers are compared with, without its sign, and which side of it is wanted. It is not zero.
 pub(super) struct Comparand {
@@ -15,9 +16,10 @@ pub(super) struct Comparand {
 }
 
 /// How the digits read so far compare with as many of a target's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) enum PrefixOrder {
     /// All wanted, whatever comes.
+    #[default]
     Wanted,
     /// The digits are less; who has the larger point is not known yet.
     Less,
@@ -73,7 +75,7 @@ impl Comparand {
 
 /// How a number compares with each of the targets of which it is not known yet that they want it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Comparisons(Vec<(u32, PrefixOrder)>);
+pub(super) struct Comparisons(Few<(u32, PrefixOrder), 2>);
 
 impl Comparisons {
     /// Before the first digit.

@@ -1,5 +1,7 @@
 //! Sets of exponents, and their spelling: an optional sign and one to three digits.
 
+use super::few::Few;
+
 /// The largest exponent that is spelled, and the least without its sign.
 const MAX: i32 = 999;
 
@@ -8,7 +10,7 @@ const DIGITS: u8 = 3;
 
 /// A set of exponents from -999 to 999: inclusive ranges, ascending, neither overlapping nor touching.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Exponents(Vec<(i32, i32)>);
+pub(super) struct Exponents(Few<(i32, i32), 2>);
 
 /// An exponent that is being read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,7 +26,7 @@ pub(super) enum ExponentState {
 impl Exponents {
     /// All of them.
     pub fn all() -> Exponents {
-        Exponents(vec![(-MAX, MAX)])
+        Exponents([(-MAX, MAX)].into_iter().collect())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -34,8 +36,8 @@ impl Exponents {
     /// Those that are in one of `ranges`: ascending, not overlapping.
     #[must_use]
     pub fn within(&self, ranges: impl IntoIterator<Item = (i32, i32)> + Clone) -> Exponents {
-        let mut both: Vec<(i32, i32)> = Vec::new();
-        for &(from, to) in &self.0 {
+        let mut both: Few<(i32, i32), 2> = Few::new();
+        for &(from, to) in self.0.iter() {
             for (other_from, other_to) in ranges.clone() {
                 let (from, to) = (from.max(other_from), to.min(other_to));
                 match both.last_mut() {

@@ -19,6 +19,7 @@ mod arithmetic;
 mod compare;
 mod divisor;
 mod exponent;
+mod few;
 mod plain;
 mod product;
 mod scientific;

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use super::compare::{Comparand, Comparisons};
 use super::divisor::Divisor;
+use super::few::Few;
 use super::walk::OneSign;
 
 /// The position in a plain decimal.
@@ -34,7 +35,7 @@ pub(super) struct PlainState {
     /// Digits before the point, or after it once it came, counted no further than they matter.
     count: u32,
     so: Comparisons,
-    remainders: Vec<u64>,
+    remainders: Few<u64, 2>,
 }
 
 impl PlainState {
@@ -43,7 +44,7 @@ impl PlainState {
             spot: PlainPosition::Start,
             count: 0,
             so: Comparisons::new(&side.targets),
-            remainders: vec![0; divisors.len()],
+            remainders: divisors.iter().map(|_| 0).collect(),
         }
     }
 
@@ -56,7 +57,7 @@ impl PlainState {
             (PlainPosition::Whole, b'.') => {
                 next.point(side)?;
                 (next.spot, next.count) = (PlainPosition::Point, 0);
-                for (divisor, remainder) in divisors.iter().zip(&mut next.remainders) {
+                for (divisor, remainder) in divisors.iter().zip(next.remainders.iter_mut()) {
                     *remainder = divisor.past(*remainder, 0)?;
                 }
             }
@@ -98,7 +99,10 @@ impl PlainState {
     }
 
     fn divides(&self, divisors: &[Divisor], places: u32) -> bool {
-        divisors.iter().zip(&self.remainders).all(|(divisor, &remainder)| divisor.ends(remainder, places))
+        divisors
+            .iter()
+            .zip(self.remainders.iter())
+            .all(|(divisor, &remainder)| divisor.ends(remainder, places))
     }
 
     /// A digit before the point.
@@ -117,7 +121,7 @@ impl PlainState {
         if self.so.is_settled() {
             self.count = 0;
         }
-        for (divisor, remainder) in divisors.iter_mut().zip(&mut self.remainders) {
+        for (divisor, remainder) in divisors.iter_mut().zip(self.remainders.iter_mut()) {
             *remainder = divisor.digit(*remainder, digit);
         }
         Some(())
@@ -137,7 +141,7 @@ impl PlainState {
     /// The same digit's part in the remainders.
     fn fraction(&mut self, digit: u8, divisors: &mut [Divisor]) -> Option<()> {
         self.spot = PlainPosition::Fraction;
-        for (divisor, remainder) in divisors.iter_mut().zip(&mut self.remainders) {
+        for (divisor, remainder) in divisors.iter_mut().zip(self.remainders.iter_mut()) {
             *remainder = divisor.fraction(*remainder, digit, self.count)?;
         }
         self.count = (self.count + 1).min(most_places(divisors));

@@ -7,6 +7,7 @@ use std::cmp::Ordering::{Greater, Less};
 use super::compare::Comparisons;
 use super::divisor::Divisor;
 use super::exponent::{ExponentState, Exponents};
+use super::few::Few;
 use super::walk::OneSign;
 
 /// Most digits of a mantissa's fraction where multiples are asked for: as many as writers of doubles write.
@@ -42,7 +43,7 @@ pub(super) struct Mantissa {
     count: u32,
     so: Comparisons,
     /// What is left of the digits without their point; a first 0 of the fraction is taken in with the digit after it.
-    remainders: Vec<u64>,
+    remainders: Few<u64, 2>,
 }
 
 impl ScientificState {
@@ -51,7 +52,7 @@ impl ScientificState {
             spot: MantissaPosition::Start,
             count: 0,
             so: Comparisons::new(&side.targets),
-            remainders: vec![0; divisors.len()],
+            remainders: divisors.iter().map(|_| 0).collect(),
         };
         (side.open && divisors.iter().all(Divisor::is_small)).then_some(ScientificState::Mantissa(start))
     }
@@ -123,7 +124,7 @@ impl Mantissa {
             return self.so.digit(&side.targets, 0);
         }
         if self.spot == MantissaPosition::FirstZero {
-            for (divisor, remainder) in divisors.iter_mut().zip(&mut self.remainders) {
+            for (divisor, remainder) in divisors.iter_mut().zip(self.remainders.iter_mut()) {
                 *remainder = divisor.digit(*remainder, 0);
             }
         }
@@ -132,7 +133,7 @@ impl Mantissa {
     }
 
     fn digit(&mut self, digit: u8, side: &OneSign, divisors: &mut [Divisor]) -> Option<()> {
-        for (divisor, remainder) in divisors.iter_mut().zip(&mut self.remainders) {
+        for (divisor, remainder) in divisors.iter_mut().zip(self.remainders.iter_mut()) {
             *remainder = divisor.digit(*remainder, digit);
         }
         self.so.digit(&side.targets, digit)
@@ -157,7 +158,7 @@ impl Mantissa {
                 parts.into_iter().filter(|part| target.wants(part.0)).map(|(_, from, to)| (from, to));
             wanted = wanted.within(ranges);
         }
-        for (divisor, &remainder) in divisors.iter().zip(&self.remainders) {
+        for (divisor, &remainder) in divisors.iter().zip(self.remainders.iter()) {
             // The digits end in no 0 (or are one digit), so they are only a multiple with zeros after them, not less.
             let least = divisor.zeros(remainder).map(|zeros| count - divisor.places as i32 + zeros as i32);
             wanted = match (divisor.wanted, least) {
