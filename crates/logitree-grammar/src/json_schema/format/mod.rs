@@ -51,6 +51,14 @@ pub(super) fn regex(name: &str, draft: Draft) -> Option<Regex> {
     Some(read(&pattern))
 }
 
+/// One of the drafts in which the format is the same as in this one.
+pub(super) fn edition(name: &str, draft: Draft) -> Draft {
+    match name {
+        "hostname" if draft < Draft::Draft7 => Draft::Draft4,
+        _ => Draft::Draft2020,
+    }
+}
+
 /// Reads one of the patterns here; a test reads every one of them.
 pub(super) fn read(pattern: &str) -> Regex {
     pattern::parse(pattern, &PatternOptions::WHOLE).unwrap_or(Regex::Nothing)
@@ -265,6 +273,11 @@ mod tests {
             }
         }
         assert!(regex("color", Draft::Draft2020).is_none());
+        for draft in [Draft::Draft4, Draft::Draft6, Draft::Draft7, Draft::Draft2019] {
+            for name in ["hostname", "idn-hostname", "email", "uri", "date-time"] {
+                assert_eq!(regex(name, draft), regex(name, edition(name, draft)), "{name}");
+            }
+        }
     }
 
     fn has_nothing(regex: &Regex) -> bool {

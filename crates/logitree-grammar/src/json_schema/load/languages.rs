@@ -63,7 +63,7 @@ impl StringLanguages {
 
 /// A format as all schemas of the process share it.
 fn shared(name: &str, draft: Draft) -> Option<Arc<Regex>> {
-    let key = (name.to_string(), draft);
+    let key = (name.to_string(), format::edition(name, draft));
     if let Some(known) = FORMATS.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
         return Some(Arc::clone(known));
     }
