@@ -104,7 +104,18 @@ impl Exprs {
     /// # Errors
     /// As [`Exprs::byte_classes`].
     pub(super) fn partition(&mut self, sets: impl IntoIterator<Item = ByteSet>) -> Result<Vec<ByteSet>> {
-        let mut classes = vec![ByteSet::ALL];
+        self.split_classes(vec![ByteSet::ALL], sets)
+    }
+
+    /// As these classes are, but each of `sets` is a union of classes.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Limit`] if it takes more work than the fuel.
+    pub fn split_classes(
+        &mut self,
+        mut classes: Vec<ByteSet>,
+        sets: impl IntoIterator<Item = ByteSet>,
+    ) -> Result<Vec<ByteSet>> {
         for set in sets {
             self.charge(classes.len() as u64)?;
             for n in 0..classes.len() {

@@ -385,6 +385,38 @@ impl Machine {
         Ok(first)
     }
 
+    /// The bytes with a transition, by where they lead. As [`Machine::step`] for each byte, but once for bytes that no lexeme
+    /// tells apart.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub fn ways(&mut self, config: ConfigId) -> Result<Vec<(ByteSet, ConfigId)>> {
+        let mut classes = vec![ByteSet::ALL];
+        let mut reads = false;
+        for n in 0..self.threads(config).len() {
+            let (expr, continuation) = self.threads(config)[n];
+            reads |= continuation.reads();
+            let sets = self.exprs.transitions(expr)?.into_iter().map(|(class, _)| class);
+            classes = self.exprs.split_classes(classes, sets)?;
+        }
+        if reads {
+            classes = (0..=u8::MAX).map(ByteSet::one).collect();
+        }
+        let first = self.first_bytes(config)?;
+        let mut ways: Vec<(ByteSet, ConfigId)> = Vec::new();
+        for class in classes {
+            let class = class.and(&first);
+            let Some(byte) = class.iter().next() else { continue };
+            let to = self.step(config, byte)?;
+            match ways.iter_mut().find(|way| way.1 == to) {
+                Some(way) => way.0 = way.0.or(&class),
+                None if to != DEAD => ways.push((class, to)),
+                None => {}
+            }
+        }
+        Ok(ways)
+    }
+
     /// Descriptions of the expected lexemes and tokens, without duplicates, in the order of the states.
     pub fn describe(&self, config: ConfigId) -> Vec<String> {
         let successors =

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use super::language::Bytewise;
 use super::query::Certain;
 use super::skeleton::SpanProgress;
+use crate::grammar::expr::ByteSet;
 use crate::mask::{words_for, AllowedTokens};
 use crate::vocabulary::Vocabulary;
 use crate::{ErrorKind, Result, TokenId};
@@ -34,6 +35,36 @@ pub trait Constraint: Send + Sync {
     /// # Errors
     /// [`ErrorKind::Constraint`] if the constraint cannot be honoured with this vocabulary.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>>;
+}
+
+/// The states of a matcher by their numbers, and the bytes between them. No state that it gives is a dead end.
+pub trait ByteWalk {
+    /// The state after `byte`; `None` if no text continues so.
+    ///
+    /// # Errors
+    /// As [`Matcher::allowed`].
+    fn step(&mut self, state: u64, byte: u8) -> Result<Option<u64>>;
+
+    /// The bytes that may come.
+    ///
+    /// # Errors
+    /// As [`Matcher::allowed`].
+    fn bytes(&mut self, state: u64) -> Result<ByteSet>;
+
+    /// The bytes that may come, by the states they lead to.
+    ///
+    /// # Errors
+    /// As [`Matcher::allowed`].
+    fn ways(&mut self, state: u64) -> Result<Vec<(ByteSet, u64)>>;
+
+    /// Whether a text may end here.
+    fn is_end(&mut self, state: u64) -> bool;
+
+    /// The allowed tokens, if they are few.
+    ///
+    /// # Errors
+    /// As [`Matcher::allowed`].
+    fn few(&mut self, state: u64) -> Result<Option<Vec<TokenId>>>;
 }
 
 /// A constraint bound to a vocabulary and running for one sequence.
@@ -120,6 +151,12 @@ pub trait Matcher: Send + Sync {
     /// What may still be written, where tokens matter only by their bytes and the vocabulary's end-of-generation ids end
     /// it; `None` elsewhere. Compositions join such constraints inside tokens.
     fn bytewise(&self) -> Option<Bytewise> {
+        None
+    }
+
+    /// A walk byte by byte from the numbered states of [`Matcher::state`], where tokens matter only by their bytes and that
+    /// is cheap; `None` elsewhere.
+    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
         None
     }
 

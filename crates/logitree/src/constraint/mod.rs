@@ -29,7 +29,7 @@ pub use compose::{ComposedMatcher, Composition};
 pub use grammar::{Grammar, GrammarLimits};
 pub(crate) use history::History;
 pub use language::Bytewise;
-pub use matcher::{Constraint, Matcher};
+pub use matcher::{ByteWalk, Constraint, Matcher};
 pub use query::{
     accept_all, certain, count_allowed, count_closed, draft_masks, explain, fill, fill_batch,
     shortest_ending, Certain, ExplainQuery, Explanation, Verdict,

@@ -4,6 +4,8 @@
 //! A guess is one state for each pattern: where it is in the present piece, and what must never match, because a match of
 //! higher priority would have moved an earlier boundary. A text has exactly one sequence of guesses that holds to its end.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::classes::END;
@@ -38,7 +40,20 @@ pub(super) struct Boundaries {
     after: FxHashMap<(Guess, u8), After>,
     /// Whether some text completes a guess.
     alive: FxHashMap<Guess, bool>,
+    settled: FxHashMap<Guess, Arc<Settled>>,
 }
+
+/// The characters before which the piece of a guess is over, whatever else comes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Settled {
+    /// The classes of those that are enough.
+    pub at_once: u64,
+    /// A class, and those of which one must come next.
+    pub then: Vec<(u8, u64)>,
+}
+
+/// Of one pattern, by its number, what must never match.
+type Claim = (usize, Vec<Item>);
 
 impl Boundaries {
     pub fn new() -> Boundaries {
@@ -126,6 +141,73 @@ impl Boundaries {
             }
         }
         (inside, begins)
+    }
+
+    /// Before which characters the piece is over. A boundary is certain once nothing that it claims about the text to come is
+    /// left: from there on every text is split in one way.
+    pub fn settled(&mut self, splitter: &Splitter, guess: Guess) -> Arc<Settled> {
+        if let Some(known) = self.settled.get(&guess) {
+            return Arc::clone(known);
+        }
+        let mut found = Settled::default();
+        let symbols = splitter.classes.count();
+        for symbol in 0..symbols {
+            for claims in self.claims(splitter, guess, symbol) {
+                if claims.iter().all(|(_, items)| items.is_empty()) {
+                    found.at_once |= 1 << symbol;
+                    continue;
+                }
+                let holds = |next: &usize| {
+                    let kept = |(n, items): &Claim| splitter.stages[*n].read_all(items, *next);
+                    claims.iter().all(|claim| kept(claim).is_some_and(|left| left.is_empty()))
+                };
+                let next = (0..symbols).filter(holds).fold(0u64, |next, symbol| next | 1 << symbol);
+                if next != 0 {
+                    found.then.push((symbol as u8, next));
+                }
+            }
+        }
+        let at_once = found.at_once;
+        found.then.retain(|(symbol, _)| at_once >> symbol & 1 == 0);
+        let found = Arc::new(found);
+        self.settled.insert(guess, Arc::clone(&found));
+        found
+    }
+
+    /// What a boundary before `symbol` claims, for each pattern that may set it.
+    fn claims(&self, splitter: &Splitter, guess: Guess, symbol: usize) -> Vec<Vec<Claim>> {
+        if guess == AT_START {
+            return vec![Vec::new()];
+        }
+        let parts = &self.guesses[guess as usize];
+        let (mut found, mut before): (Vec<Vec<Claim>>, Vec<Claim>) = (Vec::new(), Vec::new());
+        for (n, stage) in splitter.stages.iter().enumerate() {
+            let (state, must) = parts[n];
+            let Some(mut here) = stage.read_all(&self.sets[must as usize], symbol) else { break };
+            // The next patterns see the end of a text.
+            let ends = |(stage, &part): (&Stage, &Part)| self.part_ends(stage, part);
+            let others_end = || splitter.stages.iter().zip(&**parts).skip(n + 1).all(ends);
+            if state == GAP {
+                let (next, _) = stage.step(START, symbol);
+                // A boundary only if the match that begins becomes one.
+                let matches = |item: &Item| item.to == MATCH && item.symbols == u64::MAX;
+                if stage.items(next).iter().any(matches) && others_end() {
+                    found.push([&before[..], &[(n, here.clone())]].concat());
+                }
+                here.extend_from_slice(stage.items(next));
+                before.push((n, here));
+                continue;
+            }
+            let (next, matched) = stage.step(state, symbol);
+            if matched && others_end() {
+                here.extend_from_slice(stage.items(next));
+                before.push((n, here));
+                found.push(before);
+            }
+            // Whether the match that is read becomes one is open.
+            break;
+        }
+        found
     }
 
     /// What one pattern may do on `symbol`: whether a piece begins before it, and the state after it. With `cut`, the text
@@ -237,8 +319,64 @@ mod tests {
         open.into_iter().map(|(_, begun)| begun).collect()
     }
 
+    fn starts(splitter: &Splitter, text: &str) -> Vec<usize> {
+        let (mut starts, mut at) = (Vec::new(), 0);
+        let keep = |piece: &str| {
+            starts.push(at);
+            at += piece.chars().count();
+            Ok(())
+        };
+        splitter.pieces(text, keep).unwrap();
+        starts
+    }
+
+    fn units() -> impl Strategy<Value = String> {
+        let units = ["a", "'s", "1", "23", " ", "  ", "\n", "\t", ".", "\"", "\u{e9}", "\u{4e2d}", "\u{a0}"];
+        prop::collection::vec(prop::sample::select(units.to_vec()), 0..8).prop_map(|units| units.concat())
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+        /// Whatever follows the characters that settle it.
+        #[test]
+        fn a_boundary_that_is_settled_is_one_of_the_split(which in 0usize..7, text in units(), more in units()) {
+            let splitter = match which {
+                0 => Splitter::new(&[GPT2]),
+                1 => Splitter::new(&[LLAMA3]),
+                2 => Splitter::new(&[QWEN2]),
+                3 => Splitter::new(&DEEPSEEK_LLM),
+                4 => Splitter::new(&[r"\p{N}", GPT2]),
+                5 => Splitter::new(&[LINES]),
+                _ => Splitter::new(&[] as &[&str]),
+            }.unwrap();
+            let mut boundaries = Boundaries::new();
+            let mut open = vec![(AT_START, Vec::new())];
+            for (at, c) in text.chars().enumerate() {
+                let mut next = Vec::new();
+                for (guess, begun) in open {
+                    let after = boundaries.after(&splitter, guess, splitter.classes.of(c)).clone();
+                    next.extend(after.inside.iter().map(|&to| (to, begun.clone())));
+                    next.extend(after.begins.iter().map(|&to| (to, [&begun[..], &[at]].concat())));
+                }
+                open = next;
+            }
+            let length = text.chars().count();
+            let classes: Vec<u8> = more.chars().map(|c| splitter.classes.of(c)).collect();
+            let whole = starts(&splitter, &format!("{text}{more}"));
+            for (guess, begun) in open {
+                let settled = boundaries.settled(&splitter, guess);
+                let [first, rest @ ..] = &classes[..] else { continue };
+                let then = settled.then.iter().filter(|(class, _)| class == first);
+                let next = then.fold(0, |next, (_, classes)| next | classes);
+                let holds = settled.at_once >> first & 1 == 1
+                    || rest.first().is_some_and(|second| next >> second & 1 == 1);
+                if holds {
+                    let before: Vec<usize> = whole.iter().copied().filter(|&at| at <= length).collect();
+                    prop_assert_eq!(before, [&begun[..], &[length]].concat());
+                }
+            }
+        }
 
         #[test]
         fn exactly_one_sequence_of_guesses_holds_and_it_is_the_split(

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::boundaries::{Boundaries, Guess, AT_START};
+use super::boundaries::{Boundaries, Guess, Settled, AT_START};
 use super::merges::{Scratch, Units, NO_TOKEN};
 use super::spines::{Rows, Spines};
 use super::user::NO_PART;
@@ -25,13 +25,11 @@ use crate::{TokenId, TokenKind};
 /// After a character that is spelled in bytes: anything may follow it.
 const BYTES: TokenId = TokenId::MAX - 1;
 /// In no group: no text that is encoded has the token.
-const NO_GROUP: u32 = u32::MAX;
+pub(super) const NO_GROUP: u32 = u32::MAX;
 /// The word state that no whole piece begins with.
 const NO_WORD: u32 = u32::MAX;
 /// The most sets whose masks are kept.
 const MAX_SET_MASKS: usize = 512;
-/// Characters that follow most tokens.
-const WITNESSES: &[u8] = b" ,.e0";
 /// Where fewer tokens than this are allowed, each is looked at.
 const FEW: usize = 192;
 
@@ -39,15 +37,20 @@ const FEW: usize = 192;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     /// The set of guesses.
-    set: u32,
-    last: TokenId,
+    pub(super) set: u32,
+    pub(super) last: TokenId,
     /// The bytes of a character that is not complete, and their number.
-    partial: [u8; 4],
+    pub(super) partial: [u8; 4],
     /// What was read of the texts of user-defined tokens.
-    user: u32,
+    pub(super) user: u32,
 }
 
 impl Place {
+    /// The set of guesses.
+    pub fn set(self) -> u32 {
+        self.set
+    }
+
     /// The set of guesses, where nothing else limits how a piece may begin.
     pub fn set_alone(self) -> Option<u32> {
         (part_length(self.partial) == 0 && self.user == NO_PART).then_some(self.set)
@@ -56,21 +59,21 @@ impl Place {
 
 /// One guess about the text so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Hypothesis {
-    guess: Guess,
+pub(super) struct Hypothesis {
+    pub guess: Guess,
     /// Whether the character that is not complete begins a piece.
-    begins: bool,
+    pub begins: bool,
     /// What the tokens of the present piece are of the pieces that are one token whatever the merges say.
-    word: u32,
+    pub word: u32,
 }
 
 /// Tokens that do the same to a guess.
-struct Group {
+pub(super) struct Group {
     /// The classes of their whole characters.
-    classes: Box<[u8]>,
+    pub classes: Box<[u8]>,
     /// The bytes after them: a part of a character.
-    tail: [u8; 4],
-    tokens: Vec<TokenId>,
+    pub tail: [u8; 4],
+    pub tokens: Vec<TokenId>,
 }
 
 /// The bytes of a token: the end of a character, whole characters, the beginning of one.
@@ -85,25 +88,29 @@ pub(crate) struct Canon {
     spines: Spines,
     /// Every token that may be neighbour of another, as a mask.
     made: Arc<[u32]>,
-    groups: Vec<Group>,
-    group_of: Box<[u32]>,
+    pub(super) groups: Vec<Group>,
+    pub(super) group_of: Box<[u32]>,
     /// The tokens that end a character which another token began, and those that spell characters in bytes.
     continuing: Vec<TokenId>,
-    bytes: Vec<TokenId>,
+    pub(super) bytes: Vec<TokenId>,
     /// The tokens of pieces that are one token whatever the merges say, as a tree of their tokens.
-    words: FxHashMap<(u32, TokenId), u32>,
+    pub(super) words: FxHashMap<(u32, TokenId), u32>,
     whole_words: Vec<bool>,
+    /// By the state that they come after: the tokens that make such a piece whole.
+    pub(super) wholes: FxHashMap<u32, Vec<TokenId>>,
+    /// The ASCII characters of each class, but for those that user-defined tokens begin with.
+    pub(super) ascii: Vec<u128>,
     /// A token for each byte.
     single: Box<[TokenId; 256]>,
     /// The tokens that hold each ASCII character; the last are those that hold others.
-    holding: Vec<Box<[u32]>>,
+    pub(super) holding: Vec<Box<[u32]>>,
     memo: Mutex<Memo>,
 }
 
 /// What was found so far. Every entry is a pure function of its key.
-struct Memo {
-    boundaries: Boundaries,
-    sets: Vec<Arc<[Hypothesis]>>,
+pub(super) struct Memo {
+    pub(super) boundaries: Boundaries,
+    pub(super) sets: Vec<Arc<[Hypothesis]>>,
     numbers: FxHashMap<Arc<[Hypothesis]>, u32>,
     /// The walks of a guess, by group: the numbers of two lists.
     walks: FxHashMap<Guess, Vec<(u32, u32)>>,
@@ -114,29 +121,37 @@ struct Memo {
     rows: Rows,
     completed: FxHashMap<(TokenId, [u8; 4]), u64>,
     refused: FxHashMap<u32, Arc<[TokenId]>>,
-    stuck: FxHashMap<(u32, u128), Arc<[u32]>>,
+    pub(super) stuck: FxHashMap<(u32, u128), Arc<[u32]>>,
+    /// The tokens that hold other characters than these.
+    pub(super) outside: FxHashMap<u128, Arc<[u32]>>,
+    pub(super) settled: FxHashMap<u32, Arc<Settled>>,
+    /// The set after a token that begins a piece, or continues one.
+    pub(super) sets_after: FxHashMap<(u32, TokenId, bool), Option<u32>>,
+    /// Lists of tokens that were asked for, by number, and which tokens one of them may follow.
+    pub(super) next_lists: FxHashMap<Box<[TokenId]>, u32>,
+    pub(super) followed: FxHashMap<(TokenId, u32), bool>,
     before: FxHashMap<u8, Arc<[u32]>>,
 }
 
 /// The guesses after a group of tokens that begins a piece, and after one that continues it.
 #[derive(Clone, Default)]
-struct Walk {
-    begins: Arc<[Guess]>,
-    inside: Arc<[Guess]>,
+pub(super) struct Walk {
+    pub begins: Arc<[Guess]>,
+    pub inside: Arc<[Guess]>,
 }
 
 /// The tokens that may begin a piece after a guess, and those that may continue it.
-struct Masks {
-    begins: Vec<u32>,
-    inside: Vec<u32>,
+pub(super) struct Masks {
+    pub begins: Vec<u32>,
+    pub inside: Vec<u32>,
 }
 
 #[inline]
-fn has(words: &[u32], id: TokenId) -> bool {
+pub(super) fn has(words: &[u32], id: TokenId) -> bool {
     words[id as usize / 32] >> (id % 32) & 1 == 1
 }
 
-fn part_length(part: [u8; 4]) -> usize {
+pub(super) fn part_length(part: [u8; 4]) -> usize {
     usize::from(part[3])
 }
 
@@ -216,6 +231,8 @@ impl Canon {
             bytes: Vec::new(),
             words: FxHashMap::default(),
             whole_words: vec![false],
+            wholes: FxHashMap::default(),
+            ascii: Vec::new(),
             single: Box::new([NO_TOKEN; 256]),
             holding: Vec::new(),
             memo: Mutex::new(Memo {
@@ -231,6 +248,11 @@ impl Canon {
                 completed: FxHashMap::default(),
                 refused: FxHashMap::default(),
                 stuck: FxHashMap::default(),
+                outside: FxHashMap::default(),
+                settled: FxHashMap::default(),
+                sets_after: FxHashMap::default(),
+                next_lists: FxHashMap::default(),
+                followed: FxHashMap::default(),
                 before: FxHashMap::default(),
             }),
         };
@@ -258,6 +280,11 @@ impl Canon {
                 }
             }
             self.whole_words[at as usize] = true;
+        }
+        for (&(before, token), &to) in &self.words {
+            if self.whole_words[to as usize] {
+                self.wholes.entry(before).or_default().push(token);
+            }
         }
     }
 
@@ -298,6 +325,10 @@ impl Canon {
     }
 
     fn add_characters(&mut self, tokenizer: &Tokenizer) {
+        self.ascii = vec![0; tokenizer.splitter.classes.count()];
+        for c in (0u8..=127).filter(|&c| tokenizer.user.read(NO_PART, &[c]) == Some(NO_PART)) {
+            self.ascii[usize::from(tokenizer.splitter.classes.of(char::from(c)))] |= 1 << c;
+        }
         let vocabulary = &tokenizer.vocabulary;
         self.holding = vec![vec![0u32; words_for(vocabulary.len())].into(); 128];
         for id in (0..vocabulary.len() as TokenId).filter(|&id| !has(&tokenizer.other, id)) {
@@ -320,7 +351,7 @@ impl Canon {
         self.memo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn word(&self, word: u32, token: TokenId) -> u32 {
+    pub(super) fn word(&self, word: u32, token: TokenId) -> u32 {
         if word == NO_WORD {
             return NO_WORD;
         }
@@ -328,7 +359,7 @@ impl Canon {
     }
 
     /// Whether the present piece may be over: it is none of those that would be one token.
-    fn may_end(&self, word: u32) -> bool {
+    pub(super) fn may_end(&self, word: u32) -> bool {
         word == NO_WORD || !self.whole_words[word as usize]
     }
 }
@@ -344,7 +375,7 @@ impl Memo {
         number
     }
 
-    fn set(&mut self, mut all: Vec<Hypothesis>) -> u32 {
+    pub(super) fn set(&mut self, mut all: Vec<Hypothesis>) -> u32 {
         all.sort_unstable();
         all.dedup();
         let all: Arc<[Hypothesis]> = all.into();
@@ -358,11 +389,18 @@ impl Memo {
     }
 }
 
+/// Tokens that may not begin a piece, or not continue one, because of what another matcher allows after them: ascending.
+#[derive(Debug, Default)]
+pub(crate) struct DeadEnds {
+    pub begun: Vec<TokenId>,
+    pub inside: Vec<TokenId>,
+}
+
 /// A tokenizer's decisions, for the length of one call.
 pub(crate) struct Judge<'a> {
-    tokenizer: &'a Tokenizer,
-    canon: &'a Canon,
-    memo: MutexGuard<'a, Memo>,
+    pub(super) tokenizer: &'a Tokenizer,
+    pub(super) canon: &'a Canon,
+    pub(super) memo: MutexGuard<'a, Memo>,
 }
 
 impl<'a> Judge<'a> {
@@ -381,7 +419,7 @@ impl<'a> Judge<'a> {
         part_length(place.partial) == 0 && self.memo.sets[place.set as usize].iter().any(ends)
     }
 
-    fn may_follow(&self, last: TokenId, token: TokenId) -> bool {
+    pub(super) fn may_follow(&self, last: TokenId, token: TokenId) -> bool {
         match last {
             NO_TOKEN => false,
             BYTES => self.canon.spines.is_made(token),
@@ -453,7 +491,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The guesses after the characters of a group.
-    fn walk(&mut self, guess: Guess, group: u32) -> Walk {
+    pub(super) fn walk(&mut self, guess: Guess, group: u32) -> Walk {
         let groups = self.canon.groups.len();
         let known = self.memo.walks.entry(guess).or_insert_with(|| vec![(NO_GROUP, NO_GROUP); groups]);
         let (begins, inside) = known[group as usize];
@@ -601,14 +639,14 @@ impl<'a> Judge<'a> {
         symbols
     }
 
-    /// Writes the tokens of `from` that the tokenizer would give at `place` over `words`.
-    pub fn fill(&mut self, place: Place, from: &AllowedTokens<'_>, words: &mut [u32]) {
+    /// Writes the tokens of `from` that the tokenizer would give at `place` over `words`, but for dead ends.
+    pub fn fill(&mut self, place: Place, from: &AllowedTokens<'_>, dead: &DeadEnds, words: &mut [u32]) {
         let size = self.tokenizer.vocabulary.len();
         if let AllowedTokens::Ids(few) = from {
             if few.len() <= FEW {
                 words.fill(0);
                 for &id in few.iter().filter(|&&id| (id as usize) < size) {
-                    if self.step(place, id).is_some() {
+                    if self.step(place, id).is_some() && !self.is_dead(place, id, dead) {
                         words[id as usize / 32] |= 1 << (id % 32);
                     }
                 }
@@ -635,10 +673,12 @@ impl<'a> Judge<'a> {
         }
         let masks = self.masks_of(place.set);
         let (mut begins, mut inside) = (masks.begins.clone(), masks.inside.clone());
+        begins.iter_mut().zip(&all).for_each(|(word, all)| *word &= all);
+        dead.begun.iter().for_each(|&id| begins[id as usize / 32] &= !(1 << (id % 32)));
         for at in 0..words.len() {
-            begins[at] &= all[at];
             inside[at] &= all[at] & !begins[at];
         }
+        dead.inside.iter().for_each(|&id| inside[id as usize / 32] &= !(1 << (id % 32)));
         self.follow(place.last, &mut inside);
         for at in 0..words.len() {
             begins[at] |= inside[at];
@@ -673,7 +713,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The masks of all guesses of a set.
-    fn masks_of(&mut self, set: u32) -> Arc<Masks> {
+    pub(super) fn masks_of(&mut self, set: u32) -> Arc<Masks> {
         if let Some(known) = self.memo.set_masks.get(&set) {
             return Arc::clone(known);
         }
@@ -694,90 +734,8 @@ impl<'a> Judge<'a> {
         all
     }
 
-    /// Whether a token of characters that lead another matcher back to its state may come at `place` and needs no look: its
-    /// bytes from `from` on are of `returning`, and such a character may follow.
-    pub fn returns(
-        &mut self,
-        place: Place,
-        returning: u128,
-        from: usize,
-        tokens: &[TokenId],
-        risky: &mut Vec<TokenId>,
-    ) {
-        let stuck = self.stuck(place.set, returning);
-        for &id in tokens {
-            let rest = &self.tokenizer.vocabulary.token_bytes(id)[from..];
-            let back = rest.iter().all(|&byte| returning >> byte.min(127) & 1 == 1);
-            if !back || has(&stuck, id) || has(&self.tokenizer.other, id) {
-                risky.push(id);
-            }
-        }
-    }
-
-    /// Keeps the tokens that another matcher's characters say too little of: those that hold a character which does not
-    /// lead back to its state, as bits of `returning`, and those after which no such character begins a piece.
-    pub fn keep_risky(&mut self, place: Place, returning: u128, words: &mut [u32]) {
-        let mut risky = vec![0u32; words.len()];
-        for (n, holding) in self.canon.holding.iter().enumerate().filter(|(n, _)| returning >> n & 1 == 0) {
-            debug_assert!(n < 128);
-            risky.iter_mut().zip(&**holding).for_each(|(to, from)| *to |= from);
-        }
-        let stuck = self.stuck(place.set, returning);
-        let other = &self.tokenizer.other;
-        for (((word, risky), stuck), other) in words.iter_mut().zip(&risky).zip(&*stuck).zip(&**other) {
-            *word &= risky | stuck | other;
-        }
-    }
-
-    /// The tokens after which no character of `returning` begins a piece.
-    fn stuck(&mut self, set: u32, returning: u128) -> Arc<[u32]> {
-        let classes = &self.tokenizer.splitter.classes;
-        let ascii = (0u8..127).filter(|n| returning >> n & 1 == 1);
-        let symbols = ascii.fold(0u64, |symbols, byte| symbols | 1 << classes.of(char::from(byte)));
-        if let Some(known) = self.memo.stuck.get(&(set, returning)) {
-            return Arc::clone(known);
-        }
-        let canon = self.canon;
-        let mut stuck = vec![0u32; words_for(self.tokenizer.vocabulary.len())];
-        let hypotheses = Arc::clone(&self.memo.sets[set as usize]);
-        for (number, group) in canon.groups.iter().enumerate() {
-            let mut frees = true;
-            for h in hypotheses.iter() {
-                let walk = self.walk(h.guess, number as u32);
-                for guesses in [&walk.begins, &walk.inside] {
-                    frees &= guesses.is_empty() || guesses.iter().any(|&guess| self.begins(guess, symbols));
-                }
-            }
-            if frees {
-                continue;
-            }
-            group.tokens.iter().for_each(|&id| stuck[id as usize / 32] |= 1 << (id % 32));
-            let witnesses = WITNESSES.iter().filter(|&&byte| returning >> byte & 1 == 1);
-            for &byte in witnesses {
-                let class = classes.of(char::from(byte));
-                let mut continues = true;
-                for h in hypotheses.iter() {
-                    let walk = self.walk(h.guess, number as u32);
-                    for &guess in walk.begins.iter().chain(walk.inside.iter()) {
-                        let after = self.memo.boundaries.after(&self.tokenizer.splitter, guess, class);
-                        continues &= !after.inside.is_empty();
-                    }
-                }
-                if continues {
-                    let before = self.before(byte);
-                    for &id in group.tokens.iter().filter(|&&id| has(&before, id)) {
-                        stuck[id as usize / 32] &= !(1 << (id % 32));
-                    }
-                }
-            }
-        }
-        let stuck: Arc<[u32]> = stuck.into();
-        self.memo.stuck.insert((set, returning), Arc::clone(&stuck));
-        stuck
-    }
-
     /// The tokens that the token of `byte` may follow within a piece.
-    fn before(&mut self, byte: u8) -> Arc<[u32]> {
+    pub(super) fn before(&mut self, byte: u8) -> Arc<[u32]> {
         if let Some(known) = self.memo.before.get(&byte) {
             return Arc::clone(known);
         }
@@ -790,14 +748,6 @@ impl<'a> Judge<'a> {
         let words: Arc<[u32]> = words.into();
         self.memo.before.insert(byte, Arc::clone(&words));
         words
-    }
-
-    /// Whether a character of one of these classes may begin a piece after `guess`.
-    fn begins(&mut self, guess: Guess, symbols: u64) -> bool {
-        let count = self.tokenizer.splitter.classes.count() as u8;
-        (0..count).filter(|symbol| symbols >> symbol & 1 == 1).any(|symbol| {
-            !self.memo.boundaries.after(&self.tokenizer.splitter, guess, symbol).begins.is_empty()
-        })
     }
 
     /// Keeps the tokens that may follow `last` within a piece.

@@ -140,6 +140,14 @@ impl Session<'_> {
         })
     }
 
+    /// Gives a call of several parts the fuel for its next part.
+    pub fn refuel(&mut self) {
+        if let Some(engine) = &mut self.engine {
+            self.shared.steps.fetch_add(engine.steps(), Ordering::Relaxed);
+            engine.refuel();
+        }
+    }
+
     /// Finds the mask of the start, so that a grammar whose first mask exceeds the limits fails when it is bound.
     ///
     /// # Errors

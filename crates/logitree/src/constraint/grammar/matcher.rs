@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::entry::Entry;
-use super::known::{Ending, SharedEngine};
+use super::known::{Ending, Session, SharedEngine};
 use super::language::GrammarLanguage;
 use crate::constraint::history::History;
-use crate::constraint::{Bytewise, Certain, Matcher};
+use crate::constraint::{ByteWalk, Bytewise, Certain, Matcher};
 use crate::grammar::earley::{ConfigId, DEAD};
+use crate::grammar::expr::ByteSet;
 use crate::mask::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -95,6 +96,43 @@ impl GrammarMatcher {
             error = error.help(format!("expected: {}", expected.join("; or ")));
         }
         error
+    }
+}
+
+/// The configurations of a grammar, for the length of one call.
+struct GrammarWalk<'a>(Session<'a>);
+
+fn config(state: u64) -> ConfigId {
+    u32::try_from(state).map_or(DEAD, ConfigId)
+}
+
+impl ByteWalk for GrammarWalk<'_> {
+    fn step(&mut self, state: u64, byte: u8) -> Result<Option<u64>> {
+        let next = self.0.engine().machine.step(config(state), byte)?;
+        Ok((next != DEAD).then_some(u64::from(next.0)))
+    }
+
+    fn bytes(&mut self, state: u64) -> Result<ByteSet> {
+        self.0.refuel();
+        self.0.engine().machine.first_bytes(config(state))
+    }
+
+    fn ways(&mut self, state: u64) -> Result<Vec<(ByteSet, u64)>> {
+        self.0.refuel();
+        let ways = self.0.engine().machine.ways(config(state))?;
+        Ok(ways.into_iter().map(|(bytes, next)| (bytes, u64::from(next.0))).collect())
+    }
+
+    fn is_end(&mut self, state: u64) -> bool {
+        self.0.ending(config(state)).accepting
+    }
+
+    fn few(&mut self, state: u64) -> Result<Option<Vec<TokenId>>> {
+        self.0.refuel();
+        Ok(match &*self.0.mask(config(state))? {
+            Entry::Few(few) => Some(few.to_vec()),
+            Entry::Dense { .. } => None,
+        })
     }
 }
 
@@ -223,6 +261,10 @@ impl Matcher for GrammarMatcher {
     fn bytewise(&self) -> Option<Bytewise> {
         let At::Config(config) = self.at else { return None };
         self.engine.is_bytewise.then(|| GrammarLanguage::at(&self.engine, config))
+    }
+
+    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
+        self.engine.is_bytewise.then(|| Box::new(GrammarWalk(self.engine.session())) as Box<dyn ByteWalk>)
     }
 
     fn accepted(&self) -> usize {

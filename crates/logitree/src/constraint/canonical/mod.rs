@@ -13,6 +13,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+mod doubts;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::history::History;
@@ -21,8 +23,9 @@ use super::row_matcher::not_allowed;
 use super::skeleton::SpanProgress;
 use super::Matcher;
 use crate::mask::{count, ids, words_for, AllowedTokens};
-use crate::tokenizer::{Judge, Place, Tokenizer};
+use crate::tokenizer::{DeadEnds, Judge, Place, Tokenizer};
 use crate::{Error, ErrorKind, Result, TokenId};
+use doubts::{Doubts, Look, Walked};
 
 /// The most forced tokens given at once.
 const MAX_FORCED: usize = 1_000;
@@ -80,6 +83,9 @@ struct Known {
     free: FxHashSet<(u64, u32)>,
     /// The characters that lead from a state back to it.
     returning: FxHashMap<u64, u128>,
+    /// The tokens that may lead to a dead end, by state and set of guesses.
+    doubts: FxHashMap<(u64, u32), Arc<Doubts>>,
+    walked: Walked,
     /// The numbers of states.
     states: FxHashMap<(u64, Place), u64>,
 }
@@ -179,10 +185,27 @@ impl Canonical {
 
     fn compute(&mut self) -> Result<Allowed> {
         let mut words = vec![0; words_for(self.inner.vocabulary_size())];
-        let allowed = self.inner.allowed()?;
-        self.tokenizer.judge().fill(self.at, &allowed, &mut words);
-        let risky = self.risky(&words)?;
         let place = self.at;
+        let walks = self.inner.byte_walk().is_some();
+        let key = self.inner.state().zip(place.set_alone()).filter(|_| walks);
+        let mut doubts = key.and_then(|key| self.known().doubts.get(&key).map(Arc::clone));
+        let tokenizer = Arc::clone(&self.tokenizer);
+        if let Some(key) = key.filter(|_| doubts.is_none()) {
+            let candidates = tokenizer.judge().candidates(key.1, &self.inner.allowed()?);
+            doubts = Some(self.doubts(key, &candidates)?);
+        }
+        let allowed = self.inner.allowed()?;
+        let risky = match doubts {
+            Some(doubts) => {
+                tokenizer.judge().fill(place, &allowed, &doubts.dead, &mut words);
+                let listed = |id: &&TokenId| words[**id as usize / 32] >> (**id % 32) & 1 == 1;
+                doubts.open.iter().filter(listed).copied().collect()
+            }
+            None => {
+                tokenizer.judge().fill(place, &allowed, &DeadEnds::default(), &mut words);
+                self.risky(&words)?
+            }
+        };
         for token in risky {
             let mut tried = 0;
             if self.prospect(place, token, MAX_AHEAD, &mut tried)? == Prospect::Dead {
@@ -201,6 +224,32 @@ impl Canonical {
         Ok(if found <= MANY { Allowed::Ids(ids(&words).collect()) } else { Allowed::Words(words) })
     }
 
+    /// The tokens among `candidates` that may lead to a dead end in a state after a set of guesses.
+    fn doubts(&self, key: (u64, u32), candidates: &[u32]) -> Result<Arc<Doubts>> {
+        let Some(walk) = self.inner.byte_walk() else { return Ok(Arc::default()) };
+        let mut known = self.known();
+        let known = &mut *known;
+        let mut judge = self.tokenizer.judge();
+        let vocabulary = self.tokenizer.vocabulary();
+        let mut look = Look { walk, walked: &mut known.walked };
+        let found = Arc::new(look.doubts(&mut judge, vocabulary, key, candidates)?);
+        if known.doubts.len() >= MAX_KEPT {
+            known.doubts.clear();
+        }
+        known.doubts.insert(key, Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// Whether what may come in the other matcher's state shows that the text at `place` leads on.
+    fn is_settled(&self, place: Place) -> Result<bool> {
+        let (Some(walk), Some(state)) = (self.inner.byte_walk(), self.inner.state()) else {
+            return Ok(false);
+        };
+        let mut known = self.known();
+        let mut look = Look { walk, walked: &mut known.walked };
+        look.is_settled(&mut self.tokenizer.judge(), state, place)
+    }
+
     /// Of the tokens in `words`, those that may lead to a dead end.
     fn risky(&mut self, words: &[u32]) -> Result<Vec<TokenId>> {
         if count(words) <= CROWD {
@@ -210,7 +259,7 @@ impl Canonical {
         let returning = self.known_returning(state)?;
         if returning.count_ones() >= RICH {
             let mut risky = words.to_vec();
-            self.tokenizer.judge().keep_risky(self.at, returning, &mut risky);
+            self.tokenizer.judge().keep_risky(self.at.set(), returning, &mut risky);
             return Ok(ids(&risky).collect());
         }
         let mut risky = Vec::new();
@@ -250,7 +299,7 @@ impl Canonical {
         };
         let returning = self.known_returning(state)?;
         if returning.count_ones() >= RICH {
-            self.tokenizer.judge().returns(self.at, returning, depth, tokens, risky);
+            self.tokenizer.judge().returns(self.at.set(), returning, depth, tokens, risky);
             return Ok(());
         }
         self.sift(tokens.to_vec(), depth, risky)
@@ -334,6 +383,9 @@ impl Canonical {
         if ahead == 0 || *tried > MAX_TRIED {
             return Ok(Prospect::Open(0));
         }
+        if self.is_settled(place)? {
+            return Ok(Prospect::Alive);
+        }
         let state = self.inner.state();
         let free = state.zip(place.set_alone());
         if free.is_some_and(|free| self.known().free.contains(&free)) {
@@ -369,7 +421,7 @@ impl Canonical {
     fn search(&mut self, place: Place, ahead: usize, tried: &mut usize) -> Result<Prospect> {
         let mut words = vec![0; words_for(self.inner.vocabulary_size())];
         let allowed = self.inner.allowed()?;
-        self.tokenizer.judge().fill(place, &allowed, &mut words);
+        self.tokenizer.judge().fill(place, &allowed, &DeadEnds::default(), &mut words);
         // The end of a text comes with its end tokens.
         let ends = self.inner.is_accepting() && self.tokenizer.ends_any(&words);
         if ends || count(&words) > MANY {

@@ -1,0 +1,411 @@
+//! Which tokens may lead to a dead end: of those that may come in a state, the ones whose next characters do not show that
+//! the text leads on.
+//!
+//! Most tokens of a state lead to one state, as those that stay in a string: its home, to which many characters lead back.
+//! Such tokens are ruled out by masks. The others, which hold an other character or do not reach the home, are walked byte by
+//! byte to what may come after them.
+//!
+//! Nothing here depends on the last token, so that what is found serves all places with the same guesses.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::constraint::matcher::ByteWalk;
+use crate::grammar::expr::ByteSet;
+use crate::mask::{count, ids};
+use crate::tokenizer::{DeadEnds, Judge, Place};
+use crate::trie::{Node, TokenTrie};
+use crate::vocabulary::Vocabulary;
+use crate::{Result, TokenId};
+
+/// Where more tokens than this are allowed, only those are looked at that do not lead home.
+const CROWD: usize = 96;
+/// From so many characters on, a state is a home.
+const RICH: u32 = 8;
+/// Some of these lead from every home back to it.
+const WITNESSES: [u8; 3] = *b"a 0";
+/// Fewer tokens with the same beginning are looked at one by one.
+const WORTH: usize = 12;
+/// The most nodes of tokens that do not lead home.
+const MAX_AWAY: usize = 4_000;
+/// The most states of which the next characters are remembered.
+const MAX_WALKED: usize = 1 << 16;
+
+/// What the next characters say of a state's tokens.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
+    /// Those that lead nowhere.
+    pub dead: DeadEnds,
+    /// Those of which more must be found out.
+    pub open: Vec<TokenId>,
+}
+
+/// Whether a text leads on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    On,
+    Nowhere,
+    Open,
+}
+
+/// What may come in a state after a set of guesses, where the next characters do not say whether the text leads on.
+struct Options {
+    /// Whether something may, whatever the last token is.
+    any: bool,
+    /// The tokens that may where the piece continues, and the number of their list.
+    inside: (u32, Box<[TokenId]>),
+    /// Whether others may of which that is not known.
+    more: bool,
+}
+
+/// What is known of the other matcher's states, by number.
+#[derive(Default)]
+pub(super) struct Walked {
+    bytes: FxHashMap<u64, ByteSet>,
+    ways: FxHashMap<u64, Ways>,
+    returning: FxHashMap<u64, u128>,
+    shapes: FxHashMap<u64, Option<Arc<Shape>>>,
+    options: FxHashMap<(u64, u32), Option<Arc<Options>>>,
+}
+
+/// The states after a state, by byte.
+type Ways = Arc<[(ByteSet, u64)]>;
+
+/// Where the tokens of a state lead.
+pub(super) struct Shape {
+    /// The characters that lead from the home of most tokens back to it, if there is such a home.
+    main: Option<u128>,
+    /// The tokens that end elsewhere.
+    away: Box<[TokenId]>,
+    /// The tokens below a node lead to another home, with the characters that lead back.
+    others: Box<[(Node, u128)]>,
+}
+
+/// A walk over the other matcher's states, with what is known of them.
+pub(super) struct Look<'a> {
+    pub walk: Box<dyn ByteWalk + 'a>,
+    pub walked: &'a mut Walked,
+}
+
+impl Walked {
+    fn len(&self) -> usize {
+        self.bytes.len() + self.ways.len() + self.shapes.len() + self.options.len()
+    }
+}
+
+fn way(ways: &[(ByteSet, u64)], byte: u8) -> Option<u64> {
+    ways.iter().find(|way| way.0.contains(byte)).map(|way| way.1)
+}
+
+impl Look<'_> {
+    /// The bytes that may come in a state.
+    pub fn bytes(&mut self, state: u64) -> Result<ByteSet> {
+        if let Some(&known) = self.walked.bytes.get(&state) {
+            return Ok(known);
+        }
+        if self.walked.len() >= MAX_WALKED {
+            *self.walked = Walked::default();
+        }
+        let found = self.walk.bytes(state)?;
+        self.walked.bytes.insert(state, found);
+        Ok(found)
+    }
+
+    /// Whether what may come in `state` ends the piece at `place`.
+    pub fn is_settled(&mut self, judge: &mut Judge<'_>, state: u64, place: Place) -> Result<bool> {
+        let bytes = self.bytes(state)?;
+        let ascii = judge.ascii();
+        judge.is_settled(place, classes(ascii, &bytes), &mut |chars| {
+            self.classes_after(ascii, (state, bytes), chars)
+        })
+    }
+
+    /// The classes that may come after one of some characters in a state, in which these bytes may come.
+    fn classes_after(&mut self, ascii: &[u128], (state, bytes): (u64, ByteSet), chars: u128) -> Result<u64> {
+        let mut left = low(&bytes) & chars;
+        let (mut found, mut seen) = (0, Vec::new());
+        while left != 0 {
+            let byte = left.trailing_zeros() as u8;
+            left &= left - 1;
+            if let Some(next) = self.walk.step(state, byte)?.filter(|next| !seen.contains(next)) {
+                seen.push(next);
+                found |= classes(ascii, &self.bytes(next)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn ways(&mut self, state: u64) -> Result<Ways> {
+        if let Some(known) = self.walked.ways.get(&state) {
+            return Ok(Arc::clone(known));
+        }
+        let found: Ways = self.walk.ways(state)?.into();
+        self.walked.ways.insert(state, Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// The ASCII characters that lead from `state` back to it, as bits; the highest bit answers for all others, of which one
+    /// of each length is asked.
+    fn returning(&mut self, state: u64) -> Result<u128> {
+        if let Some(&known) = self.walked.returning.get(&state) {
+            return Ok(known);
+        }
+        let mut found = 0u128;
+        let mut returns = false;
+        for byte in WITNESSES {
+            returns = returns || self.walk.step(state, byte)? == Some(state);
+        }
+        if !returns {
+            self.walked.returning.insert(state, 0);
+            return Ok(0);
+        }
+        for &(bytes, next) in &*self.ways(state)? {
+            if next == state {
+                found = low(&bytes) & !(1 << 127);
+            }
+        }
+        let mut all = found != 0;
+        for text in ["\u{e9}", "\u{4e2d}", "\u{1f600}"] {
+            let mut at = Some(state);
+            for &byte in text.as_bytes() {
+                at = match at.filter(|_| all) {
+                    Some(at) => self.walk.step(at, byte)?,
+                    None => None,
+                };
+            }
+            all = all && at == Some(state);
+        }
+        found |= u128::from(all) << 127;
+        self.walked.returning.insert(state, found);
+        Ok(found)
+    }
+
+    fn shape(&mut self, state: u64, trie: &TokenTrie) -> Result<Option<Arc<Shape>>> {
+        if let Some(known) = self.walked.shapes.get(&state) {
+            return Ok(known.clone());
+        }
+        let found = self.find_shape(state, trie)?.map(Arc::new);
+        self.walked.shapes.insert(state, found.clone());
+        Ok(found)
+    }
+
+    /// Where the tokens of a state lead; `None` if it takes too long to tell.
+    fn find_shape(&mut self, state: u64, trie: &TokenTrie) -> Result<Option<Shape>> {
+        let returning = self.returning(state)?;
+        if returning.count_ones() >= RICH {
+            return Ok(Some(Shape { main: Some(returning), away: Box::default(), others: Box::default() }));
+        }
+        let ways = self.ways(state)?;
+        let mut main: Option<(u32, u64, u128)> = None;
+        for &(bytes, next) in &*ways {
+            let ascii = bytes.0[0].count_ones() + bytes.0[1].count_ones();
+            if ascii >= RICH && main.is_none_or(|(most, ..)| ascii > most) {
+                let returning = self.returning(next)?;
+                if returning.count_ones() >= RICH {
+                    main = Some((ascii, next, returning));
+                }
+            }
+        }
+        let home = main.map(|(_, home, returning)| (home, returning));
+        let (mut away, mut others, mut visited) = (Vec::new(), Vec::new(), 0usize);
+        let mut open = vec![(trie.root(), state)];
+        while let Some((node, at)) = open.pop() {
+            let ways = self.ways(at)?;
+            for (byte, child) in trie.children(node) {
+                visited += 1;
+                let Some(next) = way(&ways, byte) else { continue };
+                let leads_home = match home {
+                    Some((home, _)) if next == home => true,
+                    Some((home, returning)) if byte >= 0x80 && returning >> 127 == 1 => {
+                        self.walk.step(home, byte)? == Some(next)
+                    }
+                    _ => false,
+                };
+                if leads_home {
+                    continue;
+                }
+                away.extend_from_slice(trie.tokens(child));
+                if trie.size(child) == 1 {
+                    continue;
+                }
+                let returning = self.returning(next)?;
+                if returning.count_ones() >= RICH {
+                    others.push((child, returning));
+                } else if trie.tokens_below(child).len() < WORTH {
+                    away.extend_from_slice(trie.tokens_below(child));
+                } else {
+                    open.push((child, next));
+                }
+            }
+            if visited > MAX_AWAY {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Shape { main: home.map(|home| home.1), away: away.into(), others: others.into() }))
+    }
+
+    /// The tokens among `words` that may lead to a dead end from `state`, after a set of guesses.
+    pub fn doubts(
+        &mut self,
+        judge: &mut Judge<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+        words: &[u32],
+    ) -> Result<Doubts> {
+        let mut risky: Vec<TokenId> = Vec::new();
+        let trie = vocabulary.trie()?;
+        let shape = if count(words) > CROWD { self.shape(state, trie)? } else { None };
+        match shape {
+            None => risky.extend(ids(words)),
+            Some(shape) => {
+                let listed = |id: &TokenId| words[*id as usize / 32] >> (id % 32) & 1 == 1;
+                if let Some(returning) = shape.main {
+                    let mut left = words.to_vec();
+                    judge.keep_risky(set, returning, &mut left);
+                    risky.extend(ids(&left));
+                } else {
+                    risky.extend(judge.others(words));
+                }
+                risky.extend(shape.away.iter().copied().filter(listed));
+                for &(node, returning) in &*shape.others {
+                    let tokens: Vec<TokenId> =
+                        trie.tokens_below(node).iter().copied().filter(listed).collect();
+                    judge.returns(set, returning, trie.depth(node), &tokens, &mut risky);
+                }
+                risky.sort_unstable();
+                risky.dedup();
+            }
+        }
+        let mut doubts = Doubts::default();
+        for token in risky {
+            let leads = self.leads(judge, vocabulary, (state, set), token)?;
+            if leads.contains(&Lead::Open) {
+                doubts.open.push(token);
+            }
+            if leads[0] == Lead::Nowhere {
+                doubts.dead.begun.push(token);
+            }
+            if leads[1] == Lead::Nowhere {
+                doubts.dead.inside.push(token);
+            }
+        }
+        Ok(doubts)
+    }
+
+    /// Where `token` leads from `state` if it begins a piece after a set of guesses, and if it continues one.
+    fn leads(
+        &mut self,
+        judge: &mut Judge<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+        token: TokenId,
+    ) -> Result<[Lead; 2]> {
+        if judge.is_other(token) {
+            return Ok([Lead::Open; 2]);
+        }
+        let Some(at) = self.reached(state, vocabulary.token_bytes(token))? else {
+            return Ok([Lead::Open; 2]);
+        };
+        let settled = self.settles(judge, (at, set), token)?;
+        let mut leads = [Lead::On; 2];
+        for (n, lead) in leads.iter_mut().enumerate().filter(|(n, _)| !settled[*n]) {
+            if !judge.is_plain(token) {
+                *lead = Lead::Open;
+                continue;
+            }
+            let Some(next) = judge.set_after(set, token, n == 0) else {
+                *lead = Lead::Nowhere;
+                continue;
+            };
+            *lead = match self.options(judge, vocabulary, (at, next))? {
+                None => Lead::Open,
+                Some(options) => {
+                    let (number, tokens) = &options.inside;
+                    if options.any || judge.is_followed(token, (*number, tokens)) {
+                        Lead::On
+                    } else if options.more {
+                        Lead::Open
+                    } else {
+                        Lead::Nowhere
+                    }
+                }
+            };
+        }
+        Ok(leads)
+    }
+
+    /// What may come in a state after a set of guesses; `None` if that is too much to look at.
+    fn options(
+        &mut self,
+        judge: &mut Judge<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+    ) -> Result<Option<Arc<Options>>> {
+        if let Some(known) = self.walked.options.get(&(state, set)) {
+            return Ok(known.clone());
+        }
+        let few = self.walk.few(state)?.filter(|few| few.len() <= CROWD);
+        let found = match few {
+            None => None,
+            Some(few) => {
+                let mut any = self.walk.is_end(state) && judge.may_end_after(set);
+                let (mut inside, mut more) = (Vec::new(), false);
+                for token in few {
+                    if any || judge.is_other(token) {
+                        continue;
+                    }
+                    let at = self.reached(state, vocabulary.token_bytes(token))?;
+                    let settled = match at {
+                        Some(at) => self.settles(judge, (at, set), token)?,
+                        None => [false; 2],
+                    };
+                    any |= settled[0];
+                    if settled[1] {
+                        inside.push(token);
+                    } else {
+                        let mut may = |begins| judge.set_after(set, token, begins).is_some();
+                        more |= may(true) || may(false);
+                    }
+                }
+                let number = judge.next_list(&inside);
+                Some(Arc::new(Options { any, inside: (number, inside.into()), more }))
+            }
+        };
+        self.walked.options.insert((state, set), found.clone());
+        Ok(found)
+    }
+
+    /// The state after some bytes.
+    fn reached(&mut self, state: u64, bytes: &[u8]) -> Result<Option<u64>> {
+        let mut at = state;
+        for &byte in bytes {
+            match self.walk.step(at, byte)? {
+                Some(next) => at = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(at))
+    }
+
+    /// Whether what may come in a state, to which `token` leads, ends its piece: where it begins it after a set of guesses,
+    /// and where it continues one.
+    fn settles(&mut self, judge: &mut Judge<'_>, (at, set): (u64, u32), token: TokenId) -> Result<[bool; 2]> {
+        let bytes = self.bytes(at)?;
+        let ascii = judge.ascii();
+        judge.settles_after(set, token, classes(ascii, &bytes), &mut |chars| {
+            self.classes_after(ascii, (at, bytes), chars)
+        })
+    }
+}
+
+/// The ASCII characters among `bytes`, as bits.
+fn low(bytes: &ByteSet) -> u128 {
+    u128::from(bytes.0[0]) | u128::from(bytes.0[1]) << 64
+}
+
+/// The classes of the ASCII characters among `bytes`, given those of each class.
+fn classes(ascii: &[u128], bytes: &ByteSet) -> u64 {
+    let low = low(bytes);
+    ascii.iter().enumerate().map(|(n, set)| u64::from(set & low != 0) << n).sum()
+}
