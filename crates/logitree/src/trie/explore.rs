@@ -117,6 +117,22 @@ impl TokenTrie {
         nodes
     }
 
+    /// The nodes where tokens of more than `bytes` bytes end: ascending.
+    pub(crate) fn nodes_deeper(&self, bytes: usize) -> Vec<Node> {
+        let deeper = self.nodes.iter().enumerate().filter(|(_, node)| node.depth() > bytes);
+        let ends = |at: usize| self.before.get(at) != self.before.get(at + 1);
+        deeper.map(|(at, _)| at).filter(|&at| ends(at)).map(Node::at).collect()
+    }
+
+    /// In how many nodes tokens end, by their number of bytes.
+    pub(crate) fn ends_by_depth(&self) -> Box<[u32]> {
+        let mut counts = vec![0; self.max_depth + 1].into_boxed_slice();
+        for (at, node) in self.nodes.iter().enumerate() {
+            counts[node.depth()] += u32::from(self.before.get(at) != self.before.get(at + 1));
+        }
+        counts
+    }
+
     /// Adds to `words` all tokens but those in or below the nodes `refused`, which are ascending, and not below each
     /// other.
     pub(crate) fn tokens_outside(&self, refused: &[Node], words: &mut [u32]) {

@@ -15,10 +15,11 @@ use super::table::narrow::{as_difference, default_state, LoopRounds};
 use super::table::state::StartState;
 use super::table::TerminalTables;
 use super::terminal::{Crossing, Terminal};
-use super::walk::{narrow, wide, ByByte};
+use super::walk::{loops_on_start, narrow, wide, Automaton, ByByte};
 use crate::grammar::expr::{Encoding, ExprId, Exprs, Tag, NOTHING};
 use crate::grammar::pattern::{self, PatternOptions};
 use crate::grammar::{CharSet, Regex};
+use crate::mask::ids;
 use crate::vocabulary::{About, Token, TokenKind, Vocabulary};
 use crate::TokenId;
 
@@ -90,6 +91,7 @@ struct Gone {
     between: Cell<usize>,
     pieces: Cell<usize>,
     bracket: Cell<usize>,
+    parts: Cell<usize>,
 }
 
 /// What is kept from one expression to the next.
@@ -138,6 +140,7 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, kept: &Kept, g
     }
     let made = wide(e, exprs, vocabulary, by_byte).unwrap();
     equal("wide", &made, exprs);
+    compare_sweeps(e, &truth, exprs, (vocabulary, by_byte), gone);
     if let Some(bounds) = exprs.bounded_loop(e).unwrap() {
         let base = Arc::new(wide(bounds.endless, exprs, vocabulary, by_byte).unwrap());
         let rounds = LoopRounds::new(bounds.endless, exprs, trie).unwrap();
@@ -168,6 +171,27 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, kept: &Kept, g
     }
     equal("the tables", &TerminalTables::default().terminal(e, exprs, vocabulary).unwrap(), exprs);
     equal("the vocabulary's tables", &kept.tables.terminal(e, exprs, vocabulary).unwrap(), exprs);
+}
+
+/// What a sweep finds, and one that stops at a byte.
+fn compare_sweeps(
+    e: ExprId,
+    truth: &Seen,
+    exprs: &mut Exprs,
+    (vocabulary, by_byte): (&Vocabulary, &ByByte),
+    gone: &Gone,
+) {
+    let Some(automaton) = Automaton::new(e, exprs).unwrap() else { return };
+    let whole = automaton.inside(vocabulary.trie().unwrap()).unwrap();
+    assert_eq!(ids(&whole).collect::<Vec<_>>(), truth.inside, "a sweep of {}", exprs.show(e));
+    for cut in [b'"', b'a'] {
+        let Some(short) = automaton.without(cut, exprs).unwrap() else { return };
+        let parts = automaton.inside_in_parts((&short, cut), vocabulary, by_byte).unwrap();
+        assert_eq!(ids(&parts).collect::<Vec<_>>(), truth.inside, "a sweep in parts of {}", exprs.show(e));
+        if loops_on_start(&short) > loops_on_start(automaton.table()) {
+            once_more(&gone.parts);
+        }
+    }
 }
 
 /// What is taken apart or rounded, beside the whole.
@@ -358,7 +382,8 @@ fn all_ways_to_tables_are_the_naive_one() {
     });
     run.unwrap();
     let often = [&gone.bounded, &gone.mostly, &gone.differing, &gone.saturated, &gone.behind, &gone.pieces];
-    let counts = often.into_iter().chain([&gone.far, &gone.between, &gone.bracket]).map(Cell::get);
+    let counts =
+        often.into_iter().chain([&gone.far, &gone.between, &gone.bracket, &gone.parts]).map(Cell::get);
     assert!(counts.min() > Some(200), "{gone:?}");
 }
 

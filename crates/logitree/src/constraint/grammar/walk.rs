@@ -2,7 +2,7 @@
 //! trie, is also what small terminals get ([`narrow`]); the wide ones are swept by a table automaton ([`wide`]), and
 //! where tokens leave is looked up by the bytes that can complete the terminal.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::counted::counted;
 use super::entry::IdSet;
@@ -22,6 +22,15 @@ const MAX_STATES: usize = 300;
 const MAX_COPIED: usize = 4_096;
 /// More nodes than this by which a terminal can be complete are found by walking all.
 const FEW_COMPLETING: usize = 24_000;
+/// The byte that ends most texts.
+const QUOTE: u8 = b'"';
+/// More nodes than this are not looked at beside a sweep.
+const FEW_BESIDE: usize = 8_000;
+/// A start that more bytes than this lead back to takes many tokens at once.
+const MANY_LOOPS: usize = 64;
+/// States of more than this are not taken together, nor after more rounds than this.
+const MAX_MERGED: usize = 128;
+const MAX_ROUNDS: usize = 6;
 
 /// Where the nodes of each byte lie in a trie.
 pub(super) struct ByByte {
@@ -129,11 +138,20 @@ pub(super) fn wide(
         return whole(e, exprs, trie);
     };
     exprs.spend(trie.node_count() as u64 / 64)?;
-    let mut words = vec![0u32; words_for(vocabulary.len())];
-    let table = Table::new(&automaton.next, 0u16, u16::DEAD)?;
-    trie.allowed_by(&table, &mut words)?;
-    let inside = IdSet::from_words(words);
     let nodes: usize = automaton.completing.iter().map(|byte| by_byte.of(byte).len()).sum();
+    let short = match by_byte.of(QUOTE).len() <= FEW_BESIDE && automaton.may_loop_more(QUOTE) {
+        true => automaton.without(QUOTE, exprs)?,
+        false => None,
+    };
+    let words =
+        match short.filter(|short| loops_on_start(short) > loops_on_start(&automaton.next).max(MANY_LOOPS)) {
+            Some(short) => {
+                exprs.charge(4 * by_byte.of(QUOTE).len() as u64)?;
+                automaton.inside_in_parts((&short, QUOTE), vocabulary, by_byte)?
+            }
+            None => automaton.inside(trie)?,
+        };
+    let inside = IdSet::from_words(words);
     let exits = if nodes <= FEW_COMPLETING {
         exprs.charge(4 * nodes as u64)?;
         automaton.exits_behind(vocabulary, trie, by_byte)
@@ -235,6 +253,11 @@ pub(super) fn bytes_to_end(e: ExprId, exprs: &mut Exprs) -> Result<Option<u32>> 
     Ok(Some(bytes))
 }
 
+/// How many bytes lead from the first state of a table back to it.
+pub(super) fn loops_on_start(next: &[u16]) -> usize {
+    next.iter().take(256).filter(|&&next| next == 0).count()
+}
+
 /// The states that an expression reaches, as a table.
 pub(super) struct Automaton {
     /// `next[state * 256 + byte]`; the start is state 0.
@@ -247,7 +270,7 @@ pub(super) struct Automaton {
 
 impl Automaton {
     /// `None` if there are too many states.
-    fn new(e: ExprId, exprs: &mut Exprs) -> Result<Option<Automaton>> {
+    pub fn new(e: ExprId, exprs: &mut Exprs) -> Result<Option<Automaton>> {
         if let Some((dfa, state, rest)) = exprs.split_automaton(e) {
             if let Some(made) = Automaton::copied(&dfa, state, rest, exprs)? {
                 return Ok(Some(made));
@@ -339,9 +362,130 @@ impl Automaton {
         Ok(Some(made))
     }
 
+    /// `next[state * 256 + byte]`.
+    #[cfg(test)]
+    pub fn table(&self) -> &[u16] {
+        &self.next
+    }
+
     pub fn step(&self, state: u16, byte: u8) -> Option<u16> {
         let next = self.next[usize::from(state) << 8 | usize::from(byte)];
         (next != u16::DEAD).then_some(next)
+    }
+
+    /// The tokens all of whose bytes it takes, by a sweep.
+    pub fn inside(&self, trie: &TokenTrie) -> Result<Vec<u32>> {
+        let mut words = vec![0u32; words_for(trie.vocabulary_size())];
+        trie.allowed_by(&Table::new(&self.next, 0u16, u16::DEAD)?, &mut words)?;
+        Ok(words)
+    }
+
+    /// Its table without `cut`. States from which the same bytes may come, then and later, are one: a text with a word
+    /// somewhere in it is any text, up to the quote. `None` if it takes long to tell.
+    pub fn without(&self, cut: u8, exprs: &mut Exprs) -> Result<Option<Vec<u16>>> {
+        let states = self.outcomes.len();
+        if states > MAX_MERGED {
+            return Ok(None);
+        }
+        exprs.charge(32 * states as u64)?;
+        let bytes = self.bytes_apart(cut);
+        let mut classes = vec![0u16; states];
+        let mut firsts: Vec<usize> = vec![0];
+        for _ in 0..MAX_ROUNDS {
+            exprs.charge(((4 + bytes.len()) * states) as u64)?;
+            let mut numbers: FxHashMap<Vec<u16>, u16> = FxHashMap::default();
+            let mut refined = Vec::with_capacity(states);
+            let mut refined_firsts = Vec::new();
+            for state in 0..states {
+                let class = |byte: &u8| {
+                    self.step(state as u16, *byte).map_or(u16::DEAD, |next| classes[usize::from(next)])
+                };
+                let key = bytes.iter().map(class).chain([classes[state]]).collect();
+                let number = *numbers.entry(key).or_insert_with(|| {
+                    refined_firsts.push(state);
+                    refined_firsts.len() as u16 - 1
+                });
+                refined.push(number);
+            }
+            let is_stable = refined_firsts.len() == firsts.len();
+            (classes, firsts) = (refined, refined_firsts);
+            if is_stable {
+                let row = |&first: &usize| (0..=u8::MAX).map(move |byte| (first as u16, byte));
+                let class = |(state, byte)| match self.step(state, byte) {
+                    Some(next) if byte != cut => classes[usize::from(next)],
+                    _ => u16::DEAD,
+                };
+                return Ok(Some(firsts.iter().flat_map(row).map(class).collect()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All bytes but `cut`, one of those that no state tells apart.
+    fn bytes_apart(&self, cut: u8) -> Vec<u8> {
+        // Neighbours that some state tells apart.
+        let mut parts = [false; 256];
+        // The byte after the one that is cut may be the only one of a run that is left.
+        for begin in [0, cut, cut.saturating_add(1)] {
+            parts[usize::from(begin)] = true;
+        }
+        for row in self.next.chunks_exact(256) {
+            for (part, pair) in parts[1..].iter_mut().zip(row.windows(2)) {
+                *part |= pair[0] != pair[1];
+            }
+        }
+        let mut parts: Vec<u8> = (0..=u8::MAX).filter(|&byte| parts[usize::from(byte)]).collect();
+        let mut columns: FxHashSet<Vec<u16>> = FxHashSet::default();
+        let column = |byte: u8| self.next.chunks_exact(256).map(move |row| row[usize::from(byte)]).collect();
+        parts.retain(|&byte| byte != cut && columns.insert(column(byte)));
+        parts
+    }
+
+    /// Whether more tokens may be taken at once without `cut`: whether the start takes many bytes, and two or more that do
+    /// not lead back to it (one escapes).
+    fn may_loop_more(&self, cut: u8) -> bool {
+        let ascii = (0..128u8).filter(|&byte| byte != cut);
+        let (loops, others): (Vec<u16>, Vec<u16>) =
+            ascii.filter_map(|byte| self.step(0, byte)).partition(|&next| next == 0);
+        others.len() > 1 && loops.len() + others.len() > MANY_LOOPS
+    }
+
+    /// [`Automaton::inside`] by a sweep of `short`, which is [`Automaton::without`] the byte `cut`, and by the paths of the
+    /// nodes of that byte.
+    pub fn inside_in_parts(
+        &self,
+        (short, cut): (&[u16], u8),
+        vocabulary: &Vocabulary,
+        by_byte: &ByByte,
+    ) -> Result<Vec<u32>> {
+        let trie = vocabulary.trie()?;
+        let mut words = vec![0u32; words_for(vocabulary.len())];
+        trie.allowed_by(&Table::new(short, 0u16, u16::DEAD)?, &mut words)?;
+        let mut take = |node: Node| {
+            for &id in trie.tokens(node) {
+                words[id as usize / 32] |= 1 << (id % 32);
+            }
+        };
+        for &node in by_byte.of(cut) {
+            let Some(state) = self.state_at(node, vocabulary, trie) else { continue };
+            take(node);
+            let row = &self.next[usize::from(state) << 8..][..256];
+            if row.iter().any(|&next| next != u16::DEAD) {
+                trie.explore(node, state, |state, byte, node| {
+                    let next = self.step(state, byte)?;
+                    take(node);
+                    Some(next)
+                });
+            }
+        }
+        Ok(words)
+    }
+
+    /// The state after the bytes that lead to `node`.
+    fn state_at(&self, node: Node, vocabulary: &Vocabulary, trie: &TokenTrie) -> Option<u16> {
+        let token = trie.tokens_below(node).first()?;
+        let path = &vocabulary.token_bytes(*token)[..trie.depth(node)];
+        path.iter().try_fold(0u16, |state, &byte| self.step(state, byte))
     }
 
     /// All exits, by a walk.
@@ -366,9 +510,7 @@ impl Automaton {
                 if trie.size(node) == 1 {
                     continue;
                 }
-                let Some(&token) = trie.tokens_below(node).first() else { continue };
-                let path = &vocabulary.token_bytes(token)[..trie.depth(node)];
-                let end = path.iter().try_fold(0u16, |state, &byte| self.step(state, byte));
+                let end = self.state_at(node, vocabulary, trie);
                 let Some(outcome) = end.and_then(|state| self.outcomes[usize::from(state)]) else { continue };
                 exits.extend(trie.children(node).map(|(byte, node)| Exit { outcome, byte, node }));
             }

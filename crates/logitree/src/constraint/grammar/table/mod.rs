@@ -62,6 +62,8 @@ pub(super) struct TerminalTables {
     by_byte: OnceLock<ByByte>,
     /// The nodes of tokens of more than [`LONG`] bytes.
     long: OnceLock<Box<[Node]>>,
+    /// In how many nodes tokens end, by their number of bytes.
+    ends_by_depth: OnceLock<Box<[u32]>>,
 }
 
 impl TerminalTables {
@@ -262,9 +264,10 @@ impl TerminalTables {
         let trie = vocabulary.trie()?;
         let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
         let nodes = match self.parting(e, (more, to_end), exprs, trie)? {
-            Some(nodes) => nodes,
+            Some(nodes) => Some(nodes),
             None => self.longer(same.saturating_sub(to_end), exprs, trie)?,
         };
+        let Some(nodes) = nodes else { return Ok(None) };
         if nodes.is_empty() {
             return Ok(Some(upper));
         }
@@ -286,10 +289,10 @@ impl TerminalTables {
     ) -> Result<Option<Arc<[Node]>>> {
         let Some((less, _)) = exprs.approximations(e)? else { return Ok(None) };
         let Some((endless, same)) = exprs.without_upper_bounds(less)? else { return Ok(None) };
-        let long = self.longer(same.saturating_sub(to_end), exprs, trie)?;
-        if endless != more || long.len() > MAX_APART {
+        if endless != more {
             return Ok(None);
         }
+        let Some(long) = self.longer(same.saturating_sub(to_end), exprs, trie)? else { return Ok(None) };
         let key = (exprs.structure(less), exprs.structure(more));
         let known = self.kept().apart.get(&key).map(Arc::clone);
         Ok(Some(match known {
@@ -306,24 +309,28 @@ impl TerminalTables {
         made
     }
 
-    /// The nodes of tokens of more than `bytes` bytes.
-    fn longer(&self, bytes: u32, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Arc<[Node]>> {
+    /// The nodes of tokens of more than `bytes` bytes; `None` if there are too many.
+    fn longer(&self, bytes: u32, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Option<Arc<[Node]>>> {
         let bytes = bytes.min(trie.max_depth() as u32);
         if let Some(known) = self.kept().longer.get(&bytes) {
-            return Ok(Arc::clone(known));
+            return Ok(Some(Arc::clone(known)));
         }
         exprs.charge(trie.node_count() as u64 / 4)?;
-        let longer_than = |bytes: u32| trie.nodes_where(|node, _| trie.depth(node) > bytes as usize);
+        let counts = self.ends_by_depth.get_or_init(|| trie.ends_by_depth());
+        let count: u32 = counts[bytes as usize + 1..].iter().sum();
+        if count as usize > MAX_APART {
+            return Ok(None);
+        }
         let made: Arc<[Node]> = if bytes < LONG {
-            longer_than(bytes).into()
+            trie.nodes_deeper(bytes as usize).into()
         } else {
-            let long = self.long.get_or_init(|| longer_than(LONG).into());
+            let long = self.long.get_or_init(|| trie.nodes_deeper(LONG as usize).into());
             long.iter().copied().filter(|&node| trie.depth(node) > bytes as usize).collect()
         };
         let mut kept = self.kept();
         kept.bytes += size_of_val(&*made);
         kept.longer.insert(bytes, Arc::clone(&made));
-        Ok(made)
+        Ok(Some(made))
     }
 
     fn has_rounds(&self, endless: ExprId, exprs: &Exprs) -> bool {
