@@ -34,6 +34,27 @@ pub(super) fn parse(text: &str) -> Result<Document> {
     Ok(parser.out)
 }
 
+/// How many bytes come before the first that is a quote, a backslash or a control character, or the end.
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    const TOPS: u64 = ONES << 7;
+    // The top bit of each byte that is less than `limit`, which is at most 128; past the first one others may be set too.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & TOPS;
+    let all = |byte: u8| ONES * u64::from(byte);
+    let (words, _) = bytes.as_chunks();
+    for (n, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let quote = below(word ^ all(b'"'), 1);
+        let found = quote | below(word ^ all(b'\\'), 1) | below(word, 0x20);
+        if found != 0 {
+            return 8 * n + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let rest = &bytes[8 * words.len()..];
+    let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
+    8 * words.len() + end.unwrap_or(rest.len())
+}
+
 impl JsonParser<'_> {
     fn document(&mut self) -> Result<()> {
         loop {
@@ -132,9 +153,7 @@ impl JsonParser<'_> {
     fn string(&mut self) -> Result<()> {
         let from = self.at + 1;
         self.at = from;
-        while !matches!(self.peek(), b'"' | b'\\' | 0..=0x1f) {
-            self.at += 1;
-        }
+        self.at += plain_length(&self.bytes[from..]);
         if self.peek() != b'"' {
             return self.escaped(from);
         }
@@ -282,5 +301,28 @@ impl JsonParser<'_> {
         let start = before.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
         let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
         Error::new(kind, message).at(format!("{line}:{column}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_bytes_end_where_one_is_not() {
+        let is_plain = |byte: u8| !matches!(byte, b'"' | b'\\' | 0..=0x1f);
+        for before in [b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
+            for place in 0..20 {
+                for byte in 0..=255 {
+                    let mut bytes = vec![before; 20];
+                    bytes[place] = byte;
+                    assert_eq!(plain_length(&bytes), if is_plain(byte) { 20 } else { place });
+                    bytes[place / 2] = b'"';
+                    let first = if is_plain(byte) { place / 2 } else { place.min(place / 2) };
+                    assert_eq!(plain_length(&bytes), first);
+                }
+            }
+        }
+        assert_eq!(plain_length(b""), 0);
     }
 }

@@ -14,6 +14,10 @@ pub(super) fn twins(nodes: &[SchemaNode]) -> Vec<SubschemaId> {
     for node in (0..nodes.len()).rev() {
         let SchemaNode::Keywords(keywords) = &nodes[node] else { continue };
         let same = known.entry(digest(keywords, &twin)).or_default();
+        if same.is_empty() {
+            same.push(SubschemaId::new(node));
+            continue;
+        }
         let own = renamed(keywords, &twin);
         let found = same.iter().copied().find(|&other| match &nodes[other.index()] {
             SchemaNode::Keywords(other) => renamed(other, &twin) == own,

@@ -1,6 +1,10 @@
 //! Drops alternatives whose constraints are a superset of another alternative's. Constraints are compared as sets; the rest
 //! may still overlap.
 
+use std::hash::BuildHasher;
+
+use rustc_hash::FxBuildHasher;
+
 use super::super::schema::TypeSet;
 use super::{
     ArrayFacts, Contains, Exists, Facts, LiteralId, NormalForms, ObjectFacts, ScalarId, SchemaId, TRUE,
@@ -19,10 +23,15 @@ impl NormalForms {
         }
         for kind in [TypeSet::ARRAY, TypeSet::OBJECT] {
             let having: Vec<usize> = (0..found.len()).filter(|&at| found[at].any_of(kind)).collect();
+            let sketches: Vec<u64> = match kind {
+                TypeSet::OBJECT => found.iter().map(|facts| self.sketch(facts.object.as_deref())).collect(),
+                _ => vec![0; found.len()],
+            };
             for &at in &having {
                 let one = &found[at];
                 let covers = |&&other: &&usize| {
-                    other != at
+                    sketches[other] & !sketches[at] == 0
+                        && other != at
                         && found[other].any_of(kind)
                         && found[other].evaluated == one.evaluated
                         && self.implies(kind, one, &found[other])
@@ -33,6 +42,17 @@ impl NormalForms {
             }
         }
         found.retain(|facts| facts.types.0 != 0);
+    }
+
+    /// Bits of what an object must fulfil: one that implies another has all the bits of the other, and may have more.
+    fn sketch(&self, object: Option<&ObjectFacts>) -> u64 {
+        let Some(object) = object else { return 0 };
+        let bit = |of: (u32, u32)| 1 << (FxBuildHasher.hash_one(of) >> 58);
+        let keys = object.keys.iter().flat_map(|&(key, schema)| {
+            self.schemas[schema.index()].iter().map(move |lit| (lit.0.wrapping_add(1), key.0))
+        });
+        let required = object.required.iter().map(|key| (0, key.0));
+        keys.chain(required).fold(0, |all, of| all | bit(of))
     }
 
     fn implies(&self, kind: TypeSet, a: &Facts, b: &Facts) -> bool {
