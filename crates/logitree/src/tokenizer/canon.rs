@@ -121,9 +121,11 @@ pub(super) struct Memo {
     rows: Rows,
     completed: FxHashMap<(TokenId, [u8; 4]), u64>,
     refused: FxHashMap<u32, Arc<[TokenId]>>,
-    pub(super) stuck: FxHashMap<(u32, u128), Arc<[u32]>>,
+    pub(super) stuck: FxHashMap<(u32, u128, u128), Arc<[u32]>>,
     /// The tokens that hold other characters than these.
     pub(super) outside: FxHashMap<u128, Arc<[u32]>>,
+    /// The tokens of more than so many bytes.
+    pub(super) longer: FxHashMap<u32, Arc<[u32]>>,
     pub(super) settled: FxHashMap<u32, Arc<Settled>>,
     /// The set after a token that begins a piece, or continues one.
     pub(super) sets_after: FxHashMap<(u32, TokenId, bool), Option<u32>>,
@@ -249,6 +251,7 @@ impl Canon {
                 refused: FxHashMap::default(),
                 stuck: FxHashMap::default(),
                 outside: FxHashMap::default(),
+                longer: FxHashMap::default(),
                 settled: FxHashMap::default(),
                 sets_after: FxHashMap::default(),
                 next_lists: FxHashMap::default(),

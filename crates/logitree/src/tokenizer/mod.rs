@@ -32,6 +32,7 @@ use crate::{Result, TokenId, TokenKind};
 use canon::Canon;
 pub(crate) use canon::{DeadEnds, Judge, Place};
 use merges::{Merges, Scratch, Whole};
+pub(crate) use onward::Row;
 use splitter::Splitter;
 use user::{Fragment, UserTokens};
 

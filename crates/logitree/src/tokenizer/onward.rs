@@ -23,6 +23,23 @@ const MAX_ANSWERS: usize = 1 << 16;
 /// The classes of the ASCII characters after one of a class.
 pub(crate) type After<'a> = dyn FnMut(u128) -> Result<u64> + 'a;
 
+/// Characters that another matcher takes in a row, as bits; the highest bit answers for those beyond ASCII.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Row {
+    pub chars: u128,
+    /// The ASCII characters that may come after some of them.
+    pub next: u128,
+    /// The most bytes after which that is so.
+    pub most: u32,
+}
+
+impl Row {
+    /// Characters that lead back to where they come.
+    pub fn endless(chars: u128) -> Row {
+        Row { chars, next: chars, most: u32::MAX }
+    }
+}
+
 impl<'a> Judge<'a> {
     /// The ASCII characters of each class, as bits, but for those that user-defined tokens begin with.
     pub fn ascii(&self) -> &'a [u128] {
@@ -198,35 +215,55 @@ impl<'a> Judge<'a> {
         words
     }
 
-    /// Whether a token of characters that lead another matcher back to its state may come after a set of guesses and needs
-    /// no look: its bytes from `from` on are of `returning`, and such a character may follow.
+    /// Adds the tokens that need a look: all but those whose bytes from `from` on are in a row.
     pub fn returns(
         &mut self,
         set: u32,
-        returning: u128,
+        row: &Row,
         from: usize,
         tokens: &[TokenId],
         risky: &mut Vec<TokenId>,
     ) {
-        let stuck = self.stuck(set, returning);
+        let stuck = self.stuck(set, row);
         for &id in tokens {
             let rest = &self.tokenizer.vocabulary.token_bytes(id)[from..];
-            let back = rest.iter().all(|&byte| returning >> byte.min(127) & 1 == 1);
-            if !back || has(&stuck, id) || has(&self.tokenizer.other, id) {
+            let back = rest.iter().all(|&byte| row.chars >> byte.min(127) & 1 == 1);
+            if !back || rest.len() > row.most as usize || has(&stuck, id) || has(&self.tokenizer.other, id) {
                 risky.push(id);
             }
         }
     }
 
-    /// Keeps the tokens that another matcher's characters say too little of: those that hold a character which does not
-    /// lead back to its state, as bits of `returning`, and those after which no such character begins a piece.
-    pub fn keep_risky(&mut self, set: u32, returning: u128, words: &mut [u32]) {
-        let outside = self.outside(returning);
-        let stuck = self.stuck(set, returning);
+    /// Keeps the tokens that need a look: those that hold other characters than a row, those after which no such
+    /// character ends the piece, and those that are too long.
+    pub fn keep_risky(&mut self, set: u32, row: &Row, words: &mut [u32]) {
+        let outside = self.outside(row.chars);
+        let stuck = self.stuck(set, row);
+        let longer = self.longer(row.most);
         let other = &self.tokenizer.other;
-        for (((word, outside), stuck), other) in words.iter_mut().zip(&*outside).zip(&*stuck).zip(&**other) {
-            *word &= outside | stuck | other;
+        let masks = outside.iter().zip(&*stuck).zip(&*longer).zip(&**other);
+        for (word, (((outside, stuck), longer), other)) in words.iter_mut().zip(masks) {
+            *word &= outside | stuck | longer | other;
         }
+    }
+
+    /// The tokens of more than so many bytes.
+    fn longer(&mut self, bytes: u32) -> Arc<[u32]> {
+        if let Some(known) = self.memo.longer.get(&bytes) {
+            return Arc::clone(known);
+        }
+        let vocabulary = &self.tokenizer.vocabulary;
+        let mut longer = vec![0u32; words_for(vocabulary.len())];
+        for id in 0..vocabulary.len() as TokenId {
+            longer[id as usize / 32] |=
+                u32::from(vocabulary.token_bytes(id).len() > bytes as usize) << (id % 32);
+        }
+        let longer: Arc<[u32]> = longer.into();
+        if self.memo.longer.len() >= MAX_KEPT {
+            self.memo.longer.clear();
+        }
+        self.memo.longer.insert(bytes, Arc::clone(&longer));
+        longer
     }
 
     /// The tokens that hold other characters.
@@ -246,13 +283,17 @@ impl<'a> Judge<'a> {
         outside
     }
 
-    /// The tokens after which characters of `returning`, which may come again and again, may not end a piece.
-    fn stuck(&mut self, set: u32, returning: u128) -> Arc<[u32]> {
-        if let Some(known) = self.memo.stuck.get(&(set, returning)) {
+    /// The tokens of characters in a row after which no character that may come ends the piece.
+    fn stuck(&mut self, set: u32, row: &Row) -> Arc<[u32]> {
+        let key = (set, row.chars, row.next);
+        if let Some(known) = self.memo.stuck.get(&key) {
             return Arc::clone(known);
         }
-        let of = |(n, set): (usize, &u128)| u64::from(set & returning & !(1 << 127) != 0) << n;
-        let symbols: u64 = self.canon.ascii.iter().enumerate().map(of).sum();
+        let classes = |chars: u128| -> u64 {
+            let of = |(n, set): (usize, &u128)| u64::from(set & chars & !(1 << 127) != 0) << n;
+            self.canon.ascii.iter().enumerate().map(of).sum()
+        };
+        let symbols = (classes(row.chars), classes(row.next));
         let canon = self.canon;
         let mut stuck = vec![0u32; words_for(self.tokenizer.vocabulary.len())];
         let hypotheses = Arc::clone(&self.memo.sets[set as usize]);
@@ -268,7 +309,7 @@ impl<'a> Judge<'a> {
                 continue;
             }
             group.tokens.iter().for_each(|&id| stuck[id as usize / 32] |= 1 << (id % 32));
-            let witnesses = WITNESSES.iter().filter(|&&byte| returning >> byte & 1 == 1);
+            let witnesses = WITNESSES.iter().filter(|&&byte| row.chars >> byte & 1 == 1);
             for &byte in witnesses {
                 let class = self.tokenizer.splitter.classes.of(char::from(byte));
                 let mut continues = true;
@@ -297,15 +338,15 @@ impl<'a> Judge<'a> {
         if self.memo.stuck.len() >= MAX_KEPT {
             self.memo.stuck.clear();
         }
-        self.memo.stuck.insert((set, returning), Arc::clone(&stuck));
+        self.memo.stuck.insert(key, Arc::clone(&stuck));
         stuck
     }
 
-    /// Whether characters of these classes, one after the other, end the piece of `guess`, whatever follows.
-    fn ends(&mut self, guess: Guess, symbols: u64) -> bool {
+    /// Whether a character in a row, and one that may come after it, end the piece of `guess`, whatever follows.
+    fn ends(&mut self, guess: Guess, (row, next): (u64, u64)) -> bool {
         let settled = self.memo.boundaries.settled(&self.tokenizer.splitter, guess);
-        settled.at_once & symbols != 0
-            || settled.then.iter().any(|&(class, next)| symbols >> class & 1 == 1 && next & symbols != 0)
+        settled.at_once & next != 0
+            || settled.then.iter().any(|&(class, then)| row >> class & 1 == 1 && then & next != 0)
     }
 
     /// The tokens that end texts or come between them.

@@ -14,19 +14,25 @@ use rustc_hash::FxHashMap;
 use crate::constraint::matcher::ByteWalk;
 use crate::grammar::expr::ByteSet;
 use crate::mask::{count, ids};
-use crate::tokenizer::{DeadEnds, Judge, Place};
+use crate::tokenizer::{DeadEnds, Judge, Place, Row};
 use crate::trie::{Node, TokenTrie};
 use crate::vocabulary::Vocabulary;
 use crate::{Result, TokenId};
 
 /// Where more tokens than this are allowed, only those are looked at that do not lead home.
-const CROWD: usize = 96;
+const CROWD: usize = 24;
 /// From so many characters on, a state is a home.
-const RICH: u32 = 8;
-/// Some of these lead from every home back to it.
-const WITNESSES: [u8; 3] = *b"a 0";
+const RICH: u32 = 6;
+/// Two of these lead from every home to one state.
+const WITNESSES: [u8; 4] = *b"a 01";
+/// The longest row of characters that is looked at where they are counted.
+const LONGEST: usize = 48;
+/// A shorter row makes no home.
+const SHORT: u32 = 4;
 /// Fewer tokens with the same beginning are looked at one by one.
 const WORTH: usize = 12;
+/// The most tokens that may come where all of them are looked at.
+const MAX_OPTIONS: usize = 96;
 /// The most nodes of tokens that do not lead home.
 const MAX_AWAY: usize = 4_000;
 /// The most states of which the next characters are remembered.
@@ -64,7 +70,8 @@ struct Options {
 pub(super) struct Walked {
     bytes: FxHashMap<u64, ByteSet>,
     ways: FxHashMap<u64, Ways>,
-    returning: FxHashMap<u64, u128>,
+    rounds: FxHashMap<u64, (u128, Option<u64>)>,
+    runs: FxHashMap<u64, Run>,
     shapes: FxHashMap<u64, Option<Arc<Shape>>>,
     options: FxHashMap<(u64, u32), Option<Arc<Options>>>,
 }
@@ -72,14 +79,44 @@ pub(super) struct Walked {
 /// The states after a state, by byte.
 type Ways = Arc<[(ByteSet, u64)]>;
 
+/// Characters of which so many may come in a row, in any order: states differ in what is left of the row. Where there is no
+/// end, the state stays the same.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    chars: u128,
+    /// The ASCII characters that may come anywhere in the row.
+    next: u128,
+    length: u32,
+}
+
+impl Run {
+    /// Whether most tokens that come here stay in the row.
+    fn is_home(self) -> bool {
+        self.chars.count_ones() >= RICH && self.length >= SHORT
+    }
+
+    fn row(self) -> Row {
+        Row { chars: self.chars, next: self.next, most: self.most() }
+    }
+
+    /// The longest tokens, in bytes, after which two more characters and what completes the last one fit.
+    fn most(self) -> u32 {
+        if self.length == u32::MAX {
+            u32::MAX
+        } else {
+            self.length.saturating_sub(3)
+        }
+    }
+}
+
 /// Where the tokens of a state lead.
 pub(super) struct Shape {
-    /// The characters that lead from the home of most tokens back to it, if there is such a home.
-    main: Option<u128>,
+    /// The row of characters in the home of most tokens, if there is such a home.
+    main: Option<Run>,
     /// The tokens that end elsewhere.
     away: Box<[TokenId]>,
-    /// The tokens below a node lead to another home, with the characters that lead back.
-    others: Box<[(Node, u128)]>,
+    /// The tokens below a node lead to another home, with the row of characters there.
+    others: Box<[(Node, Run)]>,
 }
 
 /// A walk over the other matcher's states, with what is known of them.
@@ -145,39 +182,67 @@ impl Look<'_> {
         Ok(found)
     }
 
-    /// The ASCII characters that lead from `state` back to it, as bits; the highest bit answers for all others, of which one
-    /// of each length is asked.
-    fn returning(&mut self, state: u64) -> Result<u128> {
-        if let Some(&known) = self.walked.returning.get(&state) {
+    /// The characters of which many may come in a row.
+    fn run(&mut self, state: u64) -> Result<Run> {
+        let (mut path, mut at) = (Vec::new(), state);
+        let mut run = loop {
+            if let Some(&known) = self.walked.runs.get(&at) {
+                break known;
+            }
+            let (chars, next) = self.round(at)?;
+            if next == Some(at) || chars.count_ones() < RICH {
+                let run = match next == Some(at) {
+                    true => Run { chars, next: low(&self.bytes(at)?), length: u32::MAX },
+                    false => Run::default(),
+                };
+                self.walked.runs.insert(at, run);
+                break run;
+            }
+            path.push((at, chars));
+            let Some(next) = next.filter(|_| path.len() < LONGEST) else { break Run::default() };
+            at = next;
+        };
+        // Of a path that was cut off, the lengths are known of the first states only.
+        let is_cut = path.len() == LONGEST;
+        for &(at, chars) in path.iter().rev() {
+            let next = low(&self.bytes(at)?);
+            run = match run {
+                Run { length: 0, .. } => Run { chars, next, length: 1 },
+                run if run.chars & !chars == 0 => {
+                    Run { next: run.next & next, length: run.length.saturating_add(1), ..run }
+                }
+                _ => Run::default(),
+            };
+            if !is_cut || run.length as usize >= LONGEST {
+                self.walked.runs.insert(at, run);
+            }
+        }
+        Ok(run)
+    }
+
+    /// The ASCII characters that lead from `state` to one other, as bits, and that state: the one that a witness leads to.
+    /// The highest bit answers for all other characters, of which one of each length is asked.
+    fn round(&mut self, state: u64) -> Result<(u128, Option<u64>)> {
+        if let Some(&known) = self.walked.rounds.get(&state) {
             return Ok(known);
         }
-        let mut found = 0u128;
-        let mut returns = false;
-        for byte in WITNESSES {
-            returns = returns || self.walk.step(state, byte)? == Some(state);
+        let mut reached = [None; WITNESSES.len()];
+        for (next, byte) in reached.iter_mut().zip(WITNESSES) {
+            *next = self.walk.step(state, byte)?;
         }
-        if !returns {
-            self.walked.returning.insert(state, 0);
-            return Ok(0);
-        }
-        for &(bytes, next) in &*self.ways(state)? {
-            if next == state {
-                found = low(&bytes) & !(1 << 127);
+        let same =
+            (0..reached.len()).find(|&n| reached[n].is_some() && reached[n + 1..].contains(&reached[n]));
+        let mut found = (0, None);
+        if let Some(next) = same.and_then(|n| reached[n]) {
+            let ways = self.ways(state)?;
+            let bytes = ways.iter().find(|way| way.1 == next).map_or(ByteSet::NONE, |way| way.0);
+            let mut all = true;
+            for text in ["\u{e9}", "\u{4e2d}", "\u{1f600}"] {
+                all = all && self.reached(state, text.as_bytes())? == Some(next);
             }
+            found = (low(&bytes) & !(1 << 127) | u128::from(all) << 127, Some(next));
         }
-        let mut all = found != 0;
-        for text in ["\u{e9}", "\u{4e2d}", "\u{1f600}"] {
-            let mut at = Some(state);
-            for &byte in text.as_bytes() {
-                at = match at.filter(|_| all) {
-                    Some(at) => self.walk.step(at, byte)?,
-                    None => None,
-                };
-            }
-            all = all && at == Some(state);
-        }
-        found |= u128::from(all) << 127;
-        self.walked.returning.insert(state, found);
+        self.walked.rounds.insert(state, found);
         Ok(found)
     }
 
@@ -192,22 +257,22 @@ impl Look<'_> {
 
     /// Where the tokens of a state lead; `None` if it takes too long to tell.
     fn find_shape(&mut self, state: u64, trie: &TokenTrie) -> Result<Option<Shape>> {
-        let returning = self.returning(state)?;
-        if returning.count_ones() >= RICH {
-            return Ok(Some(Shape { main: Some(returning), away: Box::default(), others: Box::default() }));
+        let run = self.run(state)?;
+        if run.is_home() {
+            return Ok(Some(Shape { main: Some(run), away: Box::default(), others: Box::default() }));
         }
         let ways = self.ways(state)?;
-        let mut main: Option<(u32, u64, u128)> = None;
+        let mut main: Option<(u32, u64, Run)> = None;
         for &(bytes, next) in &*ways {
-            let ascii = bytes.0[0].count_ones() + bytes.0[1].count_ones();
+            let ascii = low(&bytes).count_ones();
             if ascii >= RICH && main.is_none_or(|(most, ..)| ascii > most) {
-                let returning = self.returning(next)?;
-                if returning.count_ones() >= RICH {
-                    main = Some((ascii, next, returning));
+                let run = self.run(next)?;
+                if run.is_home() {
+                    main = Some((ascii, next, run));
                 }
             }
         }
-        let home = main.map(|(_, home, returning)| (home, returning));
+        let home = main.map(|(_, home, run)| (home, run));
         let (mut away, mut others, mut visited) = (Vec::new(), Vec::new(), 0usize);
         let mut open = vec![(trie.root(), state)];
         while let Some((node, at)) = open.pop() {
@@ -217,7 +282,7 @@ impl Look<'_> {
                 let Some(next) = way(&ways, byte) else { continue };
                 let leads_home = match home {
                     Some((home, _)) if next == home => true,
-                    Some((home, returning)) if byte >= 0x80 && returning >> 127 == 1 => {
+                    Some((home, run)) if byte >= 0x80 && run.chars >> 127 == 1 => {
                         self.walk.step(home, byte)? == Some(next)
                     }
                     _ => false,
@@ -229,9 +294,14 @@ impl Look<'_> {
                 if trie.size(child) == 1 {
                     continue;
                 }
-                let returning = self.returning(next)?;
-                if returning.count_ones() >= RICH {
-                    others.push((child, returning));
+                // What a character leads home from is on its way there.
+                let is_near = match home {
+                    Some((home, _)) => self.walk.step(next, WITNESSES[0])? == Some(home),
+                    None => false,
+                };
+                let run = if is_near { Run::default() } else { self.run(next)? };
+                if run.is_home() {
+                    others.push((child, run));
                 } else if trie.tokens_below(child).len() < WORTH {
                     away.extend_from_slice(trie.tokens_below(child));
                 } else {
@@ -260,18 +330,18 @@ impl Look<'_> {
             None => risky.extend(ids(words)),
             Some(shape) => {
                 let listed = |id: &TokenId| words[*id as usize / 32] >> (id % 32) & 1 == 1;
-                if let Some(returning) = shape.main {
+                if let Some(run) = shape.main {
                     let mut left = words.to_vec();
-                    judge.keep_risky(set, returning, &mut left);
+                    judge.keep_risky(set, &run.row(), &mut left);
                     risky.extend(ids(&left));
                 } else {
                     risky.extend(judge.others(words));
                 }
                 risky.extend(shape.away.iter().copied().filter(listed));
-                for &(node, returning) in &*shape.others {
+                for &(node, run) in &*shape.others {
                     let tokens: Vec<TokenId> =
                         trie.tokens_below(node).iter().copied().filter(listed).collect();
-                    judge.returns(set, returning, trie.depth(node), &tokens, &mut risky);
+                    judge.returns(set, &run.row(), trie.depth(node), &tokens, &mut risky);
                 }
                 risky.sort_unstable();
                 risky.dedup();
@@ -345,7 +415,7 @@ impl Look<'_> {
         if let Some(known) = self.walked.options.get(&(state, set)) {
             return Ok(known.clone());
         }
-        let few = self.walk.few(state)?.filter(|few| few.len() <= CROWD);
+        let few = self.walk.few(state)?.filter(|few| few.len() <= MAX_OPTIONS);
         let found = match few {
             None => None,
             Some(few) => {

@@ -23,7 +23,7 @@ use super::row_matcher::not_allowed;
 use super::skeleton::SpanProgress;
 use super::Matcher;
 use crate::mask::{count, ids, words_for, AllowedTokens};
-use crate::tokenizer::{DeadEnds, Judge, Place, Tokenizer};
+use crate::tokenizer::{DeadEnds, Judge, Place, Row, Tokenizer};
 use crate::{Error, ErrorKind, Result, TokenId};
 use doubts::{Doubts, Look, Walked};
 
@@ -259,7 +259,7 @@ impl Canonical {
         let returning = self.known_returning(state)?;
         if returning.count_ones() >= RICH {
             let mut risky = words.to_vec();
-            self.tokenizer.judge().keep_risky(self.at.set(), returning, &mut risky);
+            self.tokenizer.judge().keep_risky(self.at.set(), &Row::endless(returning), &mut risky);
             return Ok(ids(&risky).collect());
         }
         let mut risky = Vec::new();
@@ -299,7 +299,7 @@ impl Canonical {
         };
         let returning = self.known_returning(state)?;
         if returning.count_ones() >= RICH {
-            self.tokenizer.judge().returns(self.at.set(), returning, depth, tokens, risky);
+            self.tokenizer.judge().returns(self.at.set(), &Row::endless(returning), depth, tokens, risky);
             return Ok(());
         }
         self.sift(tokens.to_vec(), depth, risky)

@@ -135,7 +135,7 @@ proptest! {
     fn of_grammars_exactly_the_encodings_are_left(
         joins in joins(),
         split in split(),
-        which in 0usize..4,
+        which in 0usize..5,
         script in prop::collection::vec(any::<u16>(), 0..25),
     ) {
         let (tokenizer, end) = tokenizer(&joins, split, false);
@@ -144,6 +144,7 @@ proptest! {
             ("root ::= [a\\n ]{0,5}", &["a", "\n", " "], 5),
             ("root ::= [1\u{e9}\u{4e2d}]{0,3}", &["1", "\u{e9}", "\u{4e2d}"], 3),
             ("root ::= [bas]{0,4}", &["b", "a", "s"], 4),
+            ("root ::= [abs' 1\\n]{0,4}", &["a", "b", "s", "'", " ", "1", "\n"], 4),
         ][which];
         let mut texts = vec![String::new()];
         let mut from = 0;
