@@ -46,6 +46,7 @@ test-random:  ## the core's random tests with CASES new cases each
 check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
 	@$(ready) check
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 	$(venv) -m ruff format --check .

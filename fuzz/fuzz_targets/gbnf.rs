@@ -7,10 +7,10 @@
 mod gbnf_writer;
 
 use libfuzzer_sys::fuzz_target;
+use logitree::grammar::earley::RulesSource;
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::gbnf;
 use logitree::grammar::lazy::{self, Triggers};
-use logitree::grammar::earley::RulesSource;
 
 fuzz_target!(|text: &str| {
     let Ok(rules) = gbnf::parse(text) else { return };

@@ -24,7 +24,10 @@ const MAX_TOKENS: usize = 24;
 fn vocabulary() -> Arc<Vocabulary> {
     static MADE: OnceLock<Arc<Vocabulary>> = OnceLock::new();
     let make = || {
-        let texts = ["ab", "abc", "aa", "\"a", "\":", "\": ", ", \"", "{\"", "[[", "]}", "12", "0.", "-1", "true", " \n", "é\""];
+        let texts = [
+            "ab", "abc", "aa", "\"a", "\":", "\": ", ", \"", "{\"", "[[", "]}", "12", "0.", "-1", "true",
+            " \n", "é\"",
+        ];
         let normal = |bytes: Vec<u8>| Token { bytes, kind: TokenKind::Normal };
         let mut all: Vec<Token> = (0..=255u8).map(|byte| normal(vec![byte])).collect();
         all.extend(texts.map(|text| normal(text.as_bytes().to_vec())));
@@ -72,7 +75,8 @@ fuzz_target!(|data: &[u8]| {
     let names_tokens = kind % 3 == 0 && text.contains('<');
     let limits = GrammarLimits { fuel: 200_000, mask_bytes: 1 << 20, automata_bytes: 4 << 20 };
     let vocabulary = vocabulary();
-    let bound = |limits| Grammar::new(Arc::clone(&rules), &vocabulary, None, limits).and_then(|g| g.matcher());
+    let bound =
+        |limits| Grammar::new(Arc::clone(&rules), &vocabulary, None, limits).and_then(|g| g.matcher());
     let Ok(mut matcher) = bound(limits) else { return };
     let mut forgetful = bound(GrammarLimits { mask_bytes: 0, ..limits }).ok();
     for &pick in script.iter().take(MAX_TOKENS) {
@@ -81,7 +85,8 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(words, also, "what is remembered changes a mask");
         }
         let ids = 0..vocabulary.len() as TokenId;
-        let allowed: Vec<TokenId> = ids.clone().filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1).collect();
+        let allowed: Vec<TokenId> =
+            ids.clone().filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1).collect();
         for id in ids {
             match matcher.accept(id) {
                 Ok(()) => {

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
+use logitree::grammar::earley::RulesSource;
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::gbnf;
 use logitree::grammar::json_schema::{load, JsonRules, SchemaOptions};
 use logitree::grammar::lark::{self, Resources};
-use logitree::grammar::earley::RulesSource;
 
 fuzz_target!(|text: &str| {
     let other = gbnf::parse("root ::= \"x\" root | \"y\"").expect("a grammar");

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use logitree::constraint::{PayloadCheck, End, Payload, DescriptorTree, TokenTree};
+use logitree::constraint::{DescriptorTree, End, Payload, PayloadCheck, TokenTree};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(payload) = Payload::from_json(data) else { return };

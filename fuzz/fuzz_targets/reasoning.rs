@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, CatalogueSnapshot};
 use logitree::constraint::reasoning::ReasoningStart;
 use logitree::constraint::{
-    draft_masks, fill, Choices, End, Grammar, GrammarLimits, Matcher, ReasoningOptions, ReasoningBudget,
+    draft_masks, fill, Choices, End, Grammar, GrammarLimits, Matcher, ReasoningBudget, ReasoningOptions,
 };
 use logitree::grammar::gbnf;
 use logitree::mask::words_for;

@@ -104,7 +104,11 @@ fuzz_target!(|data: &[u8]| {
             }
             5 => chain.reset(),
             _ => {
-                let allowed = if call & 8 == 0 || few.is_empty() { AllowedTokens::All } else { AllowedTokens::Ids(&few) };
+                let allowed = if call & 8 == 0 || few.is_empty() {
+                    AllowedTokens::All
+                } else {
+                    AllowedTokens::Ids(&few)
+                };
                 let mut copy = chain.clone();
                 let token = match chain.draw(&logits, allowed) {
                     Ok(token) => token,

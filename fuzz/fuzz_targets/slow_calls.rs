@@ -55,7 +55,9 @@ fuzz_target!(|data: &[u8]| {
     let script = rest.get(cut + 1..).unwrap_or_default();
     let Ok(rules) = timed("reading", || rules(kind, text)) else { return };
     let limits = GrammarLimits::default();
-    let Ok(grammar) = timed("binding", || Grammar::new(Arc::new(rules), &vocabulary(), None, limits)) else { return };
+    let Ok(grammar) = timed("binding", || Grammar::new(Arc::new(rules), &vocabulary(), None, limits)) else {
+        return;
+    };
     assert!(grammar.steps() <= 2 * limits.fuel);
     let Ok(mut matcher) = grammar.matcher() else { return };
     let mut words = vec![0; words_for(matcher.vocabulary_size())];
