@@ -379,6 +379,10 @@ impl Look<'_> {
         };
         let settled = self.settles(judge, (at, set), token)?;
         let mut leads = [Lead::On; 2];
+        // What may begin a piece here is not asked whether it may continue one.
+        if settled[0] {
+            return Ok(leads);
+        }
         for (n, lead) in leads.iter_mut().enumerate().filter(|(n, _)| !settled[*n]) {
             if !judge.is_plain(token) {
                 *lead = Lead::Open;
