@@ -120,6 +120,7 @@ pub(super) struct Memo {
     masks: FxHashMap<Guess, Arc<Masks>>,
     rows: Rows,
     completed: FxHashMap<(TokenId, [u8; 4]), u64>,
+    unspelled: FxHashMap<[u8; 4], Option<u64>>,
     refused: FxHashMap<u32, Arc<[TokenId]>>,
     pub(super) stuck: FxHashMap<(u32, u128, u128), Arc<[u32]>>,
     /// The tokens that hold other characters than these.
@@ -173,6 +174,11 @@ fn length_of(byte: u8) -> Option<usize> {
         0xf0..=0xf4 => Some(4),
         _ => None,
     }
+}
+
+/// Whether some token spells a character, alone or with others.
+fn is_spelled(chars: &FxHashMap<char, TokenId>, c: char) -> bool {
+    c == '\u{2581}' || chars.contains_key(&c)
 }
 
 /// The characters that begin with a part: a range, or `None` if there are none.
@@ -248,6 +254,7 @@ impl Canon {
                 masks: FxHashMap::default(),
                 rows: Rows::new(),
                 completed: FxHashMap::default(),
+                unspelled: FxHashMap::default(),
                 refused: FxHashMap::default(),
                 stuck: FxHashMap::default(),
                 outside: FxHashMap::default(),
@@ -576,14 +583,8 @@ impl<'a> Judge<'a> {
         let Units::Chars(chars, _) = &self.tokenizer.merges.units else { return None };
         let mut part = place.partial[..part_length(place.partial)].to_vec();
         part.push(byte);
-        let spelled = |c: char| c == '\u{2581}' || chars.contains_key(&c);
         if part.len() < length_of(part[0])? {
-            let (from, to) = range_of(part_of(&part))?;
-            let classes = &self.tokenizer.splitter.classes;
-            let mut symbols = 0;
-            for c in (from..=to).filter_map(char::from_u32).filter(|&c| !spelled(c)) {
-                symbols |= 1 << classes.of(c);
-            }
+            let symbols = self.unspelled(part_of(&part))?;
             let either = |h: &Hypothesis| [false, true].map(|begins| Hypothesis { begins, ..*h });
             let mut next: Vec<Hypothesis> = if place.partial[3] > 0 {
                 hypotheses.to_vec()
@@ -595,7 +596,7 @@ impl<'a> Judge<'a> {
             return Some(Place { set, last: place.last, partial: part_of(&part), user });
         }
         let c = std::str::from_utf8(&part).ok()?.chars().next()?;
-        if spelled(c) {
+        if is_spelled(chars, c) {
             return None;
         }
         let class = self.tokenizer.splitter.classes.of(c);
@@ -610,6 +611,21 @@ impl<'a> Judge<'a> {
             next.extend(begins.iter().chain(inside).map(next_of));
         }
         self.arrive(next, BYTES, [0; 4], user)
+    }
+
+    /// The classes of the characters that begin with `part` and that no token spells; `None` if there is no character.
+    fn unspelled(&mut self, part: [u8; 4]) -> Option<u64> {
+        if let Some(&known) = self.memo.unspelled.get(&part) {
+            return known;
+        }
+        let Units::Chars(chars, _) = &self.tokenizer.merges.units else { return None };
+        let classes = &self.tokenizer.splitter.classes;
+        let found = range_of(part).map(|(from, to)| {
+            let unspelled = (from..=to).filter_map(char::from_u32).filter(|&c| !is_spelled(chars, c));
+            unspelled.fold(0, |symbols, c| symbols | 1 << classes.of(c))
+        });
+        self.memo.unspelled.insert(part, found);
+        found
     }
 
     /// The classes of the characters that may complete `partial` after `token`: some token that may follow it does.
