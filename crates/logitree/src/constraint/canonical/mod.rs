@@ -186,14 +186,8 @@ impl Canonical {
     fn compute(&mut self) -> Result<Allowed> {
         let mut words = vec![0; words_for(self.inner.vocabulary_size())];
         let place = self.at;
-        let walks = self.inner.byte_walk().is_some();
-        let key = self.inner.state().zip(place.set_alone()).filter(|_| walks);
-        let mut doubts = key.and_then(|key| self.known().doubts.get(&key).map(Arc::clone));
+        let doubts = self.doubts()?;
         let tokenizer = Arc::clone(&self.tokenizer);
-        if let Some(key) = key.filter(|_| doubts.is_none()) {
-            let candidates = tokenizer.judge().candidates(key.1, &self.inner.allowed()?);
-            doubts = Some(self.doubts(key, &candidates)?);
-        }
         let allowed = self.inner.allowed()?;
         let risky = match doubts {
             Some(doubts) => {
@@ -224,20 +218,30 @@ impl Canonical {
         Ok(if found <= MANY { Allowed::Ids(ids(&words).collect()) } else { Allowed::Words(words) })
     }
 
-    /// The tokens among `candidates` that may lead to a dead end in a state after a set of guesses.
-    fn doubts(&self, key: (u64, u32), candidates: &[u32]) -> Result<Arc<Doubts>> {
-        let Some(walk) = self.inner.byte_walk() else { return Ok(Arc::default()) };
+    /// The tokens that may lead to a dead end here, whatever the last token is; `None` where the other matcher's bytes cannot
+    /// be walked.
+    fn doubts(&mut self) -> Result<Option<Arc<Doubts>>> {
+        let key = self.inner.state().zip(self.at.set_alone());
+        let Some(key) = key.filter(|_| self.inner.byte_walk().is_some()) else { return Ok(None) };
+        let kept = self.known().doubts.get(&key).map(Arc::clone);
+        if kept.is_some() {
+            return Ok(kept);
+        }
+        // The other matcher's locks come before the tokenizer's: a walk takes both.
+        let allowed = self.inner.allowed()?;
+        let candidates = self.tokenizer.judge().candidates(key.1, &allowed);
+        let Some(walk) = self.inner.byte_walk() else { return Ok(None) };
         let mut known = self.known();
         let known = &mut *known;
         let mut judge = self.tokenizer.judge();
         let vocabulary = self.tokenizer.vocabulary();
         let mut look = Look { walk, walked: &mut known.walked };
-        let found = Arc::new(look.doubts(&mut judge, vocabulary, key, candidates)?);
+        let found = Arc::new(look.doubts(&mut judge, vocabulary, key, &candidates)?);
         if known.doubts.len() >= MAX_KEPT {
             known.doubts.clear();
         }
         known.doubts.insert(key, Arc::clone(&found));
-        Ok(found)
+        Ok(Some(found))
     }
 
     /// Whether what may come in the other matcher's state shows that the text at `place` leads on.
