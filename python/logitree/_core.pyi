@@ -1954,14 +1954,16 @@ class Tokenizer:
         Each run of text between control, end and user-defined tokens is taken by itself. Bytes that are no
         UTF-8 have no canonical spelling.
         """
-    def canonical(self, matcher: Matcher, before: Sequence[int] | None = None) -> Matcher:
+    def canonical(self, matcher: Matcher, before: Sequence[int] | None = None, *, fuel: int | None = None) -> Matcher:
         """A matcher that allows, of the tokens that `matcher` allows, those that the tokenizer itself would give
         for the text so far and some text that `matcher` allows after it.
 
         It begins in the present state of `matcher`, of which it takes a copy. `before` are the tokens before
         the text, such as the prompt's: a first token that continues their last piece must be what the tokenizer
-        gives there. Without them, the text begins at the boundary of a token. Raises ConstraintError if the two
-        have different vocabularies, or no text has such a spelling.
+        gives there. Without them, the text begins at the boundary of a token. `fuel` limits the work of one
+        call, that of `matcher` included, in steps of at most about a tenth of a microsecond (5,000,000). Raises
+        ConstraintError if the two have different vocabularies, or no text has such a spelling; LimitError if it
+        takes more than the fuel, here and in the matcher's calls.
         """
     @property
     def vocabulary(self) -> Vocabulary:

@@ -8,6 +8,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 import logitree as lt
@@ -218,6 +220,53 @@ def test_other_vocabularies_are_refused(smollm2_gguf: Path) -> None:
     vocabulary = lt.Vocabulary.from_tokens([b"a", b"</s>"], eog_ids=[1])
     with pytest.raises(lt.ConstraintError, match="tokens"):
         tokenizer(smollm2_gguf).canonical(lt.OneOf(["a"]).matcher(vocabulary))
+
+
+@pytest.mark.parametrize("name", ["smollm2", "llama-bpe", "llama-spm"])
+def test_a_call_takes_no_more_than_its_fuel(name: str, request: pytest.FixtureRequest) -> None:
+    ours = tokenizer(path_of(name, request))
+
+    def plain() -> lt.Matcher:
+        return lt.Grammar.regex(r"([a-z0-9]{2,9}-)?[A-Za-z ,'-]{0,24}x").matcher(ours.vocabulary)
+
+    ample = ours.canonical(plain(), fuel=10**9)
+    draw, tokens = random.Random(3), list[int]()
+    wanted: list[npt.NDArray[np.int32]] = []
+    while len(wanted) < 7 and not ample.is_finished:
+        wanted.append(ample.mask())
+        tokens.append(draw.choice(list(ample.allowed())))
+        ample.accept(tokens[-1])
+    assert len(wanted) > 3
+    answered, ended = 0, list[tuple[str, str, str]]()
+    for fuel in (300, 3_000, 30_000, 300_000, 10_000_000):
+        try:
+            scant = ours.canonical(plain(), fuel=fuel)
+        except lt.LimitError as error:
+            ended.append((error.place, "token 0", error.help))
+            continue
+        for at, mask in enumerate(wanted):
+            try:
+                assert (scant.mask() == mask).all()
+                answered += 1
+                if at + 1 < len(wanted):
+                    scant.accept(tokens[at])
+            except lt.LimitError as error:
+                ended.append((error.place, f"token {at}", error.help))
+                # It is unchanged, and what came before is still known.
+                scant.rollback(at)
+                assert (scant.mask() == wanted[0]).all()
+                break
+    assert answered >= len(wanted) and ended
+    assert all(place == here and "fuel" in way_out for place, here, way_out in ended)
+
+
+def test_a_deadline_ends_a_canonical_call(smollm2_gguf: Path) -> None:
+    ours = tokenizer(smollm2_gguf)
+    matcher = ours.canonical(lt.Grammar.regex("[a-z]{1,9}[0-9]{2}").matcher(ours.vocabulary))
+    matcher.accept(ours.encode("a")[0])
+    with lt.Deadline(0), pytest.raises(lt.LimitError, match="deadline"):
+        matcher.mask()
+    assert ours.encode("1")[0] in matcher.allowed(), "it stays usable"
 
 
 GPT2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True, "trim_offsets": True}

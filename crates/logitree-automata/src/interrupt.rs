@@ -3,8 +3,11 @@
 //! An [`Interrupt`] applies to the calls that a thread makes between [`enter`] and [`leave`]. The work asks
 //! [`check`] each time it has consumed a slice of its fuel, so a call ends a few milliseconds after it should, and
 //! leaves no half-made table behind.
+//!
+//! An [`Allowance`] limits a call of several parts, each of which has limits of its own, to a sum of steps. It is heard where
+//! interrupts are.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -59,8 +62,84 @@ impl Interrupt {
     }
 }
 
+/// Steps of an allowance between two checks of the interrupts: some ten milliseconds.
+const SLICE: u64 = 1 << 17;
+
+/// What is left of an allowance.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    steps: u64,
+    /// The steps since the interrupts were checked.
+    unchecked: u64,
+}
+
 thread_local! {
     static CURRENT: RefCell<Vec<Arc<Interrupt>>> = const { RefCell::new(Vec::new()) };
+    static LEFT: Cell<Option<Left>> = const { Cell::new(None) };
+}
+
+/// The steps that this thread's calls may take together until it is dropped, in steps of fuel: about a tenth of a
+/// microsecond each. What takes fuel takes no more than is left, and consumes that.
+#[derive(Debug)]
+pub struct Allowance {
+    outer: Option<Left>,
+    given: u64,
+}
+
+impl Allowance {
+    /// Gives `steps` to this thread's calls, or what is left of the allowance that they have already.
+    #[must_use]
+    pub fn new(steps: u64) -> Allowance {
+        let outer = LEFT.get();
+        let given = outer.map_or(steps, |outer| outer.steps.min(steps));
+        // A call under a deadline checks it before it begins.
+        LEFT.set(Some(Left { steps: given, unchecked: if is_watched() { SLICE } else { 0 } }));
+        Allowance { outer, given }
+    }
+
+    /// The steps that were consumed.
+    pub fn consumed(&self) -> u64 {
+        self.given - left().unwrap_or(0)
+    }
+}
+
+impl Drop for Allowance {
+    fn drop(&mut self) {
+        let consumed = self.consumed();
+        LEFT.set(self.outer);
+        consume(consumed);
+    }
+}
+
+/// The steps that are left of this thread's allowance; `None` where there is no allowance.
+#[inline]
+pub fn left() -> Option<u64> {
+    LEFT.get().map(|left| left.steps)
+}
+
+/// Takes steps from this thread's allowance: all that are left, where they are fewer.
+#[inline]
+pub fn consume(steps: u64) {
+    if let Some(Left { steps: left, unchecked }) = LEFT.get() {
+        let left = left.saturating_sub(steps);
+        LEFT.set(Some(Left { steps: left, unchecked: unchecked.saturating_add(steps) }));
+    }
+}
+
+/// As [`consume`], with the checks that are due.
+///
+/// # Errors
+/// As [`check`].
+#[inline]
+pub fn spend(steps: u64) -> Result<()> {
+    consume(steps);
+    match LEFT.get() {
+        Some(left) if left.steps == 0 || left.unchecked >= SLICE => {
+            LEFT.set(Some(Left { unchecked: 0, ..left }));
+            check()
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What the host program asks, such as whether the user pressed Ctrl-C.
@@ -116,10 +195,20 @@ pub fn has_come() -> bool {
     CURRENT.with_borrow(|current| current.iter().any(|interrupt| interrupt.check().is_err()))
 }
 
+/// Whether this thread's call must end: an interrupt has come, or nothing is left of its allowance.
+pub fn must_end() -> bool {
+    left() == Some(0) || has_come()
+}
+
 /// # Errors
-/// The error of the first interrupt of this thread that has come, or of the host's check.
+/// The error of the first interrupt of this thread that has come, [`ErrorKind::Limit`] if nothing is left of its allowance,
+/// or the error of the host's check.
 pub fn check() -> Result<()> {
     CURRENT.with_borrow(|current| current.iter().try_for_each(|interrupt| interrupt.check()))?;
+    if left() == Some(0) {
+        return Err(Error::new(ErrorKind::Limit, "the call takes more work than its fuel allows")
+            .help("give it more fuel"));
+    }
     HOST.get().map_or(Ok(()), |check| check())
 }
 
@@ -163,6 +252,38 @@ mod tests {
         assert!(under(&[], check).is_ok() && check().is_err() && has_come());
         assert!(leave(&open) && !is_watched());
         assert_eq!(burnt(&mut exprs), own);
+    }
+
+    #[test]
+    fn an_allowance_is_one_for_all_that_is_done_under_it() {
+        assert!(spend(u64::MAX).is_ok() && left().is_none(), "without one, there is no sum");
+        let outer = Allowance::new(100);
+        assert!(spend(30).is_ok());
+        {
+            let inner = Allowance::new(50);
+            assert!(spend(20).is_ok() && !must_end());
+            assert_eq!((left(), inner.consumed()), (Some(30), 20));
+        }
+        assert_eq!((left(), outer.consumed()), (Some(50), 50));
+        {
+            let inner = Allowance::new(1_000);
+            assert_eq!(left(), Some(50), "no more than what is left");
+            assert_eq!(spend(60).unwrap_err().kind, ErrorKind::Limit);
+            assert!(must_end() && !has_come() && check().is_err());
+            assert_eq!(inner.consumed(), 50);
+        }
+        assert_eq!(left(), Some(0));
+        drop(outer);
+        assert!(left().is_none() && !must_end() && check().is_ok());
+        // A deadline is heard at the first step, a flag within a slice.
+        let flag = Arc::new(Interrupt::new(None));
+        enter(&flag);
+        let _allowance = Allowance::new(u64::MAX);
+        assert!(spend(1).is_ok());
+        flag.cancel();
+        let ended = (0..=SLICE).find_map(|_| spend(1).err());
+        assert_eq!(ended.unwrap().message, "the call was cancelled");
+        assert!(leave(&flag));
     }
 
     #[test]

@@ -78,18 +78,21 @@ impl PyTokenizer {
     ///
     /// It begins in the present state of `matcher`, of which it takes a copy. `before` are the tokens before the text, such as
     /// the prompt's: a first token that continues their last piece must be what the tokenizer gives there. Without them,
-    /// the text begins at the boundary of a token. Raises ConstraintError if the two have different vocabularies, or no
-    /// text has such a spelling.
-    #[pyo3(signature = (matcher, before=None))]
+    /// the text begins at the boundary of a token. `fuel` limits the work of one call, that of `matcher` included, in steps
+    /// of at most about a tenth of a microsecond (10,000,000). Raises ConstraintError if the two have different vocabularies,
+    /// or no text has such a spelling; LimitError if it takes more than the fuel, here and in the matcher's calls.
+    #[pyo3(signature = (matcher, before=None, *, fuel=None))]
     fn canonical(
         &self,
         py: Python<'_>,
         matcher: &Bound<'_, PyMatcher>,
         before: Option<Vec<i64>>,
+        fuel: Option<u64>,
     ) -> PyResult<PyMatcher> {
         let before = before.unwrap_or_default().into_iter().map(token_id).collect::<PyResult<Vec<_>>>()?;
         let inner = matcher.try_borrow()?.inner.fork();
-        let made = py.detach(|| Canonical::new(&*inner, &self.0, &before)).map_err(to_py)?;
+        let fuel = fuel.unwrap_or(Canonical::FUEL);
+        let made = py.detach(|| Canonical::with_fuel(&*inner, &self.0, &before, fuel)).map_err(to_py)?;
         let vocabulary = Py::new(py, self.vocabulary())?;
         Ok(PyMatcher::of(Box::new(made), Some(vocabulary)))
     }

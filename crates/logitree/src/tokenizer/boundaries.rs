@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::classes::END;
 use super::splitter::Splitter;
 use super::stage::{Item, Stage, MATCH, NO_STATE, START};
+use crate::interrupt;
 
 /// A numbered guess.
 pub(super) type Guess = u32;
@@ -114,6 +115,7 @@ impl Boundaries {
 
     /// What follows, whether or not some text completes it.
     fn find(&mut self, splitter: &Splitter, guess: Guess, symbol: u8) -> (Vec<Guess>, Vec<Guess>) {
+        interrupt::consume(4);
         let at_start = guess == AT_START;
         let parts = self.guesses[guess as usize].clone();
         let mut partial: Vec<(bool, Vec<Part>)> = vec![(at_start, Vec::new())];

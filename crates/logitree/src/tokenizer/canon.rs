@@ -20,7 +20,7 @@ use super::spines::{Rows, Spines};
 use super::user::NO_PART;
 use super::Tokenizer;
 use crate::mask::{count, ids, words_for, AllowedTokens};
-use crate::{TokenId, TokenKind};
+use crate::{interrupt, TokenId, TokenKind};
 
 /// After a character that is spelled in bytes: anything may follow it.
 const BYTES: TokenId = TokenId::MAX - 1;
@@ -28,7 +28,7 @@ const BYTES: TokenId = TokenId::MAX - 1;
 pub(super) const NO_GROUP: u32 = u32::MAX;
 /// The word state that no whole piece begins with.
 const NO_WORD: u32 = u32::MAX;
-/// The most sets whose masks are kept.
+/// The most sets, guesses and user-defined texts whose masks are kept.
 const MAX_SET_MASKS: usize = 512;
 /// Where fewer tokens than this are allowed, each is looked at.
 const FEW: usize = 192;
@@ -132,6 +132,8 @@ pub(super) struct Memo {
     pub(super) sets_after: FxHashMap<(u32, TokenId, bool), Option<u32>>,
     /// Lists of tokens that were asked for, by number, and which tokens one of them may follow.
     pub(super) next_lists: FxHashMap<Box<[TokenId]>, u32>,
+    /// The next number of a list. No number is given twice.
+    pub(super) next_list: u32,
     pub(super) followed: FxHashMap<(TokenId, u32), bool>,
     before: FxHashMap<u8, Arc<[u32]>>,
 }
@@ -262,6 +264,7 @@ impl Canon {
                 settled: FxHashMap::default(),
                 sets_after: FxHashMap::default(),
                 next_lists: FxHashMap::default(),
+                next_list: 0,
                 followed: FxHashMap::default(),
                 before: FxHashMap::default(),
             }),
@@ -510,6 +513,7 @@ impl<'a> Judge<'a> {
             return Walk { begins: list(begins), inside: list(inside) };
         }
         let classes = &self.canon.groups[group as usize].classes;
+        interrupt::consume(2);
         let walk = match classes.split_first() {
             // A part of a character: where it is, is decided when it is complete.
             None => Walk { begins: [guess].into(), inside: [guess].into() },
@@ -633,6 +637,7 @@ impl<'a> Judge<'a> {
         if let Some(&known) = self.memo.completed.get(&(token, partial)) {
             return known;
         }
+        interrupt::consume((self.canon.made.len() + self.canon.continuing.len()) as u64 / 16);
         let mut symbols = 0;
         let mut row = self.canon.made.to_vec();
         if self.canon.spines.is_made(token) {
@@ -737,6 +742,7 @@ impl<'a> Judge<'a> {
             return Arc::clone(known);
         }
         let size = words_for(self.tokenizer.vocabulary.len());
+        interrupt::consume((size * self.memo.sets[set as usize].len()) as u64 / 16);
         let mut all = Masks { begins: vec![0; size], inside: vec![0; size] };
         for h in Arc::clone(&self.memo.sets[set as usize]).iter() {
             let masks = self.masks(h.guess);
@@ -758,6 +764,7 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.memo.before.get(&byte) {
             return Arc::clone(known);
         }
+        interrupt::consume(self.tokenizer.vocabulary.len() as u64 / 2);
         let mut words = vec![0u32; words_for(self.tokenizer.vocabulary.len())];
         if let Some(token) = self.canon.byte_token(byte).filter(|&token| self.canon.spines.is_made(token)) {
             for id in ids(&self.canon.made).filter(|&id| self.may_follow(id, token)) {
@@ -788,6 +795,7 @@ impl<'a> Judge<'a> {
                         return;
                     }
                     None => {
+                        interrupt::consume(words.len() as u64 / 4);
                         let mut row = self.canon.made.to_vec();
                         self.canon.spines.refuse(last, &mut row);
                         self.memo.rows.keep(last, row)
@@ -803,6 +811,7 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.memo.masks.get(&guess) {
             return Arc::clone(known);
         }
+        interrupt::consume(self.tokenizer.vocabulary.len() as u64 / 8);
         let size = words_for(self.tokenizer.vocabulary.len());
         let mut masks = Masks { begins: vec![0; size], inside: vec![0; size] };
         let canon = self.canon;
@@ -826,6 +835,9 @@ impl<'a> Judge<'a> {
             }
         }
         let masks = Arc::new(masks);
+        if self.memo.masks.len() >= MAX_SET_MASKS {
+            self.memo.masks.clear();
+        }
         self.memo.masks.insert(guess, Arc::clone(&masks));
         masks
     }
@@ -835,11 +847,15 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.memo.refused.get(&user) {
             return Arc::clone(known);
         }
+        interrupt::consume(self.tokenizer.vocabulary.len() as u64 / 2);
         let vocabulary = &self.tokenizer.vocabulary;
         let refused: Arc<[TokenId]> = (0..vocabulary.len() as TokenId)
             .filter(|&id| self.canon.group_of[id as usize] != NO_GROUP)
             .filter(|&id| self.tokenizer.user.read(user, vocabulary.token_bytes(id)).is_none())
             .collect();
+        if self.memo.refused.len() >= MAX_SET_MASKS {
+            self.memo.refused.clear();
+        }
         self.memo.refused.insert(user, Arc::clone(&refused));
         refused
     }

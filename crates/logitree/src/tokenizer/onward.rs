@@ -11,7 +11,7 @@ use super::boundaries::{Guess, Settled};
 use super::canon::{has, part_length, DeadEnds, Hypothesis, Judge, Place, NO_GROUP};
 use super::user::NO_PART;
 use crate::mask::{ids, words_for, AllowedTokens};
-use crate::{Result, TokenId};
+use crate::{interrupt, Result, TokenId};
 
 /// Characters that follow most tokens.
 const WITNESSES: &[u8] = b" ,.e0";
@@ -168,7 +168,11 @@ impl<'a> Judge<'a> {
         if let Some(&known) = self.memo.next_lists.get(tokens) {
             return known;
         }
-        let number = self.memo.next_lists.len() as u32;
+        let number = self.memo.next_list;
+        self.memo.next_list = number.wrapping_add(1);
+        if self.memo.next_lists.len() >= MAX_KEPT {
+            self.memo.next_lists.clear();
+        }
         self.memo.next_lists.insert(tokens.into(), number);
         number
     }
@@ -178,6 +182,7 @@ impl<'a> Judge<'a> {
         if let Some(&known) = self.memo.followed.get(&(token, number)) {
             return known;
         }
+        interrupt::consume(tokens.len() as u64);
         let found = tokens.iter().any(|&next| self.may_follow(token, next));
         if self.memo.followed.len() >= MAX_ANSWERS {
             self.memo.followed.clear();
@@ -253,6 +258,7 @@ impl<'a> Judge<'a> {
             return Arc::clone(known);
         }
         let vocabulary = &self.tokenizer.vocabulary;
+        interrupt::consume(vocabulary.len() as u64 / 32);
         let mut longer = vec![0u32; words_for(vocabulary.len())];
         for id in 0..vocabulary.len() as TokenId {
             longer[id as usize / 32] |=
@@ -271,6 +277,7 @@ impl<'a> Judge<'a> {
         if let Some(known) = self.memo.outside.get(&returning) {
             return Arc::clone(known);
         }
+        interrupt::consume(self.tokenizer.vocabulary.len() as u64 / 8);
         let mut outside = vec![0u32; words_for(self.tokenizer.vocabulary.len())];
         for (_, holding) in self.canon.holding.iter().enumerate().filter(|(n, _)| returning >> n & 1 == 0) {
             outside.iter_mut().zip(&**holding).for_each(|(to, from)| *to |= from);
@@ -297,6 +304,7 @@ impl<'a> Judge<'a> {
         let canon = self.canon;
         let mut stuck = vec![0u32; words_for(self.tokenizer.vocabulary.len())];
         let hypotheses = Arc::clone(&self.memo.sets[set as usize]);
+        interrupt::consume((canon.groups.len() * hypotheses.len()) as u64 + stuck.len() as u64);
         for (number, group) in canon.groups.iter().enumerate() {
             let mut frees = true;
             for h in hypotheses.iter() {

@@ -9,15 +9,14 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
+use super::kept::Kept;
 use crate::constraint::matcher::ByteWalk;
 use crate::grammar::expr::ByteSet;
 use crate::mask::{count, ids};
 use crate::tokenizer::{DeadEnds, Judge, Place, Row};
 use crate::trie::{Node, TokenTrie};
 use crate::vocabulary::Vocabulary;
-use crate::{Result, TokenId};
+use crate::{interrupt, Result, TokenId};
 
 /// Where more tokens than this are allowed, only those are looked at that do not lead home.
 const CROWD: usize = 24;
@@ -35,8 +34,12 @@ const WORTH: usize = 12;
 const MAX_OPTIONS: usize = 96;
 /// The most nodes of tokens that do not lead home.
 const MAX_AWAY: usize = 4_000;
-/// The most states of which the next characters are remembered.
-const MAX_WALKED: usize = 1 << 16;
+/// The most bytes of each kind of answer that are kept.
+const MAX_BYTES: usize = 8 << 20;
+/// Bytes that are stepped over, or nodes that are visited, for one step of fuel.
+const BYTES_A_STEP: usize = 4;
+/// Steps for a token that is looked at by itself.
+const TOKEN: u64 = 4;
 
 /// What the next characters say of a state's tokens.
 #[derive(Debug, Default)]
@@ -45,6 +48,13 @@ pub(super) struct Doubts {
     pub dead: DeadEnds,
     /// Those of which more must be found out.
     pub open: Vec<TokenId>,
+}
+
+impl Doubts {
+    /// The bytes that they hold.
+    pub fn bytes(&self) -> usize {
+        4 * (self.dead.begun.len() + self.dead.inside.len() + self.open.len())
+    }
 }
 
 /// Whether a text leads on.
@@ -66,14 +76,26 @@ struct Options {
 }
 
 /// What is known of the other matcher's states, by number.
-#[derive(Default)]
 pub(super) struct Walked {
-    bytes: FxHashMap<u64, ByteSet>,
-    ways: FxHashMap<u64, Ways>,
-    rounds: FxHashMap<u64, (u128, Option<u64>)>,
-    runs: FxHashMap<u64, Run>,
-    shapes: FxHashMap<u64, Option<Arc<Shape>>>,
-    options: FxHashMap<(u64, u32), Option<Arc<Options>>>,
+    bytes: Kept<u64, ByteSet>,
+    ways: Kept<u64, Ways>,
+    rounds: Kept<u64, (u128, Option<u64>)>,
+    runs: Kept<u64, Run>,
+    shapes: Kept<u64, Option<Arc<Shape>>>,
+    options: Kept<(u64, u32), Option<Arc<Options>>>,
+}
+
+impl Default for Walked {
+    fn default() -> Walked {
+        Walked {
+            bytes: Kept::new(MAX_BYTES),
+            ways: Kept::new(MAX_BYTES),
+            rounds: Kept::new(MAX_BYTES),
+            runs: Kept::new(MAX_BYTES),
+            shapes: Kept::new(MAX_BYTES),
+            options: Kept::new(MAX_BYTES),
+        }
+    }
 }
 
 /// The states after a state, by byte.
@@ -125,10 +147,15 @@ pub(super) struct Look<'a> {
     pub walked: &'a mut Walked,
 }
 
-impl Walked {
-    fn len(&self) -> usize {
-        self.bytes.len() + self.ways.len() + self.shapes.len() + self.options.len()
+impl Shape {
+    fn bytes(&self) -> usize {
+        size_of::<Shape>() + size_of_val(&*self.away) + size_of_val(&*self.others)
     }
+}
+
+/// Consumes the fuel for so many bytes or nodes.
+fn spend(bytes: usize) -> Result<()> {
+    interrupt::spend(1 + (bytes / BYTES_A_STEP) as u64)
 }
 
 fn way(ways: &[(ByteSet, u64)], byte: u8) -> Option<u64> {
@@ -141,11 +168,9 @@ impl Look<'_> {
         if let Some(&known) = self.walked.bytes.get(&state) {
             return Ok(known);
         }
-        if self.walked.len() >= MAX_WALKED {
-            *self.walked = Walked::default();
-        }
+        interrupt::spend(TOKEN)?;
         let found = self.walk.bytes(state)?;
-        self.walked.bytes.insert(state, found);
+        self.walked.bytes.keep(state, found, 0);
         Ok(found)
     }
 
@@ -177,8 +202,9 @@ impl Look<'_> {
         if let Some(known) = self.walked.ways.get(&state) {
             return Ok(Arc::clone(known));
         }
+        interrupt::spend(TOKEN)?;
         let found: Ways = self.walk.ways(state)?.into();
-        self.walked.ways.insert(state, Arc::clone(&found));
+        self.walked.ways.keep(state, Arc::clone(&found), size_of_val(&*found));
         Ok(found)
     }
 
@@ -195,7 +221,7 @@ impl Look<'_> {
                     true => Run { chars, next: low(&self.bytes(at)?), length: u32::MAX },
                     false => Run::default(),
                 };
-                self.walked.runs.insert(at, run);
+                self.walked.runs.keep(at, run, 0);
                 break run;
             }
             path.push((at, chars));
@@ -214,7 +240,7 @@ impl Look<'_> {
                 _ => Run::default(),
             };
             if !is_cut || run.length as usize >= LONGEST {
-                self.walked.runs.insert(at, run);
+                self.walked.runs.keep(at, run, 0);
             }
         }
         Ok(run)
@@ -242,7 +268,7 @@ impl Look<'_> {
             }
             found = (low(&bytes) & !(1 << 127) | u128::from(all) << 127, Some(next));
         }
-        self.walked.rounds.insert(state, found);
+        self.walked.rounds.keep(state, found, 0);
         Ok(found)
     }
 
@@ -251,7 +277,8 @@ impl Look<'_> {
             return Ok(known.clone());
         }
         let found = self.find_shape(state, trie)?.map(Arc::new);
-        self.walked.shapes.insert(state, found.clone());
+        let bytes = found.as_deref().map_or(0, Shape::bytes);
+        self.walked.shapes.keep(state, found.clone(), bytes);
         Ok(found)
     }
 
@@ -277,6 +304,7 @@ impl Look<'_> {
         let mut open = vec![(trie.root(), state)];
         while let Some((node, at)) = open.pop() {
             let ways = self.ways(at)?;
+            let before = visited;
             for (byte, child) in trie.children(node) {
                 visited += 1;
                 let Some(next) = way(&ways, byte) else { continue };
@@ -308,6 +336,7 @@ impl Look<'_> {
                     open.push((child, next));
                 }
             }
+            spend(visited - before)?;
             if visited > MAX_AWAY {
                 return Ok(None);
             }
@@ -338,9 +367,11 @@ impl Look<'_> {
                     risky.extend(judge.others(words));
                 }
                 risky.extend(shape.away.iter().copied().filter(listed));
+                spend(4 * (shape.away.len() + shape.others.len()))?;
                 for &(node, run) in &*shape.others {
                     let tokens: Vec<TokenId> =
                         trie.tokens_below(node).iter().copied().filter(listed).collect();
+                    spend(4 * trie.tokens_below(node).len())?;
                     judge.returns(set, &run.row(), trie.depth(node), &tokens, &mut risky);
                 }
                 risky.sort_unstable();
@@ -371,6 +402,7 @@ impl Look<'_> {
         (state, set): (u64, u32),
         token: TokenId,
     ) -> Result<[Lead; 2]> {
+        interrupt::spend(TOKEN)?;
         if judge.is_other(token) {
             return Ok([Lead::Open; 2]);
         }
@@ -426,6 +458,7 @@ impl Look<'_> {
                 let mut any = self.walk.is_end(state) && judge.may_end_after(set);
                 let (mut inside, mut more) = (Vec::new(), false);
                 for token in few {
+                    interrupt::spend(TOKEN)?;
                     if any || judge.is_other(token) {
                         continue;
                     }
@@ -442,16 +475,19 @@ impl Look<'_> {
                         more |= may(true) || may(false);
                     }
                 }
+                spend(size_of_val(&inside[..]))?;
                 let number = judge.next_list(&inside);
                 Some(Arc::new(Options { any, inside: (number, inside.into()), more }))
             }
         };
-        self.walked.options.insert((state, set), found.clone());
+        let bytes = found.as_deref().map_or(0, |options| size_of::<Options>() + 4 * options.inside.1.len());
+        self.walked.options.keep((state, set), found.clone(), bytes);
         Ok(found)
     }
 
     /// The state after some bytes.
     fn reached(&mut self, state: u64, bytes: &[u8]) -> Result<Option<u64>> {
+        spend(bytes.len())?;
         let mut at = state;
         for &byte in bytes {
             match self.walk.step(at, byte)? {

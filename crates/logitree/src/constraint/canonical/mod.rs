@@ -14,18 +14,19 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 mod doubts;
-
-use rustc_hash::{FxHashMap, FxHashSet};
+mod kept;
 
 use super::history::History;
 use super::query::Certain;
 use super::row_matcher::not_allowed;
 use super::skeleton::SpanProgress;
 use super::Matcher;
+use crate::interrupt::{self, Allowance};
 use crate::mask::{count, ids, words_for, AllowedTokens};
 use crate::tokenizer::{DeadEnds, Judge, Place, Row, Tokenizer};
 use crate::{Error, ErrorKind, Result, TokenId};
 use doubts::{Doubts, Look, Walked};
+use kept::Kept;
 
 /// The most forced tokens given at once.
 const MAX_FORCED: usize = 1_000;
@@ -43,10 +44,13 @@ const RICH: u32 = 8;
 const WORTH: usize = 12;
 /// The most bytes of a token that are taken one by one.
 const MAX_SIFTED: usize = 3;
-/// The most states whose prospects are remembered.
-const MAX_PROSPECTS: usize = 1 << 16;
-/// The most masks that are remembered.
-const MAX_KEPT: usize = 2_048;
+/// The most bytes of masks, and of each of the other answers, that are kept.
+const MAX_MASK_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 8 << 20;
+/// Words of a mask that one step of fuel covers.
+const WORDS_A_STEP: usize = 16;
+/// Steps for a token that the other matcher takes.
+const TAKE: u64 = 8;
 
 /// The allowed tokens of a state.
 #[derive(Debug, PartialEq)]
@@ -56,6 +60,13 @@ enum Allowed {
 }
 
 impl Allowed {
+    fn bytes(&self) -> usize {
+        match self {
+            Allowed::Ids(ids) => size_of_val(&ids[..]),
+            Allowed::Words(words) => size_of_val(&words[..]),
+        }
+    }
+
     fn borrow(&self) -> AllowedTokens<'_> {
         match self {
             Allowed::Ids(ids) => AllowedTokens::Ids(ids),
@@ -74,20 +85,38 @@ enum Prospect {
 }
 
 /// What the copies of a matcher share: what was found of states that have numbers.
-#[derive(Default)]
 struct Known {
-    allowed: FxHashMap<(u64, Place), Arc<Allowed>>,
+    allowed: Kept<(u64, Place), Arc<Allowed>>,
     /// Whether a state leads anywhere.
-    prospects: FxHashMap<(u64, Place), Prospect>,
+    prospects: Kept<(u64, Place), Prospect>,
     /// States and sets of guesses from which many tokens may begin a piece, whatever the last token is.
-    free: FxHashSet<(u64, u32)>,
+    free: Kept<(u64, u32), ()>,
     /// The characters that lead from a state back to it.
-    returning: FxHashMap<u64, u128>,
+    returning: Kept<u64, u128>,
     /// The tokens that may lead to a dead end, by state and set of guesses.
-    doubts: FxHashMap<(u64, u32), Arc<Doubts>>,
+    doubts: Kept<(u64, u32), Arc<Doubts>>,
     walked: Walked,
-    /// The numbers of states.
-    states: FxHashMap<(u64, Place), u64>,
+    /// The numbers of states, and the next one. No number is given twice.
+    states: Kept<(u64, Place), u64>,
+    next_state: u64,
+    /// The steps that all calls consumed.
+    steps: u64,
+}
+
+impl Default for Known {
+    fn default() -> Known {
+        Known {
+            allowed: Kept::new(MAX_MASK_BYTES),
+            prospects: Kept::new(MAX_BYTES),
+            free: Kept::new(MAX_BYTES),
+            returning: Kept::new(MAX_BYTES),
+            doubts: Kept::new(MAX_BYTES),
+            walked: Walked::default(),
+            states: Kept::new(MAX_BYTES),
+            next_state: 0,
+            steps: 0,
+        }
+    }
 }
 
 /// A matcher in the tokenizer's own spelling.
@@ -96,6 +125,8 @@ pub struct Canonical {
     tokenizer: Arc<Tokenizer>,
     known: Arc<Mutex<Known>>,
     at: Place,
+    /// The steps that one call may take.
+    fuel: u64,
     history: History<Place>,
     /// The mask here, once it was asked for.
     allowed: Option<Arc<Allowed>>,
@@ -103,12 +134,29 @@ pub struct Canonical {
 }
 
 impl Canonical {
+    /// Steps that one call may take, where nothing else is said.
+    pub const FUEL: u64 = 10_000_000;
+
     /// `inner` from its present state on, after the tokens `before`.
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if the two have different vocabularies, or no text that `inner` allows has a canonical
-    /// spelling; those of `inner`.
+    /// spelling; [`ErrorKind::Limit`] if finding out takes more than [`Canonical::FUEL`]; those of `inner`.
     pub fn new(inner: &dyn Matcher, tokenizer: &Arc<Tokenizer>, before: &[TokenId]) -> Result<Canonical> {
+        Canonical::with_fuel(inner, tokenizer, before, Canonical::FUEL)
+    }
+
+    /// As [`Canonical::new`], with `fuel` for each call, in steps as those of [`GrammarLimits`](super::GrammarLimits): one sum
+    /// for its own work and for what it asks `inner`, which keeps its own limits.
+    ///
+    /// # Errors
+    /// As [`Canonical::new`].
+    pub fn with_fuel(
+        inner: &dyn Matcher,
+        tokenizer: &Arc<Tokenizer>,
+        before: &[TokenId],
+        fuel: u64,
+    ) -> Result<Canonical> {
         let (own, other) = (tokenizer.vocabulary().len(), inner.vocabulary_size());
         if own != other {
             let message = format!("the tokenizer has {own} tokens and the matcher {other}");
@@ -133,13 +181,14 @@ impl Canonical {
             tokenizer: Arc::clone(tokenizer),
             known,
             at,
+            fuel,
             history,
             allowed: None,
             state: None,
         };
         // A matcher's history before this one began is not its own.
         if !made.inner.is_finished() {
-            made.find()?;
+            made.within(Canonical::find)?;
         }
         made.number();
         Ok(made)
@@ -153,9 +202,42 @@ impl Canonical {
     fn number(&mut self) {
         self.state = self.inner.state().map(|state| {
             let mut known = self.known();
-            let count = known.states.len() as u64;
-            *known.states.entry((state, self.at)).or_insert(count)
+            let key = (state, self.at);
+            if let Some(&number) = known.states.get(&key) {
+                return number;
+            }
+            let number = known.next_state;
+            known.next_state += 1;
+            known.states.keep(key, number, 0);
+            number
         });
+    }
+
+    /// Does the work of one call, within its fuel.
+    fn within<R>(&mut self, work: impl FnOnce(&mut Canonical) -> Result<R>) -> Result<R> {
+        let allowance = Allowance::new(self.fuel);
+        let done = work(self);
+        let steps = allowance.consumed();
+        self.known().steps += steps;
+        done.map_err(|error| {
+            if error.kind != ErrorKind::Limit || interrupt::left() != Some(0) || interrupt::has_come() {
+                return error;
+            }
+            let message = format!("finding the tokens in canonical spelling takes more than {steps} steps");
+            Error::new(ErrorKind::Limit, message)
+                .at(format!("token {}", self.history.before_end()))
+                .help("give canonical more fuel, or allow every spelling: leave it out")
+        })
+    }
+
+    /// The steps of fuel that all calls on it and its copies have consumed. Counted, not timed.
+    pub fn steps(&self) -> u64 {
+        self.known().steps
+    }
+
+    /// Consumes the fuel for a few operations on whole masks.
+    fn spend_mask(&self) -> Result<()> {
+        interrupt::spend((words_for(self.inner.vocabulary_size()) / WORDS_A_STEP) as u64 + 1)
     }
 
     /// The mask here; never empty.
@@ -170,11 +252,7 @@ impl Canonical {
             None => {
                 let found = Arc::new(self.compute()?);
                 if let Some(key) = key {
-                    let mut known = self.known();
-                    if known.allowed.len() >= MAX_KEPT {
-                        known.allowed.clear();
-                    }
-                    known.allowed.insert(key, Arc::clone(&found));
+                    self.known().allowed.keep(key, Arc::clone(&found), found.bytes());
                 }
                 found
             }
@@ -184,6 +262,7 @@ impl Canonical {
     }
 
     fn compute(&mut self) -> Result<Allowed> {
+        self.spend_mask()?;
         let mut words = vec![0; words_for(self.inner.vocabulary_size())];
         let place = self.at;
         let doubts = self.doubts()?;
@@ -227,6 +306,7 @@ impl Canonical {
         if kept.is_some() {
             return Ok(kept);
         }
+        self.spend_mask()?;
         // The other matcher's locks come before the tokenizer's: a walk takes both.
         let allowed = self.inner.allowed()?;
         let candidates = self.tokenizer.judge().candidates(key.1, &allowed);
@@ -237,10 +317,7 @@ impl Canonical {
         let vocabulary = self.tokenizer.vocabulary();
         let mut look = Look { walk, walked: &mut known.walked };
         let found = Arc::new(look.doubts(&mut judge, vocabulary, key, &candidates)?);
-        if known.doubts.len() >= MAX_KEPT {
-            known.doubts.clear();
-        }
-        known.doubts.insert(key, Arc::clone(&found));
+        known.doubts.keep(key, Arc::clone(&found), found.bytes());
         Ok(Some(found))
     }
 
@@ -260,6 +337,7 @@ impl Canonical {
             return Ok(ids(words).collect());
         }
         let Some(state) = self.inner.state() else { return Ok(ids(words).collect()) };
+        self.spend_mask()?;
         let returning = self.known_returning(state)?;
         if returning.count_ones() >= RICH {
             let mut risky = words.to_vec();
@@ -276,6 +354,7 @@ impl Canonical {
     fn sift(&mut self, mut tokens: Vec<TokenId>, depth: usize, risky: &mut Vec<TokenId>) -> Result<()> {
         let tokenizer = Arc::clone(&self.tokenizer);
         let vocabulary = tokenizer.vocabulary();
+        interrupt::spend(tokens.len() as u64)?;
         let byte_of = |id: TokenId| vocabulary.token_bytes(id).get(depth).copied();
         tokens.sort_by_key(|&id| byte_of(id));
         for chunk in tokens.chunk_by(|&a, &b| byte_of(a) == byte_of(b)) {
@@ -315,7 +394,7 @@ impl Canonical {
             Some(known) => known,
             None => {
                 let found = self.returning(state)?;
-                self.known().returning.insert(state, found);
+                self.known().returning.keep(state, found, 0);
                 found
             }
         })
@@ -324,6 +403,7 @@ impl Canonical {
     /// The ASCII characters that lead from here back to here, as bits; the highest bit answers for all others, of which one
     /// of each length is asked.
     fn returning(&mut self, state: u64) -> Result<u128> {
+        interrupt::spend(TAKE << 7)?;
         let mut found = 0u128;
         let tokenizer = Arc::clone(&self.tokenizer);
         let mut returns = |text: &[u8]| -> Result<bool> {
@@ -362,6 +442,7 @@ impl Canonical {
         tried: &mut usize,
     ) -> Result<Prospect> {
         *tried += 1;
+        interrupt::spend(TAKE)?;
         if self.inner.is_finished() || !self.inner.take(token)? {
             return Ok(Prospect::Dead);
         }
@@ -392,13 +473,13 @@ impl Canonical {
         }
         let state = self.inner.state();
         let free = state.zip(place.set_alone());
-        if free.is_some_and(|free| self.known().free.contains(&free)) {
+        if free.is_some_and(|free| self.known().free.get(&free).is_some()) {
             return Ok(Prospect::Alive);
         }
         let allowed = self.inner.allowed()?;
         if tokenizer.judge().begins_many(place, &allowed, MANY) {
             if let Some(free) = free {
-                self.known().free.insert(free);
+                self.known().free.keep(free, (), 0);
             }
             return Ok(Prospect::Alive);
         }
@@ -410,19 +491,14 @@ impl Canonical {
         }
         let found = self.search(place, ahead, tried)?;
         if let Some(key) = key.filter(|_| *tried <= MAX_TRIED) {
-            let mut known = self.known();
-            if known.prospects.len() + known.free.len() + known.returning.len() >= MAX_PROSPECTS {
-                known.free.clear();
-                known.returning.clear();
-                known.prospects.clear();
-            }
-            known.prospects.insert(key, found);
+            self.known().prospects.keep(key, found, 0);
         }
         Ok(found)
     }
 
     /// Whether some token that may follow leads anywhere.
     fn search(&mut self, place: Place, ahead: usize, tried: &mut usize) -> Result<Prospect> {
+        self.spend_mask()?;
         let mut words = vec![0; words_for(self.inner.vocabulary_size())];
         let allowed = self.inner.allowed()?;
         self.tokenizer.judge().fill(place, &allowed, &DeadEnds::default(), &mut words);
@@ -452,7 +528,9 @@ impl Matcher for Canonical {
         if self.inner.is_finished() {
             return Ok(AllowedTokens::All);
         }
-        self.find()?;
+        if self.allowed.is_none() {
+            self.within(Canonical::find)?;
+        }
         Ok(self.allowed.as_deref().map_or(AllowedTokens::Ids(&[]), Allowed::borrow))
     }
 
@@ -465,7 +543,7 @@ impl Matcher for Canonical {
                 .at(format!("token {} of the text", self.history.accepted()))
                 .help("the tokenizer would spell the text otherwise"));
         }
-        let few = match self.find()?.as_ref() {
+        let few = match self.within(Canonical::find)?.as_ref() {
             Allowed::Ids(ids) => ids.clone(),
             Allowed::Words(words) => ids(words).take(9).collect(),
         };
@@ -478,13 +556,14 @@ impl Matcher for Canonical {
             self.history.push_past_end();
             return Ok(true);
         }
-        if !self.find()?.borrow().contains(token) || token as usize >= self.vocabulary_size() {
-            return Ok(false);
-        }
-        let Some(next) = self.tokenizer.judge().step(self.at, token) else { return Ok(false) };
-        if !self.inner.take(token)? {
-            return Ok(false);
-        }
+        let next = self.within(|here| {
+            if !here.find()?.borrow().contains(token) || token as usize >= here.vocabulary_size() {
+                return Ok(None);
+            }
+            let Some(next) = here.tokenizer.judge().step(here.at, token) else { return Ok(None) };
+            Ok(here.inner.take(token)?.then_some(next))
+        })?;
+        let Some(next) = next else { return Ok(false) };
         self.history.push(std::mem::replace(&mut self.at, next));
         self.allowed = None;
         self.number();
@@ -508,6 +587,7 @@ impl Matcher for Canonical {
             tokenizer: Arc::clone(&self.tokenizer),
             known: Arc::clone(&self.known),
             at: self.at,
+            fuel: self.fuel,
             history: self.history.clone(),
             allowed: self.allowed.clone(),
             state: self.state,
@@ -528,19 +608,29 @@ impl Matcher for Canonical {
     }
 
     fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
-        let mut run = Vec::new();
-        let walked = (|| {
-            while run.len() < MAX_FORCED && !self.is_accepting() && !self.inner.is_finished() {
-                let found = self.find()?;
-                let Allowed::Ids(few) = found.as_ref() else { break };
-                let [only] = few[..] else { break };
-                self.accept(only)?;
-                run.push(only);
+        self.within(|here| {
+            let mut run = Vec::new();
+            let walked = (|| {
+                while run.len() < MAX_FORCED && !here.is_accepting() && !here.inner.is_finished() {
+                    let found = here.find()?;
+                    let Allowed::Ids(few) = found.as_ref() else { break };
+                    let [only] = few[..] else { break };
+                    if !here.take(only)? {
+                        break;
+                    }
+                    run.push(only);
+                }
+                Ok(())
+            })();
+            here.rollback(run.len())?;
+            // What is left of a run is found when it is asked for there, with fuel of its own.
+            let is_piece = !run.is_empty() && interrupt::left() == Some(0) && !interrupt::has_come();
+            if !is_piece {
+                walked?;
             }
+            out.append(&mut run);
             Ok(())
-        })();
-        self.rollback(run.len())?;
-        walked.map(|()| out.append(&mut run))
+        })
     }
 
     fn is_accepting(&self) -> bool {

@@ -26,6 +26,8 @@ const MAX_REST: usize = 24;
 const MAX_KEPT: usize = 1 << 16;
 /// Tokens that are tried between two checks for an interrupt.
 const AT_ONCE: usize = 1 << 8;
+/// Steps that a token is charged for.
+const TAKE: u64 = 8;
 
 /// How many tokens there must be, or may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +120,7 @@ impl Shared {
                 let bytes = (bytewise && self.spelling.is_whole()).then_some(bytes);
                 Some(Ending { tokens: tokens.len(), bytes })
             }
-            Err(error) if error.kind == ErrorKind::Limit && !interrupt::has_come() => None,
+            Err(error) if error.kind == ErrorKind::Limit && !interrupt::must_end() => None,
             Err(error) if error.kind == ErrorKind::Constraint => None,
             Err(error) => return Err(error),
         };
@@ -153,6 +155,7 @@ impl Counted {
         let (mut seen, mut made) = (FxHashSet::default(), Vec::new());
         for (tried, token) in ids(words).enumerate() {
             if tried % AT_ONCE == 0 {
+                interrupt::consume(TAKE * AT_ONCE as u64);
                 interrupt::check()?;
             }
             if !self.inner.take(token)? {
@@ -219,6 +222,7 @@ impl Exact {
                 return Err(undecided(left));
             }
             if self.tried.is_multiple_of(AT_ONCE) {
+                interrupt::consume(TAKE * AT_ONCE as u64);
                 interrupt::check()?;
             }
             if shared.vocabulary.end_of_generation().contains(&token) || !inner.take(token)? {

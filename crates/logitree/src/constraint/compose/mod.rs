@@ -422,7 +422,7 @@ fn intersected(rules: &Arc<Rules>, regex: Regex, vocabulary: &Arc<Vocabulary>) -
     let both = Arc::new(Rules::both(rules, regex));
     match Grammar::new(Arc::clone(&both), vocabulary, None, GrammarLimits::default()) {
         Ok(grammar) => Ok(Some(Met::Rules(both, Some(Arc::new(grammar))))),
-        Err(error) if error.kind == ErrorKind::Limit && !interrupt::has_come() => Ok(None),
+        Err(error) if error.kind == ErrorKind::Limit && !interrupt::must_end() => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -22,6 +22,8 @@ const MAX_LISTED: usize = 512;
 const MAX_KNOWN: usize = 1 << 20;
 /// Tokens that are tried between two checks for an interrupt.
 const AT_ONCE: usize = 1 << 8;
+/// Steps that a token is charged for.
+const TAKE: u64 = 8;
 
 /// What searches found out.
 pub(super) struct Known {
@@ -113,6 +115,7 @@ impl<S: Live> Search<'_, S> {
             return Err(Error::new(ErrorKind::Limit, message).help("compose less, or what has fewer states"));
         }
         if self.tried.is_multiple_of(AT_ONCE) {
+            interrupt::consume(TAKE * AT_ONCE as u64);
             interrupt::check()?;
         }
         if !self.state.take(token)? {

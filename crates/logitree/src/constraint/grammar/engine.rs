@@ -33,6 +33,8 @@ pub(super) struct Engine {
     saturated: FxHashMap<ExprId, ExprId>,
     by_key: FxHashMap<MaskKey, Arc<Entry>>,
     mask_bytes: usize,
+    /// The steps that the request was given.
+    given: u64,
     /// Scratch for walks over rests of tokens.
     threads: Vec<(ExprId, ContinuationId)>,
     sorter: Sorter,
@@ -58,6 +60,7 @@ impl Engine {
             saturated: FxHashMap::default(),
             by_key: FxHashMap::default(),
             mask_bytes: 0,
+            given: limits.fuel,
             threads: Vec::new(),
             sorter: Sorter::default(),
         }
@@ -71,15 +74,15 @@ impl Engine {
         self.token_sets.is_empty() && *self.ends == ends[..]
     }
 
-    /// Gives the next request its fuel.
+    /// Gives the next request its fuel: no more than is left of the call's allowance.
     pub fn refuel(&mut self) {
-        let fuel = self.limits.fuel;
-        self.machine.exprs_mut().set_fuel(fuel);
+        self.given = interrupt::left().map_or(self.limits.fuel, |left| left.min(self.limits.fuel));
+        self.machine.exprs_mut().set_fuel(self.given);
     }
 
     /// The steps consumed since [`Engine::refuel`].
     pub fn steps(&self) -> u64 {
-        self.limits.fuel.saturating_sub(self.machine.exprs().fuel())
+        self.given.saturating_sub(self.machine.exprs().fuel())
     }
 
     /// About how many bytes of memory it holds, the tables that the vocabulary keeps not counted.
@@ -151,7 +154,7 @@ impl Engine {
                 return Ok(Certain { bytes, complete: false });
             }
             let next = match self.sole_byte(config) {
-                Err(error) if error.kind == ErrorKind::Limit && !interrupt::has_come() => None,
+                Err(error) if error.kind == ErrorKind::Limit && !interrupt::must_end() => None,
                 other => other?,
             };
             let Some((byte, after)) = next else { return Ok(Certain { bytes, complete: false }) };

@@ -90,6 +90,12 @@ impl SharedEngine {
         self.steps.load(Ordering::Relaxed)
     }
 
+    /// Counts steps that a request consumed, also from the allowance of its call.
+    fn count(&self, steps: u64) {
+        self.steps.fetch_add(steps, Ordering::Relaxed);
+        interrupt::consume(steps);
+    }
+
     /// The engine itself. A poisoned one only lacks memos: every table is written when it is whole.
     pub fn lock(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
@@ -124,7 +130,7 @@ impl Drop for Session<'_> {
             let memory = engine.memory();
             self.shared.share.set(memory);
             self.shared.crowded.store(engine.is_crowded(memory), Ordering::Relaxed);
-            self.shared.steps.fetch_add(engine.steps(), Ordering::Relaxed);
+            self.shared.count(engine.steps());
         }
     }
 }
@@ -143,7 +149,7 @@ impl Session<'_> {
     /// Gives a call of several parts the fuel for its next part.
     pub fn refuel(&mut self) {
         if let Some(engine) = &mut self.engine {
-            self.shared.steps.fetch_add(engine.steps(), Ordering::Relaxed);
+            self.shared.count(engine.steps());
             engine.refuel();
         }
     }
@@ -226,7 +232,7 @@ impl Session<'_> {
 
 /// The error of a limit with the part of the grammar that reached it.
 fn named(error: Error, engine: &mut Engine, config: ConfigId) -> Error {
-    if interrupt::has_come() || error.kind != ErrorKind::Limit || !error.place.is_empty() {
+    if interrupt::must_end() || error.kind != ErrorKind::Limit || !error.place.is_empty() {
         return error;
     }
     let mut parts = engine.machine.describe(config);

@@ -146,7 +146,7 @@ impl<'v> Search<'v> {
 
     /// Leaves open what takes too long to find out, after the first bytes: decoding may never come to ask it.
     fn leave(&mut self, error: Error, at: usize) -> Result<()> {
-        if at == 0 || error.kind != ErrorKind::Limit || interrupt::has_come() {
+        if at == 0 || error.kind != ErrorKind::Limit || interrupt::must_end() {
             return Err(error);
         }
         self.close(at);

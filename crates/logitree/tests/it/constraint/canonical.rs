@@ -84,6 +84,16 @@ fn joins() -> impl Strategy<Value = Joins> {
     prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index)>(), 0..30)
 }
 
+fn rules_of(which: usize) -> Arc<logitree::grammar::rules::Rules> {
+    let rules = [
+        "root ::= [ab ']{0,9}",
+        "root ::= [a\\n ]{3,12} [1\u{e9}]*",
+        "root ::= (\"bas\" | [as]{2,5})*",
+        "root ::= \"as\" [^b]{0,7} \"b1\"",
+    ];
+    Arc::new(gbnf::parse(rules[which]).unwrap())
+}
+
 /// What a matcher must show after `history`: the beginnings of `all`, and `end` where one is complete.
 fn expect(
     plain: &dyn Matcher,
@@ -161,6 +171,73 @@ proptest! {
         let plain = grammar.matcher().unwrap();
         let made = Canonical::new(&*plain, &tokenizer, &[]).expect("every text has an encoding");
         laws::hold(&|| made.fork(), &script, &mut |history, seen| expect(&*plain, &all, end, history, seen));
+    }
+
+    /// With little fuel, what is answered is right, and the matcher is usable after what was not.
+    #[test]
+    fn little_fuel_ends_in_errors_and_changes_no_answer(
+        joins in joins(),
+        split in split(),
+        which in 0usize..4,
+        fuel in prop::sample::select(vec![0u64, 5, 40, 200, 1_000, 5_000]),
+        script in prop::collection::vec(any::<u16>(), 0..25),
+    ) {
+        let (tokenizer, end) = tokenizer(&joins, split, false);
+        // Two engines: neither knows what the other found.
+        let plain = || {
+            let limits = GrammarLimits::default();
+            let grammar = Grammar::new(rules_of(which), tokenizer.vocabulary(), Some(&[end]), limits).unwrap();
+            grammar.matcher().unwrap()
+        };
+        let mut ample = Canonical::new(&*plain(), &tokenizer, &[]).expect("every text has an encoding");
+        let is_limit = |error: &logitree::Error| {
+            error.kind == ErrorKind::Limit && error.place.starts_with("token ") && !error.help.is_empty()
+        };
+        let mut scant = match Canonical::with_fuel(&*plain(), &tokenizer, &[], fuel) {
+            Ok(made) => made,
+            Err(error) => {
+                prop_assert!(is_limit(&error), "{error:?}");
+                return Ok(());
+            }
+        };
+        let all = |matcher: &mut Canonical| -> logitree::Result<Vec<TokenId>> {
+            let mut words = vec![0u32; matcher.vocabulary_size().div_ceil(32)];
+            matcher.write(&mut words)?;
+            Ok(logitree::mask::ids(&words).collect())
+        };
+        for pick in script {
+            if ample.is_finished() {
+                break;
+            }
+            let right = all(&mut ample).unwrap();
+            let before = scant.steps();
+            match all(&mut scant) {
+                Ok(found) => prop_assert_eq!(&found, &right),
+                Err(error) => prop_assert!(is_limit(&error), "{error:?}"),
+            }
+            prop_assert!(scant.steps() - before <= fuel);
+            let mut forced = [Vec::new(), Vec::new()];
+            ample.forced(&mut forced[0]).unwrap();
+            match scant.forced(&mut forced[1]) {
+                Ok(()) => prop_assert!(forced[0].starts_with(&forced[1])),
+                Err(error) => prop_assert!(is_limit(&error) && forced[1].is_empty()),
+            }
+            let token = right[usize::from(pick) % right.len()];
+            ample.accept(token).unwrap();
+            let (accepted, at) = (scant.accepted(), scant.state());
+            // What was found out is kept, so that asking again gets further; it may still not be far enough.
+            let taken = (0..50).any(|_| match scant.accept(token) {
+                Ok(()) => true,
+                Err(error) => {
+                    assert!(is_limit(&error), "{error:?}");
+                    assert_eq!((scant.accepted(), scant.state()), (accepted, at));
+                    false
+                }
+            });
+            if !taken {
+                return Ok(());
+            }
+        }
     }
 
     /// A text is canonical in its own encoding only, and an encoding can be taken apart anywhere.
