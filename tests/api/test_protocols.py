@@ -97,7 +97,8 @@ def spelled(text: str, vocabulary: lt.Vocabulary, rng: random.Random, *, markers
 
 
 PIECES = """a é 🦊 " \\ { }} [ ] < </ <| |> <｜ > 0 null ``` <tool tool_call> </tool_cal <think /think> ; , 1e5
-    function <|channel| [TOOL_CALL [ARG {"nam to=functions </parameter </arg_valu <｜tool▁call▁en"""
+    function <|channel| [TOOL_CALL [ARG {"nam to=functions </parameter </arg_valu <｜tool▁call▁en
+    ｜DSML｜ </｜DSML｜param"""
 FRAGMENTS = [*PIECES.split(), "\n", " ", ": "]
 """Pieces of markers and of JSON."""
 
@@ -164,14 +165,16 @@ def rendered(
     form = protocol.calls
     for number, (name, arguments) in enumerate(calls):
         assert form is not None
-        head = form.separator + form.head if number else form.begin + form.head
+        head = form.separator + form.head if number else form.before + form.begin + form.head
         made.append((head + name + form.middle.replace("0", str(number * 7)), True))
         if form.pairs is None:
             made.append((json.dumps(arguments, ensure_ascii=False), False))
         else:
             for key, value in arguments.items():
                 written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                made += [(form.pairs.begin + key + form.pairs.middle, True), (written, False), (form.pairs.end, True)]
+                middle = form.pairs.text_middle if isinstance(value, str) else ""
+                middle = middle or form.pairs.middle
+                made += [(form.pairs.begin + key + middle, True), (written, False), (form.pairs.end, True)]
         made.append((form.tail, True))
     if calls:
         assert form is not None
@@ -587,6 +590,9 @@ TEMPLATES = {
     "harmony": "<|start|>assistant<|channel|>final<|message|>{{ m.content }}<|end|>",
     "mistral_args": "[AVAILABLE_TOOLS]..[TOOL_CALLS]{{ name }}[ARGS]{{ arguments }}",
     "mistral": "[TOOL_CALLS] [{{ calls }}]",
+    "deepseek_v3_2": "'\n\n<' + '｜DSML｜' + 'function_calls>' if m.tool_calls",
+    "deepseek_v4": "\n\n<｜DSML｜tool_calls>{{ m.tool_calls }}",
+    "deepseek_v4_1": "\n\n<｜DSML｜ calls>{{ m.tool_calls }}",
     "deepseek_r1": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{{ name }}\n```json\n",
     "deepseek_v3_1": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{{ name }}<｜tool▁sep｜>{{ arguments }}",
     "kimi_k2": "<|im_middle|>..<|tool_calls_section_begin|>",
@@ -735,6 +741,60 @@ def test_texts_without_quotes_keep_their_patterns_and_lengths() -> None:
     assert not allowed("AB/")
     assert not allowed("abcdefghijklmn/")
     assert not allowed("a</parameter>/")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"type": ["string", "integer"], "minimum": 3, "maxLength": 2},
+        {"enum": ["a", 3, None]},
+        {"anyOf": [{"$ref": "#/$defs/o"}, {"type": "boolean"}]},
+        {"type": ["integer", "null"]},
+        {"type": ["string"]},
+    ],
+    ids=str,
+)
+def test_values_that_may_be_texts_say_so(schema: dict[str, Any]) -> None:
+    """Where the markup says whether a value is a text, one that may be a text or something else has both forms."""
+    protocol = Protocol.named("deepseek_v4")
+    vocab = vocabulary(protocol, "control")
+    defs = {"o": {"anyOf": [{"const": "x"}, {"type": "null"}]}}
+    tools = {"f": {"type": "object", "properties": {"a": schema}, "required": ["a"], "$defs": defs}}
+    constraint = protocol.constraint(tools=tools, tool_choice="f")
+
+    def read_back(value: str, is_text: bool) -> Any:
+        assert protocol.calls is not None
+        assert protocol.calls.pairs is not None
+        pairs = protocol.calls.pairs
+        middle = pairs.text_middle if is_text else pairs.middle
+        whole = "".join(text for text, _ in rendered(protocol, None, "", [("f", {})]))
+        at = whole.index(protocol.calls.tail)
+        whole = whole[:at] + pairs.begin + "a" + middle + value + pairs.end + whole[at:]
+        tokens = spelled(whole, vocab, random.Random(0), markers=True)
+        if constraint.matcher(vocab).validate(tokens) < len(tokens):
+            return KeyError
+        (call,) = read(protocol, vocab, [tokens], tools=tools).tool_calls
+        return call.arguments["a"]
+
+    jsonschema = pytest.importorskip("jsonschema")
+    oracle = jsonschema.Draft202012Validator({**schema, "$defs": defs})
+    for value in ("", "null", "a", "x", "1", "ab", "abc", "3", "77", "true", '"a"'):
+        assert read_back(value, True) == (value if oracle.is_valid(value) else KeyError), value
+        other = json.loads(value) if value in ("null", "1", "3", "77", "true") else ""
+        fits = not isinstance(other, str) and oracle.is_valid(other)
+        assert read_back(value, False) == (other if fits else KeyError), value
+
+
+def test_a_recursive_union_of_texts_is_json_below_some_depth() -> None:
+    protocol = Protocol.named("deepseek_v4")
+    tree = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/t"}]}
+    tools = {"f": {"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": tree}}}
+    with pytest.raises(lt.LogitreeError):
+        protocol.constraint(tools=tools, tool_choice="f").matcher(vocabulary(protocol, "text"))
+    tools["f"]["properties"]["a"] = {"type": ["string", "null"], "format": "date"}
+    with pytest.raises(lt.ConstraintError, match="'format' has no meaning"):
+        protocol.constraint(tools=tools, tool_choice="f").matcher(vocabulary(protocol, "text"))
 
 
 def test_generations_give_responses(smollm2_gguf: Path) -> None:

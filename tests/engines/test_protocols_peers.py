@@ -26,6 +26,9 @@ THEIRS = {
     "llama3": "llama",
     "deepseek_r1": "deepseek_r1",
     "deepseek_v3_1": "deepseek_v3_1",
+    "deepseek_v3_2": "deepseek_v3_2",
+    "deepseek_v4": "deepseek_v4",
+    "deepseek_v4_1": "deepseek_v4_1",
     "kimi_k2": "kimi",
     "glm_4_7": "glm_4_7",
     "exaone_4": "exaone",
@@ -40,9 +43,13 @@ def call(protocol: Protocol, name: str, arguments: dict[str, Any]) -> str:
     if calls.pairs is None:
         written = json.dumps(arguments)
     else:
-        pairs = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in arguments.items())
-        written = "".join(f"{calls.pairs.begin}{k}{calls.pairs.middle}{v}{calls.pairs.end}" for k, v in pairs)
-    return calls.begin + calls.head + name + calls.middle + written + calls.tail + calls.end
+        form, written = calls.pairs, ""
+        for key, value in arguments.items():
+            if isinstance(value, str):
+                written += form.begin + key + (form.text_middle or form.middle) + value + form.end
+            else:
+                written += form.begin + key + form.middle + json.dumps(value) + form.end
+    return calls.before + calls.begin + calls.head + name + calls.middle + written + calls.tail + calls.end
 
 
 def accepted_by_xgrammar(model: str, text: str, **options: Any) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from .._core import ConstraintError, Grammar
@@ -26,9 +28,19 @@ _OBJECT = {
     "$id",
     "$comment",
 }
-_OBJECT |= {"title", "description", "default", "examples"}
-_TEXT = {"type", "enum", "const", "pattern", "minLength", "maxLength", "title", "description", "default", "examples"}
+_NOTES = {"title", "description", "default", "examples"}
+_OBJECT |= _NOTES
+_TEXT = {"type", "enum", "const", "pattern", "minLength", "maxLength"} | _NOTES
 """Keywords of an object, and of a text, that can be honoured."""
+
+_NOT_OF_TEXT = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+_NOT_OF_TEXT |= {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains"}
+_NOT_OF_TEXT |= {"maxContains", "properties", "patternProperties", "additionalProperties", "required"}
+_NOT_OF_TEXT |= {"minProperties", "maxProperties"}
+"""Keywords that say nothing about a text."""
+
+MAX_NESTED = 8
+"""Alternatives within alternatives of which each is written in its own form."""
 
 
 def keyed_arguments(
@@ -59,14 +71,44 @@ def keyed_arguments(
         place = f"tool {tool.name}, {key}"
         if KEY.fullmatch(key) is None:
             raise error(ConstraintError, "a key with such characters cannot be written without quotes", place=place)
-        if is_text(inner, schema):
-            value = _text(resolved(inner, schema), [pairs.end.strip(), *ends], place)
-        else:
-            definitions: dict[str, Any] = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
-            value = Grammar.json_schema({**inner, **definitions} if isinstance(inner, Mapping) else inner, **options)
-        pair = joined(literal(pairs.begin), Grammar.literal(key), literal(pairs.middle), value, literal(pairs.end))
+        definitions: dict[str, Any] = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+        values: list[Grammar] = []
+        for text, value in _by_form(inner, schema, pairs):
+            if text:
+                middle = literal(pairs.text_middle or pairs.middle)
+                written = _text(value, [pairs.end.strip(), *ends], place)
+            else:
+                middle = literal(pairs.middle)
+                whole = {**value, **definitions} if isinstance(value, Mapping) else value
+                written = Grammar.json_schema(whole, **options)
+            values.append(joined(middle, written))
+        either = reduce(or_, values)
+        pair = joined(literal(pairs.begin), Grammar.literal(key), either, literal(pairs.end))
         made.append(pair if key in required else pair.optional())
     return joined(*made)
+
+
+def _by_form(schema: Any, root: Mapping[str, Any], pairs: Pairs, depth: int = 0) -> list[tuple[bool, Any]]:
+    """A value's schema as alternatives, and for each whether its values are texts. Where only the schema tells in which
+    form a value is written, one that may be a text or something else is JSON."""
+    if is_text(schema, root):
+        return [(True, resolved(schema, root))]
+    found = resolved(schema, root)
+    if not pairs.text_middle or not isinstance(found, Mapping) or depth == MAX_NESTED:
+        return [(False, schema)]
+    said = found.keys() - _NOTES
+    kinds = found.get("type")
+    if said == {"enum"}:
+        texts = [value for value in found["enum"] if isinstance(value, str)]
+        others = [value for value in found["enum"] if not isinstance(value, str)]
+        return [(text, {"enum": values}) for text, values in ((True, texts), (False, others)) if values]
+    if said == {"anyOf"}:
+        return [form for one in found["anyOf"] for form in _by_form(one, root, pairs, depth + 1)]
+    if isinstance(kinds, list) and "string" in kinds and not said & {"enum", "const"}:
+        text = {key: value for key, value in found.items() if key not in _NOT_OF_TEXT}
+        others = [kind for kind in kinds if kind != "string"]
+        return [(True, {**text, "type": "string"}), *([(False, {**found, "type": others})] if others else [])]
+    return [(False, schema)]
 
 
 def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str) -> Grammar:

@@ -212,22 +212,27 @@ class _Writer:
         calls = self._calls() if self.of.tools else None
         if self.of.required:
             assert calls is not None
-            return calls("")
+            return calls()
         if self.protocol.content:
             return self._framed(answer, calls)
         if answer is not None:
             self._check_beginning(answer)
-            return answer if calls is None else answer | calls("")
+            return answer if calls is None else answer | calls()
+        text = structure({"type": "any_text", "excludes": self.stops})
         if calls is None:
-            return structure({"type": "any_text", "excludes": self.stops})
-        assert self.protocol.calls is not None
-        trigger = self.protocol.calls.trigger
-        token = self.marks.token(self.marks.bound(trigger))
+            return text
+        form = self.protocol.calls
+        assert form is not None
+        trigger, bound, opening = form.trigger, self.marks.bound(form.trigger), form.begin + form.head
+        token = self.marks.token(bound)
+        if token is None and ANY_TOKEN.search(bound):
+            # Text before a token: what reads it as free text, too, tells the two apart at the token.
+            return text + calls(opening).optional()
         mark = trigger if token is None else Grammar.token(token)
         stops = [stop for stop in self.stops if stop != trigger or token is not None]
-        return Grammar.tags([(mark, calls(trigger), [])], stop_after_first=True, excludes=stops)
+        return Grammar.tags([(mark, calls(opening.removeprefix(trigger)), [])], stop_after_first=True, excludes=stops)
 
-    def _framed(self, answer: Grammar | None, calls: Callable[[str], Grammar] | None) -> Grammar:
+    def _framed(self, answer: Grammar | None, calls: Callable[[], Grammar] | None) -> Grammar:
         """The final message, or calls, before which other content may come."""
         final, *others = self.protocol.content
         if answer is None:
@@ -239,14 +244,14 @@ class _Writer:
             made = joined(self.literal(final.begin), answer, self.literal(final.end))
         if calls is None:
             return made
-        called = calls("")
+        called = calls()
         for block in others:
             before = joined(self.literal(block.begin), self.until(block.end, self.stops), self.literal(block.after))
             called = before.optional() + called
         return made | called
 
-    def _calls(self) -> Callable[[str], Grammar]:
-        """The section of calls, of whose text so much has been read."""
+    def _calls(self) -> Callable[..., Grammar]:
+        """The section of calls; it may be given another opening, up to the first name."""
         calls = self.protocol.calls
         assert calls is not None
         bodies = [self._call(tool) for tool in self.of.tools]
@@ -254,8 +259,8 @@ class _Writer:
         for body in bodies[1:]:
             any_call = any_call | body
 
-        def section(read: str) -> Grammar:
-            made = joined(self.literal((calls.begin + calls.head).removeprefix(read)), any_call)
+        def section(opening: str = calls.before + calls.begin + calls.head) -> Grammar:
+            made = joined(self.literal(opening), any_call)
             if self.of.parallel and calls.tail not in self.protocol.turn_end:
                 made = made + joined(self.literal(calls.separator + calls.head), any_call).repeat()
             return joined(made, self.literal(calls.end))
@@ -285,6 +290,7 @@ class _Writer:
             triggers.append(reasoning.begin)
         if calls is not None and self.of.tools:
             triggers += [calls.trigger, *(head for head, _ in calls.also)]
+            triggers += [calls.before + calls.trigger] if calls.before else []
             triggers += ['{"name":"'] if calls.trigger == '{"name": "' else []
         assert self.marks.vocabulary is not None
         for trigger in triggers:

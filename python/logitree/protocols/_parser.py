@@ -215,7 +215,8 @@ class Parser:
             middles: dict[str, list[str]] = {}
             for head, middle in ((calls.head, calls.middle), *calls.also):
                 middles.setdefault(head, []).append(bound(middle))
-            actions[bound(calls.trigger)] = lambda: self._calls(rest, middles[calls.head])
+            for trigger in {calls.trigger, calls.before + calls.trigger}:
+                actions[bound(trigger)] = lambda: self._calls(rest, middles[calls.head])
             for head in middles:
                 if head != calls.head:
                     actions[bound(head)] = lambda head=head: self._calls("", middles[head])  # type: ignore[misc]
@@ -582,6 +583,7 @@ class Parser:
         declared = None if root is None else root.get("properties", {})
         arguments: dict[str, Any] = {}
         between = bound(pairs.middle)
+        middles = [between, bound(pairs.text_middle)] if pairs.text_middle else [between]
         stop = re.compile(f"[{re.escape(between.strip()[0])}{TOKEN_CHARACTERS}]")
         end = bound(pairs.end)
         search = _Search([end.strip(), *self._inner_enders])
@@ -593,12 +595,16 @@ class Parser:
             if which == 1:
                 return name, arguments
             key = yield from self._word(lambda character: stop.match(character) is not None)
-            if key is None or (yield from self._expect([between])) < 0:
+            form = -1 if key is None else (yield from self._expect(middles))
+            if key is None or form < 0:
                 return None
             if between.endswith("\n"):
                 yield from self._skip("\n")
             self._emit("".join(self._raw[before:]))
-            text = None if declared is None or key not in declared else is_text(declared[key], root or {})
+            if pairs.text_middle:
+                text: bool | None = form == 1
+            else:
+                text = None if declared is None or key not in declared else is_text(declared[key], root or {})
             value: list[str] = []
             in_text = False
             while True:

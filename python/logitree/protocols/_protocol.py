@@ -35,11 +35,13 @@ class Pairs:
     """What comes between key and value."""
     end: str
     """What comes after a value."""
+    text_middle: str = ""
+    """What comes between key and value where the value is a text; empty: `middle`, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How tool calls are written: `begin`, then each call, `separator` between two of them, then `end`.
+    """How tool calls are written: `before`, `begin`, then each call, `separator` between two of them, then `end`.
 
     A call is `head`, the name, `middle`, the arguments, `tail`. A 0 in `middle` is any number.
     """
@@ -49,6 +51,8 @@ class Calls:
     head: str
     middle: str
     tail: str
+    before: str = ""
+    """White space between what precedes calls and `begin`."""
     begin: str = ""
     end: str = ""
     separator: str = ""

@@ -24,6 +24,33 @@ _DEEPSEEK = (
     "<｜tool▁call▁end｜>",
     "<｜tool▁sep｜>",
 )
+_DSML = "｜DSML｜"
+
+
+def _dsml(name: str, models: tuple[str, ...], calls: str, invoke: str, parameter: str, template: str) -> Protocol:
+    """DeepSeek's markup of calls, whose words differ between versions."""
+    pair = f'<{_DSML}{parameter} name="'
+    return Protocol(
+        name=name,
+        models=models,
+        markers=("<think>", "</think>", _DSML),
+        reasoning=_THINK_CLOSE,
+        calls=Calls(
+            trigger=f"<{_DSML}{calls}>",
+            before="\n\n",
+            begin=f"<{_DSML}{calls}>\n",
+            head=f'<{_DSML}{invoke} name="',
+            middle='">\n',
+            tail=f"</{_DSML}{invoke}>\n",
+            end=f"</{_DSML}{calls}>",
+            pairs=Pairs(pair, '" string="false">', f"</{_DSML}{parameter}>\n", text_middle='" string="true">'),
+        ),
+        turn_end=("<｜end▁of▁sentence｜>",),
+        template=((_DSML, template),),
+        tokens=((_DSML, "<think>", "</think>"),),
+    )
+
+
 _GLM = (*_TAGS, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>")
 _GLM_END = ("<|user|>", "<|observation|>", "<|endoftext|>")
 _KIMI = (
@@ -94,6 +121,9 @@ PROTOCOLS: tuple[Protocol, ...] = (
         template=(("[TOOL_CALLS]",),),
         tokens=(("[TOOL_CALLS]",),),
     ),
+    _dsml("deepseek_v4_1", ("DeepSeek V4.1",), " calls", " invoke", " parameter", " calls>"),
+    _dsml("deepseek_v3_2", ("DeepSeek V3.2",), "function_calls", "invoke", "parameter", "function_calls>"),
+    _dsml("deepseek_v4", ("DeepSeek V4",), "tool_calls", "invoke", "parameter", "tool_calls>"),
     Protocol(
         name="deepseek_r1",
         models=("DeepSeek V3", "DeepSeek R1", "DeepSeek R1 0528"),
