@@ -110,7 +110,7 @@ class Drafts:
         rates: list[_Rate] = []
         run = self._run
         # A drafter that is mostly wrong is asked for few tokens.
-        left = math.ceil(MAX_DRAFT * self._rates[_level(run)].value ** 2)
+        left = math.ceil(MAX_DRAFT * self._rates[_level(run)].value)
         try:
             while len(made) < most and (matcher is None or not matcher.is_finished):
                 new, drafted = list[int](), False

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from logitree.engines import ContextFull, Engine, Session
+from logitree.engines import ContextFull, Engine, PassCosts, Session
 from logitree.engines.llama_cpp import LlamaCpp, _threads, bundled_model
 
 if importlib.util.find_spec("llama_cpp") is None:
@@ -136,6 +136,25 @@ def test_the_logits_of_all_tokens_are_those_of_one_pass_each(engine: LlamaCpp, t
     # Another session holds all of them already; their logits are asked for all the same.
     other = engine.session()
     assert all(np.array_equal(a, b) for a, b in zip(other.evaluate_all(tokens, last), expected, strict=True))
+
+
+def test_a_prompt_that_times_passes_gives_the_same_logits(engine: LlamaCpp, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt = [7, *range(20, 75)]
+    monkeypatch.setattr(engine, "pass_costs", None)
+    expected = fresh(engine, [*prompt, 42])
+    monkeypatch.setattr(engine, "pass_costs", PassCosts())
+    assert engine.pass_costs is not None
+    before = engine.counters.forward_passes
+    engine._truncate(0)
+    session = engine.session()
+    session.evaluate(prompt)
+    assert engine.counters.forward_passes == before + 4, "28 tokens, 4, 8 and 16"
+    assert sorted(engine.pass_costs.several) == [4, 8, 16]
+    assert np.array_equal(session.evaluate([42]), expected)
+    before = engine.counters.forward_passes
+    engine._truncate(0)
+    engine.session().evaluate(prompt[:32])
+    assert engine.counters.forward_passes == before + 1, "all lengths are known"
 
 
 def test_a_rollback_leaves_what_is_before_it_in_memory(engine: LlamaCpp, tokens: list[int]) -> None:

@@ -64,7 +64,34 @@ def test_a_length_that_was_slow_once_is_tried_again() -> None:
     costs = PassCosts()
     costs.add(1, 1, 4e-3)
     costs.add(16, 1, 19e-3)
-    for _ in range(9):
+    for _ in range(60):
+        costs.add(2, 2, 1.0)
         costs.add(3, 3, 1.0)
     assert costs.worth([0.9] * 2) == 0
     assert any(costs.worth([0.9] * 2) for _ in range(1000))
+
+
+def test_a_length_that_was_not_measured_is_tried_where_it_may_pay() -> None:
+    costs = PassCosts()
+    costs.add(1, 1, 5e-3)
+    costs.add(41, 1, 45e-3)
+    costs.add(4, 4, 8e-3)
+    costs.add(20, 20, 60e-3)
+    assert costs.of(8) == pytest.approx(12e-3), "what further tokens take, not what lies between 4 and 20"
+    assert costs.worth([0.99] * 11) == 11
+    costs.add(12, 12, 31e-3)
+    assert costs.of(12) == pytest.approx(31e-3)
+    assert costs.worth([0.99] * 11) < 11
+
+
+def test_a_prompts_tokens_are_evaluated_in_lengths_that_are_not_known() -> None:
+    costs = PassCosts()
+    assert costs.parts(35) == [35]
+    assert costs.parts(36) == [8, 4, 8, 16]
+    costs.add(80, 0, 80e-3)
+    costs.add(8, 8, 12e-3)
+    assert costs.several == {8: 12e-3}
+    assert costs.parts(100) == [80, 4, 16]
+    costs.add(4, 4, 8e-3)
+    costs.add(16, 16, 17e-3)
+    assert costs.parts(100) == [100]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-_STEP = 0.2
-"""How much a new time counts."""
-
-_FASTER = 0.5
-"""How much a new time counts that is less than expected: noise only adds."""
+_STEP = 0.05
+"""How much a new time counts that is more than expected: noise only adds. A lesser time counts whole."""
 
 _OUTLIER = 3.0
 """A time that is longer than so many times the expected one counts as that: the process was not running."""
@@ -19,6 +17,9 @@ _LEAST = 0.1
 _LONG = 8
 """Tokens of a pass that tells what a token more costs."""
 
+_TRIED = (4, 8, 16)
+"""Lengths that are timed once with tokens of a prompt: those that kernels often take at once."""
+
 _FORGET = 0.01
 """How far a time that kept a proposal back moves towards the line: what is not measured again may have changed."""
 
@@ -27,7 +28,7 @@ class PassCosts:
     """Times of passes: of one token, of further tokens on average, and of those with several logits by their length.
 
     On a GPU a token more costs next to nothing. On a CPU it may cost most of a pass, and logits at a second position as
-    much again; kernels that take four or eight tokens at once make a pass of eight cheaper than one of seven.
+    much again; kernels that take four, eight or sixteen tokens at once make a pass of eight cheaper than one of seven.
     """
 
     def __init__(self) -> None:
@@ -41,28 +42,41 @@ class PassCosts:
     def add(self, tokens: int, logits: int, seconds: float) -> None:
         """Learns from a pass over so many tokens, with logits at so many of them."""
         if logits > 1:
-            if self.first is not None and self.further is not None:
-                line = self._line(tokens)
-                known = self.several.get(tokens, min(seconds, _OUTLIER * line))
-                self.several[tokens] = _towards(known, seconds)
+            line = self._line(tokens) if self.first is not None and self.further is not None else seconds
+            known = self.several.get(tokens, min(seconds, _OUTLIER * line))
+            self.several[tokens] = _towards(known, seconds)
         elif tokens == 1:
             self.first = _towards(self.first, seconds)
         elif tokens >= _LONG:
             first = self.first or 0.0
             self.further = _towards(self.further, (seconds - first) / (tokens - (self.first is not None)))
 
+    def parts(self, tokens: int) -> list[int]:
+        """The lengths of passes over tokens that are evaluated in any case: one pass, or several that tell what passes
+        with logits at all of their tokens cost. The rest comes first: a model's first pass may read it from disk."""
+        tried = [n for n in _TRIED if n not in self.several]
+        rest = tokens - sum(tried)
+        return [rest, *tried] if tried and rest >= _LONG else [tokens]
+
     def of(self, tokens: int) -> float:
-        """Seconds of a pass over so many tokens with logits at all of them, as far as known: a length that was not
-        measured is between its neighbours, and no dearer than any longer one."""
+        """Seconds of a pass over so many tokens with logits at all of them, as far as known.
+
+        A length that was not measured is no dearer than any longer one, and counts as little as it may take, so that it
+        is tried and known then: what the shorter one and further tokens without logits take, or the mean of its
+        neighbours by their distance.
+        """
         several = self.several
-        longer = [n for n in several if n >= tokens]
+        longest = min((several[n] for n in several if n >= tokens), default=math.inf)
+        if tokens in several:
+            return longest
         shorter = max((n for n in several if n < tokens), default=1)
         below = several.get(shorter, self.first or 0.0)
-        if not longer:
-            return below + (self.further or 0.0) * (tokens - shorter)
-        n = min(longer)
-        between = below + (several[n] - below) * (tokens - shorter) / (n - shorter)
-        return min(between, *(several[n] for n in longer))
+        line = below + (self.further or 0.0) * (tokens - shorter)
+        longer = min((n for n in several if n > tokens), default=None)
+        if longer is None:
+            return line
+        between = below + (several[longer] - below) * (tokens - shorter) / (longer - shorter)
+        return min(line, between, longest)
 
     def worth(self, rates: Sequence[float], before: int = 1) -> int:
         """How many of the first proposed tokens to evaluate.
@@ -103,6 +117,6 @@ class PassCosts:
 def _towards(old: float | None, new: float) -> float:
     """A running mean."""
     new = max(new, 0.0)
-    if old is None:
+    if old is None or new < old:
         return new
-    return old + (_FASTER if new < old else _STEP) * (min(new, _OUTLIER * old + 1e-4) - old)
+    return old + _STEP * (min(new, _OUTLIER * old + 1e-4) - old)

@@ -415,9 +415,13 @@ class LlamaSession:
         with engine._lock, engine._consistent():
             begun = time.perf_counter()
             todo = self._extend(tokens)
-            for at in range(0, len(todo), engine.n_batch):
-                chunk = todo[at : at + engine.n_batch]
+            rest, *timed = self._parts(len(todo))
+            for at in range(0, rest, engine.n_batch):
+                chunk = todo[at : min(at + engine.n_batch, rest)]
                 engine._decode(chunk, int(at + len(chunk) == len(todo)))
+            for n in timed:
+                engine._decode(todo[rest : rest + n], n)
+                rest += n
             engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
             return engine._logits.last()
 
@@ -460,6 +464,14 @@ class LlamaSession:
             engine._decode(todo, last)
             engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
             return engine._logits.rows(range(len(todo) - last, len(todo)))
+
+    def _parts(self, tokens: int) -> list[int]:
+        """The lengths in which so many tokens are evaluated: where proposals may come, some tell what passes cost."""
+        engine = self._engine
+        if engine.pass_costs is None or not self.can_draft or len(self._tokens) > engine._alike:
+            return [tokens]
+        parts = engine.pass_costs.parts(tokens)
+        return parts if max(parts[1:], default=0) <= engine.n_batch else [tokens]
 
     def _check(self, tokens: Sequence[int]) -> None:
         """Errors of tokens that cannot be evaluated."""
