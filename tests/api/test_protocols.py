@@ -715,6 +715,9 @@ def test_options_that_cannot_be_honoured(name: str, options: dict[str, Any], mes
         ({"properties": {"a b": {}}}, "a key with such characters"),
         ({"properties": {"a": {"enum": ["x</parameter>"]}}}, "the marker in it that ends a value"),
         ({"required": ["a"]}, "'a' is required and not described"),
+        ({"properties": {"a": {"enum": 5}}}, r"`enum` is 5, .*#/properties/a/enum\) \(at tool f\)"),
+        ({"properties": {"a": {"type": "string", "pattern": 3}}}, "`pattern` is 3, not a regular expression"),
+        ({"properties": {"a": {"type": "string", "maxLength": "x"}}}, '`maxLength` is "x", not a whole number'),
     ],
 )
 def test_arguments_without_quotes_that_cannot_be_honoured(schema: dict[str, Any], message: str) -> None:
@@ -792,6 +795,12 @@ def test_a_recursive_union_of_texts_is_json_below_some_depth() -> None:
     tools = {"f": {"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": tree}}}
     with pytest.raises(lt.LogitreeError):
         protocol.constraint(tools=tools, tool_choice="f").matcher(vocabulary(protocol, "text"))
+    many = {name: {"anyOf": [{"$ref": f"#/$defs/{after}"}] * 40} for name, after in ("tu", "uv", "vw")}
+    several = {
+        "f": {"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {**many, "w": {"type": "null"}}}
+    }
+    matcher = protocol.constraint(tools=several, tool_choice="f").matcher(vocabulary(protocol, "text"))
+    assert not matcher.is_accepting
     tools["f"]["properties"]["a"] = {"type": ["string", "null"], "format": "date"}
     with pytest.raises(lt.ConstraintError, match="'format' has no meaning"):
         protocol.constraint(tools=tools, tool_choice="f").matcher(vocabulary(protocol, "text"))

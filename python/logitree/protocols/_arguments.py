@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import islice
 from operator import or_
 from typing import Any
 
@@ -40,7 +41,10 @@ _NOT_OF_TEXT |= {"minProperties", "maxProperties"}
 """Keywords that say nothing about a text."""
 
 MAX_NESTED = 8
-"""Alternatives within alternatives of which each is written in its own form."""
+"""Alternatives within alternatives, each of which is written in its own form."""
+
+MAX_FORMS = 64
+"""Alternatives of one value that are written in their own form; with more, all are JSON."""
 
 
 def keyed_arguments(
@@ -53,9 +57,11 @@ def keyed_arguments(
     """The pairs of a tool's arguments, in the order of its properties.
 
     Raises:
-        ConstraintError: a keyword that has no meaning in this form, with the place; a key that it cannot write.
+        ConstraintError: a keyword that has no meaning in this form, a value that a keyword cannot have, or a key that
+            this form cannot write, with the place.
     """
     schema = tool.parsed
+    _checked(schema, f"tool {tool.name}", options)
     _known(schema, _OBJECT, f"tool {tool.name}")
     if schema.get("additionalProperties", False) is not False:
         help = "name every argument, or use a protocol that writes arguments as JSON"
@@ -88,27 +94,44 @@ def keyed_arguments(
     return joined(*made)
 
 
-def _by_form(schema: Any, root: Mapping[str, Any], pairs: Pairs, depth: int = 0) -> list[tuple[bool, Any]]:
+def _checked(schema: Mapping[str, Any], place: str, options: Mapping[str, Any]) -> None:
+    """Raises what is wrong with a schema, whatever its values are written as."""
+    try:
+        Grammar.json_schema(schema, **options)
+    except ConstraintError as wrong:
+        raise error(ConstraintError, str(wrong), place=place) from wrong
+
+
+def _by_form(schema: Any, root: Mapping[str, Any], pairs: Pairs) -> list[tuple[bool, Any]]:
     """A value's schema as alternatives, and for each whether its values are texts. Where only the schema tells in which
     form a value is written, one that may be a text or something else is JSON."""
     if is_text(schema, root):
         return [(True, resolved(schema, root))]
+    forms = list(islice(_forms(schema, root), MAX_FORMS + 1)) if pairs.text_middle else []
+    return forms if 0 < len(forms) <= MAX_FORMS else [(False, schema)]
+
+
+def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[bool, Any]]:
+    """The alternatives of a schema, each at least once."""
+    if is_text(schema, root):
+        yield True, resolved(schema, root)
+        return
     found = resolved(schema, root)
-    if not pairs.text_middle or not isinstance(found, Mapping) or depth == MAX_NESTED:
-        return [(False, schema)]
-    said = found.keys() - _NOTES
-    kinds = found.get("type")
-    if said == {"enum"}:
-        texts = [value for value in found["enum"] if isinstance(value, str)]
-        others = [value for value in found["enum"] if not isinstance(value, str)]
-        return [(text, {"enum": values}) for text, values in ((True, texts), (False, others)) if values]
-    if said == {"anyOf"}:
-        return [form for one in found["anyOf"] for form in _by_form(one, root, pairs, depth + 1)]
-    if isinstance(kinds, list) and "string" in kinds and not said & {"enum", "const"}:
-        text = {key: value for key, value in found.items() if key not in _NOT_OF_TEXT}
+    said = found.keys() - _NOTES if isinstance(found, Mapping) else set()
+    kinds = found.get("type") if isinstance(found, Mapping) else None
+    if said == {"anyOf"} and found["anyOf"] and depth < MAX_NESTED:
+        for one in found["anyOf"]:
+            yield from _forms(one, root, depth + 1)
+    elif said == {"enum"} and any(isinstance(value, str) for value in found["enum"]):
+        yield True, {"enum": [value for value in found["enum"] if isinstance(value, str)]}
+        yield False, {"enum": [value for value in found["enum"] if not isinstance(value, str)]}
+    elif isinstance(kinds, list) and "string" in kinds and not said & {"enum", "const"}:
+        yield True, {**{key: value for key, value in found.items() if key not in _NOT_OF_TEXT}, "type": "string"}
         others = [kind for kind in kinds if kind != "string"]
-        return [(True, {**text, "type": "string"}), *([(False, {**found, "type": others})] if others else [])]
-    return [(False, schema)]
+        if others:
+            yield False, {**found, "type": others}
+    else:
+        yield False, schema
 
 
 def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str) -> Grammar:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +85,7 @@ def is_text(schema: Any, root: Mapping[str, Any]) -> bool:
     schema = resolved(schema, root)
     if not isinstance(schema, Mapping):
         return False
-    if "enum" in schema:
+    if isinstance(schema.get("enum"), Sequence):
         return all(isinstance(value, str) for value in schema["enum"])
     if "const" in schema:
         return isinstance(schema["const"], str)
