@@ -58,13 +58,16 @@ pub trait ByteWalk {
     fn ways(&mut self, state: u64) -> Result<Vec<(ByteSet, u64)>>;
 
     /// Whether a text may end here.
-    fn is_end(&mut self, state: u64) -> bool;
-
-    /// The allowed tokens, if they are few.
     ///
     /// # Errors
     /// As [`Matcher::allowed`].
-    fn few(&mut self, state: u64) -> Result<Option<Vec<TokenId>>>;
+    fn is_end(&mut self, state: u64) -> Result<bool>;
+
+    /// The allowed tokens, if they are at most `most`.
+    ///
+    /// # Errors
+    /// As [`Matcher::allowed`].
+    fn few(&mut self, state: u64, most: usize) -> Result<Option<Vec<TokenId>>>;
 }
 
 /// A constraint bound to a vocabulary and running for one sequence.

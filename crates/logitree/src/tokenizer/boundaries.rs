@@ -53,6 +53,15 @@ pub(super) struct Settled {
     pub then: Vec<(u8, u64)>,
 }
 
+impl Settled {
+    /// Adds what is enough for another guess.
+    pub fn add(&mut self, other: &Settled) {
+        self.at_once |= other.at_once;
+        self.then
+            .extend(other.then.iter().filter(|then| !self.then.contains(then)).copied().collect::<Vec<_>>());
+    }
+}
+
 /// Of one pattern, by its number, what must never match.
 type Claim = (usize, Vec<Item>);
 

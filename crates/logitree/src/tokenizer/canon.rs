@@ -10,14 +10,16 @@
 //!
 //! The naive version encodes the whole text after every token.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
 use super::boundaries::{Boundaries, Guess, Settled, AT_START};
+use super::kinds::Kinds;
 use super::merges::{Scratch, Units, NO_TOKEN};
 use super::spines::{Rows, Spines};
 use super::user::NO_PART;
+use super::walks::Walks;
 use super::Tokenizer;
 use crate::mask::{count, ids, words_for, AllowedTokens};
 use crate::{interrupt, TokenId, TokenKind};
@@ -90,8 +92,12 @@ pub(crate) struct Canon {
     made: Arc<[u32]>,
     pub(super) groups: Vec<Group>,
     pub(super) group_of: Box<[u32]>,
+    /// The tokens in groups that are whole characters and that no user-defined token may begin in, as a mask.
+    pub(super) plain: Box<[u32]>,
     /// The tokens that end a character which another token began, and those that spell characters in bytes.
     continuing: Vec<TokenId>,
+    /// The first of them by what they begin with: the end of a character, and whether that is all.
+    endings: Vec<(Box<[u8]>, bool, Vec<TokenId>)>,
     pub(super) bytes: Vec<TokenId>,
     /// The tokens of pieces that are one token whatever the merges say, as a tree of their tokens.
     pub(super) words: FxHashMap<(u32, TokenId), u32>,
@@ -104,6 +110,8 @@ pub(crate) struct Canon {
     single: Box<[TokenId; 256]>,
     /// The tokens that hold each ASCII character; the last are those that hold others.
     pub(super) holding: Vec<Box<[u32]>>,
+    /// The place of each token in the order of their bytes.
+    pub(super) ranks: OnceLock<Box<[u32]>>,
     memo: Mutex<Memo>,
 }
 
@@ -112,14 +120,13 @@ pub(super) struct Memo {
     pub(super) boundaries: Boundaries,
     pub(super) sets: Vec<Arc<[Hypothesis]>>,
     numbers: FxHashMap<Arc<[Hypothesis]>, u32>,
-    /// The walks of a guess, by group: the numbers of two lists.
-    walks: FxHashMap<Guess, Vec<(u32, u32)>>,
-    lists: Vec<Arc<[Guess]>>,
-    list_numbers: FxHashMap<Arc<[Guess]>, u32>,
+    pub(super) walks: Walks,
     set_masks: FxHashMap<u32, Arc<Masks>>,
     masks: FxHashMap<Guess, Arc<Masks>>,
     rows: Rows,
     completed: FxHashMap<(TokenId, [u8; 4]), u64>,
+    /// As `completed`, by tokens that end with the character.
+    exact: FxHashMap<(TokenId, [u8; 4]), u64>,
     unspelled: FxHashMap<[u8; 4], Option<u64>>,
     refused: FxHashMap<u32, Arc<[TokenId]>>,
     pub(super) stuck: FxHashMap<(u32, u128, u128), Arc<[u32]>>,
@@ -128,6 +135,7 @@ pub(super) struct Memo {
     /// The tokens of more than so many bytes.
     pub(super) longer: FxHashMap<u32, Arc<[u32]>>,
     pub(super) settled: FxHashMap<u32, Arc<Settled>>,
+    pub(super) kinds: FxHashMap<u32, Kinds>,
     /// The set after a token that begins a piece, or continues one.
     pub(super) sets_after: FxHashMap<(u32, TokenId, bool), Option<u32>>,
     /// Lists of tokens that were asked for, by number, and which tokens one of them may follow.
@@ -136,13 +144,6 @@ pub(super) struct Memo {
     pub(super) next_list: u32,
     pub(super) followed: FxHashMap<(TokenId, u32), bool>,
     before: FxHashMap<u8, Arc<[u32]>>,
-}
-
-/// The guesses after a group of tokens that begins a piece, and after one that continues it.
-#[derive(Clone, Default)]
-pub(super) struct Walk {
-    pub begins: Arc<[Guess]>,
-    pub inside: Arc<[Guess]>,
 }
 
 /// The tokens that may begin a piece after a guess, and those that may continue it.
@@ -237,7 +238,9 @@ impl Canon {
             spines,
             groups: Vec::new(),
             group_of: vec![NO_GROUP; vocabulary.len()].into(),
+            plain: vec![0; words_for(vocabulary.len())].into(),
             continuing: Vec::new(),
+            endings: Vec::new(),
             bytes: Vec::new(),
             words: FxHashMap::default(),
             whole_words: vec![false],
@@ -245,23 +248,24 @@ impl Canon {
             ascii: Vec::new(),
             single: Box::new([NO_TOKEN; 256]),
             holding: Vec::new(),
+            ranks: OnceLock::new(),
             memo: Mutex::new(Memo {
                 boundaries: Boundaries::new(),
                 sets: Vec::new(),
                 numbers: FxHashMap::default(),
-                walks: FxHashMap::default(),
-                lists: Vec::new(),
-                list_numbers: FxHashMap::default(),
+                walks: Walks::default(),
                 set_masks: FxHashMap::default(),
                 masks: FxHashMap::default(),
                 rows: Rows::new(),
                 completed: FxHashMap::default(),
+                exact: FxHashMap::default(),
                 unspelled: FxHashMap::default(),
                 refused: FxHashMap::default(),
                 stuck: FxHashMap::default(),
                 outside: FxHashMap::default(),
                 longer: FxHashMap::default(),
                 settled: FxHashMap::default(),
+                kinds: FxHashMap::default(),
                 sets_after: FxHashMap::default(),
                 next_lists: FxHashMap::default(),
                 next_list: 0,
@@ -319,11 +323,18 @@ impl Canon {
                 continue;
             }
             let Some(shape) = shape(bytes) else { continue };
-            if tokenizer.user.read(NO_PART, bytes).is_none() || in_bytes && shape.whole.len() != bytes.len() {
+            let user = tokenizer.user.read(NO_PART, bytes);
+            if user.is_none() || in_bytes && shape.whole.len() != bytes.len() {
                 continue;
             }
             if shape.lead > 0 {
                 self.continuing.push(id);
+                let (lead, whole) = (&bytes[..shape.lead], shape.lead == bytes.len());
+                let known = self.endings.iter_mut().find(|ending| *ending.0 == *lead && ending.1 == whole);
+                match known {
+                    Some(ending) => ending.2.push(id),
+                    None => self.endings.push((lead.into(), whole, vec![id])),
+                }
                 continue;
             }
             let classes: Box<[u8]> = shape.whole.chars().map(|c| tokenizer.splitter.classes.of(c)).collect();
@@ -334,6 +345,9 @@ impl Canon {
             }
             self.groups[group as usize].tokens.push(id);
             self.group_of[id as usize] = group;
+            if part_length(shape.tail) == 0 && user == Some(NO_PART) {
+                self.plain[id as usize / 32] |= 1 << (id % 32);
+            }
         }
     }
 
@@ -378,16 +392,6 @@ impl Canon {
 }
 
 impl Memo {
-    fn list(&mut self, guesses: &Arc<[Guess]>) -> u32 {
-        if let Some(&known) = self.list_numbers.get(guesses) {
-            return known;
-        }
-        let number = self.lists.len() as u32;
-        self.list_numbers.insert(Arc::clone(guesses), number);
-        self.lists.push(Arc::clone(guesses));
-        number
-    }
-
     pub(super) fn set(&mut self, mut all: Vec<Hypothesis>) -> u32 {
         all.sort_unstable();
         all.dedup();
@@ -503,52 +507,6 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// The guesses after the characters of a group.
-    pub(super) fn walk(&mut self, guess: Guess, group: u32) -> Walk {
-        let groups = self.canon.groups.len();
-        let known = self.memo.walks.entry(guess).or_insert_with(|| vec![(NO_GROUP, NO_GROUP); groups]);
-        let (begins, inside) = known[group as usize];
-        if begins != NO_GROUP {
-            let list = |number: u32| Arc::clone(&self.memo.lists[number as usize]);
-            return Walk { begins: list(begins), inside: list(inside) };
-        }
-        let classes = &self.canon.groups[group as usize].classes;
-        interrupt::consume(2);
-        let walk = match classes.split_first() {
-            // A part of a character: where it is, is decided when it is complete.
-            None => Walk { begins: [guess].into(), inside: [guess].into() },
-            Some((&first, rest)) => {
-                let after = self.memo.boundaries.after(&self.tokenizer.splitter, guess, first).clone();
-                Walk {
-                    begins: self.inside(&after.begins, rest).into(),
-                    inside: self.inside(&after.inside, rest).into(),
-                }
-            }
-        };
-        let (begins, inside) = (self.memo.list(&walk.begins), self.memo.list(&walk.inside));
-        if let Some(known) = self.memo.walks.get_mut(&guess) {
-            known[group as usize] = (begins, inside);
-        }
-        walk
-    }
-
-    /// The guesses after more characters of the same piece.
-    fn inside(&mut self, from: &[Guess], classes: &[u8]) -> Vec<Guess> {
-        let mut at = from.to_vec();
-        for &class in classes {
-            let mut next = Vec::new();
-            for guess in at {
-                next.extend_from_slice(
-                    &self.memo.boundaries.after(&self.tokenizer.splitter, guess, class).inside,
-                );
-            }
-            next.sort_unstable();
-            next.dedup();
-            at = next;
-        }
-        at
-    }
-
     /// A token that continues a character which is not complete.
     fn step_rest(&mut self, place: Place, token: TokenId, bytes: &[u8], user: u32) -> Option<Place> {
         if self.canon.continuing.binary_search(&token).is_err() || !self.may_follow(place.last, token) {
@@ -634,10 +592,16 @@ impl<'a> Judge<'a> {
 
     /// The classes of the characters that may complete `partial` after `token`: some token that may follow it does.
     fn completions(&mut self, token: TokenId, partial: [u8; 4]) -> u64 {
-        if let Some(&known) = self.memo.completed.get(&(token, partial)) {
+        self.completed(token, partial, false)
+    }
+
+    /// As [`Judge::completions`]; with `exact`, where the last of them ends with the character.
+    pub(super) fn completed(&mut self, token: TokenId, partial: [u8; 4], exact: bool) -> u64 {
+        let known = if exact { &self.memo.exact } else { &self.memo.completed };
+        if let Some(&known) = known.get(&(token, partial)) {
             return known;
         }
-        interrupt::consume((self.canon.made.len() + self.canon.continuing.len()) as u64 / 16);
+        interrupt::consume(self.canon.made.len() as u64 / 64);
         let mut symbols = 0;
         let mut row = self.canon.made.to_vec();
         if self.canon.spines.is_made(token) {
@@ -646,20 +610,27 @@ impl<'a> Judge<'a> {
             row.fill(0);
         }
         let canon = self.canon;
-        for &next in canon.continuing.iter().filter(|&&id| has(&row, id)) {
-            let bytes = self.tokenizer.vocabulary.token_bytes(next);
-            let Some(shape) = shape(bytes) else { continue };
-            let Some((part, missing)) = joined(partial, &bytes[..shape.lead]) else { continue };
-            if missing > 0 && shape.lead != bytes.len() {
+        for (lead, whole, tokens) in &canon.endings {
+            let fits = |missing: usize| if missing == 0 { *whole || !exact } else { *whole };
+            let Some((part, missing)) = joined(partial, lead).filter(|(_, missing)| fits(*missing)) else {
+                continue;
+            };
+            if missing > 0 {
+                for &next in tokens.iter().filter(|&&id| has(&row, id)) {
+                    symbols |= self.completed(next, part_of(&part), exact);
+                }
                 continue;
             }
-            if missing > 0 {
-                symbols |= self.completions(next, part_of(&part));
-            } else if let Some(c) = std::str::from_utf8(&part).ok().and_then(|part| part.chars().next()) {
-                symbols |= 1 << self.tokenizer.splitter.classes.of(c);
+            let Some(c) = std::str::from_utf8(&part).ok().and_then(|part| part.chars().next()) else {
+                continue;
+            };
+            let symbol = 1 << self.tokenizer.splitter.classes.of(c);
+            if symbols & symbol == 0 && tokens.iter().any(|&id| has(&row, id)) {
+                symbols |= symbol;
             }
         }
-        self.memo.completed.insert((token, partial), symbols);
+        let known = if exact { &mut self.memo.exact } else { &mut self.memo.completed };
+        known.insert((token, partial), symbols);
         symbols
     }
 

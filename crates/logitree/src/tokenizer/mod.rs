@@ -12,6 +12,7 @@ mod boundaries;
 mod canon;
 mod classes;
 mod gguf;
+mod kinds;
 mod merges;
 mod onward;
 mod pattern;
@@ -21,6 +22,7 @@ mod splitter;
 mod stage;
 mod tokenizer_json;
 mod user;
+mod walks;
 
 use std::sync::{Arc, OnceLock};
 
@@ -31,6 +33,7 @@ use crate::vocabulary::Vocabulary;
 use crate::{Result, TokenId, TokenKind};
 use canon::Canon;
 pub(crate) use canon::{DeadEnds, Judge, Place};
+pub(crate) use kinds::Kinds;
 use merges::{Merges, Scratch, Whole};
 pub(crate) use onward::Row;
 use splitter::Splitter;

@@ -20,6 +20,8 @@ const MAX_KEPT: usize = 2_048;
 /// The most answers of each kind that are kept.
 const MAX_ANSWERS: usize = 1 << 16;
 
+/// Whether a group is free, and else the tokens that a character may follow, by character.
+type Freed = (bool, Vec<Arc<[u32]>>);
 /// The classes of the ASCII characters after one of a class.
 pub(crate) type After<'a> = dyn FnMut(u128) -> Result<u64> + 'a;
 
@@ -29,7 +31,7 @@ pub(crate) struct Row {
     pub chars: u128,
     /// The ASCII characters that may come after some of them.
     pub next: u128,
-    /// The most bytes after which that is so.
+    /// The most characters after which that is so, or bytes of what is not whole characters.
     pub most: u32,
 }
 
@@ -67,8 +69,7 @@ impl<'a> Judge<'a> {
                 for h in Arc::clone(&self.memo.sets[place.set as usize]).iter() {
                     if self.canon.may_end(h.word) {
                         let one = self.memo.boundaries.settled(&self.tokenizer.splitter, h.guess);
-                        all.at_once |= one.at_once;
-                        all.then.extend_from_slice(&one.then);
+                        all.add(&one);
                     }
                 }
                 let all = Arc::new(all);
@@ -79,7 +80,7 @@ impl<'a> Judge<'a> {
         self.settles(&settled, classes, after)
     }
 
-    fn settles(&self, settled: &Settled, classes: u64, after: &mut After<'_>) -> Result<bool> {
+    pub(super) fn settles(&self, settled: &Settled, classes: u64, after: &mut After<'_>) -> Result<bool> {
         if settled.at_once & classes != 0 {
             return Ok(true);
         }
@@ -93,11 +94,7 @@ impl<'a> Judge<'a> {
 
     /// Whether `token` is text of whole characters that no user-defined token may begin in.
     pub fn is_plain(&self, token: TokenId) -> bool {
-        let group = self.canon.group_of[token as usize];
-        let bytes = self.tokenizer.vocabulary.token_bytes(token);
-        group != NO_GROUP
-            && self.canon.groups[group as usize].tail[3] == 0
-            && self.tokenizer.user.read(NO_PART, bytes) == Some(NO_PART)
+        has(&self.canon.plain, token)
     }
 
     /// Whether characters of these classes end the piece of `token` after a set of guesses, where it begins the piece and
@@ -233,7 +230,12 @@ impl<'a> Judge<'a> {
         for &id in tokens {
             let rest = &self.tokenizer.vocabulary.token_bytes(id)[from..];
             let back = rest.iter().all(|&byte| row.chars >> byte.min(127) & 1 == 1);
-            if !back || rest.len() > row.most as usize || has(&stuck, id) || has(&self.tokenizer.other, id) {
+            // A row begins with a whole character.
+            let length = match self.is_plain(id) {
+                true => rest.iter().filter(|&&byte| byte & 0xc0 != 0x80).count(),
+                false => rest.len(),
+            };
+            if !back || length > row.most as usize || has(&stuck, id) || has(&self.tokenizer.other, id) {
                 risky.push(id);
             }
         }
@@ -252,28 +254,28 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The tokens of more than so many bytes.
-    fn longer(&mut self, bytes: u32) -> Arc<[u32]> {
-        if let Some(known) = self.memo.longer.get(&bytes) {
+    /// The tokens of more than so many characters, or bytes of what is not whole characters.
+    fn longer(&mut self, most: u32) -> Arc<[u32]> {
+        if let Some(known) = self.memo.longer.get(&most) {
             return Arc::clone(known);
         }
         let vocabulary = &self.tokenizer.vocabulary;
         interrupt::consume(vocabulary.len() as u64 / 32);
         let mut longer = vec![0u32; words_for(vocabulary.len())];
         for id in 0..vocabulary.len() as TokenId {
-            longer[id as usize / 32] |=
-                u32::from(vocabulary.token_bytes(id).len() > bytes as usize) << (id % 32);
+            let length = self.characters(id).unwrap_or(vocabulary.token_bytes(id).len());
+            longer[id as usize / 32] |= u32::from(length > most as usize) << (id % 32);
         }
         let longer: Arc<[u32]> = longer.into();
         if self.memo.longer.len() >= MAX_KEPT {
             self.memo.longer.clear();
         }
-        self.memo.longer.insert(bytes, Arc::clone(&longer));
+        self.memo.longer.insert(most, Arc::clone(&longer));
         longer
     }
 
     /// The tokens that hold other characters.
-    fn outside(&mut self, returning: u128) -> Arc<[u32]> {
+    pub fn outside(&mut self, returning: u128) -> Arc<[u32]> {
         if let Some(known) = self.memo.outside.get(&returning) {
             return Arc::clone(known);
         }
@@ -304,38 +306,25 @@ impl<'a> Judge<'a> {
         let canon = self.canon;
         let mut stuck = vec![0u32; words_for(self.tokenizer.vocabulary.len())];
         let hypotheses = Arc::clone(&self.memo.sets[set as usize]);
-        interrupt::consume((canon.groups.len() * hypotheses.len()) as u64 + stuck.len() as u64);
+        interrupt::consume((canon.groups.len() + canon.group_of.len()) as u64 / 32);
+        let mut kinds = self.take_kinds(set);
+        // By kind: whether it is free, and else the characters that continue the piece.
+        let mut decided: Vec<Option<Freed>> = Vec::new();
         for (number, group) in canon.groups.iter().enumerate() {
-            let mut frees = true;
-            for h in hypotheses.iter() {
-                let walk = self.walk(h.guess, number as u32);
-                for guesses in [&walk.begins, &walk.inside] {
-                    frees &= guesses.is_empty() || guesses.iter().any(|&guess| self.ends(guess, symbols));
-                }
+            let kind = self.kind_of(&mut kinds, number as u32) as usize;
+            decided.resize_with(decided.len().max(kind + 1), || None);
+            if decided[kind].is_none() {
+                decided[kind] = Some(self.frees(&hypotheses, number as u32, row, symbols));
             }
-            if frees {
-                continue;
-            }
-            group.tokens.iter().for_each(|&id| stuck[id as usize / 32] |= 1 << (id % 32));
-            let witnesses = WITNESSES.iter().filter(|&&byte| row.chars >> byte & 1 == 1);
-            for &byte in witnesses {
-                let class = self.tokenizer.splitter.classes.of(char::from(byte));
-                let mut continues = true;
-                for h in hypotheses.iter() {
-                    let walk = self.walk(h.guess, number as u32);
-                    for &guess in walk.begins.iter().chain(walk.inside.iter()) {
-                        let after = self.memo.boundaries.after(&self.tokenizer.splitter, guess, class);
-                        continues &= !after.inside.is_empty();
-                    }
-                }
-                if continues {
-                    let before = self.before(byte);
-                    for &id in group.tokens.iter().filter(|&&id| has(&before, id)) {
-                        stuck[id as usize / 32] &= !(1 << (id % 32));
-                    }
+            let Some((false, befores)) = &decided[kind] else { continue };
+            for &id in group.tokens.iter().filter(|&&id| !befores.iter().any(|before| has(before, id))) {
+                let is_part = group.tail[3] > 0 && row.chars >> 127 == 1;
+                if !(is_part && self.frees_part(&hypotheses, number as u32, id, symbols)) {
+                    stuck[id as usize / 32] |= 1 << (id % 32);
                 }
             }
         }
+        self.give_kinds(kinds);
         // What would be one token needs a look.
         for word in hypotheses.iter().map(|h| h.word).chain([0]) {
             for &id in canon.wholes.get(&word).map_or(&[][..], |ids| ids) {
@@ -348,6 +337,72 @@ impl<'a> Judge<'a> {
         }
         self.memo.stuck.insert(key, Arc::clone(&stuck));
         stuck
+    }
+
+    /// Whether some character in a row ends the piece of each token of a group, wherever it begins; and the tokens that a
+    /// character in the row may follow within it, by character.
+    fn frees(&mut self, hypotheses: &[Hypothesis], group: u32, row: &Row, symbols: (u64, u64)) -> Freed {
+        let mut frees = true;
+        for h in hypotheses {
+            let walk = self.walk(h.guess, group);
+            for guesses in [&walk.begins, &walk.inside] {
+                frees &= guesses.is_empty() || guesses.iter().any(|&guess| self.ends(guess, symbols));
+            }
+        }
+        let mut befores = Vec::new();
+        for &byte in WITNESSES.iter().filter(|&&byte| !frees && row.chars >> byte & 1 == 1) {
+            let class = self.tokenizer.splitter.classes.of(char::from(byte));
+            let mut continues = true;
+            for h in hypotheses {
+                let walk = self.walk(h.guess, group);
+                for &guess in walk.begins.iter().chain(walk.inside.iter()) {
+                    let after = self.memo.boundaries.after(&self.tokenizer.splitter, guess, class);
+                    continues &= !after.inside.is_empty();
+                }
+            }
+            if continues {
+                befores.push(self.before(byte));
+            }
+        }
+        (frees, befores)
+    }
+
+    /// Whether after a token that ends in a part of a character some token ends that character, and then some character in a
+    /// row the piece, wherever it begins. Characters beyond ASCII are in the row.
+    fn frees_part(
+        &mut self,
+        hypotheses: &[Hypothesis],
+        group: u32,
+        token: TokenId,
+        symbols: (u64, u64),
+    ) -> bool {
+        let canon = self.canon;
+        let (tail, only_part) =
+            (canon.groups[group as usize].tail, canon.groups[group as usize].classes.is_empty());
+        let exact = self.completed(token, tail, true);
+        let is_word = |word: u32| canon.words.contains_key(&(word, token));
+        let mut frees = exact != 0
+            && self.tokenizer.user.is_empty()
+            && !is_word(0)
+            && !hypotheses.iter().any(|h| is_word(h.word));
+        for h in hypotheses {
+            let walk = self.walk(h.guess, group);
+            for (guesses, begins) in [(&walk.begins, only_part), (&walk.inside, false)] {
+                let mut ends = guesses.is_empty();
+                for (&guess, class) in
+                    guesses.iter().flat_map(|guess| (0..64u8).map(move |class| (guess, class)))
+                {
+                    if ends || exact >> class & 1 == 0 {
+                        continue;
+                    }
+                    let after = self.memo.boundaries.after(&self.tokenizer.splitter, guess, class).clone();
+                    let next = if begins { after.begins } else { after.inside };
+                    ends = next.iter().any(|&guess| self.ends(guess, symbols));
+                }
+                frees &= ends;
+            }
+        }
+        frees
     }
 
     /// Whether a character in a row, and one that may come after it, end the piece of `guess`, whatever follows.

@@ -3,37 +3,43 @@
 //!
 //! Most tokens of a state lead to one state, as those that stay in a string: its home, to which many characters lead back.
 //! Such tokens are ruled out by masks. The others, which hold an other character or do not reach the home, are walked byte by
-//! byte to what may come after them.
+//! byte, in the order of the trie, to what may come after them. Those of one kind that lead to one state are decided together;
+//! where the next characters decide nothing, a few tokens after them are looked at.
 //!
 //! Nothing here depends on the last token, so that what is found serves all places with the same guesses.
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::kept::Kept;
 use crate::constraint::matcher::ByteWalk;
 use crate::grammar::expr::ByteSet;
 use crate::mask::{count, ids};
-use crate::tokenizer::{DeadEnds, Judge, Place, Row};
+use crate::tokenizer::{DeadEnds, Judge, Kinds, Place, Row};
 use crate::trie::{Node, TokenTrie};
 use crate::vocabulary::Vocabulary;
 use crate::{interrupt, Result, TokenId};
 
-/// Where more tokens than this are allowed, only those are looked at that do not lead home.
-const CROWD: usize = 24;
 /// From so many characters on, a state is a home.
 const RICH: u32 = 6;
 /// Two of these lead from every home to one state.
 const WITNESSES: [u8; 4] = *b"a 01";
 /// The longest row of characters that is looked at where they are counted.
 const LONGEST: usize = 48;
-/// A shorter row makes no home.
-const SHORT: u32 = 4;
 /// Fewer tokens with the same beginning are looked at one by one.
 const WORTH: usize = 12;
 /// The most tokens that may come where all of them are looked at.
-const MAX_OPTIONS: usize = 96;
+const MAX_OPTIONS: usize = 2_048;
+/// Where more tokens than this are allowed, only those are looked at that do not lead home.
+const MAX_LOOKED: usize = 512;
 /// The most nodes of tokens that do not lead home.
 const MAX_AWAY: usize = 4_000;
+/// The most nodes that are visited to find the tokens that may come.
+const MAX_VISITED: usize = 3_000;
+/// How many tokens after one that may come are looked at, where each time no more than a few may come.
+const AHEAD: usize = 2;
+const MAX_AHEAD: usize = 96;
 /// The most bytes of each kind of answer that are kept.
 const MAX_BYTES: usize = 8 << 20;
 /// Bytes that are stepped over, or nodes that are visited, for one step of fuel.
@@ -73,6 +79,8 @@ struct Options {
     inside: (u32, Box<[TokenId]>),
     /// Whether others may of which that is not known.
     more: bool,
+    /// How many tokens after them were looked at.
+    ahead: usize,
 }
 
 /// What is known of the other matcher's states, by number.
@@ -114,14 +122,14 @@ struct Run {
 impl Run {
     /// Whether most tokens that come here stay in the row.
     fn is_home(self) -> bool {
-        self.chars.count_ones() >= RICH && self.length >= SHORT
+        self.chars.count_ones() >= RICH && self.length > 0
     }
 
     fn row(self) -> Row {
         Row { chars: self.chars, next: self.next, most: self.most() }
     }
 
-    /// The longest tokens, in bytes, after which two more characters and what completes the last one fit.
+    /// The longest tokens, in characters, after which two more characters and what completes the last one fit.
     fn most(self) -> u32 {
         if self.length == u32::MAX {
             u32::MAX
@@ -139,6 +147,60 @@ pub(super) struct Shape {
     away: Box<[TokenId]>,
     /// The tokens below a node lead to another home, with the row of characters there.
     others: Box<[(Node, Run)]>,
+}
+
+/// The states on the way of a token from a state, for tokens one after the other that begin alike.
+struct Way<'a> {
+    token: &'a [u8],
+    /// The state after each byte, up to the first one that may not come.
+    states: Vec<u64>,
+}
+
+impl<'a> Way<'a> {
+    fn new(state: u64) -> Self {
+        Way { token: &[], states: vec![state] }
+    }
+
+    /// The state after the bytes of a token.
+    fn to(&mut self, look: &mut Look<'_>, token: &'a [u8]) -> Result<Option<u64>> {
+        let same = token.iter().zip(self.token).take_while(|(a, b)| a == b).count();
+        self.token = token;
+        // The byte at which the last one ended is in this one too.
+        if same >= self.states.len() {
+            return Ok(None);
+        }
+        spend(token.len() - same)?;
+        self.states.truncate(same + 1);
+        let mut at = self.states[same];
+        for &byte in &token[same..] {
+            match look.walk.step(at, byte)? {
+                Some(next) => at = next,
+                None => return Ok(None),
+            }
+            self.states.push(at);
+        }
+        Ok(Some(at))
+    }
+}
+
+/// The states that tokens in a row lead to, by their number of characters.
+struct Chain {
+    run: Run,
+    states: Vec<u64>,
+}
+
+/// Where tokens of a kind lead.
+enum Verdict {
+    Lead(Lead),
+    /// On where one of the options may follow the token within a piece.
+    Followed(Arc<Options>),
+}
+
+/// What is decided of tokens alike, for the length of a call, by kind and the state that they lead to: where they lead if they
+/// begin a piece, and if they continue one.
+struct Settling<'a> {
+    kinds: &'a mut Kinds,
+    known: FxHashMap<(u32, u64), [Verdict; 2]>,
 }
 
 /// A walk over the other matcher's states, with what is known of them.
@@ -354,7 +416,7 @@ impl Look<'_> {
     ) -> Result<Doubts> {
         let mut risky: Vec<TokenId> = Vec::new();
         let trie = vocabulary.trie()?;
-        let shape = if count(words) > CROWD { self.shape(state, trie)? } else { None };
+        let shape = if count(words) > MAX_LOOKED { self.shape(state, trie)? } else { None };
         match shape {
             None => risky.extend(ids(words)),
             Some(shape) => {
@@ -378,9 +440,35 @@ impl Look<'_> {
                 risky.dedup();
             }
         }
+        self.looked(judge, vocabulary, (state, set), risky)
+    }
+
+    /// Where the tokens in `risky` lead from `state` after a set of guesses, found one after the other.
+    pub fn looked(
+        &mut self,
+        judge: &mut Judge<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+        risky: Vec<TokenId>,
+    ) -> Result<Doubts> {
+        let mut kinds = judge.take_kinds(set);
+        let settling = &mut Settling { kinds: &mut kinds, known: FxHashMap::default() };
+        let found = self.settled(judge, settling, vocabulary, (state, set), risky);
+        judge.give_kinds(kinds);
+        found
+    }
+
+    /// As [`Look::looked`], with the kinds of the set.
+    fn settled(
+        &mut self,
+        judge: &mut Judge<'_>,
+        settling: &mut Settling<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+        mut risky: Vec<TokenId>,
+    ) -> Result<Doubts> {
         let mut doubts = Doubts::default();
-        for token in risky {
-            let leads = self.leads(judge, vocabulary, (state, set), token)?;
+        let mut add = |token: TokenId, leads: [Lead; 2]| {
             if leads.contains(&Lead::Open) {
                 doubts.open.push(token);
             }
@@ -390,45 +478,93 @@ impl Look<'_> {
             if leads[1] == Lead::Nowhere {
                 doubts.dead.inside.push(token);
             }
+        };
+        let run = self.run(state)?;
+        if run.is_home() {
+            let mut chain = Chain { run, states: vec![state] };
+            // The others were not all asked where they lead.
+            let outside = judge.outside(run.chars & !(1 << 127));
+            let mut others = Vec::new();
+            for token in risky {
+                let is_outside = outside[token as usize / 32] >> (token % 32) & 1 == 1;
+                let length = judge.characters(token).filter(|_| !is_outside);
+                match length.map_or(Ok(None), |length| self.at(&mut chain, length))? {
+                    Some(at) => add(token, self.leads(judge, settling, vocabulary, (at, set), token, AHEAD)?),
+                    None => others.push(token),
+                }
+            }
+            risky = others;
+        }
+        judge.sort(&mut risky, vocabulary.trie()?);
+        let mut way = Way::new(state);
+        for token in risky {
+            let at = match judge.is_other(token) {
+                true => None,
+                false => way.to(self, vocabulary.token_bytes(token))?,
+            };
+            add(
+                token,
+                match at {
+                    Some(at) => self.leads(judge, settling, vocabulary, (at, set), token, AHEAD)?,
+                    None => [Lead::Open; 2],
+                },
+            );
+        }
+        for list in [&mut doubts.dead.begun, &mut doubts.dead.inside, &mut doubts.open] {
+            list.sort_unstable();
         }
         Ok(doubts)
     }
 
-    /// Where `token` leads from `state` if it begins a piece after a set of guesses, and if it continues one.
+    /// The state after so many characters in a row; `None` where the row is shorter.
+    fn at(&mut self, chain: &mut Chain, length: usize) -> Result<Option<u64>> {
+        if length > chain.run.length as usize {
+            return Ok(None);
+        }
+        while chain.states.len() <= length {
+            let last = chain.states[chain.states.len() - 1];
+            match self.round(last)?.1 {
+                Some(next) if next == last => return Ok(Some(last)),
+                Some(next) => chain.states.push(next),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(chain.states[length]))
+    }
+
+    /// Where `token`, which leads to the state `at`, leads if it begins a piece after a set of guesses, and if it continues one.
     fn leads(
         &mut self,
         judge: &mut Judge<'_>,
+        settling: &mut Settling<'_>,
         vocabulary: &Vocabulary,
-        (state, set): (u64, u32),
+        (at, set): (u64, u32),
         token: TokenId,
+        ahead: usize,
     ) -> Result<[Lead; 2]> {
-        interrupt::spend(TOKEN)?;
-        if judge.is_other(token) {
-            return Ok([Lead::Open; 2]);
-        }
-        let Some(at) = self.reached(state, vocabulary.token_bytes(token))? else {
-            return Ok([Lead::Open; 2]);
-        };
-        let settled = self.settles(judge, (at, set), token)?;
-        let mut leads = [Lead::On; 2];
-        // What may begin a piece here is not asked whether it may continue one.
-        if settled[0] {
-            return Ok(leads);
-        }
-        for (n, lead) in leads.iter_mut().enumerate().filter(|(n, _)| !settled[*n]) {
-            if !judge.is_plain(token) {
-                *lead = Lead::Open;
-                continue;
+        interrupt::spend(1)?;
+        let kind = judge.kind(settling.kinds, token);
+        let own;
+        let verdicts = match kind {
+            Some(kind) => {
+                if !settling.known.contains_key(&(kind, at)) {
+                    let found = self.verdicts(judge, settling.kinds, vocabulary, (at, set), token, ahead)?;
+                    settling.known.insert((kind, at), found);
+                }
+                &settling.known[&(kind, at)]
             }
-            let Some(next) = judge.set_after(set, token, n == 0) else {
-                *lead = Lead::Nowhere;
-                continue;
-            };
-            *lead = match self.options(judge, vocabulary, (at, next))? {
-                None => Lead::Open,
-                Some(options) => {
+            None => {
+                own = self.verdicts(judge, settling.kinds, vocabulary, (at, set), token, ahead)?;
+                &own
+            }
+        };
+        let mut leads = [Lead::On; 2];
+        for (lead, verdict) in leads.iter_mut().zip(verdicts) {
+            *lead = match verdict {
+                Verdict::Lead(lead) => *lead,
+                Verdict::Followed(options) => {
                     let (number, tokens) = &options.inside;
-                    if options.any || judge.is_followed(token, (*number, tokens)) {
+                    if judge.is_followed(token, (*number, tokens)) {
                         Lead::On
                     } else if options.more {
                         Lead::Open
@@ -441,47 +577,135 @@ impl Look<'_> {
         Ok(leads)
     }
 
-    /// What may come in a state after a set of guesses; `None` if that is too much to look at.
+    /// Where a token, and all of its kind, lead from `at`.
+    fn verdicts(
+        &mut self,
+        judge: &mut Judge<'_>,
+        kinds: &mut Kinds,
+        vocabulary: &Vocabulary,
+        (at, set): (u64, u32),
+        token: TokenId,
+        ahead: usize,
+    ) -> Result<[Verdict; 2]> {
+        interrupt::spend(TOKEN)?;
+        let settled = self.settles(judge, kinds, (at, set), token)?;
+        let mut verdicts = [Verdict::Lead(Lead::On), Verdict::Lead(Lead::On)];
+        // What may begin a piece here is not asked whether it may continue one.
+        if settled[0] {
+            return Ok(verdicts);
+        }
+        for (n, verdict) in verdicts.iter_mut().enumerate().filter(|(n, _)| !settled[*n]) {
+            if !judge.is_plain(token) {
+                *verdict = Verdict::Lead(Lead::Open);
+                continue;
+            }
+            let Some(next) = judge.set_after(set, token, n == 0) else {
+                *verdict = Verdict::Lead(Lead::Nowhere);
+                continue;
+            };
+            *verdict = match self.options(judge, vocabulary, (at, next), ahead)? {
+                None => Verdict::Lead(Lead::Open),
+                Some(options) if options.any => Verdict::Lead(Lead::On),
+                Some(options) => Verdict::Followed(options),
+            };
+        }
+        Ok(verdicts)
+    }
+
+    /// What may come in a state after a set of guesses, and after that in so many more tokens; `None` if that is too much to
+    /// look at. Recurses at most [`AHEAD`] deep.
     fn options(
         &mut self,
         judge: &mut Judge<'_>,
         vocabulary: &Vocabulary,
         (state, set): (u64, u32),
+        ahead: usize,
     ) -> Result<Option<Arc<Options>>> {
         if let Some(known) = self.walked.options.get(&(state, set)) {
-            return Ok(known.clone());
+            if known.as_ref().is_none_or(|known| !known.more || known.ahead >= ahead) {
+                return Ok(known.clone());
+            }
         }
-        let few = self.walk.few(state)?.filter(|few| few.len() <= MAX_OPTIONS);
-        let found = match few {
+        let found = match self.few(state, vocabulary.trie()?)? {
             None => None,
             Some(few) => {
-                let mut any = self.walk.is_end(state) && judge.may_end_after(set);
-                let (mut inside, mut more) = (Vec::new(), false);
-                for token in few {
-                    interrupt::spend(TOKEN)?;
-                    if any || judge.is_other(token) {
-                        continue;
-                    }
-                    let at = self.reached(state, vocabulary.token_bytes(token))?;
-                    let settled = match at {
-                        Some(at) => self.settles(judge, (at, set), token)?,
-                        None => [false; 2],
-                    };
-                    any |= settled[0];
-                    if settled[1] {
-                        inside.push(token);
-                    } else {
-                        let mut may = |begins| judge.set_after(set, token, begins).is_some();
-                        more |= may(true) || may(false);
-                    }
-                }
-                spend(size_of_val(&inside[..]))?;
-                let number = judge.next_list(&inside);
-                Some(Arc::new(Options { any, inside: (number, inside.into()), more }))
+                let mut kinds = judge.take_kinds(set);
+                let ahead = if few.len() <= MAX_AHEAD { ahead } else { 0 };
+                let settling = &mut Settling { kinds: &mut kinds, known: FxHashMap::default() };
+                let found = self.options_of(judge, settling, vocabulary, (state, set), (few, ahead));
+                judge.give_kinds(kinds);
+                Some(Arc::new(found?))
             }
         };
         let bytes = found.as_deref().map_or(0, |options| size_of::<Options>() + 4 * options.inside.1.len());
         self.walked.options.keep((state, set), found.clone(), bytes);
+        Ok(found)
+    }
+
+    /// The tokens that may come, if they are not too many. What can be walked in a few steps needs no mask.
+    fn few(&mut self, state: u64, trie: &TokenTrie) -> Result<Option<Vec<TokenId>>> {
+        let (mut found, mut visited) = (Vec::new(), 0usize);
+        let mut open = vec![(trie.root(), state)];
+        while let Some((node, at)) = open.pop() {
+            let (bytes, before) = (self.bytes(at)?, visited);
+            for (byte, child) in trie.children(node) {
+                visited += 1;
+                let next = if bytes.contains(byte) { self.walk.step(at, byte)? } else { None };
+                let Some(next) = next else { continue };
+                visited += 4;
+                found.extend_from_slice(trie.tokens(child));
+                if trie.size(child) > 1 {
+                    open.push((child, next));
+                }
+            }
+            spend(visited - before)?;
+            if visited > MAX_VISITED || found.len() > MAX_OPTIONS {
+                return self.walk.few(state, MAX_OPTIONS);
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// As [`Look::options`], of the tokens that may come.
+    fn options_of(
+        &mut self,
+        judge: &mut Judge<'_>,
+        settling: &mut Settling<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+        (few, ahead): (Vec<TokenId>, usize),
+    ) -> Result<Options> {
+        let any = self.walk.is_end(state)? && judge.may_end_after(set);
+        let mut found = Options { any, inside: (0, Box::default()), more: false, ahead };
+        let (mut inside, mut way) = (Vec::new(), Way::new(state));
+        for token in few {
+            if found.any {
+                break;
+            }
+            if judge.is_other(token) {
+                continue;
+            }
+            interrupt::spend(1)?;
+            let leads = match way.to(self, vocabulary.token_bytes(token))? {
+                Some(at) if ahead > 0 => {
+                    self.leads(judge, settling, vocabulary, (at, set), token, ahead - 1)?
+                }
+                Some(at) => {
+                    let settled = self.settles(judge, settling.kinds, (at, set), token)?;
+                    settled.map(|settled| if settled { Lead::On } else { Lead::Open })
+                }
+                None => [Lead::Open; 2],
+            };
+            found.any = leads[0] == Lead::On;
+            if leads[1] == Lead::On {
+                inside.push(token);
+            }
+            for (lead, begins) in leads.into_iter().zip([true, false]) {
+                found.more |= lead == Lead::Open && judge.set_after(set, token, begins).is_some();
+            }
+        }
+        spend(size_of_val(&inside[..]))?;
+        found.inside = (judge.next_list(&inside), inside.into());
         Ok(found)
     }
 
@@ -500,12 +724,22 @@ impl Look<'_> {
 
     /// Whether what may come in a state, to which `token` leads, ends its piece: where it begins it after a set of guesses,
     /// and where it continues one.
-    fn settles(&mut self, judge: &mut Judge<'_>, (at, set): (u64, u32), token: TokenId) -> Result<[bool; 2]> {
+    fn settles(
+        &mut self,
+        judge: &mut Judge<'_>,
+        kinds: &mut Kinds,
+        (at, set): (u64, u32),
+        token: TokenId,
+    ) -> Result<[bool; 2]> {
         let bytes = self.bytes(at)?;
         let ascii = judge.ascii();
-        judge.settles_after(set, token, classes(ascii, &bytes), &mut |chars| {
-            self.classes_after(ascii, (at, bytes), chars)
-        })
+        let classes = classes(ascii, &bytes);
+        let kind = judge.kind(kinds, token);
+        let after = &mut |chars| self.classes_after(ascii, (at, bytes), chars);
+        match kind {
+            Some(kind) => judge.kind_settles(kinds, kind, classes, after),
+            None => judge.settles_after(set, token, classes, after),
+        }
     }
 }
 

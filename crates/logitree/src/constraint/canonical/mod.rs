@@ -268,7 +268,7 @@ impl Canonical {
         let doubts = self.doubts()?;
         let tokenizer = Arc::clone(&self.tokenizer);
         let allowed = self.inner.allowed()?;
-        let risky = match doubts {
+        let risky: Vec<TokenId> = match doubts {
             Some(doubts) => {
                 tokenizer.judge().fill(place, &allowed, &doubts.dead, &mut words);
                 let listed = |id: &&TokenId| words[**id as usize / 32] >> (**id % 32) & 1 == 1;
@@ -319,6 +319,39 @@ impl Canonical {
         let found = Arc::new(look.doubts(&mut judge, vocabulary, key, &candidates)?);
         known.doubts.keep(key, Arc::clone(&found), found.bytes());
         Ok(Some(found))
+    }
+
+    /// The place after `token`, which the other matcher allows, if it may come here: as the mask says, decided for one token.
+    fn decide(&mut self, token: TokenId) -> Result<Option<Place>> {
+        let place = self.at;
+        let Some(next) = self.tokenizer.judge().step(place, token) else { return Ok(None) };
+        let is_open = match self.doubt(token)? {
+            Some(doubts) if self.tokenizer.judge().is_dead(place, token, &doubts.dead) => return Ok(None),
+            Some(doubts) => doubts.open.binary_search(&token).is_ok(),
+            None => true,
+        };
+        let is_dead = is_open && self.prospect(place, token, MAX_AHEAD, &mut 0)? == Prospect::Dead;
+        Ok((!is_dead).then_some(next))
+    }
+
+    /// As [`Canonical::doubts`], of one token, where they are not known of all.
+    fn doubt(&mut self, token: TokenId) -> Result<Option<Arc<Doubts>>> {
+        let Some(key) = self.inner.state().zip(self.at.set_alone()) else { return Ok(None) };
+        let Some(walk) = self.inner.byte_walk() else { return Ok(None) };
+        let mut known = self.known();
+        if let Some(doubts) = known.doubts.get(&key) {
+            return Ok(Some(Arc::clone(doubts)));
+        }
+        let mut judge = self.tokenizer.judge();
+        let mut look = Look { walk, walked: &mut known.walked };
+        let found = look.looked(&mut judge, self.tokenizer.vocabulary(), key, vec![token])?;
+        Ok(Some(Arc::new(found)))
+    }
+
+    /// Whether the mask here is known.
+    fn is_known(&self) -> bool {
+        let key = || self.inner.state().map(|state| (state, self.at));
+        self.allowed.is_some() || key().is_some_and(|key| self.known().allowed.get(&key).is_some())
     }
 
     /// Whether what may come in the other matcher's state shows that the text at `place` leads on.
@@ -534,6 +567,16 @@ impl Matcher for Canonical {
         Ok(self.allowed.as_deref().map_or(AllowedTokens::Ids(&[]), Allowed::borrow))
     }
 
+    fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
+        if self.inner.is_finished() || self.is_known() {
+            return Ok(self.allowed()?.contains(token));
+        }
+        if token as usize >= self.vocabulary_size() {
+            return Ok(false);
+        }
+        self.within(|here| Ok(here.inner.is_allowed(token)? && here.decide(token)?.is_some()))
+    }
+
     fn accept(&mut self, token: TokenId) -> Result<()> {
         if self.take(token)? {
             return Ok(());
@@ -556,11 +599,16 @@ impl Matcher for Canonical {
             self.history.push_past_end();
             return Ok(true);
         }
+        if token as usize >= self.vocabulary_size() {
+            return Ok(false);
+        }
         let next = self.within(|here| {
-            if !here.find()?.borrow().contains(token) || token as usize >= here.vocabulary_size() {
-                return Ok(None);
-            }
-            let Some(next) = here.tokenizer.judge().step(here.at, token) else { return Ok(None) };
+            let next = match here.is_known() {
+                true if !here.find()?.borrow().contains(token) => None,
+                true => here.tokenizer.judge().step(here.at, token),
+                false => here.decide(token)?,
+            };
+            let Some(next) = next else { return Ok(None) };
             Ok(here.inner.take(token)?.then_some(next))
         })?;
         let Some(next) = next else { return Ok(false) };

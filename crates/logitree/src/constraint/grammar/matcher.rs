@@ -9,7 +9,7 @@ use crate::constraint::history::History;
 use crate::constraint::{ByteWalk, Bytewise, Certain, Matcher};
 use crate::grammar::earley::{ConfigId, DEAD};
 use crate::grammar::expr::ByteSet;
-use crate::mask::{words_for, AllowedTokens};
+use crate::mask::{count, ids, words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Longer runs of forced tokens are given in pieces.
@@ -123,16 +123,22 @@ impl ByteWalk for GrammarWalk<'_> {
         Ok(ways.into_iter().map(|(bytes, next)| (bytes, u64::from(next.0))).collect())
     }
 
-    fn is_end(&mut self, state: u64) -> bool {
-        self.0.ending(config(state)).accepting
+    fn is_end(&mut self, state: u64) -> Result<bool> {
+        Ok(self.0.ending(config(state)).accepting)
     }
 
-    fn few(&mut self, state: u64) -> Result<Option<Vec<TokenId>>> {
+    fn few(&mut self, state: u64, most: usize) -> Result<Option<Vec<TokenId>>> {
         self.0.refuel();
-        Ok(match &*self.0.mask(config(state))? {
+        let entry = self.0.mask(config(state))?;
+        Ok(match &*entry {
             Entry::Few(few) => Some(few.to_vec()),
-            Entry::Dense { .. } => None,
-        })
+            Entry::Dense { base, .. } => {
+                let mut words = vec![0; base.len()];
+                entry.write(&mut words);
+                (count(&words) <= most).then(|| ids(&words).collect())
+            }
+        }
+        .filter(|few| few.len() <= most))
     }
 }
 
