@@ -50,4 +50,8 @@ impl ByteLanguage for GrammarLanguage {
             config => self.engine.session().engine().expected(config),
         }
     }
+
+    fn is_numbered(&self) -> bool {
+        true
+    }
 }

@@ -112,6 +112,10 @@ impl ByteLanguage for Joined {
             .try_fold(ByteSet::NONE, |all, bytes| Ok(all.or(&bytes?)))
     }
 
+    fn is_numbered(&self) -> bool {
+        self.parts.iter().all(|language| language.is_numbered())
+    }
+
     fn expected(&self, state: &ByteState) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let compound = self.states.get(state);

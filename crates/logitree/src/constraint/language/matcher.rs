@@ -11,8 +11,9 @@ use rustc_hash::FxHashMap;
 use super::{ByteLanguage, ByteState, Bytewise};
 use crate::constraint::compose::forced::forced_run;
 use crate::constraint::history::History;
-use crate::constraint::Matcher;
-use crate::mask::{words_for, AllowedTokens};
+use crate::constraint::{ByteWalk, Matcher};
+use crate::grammar::expr::ByteSet;
+use crate::mask::{count, ids, words_for, AllowedTokens};
 use crate::trie::Recognizer;
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -154,9 +155,18 @@ impl Shared {
             .help("use a vocabulary that has a token for each byte that the composition needs"));
         }
         Ok(match count <= words.len() {
-            true => Kept::Few(crate::mask::ids(&words).collect()),
+            true => Kept::Few(ids(&words).collect()),
             false => Kept::Words(words.into()),
         })
+    }
+
+    /// Keeps the mask of a numbered state.
+    fn keep(&self, number: u64, made: Kept) -> Arc<Kept> {
+        let made = Arc::new(made);
+        let mut tables = self.tables();
+        tables.bytes += made.size() + 32;
+        tables.masks.insert(number, Arc::clone(&made));
+        made
     }
 
     /// Whether no byte may follow.
@@ -273,6 +283,77 @@ struct At {
     ended: bool,
 }
 
+/// A walk over the states of a language whose states are all numbers.
+struct LanguageWalk<'a>(&'a Shared);
+
+impl ByteWalk for LanguageWalk<'_> {
+    fn step(&mut self, state: u64, byte: u8) -> Result<Option<u64>> {
+        let mut tables = self.0.tables();
+        tables.make_room();
+        let row = tables.row(state);
+        let mut to = tables.get(row, byte);
+        if to == UNKNOWN {
+            let language = &*self.0.language;
+            let mut walk = Numbered { language, tables, stack: Vec::new(), failed: None, unnumbered: false };
+            to = walk.derive(row, byte);
+            if let Some(error) = walk.failed {
+                return Err(error);
+            }
+            if walk.unnumbered {
+                return Err(Error::new(ErrorKind::State, "a state without a number"));
+            }
+            tables = walk.tables;
+        }
+        Ok((to != DEAD).then(|| tables.rows[to as usize].number))
+    }
+
+    fn bytes(&mut self, state: u64) -> Result<ByteSet> {
+        let mut found = ByteSet::NONE;
+        for byte in self.0.language.bytes(&ByteState::Number(state))?.iter() {
+            if self.step(state, byte)?.is_some() {
+                found = found.or(&ByteSet::one(byte));
+            }
+        }
+        Ok(found)
+    }
+
+    fn ways(&mut self, state: u64) -> Result<Vec<(ByteSet, u64)>> {
+        let mut ways: Vec<(ByteSet, u64)> = Vec::new();
+        for byte in self.0.language.bytes(&ByteState::Number(state))?.iter() {
+            let Some(next) = self.step(state, byte)? else { continue };
+            match ways.iter_mut().find(|way| way.1 == next) {
+                Some(way) => way.0 = way.0.or(&ByteSet::one(byte)),
+                None => ways.push((ByteSet::one(byte), next)),
+            }
+        }
+        Ok(ways)
+    }
+
+    fn is_end(&mut self, state: u64) -> Result<bool> {
+        self.0.language.is_end(&ByteState::Number(state))
+    }
+
+    fn few(&mut self, state: u64, most: usize) -> Result<Option<Vec<TokenId>>> {
+        let known = self.0.tables().masks.get(&state).map(Arc::clone);
+        let kept = match known {
+            Some(kept) => kept,
+            None => {
+                let at = ByteState::Number(state);
+                let accepting = self.0.language.is_end(&at)?;
+                if accepting && self.0.is_over(&at)? {
+                    return Ok(Some(self.0.vocabulary.end_of_generation().to_vec()));
+                }
+                self.0.keep(state, self.0.allowed(&at, accepting)?)
+            }
+        };
+        Ok(match &*kept {
+            Kept::Few(few) => Some(few.to_vec()),
+            Kept::Words(words) => (count(words) <= most).then(|| ids(words).collect()),
+        }
+        .filter(|few| few.len() <= most))
+    }
+}
+
 /// A matcher over a language.
 pub(crate) struct LanguageMatcher {
     shared: Arc<Shared>,
@@ -316,13 +397,11 @@ impl LanguageMatcher {
                         true => error.at(format!("token {} of the text", self.history.accepted())),
                         false => error,
                     };
-                    let made = Arc::new(made.map_err(place)?);
-                    if let Some(number) = number {
-                        let mut tables = self.shared.tables();
-                        tables.bytes += made.size() + 32;
-                        tables.masks.insert(number, Arc::clone(&made));
+                    let made = made.map_err(place)?;
+                    match number {
+                        Some(number) => self.shared.keep(number, made),
+                        None => Arc::new(made),
                     }
-                    made
                 }
             };
             self.mask = Some(made);
@@ -444,6 +523,11 @@ impl Matcher for LanguageMatcher {
     fn bytewise(&self) -> Option<Bytewise> {
         let state = self.at.state.clone();
         (!self.at.ended).then(|| Bytewise { language: Arc::clone(&self.shared.language), state })
+    }
+
+    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
+        let is_numbered = self.shared.language.is_numbered();
+        is_numbered.then(|| Box::new(LanguageWalk(&self.shared)) as Box<dyn ByteWalk>)
     }
 
     fn expected(&self) -> Vec<String> {

@@ -79,6 +79,10 @@ impl ByteLanguage for Bytewise {
     fn expected(&self, state: &ByteState) -> Vec<String> {
         self.language.expected(state)
     }
+
+    fn is_numbered(&self) -> bool {
+        self.language.is_numbered()
+    }
 }
 
 /// A language over bytes.
@@ -112,5 +116,10 @@ pub(crate) trait ByteLanguage: Send + Sync {
     /// What is expected here, in words; empty if unknown.
     fn expected(&self, _state: &ByteState) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Whether all states are numbers.
+    fn is_numbered(&self) -> bool {
+        false
     }
 }

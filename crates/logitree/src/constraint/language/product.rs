@@ -137,6 +137,10 @@ impl ByteLanguage for Product {
         self.states.get(state).map_or(Ok(ByteSet::NONE), |compound| self.both(&compound))
     }
 
+    fn is_numbered(&self) -> bool {
+        self.sides.iter().all(|language| language.is_numbered())
+    }
+
     fn expected(&self, state: &ByteState) -> Vec<String> {
         let compound = self.states.get(state);
         let parts = compound.iter().flat_map(|compound| compound.parts.iter());

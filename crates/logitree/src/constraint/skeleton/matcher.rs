@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::tracker::{ActiveSpan, Tracker};
 use crate::constraint::history::History;
 use crate::constraint::query::Certain;
-use crate::constraint::Matcher;
+use crate::constraint::{ByteWalk, Matcher};
 use crate::mask::AllowedTokens;
 use crate::vocabulary::Vocabulary;
 use crate::{ErrorKind, Result, TokenId};
@@ -167,6 +167,10 @@ impl Matcher for SkeletonMatcher {
 
     fn state(&self) -> Option<u64> {
         self.inner.state()
+    }
+
+    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
+        self.inner.byte_walk()
     }
 
     fn spans(&self) -> Option<&SpanProgress> {

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::support::laws;
-use logitree::constraint::{Canonical, Choices, End, Grammar, GrammarLimits, Matcher};
+use logitree::constraint::{
+    Canonical, Choices, Composition, Constraint, End, Grammar, GrammarLimits, Matcher,
+};
+use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::grammar::gbnf;
 use logitree::{ErrorKind, TokenId, Tokenizer};
 use proptest::prelude::*;
@@ -171,6 +174,54 @@ proptest! {
         let plain = grammar.matcher().unwrap();
         let made = Canonical::new(&*plain, &tokenizer, &[]).expect("every text has an encoding");
         laws::hold(&|| made.fork(), &script, &mut |history, seen| expect(&*plain, &all, end, history, seen));
+    }
+
+    /// Of a language that is walked state by state the same is left as of the grammar that it is equal to, and one token is
+    /// decided as the whole mask is.
+    #[test]
+    fn of_compositions_the_same_is_left_as_of_equal_grammars(
+        joins in joins(),
+        split in split(),
+        ignore_merges in any::<bool>(),
+        which in 0usize..4,
+        script in prop::collection::vec(any::<u16>(), 0..25),
+    ) {
+        let (tokenizer, _) = tokenizer(&joins, split, ignore_merges);
+        let text = [
+            "root ::= \"a\" root \"b\" | [s ]{0,3}",
+            "root ::= \"1\" root? [' ]{1,2} | \"bas\"",
+            "root ::= \"a\" root | \"\\n\" root \"s\" | \"\u{e9}\"",
+            "root ::= [a-b ] root \"'\" | [1s]{2,9} | \"\u{4e2d}\" root \"s\"",
+        ][which];
+        let node = GrammarNode::read(Syntax::Gbnf { text: text.into(), root: "root".into() }).unwrap();
+        let part = Composition::from(node.clone());
+        let both = part.both(&part).unwrap().matcher(tokenizer.vocabulary()).unwrap();
+        prop_assert!(both.byte_walk().is_some(), "states are numbered");
+        let plain = Constraint::matcher(&node, tokenizer.vocabulary()).unwrap();
+        let mut left = Canonical::new(&*both, &tokenizer, &[]).unwrap();
+        let mut right = Canonical::new(&*plain, &tokenizer, &[]).unwrap();
+        // One that is never asked for a whole mask.
+        let mut alone = Canonical::new(&*plain, &tokenizer, &[]).unwrap();
+        let size = tokenizer.vocabulary().len();
+        for pick in script {
+            if right.is_finished() {
+                break;
+            }
+            let mut words = [vec![0u32; size.div_ceil(32)], vec![0u32; size.div_ceil(32)]];
+            right.write(&mut words[0]).unwrap();
+            left.write(&mut words[1]).unwrap();
+            prop_assert_eq!(&words[0], &words[1]);
+            for token in 0..size as TokenId {
+                let is_in = words[0][token as usize / 32] >> (token % 32) & 1 == 1;
+                prop_assert_eq!(alone.fork().is_allowed(token).unwrap(), is_in, "{}", token);
+                prop_assert_eq!(alone.fork().take(token).unwrap(), is_in, "{}", token);
+            }
+            let all: Vec<TokenId> = logitree::mask::ids(&words[0]).collect();
+            let token = all[usize::from(pick) % all.len()];
+            left.accept(token).unwrap();
+            right.accept(token).unwrap();
+            alone.accept(token).unwrap();
+        }
     }
 
     /// With little fuel, what is answered is right, and the matcher is usable after what was not.
