@@ -17,6 +17,7 @@ pub mod interrupt;
 pub mod pattern;
 pub mod problems;
 pub mod regex;
+pub mod stack;
 
 pub use charset::CharSet;
 pub use dfa::Dfa;

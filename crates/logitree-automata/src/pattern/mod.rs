@@ -26,6 +26,7 @@ mod unicode;
 
 use super::problems::{Problem, Problems};
 use super::Regex;
+use crate::stack::with_room;
 use crate::{Error, ErrorKind, Result};
 pub use terms::MAX_WORK;
 use terms::{Terms, ANY};
@@ -108,7 +109,7 @@ pub fn parse(text: &str, options: &PatternOptions) -> Result<Regex> {
 pub fn parse_within(text: &str, options: &PatternOptions, work: &mut usize) -> Result<Regex> {
     let given = MAX_WORK.min(*work);
     let mut terms = Terms::new(given);
-    let read = read_all(&mut terms, text, options);
+    let read = with_room(|| read_all(&mut terms, text, options));
     *work -= given - terms.work();
     read
 }

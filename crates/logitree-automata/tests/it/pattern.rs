@@ -351,6 +351,12 @@ fn what_is_too_large_is_named_by_its_place() {
 
 #[test]
 fn hostile_patterns_end() {
+    // Some threads have a stack of 64 KiB.
+    let small = std::thread::Builder::new().stack_size(64 << 10);
+    small.spawn(read_hostile_patterns).unwrap().join().unwrap();
+}
+
+fn read_hostile_patterns() {
     let nested = |open: &str, close: &str| format!("{}a{}", open.repeat(250), close.repeat(250));
     let patterns = [
         "(?=a)".repeat(100_000),

@@ -14,6 +14,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use logitree_automata::stack::with_room;
 use rustc_hash::FxHashSet;
 
 use super::rules::{RuleBody, Rules};
@@ -89,7 +90,7 @@ impl GrammarNode {
     /// # Errors
     /// Those of the syntax's reader.
     pub fn read(source: Syntax) -> Result<GrammarNode> {
-        let rules = source.rules()?;
+        let rules = with_room(|| source.rules())?;
         GrammarNode::new(NodeKind::Leaf(source, Arc::new(rules)))
     }
 
@@ -164,7 +165,7 @@ impl GrammarNode {
     pub fn rules(&self) -> Result<Arc<Rules>> {
         match &self.0.kind {
             NodeKind::Leaf(_, rules) => Ok(Arc::clone(rules)),
-            _ => assemble::rules(self).map(Arc::new),
+            _ => with_room(|| assemble::rules(self)).map(Arc::new),
         }
     }
 

@@ -20,6 +20,7 @@ pub(crate) mod witness;
 
 use std::sync::Arc;
 
+use logitree_automata::stack::with_room;
 use rustc_hash::FxHashMap;
 
 use super::super::expr::Exprs;
@@ -226,8 +227,12 @@ impl NormalForms {
                 format!("more than {MAX_NESTED} subschemas apply to one value, each inside the one before");
             return Err(Error::new(ErrorKind::Limit, message).at(self.place(lit)));
         }
+        let is_first = self.running.is_empty();
         self.running.insert((lit, track), self.probing);
-        let found = self.look_into(lit, track, exprs);
+        let found = match is_first {
+            true => with_room(|| self.look_into(lit, track, exprs)),
+            false => self.look_into(lit, track, exprs),
+        };
         self.running.remove(&(lit, track));
         let found: Arc<[Facts]> = found?.into();
         self.expanded.insert((lit, track), Arc::clone(&found));

@@ -1,0 +1,10 @@
+//! Room on the stack for descents whose depth is limited: a nested pattern or schema takes up to some 700 KiB in an optimised
+//! build, and a thread that the host program made may have less.
+
+/// What a descent may take. Without optimisation a frame is many times as large.
+const ROOM: usize = if cfg!(debug_assertions) { 16 << 20 } else { 1 << 20 };
+
+/// Runs `f`, on a stack of its own where the thread's has too little room. That stack has room for a descent inside of it.
+pub fn with_room<T>(f: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(ROOM, 2 * ROOM, f)
+}
