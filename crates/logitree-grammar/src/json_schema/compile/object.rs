@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::normalize::{KeyClass, ObjectFacts, PropertyRulesId, ScalarId, SchemaId, FALSE};
 use super::super::options::KeyOrder;
@@ -315,9 +315,14 @@ impl RuleTable {
             return Ok(true);
         }
         let mut keys = self.named_next(&s);
-        // Required keys first: they must come, and often nothing else must.
+        // First the keys that must come: often nothing else must.
         let object = &self.objects[s.object as usize];
-        keys.sort_by_key(|&key| (!object.keys[key as usize].required, std::cmp::Reverse(key)));
+        let seen = self.sets.get(s.seen);
+        let has = |key: u32| seen.binary_search(&key).is_ok();
+        let missing = object.dependent.iter().filter(|pair| has(pair.0)).map(|pair| pair.1);
+        let missing: FxHashSet<u32> = missing.filter(|&key| !has(key)).collect();
+        let must = |key: u32| object.keys[key as usize].required || missing.contains(&key);
+        keys.sort_by_key(|&key| (!must(key), std::cmp::Reverse(key)));
         for key in keys {
             if !self.moves(&s, key, exprs)?.is_empty() {
                 return Ok(true);
