@@ -90,12 +90,20 @@ impl Exprs {
         let boolean = live.iter().any(|&(_, then)| self.facts(then).boolean);
         let finite = live.iter().all(|&(_, then)| matches!(self.node(then), ExprNode::Tag(_)));
         let texts: Arc<[_]> = live.into_iter().map(|(text, then)| (text.into(), then)).collect();
-        let set = self.literal_sets.len() as u32;
         let to = texts.len() as u32;
-        self.has_room()?;
-        let set_of = LiteralSet { texts, hash: digest(&whole), boolean, finite };
-        self.literal_bytes += set_of.memory();
-        self.literal_sets.push(set_of);
+        let hash = digest(&whole);
+        let set = match self.literal_ids.get(&hash) {
+            Some(&known) => known,
+            None => {
+                self.has_room()?;
+                let set_of = LiteralSet { texts, hash, boolean, finite };
+                self.literal_bytes += set_of.memory();
+                self.literal_sets.push(set_of);
+                let set = self.literal_sets.len() as u32 - 1;
+                self.literal_ids.insert(hash, set);
+                set
+            }
+        };
         let made = self.intern(ExprNode::Literals { set, from: 0, to, depth: 0 })?;
         self.facts[made.0 as usize].alive = true;
         Ok(made)

@@ -79,6 +79,8 @@ pub struct Exprs {
     /// The offset of each string in the pool.
     pub(super) texts: FxHashMap<Box<[u8]>, u32>,
     pub(super) literal_sets: Vec<LiteralSet>,
+    /// The set of each hash.
+    pub(super) literal_ids: FxHashMap<StructureHash, u32>,
     /// Their size in bytes.
     pub(super) literal_bytes: usize,
     /// Each automaton with the hash of its content.
@@ -149,6 +151,7 @@ impl Exprs {
             dfas_within: FxHashMap::default(),
             delimited_bodies: FxHashMap::default(),
             literal_sets: Vec::new(),
+            literal_ids: FxHashMap::default(),
             literal_bytes: 0,
             dfas: Vec::new(),
             dfa_ids: FxHashMap::default(),

@@ -49,6 +49,8 @@ pub(super) struct NamedKey {
 pub(super) struct ObjectRule {
     pub facts: Arc<ObjectFacts>,
     pub keys: Vec<NamedKey>,
+    /// The place of each in `keys`.
+    pub places: FxHashMap<ScalarId, u32>,
     /// Whether only named keys are allowed.
     pub closed: bool,
     pub others: Option<Arc<[OtherKeys]>>,
@@ -121,7 +123,7 @@ impl RuleTable {
         let counted = u32::try_from(facts.max.unwrap_or(facts.min)).unwrap_or(u32::MAX);
         let facts = Arc::clone(facts);
         let closed = finite.is_some();
-        Ok(ObjectRule { facts, keys, closed, others: None, dependent, required_from, counted })
+        Ok(ObjectRule { facts, keys, places: known, closed, others: None, dependent, required_from, counted })
     }
 
     fn for_named(&self, part: PropertyRulesId, name: &mut impl FnMut(ScalarId)) {

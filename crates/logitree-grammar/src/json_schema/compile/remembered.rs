@@ -21,7 +21,7 @@ use super::array::{ArrayState, NextItem};
 use super::lexemes::{spellings, LeftOut};
 use super::object::ObjectState;
 use super::rule_table::RuleTable;
-use super::transitions::{key_of, Composite, CLOSE};
+use super::transitions::{Composite, CLOSE};
 use super::unique::UniqueItems;
 use super::values::{JsonValue, TextId, TextTable, ValueId, ValueSets, ValueTable};
 use super::{JsonState, JsonStates};
@@ -582,7 +582,7 @@ impl RuleTable {
             return self.filled(slot, value, states);
         }
         if let Position::Object(s) = position {
-            let key = key_of(tag, self.objects[s.object as usize].keys.len() as u32);
+            let key = self.key_of(s.object, tag);
             return self.value_in(frame, key, None, states, exprs);
         }
         let mut all = Vec::new();
@@ -673,7 +673,7 @@ impl RuleTable {
             JsonState::RememberedPart(frame) => {
                 let Frame { slot, position, .. } = self.memory.frames.all[frame.index()];
                 let Position::Object(s) = position else { return Ok(super::END) };
-                let key = key_of(tag, self.objects[s.object as usize].keys.len() as u32);
+                let key = self.key_of(s.object, tag);
                 let (frame, id) = match text {
                     Some(text) => {
                         let quote = |&byte: &u8| byte == b'"';

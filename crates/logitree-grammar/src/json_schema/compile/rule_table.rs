@@ -12,7 +12,7 @@ use super::lexemes::Lexemes;
 use super::liveness::{Liveness, LivenessQuery};
 use super::object::ObjectRule;
 use super::remembered::Memory;
-use super::transitions::Composite;
+use super::transitions::{Composite, KeyTags};
 use crate::expr::{ExprId, Exprs};
 use crate::Result;
 
@@ -26,6 +26,7 @@ pub(super) struct RuleTable {
     pub arrays: Vec<ArrayRule>,
     pub sets: ListInterner,
     pub memory: Memory,
+    pub key_tags: KeyTags,
     object_ids: FxHashMap<Arc<ObjectFacts>, u32>,
     array_ids: FxHashMap<Arc<ArrayFacts>, u32>,
     pub composites: FxHashMap<SchemaId, Arc<[Composite]>>,
@@ -51,6 +52,7 @@ impl RuleTable {
             arrays: Vec::new(),
             sets: ListInterner::default(),
             memory: Memory::default(),
+            key_tags: KeyTags::default(),
             object_ids: FxHashMap::default(),
             array_ids: FxHashMap::default(),
             composites: FxHashMap::default(),

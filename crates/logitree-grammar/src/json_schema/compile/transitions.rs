@@ -1,8 +1,11 @@
 //! The edges of states: the lexeme that comes next and the state after it.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use super::super::normalize::{spell, SchemaId};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::super::normalize::{spell, ScalarId, SchemaId};
 use super::super::schema::TypeSet;
 use super::array::{ArrayState, NextItem};
 use super::object::ObjectState;
@@ -21,20 +24,30 @@ const ITEM: Tag = 2;
 /// automata of such keys are the same; named keys take odd ones.
 const KEYS: Tag = 2;
 
-fn tag_of(key: u32, named: u32) -> Tag {
-    match key.checked_sub(named) {
-        Some(other) => KEYS + 2 * other,
-        None => KEYS + 2 * key + 1,
-    }
+/// The tags of named keys. A key has the same tag in every object, and in most schemas: objects that allow the same keys next
+/// share one lexeme, and its tables.
+#[derive(Default)]
+pub(super) struct KeyTags {
+    of: FxHashMap<ScalarId, Tag>,
+    keys: FxHashMap<Tag, ScalarId>,
+    /// The last tag that was given to a key whose own was taken.
+    spare: Tag,
 }
 
-/// The key that a tag is of: one of `named` keys, or that number and the place of a class.
-pub(super) fn key_of(tag: Tag, named: u32) -> u32 {
-    let place = (tag - KEYS) / 2;
-    if tag.is_multiple_of(2) {
-        named + place
-    } else {
-        place
+impl KeyTags {
+    /// The tag of the key `id`, which is spelled so.
+    fn tag(&mut self, id: ScalarId, text: &str) -> Tag {
+        if let Some(&known) = self.of.get(&id) {
+            return known;
+        }
+        let mut tag = FxBuildHasher.hash_one(text) as Tag | CLOSE;
+        while tag == CLOSE || self.keys.contains_key(&tag) {
+            self.spare += 2;
+            tag = self.spare | CLOSE;
+        }
+        self.of.insert(id, tag);
+        self.keys.insert(tag, id);
+        tag
     }
 }
 
@@ -105,10 +118,7 @@ impl RuleTable {
     ) -> Result<StateId> {
         match *state {
             JsonState::Object(_) | JsonState::Array(_) if tag == CLOSE => Ok(END),
-            JsonState::Object(ref s) => {
-                let named = self.objects[s.object as usize].keys.len() as u32;
-                self.value_of(s, key_of(tag, named), states, exprs)
-            }
+            JsonState::Object(ref s) => self.value_of(s, self.key_of(s.object, tag), states, exprs),
             JsonState::Array(ref s) => self.next_item(s, states, exprs),
             JsonState::Differing(next, _) => {
                 let next = self.with_used(next, tag);
@@ -239,10 +249,24 @@ impl RuleTable {
         exprs.literals(&texts)
     }
 
+    /// The colon and the tag of a key; `key` counts the named keys, then the others.
     pub(super) fn key_end(&mut self, object: u32, key: u32, exprs: &mut Exprs) -> Result<ExprId> {
-        let named = self.objects[object as usize].keys.len() as u32;
-        let tag = exprs.tag(tag_of(key, named))?;
+        let keys = &self.objects[object as usize].keys;
+        let tag = match keys.get(key as usize) {
+            Some(named) => self.key_tags.tag(named.id, self.forms.texts.text(named.id)),
+            None => KEYS + 2 * (key - keys.len() as u32),
+        };
+        let tag = exprs.tag(tag)?;
         exprs.concat(&[self.lexemes.colon, tag])
+    }
+
+    /// The key of an object that a tag is of; it counts the named keys, then the others.
+    pub(super) fn key_of(&self, object: u32, tag: Tag) -> u32 {
+        let object = &self.objects[object as usize];
+        if tag.is_multiple_of(2) {
+            return object.keys.len() as u32 + (tag - KEYS) / 2;
+        }
+        object.places[&self.key_tags.keys[&tag]]
     }
 
     pub(super) fn closing(&mut self, bracket: &[u8], exprs: &mut Exprs) -> Result<ExprId> {
