@@ -2,6 +2,7 @@
 //! Fast brief practical DFA minimization, Information Processing Letters 112 (2012).
 
 use super::{Dfa, NONE};
+use crate::expr::Contained;
 
 /// A partition of the numbers below a limit. Each set is a range of one list, with its marked numbers first.
 struct Partition {
@@ -157,6 +158,28 @@ pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
     }
     refine(&mut blocks, &mut cords, &tails, &heads);
     Some(quotient(dfa, &leads, &blocks).residual(blocks.set_of[0]))
+}
+
+/// For each state the bytes of the strings from there on: the greatest fixpoint of the bytes that all strings have, and the
+/// least of those that some have.
+pub(super) fn contained(dfa: &Dfa) -> Box<[Contained]> {
+    let mut found = vec![Contained::NOTHING; dfa.len()];
+    let sets = dfa.sets();
+    loop {
+        let mut changed = false;
+        // States are numbered from the start on: those near an end come first here.
+        for state in (0..dfa.len() as u32).rev() {
+            let mut all = if dfa.is_accepting(state) { Contained::EMPTY } else { Contained::NOTHING };
+            for (set, &to) in sets.iter().zip(dfa.row(state)).filter(|(_, &to)| to != NONE) {
+                all = all.or(&Contained::class(*set).then(&found[to as usize]));
+            }
+            changed |= all != found[state as usize];
+            found[state as usize] = all;
+        }
+        if !changed {
+            return found.into();
+        }
+    }
 }
 
 /// Splits blocks of states until all states of a block have the same target block for each label.

@@ -8,7 +8,7 @@ mod minimal;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-use crate::expr::ByteSet;
+use crate::expr::{ByteSet, Contained};
 
 pub use computed::{ComputedDfa, ComputedState, Steps};
 pub use explore::{explore, Explored, Walk};
@@ -34,6 +34,8 @@ pub struct Dfa {
     sets: OnceLock<Box<[ByteSet]>>,
     /// For each state how many bytes it takes at least to accept, computed on demand.
     shortest: OnceLock<Box<[u32]>>,
+    /// For each state the bytes of the strings from there on, computed on demand.
+    contained: OnceLock<Box<[Contained]>>,
 }
 
 impl PartialEq for Dfa {
@@ -54,7 +56,7 @@ impl Dfa {
     /// `width` targets for each state.
     fn new(classes: Box<[u8]>, width: usize, next: Vec<u32>, accepting: Vec<bool>) -> Dfa {
         let (digest, sets, shortest) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Dfa { classes, width, next, accepting, digest, sets, shortest }
+        Dfa { classes, width, next, accepting, digest, sets, shortest, contained: OnceLock::new() }
     }
 
     /// The start state.
@@ -129,6 +131,16 @@ impl Dfa {
     pub(crate) fn shortest(&self, state: u32) -> u32 {
         let all = self.shortest.get_or_init(|| minimal::distances(self));
         all[state as usize]
+    }
+
+    /// Whether the bytes of its strings were asked for.
+    pub(crate) fn knows_contained(&self) -> bool {
+        self.contained.get().is_some()
+    }
+
+    /// The bytes of the strings from `state` on.
+    pub(crate) fn contained(&self, state: u32) -> Contained {
+        self.contained.get_or_init(|| minimal::contained(self))[state as usize]
     }
 
     /// The minimal automaton of these states, by class of bytes, the first of which is the start; `None` if it accepts

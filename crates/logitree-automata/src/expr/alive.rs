@@ -10,6 +10,9 @@ use super::node::ExprNode;
 use super::{ExprId, Exprs, NOTHING};
 use crate::Result;
 
+/// After so many states a search looks at what they need, too.
+const EASY: usize = 48;
+
 impl Exprs {
     /// Whether the language is not empty. Exact.
     ///
@@ -91,8 +94,18 @@ impl Exprs {
         let mut seen: Vec<(ExprId, usize)> = vec![(start, 0)];
         let mut known: FxHashSet<ExprId> = FxHashSet::from_iter([start]);
         let mut waiting = BinaryHeap::from([(Reverse(0), 0)]);
+        let mut looked = 0;
         while let Some((_, at)) = waiting.pop() {
             let e = seen[at].0;
+            looked += 1;
+            if looked > EASY {
+                if looked == EASY + 1 && self.lacks_bytes(start)? {
+                    break;
+                }
+                if self.lacks_bytes(e)? {
+                    continue;
+                }
+            }
             // The byte that ended the last search often ends this one.
             let next = self.step(e, self.last_byte)?;
             if self.is_seen_alive(next) {

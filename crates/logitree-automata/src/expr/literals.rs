@@ -109,6 +109,12 @@ impl Exprs {
         Ok(made)
     }
 
+    /// What is left of a literal after `depth` bytes, and what follows it.
+    pub(super) fn literal_rest(&self, set: u32, at: u32, depth: u32) -> (Box<[u8]>, ExprId) {
+        let (text, then) = &self.literal_sets[set as usize].texts[at as usize];
+        (text[depth as usize..].into(), *then)
+    }
+
     /// The range of literals as an expression; a single literal becomes plain bytes.
     fn run(&mut self, set: u32, from: u32, to: u32, depth: u32) -> Result<ExprId> {
         if to - from == 1 {

@@ -27,6 +27,7 @@ mod encode;
 mod finite;
 mod literals;
 mod meeting;
+mod necessary;
 mod node;
 mod saturate;
 mod show;
@@ -36,6 +37,7 @@ pub use bounded_loop::{BoundedLoop, CountedText};
 pub use byteset::ByteSet;
 pub use counts::{nested_counts, Counts};
 pub use meeting::{Meeting, MAX_MEETING};
+pub(crate) use necessary::Contained;
 pub(super) use node::digest;
 pub use node::{Exprs, StructureHash};
 

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::computed::Reached;
 use super::derive::Row;
 use super::literals::LiteralSet;
-use super::{ByteSet, Encoding, ExprId, Tag, EMPTY, NOTHING};
+use super::{ByteSet, Contained, Encoding, ExprId, Tag, EMPTY, NOTHING};
 use crate::interrupt;
 use crate::{CharSet, Dfa};
 use crate::{Error, ErrorKind, Result};
@@ -102,6 +102,8 @@ pub struct Exprs {
     pub(super) classes: FxHashMap<(CharSet, Encoding), ExprId>,
     /// Expressions with intersection or complement whose language is empty.
     pub(super) dead: FxHashSet<ExprId>,
+    /// The bytes of the strings of expressions that were searched for.
+    pub(super) contained: FxHashMap<ExprId, Contained>,
     /// The nesting of common prefixes being factored out.
     pub(super) joining: u32,
     /// The byte that led to the result of the last emptiness search.
@@ -147,6 +149,7 @@ impl Exprs {
             texts: FxHashMap::default(),
             dead: FxHashSet::default(),
             last_byte: 0,
+            contained: FxHashMap::default(),
             joining: 0,
             dfas_within: FxHashMap::default(),
             delimited_bodies: FxHashMap::default(),
@@ -188,7 +191,8 @@ impl Exprs {
 
     /// Approximate size in bytes.
     pub fn memory(&self) -> usize {
-        let beside = 2 * self.pool.len() + self.first.len() * 48 + self.dead.len() * 8 + self.body_bytes;
+        let facts = self.first.len() * 48 + self.contained.len() * 80 + self.dead.len() * 8;
+        let beside = 2 * self.pool.len() + facts + self.body_bytes;
         let reached: usize = self.computed.iter().map(Reached::memory).sum();
         self.node_bytes() + self.literal_bytes + beside + reached
     }
