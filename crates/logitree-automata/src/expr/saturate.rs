@@ -13,10 +13,14 @@ impl Exprs {
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
     pub fn saturated(&mut self, e: ExprId, bytes: u32) -> Result<ExprId> {
-        let enough = bytes + 1;
         self.charge(8)?;
         match self.node(e).clone() {
-            ExprNode::Repeat { of, min, max } if !self.is_complete(of) && (min > enough || max > enough) => {
+            ExprNode::Repeat { of, min, max } if !self.is_complete(of) => {
+                // No string of so many bytes has more rounds.
+                let enough = bytes / self.facts(of).shortest.max(1) + 1;
+                if min <= enough && max <= enough {
+                    return Ok(e);
+                }
                 let max = if max == ENDLESS { ENDLESS } else { max.min(enough) };
                 let max = if max >= enough { ENDLESS } else { max };
                 self.repeat_counted(of, min.min(enough), max)

@@ -11,6 +11,12 @@ const EXACT: u32 = 4;
 /// Larger upper bounds become unbounded, and larger lower bounds become this.
 const FAR: u32 = 128;
 
+/// Outside of intersections, repetitions of fewer bytes keep their bounds.
+const LONG: u32 = 16;
+/// Parts before a repetition, and alternatives, that are looked through for it.
+const MAX_HEADS: u32 = 6;
+const MAX_WAYS: usize = 8;
+
 /// The direction of the approximation.
 enum Rounding<'a> {
     /// A subset.
@@ -45,15 +51,54 @@ impl Exprs {
     /// # Errors
     /// As [`Exprs::approximations`].
     pub fn without_upper_bounds(&mut self, e: ExprId) -> Result<Option<(ExprId, u32)>> {
-        if !self.facts(e).boolean {
-            return Ok(None);
-        }
         let mut bytes = u32::MAX;
-        let more = self.rounded(e, &mut Rounding::Endless(&mut bytes))?;
+        let more = if self.facts(e).boolean {
+            self.rounded(e, &mut Rounding::Endless(&mut bytes))?
+        } else {
+            self.without_first_bound(e, &mut bytes, MAX_HEADS)?
+        };
         if bytes == u32::MAX || self.live(more)? == NOTHING {
             return Ok(None);
         }
         Ok(Some((more, bytes)))
+    }
+
+    /// `e` without the upper bound of a long repetition that its texts begin with, or come to after a few parts. Records how
+    /// many bytes it has at most.
+    fn without_first_bound(&mut self, e: ExprId, least: &mut u32, left: u32) -> Result<ExprId> {
+        self.charge(4)?;
+        match self.node(e).clone() {
+            ExprNode::Repeat { of, min, max } if max != ENDLESS => {
+                let bytes = max.saturating_mul(self.facts(of).shortest);
+                if bytes < LONG || self.is_complete(of) {
+                    return Ok(e);
+                }
+                *least = bytes.min(*least);
+                self.repeat_counted(of, min, ENDLESS)
+            }
+            ExprNode::Concat(a, b) => {
+                let Some(left) = left.checked_sub(1) else { return Ok(e) };
+                match *self.node(a) {
+                    ExprNode::Repeat { max, .. } if max != ENDLESS => {
+                        let a = self.without_first_bound(a, least, left)?;
+                        self.pair(a, b)
+                    }
+                    _ => {
+                        let b = self.without_first_bound(b, least, left)?;
+                        self.pair(a, b)
+                    }
+                }
+            }
+            ExprNode::Or(parts) if parts.len() <= MAX_WAYS => {
+                let Some(left) = left.checked_sub(1) else { return Ok(e) };
+                let mut ways = Vec::with_capacity(parts.len());
+                for &part in parts.iter() {
+                    ways.push(self.without_first_bound(part, least, left)?);
+                }
+                self.or(&ways)
+            }
+            _ => Ok(e),
+        }
     }
 
     /// Descends to the first intersection.

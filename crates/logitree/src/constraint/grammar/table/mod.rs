@@ -262,12 +262,12 @@ impl TerminalTables {
         };
         let Some(to_end) = to_end else { return Ok(None) };
         let trie = vocabulary.trie()?;
-        let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
         let nodes = match self.parting(e, (more, to_end), exprs, trie)? {
             Some(nodes) => Some(nodes),
             None => self.longer(same.saturating_sub(to_end), exprs, trie)?,
         };
         let Some(nodes) = nodes else { return Ok(None) };
+        let Some(upper) = self.base(more, exprs, vocabulary)? else { return Ok(None) };
         if nodes.is_empty() {
             return Ok(Some(upper));
         }
