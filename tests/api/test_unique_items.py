@@ -180,6 +180,52 @@ def test_masks_equal_all_texts(schema: dict[str, Any]) -> None:
         assert text in every
 
 
+SINGLE = {**CLOSED, "properties": {"a": {"enum": ["a"]}}, "required": ["a"]}
+PAIR = {**CLOSED, "properties": {"a": {"type": "string"}, "b": {"enum": [True, "a"]}}}
+OPEN = {"type": "object", "properties": {"a": {"type": "string"}}}
+ENDLESS: list[dict[str, Any]] = [
+    {"type": "array", "items": {"anyOf": [SINGLE, {"type": "string"}]}},
+    {"type": "array", "items": {"anyOf": [SINGLE, PAIR]}},
+    {"type": "array", "items": {**CLOSED, "properties": {"a": {"enum": ["a"]}, "b": {"type": "string"}}}},
+    {"type": "array", "items": PAIR},
+    {"type": "array", "items": OPEN},
+    {"type": "array", "items": {"type": "array", "items": PAIR, "uniqueItems": True}},
+    {"type": "array", "items": {**CLOSED, "properties": {"b": OPEN, "a": PAIR}}},
+    {"type": "array"},
+]
+
+
+@pytest.mark.parametrize("order", ["any", "schema"])
+@pytest.mark.parametrize("schema", ENDLESS, ids=range(len(ENDLESS)))
+def test_masks_equal_their_tokens_byte_by_byte(schema: dict[str, Any], order: Any) -> None:
+    vocab = vocabulary()
+    tokens = [vocab.token_bytes(id) for id in range(len(vocab))]
+    grammar = lt.Grammar.json_schema({**schema, "uniqueItems": True}, order=order, whitespace="compact")
+    start = grammar.matcher(vocab)
+    draw = random.Random(3)
+
+    def takes(matcher: lt.Matcher, token: bytes) -> bool:
+        matcher = matcher.fork()
+        for byte in token:
+            if matcher.is_finished or byte not in matcher.allowed():
+                return False
+            matcher.accept(byte)
+        return True
+
+    # Few letters and few values, so that values nearly repeat.
+    likely = [id for id, token in enumerate(tokens) if set(token) <= set(b'[]{}":,abetrul')]
+    long = [id for id in likely if len(tokens[id]) > 1]
+    for _ in range(12):
+        matcher = start.fork()
+        for _ in range(30):
+            allowed = set(matcher.allowed())
+            if matcher.is_finished or not allowed:
+                break
+            wrong = [tokens[id] for id in long if (id in allowed) != takes(matcher, tokens[id])]
+            assert not wrong
+            matcher.accept(draw.choice([id for id in likely if id in allowed] or sorted(allowed)))
+
+
 def spelled(value: Any, draw: random.Random) -> str:
     """A text of a value: keys in any order, numbers in several spellings."""
     if isinstance(value, list):

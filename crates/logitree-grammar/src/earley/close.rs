@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::expr::{ExprId, Tag};
 use super::origins::{resolve, Callee, OriginId, START};
-use super::{too_many, Edge, LexemeTarget, Machine, StateId};
+use super::{too_many, Edge, LexemeTarget, Machine, SameAfter, StateId};
 use crate::{id, Result};
 
 id!(
@@ -352,24 +352,26 @@ impl Machine {
     }
 
     /// A set that allows all that may follow a lexeme with this continuation, whatever its text, if it is complete with
-    /// `tag`; and whether every text leads to the same, up to the next lexeme that is read. [`Machine::after`] where its
-    /// text does not matter.
+    /// `tag`; and for which texts that is the same. [`Machine::after`] where its text does not matter.
     ///
     /// # Errors
     /// As [`Machine::step`].
-    pub(super) fn after_any(&mut self, continuation: ContinuationId, tag: Tag) -> Result<(SetId, bool)> {
+    pub(super) fn after_any(&mut self, continuation: ContinuationId, tag: Tag) -> Result<(SetId, SameAfter)> {
         if !continuation.reads() {
-            return Ok((self.after(continuation, tag)?, true));
+            return Ok((self.after(continuation, tag)?, SameAfter::All));
+        }
+        if let Some(known) = self.after_any.get(&(continuation, tag)) {
+            return Ok(known.clone());
         }
         let successors = self.successors(continuation).to_vec();
         self.exprs.charge_list(4 * successors.len())?;
         let mut items = Vec::with_capacity(successors.len());
-        let mut same = true;
+        let mut same = SameAfter::All;
         for successor in successors {
             items.push(match successor.edge {
                 READ => {
-                    let (state, always) = self.source.finish_any(successor.to, tag, &mut self.exprs)?;
-                    same &= always;
+                    let (state, apart) = self.source.finish_any(successor.to, tag, &mut self.exprs)?;
+                    same = same.and(apart);
                     Item { state, origin: successor.origin }
                 }
                 _ => self.target(successor, tag)?,
@@ -377,7 +379,19 @@ impl Machine {
         }
         items.sort_unstable();
         items.dedup();
-        Ok((self.set_of(&items)?, same))
+        if let SameAfter::AllBut(texts) = &mut same {
+            texts.sort_unstable();
+            texts.dedup();
+        }
+        let found = (self.set_of(&items)?, same);
+        self.after_any.insert((continuation, tag), found.clone());
+        Ok(found)
+    }
+
+    /// Whether a lexeme with this continuation is the same for all texts before it that [`Machine::after_any`] calls the
+    /// same.
+    pub(super) fn is_same_lexeme(&self, continuation: ContinuationId) -> bool {
+        self.successors(continuation).iter().all(|successor| self.source.is_same_lexeme(successor.to))
     }
 
     /// The set that a lexeme with this continuation enters when it is complete with `tag`.

@@ -37,8 +37,8 @@ use run::Config;
 
 pub use close::{ContinuationId, SetId};
 pub use rules_source::{RulesSource, ValueSource};
-pub use run::{ConfigId, DEAD};
-pub use state_source::{Edge, LexemeTarget, StateEdges, StateId, StateSource};
+pub use run::{ConfigId, Texts, DEAD};
+pub use state_source::{Edge, LexemeTarget, SameAfter, StateEdges, StateId, StateSource};
 
 /// Limits of a machine. Reaching one is an error that names it; the machine stays usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub struct Machine {
     sets: Vec<Option<Box<Set>>>,
     continuations: SliceInterner<Successor, ContinuationId>,
     after: FxHashMap<(ContinuationId, Tag), SetId>,
+    /// Where lexemes lead whose text is not known.
+    after_any: FxHashMap<(ContinuationId, Tag), (SetId, SameAfter)>,
     threads: SliceInterner<(ExprId, ContinuationId)>,
     boundaries: SliceInterner<SetId>,
     config_ids: FxHashMap<(u32, u32), ConfigId>,
@@ -107,6 +109,7 @@ impl Machine {
             sets: vec![None],
             continuations: SliceInterner::new(),
             after: FxHashMap::default(),
+            after_any: FxHashMap::default(),
             threads: SliceInterner::new(),
             boundaries: SliceInterner::new(),
             config_ids: FxHashMap::default(),
@@ -154,7 +157,8 @@ impl Machine {
 
     /// Approximate size in bytes, without the expressions. The source counts with the texts that it remembers.
     pub fn byte_size(&self) -> usize {
-        let tables = 16 * (self.state_indices.len() + self.after.len() + self.config_ids.len());
+        let tables = 16 * (self.state_indices.len() + self.after.len() + self.config_ids.len())
+            + 48 * self.after_any.len();
         let lists = self.kernels.byte_size()
             + self.continuations.byte_size()
             + self.threads.byte_size()

@@ -22,7 +22,7 @@ use super::embedded::{self, Embedded};
 use super::lower::lower;
 use super::lowered::{LoweredId, LoweredKind, LoweredRules};
 use super::productivity::Productivity;
-use super::{Edge, LexemeTarget, StateEdges, StateId, StateSource};
+use super::{Edge, LexemeTarget, SameAfter, StateEdges, StateId, StateSource};
 use crate::{Error, ErrorKind, Result};
 
 /// A source of JSON values for [`RulesSource`]. All its states are at least `1 << 31`.
@@ -464,8 +464,12 @@ impl StateSource for RulesSource {
         self.values(state)?.finish(state, tag, exprs)
     }
 
-    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<(StateId, bool)> {
+    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<(StateId, SameAfter)> {
         self.values(state)?.finish_any(state, tag, exprs)
+    }
+
+    fn is_same_lexeme(&self, state: StateId) -> bool {
+        state < JSON || self.json.as_ref().is_some_and(|json| json.is_same_lexeme(state))
     }
 
     fn byte_size(&self) -> usize {

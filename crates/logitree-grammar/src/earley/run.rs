@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 
 use super::super::expr::{ByteSet, ExprId, Tag, NOTHING};
 use super::close::{Item, Set};
-use super::{too_many, ContinuationId, Machine, SetId};
+use super::{too_many, ContinuationId, Machine, SameAfter, SetId};
 use crate::{id, Result};
 
 id!(
@@ -40,6 +40,17 @@ const MANY: usize = 16;
 
 /// Not computed yet.
 const UNKNOWN: ConfigId = ConfigId(u32::MAX);
+
+/// What [`Machine::follow`] does with lexemes whose text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Texts {
+    /// Reads them.
+    Read,
+    /// Takes them for any text: what follows is at least what may follow some text.
+    Any,
+    /// Takes them for any text, and does not follow them past their ends.
+    UpToEnd,
+}
 
 impl Steps {
     #[inline]
@@ -251,7 +262,7 @@ impl Machine {
     }
 
     /// [`Machine::begin`] where the text of the lexeme is not known: appends at least what may start after some text.
-    /// Returns whether every text leads to the same, up to the next lexeme that is read.
+    /// Returns for which texts that is the same, up to the end of the next lexeme that is read.
     ///
     /// # Errors
     /// As [`Machine::step`].
@@ -260,7 +271,7 @@ impl Machine {
         continuation: ContinuationId,
         tag: Tag,
         threads: &mut Vec<(ExprId, ContinuationId)>,
-    ) -> Result<bool> {
+    ) -> Result<SameAfter> {
         let (set, same) = self.after_any(continuation, tag)?;
         self.begin_set(set, threads)?;
         Ok(same)
@@ -283,6 +294,7 @@ impl Machine {
         threads: &mut Vec<(ExprId, ContinuationId)>,
         from: std::ops::Range<usize>,
         byte: u8,
+        texts: Texts,
     ) -> Result<bool> {
         let start = threads.len();
         let mut viable = false;
@@ -294,16 +306,20 @@ impl Machine {
                 continue;
             }
             viable = true;
-            if continuation.reads() {
+            let reads = continuation.reads();
+            if reads && texts == Texts::Read {
                 continuation = self.read(continuation, byte)?;
             }
             if self.exprs.can_continue(next)? {
                 threads.push((next, continuation));
             }
-            if self.exprs.is_complete(next) {
+            if self.exprs.is_complete(next) && !(reads && texts == Texts::UpToEnd) {
                 for at in 0..self.exprs.outcomes(next).len() {
                     let tag = self.exprs.outcomes(next)[at];
-                    self.begin(continuation, tag, threads)?;
+                    match texts {
+                        Texts::Any => drop(self.begin_any(continuation, tag, threads)?),
+                        Texts::Read | Texts::UpToEnd => self.begin(continuation, tag, threads)?,
+                    }
                 }
             }
         }
@@ -320,6 +336,18 @@ impl Machine {
             threads.truncate(kept);
         }
         Ok(viable)
+    }
+
+    /// Drops from `threads[from..]` the lexemes that are read and depend on the text before them.
+    pub fn drop_depending(&self, threads: &mut Vec<(ExprId, ContinuationId)>, from: usize) {
+        let mut kept = from;
+        for n in from..threads.len() {
+            if self.is_same_lexeme(threads[n].1) {
+                threads[kept] = threads[n];
+                kept += 1;
+            }
+        }
+        threads.truncate(kept);
     }
 
     /// Whether `byte` continues one of `threads`: what [`Machine::follow`] returns, without the successors.

@@ -60,6 +60,32 @@ pub struct StateEdges {
     pub edges: Vec<Edge>,
 }
 
+/// Which texts of a lexeme that is read lead to states that allow the same, up to the next lexeme that depends on the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SameAfter {
+    /// All.
+    All,
+    /// All but these, of which the rest is given.
+    AllBut(Vec<Vec<u8>>),
+    /// Perhaps none.
+    Unknown,
+}
+
+impl SameAfter {
+    /// What is the same for both.
+    #[must_use]
+    pub fn and(self, other: SameAfter) -> SameAfter {
+        match (self, other) {
+            (SameAfter::All, one) | (one, SameAfter::All) => one,
+            (SameAfter::AllBut(mut texts), SameAfter::AllBut(more)) => {
+                texts.extend(more);
+                SameAfter::AllBut(texts)
+            }
+            _ => SameAfter::Unknown,
+        }
+    }
+}
+
 /// A grammar as states. Every state is productive: some finite string leads from it to an accepting state, and
 /// no lexeme is [`super::super::expr::NOTHING`]. This makes masks exact.
 pub trait StateSource: Send {
@@ -92,12 +118,18 @@ pub trait StateSource: Send {
     }
 
     /// A state that allows everything that [`StateSource::finish`] may lead to, whatever text is read up to `state` and
-    /// from there on; and whether all these allow the same, up to the next lexeme that is read.
+    /// from there on; and for which texts that is all the same.
     ///
     /// # Errors
     /// As [`StateSource::expand`].
-    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<(StateId, bool)> {
-        Ok((self.finish(state, tag, exprs)?, true))
+    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<(StateId, SameAfter)> {
+        Ok((self.finish(state, tag, exprs)?, SameAfter::All))
+    }
+
+    /// Whether the lexeme that leads to `state`, or is read from there on, is the same whatever texts were read before that
+    /// [`StateSource::finish_any`] calls the same. What follows the lexeme may differ.
+    fn is_same_lexeme(&self, _state: StateId) -> bool {
+        true
     }
 
     /// About how many bytes the states hold that are made while a text is read.

@@ -32,7 +32,7 @@ use rustc_hash::FxHashMap;
 
 use super::normalize::{ScalarId, SchemaId};
 use super::schema::Schema;
-use crate::earley::{StateEdges, StateId, StateSource, ValueSource};
+use crate::earley::{SameAfter, StateEdges, StateId, StateSource, ValueSource};
 use crate::expr::{Exprs, Tag};
 use crate::{Error, ErrorKind, Result};
 use array::ArrayState;
@@ -197,13 +197,27 @@ impl StateSource for JsonRules {
         self.tables[table as usize].after_text(&of, Some(text), tag, &mut self.states, exprs)
     }
 
-    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<(StateId, bool)> {
+    fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<(StateId, SameAfter)> {
         let (table, state) = self.states.get(state);
-        let JsonState::Reading(of, _) = *state else { return Ok((END, true)) };
+        let JsonState::Reading(of, text) = *state else { return Ok((END, SameAfter::All)) };
         let of = self.states.get(of).1.clone();
         let table = &mut self.tables[table as usize];
-        let same = table.is_same_after(&of, exprs)?;
+        let same = table.same_after(&of, text, exprs)?;
         Ok((table.after_text(&of, None, tag, &mut self.states, exprs)?, same))
+    }
+
+    fn is_same_lexeme(&self, state: StateId) -> bool {
+        let (table, state) = self.states.get(state);
+        let Some(table) = self.tables.get(table as usize) else { return true };
+        match *state {
+            JsonState::Reading(of, _) => match *self.states.get(of).1 {
+                JsonState::Remembered(slot, _) => table.is_value_of_unknown(slot),
+                _ => false,
+            },
+            JsonState::Remembered(slot, _) => table.is_same_array(slot),
+            JsonState::RememberedPart(frame) => table.is_same_object(frame),
+            _ => true,
+        }
     }
 
     fn byte_size(&self) -> usize {

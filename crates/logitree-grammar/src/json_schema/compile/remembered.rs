@@ -12,6 +12,8 @@
 //!
 //! The naive version is the plain validator on the whole text (`json_schema/tests/rules.rs`).
 
+mod same_after;
+
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -115,6 +117,8 @@ pub(super) struct Memory {
     groups: FxHashMap<Box<[ValueId]>, ExprId>,
     /// Whether schemas have more values than can be forbidden.
     pub plentiful: FxHashMap<SchemaId, bool>,
+    /// Whether objects can be completed in more ways than can be forbidden, whatever named key is written first.
+    roomy: FxHashMap<u32, bool>,
     /// The scalars of a schema where nothing is forbidden.
     free_scalars: FxHashMap<SchemaId, ExprId>,
     /// The keys of an object where nothing is forbidden, by its state and the keys that were written.
@@ -223,12 +227,18 @@ impl RuleTable {
 
     /// The forbidden values that begin as `frame` does.
     fn rivals(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
-        let Frame { slot, position, parts } = self.memory.frames.all[frame.index()];
+        let Frame { slot, parts, .. } = self.memory.frames.all[frame.index()];
         if parts == UNKNOWN {
             return Ok(Vec::new());
         }
         let forbidden = self.forbidden(slot, exprs)?;
         exprs.charge(forbidden.len() as u64)?;
+        Ok(self.beginning_as(frame, &forbidden))
+    }
+
+    /// Those of `values` that begin as `frame` does.
+    fn beginning_as(&self, frame: FrameId, values: &[ValueId]) -> Vec<ValueId> {
+        let Frame { position, parts, .. } = self.memory.frames.all[frame.index()];
         let parts = self.sets.get(parts);
         let is_rival = |&&value: &&ValueId| match (self.memory.values.get(value), position) {
             (JsonValue::Array(items), Position::Array(_)) => {
@@ -240,14 +250,19 @@ impl RuleTable {
             }),
             _ => false,
         };
-        Ok(forbidden.iter().filter(is_rival).copied().collect())
+        values.iter().filter(is_rival).copied().collect()
     }
 
     /// What the rivals of `frame` have at its next place, or at `key`.
     fn rivals_at(&mut self, frame: FrameId, key: Option<ValueId>, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
         let rivals = self.rivals(frame, exprs)?;
-        if rivals.is_empty() {
-            return Ok(rivals);
+        Ok(self.parts_at(frame, key, &rivals))
+    }
+
+    /// What `values`, which begin as `frame` does, have at its next place, or at `key`.
+    fn parts_at(&self, frame: FrameId, key: Option<ValueId>, values: &[ValueId]) -> Vec<ValueId> {
+        if values.is_empty() {
+            return Vec::new();
         }
         let place = self.sets.get(self.memory.frames.all[frame.index()].parts).len();
         let part = |&rival: &ValueId| match (self.memory.values.get(rival), key) {
@@ -257,10 +272,10 @@ impl RuleTable {
             }
             _ => None,
         };
-        let mut found: Vec<ValueId> = rivals.iter().filter_map(part).collect();
+        let mut found: Vec<ValueId> = values.iter().filter_map(part).collect();
         found.sort_unstable();
         found.dedup();
-        Ok(found)
+        found
     }
 
     /// The frame with one more part; `None` is a part that is not known.
@@ -608,36 +623,6 @@ impl RuleTable {
             all.push(states.id(self.number, JsonState::Remembered(slot, schema))?);
         }
         self.either(all, states)
-    }
-
-    /// Whether every text of `state` leads to what allows the same, up to the next lexeme that is read.
-    pub(super) fn is_same_after(&mut self, state: &JsonState, exprs: &mut Exprs) -> Result<bool> {
-        let mut slot = match *state {
-            JsonState::Remembered(slot, _) => slot,
-            // What follows a key depends on it: it must not come again.
-            _ => return Ok(false),
-        };
-        loop {
-            exprs.charge(4)?;
-            match self.memory.slots.all[slot.index()] {
-                Slot::Item(next) => {
-                    if !self.scarce_values(next.array).is_empty() {
-                        return Ok(false);
-                    }
-                    let mut same = true;
-                    for item in self.items(&next, exprs)? {
-                        same = same && self.is_plentiful(item.schema, exprs)?;
-                    }
-                    return Ok(same);
-                }
-                Slot::Part { of, .. } => {
-                    if self.is_kept_apart(of) || !self.rivals(of, exprs)?.is_empty() {
-                        return Ok(false);
-                    }
-                    slot = self.memory.frames.all[of.index()].slot;
-                }
-            }
-        }
     }
 
     /// The state after `value` was written in `slot`; `None` is a value that is not known.

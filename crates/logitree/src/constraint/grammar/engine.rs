@@ -10,7 +10,7 @@ use super::show;
 use super::table::TerminalTables;
 use super::terminal::{Crossing, Terminal};
 use crate::constraint::Certain;
-use crate::grammar::earley::{ConfigId, ContinuationId, Machine, DEAD};
+use crate::grammar::earley::{ConfigId, ContinuationId, Machine, SameAfter, Texts, DEAD};
 use crate::grammar::expr::{ByteSet, ExprId};
 use crate::mask::words_for;
 use crate::vocabulary::Vocabulary;
@@ -296,6 +296,8 @@ impl Engine {
         let trie = vocabulary.trie()?;
         let mut threads = std::mem::take(&mut self.threads);
         let machine = &mut self.machine;
+        // Where the text of this lexeme matters, what is found is looked at again.
+        let texts = if cont.reads() { Texts::Any } else { Texts::Read };
         let mut run = || -> Result<()> {
             for crossing in crossings {
                 for &tag in crossing.tags.iter() {
@@ -319,7 +321,7 @@ impl Engine {
                                 return Ok(None);
                             }
                             threads.truncate(to);
-                            let viable = machine.follow(&mut threads, from..to, byte)?;
+                            let viable = machine.follow(&mut threads, from..to, byte, texts)?;
                             let next = if is_leaf { &[] } else { &threads[to..] };
                             let next = perhaps_first_bytes(machine, next)?;
                             Ok::<_, crate::Error>(viable.then_some((to, threads.len(), next)))
@@ -327,22 +329,27 @@ impl Engine {
                         suffixes.viable((every.0, every.1, first), step, few)?;
                         machine.exprs_mut().charge(refused / 4)?;
                     }
-                    if !same || !cont.reads() {
+                    if same == SameAfter::Unknown || !cont.reads() {
                         continue;
                     }
-                    // The same without the lexemes whose text matters.
+                    // The same without the lexemes that depend on the text.
                     threads.truncate(every.1);
-                    drop_reading(&mut threads, 0);
+                    machine.drop_depending(&mut threads, 0);
                     let unread = (0, threads.len());
+                    let known = sure.len();
                     for byte in bytes.iter() {
                         let Some(suffixes) = crossing.suffixes(byte, &takes, trie) else { continue };
                         let step = |(from, to): (usize, usize), byte: u8, _: bool| {
                             threads.truncate(to);
-                            let viable = machine.follow(&mut threads, from..to, byte)?;
-                            drop_reading(&mut threads, to);
+                            let viable = machine.follow(&mut threads, from..to, byte, Texts::UpToEnd)?;
+                            machine.drop_depending(&mut threads, to);
                             Ok::<_, crate::Error>(viable.then_some((to, threads.len())))
                         };
                         suffixes.viable(unread, step, sure)?;
+                    }
+                    if let SameAfter::AllBut(texts) = same {
+                        machine.exprs_mut().charge((sure.len() * texts.len()) as u64 / 4)?;
+                        drop_beginning(&texts, sure, known, &vocabulary);
                     }
                 }
             }
@@ -379,7 +386,7 @@ impl Engine {
             let mut viable = true;
             for &byte in before {
                 let end = threads.len();
-                viable = viable && machine.follow(threads, start..end, byte)?;
+                viable = viable && machine.follow(threads, start..end, byte, Texts::Read)?;
                 start = end;
             }
             if viable && machine.takes(&threads[start..], last)? {
@@ -436,16 +443,17 @@ fn keep_but(without: &[TokenId], ids: &mut Vec<TokenId>, from: usize) {
     ids.truncate(kept);
 }
 
-/// Drops the threads from `from` on whose text matters for what follows.
-fn drop_reading(threads: &mut Vec<(ExprId, ContinuationId)>, from: usize) {
+/// Drops the tokens that begin with one of `texts` from `ids[from..]`.
+fn drop_beginning(texts: &[Vec<u8>], ids: &mut Vec<TokenId>, from: usize, vocabulary: &Vocabulary) {
+    let begins = |id| texts.iter().any(|text| vocabulary.token_bytes(id).starts_with(text));
     let mut kept = from;
-    for n in from..threads.len() {
-        if !threads[n].1.reads() {
-            threads[kept] = threads[n];
+    for n in from..ids.len() {
+        if !begins(ids[n]) {
+            ids[kept] = ids[n];
             kept += 1;
         }
     }
-    threads.truncate(kept);
+    ids.truncate(kept);
 }
 
 /// Adds a set, but for some of its ids, to what is gathered.

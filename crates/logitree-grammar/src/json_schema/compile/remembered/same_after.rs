@@ -1,0 +1,218 @@
+//! For which texts of a lexeme that is read what follows is the same: masks then need not look at each text. The naive version
+//! follows every token byte by byte.
+
+use super::super::super::normalize::{spell, SchemaId};
+use super::super::object::ObjectState;
+use super::super::rule_table::RuleTable;
+use super::super::transitions::Composite;
+use super::super::values::{JsonValue, TextId, ValueId};
+use super::super::JsonState;
+use super::{Frame, FrameId, Position, Slot, SlotId, UNKNOWN};
+use crate::earley::SameAfter;
+use crate::expr::Exprs;
+use crate::Result;
+
+impl RuleTable {
+    /// Which texts of `state`, after this one, lead to what allows the same, up to the end of the next lexeme that is read.
+    pub(in crate::json_schema::compile) fn same_after(
+        &mut self,
+        state: &JsonState,
+        text: TextId,
+        exprs: &mut Exprs,
+    ) -> Result<SameAfter> {
+        let (mut slot, apart) = match *state {
+            JsonState::Remembered(slot, _) => (slot, self.watched_in(slot, exprs)?),
+            JsonState::RememberedPart(frame) => {
+                let watched = self.watched(frame, exprs)?;
+                let keys = |&value: &ValueId| match self.memory.values.get(value) {
+                    JsonValue::Object(members) => members.iter().map(|member| member.0).collect(),
+                    _ => Vec::new(),
+                };
+                let mut keys: Vec<ValueId> = watched.iter().flat_map(keys).collect();
+                keys.sort_unstable();
+                keys.dedup();
+                (self.memory.frames.all[frame.index()].slot, keys)
+            }
+            _ => return Ok(SameAfter::Unknown),
+        };
+        loop {
+            exprs.charge(4)?;
+            let position = match self.memory.slots.all[slot.index()] {
+                Slot::Item(next) => Some(next),
+                Slot::Part { of, next: Position::Array(next), .. } if self.is_kept_apart(of) => Some(next),
+                Slot::Part { .. } => None,
+            };
+            if let Some(next) = position {
+                if !self.scarce_values(next.array).is_empty() {
+                    return Ok(SameAfter::Unknown);
+                }
+                for item in self.items(&next, exprs)? {
+                    if !self.is_plentiful(item.schema, exprs)? {
+                        return Ok(SameAfter::Unknown);
+                    }
+                    self.find_roomy(item.schema, exprs)?;
+                }
+            }
+            match self.memory.slots.all[slot.index()] {
+                Slot::Item(_) => return self.rests_of(state, &apart, text, exprs),
+                Slot::Part { of, .. } => slot = self.memory.frames.all[of.index()].slot,
+            }
+        }
+    }
+
+    /// What is left of the texts of these values after `text`.
+    fn rests_of(
+        &self,
+        state: &JsonState,
+        values: &[ValueId],
+        text: TextId,
+        exprs: &mut Exprs,
+    ) -> Result<SameAfter> {
+        if values.is_empty() {
+            return Ok(SameAfter::All);
+        }
+        let written = self.memory.texts.bytes(text);
+        exprs.charge(written.len() as u64 + 8 * values.len() as u64)?;
+        // A comma and white space may precede a key.
+        let is_value = matches!(state, JsonState::Remembered(..));
+        let from = if is_value { Some(0) } else { written.iter().position(|&byte| byte == b'"') };
+        let Some(written) = from.map(|from| &written[from..]) else { return Ok(SameAfter::Unknown) };
+        let mut rests = Vec::new();
+        for &value in values {
+            let spelled = match self.memory.values.get(value) {
+                JsonValue::Null => b"null".to_vec(),
+                JsonValue::Bool(false) => b"false".to_vec(),
+                JsonValue::Bool(true) => b"true".to_vec(),
+                JsonValue::Text(text) => spell(text, self.lexemes.ascii),
+                // It has several spellings.
+                JsonValue::Number(_) if matches!(written.first(), None | Some(b'-' | b'0'..=b'9')) => {
+                    return Ok(SameAfter::Unknown);
+                }
+                JsonValue::Number(_) | JsonValue::Array(_) | JsonValue::Object(_) => continue,
+            };
+            exprs.charge(spelled.len() as u64 / 2)?;
+            if let Some(rest) = spelled.strip_prefix(written) {
+                rests.push(rest.to_vec());
+            } else if written.starts_with(&spelled) {
+                return Ok(SameAfter::Unknown);
+            }
+        }
+        Ok(if rests.is_empty() { SameAfter::All } else { SameAfter::AllBut(rests) })
+    }
+
+    /// The remembered values that begin as `frame` does and must not come again where it is, or that are parts of such values.
+    fn watched(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
+        let Frame { slot, parts, .. } = self.memory.frames.all[frame.index()];
+        if parts == UNKNOWN {
+            return Ok(Vec::new());
+        }
+        let values = self.watched_in(slot, exprs)?;
+        exprs.charge(values.len() as u64)?;
+        Ok(self.beginning_as(frame, &values))
+    }
+
+    /// The values of which one must not come again in `slot`, or only together with others.
+    fn watched_in(&mut self, slot: SlotId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
+        match self.memory.slots.all[slot.index()] {
+            Slot::Item(next) => self.repeated(next, exprs),
+            Slot::Part { of, key, next } => {
+                let watched = self.watched(of, exprs)?;
+                let mut found = self.parts_at(of, key, &watched);
+                if let Position::Array(next) = next {
+                    if self.is_kept_apart(of) {
+                        found.extend(self.repeated(next, exprs)?);
+                    }
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    /// Whether `slot` is an item that must differ from others.
+    fn is_item_apart(&self, slot: SlotId) -> bool {
+        match self.memory.slots.all[slot.index()] {
+            Slot::Item(_) => true,
+            Slot::Part { of, .. } => self.is_kept_apart(of),
+        }
+    }
+
+    /// Whether an array that is written in `slot` may begin in the same way whatever was written before it, where that is not
+    /// known.
+    pub(in crate::json_schema::compile) fn is_same_array(&self, slot: SlotId) -> bool {
+        match self.memory.slots.all[slot.index()] {
+            Slot::Item(_) => false,
+            Slot::Part { of, .. } => {
+                !self.is_kept_apart(of) && self.memory.frames.all[of.index()].parts == UNKNOWN
+            }
+        }
+    }
+
+    /// Whether the bracket of `frame`, an object that was just begun, and the keys after it that are named are the same
+    /// whatever was written before, where that is not known; if it was not just begun, what follows its last part.
+    pub(in crate::json_schema::compile) fn is_same_object(&self, frame: FrameId) -> bool {
+        let Frame { slot, position, parts } = self.memory.frames.all[frame.index()];
+        match position {
+            Position::Object(s) if s.first && self.is_item_apart(slot) => {
+                self.memory.roomy.get(&s.object) == Some(&true)
+            }
+            _ => parts == UNKNOWN,
+        }
+    }
+
+    /// Notes of the objects of `schema` whether they can be completed in more ways than can be forbidden, whatever named key is
+    /// written first.
+    fn find_roomy(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<()> {
+        for &composite in &*self.composites(schema, exprs)? {
+            let Composite::Object(start) = composite else { continue };
+            if !self.memory.roomy.contains_key(&start.object) {
+                let roomy = self.is_roomy(&start, exprs)?;
+                self.memory.roomy.insert(start.object, roomy);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_roomy(&mut self, start: &ObjectState, exprs: &mut Exprs) -> Result<bool> {
+        let keys = self.named_next(start);
+        // A key of which there are always values left.
+        let mut ample = None;
+        for &key in &keys {
+            if self.has_plenty(start, key, exprs)? {
+                ample = Some(key);
+            }
+        }
+        let Some(ample) = ample else { return Ok(false) };
+        for key in keys {
+            let ways = self.moves(start, key, exprs)?;
+            let mut roomy = ways.is_empty();
+            for way in ways {
+                roomy = roomy
+                    || self.is_plentiful(way.schema, exprs)?
+                    || (self.named_next(&way.next).contains(&ample)
+                        && self.has_plenty(&way.next, ample, exprs)?);
+            }
+            if !roomy {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether `key` may come next with a value of a schema that is plentiful.
+    fn has_plenty(&mut self, s: &ObjectState, key: u32, exprs: &mut Exprs) -> Result<bool> {
+        for way in self.moves(s, key, exprs)? {
+            if self.is_plentiful(way.schema, exprs)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether `slot` is the value of a key in an object of which not all parts are known.
+    pub(in crate::json_schema::compile) fn is_value_of_unknown(&self, slot: SlotId) -> bool {
+        match self.memory.slots.all[slot.index()] {
+            Slot::Part { of, key: Some(_), .. } => self.memory.frames.all[of.index()].parts == UNKNOWN,
+            _ => false,
+        }
+    }
+}
