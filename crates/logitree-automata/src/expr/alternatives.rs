@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::node::ExprNode;
-use super::{ByteSet, ExprId, Exprs, NOTHING};
+use super::{ByteSet, ExprId, Exprs, Tag, EMPTY, NOTHING};
 use crate::Result;
 
 /// Expressions with more alternatives are not split.
@@ -48,6 +48,26 @@ impl Exprs {
         }
         found(e);
         Ok(())
+    }
+
+    /// `e` without the tag that it ends in, and that tag, if it has no other. 0 is no tag.
+    ///
+    /// # Errors
+    /// As [`Exprs::split_alternatives`].
+    pub fn split_tag(&mut self, e: ExprId) -> Result<Option<(ExprId, Tag)>> {
+        let (mut heads, mut at) = (Vec::new(), e);
+        while let ExprNode::Concat(a, b) = *self.node(at) {
+            heads.push(a);
+            at = b;
+        }
+        self.charge(4 + heads.len() as u64)?;
+        match *self.node(at) {
+            ExprNode::Tag(tag) if tag != 0 && !heads.is_empty() => {
+                let plain = heads.into_iter().rev().try_fold(EMPTY, |rest, head| self.pair(head, rest))?;
+                Ok(Some((plain, tag)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The alternatives of `e`, if there are some and no two of them begin with the same byte: what closes an object, and

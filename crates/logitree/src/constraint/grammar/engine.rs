@@ -7,11 +7,12 @@ use rustc_hash::FxHashMap;
 use super::bound::GrammarLimits;
 use super::entry::{has, Allowed, Entry, IdSet, Sorter};
 use super::show;
+use super::suffixes::Suffixes;
 use super::table::TerminalTables;
 use super::terminal::{Crossing, Terminal};
 use crate::constraint::Certain;
 use crate::grammar::earley::{ConfigId, ContinuationId, Machine, SameAfter, Texts, DEAD};
-use crate::grammar::expr::{ByteSet, ExprId};
+use crate::grammar::expr::{ByteSet, ExprId, Tag};
 use crate::mask::words_for;
 use crate::vocabulary::Vocabulary;
 use crate::{interrupt, ErrorKind, Result, TokenId};
@@ -29,7 +30,8 @@ pub(super) struct Engine {
     /// The token sets of the grammar, as ids.
     token_sets: Vec<IdSet>,
     shared: Arc<TerminalTables>,
-    terminals: FxHashMap<ExprId, Arc<Terminal>>,
+    /// With the tag that is meant instead of the tables' own.
+    terminals: FxHashMap<ExprId, (Arc<Terminal>, Option<Tag>)>,
     saturated: FxHashMap<ExprId, ExprId>,
     by_key: FxHashMap<MaskKey, Arc<Entry>>,
     mask_bytes: usize,
@@ -244,7 +246,7 @@ impl Engine {
             self.machine.exprs_mut().split_alternatives(e, &mut |piece| pieces.push((piece, cont)))?;
         }
         for (e, cont) in pieces {
-            let terminal = self.terminal(e)?;
+            let (terminal, tag) = self.terminal(e)?;
             self.charge_for(&terminal)?;
             add(&terminal.inside, &[], &mut few, &mut dense);
             if let Some(base) = &terminal.base {
@@ -255,13 +257,13 @@ impl Engine {
             if let Some(base) = &terminal.base {
                 let from = few.len();
                 let by_base = |id: TokenId| base.terminal.takes(id);
-                self.cross(&base.terminal.crossings, by_base, cont, &mut few, &mut sure)?;
+                self.cross(&base.terminal.crossings, by_base, (tag, cont), &mut few, &mut sure)?;
                 if !base.elsewhere.is_empty() {
                     keep_but(&base.elsewhere, &mut few, from);
                     keep_but(&base.elsewhere, &mut sure, 0);
                 }
             }
-            self.cross(&terminal.crossings, takes, cont, &mut few, &mut sure)?;
+            self.cross(&terminal.crossings, takes, (tag, cont), &mut few, &mut sure)?;
             if cont.reads() {
                 sure.sort_unstable();
                 self.keep_taken((e, cont), crossing, &sure, &mut few)?;
@@ -281,14 +283,15 @@ impl Engine {
         Ok(Entry::join(dense, few, words_for(self.vocabulary.len()), &mut self.sorter))
     }
 
-    /// Adds the tokens that leave a terminal by `crossings` and continue in `cont`; those that it takes are in already.
+    /// Adds the tokens that leave a terminal by `crossings` and continue in `cont`; those that it takes are in already. A
+    /// tag that is given is meant instead of the tables' own.
     /// Where what follows depends on the text, these are all that may do so after some text; those that do after every text
     /// are added to `sure` too.
     fn cross(
         &mut self,
         crossings: &[Crossing],
         takes: impl Fn(TokenId) -> bool,
-        cont: ContinuationId,
+        (own, cont): (Option<Tag>, ContinuationId),
         few: &mut Vec<TokenId>,
         sure: &mut Vec<TokenId>,
     ) -> Result<()> {
@@ -301,6 +304,7 @@ impl Engine {
         let mut run = || -> Result<()> {
             for crossing in crossings {
                 for &tag in crossing.tags.iter() {
+                    let tag = own.unwrap_or(tag);
                     threads.clear();
                     let same = machine.begin_any(cont, tag, &mut threads)?;
                     let mut first = ByteSet::NONE;
@@ -332,21 +336,10 @@ impl Engine {
                     if same == SameAfter::Unknown || !cont.reads() {
                         continue;
                     }
-                    // The same without the lexemes that depend on the text.
                     threads.truncate(every.1);
-                    machine.drop_depending(&mut threads, 0);
-                    let unread = (0, threads.len());
                     let known = sure.len();
-                    for byte in bytes.iter() {
-                        let Some(suffixes) = crossing.suffixes(byte, &takes, trie) else { continue };
-                        let step = |(from, to): (usize, usize), byte: u8, _: bool| {
-                            threads.truncate(to);
-                            let viable = machine.follow(&mut threads, from..to, byte, Texts::UpToEnd)?;
-                            machine.drop_depending(&mut threads, to);
-                            Ok::<_, crate::Error>(viable.then_some((to, threads.len())))
-                        };
-                        suffixes.viable(unread, step, sure)?;
-                    }
+                    let rests = bytes.iter().filter_map(|byte| crossing.suffixes(byte, &takes, trie));
+                    cross_surely(machine, &mut threads, rests, sure)?;
                     if let SameAfter::AllBut(texts) = same {
                         machine.exprs_mut().charge((sure.len() * texts.len()) as u64 / 4)?;
                         drop_beginning(&texts, sure, known, &vocabulary);
@@ -409,15 +402,19 @@ impl Engine {
         self.machine.exprs_mut().charge(8 + cost(&terminal.inside) + base)
     }
 
-    fn terminal(&mut self, e: ExprId) -> Result<Arc<Terminal>> {
-        if let Some(known) = self.terminals.get(&e) {
-            return Ok(Arc::clone(known));
+    /// The tables of `e`. Where it is complete with one tag, those of the same without a tag: the rest of a key and its colon
+    /// is the same for all keys.
+    fn terminal(&mut self, e: ExprId) -> Result<(Arc<Terminal>, Option<Tag>)> {
+        if let Some((known, tag)) = self.terminals.get(&e) {
+            return Ok((Arc::clone(known), *tag));
         }
         let vocabulary = Arc::clone(&self.vocabulary);
-        let terminal = self.shared.terminal(e, self.machine.exprs_mut(), &vocabulary)?;
+        let exprs = self.machine.exprs_mut();
+        let (plain, tag) = exprs.split_tag(e)?.map_or((e, None), |(plain, tag)| (plain, Some(tag)));
+        let terminal = self.shared.terminal(plain, exprs, &vocabulary)?;
         self.mask_bytes += terminal.memory();
-        self.terminals.insert(e, Arc::clone(&terminal));
-        Ok(terminal)
+        self.terminals.insert(e, (Arc::clone(&terminal), tag));
+        Ok((terminal, tag))
     }
 }
 
@@ -441,6 +438,27 @@ fn keep_but(without: &[TokenId], ids: &mut Vec<TokenId>, from: usize) {
         }
     }
     ids.truncate(kept);
+}
+
+/// Adds to `sure` the rests that continue by `threads` without the lexemes that depend on the text before them.
+fn cross_surely<'a>(
+    machine: &mut Machine,
+    threads: &mut Vec<(ExprId, ContinuationId)>,
+    rests: impl Iterator<Item = &'a Suffixes>,
+    sure: &mut Vec<TokenId>,
+) -> Result<()> {
+    machine.drop_depending(threads, 0);
+    let all = (0, threads.len());
+    for suffixes in rests {
+        let step = |(from, to): (usize, usize), byte: u8, _: bool| {
+            threads.truncate(to);
+            let viable = machine.follow(threads, from..to, byte, Texts::UpToEnd)?;
+            machine.drop_depending(threads, to);
+            Ok::<_, crate::Error>(viable.then_some((to, threads.len())))
+        };
+        suffixes.viable(all, step, sure)?;
+    }
+    Ok(())
 }
 
 /// Drops the tokens that begin with one of `texts` from `ids[from..]`.
