@@ -78,6 +78,13 @@ pub(super) struct Group {
     pub tokens: Vec<TokenId>,
 }
 
+/// What the end of a character makes of a part of one: a longer part, or a character of a class.
+#[derive(Debug, Clone, Copy)]
+enum Ended {
+    Part([u8; 4]),
+    Class(u8),
+}
+
 /// The bytes of a token: the end of a character, whole characters, the beginning of one.
 struct Shape<'a> {
     lead: usize,
@@ -127,6 +134,7 @@ pub(super) struct Memo {
     completed: FxHashMap<(TokenId, [u8; 4]), u64>,
     /// As `completed`, by tokens that end with the character.
     exact: FxHashMap<(TokenId, [u8; 4]), u64>,
+    ended: FxHashMap<[u8; 4], Arc<[(u32, Ended)]>>,
     unspelled: FxHashMap<[u8; 4], Option<u64>>,
     refused: FxHashMap<u32, Arc<[TokenId]>>,
     pub(super) stuck: FxHashMap<(u32, u128, u128), Arc<[u32]>>,
@@ -259,6 +267,7 @@ impl Canon {
                 rows: Rows::new(),
                 completed: FxHashMap::default(),
                 exact: FxHashMap::default(),
+                ended: FxHashMap::default(),
                 unspelled: FxHashMap::default(),
                 refused: FxHashMap::default(),
                 stuck: FxHashMap::default(),
@@ -610,28 +619,45 @@ impl<'a> Judge<'a> {
             row.fill(0);
         }
         let canon = self.canon;
-        for (lead, whole, tokens) in &canon.endings {
-            let fits = |missing: usize| if missing == 0 { *whole || !exact } else { *whole };
-            let Some((part, missing)) = joined(partial, lead).filter(|(_, missing)| fits(*missing)) else {
-                continue;
-            };
-            if missing > 0 {
-                for &next in tokens.iter().filter(|&&id| has(&row, id)) {
-                    symbols |= self.completed(next, part_of(&part), exact);
+        for &(ending, ended) in self.ended(partial).iter() {
+            let (_, whole, tokens) = &canon.endings[ending as usize];
+            match ended {
+                Ended::Part(part) => {
+                    for &next in tokens.iter().filter(|&&id| has(&row, id)) {
+                        symbols |= self.completed(next, part, exact);
+                    }
                 }
-                continue;
-            }
-            let Some(c) = std::str::from_utf8(&part).ok().and_then(|part| part.chars().next()) else {
-                continue;
-            };
-            let symbol = 1 << self.tokenizer.splitter.classes.of(c);
-            if symbols & symbol == 0 && tokens.iter().any(|&id| has(&row, id)) {
-                symbols |= symbol;
+                Ended::Class(class) => {
+                    let symbol = 1 << class;
+                    let is_new = symbols & symbol == 0 && (*whole || !exact);
+                    if is_new && tokens.iter().any(|&id| has(&row, id)) {
+                        symbols |= symbol;
+                    }
+                }
             }
         }
         let known = if exact { &mut self.memo.exact } else { &mut self.memo.completed };
         known.insert((token, partial), symbols);
         symbols
+    }
+
+    /// The endings that continue a part of a character, by their numbers, with what they make of it.
+    fn ended(&mut self, partial: [u8; 4]) -> Arc<[(u32, Ended)]> {
+        if let Some(known) = self.memo.ended.get(&partial) {
+            return Arc::clone(known);
+        }
+        let classes = &self.tokenizer.splitter.classes;
+        let endings = self.canon.endings.iter().zip(0u32..).filter_map(|((lead, whole, _), number)| {
+            let (part, missing) = joined(partial, lead)?;
+            if missing > 0 {
+                return whole.then(|| (number, Ended::Part(part_of(&part))));
+            }
+            let c = std::str::from_utf8(&part).ok()?.chars().next()?;
+            Some((number, Ended::Class(classes.of(c))))
+        });
+        let found: Arc<[(u32, Ended)]> = endings.collect();
+        self.memo.ended.insert(partial, Arc::clone(&found));
+        found
     }
 
     /// Writes the tokens of `from` that the tokenizer would give at `place` over `words`, but for dead ends.
@@ -787,11 +813,11 @@ impl<'a> Judge<'a> {
         let mut masks = Masks { begins: vec![0; size], inside: vec![0; size] };
         let canon = self.canon;
         for (number, group) in canon.groups.iter().enumerate() {
-            let walk = self.walk(guess, number as u32);
+            let (begins, inside) = self.walk_lists(guess, number as u32);
             let only_part = group.classes.is_empty();
-            let both =
-                [(&walk.begins, only_part, &mut masks.begins), (&walk.inside, false, &mut masks.inside)];
-            for (guesses, begins, words) in both {
+            let both = [(begins, only_part, &mut masks.begins), (inside, false, &mut masks.inside)];
+            for (list, begins, words) in both {
+                let guesses = self.memo.walks.of(list);
                 for &id in group.tokens.iter().filter(|_| !guesses.is_empty()) {
                     if group.tail[3] > 0 {
                         let symbols = self.completions(id, group.tail);

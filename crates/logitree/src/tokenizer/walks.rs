@@ -30,6 +30,11 @@ pub(super) struct Walks {
 }
 
 impl Walks {
+    /// The list of a number.
+    pub fn of(&self, list: u32) -> Arc<[Guess]> {
+        Arc::clone(&self.lists[list as usize])
+    }
+
     fn list(&mut self, guesses: &Arc<[Guess]>) -> u32 {
         if let Some(&known) = self.numbers.get(guesses) {
             return known;
