@@ -325,6 +325,10 @@ impl RuleTable {
         let missing: FxHashSet<u32> = missing.filter(|&key| !has(key)).collect();
         let must = |key: u32| object.keys[key as usize].required || missing.contains(&key);
         keys.sort_by_key(|&key| (!must(key), std::cmp::Reverse(key)));
+        // In any order a key that must come may as well come now: whether it does decides.
+        if let (KeyOrder::Any, Some(&key)) = (self.order, keys.first().filter(|&&key| must(key))) {
+            return Ok(!self.moves(&s, key, exprs)?.is_empty());
+        }
         for key in keys {
             if !self.moves(&s, key, exprs)?.is_empty() {
                 return Ok(true);
