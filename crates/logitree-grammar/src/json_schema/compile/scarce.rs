@@ -221,6 +221,10 @@ fn list_texts(
         }
         for byte in exprs.first_bytes(e)?.iter() {
             let next = exprs.derive(e, byte)?;
+            // It may come again and again.
+            if next == e {
+                return Ok(Count::Many);
+            }
             if exprs.is_alive(next)? {
                 open.push_back((next, [&text[..], &[byte]].concat()));
             }
