@@ -226,6 +226,72 @@ def test_masks_equal_their_tokens_byte_by_byte(schema: dict[str, Any], order: An
             matcher.accept(draw.choice([id for id in likely if id in allowed] or sorted(allowed)))
 
 
+def some_schema(draw: random.Random, depth: int) -> dict[str, Any]:
+    """A schema of nested arrays and objects, many of them with few values."""
+    if depth == 0:
+        return draw.choice(
+            [
+                {"enum": draw.sample(["a", "b", "ab", "abc", "c"], draw.randint(1, 4))},
+                {"type": "string", "maxLength": draw.randint(0, 2)},
+                {"type": "integer", "minimum": 0, "maximum": draw.choice([1, 3, 12])},
+                {"type": ["string", "null"], "maxLength": 1},
+                {"const": draw.choice([1, "a", None, True])},
+                *({"type": kind} for kind in ("boolean", "null", "string", "number", "integer")),
+            ]
+        )
+    kind = draw.choice(["value", "object", "array", "unique", "either"])
+    if kind == "value":
+        return some_schema(draw, 0)
+    if kind == "either":
+        return {"anyOf": [some_schema(draw, depth - 1) for _ in range(2)]}
+    if kind == "object":
+        keys = draw.sample(["a", "b", "ab", "k"], draw.randint(1, 3))
+        properties = {key: some_schema(draw, depth - 1) for key in keys}
+        others = draw.choice([False, False, True, {"type": "boolean"}])
+        required = draw.sample(keys, draw.randint(0, len(keys)))
+        return {"type": "object", "properties": properties, "additionalProperties": others, "required": required}
+    made: dict[str, Any] = {"type": "array", "items": some_schema(draw, depth - 1), "uniqueItems": kind == "unique"}
+    for bound, most in (("maxItems", 4), ("minItems", 3)):
+        if draw.random() < 0.4:
+            made[bound] = draw.randint(1, most)
+    return made
+
+
+def test_masks_of_random_schemas_equal_their_tokens_byte_by_byte() -> None:
+    vocab, single = vocabulary(), lt.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)])
+    tokens = [vocab.token_bytes(id) for id in range(len(vocab))]
+    compared = 0
+
+    def takes(matcher: lt.Matcher, token: bytes) -> bool:
+        matcher = matcher.fork()
+        for byte in token:
+            if matcher.is_finished or not matcher.is_allowed(byte):
+                return False
+            matcher.accept(byte)
+        return True
+
+    for seed in range(1_000):
+        draw = random.Random(seed)
+        schema = {"type": "array", "items": some_schema(draw, draw.randint(0, 2)), "uniqueItems": True}
+        order = draw.choice(["any", "schema"])
+        try:
+            grammar = lt.Grammar.json_schema(schema, order=order)
+            whole, bytewise = grammar.matcher(vocab), grammar.matcher(single)
+        except lt.ConstraintError:  # no array is possible
+            continue
+        for _ in range(25):
+            if whole.is_finished:
+                break
+            allowed = set(whole.allowed())
+            assert allowed == {id for id, token in enumerate(tokens) if takes(bytewise, token)}, (seed, schema, order)
+            compared += 1
+            many = [id for id in allowed if len(tokens[id]) > 1]
+            token = draw.choice(sorted(many if many and draw.random() < 0.6 else allowed))
+            whole.accept(token)
+            bytewise.accept_many(tokens[token])
+    assert compared > 5_000
+
+
 def spelled(value: Any, draw: random.Random) -> str:
     """A text of a value: keys in any order, numbers in several spellings."""
     if isinstance(value, list):
