@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 /// About how many bytes an entry of a table takes beside its key and its value.
 const ENTRY_BYTES: usize = 8;
 
-/// Answers by what was asked. Every answer is a pure function of its key, so that it may be forgotten at any time.
+/// Answers by what was asked. Every answer can be found out again, so that it may be forgotten at any time.
 pub(super) struct Kept<K, V> {
     all: FxHashMap<K, V>,
     bytes: usize,
@@ -25,17 +25,23 @@ impl<K: Eq + Hash, V> Kept<K, V> {
         self.all.get(key)
     }
 
-    /// Keeps an answer that holds about so many bytes elsewhere. Where there is no room, all others are forgotten; one that
-    /// is too large alone is not kept.
+    /// Keeps an answer that holds about so many bytes elsewhere, the same for each answer to a question. Where there is no
+    /// room, all others are forgotten; one that is too large alone is not kept.
     pub fn keep(&mut self, key: K, value: V, bytes: usize) {
+        if let Some(known) = self.all.get_mut(&key) {
+            *known = value;
+            return;
+        }
         let bytes = bytes + size_of::<(K, V)>() + ENTRY_BYTES;
+        if bytes > self.most {
+            return;
+        }
         if self.bytes + bytes > self.most {
             self.all.clear();
             self.bytes = 0;
         }
-        if bytes <= self.most && self.all.insert(key, value).is_none() {
-            self.bytes += bytes;
-        }
+        self.all.insert(key, value);
+        self.bytes += bytes;
     }
 }
 
@@ -54,6 +60,6 @@ mod tests {
         kept.keep(10, 10, 100);
         assert!((0..10).all(|key| kept.get(&key).is_none()) && kept.get(&10) == Some(&10));
         kept.keep(11, 11, 1 << 20);
-        assert!(kept.get(&11).is_none() && kept.bytes <= kept.most);
+        assert!(kept.get(&11).is_none() && kept.get(&10) == Some(&10) && kept.bytes <= kept.most);
     }
 }
