@@ -8,3 +8,11 @@ const ROOM: usize = if cfg!(debug_assertions) { 16 << 20 } else { 1 << 20 };
 pub fn with_room<T>(f: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(ROOM, 2 * ROOM, f)
 }
+
+/// What calls on automata may take: a third of it in the worst of the texts that the tests hold, optimised.
+const CALL_ROOM: usize = 1 << 20;
+
+/// [`with_room`] for calls that are many. They need the same room in all builds, so that the threads of tests have it.
+pub fn with_call_room<T>(f: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(CALL_ROOM, 2 * ROOM, f)
+}

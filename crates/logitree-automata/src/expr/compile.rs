@@ -1,6 +1,7 @@
 //! Compiles [`Regex`] to expressions.
 
 use super::{Encoding, ExprId, Exprs, EMPTY, NOTHING};
+use crate::stack::with_call_room;
 use crate::{CharSet, Regex};
 use crate::{Error, ErrorKind, Result};
 
@@ -13,8 +14,10 @@ impl Exprs {
     /// # Errors
     /// [`ErrorKind::Limit`] if it nests too deeply, or if the arena is full or out of fuel.
     pub fn compile(&mut self, regex: &Regex, encoding: Encoding) -> Result<ExprId> {
-        let made = self.compile_at(regex, encoding, MAX_DEPTH)?;
-        self.live(made)
+        with_call_room(|| {
+            let made = self.compile_at(regex, encoding, MAX_DEPTH)?;
+            self.live(made)
+        })
     }
 
     fn compile_at(&mut self, regex: &Regex, encoding: Encoding, depth: u32) -> Result<ExprId> {

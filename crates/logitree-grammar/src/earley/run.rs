@@ -1,6 +1,7 @@
 //! Configurations and their transitions: the lexemes being read, each with its continuation, and the set just
 //! entered if the text may end or a whole token may follow there.
 
+use logitree_automata::stack::with_call_room;
 use rustc_hash::FxHashSet;
 
 use super::super::expr::{ByteSet, ExprId, Tag, NOTHING};
@@ -93,7 +94,7 @@ impl Machine {
     pub fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId> {
         match self.configs[config.index()].steps.get(byte) {
             Some(to) => Ok(to),
-            None => self.first_step(config, byte),
+            None => with_call_room(|| self.first_step(config, byte)),
         }
     }
 
@@ -403,13 +404,18 @@ impl Machine {
         if let Some(first) = &self.configs[config.index()].first {
             return Ok(**first);
         }
+        let first = with_call_room(|| self.find_first_bytes(config))?;
+        self.configs[config.index()].first = Some(Box::new(first));
+        self.boxed += std::mem::size_of::<ByteSet>();
+        Ok(first)
+    }
+
+    fn find_first_bytes(&mut self, config: ConfigId) -> Result<ByteSet> {
         let mut first = ByteSet::NONE;
         for n in 0..self.threads(config).len() {
             let expr = self.threads(config)[n].0;
             first = first.or(&self.exprs.first_bytes(expr)?);
         }
-        self.configs[config.index()].first = Some(Box::new(first));
-        self.boxed += std::mem::size_of::<ByteSet>();
         Ok(first)
     }
 
@@ -419,6 +425,10 @@ impl Machine {
     /// # Errors
     /// As [`Machine::step`].
     pub fn ways(&mut self, config: ConfigId) -> Result<Vec<(ByteSet, ConfigId)>> {
+        with_call_room(|| self.find_ways(config))
+    }
+
+    fn find_ways(&mut self, config: ConfigId) -> Result<Vec<(ByteSet, ConfigId)>> {
         let mut classes = vec![ByteSet::ALL];
         let mut reads = false;
         for n in 0..self.threads(config).len() {

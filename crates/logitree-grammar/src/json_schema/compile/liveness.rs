@@ -12,6 +12,7 @@ use super::object::ObjectState;
 use super::rule_table::RuleTable;
 use crate::expr::{Exprs, NOTHING};
 use crate::{Error, ErrorKind, Result};
+use logitree_automata::stack::with_call_room;
 
 /// Maximum depth of open queries.
 const MAX_DEPTH: u32 = 300;
@@ -70,10 +71,9 @@ impl RuleTable {
         let waiting = std::mem::replace(&mut self.lowest, u32::MAX);
         self.verdicts.insert(query, Liveness::Open(depth));
         self.depth += 1;
-        let answer = match query {
-            LivenessQuery::Schema(schema) => self.schema_alive(schema, exprs),
-            LivenessQuery::Object(state) => self.object_completes(state, exprs),
-            LivenessQuery::Array(state) => self.array_completes(state, exprs),
+        let answer = match depth {
+            0 => with_call_room(|| self.find_liveness(query, exprs)),
+            _ => self.find_liveness(query, exprs),
         };
         self.depth -= 1;
         let leans = self.lowest < depth;
@@ -85,6 +85,14 @@ impl RuleTable {
         let lowest = if leans && answer == Ok(false) { self.lowest } else { u32::MAX };
         self.lowest = waiting.min(lowest);
         answer
+    }
+
+    fn find_liveness(&mut self, query: LivenessQuery, exprs: &mut Exprs) -> Result<bool> {
+        match query {
+            LivenessQuery::Schema(schema) => self.schema_alive(schema, exprs),
+            LivenessQuery::Object(state) => self.object_completes(state, exprs),
+            LivenessQuery::Array(state) => self.array_completes(state, exprs),
+        }
     }
 
     fn schema_alive(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<bool> {

@@ -95,13 +95,12 @@ impl RuleTable {
                 ids.len() as u32 - 1
             });
         };
-        for &part in &facts.parts {
-            self.for_named(part, &mut name);
-        }
-        for exists in &facts.exists {
-            if let KeyClass::Uncovered(part) = exists.keys {
-                self.for_named(part, &mut name);
-            }
+        let uncovered = facts.exists.iter().filter_map(|exists| match exists.keys {
+            KeyClass::Uncovered(part) => Some(part),
+            KeyClass::Matching(_) | KeyClass::Unlike(_) => None,
+        });
+        for part in self.with_covers(facts.parts.iter().copied().chain(uncovered)) {
+            self.forms.part(part).named.iter().for_each(|&(id, _)| name(id));
         }
         facts.keys.iter().for_each(|&(id, _)| name(id));
         facts.required.iter().for_each(|&id| name(id));
@@ -126,10 +125,21 @@ impl RuleTable {
         Ok(ObjectRule { facts, keys, places: known, closed, others: None, dependent, required_from, counted })
     }
 
-    fn for_named(&self, part: PropertyRulesId, name: &mut impl FnMut(ScalarId)) {
-        let part = self.forms.part(part);
-        part.named.iter().for_each(|&(id, _)| name(id));
-        part.covers.iter().for_each(|&cover| self.for_named(cover, name));
+    /// These parts, each followed by those that it builds on; each part once, although many may build on the same.
+    pub(super) fn with_covers(
+        &self,
+        parts: impl IntoIterator<Item = PropertyRulesId>,
+    ) -> Vec<PropertyRulesId> {
+        let mut open: Vec<PropertyRulesId> = parts.into_iter().collect();
+        open.reverse();
+        let (mut found, mut seen) = (Vec::new(), FxHashSet::default());
+        while let Some(part) = open.pop() {
+            if seen.insert(part) {
+                found.push(part);
+                open.extend(self.forms.part(part).covers.iter().rev());
+            }
+        }
+        found
     }
 
     pub(super) fn object_start(&self, object: u32) -> ObjectState {

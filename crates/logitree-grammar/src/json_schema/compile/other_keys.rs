@@ -116,11 +116,11 @@ impl RuleTable {
     fn tests(&self, object: u32) -> Vec<KeyTest> {
         let facts = &self.objects[object as usize].facts;
         let mut tests = Vec::new();
-        facts.parts.iter().for_each(|&part| self.part_tests(part, &mut tests));
+        self.part_tests(&facts.parts, &mut tests);
         for exists in &facts.exists {
             match exists.keys {
                 KeyClass::Matching(regex) => tests.push(KeyTest::Matches(regex)),
-                KeyClass::Uncovered(part) => self.part_tests(part, &mut tests),
+                KeyClass::Uncovered(part) => self.part_tests(&[part], &mut tests),
                 KeyClass::Unlike(schema) => tests.push(KeyTest::Fulfils(schema)),
             }
         }
@@ -133,10 +133,10 @@ impl RuleTable {
         different
     }
 
-    fn part_tests(&self, part: PropertyRulesId, tests: &mut Vec<KeyTest>) {
-        let part = self.forms.part(part);
-        tests.extend(part.patterns.iter().map(|&(regex, _)| KeyTest::Matches(regex)));
-        part.covers.iter().for_each(|&cover| self.part_tests(cover, tests));
+    fn part_tests(&self, parts: &[PropertyRulesId], tests: &mut Vec<KeyTest>) {
+        for part in self.with_covers(parts.iter().copied()) {
+            tests.extend(self.forms.part(part).patterns.iter().map(|&(regex, _)| KeyTest::Matches(regex)));
+        }
     }
 
     fn class_schema(&mut self, object: u32, tests: &[KeyTest], bits: u64) -> Result<SchemaId> {

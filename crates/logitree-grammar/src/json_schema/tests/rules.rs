@@ -155,6 +155,18 @@ fn unevaluated_parts() {
 }
 
 #[test]
+fn unevaluated_parts_may_nest() {
+    let innermost = json!({"properties": {"a": true}, "patternProperties": {"^b": {"type": "null"}}});
+    let around = |inside| json!({"unevaluatedProperties": false, "allOf": [inside]});
+    let nested = (0..60).fold(innermost, |inside, _| around(inside));
+    check(
+        &nested,
+        &["{}", r#"{"a":1}"#, r#"{"a":1,"bc":null}"#],
+        &[r#"{"c":1}"#, r#"{"bc":1}"#, r#"{"a":1,"c":null}"#],
+    );
+}
+
+#[test]
 fn unevaluated_parts_may_be_asked_to_fail() {
     let branches = json!([{"properties": {"b": true}, "required": ["b"]}, {"properties": {"c": true}}]);
     let closed = json!({"type": "object", "anyOf": branches, "unevaluatedProperties": false});

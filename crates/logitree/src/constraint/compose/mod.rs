@@ -25,6 +25,8 @@ mod threads;
 use std::ops::Range;
 use std::sync::Arc;
 
+use logitree_automata::stack::with_call_room;
+
 use super::language::joined::Joined;
 use super::language::product::Product;
 use super::language::{ByteLanguage, LanguageMatcher};
@@ -195,6 +197,10 @@ impl Composition {
     /// # Errors
     /// As [`Constraint::matcher`].
     pub fn composed(&self, vocabulary: &Arc<Vocabulary>) -> Result<ComposedMatcher> {
+        with_call_room(|| self.composed_here(vocabulary))
+    }
+
+    fn composed_here(&self, vocabulary: &Arc<Vocabulary>) -> Result<ComposedMatcher> {
         let Kind::Then(parts) = &self.0.kind else {
             let matcher = self.matcher(vocabulary)?;
             let parts = vec![Part { matcher, covers: 0..1 }];
@@ -522,6 +528,6 @@ impl Constraint for Composition {
     /// Those of the parts; [`ErrorKind::Constraint`] if nothing can be written, or if what a text ends with is not
     /// regular; [`ErrorKind::Limit`] if that is not decided within the limits.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        self.meet(vocabulary)?.matcher(vocabulary)
+        with_call_room(|| self.meet(vocabulary)?.matcher(vocabulary))
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, PoisonError};
 
+use logitree_automata::stack::with_call_room;
+
 use super::engine::Engine;
 use super::entry::IdSet;
 use super::known::SharedEngine;
@@ -133,7 +135,7 @@ impl Grammar {
         if let Some(engine) = slot.as_ref().filter(|engine| engine.memory() <= most && !engine.is_crowded()) {
             return Ok(Arc::clone(engine));
         }
-        let fresh = start(&self.rules, &self.vocabulary, &self.ends, self.limits)?;
+        let fresh = with_call_room(|| start(&self.rules, &self.vocabulary, &self.ends, self.limits))?;
         Ok(Arc::clone(slot.insert(Arc::new(SharedEngine::new(fresh, &self.budget)))))
     }
 

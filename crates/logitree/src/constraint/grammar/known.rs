@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use logitree_automata::stack::with_call_room;
 use rustc_hash::FxHashMap;
 
 use super::engine::Engine;
@@ -177,7 +178,7 @@ impl Session<'_> {
         if let Some(known) = shared.known_mask(config) {
             return Ok(known);
         }
-        let made = engine.mask(config).map_err(|error| named(error, engine, config))?;
+        let made = with_call_room(|| engine.mask(config)).map_err(|error| named(error, engine, config))?;
         shared.keep(engine, |tables| {
             tables.masks.insert(config, Arc::clone(&made));
         });
@@ -195,7 +196,8 @@ impl Session<'_> {
         }
         shared.share.check()?;
         let engine = self.engine();
-        let next = engine.after(config, token).map_err(|error| named(error, engine, config))?;
+        let next =
+            with_call_room(|| engine.after(config, token)).map_err(|error| named(error, engine, config))?;
         if next != DEAD {
             shared.keep(engine, |tables| {
                 tables.steps.insert((config, token), next);

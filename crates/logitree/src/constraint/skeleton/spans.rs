@@ -5,6 +5,7 @@
 //! `sampler`, opaque here; the kinds `object` (`spans`, which are one value together) and `array` (`items`, `minItems`, `maxItems`); and `switch` (`on`, `cases`, `default`),
 //! whose spans depend on the value of an enum before it.
 
+use logitree_automata::stack::with_call_room;
 use serde_json::{Map, Value};
 
 use crate::{Error, ErrorKind, Result};
@@ -118,7 +119,7 @@ impl Skeleton {
             let message = format!("the skeleton has {} bytes, {MAX_FORM_BYTES} is the most", text.len());
             return Err(Error::new(ErrorKind::Limit, message));
         }
-        let value: Value = serde_json::from_str(text).map_err(|e| {
+        let value: Value = with_call_room(|| serde_json::from_str(text)).map_err(|e| {
             let place = format!("line {} column {}", e.line(), e.column());
             Error::new(ErrorKind::Payload, format!("the skeleton cannot be read: {e}")).at(place)
         })?;
