@@ -1,8 +1,8 @@
 //! Builds an automaton from a step function: explores the reachable states, then minimises.
 
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::{minimal, Dfa, NONE};
 
@@ -28,15 +28,47 @@ pub enum Explored {
     TooMany,
 }
 
+/// States by number. They may be large: each is held once, and found by its hash.
+struct States<S> {
+    all: Vec<S>,
+    /// The last state of each hash.
+    last: FxHashMap<u64, u32>,
+    /// For each state the one before it of the same hash, or [`NONE`].
+    before: Vec<u32>,
+}
+
+impl<S> Default for States<S> {
+    fn default() -> Self {
+        States { all: Vec::new(), last: FxHashMap::default(), before: Vec::new() }
+    }
+}
+
+impl<S: Eq + Hash> States<S> {
+    /// The number of `state`, a new one if it is new.
+    fn number(&mut self, state: S) -> u32 {
+        let next = self.all.len() as u32;
+        let last = self.last.entry(FxBuildHasher.hash_one(&state)).or_insert(NONE);
+        let mut at = *last;
+        while at != NONE {
+            if self.all[at as usize] == state {
+                return at;
+            }
+            at = self.before[at as usize];
+        }
+        self.before.push(std::mem::replace(last, next));
+        self.all.push(state);
+        next
+    }
+}
+
 /// The minimal automaton of `walk` over `alphabet`: classes of bytes that it never distinguishes, queried by
 /// their first byte. Explores at most `most` states, and returns how many it explored.
 pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> (Explored, usize) {
-    let start = walk.start();
-    let mut states = vec![start.clone()];
-    let mut numbers = FxHashMap::from_iter([(start, 0u32)]);
+    let mut states = States::default();
+    states.number(walk.start());
     let mut next = Vec::new();
     let mut at = 0;
-    while let Some(state) = states.get(at).cloned() {
+    while let Some(state) = states.all.get(at).cloned() {
         // Neighbouring digits mostly have the same target, which saves a lookup.
         let mut last = NONE;
         for class in alphabet {
@@ -44,19 +76,17 @@ pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> (Explo
                 next.push(NONE);
                 continue;
             };
-            if last == NONE || states[last as usize] != to {
-                last = *numbers.entry(to).or_insert_with_key(|to| {
-                    states.push(to.clone());
-                    states.len() as u32 - 1
-                });
+            if last == NONE || states.all[last as usize] != to {
+                last = states.number(to);
             }
             next.push(last);
         }
-        if states.len() > most {
+        if states.all.len() > most {
             return (Explored::TooMany, at);
         }
         at += 1;
     }
+    let states = states.all;
     let accepting = states.iter().map(|state| walk.accepts(state)).collect();
     let mut classes = vec![alphabet.len() as u8; 256];
     for (class, bytes) in alphabet.iter().enumerate() {

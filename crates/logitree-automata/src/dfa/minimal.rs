@@ -31,6 +31,19 @@ impl Partition {
         }
     }
 
+    /// The numbers below the last of `ends` in as many sets, each from the end of the one before up to its own. No set is
+    /// empty.
+    fn runs(ends: &[u32]) -> Partition {
+        let all: Vec<u32> = (0..ends.last().copied().unwrap_or(0)).collect();
+        let mut set_of = vec![0; all.len()];
+        let first: Vec<u32> = std::iter::once(0).chain(ends.iter().copied()).take(ends.len()).collect();
+        for (set, (&from, &to)) in first.iter().zip(ends).enumerate() {
+            set_of[from as usize..to as usize].fill(set as u32);
+        }
+        let (place, marked) = (all.clone(), vec![0; ends.len()]);
+        Partition { elements: all, place, set_of, first, past: ends.to_vec(), marked, touched: Vec::new() }
+    }
+
     fn sets(&self) -> usize {
         self.first.len()
     }
@@ -128,15 +141,17 @@ pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
     if !leads[0] {
         return None;
     }
-    let (mut tails, mut heads, mut labels) = (Vec::new(), Vec::new(), Vec::new());
-    for label in 0..dfa.width {
+    let (mut tails, mut heads, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+    for label in different_columns(dfa) {
         for state in 0..dfa.len() {
             let to = dfa.next[state * dfa.width + label];
             if to != NONE && leads[to as usize] && leads[state] {
                 tails.push(state as u32);
                 heads.push(to);
-                labels.push(label);
             }
+        }
+        if tails.len() as u32 > ends.last().copied().unwrap_or(0) {
+            ends.push(tails.len() as u32);
         }
     }
     let mut blocks = Partition::whole(dfa.len());
@@ -144,20 +159,24 @@ pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
         (0..dfa.len()).filter(|&state| keep[state]).for_each(|state| blocks.mark(state as u32));
         blocks.split();
     }
-    // Transitions are ordered by label: those of one label form one cord.
-    let mut cords = Partition::whole(tails.len());
-    let mut from = 0;
-    for same in labels.chunk_by(|a, b| a == b) {
-        let past = from + same.len();
-        // The transitions of the last label are what is left.
-        if past < labels.len() {
-            (from..past).for_each(|at| cords.mark(at as u32));
-            cords.split();
-        }
-        from = past;
-    }
+    // The transitions of one label form one cord.
+    let mut cords = Partition::runs(&ends);
     refine(&mut blocks, &mut cords, &tails, &heads);
     Some(quotient(dfa, &leads, &blocks).residual(blocks.set_of[0]))
+}
+
+/// The labels, but for those that lead from each state to where another one does: they tell no states apart.
+fn different_columns(dfa: &Dfa) -> Vec<usize> {
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut sums = vec![0u64; dfa.width];
+    for row in dfa.next.chunks_exact(dfa.width) {
+        for (sum, &to) in sums.iter_mut().zip(row) {
+            *sum = (sum.rotate_left(5) ^ u64::from(to)).wrapping_mul(MIX);
+        }
+    }
+    let same = |a: usize, b: usize| dfa.next.chunks_exact(dfa.width).all(|row| row[a] == row[b]);
+    let known = |&label: &usize| (0..label).any(|other| sums[other] == sums[label] && same(other, label));
+    (0..dfa.width).filter(|label| !known(label)).collect()
 }
 
 /// For each state the bytes of the strings from there on: the greatest fixpoint of the bytes that all strings have, and the

@@ -33,6 +33,9 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
 
     /// Keeps the entries for which `keep` is true, in their order.
     pub fn retain_mut(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
+        if self.is_empty() {
+            return;
+        }
         let mut kept = Few::new();
         for entry in self.iter_mut() {
             if keep(entry) {

@@ -128,7 +128,10 @@ fn remembered(numbers: &NumberSet) -> Result<(Regex, usize)> {
     }
     let made = match product::multiplied(numbers)? {
         Some(made) => made,
-        None => constrained(numbers)?,
+        None => match product::complemented(numbers)? {
+            Some(made) => made,
+            None => constrained(numbers)?,
+        },
     };
     if matches!(&made, (Regex::Automaton(dfa), _) if dfa.len() <= MAX_SIZE) {
         let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);

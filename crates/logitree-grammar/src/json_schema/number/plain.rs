@@ -49,6 +49,9 @@ impl PlainState {
     }
 
     pub fn step(&self, byte: u8, side: &OneSign, divisors: &mut [Divisor]) -> Option<PlainState> {
+        if !matches!(byte, b'0'..=b'9' | b'.') {
+            return None;
+        }
         let mut next = self.clone();
         match (self.spot, byte) {
             (PlainPosition::Start, b'0') => next.spot = PlainPosition::Zero,

@@ -4,11 +4,13 @@
 //! at least 100, a multiple of 3, none of 4      product of: at least 100, a multiple of 3, not a multiple of 4
 //! ```
 //!
+//! What is no multiple is what is left of all numbers that are spelled as such, which share the spellings.
+//!
 //! The naive version is the walk that reads everything at once ([`super::walk`]).
 
 use std::sync::Arc;
 
-use super::{regex, NumberSet, ALPHABET, DIGITS};
+use super::{is_small, regex, NumberSet, ALPHABET, DIGITS};
 use crate::dfa::{explore, Explored, Walk};
 use crate::{Dfa, ErrorKind, Regex, Result};
 
@@ -78,6 +80,65 @@ pub(super) fn multiplied(numbers: &NumberSet) -> Result<Option<(Regex, usize)>> 
     })
 }
 
+/// A text that is read by an automaton no more.
+const DEAD: u32 = u32::MAX;
+
+/// What one of the first two automata accepts, and the third does not.
+struct Difference([Arc<Dfa>; 3]);
+
+impl Walk for Difference {
+    type State = [u32; 3];
+
+    fn start(&self) -> [u32; 3] {
+        [Dfa::START; 3]
+    }
+
+    fn step(&mut self, states: &[u32; 3], byte: u8) -> Option<[u32; 3]> {
+        let mut next = *states;
+        for (dfa, state) in self.0.iter().zip(&mut next) {
+            *state = if *state == DEAD { DEAD } else { dfa.next(*state, byte).unwrap_or(DEAD) };
+        }
+        (next[0] != DEAD || next[1] != DEAD).then_some(next)
+    }
+
+    fn accepts(&self, states: &[u32; 3]) -> bool {
+        let [one, other, without] =
+            std::array::from_fn(|n| states[n] != DEAD && self.0[n].is_accepting(states[n]));
+        (one || other) && !without
+    }
+}
+
+/// The texts of the numbers that are no multiple of something small, and how many states were explored for it, as
+/// [`regex`]; `None` if something else is asked of them.
+///
+/// # Errors
+/// As [`regex`].
+pub(super) fn complemented(numbers: &NumberSet) -> Result<Option<(Regex, usize)>> {
+    let [of] = &numbers.not_multiples[..] else { return Ok(None) };
+    let only = NumberSet { not_multiples: numbers.not_multiples.clone(), ..NumberSet::default() };
+    // Multiples of what is not small have fewer spellings than integers and fractions.
+    if *numbers != only || !is_small(of) {
+        return Ok(None);
+    }
+    let [whole, parts] = [true, false].map(|integer| {
+        let integer = Some(integer);
+        regex(&NumberSet { integer, ..NumberSet::default() })
+    });
+    let multiples = regex(&NumberSet { multiples: vec![of.clone()], ..NumberSet::default() })?;
+    let ((Regex::Automaton(whole), _), (Regex::Automaton(parts), _), (Regex::Automaton(multiples), explored)) =
+        (whole?, parts?, multiples)
+    else {
+        return Ok(None);
+    };
+    let (found, states) = explore(&mut Difference([whole, parts, multiples]), &ALPHABET, MAX_PRODUCT);
+    let explored = explored + states.div_ceil(PER_WALK);
+    Ok(match found {
+        Explored::Dfa(dfa) => Some((Regex::Automaton(Arc::new(dfa)), explored)),
+        Explored::Nothing => Some((Regex::Nothing, explored)),
+        Explored::TooMany => None,
+    })
+}
+
 /// The set as sets of which one thing is asked each: bounds and single values, and each divisor.
 fn parts(numbers: &NumberSet) -> Vec<NumberSet> {
     let one = || NumberSet { digits_only: numbers.digits_only, ..NumberSet::default() };
@@ -101,6 +162,30 @@ mod tests {
     use super::super::super::NumberBound;
     use super::super::constrained;
     use super::*;
+
+    #[test]
+    fn complements_are_what_a_walk_finds() {
+        let mut made = 0;
+        for of in (1..=64u32)
+            .map(|n| n.to_string())
+            .chain(["0.1", "2.5", "0.01", "12.5", "1e1", "3.0"].map(String::from))
+        {
+            let numbers = NumberSet { not_multiples: vec![of], ..NumberSet::default() };
+            let Some((found, _)) = complemented(&numbers).unwrap() else { continue };
+            assert_eq!(found, constrained(&numbers).unwrap().0, "{numbers:?}");
+            made += 1;
+        }
+        assert!(made > 40, "{made}");
+        for integer in [None, Some(true)] {
+            let numbers = NumberSet {
+                integer,
+                digits_only: integer.is_none(),
+                not_multiples: vec!["3".into()],
+                ..NumberSet::default()
+            };
+            assert!(complemented(&numbers).unwrap().is_none());
+        }
+    }
 
     #[test]
     fn products_are_what_a_walk_finds() {

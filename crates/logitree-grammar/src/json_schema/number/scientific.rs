@@ -86,6 +86,9 @@ impl ScientificState {
 
 impl Mantissa {
     fn step(&self, byte: u8, side: &OneSign, divisors: &mut [Divisor]) -> Option<Mantissa> {
+        if !matches!(byte, b'0'..=b'9' | b'.') {
+            return None;
+        }
         let mut next = self.clone();
         match (self.spot, byte) {
             (MantissaPosition::Start, b'1'..=b'9') => {
