@@ -319,15 +319,20 @@ impl Ways {
     /// `firsts` are bytes of each class; each of the sets is a union of classes.
     fn new(ways: &[(ByteSet, u32)], firsts: &[u8]) -> Ways {
         let mut made = Ways::default();
-        let (mut targets, mut before) = (Vec::new(), Vec::new());
+        // Which ways a class has, 64 at a time: neighbouring classes mostly have the same.
+        let parts = ways.len().div_ceil(64).max(1);
+        let (mut taken, mut before) = (vec![0u64; parts], vec![0u64; parts]);
         for (class, &byte) in firsts.iter().enumerate() {
-            targets.clear();
-            targets.extend(ways.iter().filter(|(set, _)| set.contains(byte)).map(|&(_, to)| to));
-            made.count += targets.len();
-            if class == 0 || targets != before {
-                made.runs.push((class as u8, targets[..].into()));
+            for (part, ways) in taken.iter_mut().zip(ways.chunks(64)) {
+                let bit = |(n, way): (usize, &(ByteSet, u32))| u64::from(way.0.contains(byte)) << n;
+                *part = ways.iter().enumerate().map(bit).sum();
+            }
+            made.count += taken.iter().map(|part| part.count_ones() as usize).sum::<usize>();
+            if class == 0 || taken != before {
+                let targets = ways.iter().filter(|way| way.0.contains(byte)).map(|way| way.1);
+                made.runs.push((class as u8, targets.collect()));
                 made.starts.insert(class as u8);
-                std::mem::swap(&mut targets, &mut before);
+                std::mem::swap(&mut taken, &mut before);
             }
         }
         made
