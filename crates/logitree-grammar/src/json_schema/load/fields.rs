@@ -131,6 +131,7 @@ impl<'l, 'd> Fields<'l, 'd> {
         }
         let mut members: Vec<(ValueId, ValueId)> = Vec::with_capacity(document.len(at));
         let mut places: FxHashMap<&str, usize> = FxHashMap::default();
+        places.reserve(if document.len(at) <= FEW { 0 } else { document.len(at) });
         for (key, value) in document.members(at) {
             let name = document.text(key);
             let known = match document.len(at) <= FEW {

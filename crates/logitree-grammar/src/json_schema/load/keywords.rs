@@ -287,6 +287,9 @@ impl Fields<'_, '_> {
 
     /// [`Keywords::reading`]. The keywords about parts are where `properties` is, or the first of the others.
     fn reading(&mut self) -> Vec<Option<SubschemaId>> {
+        if self.in_place.is_empty() {
+            return Vec::new();
+        }
         let others = [Keyword::PatternProperties, Keyword::PrefixItems, Keyword::ItemsKeyword];
         let first = others.into_iter().filter_map(|keyword| self.get(keyword)).min();
         let own = self.get(Keyword::Properties).or(first).unwrap_or(ROOT);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::super::{Schema, SchemaNode, SchemaOptions, SubschemaId};
 use super::dialect::Keyword;
@@ -76,6 +76,8 @@ impl<'d> SchemaLoader<'d> {
         let registry = SchemaRegistry::new(text, options.draft, documents)?;
         let mut texts = documents.iter().map(|(_, text)| text.as_str()).chain([text]);
         let keeps = texts.any(|text| text.contains("unevaluated") || text.contains("\\u"));
+        // About one value in sixteen is a subschema.
+        let size = registry.document(0).nodes.len() / 16;
         Ok(SchemaLoader {
             options,
             registry,
@@ -83,9 +85,9 @@ impl<'d> SchemaLoader<'d> {
             keeps,
             lossy: Vec::new(),
             scopes: Scopes::default(),
-            nodes: Vec::new(),
-            sites: Vec::new(),
-            ids: FxHashMap::default(),
+            nodes: Vec::with_capacity(size),
+            sites: Vec::with_capacity(size),
+            ids: FxHashMap::with_capacity_and_hasher(size, FxBuildHasher),
             has_references: false,
         })
     }

@@ -1,6 +1,7 @@
 //! Documents, schema resources, and the resolution of references: base URIs, identifiers, anchors, pointers. Nothing is
 //! fetched.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -370,7 +371,10 @@ impl<'d> SchemaRegistry<'d> {
         let Resource { document, root, .. } = self.resources[resource as usize];
         let mut at = root;
         for token in pointer.split('/').skip(1) {
-            let token = token.replace("~1", "/").replace("~0", "~");
+            let token = match token.contains('~') {
+                true => Cow::Owned(token.replace("~1", "/").replace("~0", "~")),
+                false => Cow::Borrowed(token),
+            };
             at = self.step(document, at, &token).ok_or_else(|| {
                 let message =
                     format!("`{}` leads nowhere: there is no {:?}", shorten(reference), shorten(&token));

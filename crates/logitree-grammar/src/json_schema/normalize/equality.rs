@@ -18,9 +18,13 @@ pub(super) fn twins(nodes: &[SchemaNode]) -> Vec<SubschemaId> {
             same.push(SubschemaId::new(node));
             continue;
         }
-        let own = renamed(keywords, &twin);
+        let mut own = None;
         let found = same.iter().copied().find(|&other| match &nodes[other.index()] {
-            SchemaNode::Keywords(other) => renamed(other, &twin) == own,
+            SchemaNode::Keywords(other) if keywords == other => true,
+            SchemaNode::Keywords(other) if is_leaf(keywords) || is_leaf(other) => false,
+            SchemaNode::Keywords(other) => {
+                renamed(other, &twin) == *own.get_or_insert_with(|| renamed(keywords, &twin))
+            }
             SchemaNode::True | SchemaNode::False => false,
         });
         match found {
@@ -40,6 +44,13 @@ fn digest(k: &Keywords, twin: &[SubschemaId]) -> u64 {
     k.properties.iter().for_each(|(key, _)| key.hash(&mut hasher));
     k.for_each_subschema(|child| twin[child.index()].hash(&mut hasher));
     hasher.finish()
+}
+
+/// Whether the keywords apply no subschema.
+fn is_leaf(k: &Keywords) -> bool {
+    let mut leaf = true;
+    k.for_each_subschema(|_| leaf = false);
+    leaf
 }
 
 /// The keywords with every subschema replaced by its twin.

@@ -85,6 +85,12 @@ impl ScalarTable {
 pub(crate) fn spell(text: &str, ascii: bool) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len() + 2);
     bytes.push(b'"');
+    let differs = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\' || ascii && byte > 0x7f;
+    if !text.bytes().fold(false, |any, byte| any | differs(byte)) {
+        bytes.extend_from_slice(text.as_bytes());
+        bytes.push(b'"');
+        return bytes;
+    }
     for c in text.chars() {
         match c {
             '"' => bytes.extend(b"\\\""),
