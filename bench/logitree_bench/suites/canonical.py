@@ -1,7 +1,8 @@
-"""Canonical spelling on MaskBench texts: what a step's mask costs beside the same constraint with every spelling.
+"""Canonical spelling on MaskBench texts: what a step costs beside the same constraint with every spelling.
 
 Every valid instance is walked token by token, as the tokenizer spells it. Cold: the first walk, in which the
-states of its matcher are met for the first time. Warm: the second walk.
+states of its matcher are met for the first time. Warm: the second walk. A greedy step decides the likeliest token
+alone; masks are what all other chains and engines ask for.
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ def run(bench: Bench) -> None:
         return
     tokenizer = lt.Tokenizer.from_gguf(path)
     words = np.zeros(lt.masks.words(len(tokenizer.vocabulary)), np.int32)
-    spent = {"cold": 0.0, "warm": 0.0, "plain, cold": 0.0, "plain, warm": 0.0}
+    logits = np.zeros(len(tokenizer.vocabulary), np.float32)
+    spent = {"cold": 0.0, "warm": 0.0, "plain, cold": 0.0, "plain, warm": 0.0, "greedy": 0.0, "plain, greedy": 0.0}
     steps = texts = refused = exceeded = 0
     files = read_maskbench(archive)
     for name in sorted(files)[:: EVERY * 10 if bench.quick else EVERY]:
         case = parse_case(name, files[name])
         try:
-            plain = lt.Grammar.json_schema(case.schema, order="any").matcher(tokenizer.vocabulary)
-            canonical = tokenizer.canonical(plain)
+            plain, plain_greedy, other = (
+                lt.Grammar.json_schema(case.schema, order="any").matcher(tokenizer.vocabulary) for _ in range(3)
+            )
+            canonical, greedy = tokenizer.canonical(plain), tokenizer.canonical(other)
         except lt.LogitreeError:
             refused += 1
             continue
@@ -50,6 +54,8 @@ def run(bench: Bench) -> None:
                     for which in ("cold", "warm")
                     for whose, matcher in (("plain, ", plain), ("", canonical))
                 }
+                for whose, matcher in (("plain, ", plain_greedy), ("", greedy)):
+                    took[f"{whose}greedy"] = stepped(tokenizer.vocabulary, matcher.fork(), tokens, logits)
             except lt.LimitError:
                 exceeded += 1
                 continue
@@ -58,6 +64,7 @@ def run(bench: Bench) -> None:
                 spent[which] += seconds
     if not steps:
         return
+    greedy_mean = {key: 1e6 * spent[key] / steps for key in ("greedy", "plain, greedy")}
     more: dict[str, Any] = {
         "steps": steps,
         "texts": texts,
@@ -65,6 +72,15 @@ def run(bench: Bench) -> None:
         "texts past the limits": exceeded,
         "vocabulary": VOCABULARY,
     }
+    bench.record(
+        f"what canonical spelling adds to a greedy step, cold, {steps:,} steps",
+        greedy_mean["greedy"] - greedy_mean["plain, greedy"],
+        unit="us",
+        target=TARGET_US,
+        step=round(greedy_mean["greedy"], 2),
+        step_of_every_spelling=round(greedy_mean["plain, greedy"], 2),
+        **more,
+    )
     for which in ("cold", "warm"):
         mean = {key: 1e6 * spent[key] / steps for key in (which, f"plain, {which}")}
         bench.record(
@@ -96,4 +112,20 @@ def walked(matcher: lt.Matcher, tokens: list[int], words: npt.NDArray[np.int32])
         matcher.fill_mask(words)
         seconds += time.perf_counter() - start
         matcher.accept(token)
+    return seconds
+
+
+def stepped(
+    vocabulary: lt.Vocabulary, matcher: lt.Matcher, tokens: list[int], logits: npt.NDArray[np.float32]
+) -> float:
+    """Seconds for a greedy decoder's steps, and for asking after each which tokens are forced. The logit of the text's
+    next token is the greatest."""
+    seconds, decoder = 0.0, lt.Decoder(vocabulary, lt.Chain.greedy(), matcher)
+    for token in tokens:
+        logits[token] = 1.0
+        start = time.perf_counter()
+        decoder.step(logits)
+        decoder.forced_tokens()
+        seconds += time.perf_counter() - start
+        logits[token] = 0.0
     return seconds

@@ -82,6 +82,15 @@ pub trait Matcher: Send + Sync {
     /// unchanged. Never an open mask.
     fn allowed(&mut self) -> Result<AllowedTokens<'_>>;
 
+    /// More tokens than the allowed ones, where those take longer to find: which of them is allowed,
+    /// [`Matcher::is_allowed`] says one by one. `None`: [`Matcher::allowed`] is as fast.
+    ///
+    /// # Errors
+    /// As [`Matcher::allowed`].
+    fn wider(&mut self) -> Result<Option<AllowedTokens<'_>>> {
+        Ok(None)
+    }
+
     /// Writes the allowed tokens over `words`, at least as many as the vocabulary needs; what lies past it is cleared.
     ///
     /// # Errors

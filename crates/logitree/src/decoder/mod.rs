@@ -235,15 +235,22 @@ impl Decoder {
         let bias = self.regions.bias()?;
         let active = self.regions.active_span();
         let chain = self.span_chains.pick(active, &mut self.chain);
-        let token = match self.regions.allowed()? {
-            AllowedTokens::Ids(&[only]) => {
-                chain.sole(only)?;
-                only
-            }
-            allowed => {
-                chain.bias_next(bias)?;
-                chain.draw(logits, allowed)?
-            }
+        let decided = match bias {
+            None => greatest(chain, &mut self.regions, logits)?,
+            Some(_) => None,
+        };
+        let token = match decided {
+            Some(token) => token,
+            None => match self.regions.allowed()? {
+                AllowedTokens::Ids(&[only]) => {
+                    chain.sole(only)?;
+                    only
+                }
+                allowed => {
+                    chain.bias_next(bias)?;
+                    chain.draw(logits, allowed)?
+                }
+            },
         };
         self.span_chains.pass(active, &mut self.chain);
         self.take(token)?;
@@ -520,6 +527,27 @@ impl Decoder {
             trace.push(step);
         }
     }
+}
+
+/// The token that a chain picks which takes the greatest logit, where deciding that one token is faster than finding all
+/// that are allowed: the greatest of more tokens, if it is allowed, is the greatest of the allowed ones. `None`: they are to
+/// be found, and the chain is as before.
+fn greatest(chain: &mut Chain, regions: &mut Regions, logits: Floats<'_>) -> Result<Option<TokenId>> {
+    if !chain.takes_greatest() {
+        return Ok(None);
+    }
+    let picked = match regions.wider()? {
+        None | Some(AllowedTokens::Ids(&[_])) => return Ok(None),
+        // Logits that are no numbers may be those of tokens that are not allowed.
+        Some(wider) => chain.draw(logits, wider).ok(),
+    };
+    if let Some(token) = picked {
+        if regions.is_allowed(token)? {
+            return Ok(Some(token));
+        }
+    }
+    chain.rewind();
+    Ok(None)
 }
 
 impl Step {

@@ -72,6 +72,21 @@ impl Regions {
         }
     }
 
+    /// More tokens than the allowed ones, where those take longer to find.
+    pub(super) fn wider(&mut self) -> Result<Option<AllowedTokens<'_>>> {
+        match &mut self.current_mut().matcher {
+            Some(matcher) => matcher.wider(),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
+        match &mut self.current_mut().matcher {
+            Some(matcher) => matcher.is_allowed(token),
+            None => Ok(true),
+        }
+    }
+
     pub(super) fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
         match &mut self.current_mut().matcher {
             Some(matcher) => matcher.forced(out),

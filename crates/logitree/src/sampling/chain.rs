@@ -8,7 +8,7 @@ mod snapshot;
 
 use super::measures::Model;
 use super::registry::{self, SamplerRow};
-use super::{Candidates, Floats, Generator, Measures, Sampler, Seed, TokenArray};
+use super::{Candidates, Floats, Generator, Measures, OnGreatest, Sampler, Seed, TokenArray};
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 use align::Align;
@@ -355,6 +355,25 @@ impl Chain {
             self.align.rollback(0);
         }
         self.picked = None;
+    }
+
+    /// Whether it picks the greatest logit, the first of equal ones, and looks at nothing else: what it picks from more
+    /// tokens it also picks from fewer that have it.
+    pub fn takes_greatest(&self) -> bool {
+        if self.measuring || self.align.is_set() {
+            return false;
+        }
+        // Only fast mode lists equal logits in the order of their tokens.
+        let (fast, mut leaves) = (self.mode == Mode::Fast, false);
+        for sampler in self.samplers.iter().filter(|sampler| !sampler.is_noop()) {
+            match sampler.on_greatest() {
+                OnGreatest::Leaves if fast || sampler.selects() => leaves = true,
+                OnGreatest::Keeps if fast => {}
+                _ if leaves && sampler.selects() => {}
+                _ => return false,
+            }
+        }
+        leaves
     }
 
     /// Advances as [`Chain::draw`] would with one sole candidate, so that a forced token can be taken without

@@ -1,7 +1,7 @@
 //! greedy: selects the first candidate with the highest logit. Draws nothing.
 
 use super::reference::{Reference, TokenArray};
-use super::{Arguments, Candidates, FromArguments, Sampler};
+use super::{Arguments, Candidates, FromArguments, OnGreatest, Sampler};
 use crate::Result;
 
 /// Selects the first maximum.
@@ -25,6 +25,10 @@ impl Sampler for Greedy {
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
         candidates.select(candidates.first_max());
+    }
+
+    fn on_greatest(&self) -> OnGreatest {
+        OnGreatest::Leaves
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

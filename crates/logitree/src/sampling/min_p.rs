@@ -1,7 +1,7 @@
 //! min_p: keeps the candidates at least p times as probable as the best one. Needs no softmax: it compares logits.
 
 use super::reference::{Reference, TokenArray};
-use super::{finite, Arguments, Candidates, FromArguments, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, Sampler};
 use crate::Result;
 
 /// Keeps what reaches `p` times the highest probability, and at least `min_keep`.
@@ -59,6 +59,10 @@ impl Sampler for MinP {
         if let Some(below) = below {
             candidates.truncate(below + 1);
         }
+    }
+
+    fn on_greatest(&self) -> OnGreatest {
+        OnGreatest::Keeps
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -167,6 +167,11 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
         false
     }
 
+    /// What it does to the greatest logit, the first of equal ones, whatever the other candidates are.
+    fn on_greatest(&self) -> OnGreatest {
+        OnGreatest::Unknown
+    }
+
     /// Whether it calls code of the host program, which must stay on the caller's thread.
     fn is_foreign(&self) -> bool {
         false
@@ -191,6 +196,17 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
     fn load(&mut self, _state: &mut StateReader<'_>) -> Result<()> {
         Ok(())
     }
+}
+
+/// What a sampler does to the greatest logit, the first of equal ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnGreatest {
+    /// It may remove it, or raise another above it.
+    Unknown,
+    /// It stays the greatest.
+    Keeps,
+    /// It is picked, or alone above -inf.
+    Leaves,
 }
 
 /// Copies and references of a sampler without its type; every sampler that can be cloned has it.

@@ -2,7 +2,7 @@
 //! continues, so that a later `dist` still draws.
 
 use super::reference::{Reference, TokenArray};
-use super::{finite, Arguments, Candidates, FromArguments, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, Sampler};
 use crate::Result;
 
 /// The temperature.
@@ -42,6 +42,13 @@ impl Sampler for Temp {
             candidates.keep_only_best();
         } else {
             candidates.divide(self.t);
+        }
+    }
+
+    fn on_greatest(&self) -> OnGreatest {
+        match self.t > 0.0 {
+            true => OnGreatest::Keeps,
+            false => OnGreatest::Leaves,
         }
     }
 

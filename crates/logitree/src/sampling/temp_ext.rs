@@ -6,7 +6,7 @@
 
 use super::distribution::Weight;
 use super::reference::{Reference, TokenArray};
-use super::{finite, Arguments, Candidates, FromArguments, Sampler, Temp};
+use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, Sampler, Temp};
 use crate::{Error, ErrorKind, Result};
 
 /// The temperature, how far it may go from there, and how the entropy is bent.
@@ -86,6 +86,14 @@ impl Sampler for TempExt {
         }
         if let Ok(mut temp) = Temp::new(t) {
             temp.apply(candidates);
+        }
+    }
+
+    fn on_greatest(&self) -> OnGreatest {
+        match self.delta > 0.0 {
+            true => OnGreatest::Unknown,
+            false if self.t > 0.0 => OnGreatest::Keeps,
+            false => OnGreatest::Leaves,
         }
     }
 

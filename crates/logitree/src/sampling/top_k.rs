@@ -1,7 +1,7 @@
 //! top_k: keeps the k candidates with the highest logits, sorted.
 
 use super::reference::{Reference, TokenArray};
-use super::{Arguments, Candidates, FromArguments, Sampler};
+use super::{Arguments, Candidates, FromArguments, OnGreatest, Sampler};
 use crate::Result;
 
 /// Keeps the `k` best; `k <= 0` keeps all, as they are.
@@ -36,6 +36,10 @@ impl Sampler for TopK {
         if let Ok(k @ 1..) = usize::try_from(self.k) {
             candidates.top(k);
         }
+    }
+
+    fn on_greatest(&self) -> OnGreatest {
+        OnGreatest::Keeps
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -1,7 +1,7 @@
 //! top_p (nucleus): keeps the fewest best candidates whose probabilities reach p. Output sorted.
 
 use super::reference::{Reference, TokenArray, TokenData};
-use super::{finite, Arguments, Candidates, FromArguments, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, Sampler};
 use crate::Result;
 
 /// How many candidates are sorted at first; more only if they do not reach p.
@@ -66,6 +66,10 @@ impl Sampler for TopP {
         if let Some(keep) = self.cut(candidates.logits(), max, sum) {
             candidates.truncate(keep);
         }
+    }
+
+    fn on_greatest(&self) -> OnGreatest {
+        OnGreatest::Keeps
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

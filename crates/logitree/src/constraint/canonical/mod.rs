@@ -44,6 +44,8 @@ const RICH: u32 = 8;
 const WORTH: usize = 12;
 /// The most bytes of a token that are taken one by one.
 const MAX_SIFTED: usize = 3;
+/// How many tokens are asked one by one whether they are the only one.
+const MAX_ASKED: usize = 64;
 /// The most bytes of masks, and of each of the other answers, that are kept.
 const MAX_MASK_BYTES: usize = 32 << 20;
 const MAX_BYTES: usize = 8 << 20;
@@ -348,6 +350,36 @@ impl Canonical {
         Ok(Some(Arc::new(found)))
     }
 
+    /// The token here, if only one is allowed. That two are is mostly seen from the first of the other matcher's.
+    fn sole(&mut self) -> Result<Option<TokenId>> {
+        if !self.is_known() {
+            let (mut found, mut asked) = (None, 0);
+            for token in self.first(MAX_ASKED)? {
+                asked += 1;
+                if self.decide(token)?.is_some() && found.replace(token).is_some() {
+                    return Ok(None);
+                }
+            }
+            if asked < MAX_ASKED && found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(match self.find()?.as_ref() {
+            Allowed::Ids(few) if few.len() == 1 => Some(few[0]),
+            _ => None,
+        })
+    }
+
+    /// The first of the tokens that the other matcher allows, at most `most`.
+    fn first(&mut self, most: usize) -> Result<Vec<TokenId>> {
+        let size = self.inner.vocabulary_size() as TokenId;
+        Ok(match self.inner.allowed()? {
+            AllowedTokens::All => (0..size).take(most).collect(),
+            AllowedTokens::Ids(few) => few.iter().copied().take(most).collect(),
+            AllowedTokens::Mask(words) => ids(words).take(most).collect(),
+        })
+    }
+
     /// Whether the mask here is known.
     fn is_known(&self) -> bool {
         let key = || self.inner.state().map(|state| (state, self.at));
@@ -567,6 +599,13 @@ impl Matcher for Canonical {
         Ok(self.allowed.as_deref().map_or(AllowedTokens::Ids(&[]), Allowed::borrow))
     }
 
+    fn wider(&mut self) -> Result<Option<AllowedTokens<'_>>> {
+        if self.inner.is_finished() || self.is_known() {
+            return Ok(None);
+        }
+        self.inner.allowed().map(Some)
+    }
+
     fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
         if self.inner.is_finished() || self.is_known() {
             return Ok(self.allowed()?.contains(token));
@@ -660,9 +699,7 @@ impl Matcher for Canonical {
             let mut run = Vec::new();
             let walked = (|| {
                 while run.len() < MAX_FORCED && !here.is_accepting() && !here.inner.is_finished() {
-                    let found = here.find()?;
-                    let Allowed::Ids(few) = found.as_ref() else { break };
-                    let [only] = few[..] else { break };
+                    let Some(only) = here.sole()? else { break };
                     if !here.take(only)? {
                         break;
                     }

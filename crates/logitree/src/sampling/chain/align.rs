@@ -32,6 +32,11 @@ impl Align {
         Ok(!self.steering.is_empty() || !bias.is_empty())
     }
 
+    /// Whether there is a steering, a bias or a rule.
+    pub fn is_set(&self) -> bool {
+        !self.steering.is_empty() || !self.bias.is_empty() || self.rule.is_some()
+    }
+
     /// Before the first sampler: calls the rule and makes its settings. Always followed by [`Align::restore`].
     pub fn set(
         &mut self,

@@ -8,9 +8,12 @@ use crate::support::laws;
 use logitree::constraint::{
     Canonical, Choices, Composition, Constraint, End, Grammar, GrammarLimits, Matcher,
 };
+use logitree::decoder::{Decoder, Stop};
 use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::grammar::gbnf;
-use logitree::{ErrorKind, TokenId, Tokenizer};
+use logitree::mask::AllowedTokens;
+use logitree::sampling::{presets, Chain, Mode, Params};
+use logitree::{ErrorKind, Result, TokenId, Tokenizer};
 use proptest::prelude::*;
 
 const GPT2: &str = r#"{"type":"ByteLevel","add_prefix_space":false,"use_regex":true}"#;
@@ -95,6 +98,65 @@ fn rules_of(which: usize) -> Arc<logitree::grammar::rules::Rules> {
         "root ::= \"as\" [^b]{0,7} \"b1\"",
     ];
     Arc::new(gbnf::parse(rules[which]).unwrap())
+}
+
+/// A chain that takes the greatest logit, at least at first.
+fn chain(kind: usize) -> Chain {
+    let params = Params::default().seed(7).with("temp", 0.0).with("top_k", 5);
+    match kind {
+        0 => presets::greedy(),
+        1 => presets::llama_cpp(&params).unwrap(),
+        2 => presets::llama_cpp(&params.with("min_p", 0.3).with("penalty_repeat", 1.2)).unwrap(),
+        3 => presets::llama_cpp(&params.with("xtc_probability", 1.0)).unwrap(),
+        _ => presets::llama_cpp(&params).unwrap().with_mode(Mode::Parity).unwrap(),
+    }
+}
+
+/// A matcher of which all allowed tokens are asked before each token.
+struct Exact(Box<dyn Matcher>);
+
+impl Matcher for Exact {
+    fn vocabulary_size(&self) -> usize {
+        self.0.vocabulary_size()
+    }
+    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
+        self.0.allowed()
+    }
+    fn accept(&mut self, token: TokenId) -> Result<()> {
+        self.0.allowed()?;
+        self.0.accept(token)
+    }
+    fn rollback(&mut self, n: usize) -> Result<()> {
+        self.0.rollback(n)
+    }
+    fn fork(&self) -> Box<dyn Matcher> {
+        Box::new(Exact(self.0.fork()))
+    }
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+    /// One by one, from all allowed tokens.
+    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
+        let mut here = self.0.fork();
+        while !here.is_accepting() && !here.is_finished() {
+            let only = match here.allowed()? {
+                AllowedTokens::Ids(&[only]) => only,
+                _ => break,
+            };
+            here.accept(only)?;
+            out.push(only);
+        }
+        Ok(())
+    }
+    fn is_accepting(&self) -> bool {
+        self.0.is_accepting()
+    }
+    fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+    fn accepted(&self) -> usize {
+        self.0.accepted()
+    }
 }
 
 /// What a matcher must show after `history`: the beginnings of `all`, and `end` where one is complete.
@@ -222,6 +284,60 @@ proptest! {
             right.accept(token).unwrap();
             alone.accept(token).unwrap();
         }
+    }
+
+    /// A decoder that decides the greatest logit alone takes the tokens, and draws the numbers, of one that finds all
+    /// allowed tokens; forced tokens too, some of them. Many logits are equal, and those of other tokens may be NaN.
+    #[test]
+    fn one_token_is_decided_as_all_of_them_are(
+        joins in joins(),
+        split in split(),
+        which in 0usize..4,
+        kind in 0usize..5,
+        salt in any::<u64>(),
+        script in prop::collection::vec(any::<u16>(), 1..40),
+    ) {
+        let (tokenizer, end) = tokenizer(&joins, split, false);
+        let vocabulary = tokenizer.vocabulary();
+        let decoder = |exact: bool| {
+            let limits = GrammarLimits::default();
+            let grammar = Grammar::new(rules_of(which), vocabulary, Some(&[end]), limits).unwrap();
+            let made = Canonical::new(&*grammar.matcher().unwrap(), &tokenizer, &[]).unwrap();
+            let matcher = if exact { Box::new(Exact(Box::new(made))) as Box<dyn Matcher> } else { Box::new(made) };
+            Decoder::new(Arc::clone(vocabulary), chain(kind), Some(matcher), Stop::default()).unwrap()
+        };
+        let (mut lazy, mut exact) = (decoder(false), decoder(true));
+        let mut random = salt;
+        for pick in script {
+            if exact.finish().is_some() {
+                break;
+            }
+            if pick % 5 == 0 {
+                let mut forced = [Vec::new(), Vec::new()];
+                lazy.take_forced(&mut forced[0]).unwrap();
+                exact.take_forced(&mut forced[1]).unwrap();
+                prop_assert_eq!(&forced[0], &forced[1]);
+                continue;
+            }
+            if kind > 0 && pick % 7 == 0 {
+                let temp = [0.0, 1.5, 0.7][usize::from(pick) / 7 % 3];
+                lazy.set_parameters(&[("temp".into(), temp)]).unwrap();
+                exact.set_parameters(&[("temp".into(), temp)]).unwrap();
+            }
+            let mut logits: Vec<f32> = (0..vocabulary.len())
+                .map(|_| {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    (random >> 61) as f32
+                })
+                .collect();
+            if pick % 11 == 0 {
+                let allowed = exact.allowed().unwrap();
+                (0..).zip(&mut logits).filter(|(id, _)| !allowed.contains(*id)).for_each(|(_, l)| *l = f32::NAN);
+            }
+            prop_assert_eq!(lazy.step(&logits).unwrap(), exact.step(&logits).unwrap());
+        }
+        prop_assert_eq!(lazy.tokens(), exact.tokens());
+        prop_assert_eq!(lazy.finish(), exact.finish());
     }
 
     /// With little fuel, what is answered is right, and the matcher is usable after what was not.
