@@ -24,28 +24,52 @@ pub struct Below {
     pub text: bool,
 }
 
-/// Collects [`Below`] while the subtree is being built.
+/// The decoder states from which every path below a node is UTF-8, while the trie is being built.
 #[derive(Clone, Copy)]
-pub(super) struct Gathering {
-    bytes: ByteSet,
-    /// The decoder states from which every path below is UTF-8.
-    decodes: u8,
-}
+pub(super) struct Decodes(u8);
 
-impl Gathering {
+impl Decodes {
     /// Of a node without children.
-    pub(super) const LEAF: Gathering = Gathering { bytes: ByteSet::NONE, decodes: u8::MAX };
+    pub(super) const LEAF: Decodes = Decodes(u8::MAX);
 
-    /// Adds a child that `byte` leads to, with all that is below it.
+    /// Adds a child that `byte` leads to, with what is below it.
     #[inline]
-    pub(super) fn add(&mut self, byte: u8, child: &Gathering) {
-        self.bytes = self.bytes.or(&child.bytes);
-        self.bytes.insert(byte);
-        self.decodes &= before(byte, child.decodes);
+    pub(super) fn add(&mut self, byte: u8, child: Decodes) {
+        self.0 &= before(byte, child.0);
     }
 
-    pub(super) fn below(&self) -> Below {
-        Below { bytes: self.bytes, text: self.decodes & BOUNDARY != 0 }
+    /// [`Below::text`].
+    pub(super) fn is_text(self) -> bool {
+        self.0 & BOUNDARY != 0
+    }
+}
+
+/// The bytes seen, one flag for each: setting one never waits for another.
+pub(super) struct Bytes([u8; 256]);
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Bytes([0; 256])
+    }
+}
+
+impl Bytes {
+    #[inline]
+    pub(super) fn see(&mut self, byte: u8) {
+        self.0[usize::from(byte)] = 1;
+    }
+
+    /// The bytes seen since the last call.
+    pub(super) fn take(&mut self) -> ByteSet {
+        // The product brings the lowest bits of eight bytes together in the highest byte.
+        const GATHER: u64 = 0x0102_0408_1020_4080;
+        let (eights, _) = self.0.as_chunks::<8>();
+        let mut set = ByteSet::NONE;
+        for (n, eight) in eights.iter().enumerate() {
+            set.0[n / 8] |= u64::from_le_bytes(*eight).wrapping_mul(GATHER) >> 56 << (n % 8 * 8);
+        }
+        self.0 = [0; 256];
+        set
     }
 }
 
@@ -80,14 +104,12 @@ fn before(byte: u8, after: u8) -> u8 {
 mod tests {
     use super::*;
 
-    fn one_path(bytes: &[u8]) -> Below {
-        let mut under = Gathering::LEAF;
-        for &byte in bytes.iter().rev() {
-            let mut here = Gathering::LEAF;
-            here.add(byte, &under);
-            under = here;
-        }
-        under.below()
+    fn one_path(bytes: &[u8]) -> Decodes {
+        bytes.iter().rev().fold(Decodes::LEAF, |below, &byte| {
+            let mut here = Decodes::LEAF;
+            here.add(byte, below);
+            here
+        })
     }
 
     #[test]
@@ -102,17 +124,27 @@ mod tests {
                 Ok(_) => true,
                 Err(error) => error.error_len().is_none(),
             };
-            assert_eq!(one_path(&path).text, want, "{path:x?}");
+            assert_eq!(one_path(&path).is_text(), want, "{path:x?}");
         }
     }
 
     #[test]
-    fn one_bad_path_spoils_all_and_bytes_are_united() {
-        let mut both = Gathering::LEAF;
-        both.add(b'a', &Gathering::LEAF);
-        assert!(both.below().text);
-        both.add(0xff, &Gathering::LEAF);
-        assert!(!both.below().text);
-        assert_eq!(both.below().bytes.iter().collect::<Vec<_>>(), [b'a', 0xff]);
+    fn one_bad_path_spoils_all() {
+        let mut both = Decodes::LEAF;
+        both.add(b'a', Decodes::LEAF);
+        assert!(both.is_text());
+        both.add(0xff, Decodes::LEAF);
+        assert!(!both.is_text());
+    }
+
+    #[test]
+    fn the_bytes_seen_are_taken_once() {
+        for step in 1..=255u8 {
+            let mut bytes = Bytes::default();
+            let seen: Vec<u8> = (0..=255).step_by(usize::from(step)).collect();
+            seen.iter().for_each(|&byte| bytes.see(byte));
+            assert_eq!(bytes.take().iter().collect::<Vec<_>>(), seen);
+            assert!(bytes.take().is_empty());
+        }
     }
 }

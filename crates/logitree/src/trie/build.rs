@@ -1,16 +1,20 @@
 //! Builds the trie: sorts the tokens by their bytes, writes down the bytes of each that the previous one lacks, and sums
 //! up what is below each node from the end. It refuses to cut a vocabulary down to the limits.
 
-use super::below::{Below, Gathering};
+use super::below::{Below, Bytes, Decodes};
 use super::node::{Packed, MAX_DEPTH, MAX_NODES, MAX_SLOT};
 use super::sweep::Outline;
 use super::{TokenTrie, BOGUS_SLOTS};
 use crate::mask::words_for;
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{Vocabulary, MAX_TOKENS};
 use crate::{Error, ErrorKind, Result, TokenId};
+use logitree_automata::expr::ByteSet;
 
-/// Shorter runs are sorted by comparisons.
-const FEW: usize = 32;
+/// The low bits of a sorted token: its id.
+const ID_BITS: u32 = MAX_TOKENS.ilog2();
+const ID: u64 = (1 << ID_BITS) - 1;
+/// How many bytes of a token are sorted with its id: two by their number, the others by what fits beside the id.
+const SORTED: usize = 2 + (64 - ID_BITS as usize) / 8;
 
 impl TokenTrie {
     /// The trie over the text tokens of `vocabulary` (special markers and empty tokens are not in it).
@@ -25,16 +29,16 @@ impl TokenTrie {
         }
         let sorted = sorted_tokens(vocabulary)?;
         let mut builder = Builder::new(bogus, sorted.len());
-        let mut last = Key { head: 0, id: 0, length: 0 };
-        for key in sorted {
-            let equal = (key.head ^ last.head).leading_zeros() / 8;
-            // Heads of short tokens are filled up with zeros.
-            let shared = match equal {
-                8 => common_prefix(last.bytes(vocabulary), key.bytes(vocabulary)),
-                equal => equal.min(last.length).min(key.length) as usize,
+        let mut last = (0, 0, 0);
+        for id in sorted.into_iter().map(|key| (key & ID) as TokenId) {
+            let (head, length) = (vocabulary.eight_bytes(id, 0), vocabulary.token_bytes(id).len());
+            let most = length.min(last.2);
+            let shared = match common_prefix(head, last.1) {
+                8 => shared_after(8, most, vocabulary, [id, last.0]),
+                shared => shared,
             };
-            builder.add(&key, shared, vocabulary)?;
-            last = key;
+            builder.add(id, length, shared.min(most), vocabulary)?;
+            last = (id, head, length);
         }
         Ok(builder.finish(vocabulary.len()))
     }
@@ -45,92 +49,79 @@ fn limit(found: String, most: usize) -> Error {
         .help("leave the tokens out that are no text of the model (mark them special or unused)")
 }
 
-/// A token while they are sorted. The bytes of most tokens are not looked up again: that many places of memory in any
-/// order take longer than all else.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    /// The first eight bytes, filled up with zeros.
-    head: u64,
-    id: TokenId,
-    /// How many bytes there are.
-    length: u32,
+/// How many bytes are equal before the first that differs.
+fn common_prefix(a: u64, b: u64) -> usize {
+    (a ^ b).leading_zeros() as usize / 8
 }
 
-impl Key {
-    fn bytes<'a>(&self, vocabulary: &'a Vocabulary) -> &'a [u8] {
-        match self.length {
-            0 => &[],
-            _ => vocabulary.token_bytes(self.id),
+/// As [`common_prefix`], of two tokens of which the first `shared` bytes are equal; `most` or more if the first `most` are.
+fn shared_after(mut shared: usize, most: usize, vocabulary: &Vocabulary, ids: [TokenId; 2]) -> usize {
+    while shared < most {
+        let [a, b] = ids.map(|id| vocabulary.eight_bytes(id, shared));
+        shared += common_prefix(a, b);
+        if a != b {
+            break;
         }
     }
-
-    /// The byte at `at`, one of the first eight.
-    fn byte(&self, at: u32) -> u8 {
-        (self.head >> (56 - 8 * at)) as u8
-    }
+    shared
 }
 
-/// The text tokens in the order of their bytes, equal ones by id.
-fn sorted_tokens(vocabulary: &Vocabulary) -> Result<Vec<Key>> {
-    let mut keys = Vec::with_capacity(vocabulary.len());
-    for id in 0..vocabulary.len() as TokenId {
-        let bytes = vocabulary.token_bytes(id);
-        if bytes.is_empty() || !vocabulary.kind(id).is_text() {
-            continue;
+/// The text tokens in the order of their bytes, equal ones by id; the ids are the low [`ID_BITS`] bits.
+///
+/// First by their first two bytes, by counting; then those that have them in common, as numbers: some more bytes, then the
+/// id. The numbers are small, and few bytes of memory are new to the process, which takes longer than sorting.
+fn sorted_tokens(vocabulary: &Vocabulary) -> Result<Vec<u64>> {
+    let mut ends = vec![0usize; 1 << 16];
+    for id in text_tokens(vocabulary) {
+        let length = vocabulary.token_bytes(id).len();
+        if length > MAX_DEPTH {
+            return Err(
+                limit(format!("token {id} has {length} bytes"), MAX_DEPTH).at(format!("token id {id}"))
+            );
         }
-        if bytes.len() > MAX_DEPTH {
-            return Err(limit(format!("token {id} has {} bytes", bytes.len()), MAX_DEPTH)
-                .at(format!("token id {id}")));
-        }
-        keys.push(Key { head: head(bytes), id, length: bytes.len() as u32 });
+        ends[(vocabulary.eight_bytes(id, 0) >> 48) as usize] += 1;
     }
-    let mut scratch = keys.clone();
-    sort_by_heads(&mut keys, &mut scratch, 0);
-    for run in keys.chunk_by_mut(|a, b| a.head == b.head) {
-        if run.len() > 1 {
-            run.sort_unstable_by(|a, b| a.bytes(vocabulary).cmp(b.bytes(vocabulary)).then(a.id.cmp(&b.id)));
-        }
-    }
-    Ok(keys)
-}
-
-/// The first eight bytes, filled up with zeros.
-fn head(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => bytes.iter().rev().fold(0, |head, &byte| head >> 8 | u64::from(byte) << 56),
-    }
-}
-
-/// Sorts by the byte at `at` of the heads, and each run of equal ones by the bytes after it. `scratch` is as long.
-fn sort_by_heads(keys: &mut [Key], scratch: &mut [Key], at: u32) {
-    if keys.len() <= FEW || at == 8 {
-        keys.sort_unstable();
-        return;
-    }
-    let mut ends = [0usize; 256];
-    keys.iter().for_each(|key| ends[usize::from(key.byte(at))] += 1);
     let mut sum = 0;
     for end in &mut ends {
         (*end, sum) = (sum, sum + *end);
     }
-    for key in &*keys {
-        let end = &mut ends[usize::from(key.byte(at))];
-        scratch[*end] = *key;
+    let mut keys = vec![0; sum];
+    for id in text_tokens(vocabulary) {
+        let head = vocabulary.eight_bytes(id, 0);
+        let end = &mut ends[(head >> 48) as usize];
+        keys[*end] = (head << 16) & !ID | u64::from(id);
         *end += 1;
     }
-    keys.copy_from_slice(scratch);
     let mut from = 0;
+    let mut tails = Vec::new();
     for end in ends {
         if end - from > 1 {
-            sort_by_heads(&mut keys[from..end], &mut scratch[from..end], at + 1);
+            keys[from..end].sort_unstable();
+            for run in keys[from..end].chunk_by_mut(|a, b| (a ^ b) <= ID).filter(|run| run.len() > 1) {
+                sort_by_tails(run, &mut tails, vocabulary);
+            }
         }
         from = end;
     }
+    Ok(keys)
 }
 
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+fn text_tokens(vocabulary: &Vocabulary) -> impl Iterator<Item = TokenId> + '_ {
+    (0..vocabulary.len() as TokenId)
+        .filter(|&id| vocabulary.kind(id).is_text() && !vocabulary.token_bytes(id).is_empty())
+}
+
+/// Sorts tokens whose first [`SORTED`] bytes, filled up with zeros, are equal.
+fn sort_by_tails(run: &mut [u64], tails: &mut Vec<(u64, u64)>, vocabulary: &Vocabulary) {
+    tails.clear();
+    tails.extend(run.iter().map(|&key| (vocabulary.eight_bytes((key & ID) as TokenId, SORTED), key)));
+    tails.sort_unstable_by(|(a, x), (b, y)| {
+        a.cmp(b).then_with(|| {
+            let [p, q] = [x, y].map(|key| vocabulary.token_bytes((key & ID) as TokenId));
+            p.cmp(q).then(x.cmp(y))
+        })
+    });
+    run.iter_mut().zip(&*tails).for_each(|(to, (_, key))| *to = *key);
 }
 
 struct Builder {
@@ -154,69 +145,103 @@ impl Builder {
             bogus,
             max_depth: 0,
         };
-        builder.open(0, 0);
+        builder.nodes.push(Packed::new(0, bogus as u32, 0));
+        builder.before.push(0);
         builder
     }
 
-    fn open(&mut self, byte: u8, depth: usize) {
-        let slot = self.bogus + self.nodes.len() % BOGUS_SLOTS;
-        self.nodes.push(Packed::new(byte, slot as u32, depth));
-        self.before.push(self.ids.len() as u32);
-    }
-
     /// Adds the next token in byte order, which shares its first `shared` bytes with the one before it.
-    fn add(&mut self, key: &Key, shared: usize, vocabulary: &Vocabulary) -> Result<()> {
-        let length = key.length as usize;
-        if self.nodes.len() + length - shared > MAX_NODES {
+    fn add(&mut self, id: TokenId, length: usize, shared: usize, vocabulary: &Vocabulary) -> Result<()> {
+        let end = self.nodes.len() + length - shared;
+        if end > MAX_NODES {
             return Err(limit(format!("more than {} nodes", self.nodes.len()), MAX_NODES));
         }
-        for depth in shared..length.min(8) {
-            self.open(key.byte(depth as u32), depth + 1);
+        // Eight nodes at a time, those too many are taken off again: most tokens have fewer, and to find out how many, one
+        // by one, takes longer.
+        for from in (shared..length).step_by(8) {
+            let bytes = vocabulary.eight_bytes(id, from).to_be_bytes();
+            let at = self.nodes.len();
+            let eight: [Packed; 8] = std::array::from_fn(|n| {
+                let slot = self.bogus + (at + n) % BOGUS_SLOTS;
+                Packed::new(bytes[n], slot as u32, from + n + 1)
+            });
+            self.nodes.extend_from_slice(&eight);
+            self.before.extend_from_slice(&[self.ids.len() as u32; 8]);
         }
-        if length > 8 {
-            let from = shared.max(8);
-            for (&byte, depth) in key.bytes(vocabulary)[from..].iter().zip(from + 1..) {
-                self.open(byte, depth);
-            }
-        }
+        self.nodes.truncate(end);
+        self.before.truncate(end);
         self.max_depth = self.max_depth.max(length);
-        let last = self.nodes.len() - 1;
         if shared == length {
-            self.twins.push((self.nodes[last].slot() as TokenId, key.id));
+            self.twins.push((self.nodes[end - 1].slot() as TokenId, id));
         } else {
-            self.nodes[last].set_slot(key.id);
+            self.nodes[end - 1].set_slot(id);
         }
-        self.ids.push(key.id);
+        self.ids.push(id);
         Ok(())
     }
 
-    /// Sets the sizes of the nodes. Returns what is below the big ones but the root, from the last to the first: the nodes
-    /// below one come after it.
-    fn sum_up(&mut self) -> Vec<(u32, Below)> {
-        // Per depth: how many nodes there are below the node that is met next, and what they have.
-        let mut sizes = vec![0usize; self.max_depth + 2];
-        let mut gathered = vec![Gathering::LEAF; self.max_depth + 2];
-        let mut found = Vec::new();
+    /// Sets the sizes of the nodes. Returns the big ones but the root, from the first to the last, each with whether what
+    /// is below it is text. From the end, as the nodes below one come after it.
+    fn sum_up(&mut self) -> Vec<(u32, bool)> {
+        // Per depth: how many nodes there are below the node that is met next, and what they decode.
+        let mut sums = vec![(0, Decodes::LEAF); self.max_depth + 2];
+        let mut big = Vec::new();
         for at in (1..self.nodes.len()).rev() {
             let node = self.nodes[at];
             let depth = node.depth();
-            let size = std::mem::take(&mut sizes[depth + 1]) + 1;
+            let (below, decodes) = std::mem::replace(&mut sums[depth + 1], (0, Decodes::LEAF));
+            let size = below + 1;
             self.nodes[at].set_size(size);
-            sizes[depth] += size;
-            let below = std::mem::replace(&mut gathered[depth + 1], Gathering::LEAF);
             if Outline::is_big(size) {
-                found.push((at as u32, below.below()));
+                big.push((at as u32, decodes.is_text()));
             }
-            gathered[depth].add(node.byte(), &below);
+            sums[depth].0 += size;
+            sums[depth].1.add(node.byte(), decodes);
         }
         let count = self.nodes.len();
         self.nodes[0].set_size(count);
+        big.reverse();
+        big
+    }
+
+    /// What is below each big node, in their order.
+    fn below(&self, big: &[(u32, bool)]) -> Vec<(u32, Below)> {
+        let mut found: Vec<(u32, Below)> =
+            big.iter().map(|&(at, text)| (at, Below { bytes: ByteSet::NONE, text })).collect();
+        let mut here = Bytes::default();
+        // Every node up to the next big one is below the last one that is open.
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        let mut at = 1;
+        for number in 0..=found.len() {
+            let next = found.get(number).map_or(self.nodes.len(), |&(at, _)| at as usize);
+            while let Some(&(top, end)) = open.last() {
+                let stop = end.min(next);
+                self.nodes[at..stop].iter().for_each(|node| here.see(node.byte()));
+                at = stop;
+                let bytes = found[top].1.bytes.or(&here.take());
+                found[top].1.bytes = bytes;
+                if end > next {
+                    break;
+                }
+                open.pop();
+                if let Some(&(parent, _)) = open.last() {
+                    found[parent].1.bytes = found[parent].1.bytes.or(&bytes);
+                }
+            }
+            if let Some(node) = self.nodes.get(next) {
+                if let Some(&(parent, _)) = open.last() {
+                    found[parent].1.bytes.insert(node.byte());
+                }
+                open.push((number, next + node.size()));
+                at = next + 1;
+            }
+        }
         found
     }
 
     fn finish(mut self, vocabulary_size: usize) -> TokenTrie {
-        let mut below = self.sum_up();
-        below.reverse();
+        let big = self.sum_up();
+        let below = self.below(&big);
         self.before.push(self.ids.len() as u32);
         let mut first = [0u32; 257];
         let mut at = 1;
@@ -238,3 +263,7 @@ impl Builder {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "build_tests.rs"]
+mod tests;

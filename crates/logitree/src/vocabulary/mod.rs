@@ -189,6 +189,21 @@ impl Vocabulary {
         &self.bytes[self.offsets[id] as usize..self.offsets[id + 1] as usize]
     }
 
+    /// Eight of the bytes that `id` stands for, those from `from` on, the first in the highest bits. What the token lacks is
+    /// zero.
+    #[inline]
+    pub(crate) fn eight_bytes(&self, id: TokenId, from: usize) -> u64 {
+        let start = self.offsets[id as usize] as usize + from;
+        let count = (self.offsets[id as usize + 1] as usize).saturating_sub(start).min(8);
+        let rest = self.bytes.get(start..).unwrap_or(&[]);
+        match rest.first_chunk() {
+            Some(eight) => {
+                u64::from_be_bytes(*eight) & u64::MAX.checked_shl(64 - 8 * count as u32).unwrap_or(0)
+            }
+            None => rest[..count].iter().rev().fold(0, |all, &byte| all >> 8 | u64::from(byte) << 56),
+        }
+    }
+
     /// What `id` is for.
     pub fn kind(&self, id: TokenId) -> TokenKind {
         self.kinds[id as usize]
