@@ -204,20 +204,23 @@ def fastest_read(logits: Logits) -> tuple[str, Callable[[], object]]:
 
 
 def masked(bench: Bench, logits: Logits) -> None:
-    """The default chain where 30 tokens are allowed: as mask words, and as a list of ids."""
-    allowed = sorted({*peaks(logits.size)[:10].tolist(), *history(logits.size)[30:50]})
-    mask = lt.masks.from_ids(logits.size, allowed)
+    """Where 30 tokens are allowed, as mask words and as a list of ids, and where nearly all are, as in a string."""
+    few = sorted({*peaks(logits.size)[:10].tolist(), *history(logits.size)[30:50]})
+    most = [id for id in range(logits.size) if id % 64]
     accepted = history(logits.size)
     of: dict[str, Any] = {"logits": "40 peaks", "size": logits.size, "main": True}
-    for name, given, target in (
-        ("mask with 30 allowed tokens, default chain", {"mask": mask}, 2.0),
-        ("list of 30 allowed tokens, default chain", {"allowed": allowed}, None),
+    few_mask, most_mask = (lt.masks.from_ids(logits.size, allowed) for allowed in (few, most))
+    for name, chain, allowed, given, target in (
+        ("mask with 30 allowed tokens, default chain", DEFAULT, few, {"mask": few_mask}, 2.0),
+        ("list of 30 allowed tokens, default chain", DEFAULT, few, {"allowed": few}, None),
+        (f"mask with {len(most):,} allowed tokens, default chain", DEFAULT, most, {"mask": most_mask}, None),
+        (f"mask with {len(most):,} allowed tokens, greedy", WISHES[0].samplers, most, {"mask": most_mask}, None),
     ):
-        mine = ours(DEFAULT, logits.size, accepted)
+        mine = ours(chain, logits.size, accepted)
         if isinstance(mine, Skip):
             bench.skip(name, mine.reason, chain=name, **of)
             continue
-        theirs = llama_chain(logits, DEFAULT, accepted=accepted, allowed=allowed)
+        theirs = llama_chain(logits, chain, accepted=accepted, allowed=allowed)
         bench.case(
             name,
             sampling(mine, logits, given),

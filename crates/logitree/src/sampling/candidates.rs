@@ -7,6 +7,9 @@
 //!   maximum, or all above a threshold are found in few blocks (`dense.rs`).
 //! - *list*: ids and logits, one entry each, in any order. With a mask it starts as the allowed ids, ascending.
 //!
+//! A mask of many ids may leave the dense form, too: what is not allowed is at -inf as blocks are read
+//! ([`Candidates::begin_wide`]).
+//!
 //! Ranking is in `rank.rs`, sums of exponentials are in `mass.rs`.
 
 use super::TokenArray;
@@ -33,6 +36,8 @@ pub struct Candidates<'l> {
     base: Floats<'l>,
     /// Changes of all borrowed logits, in order.
     shapes: Vec<Shape>,
+    /// The bits of the allowed ids, for [`Shape::Allowed`].
+    mask: Vec<u32>,
     /// Logits of single ids as they now are, by ascending id (borrowed form).
     edits: Vec<(TokenId, f32)>,
     /// Maximum of each block as it now is (dense form).
@@ -96,6 +101,7 @@ impl Default for Candidates<'_> {
             form: Form::List,
             base: Floats::F32(&[]),
             shapes: Vec::new(),
+            mask: Vec::new(),
             edits: Vec::new(),
             maxima: Vec::new(),
             ids: Vec::new(),
@@ -147,6 +153,7 @@ impl Candidates<'_> {
             form: self.form,
             base: Floats::F32(&[]),
             shapes: self.shapes,
+            mask: self.mask,
             edits: self.edits,
             maxima: self.maxima,
             ids: self.ids,

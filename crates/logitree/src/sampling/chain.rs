@@ -184,7 +184,12 @@ impl Chain {
         list: bool,
     ) -> Result<()> {
         self.picked = None;
-        let mut c = Candidates::begin(std::mem::take(&mut self.candidates), logits, allowed)?;
+        let buffers = std::mem::take(&mut self.candidates);
+        let is_draw = effects.is_none() && !list;
+        let mut c = match is_draw && self.ignores_rejected() {
+            true => Candidates::begin_wide(buffers, logits, allowed)?,
+            false => Candidates::begin(buffers, logits, allowed)?,
+        };
         self.measures = None;
         let model = self.measuring.then(|| Model::measure(logits, allowed, &c));
         if let Some(effects) = effects.as_deref_mut() {
@@ -205,6 +210,14 @@ impl Chain {
         self.align.restore(&self.rows, &mut self.samplers);
         done?;
         self.picked = c.selected().and_then(|at| c.id_at(at));
+        if let Some(banned) = self.picked.filter(|&token| !allowed.contains(token)) {
+            self.picked = None;
+            return Err(Error::new(
+                ErrorKind::Mask,
+                format!("token {banned} was picked, which is not allowed"),
+            )
+            .help("a sampler of the chain adds or revives candidates; leave it out"));
+        }
         if let (Some(model), Some(token)) = (model, self.picked) {
             self.measures = Some(model.with(logits, token, &c));
         }
@@ -214,6 +227,13 @@ impl Chain {
         }
         self.candidates = c.end();
         Ok(())
+    }
+
+    /// Whether no sampler looks at candidates at -inf, nor anything else.
+    fn ignores_rejected(&self) -> bool {
+        let samplers = || self.samplers.iter().filter(|sampler| !sampler.is_noop());
+        let alone = !self.measuring && !self.align.is_set();
+        alone && self.mode == Mode::Fast && samplers().all(|sampler| sampler.ignores_rejected())
     }
 
     /// The samplers on their fast paths.

@@ -67,6 +67,10 @@ impl Sampler for Dist {
         candidates.select(selected.unwrap_or(candidates.len() - 1));
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

@@ -229,6 +229,10 @@ impl Sampler for Dry {
         }
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

@@ -31,6 +31,10 @@ impl Sampler for Greedy {
         OnGreatest::Leaves
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

@@ -71,6 +71,10 @@ impl Sampler for LogitBias {
         }
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

@@ -65,6 +65,10 @@ impl Sampler for MinP {
         OnGreatest::Keeps
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

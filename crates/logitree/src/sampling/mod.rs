@@ -167,6 +167,11 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
         false
     }
 
+    /// Whether candidates at -inf, many of which are not allowed, make no difference to the others and are never selected.
+    fn ignores_rejected(&self) -> bool {
+        false
+    }
+
     /// What it does to the greatest logit, the first of equal ones, whatever the other candidates are.
     fn on_greatest(&self) -> OnGreatest {
         OnGreatest::Unknown

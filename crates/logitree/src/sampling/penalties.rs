@@ -79,6 +79,10 @@ impl Sampler for Penalties {
         candidates.unsort();
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

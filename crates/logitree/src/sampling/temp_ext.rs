@@ -97,6 +97,11 @@ impl Sampler for TempExt {
         }
     }
 
+    /// With a delta the number of candidates counts.
+    fn ignores_rejected(&self) -> bool {
+        self.delta <= 0.0
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

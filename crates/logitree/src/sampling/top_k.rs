@@ -42,6 +42,10 @@ impl Sampler for TopK {
         OnGreatest::Keeps
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

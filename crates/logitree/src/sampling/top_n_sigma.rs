@@ -63,6 +63,10 @@ impl Sampler for TopNSigma {
         candidates.reject_below(candidates.max() - self.n * deviation);
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

@@ -72,6 +72,10 @@ impl Sampler for TopP {
         OnGreatest::Keeps
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

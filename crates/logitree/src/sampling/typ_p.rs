@@ -74,6 +74,10 @@ impl Sampler for TypP {
         candidates.rearrange(keys);
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

@@ -30,6 +30,39 @@ fn marked_maxima_body(xs: &[f32], marks: &[u8], maxima: &mut Vec<f32>) {
 }
 
 widest! {
+    /// As [`block_maxima`] of the elements whose bit in `words` is set; the others are not looked at. `words` reach as far
+    /// as `xs`.
+    allowed_maxima, allowed_maxima_at = allowed_maxima_body(xs: &[f32], words: &[u32], maxima: &mut [f32]) -> bool
+}
+
+#[inline(always)]
+fn allowed_maxima_body(xs: &[f32], words: &[u32], maxima: &mut [f32]) -> bool {
+    let mut good = true;
+    let blocks = xs.chunks(BLOCK).zip(words.chunks(BLOCK / 32));
+    for ((block, words), out) in blocks.zip(maxima) {
+        let (lines, rest) = block.as_chunks::<32>();
+        let (mut best, mut bad) = ([f32::NEG_INFINITY; 32], [false; 32]);
+        for (line, &word) in lines.iter().zip(words) {
+            for i in 0..32 {
+                let x = if word >> i & 1 == 1 { line[i] } else { f32::NEG_INFINITY };
+                best[i] = if x > best[i] { x } else { best[i] };
+                bad[i] |= x.is_nan();
+            }
+        }
+        let (mut top, mut is_bad) = (highest(best), bad.iter().fold(false, |any, &bad| any | bad));
+        for (&x, i) in rest.iter().zip(0..32) {
+            if words.get(lines.len()).is_some_and(|word| word >> i & 1 == 1) {
+                top = if x > top { x } else { top };
+                is_bad |= x.is_nan();
+            }
+        }
+        *out = top;
+        good &= !is_bad && top < f32::INFINITY;
+    }
+    good
+}
+
+widest! {
     /// The maximum; NaN is ignored, -inf if there is nothing else.
     max, max_at = max_body(xs: &[f32]) -> f32
 }
@@ -276,6 +309,16 @@ mod tests {
                     let marked = |at: usize| marks[at / 8] >> (at % 8) & 1 == 1;
                     let only = |at: usize| (at..at + 16).filter(|&at| marked(at)).map(|at| wide[at]).collect::<Vec<_>>();
                     let slow: Vec<f32> = (0..xs.len() / 16).map(|line| naive(&only(line * 16))).collect();
+                    let words: Vec<u32> = (0..xs.len().div_ceil(32))
+                        .map(|at| [0, u32::MAX, 0x9e37_79b9, 0xfff7_ffff][at * 7 / 3 % 4].rotate_left(at as u32))
+                        .collect();
+                    let allowed: Vec<f32> = (wide.iter().enumerate())
+                        .map(|(at, &x)| if words[at / 32] >> (at % 32) & 1 == 1 { x } else { f32::NEG_INFINITY })
+                        .collect();
+                    let mut got = vec![7.0; want.len()];
+                    let good = allowed.iter().all(|&x| x < f32::INFINITY);
+                    prop_assert_eq!(allowed_maxima_at(width, &wide, &words, &mut got), good, "{:?}", width);
+                    prop_assert_eq!(got, allowed.chunks(BLOCK).map(naive).collect::<Vec<_>>(), "{:?}", width);
                     let mut fast = Vec::new();
                     marked_maxima_at(width, &wide, &marks, &mut fast);
                     prop_assert_eq!(fast, slow, "{:?}", width);

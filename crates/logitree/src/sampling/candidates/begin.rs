@@ -3,7 +3,7 @@
 //! Logits that are not allowed are neither read nor checked. A bad logit is located by a second pass, only after the
 //! first has found that there is one.
 
-use super::{Candidates, Form, Order};
+use super::{Candidates, Form, Order, Shape};
 use crate::mask::{words_for, AllowedTokens};
 use crate::simd::{self, Floats, BLOCK};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -11,7 +11,31 @@ use crate::{Error, ErrorKind, Result, TokenId};
 /// Mask words that are tested together, to skip runs without an allowed token.
 const GROUP: usize = 16;
 
+/// Fewer allowed ids are listed.
+const WIDE: usize = 4096;
+
 impl<'l> Candidates<'l> {
+    /// As [`Candidates::begin`], but where a mask allows many ids the others are candidates too, at -inf: for samplers to
+    /// which that makes no difference ([`Sampler::ignores_rejected`](crate::sampling::Sampler::ignores_rejected)).
+    ///
+    /// # Errors
+    /// As [`Candidates::begin`].
+    pub(in crate::sampling) fn begin_wide(
+        buffers: Candidates<'static>,
+        logits: Floats<'l>,
+        allowed: AllowedTokens<'_>,
+    ) -> Result<Self> {
+        let covering = words_for(logits.len());
+        match allowed {
+            AllowedTokens::Mask(words) if words.len() == covering && is_wide(words, logits.len()) => {
+                let mut c = Candidates::opened(buffers, logits)?;
+                c.begin_masked(logits, words)?;
+                Ok(c)
+            }
+            allowed => Candidates::begin(buffers, logits, allowed),
+        }
+    }
+
     /// Starts a step with the allowed logits, reusing the buffers of an earlier step.
     ///
     /// # Errors
@@ -23,6 +47,17 @@ impl<'l> Candidates<'l> {
         allowed: AllowedTokens<'_>,
     ) -> Result<Self> {
         let logits = logits.into();
+        let mut c = Candidates::opened(buffers, logits)?;
+        match allowed {
+            AllowedTokens::All => c.begin_dense(logits)?,
+            AllowedTokens::Ids(ids) => c.begin_few(logits, ids)?,
+            AllowedTokens::Mask(words) => c.begin_words(logits, words)?,
+        }
+        Ok(c)
+    }
+
+    /// The buffers without an earlier step's candidates.
+    fn opened(buffers: Candidates<'static>, logits: Floats<'l>) -> Result<Self> {
         let mut c: Candidates<'l> = buffers;
         c.edits.clear();
         c.shapes.clear();
@@ -38,11 +73,6 @@ impl<'l> Candidates<'l> {
             return Err(Error::new(ErrorKind::Logits, format!("there are {} logits", logits.len()))
                 .help("pass one logit for each token of the vocabulary"));
         }
-        match allowed {
-            AllowedTokens::All => c.begin_dense(logits)?,
-            AllowedTokens::Ids(ids) => c.begin_few(logits, ids)?,
-            AllowedTokens::Mask(words) => c.begin_words(logits, words)?,
-        }
         Ok(c)
     }
 
@@ -55,6 +85,32 @@ impl<'l> Candidates<'l> {
             return Err(bad_logit(all));
         }
         self.check_alive("every logit is -inf")
+    }
+
+    /// The dense form, with what `words` does not allow at -inf.
+    fn begin_masked(&mut self, logits: Floats<'l>, words: &[u32]) -> Result<()> {
+        self.form = Form::Borrowed;
+        self.base = logits;
+        self.mask.clear();
+        self.mask.extend_from_slice(words);
+        self.shapes.push(Shape::Allowed);
+        self.maxima.resize(logits.len().div_ceil(BLOCK), 0.0);
+        let good = match logits {
+            Floats::F32(xs) => simd::allowed_maxima(xs, words, &mut self.maxima),
+            narrow => {
+                let (mut good, mut buffer) = (true, [0.0; BLOCK]);
+                for (at, words) in words.chunks(BLOCK / 32).enumerate() {
+                    let block = narrow.block(at, &mut buffer);
+                    good &= simd::allowed_maxima(block, words, &mut self.maxima[at..=at]);
+                }
+                good
+            }
+        };
+        if !good {
+            let allowed = crate::mask::ids(words).take_while(|&id| (id as usize) < logits.len());
+            return Err(bad_logit(allowed.filter_map(|id| Some((logits.get(id as usize)?, id)))));
+        }
+        self.check_alive("every allowed logit is -inf")
     }
 
     fn begin_few(&mut self, logits: Floats<'l>, ids: &[TokenId]) -> Result<()> {
@@ -114,6 +170,12 @@ impl<'l> Candidates<'l> {
         }
         self.check_alive("every allowed logit is -inf")
     }
+}
+
+/// Whether so many ids are allowed that the others are read past rather than left out.
+fn is_wide(words: &[u32], logits: usize) -> bool {
+    let allowed = simd::count(words);
+    allowed >= WIDE && allowed * 8 >= logits
 }
 
 pub(crate) fn bad_logit(logits: impl Iterator<Item = (f32, TokenId)>) -> Error {

@@ -16,11 +16,23 @@ pub(super) enum Shape {
     Floor(f32),
     /// -inf for every other id.
     Only(TokenId),
+    /// -inf where the mask has no bit.
+    Allowed,
 }
 
 impl Shape {
-    fn apply(self, block: &mut [f32], start: usize) {
+    fn apply(self, block: &mut [f32], start: usize, mask: &[u32]) {
         match self {
+            Shape::Allowed if start.is_multiple_of(32) => {
+                simd::ban_f32(&mask[start / 32..(start + block.len()).div_ceil(32)], block);
+            }
+            Shape::Allowed => {
+                for (x, at) in block.iter_mut().zip(start..) {
+                    if mask[at / 32] >> (at % 32) & 1 == 0 {
+                        *x = f32::NEG_INFINITY;
+                    }
+                }
+            }
             Shape::Divide(by) => simd::divide(block, by),
             Shape::Floor(least) => simd::reject_below(block, least),
             Shape::Only(id) => {
@@ -73,7 +85,7 @@ impl Candidates<'_> {
         let plain = self.base.block(at, &mut plain);
         let block = &mut buffer[..plain.len()];
         block.copy_from_slice(plain);
-        self.shapes.iter().for_each(|shape| shape.apply(block, start));
+        self.shapes.iter().for_each(|shape| shape.apply(block, start, &self.mask));
         for &(id, x) in edits.iter().take_while(|e| (e.0 as usize) < start + BLOCK) {
             block[id as usize - start] = x;
         }
@@ -93,7 +105,7 @@ impl Candidates<'_> {
     pub(super) fn shape(&mut self, shape: Shape) {
         self.shapes.push(shape);
         for (id, x) in &mut self.edits {
-            shape.apply(std::slice::from_mut(x), *id as usize);
+            shape.apply(std::slice::from_mut(x), *id as usize, &self.mask);
         }
         match shape {
             Shape::Divide(by) => simd::divide(&mut self.maxima, by),
@@ -104,13 +116,15 @@ impl Candidates<'_> {
                     *max = if at == block { *max } else { f32::NEG_INFINITY };
                 }
             }
+            // It is the first shape; the maxima are found with it.
+            Shape::Allowed => {}
         }
     }
 
     /// The logit of one id, which is below the number of borrowed logits, unless it is an edit.
     fn shaped(&self, id: TokenId) -> Option<f32> {
         let mut x = [self.base.get(id as usize)?];
-        self.shapes.iter().for_each(|shape| shape.apply(&mut x, id as usize));
+        self.shapes.iter().for_each(|shape| shape.apply(&mut x, id as usize, &self.mask));
         Some(x[0])
     }
 

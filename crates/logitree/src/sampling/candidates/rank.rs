@@ -154,7 +154,7 @@ impl Candidates<'_> {
     fn collect_best(&mut self, k: usize, keys: &mut Vec<u64>) {
         if self.form == Form::List || k == self.len() {
             self.collect_all(keys);
-        } else if k <= self.maxima.len() {
+        } else if k <= self.maxima.iter().filter(|&&max| max > f32::NEG_INFINITY).count() {
             self.collect_top(k, keys);
         } else {
             self.collect_until(keys, |_, keys| keys.len() >= k);

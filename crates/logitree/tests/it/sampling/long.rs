@@ -2,7 +2,7 @@
 //! prefix of the right order, cut where the mass in f64 says, and a draw falls where it should. `BOUND` is all the
 //! room that rounding is given.
 
-use crate::support::samplers::{complete, World, ROWS};
+use crate::support::samplers::{complete, knobs, World, ROWS};
 use logitree::mask::AllowedTokens;
 use logitree::sampling::rng::Draws;
 use logitree::sampling::{
@@ -388,5 +388,69 @@ fn mirostat_cuts_the_same_late_and_at_once() {
                 assert!(listed.candidates().ids().len() < xs.len(), "{tau}");
             }
         }
+    }
+}
+
+/// Masks of many ids: half of them, most, every fourth, those of few places.
+fn wide_masks(n: usize, salt: u32) -> Vec<Vec<u32>> {
+    let id = |at: usize| at as u32;
+    vec![
+        (0..n / 2).map(id).collect(),
+        (0..n).map(id).filter(|id| id.wrapping_mul(salt | 1) >> 26 != 3).collect(),
+        (0..n).map(id).filter(|id| id % 4 == salt % 4).collect(),
+        (n / 8..n / 8 + 4200).map(id).collect(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// From a mask of many ids, whose logits stay where they are, the same tokens are drawn as from a list of the ids; the
+    /// logits of other ids may be anything.
+    #[test]
+    fn wide_masks_draw_as_lists_do(
+        (first, second) in (0..ROWS.len(), 0..ROWS.len()),
+        knobs in [knobs(), knobs()],
+        (n, salt, spread) in (16_800usize..20_000, any::<u32>(), 0.01f32..8.0),
+        (peaks, ties, kind, greedy) in (0usize..20, any::<bool>(), 0usize..4, any::<bool>()),
+    ) {
+        let (world, seed) = (World::default(), Seed::mt19937(salt));
+        let mut samplers: Vec<Box<dyn Sampler>> = Vec::new();
+        for (row, knobs) in [first, second].into_iter().zip(knobs) {
+            let sampler = (ROWS[row].build)(knobs, seed, &world);
+            if !sampler.selects() {
+                samplers.push(sampler);
+            }
+        }
+        samplers.push(if greedy { boxed(Greedy) } else { boxed(Dist::new(seed).unwrap()) });
+        let mut listed = Chain::new(samplers).unwrap();
+        (0..40).for_each(|i| listed.accept(i * 37 % n as u32));
+        let mut wide = listed.clone();
+        let ids = &wide_masks(n, salt)[kind];
+        let mut words = vec![0u32; n.div_ceil(32)];
+        ids.iter().for_each(|&id| words[id as usize / 32] |= 1 << (id % 32));
+        for step in 0..4 {
+            let mut xs = logits(n, salt ^ step, spread, peaks, ties);
+            let halves: Vec<u16> = xs.iter().map(|&x| half::f16::from_f32(x).to_bits()).collect();
+            if salt % 3 == 0 {
+                let banned = (0..n).filter(|&at| words[at / 32] >> (at % 32) & 1 == 0);
+                banned.for_each(|at| xs[at] = [f32::NAN, f32::INFINITY, 1e30][at % 3]);
+            }
+            let given = if salt % 5 == 0 { Floats::F16(&halves) } else { Floats::F32(&xs) };
+            let one = wide.draw(given, AllowedTokens::Mask(&words));
+            let other = listed.draw(given, AllowedTokens::Ids(ids));
+            let message = |result: Result<u32, logitree::Error>| result.map_err(|error| (error.message, error.place));
+            let (one, other) = (message(one), message(other));
+            prop_assert_eq!(&one, &other, "{}", wide.describe());
+            prop_assert_eq!(wide.snapshot(), listed.snapshot(), "{}", wide.describe());
+            let Ok(token) = one else { break };
+            wide.accept(token);
+            listed.accept(token);
+        }
+        // A NaN is found where it is allowed.
+        let mut xs = vec![0.0; n];
+        xs[ids[ids.len() / 3] as usize] = f32::NAN;
+        let error = wide.draw(&xs, AllowedTokens::Mask(&words)).unwrap_err();
+        prop_assert_eq!(error.place, format!("id {}", ids[ids.len() / 3]));
     }
 }
