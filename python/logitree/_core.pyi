@@ -269,7 +269,8 @@ class Vocabulary:
         """
     @property
     def trie(self) -> TokenTrie:
-        """The text tokens as a byte trie, built on first use (about 50 ns per token).
+        """The text tokens as a byte trie, built when a file is loaded, otherwise on first use (about 50 ns per
+        token).
 
         Raises LimitError if a token is longer than 1,023 bytes or the trie needs more than 4,194,303 nodes.
         """

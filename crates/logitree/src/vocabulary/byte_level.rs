@@ -47,6 +47,34 @@ pub(super) fn decode_into(text: &[u8], out: &mut Vec<u8>) {
         return out.extend_from_slice(text);
     }
     let start = out.len();
+    if !decode_usual(text, out) {
+        out.truncate(start);
+        decode_any(text, out);
+    }
+}
+
+/// [`decode_any`] where every character stands for a byte; `false`, and part of the bytes written, where one does not.
+fn decode_usual(text: &[u8], out: &mut Vec<u8>) -> bool {
+    let mut bytes = text.iter();
+    while let Some(&first) = bytes.next() {
+        let byte = match first {
+            0x21..=0x7E => Some(first),
+            // The first of two bytes of the characters up to U+017F.
+            0xC2..=0xC5 => bytes.next().filter(|next| (0x80..=0xBF).contains(*next)).and_then(|next| {
+                let code = usize::from(first & 0x1F) << 6 | usize::from(next & 0x3F);
+                BYTE_OF.get(code).and_then(|&byte| u8::try_from(byte).ok())
+            }),
+            _ => None,
+        };
+        let Some(byte) = byte else { return false };
+        out.push(byte);
+    }
+    true
+}
+
+/// [`decode_into`], a character at a time.
+fn decode_any(text: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
     let Ok(characters) = std::str::from_utf8(text) else { return out.extend_from_slice(text) };
     for character in characters.chars() {
         let Some(byte) = byte_of(character) else {
@@ -70,6 +98,32 @@ mod tests {
         }
         assert_eq!((character_of(b' '), character_of(b'\n'), character_of(b'a')), ('Ġ', 'Ċ', 'a'));
         assert_eq!(byte_of('\u{144}'), None);
+    }
+
+    #[test]
+    fn the_usual_texts_are_decoded_as_all_are() {
+        let units: [&[u8]; 12] = [
+            b"a",
+            b"~",
+            b" ",
+            b"\x7f",
+            "Ġ".as_bytes(),
+            "é".as_bytes(),
+            "Ń".as_bytes(),
+            "ń".as_bytes(),
+            "▁".as_bytes(),
+            b"\xc3",
+            b"\xa9",
+            "\u{80}".as_bytes(),
+        ];
+        for n in 0..units.len().pow(4) {
+            let text: Vec<u8> =
+                (0..4).flat_map(|i| units[n / units.len().pow(i) % units.len()]).copied().collect();
+            let (mut got, mut want) = (b"x".to_vec(), b"x".to_vec());
+            decode_into(&text, &mut got);
+            decode_any(&text, &mut want);
+            assert_eq!(got, want, "{text:x?}");
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Vocabulary {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be read; [`ErrorKind::Vocabulary`](crate::ErrorKind::Vocabulary), naming the field and the byte
     /// offset, if it is malformed, truncated, or of a kind that is not read.
     pub fn from_gguf(path: &Path) -> Result<Self> {
-        file::load(path, Self::from_gguf_bytes)
+        file::load(path, Self::from_gguf_bytes).map(Self::with_trie)
     }
 
     /// The vocabulary of the GGUF file whose bytes are `bytes` (up to the end of its metadata at least).

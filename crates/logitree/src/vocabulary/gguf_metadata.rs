@@ -205,10 +205,12 @@ fn skip_elements(cursor: &mut Cursor<'_>, kind: u32, count: u64, key: &Key<'_>) 
         } else if *left == 0 {
             open.pop();
         } else if *kind == TYPE_STRING {
-            let index = count.saturating_sub(*left);
-            *left -= 1;
-            let length = cursor.u64(format_args!("{key}[{index}]"))?;
-            cursor.take(length, format_args!("{key}[{index}]"))?;
+            while *left > 0 {
+                let index = count.saturating_sub(*left);
+                *left -= 1;
+                let length = cursor.u64(format_args!("{key}[{index}]"))?;
+                cursor.take(length, format_args!("{key}[{index}]"))?;
+            }
         } else {
             *left -= 1;
             if open.len() == MAX_NESTING {

@@ -116,7 +116,8 @@ pub struct Vocabulary {
     kinds: Box<[TokenKind]>,
     about: About,
     fingerprint: u128,
-    trie: OnceLock<Result<TokenTrie>>,
+    /// Shared by vocabularies with the same tokens.
+    trie: Arc<OnceLock<Result<TokenTrie>>>,
     attached: Attached,
 }
 
@@ -161,7 +162,7 @@ impl Vocabulary {
             kinds: kinds.into(),
             about,
             fingerprint,
-            trie: OnceLock::new(),
+            trie: Arc::default(),
             attached: Attached::default(),
         })
     }
@@ -171,7 +172,10 @@ impl Vocabulary {
     /// # Errors
     /// [`ErrorKind::Vocabulary`] if an id in `about` is out of range.
     pub fn with_about(&self, about: About) -> Result<Self> {
-        Self::from_parts(self.bytes.to_vec(), self.offsets.to_vec(), self.kinds.to_vec(), about)
+        let mut made =
+            Self::from_parts(self.bytes.to_vec(), self.offsets.to_vec(), self.kinds.to_vec(), about)?;
+        made.trie = Arc::clone(&self.trie);
+        Ok(made)
     }
 
     /// Number of tokens.
@@ -239,12 +243,19 @@ impl Vocabulary {
         self.fingerprint
     }
 
-    /// The text tokens as a byte trie, built on the first call and shared by all.
+    /// The text tokens as a byte trie, built on the first call, or when a file is loaded, and shared by all.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] if the vocabulary is beyond the trie's limits, see [`TokenTrie::new`].
     pub fn trie(&self) -> Result<&TokenTrie> {
         self.trie.get_or_init(|| TokenTrie::new(self)).as_ref().map_err(Error::clone)
+    }
+
+    /// With its trie. Who loads a model's file is about to constrain its tokens, and the first mask should not wait; a
+    /// vocabulary beyond the trie's limits fails where the trie is needed.
+    fn with_trie(self) -> Self {
+        self.trie.get_or_init(|| TokenTrie::new(&self));
+        self
     }
 
     /// What the room that meets grammars keeps with this vocabulary; `make` makes it on the first call. `None` if
@@ -281,4 +292,41 @@ fn fingerprint(bytes: &[u8], offsets: &[u32], kinds: &[TokenKind], ends: &[Token
         hash.update(&chunk);
     }
     hash.digest128()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(texts: &[&[u8]]) -> Vocabulary {
+        let token = |bytes: &&[u8]| Token { bytes: bytes.to_vec(), kind: TokenKind::Normal };
+        Vocabulary::new(texts.iter().map(token), About::default()).unwrap()
+    }
+
+    #[test]
+    fn eight_bytes_are_those_of_the_token_and_zeros() {
+        let vocabulary = of(&[b"", b"a", b"\xff\xfe0123456789", b"seven b", b"eight by", b"xyz"]);
+        for id in 0..vocabulary.len() as TokenId {
+            for from in 0..20 {
+                let bytes = vocabulary.token_bytes(id).iter().copied().skip(from).chain([0; 8]);
+                let want = bytes.take(8).fold(0, |all, byte| all << 8 | u64::from(byte));
+                assert_eq!(vocabulary.eight_bytes(id, from), want, "{id} {from}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_loaded_vocabulary_and_those_made_from_it_share_a_trie() {
+        let path = std::env::temp_dir().join(format!("logitree-{}.json", std::process::id()));
+        let json = br#"{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}, "decoder": {"type": "ByteLevel"}}"#;
+        std::fs::write(&path, json).unwrap();
+        let loaded = Vocabulary::from_tokenizer_json(&path);
+        std::fs::remove_file(&path).unwrap();
+        let loaded = loaded.unwrap();
+        assert!(loaded.trie.get().is_some());
+        let other = loaded.with_about(About { end_of_generation: vec![1], ..About::default() }).unwrap();
+        assert!(std::ptr::eq(other.trie().unwrap(), loaded.trie().unwrap()));
+        let alone = of(&[b"a"]);
+        assert!(alone.trie.get().is_none() && alone.trie().is_ok());
+    }
 }

@@ -27,6 +27,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next `n` bytes.
+    #[inline]
     pub fn take(&mut self, n: u64, field: impl Display) -> Result<&'a [u8]> {
         let left = &self.bytes[self.at..];
         match usize::try_from(n).ok().and_then(|n| left.get(..n)) {
@@ -38,6 +39,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self, field: impl Display) -> Result<[u8; N]> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N as u64, field)?);
@@ -60,6 +62,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Eight bytes, little-endian.
+    #[inline]
     pub fn u64(&mut self, field: impl Display) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array(field)?))
     }

@@ -41,7 +41,7 @@ impl Vocabulary {
     /// [`ErrorKind::Vocabulary`](crate::ErrorKind::Vocabulary), naming the field and the byte offset, if it is
     /// malformed or truncated.
     pub fn from_sentencepiece(path: &Path) -> Result<Self> {
-        file::load(path, Self::from_sentencepiece_bytes)
+        file::load(path, Self::from_sentencepiece_bytes).map(Self::with_trie)
     }
 
     /// The vocabulary of the serialized SentencePiece model `model`.

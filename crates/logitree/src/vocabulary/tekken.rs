@@ -76,7 +76,7 @@ impl Vocabulary {
         let vocabulary = file::load_text(path, Self::from_tekken_bytes)?;
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let about = About { name: name.unwrap_or_default(), ..vocabulary.about().clone() };
-        vocabulary.with_about(about)
+        vocabulary.with_about(about).map(Self::with_trie)
     }
 
     /// The vocabulary of the tekken file whose text is `json`.

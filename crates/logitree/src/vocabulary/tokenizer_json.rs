@@ -150,7 +150,7 @@ impl Vocabulary {
     /// [`ErrorKind::Io`] if the file cannot be read; [`ErrorKind::Vocabulary`], naming the field and, where the
     /// JSON itself is at fault, the byte offset, if it is malformed, truncated, or of a kind that is not read.
     pub fn from_tokenizer_json(path: &Path) -> Result<Self> {
-        file::load_text(path, Self::from_tokenizer_json_bytes)
+        file::load_text(path, Self::from_tokenizer_json_bytes).map(Self::with_trie)
     }
 
     /// The vocabulary of the tokenizer.json whose text is `json`.
