@@ -11,10 +11,9 @@
 //!
 //! The naive version is the derivatives of the expression itself.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::build::WITHIN_DEPTH;
 use super::node::{ExprNode, ENDLESS};
@@ -228,7 +227,7 @@ impl Exprs {
             made.number(leaf);
         }
         let mut ways: Vec<Vec<(ByteSet, u32)>> = Vec::new();
-        let mut sets: BTreeSet<ByteSet> = BTreeSet::new();
+        let mut sets: FxHashSet<ByteSet> = FxHashSet::default();
         while ways.len() < made.ids.len() {
             let mut found = Vec::new();
             self.partials(made.ids[ways.len()], &mut found)?;
@@ -239,6 +238,8 @@ impl Exprs {
                 return Ok(None);
             }
         }
+        let mut sets: Vec<ByteSet> = sets.into_iter().collect();
+        sets.sort_unstable();
         let classes = self.partition(sets)?;
         if classes.len() > 200 {
             return Ok(None);
@@ -320,19 +321,20 @@ impl Ways {
     fn new(ways: &[(ByteSet, u32)], firsts: &[u8]) -> Ways {
         let mut made = Ways::default();
         // Which ways a class has, 64 at a time: neighbouring classes mostly have the same.
-        let parts = ways.len().div_ceil(64).max(1);
-        let (mut taken, mut before) = (vec![0u64; parts], vec![0u64; parts]);
+        let mut taken = vec![0u64; ways.len().div_ceil(64)];
         for (class, &byte) in firsts.iter().enumerate() {
+            let mut starts = class == 0;
             for (part, ways) in taken.iter_mut().zip(ways.chunks(64)) {
                 let bit = |(n, way): (usize, &(ByteSet, u32))| u64::from(way.0.contains(byte)) << n;
-                *part = ways.iter().enumerate().map(bit).sum();
+                let bits = ways.iter().enumerate().map(bit).sum();
+                starts |= bits != *part;
+                *part = bits;
+                made.count += bits.count_ones() as usize;
             }
-            made.count += taken.iter().map(|part| part.count_ones() as usize).sum::<usize>();
-            if class == 0 || taken != before {
+            if starts {
                 let targets = ways.iter().filter(|way| way.0.contains(byte)).map(|way| way.1);
                 made.runs.push((class as u8, targets.collect()));
                 made.starts.insert(class as u8);
-                std::mem::swap(&mut taken, &mut before);
             }
         }
         made
@@ -385,7 +387,7 @@ impl<'a> Search<'a> {
         self.state(start);
         let mut next = Vec::new();
         let mut at = 0;
-        let (mut key, mut last) = (Vec::new(), Vec::new());
+        let mut key = Vec::new();
         while at < self.states.len() {
             for n in 1..self.states[at].len() {
                 let set = self.states[at][n];
@@ -396,20 +398,21 @@ impl<'a> Search<'a> {
             for &set in &self.states[at][1..] {
                 starts = starts.or(&self.sets.rows[set as usize].starts);
             }
-            last.clear();
+            key.clear();
+            key.extend_from_slice(&self.states[at]);
             let mut to = None;
             for class in 0..self.classes {
-                if class > 0 && !starts.contains(class as u8) {
-                    next.push(to);
-                    continue;
-                }
-                key.clear();
-                key.push(self.states[at][0]);
-                key.extend(self.states[at][1..].iter().map(|&set| self.sets.rows[set as usize].next[class]));
                 // Neighbouring classes often have the same target.
-                if key != last {
+                let mut is_same = class > 0;
+                if class == 0 || starts.contains(class as u8) {
+                    for (set, known) in self.states[at][1..].iter().zip(&mut key[1..]) {
+                        let after = self.sets.rows[*set as usize].next[class];
+                        is_same &= after == *known;
+                        *known = after;
+                    }
+                }
+                if !is_same {
                     to = self.target(&key)?;
-                    std::mem::swap(&mut key, &mut last);
                 }
                 next.push(to);
             }
