@@ -43,6 +43,13 @@ const ANY_OBJECT: &str = r#"{"type": "object", "properties": {
     "count": {"type": "integer"},
     "created": {"type": "string", "format": "date-time"}
 }}"#;
+/// A schema of the usual formats: reading it finds their languages, which all schemas share. Those of other scripts than Latin
+/// take longer than all of these.
+const ANY_FORMAT: &str = r#"{"anyOf": [
+    {"format": "date-time"}, {"format": "date"}, {"format": "time"}, {"format": "duration"}, {"format": "email"},
+    {"format": "hostname"}, {"format": "ipv4"}, {"format": "ipv6"}, {"format": "uri"}, {"format": "uri-reference"},
+    {"format": "uuid"}, {"format": "json-pointer"}, {"format": "regex"}
+]}"#;
 /// Texts after which the lexemes of JSON begin, or are being read.
 const BEGINNINGS: [&str; 12] = [
     "",
@@ -97,13 +104,15 @@ impl Grammar {
     }
 
     /// Finds ahead what grammars need of a vocabulary: its trie, and the tables of JSON's strings, keys, numbers and
-    /// whitespace, and the automata of integers and of `date-time`. Without it, the first masks of the first grammar that needs
+    /// whitespace, the automata of integers and of `date-time`, and the languages of usual formats. Without it, the first masks of the first grammar that needs
     /// them find them.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] if the vocabulary exceeds the trie's limits.
     pub fn prepare(vocabulary: &Arc<Vocabulary>) -> Result<()> {
-        let schema = json_schema::load(ANY_OBJECT, &json_schema::SchemaOptions::default(), &[])?;
+        let options = json_schema::SchemaOptions::default();
+        json_schema::load(ANY_FORMAT, &options, &[])?;
+        let schema = json_schema::load(ANY_OBJECT, &options, &[])?;
         let body = RuleBody::Json(Arc::new(schema));
         let rules = Rules { rules: vec![Rule { name: "~json".into(), body }], start: RuleId(0) };
         let grammar = Grammar::new(Arc::new(rules), vocabulary, Some(&[]), GrammarLimits::default())?;
