@@ -75,11 +75,9 @@ fn items<'py>(of: impl Iterator<Item = Bound<'py, PyAny>>, depth: u32, text: &mu
 pub fn string(of: &Bound<'_, PyString>, text: &mut String) -> bool {
     let Ok(of) = of.to_str() else { return false };
     text.push('"');
-    let is_escaped = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
     let mut from = 0;
-    // Most texts have nothing to escape, which is found out faster than where it is, many bytes at a time.
-    let escapes = of.bytes().fold(false, |any, byte| any | is_escaped(byte));
-    let last = if escapes { of.len() } else { 0 };
+    // Most texts have nothing to escape, which is found out faster than where it is.
+    let last = if has_escapes(of.as_bytes()) { of.len() } else { 0 };
     for (at, byte) in of.bytes().take(last).enumerate().filter(|&(_, byte)| is_escaped(byte)) {
         text.push_str(&of[from..at]);
         from = at + 1;
@@ -98,4 +96,46 @@ pub fn string(of: &Bound<'_, PyString>, text: &mut String) -> bool {
     text.push_str(&of[from..]);
     text.push('"');
     true
+}
+
+fn is_escaped(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// Whether some byte is escaped: eight of them at a time, the last eight of a longer text perhaps twice.
+fn has_escapes(bytes: &[u8]) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    // The top bit of each byte that is less than `limit`, which is at most 128; past the first one others may be set too.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & (ONES << 7);
+    let in_word = |word: &[u8; 8]| {
+        let word = u64::from_le_bytes(*word);
+        let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+        is(b'"') | is(b'\\') | below(word, 0x20) != 0
+    };
+    match bytes.last_chunk() {
+        Some(last) => bytes.as_chunks().0.iter().any(in_word) || in_word(last),
+        None => bytes.iter().copied().any(is_escaped),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_found_as_one_by_one() {
+        for length in 0..28 {
+            for before in [b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xff] {
+                let mut bytes = vec![before; length];
+                assert!(!has_escapes(&bytes));
+                for place in 0..length {
+                    for byte in 0..=255 {
+                        bytes[place] = byte;
+                        assert_eq!(has_escapes(&bytes), is_escaped(byte), "{byte} at {place} of {length}");
+                    }
+                    bytes[place] = before;
+                }
+            }
+        }
+    }
 }

@@ -130,7 +130,18 @@ impl RuleTable {
         &self,
         parts: impl IntoIterator<Item = PropertyRulesId>,
     ) -> Vec<PropertyRulesId> {
+        /// Parts that are compared one by one.
+        const FEW: usize = 8;
         let mut open: Vec<PropertyRulesId> = parts.into_iter().collect();
+        if open.len() <= FEW && open.iter().all(|&part| self.forms.part(part).covers.is_empty()) {
+            let mut found = Vec::with_capacity(open.len());
+            for part in open {
+                if !found.contains(&part) {
+                    found.push(part);
+                }
+            }
+            return found;
+        }
         open.reverse();
         let (mut found, mut seen) = (Vec::new(), FxHashSet::default());
         while let Some(part) = open.pop() {
