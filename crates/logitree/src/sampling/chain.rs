@@ -232,8 +232,8 @@ impl Chain {
     /// Whether no sampler looks at candidates at -inf, nor anything else.
     fn ignores_rejected(&self) -> bool {
         let samplers = || self.samplers.iter().filter(|sampler| !sampler.is_noop());
-        let alone = !self.measuring && !self.align.is_set();
-        alone && self.mode == Mode::Fast && samplers().all(|sampler| sampler.ignores_rejected())
+        let ruled = self.align.rule.is_some();
+        !ruled && self.mode == Mode::Fast && samplers().all(|sampler| sampler.ignores_rejected())
     }
 
     /// The samplers on their fast paths.

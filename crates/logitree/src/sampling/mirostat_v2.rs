@@ -83,6 +83,10 @@ impl Sampler for MirostatV2 {
         self.control.draw(candidates);
     }
 
+    fn ignores_rejected(&self) -> bool {
+        true
+    }
+
     fn reference(&mut self) -> Option<&mut dyn Reference> {
         Some(self)
     }

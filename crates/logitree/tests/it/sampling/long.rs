@@ -7,7 +7,7 @@ use logitree::mask::AllowedTokens;
 use logitree::sampling::rng::Draws;
 use logitree::sampling::{
     AdaptiveP, Chain, Dist, Floats, Greedy, LogitBias, MinP, MirostatV2, Mode, Penalties, Sampler, Seed,
-    Temp, TempExt, TopK, TopNSigma, TopP, TypP, Xtc,
+    Steering, Temp, TempExt, TopK, TopNSigma, TopP, TypP, Xtc,
 };
 use proptest::prelude::*;
 
@@ -417,15 +417,18 @@ proptest! {
         let (world, seed) = (World::default(), Seed::mt19937(salt));
         let mut samplers: Vec<Box<dyn Sampler>> = Vec::new();
         for (row, knobs) in [first, second].into_iter().zip(knobs) {
-            let sampler = (ROWS[row].build)(knobs, seed, &world);
-            if !sampler.selects() {
-                samplers.push(sampler);
+            if samplers.last().is_none_or(|last| !last.selects()) {
+                samplers.push((ROWS[row].build)(knobs, seed, &world));
             }
         }
-        samplers.push(if greedy { boxed(Greedy) } else { boxed(Dist::new(seed).unwrap()) });
+        if !samplers.last().is_some_and(|last| last.selects()) {
+            samplers.push(if greedy { boxed(Greedy) } else { boxed(Dist::new(seed).unwrap()) });
+        }
         let mut listed = Chain::new(samplers).unwrap();
+        listed.measure(greedy);
         (0..40).for_each(|i| listed.accept(i * 37 % n as u32));
         let mut wide = listed.clone();
+        let (mut steering, edits) = (Steering::default(), [(1, 2.0), (9, f32::NEG_INFINITY), (5000, -1.0)]);
         let ids = &wide_masks(n, salt)[kind];
         let mut words = vec![0u32; n.div_ceil(32)];
         ids.iter().for_each(|&id| words[id as usize / 32] |= 1 << (id % 32));
@@ -436,6 +439,11 @@ proptest! {
                 let banned = (0..n).filter(|&at| words[at / 32] >> (at % 32) & 1 == 0);
                 banned.for_each(|at| xs[at] = [f32::NAN, f32::INFINITY, 1e30][at % 3]);
             }
+            if step == 2 {
+                edits.iter().for_each(|&(id, by)| steering.add(id, by).unwrap());
+                wide.steer(&steering);
+                listed.steer(&steering);
+            }
             let given = if salt % 5 == 0 { Floats::F16(&halves) } else { Floats::F32(&xs) };
             let one = wide.draw(given, AllowedTokens::Mask(&words));
             let other = listed.draw(given, AllowedTokens::Ids(ids));
@@ -444,6 +452,11 @@ proptest! {
             prop_assert_eq!(&one, &other, "{}", wide.describe());
             prop_assert_eq!(wide.snapshot(), listed.snapshot(), "{}", wide.describe());
             let Ok(token) = one else { break };
+            prop_assert_eq!(wide.measures().is_some(), greedy);
+            let levels = |chain: &Chain| chain.measures().map(|m| [m.model, m.sampling]);
+            for (one, other) in levels(&wide).iter().flatten().zip(levels(&listed).iter().flatten()) {
+                prop_assert!((one.entropy - other.entropy).abs() < 1e-6 && (one.log_probability - other.log_probability).abs() < 1e-6);
+            }
             wide.accept(token);
             listed.accept(token);
         }
