@@ -107,7 +107,8 @@ fn adjacent(ends: &[u32], states: usize) -> (Vec<u32>, Vec<u32>) {
 
 /// For each state the least number of bytes to an accepting one; [`NONE`] where none is reachable.
 pub(super) fn distances(dfa: &Dfa) -> Box<[u32]> {
-    let (mut tails, mut heads) = (Vec::new(), Vec::new());
+    let most = dfa.next.len();
+    let (mut tails, mut heads) = (Vec::with_capacity(most), Vec::with_capacity(most));
     for (at, &to) in dfa.next.iter().enumerate().filter(|&(_, &to)| to != NONE) {
         tails.push((at / dfa.width) as u32);
         heads.push(to);
@@ -141,8 +142,11 @@ pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
     if !leads[0] {
         return None;
     }
-    let (mut tails, mut heads, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-    for label in different_columns(dfa) {
+    let labels = different_columns(dfa);
+    let most = labels.len() * dfa.len();
+    let (mut tails, mut heads) = (Vec::with_capacity(most), Vec::with_capacity(most));
+    let mut ends = Vec::with_capacity(labels.len());
+    for label in labels {
         for state in 0..dfa.len() {
             let to = dfa.next[state * dfa.width + label];
             if to != NONE && leads[to as usize] && leads[state] {

@@ -9,10 +9,13 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 /// What nests deeper is not written here.
 const DEPTH: u32 = 100;
 
+/// What a text has room for at first.
+const FIRST_BYTES: usize = 2_048;
+
 /// The text of `object`; `None` if some value in it is not plain: a type derived from a plain one, a key that is no
 /// `str`, a float that is no number, half of a surrogate pair, or one nested too deep.
 pub fn write(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    let mut text = String::new();
+    let mut text = String::with_capacity(FIRST_BYTES);
     Ok(value(object, DEPTH, &mut text)?.then_some(text))
 }
 
