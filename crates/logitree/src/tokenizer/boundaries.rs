@@ -42,6 +42,8 @@ pub(super) struct Boundaries {
     /// Whether some text completes a guess.
     alive: FxHashMap<Guess, bool>,
     settled: FxHashMap<Guess, Arc<Settled>>,
+    /// The bytes of the lists in the tables.
+    bytes: usize,
 }
 
 /// The characters before which the piece of a guess is over, whatever else comes.
@@ -74,6 +76,13 @@ impl Boundaries {
         made
     }
 
+    /// About how many bytes they hold.
+    pub fn bytes(&self) -> usize {
+        let entries =
+            self.guesses.len() + self.sets.len() + self.after.len() + self.alive.len() + self.settled.len();
+        self.bytes + 96 * entries
+    }
+
     fn set(&mut self, mut items: Vec<Item>) -> u32 {
         items.sort_unstable();
         items.dedup();
@@ -81,6 +90,7 @@ impl Boundaries {
         let items: Box<[Item]> = items.into();
         *self.set_numbers.entry(items).or_insert_with_key(|items| {
             self.sets.push(items.clone());
+            self.bytes += 2 * size_of_val(&**items);
             count
         })
     }
@@ -90,6 +100,7 @@ impl Boundaries {
         let parts: Box<[Part]> = parts.into();
         *self.numbers.entry(parts).or_insert_with_key(|parts| {
             self.guesses.push(parts.clone());
+            self.bytes += 2 * size_of_val(&**parts);
             count
         })
     }
@@ -117,6 +128,7 @@ impl Boundaries {
                 list.dedup();
                 list.retain(|&next| self.is_alive(splitter, next));
             }
+            self.bytes += size_of_val(&found.0[..]) + size_of_val(&found.1[..]);
             self.after.insert((guess, symbol), After { inside: found.0.into(), begins: found.1.into() });
         }
         &self.after[&(guess, symbol)]

@@ -14,12 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::boundaries::{Boundaries, Guess, Settled, AT_START};
-use super::kinds::Kinds;
+use super::boundaries::Guess;
+use super::found::Memo;
 use super::merges::{Scratch, Units, NO_TOKEN};
-use super::spines::{Rows, Spines};
+use super::spines::Spines;
 use super::user::NO_PART;
-use super::walks::Walks;
 use super::Tokenizer;
 use crate::mask::{count, ids, words_for, AllowedTokens};
 use crate::{interrupt, TokenId, TokenKind};
@@ -29,7 +28,7 @@ const BYTES: TokenId = TokenId::MAX - 1;
 /// In no group: no text that is encoded has the token.
 pub(super) const NO_GROUP: u32 = u32::MAX;
 /// The word state that no whole piece begins with.
-const NO_WORD: u32 = u32::MAX;
+pub(super) const NO_WORD: u32 = u32::MAX;
 /// The most sets, guesses and user-defined texts whose masks are kept.
 const MAX_SET_MASKS: usize = 512;
 /// Where fewer tokens than this are allowed, each is looked at.
@@ -80,7 +79,7 @@ pub(super) struct Group {
 
 /// What the end of a character makes of a part of one: a longer part, or a character of a class.
 #[derive(Debug, Clone, Copy)]
-enum Ended {
+pub(super) enum Ended {
     Part([u8; 4]),
     Class(u8),
 }
@@ -119,39 +118,8 @@ pub(crate) struct Canon {
     pub(super) holding: Vec<Box<[u32]>>,
     /// The place of each token in the order of their bytes.
     pub(super) ranks: OnceLock<Box<[u32]>>,
-    memo: Mutex<Memo>,
-}
-
-/// What was found so far. Every entry is a pure function of its key.
-pub(super) struct Memo {
-    pub(super) boundaries: Boundaries,
-    pub(super) sets: Vec<Arc<[Hypothesis]>>,
-    numbers: FxHashMap<Arc<[Hypothesis]>, u32>,
-    pub(super) walks: Walks,
-    set_masks: FxHashMap<u32, Arc<Masks>>,
-    masks: FxHashMap<Guess, Arc<Masks>>,
-    rows: Rows,
-    completed: FxHashMap<(TokenId, [u8; 4]), u64>,
-    /// As `completed`, by tokens that end with the character.
-    exact: FxHashMap<(TokenId, [u8; 4]), u64>,
-    ended: FxHashMap<[u8; 4], Arc<[(u32, Ended)]>>,
-    unspelled: FxHashMap<[u8; 4], Option<u64>>,
-    refused: FxHashMap<u32, Arc<[TokenId]>>,
-    pub(super) stuck: FxHashMap<(u32, u128, u128), Arc<[u32]>>,
-    /// The tokens that hold other characters than these.
-    pub(super) outside: FxHashMap<u128, Arc<[u32]>>,
-    /// The tokens of more than so many bytes.
-    pub(super) longer: FxHashMap<u32, Arc<[u32]>>,
-    pub(super) settled: FxHashMap<u32, Arc<Settled>>,
-    pub(super) kinds: FxHashMap<u32, Kinds>,
-    /// The set after a token that begins a piece, or continues one.
-    pub(super) sets_after: FxHashMap<(u32, TokenId, bool), Option<u32>>,
-    /// Lists of tokens that were asked for, by number, and which tokens one of them may follow.
-    pub(super) next_lists: FxHashMap<Box<[TokenId]>, u32>,
-    /// The next number of a list. No number is given twice.
-    pub(super) next_list: u32,
-    pub(super) followed: FxHashMap<(TokenId, u32), bool>,
-    before: FxHashMap<u8, Arc<[u32]>>,
+    /// What was found of places, for the matchers that are made next.
+    found: Mutex<Arc<Mutex<Memo>>>,
 }
 
 /// The tokens that may begin a piece after a guess, and those that may continue it.
@@ -257,35 +225,11 @@ impl Canon {
             single: Box::new([NO_TOKEN; 256]),
             holding: Vec::new(),
             ranks: OnceLock::new(),
-            memo: Mutex::new(Memo {
-                boundaries: Boundaries::new(),
-                sets: Vec::new(),
-                numbers: FxHashMap::default(),
-                walks: Walks::default(),
-                set_masks: FxHashMap::default(),
-                masks: FxHashMap::default(),
-                rows: Rows::new(),
-                completed: FxHashMap::default(),
-                exact: FxHashMap::default(),
-                ended: FxHashMap::default(),
-                unspelled: FxHashMap::default(),
-                refused: FxHashMap::default(),
-                stuck: FxHashMap::default(),
-                outside: FxHashMap::default(),
-                longer: FxHashMap::default(),
-                settled: FxHashMap::default(),
-                kinds: FxHashMap::default(),
-                sets_after: FxHashMap::default(),
-                next_lists: FxHashMap::default(),
-                next_list: 0,
-                followed: FxHashMap::default(),
-                before: FxHashMap::default(),
-            }),
+            found: Mutex::default(),
         };
         canon.add_words(tokenizer);
         canon.add_groups(tokenizer);
         canon.add_characters(tokenizer);
-        canon.memo().set(vec![Hypothesis { guess: AT_START, begins: false, word: NO_WORD }]);
         canon
     }
 
@@ -382,9 +326,14 @@ impl Canon {
         Some(self.single[usize::from(byte)]).filter(|&token| token != NO_TOKEN)
     }
 
-    fn memo(&self) -> MutexGuard<'_, Memo> {
-        // Entries are written when they are whole.
-        self.memo.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is found of places for matchers that are made now: begun again, empty, where it holds more than `most` bytes. The
+    /// places of a matcher are numbers of what it began with, and are forgotten with it.
+    pub fn found(&self, most: usize) -> Arc<Mutex<Memo>> {
+        let mut newest = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest.lock().unwrap_or_else(PoisonError::into_inner).bytes() > most {
+            *newest = Arc::default();
+        }
+        Arc::clone(&newest)
     }
 
     pub(super) fn word(&self, word: u32, token: TokenId) -> u32 {
@@ -397,21 +346,6 @@ impl Canon {
     /// Whether the present piece may be over: it is none of those that would be one token.
     pub(super) fn may_end(&self, word: u32) -> bool {
         word == NO_WORD || !self.whole_words[word as usize]
-    }
-}
-
-impl Memo {
-    pub(super) fn set(&mut self, mut all: Vec<Hypothesis>) -> u32 {
-        all.sort_unstable();
-        all.dedup();
-        let all: Arc<[Hypothesis]> = all.into();
-        if let Some(&known) = self.numbers.get(&all) {
-            return known;
-        }
-        let number = self.sets.len() as u32;
-        self.numbers.insert(Arc::clone(&all), number);
-        self.sets.push(all);
-        number
     }
 }
 
@@ -430,8 +364,10 @@ pub(crate) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    pub fn new(tokenizer: &'a Tokenizer, canon: &'a Canon) -> Judge<'a> {
-        Judge { tokenizer, canon, memo: canon.memo() }
+    pub fn new(tokenizer: &'a Tokenizer, memo: &'a Mutex<Memo>) -> Judge<'a> {
+        // Entries are written when they are whole.
+        let memo = memo.lock().unwrap_or_else(PoisonError::into_inner);
+        Judge { tokenizer, canon: tokenizer.canon(), memo }
     }
 
     pub fn start() -> Place {
@@ -656,6 +592,7 @@ impl<'a> Judge<'a> {
             Some((number, Ended::Class(classes.of(c))))
         });
         let found: Arc<[(u32, Ended)]> = endings.collect();
+        self.memo.bytes += size_of_val(&*found);
         self.memo.ended.insert(partial, Arc::clone(&found));
         found
     }

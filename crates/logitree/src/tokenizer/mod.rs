@@ -11,6 +11,7 @@
 mod boundaries;
 mod canon;
 mod classes;
+mod found;
 mod gguf;
 mod kinds;
 mod merges;
@@ -33,6 +34,7 @@ use crate::vocabulary::Vocabulary;
 use crate::{Result, TokenId, TokenKind};
 use canon::Canon;
 pub(crate) use canon::{DeadEnds, Judge, Place};
+pub(crate) use found::Speller;
 pub(crate) use kinds::Kinds;
 use merges::{Merges, Scratch, Whole};
 pub(crate) use onward::Row;
@@ -123,7 +125,8 @@ impl Tokenizer {
     /// Whether `tokens` are what the tokenizer gives for their bytes: each run of text between other tokens by itself, without
     /// a space in front. Tokens that are not in the vocabulary are not.
     pub fn is_canonical(&self, tokens: &[TokenId]) -> bool {
-        let mut judge = self.judge();
+        let found = self.canon().found(found::MAX_BYTES);
+        let mut judge = Judge::new(self, &found);
         let mut place = Judge::start();
         for &token in tokens {
             match self.vocabulary.check(token).ok().and_then(|token| judge.step(place, token)) {
@@ -146,11 +149,6 @@ impl Tokenizer {
 
     fn canon(&self) -> &Canon {
         self.canon.get_or_init(|| Canon::new(self))
-    }
-
-    /// What decides about the next token, for the length of one call.
-    pub(crate) fn judge(&self) -> Judge<'_> {
-        Judge::new(self, self.canon())
     }
 
     /// Appends the tokens of a text without user-defined tokens.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::boundaries::Guess;
-use super::canon::{Judge, Memo, NO_GROUP};
+use super::canon::{Judge, NO_GROUP};
+use super::found::Memo;
 use crate::interrupt;
 
 /// The guesses after a group of tokens that begins a piece, and after one that continues it.
@@ -27,6 +28,8 @@ pub(super) struct Walks {
     /// `steps[list * classes + class]`: the list after a character of the same piece.
     steps: Vec<u32>,
     firsts: FxHashMap<(Guess, u8), (u32, u32)>,
+    /// The bytes of `groups` and `lists`.
+    bytes: usize,
 }
 
 impl Walks {
@@ -35,11 +38,17 @@ impl Walks {
         Arc::clone(&self.lists[list as usize])
     }
 
+    /// About how many bytes they hold.
+    pub fn bytes(&self) -> usize {
+        self.bytes + 4 * self.steps.len() + 32 * self.firsts.len()
+    }
+
     fn list(&mut self, guesses: &Arc<[Guess]>) -> u32 {
         if let Some(&known) = self.numbers.get(guesses) {
             return known;
         }
         let number = self.lists.len() as u32;
+        self.bytes += 64 + size_of_val(&**guesses);
         self.numbers.insert(Arc::clone(guesses), number);
         self.lists.push(Arc::clone(guesses));
         number
@@ -50,7 +59,11 @@ impl Judge<'_> {
     /// The guesses after the characters of a group.
     pub(super) fn walk(&mut self, guess: Guess, group: u32) -> Walk {
         let groups = self.canon.groups.len();
-        let known = self.memo.walks.groups.entry(guess).or_insert_with(|| vec![(NO_GROUP, NO_GROUP); groups]);
+        let walks = &mut self.memo.walks;
+        let known = walks.groups.entry(guess).or_insert_with(|| {
+            walks.bytes += groups * size_of::<(u32, u32)>();
+            vec![(NO_GROUP, NO_GROUP); groups]
+        });
         let (begins, inside) = known[group as usize];
         if begins != NO_GROUP {
             let list = |number: u32| Arc::clone(&self.memo.walks.lists[number as usize]);

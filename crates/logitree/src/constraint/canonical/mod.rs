@@ -23,7 +23,7 @@ use super::skeleton::SpanProgress;
 use super::Matcher;
 use crate::interrupt::{self, Allowance};
 use crate::mask::{count, ids, words_for, AllowedTokens};
-use crate::tokenizer::{DeadEnds, Judge, Place, Row, Tokenizer};
+use crate::tokenizer::{DeadEnds, Judge, Place, Row, Speller, Tokenizer};
 use crate::{Error, ErrorKind, Result, TokenId};
 use doubts::{Doubts, Look, Walked};
 use kept::Kept;
@@ -124,7 +124,7 @@ impl Default for Known {
 /// A matcher in the tokenizer's own spelling.
 pub struct Canonical {
     inner: Box<dyn Matcher>,
-    tokenizer: Arc<Tokenizer>,
+    tokenizer: Speller,
     known: Arc<Mutex<Known>>,
     at: Place,
     /// The steps that one call may take.
@@ -166,6 +166,7 @@ impl Canonical {
                 Error::new(ErrorKind::Constraint, message).help("give both the vocabulary of the same file")
             );
         }
+        let tokenizer = Speller::new(tokenizer);
         let mut at = Judge::start();
         {
             let mut judge = tokenizer.judge();
@@ -180,7 +181,7 @@ impl Canonical {
         let (history, known) = (History::default(), Arc::default());
         let mut made = Canonical {
             inner: inner.fork(),
-            tokenizer: Arc::clone(tokenizer),
+            tokenizer,
             known,
             at,
             fuel,
@@ -268,7 +269,7 @@ impl Canonical {
         let mut words = vec![0; words_for(self.inner.vocabulary_size())];
         let place = self.at;
         let doubts = self.doubts()?;
-        let tokenizer = Arc::clone(&self.tokenizer);
+        let tokenizer = self.tokenizer.clone();
         let allowed = self.inner.allowed()?;
         let risky: Vec<TokenId> = match doubts {
             Some(doubts) => {
@@ -417,7 +418,7 @@ impl Canonical {
     /// Adds the tokens that may lead to a dead end, of some whose first `depth` bytes were taken: not those whose next bytes
     /// lead to a state to which the others lead back.
     fn sift(&mut self, mut tokens: Vec<TokenId>, depth: usize, risky: &mut Vec<TokenId>) -> Result<()> {
-        let tokenizer = Arc::clone(&self.tokenizer);
+        let tokenizer = self.tokenizer.clone();
         let vocabulary = tokenizer.vocabulary();
         interrupt::spend(tokens.len() as u64)?;
         let byte_of = |id: TokenId| vocabulary.token_bytes(id).get(depth).copied();
@@ -470,7 +471,7 @@ impl Canonical {
     fn returning(&mut self, state: u64) -> Result<u128> {
         interrupt::spend(TAKE << 7)?;
         let mut found = 0u128;
-        let tokenizer = Arc::clone(&self.tokenizer);
+        let tokenizer = self.tokenizer.clone();
         let mut returns = |text: &[u8]| -> Result<bool> {
             let mut taken = 0;
             let mut run = || -> Result<bool> {
@@ -524,7 +525,7 @@ impl Canonical {
         ahead: usize,
         tried: &mut usize,
     ) -> Result<Prospect> {
-        let tokenizer = Arc::clone(&self.tokenizer);
+        let tokenizer = self.tokenizer.clone();
         let Some(place) = tokenizer.judge().step(place, token) else { return Ok(Prospect::Dead) };
         if self.inner.is_finished() {
             let ends = tokenizer.judge().can_end(place);
@@ -671,7 +672,7 @@ impl Matcher for Canonical {
     fn fork(&self) -> Box<dyn Matcher> {
         Box::new(Canonical {
             inner: self.inner.fork(),
-            tokenizer: Arc::clone(&self.tokenizer),
+            tokenizer: self.tokenizer.clone(),
             known: Arc::clone(&self.known),
             at: self.at,
             fuel: self.fuel,
