@@ -8,7 +8,7 @@ mod snapshot;
 
 use super::measures::Model;
 use super::registry::{self, SamplerRow};
-use super::{Candidates, Floats, Generator, Measures, OnGreatest, Sampler, Seed, TokenArray};
+use super::{Candidates, Floats, Generator, Measures, OnGreatest, OnRejected, Sampler, Seed, TokenArray};
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 use align::Align;
@@ -229,11 +229,22 @@ impl Chain {
         Ok(())
     }
 
-    /// Whether no sampler looks at candidates at -inf, nor anything else.
+    /// Whether candidates at -inf make no difference to a draw, where [`MANY`] others are above that.
     fn ignores_rejected(&self) -> bool {
-        let samplers = || self.samplers.iter().filter(|sampler| !sampler.is_noop());
-        let ruled = self.align.rule.is_some();
-        !ruled && self.mode == Mode::Fast && samplers().all(|sampler| sampler.ignores_rejected())
+        if self.align.rule.is_some() || self.mode != Mode::Fast {
+            return false;
+        }
+        let mut many = !self.align.is_set();
+        for sampler in self.samplers.iter().filter(|sampler| !sampler.is_noop()) {
+            match sampler.on_rejected() {
+                OnRejected::Counts => return false,
+                // What comes after it meets those that are left only.
+                OnRejected::Removes if many => return true,
+                OnRejected::Ignores | OnRejected::Removes => {}
+                OnRejected::Adds => many = false,
+            }
+        }
+        true
     }
 
     /// The samplers on their fast paths.

@@ -5,7 +5,7 @@
 
 use super::reference::{Reference, TokenArray};
 use super::rng::{Draws, Seed};
-use super::{Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
+use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 
 /// Draws from a generator, with rollback.
@@ -67,8 +67,8 @@ impl Sampler for Dist {
         candidates.select(selected.unwrap_or(candidates.len() - 1));
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -7,7 +7,10 @@
 
 use super::logit_bias::within;
 use super::reference::{Reference, TokenArray};
-use super::{finite, follow, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter, Value};
+use super::{
+    finite, follow, Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter,
+    Value,
+};
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -229,8 +232,8 @@ impl Sampler for Dry {
         }
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -5,7 +5,7 @@
 //! looks at the entropy, has another formula.
 
 use super::distribution::Weight;
-use super::{finite, Arguments, Candidates, FromArguments, Sampler, Temp};
+use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler, Temp};
 use crate::{Error, ErrorKind, Result};
 
 /// The temperature as a function of the entropy.
@@ -70,6 +70,10 @@ impl Sampler for Edt {
                 temp.apply(candidates);
             }
         }
+    }
+
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn is_noop(&self) -> bool {

@@ -4,7 +4,7 @@
 //! The same candidates as `EpsilonLogitsWarper` of transformers keeps, ties with the last of `min_keep` included.
 
 use super::distribution::{keep_from, kth, Weight};
-use super::{finite, Arguments, Candidates, FromArguments, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
 use crate::{Error, ErrorKind, Result};
 
 /// Keeps what has a probability of `epsilon` or more, in its order, and the `min_keep` best.
@@ -59,6 +59,10 @@ impl Sampler for EpsilonCutoff {
         let least = Weight::of(candidates).log_sum() + f64::from(self.epsilon).ln();
         let spared = kth(candidates, self.min_keep);
         keep_from(candidates, least.min(f64::from(spared)));
+    }
+
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn is_noop(&self) -> bool {

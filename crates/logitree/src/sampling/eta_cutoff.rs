@@ -6,7 +6,7 @@
 
 use super::distribution::{keep_from, kth, Weight};
 use super::epsilon_cutoff::below_one;
-use super::{Arguments, Candidates, FromArguments, Sampler};
+use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
 use crate::Result;
 
 /// Keeps what has a probability of eta or more, in its order, and the `min_keep` best.
@@ -51,6 +51,10 @@ impl Sampler for EtaCutoff {
         let least = weight.log_sum() + log.min(log / 2.0 - weight.entropy());
         let spared = kth(candidates, self.min_keep);
         keep_from(candidates, least.min(f64::from(spared)));
+    }
+
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn is_noop(&self) -> bool {

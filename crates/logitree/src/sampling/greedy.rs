@@ -1,7 +1,7 @@
 //! greedy: selects the first candidate with the highest logit. Draws nothing.
 
 use super::reference::{Reference, TokenArray};
-use super::{Arguments, Candidates, FromArguments, OnGreatest, Sampler};
+use super::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
 use crate::Result;
 
 /// Selects the first maximum.
@@ -31,8 +31,8 @@ impl Sampler for Greedy {
         OnGreatest::Leaves
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -5,7 +5,7 @@
 
 use super::distribution::as_written;
 use super::hf_top_k::fraction;
-use super::{Arguments, Candidates, FromArguments, Sampler};
+use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
 use crate::Result;
 
 /// How many candidates are looked at.
@@ -65,6 +65,10 @@ impl Sampler for HfTopH {
             running > bound
         });
         candidates.truncate(kept.unwrap_or(alive).max(1));
+    }
+
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn is_noop(&self) -> bool {

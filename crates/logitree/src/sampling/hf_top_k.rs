@@ -3,7 +3,7 @@
 //! Source: `TopKLogitsWarper` of transformers 5.23. llama.cpp's `top_k` keeps exactly k.
 
 use super::distribution::kth;
-use super::{finite, Arguments, Candidates, FromArguments, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler, MANY};
 use crate::{Error, ErrorKind, Result};
 
 /// Keeps what reaches the k-th highest logit, in its order.
@@ -54,6 +54,13 @@ impl Sampler for HfTopK {
                 let least = kth(candidates, k);
                 candidates.keep_at_least(least);
             }
+        }
+    }
+
+    fn on_rejected(&self) -> OnRejected {
+        match self.min_keep <= MANY && self.k <= MANY as i32 {
+            true => OnRejected::Removes,
+            false => OnRejected::Ignores,
         }
     }
 

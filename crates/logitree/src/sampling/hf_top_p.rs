@@ -5,7 +5,7 @@
 
 use super::distribution::{as_written, decide, keep_best, Weight};
 use super::hf_top_k::fraction;
-use super::{Arguments, Candidates, FromArguments, Sampler};
+use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
 use crate::Result;
 
 /// Removes a tail of at most `1 - p`, but leaves `min_keep`, in their order.
@@ -65,6 +65,10 @@ impl Sampler for HfTopP {
             last.map(|at| at + 1)
         });
         keep_best(candidates, kept, self.seen[kept - 1]);
+    }
+
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn is_noop(&self) -> bool {

@@ -7,7 +7,7 @@
 
 use super::distribution::{as_written, Weight};
 use super::hf_top_k::fraction;
-use super::{Arguments, Candidates, FromArguments, Sampler};
+use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
 use crate::Result;
 
 /// How many candidates are sorted at first; 8 times as many at each further try.
@@ -101,6 +101,10 @@ impl Sampler for HfTypP {
         keys.extend(self.nearest.iter().map(|&(_, at)| u64::from(at)));
         keys.sort_unstable();
         candidates.rearrange(keys);
+    }
+
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn is_noop(&self) -> bool {

@@ -1,7 +1,7 @@
 //! logit_bias: adds a number to the logits of named tokens; -inf bans one.
 
 use super::reference::{Reference, TokenArray};
-use super::{none_left, Arguments, Candidates, FromArguments, Sampler, Value};
+use super::{none_left, Arguments, Candidates, FromArguments, OnRejected, Sampler, Value};
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::sync::Arc;
 
@@ -71,8 +71,11 @@ impl Sampler for LogitBias {
         }
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        match self.bans {
+            true => OnRejected::Adds,
+            false => OnRejected::Ignores,
+        }
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

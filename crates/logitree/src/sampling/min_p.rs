@@ -1,7 +1,7 @@
 //! min_p: keeps the candidates at least p times as probable as the best one. Needs no softmax: it compares logits.
 
 use super::reference::{Reference, TokenArray};
-use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
 use crate::Result;
 
 /// Keeps what reaches `p` times the highest probability, and at least `min_keep`.
@@ -65,8 +65,11 @@ impl Sampler for MinP {
         OnGreatest::Keeps
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        match self.min_keep <= MANY {
+            true => OnRejected::Removes,
+            false => OnRejected::Ignores,
+        }
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -7,7 +7,7 @@
 use super::mirostat::{mass, Control};
 use super::reference::{Reference, TokenArray};
 use super::rng::Seed;
-use super::{Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
+use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 use std::f64::consts::LN_2;
 
@@ -83,8 +83,8 @@ impl Sampler for MirostatV2 {
         self.control.draw(candidates);
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -167,9 +167,9 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
         false
     }
 
-    /// Whether candidates at -inf, many of which are not allowed, make no difference to the others and are never selected.
-    fn ignores_rejected(&self) -> bool {
-        false
+    /// What it makes of candidates at -inf, as tokens that are not allowed may be.
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Counts
     }
 
     /// What it does to the greatest logit, the first of equal ones, whatever the other candidates are.
@@ -202,6 +202,22 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
         Ok(())
     }
 }
+
+/// What a sampler makes of candidates at -inf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnRejected {
+    /// They may make a difference to the others, or be selected.
+    Counts,
+    /// They make no difference to the others and are never selected.
+    Ignores,
+    /// As [`OnRejected::Ignores`], and others may get there.
+    Adds,
+    /// As [`OnRejected::Ignores`], and none is left where [`MANY`] are above -inf.
+    Removes,
+}
+
+/// Candidates above -inf, of which a sampler that removes those at -inf keeps this many or fewer for their number alone.
+pub const MANY: usize = 4096;
 
 /// What a sampler does to the greatest logit, the first of equal ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! the paper's vocabulary, is the number of candidates above -inf, so that what a mask hides does not count.
 
 use super::distribution::{collision, keep_from};
-use super::{Arguments, Candidates, FromArguments, Sampler};
+use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
 use crate::Result;
 
 /// Keeps what is at least as probable as the threshold, in its order. The best candidate always is.
@@ -34,6 +34,10 @@ impl FromArguments for PLess {
 impl Sampler for PLess {
     fn name(&self) -> &'static str {
         "p_less"
+    }
+
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {

@@ -2,7 +2,9 @@
 
 use super::logit_bias::within;
 use super::reference::{Reference, TokenArray};
-use super::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter, TokenHistory};
+use super::{
+    finite, Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter, TokenHistory,
+};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The three penalties over a window of accepted tokens.
@@ -79,8 +81,8 @@ impl Sampler for Penalties {
         candidates.unsort();
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -2,7 +2,7 @@
 //! continues, so that a later `dist` still draws.
 
 use super::reference::{Reference, TokenArray};
-use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
 use crate::Result;
 
 /// The temperature.
@@ -52,8 +52,11 @@ impl Sampler for Temp {
         }
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        match self.t > 0.0 {
+            true => OnRejected::Ignores,
+            false => OnRejected::Adds,
+        }
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -6,7 +6,7 @@
 
 use super::distribution::Weight;
 use super::reference::{Reference, TokenArray};
-use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, Sampler, Temp};
+use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, Temp};
 use crate::{Error, ErrorKind, Result};
 
 /// The temperature, how far it may go from there, and how the entropy is bent.
@@ -98,8 +98,12 @@ impl Sampler for TempExt {
     }
 
     /// With a delta the number of candidates counts.
-    fn ignores_rejected(&self) -> bool {
-        self.delta <= 0.0
+    fn on_rejected(&self) -> OnRejected {
+        match self.delta > 0.0 {
+            true => OnRejected::Counts,
+            false if self.t > 0.0 => OnRejected::Ignores,
+            false => OnRejected::Adds,
+        }
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

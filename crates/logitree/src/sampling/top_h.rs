@@ -6,7 +6,7 @@
 //! instead (`hf_top_h.rs`).
 
 use super::distribution::{decide, keep_best, Weight};
-use super::{finite, Arguments, Candidates, FromArguments, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
 use crate::Result;
 
 /// Sums of exponentials are good to 2e-7: an entropy this little above the bound, relative to it, is at the bound.
@@ -68,6 +68,10 @@ impl Sampler for TopH {
             })
         });
         keep_best(candidates, kept, self.seen[kept - 1]);
+    }
+
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn is_noop(&self) -> bool {

@@ -1,7 +1,7 @@
 //! top_k: keeps the k candidates with the highest logits, sorted.
 
 use super::reference::{Reference, TokenArray};
-use super::{Arguments, Candidates, FromArguments, OnGreatest, Sampler};
+use super::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
 use crate::Result;
 
 /// Keeps the `k` best; `k <= 0` keeps all, as they are.
@@ -42,8 +42,11 @@ impl Sampler for TopK {
         OnGreatest::Keeps
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        match self.k <= MANY as i32 {
+            true => OnRejected::Removes,
+            false => OnRejected::Ignores,
+        }
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -3,7 +3,7 @@
 //! Tang et al.: "Top-nσ: Not All Logits Are You Need", 2024. The number of candidates stays.
 
 use super::reference::{Reference, TokenArray, TokenData};
-use super::{finite, Arguments, Candidates, FromArguments, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
 use crate::Result;
 
 /// Rejects below `max - n * standard deviation`, over the candidates above -inf.
@@ -63,8 +63,8 @@ impl Sampler for TopNSigma {
         candidates.reject_below(candidates.max() - self.n * deviation);
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Adds
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -1,7 +1,7 @@
 //! top_p (nucleus): keeps the fewest best candidates whose probabilities reach p. Output sorted.
 
 use super::reference::{Reference, TokenArray, TokenData};
-use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
 use crate::Result;
 
 /// How many candidates are sorted at first; more only if they do not reach p.
@@ -72,8 +72,8 @@ impl Sampler for TopP {
         OnGreatest::Keeps
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -4,7 +4,7 @@
 //! candidate at -inf has no surprisal and comes last (llama.cpp computes NaN from it).
 
 use super::reference::{libstdcxx, Reference, TokenArray, TokenData};
-use super::{finite, Arguments, Candidates, FromArguments, Sampler};
+use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
 use crate::Result;
 
 /// Keeps the most typical candidates until their probabilities exceed `p`, and at least `min_keep`.
@@ -74,8 +74,8 @@ impl Sampler for TypP {
         candidates.rearrange(keys);
     }
 
-    fn ignores_rejected(&self) -> bool {
-        true
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Ignores
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

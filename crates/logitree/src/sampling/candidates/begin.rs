@@ -5,18 +5,16 @@
 
 use super::{Candidates, Form, Order, Shape};
 use crate::mask::{words_for, AllowedTokens};
+use crate::sampling::MANY;
 use crate::simd::{self, Floats, BLOCK};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Mask words that are tested together, to skip runs without an allowed token.
 const GROUP: usize = 16;
 
-/// Fewer allowed ids are listed.
-const WIDE: usize = 4096;
-
 impl<'l> Candidates<'l> {
     /// As [`Candidates::begin`], but where a mask allows many ids the others are candidates too, at -inf: for samplers to
-    /// which that makes no difference ([`Sampler::ignores_rejected`](crate::sampling::Sampler::ignores_rejected)).
+    /// which that makes no difference ([`OnRejected`](crate::sampling::OnRejected)).
     ///
     /// # Errors
     /// As [`Candidates::begin`].
@@ -29,8 +27,10 @@ impl<'l> Candidates<'l> {
         match allowed {
             AllowedTokens::Mask(words) if words.len() == covering && is_wide(words, logits.len()) => {
                 let mut c = Candidates::opened(buffers, logits)?;
-                c.begin_masked(logits, words)?;
-                Ok(c)
+                match c.begin_masked(logits, words)? {
+                    true => Ok(c),
+                    false => Candidates::begin(c.end(), logits, allowed),
+                }
             }
             allowed => Candidates::begin(buffers, logits, allowed),
         }
@@ -87,30 +87,31 @@ impl<'l> Candidates<'l> {
         self.check_alive("every logit is -inf")
     }
 
-    /// The dense form, with what `words` does not allow at -inf.
-    fn begin_masked(&mut self, logits: Floats<'l>, words: &[u32]) -> Result<()> {
+    /// The dense form, with what `words` does not allow at -inf; whether [`MANY`] are above that.
+    fn begin_masked(&mut self, logits: Floats<'l>, words: &[u32]) -> Result<bool> {
         self.form = Form::Borrowed;
         self.base = logits;
         self.mask.clear();
         self.mask.extend_from_slice(words);
         self.shapes.push(Shape::Allowed);
         self.maxima.resize(logits.len().div_ceil(BLOCK), 0.0);
-        let good = match logits {
+        let alive = match logits {
             Floats::F32(xs) => simd::allowed_maxima(xs, words, &mut self.maxima),
             narrow => {
-                let (mut good, mut buffer) = (true, [0.0; BLOCK]);
+                let (mut alive, mut buffer) = (Some(0), [0.0; BLOCK]);
                 for (at, words) in words.chunks(BLOCK / 32).enumerate() {
                     let block = narrow.block(at, &mut buffer);
-                    good &= simd::allowed_maxima(block, words, &mut self.maxima[at..=at]);
+                    let more = simd::allowed_maxima(block, words, &mut self.maxima[at..=at]);
+                    alive = alive.zip(more).map(|(alive, more)| alive + more);
                 }
-                good
+                alive
             }
         };
-        if !good {
+        let Some(alive) = alive else {
             let allowed = crate::mask::ids(words).take_while(|&id| (id as usize) < logits.len());
             return Err(bad_logit(allowed.filter_map(|id| Some((logits.get(id as usize)?, id)))));
-        }
-        self.check_alive("every allowed logit is -inf")
+        };
+        Ok(alive >= MANY)
     }
 
     fn begin_few(&mut self, logits: Floats<'l>, ids: &[TokenId]) -> Result<()> {
@@ -175,7 +176,7 @@ impl<'l> Candidates<'l> {
 /// Whether so many ids are allowed that the others are read past rather than left out.
 fn is_wide(words: &[u32], logits: usize) -> bool {
     let allowed = simd::count(words);
-    allowed >= WIDE && allowed * 8 >= logits
+    allowed >= MANY && allowed * 8 >= logits
 }
 
 pub(crate) fn bad_logit(logits: impl Iterator<Item = (f32, TokenId)>) -> Error {
