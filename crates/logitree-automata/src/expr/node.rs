@@ -3,14 +3,14 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::computed::Reached;
 use super::derive::Row;
 use super::literals::LiteralSet;
 use super::{ByteSet, Contained, Encoding, ExprId, Tag, EMPTY, NOTHING};
 use crate::interrupt;
-use crate::{CharSet, Dfa};
+use crate::{CharSet, Dfa, IdTable};
 use crate::{Error, ErrorKind, Result};
 
 /// A 128-bit hash of an expression's structure, the same in every arena of this process. The key is random, so
@@ -73,7 +73,7 @@ pub(super) struct NodeFacts {
 pub struct Exprs {
     pub(super) nodes: Vec<ExprNode>,
     pub(super) facts: Vec<NodeFacts>,
-    ids: FxHashMap<ExprNode, ExprId>,
+    ids: IdTable,
     /// The bytes of all [`ExprNode::Bytes`].
     pub(super) pool: Vec<u8>,
     /// The offset of each string in the pool.
@@ -144,7 +144,7 @@ impl Exprs {
         let mut exprs = Exprs {
             nodes: Vec::new(),
             facts: Vec::new(),
-            ids: FxHashMap::default(),
+            ids: IdTable::default(),
             pool: Vec::new(),
             texts: FxHashMap::default(),
             dead: FxHashSet::default(),
@@ -299,17 +299,18 @@ impl Exprs {
             _ => 0,
         };
         self.charge(4 + size / 2)?;
-        if let Some(&id) = self.ids.get(&node) {
-            return Ok(id);
+        let hash = FxBuildHasher.hash_one(&node);
+        if let Some(id) = self.ids.find(hash, |id| self.nodes[id as usize] == node) {
+            return Ok(ExprId(id));
         }
         self.charge(72 + 10 * size)?;
         self.has_room()?;
         let known = self.analyse(&node);
         let id = ExprId(self.nodes.len() as u32);
-        self.nodes.push(node.clone());
+        self.nodes.push(node);
         self.facts.push(known);
         self.row_of.push(0);
-        self.ids.insert(node, id);
+        self.ids.insert(hash, id.0);
         Ok(id)
     }
 

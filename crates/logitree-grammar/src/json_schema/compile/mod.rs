@@ -26,15 +26,16 @@ mod transitions;
 mod unique;
 mod values;
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::normalize::{ScalarId, SchemaId};
 use super::schema::Schema;
 use crate::earley::{SameAfter, StateEdges, StateId, StateSource, ValueSource};
 use crate::expr::{Exprs, Tag};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, IdTable, Result};
 use array::ArrayState;
 use object::ObjectState;
 use remembered::{FrameId, SlotId};
@@ -90,22 +91,27 @@ enum JsonState {
 struct JsonStates {
     /// For each the schema it is of.
     all: Vec<(u32, JsonState)>,
-    ids: FxHashMap<(u32, JsonState), StateId>,
+    /// Their indices in `all`.
+    ids: IdTable,
 }
 
 impl JsonStates {
     fn id(&mut self, table: u32, state: JsonState) -> Result<StateId> {
-        let next = self.all.len();
-        match self.ids.entry((table, state)) {
-            std::collections::hash_map::Entry::Occupied(known) => Ok(*known.get()),
-            std::collections::hash_map::Entry::Vacant(_) if next >= MAX_STATES => {
-                Err(Error::new(ErrorKind::Limit, format!("more than {MAX_STATES} states of JSON values")))
-            }
-            std::collections::hash_map::Entry::Vacant(place) => {
-                self.all.push(place.key().clone());
-                Ok(*place.insert(StateId(FIRST.0 + next as u32)))
-            }
+        let entry = (table, state);
+        let hash = FxBuildHasher.hash_one(&entry);
+        if let Some(known) = self.ids.find(hash, |at| self.all[at as usize] == entry) {
+            return Ok(StateId(FIRST.0 + known));
         }
+        let next = self.all.len();
+        if next >= MAX_STATES {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!("more than {MAX_STATES} states of JSON values"),
+            ));
+        }
+        self.all.push(entry);
+        self.ids.insert(hash, next as u32);
+        Ok(StateId(FIRST.0 + next as u32))
     }
 
     fn byte_size(&self) -> usize {
@@ -135,7 +141,9 @@ impl JsonRules {
     /// No schema yet.
     pub fn new() -> JsonRules {
         let end = (0, JsonState::End);
-        let states = JsonStates { all: vec![end.clone()], ids: FxHashMap::from_iter([(end, END)]) };
+        let mut ids = IdTable::default();
+        ids.insert(FxBuildHasher.hash_one(&end), 0);
+        let states = JsonStates { all: vec![end], ids };
         JsonRules { tables: Vec::new(), roots: FxHashMap::default(), states }
     }
 

@@ -14,9 +14,10 @@
 
 mod same_after;
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::super::normalize::SchemaId;
 use super::array::{ArrayState, NextItem};
@@ -29,7 +30,7 @@ use super::values::{JsonValue, TextId, TextTable, ValueId, ValueSets, ValueTable
 use super::{JsonState, JsonStates};
 use crate::earley::{Edge, LexemeTarget, StateEdges, StateId};
 use crate::expr::{ExprId, Exprs, Tag, NOTHING};
-use crate::{id, Error, ErrorKind, Result};
+use crate::{id, Error, ErrorKind, IdTable, Result};
 
 id!(
     /// A [`Slot`].
@@ -78,16 +79,18 @@ pub(super) struct Frame {
 /// Entries by number.
 struct Numbered<T> {
     all: Vec<T>,
-    ids: FxHashMap<T, u32>,
+    ids: IdTable,
 }
 
 impl<T: Copy + Eq + std::hash::Hash> Numbered<T> {
     fn id(&mut self, entry: T) -> u32 {
-        let next = self.all.len() as u32;
-        let id = *self.ids.entry(entry).or_insert(next);
-        if id == next {
-            self.all.push(entry);
+        let hash = FxBuildHasher.hash_one(entry);
+        if let Some(known) = self.ids.find(hash, |id| self.all[id as usize] == entry) {
+            return known;
         }
+        let id = self.all.len() as u32;
+        self.all.push(entry);
+        self.ids.insert(hash, id);
         id
     }
 
@@ -98,7 +101,7 @@ impl<T: Copy + Eq + std::hash::Hash> Numbered<T> {
 
 impl<T> Default for Numbered<T> {
     fn default() -> Self {
-        Numbered { all: Vec::new(), ids: FxHashMap::default() }
+        Numbered { all: Vec::new(), ids: IdTable::default() }
     }
 }
 

@@ -1,8 +1,9 @@
 //! The tables of one schema: its normal forms, lexemes, objects and arrays, each built once.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::super::normalize::{ArrayFacts, NormalForms, ObjectFacts, SchemaId};
 use super::super::options::KeyOrder;
@@ -14,7 +15,7 @@ use super::object::ObjectRule;
 use super::remembered::Memory;
 use super::transitions::{Composite, KeyTags};
 use crate::expr::{ExprId, Exprs};
-use crate::Result;
+use crate::{IdTable, Result};
 
 /// The frames of one schema.
 pub(super) struct RuleTable {
@@ -100,8 +101,8 @@ impl RuleTable {
 /// Short lists of numbers, interned. The empty list is 0.
 #[derive(Default)]
 pub(super) struct ListInterner {
-    all: Vec<Arc<[u32]>>,
-    ids: FxHashMap<Arc<[u32]>, u32>,
+    all: Vec<Box<[u32]>>,
+    ids: IdTable,
     /// About how many bytes it holds.
     bytes: usize,
 }
@@ -111,15 +112,14 @@ impl ListInterner {
         if list.is_empty() {
             return 0;
         }
-        if let Some(&known) = self.ids.get(list) {
-            return known;
+        let hash = FxBuildHasher.hash_one(list);
+        if let Some(place) = self.ids.find(hash, |place| *self.all[place as usize] == *list) {
+            return place + 1;
         }
-        let list: Arc<[u32]> = list.into();
-        self.bytes += 80 + size_of_val(&*list);
-        self.all.push(Arc::clone(&list));
-        let id = self.all.len() as u32;
-        self.ids.insert(list, id);
-        id
+        self.bytes += 80 + size_of_val(list);
+        self.ids.insert(hash, self.all.len() as u32);
+        self.all.push(list.into());
+        self.all.len() as u32
     }
 
     pub(super) fn get(&self, id: u32) -> &[u32] {
