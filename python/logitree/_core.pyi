@@ -1962,7 +1962,7 @@ class Tokenizer:
         It begins in the present state of `matcher`, of which it takes a copy. `before` are the tokens before
         the text, such as the prompt's: a first token that continues their last piece must be what the tokenizer
         gives there. Without them, the text begins at the boundary of a token. `fuel` limits the work of one
-        call, that of `matcher` included, in steps of at most about a tenth of a microsecond (2,500,000).
+        call, that of `matcher` included, in steps of at most about a tenth of a microsecond (10,000,000).
         Raises ConstraintError if the two have different vocabularies, or no text has such a spelling;
         LimitError if it takes more than the fuel, here and in the matcher's calls.
         """

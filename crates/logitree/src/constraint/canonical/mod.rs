@@ -137,7 +137,7 @@ pub struct Canonical {
 
 impl Canonical {
     /// Steps that one call may take, where nothing else is said.
-    pub const FUEL: u64 = 2_500_000;
+    pub const FUEL: u64 = 10_000_000;
 
     /// `inner` from its present state on, after the tokens `before`.
     ///
