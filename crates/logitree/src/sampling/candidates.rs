@@ -8,7 +8,7 @@
 //! - *list*: ids and logits, one entry each, in any order. With a mask it starts as the allowed ids, ascending.
 //!
 //! A mask of many ids may leave the dense form, too: what is not allowed is at -inf as blocks are read
-//! ([`Candidates::begin_wide`]).
+//! (`begin_wide`).
 //!
 //! Ranking is in `rank.rs`, sums of exponentials are in `mass.rs`.
 
