@@ -9,6 +9,14 @@ pub fn with_room<T>(f: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(ROOM, 2 * ROOM, f)
 }
 
+/// What a descent takes between two calls of [`with_step_room`], at most.
+const STEP_ROOM: usize = 128 << 10;
+
+/// [`with_room`] inside a descent, for each step of it: however large its frames are, they find room.
+pub fn with_step_room<T>(f: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(STEP_ROOM, 2 << 20, f)
+}
+
 /// What calls on automata may take: a third of it in the worst of the texts that the tests hold, optimised.
 const CALL_ROOM: usize = 1 << 20;
 

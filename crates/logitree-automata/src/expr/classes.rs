@@ -3,6 +3,7 @@
 
 use super::node::ExprNode;
 use super::{ByteSet, ExprId, Exprs};
+use crate::stack::with_step_room;
 use crate::Result;
 
 /// The sets that decide the effect of the first byte.
@@ -26,6 +27,10 @@ impl Splits {
 impl Exprs {
     /// Bytes that `e` cannot distinguish from `byte`; not necessarily all of them.
     pub(super) fn byte_class(&mut self, e: ExprId, byte: u8) -> Result<ByteSet> {
+        with_step_room(|| self.find_byte_class(e, byte))
+    }
+
+    fn find_byte_class(&mut self, e: ExprId, byte: u8) -> Result<ByteSet> {
         self.charge(4)?;
         let side = |set: &ByteSet| if set.contains(byte) { *set } else { ByteSet::ALL.without(set) };
         Ok(match *self.node(e) {

@@ -3,6 +3,7 @@
 
 use super::node::{ExprNode, ENDLESS};
 use super::{ByteSet, ExprId, Exprs, NOTHING};
+use crate::stack::with_step_room;
 use crate::Result;
 
 /// A derivative that is not computed yet.
@@ -100,7 +101,7 @@ impl Exprs {
 
     /// The derivative by `byte`, kept for all bytes of its class.
     fn derive_class(&mut self, e: ExprId, byte: u8, class: &ByteSet) -> Result<ExprId> {
-        let raw = self.step(e, byte)?;
+        let raw = with_step_room(|| self.step(e, byte))?;
         let derived = self.live(raw)?;
         self.remember(e, class, derived)?;
         Ok(derived)
