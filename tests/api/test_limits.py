@@ -124,11 +124,13 @@ def test_control_c_ends_a_call() -> None:
     timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
     began = time.monotonic()
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        matcher.mask()
-    assert time.monotonic() - began < 2
-    timer.join()
-    signal.signal(signal.SIGINT, before)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            matcher.mask()
+        assert time.monotonic() - began < 2
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert matcher.accepted == 1, "it stays usable"
 
 

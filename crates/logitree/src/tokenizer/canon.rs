@@ -225,7 +225,7 @@ impl Canon {
             single: Box::new([NO_TOKEN; 256]),
             holding: Vec::new(),
             ranks: OnceLock::new(),
-            found: Mutex::default(),
+            found: Mutex::new(Arc::new(Mutex::new(Memo::new()))),
         };
         canon.add_words(tokenizer);
         canon.add_groups(tokenizer);
@@ -331,7 +331,7 @@ impl Canon {
     pub fn found(&self, most: usize) -> Arc<Mutex<Memo>> {
         let mut newest = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.lock().unwrap_or_else(PoisonError::into_inner).bytes() > most {
-            *newest = Arc::default();
+            *newest = Arc::new(Mutex::new(Memo::new()));
         }
         Arc::clone(&newest)
     }

@@ -22,6 +22,7 @@ pub(super) const MAX_BYTES: usize = 64 << 20;
 const ENTRY_BYTES: usize = 64;
 
 /// What was found so far. Every entry is a pure function of its key.
+#[derive(Default)]
 pub(crate) struct Memo {
     pub(super) boundaries: Boundaries,
     pub(super) sets: Vec<Arc<[Hypothesis]>>,
@@ -55,39 +56,13 @@ pub(crate) struct Memo {
     pub(super) before: FxHashMap<u8, Arc<[u32]>>,
 }
 
-impl Default for Memo {
-    fn default() -> Memo {
-        let mut made = Memo {
-            boundaries: Boundaries::new(),
-            sets: Vec::new(),
-            bytes: 0,
-            numbers: FxHashMap::default(),
-            walks: Walks::default(),
-            set_masks: FxHashMap::default(),
-            masks: FxHashMap::default(),
-            rows: Rows::new(),
-            completed: FxHashMap::default(),
-            exact: FxHashMap::default(),
-            ended: FxHashMap::default(),
-            unspelled: FxHashMap::default(),
-            refused: FxHashMap::default(),
-            stuck: FxHashMap::default(),
-            outside: FxHashMap::default(),
-            longer: FxHashMap::default(),
-            settled: FxHashMap::default(),
-            kinds: FxHashMap::default(),
-            sets_after: FxHashMap::default(),
-            next_lists: FxHashMap::default(),
-            next_list: 0,
-            followed: FxHashMap::default(),
-            before: FxHashMap::default(),
-        };
+impl Memo {
+    pub(super) fn new() -> Memo {
+        let mut made = Memo { boundaries: Boundaries::new(), ..Memo::default() };
         made.set(vec![Hypothesis { guess: AT_START, begins: false, word: NO_WORD }]);
         made
     }
-}
 
-impl Memo {
     pub(super) fn set(&mut self, mut all: Vec<Hypothesis>) -> u32 {
         all.sort_unstable();
         all.dedup();

@@ -274,6 +274,7 @@ fn partners_of(merges: &Merges, size: usize) -> Lists<(TokenId, u32)> {
 }
 
 /// Rows of neighbours that were asked for, within a bound of memory.
+#[derive(Default)]
 pub(super) struct Rows {
     kept: FxHashMap<TokenId, std::sync::Arc<[u32]>>,
     bytes: usize,
@@ -283,10 +284,6 @@ pub(super) struct Rows {
 const MAX_ROWS: usize = 32 << 20;
 
 impl Rows {
-    pub fn new() -> Rows {
-        Rows { kept: FxHashMap::default(), bytes: 0 }
-    }
-
     pub fn get(&self, a: TokenId) -> Option<std::sync::Arc<[u32]>> {
         self.kept.get(&a).map(std::sync::Arc::clone)
     }

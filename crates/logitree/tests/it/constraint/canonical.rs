@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::support::laws;
+use crate::support::plain::Plain;
 use logitree::constraint::{
     Canonical, Choices, Composition, Constraint, End, Grammar, GrammarLimits, Matcher,
 };
 use logitree::decoder::{Decoder, Stop};
 use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::grammar::gbnf;
-use logitree::mask::AllowedTokens;
 use logitree::sampling::{presets, Chain, Mode, Params};
-use logitree::{ErrorKind, Result, TokenId, Tokenizer};
+use logitree::{ErrorKind, TokenId, Tokenizer};
 use proptest::prelude::*;
 
 const GPT2: &str = r#"{"type":"ByteLevel","add_prefix_space":false,"use_regex":true}"#;
@@ -109,53 +109,6 @@ fn chain(kind: usize) -> Chain {
         2 => presets::llama_cpp(&params.with("min_p", 0.3).with("penalty_repeat", 1.2)).unwrap(),
         3 => presets::llama_cpp(&params.with("xtc_probability", 1.0)).unwrap(),
         _ => presets::llama_cpp(&params).unwrap().with_mode(Mode::Parity).unwrap(),
-    }
-}
-
-/// A matcher of which all allowed tokens are asked before each token.
-struct Exact(Box<dyn Matcher>);
-
-impl Matcher for Exact {
-    fn vocabulary_size(&self) -> usize {
-        self.0.vocabulary_size()
-    }
-    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        self.0.allowed()
-    }
-    fn accept(&mut self, token: TokenId) -> Result<()> {
-        self.0.allowed()?;
-        self.0.accept(token)
-    }
-    fn rollback(&mut self, n: usize) -> Result<()> {
-        self.0.rollback(n)
-    }
-    fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(Exact(self.0.fork()))
-    }
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-    /// One by one, from all allowed tokens.
-    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
-        let mut here = self.0.fork();
-        while !here.is_accepting() && !here.is_finished() {
-            let only = match here.allowed()? {
-                AllowedTokens::Ids(&[only]) => only,
-                _ => break,
-            };
-            here.accept(only)?;
-            out.push(only);
-        }
-        Ok(())
-    }
-    fn is_accepting(&self) -> bool {
-        self.0.is_accepting()
-    }
-    fn is_finished(&self) -> bool {
-        self.0.is_finished()
-    }
-    fn accepted(&self) -> usize {
-        self.0.accepted()
     }
 }
 
@@ -303,7 +256,7 @@ proptest! {
             let limits = GrammarLimits::default();
             let grammar = Grammar::new(rules_of(which), vocabulary, Some(&[end]), limits).unwrap();
             let made = Canonical::new(&*grammar.matcher().unwrap(), &tokenizer, &[]).unwrap();
-            let matcher = if exact { Box::new(Exact(Box::new(made))) as Box<dyn Matcher> } else { Box::new(made) };
+            let matcher = if exact { Box::new(Plain(Box::new(made))) as Box<dyn Matcher> } else { Box::new(made) };
             Decoder::new(Arc::clone(vocabulary), chain(kind), Some(matcher), Stop::default()).unwrap()
         };
         let (mut lazy, mut exact) = (decoder(false), decoder(true));

@@ -6,53 +6,17 @@ use logitree::constraint::{
     certain, count_closed, Certain, Choices, End, Grammar, GrammarLimits, Matcher, PayloadCheck, TokenTree,
 };
 use logitree::grammar::ast::{GrammarNode, Syntax};
-use logitree::mask::AllowedTokens;
 use logitree::vocabulary::Vocabulary;
-use logitree::{ErrorKind, Result, TokenId};
+use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
 
 use crate::support::ending_vocabulary;
 use crate::support::laws::look;
+use crate::support::plain::Plain;
 
 const TEXTS: [&str; 8] = ["a", "b", "c", "ab", "ba", "abc", "bb", "cab"];
 /// The bytes that the slow version spells out.
 const SPELLED: usize = 5;
-
-/// A matcher that has nothing but what it must: no certain bytes of its own, no numbers of states.
-struct Plain(Box<dyn Matcher>);
-
-impl Matcher for Plain {
-    fn vocabulary_size(&self) -> usize {
-        self.0.vocabulary_size()
-    }
-    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        self.0.allowed()
-    }
-    fn accept(&mut self, token: TokenId) -> Result<()> {
-        self.0.accept(token)
-    }
-    fn rollback(&mut self, n: usize) -> Result<()> {
-        self.0.rollback(n)
-    }
-    fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(Plain(self.0.fork()))
-    }
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
-        self.0.forced(out)
-    }
-    fn is_accepting(&self) -> bool {
-        self.0.is_accepting()
-    }
-    fn is_finished(&self) -> bool {
-        self.0.is_finished()
-    }
-    fn accepted(&self) -> usize {
-        self.0.accepted()
-    }
-}
 
 /// Every continuation of up to `SPELLED` bytes, and whether it ends there.
 fn continuations(

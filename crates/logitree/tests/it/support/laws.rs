@@ -48,7 +48,7 @@ pub fn look(matcher: &mut dyn Matcher) -> Seen {
 }
 
 /// Law 7 by its words, on a fork.
-fn forced_slowly(matcher: &dyn Matcher, limit: usize) -> Vec<TokenId> {
+pub fn forced_slowly(matcher: &dyn Matcher, limit: usize) -> Vec<TokenId> {
     let mut on = matcher.fork();
     let mut run = Vec::new();
     while run.len() < limit && !on.is_finished() && !on.is_accepting() {

@@ -20,6 +20,7 @@ pub mod automata;
 pub mod item_set;
 pub mod item_set_questions;
 pub mod laws;
+pub mod plain;
 pub mod random_rules;
 #[path = "../../../../logitree-automata/tests/it/regexes.rs"]
 pub mod regexes;
