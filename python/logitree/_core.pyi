@@ -260,9 +260,9 @@ class Vocabulary:
         """
 
     def prepare(self) -> None:
-        """Finds ahead what grammars need of this vocabulary: its trie, and the tables of JSON's strings, keys,
-        numbers and date-times (some 20 to 60 ms). Without it the first masks of the first grammars take that
-        time.
+        """Finds ahead what grammars need of this vocabulary: its trie, the tables of JSON's strings, keys, numbers
+        and date-times, and the languages of the usual formats (some 20 to 60 ms). Without it the first
+        grammars, and their first masks, take that time.
 
         A server calls it when it loads a model, or lets a thread do it:
         `threading.Thread(target=vocabulary.prepare)`. The GIL is released. Raises LimitError where `trie` does.
