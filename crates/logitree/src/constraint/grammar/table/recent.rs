@@ -1,6 +1,8 @@
 //! The tables of narrow states that were used last: two generations, of which the older is forgotten when the younger is
-//! full. What is found in the older one is young again.
+//! full. What is found in the older one is young again. What is forgotten is freed a few tables at a time: freeing thousands
+//! at once took as long as the longest masks.
 
+use std::collections::hash_map::IntoIter;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -12,13 +14,23 @@ use crate::grammar::expr::StructureHash;
 const MAX_BYTES: usize = 8 << 20;
 /// About how many bytes an entry takes beside its tables.
 const ENTRY_BYTES: usize = 48;
+/// How many forgotten tables each new one frees.
+const FREED_AT_ONCE: usize = 16;
 
-#[derive(Default)]
 pub(super) struct Recent {
     young: FxHashMap<StructureHash, Arc<Terminal>>,
     old: FxHashMap<StructureHash, Arc<Terminal>>,
+    /// Not freed yet.
+    forgotten: IntoIter<StructureHash, Arc<Terminal>>,
     /// Of the younger generation.
     bytes: usize,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        let [young, old, forgotten] = [(); 3].map(|()| FxHashMap::default());
+        Recent { young, old, forgotten: forgotten.into_iter(), bytes: 0 }
+    }
 }
 
 impl Recent {
@@ -34,8 +46,15 @@ impl Recent {
     pub fn put(&mut self, key: StructureHash, terminal: &Arc<Terminal>) {
         let bytes = terminal.memory() + ENTRY_BYTES;
         if self.bytes + bytes > MAX_BYTES {
-            self.old = std::mem::take(&mut self.young);
+            let old = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+            self.forgotten = old.into_iter();
             self.bytes = 0;
+        }
+        if self.forgotten.len() > 0 {
+            self.forgotten.by_ref().take(FREED_AT_ONCE).for_each(drop);
+            if self.forgotten.len() == 0 {
+                self.forgotten = FxHashMap::default().into_iter();
+            }
         }
         self.bytes += bytes;
         self.young.insert(key, Arc::clone(terminal));
@@ -58,7 +77,7 @@ mod tests {
             assert!(recent.get(0).is_some(), "used at every key, forgotten at {key}");
         }
         assert!(recent.get(9_999).is_some() && recent.get(1).is_none());
-        let held = recent.young.len() + recent.old.len();
+        let held = recent.young.len() + recent.old.len() + recent.forgotten.len();
         assert!(held * terminal().memory() <= 2 * MAX_BYTES, "{held} tables are kept");
     }
 }
