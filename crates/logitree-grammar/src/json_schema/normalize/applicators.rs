@@ -150,15 +150,16 @@ impl NormalForms {
         for (i, &branch) in branches.iter().enumerate() {
             let one = self.expand(self.lit(branch, false), track, exprs)?;
             let mut one = self.product(found, &one, lit, exprs)?;
+            let mut overlapping = Vec::new();
             for (j, &other) in branches.iter().enumerate() {
-                if i == j || told_apart || one.is_empty() {
-                    continue;
+                if i != j && !told_apart && self.hold_together(&one, other, lit, exprs)? {
+                    overlapping.push(other);
                 }
-                let holds = self.expand(self.lit(other, false), Track::Nothing, exprs)?;
-                self.probing += 1;
-                let both = self.product(&one, &holds, lit, exprs);
-                self.probing -= 1;
-                if !both?.is_empty() {
+            }
+            // What a branch that can fail in few ways leaves is little, and often none of the others holds with it.
+            overlapping.sort_by_cached_key(|&other| self.ways_to_fail(other));
+            for (n, other) in overlapping.into_iter().enumerate() {
+                if n == 0 || self.hold_together(&one, other, lit, exprs)? {
                     let fails = self.expand(self.lit(other, true), Track::Nothing, exprs)?;
                     one = self.product(&one, &fails, lit, exprs)?;
                 }
@@ -166,6 +167,40 @@ impl NormalForms {
             self.union(&mut all, &one, lit)?;
         }
         Ok(all)
+    }
+
+    /// Whether a value of the alternatives may fulfil `other`.
+    fn hold_together(
+        &mut self,
+        one: &[Facts],
+        other: SubschemaId,
+        lit: LiteralId,
+        exprs: &mut Exprs,
+    ) -> Result<bool> {
+        if one.is_empty() {
+            return Ok(false);
+        }
+        let holds = self.expand(self.lit(other, false), Track::Nothing, exprs)?;
+        self.probing += 1;
+        let both = self.product(one, &holds, lit, exprs);
+        self.probing -= 1;
+        Ok(!both?.is_empty())
+    }
+
+    /// About how many alternatives the negation of `node` has.
+    fn ways_to_fail(&mut self, node: SubschemaId) -> usize {
+        let node = self.follow(node);
+        if let Some(&known) = self.ways_to_fail.get(&node) {
+            return known;
+        }
+        self.ways_to_fail.insert(node, 0);
+        let schema = Arc::clone(&self.schema);
+        let SchemaNode::Keywords(k) = &schema.nodes[node.index()] else { return 0 };
+        let all = k.all_of.iter().fold(0usize, |all, &other| all.saturating_add(self.ways_to_fail(other)));
+        let own = k.required.len() + k.properties.len() + k.pattern_properties.len();
+        let found = all.saturating_add(1 + own + usize::from(k.additional_properties.is_some()));
+        self.ways_to_fail.insert(node, found);
+        found
     }
 
     /// Whether some key that all branches require, or what applies beside them, has no value that two of them share:

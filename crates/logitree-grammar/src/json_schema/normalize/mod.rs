@@ -124,6 +124,8 @@ pub(crate) struct NormalForms {
     expanded: FxHashMap<(LiteralId, Track), Arc<[Facts]>>,
     normals: FxHashMap<SchemaId, Arc<[Facts]>>,
     running: FxHashMap<(LiteralId, Track), u32>,
+    /// About how many alternatives the negation of a subschema has, once asked for.
+    ways_to_fail: FxHashMap<SubschemaId, usize>,
     probing: u32,
     probe_met_itself: bool,
     products: u64,
@@ -158,6 +160,7 @@ impl NormalForms {
             expanded: FxHashMap::default(),
             normals: FxHashMap::default(),
             running: FxHashMap::default(),
+            ways_to_fail: FxHashMap::default(),
             probing: 0,
             probe_met_itself: false,
             products: 0,

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::validate::is_valid;
 use super::{accepts, compact, from_value, machine};
 use crate::earley::{ConfigId, Machine, DEAD};
+use crate::expr::Exprs;
+use crate::json_schema::normalize::NormalForms;
 use crate::json_schema::{KeyOrder, Schema, SchemaOptions, Whitespace};
 use serde_json::{json, Value};
 
@@ -367,4 +369,30 @@ fn one_of_many_open_objects() {
             r#"{"name":"a","image":"b","exe":"c"}"#,
         ],
     );
+}
+
+#[test]
+fn branches_that_an_optional_key_tells_apart_stay_few() {
+    let branch = |n: usize| {
+        let own: Vec<(String, Value)> =
+            (0..4).map(|k| (format!("own{n}{k}"), json!({"type": "string"}))).collect();
+        let mut properties: serde_json::Map<String, Value> = own.into_iter().collect();
+        properties.insert("kind".into(), json!({"enum": [format!("k{n}")]}));
+        json!({"type": "object", "properties": properties})
+    };
+    // The last two have no keys of their own, so that a value without the kind fulfils both.
+    let mut branches: Vec<Value> = (0..8).map(branch).collect();
+    branches
+        .extend(["a", "b"].map(|kind| json!({"type": "object", "properties": {"kind": {"enum": [kind]}}})));
+    let schema = json!({"oneOf": branches});
+    check(
+        &schema,
+        &[r#"{"kind":"k1"}"#, r#"{"kind":"a","own11":1}"#, r#"{"own10":"x","own20":1,"kind":"k1"}"#],
+        &["{}", "1", r#"{"own10":"x"}"#, r#"{"kind":"c"}"#, r#"{"kind":"k1","own10":1}"#],
+    );
+    let schema = Arc::new(from_value(&schema, &compact(KeyOrder::Any), &[]).unwrap());
+    let mut forms = NormalForms::new(Arc::clone(&schema));
+    let root = forms.schema_of(schema.root).unwrap();
+    let alternatives = forms.normal(root, &mut Exprs::new(1 << 20)).unwrap().len();
+    assert_eq!(alternatives, 10, "one for each kind");
 }
