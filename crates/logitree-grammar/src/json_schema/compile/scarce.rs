@@ -1,6 +1,8 @@
 //! Counts the values of a schema up to a number that is enough: whether items that must differ can run out.
 
-use super::super::normalize::{Facts, SchemaId, TRUE};
+use rustc_hash::FxHashMap;
+
+use super::super::normalize::{Facts, ScalarId, SchemaId, TRUE};
 use super::super::schema::TypeSet;
 use super::remembered::Memory;
 use super::rule_table::RuleTable;
@@ -103,6 +105,12 @@ impl RuleTable {
             }
         }
         if facts.any_of(TypeSet::STRING) {
+            if let Some(only) = facts.string.as_ref().and_then(|string| string.only.as_ref()) {
+                return Ok(match self.list_named(only, enough, exprs)? {
+                    Count::Few(values) => Count::Few([found, values].concat()),
+                    other => other,
+                });
+            }
             let texts = self.lexemes.chars(&self.forms, facts.string.as_deref(), exprs)?;
             match list_texts(texts, b"\"", enough, &mut self.memory, exprs)? {
                 Count::Few(values) => found.extend(values),
@@ -110,6 +118,28 @@ impl RuleTable {
             }
         }
         Ok(Count::Few(found))
+    }
+
+    /// As [`list_texts`] of these texts, by their beginnings alone.
+    fn list_named(&mut self, only: &[ScalarId], enough: usize, exprs: &mut Exprs) -> Result<Count> {
+        exprs.charge(4 * only.len() as u64)?;
+        if only.len() >= enough {
+            return Ok(Count::Many);
+        }
+        let mut texts: Vec<&str> = only.iter().map(|&id| &**self.forms.texts.text(id)).collect();
+        texts.sort_unstable();
+        let mut beginnings = 1;
+        let mut before = "";
+        for &text in &texts {
+            let shared = text.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
+            beginnings += text.len() - shared;
+            before = text;
+        }
+        if beginnings > MAX_VISITED {
+            return Ok(Count::Unknown);
+        }
+        let values = texts.into_iter().map(|text| self.memory.values.text(text));
+        Ok(Count::Few(values.collect::<Result<_>>()?))
     }
 
     /// Whether it is certain that there are enough arrays.
@@ -204,31 +234,100 @@ fn list_texts(
     if !exprs.is_alive(e)? {
         return Ok(Count::Few(Vec::new()));
     }
-    // Each text that is open is the beginning of one at least, and of none that another is the beginning of.
+    if let Some(undone) = more_than_few(e, enough, exprs)? {
+        return Ok(undone);
+    }
     let mut open = std::collections::VecDeque::from([(e, Vec::new())]);
     let mut found = Vec::new();
-    let mut visited = 0;
     while let Some((e, text)) = open.pop_front() {
-        visited += 1;
-        if found.len() + open.len() + 1 >= enough {
-            return Ok(Count::Many);
-        }
-        if visited > MAX_VISITED {
-            return Ok(Count::Unknown);
-        }
         if exprs.is_complete(e) {
             found.push(memory.values.scalar(&[quote, &text, quote].concat())?);
         }
         for byte in exprs.first_bytes(e)?.iter() {
-            let next = exprs.derive(e, byte)?;
-            // It may come again and again.
-            if next == e {
-                return Ok(Count::Many);
-            }
-            if exprs.is_alive(next)? {
-                open.push_back((next, [&text[..], &[byte]].concat()));
-            }
+            open.push_back((exprs.derive(e, byte)?, [&text[..], &[byte]].concat()));
         }
     }
     Ok(Count::Few(found))
+}
+
+/// Whether there are `enough` texts of `e`, which has some, or it takes long to tell: `None` if they are few. Beginnings of the
+/// same length are counted by what is left after them: one state is often left after thousands.
+fn more_than_few(e: ExprId, enough: usize, exprs: &mut Exprs) -> Result<Option<Count>> {
+    // Each text that is open is the beginning of one at least, and of none that another is the beginning of.
+    let mut open = vec![(e, 1)];
+    let (mut found, mut visited) = (0, 0);
+    while !open.is_empty() {
+        let more: usize = open.iter().map(|&(_, texts)| texts).sum();
+        if found + more >= enough {
+            return Ok(Some(Count::Many));
+        }
+        if visited > MAX_VISITED {
+            return Ok(Some(Count::Unknown));
+        }
+        visited += more;
+        let mut longer: FxHashMap<ExprId, usize> = FxHashMap::default();
+        for (e, texts) in open {
+            found += if exprs.is_complete(e) { texts } else { 0 };
+            for (class, next) in exprs.transitions(e)? {
+                // It may come again and again.
+                if next == e {
+                    return Ok(Some(Count::Many));
+                }
+                *longer.entry(next).or_default() += texts * class.len();
+            }
+        }
+        open = longer.into_iter().collect();
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All texts, one by one.
+    fn all_texts(e: ExprId, exprs: &mut Exprs) -> usize {
+        let texts = usize::from(exprs.is_complete(e));
+        let bytes: Vec<u8> = exprs.first_bytes(e).unwrap().iter().collect();
+        let nexts: Vec<ExprId> = bytes.iter().map(|&byte| exprs.derive(e, byte).unwrap()).collect();
+        nexts.into_iter().fold(texts, |all, next| all + all_texts(next, exprs))
+    }
+
+    #[test]
+    fn texts_are_counted_as_if_listed() {
+        let letters =
+            |from: char, to: char| Regex::Set(CharSet::from_ranges([(u32::from(from), u32::from(to))]));
+        let cases = [
+            letters('a', 'd').repeat(1, Some(3)),
+            Regex::concat([letters('a', 'b').repeat(0, Some(2)), letters('b', 'c').repeat(0, Some(3))]),
+            Regex::or([Regex::text("abc"), Regex::text("ab"), Regex::text("x"), letters('a', 'z')]),
+            Regex::concat([Regex::text("abcdef"), letters('0', '9').optional()]),
+        ];
+        for regex in &cases {
+            let mut exprs = Exprs::new(1 << 16);
+            let e = exprs.compile(regex, Encoding::Utf8).unwrap();
+            let count = all_texts(e, &mut exprs);
+            for enough in [1, 2, count, count + 1, 4_096] {
+                let found = list_texts(e, b"\"", enough, &mut Memory::default(), &mut exprs).unwrap();
+                match found {
+                    Count::Many => assert!(count >= enough, "{regex:?} has {count}, not {enough}"),
+                    Count::Few(values) => {
+                        assert!(count < enough && values.len() == count, "{regex:?}: {count}")
+                    }
+                    Count::Unknown => panic!("{regex:?} is small"),
+                }
+            }
+        }
+        let mut exprs = Exprs::new(1 << 16);
+        for (regex, is_many) in [
+            (letters('0', 'f').repeat(36, Some(36)), true),
+            (Regex::concat([Regex::text("ab"), letters('a', 'b').repeat(0, None)]), true),
+            (Regex::concat([letters('0', '9').repeat(3, Some(3)), Regex::text("x".repeat(40))]), false),
+        ] {
+            let e = exprs.compile(&regex, Encoding::Utf8).unwrap();
+            let found = list_texts(e, b"\"", 4_096, &mut Memory::default(), &mut exprs).unwrap();
+            assert_eq!(matches!(found, Count::Many), is_many, "{regex:?}");
+            assert_eq!(matches!(found, Count::Unknown), !is_many, "{regex:?}");
+        }
+    }
 }
