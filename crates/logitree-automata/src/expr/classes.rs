@@ -27,7 +27,17 @@ impl Splits {
 impl Exprs {
     /// Bytes that `e` cannot distinguish from `byte`; not necessarily all of them.
     pub(super) fn byte_class(&mut self, e: ExprId, byte: u8) -> Result<ByteSet> {
+        if self.is_leaf(e) {
+            return self.find_byte_class(e, byte);
+        }
         with_step_room(|| self.find_byte_class(e, byte))
+    }
+
+    /// Whether `e` has no parts: what is asked of it descends no further.
+    #[inline]
+    pub(super) fn is_leaf(&self, e: ExprId) -> bool {
+        use ExprNode::{Bytes, Class, Computed, Dfa, Nothing, Tag};
+        matches!(self.node(e), Nothing | Tag(_) | Class(_) | Bytes(..) | Dfa(..) | Computed(..))
     }
 
     fn find_byte_class(&mut self, e: ExprId, byte: u8) -> Result<ByteSet> {

@@ -8,6 +8,8 @@ use crate::Result;
 
 /// A derivative that is not computed yet.
 const UNKNOWN: ExprId = ExprId(u32::MAX);
+/// In the place of a row's number: the rest is the only derivative of an expression that begins with a text.
+const ONE_WAY: u32 = 1 << 31;
 
 /// The derivatives of one expression that are known. Most states of a walk are asked for two: that by the byte that leads
 /// on, and that by all others.
@@ -90,8 +92,14 @@ impl Exprs {
             ExprNode::Nothing | ExprNode::Tag(_) => return Ok(NOTHING),
             ExprNode::Bytes(from, _) if self.pool[from as usize] != byte => return Ok(NOTHING),
             ExprNode::Bytes(..) => {
+                let known = self.row_of[e.0 as usize];
+                if known & ONE_WAY != 0 {
+                    return Ok(ExprId(known & !ONE_WAY));
+                }
                 let next = self.step(e, byte)?;
-                return self.live(next);
+                let next = self.live(next)?;
+                self.row_of[e.0 as usize] = ONE_WAY | next.0;
+                return Ok(next);
             }
             _ => {}
         }
@@ -101,10 +109,23 @@ impl Exprs {
 
     /// The derivative by `byte`, kept for all bytes of its class.
     fn derive_class(&mut self, e: ExprId, byte: u8, class: &ByteSet) -> Result<ExprId> {
-        let raw = with_step_room(|| self.step(e, byte))?;
+        let raw = if self.is_leaf(e) { self.step(e, byte) } else { with_step_room(|| self.step(e, byte)) }?;
         let derived = self.live(raw)?;
         self.remember(e, class, derived)?;
         Ok(derived)
+    }
+
+    /// The byte that `e` begins with, if it begins with a text.
+    #[inline]
+    pub fn beginning(&self, e: ExprId) -> Option<u8> {
+        let head = match self.node(e) {
+            ExprNode::Concat(a, _) => self.node(*a),
+            node => node,
+        };
+        match *head {
+            ExprNode::Bytes(from, _) => Some(self.pool[from as usize]),
+            _ => None,
+        }
     }
 
     /// Whether `e` begins with a text, and so has one transition at most: it has no row.
@@ -119,8 +140,9 @@ impl Exprs {
     /// The derivative, if it is kept.
     #[inline]
     fn known_derivative(&self, e: ExprId, byte: u8) -> Option<ExprId> {
-        let row = self.row_of[e.0 as usize].checked_sub(1)?;
-        self.rows[row as usize].get(byte)
+        // No row has the number that is left of 0, nor one of those with ONE_WAY.
+        let row = self.row_of[e.0 as usize].wrapping_sub(1);
+        self.rows.get(row as usize)?.get(byte)
     }
 
     /// Caches the derivative for each byte of a class.
@@ -188,6 +210,12 @@ impl Exprs {
 
     /// Iterates over the nullable parts of a concatenation, which may have thousands of parts.
     fn step_concat(&mut self, e: ExprId, byte: u8) -> Result<ExprId> {
+        if let ExprNode::Concat(a, b) = *self.node(e) {
+            if !self.is_complete(a) {
+                let head = self.derive(a, byte)?;
+                return self.pair(head, b);
+            }
+        }
         let mut ways = Vec::new();
         let mut at = e;
         while let ExprNode::Concat(a, b) = *self.node(at) {
@@ -210,11 +238,11 @@ impl Exprs {
     /// # Errors
     /// As [`Exprs::derive`].
     pub fn first_bytes(&mut self, e: ExprId) -> Result<ByteSet> {
-        match *self.node(e) {
-            ExprNode::Nothing | ExprNode::Tag(_) => return Ok(ByteSet::NONE),
-            ExprNode::Class(set) => return Ok(set),
-            ExprNode::Bytes(from, _) => return Ok(ByteSet::one(self.pool[from as usize])),
-            _ => {}
+        if matches!(self.node(e), ExprNode::Nothing | ExprNode::Tag(_)) {
+            return Ok(ByteSet::NONE);
+        }
+        if let Some(set) = self.head_bytes(e).filter(|_| self.facts(e).alive) {
+            return Ok(set);
         }
         if let Some(&set) = self.first.get(&e) {
             return Ok(set);
@@ -224,11 +252,28 @@ impl Exprs {
         Ok(set)
     }
 
+    /// The bytes by which the first part continues, where that is a text or a byte: a superset of the first bytes.
+    #[inline]
+    fn head_bytes(&self, e: ExprId) -> Option<ByteSet> {
+        let head = match self.node(e) {
+            ExprNode::Concat(a, _) => self.node(*a),
+            node => node,
+        };
+        match *head {
+            ExprNode::Class(set) => Some(set),
+            ExprNode::Bytes(from, _) => Some(ByteSet::one(self.pool[from as usize])),
+            _ => None,
+        }
+    }
+
     /// [`Exprs::first_bytes`], or a superset where finding them needs derivatives.
     ///
     /// # Errors
     /// As [`Exprs::derive`].
     pub fn perhaps_first_bytes(&mut self, e: ExprId) -> Result<ByteSet> {
+        if let Some(set) = self.head_bytes(e) {
+            return Ok(set);
+        }
         match self.facts(e).boolean && !self.first.contains_key(&e) {
             true => Ok(ByteSet::ALL),
             false => self.first_bytes(e),

@@ -89,7 +89,7 @@ pub struct Exprs {
     pub(super) computed: Vec<Reached>,
     outcome_lists: Vec<Arc<[Tag]>>,
     outcome_ids: FxHashMap<Arc<[Tag]>, u32>,
-    /// For each expression 0, or one more than the index of its row of derivatives.
+    /// For each expression 0, or one more than the index of its row of derivatives; or its only derivative, marked.
     pub(super) row_of: Vec<u32>,
     pub(super) rows: Vec<Row>,
     /// How many rows have a table.
@@ -133,6 +133,9 @@ const BYTES_EACH: usize = 80;
 /// Maximum size of all literals.
 const LITERAL_BYTES: usize = 256 << 20;
 
+/// No arena has more expressions: a bit of their numbers marks something else.
+const MAX_NUMBERED: usize = (1 << 31) - 2;
+
 /// Not complete.
 pub(super) const NO_OUTCOME: u32 = 0;
 /// Complete with tag 0.
@@ -168,7 +171,7 @@ impl Exprs {
             bodies: FxHashMap::default(),
             body_bytes: 0,
             classes: FxHashMap::default(),
-            most: most.clamp(16, u32::MAX as usize - 1),
+            most: most.clamp(16, MAX_NUMBERED),
             fuel: u64::MAX,
             reserve: 0,
         };
@@ -472,7 +475,12 @@ impl Exprs {
                 mix(a | b << 64, 3).wrapping_add(mix(c | d << 64, 4))
             }
             ExprNode::Bytes(from, to) => mix(digest(self.bytes_of(*from, *to)), 17),
-            ExprNode::Concat(a, b) => mix(mix(of(*a), 5).wrapping_add(of(*b)), 6),
+            ExprNode::Concat(a, b) => {
+                let mut bytes = [6; 33];
+                bytes[..16].copy_from_slice(&of(*a).to_le_bytes());
+                bytes[16..32].copy_from_slice(&of(*b).to_le_bytes());
+                digest(&bytes)
+            }
             ExprNode::Or(parts) => mix(many(parts), 7),
             ExprNode::And(parts) => mix(many(parts), 8),
             ExprNode::Not(e) => mix(of(*e), 9),
