@@ -4,12 +4,10 @@
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use logitree_automata::IdTable;
+use rustc_hash::FxBuildHasher;
 
 use crate::{Error, ErrorKind, Result};
-
-/// No other list with the same hash.
-const NONE: u32 = u32::MAX;
 
 /// Lists of `T`, with ids from 0 (the empty list) in order of first occurrence.
 pub(super) struct SliceInterner<T, I = u32> {
@@ -17,24 +15,13 @@ pub(super) struct SliceInterner<T, I = u32> {
     data: Vec<T>,
     /// Where each list ends; it starts where the previous one ends.
     ends: Vec<u32>,
-    /// Hash to the latest list with it.
-    heads: FxHashMap<u64, u32>,
-    /// The previous list with the same hash.
-    before: Vec<u32>,
+    table: IdTable,
 }
 
 impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
     /// Only the empty list, with id 0.
     pub(super) fn new() -> SliceInterner<T, I> {
-        let mut interner = SliceInterner {
-            ids: PhantomData,
-            data: Vec::new(),
-            ends: vec![0],
-            heads: FxHashMap::default(),
-            before: vec![NONE],
-        };
-        interner.heads.insert(FxBuildHasher.hash_one::<&[T]>(&[]), 0);
-        interner
+        SliceInterner { ids: PhantomData, data: Vec::new(), ends: vec![0], table: IdTable::default() }
     }
 
     /// The list with this id.
@@ -51,14 +38,14 @@ impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
 
     /// The id of `list`, if it is interned.
     pub(super) fn find(&self, list: &[T]) -> Option<I> {
-        let mut id = *self.heads.get(&FxBuildHasher.hash_one(list))?;
-        while self.at(id as usize) != list {
-            id = self.before[id as usize];
-            if id == NONE {
-                return None;
-            }
+        if list.is_empty() {
+            return Some(0.into());
         }
-        Some(id.into())
+        self.find_by(FxBuildHasher.hash_one(list), list)
+    }
+
+    fn find_by(&self, hash: u64, list: &[T]) -> Option<I> {
+        self.table.find(hash, |id| self.at(id as usize) == list).map(I::from)
     }
 
     /// The id of `list`, a new one if needed.
@@ -66,7 +53,11 @@ impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
     /// # Errors
     /// [`ErrorKind::Limit`] past 2^32 entries.
     pub(super) fn intern(&mut self, list: &[T]) -> Result<I> {
-        if let Some(id) = self.find(list) {
+        if list.is_empty() {
+            return Ok(0.into());
+        }
+        let hash = FxBuildHasher.hash_one(list);
+        if let Some(id) = self.find_by(hash, list) {
             return Ok(id);
         }
         let (Ok(id), Ok(end)) = (u32::try_from(self.ends.len()), u32::try_from(self.data.len() + list.len()))
@@ -75,14 +66,13 @@ impl<T: Copy + Eq + Hash, I: From<u32> + Into<u32>> SliceInterner<T, I> {
         };
         self.data.extend_from_slice(list);
         self.ends.push(end);
-        let before = self.heads.insert(FxBuildHasher.hash_one(list), id);
-        self.before.push(before.unwrap_or(NONE));
+        self.table.insert(hash, id);
         Ok(id.into())
     }
 
     /// Approximate size in bytes, without spare capacity.
     pub(super) fn byte_size(&self) -> usize {
-        std::mem::size_of::<T>() * self.data.len() + 8 * self.ends.len() + 24 * self.heads.len()
+        std::mem::size_of::<T>() * self.data.len() + 32 * self.ends.len()
     }
 }
 

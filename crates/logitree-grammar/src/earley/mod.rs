@@ -26,6 +26,7 @@ mod rules_source;
 mod run;
 mod state_source;
 
+use logitree_automata::IdTable;
 use rustc_hash::FxHashMap;
 
 use super::expr::{ExprId, Exprs, Tag};
@@ -77,7 +78,7 @@ pub struct Machine {
     after_any: FxHashMap<(ContinuationId, Tag), (SetId, SameAfter)>,
     threads: SliceInterner<(ExprId, ContinuationId)>,
     boundaries: SliceInterner<SetId>,
-    config_ids: FxHashMap<(u32, u32), ConfigId>,
+    config_ids: IdTable,
     configs: Vec<Config>,
     start: ConfigId,
     agenda: Agenda,
@@ -112,7 +113,7 @@ impl Machine {
             after_any: FxHashMap::default(),
             threads: SliceInterner::new(),
             boundaries: SliceInterner::new(),
-            config_ids: FxHashMap::default(),
+            config_ids: IdTable::default(),
             configs: Vec::new(),
             start: DEAD,
             agenda: Agenda::default(),
@@ -157,7 +158,7 @@ impl Machine {
 
     /// Approximate size in bytes, without the expressions. The source counts with the texts that it remembers.
     pub fn byte_size(&self) -> usize {
-        let tables = 16 * (self.state_indices.len() + self.after.len() + self.config_ids.len())
+        let tables = 16 * (self.state_indices.len() + self.after.len() + self.configs.len())
             + 48 * self.after_any.len();
         let lists = self.kernels.byte_size()
             + self.continuations.byte_size()

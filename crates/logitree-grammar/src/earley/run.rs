@@ -1,8 +1,10 @@
 //! Configurations and their transitions: the lexemes being read, each with its continuation, and the set just
 //! entered if the text may end or a whole token may follow there.
 
+use std::hash::BuildHasher;
+
 use logitree_automata::stack::with_call_room;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::super::expr::{ByteSet, ExprId, Tag, NOTHING};
 use super::close::{Item, Set};
@@ -215,8 +217,13 @@ impl Machine {
             *threads = merged;
         }
         let key = (self.threads.intern(threads)?, self.boundaries.intern(boundary)?);
-        if let Some(&config) = self.config_ids.get(&key) {
-            return Ok(config);
+        let hash = FxBuildHasher.hash_one(key);
+        let is_same = |id: u32| {
+            let config = &self.configs[id as usize];
+            (config.threads, config.boundary) == key
+        };
+        if let Some(known) = self.config_ids.find(hash, is_same) {
+            return Ok(ConfigId(known));
         }
         if self.configs.len() >= self.limits.configs {
             return Err(too_many("configurations", self.limits.configs));
@@ -228,7 +235,7 @@ impl Machine {
             steps: Steps::Few(Vec::new()),
             first: None,
         });
-        self.config_ids.insert(key, config);
+        self.config_ids.insert(hash, config.0);
         Ok(config)
     }
 
