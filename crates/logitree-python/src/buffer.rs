@@ -10,6 +10,7 @@ use logitree::{Error, ErrorKind};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
+use std::borrow::Cow;
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -73,11 +74,11 @@ pub struct Rows<'py> {
 }
 
 /// Layout as it is found, before it is judged.
-struct Found<'py> {
+struct Found<'a, 'py> {
     data: *mut u8,
-    shape: Vec<usize>,
+    shape: Cow<'a, [usize]>,
     /// In bytes.
-    strides: Vec<isize>,
+    strides: Cow<'a, [isize]>,
     size: usize,
     number: Number,
     writeable: bool,
@@ -316,7 +317,7 @@ pub fn accepted(kind: ErrorKind) -> &'static str {
 static BFLOAT16: AtomicI32 = AtomicI32::new(-1);
 
 /// The array's layout, or its dtype's name where the numbers are none of ours.
-fn from_numpy<'py>(array: &Bound<'py, PyUntypedArray>) -> Result<Found<'py>, String> {
+fn from_numpy<'a, 'py>(array: &'a Bound<'py, PyUntypedArray>) -> Result<Found<'a, 'py>, String> {
     use numpy::npyffi::{flags, NPY_TYPES};
     let dtype = array.dtype();
     let native = dtype.is_native_byteorder().unwrap_or(true);
@@ -348,8 +349,8 @@ fn from_numpy<'py>(array: &Bound<'py, PyUntypedArray>) -> Result<Found<'py>, Str
     };
     Ok(Found {
         data: data.cast(),
-        shape: array.shape().to_vec(),
-        strides: array.strides().to_vec(),
+        shape: array.shape().into(),
+        strides: array.strides().into(),
         size: number.size(),
         number,
         writeable: array_flags & flags::NPY_ARRAY_WRITEABLE != 0,
@@ -379,7 +380,11 @@ const DL_FLOAT: u8 = 2;
 const DL_BFLOAT: u8 = 4;
 const DL_CPU: i32 = 1;
 
-fn from_dlpack<'py>(object: &Bound<'py, PyAny>, what: &'static str, kind: ErrorKind) -> PyResult<Found<'py>> {
+fn from_dlpack<'py>(
+    object: &Bound<'py, PyAny>,
+    what: &'static str,
+    kind: ErrorKind,
+) -> PyResult<Found<'static, 'py>> {
     let fail = |message: String, help: &str| to_py(Error::new(kind, message).help(help));
     let class = object.get_type();
     let Ok(method) = object.getattr("__dlpack__") else {
@@ -427,5 +432,5 @@ fn from_dlpack<'py>(object: &Bound<'py, PyAny>, what: &'static str, kind: ErrorK
         None => vec![(shape[1] * size) as isize, size as isize],
     };
     let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
-    Ok(Found { data, shape, strides, size, number, writeable: true, owner })
+    Ok(Found { data, shape: shape.into(), strides: strides.into(), size, number, writeable: true, owner })
 }
