@@ -111,6 +111,11 @@ impl SharedEngine {
         self.read(|tables| tables.masks.get(&config).map(Arc::clone))
     }
 
+    /// What is known of `config`: its ending and its mask.
+    pub fn known(&self, config: ConfigId) -> (Option<Ending>, Option<Arc<Entry>>) {
+        self.read(|tables| (tables.endings.get(&config).copied(), tables.masks.get(&config).map(Arc::clone)))
+    }
+
     fn read<R>(&self, from: impl FnOnce(&Tables) -> R) -> R {
         from(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -199,8 +204,11 @@ impl Session<'_> {
         let next =
             with_call_room(|| engine.after(config, token)).map_err(|error| named(error, engine, config))?;
         if next != DEAD {
+            // The ending of the state after it is asked for next.
+            let ending = ending_of(engine, next);
             shared.keep(engine, |tables| {
                 tables.steps.insert((config, token), next);
+                tables.endings.insert(next, ending);
             });
         }
         Ok(next)
@@ -223,13 +231,17 @@ impl Session<'_> {
             return known;
         }
         let engine = self.engine();
-        let accepting = engine.machine.is_accepting(config);
-        let ending = Ending { accepting, over: engine.is_over(config) };
+        let ending = ending_of(engine, config);
         shared.keep(engine, |tables| {
             tables.endings.insert(config, ending);
         });
         ending
     }
+}
+
+/// Whether a text may end in `config`, and whether it must.
+fn ending_of(engine: &Engine, config: ConfigId) -> Ending {
+    Ending { accepting: engine.machine.is_accepting(config), over: engine.is_over(config) }
 }
 
 /// The error of a limit with the part of the grammar that reached it.

@@ -58,12 +58,14 @@ impl GrammarMatcher {
 
     fn go(&mut self, at: At) {
         self.at = at;
-        self.entry = None;
-        (self.accepting, self.finished) = match at {
-            At::Ended => (true, true),
+        (self.accepting, self.finished, self.entry) = match at {
+            At::Ended => (true, true, None),
             At::Config(config) => {
-                let Ending { accepting, over } = self.engine.session().ending(config);
-                (accepting, over)
+                let (ending, mask) = self.engine.known(config);
+                let Ending { accepting, over } =
+                    ending.unwrap_or_else(|| self.engine.session().ending(config));
+                // An empty one is an error, which asking for it finds.
+                (accepting, over, mask.filter(|mask| !mask.is_empty()))
             }
         };
     }
