@@ -27,6 +27,8 @@ pub(super) struct Engine {
     pub limits: GrammarLimits,
     /// The tokens that end a complete text, ascending.
     pub ends: Arc<[TokenId]>,
+    /// Those of them that are text as well.
+    text_ends: Box<[TokenId]>,
     /// The token sets of the grammar, as ids.
     token_sets: Vec<IdSet>,
     shared: Arc<TerminalTables>,
@@ -51,7 +53,12 @@ impl Engine {
         token_sets: Vec<IdSet>,
         shared: Arc<TerminalTables>,
     ) -> Engine {
+        let is_text = |id: &TokenId| {
+            vocabulary.kind(*id).is_text() || token_sets.iter().any(|set: &IdSet| set.contains(*id))
+        };
+        let text_ends = ends.iter().copied().filter(is_text).collect();
         Engine {
+            text_ends,
             machine,
             vocabulary,
             limits,
@@ -273,9 +280,11 @@ impl Engine {
             add(&self.token_sets[set as usize], &[], &mut few, &mut dense);
         }
         // End tokens are never text: they are allowed where the text may end, and nowhere else.
-        few.retain(|id| self.ends.binary_search(id).is_err());
+        if !self.text_ends.is_empty() {
+            few.retain(|id| self.text_ends.binary_search(id).is_err());
+        }
         for (words, without) in &mut dense {
-            without.extend(self.ends.iter().filter(|&&id| has(words, id)));
+            without.extend(self.text_ends.iter().filter(|&&id| has(words, id)));
         }
         if *accepting {
             few.extend_from_slice(&self.ends);
@@ -315,8 +324,14 @@ impl Engine {
                     machine.exprs_mut().charge(16 + 4 * threads.len() as u64)?;
                     let bytes = first.and(&crossing.bytes);
                     for byte in bytes.iter() {
-                        machine.exprs_mut().charge(8 * crossing.unvisited(byte, trie) as u64)?;
-                        let Some(suffixes) = crossing.suffixes(byte, &takes, trie) else { continue };
+                        let suffixes = match crossing.known_suffixes(byte, trie) {
+                            Ok(known) => known,
+                            Err(unvisited) => {
+                                machine.exprs_mut().charge(8 * unvisited as u64)?;
+                                let Some(found) = crossing.suffixes(byte, &takes, trie) else { continue };
+                                found
+                            }
+                        };
                         // A parent's threads lie below those of its children: what lies above is done with.
                         let mut refused = 0;
                         let step = |(from, to, next): (usize, usize, ByteSet), byte: u8, is_leaf: bool| {

@@ -144,12 +144,11 @@ impl Crossing {
         }
     }
 
-    /// How many nodes [`Crossing::suffixes`] would visit for `byte`: 0 if that is done.
-    pub fn unvisited(&self, byte: u8, trie: &TokenTrie) -> usize {
-        match self.exits_by(byte).filter(|exits| exits.found.get().is_none()) {
-            Some(exits) => self.nodes_of(exits).iter().map(|&node| trie.size(node)).sum(),
-            None => 0,
-        }
+    /// What [`Crossing::suffixes`] finds for `byte`, if it was asked before; else how many nodes it would visit.
+    pub fn known_suffixes(&self, byte: u8, trie: &TokenTrie) -> Result<&Suffixes, usize> {
+        let Some(exits) = self.exits_by(byte) else { return Err(0) };
+        let unvisited = || self.nodes_of(exits).iter().map(|&node| trie.size(node)).sum();
+        exits.found.get().ok_or_else(unvisited)
     }
 
     /// The rests, beginning with `byte`, of the tokens that leave the terminal here and that it does not take anyway.

@@ -67,9 +67,19 @@ pub(super) fn narrow(
     let mut exits_until = 0;
     let mut failed = None;
     let mut visited = 0usize;
-    place.explore(trie, place.state, |state, byte, node| {
+    let mut skipped = 0;
+    // With each state the byte that it begins with, if that is one: all others are refused at once.
+    let begun = (place.state, exprs.beginning(place.state));
+    place.explore(trie, begun, |(state, only), byte, node| {
         visited += 1;
         if visited > most || failed.is_some() {
+            return None;
+        }
+        if only.is_some_and(|only| only != byte) {
+            skipped += 1;
+            if node.index() < exits_until {
+                refused.push(node);
+            }
             return None;
         }
         if exprs.is_complete(state) && trie.depth(node) > 1 {
@@ -84,8 +94,11 @@ pub(super) fn narrow(
                 None
             }
             Ok(next) => {
-                ids.extend_from_slice(trie.tokens(node));
-                Some(next)
+                match trie.tokens(node) {
+                    [id] => ids.push(*id),
+                    more => ids.extend_from_slice(more),
+                }
+                Some((next, exprs.beginning(next)))
             }
             Err(error) => {
                 failed.get_or_insert(error);
@@ -96,7 +109,7 @@ pub(super) fn narrow(
     if let Some(error) = failed {
         return Err(error);
     }
-    exprs.charge(4 * (ids.len() + exits.len()) as u64)?;
+    exprs.charge((skipped / 4 + 4 * (ids.len() + exits.len())) as u64)?;
     if visited > most {
         return Ok(None);
     }
