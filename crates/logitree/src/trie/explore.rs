@@ -117,6 +117,16 @@ impl TokenTrie {
         nodes
     }
 
+    /// The nodes of `range`, by their places, where tokens end: ascending.
+    pub(crate) fn ends_within(&self, range: Range<usize>) -> impl Iterator<Item = Node> + '_ {
+        range.filter(|&at| self.before[at] != self.before[at + 1]).map(Node::at)
+    }
+
+    /// The node that `bytes` lead to, if some token begins so.
+    pub(crate) fn node_of(&self, bytes: &[u8]) -> Option<Node> {
+        bytes.iter().try_fold(self.root(), |node, &byte| self.child(node, byte))
+    }
+
     /// The nodes where tokens of more than `bytes` bytes end: ascending.
     pub(crate) fn nodes_deeper(&self, bytes: usize) -> Vec<Node> {
         let deeper = self.nodes.iter().enumerate().filter(|(_, node)| node.depth() > bytes);

@@ -7,29 +7,40 @@ use std::sync::Arc;
 use crate::constraint::grammar::entry::{has, IdSet};
 use crate::constraint::grammar::terminal::{Base, Exit, Terminal};
 use crate::grammar::expr::{ExprId, Exprs, NOTHING};
-use crate::mask::words_for;
+use crate::mask::{count, ids, words_for};
 use crate::trie::{Node, TokenTrie};
+use crate::vocabulary::Vocabulary;
 use crate::Result;
+
+/// More tokens than this are found by looking at all.
+const MAX_SOUGHT: usize = 2_000;
 
 /// The nodes, ascending, of the tokens that `upper` and `lower` do not both take, or that leave the two otherwise. All
 /// that `lower` takes, `upper` takes. Neither has a base.
 pub(in crate::constraint::grammar) fn differing_nodes(
     lower: &Terminal,
     upper: &Terminal,
-    trie: &TokenTrie,
-) -> Vec<Node> {
-    // All below a node where only one may be left, or the two with other tags.
-    let mut differing = lower.exits_beside(upper);
-    differing.sort_unstable();
-    let mut exits = differing.into_iter().peekable();
-    let mut below = 0;
+    vocabulary: &Vocabulary,
+) -> Result<Vec<Node>> {
+    let trie = vocabulary.trie()?;
     let differs = lower.inside.differing(&upper.inside, words_for(trie.vocabulary_size()));
-    trie.nodes_where(|node, tokens| {
-        while let Some(exit) = exits.next_if(|exit| *exit <= node) {
-            below = below.max(exit.index() + trie.size(exit));
-        }
-        node.index() < below || tokens.iter().any(|&id| has(&differs, id))
-    })
+    let mut nodes: Vec<Node> = match count(&differs) {
+        // To look for each takes longer than to look at all.
+        many if many > MAX_SOUGHT => trie.nodes_where(|_, tokens| tokens.iter().any(|&id| has(&differs, id))),
+        _ => ids(&differs).filter_map(|id| trie.node_of(vocabulary.token_bytes(id))).collect(),
+    };
+    // And all below a node where only one may be left, or the two with other tags.
+    let mut exits = lower.exits_beside(upper);
+    exits.sort_unstable();
+    let mut from = 0;
+    for exit in exits {
+        let to = exit.index() + trie.size(exit);
+        nodes.extend(trie.ends_within(from.max(exit.index())..to));
+        from = from.max(to);
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    Ok(nodes)
 }
 
 /// The tables of `e` from those of `upper`, which says more and differs in the tokens of the nodes `apart` at most.

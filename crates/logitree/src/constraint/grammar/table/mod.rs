@@ -229,7 +229,7 @@ impl TerminalTables {
             Some(known) => known,
             None => {
                 exprs.charge(2 * trie.node_count() as u64)?;
-                self.keep_apart(key, differing_nodes(&lower, &upper, trie))
+                self.keep_apart(key, differing_nodes(&lower, &upper, vocabulary)?)
             }
         };
         if apart.is_empty() {
