@@ -9,7 +9,7 @@ use super::super::options::KeyOrder;
 use super::liveness::LivenessQuery;
 use super::other_keys::OtherKeys;
 use super::rule_table::RuleTable;
-use crate::expr::Exprs;
+use crate::expr::{ExprId, Exprs};
 use crate::{Error, ErrorKind, Result};
 
 /// Maximum number of `exists` constraints of one object.
@@ -54,6 +54,10 @@ pub(super) struct ObjectRule {
     /// Whether only named keys are allowed.
     pub closed: bool,
     pub others: Option<Arc<[OtherKeys]>>,
+    /// Keys that it does not name, but another alternative of the same value does ([`RuleTable::share_names`]).
+    pub foreign: Arc<[ScalarId]>,
+    /// The characters of keys that are neither named nor foreign, once asked for.
+    pub beside_foreign: Option<ExprId>,
     /// Pairs of places in `keys`: where the first is, the second must be.
     dependent: Vec<(u32, u32)>,
     /// For each place in `keys` how many of those from there on are required.
@@ -122,7 +126,18 @@ impl RuleTable {
         let counted = u32::try_from(facts.max.unwrap_or(facts.min)).unwrap_or(u32::MAX);
         let facts = Arc::clone(facts);
         let closed = finite.is_some();
-        Ok(ObjectRule { facts, keys, places: known, closed, others: None, dependent, required_from, counted })
+        Ok(ObjectRule {
+            facts,
+            keys,
+            places: known,
+            closed,
+            others: None,
+            foreign: Arc::new([]),
+            beside_foreign: None,
+            dependent,
+            required_from,
+            counted,
+        })
     }
 
     /// These parts, each followed by those that it builds on; each part once, although many may build on the same.

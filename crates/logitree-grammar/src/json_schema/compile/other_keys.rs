@@ -14,6 +14,11 @@ const MAX_CLASSES: usize = 1_024;
 /// Maximum number of key predicates of one object.
 const MAX_TESTS: usize = 64;
 
+/// Fewer alternatives than this do not share the names of their keys.
+const MIN_SHARING: usize = 16;
+/// More names than this are not shared.
+const MAX_SHARED: usize = 256;
+
 /// A class of keys.
 #[derive(Debug, Clone)]
 pub(super) struct OtherKeys {
@@ -33,6 +38,45 @@ enum KeyTest {
 }
 
 impl RuleTable {
+    /// Lets objects that are alternatives of one value write the keys that some of them name each by itself, also where they
+    /// are keys of no name to an alternative. The texts are the same, but alternatives that allow the same keys next read one
+    /// lexeme, where hundreds of alternatives had as many.
+    pub(super) fn share_names(&mut self, objects: impl Iterator<Item = u32>) {
+        let mut objects: Vec<u32> = objects.collect();
+        if objects.len() < MIN_SHARING {
+            return;
+        }
+        objects.retain(|&object| {
+            let rule = &self.objects[object as usize];
+            !rule.closed && rule.facts.names == TRUE && self.tests(object).is_empty()
+        });
+        let named = objects.iter().flat_map(|&object| &self.objects[object as usize].keys);
+        let mut all: Vec<ScalarId> = named.map(|key| key.id).collect();
+        all.sort_unstable();
+        all.dedup();
+        if all.len() > MAX_SHARED {
+            return;
+        }
+        for object in objects {
+            let rule = &mut self.objects[object as usize];
+            if rule.foreign.is_empty() {
+                rule.foreign = all.iter().copied().filter(|id| !rule.places.contains_key(id)).collect();
+            }
+        }
+    }
+
+    /// The characters of the keys of an object that are neither named nor foreign. It has one class of others.
+    pub(super) fn beside_foreign(&mut self, object: u32, exprs: &mut Exprs) -> Result<ExprId> {
+        let rule = &self.objects[object as usize];
+        if let Some(known) = rule.beside_foreign {
+            return Ok(known);
+        }
+        let known = rule.keys.iter().map(|key| key.id).chain(rule.foreign.iter().copied());
+        let made = self.lexemes.none_of(&self.forms, &known.collect::<Vec<_>>(), exprs)?;
+        self.objects[object as usize].beside_foreign = Some(made);
+        Ok(made)
+    }
+
     /// The classes of keys that the object does not name, without those whose schema is `FALSE`.
     pub(super) fn others(&mut self, object: u32, exprs: &mut Exprs) -> Result<Arc<[OtherKeys]>> {
         if let Some(known) = &self.objects[object as usize].others {

@@ -174,6 +174,10 @@ impl RuleTable {
             }
         }
         found.dedup();
+        self.share_names(found.iter().filter_map(|composite| match composite {
+            Composite::Object(s) => Some(s.object),
+            Composite::Array(_) => None,
+        }));
         let found: Arc<[Composite]> = found.into();
         // What leans on an open query is not kept.
         if self.depth == 0 {
@@ -218,19 +222,28 @@ impl RuleTable {
                 named.push(key);
             }
         }
-        let mut keys = vec![self.named_lexeme(s.object, &named, exprs)?];
+        let mut keys = Vec::new();
+        let mut foreign: Arc<[ScalarId]> = Arc::new([]);
         if self.others_next(s) {
             let count = self.objects[s.object as usize].keys.len() as u32;
             let others = self.others(s.object, exprs)?;
             for (place, other) in others.iter().enumerate() {
                 let key = count + place as u32;
                 if !self.moves(s, key, exprs)?.is_empty() {
-                    let text = self.lexemes.quoted(other.chars, exprs)?;
+                    let mut chars = other.chars;
+                    if others.len() == 1 && !self.objects[s.object as usize].foreign.is_empty() {
+                        foreign = Arc::clone(&self.objects[s.object as usize].foreign);
+                        chars = self.beside_foreign(s.object, exprs)?;
+                    }
+                    let text = self.lexemes.quoted(chars, exprs)?;
                     let tail = self.key_end(s.object, key, exprs)?;
                     keys.push(exprs.concat(&[text, tail])?);
                 }
             }
         }
+        let named = named.into_iter().map(|key| self.objects[s.object as usize].keys[key as usize].id);
+        let named: Vec<ScalarId> = named.chain(foreign.iter().copied()).collect();
+        keys.insert(0, self.listed_keys(&named, exprs)?);
         let keys = exprs.or(&keys)?;
         let before = if s.first { self.lexemes.open } else { self.lexemes.comma };
         ways.push(exprs.concat(&[before, keys])?);
@@ -239,10 +252,16 @@ impl RuleTable {
 
     /// These named keys of an object, each with its colon and tag.
     pub(super) fn named_lexeme(&mut self, object: u32, keys: &[u32], exprs: &mut Exprs) -> Result<ExprId> {
+        let all = &self.objects[object as usize].keys;
+        let keys: Vec<ScalarId> = keys.iter().map(|&key| all[key as usize].id).collect();
+        self.listed_keys(&keys, exprs)
+    }
+
+    /// These keys, each with its colon and tag.
+    fn listed_keys(&mut self, keys: &[ScalarId], exprs: &mut Exprs) -> Result<ExprId> {
         let mut named = Vec::with_capacity(keys.len());
-        for &key in keys {
-            let id = self.objects[object as usize].keys[key as usize].id;
-            let tail = self.key_end(object, key, exprs)?;
+        for &id in keys {
+            let tail = self.named_end(id, exprs)?;
             named.push((spell(self.forms.texts.text(id), self.lexemes.ascii), tail));
         }
         let texts: Vec<_> = named.iter().map(|(text, tail)| (text.as_slice(), *tail)).collect();
@@ -252,11 +271,16 @@ impl RuleTable {
     /// The colon and the tag of a key; `key` counts the named keys, then the others.
     pub(super) fn key_end(&mut self, object: u32, key: u32, exprs: &mut Exprs) -> Result<ExprId> {
         let keys = &self.objects[object as usize].keys;
-        let tag = match keys.get(key as usize) {
-            Some(named) => self.key_tags.tag(named.id, self.forms.texts.text(named.id)),
-            None => KEYS + 2 * (key - keys.len() as u32),
-        };
-        let tag = exprs.tag(tag)?;
+        if let Some(named) = keys.get(key as usize) {
+            return self.named_end(named.id, exprs);
+        }
+        let tag = exprs.tag(KEYS + 2 * (key - keys.len() as u32))?;
+        exprs.concat(&[self.lexemes.colon, tag])
+    }
+
+    /// The colon and the tag of a key that some object names.
+    fn named_end(&mut self, id: ScalarId, exprs: &mut Exprs) -> Result<ExprId> {
+        let tag = exprs.tag(self.key_tags.tag(id, self.forms.texts.text(id)))?;
         exprs.concat(&[self.lexemes.colon, tag])
     }
 
@@ -266,7 +290,8 @@ impl RuleTable {
         if tag.is_multiple_of(2) {
             return object.keys.len() as u32 + (tag - KEYS) / 2;
         }
-        object.places[&self.key_tags.keys[&tag]]
+        // A foreign key is one of the others.
+        object.places.get(&self.key_tags.keys[&tag]).copied().unwrap_or(object.keys.len() as u32)
     }
 
     pub(super) fn closing(&mut self, bracket: &[u8], exprs: &mut Exprs) -> Result<ExprId> {
