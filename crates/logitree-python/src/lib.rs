@@ -29,6 +29,7 @@ mod trie;
 mod vocabulary;
 
 /// Compiling a schema makes and frees hundreds of small things: the system's allocator takes a fifth of that time.
+/// Without huge pages (`no_thp`): the first use of one clears two MiB, in whatever mask comes just then.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
