@@ -2,9 +2,10 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxBuildHasher;
 
 use super::{minimal, Dfa, NONE};
+use crate::IdTable;
 
 /// A deterministic automaton given by its step function. It may have dead and equivalent states.
 pub trait Walk {
@@ -31,31 +32,18 @@ pub enum Explored {
 /// States by number. They may be large: each is held once, and found by its hash.
 struct States<S> {
     all: Vec<S>,
-    /// The last state of each hash.
-    last: FxHashMap<u64, u32>,
-    /// For each state the one before it of the same hash, or [`NONE`].
-    before: Vec<u32>,
-}
-
-impl<S> Default for States<S> {
-    fn default() -> Self {
-        States { all: Vec::new(), last: FxHashMap::default(), before: Vec::new() }
-    }
+    numbers: IdTable,
 }
 
 impl<S: Eq + Hash> States<S> {
     /// The number of `state`, a new one if it is new.
     fn number(&mut self, state: S) -> u32 {
-        let next = self.all.len() as u32;
-        let last = self.last.entry(FxBuildHasher.hash_one(&state)).or_insert(NONE);
-        let mut at = *last;
-        while at != NONE {
-            if self.all[at as usize] == state {
-                return at;
-            }
-            at = self.before[at as usize];
+        let hash = FxBuildHasher.hash_one(&state);
+        if let Some(known) = self.numbers.find(hash, |at| self.all[at as usize] == state) {
+            return known;
         }
-        self.before.push(std::mem::replace(last, next));
+        let next = self.all.len() as u32;
+        self.numbers.insert(hash, next);
         self.all.push(state);
         next
     }
@@ -64,7 +52,7 @@ impl<S: Eq + Hash> States<S> {
 /// The minimal automaton of `walk` over `alphabet`: classes of bytes that it never distinguishes, queried by
 /// their first byte. Explores at most `most` states, and returns how many it explored.
 pub fn explore<W: Walk>(walk: &mut W, alphabet: &[&[u8]], most: usize) -> (Explored, usize) {
-    let mut states = States::default();
+    let mut states = States { all: Vec::new(), numbers: IdTable::default() };
     states.number(walk.start());
     let mut next = Vec::new();
     let mut at = 0;

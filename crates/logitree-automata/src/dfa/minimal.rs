@@ -1,6 +1,8 @@
-//! Minimises an automaton by refining a partition of its states and one of its transitions in turn: A. Valmari,
-//! Fast brief practical DFA minimization, Information Processing Letters 112 (2012).
+//! Minimises an automaton: level by level where that takes few passes ([`super::levels`]), otherwise by refining a partition of
+//! its states and one of its transitions in turn: A. Valmari, Fast brief practical DFA minimization, Information Processing
+//! Letters 112 (2012).
 
+use super::levels::Levels;
 use super::{Dfa, NONE};
 use crate::expr::Contained;
 
@@ -131,25 +133,47 @@ pub(super) fn distances(dfa: &Dfa) -> Box<[u32]> {
     distances
 }
 
-/// The states from which an accepting one is reachable.
-fn leading(dfa: &Dfa) -> Vec<bool> {
-    distances(dfa).iter().map(|&distance| distance != NONE).collect()
-}
-
 /// The minimal automaton of the same language; `None` if it is empty. Every state of `dfa` must be reachable.
 pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
-    let leads = leading(dfa);
-    if !leads[0] {
+    let distances = distances(dfa);
+    if distances[0] == NONE {
         return None;
     }
     let labels = different_columns(dfa);
+    let (firsts, class_of) = match Levels::of(dfa, &distances, &labels) {
+        Some(levels) => numbered(&levels),
+        None => by_partitions(dfa, &distances, &labels),
+    };
+    Some(quotient(dfa, &firsts, &class_of).residual(class_of[0]))
+}
+
+/// A state of each class, and the number of the class of each state, [`NONE`] for those that lead nowhere.
+fn numbered(levels: &Levels) -> (Vec<u32>, Vec<u32>) {
+    let mut firsts = Vec::with_capacity(levels.count);
+    let mut class_of = vec![NONE; levels.class_of.len()];
+    for (at, &state) in levels.order.iter().enumerate() {
+        let first = levels.class_of[state as usize];
+        class_of[state as usize] = match first as usize == at {
+            true => {
+                firsts.push(state);
+                firsts.len() as u32 - 1
+            }
+            false => class_of[levels.order[first as usize] as usize],
+        };
+    }
+    (firsts, class_of)
+}
+
+/// As [`numbered`], in time that grows little faster than the number of transitions.
+fn by_partitions(dfa: &Dfa, distances: &[u32], labels: &[usize]) -> (Vec<u32>, Vec<u32>) {
+    let leads = |state: usize| distances[state] != NONE;
     let most = labels.len() * dfa.len();
     let (mut tails, mut heads) = (Vec::with_capacity(most), Vec::with_capacity(most));
     let mut ends = Vec::with_capacity(labels.len());
     for label in labels {
         for state in 0..dfa.len() {
             let to = dfa.next[state * dfa.width + label];
-            if to != NONE && leads[to as usize] && leads[state] {
+            if to != NONE && leads(to as usize) && leads(state) {
                 tails.push(state as u32);
                 heads.push(to);
             }
@@ -159,14 +183,17 @@ pub(super) fn minimal(dfa: &Dfa) -> Option<Dfa> {
         }
     }
     let mut blocks = Partition::whole(dfa.len());
-    for keep in [&leads, &dfa.accepting] {
-        (0..dfa.len()).filter(|&state| keep[state]).for_each(|state| blocks.mark(state as u32));
+    for keep in [&|state| leads(state), &|state| dfa.accepting[state]] as [&dyn Fn(usize) -> bool; 2] {
+        (0..dfa.len()).filter(|&state| keep(state)).for_each(|state| blocks.mark(state as u32));
         blocks.split();
     }
     // The transitions of one label form one cord.
     let mut cords = Partition::runs(&ends);
     refine(&mut blocks, &mut cords, &tails, &heads);
-    Some(quotient(dfa, &leads, &blocks).residual(blocks.set_of[0]))
+    let firsts = blocks.first.iter().map(|&first| blocks.elements[first as usize]).collect();
+    let class_of =
+        (0..dfa.len()).map(|state| if leads(state) { blocks.set_of[state] } else { NONE }).collect();
+    (firsts, class_of)
 }
 
 /// The labels, but for those that lead from each state to where another one does: they tell no states apart.
@@ -227,18 +254,78 @@ fn refine(blocks: &mut Partition, cords: &mut Partition, tails: &[u32], heads: &
     }
 }
 
-/// One state per block.
-fn quotient(dfa: &Dfa, leads: &[bool], blocks: &Partition) -> Dfa {
-    let mut next = vec![NONE; blocks.sets() * dfa.width];
-    let mut accepting = vec![false; blocks.sets()];
-    for block in 0..blocks.sets() {
-        let state = blocks.elements[blocks.first[block] as usize];
-        accepting[block] = dfa.is_accepting(state);
-        for (label, &to) in dfa.row(state).iter().enumerate() {
-            if to != NONE && leads[to as usize] && leads[state as usize] {
-                next[block * dfa.width + label] = blocks.set_of[to as usize];
-            }
-        }
+/// One state for each class, of which `firsts` has a state each.
+fn quotient(dfa: &Dfa, firsts: &[u32], class_of: &[u32]) -> Dfa {
+    let mut next = Vec::with_capacity(firsts.len() * dfa.width);
+    for &first in firsts {
+        next.extend(dfa.row(first).iter().map(|&to| if to == NONE { NONE } else { class_of[to as usize] }));
     }
+    let accepting = firsts.iter().map(|&first| dfa.is_accepting(first)).collect();
     Dfa::new(dfa.classes.clone(), dfa.width, next, accepting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dfa(width: usize, next: Vec<u32>, accepting: Vec<bool>) -> Dfa {
+        let class_of = |byte: usize| byte.min(width) as u8;
+        Dfa::new((0..256).map(class_of).collect(), width, next, accepting)
+    }
+
+    /// Only what can be reached, as every automaton here.
+    fn random(states: u32, width: usize, seed: u64) -> Dfa {
+        let mut random = seed;
+        let mut draw = |most: u32| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as u32 % most
+        };
+        // Few targets each: many states are equivalent.
+        let near = 1 + draw(states);
+        let mut target = |at: u32| match draw(4) {
+            0 => NONE,
+            1 => (at + 1) % states,
+            _ => draw(near),
+        };
+        let next = (0..states * width as u32).map(|place| target(place / width as u32)).collect();
+        let rare = 1 + (seed % 5) as u32;
+        let accepting = (0..states).map(|_| draw(rare) == 0).collect();
+        dfa(width, next, accepting).residual(0)
+    }
+
+    #[test]
+    fn levels_find_what_partitions_find() {
+        let (mut by_levels, mut merged) = (0, 0);
+        for seed in 0..4_000u64 {
+            let all = random(1 + (seed % 37) as u32, 1 + (seed % 4) as usize, seed);
+            let distances = distances(&all);
+            if distances[0] == NONE {
+                assert!(minimal(&all).is_none());
+                continue;
+            }
+            let labels = different_columns(&all);
+            let (firsts, class_of) = by_partitions(&all, &distances, &labels);
+            let want = quotient(&all, &firsts, &class_of).residual(class_of[0]);
+            if let Some(levels) = Levels::of(&all, &distances, &labels) {
+                let (firsts, class_of) = numbered(&levels);
+                assert_eq!(quotient(&all, &firsts, &class_of).residual(class_of[0]), want, "{seed}");
+                by_levels += 1;
+                merged += usize::from(want.len() < all.len());
+            }
+            assert_eq!(minimal(&all).as_ref(), Some(&want), "{seed}");
+        }
+        assert!(by_levels > 2_000 && merged > 500, "{by_levels} {merged}");
+    }
+
+    #[test]
+    fn states_that_differ_far_from_the_end_are_told_apart() {
+        // From each state "0" accepts, "1" leads to the next: they differ in how many may follow.
+        let length = 20u32;
+        let mut next: Vec<u32> = (0..length).flat_map(|at| [length, at + 1]).collect();
+        next[2 * length as usize - 1] = NONE;
+        next.extend([NONE, NONE]);
+        let all = dfa(2, next, (0..=length).map(|at| at == length).collect());
+        assert!(Levels::of(&all, &distances(&all), &[0, 1]).is_none());
+        assert_eq!(minimal(&all).unwrap().len(), length as usize + 1);
+    }
 }

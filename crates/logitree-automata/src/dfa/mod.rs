@@ -3,6 +3,7 @@
 
 mod computed;
 mod explore;
+mod levels;
 mod minimal;
 
 use std::hash::{Hash, Hasher};
