@@ -30,6 +30,12 @@ impl Exprs {
         if self.is_leaf(e) {
             return self.find_byte_class(e, byte);
         }
+        if let ExprNode::Concat(head, _) = *self.node(e) {
+            if self.is_leaf(head) && !self.is_complete(head) {
+                self.charge(4)?;
+                return self.find_byte_class(head, byte);
+            }
+        }
         with_step_room(|| self.find_byte_class(e, byte))
     }
 
