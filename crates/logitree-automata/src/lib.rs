@@ -8,6 +8,7 @@
 //! The crate also holds the error type and the list of problems that every reader of a syntax reports.
 
 pub mod charset;
+mod chunks;
 pub mod dfa;
 pub mod endings;
 pub mod error;
@@ -21,6 +22,7 @@ pub mod regex;
 pub mod stack;
 
 pub use charset::CharSet;
+pub use chunks::Chunks;
 pub use dfa::Dfa;
 pub use error::{Error, ErrorKind, Result};
 pub use id_table::IdTable;

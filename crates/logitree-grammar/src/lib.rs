@@ -24,7 +24,7 @@ pub mod tags;
 pub use logitree_automata::{
     charset, dfa, expr, pattern, regex, CharSet, Dfa, Error, ErrorKind, Regex, Result,
 };
-use logitree_automata::{endings, id, problems, IdTable};
+use logitree_automata::{endings, id, problems, Chunks, IdTable};
 
 /// The id of a token in its vocabulary.
 pub type TokenId = u32;

@@ -30,7 +30,7 @@ use logitree_automata::IdTable;
 use rustc_hash::FxHashMap;
 
 use super::expr::{ExprId, Exprs, Tag};
-use crate::{Error, ErrorKind, Result};
+use crate::{Chunks, Error, ErrorKind, Result};
 use close::{Agenda, Item, Set, Successor};
 use interner::SliceInterner;
 use origins::{Origins, START};
@@ -67,7 +67,7 @@ pub struct Machine {
     limits: MachineLimits,
     /// The index of each expanded state in `states`.
     state_indices: FxHashMap<StateId, u32>,
-    states: Vec<StateEdges>,
+    states: Chunks<StateEdges>,
     origins: Origins,
     kernels: SliceInterner<Item, SetId>,
     /// The closure of each kernel, computed on demand.
@@ -104,7 +104,7 @@ impl Machine {
             exprs,
             limits,
             state_indices: FxHashMap::default(),
-            states: Vec::new(),
+            states: Chunks::default(),
             origins: Origins::new(),
             kernels: SliceInterner::new(),
             sets: vec![None],

@@ -35,7 +35,7 @@ use super::normalize::{ScalarId, SchemaId};
 use super::schema::Schema;
 use crate::earley::{SameAfter, StateEdges, StateId, StateSource, ValueSource};
 use crate::expr::{Exprs, Tag};
-use crate::{Error, ErrorKind, IdTable, Result};
+use crate::{Chunks, Error, ErrorKind, IdTable, Result};
 use array::ArrayState;
 use object::ObjectState;
 use remembered::{FrameId, SlotId};
@@ -90,7 +90,7 @@ enum JsonState {
 /// The states of all schemas, by number.
 struct JsonStates {
     /// For each the schema it is of.
-    all: Vec<(u32, JsonState)>,
+    all: Chunks<(u32, JsonState)>,
     /// Their indices in `all`.
     ids: IdTable,
 }
@@ -143,7 +143,9 @@ impl JsonRules {
         let end = (0, JsonState::End);
         let mut ids = IdTable::default();
         ids.insert(FxBuildHasher.hash_one(&end), 0);
-        let states = JsonStates { all: vec![end], ids };
+        let mut all = Chunks::default();
+        all.push(end);
+        let states = JsonStates { all, ids };
         JsonRules { tables: Vec::new(), roots: FxHashMap::default(), states }
     }
 
