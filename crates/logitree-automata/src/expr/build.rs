@@ -426,14 +426,16 @@ impl Exprs {
         if all.iter().any(|&e| opposite(self, e)) {
             return Ok(NOTHING);
         }
-        let anything = self.anything()?;
+        if all.is_empty() {
+            return self.anything();
+        }
         if all.len() > 1 {
             if !self.join_classes(&mut all)? {
                 return Ok(NOTHING);
             }
             self.drop_loops(&mut all)?;
         }
-        self.listed(all, anything, ExprNode::And)
+        self.listed(all, NOTHING, ExprNode::And)
     }
 
     /// Intersects the single-byte members; false if the intersection is empty.
@@ -453,6 +455,10 @@ impl Exprs {
 
     /// `C* & x` is x if `C*` contains x.
     fn drop_loops(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
+        let is_loop = |e: &ExprId| matches!(*self.node(*e), ExprNode::Repeat { min: 0, max: ENDLESS, .. });
+        if !all.iter().any(is_loop) {
+            return Ok(());
+        }
         for outer in all.clone() {
             if !matches!(*self.node(outer), ExprNode::Repeat { min: 0, max: ENDLESS, .. }) {
                 continue;

@@ -65,8 +65,11 @@ impl Exprs {
                 class.and(&self.byte_class(at, byte)?)
             }
             ExprNode::Or(ref parts) | ExprNode::And(ref parts) => {
-                let parts = parts.clone();
-                self.class_in_all(ByteSet::ALL, &parts, byte)?
+                let mut class = ByteSet::ALL;
+                for n in 0..parts.len() {
+                    class = class.and(&self.byte_class(self.part(e, n), byte)?);
+                }
+                class
             }
             ExprNode::Not(of) => self.byte_class(of, byte)?,
             ExprNode::Repeat { of, .. } => self.class_of_body(of, byte)?,
@@ -88,6 +91,14 @@ impl Exprs {
                 self.class_in_all(own, &ended, byte)?
             }
         })
+    }
+
+    /// The part of a union or intersection at this place.
+    fn part(&self, e: ExprId, place: usize) -> ExprId {
+        match self.node(e) {
+            ExprNode::Or(parts) | ExprNode::And(parts) => parts[place],
+            _ => e,
+        }
     }
 
     fn class_in_all(&mut self, mut class: ByteSet, parts: &[ExprId], byte: u8) -> Result<ByteSet> {

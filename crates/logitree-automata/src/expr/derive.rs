@@ -174,18 +174,30 @@ impl Exprs {
             ExprNode::Or(ref parts) => {
                 let parts = parts.clone();
                 self.charge(4 * parts.len() as u64)?;
-                let mut next = Vec::with_capacity(parts.len());
+                // Mostly one part continues.
+                let (mut one, mut more) = (NOTHING, Vec::new());
                 for &part in parts.iter() {
-                    next.push(self.derive(part, byte)?);
+                    match self.derive(part, byte)? {
+                        NOTHING => {}
+                        next if one == NOTHING => one = next,
+                        next => more.push(next),
+                    }
                 }
-                self.or(&next)
+                if more.is_empty() {
+                    return Ok(one);
+                }
+                more.push(one);
+                self.or(&more)
             }
             ExprNode::And(ref parts) => {
                 let parts = parts.clone();
                 self.charge(4 * parts.len() as u64)?;
                 let mut next = Vec::with_capacity(parts.len());
                 for &part in parts.iter() {
-                    next.push(self.derive(part, byte)?);
+                    match self.derive(part, byte)? {
+                        NOTHING => return Ok(NOTHING),
+                        derived => next.push(derived),
+                    }
                 }
                 self.and(&next)
             }
