@@ -82,6 +82,8 @@ pub struct Machine {
     configs: Vec<Config>,
     start: ConfigId,
     agenda: Agenda,
+    /// Buffers of a step, reused from step to step.
+    scratch: (Vec<(ExprId, ContinuationId)>, Vec<SetId>),
     /// Whether the text of some lexeme was read.
     has_read: bool,
     /// Size in bytes of boxed data; flat tables are measured on demand.
@@ -117,6 +119,7 @@ impl Machine {
             configs: Vec::new(),
             start: DEAD,
             agenda: Agenda::default(),
+            scratch: Default::default(),
             has_read: false,
             boxed: 0,
         };

@@ -29,6 +29,9 @@ pub(super) struct Config {
 
 /// Cached transitions.
 enum Steps {
+    None,
+    /// One byte: most have no more.
+    One(u8, ConfigId),
     /// A few bytes, in order of first use.
     Few(Vec<(u8, ConfigId)>),
     /// Indexed by byte.
@@ -59,6 +62,8 @@ impl Steps {
     #[inline]
     fn get(&self, byte: u8) -> Option<ConfigId> {
         match self {
+            Steps::None => None,
+            &Steps::One(known, to) => (known == byte).then_some(to),
             Steps::Few(few) => few.iter().find(|step| step.0 == byte).map(|step| step.1),
             Steps::Row(row) => Some(row[usize::from(byte)]).filter(|&to| to != UNKNOWN),
         }
@@ -67,6 +72,15 @@ impl Steps {
     /// Caches a new transition. Returns the bytes of memory it takes.
     fn put(&mut self, byte: u8, to: ConfigId) -> usize {
         match self {
+            Steps::None => {
+                *self = Steps::One(byte, to);
+                0
+            }
+            &mut Steps::One(known, before) => {
+                let few = vec![(known, before), (byte, to)];
+                *self = Steps::Few(few);
+                2 * std::mem::size_of::<(u8, ConfigId)>()
+            }
             Steps::Row(row) => {
                 row[usize::from(byte)] = to;
                 0
@@ -104,8 +118,9 @@ impl Machine {
     fn first_step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId> {
         self.room()?;
         let list = self.configs[config.index()].threads;
-        let mut threads = Vec::new();
-        let mut entered = Vec::new();
+        let (mut threads, mut entered) = std::mem::take(&mut self.scratch);
+        threads.clear();
+        entered.clear();
         self.exprs.charge(16 + 8 * self.threads.get(list).len() as u64)?;
         for n in 0..self.threads.get(list).len() {
             let (expr, mut continuation) = self.threads.get(list)[n];
@@ -124,7 +139,8 @@ impl Machine {
                 threads.push((expr, continuation));
             }
         }
-        let to = self.join(threads, entered)?;
+        let to = self.join(&mut threads, &mut entered)?;
+        self.scratch = (threads, entered);
         self.boxed += self.configs[config.index()].steps.put(byte, to);
         Ok(to)
     }
@@ -175,27 +191,27 @@ impl Machine {
 
     /// The configuration at the start of a set.
     pub(super) fn enter_set(&mut self, set: SetId) -> Result<ConfigId> {
-        self.join(Vec::new(), vec![set])
+        self.join(&mut Vec::new(), &mut vec![set])
     }
 
     /// The configuration that continues `threads` or enters the sets. The sets are merged into one, as Earley
     /// has one set per position; kept apart, their number would grow without bound.
     fn join(
         &mut self,
-        mut threads: Vec<(ExprId, ContinuationId)>,
-        mut entered: Vec<SetId>,
+        threads: &mut Vec<(ExprId, ContinuationId)>,
+        entered: &mut Vec<SetId>,
     ) -> Result<ConfigId> {
         entered.sort_unstable();
         entered.dedup();
         let set = match entered[..] {
-            [] => return self.config(&mut threads, &[]),
+            [] => return self.config(threads, &[]),
             [set] => set,
-            _ => self.union_of(&entered)?,
+            _ => self.union_of(entered)?,
         };
         let closed = self.closed(set)?;
         threads.extend_from_slice(&closed.threads);
         let boundary: &[SetId] = if closed.accepting || !closed.tokens.is_empty() { &[set] } else { &[] };
-        self.config(&mut threads, boundary)
+        self.config(threads, boundary)
     }
 
     /// The configuration of these threads, in any order, and these sets, sorted. Threads with the same
@@ -229,12 +245,7 @@ impl Machine {
             return Err(too_many("configurations", self.limits.configs));
         }
         let config = ConfigId::new(self.configs.len());
-        self.configs.push(Config {
-            threads: key.0,
-            boundary: key.1,
-            steps: Steps::Few(Vec::new()),
-            first: None,
-        });
+        self.configs.push(Config { threads: key.0, boundary: key.1, steps: Steps::None, first: None });
         self.config_ids.insert(hash, config.0);
         Ok(config)
     }
