@@ -322,6 +322,24 @@ impl RuleTable {
         }
     }
 
+    /// Whether [`RuleTable::moves`] has any.
+    pub(super) fn may_move(&mut self, s: &ObjectState, key: u32, exprs: &mut Exprs) -> Result<bool> {
+        if self.is_full(s) {
+            return Ok(false);
+        }
+        let (schema, meets) = self.key_demands(s.object, key, exprs)?;
+        if schema == FALSE {
+            return Ok(false);
+        }
+        if meets & s.open != 0 {
+            return Ok(!self.moves(s, key, exprs)?.is_empty());
+        }
+        exprs.spend(4)?;
+        let named = self.objects[s.object as usize].keys.len() as u32;
+        let next = if key < named { self.after_named(s, key) } else { self.after_other(s) };
+        Ok(self.alive(schema, exprs)? && self.object_can_complete(next, exprs)?)
+    }
+
     /// Whether the object can be completed from here.
     pub(super) fn object_can_complete(&mut self, s: ObjectState, exprs: &mut Exprs) -> Result<bool> {
         let object = &self.objects[s.object as usize];
@@ -363,17 +381,17 @@ impl RuleTable {
         keys.sort_by_key(|&key| (!must(key), std::cmp::Reverse(key)));
         // In any order a key that must come may as well come now: whether it does decides.
         if let (KeyOrder::Any, Some(&key)) = (self.order, keys.first().filter(|&&key| must(key))) {
-            return Ok(!self.moves(&s, key, exprs)?.is_empty());
+            return self.may_move(&s, key, exprs);
         }
         for key in keys {
-            if !self.moves(&s, key, exprs)?.is_empty() {
+            if self.may_move(&s, key, exprs)? {
                 return Ok(true);
             }
         }
         if self.others_next(&s) {
             let named = self.objects[s.object as usize].keys.len() as u32;
             for other in 0..self.others(s.object, exprs)?.len() as u32 {
-                if !self.moves(&s, named + other, exprs)?.is_empty() {
+                if self.may_move(&s, named + other, exprs)? {
                     return Ok(true);
                 }
             }

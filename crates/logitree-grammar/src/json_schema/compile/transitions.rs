@@ -218,7 +218,7 @@ impl RuleTable {
         }
         let mut named = Vec::new();
         for key in self.named_next(s) {
-            if !self.moves(s, key, exprs)?.is_empty() {
+            if self.may_move(s, key, exprs)? {
                 named.push(key);
             }
         }
@@ -229,7 +229,7 @@ impl RuleTable {
             let others = self.others(s.object, exprs)?;
             for (place, other) in others.iter().enumerate() {
                 let key = count + place as u32;
-                if !self.moves(s, key, exprs)?.is_empty() {
+                if self.may_move(s, key, exprs)? {
                     let mut chars = other.chars;
                     if others.len() == 1 && !self.objects[s.object as usize].foreign.is_empty() {
                         foreign = Arc::clone(&self.objects[s.object as usize].foreign);
