@@ -12,10 +12,14 @@ use super::table::TerminalTables;
 use super::terminal::{Crossing, Terminal};
 use crate::constraint::Certain;
 use crate::grammar::earley::{ConfigId, ContinuationId, Machine, SameAfter, Texts, DEAD};
-use crate::grammar::expr::{ByteSet, ExprId, Tag};
+use crate::grammar::expr::{ByteSet, ExprId, Exprs, Tag};
 use crate::mask::words_for;
+use crate::trie::TokenTrie;
 use crate::vocabulary::Vocabulary;
 use crate::{interrupt, ErrorKind, Result, TokenId};
+
+/// Ids for which the scratch of masks keeps room.
+const MAX_SCRATCH: usize = 4_096;
 
 /// What a mask depends on: its threads with far counters set equal, whether the text may end, which token sets may
 /// come. Many configurations have the same.
@@ -42,6 +46,8 @@ pub(super) struct Engine {
     /// Scratch for walks over rests of tokens.
     threads: Vec<(ExprId, ContinuationId)>,
     sorter: Sorter,
+    /// Scratch for the ids of a mask.
+    few: Vec<TokenId>,
 }
 
 impl Engine {
@@ -72,6 +78,7 @@ impl Engine {
             given: limits.fuel,
             threads: Vec::new(),
             sorter: Sorter::default(),
+            few: Vec::new(),
         }
     }
 
@@ -246,9 +253,9 @@ impl Engine {
     }
 
     fn make(&mut self, (threads, accepting, sets): &MaskKey) -> Result<Entry> {
-        let mut few = Vec::new();
+        let mut few = std::mem::take(&mut self.few);
         let mut dense: Vec<Allowed> = Vec::new();
-        let mut pieces = Vec::new();
+        let mut pieces = Vec::with_capacity(threads.len() + 2);
         for &(e, cont) in threads.iter() {
             self.machine.exprs_mut().split_alternatives(e, &mut |piece| pieces.push((piece, cont)))?;
         }
@@ -289,7 +296,11 @@ impl Engine {
         if *accepting {
             few.extend_from_slice(&self.ends);
         }
-        Ok(Entry::join(dense, few, words_for(self.vocabulary.len()), &mut self.sorter))
+        let made = Entry::join(dense, &mut few, words_for(self.vocabulary.len()), &mut self.sorter);
+        few.clear();
+        few.shrink_to(MAX_SCRATCH);
+        self.few = few;
+        Ok(made)
     }
 
     /// Adds the tokens that leave a terminal by `crossings` and continue in `cont`; those that it takes are in already. A
@@ -307,6 +318,7 @@ impl Engine {
         let vocabulary = Arc::clone(&self.vocabulary);
         let trie = vocabulary.trie()?;
         let mut threads = std::mem::take(&mut self.threads);
+        let mut states = Vec::new();
         let machine = &mut self.machine;
         // Where the text of this lexeme matters, what is found is looked at again.
         let texts = if cont.reads() { Texts::Any } else { Texts::Read };
@@ -324,14 +336,8 @@ impl Engine {
                     machine.exprs_mut().charge(16 + 4 * threads.len() as u64)?;
                     let bytes = first.and(&crossing.bytes);
                     for byte in bytes.iter() {
-                        let suffixes = match crossing.known_suffixes(byte, trie) {
-                            Ok(known) => known,
-                            Err(unvisited) => {
-                                machine.exprs_mut().charge(8 * unvisited as u64)?;
-                                let Some(found) = crossing.suffixes(byte, &takes, trie) else { continue };
-                                found
-                            }
-                        };
+                        let found = suffixes_by(byte, crossing, &takes, trie, machine.exprs_mut())?;
+                        let Some(suffixes) = found else { continue };
                         // A parent's threads lie below those of its children: what lies above is done with.
                         let mut refused = 0;
                         let step = |(from, to, next): (usize, usize, ByteSet), byte: u8, is_leaf: bool| {
@@ -345,7 +351,7 @@ impl Engine {
                             let next = perhaps_first_bytes(machine, next)?;
                             Ok::<_, crate::Error>(viable.then_some((to, threads.len(), next)))
                         };
-                        suffixes.viable((every.0, every.1, first), step, few)?;
+                        suffixes.viable((every.0, every.1, first), step, &mut states, few)?;
                         machine.exprs_mut().charge(refused / 4)?;
                     }
                     if same == SameAfter::Unknown || !cont.reads() {
@@ -433,6 +439,23 @@ impl Engine {
     }
 }
 
+/// [`Crossing::suffixes`], at the fuel that finding them costs.
+fn suffixes_by<'a>(
+    byte: u8,
+    crossing: &'a Crossing,
+    takes: &impl Fn(TokenId) -> bool,
+    trie: &TokenTrie,
+    exprs: &mut Exprs,
+) -> Result<Option<&'a Suffixes>> {
+    match crossing.known_suffixes(byte, trie) {
+        Ok(known) => Ok(Some(known)),
+        Err(unvisited) => {
+            exprs.charge(8 * unvisited as u64)?;
+            Ok(crossing.suffixes(byte, takes, trie))
+        }
+    }
+}
+
 /// The bytes by which one of `threads` continues, or a superset where finding them takes long.
 fn perhaps_first_bytes(machine: &mut Machine, threads: &[(ExprId, ContinuationId)]) -> Result<ByteSet> {
     let mut first = ByteSet::NONE;
@@ -464,6 +487,7 @@ fn cross_surely<'a>(
 ) -> Result<()> {
     machine.drop_depending(threads, 0);
     let all = (0, threads.len());
+    let mut states = Vec::new();
     for suffixes in rests {
         let step = |(from, to): (usize, usize), byte: u8, _: bool| {
             threads.truncate(to);
@@ -471,7 +495,7 @@ fn cross_surely<'a>(
             machine.drop_depending(threads, to);
             Ok::<_, crate::Error>(viable.then_some((to, threads.len())))
         };
-        suffixes.viable(all, step, sure)?;
+        suffixes.viable(all, step, &mut states, sure)?;
     }
     Ok(())
 }

@@ -92,6 +92,9 @@ pub(super) struct Sorter {
 impl Sorter {
     /// `ids` ascending, without repeats.
     pub fn sort(&mut self, ids: &mut Vec<TokenId>) {
+        if ids.is_sorted_by(|a, b| a < b) {
+            return;
+        }
         if ids.len() <= MAX_SORTED {
             ids.sort_unstable();
             ids.dedup();
@@ -124,8 +127,8 @@ impl Sorter {
 
 impl Entry {
     /// Joins what the threads of a configuration allow: `few` in any order, with repeats. Masks have `words` words.
-    pub fn join(mut dense: Vec<Allowed>, mut few: Vec<TokenId>, words: usize, sorter: &mut Sorter) -> Entry {
-        sorter.sort(&mut few);
+    pub fn join(mut dense: Vec<Allowed>, few: &mut Vec<TokenId>, words: usize, sorter: &mut Sorter) -> Entry {
+        sorter.sort(few);
         let Some((mut base, mut without)) = dense.pop() else { return Entry::listed(few, words) };
         if !dense.is_empty() {
             let mut made: Arc<[u32]> = Arc::from(&base[..]);
@@ -147,7 +150,7 @@ impl Entry {
             let mut made: Arc<[u32]> = Arc::from(&base[..]);
             let all = Arc::make_mut(&mut made);
             clear_all(all, &without);
-            set_all(all, &few);
+            set_all(all, few);
             // Without losses there are no fewer than the base has, which has many.
             if !without.is_empty() && count(&made) <= MAX_LISTED {
                 return Entry::Few(ids(&made).collect());
@@ -157,16 +160,16 @@ impl Entry {
         without.retain(|id| few.binary_search(id).is_err());
         sorter.sort(&mut without);
         few.retain(|&id| !has(&base, id));
-        Entry::Dense { base, beside: few.into(), without: without.into() }
+        Entry::Dense { base, beside: few[..].into(), without: without.into() }
     }
 
     /// The entry of `few`, which are ascending and without repeats.
-    fn listed(few: Vec<TokenId>, words: usize) -> Entry {
+    fn listed(few: &[TokenId], words: usize) -> Entry {
         if few.len() <= MAX_LISTED {
             return Entry::Few(few.into());
         }
         let mut made: Arc<[u32]> = std::iter::repeat_n(0, words).collect();
-        set_all(Arc::make_mut(&mut made), &few);
+        set_all(Arc::make_mut(&mut made), few);
         Entry::Dense { base: made, beside: Box::default(), without: Box::default() }
     }
 

@@ -8,7 +8,6 @@ use crate::TokenId;
 pub(super) struct Suffixes {
     nodes: Vec<Suffix>,
     ids: Vec<TokenId>,
-    max_depth: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +25,7 @@ struct Suffix {
 impl Suffixes {
     /// The rests that begin in `nodes`, all reached by `byte`, of the tokens for which `wanted` holds.
     pub fn new(trie: &TokenTrie, byte: u8, nodes: &[Node], wanted: &impl Fn(TokenId) -> bool) -> Suffixes {
-        let mut made = Suffixes { nodes: Vec::new(), ids: Vec::new(), max_depth: 0 };
+        let mut made = Suffixes { nodes: Vec::new(), ids: Vec::new() };
         let mut waiting: Vec<(u8, Node)> = nodes.iter().map(|&node| (byte, node)).collect();
         made.add(trie, byte, &mut waiting, 0, 1, wanted);
         made
@@ -69,11 +68,10 @@ impl Suffixes {
             return;
         }
         self.nodes[here].size = (self.nodes.len() - here) as u32;
-        self.max_depth = self.max_depth.max(usize::from(depth));
     }
 
     /// Adds to `found` the ids of the rests all of whose bytes `step` takes, from `start` on. It gets whether no rest is
-    /// longer, too.
+    /// longer, too. `states` is memory for the walk.
     ///
     /// # Errors
     /// What `step` fails with.
@@ -81,9 +79,10 @@ impl Suffixes {
         &self,
         start: S,
         mut step: impl FnMut(S, u8, bool) -> Result<Option<S>, E>,
+        states: &mut Vec<S>,
         found: &mut Vec<TokenId>,
     ) -> Result<(), E> {
-        let mut states = Vec::with_capacity(self.max_depth + 1);
+        states.clear();
         states.push(start);
         let mut at = 0;
         while let Some(node) = self.nodes.get(at) {
