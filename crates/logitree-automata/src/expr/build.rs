@@ -13,6 +13,8 @@ use crate::Result;
 pub(super) const WITHIN_DEPTH: u32 = 6;
 const WITHIN_BYTES: usize = 64;
 const WITHIN_PARTS: usize = 64;
+/// Alternatives whose first parts are compared one by one.
+const FEW_HEADS: usize = 6;
 /// Limit on nested common prefixes that are factored out of alternatives.
 const MAX_JOINED: u32 = 100;
 
@@ -208,6 +210,16 @@ impl Exprs {
             ExprNode::Concat(a, b) => (a, b),
             _ => (e, EMPTY),
         };
+        let is_class = |exprs: &Exprs, e: ExprId| matches!(exprs.node(e), ExprNode::Class(_));
+        let apart = |exprs: &Exprs, a: ExprId, b: ExprId| {
+            let (a, b) = (split(exprs, a), split(exprs, b));
+            a.0 != b.0 && !(a.1 == b.1 && is_class(exprs, a.0) && is_class(exprs, b.0))
+        };
+        if all.len() <= FEW_HEADS
+            && (1..all.len()).all(|n| all[..n].iter().all(|&other| apart(self, other, all[n])))
+        {
+            return Ok(());
+        }
         let mut classes: Vec<(ExprId, ByteSet, ExprId)> = Vec::new();
         let mut others: Vec<(ExprId, ExprId, ExprId)> = Vec::new();
         for &e in all.iter() {

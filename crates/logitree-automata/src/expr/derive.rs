@@ -11,18 +11,21 @@ const UNKNOWN: ExprId = ExprId(u32::MAX);
 /// In the place of a row's number: the rest is the only derivative of an expression that begins with a text.
 const ONE_WAY: u32 = 1 << 31;
 
+/// How many classes of bytes a row has without a table.
+const MAX_WAYS: usize = 3;
+
 /// The derivatives of one expression that are known. Most states of a walk are asked for two: that by the byte that leads
-/// on, and that by all others.
+/// on, and that by all others; many for that by the quote as well.
 #[derive(Clone)]
 pub(super) struct Row {
     /// By class, before there is a table. An unused place has no byte.
-    few: [(ByteSet, ExprId); 2],
+    few: [(ByteSet, ExprId); MAX_WAYS],
     table: Option<Box<[ExprId; 256]>>,
 }
 
 impl Row {
     fn new() -> Row {
-        Row { few: [(ByteSet::NONE, NOTHING); 2], table: None }
+        Row { few: [(ByteSet::NONE, NOTHING); MAX_WAYS], table: None }
     }
 
     #[inline]
@@ -35,7 +38,7 @@ impl Row {
 
     /// Whether another class needs a table.
     fn is_full(&self) -> bool {
-        self.table.is_none() && !self.few[1].0.is_empty()
+        self.table.is_none() && !self.few[MAX_WAYS - 1].0.is_empty()
     }
 
     fn put(&mut self, class: &ByteSet, derived: ExprId) {
@@ -47,13 +50,14 @@ impl Row {
             return;
         }
         // The largest class is written at once.
-        let mut ways = [self.few[0], self.few[1], (*class, derived)];
+        let mut ways = [(*class, derived); MAX_WAYS + 1];
+        ways[..MAX_WAYS].copy_from_slice(&self.few);
         ways.sort_unstable_by_key(|way| way.0.len());
         let known = ways.iter().fold(ByteSet::NONE, |all, way| all.or(&way.0));
-        let mut table = Box::new([ways[2].1; 256]);
+        let mut table = Box::new([ways[MAX_WAYS].1; 256]);
         let mut write = |set: ByteSet, to| set.iter().for_each(|byte| table[usize::from(byte)] = to);
         write(ByteSet::ALL.without(&known), UNKNOWN);
-        ways[..2].iter().for_each(|way| write(way.0, way.1));
+        ways[..MAX_WAYS].iter().for_each(|way| write(way.0, way.1));
         self.table = Some(table);
     }
 }
