@@ -48,6 +48,11 @@ impl<T> Chunks<T> {
         self.len
     }
 
+    /// The entries in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -81,5 +86,6 @@ mod tests {
         }
         assert!((0..5 * CHUNK).all(|n| list[n] == n.to_string()));
         assert!(std::ptr::eq(place, &list[CHUNK + 1]), "it was moved");
+        assert!(list.iter().eq((0..5 * CHUNK).map(|n| &list[n])));
     }
 }

@@ -29,6 +29,7 @@ use super::markers::Markers;
 use super::{byte_level, About, Builder, TokenKind, Vocabulary, MAX_TOKENS};
 use crate::file;
 use crate::{Error, ErrorKind, Result, TokenId};
+use logitree_automata::Chunks;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
@@ -110,7 +111,7 @@ struct Pattern<'a> {
 }
 
 /// Pieces with their ids: `{piece: id}`, or Unigram's `[[piece, score], ...]`.
-struct Pieces<'a>(Vec<(Cow<'a, str>, u32)>);
+struct Pieces<'a>(Chunks<(Cow<'a, str>, u32)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Pieces<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -123,7 +124,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pieces<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut pieces = Vec::new();
+                let mut pieces = Chunks::default();
                 while let Some((piece, id)) = map.next_entry::<Text<'de>, u32>()? {
                     pieces.push((piece.0, id));
                 }
@@ -131,7 +132,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pieces<'a> {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut pieces = Vec::new();
+                let mut pieces = Chunks::default();
                 while let Some((piece, _)) = list.next_element::<(Text<'de>, IgnoredAny)>()? {
                     let id = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
                     pieces.push((piece.0, id));
@@ -215,7 +216,7 @@ fn place<'a>(model: &'a Model<'_>, added: &'a [Added<'_>]) -> Result<Vec<Slot<'a
         model.unk_token.as_ref().is_some_and(|unk| unk.0 == text) || model.unk_id == Some(id)
     };
     let mut slots: Vec<Slot<'a>> = vec![None; size];
-    for (text, id) in &model.vocab.0 {
+    for (text, id) in model.vocab.0.iter() {
         let slot = &mut slots[*id as usize];
         if let Some((other, _)) = slot {
             let message = format!("{:?} and {:?} have the same id {id}", cut(other), cut(text));
