@@ -94,7 +94,7 @@ test-llama-oldest:  ## the tests of LlamaCpp with the oldest llama-cpp-python th
 wheel:  ## an sdist and this platform's wheel of it in dist, tried in an empty environment
 	@$(ready) wheel
 	rm -f dist/logitree-*
-	$(venv) -m maturin build --release --locked --sdist --out dist
+	$(venv) scripts/profile_guided.py $(venv) -m maturin build --release --locked --sdist --out dist
 	$(venv) scripts/try_wheel.py dist/logitree-*.whl
 
 fuzz:  ## every fuzz target for FUZZ_SECONDS each (needs cargo-fuzz)

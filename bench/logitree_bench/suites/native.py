@@ -51,7 +51,7 @@ def run(bench: Bench) -> None:
 
 def measured(arguments: list[str]) -> list[dict[str, Any]]:
     """What the program prints."""
-    profile = "release" if lt._core.__profile__ == "release" else "dev"
+    profile = "dev" if lt._core.__profile__ == "dev" else "release"
     command = ["cargo", "run", "-q", "--profile", profile, "-p", "logitree-c", "--example", "native", "--", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]

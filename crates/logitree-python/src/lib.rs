@@ -36,7 +36,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    m.add("__profile__", if cfg!(debug_assertions) { "dev" } else { "release" })?;
+    let optimised = if cfg!(profile_guided) { "profile-guided" } else { "release" };
+    m.add("__profile__", if cfg!(debug_assertions) { "dev" } else { optimised })?;
     errors::register(m)?;
     vocabulary::register(m)?;
     tokenizer::register(m)?;
