@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,6 +51,52 @@ def test_no_call_takes_long(case: dict[str, Any]) -> None:
     assert error is None or isinstance(error, lt.LimitError), error
     assert case["ends"] != ("ok" if error else "limit")
     assert seconds < SECONDS * SLACK, call
+
+
+LONGEST: dict[str, Callable[[], lt.Grammar]] = {
+    "GBNF": lambda: lt.Grammar.gbnf('a ::= "b"\nroot ::= ' + "a*" * 1_570_000),
+    "Lark": lambda: lt.Grammar.lark('start: "a"' + ' "a"' * 786_000),
+    "regex": lambda: lt.Grammar.regex("[ab]" * 200_000),
+    "numbers": lambda: lt.Grammar.json_schema(json.dumps({"enum": list(range(999_990))})),
+    "a list": lambda: lt.Grammar.json_schema('{"const":[' + "1," * 999_990 + "1]}"),
+    "texts": lambda: lt.Grammar.choice([f"text {n}" for n in range(1 << 20)]),
+    "structural tag": lambda: lt.Grammar.structural_tag(
+        '{"type":"structural_tag","format":{"type":"sequence","elements":['
+        + ",".join(['{"type":"const_string","value":"x"}'] * 220_000)
+        + "]}}"
+    ),
+}
+TOO_LONG: dict[str, tuple[str, Callable[[], lt.Grammar]]] = {
+    "GBNF": ("3145728", lambda: lt.Grammar.gbnf("root ::= " + "a*" * (1 << 23))),
+    "GBNF, rules twice": (
+        "110000 problems",
+        lambda: lt.Grammar.gbnf("".join(f"r{n}::=.\n" for n in range(110_000)) * 2),
+    ),
+    "Lark": ("3145728", lambda: lt.Grammar.lark("start: " + '"a" ' * (1 << 22))),
+    "regex": ("4194304", lambda: lt.Grammar.regex("a" * 50_000_000)),
+    "regex in UTF-8": ("1000000 characters", lambda: lt.Grammar.regex("é" * 1_000_001)),
+    "list": ("1000000", lambda: lt.Grammar.json_schema('{"const":[' + "1," * 8_000_000 + "1]}")),
+    "object": ("1000000", lambda: lt.Grammar.json_schema("{" + ",".join(f'"{n}":1' for n in range(500_001)) + "}")),
+    "text": ("16777216", lambda: lt.Grammar.literal("a" * 50_000_000)),
+    "texts": ("16777216", lambda: lt.Grammar.choice(["a" * 1000] * 20_000)),
+    "structural tag": ("8388608", lambda: lt.Grammar.structural_tag(" " * 50_000_000)),
+}
+
+
+@pytest.mark.parametrize("name", LONGEST)
+def test_reading_the_longest_grammars_is_bounded(name: str) -> None:
+    began = time.thread_time()
+    LONGEST[name]()
+    assert time.thread_time() - began < SECONDS * SLACK
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+def test_longer_grammars_are_refused_in_the_same_time(name: str) -> None:
+    says, make = TOO_LONG[name]
+    began = time.thread_time()
+    with pytest.raises(lt.LogitreeError, match=says):
+        make()
+    assert time.thread_time() - began < SECONDS * SLACK
 
 
 def test_a_limit_names_the_part_of_the_grammar() -> None:

@@ -18,6 +18,12 @@ use crate::{Error, ErrorKind, Result};
 const MAX_EXPRS: usize = 1 << 21;
 const MAX_FUEL: u64 = 5_000_000;
 
+/// Maximum bytes of a regular expression, of a structural tag, and of a literal or a choice: reading as many takes at most
+/// a quarter of a second. The other syntaxes have limits of their own.
+const MAX_PATTERN: usize = 4 << 20;
+const MAX_TAG: usize = 8 << 20;
+const MAX_TEXTS: usize = 16 << 20;
+
 /// A text of some syntax.
 #[derive(Debug, Clone)]
 pub enum Syntax {
@@ -95,6 +101,7 @@ pub struct TagNode<Part = GrammarNode> {
 impl Syntax {
     /// The rules of the text.
     pub(super) fn rules(&self) -> Result<Rules> {
+        self.check_length()?;
         match self {
             Syntax::Regex(text) => {
                 Ok(alone(RuleBody::Lexeme(pattern::parse(text, &pattern::PatternOptions::WHOLE)?)))
@@ -126,6 +133,24 @@ impl Syntax {
                 Ok(alone(RuleBody::Tokens(TokenSet { tokens: vec![name.clone()], negated: false })))
             }
         }
+    }
+
+    fn check_length(&self) -> Result<()> {
+        let texts = "a catalogue holds millions of texts";
+        let (what, bytes, most, help) = match self {
+            Syntax::Regex(text) => {
+                ("regular expression", text.len(), MAX_PATTERN, "give a list of texts as a choice")
+            }
+            Syntax::StructuralTag(text) => ("structural tag", text.len(), MAX_TAG, ""),
+            Syntax::Literal(text) => ("literal", text.len(), MAX_TEXTS, ""),
+            Syntax::Choice(all) => ("choice", all.iter().map(String::len).sum(), MAX_TEXTS, texts),
+            _ => return Ok(()),
+        };
+        if bytes > most {
+            let message = format!("the {what} has {bytes} bytes, more than {most}");
+            return Err(Error::new(ErrorKind::Limit, message).help(help));
+        }
+        Ok(())
     }
 
     /// The grammars that the text refers to.

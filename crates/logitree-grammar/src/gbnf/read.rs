@@ -14,8 +14,8 @@ const DEEP: u32 = 32;
 /// Maximum number of open groups.
 const MAX_OPEN: usize = 1 << 17;
 
-/// Maximum size of a text in bytes: its rules take up to fifty times as many.
-const MAX_BYTES: usize = 1 << 23;
+/// Maximum size of a text in bytes: its rules take up to fifty times as many, and reading it up to a quarter of a second.
+const MAX_BYTES: usize = 3 << 20;
 
 /// How many unclosed literals or classes end the reading: each costs a pass over the text.
 const MAX_UNCLOSED: usize = 3;
@@ -167,9 +167,7 @@ impl<'t> Reader<'t> {
             return self.fail(message, "a rule is name ::= definition; end a line with | to continue it");
         }
         if let Some(earlier) = self.names.define(id, from) {
-            let line = 1 + self.text[..earlier].bytes().filter(|&b| b == b'\n').count();
-            let message = format!("the rule \"{name}\" is defined twice, first in line {line}");
-            self.problems.add(from, message, "join both with |, or name one of them otherwise");
+            self.defined_twice(name, earlier, from);
         }
         self.at += 3;
         self.owner = id;
@@ -177,6 +175,16 @@ impl<'t> Reader<'t> {
         let body = self.body()?;
         self.names.set(id, body);
         Some(())
+    }
+
+    /// Reports a second definition. One that will not be listed is only counted: finding a line is a pass over the text.
+    fn defined_twice(&mut self, name: &str, earlier: usize, here: usize) {
+        if self.problems.is_full() {
+            return self.problems.add_unlisted(1);
+        }
+        let line = 1 + self.text[..earlier].bytes().filter(|&b| b == b'\n').count();
+        let message = format!("the rule \"{name}\" is defined twice, first in line {line}");
+        self.problems.add(here, message, "join both with |, or name one of them otherwise");
     }
 
     /// Recovers from a problem in the rule that starts at `line`: continues at the next line that starts a

@@ -95,6 +95,18 @@ fn another_start() {
 }
 
 #[test]
+fn mistakes_past_the_listed_ones_are_counted() {
+    let rules: String = (0..40).map(|n| format!("r{n} ::= .\n")).collect();
+    let message = parse(&format!("root ::= r0\n{rules}{rules}")).unwrap_err().message;
+    assert!(message.starts_with("40 problems"), "{message}");
+    assert!(
+        message.contains("\n  71:1: the rule \"r29\" is defined twice, first in line 31 (join"),
+        "{message}"
+    );
+    assert!(message.ends_with("\n  and 10 more"), "{message}");
+}
+
+#[test]
 fn every_mistake_has_its_place_and_a_way_out() {
     for (text, said) in [
         ("", "no rule \"root\" to start from in the GBNF grammar (at 1:1); define it (root ::= ...)"),

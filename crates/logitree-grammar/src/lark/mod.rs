@@ -35,7 +35,7 @@ use super::rules::Rules;
 use crate::{Error, ErrorKind, Result};
 
 /// Maximum size of a text in bytes: its rules take up to eighty times as many.
-const MAX_BYTES: usize = 1 << 22;
+const MAX_BYTES: usize = 3 << 20;
 
 /// What a text may refer to.
 pub struct Resources<'r> {

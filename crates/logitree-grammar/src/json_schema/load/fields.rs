@@ -214,15 +214,25 @@ pub(super) fn values(fields: &mut Fields<'_, '_>) -> Option<Arc<[Value]>> {
     Some(all.into_iter().map(|at| document.value(at)).collect())
 }
 
-/// Keeps the first of equal values. What is written alike is found before anything is brought into one form.
+/// Keeps the first of equal values. What is written alike is found before anything is brought into one form, which numbers
+/// need only where not all are integers without a fraction or an exponent.
 fn distinct(document: &Document, all: &mut Vec<ValueId>) {
+    let is_number = |at: &ValueId| document.kind(*at) == ValueKind::Number;
+    let has_one_form = all.iter().filter(|at| is_number(at)).all(|&at| is_plain_integer(document.text(at)));
     let mut texts = FxHashSet::default();
     let mut forms = FxHashSet::default();
     all.retain(|&at| match document.kind(at) {
         ValueKind::Plain | ValueKind::Escaped => texts.insert((true, document.text(at))),
-        ValueKind::Number => texts.insert((false, document.text(at))) && forms.insert(form_of(document, at)),
+        ValueKind::Number => {
+            texts.insert((false, document.text(at))) && (has_one_form || forms.insert(form_of(document, at)))
+        }
         _ => forms.insert(form_of(document, at)),
     });
+}
+
+/// Whether a JSON number is an integer that can be written without a fraction and an exponent in one way only.
+fn is_plain_integer(number: &str) -> bool {
+    number != "-0" && number.bytes().skip(1).all(|byte| byte.is_ascii_digit())
 }
 
 /// One text for all ways to write the value. Nesting is bounded by the parser, so recursion is too.

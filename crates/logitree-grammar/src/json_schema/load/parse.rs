@@ -10,6 +10,9 @@ pub(super) const DEEPEST: usize = 1024;
 /// Maximum length of a document in bytes.
 const LONGEST: usize = 16 << 20;
 
+/// Maximum number of keys and values in a document: reading a list of as many numbers takes a quarter of a second.
+const MOST: usize = 1_000_000;
+
 struct JsonParser<'t> {
     text: &'t str,
     bytes: &'t [u8],
@@ -69,6 +72,10 @@ impl JsonParser<'_> {
                 b'n' => self.word("null", ValueKind::Null)?,
                 b'-' | b'0'..=b'9' => self.number()?,
                 _ => return Err(self.wrong("a value")),
+            }
+            if self.out.nodes.len() > MOST {
+                let message = format!("a JSON document has more than {MOST} keys and values");
+                return Err(self.error(ErrorKind::Limit, message));
             }
             if !opened && self.after_value()? {
                 return Ok(());

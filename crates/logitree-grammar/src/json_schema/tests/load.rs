@@ -248,8 +248,13 @@ fn large_documents_are_read_in_time() {
     let SchemaNode::Keywords(keywords) = &schema.nodes[0] else { panic!("{schema}") };
     assert_eq!(keywords.values.as_ref().unwrap().len(), 100_000);
 
-    let numbers = format!(r#"{{"enum": [{}0]}}"#, "0,".repeat(5_000_000));
-    assert_eq!(in_time(&numbers).unwrap().to_string(), "0 #: values 0");
+    let zeros = |count: usize| format!(r#"{{"enum": [{}0]}}"#, "0,".repeat(count));
+    assert_eq!(in_time(&zeros(999_990)).unwrap().to_string(), "0 #: values 0");
+    assert_eq!(in_time(&zeros(1_000_000)).unwrap_err(), ErrorKind::Limit);
+    let numbers: Vec<String> = (0..999_990).map(|n| n.to_string()).collect();
+    let schema = in_time(&format!(r#"{{"enum": [{}]}}"#, numbers.join(","))).unwrap();
+    let SchemaNode::Keywords(keywords) = &schema.nodes[0] else { panic!("{schema}") };
+    assert_eq!(keywords.values.as_ref().unwrap().len(), 999_990);
 
     let definitions: Vec<String> = (0..100_000)
         .map(|n| format!(r##""d{n}": {{"items": {{"$ref": "#/$defs/d{}"}}}}"##, (n + 1) % 100_000))
