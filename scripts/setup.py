@@ -36,10 +36,10 @@ EXTRAS = {
     "llama-oldest": ["test"],
     "wheel": [],
 }
-PROFILES = {"bench": "release", "bench-peers": "release", "demo": "demo"}
-"""Cargo's profile of the extension that a verb needs at least; the others take dev."""
-MINUTES = {"release": 3, "dev": 1, "demo": 0.5}
-"""Of compiling each profile, most optimised first."""
+BUILDS = {"bench": "release", "bench-peers": "release", "demo": "demo"}
+"""The build of the extension that a verb needs at least; the others take dev."""
+MINUTES = {"profile-guided": 6, "release": 3, "dev": 1, "demo": 0.5}
+"""Of compiling each build, most optimised first. The first is a release build too, compiled twice."""
 
 
 class Failed(Exception):
@@ -258,11 +258,15 @@ def need_python():
     )
 
 
-def need_cargo():
-    """Find cargo of the workspace's version, also where rustup puts it, or say how to get it."""
+def find_cargo():
+    """Put the folder where rustup installs cargo on PATH, unless there is a cargo."""
     home = os.path.join(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"), "bin")
     if not shutil.which("cargo") and os.path.isdir(home):
         os.environ["PATH"] = home + os.pathsep + os.environ.get("PATH", "")
+
+
+def need_cargo():
+    """Find cargo of the workspace's version, or say how to get it."""
     wanted = re.search(r'rust-version = "(\d+)\.(\d+)', read("Cargo.toml"))
     wanted = (int(wanted.group(1)), int(wanted.group(2)))
     have = version_of("cargo")
@@ -307,31 +311,35 @@ def tools(environment):
 def extension(environment, wanted):
     """The Rust core and its bindings, installed in place: every environment loads the same file.
 
-    `wanted` is a profile; what is already built with it, or with a more optimised one, is kept.
+    `wanted` is a build; what is built so already, or more optimised, is kept. A release build is profile-guided where
+    that is possible.
     """
     crates = os.path.join(ROOT, "crates")
     sources = [
         os.path.join("crates", crate, part) for crate in sorted(os.listdir(crates)) for part in ("Cargo.toml", "src")
     ]
+    sources += ["Cargo.toml", "Cargo.lock", "pyproject.toml", "crates/logitree-python/build.rs"]
+    training = ["scripts/profile_guided.py", *sorted(glob.glob(os.path.join(ROOT, "scripts", "training", "*.py")))]
 
-    guided = profile_guided.is_possible()
-
-    def value(profile):
-        how = " profile-guided" if guided and profile == "release" else ""
+    def value(build):
         built = glob.glob(os.path.join(ROOT, "python", "logitree", "_core*.*[od]"))
-        return f"{profile}{how} {digest(*sources, 'Cargo.toml', 'Cargo.lock', 'pyproject.toml', *built)}"
+        return f"{build} {digest(*sources, *(training if build == 'profile-guided' else ()), *built)}"
 
-    profiles = list(MINUTES)
-    enough = profiles[: profiles.index(wanted) + 1]
-    profile = next((p for p in enough if environment.stamped("extension", value(p))), wanted)
+    if wanted == "release" and profile_guided.is_possible():
+        wanted = "profile-guided"
+    builds = list(MINUTES)
+    enough = builds[: builds.index(wanted) + 1]
+    build = next((b for b in enough if environment.stamped("extension", value(b))), wanted)
+    if build == "release" and not environment.stamped("extension", value(build)):
+        say(profile_guided.ADVICE)
+    profile = "release" if build == "profile-guided" else build
     command = [environment.python, "-m", "maturin", "develop", "--profile", profile]
-    says = f"compiling logitree, {profile} profile (about {MINUTES[profile]} min, once)"
-    env = {"VIRTUAL_ENV": environment.path, "CONDA_PREFIX": None}
-    if profile == "release" and guided:
-        says = f"compiling logitree twice, profile-guided (about {2 * MINUTES[profile]} min, once)"
+    says = f"compiling logitree, {build} (about {MINUTES[build]:g} min, once)"
+    env = {"VIRTUAL_ENV": environment.path, "CONDA_PREFIX": None, "MATURIN_PGO": None}
+    if build == "profile-guided":
         env.update(profile_guided.environment())
     env["PATH"] = environment.bin + os.pathsep + os.environ.get("PATH", "")
-    return Step("extension", says, [command], lambda: value(profile), ["tools"], env)
+    return Step("extension", says, [command], lambda: value(build), ["tools"], env)
 
 
 def processor():
@@ -396,12 +404,13 @@ def packages(environment, name, lists, model):
 def prepare(verb):
     """Bring the environment to where `verb` can run."""
     own = {"engines": ".venv-engines", "bench-peers": ".venv-engines", "llama-oldest": ".venv-llama-oldest"}
+    find_cargo()
     environment = Environment(own.get(verb, ".venv"))
     environment.create()
     name = "packages-" + "-".join(EXTRAS[verb] or [verb])
     steps = [
         tools(environment),
-        extension(environment, PROFILES.get(verb, "dev")),
+        extension(environment, BUILDS.get(verb, "dev")),
         packages(environment, name, EXTRAS[verb], model=verb != "check"),
     ]
     if verb != "check":

@@ -220,7 +220,8 @@ def where(results: Results) -> str:
     machine, versions = results["machine"], results["versions"]
     peers = ", ".join(f"{k} {v}" for k, v in versions.items() if k not in ("profile", "logitree"))
     quick = " A quick run." if results["quick"] else ""
-    guided = ", profile-guided build" if versions.get("profile") == "profile-guided" else ""
+    is_guided = versions.get("profile") == "profile-guided" and results["suite"] != "native"  # native is plain Rust
+    guided = ", profile-guided build" if is_guided else ""
     return f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}{guided}; {peers}.{quick}\n"
 
 

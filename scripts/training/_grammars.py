@@ -24,7 +24,7 @@ root   ::= ws value
 value  ::= object | array | string | number | "true" | "false" | "null"
 object ::= "{" ws (string ":" ws value ("," ws string ":" ws value)*)? "}" ws
 array  ::= "[" ws (value ("," ws value)*)? "]" ws
-string ::= "\"" ([^"\\\x00-\x1F] | "\\" ["\\/bfnrt])* "\"" ws
+string ::= "\"" ([^"\\\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4}))* "\"" ws
 number ::= "-"? ("0" | [1-9] [0-9]*) ("." [0-9]+)? ([eE] [-+]? [0-9]+)? ws
 ws     ::= [ \t\n]*
 """
@@ -93,8 +93,6 @@ def _canonical(model: _texts.Model, schemas: int) -> int:
         for document in documents:
             fork = matcher.fork()
             for token in model.tokenizer.encode(json.dumps(document)):
-                if not fork.is_allowed(token):
-                    break
                 fork.fill_mask(words)
                 fork.accept(token)
                 walked += 1

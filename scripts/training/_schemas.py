@@ -51,7 +51,7 @@ Written = tuple[Schema, Callable[[], Any]]
 def written(seed: int) -> tuple[Schema, list[Any]]:
     """An object's schema, and documents."""
     writer = Writer(random.Random(seed))
-    schema, make = writer.object(3)
+    schema, make = writer.record(3)
     root = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     documents = [make() for _ in range(DOCUMENTS)]
     return root | ({"$defs": writer.definitions} if writer.definitions else {}), documents
@@ -64,20 +64,20 @@ class Writer:
     random: random.Random
     definitions: Schema = field(default_factory=dict)
 
-    def any(self, depth: int) -> Written:
+    def subschema(self, depth: int) -> Written:
         """A subschema of any kind."""
         kinds = [self.text, self.text, self.number, self.literal, self.plain]
         if depth > 0:
-            kinds += [self.object, self.object, self.array, self.union, self.reference, self.map]
+            kinds += [self.record, self.record, self.array, self.union, self.reference, self.mapping]
         return self.random.choice(kinds)(depth)
 
-    def object(self, depth: int) -> Written:
+    def record(self, depth: int) -> Written:
         """Named fields, some of them required."""
         r = self.random
         names = r.sample(WORDS, r.randint(1, 9))
-        fields = {name: self.any(depth - 1) for name in names}
+        fields = {name: self.subschema(depth - 1) for name in names}
         required = [name for name in names if r.random() < 0.6]
-        schema = {"type": "object", "properties": {name: field[0] for name, field in fields.items()}}
+        schema = {"type": "object", "properties": {name: part[0] for name, part in fields.items()}}
         if r.random() < 0.4:
             schema["description"] = "Some words that say what it is."
         if required:
@@ -87,9 +87,9 @@ class Writer:
         if extra < 0.5:
             schema["additionalProperties"] = False
         elif extra < 0.7:
-            schema["additionalProperties"], make = self.any(0)
+            schema["additionalProperties"], make = self.subschema(0)
             others = {"x-" + name: make for name in r.sample(WORDS, 2)}
-        if r.random() < 0.1:
+        elif extra < 0.75:
             schema["patternProperties"] = {"^x-": {}}
             others = {"x-note": lambda: "any"}
         if r.random() < 0.1:
@@ -111,7 +111,7 @@ class Writer:
     def array(self, depth: int) -> Written:
         """A list of one kind of item."""
         r = self.random
-        items, make = self.any(depth - 1)
+        items, make = self.subschema(depth - 1)
         schema = {"type": "array", "items": items}
         least, most = r.choice(((0, 4), (1, 4), (2, 3)))
         if least:
@@ -119,7 +119,7 @@ class Writer:
         if r.random() < 0.4:
             schema["maxItems"] = most + r.choice((0, 6, 96))
         if r.random() < 0.15:
-            first, make_first = self.any(0)
+            first, make_first = self.subschema(0)
             schema["prefixItems"] = [first]
             return schema, lambda: [make_first(), *(make() for _ in range(most - 1))]
         if r.random() < 0.15 and "enum" in items:
@@ -134,12 +134,12 @@ class Writer:
         if r.random() < 0.3:
             parts = [self.variant(kind, depth) for kind in r.sample(WORDS, 3)]
             return {"oneOf": [schema for schema, _ in parts]}, lambda: r.choice(parts)[1]()
-        parts = [self.any(depth - 1) for _ in range(r.randint(2, 3))]
+        parts = [self.subschema(depth - 1) for _ in range(r.randint(2, 3))]
         return {"anyOf": [schema for schema, _ in parts]}, lambda: r.choice(parts)[1]()
 
     def variant(self, kind: str, depth: int) -> Written:
         """An object that its field "kind" tells from others."""
-        schema, make = self.object(depth - 1)
+        schema, make = self.record(depth - 1)
         properties = {"kind": {"const": kind}} | {k: v for k, v in schema["properties"].items() if k != "kind"}
 
         def value() -> Schema:
@@ -152,7 +152,7 @@ class Writer:
         r = self.random
         name = r.choice(WORDS) + str(len(self.definitions))
         self.definitions[name] = {}
-        schema, make = self.any(depth - 1)
+        schema, make = self.subschema(depth - 1)
         self.definitions[name] = schema
         reference = {"$ref": f"#/$defs/{name}"}
         if r.random() < 0.25:
@@ -168,9 +168,9 @@ class Writer:
             return {"allOf": [reference, {"description": "the same"}]}, make
         return reference, make
 
-    def map(self, depth: int) -> Written:
+    def mapping(self, depth: int) -> Written:
         """Any names, with values of one kind."""
-        values, make = self.any(depth - 1)
+        values, make = self.subschema(depth - 1)
         return {"type": "object", "additionalProperties": values}, lambda: {
             name: make() for name in self.random.sample(WORDS, 2)
         }
@@ -249,7 +249,7 @@ def run(model: _texts.Model, *, quick: bool) -> str:
 
 
 def _walk(matcher: lt.Matcher, tokens: list[int], words: np.ndarray) -> int:
-    """Follow a text as far as it is allowed: where the order is the schema's, documents may not be."""
+    """Follow a text as far as it is allowed: documents have another order than some schemas."""
     for n, token in enumerate(tokens):
         matcher.fill_mask(words)
         if not words[token >> 5] >> (token & 31) & 1:

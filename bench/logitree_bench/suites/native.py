@@ -1,7 +1,7 @@
 """What the C interface and the sampler in llama.cpp's own chain cost, timed by a native program.
 
-The program is `crates/logitree-c/examples/native.rs`; cargo builds it with the profile of the extension. No Python runs
-between the clock's readings.
+The program is `crates/logitree-c/examples/native.rs`; cargo builds it as `make c` builds the library, or with the
+dev profile where the extension has that. No Python runs between the clock's readings.
 """
 
 from __future__ import annotations
