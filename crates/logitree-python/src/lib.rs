@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+mod allocator;
 mod allowed;
 mod batch;
 mod buffer;
@@ -28,13 +29,9 @@ mod tokenizer;
 mod trie;
 mod vocabulary;
 
-/// Compiling a schema makes and frees hundreds of small things: the system's allocator takes a fifth of that time.
-/// Without huge pages (`no_thp`): the first use of one clears two MiB, in whatever mask comes just then.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    allocator::keep_freed_pages();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     let optimised = if cfg!(profile_guided) { "profile-guided" } else { "release" };
     m.add("__profile__", if cfg!(debug_assertions) { "dev" } else { optimised })?;
