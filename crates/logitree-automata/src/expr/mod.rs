@@ -29,6 +29,7 @@ mod literals;
 mod meeting;
 mod necessary;
 mod node;
+mod parting;
 mod saturate;
 mod show;
 mod widen;

@@ -201,6 +201,33 @@ proptest! {
         }
     }
 
+    /// By every other byte, what excludes texts and what does not have equal derivatives.
+    #[test]
+    fn exclusions_part_by_their_own_bytes(
+        of in regex(), excluded in prop::collection::vec("[ab]{0,4}", 1..5), then in prop::option::of(regex()),
+        texts in texts(),
+    ) {
+        let mut exprs = Exprs::new(100_000);
+        let named = Regex::or(excluded.iter().map(Regex::text));
+        let but = Regex::and([of.clone(), named.not()]);
+        let [mine, theirs] = [but, of].map(|head| {
+            let whole = Regex::concat([head].into_iter().chain(then.clone()));
+            exprs.compile(&whole, Encoding::Utf8).expect("within limits")
+        });
+        for text in &texts {
+            let (mut a, mut b) = (mine, theirs);
+            for &byte in text.as_bytes() {
+                let parting = exprs.parting_bytes(a, b).expect("within limits");
+                prop_assert!(a != b || parting.is_empty());
+                for other in 0..=u8::MAX {
+                    let both = [a, b].map(|e| exprs.derive(e, other).expect("within limits"));
+                    prop_assert!(parting.contains(other) || both[0] == both[1], "{} {}", exprs.show(a), exprs.show(b));
+                }
+                [a, b] = [a, b].map(|e| exprs.derive(e, byte).expect("within limits"));
+            }
+        }
+    }
+
     #[test]
     fn literals_are_alternatives(
         texts in prop::collection::vec(("[ab]{0,4}", 0u32..3), 0..8), probe in "[ab]{0,5}",
@@ -231,6 +258,23 @@ fn the_same_structure_has_the_same_hash_in_every_arena() {
     let b = other.compile(&regex, Encoding::Utf8).expect("within limits");
     assert_eq!(one.structure(a), other.structure(b));
     assert_ne!(one.structure(a), one.structure(EMPTY));
+}
+
+#[test]
+fn a_name_that_is_excluded_parts_by_one_byte() {
+    let mut exprs = Exprs::new(1_000);
+    let any = || Regex::range('a', 'z').repeat(0, None);
+    let end = || Regex::text("\":");
+    let names = Regex::or(["name", "node", "size"].map(Regex::text));
+    let but = Regex::concat([Regex::and([any(), names.not()]), end()]);
+    let [but, any] = [but, Regex::concat([any(), end()])]
+        .map(|regex| exprs.compile(&regex, Encoding::Utf8).expect("within limits"));
+    for (text, bytes) in [("", "ns"), ("n", "ao"), ("si", "z"), ("siz", "e"), ("size", "\""), ("x", "")] {
+        let after = |e| text.bytes().try_fold(e, |at, byte| exprs.derive(at, byte));
+        let [a, b] = [but, any].map(after).map(|e| e.expect("within limits"));
+        let parting = exprs.parting_bytes(a, b).expect("within limits");
+        assert_eq!(parting.iter().collect::<Vec<_>>(), bytes.as_bytes(), "after {text:?}");
+    }
 }
 
 #[test]

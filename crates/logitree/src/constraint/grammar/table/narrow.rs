@@ -11,7 +11,7 @@ use super::state::StartState;
 use crate::constraint::grammar::entry::{IdSet, Sorter};
 use crate::constraint::grammar::lazy::{LazyTable, DEAD};
 use crate::constraint::grammar::terminal::{Base, Exit, Terminal};
-use crate::grammar::expr::{BoundedLoop, ExprId, Exprs, NOTHING};
+use crate::grammar::expr::{BoundedLoop, ByteSet, ExprId, Exprs, NOTHING};
 use crate::mask::words_for;
 use crate::trie::TokenTrie;
 use crate::{Result, TokenId};
@@ -51,6 +51,26 @@ fn settled(e: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
     Ok(None)
 }
 
+/// A state and the other, on a walk along both.
+#[derive(Clone, Copy)]
+struct Pair {
+    mine: ExprId,
+    theirs: ExprId,
+    /// The bytes by which they may part.
+    parting: ByteSet,
+    /// Whether the other could be left on the way.
+    passed: bool,
+    /// Whether some exit on the way differed: then all further exits are this one's own.
+    apart: bool,
+}
+
+impl Pair {
+    fn derive(self, byte: u8, exprs: &mut Exprs) -> Result<Pair> {
+        let (mine, theirs) = (exprs.visit(self.mine, byte)?, exprs.visit(self.theirs, byte)?);
+        Ok(Pair { mine, theirs, parting: exprs.parting_bytes(mine, theirs)?, ..self })
+    }
+}
+
 /// The tables of a place as differences from those of `other` at the same place, which has the first bytes of both;
 /// `None` if they differ in much.
 ///
@@ -70,9 +90,9 @@ pub(in crate::constraint::grammar) fn as_difference(
     let mut failed = None;
     let mut visited = 0usize;
     let mut lost = false;
-    // The states of both, whether the other could be left on the way, and whether some exit on the way differed: then
-    // all further exits are this one's own.
-    place.explore(trie, (place.state, other, false, false), |(mine, theirs, passed, apart), byte, node| {
+    let parting = exprs.parting_bytes(place.state, other)?;
+    let start = Pair { mine: place.state, theirs: other, parting, passed: false, apart: false };
+    place.explore(trie, start, |Pair { mine, theirs, parting, passed, apart }, byte, node| {
         visited += 1;
         if visited > MAX_VISITED || lost || failed.is_some() {
             return None;
@@ -82,26 +102,23 @@ pub(in crate::constraint::grammar) fn as_difference(
         let parts = !apart && deep && out != their_out;
         // The exits that both had on the way are the other's: what goes elsewhere would lose them.
         lost |= parts && passed;
-        let apart = apart || parts;
+        let apart = deep && (apart || parts);
+        if !apart && !parting.contains(byte) {
+            return None;
+        }
         let passed = passed || deep && exprs.is_complete(theirs);
-        if apart && deep {
+        if apart {
             elsewhere.extend_from_slice(trie.tokens(node));
             if exprs.is_complete(mine) {
                 exits.push(Exit { outcome: out, byte, node });
             }
         }
-        let mut derive = |state: ExprId| match exprs.visit(state, byte) {
-            Ok(next) => next,
-            Err(error) => {
-                failed.get_or_insert(error);
-                NOTHING
-            }
-        };
-        let (mine, theirs) = (derive(mine), derive(theirs));
-        if mine == theirs && !(apart && deep) {
+        let both = Pair { mine, theirs, parting, passed, apart }.derive(byte, exprs);
+        let next = both.map_err(|error| failed = Some(error)).ok()?;
+        if next.mine == next.theirs && !apart {
             return None;
         }
-        match (mine == NOTHING, theirs == NOTHING) {
+        match (next.mine == NOTHING, next.theirs == NOTHING) {
             (true, false) => {
                 // The other's exits leave out what it takes: they say nothing of these tokens.
                 lost |= passed && !apart && !trie.tokens(node).is_empty();
@@ -110,11 +127,12 @@ pub(in crate::constraint::grammar) fn as_difference(
             (false, true) => more.extend_from_slice(trie.tokens(node)),
             _ => {}
         }
-        Some((mine, theirs, passed, apart && deep))
+        Some(next)
     });
     if let Some(error) = failed {
         return Err(error);
     }
+    exprs.charge(visited as u64 / 4)?;
     if visited > MAX_VISITED || lost {
         return Ok(None);
     }
