@@ -225,6 +225,8 @@ impl Exprs {
     /// As [`Exprs::charge`].
     pub fn take_over(&mut self, prepared: &Exprs) -> Result<bool> {
         const NEW: usize = 2;
+        // What most grammars add: lists that are as long as what they hold would be copied at once.
+        const ROOM: usize = 1_024;
         let has_room =
             prepared.len() < self.most && prepared.node_bytes() < self.most.saturating_mul(BYTES_EACH);
         if self.len() != NEW || !has_room {
@@ -233,6 +235,10 @@ impl Exprs {
         self.charge(u64::MAX - prepared.fuel)?;
         let Exprs { most, fuel, reserve, .. } = *self;
         *self = Exprs { most, fuel, reserve, ..prepared.clone() };
+        self.nodes.reserve(ROOM);
+        self.facts.reserve(ROOM);
+        self.row_of.reserve(ROOM);
+        self.rows.reserve(ROOM / 2);
         Ok(true)
     }
 
