@@ -17,7 +17,7 @@ impl Exprs {
         if a == b {
             return Ok(ByteSet::NONE);
         }
-        let (head, other) = self.without_common_rest(a, b);
+        let (head, other) = self.without_common_rest(a, b)?;
         let ExprNode::And(parts) = self.node(head) else { return Ok(ByteSet::ALL) };
         let parts = Arc::clone(parts);
         let all = match self.node(other) {
@@ -43,6 +43,7 @@ impl Exprs {
             // What follows begins at once after the head that is complete.
             let mut at = a;
             while let (true, &ExprNode::Concat(front, rest)) = (at != head, self.node(at)) {
+                self.charge(1)?;
                 bytes = bytes.or(&self.first_bytes(rest)?);
                 at = front;
             }
@@ -51,15 +52,16 @@ impl Exprs {
     }
 
     /// Both without what follows the one as well as the other.
-    fn without_common_rest(&self, mut a: ExprId, mut b: ExprId) -> (ExprId, ExprId) {
+    fn without_common_rest(&mut self, mut a: ExprId, mut b: ExprId) -> Result<(ExprId, ExprId)> {
         while let (&ExprNode::Concat(head, rest), &ExprNode::Concat(other, same)) =
             (self.node(a), self.node(b))
         {
             if rest != same {
                 break;
             }
+            self.charge(1)?;
             (a, b) = (head, other);
         }
-        (a, b)
+        Ok((a, b))
     }
 }
