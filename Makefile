@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
 CASES   ?= 20000
 
-.PHONY: help setup demo c install test test-native test-random check docs parity bench bench-peers test-engines test-llama-oldest wheel fuzz clean
+.PHONY: help setup demo c install test test-data test-native test-random check docs parity bench bench-peers test-engines test-llama-oldest wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -32,6 +32,11 @@ test:  ## the core's tests, then the package's
 	@$(ready) test
 	cargo test --workspace
 	$(venv) -m pytest -n 2 --ignore=tests/native
+
+test-data:  ## the tests that need the shared data alone (LOGITREE_DATA, or ../shared/data)
+	@$(ready) test
+	cargo test --workspace with_the_data
+	$(venv) -m pytest -n 2 -m "data and not peers"
 
 test-native:  ## the C interface from C and C++, its examples, under valgrind where that is installed
 	@$(ready) test

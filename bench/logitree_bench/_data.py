@@ -22,15 +22,17 @@ REMOTE = "http://localhost:1234/"
 """Under which address the test suite's remote documents are known, by its README."""
 
 
-def data_folder() -> Path:
-    """The shared data folder: ``LOGITREE_DATA``, or ``../shared/data`` beside the working directory."""
-    return Path(os.environ.get("LOGITREE_DATA") or Path.cwd().parent / "shared" / "data")
+def data_file(name: str) -> Path | Skip:
+    """A file of the shared data folder, or why it is not there.
 
-
-def data_file(name: str, folder: Path | None = None) -> Path | Skip:
-    """A file of the data folder, or why it is not there."""
-    path = (folder or data_folder()) / name
-    return path if path.exists() else Skip(f"{path.name} is absent: set LOGITREE_DATA to the data folder")
+    The folder is ``LOGITREE_DATA``, or ``../shared/data`` beside the working directory; with an empty ``LOGITREE_DATA``
+    there is none.
+    """
+    named = os.environ.get("LOGITREE_DATA")
+    folder = Path.cwd().parent / "shared" / "data" if named is None else Path(named)
+    path = folder / name
+    there = named != "" and path.exists()
+    return path if there else Skip(f"{path.name} is absent: set LOGITREE_DATA to the data folder")
 
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import json_schema_suite as ratchet
-from logitree_bench import Skip
-from logitree_bench._data import TEST_SUITE, Suite, data_file, read_test_suite
+from data_files import data_file
+from logitree_bench._data import TEST_SUITE, Suite, read_test_suite
+
+pytestmark = pytest.mark.data
 
 
 @pytest.fixture(scope="module")
-def suite(data_dir: Path) -> Suite:
-    archive = data_file(TEST_SUITE, data_dir)
-    if isinstance(archive, Skip):
-        pytest.skip(archive.reason)
-    return read_test_suite(archive, ratchet.DRAFTS)
+def suite() -> Suite:
+    return read_test_suite(data_file(TEST_SUITE), ratchet.DRAFTS)
 
 
 @pytest.fixture(scope="module")

@@ -642,11 +642,13 @@ def test_protocols_are_recognised_from_vocabularies_or_by_name() -> None:
         Protocol.named("qwen")
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(("name", "found"), [("qwen2", "hermes"), ("llama-bpe", "llama3")])
 def test_real_vocabularies_are_recognised(name: str, found: str) -> None:
     assert Protocol.recognise(vocabulary=lt.Vocabulary.from_gguf(gguf_vocabulary(name))).name == found
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("kind", ["control", "user_defined"])
 @pytest.mark.parametrize("name", ["qwen3", "qwen3_coder", "harmony"])
 def test_a_real_vocabulary_with_markers(name: str, kind: str) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 import logitree as lt
-from data_files import GGUF_VOCABULARIES, gguf_vocabulary
+from data_files import VOCABULARIES, gguf_vocabulary, vocabularies
 from texts import varied_texts
 
 # fmt: off
@@ -52,17 +52,9 @@ def tokenizer(path: Path) -> lt.Tokenizer:
     return lt.Tokenizer.from_gguf(path)
 
 
-def path_of(name: str, request: pytest.FixtureRequest) -> Path:
-    """The file of a vocabulary; "smollm2" is in a package."""
-    return request.getfixturevalue("smollm2_gguf") if name == "smollm2" else gguf_vocabulary(name)
-
-
-ALL = ("smollm2", *GGUF_VOCABULARIES)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_the_tokens_are_those_of_llama_cpp(name: str, request: pytest.FixtureRequest) -> None:
-    path = path_of(name, request)
+@pytest.mark.parametrize("name", vocabularies(*VOCABULARIES))
+def test_the_tokens_are_those_of_llama_cpp(name: str) -> None:
+    path = gguf_vocabulary(name)
     theirs, ours = llama(path), tokenizer(path)
     compared = 0
     for text in (*varied_texts()[:300], *random_texts(1, 400)):
@@ -77,17 +69,17 @@ def test_the_tokens_are_those_of_llama_cpp(name: str, request: pytest.FixtureReq
     assert compared > 500
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_long_runs_take_time_in_their_length(name: str, request: pytest.FixtureRequest) -> None:
-    ours = tokenizer(path_of(name, request))
+@pytest.mark.parametrize("name", vocabularies(*VOCABULARIES))
+def test_long_runs_take_time_in_their_length(name: str) -> None:
+    ours = tokenizer(gguf_vocabulary(name))
     for unit in ("a", " ", "\n", "中", "'", "1"):
         assert ours.encode(unit * 200_000)
     assert len(ours.encode(" " * 100_000 + "x" + " " * 100_000)) > 1
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_encodings_are_canonical_and_other_spellings_are_not(name: str, request: pytest.FixtureRequest) -> None:
-    ours = tokenizer(path_of(name, request))
+@pytest.mark.parametrize("name", vocabularies(*VOCABULARIES))
+def test_encodings_are_canonical_and_other_spellings_are_not(name: str) -> None:
+    ours = tokenizer(gguf_vocabulary(name))
     vocabulary = ours.vocabulary
     draw = random.Random(2)
     spelled = changed = 0
@@ -128,11 +120,9 @@ SCHEMA = {
 }
 
 
-@pytest.mark.parametrize("name", ["smollm2", "llama-spm", "gemma-4"])
-def test_a_matcher_allows_the_encoding_of_every_text_and_leads_to_ends(
-    name: str, request: pytest.FixtureRequest
-) -> None:
-    ours = tokenizer(path_of(name, request))
+@pytest.mark.parametrize("name", vocabularies("smollm2", "llama-spm", "gemma-4"))
+def test_a_matcher_allows_the_encoding_of_every_text_and_leads_to_ends(name: str) -> None:
+    ours = tokenizer(gguf_vocabulary(name))
     vocabulary = ours.vocabulary
     plain = lt.Grammar.json_schema(SCHEMA).matcher(vocabulary)
     value = {"name": "Anna  Müller\n 中文 x", "age": 41, "kind": "category", "tags": ["a b", ""]}
@@ -222,9 +212,9 @@ def test_other_vocabularies_are_refused(smollm2_gguf: Path) -> None:
         tokenizer(smollm2_gguf).canonical(lt.OneOf(["a"]).matcher(vocabulary))
 
 
-@pytest.mark.parametrize("name", ["smollm2", "llama-bpe", "llama-spm"])
-def test_a_call_takes_no_more_than_its_fuel(name: str, request: pytest.FixtureRequest) -> None:
-    ours = tokenizer(path_of(name, request))
+@pytest.mark.parametrize("name", vocabularies("smollm2", "llama-bpe", "llama-spm"))
+def test_a_call_takes_no_more_than_its_fuel(name: str) -> None:
+    ours = tokenizer(gguf_vocabulary(name))
 
     def plain() -> lt.Matcher:
         return lt.Grammar.regex(r"([a-z0-9]{2,9}-)?[A-Za-z ,'-]{0,24}x").matcher(ours.vocabulary)

@@ -30,7 +30,7 @@ from typing import Any
 import pytest
 
 import logitree as lt
-from data_files import GGUF_VOCABULARIES, gguf_vocabulary
+from data_files import VOCABULARIES, gguf_vocabulary, vocabularies
 from texts import varied_texts
 
 TEXTS = varied_texts()
@@ -79,10 +79,10 @@ class LlamaOwner:
         return self.buffer.raw[:n]
 
 
-@pytest.fixture(scope="module", params=["smollm2", *GGUF_VOCABULARIES])
+@pytest.fixture(scope="module", params=vocabularies(*VOCABULARIES))
 def gguf(request: pytest.FixtureRequest) -> Iterator[tuple[str, lt.Vocabulary, LlamaOwner]]:
     name = request.param
-    path = request.getfixturevalue("smollm2_gguf") if name == "smollm2" else gguf_vocabulary(name)
+    path = gguf_vocabulary(name)
     owner = LlamaOwner(path)
     yield name, lt.Vocabulary.from_gguf(path), owner
     owner.llm.close()

@@ -12,9 +12,11 @@ import pytest
 
 import logitree as lt
 import logitree_bench as bench
+from data_files import data_file
 from logitree_bench import Bench, Prepared, Skip, report
 from logitree_bench._cli import results_text, suite_names
 from logitree_bench.suites import _llama, _warpers
+from logitree_bench.suites import canonical as canonical_suite
 from logitree_bench.suites import catalogue as catalogue_suite
 from logitree_bench.suites import choices as choices_suite
 from logitree_bench.suites import grammar as grammar_suite
@@ -300,8 +302,24 @@ def test_an_unknown_suite_is_an_error(capsys: pytest.CaptureFixture[str]) -> Non
     assert "no suite nonsense" in capsys.readouterr().err
 
 
+def test_a_suite_without_its_data_records_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("", str(tmp_path)):
+        monkeypatch.setenv("LOGITREE_DATA", folder)
+        b = Bench("canonical", quick=True)
+        canonical_suite.run(b)
+        assert [record["skipped"][""] for record in b.records] == [
+            "ggml-vocab-llama-bpe.gguf is absent: set LOGITREE_DATA to the data folder"
+        ]
+
+
 # `native` compiles a program: tests/native runs it.
-@pytest.mark.parametrize("suite", sorted({*suite_names()} - {"native"}))
+@pytest.mark.parametrize(
+    "suite",
+    [
+        pytest.param(name, marks=pytest.mark.data if name == "canonical" else ())
+        for name in sorted({*suite_names()} - {"native"})
+    ],
+)
 def test_a_suite_runs_and_prints_records(
     suite: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -317,6 +335,8 @@ def test_a_suite_runs_and_prints_records(
     monkeypatch.setattr(grammar_suite, "LARGE", ("maxLength 100",))
     monkeypatch.setattr(grammar_suite, "COLD", ("maxLength 100",))
     monkeypatch.setattr(grammar_suite, "THREADS", "maxLength 100")
+    if suite == "canonical":
+        data_file("maskbench-dev.tar.xz")
     parser = argparse.ArgumentParser()
     bench.add_arguments(parser)
     assert bench.run_command(parser.parse_args([suite, "--quick", "--json", "--save", str(tmp_path)])) == 0

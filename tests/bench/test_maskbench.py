@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data_files import data_file
 from logitree_bench import Skip, report
 from logitree_bench._data import Case, Instance, parse_case, read_maskbench
 from logitree_bench.maskbench import _report, _run
@@ -259,11 +260,9 @@ def test_the_judge_knows_formats_of_any_draft() -> None:
     assert asked.opinion({"$ref": "#/nowhere"}, "x")[0] is None
 
 
-def test_the_data_are_read_and_shuffled_by_the_seed_only(data_dir: Path) -> None:
-    archive = data_dir / "maskbench-dev.tar.xz"
-    if not archive.exists():
-        pytest.skip("maskbench-dev.tar.xz is absent")
-    files = read_maskbench(archive)
+@pytest.mark.data
+def test_the_data_are_read_and_shuffled_by_the_seed_only() -> None:
+    files = read_maskbench(data_file("maskbench-dev.tar.xz"))
     assert len(files) == 5555
     assert shuffled(files, 1) == shuffled(dict(reversed(files.items())), 1) != shuffled(files, 2)
     one = parse_case("BFCL_java_10", files["BFCL_java_10"])

@@ -170,6 +170,7 @@ def test_visited_nodes_by_hand(small: lt.Vocabulary) -> None:
     assert small.trie.count_visited(everything) == len(small.trie) - 1
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "llama-spm", "gemma-4"])
 def test_real_vocabularies(name: str) -> None:
     v = lt.Vocabulary.from_gguf(gguf_vocabulary(name))

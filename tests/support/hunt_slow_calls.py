@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import logitree as lt
+from data_files import DATA
 from slow_calls import CASES, longest_call, text_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -128,8 +128,8 @@ def main() -> int:
     options.add_argument("--bound", type=float, default=0.25, help="seconds that one call may take")
     options.add_argument("--seed", type=int, default=int(time.time()))
     asked = options.parse_args()
-    data = Path(os.environ.get("LOGITREE_DATA", REPOSITORY.parent / "shared" / "data")) / "vocabs"
-    files = [path for name in ("llama-bpe", "gemma-4", "qwen2") for path in data.glob(f"*{name}*.gguf")]
+    names = ("llama-bpe", "gemma-4", "qwen2") if DATA else ()
+    files = [path for name in names for path in (DATA / "vocabs").glob(f"*{name}*.gguf")]
     vocabularies = [lt.Vocabulary.from_gguf(path) for path in files]
     tokens = [*(bytes([b]) for b in range(256)), b"a" * 16, b"ab" * 8, b"[" * 32, b"</s>"]
     vocabularies.append(lt.Vocabulary.from_tokens(tokens, eog_ids=[len(tokens) - 1]))

@@ -26,8 +26,11 @@ TARGET_US = 20.0
 def run(bench: Bench) -> None:
     """Measure cold and warm steps."""
     path, archive = vocabulary_file(VOCABULARY), data_file(MASKBENCH)
-    if isinstance(path, Skip) or isinstance(archive, Skip):
-        return
+    for missing in (path, archive):
+        if isinstance(missing, Skip):
+            bench.skip("what canonical spelling adds to a step", missing.reason)
+            return
+    assert not isinstance(path, Skip) and not isinstance(archive, Skip)
     tokenizer = lt.Tokenizer.from_gguf(path)
     words = np.zeros(lt.masks.words(len(tokenizer.vocabulary)), np.int32)
     logits = np.zeros(len(tokenizer.vocabulary), np.float32)
@@ -63,6 +66,7 @@ def run(bench: Bench) -> None:
             for which, seconds in took.items():
                 spent[which] += seconds
     if not steps:
+        bench.skip("what canonical spelling adds to a step", f"no text of {archive.name} could be walked")
         return
     greedy_mean = {key: 1e6 * spent[key] / steps for key in ("greedy", "plain, greedy")}
     more: dict[str, Any] = {

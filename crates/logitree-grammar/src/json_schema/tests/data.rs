@@ -34,6 +34,8 @@ pub fn suite() -> Option<Suite> {
 }
 
 /// A data archive, unpacked beside the build once; `None`, with the reason printed, if that is not possible.
+///
+/// Names of tests that need it end with `with_the_data`: `make test-data` selects them so.
 pub fn unpacked(name: &str) -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let folder = std::env::var("LOGITREE_DATA").unwrap_or_else(|_| beside.into());
@@ -61,7 +63,7 @@ pub fn unpacked(name: &str) -> Option<PathBuf> {
 }
 
 /// A folder for unpacked data beside the build outputs.
-pub fn target_folder() -> PathBuf {
+fn target_folder() -> PathBuf {
     let binary = std::env::current_exe().unwrap();
     binary.parent().unwrap().join("../../tmp")
 }

@@ -102,7 +102,7 @@ const REFUSED: [(&str, &str); 1] =
     [("draft7/optional/content.json", "JSON in another encoding is not regular, and draft 7 asserts it")];
 
 #[test]
-fn the_suite_is_judged_by_what_was_read() {
+fn the_suite_is_judged_by_what_was_read_with_the_data() {
     let Some(suite) = suite() else { return };
     let mut wrong = Vec::new();
     let mut judged = 0;
@@ -140,7 +140,7 @@ fn the_suite_is_judged_by_what_was_read() {
 }
 
 #[test]
-fn maskbench_is_judged_by_what_was_read() {
+fn maskbench_is_judged_by_what_was_read_with_the_data() {
     let Some(folder) = unpacked("maskbench-dev") else { return };
     let mut times = Vec::new();
     let mut wrong = Vec::new();

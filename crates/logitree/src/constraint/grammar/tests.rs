@@ -414,7 +414,8 @@ fn written_vocabulary() -> Vocabulary {
     small_vocabulary(&tokens)
 }
 
-/// Llama 3's, where the data is there.
+/// Llama 3's, where the data is there. Names of tests that need it end with `with_the_data`: `make test-data` selects
+/// them so.
 fn real_vocabulary() -> Option<Vocabulary> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let folder = std::env::var("LOGITREE_DATA").unwrap_or_else(|_| beside.into());
@@ -563,7 +564,7 @@ fn counted_texts_have_the_tables_of_the_naive_version() {
 }
 
 #[test]
-fn patterns_over_a_real_vocabulary() {
+fn patterns_over_a_real_vocabulary_with_the_data() {
     let Some(vocabulary) = real_vocabulary() else { return };
     let gone = compare_patterns(&vocabulary);
     assert!(gone.bounded.get() > 20 && gone.mostly.get() > 10, "{gone:?}");
