@@ -1,6 +1,6 @@
 """A catalogue of 100,000 titles and the real model: nothing but titles comes out, sampled, by beams, after a thought.
 
-`LOGITREE_CATALOGUE_RUNS=1000 pytest tests/api/test_catalogue.py` makes more runs than the suite does.
+`LOGITREE_CATALOGUE_RUNS=1000 pytest tests/api/test_catalogue_llama.py` makes more runs than the suite does.
 """
 
 from __future__ import annotations

@@ -434,6 +434,43 @@ def test_nothing_is_unfinished_and_no_machine_is_named() -> None:
     check(problems)
 
 
+# -- paths
+
+MENTIONED = re.compile(
+    r"`((?:[A-Za-z_][\w.-]*/)*[A-Za-z_][\w.-]*\.(?:rs|py|pyi|md|ts|toml|h|hpp|cpp|cmake|html))`"
+    r"|\bpytest ((?:[\w.-]+/)+[\w.-]+\.py)"
+)
+"""A file that a comment, a document or a command names: its path from the repository's root, or the end of it."""
+
+ELSEWHERE = {
+    "grammars/README.md": "llama.cpp",
+    "src/llama-grammar.cpp": "llama.cpp",
+    "llama.h": "llama.cpp",
+    "llama-cpp.h": "llama.cpp",
+    "docs/syntax.md": "llguidance",
+    "syntax.md": "llguidance",
+}
+"""Files of other projects that are named here, and whose they are."""
+
+
+def dead_paths(text: str, known: set[str]) -> Iterator[tuple[int, str]]:
+    """Files that the text names and that are not in `known`, with their lines."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        for found in MENTIONED.finditer(line):
+            path = found[1] or found[2]
+            if path not in known and not (REPOSITORY / path).exists():
+                yield number, path
+
+
+def test_files_that_are_named_exist() -> None:
+    known = set(ELSEWHERE)
+    for path in files(".rs", ".py", ".pyi", ".md", ".ts", ".toml", ".h", ".hpp", ".cpp", ".cmake", ".html"):
+        parts = path.relative_to(REPOSITORY).parts
+        known |= {"/".join(parts[at:]) for at in range(len(parts))}
+    checked = [p for p in files(".rs", ".py", ".md", "Makefile") if p != Path(__file__).resolve()]
+    check(f"{name(p)}:{line}: there is no {dead}" for p in checked for line, dead in dead_paths(read(p), known))
+
+
 # -- prose
 
 
@@ -493,6 +530,11 @@ def test_paths_are_found_in_rust() -> None:
     others = {"crates/logitree-automata/src/error/Error", "crates/logitree-grammar/src/ast/Node"}
     assert found == {f"crates/logitree/src/{path}" for path in inside} | others
     assert "unsafe" not in without_comments('let a = "unsafe"; // unsafe\n/* unsafe */')
+
+
+def test_dead_paths_are_found() -> None:
+    text = "//! Held by `it/a.rs`\n# see `b.py`, `c/d.py`\n`LOGITREE=1 pytest tests/e.py` and `f.gguf`, `x.rs()`"
+    assert list(dead_paths(text, {"it/a.rs", "b.py"})) == [(2, "c/d.py"), (3, "tests/e.py")]
 
 
 def test_the_table_is_read() -> None:

@@ -1,4 +1,4 @@
-//! The interface that every constraint implements, and its laws (held by `tests/laws.rs`).
+//! The interface that every constraint implements, and its laws (held by `tests/it/constraint/laws.rs`).
 //!
 //! Laws, for every matcher and every reachable state:
 //! 1. `allowed` is a pure function of the accepted tokens: asking twice gives the same set, and nothing else changes.

@@ -1,5 +1,5 @@
 //! A walk that visits every node, with a state for each from a closure. The naive version is the
-//! recursion over [`TokenTrie::children`] in `tests/trie.rs`.
+//! recursion over [`TokenTrie::children`] in `tests/it/trie.rs`.
 
 use std::ops::Range;
 

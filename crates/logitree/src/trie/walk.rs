@@ -1,4 +1,4 @@
-//! The walk for any recogniser with a stack. The naive version is the recursion in `tests/trie.rs`, to which it
+//! The walk for any recogniser with a stack. The naive version is the recursion in `tests/it/trie.rs`, to which it
 //! is held equal:
 //!
 //! ```text

@@ -8,7 +8,7 @@
 //!
 //! Inside and Cross know nothing of the grammar: they are kept with the vocabulary under the structure of q, so that
 //! strings, numbers and dates of all grammars share them. The naive version, which feeds every token's bytes to the
-//! machine, is the oracle of `tests/grammar_masks.rs`.
+//! machine, is the oracle of `tests/it/grammar/masks.rs`.
 
 mod bound;
 mod counted;

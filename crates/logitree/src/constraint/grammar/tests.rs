@@ -1,6 +1,6 @@
 //! Every way to the tables of a terminal, compared with the naive one, which feeds the bytes of every token to the
 //! automaton and notes each place where it is complete. What follows a terminal is tested in
-//! `tests/grammar_masks.rs`.
+//! `tests/it/grammar/masks.rs`.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Reasoning blocks: what a model writes for itself between a begin and an end, kept within a budget of tokens, and the
 //! constraint of what comes after. The states are RTP-LLM's (its ThinkModeLogitsProcessor): outside, inside, closing.
-//! The naive version that it must equal recomputes the state from all tokens so far; `tests/reasoning.rs` holds it.
+//! The naive version that it must equal recomputes the state from all tokens so far; `tests/it/constraint/reasoning.rs` holds it.
 //!
 //! ```text
 //!             begin                  first token of an end          its last token

@@ -1,5 +1,5 @@
 //! Matchers of random grammars are put through the laws of matchers; masks do not depend on what is remembered, on
-//! forced tokens, or on the way to a state. What masks should hold is the matter of `grammar_masks.rs`.
+//! forced tokens, or on the way to a state. What masks should hold is the matter of `grammar/masks.rs`.
 
 use std::sync::Arc;
 
