@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
 CASES   ?= 20000
 
-.PHONY: help setup demo c install test test-data test-native test-random check docs parity bench bench-peers test-engines test-llama-oldest wheel fuzz clean
+.PHONY: help setup demo c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers test-engines test-llama-oldest wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -28,9 +28,14 @@ c:  ## the C library and its headers, in target/c (needs cargo alone)
 install: c  ## the C library, its headers and a pkg-config file, under PREFIX (/usr/local)
 	$(PYTHON) scripts/c_library.py release $(PREFIX)
 
-test:  ## the core's tests, then the package's
+test: test-rust test-python  ## the core's tests, then the package's
+
+test-rust:  ## the core's tests
 	@$(ready) test
 	cargo test --workspace
+
+test-python:  ## the package's tests
+	@$(ready) test
 	$(venv) -m pytest -n 2 --ignore=tests/native
 
 test-data:  ## the tests that need the shared data alone (LOGITREE_DATA, or ../shared/data)

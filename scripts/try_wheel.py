@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 PROGRAM = '''
 import numpy as np
@@ -32,9 +33,19 @@ assert generation.text == "no", generation.text
 '''
 
 
+def check_stripped(file):
+    """Fail if a compiled library in the wheel has debug information: it is four fifths of an unstripped one."""
+    with zipfile.ZipFile(file) as wheel:
+        for name in wheel.namelist():
+            if name.endswith((".so", ".pyd", ".dylib")) and b".debug_line" in wheel.read(name):
+                raise SystemExit(f"{os.path.basename(file)}: {name} has debug information; build it with --release")
+
+
 def main():
     """Try each file named on the command line."""
     for file in sys.argv[1:]:
+        if file.endswith(".whl"):
+            check_stripped(file)
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, "-m", "venv", folder], check=True)
             scripts = os.path.join(folder, "Scripts" if os.name == "nt" else "bin")
