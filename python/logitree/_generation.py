@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from bisect import bisect_left, bisect_right
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, aclosing, contextmanager
+from functools import partial
 from itertools import accumulate
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, Generic, TypeVar, overload
 
 from . import _core
@@ -20,6 +22,7 @@ from ._spans import SpanValue
 from ._trace import Trace, TraceSpan
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class _Shared:
@@ -66,10 +69,15 @@ class Generation(Generic[T]):
     Iterate it for events, `async for` it without blocking the event loop, or read a property, which runs it to its end.
     Iterating again gives the same events. What ends it early is raised by each of these: errors of the engine and of
     `on_step`, `IncompleteError` with `on_limit="raise"`.
+
+    Where a task that awaits it is cancelled (`task.cancel()`, `asyncio.wait_for`, `asyncio.timeout`), the generation is
+    cancelled too, unless another task or thread awaits it or has an iterator of it open; `asyncio.shield(generation)`
+    keeps it going. Leaving an `async for` cancels nothing: iterating again gives the same events and goes on.
     """
 
     def __init__(self, shared: _Shared, row: Row, trace: bool) -> None:
         self._shared, self._row, self._trace = shared, row, trace
+        self._readers, self._counting = 0, Lock()
 
     def __iter__(self) -> Iterator[Event]:
         """The events: `Progress` while a long prompt is evaluated, `Token` for every token, one `Finish`.
@@ -77,22 +85,28 @@ class Generation(Generic[T]):
         With a skeleton, `SpanStart`, `SpanText` and `SpanEnd` follow the token with which they became certain.
         """
         at = 0
-        while (event := self._shared.event(self._row, at)) is not None:
-            yield event
-            at += 1
+        with self._reading():
+            while (event := self._shared.event(self._row, at)) is not None:
+                yield event
+                at += 1
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self) -> AsyncIterator[Event]:
         """The events; the model runs in a worker thread."""
+        return self._events()
+
+    async def _events(self) -> AsyncGenerator[Event, None]:
         at = 0
-        while (event := await asyncio.to_thread(self._shared.event, self._row, at)) is not None:
-            yield event
-            at += 1
+        with self._reading():
+            while (event := await _in_thread([self], partial(self._shared.event, self._row, at))) is not None:
+                yield event
+                at += 1
 
     def __await__(self) -> Generator[Any, None, Generation[T]]:
         """Runs it to its end in a worker thread."""
 
         async def run() -> Generation[T]:
-            await asyncio.to_thread(self._finished)
+            with self._reading():
+                await _in_thread([self], self._end)
             return self
 
         return run().__await__()
@@ -200,6 +214,11 @@ class Generation(Generic[T]):
         return made
 
     def _finished(self) -> Finish:
+        with self._reading():
+            return self._end()
+
+    def _end(self) -> Finish:
+        """Decodes it to its end."""
         row, at = self._row, len(self._row.events)
         while row.finish is None:
             if self._shared.event(row, at) is None:
@@ -207,6 +226,23 @@ class Generation(Generic[T]):
             at = len(row.events)
         assert row.finish is not None
         return row.finish
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Counts one more that reads it."""
+        with self._counting:
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._readers -= 1
+
+    def _abandon(self) -> None:
+        """Cancels it where only one reads it: the task that has been cancelled."""
+        with self._counting:
+            if self._readers == 1:
+                self.cancel()
 
     def __str__(self) -> str:
         return self.text
@@ -217,6 +253,20 @@ class Generation(Generic[T]):
             state = "not run" if not row.out else f"{len(row.out)} tokens so far"
             return f"<Generation: {state}>"
         return f"<Generation: {row.finish.text[:60]!r}, {row.finish.reason}, {row.finish.stats}>"
+
+
+async def _in_thread(generations: Sequence[Generation[Any]], read: Callable[[], R]) -> R:
+    """What is read of these generations, in a worker thread.
+
+    Where the task that waits for it is cancelled, or its event loop ends, it does not wait on: the thread ends after
+    its forward pass.
+    """
+    try:
+        return await asyncio.to_thread(read)
+    except (asyncio.CancelledError, GeneratorExit):
+        for one in generations:
+            one._abandon()
+        raise
 
 
 class Pieces:
@@ -234,9 +284,10 @@ class Pieces:
 
     async def __aiter__(self) -> AsyncIterator[str]:
         """The pieces; the model runs in a worker thread."""
-        async for event in self._generation:
-            if piece := _piece(event):
-                yield piece
+        async with aclosing(self._generation._events()) as events:
+            async for event in events:
+                if piece := _piece(event):
+                    yield piece
 
 
 _MAX_SHOWN = 2000
@@ -269,7 +320,8 @@ class Generations(Sequence[Generation[T]]):
     """The outputs of several prompts, decoded together: a sequence of `Generation`.
 
     Reading one runs the loop of all until that one has what is asked for. `texts`, `values` run all to their ends. An
-    error that concerns one prompt is raised where that one is read.
+    error that concerns one prompt is raised where that one is read. Where a task that awaits all of them is cancelled,
+    those that nothing else reads are cancelled, as a `Generation` is.
     """
 
     def __init__(self, made: Sequence[Generation[T]]) -> None:
@@ -299,14 +351,15 @@ class Generations(Sequence[Generation[T]]):
         """The events of all, each with the number of its prompt, as they come."""
         at = [0] * len(self._made)
         going = set(range(len(self._made)))
-        while going:
-            for i in sorted(going):
-                event = self._made[i]._shared.event(self._made[i]._row, at[i])
-                if event is None:
-                    going.discard(i)
-                    continue
-                at[i] += 1
-                yield i, event
+        with self._reading():
+            while going:
+                for i in sorted(going):
+                    event = self._made[i]._shared.event(self._made[i]._row, at[i])
+                    if event is None:
+                        going.discard(i)
+                        continue
+                    at[i] += 1
+                    yield i, event
 
     def cancel(self) -> None:
         """Ends all of them before the next forward pass."""
@@ -317,11 +370,20 @@ class Generations(Sequence[Generation[T]]):
         """Runs all to their ends in a worker thread."""
 
         async def run() -> Generations[T]:
-            for one in self._made:
-                await one
+            with self._reading():
+                for one in self._made:
+                    await _in_thread(self._made, one._end)
             return self
 
         return run().__await__()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Counts one more that reads each of them."""
+        with ExitStack() as stack:
+            for one in self._made:
+                stack.enter_context(one._reading())
+            yield
 
     def __repr__(self) -> str:
         return f"<Generations: {len(self)} prompts>"
