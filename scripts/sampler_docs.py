@@ -27,7 +27,7 @@ CHAIN = [
     (
         "seed",
         "int | None",
-        "Seed of all that draws; every value is a literal seed. None: a fresh one, see ``Chain.seed``.",
+        "Seed of all that draws; every value from 0 is a literal seed. None or -1: a fresh one, see ``Chain.seed``.",
     ),
     ("rng", "str", '"mt19937" (llama.cpp\'s, the default), "xoroshiro128plus" or "philox".'),
     ("sequence", "int", "Which of many sequences of one seed, from 0; only philox tells them apart."),
@@ -127,8 +127,8 @@ def params() -> str:
         "    from logitree._core import Vocabulary",
         "",
         "",
-        "class ChainParams(TypedDict, total=False):",
-        '    """Keywords of ``Chain.parse`` and of the presets (``Chain.llama_cpp`` and others), all of them optional.',
+        "class SamplingParams(TypedDict, total=False):",
+        '    """Keywords of chains without their seed: what `generate` takes besides its own options.',
         "",
         "    Names and defaults are llama.cpp's (common/common.h), where it has them; the presets of transformers and",
         "    tsampler change some defaults. ``Chain.get`` and ``Chain.set`` read and set the numbers between tokens.",
@@ -136,16 +136,33 @@ def params() -> str:
         '    """',
         "",
     ]
-    for name, kind, text, aliases in keywords():
-        for key, said in [(name, text), *((alias, f"The same as ``{name}``.") for alias in aliases)]:
-            lines = textwrap.wrap(said, 108)
-            out.append(f"    {key}: {kind}")
-            if len(lines) == 1:
-                quote = " " if lines[0].startswith('"') else ""
-                out.append(f'    """{quote}{lines[0]}"""')
-            else:
-                out += [f'    """{lines[0]}', *("    " + line for line in lines[1:]), '    """']
+    seed, *others = keywords()
+    for one in others:
+        out += fields(one)
+    out += [
+        "",
+        "",
+        "class ChainParams(SamplingParams, total=False):",
+        '    """Keywords of ``Chain.parse`` and of the presets (``Chain.llama_cpp`` and others), all optional."""',
+        "",
+        *fields(seed),
+    ]
     return "\n".join(out) + "\n"
+
+
+def fields(keyword: tuple[str, str, str, list[str]]) -> list[str]:
+    """A keyword and its aliases, each with its docstring."""
+    name, kind, text, aliases = keyword
+    out = []
+    for key, said in [(name, text), *((alias, f"The same as ``{name}``.") for alias in aliases)]:
+        lines = textwrap.wrap(said, 108)
+        out.append(f"    {key}: {kind}")
+        if len(lines) == 1:
+            quote = " " if lines[0].startswith('"') else ""
+            out.append(f'    """{quote}{lines[0]}"""')
+        else:
+            out += [f'    """{lines[0]}', *("    " + line for line in lines[1:]), '    """']
+    return out
 
 
 def document() -> str:

@@ -12,6 +12,7 @@ from logitree import samplers as samplers
 from logitree import skeleton as skeleton
 from logitree import speculation as speculation
 from logitree import steering as steering
+from logitree._arguments import GenerateOptions
 from logitree._batch import Batch
 from logitree._constraint import Constraint, OneOf
 from logitree._core import (
@@ -45,7 +46,7 @@ from logitree._errors import EngineError, IncompleteError, SchemaWarning
 from logitree._events import Choice, Event, Finish, Progress, SpanEnd, SpanStart, SpanText, Stats, Token
 from logitree._generate import choose, generate
 from logitree._generation import Generation, Generations
-from logitree._params import ChainParams
+from logitree._params import ChainParams, SamplingParams
 from logitree._reasoning import ReasoningBudget
 from logitree._trace import Trace, TraceSpan
 from logitree.beams import beam_search
@@ -68,6 +69,7 @@ __all__ = [
     "Explanation",
     "FileError",
     "Finish",
+    "GenerateOptions",
     "Generation",
     "Generations",
     "Grammar",
@@ -84,6 +86,7 @@ __all__ = [
     "Recogniser",
     "Sampler",
     "SamplingError",
+    "SamplingParams",
     "SchemaWarning",
     "Skeleton",
     "SpanEnd",

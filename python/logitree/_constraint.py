@@ -190,6 +190,8 @@ class OneOf:
     ) -> None:
         if isinstance(values, str | bytes):
             raise TypeError(f"{values[:40]!r} is one text: give a list of texts")
+        if not isinstance(values, Iterable):
+            raise TypeError(f"values is {values!r:.60}: give a list of texts")
         if tokenizations not in ("all", "canonical"):
             message = f"tokenizations is {tokenizations!r}"
             raise error(_core.ConstraintError, message, help='give "all" or "canonical"')
@@ -417,8 +419,8 @@ def _typed(source: Any) -> Constraint:
 
     if not callable(source) and typing.get_origin(source) is None:
         raise TypeError(
-            f"a {type(source).__name__} means no constraint: give a constraint, a list of texts, a type, "
-            "a model class, a JSON Schema or a function"
+            f"a value of the type {type(source).__name__} means no constraint: give a constraint, a list of texts, "
+            "a type, a model class, a JSON Schema or a function"
         )
     if isinstance(source, enum.EnumMeta):
         return OneOf(cast(Iterable[Any], source))

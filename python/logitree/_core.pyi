@@ -2254,7 +2254,6 @@ class CatalogueIndex:
         """Compares the whole index with its checksums."""
     def items(self, tokens: Any) -> npt.NDArray[np.uint64] | list[str]:
         """Numbers of the items that are exactly these tokens, ascending."""
-    @property
     def info(self) -> dict[str, Any]:
         """Counts and sizes."""
     def __contains__(self, tokens: Any, /) -> bool: ...

@@ -5,9 +5,20 @@ from __future__ import annotations
 import functools
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from . import _core
+from ._arguments import (
+    GenerateOptions,
+    check_choices,
+    check_keywords,
+    check_kinds,
+    read_answers,
+    read_max_tokens,
+    read_seeds,
+    read_stop,
+    whole,
+)
 from ._certain import Speller
 from ._constraint import Constraint, Context, OneOf, Typed, bind_in, constraint_of
 from ._drafts import Drafts
@@ -15,6 +26,7 @@ from ._errors import EngineError, error
 from ._events import Choice, Event
 from ._generation import Generation, Generations, _Shared
 from ._loop import Loop, checked_prompt
+from ._params import SamplingParams
 from ._reasoning import ReasoningBudget
 from ._row import OnStep, Options, Row, Tokenizations
 from ._spans import stream_of
@@ -24,73 +36,63 @@ from .engines import open as open_engine
 from .skeleton import Skeleton
 from .speculation import Drafter
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 T = TypeVar("T")
 Prompt = str | Messages | Sequence[int]
 """Text, messages with "role" and "content", or token ids."""
 
-_LIMITS = ("keep", "raise", "close")
-_TOKENIZATIONS = ("all", "canonical", "fast_forward")
-
-_ELSEWHERE = {
-    "choices": "constraint=[...], a list of texts",
-    "choice": "constraint=[...], a list of texts",
-    "options": "constraint=[...], a list of texts",
-    "json_schema": "constraint=schema, or constraint=Grammar.json_schema(schema)",
-    "schema": "constraint=schema, or constraint=Grammar.json_schema(schema)",
-    "response_format": "constraint=schema, a pydantic model or Grammar.json_schema(schema)",
-    "response_model": "constraint=the model class",
-    "output_type": "constraint=the type",
-    "regex": "constraint=Grammar.regex(pattern)",
-    "guided_regex": "constraint=Grammar.regex(pattern)",
-    "guided_json": "constraint=schema",
-    "guided_choice": "constraint=[...], a list of texts",
-    "guided_grammar": "constraint=Grammar.gbnf(text) or Grammar.lark(text)",
-    "grammar": "constraint=Grammar.gbnf(text) or Grammar.lark(text)",
-    "gbnf": "constraint=Grammar.gbnf(text)",
-    "lark": "constraint=Grammar.lark(text)",
-    "matcher": "constraint=matcher",
-    "skeleton": "constraint=Skeleton.from_json(skeleton)",
-    "prefill_plan": "constraint=Skeleton.from_json(skeleton).prefill(plan)",
-    "span_sampler_plan": "constraint=Skeleton.from_json(skeleton).sampled(plan)",
-    "token_tree": "constraint=elizaos.token_tree(payload).at(path)",
-    "path": "constraint=elizaos.token_tree(payload).at(path)",
-    "tools": "constraint=Grammar.tools(tools)",
-    "thought": "constraint=ReasoningBudget(...) + constraint",
-    "following": "constraint=OneOf(values, following=...)",
-    "canonical": 'constraint=OneOf(values, tokenizations="canonical")',
-    "max_new_tokens": "max_tokens=",
-    "n_predict": "max_tokens=",
-    "stop_sequences": "stop=",
-    "stop_strings": "stop=",
-    "stream": "for event in generate(...), or generate(...).pieces()",
-    "do_sample": "temperature=0 for greedy decoding",
-    "cancel": "generation.cancel()",
-    "on_progress": "the Progress events of the generation; engines.open(path, on_load=...) for loading",
-    "n": "a list with the prompt n times",
-    "messages": "the second argument: the messages themselves",
-    "add_generation_prompt": "chat=True",
-}
-"""Keywords of other libraries, and of earlier versions, by what is written here."""
-
 
 @overload
 def generate(
-    model: Any, prompt: str | Sequence[int] | Messages, constraint: type[T], **options: Any
+    model: Any,
+    prompt: str | Sequence[int] | Messages,
+    constraint: type[T],
+    *,
+    n: None = None,
+    **options: Unpack[GenerateOptions],
 ) -> Generation[T]: ...
 @overload
 def generate(
-    model: Any, prompt: str | Sequence[int] | Messages, constraint: Sequence[T], **options: Any
+    model: Any,
+    prompt: str | Sequence[int] | Messages,
+    constraint: Sequence[T],
+    *,
+    n: None = None,
+    **options: Unpack[GenerateOptions],
 ) -> Generation[T]: ...
 @overload
 def generate(
-    model: Any, prompt: str | Sequence[int] | Messages, constraint: None = None, **options: Any
+    model: Any,
+    prompt: str | Sequence[int] | Messages,
+    constraint: None = None,
+    *,
+    n: None = None,
+    **options: Unpack[GenerateOptions],
 ) -> Generation[str]: ...
 @overload
 def generate(
-    model: Any, prompt: str | Sequence[int] | Messages, constraint: Any, **options: Any
+    model: Any,
+    prompt: str | Sequence[int] | Messages,
+    constraint: Any,
+    *,
+    n: None = None,
+    **options: Unpack[GenerateOptions],
 ) -> Generation[Any]: ...
 @overload
-def generate(model: Any, prompt: Sequence[Prompt], constraint: Any = None, **options: Any) -> Generations[Any]: ...
+def generate(
+    model: Any,
+    prompt: str | Sequence[int] | Messages,
+    constraint: Any = None,
+    *,
+    n: int,
+    **options: Unpack[GenerateOptions],
+) -> Generations[Any]: ...
+@overload
+def generate(
+    model: Any, prompt: Sequence[Prompt], constraint: Any = None, **options: Unpack[GenerateOptions]
+) -> Generations[Any]: ...
 def generate(
     model: Any,
     prompt: Any,
@@ -98,8 +100,9 @@ def generate(
     *,
     chain: _core.Chain | None = None,
     seed: int | Sequence[int | None] | None = None,
-    max_tokens: int = 256,
-    stop: str | Sequence[str] = (),
+    n: int | None = None,
+    max_tokens: int | None = 256,
+    stop: str | Sequence[str] | None = (),
     chat: bool | None = None,
     on_limit: Literal["keep", "raise", "close"] = "keep",
     force: bool = True,
@@ -107,7 +110,7 @@ def generate(
     on_step: OnStep | None = None,
     tokenizations: Tokenizations = "all",
     drafter: Drafter | None = None,
-    **sampling: Any,
+    **sampling: Unpack[SamplingParams],
 ) -> Generation[Any] | Generations[Any]:
     """Generates from a prompt, or from several at once.
 
@@ -120,15 +123,16 @@ def generate(
     Args:
         model: an engine, or what `logitree.engines.open` takes: the path of a GGUF file, a folder of transformers, a
             `llama_cpp.Llama`. A path is loaded by every call: to generate more than once, open it once.
-        prompt: text, messages with "role" and "content", or token ids. A list of several of these gives
-            `Generations`, decoded together.
+        prompt: text, messages with "role" and "content" (a text, or a list of parts of text), or token ids. A list of
+            several of these gives `Generations`, decoded together.
         constraint: what the output must be: a `Constraint`, or a value that means one (a list of texts, a type, a
             pydantic model, a JSON Schema, a function, ...); docs/interface.md has the table. With several prompts a
             list of constraints gives each its own; a list of texts or numbers is one constraint for all.
         chain: the samplers, copied; None makes llama.cpp's own chain of `seed` and `sampling`.
-        seed: 0 to 2**32 - 1; None draws one, which `Stats.seed` tells. With several prompts a list gives each its
-            own; one number is used for each, as if it ran alone.
-        max_tokens: most tokens of the output.
+        seed: 0 to 2**32 - 1; None or -1 draws one, which `Stats.seed` tells. With several prompts a list gives each
+            its own; one number is used for each, as if it ran alone.
+        n: so many answers to the one prompt, as `Generations`. Answer i has the seed `seed` + i, or one that is drawn.
+        max_tokens: most tokens of the output; None: as many as the context has room for.
         stop: texts that end the output; they are not part of it.
         chat: True applies the model's chat template, False does not, None does where there is one.
         on_limit: what happens where `max_tokens` cuts a constrained output: "keep" it as it is, "raise"
@@ -149,32 +153,26 @@ def generate(
             `top_p`, `min_p`, `repeat_penalty`, ...
 
     Returns:
-        A `Generation`, or `Generations` for a list of prompts. It runs when it is used.
+        A `Generation`, or `Generations` for a list of prompts and for `n`. It runs when it is used.
 
     Raises:
         EngineError: the model cannot be loaded, or a prompt is empty or does not fit.
         ConstraintError, PayloadError, SamplingError: arguments that cannot be honoured.
         TypeError: an unknown keyword, or a value that means no constraint. All of these at the call, not later.
     """
-    _check_keywords(sampling)
-    if max_tokens < 0:
-        raise error(_core.LimitError, f"max_tokens is {max_tokens}", help="give 0 or more")
-    if on_limit not in _LIMITS:
-        raise error(_core.ConstraintError, f"on_limit is {on_limit!r}", help='give "keep", "raise" or "close"')
-    if tokenizations not in _TOKENIZATIONS:
-        shown = ", ".join(map(repr, _TOKENIZATIONS))
-        raise error(_core.ConstraintError, f"tokenizations is {tokenizations!r}", help=f"give one of {shown}")
-    stop = (stop,) if isinstance(stop, str) else tuple(stop)
-    if "" in stop:
-        raise error(_core.ConstraintError, "a stop string is empty", help="it would end everything; leave it out")
+    check_keywords(sampling)
+    check_choices(on_limit=on_limit, tokenizations=tokenizations)
+    check_kinds(chain=chain, chat=chat, force=force, trace=trace, on_step=on_step, drafter=drafter)
+    stop = read_stop(stop)
     several = _is_several(prompt)
-    prompts = list(prompt) if several else [prompt]
-    constraints = _each_constraint(constraint, len(prompts)) if several else [constraint]
-    seeds = _each_seed(seed, len(prompts))
+    answers = read_answers(n, several)
+    prompts = list(prompt) if several else [prompt] * (answers or 1)
+    constraints = _each_constraint(constraint, len(prompts)) if several else [constraint] * len(prompts)
+    seeds = read_seeds(seed, len(prompts), answers)
     read = [None if one is None else constraint_of(one) for one in constraints]
     chains = [_chain(chain, one, sampling) for one in seeds]
+    options = Options(read_max_tokens(max_tokens), on_limit, force, trace, on_step, tokenizations)
     engine = open_engine(model)
-    options = Options(max_tokens, on_limit, force, trace, on_step, tokenizations)
     rows = [
         _row(engine, checked_prompt(_encode(engine, one, chat), engine), limit, *made, options, stop, drafter)
         for one, limit, made in zip(prompts, read, chains, strict=True)
@@ -184,7 +182,7 @@ def generate(
     for at in range(0, len(rows), together):
         shared = _Shared(Loop(engine, rows[at : at + together], options))
         generations += [Generation(shared, row, trace) for row in rows[at : at + together]]
-    return Generations(generations) if several else generations[0]
+    return Generations(generations) if several or answers is not None else generations[0]
 
 
 def choose(
@@ -193,7 +191,7 @@ def choose(
     values: Iterable[Any] | OneOf | ReasoningBudget,
     *,
     on_event: Callable[[Event], None] | None = None,
-    **options: Any,
+    **options: Unpack[GenerateOptions],
 ) -> Choice:
     """Lets the model choose one of several values.
 
@@ -217,7 +215,8 @@ def choose(
     longest = max(len(text if isinstance(text, bytes) else text.encode()) for text in one_of.texts)
     room = 1024 + (constraint.budget or 0) if isinstance(constraint, ReasoningBudget) else 0
     options.setdefault("max_tokens", longest + len(one_of.following or "") + 16 + room)
-    generation = generate(model, prompt, constraint, **{**options, "trace": True})
+    options["trace"] = True
+    generation = generate(model, prompt, constraint, **options)
     for event in generation:
         if on_event is not None:
             on_event(event)
@@ -227,13 +226,6 @@ def choose(
 
 _NOT_SAMPLING = {"max_tokens", "stop", "chat", "on_limit", "force", "trace", "on_step", "tokenizations", "drafter"}
 """Options of `generate` that are no sampling."""
-
-
-def _check_keywords(given: Mapping[str, Any]) -> None:
-    """A TypeError that says how a keyword of another library is written here."""
-    for name in given:
-        if name in _ELSEWHERE:
-            raise TypeError(f"generate() has no {name}=: write {_ELSEWHERE[name]}")
 
 
 def _is_several(prompt: Any) -> bool:
@@ -253,18 +245,6 @@ def _each_constraint(constraint: Any, n: int) -> list[Any]:
         message = f"{len(constraint)} constraints for {n} prompts"
         raise error(_core.ConstraintError, message, help="give one for each prompt, or one for all")
     return list(constraint)
-
-
-def _each_seed(seed: Any, n: int) -> list[int | None]:
-    """One seed for each prompt."""
-    if seed is None or isinstance(seed, int):
-        return [seed] * n
-    seeds = list(seed)
-    if len(seeds) != n:
-        raise error(
-            _core.SamplingError, f"{len(seeds)} seeds for {n} prompts", help="give one for each, or one for all"
-        )
-    return seeds
 
 
 def _chain(chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, Any]) -> tuple[_core.Chain, int | None]:
@@ -290,12 +270,14 @@ def _encode(engine: Engine, prompt: Any, chat: bool | None) -> list[int]:
     if isinstance(prompt, Sequence) and prompt and all(isinstance(one, Mapping) for one in prompt):
         return engine.encode(prompt, chat=chat)
     if isinstance(prompt, Iterable) and not isinstance(prompt, bytes | Mapping):
-        tokens = [int(token) for token in prompt]
+        help = "a prompt is a text, messages or token ids"
+        tokens = [whole(token, f"token {at} of the prompt", help) for at, token in enumerate(prompt)]
         outside = [token for token in tokens if not 0 <= token < len(engine.vocabulary)]
         if outside:
             raise error(_core.TokenError, f"token {outside[0]} of the prompt is outside the vocabulary")
         return tokens
-    raise TypeError(f"a prompt is a text, messages or token ids, not {type(prompt).__name__}")
+    help = ": give [message]" if isinstance(prompt, Mapping) else ""
+    raise TypeError(f"a prompt is a text, messages or token ids, not {type(prompt).__name__}{help}")
 
 
 @functools.lru_cache(maxsize=4)

@@ -194,7 +194,9 @@ class Generation(Generic[T]):
         # Where a stop string or a limit cuts a run of forced tokens, the decoder is ahead of the output.
         steps = row.decoder.trace[: len(row.out)]
         stats = {f.name: getattr(finish.stats, f.name) for f in dataclasses.fields(finish.stats)}
-        about = {"finish": finish.reason, "complete": finish.complete, **stats, "chain": str(row.decoder.chain)}
+        model = row.context.vocabulary.name or getattr(self._shared.loop.engine, "name", "")
+        about = {"model": model, "finish": finish.reason, "complete": finish.complete, **stats}
+        about["chain"] = str(row.decoder.chain)
         if row.constraint is not None:
             about["constraint"] = repr(row.constraint)[:_MAX_SHOWN]
         spans = _token_spans(row, getattr(self, "spans", ()))

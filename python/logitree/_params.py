@@ -9,16 +9,14 @@ if TYPE_CHECKING:
     from logitree._core import Vocabulary
 
 
-class ChainParams(TypedDict, total=False):
-    """Keywords of ``Chain.parse`` and of the presets (``Chain.llama_cpp`` and others), all of them optional.
+class SamplingParams(TypedDict, total=False):
+    """Keywords of chains without their seed: what `generate` takes besides its own options.
 
     Names and defaults are llama.cpp's (common/common.h), where it has them; the presets of transformers and
     tsampler change some defaults. ``Chain.get`` and ``Chain.set`` read and set the numbers between tokens.
     Of a keyword and its aliases only one may be given.
     """
 
-    seed: int | None
-    """Seed of all that draws; every value is a literal seed. None: a fresh one, see ``Chain.seed``."""
     rng: str
     """ "mt19937" (llama.cpp's, the default), "xoroshiro128plus" or "philox"."""
     sequence: int
@@ -109,3 +107,10 @@ class ChainParams(TypedDict, total=False):
     """edt: How soon the temperature falls with the entropy; 0: never. Default 0.0, from 0."""
     edt_n: float
     """edt: Base of the exponential. Default 0.8, above 0 to 1."""
+
+
+class ChainParams(SamplingParams, total=False):
+    """Keywords of ``Chain.parse`` and of the presets (``Chain.llama_cpp`` and others), all optional."""
+
+    seed: int | None
+    """Seed of all that draws; every value from 0 is a literal seed. None or -1: a fresh one, see ``Chain.seed``."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import json
 import os
+from pathlib import Path
 from typing import Any
 
 from logitree._core import Vocabulary, VocabularyError
@@ -61,8 +63,27 @@ def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabula
     return vocabulary.replace(
         eog_ids=sorted(ends),
         bos_id=getattr(tokenizer, "bos_token_id", None),
-        name=str(getattr(tokenizer, "name_or_path", "") or vocabulary.name),
+        name=model_name(str(getattr(tokenizer, "name_or_path", "") or "")) or vocabulary.name,
     )
+
+
+def model_name(named: str) -> str:
+    """What a model is called that transformers calls `named`: an id as it is; a folder by the name in its config.json
+    where there is one, by the id that its place in Hugging Face's cache tells, or else by its own last part."""
+    folder = Path(named)
+    if not named or not folder.is_dir():
+        return named
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        config = None
+    known = config.get("_name_or_path") if isinstance(config, dict) else None
+    if isinstance(known, str) and known and not Path(known).exists():
+        return known
+    for part in folder.absolute().parts:
+        if part.startswith("models--"):
+            return part.removeprefix("models--").replace("--", "/")
+    return folder.resolve().name
 
 
 def _mistral_file(tokenizer: Any) -> str | None:

@@ -55,7 +55,7 @@ def test_rows_of_any_length_with_numbers_of_their_own() -> None:
     tree = lt.Catalogue.from_codes(rows, items=[10, 20, 30, 2**40, 21])
     assert walk(tree.walk(end=9)) == as_items(rows, [10, 20, 30, 2**40, 21])
     assert tree.items([5, 6]).tolist() == [20, 21]
-    assert tree.info["nested"]
+    assert tree.info()["nested"]
     paths = tree.walk(end=9)
     state = paths.find([5, 6])
     assert state is not None
@@ -79,7 +79,7 @@ def test_a_file_opens_as_it_was_written(tmp_path: Path) -> None:
     assert (tmp_path / "index").read_bytes() == lt.Catalogue.from_codes(
         rows[::-1], items=range(3999, -1, -1)
     ).to_bytes()
-    assert lt.Catalogue.from_bytes(again.to_bytes()).info == again.info
+    assert lt.Catalogue.from_bytes(again.to_bytes()).info() == again.info()
 
 
 def test_a_deadline_ends_a_build(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_texts_have_keys_in_files_and_after_changes(tmp_path: Path) -> None:
     made = lt.Catalogue.from_texts(TEXTS, spell, items=KEYS, path=path)
     for catalogue in (made, lt.Catalogue.open(path), lt.Catalogue.from_bytes(made.to_bytes())):
         catalogue.check()
-        assert catalogue.info["keyed"]
+        assert catalogue.info()["keyed"]
         assert [catalogue.items(spell(text)) for text in TEXTS] == [[key] for key in KEYS]
         assert len(catalogue.walk(allowed=["sku-1", "é 3", "unknown"])) == 2
         before = catalogue.walk()

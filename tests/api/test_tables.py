@@ -258,7 +258,7 @@ def test_texts_are_numbered_by_their_place(tmp_path: Path) -> None:
     tree = lt.Catalogue.from_texts(titles, spell)
     assert tree.items(spell("Dune")).tolist() == [0, 2]
     assert tree.items(spell("Dune II")).tolist() == [3]
-    assert (len(tree), tree.info["nested"]) == (4, True)
+    assert (len(tree), tree.info()["nested"]) == (4, True)
     file = tmp_path / "titles.txt"
     file.write_text("Dune\n\nEmma\r\nD\u2028e", encoding="utf-8")
     told: list[float] = []

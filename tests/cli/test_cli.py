@@ -174,14 +174,14 @@ def test_the_prompt_may_come_from_standard_input(
 
 
 BAD: list[tuple[list[str], int, str]] = [
-    (["choose", "x", "--choices", "A", "--model", "nowhere.gguf"], 1, "No such file or directory (at nowhere.gguf)"),
+    (["choose", "x", "--choices", "A", "--model", "nowhere.gguf"], 1, "no such file or folder (at nowhere.gguf)"),
     (["choose", "x", "--choices", "A", "--model", __file__], 1, "not a GGUF file"),
     (["choose", "x", "--choices", ","], 2, "no texts to choose from"),
     (["choose", "x", "--choices-file", "nowhere.txt"], 1, "nowhere.txt: No such file"),
     (["choose", "x"], 2, "--choices"),
     (["choose", "", "--choices", "A"], 2, "the prompt is empty"),
     (["choose", "x", "--choices", "A", "--raw", "--system", "s"], 2, "--system needs the chat template"),
-    (["choose", "x", "--choices", "A,B", "--seed", "-1", *FAST], 2, "seed is -1"),
+    (["choose", "x", "--choices", "A,B", "--seed", "-2", *FAST], 2, "seed is -2"),
     (["choose", "x", "--choices", "A,B", "--temp", "nan", *FAST], 2, "temp is NaN"),
     (["choose", "x", "--choices", "\udcff,B"], 2, "--choices: not UTF-8"),
     (["choose", "x", "--choices", "A", "--threads", "100000"], 1, "n_threads is 100000"),

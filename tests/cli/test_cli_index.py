@@ -71,7 +71,7 @@ def test_build_from_a_tree_decode_file(capsys: pytest.CaptureFixture[str], tmp_p
 
 def test_info_and_check(capsys: pytest.CaptureFixture[str], index: Path) -> None:
     facts = told(capsys, "info", str(index))
-    assert facts == {"path": str(index), **lt.Catalogue.open(index).info}
+    assert facts == {"path": str(index), **lt.Catalogue.open(index).info()}
     out = run(capsys, "index", "info", str(index))[1]
     assert [line.split()[0] for line in out.splitlines()] == list(facts)
     assert "yes" in out

@@ -383,7 +383,7 @@ def test_loading_is_quiet(smollm2_gguf: Path, capfd: pytest.CaptureFixture[str])
 
 
 def test_what_cannot_be_loaded(tmp_path: Path, smollm2_gguf: Path) -> None:
-    with pytest.raises(lt.EngineError, match=r"No such file or directory \(at .*absent\.gguf\)"):
+    with pytest.raises(lt.EngineError, match=r"no such file or folder \(at .*absent\.gguf\)"):
         LlamaCpp(tmp_path / "absent.gguf")
     text = tmp_path / "text.gguf"
     text.write_text("hello")

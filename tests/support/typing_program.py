@@ -234,6 +234,13 @@ def generations(engine: LlamaCpp) -> str | None:
     assert_type(generation.value, str)
     assert_type(lt.generate(engine, "Hello", int).value, int)
     assert_type(lt.generate(engine, "Hello").value, str)
+    options: lt.GenerateOptions = {"max_tokens": None, "stop": "x", "top_k": 5, "seed": -1}
+    assert_type(lt.generate(engine, "Hello", n=2, **options), lt.Generations[Any])
+    sampling: lt.SamplingParams = {"temperature": 0.5}
+    lt.generate(engine, "Hello", **sampling)
+    lt.generate(engine, "Hello", temprature=0.2)  # type: ignore[call-overload]
+    lt.generate(engine, "Hello", ["a"], max_tokens=3.5)  # type: ignore[call-overload]
+    lt.choose(engine, "Hello", ["a"], temprature=0.2)  # type: ignore[call-arg]
     several: lt.Generations[Any] = lt.generate(engine, ["Hello", "Hi"], [int, lt.Grammar.regex("a")], seed=[0, 1])
     assert_type(several.texts, list[str])
     trace: lt.Trace = generation.trace

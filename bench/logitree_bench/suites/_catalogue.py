@@ -107,7 +107,7 @@ def _build(shape: Shape, path: str) -> dict[str, Any]:
     began = time.perf_counter()
     tree = builder.finish()
     seconds += time.perf_counter() - began
-    return {"seconds": seconds, "resident": _most_resident(), **tree.info}
+    return {"seconds": seconds, "resident": _most_resident(), **tree.info()}
 
 
 def _most_resident() -> int:

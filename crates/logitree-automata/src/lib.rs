@@ -19,6 +19,7 @@ pub mod interrupt;
 pub mod pattern;
 pub mod problems;
 pub mod regex;
+pub mod spelling;
 pub mod stack;
 
 pub use charset::CharSet;

@@ -605,8 +605,9 @@
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
   const head = () => {
-    by("model").textContent = D.vocabulary.name;
-    by("model").title = D.vocabulary.name;
+    const model = D.about.model || D.vocabulary.name;
+    by("model").textContent = model;
+    by("model").title = model;
     const stats = [];
     const put = (value, name) => stats.push(h("div", {}, h("dt", {}, name), h("dd", {}, value)));
     put(count(N), N === 1 ? "token" : "tokens");

@@ -415,7 +415,6 @@ class Catalogue(Composable):
         """The file that it was opened from or written to."""
         return None if self._core.path is None else os.fspath(self._core.path)
 
-    @property
     def info(self) -> dict[str, Any]:
         """Counts and sizes.
 
@@ -423,7 +422,7 @@ class Catalogue(Composable):
         item is the beginning of another), weighted, keyed, wide_nodes, added_nodes (since the index was made), bytes
         (of the index).
         """
-        return self._core.info
+        return self._core.info()
 
     def __contains__(self, codes: Sequence[int] | npt.NDArray[Any]) -> bool:
         return codes in self._core

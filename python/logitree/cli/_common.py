@@ -79,7 +79,7 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("sampling")
     for option, (_, kind, text) in _SAMPLING.items():
         group.add_argument(f"--{option.replace('_', '-')}", type=kind, metavar="X", help=text)
-    group.add_argument("--seed", type=int, metavar="N", help="seed, and 0 is 0; drawn if left out")
+    group.add_argument("--seed", type=int, metavar="N", help="seed, and 0 is 0; drawn if left out or -1")
     group.add_argument(
         "--no-force",
         action="store_true",

@@ -114,7 +114,7 @@ def _bar(err: Terminal, label: str) -> Callable[[float], None]:
 def _build(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     began = time.perf_counter()
     tree = _MAKERS.get(args.table.suffix.lower(), _of_table)(args, err)
-    facts = {"path": str(args.index), "items": len(tree), "repeated": tree.repeated, "bytes": tree.info["bytes"]}
+    facts = {"path": str(args.index), "items": len(tree), "repeated": tree.repeated, "bytes": tree.info()["bytes"]}
     seconds = time.perf_counter() - began
     again = f"; {tree.repeated:,} were there twice" if tree.repeated else ""
     told = f"{args.index}: {len(tree):,} items, {facts['bytes']:,} bytes, in {seconds:.1f} s{again}"
@@ -165,7 +165,7 @@ _MAKERS: dict[str, Callable[[argparse.Namespace, Terminal], Catalogue]] = {".txt
 
 def _info(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
     tree = Catalogue.open(args.index)
-    facts = {"path": str(args.index), **tree.info}
+    facts = {"path": str(args.index), **tree.info()}
     lines = [f"{out.paint(f'{name:<14}', 'dim')} {_shown(value)}" for name, value in facts.items()]
     _say(args, out, facts, *lines)
     return 0
@@ -192,7 +192,7 @@ def _rows(args: argparse.Namespace, err: Terminal, weights: list[str] | None) ->
 
 def _add(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     tree = Catalogue.open(args.index, durable=True)
-    if args.weights and not tree.info["weighted"]:
+    if args.weights and not tree.info()["weighted"]:
         raise UsageError(f"{args.index} has no weights: build it with --weights")
     added = 0
     for rows in _rows(args, err, args.weights):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from .. import _core
 from ._costs import PassCosts as PassCosts
+from ._paths import missing_model
 
 Logits = npt.NDArray[np.float32]
 """Logits of one position: float32 [vocabulary], borrowed: valid until the session's next `evaluate`."""
@@ -23,7 +24,7 @@ OnLoad = Callable[[float], None]
 """Called with the fraction of the model that is loaded, 0.0 to 1.0."""
 
 Messages = Sequence[Mapping[str, Any]]
-"""A chat: mappings with at least "role" and "content"."""
+"""A chat: mappings with at least "role" and "content", a text or a list of parts, `{"type": "text", "text": ...}`."""
 
 
 class ContextFull(Exception):
@@ -131,10 +132,11 @@ def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
         on_load: called with the fraction that is loaded, where the runtime tells.
 
     Raises:
-        EngineError: the runtime is missing, or the model cannot be loaded.
+        EngineError: the runtime is missing, or the model cannot be loaded. Nothing is downloaded: an id of Hugging Face
+            is no model.
         TypeError: the value is no model.
     """
-    if isinstance(model, Engine):
+    if isinstance(model, Engine) and not isinstance(model, type):
         return model
     if isinstance(model, tuple) and len(model) == 2:
         from .transformers import Transformers
@@ -145,6 +147,8 @@ def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
             from .transformers import Transformers
 
             return Transformers.load(model)
+        if not os.path.exists(model):
+            raise missing_model(model)
         from .llama_cpp import LlamaCpp
 
         return LlamaCpp(model, on_load=on_load)
@@ -155,7 +159,8 @@ def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
     help = (
         "give an engine, the path of a GGUF file or of a transformers folder, a llama_cpp.Llama, or (model, tokenizer)"
     )
-    raise TypeError(f"a {type(model).__name__} is no model: {help}")
+    shown = "None" if model is None else f"{model!r:.60} ({type(model).__name__})"
+    raise TypeError(f"{shown} is no model: {help}")
 
 
 Rows = npt.NDArray[np.float32]

@@ -29,6 +29,8 @@ from . import ContextFull, Logits, Messages, OnLoad
 from ._costs import PassCosts
 from ._llama_cpp_beams import Cells, LlamaBeams, Sizes
 from ._llama_cpp_rows import LlamaRows
+from ._messages import read_messages
+from ._paths import missing_model
 
 DEFAULT_CONTEXT = 4096
 """Tokens of context when none is asked for and the model was trained for at least as many."""
@@ -176,14 +178,16 @@ class LlamaCpp:
         """The prompt's tokens.
 
         Args:
-            prompt: text, or messages with "role" and "content". With a template, text is one message of the
-                user.
+            prompt: text, or messages with "role" and "content", a text or a list of parts of text. With a template,
+                text is one message of the user.
             chat: True applies the model's chat template, False takes the text as it is (special tokens
                 written out in it count as such, and the model's usual first token is added), None applies it
                 if there is one.
 
         Raises:
-            EngineError: messages or `chat=True` and no template; or the template refuses the messages.
+            EngineError: messages or `chat=True` and no template; a part that is no text; or the template refuses the
+                messages.
+            TypeError: these are no messages.
         """
         template = self.chat_template if chat is not False else None
         if template is None:
@@ -193,7 +197,7 @@ class LlamaCpp:
                     help="give the whole prompt as text with chat=False",
                 )
             return self.tokenize(prompt, add_bos=bool(self._lib.llama_vocab_get_add_bos(self._vocab)), special=True)
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else read_messages(prompt)
         return self.tokenize(self._format(template, messages), add_bos=False, special=True)
 
     @functools.cached_property
@@ -605,6 +609,8 @@ def _library() -> Any:
 def _checked_path(model: str | os.PathLike[str]) -> Path:
     """The path, if a GGUF is there: llama.cpp itself says why it refuses only on stderr."""
     path = Path(model)
+    if not os.fspath(model) or not path.exists():
+        raise missing_model(model)
     try:
         with path.open("rb") as file:
             magic = file.read(4)

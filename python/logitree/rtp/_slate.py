@@ -48,7 +48,7 @@ def slate(
     """
     source = tree.prefix if isinstance(tree, RtpTree) else tree
     left = Catalogue.from_bytes(source.to_bytes())
-    if len(left) != len(source) or source.info["added_nodes"]:
+    if len(left) != len(source) or source.info()["added_nodes"]:
         raise error(_core.ConstraintError, "the tree was changed since its index was made", help="merge it first")
     if isinstance(tree, RtpTree):
         end = tree.end

@@ -267,7 +267,6 @@ impl PyCatalogueIndex {
     }
 
     /// Counts and sizes.
-    #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let snapshot = self.tree.snapshot();
         let head = snapshot.index().header();

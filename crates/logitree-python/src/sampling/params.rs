@@ -1,6 +1,6 @@
 //! The keywords of whole chains in Python.
 
-use super::values::{rng_of, seed_of, value_of, whole};
+use super::values::{chain_seed_of, rng_of, value_of, whole};
 use crate::errors::to_py;
 use logitree::sampling::params::{unknown, MIROSTAT};
 use logitree::sampling::registry;
@@ -21,7 +21,7 @@ pub(super) fn params_of(start: Params, given: Option<&Bound<'_, PyDict>>) -> PyR
             return Err(to_py(Error::new(ErrorKind::Sampling, message).help("give one of them")));
         }
         params = match name.as_str() {
-            "seed" => params.seed_or_fresh(seed_of(Some(&value))?),
+            "seed" => params.seed_or_fresh(chain_seed_of(&value)?),
             "rng" => params.rng(rng_of(&value)?),
             "sequence" => params.sequence(whole(&value, "sequence", 0, u32::MAX)?),
             MIROSTAT => params.with(MIROSTAT, whole(&value, &name, i32::MIN, i32::MAX)?),

@@ -66,7 +66,13 @@ fn shown(value: &Bound<'_, PyAny>) -> String {
     shown
 }
 
-pub(super) fn seed_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
+/// The seed of a whole chain; nothing for None and for -1, which llama.cpp's tools take as "draw one".
+pub(super) fn chain_seed_of(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    let drawn = !is_truth(value) && value.extract::<i64>().is_ok_and(|seed| seed == -1);
+    seed_of((!drawn).then_some(value))
+}
+
+fn seed_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
     value.filter(|v| !v.is_none()).map(|v| whole(v, "seed", 0, u64::MAX)).transpose()
 }
 

@@ -6,6 +6,7 @@ use super::registry::{self, SamplerRow};
 use super::rng::{fresh_seed, Generator, Seed};
 use super::{Sampler, TempExt};
 use crate::{Error, ErrorKind, Result};
+use logitree_automata::spelling::did_you_mean;
 
 /// What the presets and [`super::Chain::parse`] build their samplers from.
 ///
@@ -221,10 +222,18 @@ pub fn keywords() -> Vec<&'static str> {
     all
 }
 
-/// The error for a keyword that nothing has.
+/// Keywords that most callers know, for the error of one that nothing has.
+const USUAL: [&str; 7] = ["temperature", "top_k", "top_p", "min_p", "repeat_penalty", "presence_penalty", "seed"];
+
+/// The error for a keyword that nothing has: the one that it resembles, or those that are usual.
 pub fn unknown(keyword: &str) -> Error {
-    Error::new(ErrorKind::Sampling, format!("there is no parameter {keyword}"))
-        .help(format!("known: {}", keywords().join(", ")))
+    let parameters = registry::SAMPLERS.iter().flat_map(|row| row.parameters);
+    let names = keywords().into_iter().chain(parameters.flat_map(|parameter| parameter.aliases).copied());
+    let help = did_you_mean(keyword, names).unwrap_or_else(|| {
+        let more = keywords().len() - USUAL.len();
+        format!("known: {} and {more} more, in docs/samplers.md", USUAL.join(", "))
+    });
+    Error::new(ErrorKind::Sampling, format!("there is no parameter {keyword}")).help(help)
 }
 
 #[cfg(test)]
@@ -245,9 +254,10 @@ mod tests {
     #[test]
     fn a_wrong_value_fails_the_chain_that_is_built() {
         let fault = |params: Params| Chain::parse("kt", &params).unwrap_err();
-        assert!(fault(Params::default().with("tempo", 1.0))
-            .help
-            .contains("known: seed, rng, sequence, logit_bias"));
+        let unknown = |keyword| fault(Params::default().with(keyword, 1.0)).help;
+        assert_eq!(unknown("temprature"), "did you mean \"temperature\"?");
+        assert_eq!(unknown("topk"), "did you mean \"top_k\"?");
+        assert!(unknown("heat").starts_with("known: temperature, top_k, top_p"), "{}", unknown("heat"));
         assert!(fault(Params::default().with("top_k", 1.5)).message.contains("top_k is 1.5"));
         assert!(fault(Params::default().with("seed", 1)).message.contains("seed"));
     }

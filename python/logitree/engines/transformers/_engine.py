@@ -14,7 +14,10 @@ from typing import Any, cast
 
 from ... import _core
 from ..._errors import EngineError
+from ..._vocabulary import model_name
 from .. import Messages
+from .._messages import read_messages
+from .._paths import folder_without_model, missing_model
 from ._batch import TransformersBatch
 from ._beams import TransformersBeams
 from ._forward import PASS_TOKENS_CPU, PASS_TOKENS_DEVICE, CachedSequence, Runner, import_torch
@@ -48,7 +51,7 @@ class Transformers:
     ) -> None:
         self.runner = Runner(model)
         self.model, self.tokenizer = model, tokenizer
-        self.name = str(getattr(model.config, "name_or_path", "") or type(model).__name__)
+        self.name = model_name(str(getattr(model.config, "name_or_path", "") or "")) or type(model).__name__
         """What to call the model."""
         for name, given in (("n_ctx", n_ctx), ("n_batch", n_batch)):
             if given is not None and given < 1:
@@ -86,11 +89,7 @@ class Transformers:
         """
         path = Path(folder)
         if not (path / "config.json").is_file():
-            raise EngineError(
-                "no config.json in this folder" if path.is_dir() else "no such folder",
-                place=str(path),
-                help="give a folder that save_pretrained wrote",
-            )
+            raise folder_without_model(path) if path.is_dir() else missing_model(folder)
         torch = import_torch()
         try:
             transformers = importlib.import_module("transformers")
@@ -145,8 +144,9 @@ class Transformers:
                 is; None: where there is a template.
 
         Raises:
-            EngineError: there is no tokenizer; messages or `chat=True` and no template; or the template refuses the
-                messages.
+            EngineError: there is no tokenizer; messages or `chat=True` and no template; a part that is no text; or the
+                template refuses the messages.
+            TypeError: these are no messages.
         """
         if not isinstance(prompt, str) and not any(isinstance(part, Mapping) for part in prompt):
             return [operator.index(token) for token in cast(Sequence[int], prompt)]
@@ -159,7 +159,7 @@ class Transformers:
                     help="give the whole prompt as text with chat=False",
                 )
             return [int(token) for token in tokenizer(prompt)["input_ids"]]
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else read_messages(prompt)
         try:
             text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
         except Exception as error:
