@@ -44,14 +44,14 @@ pub fn free(texts: &[&str], most: Option<u32>) -> Regex {
     }
 }
 
-/// At most `most` characters followed by `end`, where no other string of `all` ends earlier. If two of them end
-/// at the same place, the longer one wins.
-pub fn until(end: &str, all: &[&str], most: Option<u32>) -> Regex {
-    let any = Regex::Set(CharSet::all()).repeat(0, most);
+/// At most `most` characters that contain none of `excludes`, then `end`, where no string of `ends` ends earlier. If two of
+/// them end at the same place, the longer one wins. What is excluded may be a part of `end`, or of the text around its
+/// beginning.
+pub fn until(end: &str, ends: &[&str], excludes: &[&str], most: Option<u32>) -> Regex {
     let earlier =
-        Regex::concat([Regex::anything(), Regex::or(all.iter().map(|text| Regex::text(*text))), more()]);
+        Regex::concat([Regex::anything(), Regex::or(ends.iter().map(|text| Regex::text(*text))), more()]);
     let mut not = vec![earlier];
-    let longer = all.iter().filter(|text| text.len() > end.len() && text.ends_with(end));
+    let longer = ends.iter().filter(|text| text.len() > end.len() && text.ends_with(end));
     not.extend(longer.map(|text| Regex::concat([Regex::anything(), Regex::text(*text)])));
-    Regex::and([Regex::concat([any, Regex::text(end)]), Regex::or(not).not()])
+    Regex::and([Regex::concat([free(excludes, most), Regex::text(end)]), Regex::or(not).not()])
 }

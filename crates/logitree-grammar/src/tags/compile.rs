@@ -51,6 +51,9 @@ impl Compiler {
                 let all: Vec<&str> = texts(ends).chain(excludes.iter().map(String::as_str)).collect();
                 lexeme(free(&all, *most))
             }
+            Content::Tokens(set) if set.negated => {
+                any_token_but(set.tokens.iter().cloned().chain(tokens(ends)))
+            }
             Content::Tokens(set) => RuleBody::Tokens(set.clone()),
             Content::AnyTokens { excludes, most } => {
                 any_tokens(excludes.iter().cloned().chain(tokens(ends)), *most)
@@ -82,8 +85,9 @@ impl Compiler {
     fn body(&mut self, tag: &Tag) -> Result<RuleBody> {
         match &tag.content {
             Content::AnyText { excludes, most } => {
-                let all: Vec<&str> = texts(&tag.end).chain(excludes.iter().map(String::as_str)).collect();
-                Ok(free_until(&all, &tag.end, *most))
+                let ends: Vec<&str> = texts(&tag.end).collect();
+                let excludes: Vec<&str> = excludes.iter().map(String::as_str).collect();
+                Ok(free_until(&ends, &excludes, &tag.end, *most))
             }
             Content::Tags(tags) => self.tags(tags, &tag.end, &tag.end),
             content => Ok(RuleBody::Seq(vec![self.content(content, &tag.end)?, any_mark(&tag.end)])),
@@ -118,15 +122,14 @@ impl Compiler {
         if let Some(error) = mistake(tags) {
             return Err(error);
         }
-        let marks: Vec<&Mark> = triggers
-            .iter()
-            .copied()
-            .chain(&tags.excludes)
-            .chain(stops)
-            .filter(|mark| !is_empty(mark))
-            .collect();
+        let marks: Vec<&Mark> =
+            triggers.iter().copied().chain(stops).filter(|mark| !is_empty(mark)).collect();
         let all: Vec<&str> = marks.iter().filter_map(|mark| mark.text()).collect();
-        let free_tokens = || any_tokens(marks.iter().filter_map(|mark| mark.token()), None);
+        let excludes: Vec<&str> = texts(&tags.excludes).collect();
+        let free_tokens = || {
+            let marks = marks.iter().copied().chain(&tags.excludes);
+            any_tokens(marks.filter_map(Mark::token), None)
+        };
         let bodies = self.bodies(&tags.tags)?;
 
         let mut ways = Vec::new();
@@ -136,13 +139,14 @@ impl Compiler {
             if tags.whole_tokens {
                 ways.push(RuleBody::Seq(vec![free_tokens(), mark(trigger), next]));
             } else {
-                ways.push(RuleBody::Seq(vec![free_until(&all, std::slice::from_ref(*trigger), None), next]));
+                let until = free_until(&all, &excludes, std::slice::from_ref(*trigger), None);
+                ways.push(RuleBody::Seq(vec![until, next]));
             }
         }
         let triggered = self.rule("~triggered".into(), RuleBody::Alt(ways));
         let last = match tags.whole_tokens {
             true => RuleBody::Seq(vec![free_tokens(), any_mark(ends)]),
-            false => free_until(&all, ends, None),
+            false => free_until(&all, &excludes, ends, None),
         };
 
         let first = if tags.free_before { triggered.clone() } else { whole(&tags.tags, &bodies) };
@@ -212,13 +216,18 @@ fn lexeme(regex: Regex) -> RuleBody {
 
 /// Any whole tokens except these.
 fn any_tokens(excludes: impl Iterator<Item = TokenName>, most: Option<u32>) -> RuleBody {
+    RuleBody::Repeat { of: Box::new(any_token_but(excludes)), min: 0, max: most }
+}
+
+/// One whole token, none of these.
+fn any_token_but(excludes: impl Iterator<Item = TokenName>) -> RuleBody {
     let mut tokens: Vec<TokenName> = Vec::new();
     for token in excludes {
         if !tokens.contains(&token) {
             tokens.push(token);
         }
     }
-    RuleBody::Repeat { of: Box::new(RuleBody::Tokens(TokenSet { tokens, negated: true })), min: 0, max: most }
+    RuleBody::Tokens(TokenSet { tokens, negated: true })
 }
 
 fn token(name: TokenName) -> RuleBody {
@@ -245,19 +254,24 @@ fn any_mark(marks: &[Mark]) -> RuleBody {
     }
 }
 
-/// Free text that contains none of `all`, then the first of `ends`.
-fn free_until(all: &[&str], ends: &[Mark], most: Option<u32>) -> RuleBody {
+/// Free text that contains none of `excludes`, then the first of `marks`, if that is one of `ends`; without `ends` only text
+/// that contains neither.
+fn free_until(marks: &[&str], excludes: &[&str], ends: &[Mark], most: Option<u32>) -> RuleBody {
+    let free_of_all = || lexeme(free(&[marks, excludes].concat(), most));
     let mut ways = Vec::new();
     for end in ends {
         if let Some(text) = end.text() {
-            ways.push(lexeme(if text.is_empty() { free(all, most) } else { until(text, all, most) }));
+            ways.push(match text {
+                "" => free_of_all(),
+                _ => lexeme(until(text, marks, excludes, most)),
+            });
         }
         if let Some(name) = end.token() {
-            ways.push(RuleBody::Seq(vec![lexeme(free(all, most)), token(name)]));
+            ways.push(RuleBody::Seq(vec![free_of_all(), token(name)]));
         }
     }
     match ways.pop() {
-        None => lexeme(free(all, most)),
+        None => free_of_all(),
         Some(only) if ways.is_empty() => only,
         Some(last) => {
             ways.push(last);

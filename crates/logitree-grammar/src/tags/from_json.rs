@@ -55,20 +55,24 @@ impl Reader<'_> {
         if place.object.get("type").and_then(Value::as_str) != Some("structural_tag") {
             return self.format(value, "");
         }
-        if let Some(format) = place.object.get("format") {
+        let given = |key: &str| place.object.get(key).filter(|value| !value.is_null());
+        if let Some(format) = given("format") {
             self.only(place, &["format"]);
             return self.format(format, "/format");
         }
+        if given("structures").is_none() {
+            return self.problem("", "no \"format\"", "add it, or \"structures\" in the older form");
+        }
         self.only(place, &["structures", "triggers"]);
-        let structures = self.list(place, "structures")?.unwrap_or_default();
-        let triggers = self.texts(place, "triggers")?;
+        let structures = self.some(place, "structures")?;
+        let triggers = self.triggers(place, "triggers", false)?;
         let mut tags = Vec::new();
         for (number, structure) in structures.iter().enumerate() {
             let at = format!("/structures/{number}");
             tags.extend(self.structure(structure, &at));
         }
         let whole = tags.len() == structures.len();
-        let tags = Tags { triggers: triggers.into_iter().map(Mark::Text).collect(), ..Tags::new(tags) };
+        let tags = Tags { triggers, ..Tags::new(tags) };
         if whole {
             self.checked(tags, "")
         } else {
@@ -148,6 +152,15 @@ impl Reader<'_> {
         }
     }
 
+    /// A list with something in it: without, a format would allow nothing, or no more than without the list.
+    fn some<'v>(&mut self, place: Place<'v>, key: &str) -> Read<&'v [Value]> {
+        match self.list(place, key)? {
+            Some([]) => self.problem(place.at, format!("{key:?} is empty"), "name one at least"),
+            Some(items) => Some(items),
+            None => self.problem(place.at, format!("no list {key:?}"), "add it"),
+        }
+    }
+
     fn texts(&mut self, place: Place, key: &str) -> Read<Vec<String>> {
         let mut texts = Vec::new();
         for item in self.list(place, key)?.unwrap_or_default() {
@@ -173,10 +186,8 @@ impl Reader<'_> {
     }
 
     fn formats(&mut self, place: Place, key: &str) -> Read<Vec<Content>> {
-        let Some(items) = self.list(place, key)? else {
-            return self.problem(place.at, format!("no list {key:?}"), "add it");
-        };
-        let read: Vec<Read<Content>> = items
+        let read: Vec<Read<Content>> = self
+            .some(place, key)?
             .iter()
             .enumerate()
             .map(|(number, item)| self.format(item, &format!("{}/{key}/{number}", place.at)))
@@ -218,7 +229,7 @@ impl Reader<'_> {
                     self.problems.add_at(place.at, "\"max_tokens\" of any_text does not describe text", help);
                 }
                 let most = self.count(place, "max_chars");
-                Some(Content::AnyText { excludes: self.texts(place, "excludes")?, most })
+                Some(Content::AnyText { excludes: self.excluded(place)?, most })
             }
             "sequence" => {
                 self.only(place, &["elements"]);
@@ -342,6 +353,7 @@ impl Reader<'_> {
         match place.object.get(key) {
             Some(Value::String(text)) => Some(vec![Mark::Text(text.clone())]),
             Some(Value::Array(_)) if several => {
+                self.some(place, key)?;
                 Some(self.texts(place, key)?.into_iter().map(Mark::Text).collect())
             }
             Some(Value::Object(object)) if object.get("type").and_then(Value::as_str) == Some("token") => {
@@ -359,9 +371,7 @@ impl Reader<'_> {
     }
 
     fn tag_list(&mut self, place: Place) -> Read<Vec<Tag>> {
-        let Some(items) = self.list(place, "tags")? else {
-            return self.problem(place.at, "no list \"tags\"", "add it");
-        };
+        let items = self.some(place, "tags")?;
         let mut tags = Vec::new();
         for (number, item) in items.iter().enumerate() {
             let at = format!("{}/tags/{number}", place.at);
@@ -377,8 +387,8 @@ impl Reader<'_> {
             false => ("triggers", "excludes"),
         };
         self.only(place, &[triggers, "tags", "at_least_one", "stop_after_first", excludes]);
-        let triggers = self.either_marks(place, triggers, whole_tokens);
-        let excludes = self.either_marks(place, excludes, whole_tokens);
+        let triggers = self.triggers(place, triggers, whole_tokens);
+        let excludes = self.excludes(place, excludes, whole_tokens);
         let at_least_one = self.flag(place, "at_least_one", false);
         let stop_after_first = self.flag(place, "stop_after_first", false);
         let tags = self.tag_list(place);
@@ -394,11 +404,37 @@ impl Reader<'_> {
         self.checked(tags, place.at)
     }
 
-    fn either_marks(&mut self, place: Place, key: &str, whole_tokens: bool) -> Read<Vec<Mark>> {
+    /// What triggers tags; without the list, the begin marks of the tags do.
+    fn triggers(&mut self, place: Place, key: &str, whole_tokens: bool) -> Read<Vec<Mark>> {
+        if matches!(self.list(place, key)?, Some([])) {
+            let help =
+                "name one at least, or leave the list out: then the beginnings of the tags are the triggers";
+            return self.problem(place.at, format!("{key:?} is empty"), help);
+        }
         Some(match whole_tokens {
             true => self.tokens(place, key)?.into_iter().map(Mark::Token).collect(),
             false => self.texts(place, key)?.into_iter().map(Mark::Text).collect(),
         })
+    }
+
+    fn excludes(&mut self, place: Place, key: &str, whole_tokens: bool) -> Read<Vec<Mark>> {
+        Some(match whole_tokens {
+            true => self.tokens(place, key)?.into_iter().map(Mark::Token).collect(),
+            false => self.excluded(place)?.into_iter().map(Mark::Text).collect(),
+        })
+    }
+
+    /// Texts that free text must not contain.
+    fn excluded(&mut self, place: Place) -> Read<Vec<String>> {
+        let texts = self.texts(place, "excludes")?;
+        match texts.iter().any(String::is_empty) {
+            true => self.problem(
+                place.at,
+                "an empty text in \"excludes\"",
+                "every text contains it: leave it out",
+            ),
+            false => Some(texts),
+        }
     }
 
     /// Patterns and what follows each of them.
@@ -407,8 +443,8 @@ impl Reader<'_> {
         let excludes = if whole_tokens { "exclude_tokens" } else { "excludes" };
         self.only(place, &["rules", "loop", excludes]);
         let goes_on = self.flag(place, "loop", true);
-        let excludes = self.either_marks(place, excludes, whole_tokens);
-        let rules = self.list(place, "rules")?.unwrap_or_default();
+        let excludes = self.excludes(place, excludes, whole_tokens);
+        let rules = self.some(place, "rules")?;
         let mut tags = Vec::new();
         for (number, rule) in rules.iter().enumerate() {
             let at = format!("{}/rules/{number}", place.at);

@@ -143,6 +143,46 @@ fn ends_stop_free_text() {
 }
 
 #[test]
+fn excluded_texts_are_looked_for_in_the_content() {
+    let tag =
+        |content: Value, end: Value| json!({"type": "tag", "begin": "", "content": content, "end": end});
+    let text = |excludes: &[&str]| json!({"type": "any_text", "excludes": excludes});
+    // In the beginning, inside and at the end of an end mark, and as all of it.
+    for excludes in [&["<b"][..], &["bc"], &["c>"], &["<"], &["<bc>"], &["<b", "bc", ">"]] {
+        check_json(&tag(text(excludes), json!("<bc>")), &["a<bc>", "<bc>"], &["a", "a<bc>a", "a<bc><bc>"]);
+        let few = json!({"type": "any_text", "excludes": excludes, "max_chars": 2});
+        check_json(&tag(few, json!("<bc>")), &["é<bc>", "aa<bc>"], &["aaa<bc>", "aa"]);
+    }
+    check_json(&tag(text(&["<b"]), json!("<bc>")), &["a<<bc>", "bc<bc>"], &["a<b<bc>", "<b <bc>"]);
+    check_json(&tag(text(&["<<"]), json!("<b>")), &["a<<b>"], &["a<<<b>", "<< <b>"]);
+    let several = tag(text(&["<", "b"]), json!(["<b>", "</b>", "."]));
+    check_json(&several, &["a<b>", "a</b>", "a.", "."], &["a<.", "a b.", "a.b>", "ab<b>"]);
+    let kimi = tag(text(&["<|open|>", "<|close|>"]), json!("<|close|>think<|sep|>"));
+    check_json(
+        &kimi,
+        &["a<|close|>think<|sep|>", "<|close<|close|>think<|sep|>"],
+        &["a<|open|><|close|>think<|sep|>", "a<|close|>thin<|close|>think<|sep|>"],
+    );
+    // The same as a sequence, and one tag in another.
+    let end = json!({"type": "const_string", "value": "<bc>"});
+    check_json(&json!({"type": "sequence", "elements": [text(&["<b"]), end]}), &["a<bc>"], &["a<b<bc>"]);
+    let inner = tag(text(&["]"]), json!("]]"));
+    check_json(&tag(inner, json!("]")), &["a]]]", "]]]"], &["a]]", "a]", "]a]]]"]);
+    let parts = json!([text(&["<"]), {"type": "const_string", "value": "!"}]);
+    let parts = tag(json!({"type": "sequence", "elements": parts}), json!("<b>"));
+    check_json(&parts, &["a!<b>"], &["<!<b>", "a<b>"]);
+    // Text around tags.
+    let call =
+        json!({"type": "tag", "begin": "<f>", "content": {"type": "const_string", "value": "1"}, "end": ">"});
+    let triggered =
+        json!({"type": "triggered_tags", "triggers": ["<f"], "tags": [call], "excludes": ["<", "f>"]});
+    check_json(&triggered, &["a<f>1>b", "", "f<f>1>"], &["a<", "f>", "<f>1>f>", "<<f>1>"]);
+    check_json(&tag(triggered, json!("<e>")), &["a<f>1>b<e>", "<e>"], &["a<<e>", "<f>1><"]);
+    let dispatch = json!({"type": "dispatch", "excludes": ["<"], "rules": [["<x>", {"type": "const_string", "value": "1"}]]});
+    check_json(&dispatch, &["a<x>1b<x>1", ""], &["<", "a<x>2", "<<x>1"]);
+}
+
+#[test]
 fn structural_tags() {
     let weather = json!({"type": "tag", "begin": "<function=get_weather>", "end": "</function>",
         "content": {"type": "json_schema", "json_schema": {"type": "object", "properties": {"city": {"type": "string"}},
@@ -184,6 +224,22 @@ fn tokens_of_structural_tags() {
         {"type": "tag", "begin": {"type": "token", "token": "<c>"}, "content": {"type": "const_string", "value": "x"},
             "end": {"type": "token", "token": "</c>"}}]});
     check_json(&triggered, &["", "⟦1⟧⟦<c>⟧x⟦</c>⟧⟦2⟧⟦<c>⟧x⟦</c>⟧"], &["⟦9⟧", "⟦<c>⟧⟦</c>⟧", "⟦<c>⟧x"]);
+    // The token that ends a tag is no content of it, wherever it stands in the content.
+    let end = json!({"type": "token", "token": "<e>"});
+    let one = json!({"type": "exclude_token", "exclude_tokens": [7]});
+    for content in [
+        one.clone(),
+        json!({"type": "sequence", "elements": [one]}),
+        json!({"type": "or", "elements": [one]}),
+        json!({"type": "repeat", "min": 1, "max": 1, "content": one}),
+        json!({"type": "any_tokens", "exclude_tokens": [7], "max_tokens": 1}),
+    ] {
+        let tag = json!({"type": "tag", "begin": "<t>", "content": content, "end": end});
+        check_json(&tag, &["<t>⟦1⟧⟦<e>⟧"], &["<t>⟦<e>⟧⟦<e>⟧", "<t>⟦7⟧⟦<e>⟧", "<t>⟦1⟧"]);
+    }
+    // A token that the content names is content.
+    let named = json!({"type": "tag", "begin": "<t>", "content": end, "end": end});
+    check_json(&named, &["<t>⟦<e>⟧⟦<e>⟧"], &["<t>⟦<e>⟧"]);
     let dispatch = json!({"type": "dispatch", "loop": false, "excludes": ["no"],
         "rules": [["<x>", {"type": "const_string", "value": "1"}], ["<y>", {"type": "const_string", "value": "2"}]]});
     check_json(&dispatch, &["", "a<x>1", "b<y>2"], &["<x>2", "<x>1<y>2", "no"]);
@@ -211,6 +267,25 @@ fn every_mistake_has_its_place_and_a_way_out() {
             json!({"type": "structural_tag", "format": {"type": "or"}}),
             "no list \"elements\" in the structural tag (at /format)",
         ),
+        (
+            json!({"type": "structural_tag"}),
+            "no \"format\" in the structural tag (at the top); add it, or \"structures\"",
+        ),
+        (json!({"type": "structural_tag", "format": null}), "no \"format\""),
+        (json!({"type": "structural_tag", "triggers": ["<f"]}), "no \"format\""),
+        (json!({"type": "structural_tag", "structures": [], "triggers": ["<f"]}), "\"structures\" is empty"),
+        (json!({"type": "or", "elements": []}), "\"elements\" is empty"),
+        (json!({"type": "sequence", "elements": []}), "\"elements\" is empty"),
+        (json!({"type": "dispatch"}), "no list \"rules\""),
+        (json!({"type": "dispatch", "rules": []}), "\"rules\" is empty"),
+        (json!({"type": "triggered_tags", "triggers": [], "tags": [tag]}), "\"triggers\" is empty"),
+        (json!({"type": "triggered_tags", "triggers": ["<a"], "tags": []}), "\"tags\" is empty"),
+        (json!({"type": "tags_with_separator", "separator": ",", "tags": []}), "\"tags\" is empty"),
+        (
+            json!({"type": "tag", "begin": "a", "content": {"type": "any_text"}, "end": []}),
+            "\"end\" is empty",
+        ),
+        (json!({"type": "any_text", "excludes": ["a", ""]}), "an empty text in \"excludes\""),
         (json!({"type": "regex", "pattern": "["}), "in the structural tag (at /pattern)"),
         (json!({"type": "grammar", "grammar": "root ::= a"}), "the rule \"a\" is used and not defined"),
         (json!({"type": "json_schema", "json_schema": {"type": "strin"}}), "(at /json_schema)"),
