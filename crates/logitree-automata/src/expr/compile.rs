@@ -30,7 +30,10 @@ impl Exprs {
         match regex {
             Regex::Nothing => Ok(NOTHING),
             Regex::Empty => Ok(EMPTY),
-            Regex::Automaton(dfa) => self.automaton(dfa),
+            Regex::Automaton(dfa) => match encoding {
+                Encoding::AnyJson { .. } => self.spelled_automaton(dfa),
+                Encoding::Utf8 | Encoding::Json { .. } => self.automaton(dfa),
+            },
             Regex::Computed(dfa) => self.computed(dfa),
             Regex::Set(set) => self.chars(set, encoding),
             Regex::Text(text) => self.text(text, encoding),
@@ -71,20 +74,32 @@ impl Exprs {
         let mut made = Vec::new();
         for part in parts {
             match part {
-                Regex::Text(text) => texts.push(encoding.text(text)),
+                Regex::Text(text) => texts.push(text),
                 other => {
                     let other = self.compile_at(other, encoding, depth)?;
                     made.push(self.live(other)?);
                 }
             }
         }
-        let texts: Vec<(&[u8], ExprId)> = texts.iter().map(|text| (text.as_slice(), EMPTY)).collect();
-        made.push(self.literals(&texts)?);
+        made.push(match encoding {
+            Encoding::AnyJson { ascii } => {
+                let texts: Vec<(&str, ExprId)> = texts.iter().map(|text| (&***text, EMPTY)).collect();
+                self.spelled(&texts, ascii)?
+            }
+            Encoding::Utf8 | Encoding::Json { .. } => {
+                let texts: Vec<Vec<u8>> = texts.iter().map(|text| encoding.text(text)).collect();
+                let texts: Vec<(&[u8], ExprId)> = texts.iter().map(|text| (text.as_slice(), EMPTY)).collect();
+                self.literals(&texts)?
+            }
+        });
         self.or(&made)
     }
 
     fn text(&mut self, text: &str, encoding: Encoding) -> Result<ExprId> {
-        self.bytes(&encoding.text(text))
+        match encoding {
+            Encoding::AnyJson { ascii } => self.spelled(&[(text, EMPTY)], ascii),
+            Encoding::Utf8 | Encoding::Json { .. } => self.bytes(&encoding.text(text)),
+        }
     }
 
     /// Every string that the encoding can write.

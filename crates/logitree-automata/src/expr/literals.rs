@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::node::{digest, ExprNode};
+use super::spelled::Spelled;
 use super::{ByteSet, ExprId, Exprs, StructureHash, NOTHING};
 use crate::Result;
 
@@ -16,6 +17,8 @@ pub(super) struct LiteralSet {
     pub boolean: bool,
     /// Whether the continuation of each literal is the empty string.
     pub finite: bool,
+    /// For texts in every spelling of JSON how they are written; the texts themselves are then as they are meant.
+    pub spelled: Option<Spelled>,
 }
 
 impl LiteralSet {
@@ -30,13 +33,23 @@ impl LiteralSet {
         run.iter().take_while(|(text, _)| text.len() == depth as usize).map(|&(_, then)| then).collect()
     }
 
+    /// Whether `from..to` is one literal, and all of it is read.
+    fn is_ended(&self, from: u32, to: u32, depth: u32) -> bool {
+        to - from == 1 && self.texts[from as usize].0.len() == depth as usize
+    }
+
     /// The subrange of `from..to` whose next byte is `byte`.
-    fn narrowed(&self, from: u32, to: u32, depth: u32, byte: u8) -> (u32, u32) {
+    pub fn narrowed(&self, from: u32, to: u32, depth: u32, byte: u8) -> (u32, u32) {
         let run = &self.texts[from as usize..to as usize];
         let at = |text: &[u8]| text.get(depth as usize).map_or(-1, |&b| i32::from(b));
         let start = run.partition_point(|(text, _)| at(text) < i32::from(byte));
         let end = start + run[start..].partition_point(|(text, _)| at(text) <= i32::from(byte));
         (from + start as u32, from + end as u32)
+    }
+
+    /// The text of this number.
+    pub fn text(&self, at: u32) -> &[u8] {
+        &self.texts[at as usize].0
     }
 
     fn next_bytes(&self, from: u32, to: u32, depth: u32) -> ByteSet {
@@ -51,7 +64,10 @@ impl LiteralSet {
                 }
             }
         }
-        set
+        match &self.spelled {
+            Some(spelled) => spelled.first_bytes(set),
+            None => set,
+        }
     }
 }
 
@@ -63,6 +79,14 @@ impl Exprs {
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the arena is full or out of fuel.
     pub fn literals(&mut self, texts: &[(&[u8], ExprId)]) -> Result<ExprId> {
+        self.literals_as(texts, None)
+    }
+
+    pub(super) fn literals_as(
+        &mut self,
+        texts: &[(&[u8], ExprId)],
+        spelled: Option<Spelled>,
+    ) -> Result<ExprId> {
         let mut live = Vec::with_capacity(texts.len());
         for &(text, then) in texts {
             let then = self.live(then)?;
@@ -75,13 +99,18 @@ impl Exprs {
         live.dedup();
         match live[..] {
             [] => return Ok(NOTHING),
-            [(text, then)] => {
+            [(text, then)] if spelled.is_none() => {
                 let text = self.bytes(text)?;
                 return self.pair(text, then);
             }
             _ => {}
         }
         let mut whole = Vec::new();
+        if let Some(spelled) = spelled {
+            // No text is as long.
+            whole.extend_from_slice(&u64::MAX.to_le_bytes());
+            whole.push(u8::from(spelled.ascii));
+        }
         for (text, then) in &live {
             whole.extend_from_slice(&(text.len() as u64).to_le_bytes());
             whole.extend_from_slice(text);
@@ -96,7 +125,7 @@ impl Exprs {
             Some(&known) => known,
             None => {
                 self.has_room()?;
-                let set_of = LiteralSet { texts, hash, boolean, finite };
+                let set_of = LiteralSet { texts, hash, boolean, finite, spelled };
                 self.literal_bytes += set_of.memory();
                 self.literal_sets.push(set_of);
                 let set = self.literal_sets.len() as u32 - 1;
@@ -116,8 +145,12 @@ impl Exprs {
     }
 
     /// The range of literals as an expression; a single literal becomes plain bytes.
-    fn run(&mut self, set: u32, from: u32, to: u32, depth: u32) -> Result<ExprId> {
-        if to - from == 1 {
+    pub(super) fn run(&mut self, set: u32, from: u32, to: u32, depth: u32) -> Result<ExprId> {
+        let is_spelled = self.literal_sets[set as usize].spelled.is_some();
+        if is_spelled && self.literal_sets[set as usize].is_ended(from, to, depth) {
+            return Ok(self.literal_sets[set as usize].texts[from as usize].1);
+        }
+        if to - from == 1 && !is_spelled {
             let (text, then) = self.literal_sets[set as usize].texts[from as usize].clone();
             let rest = self.bytes(&text[depth as usize..])?;
             return self.pair(rest, then);
@@ -134,8 +167,23 @@ impl Exprs {
     ) -> Result<ExprId> {
         self.charge(16)?;
         let ended = self.literal_sets[set as usize].ended(from, to, depth);
-        let (below, end) = self.literal_sets[set as usize].narrowed(from, to, depth, byte);
-        let on = if below < end { self.run(set, below, end, depth + 1)? } else { NOTHING };
+        let on = match self.literal_sets[set as usize].spelled {
+            Some(spelled) if !spelled.is_raw(byte) => {
+                if byte == b'\\' {
+                    self.escapes(spelled, (set, from, to, depth))?
+                } else {
+                    NOTHING
+                }
+            }
+            _ => {
+                let (below, end) = self.literal_sets[set as usize].narrowed(from, to, depth, byte);
+                if below < end {
+                    self.run(set, below, end, depth + 1)?
+                } else {
+                    NOTHING
+                }
+            }
+        };
         if ended.is_empty() {
             return Ok(on);
         }

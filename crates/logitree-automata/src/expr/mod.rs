@@ -32,6 +32,7 @@ mod node;
 mod parting;
 mod saturate;
 mod show;
+mod spelled;
 mod widen;
 
 pub use bounded_loop::{BoundedLoop, CountedText};
@@ -63,6 +64,12 @@ pub enum Encoding {
     /// `\r`, `\t`, `\u00xx` for the other control characters. Everything else is UTF-8, or `\uxxxx` (surrogate
     /// pairs past the first plane) if `ascii` is set.
     Json {
+        /// Whether characters past U+007F are escaped.
+        ascii: bool,
+    },
+    /// The content of a JSON string in every spelling that JSON has: each character as it is, where JSON allows that, and
+    /// by each of its escapes. Computed automata are of numbers and keep their one spelling.
+    AnyJson {
         /// Whether characters past U+007F are escaped.
         ascii: bool,
     },

@@ -120,7 +120,9 @@ impl Exprs {
             }
             ExprNode::Repeat { of, min: 0, .. } => self.contained(of, below)?.or(&Contained::EMPTY),
             ExprNode::Repeat { of, .. } => self.contained(of, below)?,
-            ExprNode::Literals { set, from, to, depth } if to - from <= MAX_LITERALS => {
+            ExprNode::Literals { set, from, to, depth }
+                if to - from <= MAX_LITERALS && self.literal_sets[set as usize].spelled.is_none() =>
+            {
                 let mut all = Contained::NOTHING;
                 for n in from..to {
                     let (rest, then) = self.literal_rest(set, n, depth);

@@ -101,16 +101,41 @@ fn texts() -> impl Strategy<Value = Vec<String>> {
     )
 }
 
+/// A spelling of `text` in a JSON string, without quotes: each character as it is, if that is allowed, or one of its escapes.
+fn spelled(text: &str, ascii: bool, mut seed: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for c in text.chars() {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let way = seed >> 60;
+        let short = "\"\\/\u{8}\u{c}\n\r\t".chars().position(|other| other == c).filter(|_| way % 2 == 0);
+        if let Some(short) = short {
+            bytes.extend([b'\\', b"\"\\/bfnrt"[short]]);
+        } else if way < 9 && c >= ' ' && !"\"\\".contains(c) && (c.is_ascii() || !ascii) {
+            bytes.extend(c.to_string().as_bytes());
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let digits = if way % 4 == 1 { format!("{unit:04X}") } else { format!("{unit:04x}") };
+                bytes.extend(format!("\\u{digits}").as_bytes());
+            }
+        }
+    }
+    bytes
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn expressions_match_what_the_naive_version_matches(regex in regex(), texts in texts()) {
-        for encoding in [Encoding::Utf8, Encoding::Json { ascii: false }, Encoding::Json { ascii: true }] {
+    fn expressions_match_what_the_naive_version_matches(regex in regex(), texts in texts(), seed in any::<u64>()) {
+        let json = [false, true].map(|ascii| [Encoding::Json { ascii }, Encoding::AnyJson { ascii }]);
+        for encoding in json.into_iter().flatten().chain([Encoding::Utf8]) {
             let mut exprs = Exprs::new(100_000);
             let e = exprs.compile(&regex, encoding).expect("within limits");
             for text in &texts {
-                let bytes = encoding.text(text);
+                let bytes = match encoding {
+                    Encoding::AnyJson { ascii } => spelled(text, ascii, seed),
+                    Encoding::Utf8 | Encoding::Json { .. } => encoding.text(text),
+                };
                 let expected = matches(&regex, text);
                 prop_assert_eq!(exprs.matches(e, &bytes).expect("within limits"), expected, "{} {:?}", exprs.show(e), text);
                 // Every prefix of a match is alive, and first bytes are exact.
@@ -228,6 +253,50 @@ proptest! {
         }
     }
 
+    /// Texts in any spelling, and all strings but them, against what a reader of JSON says of the string.
+    #[test]
+    fn spelled_texts_are_what_they_mean(
+        texts in prop::collection::vec(("[ab/\"\\\\\n\u{7f}é😀]{0,3}", 0u32..3), 0..8), ascii in any::<bool>(),
+        probe in "[ab/\"\\\\\n\u{7f}é😀]{0,4}", which in any::<prop::sample::Index>(), seed in any::<u64>(),
+        damage in prop::option::of(("[\\\\u0aD8\"/é]", any::<prop::sample::Index>())),
+    ) {
+        let mut exprs = Exprs::new(100_000);
+        let mut pairs = Vec::new();
+        for (text, tag) in &texts {
+            pairs.push((text.as_str(), exprs.tag(*tag).expect("within limits")));
+        }
+        let e = exprs.spelled(&pairs, ascii).expect("within limits");
+        let plain: Vec<_> = pairs.iter().map(|&(text, _)| (text, EMPTY)).collect();
+        let plain = exprs.spelled(&plain, ascii).expect("within limits");
+        let not = exprs.not(plain).expect("within limits");
+        let any = exprs.any_text(Encoding::AnyJson { ascii }).expect("within limits");
+        let others = exprs.and(&[any, not]).expect("within limits");
+        // Mostly one of the texts; sometimes with another character somewhere.
+        let probe = if seed % 3 == 0 || texts.is_empty() { probe } else { texts[which.index(texts.len())].0.clone() };
+        let mut written = String::from_utf8(spelled(&probe, ascii, seed)).expect("UTF-8");
+        if let Some((text, at)) = damage {
+            let places: Vec<usize> = written.char_indices().map(|(at, _)| at).chain([written.len()]).collect();
+            written.insert_str(places[at.index(places.len())], &text);
+        }
+        let meant = serde_json::from_str::<String>(&format!("\"{written}\"")).ok();
+        let meant = meant.filter(|_| !ascii || written.is_ascii());
+        let mut at = e;
+        for byte in written.bytes() {
+            let next = exprs.derive(at, byte).expect("within limits");
+            prop_assert_eq!(exprs.first_bytes(at).expect("within limits").contains(byte), next != NOTHING);
+            prop_assert!(next == NOTHING || exprs.is_alive(next).expect("within limits"));
+            at = next;
+        }
+        let mut tags: Vec<u32> = texts.iter().filter(|(text, _)| meant.as_ref() == Some(text)).map(|pair| pair.1).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        let is_other = meant.is_some() && tags.is_empty();
+        prop_assert_eq!(exprs.outcomes(at), &tags[..], "{}", &written);
+        prop_assert_eq!(exprs.matches(others, written.as_bytes()).expect("within limits"), is_other, "{}", &written);
+        let determined = exprs.determined(plain).expect("within limits");
+        prop_assert_eq!(exprs.matches(determined, written.as_bytes()).expect("within limits"), !tags.is_empty());
+    }
+
     #[test]
     fn literals_are_alternatives(
         texts in prop::collection::vec(("[ab]{0,4}", 0u32..3), 0..8), probe in "[ab]{0,5}",
@@ -246,6 +315,34 @@ proptest! {
         let is_prefix = texts.iter().any(|(text, _)| text.starts_with(&probe));
         prop_assert_eq!(end != NOTHING, is_prefix);
     }
+}
+
+#[test]
+fn an_automaton_in_any_spelling() {
+    let regex = Regex::or([Regex::text("12:3"), Regex::range('a', 'z').repeat(2, None)]);
+    let mut exprs = Exprs::new(10_000);
+    let plain = exprs.compile(&regex, Encoding::Utf8).expect("within limits");
+    let dfa = exprs.to_dfa(plain).expect("within limits").expect("not empty");
+    let any = Encoding::AnyJson { ascii: false };
+    let (automaton, whole) = (exprs.compile(&Regex::Automaton(dfa), any), exprs.compile(&regex, any));
+    let (automaton, whole) = (automaton.expect("within limits"), whole.expect("within limits"));
+    for text in [
+        "12:3",
+        "1\\u0032:3",
+        "1\\u0032\\u003A\\u00333",
+        "ab",
+        "\\u0061\\u0062",
+        "\\u0061",
+        "\\n\\n",
+        "a\\/",
+        "aé",
+    ] {
+        let [mine, theirs] =
+            [automaton, whole].map(|e| exprs.matches(e, text.as_bytes()).expect("within limits"));
+        assert_eq!(mine, theirs, "{text}");
+    }
+    assert!(exprs.matches(automaton, b"\\u0061b").expect("within limits"));
+    assert!(exprs.matches(automaton, b"\\u00312:3").expect("within limits"));
 }
 
 #[test]

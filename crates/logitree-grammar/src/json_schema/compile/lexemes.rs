@@ -37,12 +37,24 @@ pub(super) struct Lexemes {
     pub ascii: bool,
     /// The characters of any string in its one canonical spelling, without quotes.
     pub canonical: ExprId,
+    /// The characters of any string in any spelling, without quotes.
+    any: ExprId,
     quote: ExprId,
     /// One character of a string in any spelling.
     loose: ExprId,
-    regexes: FxHashMap<LanguageId, ExprId>,
+    regexes: FxHashMap<(LanguageId, Spelling), ExprId>,
     strings: FxHashMap<Arc<StringFacts>, ExprId>,
     numbers: FxHashMap<(u8, Option<Arc<NumberFacts>>), ExprId>,
+}
+
+/// How the characters of strings are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Spelling {
+    /// As Python's `json.dumps` writes them.
+    Canonical,
+    /// In every way that JSON has. A set of strings then has all spellings of each string or none, so that complements and
+    /// intersections are exact.
+    Any,
 }
 
 /// Lexemes and the arena that they are in.
@@ -76,61 +88,94 @@ impl Lexemes {
 
     fn made(options: &SchemaOptions, exprs: &mut Exprs) -> Result<Lexemes> {
         let [open, close, comma, colon] = punctuation(options, exprs)?;
-        let encoding = Encoding::Json { ascii: options.ascii };
+        let ascii = options.ascii;
+        let loose = exprs.chars(&CharSet::all(), Encoding::AnyJson { ascii })?;
         Ok(Lexemes {
             open,
             close,
             comma,
             colon,
-            ascii: options.ascii,
-            canonical: exprs.any_text(encoding)?,
+            ascii,
+            canonical: exprs.any_text(Encoding::Json { ascii })?,
+            any: exprs.repeat(loose, 0, None)?,
             quote: exprs.bytes(b"\"")?,
-            loose: exprs.compile(&loose_char(options.ascii), Encoding::Utf8)?,
+            loose,
             regexes: FxHashMap::default(),
             strings: FxHashMap::default(),
             numbers: FxHashMap::default(),
         })
     }
 
-    fn encoding(&self) -> Encoding {
-        Encoding::Json { ascii: self.ascii }
+    fn encoding(&self, spelling: Spelling) -> Encoding {
+        match spelling {
+            Spelling::Canonical => Encoding::Json { ascii: self.ascii },
+            Spelling::Any => Encoding::AnyJson { ascii: self.ascii },
+        }
     }
 
-    /// The canonical characters of the strings in a language.
+    /// The characters of any string.
+    fn all(&self, spelling: Spelling) -> ExprId {
+        match spelling {
+            Spelling::Canonical => self.canonical,
+            Spelling::Any => self.any,
+        }
+    }
+
+    /// The characters of the strings in a language.
     pub(super) fn matching(
         &mut self,
         forms: &NormalForms,
         id: LanguageId,
+        spelling: Spelling,
         exprs: &mut Exprs,
     ) -> Result<ExprId> {
-        if let Some(&known) = self.regexes.get(&id) {
+        if let Some(&known) = self.regexes.get(&(id, spelling)) {
             return Ok(known);
         }
-        let made = exprs.compile(forms.regex(id), self.encoding())?;
-        self.regexes.insert(id, made);
+        let made = exprs.compile(forms.regex(id), self.encoding(spelling))?;
+        self.regexes.insert((id, spelling), made);
         Ok(made)
     }
 
-    /// The canonical characters of the strings that are none of `texts`.
+    /// The characters of the strings that are none of `texts`.
     pub(super) fn none_of(
         &self,
         forms: &NormalForms,
         texts: &[ScalarId],
+        spelling: Spelling,
         exprs: &mut Exprs,
     ) -> Result<ExprId> {
         if texts.is_empty() {
-            return Ok(self.canonical);
+            return Ok(self.all(spelling));
         }
-        let listed = self.listed(forms, texts, exprs)?;
+        let listed = self.listed(forms, texts, spelling, exprs)?;
         let not = exprs.not(listed)?;
-        exprs.and(&[self.canonical, not])
+        exprs.and(&[self.all(spelling), not])
     }
 
-    /// The canonical characters of these texts.
-    fn listed(&self, forms: &NormalForms, texts: &[ScalarId], exprs: &mut Exprs) -> Result<ExprId> {
+    /// The characters of these texts.
+    fn listed(
+        &self,
+        forms: &NormalForms,
+        texts: &[ScalarId],
+        spelling: Spelling,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        if spelling == Spelling::Any {
+            let texts: Vec<(&str, ExprId)> =
+                texts.iter().map(|&id| (&**forms.texts.text(id), EMPTY)).collect();
+            return exprs.spelled(&texts, self.ascii);
+        }
         let spelled: Vec<_> = texts.iter().map(|&id| spell(forms.texts.text(id), self.ascii)).collect();
         let inner: Vec<_> = spelled.iter().map(|text| (&text[1..text.len() - 1], EMPTY)).collect();
         exprs.literals(&inner)
+    }
+
+    /// A text that is named, in the one or two ways in which Python's `json.dumps` writes it: with and without its
+    /// `ensure_ascii`.
+    pub(super) fn written(&self, text: &str) -> impl Iterator<Item = Vec<u8>> {
+        let escaped = (!self.ascii && !text.is_ascii()).then(|| spell(text, true));
+        [spell(text, self.ascii)].into_iter().chain(escaped)
     }
 
     /// A character class of strings between quotes.
@@ -138,18 +183,19 @@ impl Lexemes {
         exprs.concat(&[self.quote, chars, self.quote])
     }
 
-    /// The canonical characters of the strings that fulfil `facts`.
+    /// The characters of the strings that fulfil `facts`.
     pub(super) fn chars(
         &mut self,
         forms: &NormalForms,
         facts: Option<&StringFacts>,
+        spelling: Spelling,
         exprs: &mut Exprs,
     ) -> Result<ExprId> {
-        let Some(facts) = facts else { return Ok(self.canonical) };
-        let (mut chars, counted) = self.combined(forms, facts, exprs)?;
+        let Some(facts) = facts else { return Ok(self.all(spelling)) };
+        let (mut chars, counted) = self.combined(forms, facts, spelling, exprs)?;
         // Any string but some: what is left of it is never empty, and its tables are nearly those of any string.
         if counted.is_none() && facts.languages.is_empty() && facts.choices.is_empty() {
-            return Ok(chars.unwrap_or(self.canonical));
+            return Ok(chars.unwrap_or(self.all(spelling)));
         }
         // Counts would multiply the states of the automaton. Beside it they are numbers.
         if let Some(all) = chars {
@@ -159,35 +205,36 @@ impl Lexemes {
         exprs.and(&chars.into_iter().chain(counted).collect::<Vec<_>>())
     }
 
-    /// The canonical characters of the strings that fulfil all of `facts` but their length, if there is more than that,
-    /// and those of the strings of the right length, if there is a wrong one.
+    /// The characters of the strings that fulfil all of `facts` but their length, if there is more than that, and those of
+    /// the strings of the right length, if there is a wrong one.
     fn combined(
         &mut self,
         forms: &NormalForms,
         facts: &StringFacts,
+        spelling: Spelling,
         exprs: &mut Exprs,
     ) -> Result<(Option<ExprId>, Option<ExprId>)> {
         if let Some(only) = &facts.only {
-            return Ok((Some(self.listed(forms, only, exprs)?), None));
+            return Ok((Some(self.listed(forms, only, spelling, exprs)?), None));
         }
         let mut counted = None;
         if facts.min > 0 || facts.max.is_some() {
             let (min, max) = counts(facts)?;
-            let any = exprs.chars(&CharSet::all(), self.encoding())?;
+            let any = exprs.chars(&CharSet::all(), self.encoding(spelling))?;
             counted = Some(exprs.repeat(any, min, max)?);
         }
         let mut all = Vec::new();
         for &(regex, wanted) in &facts.languages {
-            let matching = self.matching(forms, regex, exprs)?;
+            let matching = self.matching(forms, regex, spelling, exprs)?;
             all.push(if wanted { matching } else { exprs.not(matching)? });
         }
         if !facts.not.is_empty() {
-            all.push(self.none_of(forms, &facts.not, exprs)?);
+            all.push(self.none_of(forms, &facts.not, spelling, exprs)?);
         }
         for ways in &facts.choices {
             let mut any = Vec::with_capacity(ways.len());
             for way in ways.iter() {
-                let (chars, counted) = self.combined(forms, way, exprs)?;
+                let (chars, counted) = self.combined(forms, way, spelling, exprs)?;
                 any.push(exprs.and(&chars.into_iter().chain(counted).collect::<Vec<_>>())?);
             }
             all.push(exprs.or(&any)?);
@@ -199,7 +246,7 @@ impl Lexemes {
             || facts.languages.iter().any(|&(_, wanted)| wanted)
             || !facts.not.is_empty();
         if !settled {
-            all.push(self.canonical);
+            all.push(self.all(spelling));
         }
         Ok((Some(exprs.and(&all)?), counted))
     }
@@ -212,8 +259,7 @@ impl Lexemes {
         exprs: &mut Exprs,
     ) -> Result<ExprId> {
         let Some(facts) = facts else {
-            let any = exprs.repeat(self.loose, 0, None)?;
-            return self.quoted(any, exprs);
+            return self.quoted(self.any, exprs);
         };
         if let Some(&known) = self.strings.get(facts) {
             return Ok(known);
@@ -223,7 +269,7 @@ impl Lexemes {
             && facts.not.is_empty()
             && facts.choices.is_empty();
         let made = if let Some(only) = &facts.only {
-            let spelled: Vec<_> = only.iter().map(|&id| spell(forms.texts.text(id), self.ascii)).collect();
+            let spelled: Vec<_> = only.iter().flat_map(|&id| self.written(forms.texts.text(id))).collect();
             let texts: Vec<_> = spelled.iter().map(|text| (text.as_slice(), EMPTY)).collect();
             exprs.literals(&texts)?
         } else if plain {
@@ -231,7 +277,7 @@ impl Lexemes {
             let counted = exprs.repeat(self.loose, min, max)?;
             self.quoted(counted, exprs)?
         } else {
-            let chars = self.chars(forms, Some(facts), exprs)?;
+            let chars = self.chars(forms, Some(facts), Spelling::Canonical, exprs)?;
             self.quoted(chars, exprs)?
         };
         self.strings.insert(Arc::clone(facts), made);
@@ -298,7 +344,11 @@ impl Lexemes {
             SingleValue::Bool(false) => exprs.bytes(b"false"),
             SingleValue::Bool(true) => exprs.bytes(b"true"),
             SingleValue::Scalar(id) => match forms.texts.get(id) {
-                Scalar::Text(text) => exprs.bytes(&spell(text, self.ascii)),
+                Scalar::Text(text) => {
+                    let spelled: Vec<_> = self.written(text).collect();
+                    let texts: Vec<_> = spelled.iter().map(|text| (text.as_slice(), EMPTY)).collect();
+                    exprs.literals(&texts)
+                }
                 Scalar::Number(_) => {
                     let facts = NumberFacts { only: Some(Arc::new([id])), ..NumberFacts::default() };
                     let regex = number_regex(forms, TypeSet::NUMBER, Some(&facts), exprs)?;
@@ -369,7 +419,7 @@ impl Lexemes {
             all.push(all_but(parts, &without.numbers, exprs)?);
         }
         if facts.any_of(TypeSet::STRING) {
-            let chars = self.chars(forms, facts.string.as_deref(), exprs)?;
+            let chars = self.chars(forms, facts.string.as_deref(), Spelling::Canonical, exprs)?;
             let chars = all_but(vec![chars], &without.strings, exprs)?;
             all.push(self.quoted(chars, exprs)?);
         }
@@ -464,26 +514,6 @@ fn counts(facts: &StringFacts) -> Result<(u32, Option<u32>)> {
     })?;
     // No text reaches a maximum length beyond u32.
     Ok((min, facts.max.and_then(|max| u32::try_from(max).ok()).filter(|&max| max < u32::MAX)))
-}
-
-/// One character of a string in any spelling that JSON has: as it is, a short escape, `\u` and four digits, or two such
-/// that are a pair of surrogates.
-fn loose_char(ascii: bool) -> Regex {
-    let last = if ascii { 0x7f } else { 0x10ffff };
-    let raw = CharSet::from_ranges([(0x20, 0x21), (0x23, 0x5b), (0x5d, last)]);
-    let set = |text: &str| {
-        let chars: Vec<_> = text.chars().map(|c| (u32::from(c), u32::from(c))).collect();
-        Regex::Set(CharSet::from_ranges(chars))
-    };
-    let hex = || set("0123456789abcdefABCDEF");
-    let unit = |first: Regex, second: Regex| {
-        Regex::concat([Regex::text("\\u"), first, second, hex().repeat(2, Some(2))])
-    };
-    let not_d = unit(set("0123456789abcefABCEF"), hex());
-    let low_d = unit(set("dD"), set("01234567"));
-    let pair = [unit(set("dD"), set("89abAB")), unit(set("dD"), set("cdefCDEF"))];
-    let short = Regex::concat([Regex::text("\\"), set("\"\\/bfnrt")]);
-    Regex::or([Regex::Set(raw), short, not_d, low_d, Regex::concat(pair)])
 }
 
 /// The white space after an opening and before a closing bracket, the comma and the colon.
@@ -624,8 +654,8 @@ mod tests {
                 used.bytes(b"used").unwrap();
                 let lexemes = Lexemes::new(&options, &mut prepared).unwrap();
                 let parts = |lexemes: &Lexemes| {
-                    let Lexemes { open, close, comma, colon, canonical, quote, loose, .. } = *lexemes;
-                    [open, close, comma, colon, canonical, quote, loose]
+                    let Lexemes { open, close, comma, colon, canonical, any, quote, loose, .. } = *lexemes;
+                    [open, close, comma, colon, canonical, any, quote, loose]
                 };
                 assert_eq!(parts(&lexemes), parts(&Lexemes::made(&options, &mut made).unwrap()));
                 assert_eq!((prepared.len(), prepared.fuel()), (made.len(), made.fuel()));

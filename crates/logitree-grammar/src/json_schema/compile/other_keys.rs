@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::normalize::{KeyClass, LanguageId, PropertyRulesId, ScalarId, SchemaId, FALSE, TRUE};
 use super::super::schema::TypeSet;
+use super::lexemes::Spelling;
 use super::rule_table::RuleTable;
 use crate::expr::{ExprId, Exprs, NOTHING};
 use crate::{Error, ErrorKind, Result};
@@ -22,7 +23,7 @@ const MAX_SHARED: usize = 256;
 /// A class of keys.
 #[derive(Debug, Clone)]
 pub(super) struct OtherKeys {
-    /// Their characters, without quotes.
+    /// Their characters in any spelling, without quotes.
     pub chars: ExprId,
     /// What their values fulfil.
     pub schema: SchemaId,
@@ -72,7 +73,7 @@ impl RuleTable {
             return Ok(known);
         }
         let known = rule.keys.iter().map(|key| key.id).chain(rule.foreign.iter().copied());
-        let made = self.lexemes.none_of(&self.forms, &known.collect::<Vec<_>>(), exprs)?;
+        let made = self.lexemes.none_of(&self.forms, &known.collect::<Vec<_>>(), Spelling::Any, exprs)?;
         self.objects[object as usize].beside_foreign = Some(made);
         Ok(made)
     }
@@ -102,7 +103,7 @@ impl RuleTable {
             return Ok(Vec::new());
         }
         let named: Vec<ScalarId> = self.objects[object as usize].keys.iter().map(|key| key.id).collect();
-        let mut base = self.lexemes.none_of(&self.forms, &named, exprs)?;
+        let mut base = self.lexemes.none_of(&self.forms, &named, Spelling::Any, exprs)?;
         if facts.names != TRUE {
             let names = self.names(facts.names, exprs)?;
             base = exprs.and(&[base, names])?;
@@ -110,7 +111,7 @@ impl RuleTable {
         let mut classes = vec![(base, 0u64)];
         for (bit, &test) in tests.iter().enumerate() {
             let yes = match test {
-                KeyTest::Matches(regex) => self.lexemes.matching(&self.forms, regex, exprs)?,
+                KeyTest::Matches(regex) => self.lexemes.matching(&self.forms, regex, Spelling::Any, exprs)?,
                 KeyTest::Fulfils(schema) => self.names(schema, exprs)?,
             };
             let no = exprs.not(yes)?;
@@ -218,12 +219,12 @@ impl RuleTable {
         meets.map(|(bit, _)| 1 << bit).sum()
     }
 
-    /// The canonical characters of the strings that fulfil `schema`.
+    /// The characters of the strings that fulfil `schema`.
     fn names(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<ExprId> {
         let mut all = Vec::new();
         for facts in &*self.forms.normal(schema, exprs)? {
             if facts.types.has(TypeSet::STRING) {
-                all.push(self.lexemes.chars(&self.forms, facts.string.as_deref(), exprs)?);
+                all.push(self.lexemes.chars(&self.forms, facts.string.as_deref(), Spelling::Any, exprs)?);
             }
         }
         let names = exprs.or(&all)?;

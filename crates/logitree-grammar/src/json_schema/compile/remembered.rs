@@ -816,7 +816,8 @@ impl RuleTable {
                 }
             }
             without.sort_unstable();
-            let mut parts = vec![other.chars];
+            // What is remembered is written in one way.
+            let mut parts = vec![other.chars, self.lexemes.canonical];
             for group in self.groups(&without, exprs)? {
                 parts.push(exprs.not(group)?);
             }

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::normalize::{Facts, ScalarId, SchemaId, TRUE};
 use super::super::schema::TypeSet;
+use super::lexemes::Spelling;
 use super::remembered::Memory;
 use super::rule_table::RuleTable;
 use super::values::{JsonValue, ValueId};
@@ -111,7 +112,8 @@ impl RuleTable {
                     other => other,
                 });
             }
-            let texts = self.lexemes.chars(&self.forms, facts.string.as_deref(), exprs)?;
+            let texts =
+                self.lexemes.chars(&self.forms, facts.string.as_deref(), Spelling::Canonical, exprs)?;
             match list_texts(texts, b"\"", enough, &mut self.memory, exprs)? {
                 Count::Few(values) => found.extend(values),
                 other => return Ok(other),

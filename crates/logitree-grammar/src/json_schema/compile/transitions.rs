@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::super::normalize::{spell, ScalarId, SchemaId};
+use super::super::normalize::{ScalarId, SchemaId};
 use super::super::schema::TypeSet;
 use super::array::{ArrayState, NextItem};
 use super::object::ObjectState;
@@ -262,7 +262,7 @@ impl RuleTable {
         let mut named = Vec::with_capacity(keys.len());
         for &id in keys {
             let tail = self.named_end(id, exprs)?;
-            named.push((spell(self.forms.texts.text(id), self.lexemes.ascii), tail));
+            named.extend(self.lexemes.written(self.forms.texts.text(id)).map(|text| (text, tail)));
         }
         let texts: Vec<_> = named.iter().map(|(text, tail)| (text.as_slice(), *tail)).collect();
         exprs.literals(&texts)

@@ -8,10 +8,13 @@ use std::sync::Arc;
 use super::validate::is_valid;
 use super::{accepts, compact, from_value, machine, Dice};
 use crate::earley::{ConfigId, Machine, DEAD};
+use crate::json_schema::normalize::spell;
 use crate::json_schema::{KeyOrder, Schema};
 use serde_json::{json, Map, Value};
 
-const KEYS: [&str; 5] = ["a", "b", "c", "aa", "ab"];
+const KEYS: [&str; 6] = ["a", "b", "c", "aa", "ab", "é"];
+/// Keys that no schema names.
+const OTHER_KEYS: [&str; 3] = ["ü", "b/", "aé"];
 const PATTERNS: [&str; 5] = ["^a", "b", "^.$", "^(c|ab)$", "a{2}"];
 const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
@@ -31,9 +34,11 @@ fn value(dice: &mut Dice, depth: usize) -> Value {
         4..=6 => (0..dice.next(4)).map(|_| value(dice, depth - 1)).collect(),
         _ => {
             let count = dice.next(4);
-            Value::Object(
-                (0..count).map(|_| ((*dice.pick(&KEYS)).to_string(), value(dice, depth - 1))).collect(),
-            )
+            let key = |dice: &mut Dice| {
+                let keys = if dice.once_in(6) { &OTHER_KEYS[..] } else { &KEYS };
+                (*dice.pick(keys)).to_string()
+            };
+            Value::Object((0..count).map(|_| (key(dice), value(dice, depth - 1))).collect())
         }
     }
 }
@@ -376,13 +381,33 @@ impl Case {
 
     /// The same for a text of the value that is not the usual one. Listed numbers have no exponents.
     fn compare_written(&mut self, dice: &mut Dice, value: &Value) {
-        let text = written(dice, value);
+        let text = written(dice, value, &|_, key| json!(key).to_string());
         let valid = is_valid(&self.schema, value).unwrap();
         let (seed, shown) = (self.seed, &self.shown);
         let accepted = accepts(&mut self.in_any, &text);
         assert!(valid || !accepted, "seed {seed}: {shown} on {text}");
         let listed = text.contains(['e', 'E']);
         assert!(!valid || accepted || listed, "seed {seed}: {shown} on {text}");
+    }
+
+    /// The same for keys with escapes: those that no schema names in any way, the others in the two ways of `json.dumps`, or
+    /// in any way, which must not make them other keys. What is remembered is written in one way.
+    fn compare_spelled(&mut self, dice: &mut Dice, value: &Value) {
+        let valid = is_valid(&self.schema, value).unwrap();
+        let (seed, shown) = (self.seed, &self.shown);
+        let text = written(dice, value, &|dice, key| match OTHER_KEYS.contains(&key) {
+            true => spelled(dice, key),
+            false if dice.once_in(2) => String::from_utf8(spell(key, true)).unwrap(),
+            false => json!(key).to_string(),
+        });
+        let accepted = accepts(&mut self.in_any, &text);
+        let remembered = shown.to_string().contains("uniqueItems");
+        let listed = text.contains(['e', 'E']);
+        assert!(accepted == valid || !accepted && (remembered || listed), "seed {seed}: {shown} on {text}");
+        for machine in [&mut self.in_any, &mut self.in_order] {
+            let text = written(dice, value, &spelled);
+            assert!(valid || !accepts(machine, &text), "seed {seed}: {shown} on {text}");
+        }
     }
 
     /// Texts that the machines allow, and values that differ from them in a place or two.
@@ -401,8 +426,22 @@ impl Case {
     }
 }
 
-/// A text of a value: keys in any order, numbers in any way, strings in their canonical one.
-fn written(dice: &mut Dice, value: &Value) -> String {
+/// A text of a string with escapes that are not needed.
+fn spelled(dice: &mut Dice, text: &str) -> String {
+    let mut made = String::from("\"");
+    for c in text.chars() {
+        match dice.next(4) {
+            0 if c == '/' => made.push_str("\\/"),
+            0 | 1 => made.push(c),
+            2 => made.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => made.push_str(&format!("\\u{:04X}", u32::from(c))),
+        }
+    }
+    made + "\""
+}
+
+/// A text of a value: keys in any order and written by `key`, numbers in any way, strings in their canonical one.
+fn written(dice: &mut Dice, value: &Value, key: &dyn Fn(&mut Dice, &str) -> String) -> String {
     match value {
         Value::Number(number) => {
             let number = number.to_string();
@@ -418,13 +457,13 @@ fn written(dice: &mut Dice, value: &Value) -> String {
             }
         }
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(|item| written(dice, item)).collect();
+            let items: Vec<String> = items.iter().map(|item| written(dice, item, key)).collect();
             format!("[{}]", items.join(","))
         }
         Value::Object(object) => {
             let mut members: Vec<String> = object
                 .iter()
-                .map(|(key, value)| format!("{}:{}", json!(key), written(dice, value)))
+                .map(|(name, value)| format!("{}:{}", key(dice, name), written(dice, value, key)))
                 .collect();
             for at in (1..members.len()).rev() {
                 members.swap(at, dice.next(at + 1));
@@ -522,6 +561,7 @@ fn unique_items_equal_the_validator() {
             let value = if case.shown.get("required").is_some() { json!({"a": value}) } else { value };
             valid += usize::from(case.compare(&value));
             case.compare_written(&mut dice, &value);
+            case.compare_spelled(&mut dice, &value);
         }
         for _ in 0..2 {
             valid += case.walk(&mut dice);
@@ -547,6 +587,7 @@ fn states_equal_the_validator() {
         for _ in 0..20 {
             let value = value(&mut dice, 3);
             valid += usize::from(case.compare(&value));
+            case.compare_spelled(&mut dice, &value);
         }
         for _ in 0..3 {
             valid += case.walk(&mut dice);
