@@ -40,6 +40,7 @@ class GenerateOptions(SamplingParams, total=False):
     on_step: OnStep | None
     tokenizations: Tokenizations
     drafter: Drafter | None
+    heal: bool | None
 
 
 ELSEWHERE = {
@@ -196,7 +197,7 @@ def check_choices(*, on_limit: Any, tokenizations: Any) -> None:
 
 
 def check_kinds(
-    *, chain: Any, chat: Any, force: Any, trace: Any, on_step: Callable[..., Any] | None, drafter: Any
+    *, chain: Any, chat: Any, force: Any, trace: Any, on_step: Callable[..., Any] | None, drafter: Any, heal: Any
 ) -> None:
     """A TypeError where something else is given for a chain, a switch or a function."""
     if chain is not None and not isinstance(chain, _core.Chain):
@@ -205,8 +206,9 @@ def check_kinds(
         ("chat", chat, "True, False, or None for the model's template where there is one"),
         ("force", force, "True or False"),
         ("trace", trace, "True or False"),
+        ("heal", heal, "True, False, or None for texts that end in white space"),
     ):
-        if not isinstance(value, bool) and not (name == "chat" and value is None):
+        if not isinstance(value, bool) and not (name in ("chat", "heal") and value is None):
             raise TypeError(f"{name} is {_shown(value)}: give {help}")
     if on_step is not None and not callable(on_step):
         raise TypeError(f"on_step is {_shown(on_step)}: give a function of the decoder and the logits")

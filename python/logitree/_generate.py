@@ -25,6 +25,7 @@ from ._drafts import Drafts
 from ._errors import EngineError, error
 from ._events import Choice, Event
 from ._generation import Generation, Generations, _Shared
+from ._healing import bind_after, bind_text, healed, is_healed
 from ._loop import Loop, checked_prompt
 from ._params import SamplingParams
 from ._reasoning import ReasoningBudget
@@ -110,6 +111,7 @@ def generate(
     on_step: OnStep | None = None,
     tokenizations: Tokenizations = "all",
     drafter: Drafter | None = None,
+    heal: bool | None = None,
     **sampling: Unpack[SamplingParams],
 ) -> Generation[Any] | Generations[Any]:
     """Generates from a prompt, or from several at once.
@@ -149,6 +151,10 @@ def generate(
             each costs and changes.
         drafter: proposes the next tokens (`logitree.speculation`), so that one forward pass decides several. Changes
             the cost, not the output. Used for one prompt, by engines whose sessions can roll back.
+        heal: take the last tokens of a prompt back where a longer token may begin in them, and let the model spell
+            their text again, with what follows it: for a prompt that ends inside a word, after a space, or at "http:".
+            Their text is no part of the output; the end of a chat template is left as it is. docs/tokenizer.md has the
+            rule, and what it gains.
         **sampling: parameters of `Chain.llama_cpp`: `temperature=0.7` (0 takes the likeliest token), `top_k=40`,
             `top_p`, `min_p`, `repeat_penalty`, ...
 
@@ -162,7 +168,7 @@ def generate(
     """
     check_keywords(sampling)
     check_choices(on_limit=on_limit, tokenizations=tokenizations)
-    check_kinds(chain=chain, chat=chat, force=force, trace=trace, on_step=on_step, drafter=drafter)
+    check_kinds(chain=chain, chat=chat, force=force, trace=trace, on_step=on_step, drafter=drafter, heal=heal)
     stop = read_stop(stop)
     several = _is_several(prompt)
     answers = read_answers(n, several)
@@ -173,9 +179,11 @@ def generate(
     chains = [_chain(chain, one, sampling) for one in seeds]
     options = Options(read_max_tokens(max_tokens), on_limit, force, trace, on_step, tokenizations)
     engine = open_engine(model)
+    encoded = [checked_prompt(_encode(engine, one, chat), engine) for one in prompts]
+    heals = [is_healed(heal, engine, one, chat, tokens) for one, tokens in zip(prompts, encoded, strict=True)]
     rows = [
-        _row(engine, checked_prompt(_encode(engine, one, chat), engine), limit, *made, options, stop, drafter)
-        for one, limit, made in zip(prompts, read, chains, strict=True)
+        _row(engine, tokens, limit, *made, options, stop, drafter, healing)
+        for tokens, limit, made, healing in zip(encoded, read, chains, heals, strict=True)
     ]
     together = getattr(engine, "batch_rows", None) or len(rows)
     generations: list[Generation[Any]] = []
@@ -224,7 +232,18 @@ def choose(
     return Choice(value, one_of.values.index(value), generation.probability, generation.stats)
 
 
-_NOT_SAMPLING = {"max_tokens", "stop", "chat", "on_limit", "force", "trace", "on_step", "tokenizations", "drafter"}
+_NOT_SAMPLING = {
+    "max_tokens",
+    "stop",
+    "chat",
+    "on_limit",
+    "force",
+    "trace",
+    "on_step",
+    "tokenizations",
+    "drafter",
+    "heal",
+}
 """Options of `generate` that are no sampling."""
 
 
@@ -301,9 +320,17 @@ def _row(
     options: Options,
     stop: Sequence[str],
     drafter: Drafter | None,
+    heal: bool,
 ) -> Row:
     context = Context(engine.vocabulary, getattr(engine, "tokenize", None), tokens)
-    matcher = None if constraint is None else bind_in(constraint, context)
+    kept, text = healed(tokens, engine.vocabulary) if heal else (tokens, b"")
+    spans = stream_of(constraint)
+    # Spans are counted from the beginning of a constraint's own matcher.
+    joined = bool(text) and spans is None
+    if joined:
+        matcher = bind_after(text, constraint, context)
+    else:
+        matcher = None if constraint is None else bind_in(constraint, context)
     if matcher is not None and matcher.vocabulary_size > len(engine.vocabulary):
         raise EngineError(
             f"the matcher has {matcher.vocabulary_size} tokens, the model {len(engine.vocabulary)}",
@@ -314,24 +341,31 @@ def _row(
         if own is None:
             raise EngineError("the engine does not give its tokenizer", help='use tokenizations="all"')
         inner = constraint.inner if isinstance(constraint, Typed) else constraint
-        if isinstance(inner, _core.Grammar) or (isinstance(inner, Skeleton) and not inner.is_prefilled):
+        if joined:
+            matcher = own.canonical(matcher)
+        elif isinstance(inner, _core.Grammar) or (isinstance(inner, Skeleton) and not inner.is_prefilled):
             matcher = canonical_matcher(own, engine.vocabulary, inner).fork()
         else:
             matcher = own.canonical(matcher)
     chains = getattr(constraint, "span_chains", None)
     span_chains = None if chains is None else chains(chain)
-    decoder = _core.Decoder(engine.vocabulary, chain, matcher, trace=options.trace, span_chains=span_chains)
-    decoder.prime(tokens)
-    row = Row(decoder, context, TextStream(stop), constraint, seed, options, list(tokens))
-    row.spans = stream_of(constraint)
+    apart = bool(text) and not joined
+    decoder = _core.Decoder(
+        engine.vocabulary, chain, None if apart else matcher, trace=options.trace, span_chains=span_chains
+    )
+    if apart:
+        decoder.activate(bind_text(text, engine.vocabulary))
+    decoder.prime(kept)
+    row = Row(decoder, context, TextStream(stop), constraint, seed, options, list(kept), list(kept), text)
+    row.spans, row.after = spans, matcher if apart else None
     speller = None
-    if matcher is not None and options.force and context.tokenize is not None:
+    if constraint is not None and options.force and context.tokenize is not None:
         speller = Speller(engine.vocabulary, context.tokenize)
     if options.tokenizations == "fast_forward":
         if context.tokenize is None:
             raise EngineError("the engine has no tokenizer", help='use tokenizations="all", or give it tokenize(text)')
         row.speller = speller
-    draft = None if drafter is None else drafter.begin(tokens, engine.vocabulary)
+    draft = None if drafter is None else drafter.begin(kept, engine.vocabulary)
     if speller is not None or draft is not None:
         row.drafts = Drafts(engine.vocabulary, speller, draft, getattr(engine, "pass_costs", None))
     return row

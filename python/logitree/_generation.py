@@ -166,6 +166,13 @@ class Generation(Generic[T]):
         return self._finished().tokens
 
     @property
+    def prompt(self) -> tuple[int, ...]:
+        """The token ids before the output, as the model read them: what the prompt became under its chat template, and
+        with `heal=True` with the spelling of its end that the model chose."""
+        self._finished()
+        return tuple(self._row.prompt)
+
+    @property
     def finish_reason(self) -> str:
         """Why it ended: `Finish.reason` lists the reasons."""
         return self._finished().reason
@@ -192,7 +199,7 @@ class Generation(Generic[T]):
         if not self._trace:
             raise error(_core.StateError, "no trace was recorded", help="generate(..., trace=True)")
         # Where a stop string or a limit cuts a run of forced tokens, the decoder is ahead of the output.
-        steps = row.decoder.trace[: len(row.out)]
+        steps = row.decoder.trace[row.taken - len(row.out) : row.taken]
         stats = {f.name: getattr(finish.stats, f.name) for f in dataclasses.fields(finish.stats)}
         model = row.context.vocabulary.name or getattr(self._shared.loop.engine, "name", "")
         about = {"model": model, "finish": finish.reason, "complete": finish.complete, **stats}
@@ -304,7 +311,7 @@ def _sources(events: Sequence[Event]) -> list[str]:
 
 def _token_spans(row: Row, spans: Iterable[Any]) -> list[TraceSpan]:
     """The tokens of spans, which have a `path`, `kind`, `value`, and offsets in bytes of the output: `start`, `end`."""
-    ends = list(accumulate(len(row.bytes(token)) for token in row.out))
+    ends = list(accumulate(len(event.bytes) for event in row.events if isinstance(event, Token)))
     made = []
     for span in spans:
         first = bisect_right(ends, span.start)

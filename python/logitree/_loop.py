@@ -106,7 +106,8 @@ class Loop:
             return Sessions([self.engine.session() for _ in self.rows])
         most = getattr(self.engine, "n_ctx", None) or 1 << 62
         made: BatchSession = batch(
-            len(self.rows), sum(min(len(row.unseen) + self.options.max_tokens, most) for row in self.rows)
+            len(self.rows),
+            sum(min(len(row.unseen) + len(row.healing) + self.options.max_tokens, most) for row in self.rows),
         )
         return made
 
@@ -199,7 +200,7 @@ class Loop:
         if row.drafts is None:
             return False
         most = min(self.options.max_tokens - len(row.out) - 1, self._grain - 1, session.draft_room - len(row.unseen))
-        draft = row.drafts.propose(row.decoder, [*row.context.prompt, *row.out], most, len(row.unseen))
+        draft = row.drafts.propose(row.decoder, [*row.prompt, *row.out], most, len(row.unseen))
         if not draft:
             return False
         try:
@@ -239,16 +240,16 @@ class Loop:
         shown = logits.view()
         shown.flags.writeable = False
         self.options.on_step(row.decoder, shown)
-        if len(row.decoder.tokens) != len(row.out):
+        if len(row.decoder.tokens) != row.taken:
             raise error(_core.StateError, "on_step accepted tokens", help="steer and set in it only")
 
     def _take(self, row: Row, taken: Sequence[Taken]) -> None:
         """Tokens that the decoder has taken: their events, what the model has to evaluate, what drafts build on."""
-        before = len(row.out)
+        respelled, before = len(row.prompt), len(row.out)
         row.put(taken)
         row.unseen += [one.token for one in taken]
         if row.drafts is not None:
-            row.drafts.accept(row.out[before:])
+            row.drafts.accept([*row.prompt[respelled:], *row.out[before:]])
 
 
 def _common(taken: Sequence[Taken], draft: Sequence[int]) -> int:

@@ -63,6 +63,12 @@ class Row:
     options: Options
     unseen: list[int]
     """Tokens that the model has not evaluated yet, the prompt at first."""
+    prompt: list[int]
+    """The tokens before the output, as the model reads them."""
+    healing: bytes = b""
+    """Text that was taken back from the prompt, and that tokens have not spelled again yet."""
+    after: _core.Matcher | None = None
+    """What constrains the tokens after that text, where it is no part of the decoder's constraint."""
     speller: Speller | None = None
     """The model's own tokens of certain text, where it is asked for."""
     drafts: Drafts | None = None
@@ -74,6 +80,8 @@ class Row:
     out: list[int] = field(default_factory=list)
     sources: Counter[Source] = field(default_factory=Counter)
     """How many tokens came how."""
+    respelled: Counter[Source] = field(default_factory=Counter)
+    """The same of tokens that spelled text of the prompt, and are no part of the output."""
     forced: int = 0
     passes: int = 0
     reused: int = 0
@@ -87,6 +95,11 @@ class Row:
     def over(self) -> bool:
         """Whether the row takes no more tokens."""
         return self.finish is not None or self.error is not None
+
+    @property
+    def taken(self) -> int:
+        """How many of the decoder's tokens have been put."""
+        return self.respelled.total() + len(self.out)
 
     def bytes(self, token: int) -> bytes:
         """What is shown of a token."""
@@ -136,7 +149,7 @@ class Row:
         if matcher is None or decoder.is_finished:
             return False
         text, _ = matcher.certain_bytes(self.context.vocabulary)
-        held = [*self.context.prompt, *self.out, *(one.token for one in taken)]
+        held = [*self.prompt, *self.out, *(one.token for one in taken)]
         back, tokens = speller.spell(held, len(taken), text)
         if not tokens:
             return False
@@ -166,20 +179,43 @@ class Row:
                 return
 
     def _put(self, one: Taken) -> None:
+        data = self.bytes(one.token)
+        if self.healing:
+            rest = data[len(self.healing) :]
+            self.healing = self.healing[len(data) :]
+            if not self.healing:
+                self._healed()
+            if not rest:
+                self._respell(one, data)
+                return
+            data = rest
         self.out.append(one.token)
         is_forced = one.source not in ("sampled", "drafted")
         self.forced += is_forced
         self.sources[one.source] += 1
-        data = self.bytes(one.token)
         self.events.append(Token(one.token, data, self.text.push(data), is_forced, one.step, one.source))
         if self.spans is not None:
             self.events += self.spans.token(self.decoder, data)
+
+    def _respell(self, one: Taken, data: bytes) -> None:
+        """A token that spells text of the prompt alone: it belongs to the prompt."""
+        self.prompt.append(one.token)
+        self.respelled[one.source] += 1
+        if self.spans is not None:
+            self.events += self.spans.token(self.decoder, data)
+
+    def _healed(self) -> None:
+        """The text of the prompt is spelled: what constrains the output is left alone."""
+        if self.after is not None:
+            self.decoder.activate(self.after, then="stop")
+        elif self.constraint is None:
+            self.decoder.clear()
 
     def check(self) -> None:
         """Ends the row if it is over as far as its events go; the decoder may be some tokens ahead."""
         if self.text.stopped is not None:
             self.end("stop")
-        elif self.decoder.is_finished and len(self.out) == len(self.decoder.tokens):
+        elif self.decoder.is_finished and self.taken == len(self.decoder.tokens):
             self.end(self.decoder.finish_reason or "constraint")
         elif len(self.out) >= self.options.max_tokens:
             self._limit()
@@ -187,7 +223,7 @@ class Row:
     def _limit(self) -> None:
         """`max_tokens` is reached: keeps the output, raises, or closes it."""
         decoder, options = self.decoder, self.options
-        decoder.rollback(len(decoder.tokens) - len(self.out))
+        decoder.rollback(len(decoder.tokens) - self.taken)
         matcher = decoder.matcher
         if matcher is None or options.on_limit == "keep" or matcher.is_accepting:
             self.end("max_tokens", complete=matcher is not None and matcher.is_accepting)
@@ -199,16 +235,18 @@ class Row:
                 help='give more, or on_limit="close"',
             )
             return
-        for token in matcher.shortest_ending(self.context.vocabulary):
-            decoder.accept(token)
-            self._put(Taken(token, "forced", None))
+        while matcher is not None and not matcher.is_accepting:
+            for token in matcher.shortest_ending(self.context.vocabulary):
+                decoder.accept(token)
+                self._put(Taken(token, "forced", None))
+            matcher = decoder.matcher
         self.end("closed")
 
     def _saved(self) -> dict[Source, int]:
         """Forward passes that were not needed, by the source of the tokens that saved them."""
         saved = {source: count for source, count in self.sources.items() if source != "sampled"}
         # A sampled token that a longer one replaced had its pass.
-        replaced = self.passes - self.sources["sampled"]
+        replaced = self.passes - self.sources["sampled"] - self.respelled["sampled"]
         if "fast_forward" in saved and replaced > 0:
             saved["fast_forward"] -= replaced
         return {source: count for source, count in saved.items() if count > 0}
@@ -218,7 +256,7 @@ class Row:
         seconds, n = time.perf_counter() - self.began, len(self.out)
         tail = self.text.end()
         stats = Stats(
-            prompt_tokens=len(self.context.prompt),
+            prompt_tokens=len(self.prompt),
             reused_tokens=self.reused,
             output_tokens=n,
             sampled_tokens=n - self.forced,
