@@ -272,8 +272,8 @@ class OneOf:
 
     def _grammar(self) -> _core.Grammar:
         """The same texts as a grammar."""
-        chosen = _core.Grammar.choice([_decoded(text) for text in self.texts])
-        return chosen if self.following is None else chosen + _core.Grammar.literal(_decoded(self.following))
+        chosen = _core.Grammar.choice([decoded(text) for text in self.texts])
+        return chosen if self.following is None else chosen + _core.Grammar.literal(decoded(self.following))
 
     def __or__(self, other: Any) -> Any:
         if isinstance(other, OneOf) and self._key()[2:] == other._key()[2:]:
@@ -350,7 +350,7 @@ def _one_of(values: tuple[Any, ...], following: Any, tokenizations: Any, tokeniz
     return OneOf(values, following=following, tokenizations=tokenizations, tokenize=tokenize)
 
 
-def _decoded(text: str | bytes) -> str:
+def decoded(text: str | bytes) -> str:
     """A text of a grammar.
 
     Raises:

@@ -327,6 +327,7 @@ def _row(
     spans = stream_of(constraint)
     # Spans are counted from the beginning of a constraint's own matcher.
     joined = bool(text) and spans is None
+    matcher: _core.Matcher | None
     if joined:
         matcher = bind_after(text, constraint, context)
     else:

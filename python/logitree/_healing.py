@@ -16,7 +16,7 @@ Equal to trying every number of tokens against every token of the vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _core

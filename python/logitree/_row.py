@@ -186,7 +186,7 @@ class Row:
             if not self.healing:
                 self._healed()
             if not rest:
-                self._respell(one, data)
+                self._respell(one)
                 return
             data = rest
         self.out.append(one.token)
@@ -197,12 +197,12 @@ class Row:
         if self.spans is not None:
             self.events += self.spans.token(self.decoder, data)
 
-    def _respell(self, one: Taken, data: bytes) -> None:
+    def _respell(self, one: Taken) -> None:
         """A token that spells text of the prompt alone: it belongs to the prompt."""
         self.prompt.append(one.token)
         self.respelled[one.source] += 1
         if self.spans is not None:
-            self.events += self.spans.token(self.decoder, data)
+            self.events += self.spans.token(self.decoder, self.bytes(one.token))
 
     def _healed(self) -> None:
         """The text of the prompt is spelled: what constrains the output is left alone."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -131,7 +132,35 @@ def test_beams_search_texts_and_catalogues() -> None:
     assert {item for h in same for item in h.items} == set(KEYS)
     (some,) = lt.beam_search(Letters(), "a", catalogue.constraint(allowed=["sku-4"]), width=4)
     assert [h.items for h in some] == [("sku-4",)]
+    assert [(h.text, h.value) for h in found] == [(h.items[0], h.items[0]) for h in found]
+    assert [(h.text, h.value) for h in same] == [(h.text, catalogue.value("", h.tokens)) for h in found]
     with pytest.raises(TypeError, match="one text"):
         lt.beam_search(Letters(), "a", "red")
+    with pytest.raises(TypeError, match="no list of items"):
+        lt.beam_search(Letters(), "a", int)
+    with pytest.raises(TypeError, match="no list of items"):
+        lt.beam_search(Letters(), "a", lt.Grammar.regex("a+"))
     with pytest.raises(TypeError, match="not a text"):
         lt.beam_search(Letters(), "a", [1, 2])  # type: ignore[list-item]
+
+
+def test_beams_search_the_values_of_types() -> None:
+    class Colour(enum.Enum):
+        """Colours."""
+
+        RED = "red"
+        GREEN = "green"
+
+    literal = Literal["red", "blue"]
+    for what, values in (
+        (Colour, {Colour.RED: "red", Colour.GREEN: "green"}),
+        (literal, {"red": "red", "blue": "blue"}),
+        (lt.OneOf(["red", Colour.GREEN], following="s"), {"red": "reds", Colour.GREEN: "greens"}),
+        (["red", "red"], {"red": "red"}),
+        (iter(["red"]), {"red": "red"}),
+    ):
+        (found,) = lt.beam_search(Letters(), "a", what, width=4)
+        assert {h.value: h.text for h in found} == values
+        assert all(list(h.tokens) == spell(h.text or "") for h in found)
+    with pytest.raises(lt.ConstraintError, match="not UTF-8"):
+        lt.beam_search(Letters(), "a", lt.OneOf([b"\xff"]))

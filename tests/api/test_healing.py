@@ -314,3 +314,27 @@ def test_the_end_of_a_chat_template_is_left_as_it_is(model: LlamaCpp) -> None:
     assert made.prompt == tuple(model.encode("Say hi."))
     messages = [{"role": "user", "content": "Say hi."}]
     assert lt.generate(model, messages, heal=True, max_tokens=2, seed=0).prompt == tuple(model.encode(messages))
+
+
+def test_beams_write_texts_together_with_the_end_of_the_prompt(model: LlamaCpp) -> None:
+    prompts = ["The capital of Italy is ", "Italy's capital is", "Roses are red, violets are bl"]
+    texts = ["Rome", "Paris", "ue", "ushing"]
+    found = lt.beam_search(model, prompts, texts, chat=False, heal=True)
+    plain = lt.beam_search(model, prompts, texts, chat=False)
+    best = [one[0].value for one in found]
+    assert (best[0], best[2]) == ("Rome", "ue")
+    for prompt, healed_ones, others in zip(prompts, found, plain, strict=True):
+        kept, end = healed(model.encode(prompt, chat=False), model.vocabulary)
+        assert {one.text for one in healed_ones} == {one.text for one in others} == set(texts)
+        for one in healed_ones:
+            assert one.text is not None
+            assert model.vocabulary.decode(one.tokens) == end + one.text.encode()
+            whole = model.encode(prompt + one.text, chat=False)
+            assert [*kept, *one.tokens] == whole
+        (alone,) = lt.beam_search(model, prompt, texts, chat=False, heal=True)
+        assert [(one.tokens, one.value) for one in alone] == [(one.tokens, one.value) for one in healed_ones]
+    (chat,) = lt.beam_search(model, prompts[0], texts, heal=True)
+    (same,) = lt.beam_search(model, prompts[0], texts)
+    assert [one.tokens for one in chat] == [one.tokens for one in same]
+    with pytest.raises(lt.ConstraintError, match="the items to search are tokens"):
+        lt.beam_search(model, prompts[0], lt.Catalogue.from_texts(texts, model), heal=True)

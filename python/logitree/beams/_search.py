@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from threading import Event as Flag
 from typing import Any, cast
 
 import numpy as np
 
-from .._errors import EngineError
+from .. import _core
+from .._certain import Speller
+from .._constraint import OneOf, constraint_of, decoded
+from .._errors import EngineError, error
+from .._healing import healed, is_healed
 from ..catalogue import Catalogue, CatalogueConstraint
 from ..engines import BeamEngine, Messages
 from ._loop import OnBeamStep, Search
@@ -26,7 +33,7 @@ Prompt = str | Messages | Sequence[int]
 def beam_search(
     engine: BeamEngine,
     prompts: Prompt | Sequence[Prompt],
-    what: Catalogue | CatalogueConstraint | TokenWalk | Iterable[str],
+    what: Catalogue | CatalogueConstraint | TokenWalk | OneOf | Iterable[str] | Any,
     *,
     width: Width = 8,
     returned: int | None = None,
@@ -39,6 +46,7 @@ def beam_search(
     sample: bool = False,
     seed: int | None = None,
     chat: bool | None = None,
+    heal: bool | None = None,
     on_step: OnBeamStep | None = None,
     cancel: Cancel | None = None,
 ) -> list[list[Hypothesis]]:
@@ -53,9 +61,10 @@ def beam_search(
     Args:
         engine: runs the model.
         prompts: one prompt (text, messages, or token ids) or several, which are searched together.
-        what: a catalogue, with options if `Catalogue.constraint` or `Catalogue.walk` made it; a list of texts, which
-            the engine's tokenizer writes; or any `TokenWalk`. Items of a catalogue end by themselves; where one is the
-            beginning of another, each ends with the vocabulary's first end-of-generation token.
+        what: a catalogue, with options if `Catalogue.constraint` or `Catalogue.walk` made it; a list of texts, a
+            `OneOf`, a `Literal` or an enum class, whose texts the engine's tokenizer writes; or any `TokenWalk`. Items
+            of a catalogue end by themselves; where one is the beginning of another, each ends with the vocabulary's
+            first end-of-generation token.
         width: beams of a prompt after each step: one number, one for each step (the last is repeated), or a function
             of the step from 0.
         returned: most items of a prompt to return; None: `width`, the last of it.
@@ -74,6 +83,8 @@ def beam_search(
             `width` must be at least `returned`.
         seed: of the samples, 0 or more; None draws one.
         chat: as of `generate`, for prompts that are not token ids.
+        heal: as of `generate`, for texts: each is written as the tokenizer writes it together with the end of the
+            prompt, whose tokens are then part of `Hypothesis.tokens`, of its scores and of `max_tokens`.
         on_step: called with a `BeamStep` after each step; its exceptions end the search.
         cancel: ends the search; what was found by then is returned.
 
@@ -85,7 +96,9 @@ def beam_search(
         SamplingError: options that mean nothing.
         EngineError: a prompt is empty, or the engine failed or has no room.
         LogitsError: NaN or +inf among the logits.
-        ConstraintError: sampling without end token where an item is the beginning of another; a text without tokens.
+        ConstraintError: sampling without end token where an item is the beginning of another; a text without tokens;
+            `heal` for what is searched by its tokens.
+        TypeError: what is searched is one text, or is no list of items.
     """
     options = checked(
         width,
@@ -99,39 +112,118 @@ def beam_search(
         sample,
         seed,
     )
-    walk = _walk_of(what, engine)
-    encoded = [_tokens(engine, prompt, chat) for prompt in _several(prompts)]
+    texts = _texts_of(what)
+    known = getattr(engine, "vocabulary", None)
+    vocabulary = known if isinstance(known, _core.Vocabulary) else None
+    if heal and (texts is None or vocabulary is None):
+        message = "the items to search are tokens" if texts is None else "the engine has no vocabulary"
+        raise error(_core.ConstraintError, message, help="healing spells texts: give texts, or leave out heal=")
+    written = None if texts is None else texts.written(engine)
+    encoded = [_Prompt(_tokens(engine, prompt, chat), written) for prompt in _several(prompts)]
+    if texts is not None and vocabulary is not None:
+        pairs = zip(_several(prompts), encoded, strict=True)
+        encoded = [
+            texts.healed(one.tokens, engine) if is_healed(heal, cast(Any, engine), prompt, chat, one.tokens) else one
+            for prompt, one in pairs
+        ]
     stopped = cancel.is_set if isinstance(cancel, Flag) else cancel or (lambda: False)
     results: list[list[Hypothesis]] = []
-    for some in _together(encoded, options.most_rows, engine.beam_rows):
-        rows = options.most_rows and options.most_rows * len(some)
-        session = engine.beam_session(rows, max_tokens)
-        try:
-            search = Search(session, walk, options, len(results), len(some), on_step or (lambda _: None), stopped)
-            results += search.run(some)
-        finally:
-            session.close()
-    return results
+    for spelled, alike in groupby(encoded, key=lambda one: one.written):
+        walk = _walk_of(what, vocabulary) if texts is None else texts.walk(cast(Any, spelled), vocabulary)
+        for some in _together([one.tokens for one in alike], options.most_rows, engine.beam_rows):
+            rows = options.most_rows and options.most_rows * len(some)
+            session = engine.beam_session(rows, max_tokens)
+            try:
+                search = Search(session, walk, options, len(results), len(some), on_step or (lambda _: None), stopped)
+                results += search.run(some)
+            finally:
+                session.close()
+    return [[_read(found, texts, vocabulary) for found in one] for one in results]
 
 
-def _walk_of(what: Any, engine: BeamEngine) -> TokenWalk:
-    """The walk of what is searched."""
-    if isinstance(what, str | bytes):
-        raise TypeError("one text leaves nothing to search: give a list of texts, or a catalogue")
-    if not isinstance(what, Catalogue | CatalogueConstraint):
-        if hasattr(what, "gather"):
-            return cast(TokenWalk, what)
+Written = tuple[tuple[int, ...], ...]
+"""The tokens of each text."""
+
+
+@dataclass(frozen=True)
+class _Prompt:
+    """A prompt."""
+
+    tokens: list[int]
+    written: Written | None
+    """How each text is written after it, where texts are searched."""
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Texts that are searched, and what each means."""
+
+    values: dict[str, Any]
+
+    def written(self, engine: Any) -> Written:
+        """The texts as the engine's tokenizer writes them."""
         tokenize = getattr(engine, "tokenize", None)
         if tokenize is None:
             message = f"a {type(engine).__name__} does not tokenise texts"
             raise EngineError(message, help="give a catalogue: Catalogue.from_texts(texts, tokenize)")
-        texts = list(dict.fromkeys(what))
-        for text in texts:
-            if not isinstance(text, str):
-                raise TypeError(f"{text!r} is not a text: give a list of texts, a catalogue or a walk")
-        what = Catalogue.from_texts(texts, tokenize, items=texts)
+        return tuple(tuple(tokenize(text)) for text in self.values)
+
+    def healed(self, prompt: list[int], engine: Any) -> _Prompt:
+        """What is kept of a prompt, and the texts as the tokenizer writes them with its end."""
+        kept, end = healed(prompt, engine.vocabulary)
+        if not end:
+            return _Prompt(kept, self.written(engine))
+        speller = Speller(engine.vocabulary, engine.tokenize)
+        return _Prompt(kept, tuple(tuple(speller.spell(kept, 0, end + text.encode())[1]) for text in self.values))
+
+    def walk(self, written: Written, vocabulary: _core.Vocabulary | None) -> TokenWalk:
+        """The walk of the texts."""
+        tokens = dict(zip(self.values, written, strict=True))
+        return _walk_of(Catalogue.from_texts(list(tokens), tokens.__getitem__, items=list(tokens)), vocabulary)
+
+
+def _texts_of(what: Any) -> _Texts | None:
+    """The texts of what is searched; None where it is a catalogue or a walk.
+
+    Raises:
+        TypeError: it is one text, or no list of items.
+    """
+    if isinstance(what, str | bytes):
+        raise TypeError("one text leaves nothing to search: give a list of texts, or a catalogue")
+    if isinstance(what, Catalogue | CatalogueConstraint) or hasattr(what, "gather"):
+        return None
+    if isinstance(what, type) or typing.get_origin(what) is not None or hasattr(what, "matcher"):
+        what = constraint_of(what)
+        if not isinstance(what, OneOf):
+            message = f"{what!r} is no list of items: give a list of texts, a Literal, an enum, a catalogue or a walk"
+            raise TypeError(message)
+        end = what.following or ""
+        pairs = [(decoded(text) + decoded(end), value) for text, value in zip(what.texts, what.values, strict=True)]
+        return _Texts(dict(pairs))
+    texts = list(what)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r} is not a text: give a list of texts, a catalogue or a walk")
+    return _Texts({text: text for text in texts})
+
+
+def _walk_of(what: Any, vocabulary: _core.Vocabulary | None) -> TokenWalk:
+    """The walk of a catalogue; a walk itself."""
+    if not isinstance(what, Catalogue | CatalogueConstraint):
+        return cast(TokenWalk, what)
     constraint = what.constraint() if isinstance(what, Catalogue) else what
-    return constraint.walk(getattr(engine, "vocabulary", None))
+    return constraint.walk(vocabulary)
+
+
+def _read(found: Hypothesis, texts: _Texts | None, vocabulary: _core.Vocabulary | None) -> Hypothesis:
+    """A hypothesis with its text and value."""
+    values = found.items if texts is None else tuple(texts.values[cast(str, item)] for item in found.items)
+    text = None
+    if texts is not None:
+        text = str(found.items[0])
+    elif vocabulary is not None:
+        text = vocabulary.decode(found.tokens).decode("utf-8", "replace")
+    return replace(found, text=text, value=values[0] if len(values) == 1 else values)
 
 
 def _several(prompts: Any) -> list[Prompt]:

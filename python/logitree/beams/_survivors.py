@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,8 @@ class Hypothesis:
     """One item that a beam search found."""
 
     tokens: tuple[int, ...]
-    """What was generated, the end token included where there is one."""
+    """What was generated, the end token included where there is one; with `heal=True` from the end of the prompt's
+    kept tokens on."""
     items: tuple[int, ...] | tuple[str, ...]
     """Numbers or keys of the items that these tokens are."""
     score: float
@@ -28,6 +29,11 @@ class Hypothesis:
     """What each token added to `log_probability`."""
     perturbed: float | None = None
     """With sampling: the log-probability and its noise, by which items were drawn, descending; else None."""
+    text: str | None = None
+    """The item's text; None where the engine has no vocabulary."""
+    value: Any = None
+    """What it means: the text, the value of a `OneOf` or `Literal`, the enum's member; of a catalogue the item's number
+    or key. A tuple where several items have these tokens."""
 
 
 class Ended(NamedTuple):
