@@ -191,7 +191,6 @@ class Walk:
         if self.finished:
             return
         if self.failed:
-            self.finished = token == self.end
             return
         new = f"{self.status}{self.sep}{token}"
         # A token beyond the vocabulary can never be generated, whatever keys there are.
@@ -229,7 +228,11 @@ def test_random_trees_walk_as_the_dict_does(seed: int) -> None:
     fields = [("start_token_id", 9), ("end_token_id", 2), ("sep", sep), ("prefix_dict", keys), ("other", [keys])]
     rng.shuffle(fields)
     text = json.dumps(dict(fields), ensure_ascii=rng.random() < 0.5, indent=rng.choice([None, 2]))
-    tree = rtp.load_tree(io.BytesIO(text.encode()), vocabulary_size=40)
+    try:
+        tree = rtp.load_tree(io.BytesIO(text.encode()), vocabulary_size=40)
+    except lt.ConstraintError:
+        assert all(token >= 40 or f"9{sep}{token}" in keys for token in keys["9"] if token >= 0)
+        return
     rows = 5
     processor = rtp.TreeProcessor(tree, rows)
     walks = [Walk(keys, 9, 2, sep, 40) for _ in range(rows)]
@@ -241,7 +244,7 @@ def test_random_trees_walk_as_the_dict_does(seed: int) -> None:
             walk.next(token)
         assert processor.status == [walk.status for walk in walks]
         assert processor.finished.tolist() == [walk.finished for walk in walks]
-        assert processor.failed.tolist() == [walk.failed and not walk.finished for walk in walks]
+        assert processor.failed.tolist() == [walk.failed for walk in walks]
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -470,3 +473,63 @@ def test_mistakes_are_told() -> None:
         rtp.MultiSequenceProcessor([])
     with pytest.raises(lt.ConstraintError, match="rows differ"):
         rtp.Processors([processor, rtp.MultiSequenceProcessor(2, 2)])
+
+
+def test_a_tree_of_another_vocabulary_is_an_error() -> None:
+    document = (
+        '{"prefix_dict": {"225": [64000, 64001], "225_64000": [2], "225_64001": [64002], "225_64001_64002": [2]}}'
+    )
+    assert rtp.load_tree(document).report.items == rtp.load_tree(document, vocabulary_size=70_000).report.items == 2
+    with pytest.raises(lt.ConstraintError, match="no item is left: 2 candidates lie outside the vocabulary of 50000"):
+        rtp.load_tree(document, vocabulary_size=50_000)
+    with pytest.raises(lt.ConstraintError, match="1 candidates lie outside"):
+        rtp.load_tree('{"prefix_dict": {"225": [5], "225_5": [700]}}', vocabulary_size=600)
+    assert rtp.load_tree(document, vocabulary_size=64_001).report.items == 1
+    assert rtp.load_tree('{"prefix_dict": {"225": []}}', vocabulary_size=10).report.items == 1
+
+
+def test_a_prompt_may_be_checked_for_the_root() -> None:
+    tree = rtp.load_tree('{"start_token_id": 9, "prefix_dict": {"9": [5], "9_5": [2]}}')
+    tree.check_prompt([1, 2, 9])
+    tree.check_prompt(np.array([9]))
+    for prompt, message in (([9, 1], "ends with token 1, and the tree begins after token 9"), ([], "is empty")):
+        with pytest.raises(lt.ConstraintError, match=message):
+            tree.check_prompt(prompt)
+
+
+def test_a_failed_row_stays_failed_when_it_reads_the_end() -> None:
+    tree = rtp.load_tree('{"prefix_dict": {"225": [5, 6], "225_5": [2]}}', vocabulary_size=12)
+    processor = rtp.TreeProcessor(tree, 3)
+    processor.update_status([[7, 2, 2], [5, 2, 2], [6, 2, 5]])
+    assert (processor.failed.tolist(), processor.finished.tolist()) == ([True, False, True], [False, True, False])
+    assert allowed(processor, 12) == [[2]] * 3
+    processor.update_multi_seq_status([1, 0])
+    assert (processor.failed.tolist(), processor.finished.tolist()) == ([False, True], [True, False])
+
+
+def test_a_grammar_may_end_without_a_stop_token() -> None:
+    vocabulary = lt.Vocabulary.from_tokens([b"a", b"b", b"</s>", b"<t>", b"</t>"], special_ids=[2, 3, 4], eog_ids=[2])
+    matcher = lt.Grammar.regex("ab?").matcher(vocabulary)
+    until_end = rtp.GrammarProcessor(matcher, 2)
+    until_end.update_status([0, 0])
+    assert until_end.finished.tolist() == [False, False]
+    early = rtp.GrammarProcessor(matcher, 2, terminate_without_stop_token=True)
+    assert allowed(early, 5) == [[0], [0]] and early.finished.tolist() == [False, False]
+    early.update_status([[0, 1], [0, 0]])
+    assert early.finished.tolist() == [True, True]
+    assert [one.is_accepting for one in early.matchers] == [True, True]
+    with pytest.raises(lt.TokenError, match="token 1 is not allowed"):
+        rtp.GrammarProcessor(matcher, 1, terminate_without_stop_token=True).update_status([1])
+    budget = lt.ReasoningBudget([3], [4], budget=3)
+    free = rtp.ThinkProcessor(budget, vocabulary, at="inside", terminate_without_stop_token=True)
+    assert free.finished.tolist() == [False]
+    then = rtp.ThinkProcessor(
+        lt.ReasoningBudget([3], [4], budget=3, then=lt.Grammar.regex("ab?")),
+        vocabulary,
+        at="inside",
+        terminate_without_stop_token=True,
+    )
+    then.update_status([[0, 4]])
+    assert then.finished.tolist() == [False]
+    then.update_status([0])
+    assert then.finished.tolist() == [True]

@@ -110,6 +110,9 @@ def test_every_setting_has_one_value_from_json_and_from_its_variable() -> None:
             {"type": "structural_tag", "format": {"type": "const_string", "value": "a"}},
             '{"type": "structural_tag", "format": {"type": "const_string", "value": "a"}}',
         ),
+        "constrained_json_disable_any_whitespace": (True, "1"),
+        "grammar_terminate_without_stop_token": (True, "true"),
+        "check_tree_root": (True, "on"),
         "combo_token_size": (3, "3"),
         "banned_combo_token_ids": ([], "[]"),
         "enable_cross_sequence_ban": (False, "off"),
@@ -292,17 +295,16 @@ def test_all_problems_of_all_sources_come_together(tmp_path: Path, vocabulary: l
 )
 def test_settings_that_contradict_each_other(given: dict[str, Any], said: str) -> None:
     assert any(said in line for line in problems(lambda: rtp.Config.from_json(given)))
-    assert any(said in line for line in problems(lambda: rtp.Config().with_request(given))) or "think" in str(given)
 
 
 def test_a_request_sets_no_files_and_changes_nothing_when_it_is_wrong() -> None:
     base = rtp.Config.from_json({"num_beams": 3})
-    given = {"tree_decode_config": "/etc/passwd", "think_end_tag": "x", "top_k": 3, "num_beams": 2}
+    given = {"tree_decode_config": "/etc/passwd", "think_end_tag": "x", "combo_token_sise": 3, "num_beams": 2}
     found = problems(lambda: base.with_request(given))
     assert [line.split(":")[0] for line in found] == [
         "/tree_decode_config in the request",
         "/think_end_tag in the request",
-        "/top_k in the request",
+        "/combo_token_sise in the request",
     ]
     assert base == rtp.Config.from_json({"num_beams": 3})
     with pytest.raises(rtp.ConfigError, match="num_beams"):
@@ -338,3 +340,153 @@ def test_what_does_not_fit_the_vocabulary(tree: Path, vocabulary: lt.Vocabulary)
         "/banned_combo_token_ids",
     ]
     assert "50, 60, 70" in found[-1]
+
+
+# -- RTP-LLM's own names
+
+
+UPSTREAM = {
+    "max_new_tokens": 10,
+    "max_input_tokens": 10,
+    "do_sample": True,
+    "top_k": 1,
+    "top_p": 0.9,
+    "temperature": [1.0],
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "min_new_tokens": 0,
+    "no_repeat_ngram_size": None,
+    "random_seed": 7,
+    "top_p_reset_ids": None,
+    "stop_words_str": ["x"],
+    "stop_words_list": [[1]],
+    "bad_words_list": None,
+    "pad_token_id": 3,
+    "bos_token_id": 1,
+    "print_stop_words": False,
+    "timeout_ms": -1,
+    "request_format": "raw",
+    "calculate_loss": 0,
+    "return_logits": False,
+    "return_cum_log_probs": False,
+    "select_tokens_id": [],
+    "trace_id": "",
+    "ignore_eos": False,
+    "adapter_name": None,
+    "is_streaming": True,
+    "reuse_cache": True,
+    "global_request_id": -1,
+    "thinking_mode": 2,
+    "think_terminate_token_id": 1,
+}
+
+
+def test_a_request_is_given_as_it_is() -> None:
+    base = rtp.Config.from_json({"combo_token_size": 2})
+    ours = {
+        "num_return_sequences": 2,
+        "eos_token_id": [2],
+        "auto_parse_banned_combo": False,
+        "banned_combo_token_ids": [[1, 2], [1], [3, 4, 5]],
+        "cross_seq_diverge_start_combo": -4,
+        "chat_template_kwargs": {"enable_thinking": False},
+        "response_format": None,
+        "json_format": False,
+    }
+    made = base.with_request({**UPSTREAM, **ours})
+    assert (made.num_return_sequences, made.eos_token_id, made.banned_combo_token_ids) == (2, (2,), ((1, 2),))
+    assert (made.cross_seq_diverge_start_combo, made.think_mode) == (0, "disabled")
+    noted = {note.split(" in the request: ")[0].removeprefix("/") for note in made.notes}
+    assert noted == {*UPSTREAM, "banned_combo_token_ids", "cross_seq_diverge_start_combo"}
+    assert "passed over: /top_k in the request: no setting of these processors" in made.describe()
+    assert base.notes == () and made == pickle.loads(pickle.dumps(made))
+    (found,) = problems(lambda: base.with_request({"auto_parse_banned_combo": True}))
+    assert "give their ids in banned_combo_token_ids" in found
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        ({"type": "json_object"}, "json_schema", '{"type": "object"}'),
+        ({"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "null"}}}, "json_schema", None),
+        ({"type": "regex", "pattern": "a+"}, "regex", "a+"),
+        ('{"type": "regex", "pattern": "a+"}', "regex", "a+"),
+        ({"type": "ebnf", "grammar": 'root ::= "a"'}, "ebnf", 'root ::= "a"'),
+        ({"type": "structural_tag", "format": {"type": "const_string", "value": "a"}}, "structural_tag", None),
+    ],
+)
+def test_the_response_format_of_a_request_is_a_grammar(given: Any, name: str, value: str | None) -> None:
+    made = rtp.Config.from_json({"regex": "b"}).with_request({"response_format": given})
+    assert {one for one in ("json_schema", "regex", "ebnf", "structural_tag") if getattr(made, one)} == {name}
+    assert value in (None, getattr(made, name))
+    assert made.sources[name] == "/response_format in the request"
+
+
+def test_a_response_format_that_means_nothing_is_a_problem() -> None:
+    base = rtp.Config()
+    assert base.with_request({"response_format": {"type": "text"}}) == base
+    assert base.with_request({"json_format": True}).json_schema == '{"type": "object"}'
+    for given in ({"type": "xml"}, 3, "text", {"type": "regex"}, {"type": "json_schema"}, {}):
+        (found,) = problems(lambda given=given: base.with_request({"response_format": given}))
+        assert found.startswith("/response_format in the request")
+
+
+def test_upstream_variables_do_not_stop_a_server() -> None:
+    environ = {
+        "THINK_TERMINATE_TOKEN_ID": "-1",
+        "THINK_MODE": " enabled ",
+        "THINK_SOMETHING_NEW": "1",
+        "CONSTRAINED_JSON_DISABLE_ANY_WHITESPACE": "1",
+        "GRAMMAR_TERMINATE_WITHOUT_STOP_TOKEN": "1",
+    }
+    made = rtp.Config.load({"think_terminate_token_id": 1}, environ)
+    assert (made.think_mode, made.grammar_terminate_without_stop_token) == ("enabled", True)
+    assert [note.split(":")[0] for note in made.notes] == [
+        "/think_terminate_token_id",
+        "THINK_SOMETHING_NEW",
+        "THINK_TERMINATE_TOKEN_ID",
+    ]
+    for variable in ("THINK_MOED", "LOGITREE_RTP_NUM_BEMS", "LOGITREE_RTP_WHATEVER"):
+        assert problems(lambda variable=variable: rtp.Config.from_env({variable: "1"}))[0].startswith(variable)
+
+
+def test_the_two_grammar_settings_do_what_they_say() -> None:
+    words = [*(bytes([b]) for b in range(256)), b"</s>"]
+    vocabulary = lt.Vocabulary.from_tokens(words, special_ids=[256], eog_ids=[256])
+    schema = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
+    for disabled, compact, spaced in ((True, True, False), (False, True, True)):
+        given = {"json_schema": schema, "constrained_json_disable_any_whitespace": disabled}
+        for text, expected in (("[1, 2]", compact), ("[\n1,\n2\n]", spaced)):
+            made = rtp.Config.from_json(given).processors(vocabulary)
+            assert made is not None
+            try:
+                made.update_status([list(text.encode())])
+                is_read = True
+            except lt.TokenError:
+                is_read = False
+            assert is_read == expected, (disabled, text)
+    early = rtp.Config.from_json({"regex": "ab?", "grammar_terminate_without_stop_token": True})
+    made = early.processors(vocabulary)
+    assert made is not None
+    made.update_status([97])
+    (processor,) = made
+    assert isinstance(processor, rtp.GrammarProcessor) and processor.finished.tolist() == [True]
+
+
+def test_the_root_of_the_tree_is_checked_where_it_is_asked_for(tree: Path, vocabulary: lt.Vocabulary) -> None:
+    base = rtp.Config.from_json({"tree_decode_config": str(tree)})
+    assert base.processors(vocabulary, prompt=[1]) is not None
+    strict = base.with_request({"check_tree_root": True})
+    strict.check(vocabulary)
+    assert strict.processors(vocabulary, prompt=[1, 9]) is not None
+    (found,) = problems(lambda: strict.processors(vocabulary, prompt=[1]))
+    assert found.startswith("/check_tree_root in the request: the prompt ends with token 1")
+    (found,) = problems(lambda: strict.processors(vocabulary))
+    assert "the prompt is empty" in found
+
+
+def test_a_tree_of_another_vocabulary_stops_a_server(tmp_path: Path, vocabulary: lt.Vocabulary) -> None:
+    path = tmp_path / "other.json"
+    path.write_text('{"prefix_dict": {"225": [64000], "225_64000": [2]}}')
+    (found,) = problems(lambda: rtp.Config.load({"tree_decode_config": str(path)}, {}, vocabulary=vocabulary))
+    assert "1 candidates lie outside the vocabulary of 35 tokens" in found

@@ -43,3 +43,30 @@ def test_problems_are_a_line_each(capsys: pytest.CaptureFixture[str], file: Path
     assert (code, len(json.loads(out)["problems"])) == (1, 3)
     assert run(capsys, "rtp", "check")[0] == 2
     assert run(capsys, "rtp", "check", str(file.parent / "none.json"))[0] == 1
+
+
+def test_a_tree_of_another_vocabulary_is_no_success(
+    capsys: pytest.CaptureFixture[str], file: Path, smollm2_gguf: Path
+) -> None:
+    tree = file.parent / "tree.json"
+    for document, said in (
+        ('{"prefix_dict": {"225": [64000], "225_64000": [2]}}', "no item is left: 1 candidates lie outside"),
+        (
+            '{"prefix_dict": {"225": [5, 64000, 64001], "225_5": [2]}}',
+            "2 candidates lie outside the vocabulary of 49152",
+        ),
+    ):
+        tree.write_text(document)
+        code, _, err = run(capsys, "rtp", "check", str(file), "--vocab", str(smollm2_gguf))
+        assert (code, err.count("\n")) == (1, 1) and said in err
+        code, out, _ = run(capsys, "rtp", "check", str(file), "--vocab", str(smollm2_gguf), "--json")
+        assert code == 1 and said in json.loads(out)["problems"][0]["message"]
+        assert run(capsys, "rtp", "check", str(file))[0] == 0
+
+
+def test_what_is_passed_over_is_shown(
+    capsys: pytest.CaptureFixture[str], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THINK_TERMINATE_TOKEN_ID", "1")
+    code, out, err = run(capsys, "rtp", "check", str(file), "--env")
+    assert (code, err) == (0, "") and "passed over: THINK_TERMINATE_TOKEN_ID: the frontend" in out

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import rtp
+from ..rtp import BEYOND
 from . import _common, vocab
 from ._common import UsageError
 from ._terminal import Terminal
@@ -44,12 +45,18 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     except rtp.ConfigError as error:
         problems = error.problems
     tree = None if problems else config.tree(None if vocabulary is None else len(vocabulary))
+    beyond = 0 if tree is None else tree.report.count(BEYOND)
+    if beyond and vocabulary is not None:
+        message = f"{beyond} candidates lie outside the vocabulary of {len(vocabulary)} tokens"
+        help = "check the tree against the model that it was made for"
+        problems = (rtp.Problem(str(config.tree_decode_config), message, help),)
     if args.json:
         found = [{"place": one.place, "message": one.message, "help": one.help} for one in problems]
         facts: dict[str, Any] = {"problems": found}
         if not problems:
             facts["settings"] = {name: getattr(config, name) for name in config.sources}
             facts["sources"] = dict(config.sources)
+            facts["passed_over"] = list(config.notes)
             facts["tree"] = None if tree is None else str(tree.report)
         out.line(json.dumps(facts, ensure_ascii=False))
         return int(bool(problems))

@@ -12,13 +12,14 @@ from ._problems import ConfigError, Problem
 from ._processor import Processor
 from ._processors import Processors
 from ._recommendation import RecommendationProcessor
-from ._report import Finding, Report
+from ._report import BEYOND, Finding, Report
 from ._sequences import MultiSequenceProcessor
 from ._slate import slate
 from ._tree import RtpTree, load_tree
 from ._tree_processor import TreeProcessor
 
 __all__ = [
+    "BEYOND",
     "Config",
     "ConfigError",
     "Finding",

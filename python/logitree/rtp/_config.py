@@ -22,15 +22,20 @@ from ._processors import Processors
 from ._recommendation import RecommendationProcessor
 from ._sequences import MultiSequenceProcessor
 from ._settings import (
+    ELSEWHERE,
+    ELSEWHERE_VARIABLES,
     GRAMMARS,
     INSTEAD,
+    LARGEST,
     MAX_WRONG,
+    PREFIX,
     RESERVED,
     SETTINGS,
     VARIABLES,
     Setting,
     Wrong,
     compiled,
+    response_format,
 )
 from ._tree import RtpTree, load_tree
 from ._tree_processor import TreeProcessor
@@ -95,6 +100,12 @@ class Config:
     regex: str | None = None
     ebnf: str | None = None
     structural_tag: str | None = None
+    constrained_json_disable_any_whitespace: bool = False
+    """JSON has no white space but one space after its commas and colons."""
+    grammar_terminate_without_stop_token: bool = False
+    """A row is finished as soon as its grammar is complete (`GrammarProcessor.finished`)."""
+    check_tree_root: bool = False
+    """Whether `processors` refuses a prompt that does not end with the tree's root."""
     combo_token_size: int = 0
     """Tokens of a recommended item; 0: no recommendation."""
     banned_combo_token_ids: tuple[tuple[int, ...], ...] = ()
@@ -108,6 +119,8 @@ class Config:
     """What ends a sequence; empty: the vocabulary's ends of generation."""
     sources: Mapping[str, str] = field(init=False, compare=False, repr=False)
     """Setting -> the place that set it; settings that have their default are missing."""
+    notes: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    """What was passed over because no processor reads it, each with its place."""
     _trees: _Trees = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -117,7 +130,7 @@ class Config:
         values, sources = _read(changed, problems)
         _agree(values, sources, problems)
         problems.check()
-        self._fill(values, sources, _Trees())
+        self._fill(values, sources, _Trees(), problems.notes)
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str] | Mapping[str, Any]) -> Config:
@@ -174,19 +187,29 @@ class Config:
             ConfigError: the settings do not agree with each other.
         """
         values = {name: getattr(stronger, name) for name in stronger.sources}
-        return self._over(values, stronger.sources, Problems())
+        problems = Problems()
+        problems.notes += stronger.notes
+        return self._over(values, stronger.sources, problems)
 
     def with_request(self, overrides: Mapping[str, Any]) -> Config:
-        """These settings with those of one request: fields of `generate_config` that concern processors.
+        """These settings with those of one request: its `generate_config` as it is.
 
-        A request sets no files and no tags. Trees that were read are shared.
+        Fields that concern no processor are passed over, and `notes` names them. `response_format` is the grammar that
+        it names; `chat_template_kwargs` says with `enable_thinking` whether the request thinks. A request sets no files
+        and no tags. Trees that were read are shared.
 
         Raises:
-            ConfigError: unknown names, or values that cannot be honoured.
+            ConfigError: values that cannot be honoured, and names that are nearly those of settings.
         """
         problems = Problems()
-        given = _members(overrides, "the request", problems, request=True)
-        return self._over(*_read(given, problems), problems)
+        values, places = _read(_request(overrides, problems), problems)
+        size = values.get("combo_token_size", self.combo_token_size)
+        banned = values.get("banned_combo_token_ids", ())
+        if size and any(len(combo) != size for combo in banned):
+            values["banned_combo_token_ids"] = tuple(combo for combo in banned if len(combo) == size)
+            left_out = len(banned) - len(values["banned_combo_token_ids"])
+            problems.note(places["banned_combo_token_ids"], f"{left_out} items have not {size} tokens, left out")
+        return self._over(values, places, problems)
 
     @property
     def rows(self) -> int:
@@ -238,7 +261,8 @@ class Config:
         Args:
             vocabulary: the model's vocabulary.
             rows: how many rows there are; None: `rows`.
-            prompt: token ids of the prompt, which in `adaptive` mode may have begun a thought.
+            prompt: token ids of the prompt, which in `adaptive` mode may have begun a thought, and which
+                `check_tree_root` looks at.
             tokenize: tokenisation of tags that are no single tokens, without special tokens.
 
         Raises:
@@ -252,14 +276,14 @@ class Config:
         return Processors(made) if made else None
 
     def describe(self) -> str:
-        """The settings that are set and where, one a line."""
-        lines = []
+        """The settings that are set and where, and what was passed over, one a line."""
+        lines = list[str]()
         for name in (one.name for one in _FIELDS if one.name in self.sources):
             value = getattr(self, name)
             text = shown(value) if not isinstance(value, tuple) else json.dumps(value[:MAX_EVIDENCE])
             text = text if len(text) <= MAX_EVIDENCE else f"{text[:MAX_EVIDENCE]}..."
             lines.append(f"{name} = {text} ({self.sources[name]})")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"passed over: {note}" for note in self.notes)])
 
     # -- how it is made
 
@@ -274,7 +298,7 @@ class Config:
             _join(values, sources, read, places)
         _agree(values, sources, problems)
         made = object.__new__(cls)
-        made._fill(values, sources, _Trees())
+        made._fill(values, sources, _Trees(), problems.notes)
         if deep is not None:
             made._check(*deep, problems)
         problems.check()
@@ -288,13 +312,14 @@ class Config:
         _agree(own, sources, problems)
         problems.check()
         made = object.__new__(type(self))
-        made._fill(own, sources, self._trees)
+        made._fill(own, sources, self._trees, [*self.notes, *problems.notes])
         return made
 
-    def _fill(self, values: Mapping[str, Any], sources: Mapping[str, str], trees: _Trees) -> None:
+    def _fill(self, values: Mapping[str, Any], sources: Mapping[str, str], trees: _Trees, notes: Sequence[str]) -> None:
         for one in _FIELDS:
             object.__setattr__(self, one.name, values.get(one.name, one.default))
         object.__setattr__(self, "sources", dict(sources))
+        object.__setattr__(self, "notes", tuple(notes))
         object.__setattr__(self, "_trees", trees)
 
     def _place(self, *names: str) -> str:
@@ -305,7 +330,7 @@ class Config:
 
     def _check(self, vocabulary: _core.Vocabulary | None, tokenize: Tokenize | None, problems: Problems) -> None:
         if vocabulary is not None:
-            self._processors(vocabulary, self.rows, (), tokenize, problems)
+            self._processors(vocabulary, self.rows, None, tokenize, problems)
         elif self.tree_decode_config is not None:
             place = f"{self._place('tree_decode_config')} ({self.tree_decode_config[:200]})"
             self._tried(problems, place, self.tree)
@@ -314,24 +339,29 @@ class Config:
         self,
         vocabulary: _core.Vocabulary,
         rows: int,
-        prompt: Sequence[int],
+        prompt: Sequence[int] | None,
         tokenize: Tokenize | None,
         problems: Problems,
     ) -> list[Processor]:
-        """Every processor that can be made; why another cannot is a problem."""
+        """Every processor that can be made; why another cannot is a problem. Without a prompt: there is none yet."""
         for name in ("begin_think_token_ids", "end_think_token_ids", "eos_token_id"):
             self._fit(name, [getattr(self, name)], len(vocabulary), problems)
         used = [name for name in GRAMMARS if getattr(self, name) is not None]
-        grammar = compiled(used[0], getattr(self, used[0])) if used else None
+        compact = self.constrained_json_disable_any_whitespace
+        grammar = compiled(used[0], getattr(self, used[0]), compact) if used else None
         made: list[Processor | None] = []
         if self.thinks:
-            made.append(self._thought(vocabulary, rows, prompt, tokenize, grammar, problems))
+            made.append(self._thought(vocabulary, rows, prompt or (), tokenize, grammar, problems))
         elif grammar is not None:
             bound = self._tried(problems, self._place(*used), lambda: _begun(grammar.matcher(vocabulary)))
-            made.append(None if bound is None else GrammarProcessor(bound, rows))
+            ends_early = self.grammar_terminate_without_stop_token
+            processor = GrammarProcessor(bound, rows, terminate_without_stop_token=ends_early) if bound else None
+            made.append(processor)
         if self.tree_decode_config is not None:
             place = f"{self._place('tree_decode_config')} ({self.tree_decode_config[:200]})"
             tree = self._tried(problems, place, lambda: self.tree(len(vocabulary)))
+            if tree is not None and self.check_tree_root and prompt is not None:
+                self._tried(problems, self._place("check_tree_root"), lambda: tree.check_prompt(prompt))
             made.append(None if tree is None else TreeProcessor(tree, rows))
         if self.combo_token_size:
             self._fit("banned_combo_token_ids", self.banned_combo_token_ids, len(vocabulary), problems)
@@ -364,7 +394,10 @@ class Config:
         )
         inside: Literal["inside"] | None = "inside" if self.think_mode == "enabled" else None
         try:
-            return ThinkProcessor(budget, vocabulary, rows, at=inside, prompt=prompt)
+            ends_early = self.grammar_terminate_without_stop_token
+            return ThinkProcessor(
+                budget, vocabulary, rows, at=inside, prompt=prompt, terminate_without_stop_token=ends_early
+            )
         except _core.LogitreeError as reason:
             tags = {
                 "begin": ("begin_think_token_ids", "think_start_tag"),
@@ -436,8 +469,12 @@ def _from_env(environ: Mapping[str, str]) -> _Layer:
                     text = os.path.join(environ.get("CHECKPOINT_PATH", ""), text)
                 if text:
                     yield setting.name, variable, setting, setting.said(text)
-            elif variable.startswith(RESERVED):
+            elif variable in ELSEWHERE_VARIABLES:
+                problems.note(variable, ELSEWHERE_VARIABLES[variable])
+            elif variable.startswith(PREFIX) or (variable.startswith(RESERVED) and _is_near(variable, VARIABLES)):
                 problems.add(variable[:200], "an unknown variable", _near(variable, VARIABLES))
+            elif variable.startswith(RESERVED):
+                problems.note(variable[:200], "no variable of these processors")
 
     return layer
 
@@ -499,18 +536,78 @@ def _parsed(data: bytes, name: str, problems: Problems) -> Mapping[str, Any]:
     return found
 
 
-def _members(given: Mapping[str, Any], origin: str, problems: Problems, *, request: bool = False) -> Iterator[Given]:
+def _members(given: Mapping[str, Any], origin: str, problems: Problems) -> Iterator[Given]:
     """The members of an object that are settings."""
     for name, value in given.items():
-        pointer = "/" + str(name)[:200].replace("~", "~0").replace("/", "~1")
-        place = f"{pointer} in {origin}" if origin else pointer
+        place = _pointer(name, origin)
         setting = SETTINGS.get(name) if isinstance(name, str) else None
-        if setting is None:
-            problems.add(place, "an unknown setting", _near(str(name), SETTINGS))
-        elif request and not setting.request:
-            problems.add(place, "a request cannot set this", "set it in the file or in the environment")
-        else:
+        if setting is not None:
             yield name, place, setting, value
+        elif name in ELSEWHERE:
+            problems.note(place, ELSEWHERE[name])
+        else:
+            problems.add(place, "an unknown setting", _near(str(name), SETTINGS))
+
+
+def _request(given: Mapping[str, Any], problems: Problems) -> Iterator[Given]:
+    """The members of a request's `generate_config` that are settings, or mean one."""
+    for name, value in given.items():
+        place = _pointer(name, "the request")
+        setting = SETTINGS.get(name) if isinstance(name, str) else None
+        if setting is not None and setting.request:
+            if name == "cross_seq_diverge_start_combo" and type(value) is int and not 0 <= value <= LARGEST:
+                problems.note(place, "taken as the nearest number that is possible")
+                value = 0 if value < 0 else LARGEST
+            yield name, place, setting, value
+        elif setting is not None:
+            problems.add(place, "a request cannot set this", "set it in the file or in the environment")
+        elif name in _MEANT:
+            try:
+                meant = _MEANT[name](value, given)
+            except Wrong as reason:
+                problems.add(place, *reason.found[0][1:])
+                continue
+            if meant is not None:
+                yield meant[0], place, SETTINGS[meant[0]], meant[1]
+        elif name in ELSEWHERE:
+            problems.note(place, ELSEWHERE[name])
+        elif _is_near(str(name), SETTINGS) and name not in ("bos_token_id", "pad_token_id"):
+            problems.add(place, "an unknown setting", _near(str(name), SETTINGS))
+        else:
+            problems.note(place, "no setting of these processors")
+
+
+def _kwargs(value: Any, given: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """What `chat_template_kwargs` says of thoughts; `in_think_mode` counts before it."""
+    thinks = value.get("enable_thinking") if isinstance(value, Mapping) else None
+    return None if thinks is None or "in_think_mode" in given else ("in_think_mode", thinks)
+
+
+def _combos_of_prompt(value: Any, _: Mapping[str, Any]) -> None:
+    """Items that RTP-LLM's frontend finds in the prompt's text or in texts: it is to do so before."""
+    if value:
+        raise Wrong("items are not read from texts here", "give their ids in banned_combo_token_ids")
+
+
+_MEANT: dict[str, Callable[[Any, Mapping[str, Any]], tuple[str, Any] | None]] = {
+    "response_format": lambda value, _: None if value is None else response_format(value),
+    "json_format": lambda value, _: ("json_schema", {"type": "object"}) if value else None,
+    "chat_template_kwargs": _kwargs,
+    "auto_parse_banned_combo": _combos_of_prompt,
+    "banned_combo_semantic_ids": _combos_of_prompt,
+}
+"""Fields of a request that mean a setting of another name: the setting and its value."""
+
+
+def _pointer(name: object, origin: str) -> str:
+    """The place of a member."""
+    pointer = "/" + str(name)[:200].replace("~", "~0").replace("/", "~1")
+    return f"{pointer} in {origin}" if origin else pointer
+
+
+def _is_near(name: str, known: Iterable[str]) -> bool:
+    """Whether this is a misspelt name rather than another one."""
+    return bool(get_close_matches(name[:64], known, 1, 0.9))
 
 
 def _near(name: str, known: Iterable[str]) -> str:

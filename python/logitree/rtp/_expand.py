@@ -12,7 +12,7 @@ from .. import _core
 from .._errors import error
 from ..catalogue import Catalogue, CatalogueBuilder
 from ._document import LARGEST, Document
-from ._report import Findings, FirstKey, Report
+from ._report import BEYOND, Findings, FirstKey, Report
 
 NO_KEY = 2**64 - 1
 """The item number of a candidate without a key: it leads to the error state."""
@@ -106,7 +106,7 @@ class Growth:
             weights = self._weights_of(key, tokens, row)
             allowed = len(tokens) if not tokens or tokens[-1] < self._limit else sum(t < self._limit for t in tokens)
             if allowed < len(tokens):
-                self.findings.add("candidate beyond the vocabulary", self._place(key), len(tokens) - allowed)
+                self.findings.add(BEYOND, self._place(key), len(tokens) - allowed)
             if not allowed:
                 (dead if len(tokens) else complete).append(parent)
             for at in range(allowed):

@@ -19,7 +19,10 @@ class GrammarProcessor(Processor):
 
     rank = 1
 
-    def __init__(self, matcher: _core.Matcher, rows: int = 1) -> None:
+    def __init__(self, matcher: _core.Matcher, rows: int = 1, *, terminate_without_stop_token: bool = False) -> None:
+        """`terminate_without_stop_token`: a row is finished as soon as its text is complete, as XGrammar's matchers are
+        with this option: the server ends it there."""
+        self._ends_early = terminate_without_stop_token
         self._first = matcher.fork()
         self._matchers = [matcher.fork() for _ in range(checked_rows(rows))]
 
@@ -32,8 +35,16 @@ class GrammarProcessor(Processor):
         """The matcher of each row, to look at."""
         return tuple(self._matchers)
 
+    @property
+    def finished(self) -> npt.NDArray[np.bool_]:
+        """Which rows are at their end: they read nothing more, and nothing is masked there."""
+        return np.array([self._is_over(matcher) for matcher in self._matchers], np.bool_)
+
+    def _is_over(self, matcher: _core.Matcher) -> bool:
+        return matcher.is_finished or (self._ends_early and matcher.is_accepting)
+
     def _process(self, logits: Logits) -> None:
-        going = [row for row, matcher in enumerate(self._matchers) if not matcher.is_finished]
+        going = [row for row, matcher in enumerate(self._matchers) if not self._is_over(matcher)]
         if not going:
             return
         size = self._first.vocabulary_size
@@ -49,7 +60,7 @@ class GrammarProcessor(Processor):
         """As `Processor.checked_tokens`; a token that is not allowed is a TokenError. Finished rows read nothing."""
         checked = super().checked_tokens(tokens)
         for row, (matcher, own) in enumerate(zip(self._matchers, checked.tolist(), strict=True)):
-            allowed = len(own) if matcher.is_finished else matcher.validate(own)
+            allowed = len(own) if self._is_over(matcher) else matcher.validate(own)
             ended = allowed < len(own) and self._ends(matcher, own[:allowed])
             if allowed < len(own) and not ended:
                 raise error(_core.TokenError, f"token {own[allowed]} is not allowed", place=f"row {row}")
@@ -58,13 +69,16 @@ class GrammarProcessor(Processor):
     def _ends(self, matcher: _core.Matcher, tokens: list[int]) -> bool:
         """Whether these tokens finish the row."""
         trial = matcher.fork()
-        trial.accept_many(tokens)
-        return trial.is_finished
+        for token in tokens:
+            trial.accept(token)
+            if self._is_over(trial):
+                return True
+        return False
 
     def _read(self, tokens: npt.NDArray[np.int64]) -> None:
         for matcher, own in zip(self._matchers, tokens.tolist(), strict=True):
             for token in own:
-                if not matcher.is_finished:
+                if not self._is_over(matcher):
                     matcher.accept(token)
 
     def _take(self, parents: npt.NDArray[np.int64]) -> None:
@@ -87,17 +101,21 @@ class ThinkProcessor(GrammarProcessor):
         *,
         at: Literal["outside", "inside", "closing"] | None = None,
         prompt: Sequence[int] = (),
+        terminate_without_stop_token: bool = False,
     ) -> None:
         """Args:
             budget: the tags and the budget.
             vocabulary: the model's vocabulary.
             rows: how many rows there are.
             at, prompt: where the prompt ends, as of `ReasoningBudget.matcher`.
+            terminate_without_stop_token: as of `GrammarProcessor`, for the grammar after the thought.
 
         Raises:
             ConstraintError: as of `ReasoningBudget.matcher`.
         """
-        super().__init__(budget.matcher(vocabulary, at=at, prompt=prompt), rows)
+        ends_early = terminate_without_stop_token and budget.then is not None
+        matcher = budget.matcher(vocabulary, at=at, prompt=prompt)
+        super().__init__(matcher, rows, terminate_without_stop_token=ends_early)
 
     def draft_masks(self, row: int, drafts: Sequence[int]) -> tuple[npt.NDArray[np.int32], int]:
         """The tokens allowed before each of P drafts and after the last, and how many drafts are allowed in turn.

@@ -55,6 +55,8 @@ class Problems:
     def __init__(self) -> None:
         self._found: list[Problem] = []
         self._more = 0
+        self.notes: list[str] = []
+        """What was passed over, and is no problem."""
 
     def add(self, place: str, message: str, help: str = "") -> None:
         """One more."""
@@ -62,6 +64,11 @@ class Problems:
             self._found.append(Problem(place, message, help))
         else:
             self._more += 1
+
+    def note(self, place: str, message: str) -> None:
+        """Something that was passed over."""
+        if len(self.notes) < MAX_PROBLEMS:
+            self.notes.append(f"{place}: {message}")
 
     def check(self) -> None:
         """Raises ConfigError if there were any."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+BEYOND = "candidate beyond the vocabulary"
 FirstKey = Literal["start", "path", "none"]
 
 

@@ -79,8 +79,10 @@ def mode(value: Any) -> str:
     """RTP-LLM's think mode, or its older numbers."""
     if type(value) in (int, bool) and value in (0, 1):
         return MODES[2 * value]
-    if isinstance(value, str) and (named := {"0": "disabled", "1": "enabled"}.get(value, value.lower())) in MODES:
-        return named
+    if isinstance(value, str):
+        written = value.strip().lower()
+        if (named := {"0": "disabled", "1": "enabled"}.get(written, written)) in MODES:
+            return named
     raise Wrong(f"the value is {shown(value)}", "give disabled, adaptive or enabled, or 0 or 1")
 
 
@@ -170,9 +172,49 @@ def _grammar(name: str, value: Any, kinds: tuple[type, ...]) -> str:
     return written
 
 
+RESPONSE_FORMATS = {
+    "json_schema": ("json_schema", "schema"),
+    "regex": ("regex", "pattern"),
+    "ebnf": ("ebnf", "grammar"),
+    "structural_tag": ("structural_tag", "structural_tag"),
+}
+"""The type of a `response_format` -> the setting that it is, and its member that has the value."""
+
+
+def response_format(value: Any) -> tuple[str, Any] | None:
+    """The setting and the value that a request's `response_format` means; None: any text.
+
+    Raises:
+        Wrong: it is of no known type, or its value is missing.
+    """
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise Wrong(f"the value is {shown(value)}", 'give an object, such as {"type": "json_object"}') from None
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        return "json_schema", {"type": "object"}
+    if kind not in RESPONSE_FORMATS:
+        known = ", ".join(["text", "json_object", *RESPONSE_FORMATS])
+        raise Wrong(f"the value is {shown(value)}", f"give an object whose type is one of {known}")
+    name, member = RESPONSE_FORMATS[kind]
+    inner = value.get("json_schema") if kind == "json_schema" else value
+    found = inner.get(member) if isinstance(inner, dict) else None
+    if found is None and kind == "structural_tag":
+        found = value
+    if found is None:
+        raise Wrong(f"a response_format of the type {kind} without {member}", f"give its {member}")
+    return name, found
+
+
 @functools.lru_cache(maxsize=64)
-def compiled(name: str, written: str) -> _core.Grammar:
-    """The grammar of a setting's text."""
+def compiled(name: str, written: str, compact: bool = False) -> _core.Grammar:
+    """The grammar of a setting's text. `compact`: JSON without other white space than XGrammar's own separators."""
+    if compact and name == "json_schema":
+        return _core.Grammar.json_schema(written, whitespace="compact", separators=(", ", ": "))
     make: dict[str, Callable[[str], _core.Grammar]] = {
         "json_schema": _core.Grammar.json_schema,
         "structural_tag": _core.Grammar.structural_tag,
@@ -257,6 +299,23 @@ def _rows() -> Iterator[Setting]:
     yield Setting("regex", regex)
     yield Setting("ebnf", ebnf)
     yield Setting("structural_tag", tag)
+    yield Setting(
+        "constrained_json_disable_any_whitespace",
+        flag,
+        False,
+        "CONSTRAINED_JSON_DISABLE_ANY_WHITESPACE",
+        said_flag,
+        request=False,
+    )
+    yield Setting(
+        "grammar_terminate_without_stop_token",
+        flag,
+        False,
+        "GRAMMAR_TERMINATE_WITHOUT_STOP_TOKEN",
+        said_flag,
+        request=False,
+    )
+    yield Setting("check_tree_root", flag, False, said=said_flag)
     yield Setting("combo_token_size", whole(0, MAX_COMBO), 0, said=said_whole)
     yield Setting("banned_combo_token_ids", combos, (), said=said_list)
     yield Setting("enable_cross_sequence_ban", flag, False, said=said_flag)
@@ -277,6 +336,13 @@ VARIABLES = {
 """By their names in the environment."""
 RESERVED = (PREFIX, "THINK_", "TREE_DECODE_")
 """Beginnings of variables that must be known."""
+ELSEWHERE = {
+    "think_terminate_token_id": "the frontend stops a thought with it",
+    "thinking_mode": "in_think_mode says whether a request thinks",
+}
+"""Settings of RTP-LLM that are no processor's, and why nothing here reads them."""
+ELSEWHERE_VARIABLES = {"THINK_TERMINATE_TOKEN_ID": ELSEWHERE["think_terminate_token_id"]}
+"""The same of variables with a beginning that is reserved."""
 GRAMMARS = ("json_schema", "regex", "ebnf", "structural_tag")
 """Settings of which one at most has a value."""
 INSTEAD = {

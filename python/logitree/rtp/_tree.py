@@ -16,7 +16,7 @@ from ..catalogue import Catalogue
 from ._document import Document, read_document
 from ._expand import NO_KEY, Growth
 from ._json import Reader
-from ._report import Findings, Report
+from ._report import BEYOND, Findings, Report
 
 Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
 
@@ -74,6 +74,17 @@ class RtpTree:
             raise error(_core.ConstraintError, f"no path has the status {status[:80]!r}", help="give a key of the file")
         return state
 
+    def check_prompt(self, tokens: Sequence[int]) -> None:
+        """Whether a prompt ends with the tree's root, the id that every key begins with: what follows is then an item.
+
+        Raises:
+            ConstraintError: it does not.
+        """
+        if not len(tokens) or int(tokens[-1]) != self.start:
+            last = f"ends with token {int(tokens[-1])}" if len(tokens) else "is empty"
+            message = f"the prompt {last}, and the tree begins after token {self.start}"
+            raise error(_core.ConstraintError, message, help="end the prompt with start_token_id")
+
     def __repr__(self) -> str:
         return f"RtpTree({self.report.items} items, start {self.start}, end {self.end})"
 
@@ -94,7 +105,7 @@ def load_tree(
 
     Raises:
         PayloadError: it is no JSON, or no tree-decode file. `place` is a JSON pointer, with line and column.
-        ConstraintError: the end token is outside the vocabulary.
+        ConstraintError: the end token is outside the vocabulary, or so many candidates are that no item is left.
         LimitError: a path of more than 4,096 tokens; candidates without keys that make too long paths together.
         FileError: the file cannot be read, or the index not be written.
     """
@@ -111,6 +122,13 @@ def load_tree(
             opened.close()
     growth = Growth(document, findings, vocabulary_size, index)
     prefix, report = growth.grow()
+    beyond = report.count(BEYOND)
+    if beyond and not report.items and not report.errors:
+        raise error(
+            _core.ConstraintError,
+            f"no item is left: {beyond} candidates lie outside the vocabulary of {vocabulary_size} tokens",
+            help="load a tree of this model's vocabulary",
+        )
     return RtpTree(document, growth, prefix, report, vocabulary_size)
 
 

@@ -14,7 +14,8 @@ class TreeProcessor(Processor):
     """RTP-LLM's tree decode: each row may only generate what the tree has, and then the end.
 
     A row's status is the key of where it is. A token whose key is missing leads to the error state: the status stays,
-    and only the end token is allowed. After the end token nothing is read, and only the end is allowed.
+    and only the end token is allowed; the row has failed, and stays so. After the end token nothing is read, and only
+    the end is allowed. A row is over when it is finished or has failed.
     """
 
     rank = 2
@@ -41,12 +42,12 @@ class TreeProcessor(Processor):
 
     @property
     def finished(self) -> npt.NDArray[np.bool_]:
-        """Which rows have read the end token."""
+        """Which rows have read the end token after an item."""
         return np.asarray(self._states == FINISHED)
 
     @property
     def failed(self) -> npt.NDArray[np.bool_]:
-        """Which rows are in the error state."""
+        """Which rows are in the error state, whether they have read the end token since or not."""
         return np.asarray(self._states == FAILED)
 
     def force_status(self, row: int, status: str) -> None:
@@ -90,6 +91,7 @@ class TreeProcessor(Processor):
         walk = self.tree.walk
         before = self._states
         after = walk.advance(before, tokens)
+        after[before == FAILED] = FAILED
         if self._errors:
             leaves = (after >= 0) & walk.is_item(after) & ~walk.may_continue(after)
             for row in np.flatnonzero(leaves).tolist():

@@ -223,7 +223,8 @@ pub fn keywords() -> Vec<&'static str> {
 }
 
 /// Keywords that most callers know, for the error of one that nothing has.
-const USUAL: [&str; 7] = ["temperature", "top_k", "top_p", "min_p", "repeat_penalty", "presence_penalty", "seed"];
+const USUAL: [&str; 7] =
+    ["temperature", "top_k", "top_p", "min_p", "repeat_penalty", "presence_penalty", "seed"];
 
 /// The error for a keyword that nothing has: the one that it resembles, or those that are usual.
 pub fn unknown(keyword: &str) -> Error {
