@@ -3,7 +3,8 @@
        cc token_tree.c $(pkg-config --cflags --libs logitree) -I<llama.cpp's include folders> -ldl -o token_tree
        ./token_tree libllama.so model.gguf "Request: Send Anna the picture of the cat." REPLY SEND_MESSAGE SEND_FILE
 
-   With llama-cpp-python, the library is llama_cpp/lib/libllama.so, and the headers are in the environment's include folder. */
+   With llama-cpp-python, the library is llama_cpp/lib/libllama.so, and the headers are in the folder include beside it
+   (site-packages/include); docs/c.md has the commands. */
 
 #include <dlfcn.h>
 #include <stdio.h>

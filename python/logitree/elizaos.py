@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from typing import Any
 
+from . import _progress
 from ._core import Span, TokenTree, TokenTreeCache, prefill_plan, span_sampler_plan, token_tree, token_tree_cache
 
 __all__ = [
@@ -32,6 +33,10 @@ Tokenize = Callable[[str], Sequence[int]]
 
 CAPACITY = 8192
 """Names whose tokens are kept per model; the next one drops them all."""
+
+
+_NAMES = 256
+"""Names between two reports of progress."""
 
 
 class TokenizerCache:
@@ -87,12 +92,14 @@ def descriptor(
     tokenize: Tokenize,
     *,
     model_id: str | None = None,
+    on_progress: _progress.OnProgress | None = None,
 ) -> dict[str, Any] | None:
     """The descriptor of the span at ``path`` whose values are ``names``; None if no names are left.
 
     Missing and empty names are dropped, repeated ones count once, the rest is sorted by code point: the
     same names in any order give the same descriptor, byte for byte. ``tokenize`` gives a name's ids without
-    special tokens; with a ``model_id`` its answers are kept in ``tokenizer_cache``.
+    special tokens; with a ``model_id`` its answers are kept in ``tokenizer_cache``. ``on_progress`` is called with a
+    number from 0 to 1; None: where standard error is a terminal, what takes more than a second is shown there.
     """
     distinct = sorted({name for name in names if name})
     if not distinct:
@@ -103,7 +110,13 @@ def descriptor(
             return list(tokenize(name))
         return list(tokenizer_cache.tokens(model_id, name, tokenize))
 
-    return {"path": path, "leaves": [{"name": name, "tokens": ids(name)} for name in distinct]}
+    leaves = []
+    with _progress.telling("tokenising names", on_progress) as tell:
+        for done, name in enumerate(distinct, 1):
+            leaves.append({"name": name, "tokens": ids(name)})
+            if done % _NAMES == 0 or done == len(distinct):
+                tell(done / len(distinct))
+    return {"path": path, "leaves": leaves}
 
 
 def payload(model_id: str | None, descriptors: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:

@@ -68,7 +68,7 @@ def test_rows_of_any_length_with_numbers_of_their_own() -> None:
 def test_a_file_opens_as_it_was_written(tmp_path: Path) -> None:
     rows = np.random.default_rng(2).integers(0, 300, (4000, 4))
     told: list[float] = []
-    tree = lt.Catalogue.from_codes(rows, path=tmp_path / "index", memory=20_000, progress=told.append)
+    tree = lt.Catalogue.from_codes(rows, path=tmp_path / "index", memory=20_000, on_progress=told.append)
     assert told[0] == 0
     assert told[-1] == 1
     assert told == sorted(told)
@@ -426,7 +426,7 @@ def test_other_mistakes(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        lt.Catalogue.from_codes([[1]], path=tmp_path / "index", progress=stop)
+        lt.Catalogue.from_codes([[1]], path=tmp_path / "index", on_progress=stop)
     assert not (tmp_path / "index").exists()
 
 
@@ -539,7 +539,7 @@ def test_a_change_within_a_change_is_refused(tmp_path: Path) -> None:
         tree.add([[3]])
 
     with pytest.raises(lt.StateError, match="while it is being changed"):
-        tree.merge(progress=within)
+        tree.merge(on_progress=within)
     assert len(tree) == 1
     waiting: list[str] = []
 
@@ -549,7 +549,7 @@ def test_a_change_within_a_change_is_refused(tmp_path: Path) -> None:
             thread.start()
             waiting.append("begun")
 
-    tree.merge(tmp_path / "merged", progress=slowly)
+    tree.merge(tmp_path / "merged", on_progress=slowly)
     for _ in range(1000):
         if len(waiting) == 2:
             break
@@ -567,7 +567,7 @@ def test_a_small_change_waits_for_a_merge_that_reports_its_progress() -> None:
             changing.start()
         threading.Event().wait(0.01)
 
-    tree.merge(progress=slowly)
+    tree.merge(on_progress=slowly)
     changing.join(timeout=60)
     assert not changing.is_alive() and [4, 5] in tree and len(tree) == 3
 

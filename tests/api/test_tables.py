@@ -70,7 +70,7 @@ def test_every_kind_of_table_gives_the_same_tree(tmp_path: Path, kind: str) -> N
     truth = lt.Catalogue.from_codes(np.array(ROWS), items=NUMBERS, weights=np.array(WEIGHTS, np.float32))
     told: list[float] = []
     tree = lt.Catalogue.from_table(
-        table, NAMES, item="id", weights=WEIGHT_NAMES, path=tmp_path / "index", progress=told.append
+        table, NAMES, item="id", weights=WEIGHT_NAMES, path=tmp_path / "index", on_progress=told.append
     )
     assert tree.to_bytes() == truth.to_bytes() == (tmp_path / "index").read_bytes()
     assert told == sorted(told)
@@ -262,7 +262,7 @@ def test_texts_are_numbered_by_their_place(tmp_path: Path) -> None:
     file = tmp_path / "titles.txt"
     file.write_text("Dune\n\nEmma\r\nD\u2028e", encoding="utf-8")
     told: list[float] = []
-    tree = lt.Catalogue.from_texts(file, spell, path=tmp_path / "index", progress=told.append)
+    tree = lt.Catalogue.from_texts(file, spell, path=tmp_path / "index", on_progress=told.append)
     assert [tree.items(spell(t)).tolist() for t in ("Dune", "", "Emma", "D\u2028e")] == [[0], [], [2], [3]]
     assert told[-1] == 1
     many = [f"title {n}" for n in range(20_000)]

@@ -269,7 +269,7 @@ async def events(engine: LlamaCpp) -> str:
 
 def tables(titles: list[str]) -> lt.Catalogue:
     tree = lt.Catalogue.from_table("t.csv", ["a", "b"], item="id", weights=["u", "v"], path="i", memory=1 << 20)
-    for rows in lt.catalogue.table_items("t.jsonl", progress=print):
+    for rows in lt.catalogue.table_items("t.jsonl", on_progress=print):
         assert_type(rows, lt.catalogue.ItemRows)
         assert_type(rows.items, npt.NDArray[np.uint64] | None)
         tree.add(rows.tokens, items=rows.items, weights=rows.weights)

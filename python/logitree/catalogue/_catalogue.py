@@ -12,11 +12,9 @@ import numpy.typing as npt
 from .. import _core
 from .._constraint import Composable, bind
 from .._errors import error
+from .._progress import OnProgress, telling
 from . import _tables
 from ._arrays import Codes, Items, Weights, has_keys, rows_of
-
-Progress = Callable[[float], object]
-"""Called with a number from 0 to 1."""
 
 Tokenize = Callable[[str], Sequence[int]]
 """A model's own tokenisation of a text, without special tokens."""
@@ -62,15 +60,16 @@ class CatalogueBuilder:
         for rows in rows_of(codes, items, weights):
             self._core.push(rows.tokens, rows.numbers, ends=rows.ends, weights=rows.weights, keys=rows.keys)
 
-    def finish(self, progress: Progress | None = None) -> Catalogue:
-        """Writes the index and opens it.
+    def finish(self, on_progress: OnProgress | None = None) -> Catalogue:
+        """Writes the index and opens it; `on_progress` as of `Catalogue.from_codes`.
 
         Raises:
             ConstraintError: a token has two weights in one place.
             FileError: the index cannot be written.
             StateError: it is already written.
         """
-        index, repeated = self._core.finish(self._path, progress)
+        with telling("writing the index", on_progress) as tell:
+            index, repeated = self._core.finish(self._path, tell)
         return Catalogue(index, repeated)
 
     def __len__(self) -> int:
@@ -106,7 +105,7 @@ class Catalogue(Composable):
         weights: Weights | None = None,
         path: str | os.PathLike[str] | None = None,
         memory: int | None = None,
-        progress: Progress | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Catalogue:
         """A catalogue of items that are given as tokens.
 
@@ -120,7 +119,8 @@ class Catalogue(Composable):
             path: where to write the index. The whole file appears at once, or nothing. None keeps it in memory.
             memory: bytes for unsorted items, 3 GiB by default; more is sorted on disk, beside `path`. Keys take about
                 30 bytes each on top.
-            progress: called with a number from 0 to 1 while the index is written.
+            on_progress: called with a number from 0 to 1 while the index is written. None: where standard error is a
+                terminal, what takes more than a second is shown there.
 
         Raises:
             ConstraintError: an item without tokens, something that is not a token, weights that disagree, a key that is
@@ -132,7 +132,7 @@ class Catalogue(Composable):
             items = list(items)
         builder = CatalogueBuilder(path, weighted=weights is not None, keyed=has_keys(items), memory=memory)
         builder.add(codes, items=items, weights=weights)
-        return builder.finish(progress)
+        return builder.finish(on_progress)
 
     @classmethod
     def from_texts(
@@ -143,7 +143,7 @@ class Catalogue(Composable):
         items: Items | None = None,
         path: str | os.PathLike[str] | None = None,
         memory: int | None = None,
-        progress: Progress | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Catalogue:
         """A catalogue of texts as a model's tokenizer writes them.
 
@@ -156,7 +156,7 @@ class Catalogue(Composable):
             items: a number or a key for each text, as in `from_codes`; by default a text's position, from 0. With a
                 file, one for each line that is not empty.
             path, memory: as in `from_codes`.
-            progress: called with a number from 0 to 1; for a file the first half is reading, the second writing.
+            on_progress: as in `from_codes`; the first half is reading and tokenising, the second writing.
 
         Raises:
             ConstraintError: a text without tokens; `items` as in `from_codes`.
@@ -171,16 +171,16 @@ class Catalogue(Composable):
         if items is not None and not hasattr(items, "__len__"):
             items = list(items)
         builder = CatalogueBuilder(path, keyed=has_keys(items), memory=memory)
-        tell = progress or (lambda _: None)
         done = 0
-        for numbers, rows in _tables.tokenised(texts, tokenize, lambda read: tell(read / 2)):
-            names = np.array(numbers, np.uint64) if items is None else items[done : done + len(rows)]  # type: ignore[index]
-            builder.add(rows, items=names)
-            done += len(rows)
-        if items is not None and len(items) != done:  # type: ignore[arg-type]
-            message = f"{len(items)} entries of items for {done} texts"  # type: ignore[arg-type]
-            raise error(_core.ConstraintError, message, help="give one for each text")
-        return builder.finish(lambda written: tell(0.5 + written / 2))
+        with telling("building the index", on_progress) as tell:
+            for numbers, rows in _tables.tokenised(texts, tokenize, lambda read: tell(read / 2)):
+                names = np.array(numbers, np.uint64) if items is None else items[done : done + len(rows)]  # type: ignore[index]
+                builder.add(rows, items=names)
+                done += len(rows)
+            if items is not None and len(items) != done:  # type: ignore[arg-type]
+                message = f"{len(items)} entries of items for {done} texts"  # type: ignore[arg-type]
+                raise error(_core.ConstraintError, message, help="give one for each text")
+            return builder.finish(lambda written: tell(0.5 + written / 2))
 
     @classmethod
     def from_table(
@@ -192,7 +192,7 @@ class Catalogue(Composable):
         weights: Sequence[str] | None = None,
         path: str | os.PathLike[str] | None = None,
         memory: int | None = None,
-        progress: Progress | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Catalogue:
         """A catalogue of a table's rows, which are read in portions.
 
@@ -206,7 +206,7 @@ class Catalogue(Composable):
             item: the column of item numbers; by default rows are counted from 0.
             weights: the columns of weights, one for each column of codes; or one of lists.
             path, memory: as in `from_codes`.
-            progress: called with a number from 0 to 1: the first half is reading, the second writing.
+            on_progress: as in `from_codes`; the first half is reading, the second writing.
 
         Raises:
             ConstraintError: a code that is missing, negative or not a whole number (texts of digits are), with its
@@ -216,13 +216,13 @@ class Catalogue(Composable):
             ImportError: pyarrow is needed and not installed.
         """
         builder = CatalogueBuilder(path, weighted=weights is not None, memory=memory)
-        tell = progress or (lambda _: None)
-        for part in _tables.portions(source, columns, item, weights, lambda read: tell(read / 2)):
-            first = len(builder)
-            numbers = np.arange(first, first + len(part), dtype=np.uint64) if part.items is None else part.items
-            flat = None if part.weights is None else part.weights.reshape(-1)
-            builder._core.push(part.tokens.astype(np.uint32), numbers, ends=part.ends, weights=flat)
-        return builder.finish(lambda written: tell(0.5 + written / 2))
+        with telling("building the index", on_progress) as tell:
+            for part in _tables.portions(source, columns, item, weights, lambda read: tell(read / 2)):
+                first = len(builder)
+                numbers = np.arange(first, first + len(part), dtype=np.uint64) if part.items is None else part.items
+                flat = None if part.weights is None else part.weights.reshape(-1)
+                builder._core.push(part.tokens.astype(np.uint32), numbers, ends=part.ends, weights=flat)
+            return builder.finish(lambda written: tell(0.5 + written / 2))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, durable: bool = False) -> Catalogue:
@@ -383,14 +383,15 @@ class Catalogue(Composable):
         path: str | os.PathLike[str] | None = None,
         *,
         memory: int | None = None,
-        progress: Progress | None = None,
+        on_progress: OnProgress | None = None,
     ) -> None:
         """Writes one index of all present items, to a file or to memory, and continues with it.
 
         Readers do not wait; writers do, also those of other processes on the same file. Arguments and errors as those
         of `from_codes`; StateError for a durable catalogue without a path.
         """
-        self._core.merge(None if path is None else os.fspath(path), memory=memory, progress=progress)
+        with telling("writing the index", on_progress) as tell:
+            self._core.merge(None if path is None else os.fspath(path), memory=memory, progress=tell)
 
     def reload(self, path: str | os.PathLike[str]) -> None:
         """Replaces everything by the index of a file with the changes in it, at once. Errors as those of `open`."""

@@ -8,7 +8,7 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -57,13 +57,13 @@ def table_items(
     *,
     item: str | None = None,
     weights: Sequence[str] | None = None,
-    progress: Read | None = None,
+    on_progress: Read | None = None,
 ) -> Iterator[ItemRows]:
     """The rows of a table in portions, to be added to a catalogue or removed from it.
 
-    Arguments and errors as those of `Catalogue.from_table`; `progress` is of reading.
+    Arguments and errors as those of `Catalogue.from_table`; `on_progress` is of reading.
     """
-    for part in portions(source, columns, item, weights, progress or (lambda _: None)):
+    for part in portions(source, columns, item, weights, on_progress or (lambda _: None)):
         if part.ends is None:
             yield ItemRows(part.tokens, part.items, part.weights)
         else:
@@ -82,12 +82,15 @@ def tokenised(
         PayloadError, FileError: the file cannot be read.
     """
     numbered = _lines_of_file(Path(texts), tell) if isinstance(texts, os.PathLike) else enumerate(texts)
+    whole = len(texts) if isinstance(texts, Sized) else 0
     while some := list(itertools.islice(numbered, _TEXTS)):
         rows = [tokenize(text) for _, text in some]
         for (number, text), row in zip(some, rows, strict=True):
             if len(row) == 0:
                 raise error(_core.ConstraintError, f"the text {text!r} has no tokens", place=f"text {number}")
         yield [number for number, _ in some], rows
+        if whole:
+            tell((some[-1][0] + 1) / whole)
 
 
 def _lines_of_file(path: Path, tell: Read) -> Iterator[tuple[int, str]]:

@@ -40,7 +40,8 @@ With --json every line is an object: {"event": "token", ...} for each token, the
 examples:
   logitree generate "Write a haiku about rain" --temp 0.7 --seed 0
   logitree generate "Greet the user" --token-tree actions.json --path action
-  logitree generate "Describe a cat" --json-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
+  logitree generate "Describe a cat" --json-schema \\
+    '{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}'
   logitree generate "Is fire hot?" --choices YES,NO --think-budget 64
   logitree generate "When did it end?" --regex "[0-9]{4}-[0-9]{2}-[0-9]{2}"
   logitree generate "Write a haiku about rain" --trace haiku.html

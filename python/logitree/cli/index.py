@@ -132,7 +132,7 @@ def _of_table(args: argparse.Namespace, err: Terminal) -> Catalogue:
         weights=args.weights,
         path=args.index,
         memory=args.memory,
-        progress=_bar(err, "building the index"),
+        on_progress=_bar(err, "building the index"),
     )
 
 
@@ -143,7 +143,7 @@ def _of_texts(args: argparse.Namespace, err: Terminal) -> Catalogue:
 
     engine = LlamaCpp(_common.model_path(args.model), n_ctx=64, on_load=_bar(err, "loading the model"))
     return Catalogue.from_texts(
-        args.table, engine.tokenize, path=args.index, memory=args.memory, progress=_bar(err, "building the index")
+        args.table, engine.tokenize, path=args.index, memory=args.memory, on_progress=_bar(err, "building the index")
     )
 
 
@@ -153,7 +153,7 @@ def _of_rtp(args: argparse.Namespace, err: Terminal) -> Catalogue:
         raise UsageError("a tree-decode .json file has no columns, and is read whole: leave the options out")
     from ..rtp import load_tree
 
-    made = load_tree(args.table, index=args.index)
+    made = load_tree(args.table, index=args.index, on_progress=_bar(err, "reading the tree"))
     for finding in made.report.findings:
         err.line(str(finding))
     return made.prefix
@@ -187,7 +187,7 @@ def _check(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
 
 def _rows(args: argparse.Namespace, err: Terminal, weights: list[str] | None) -> Iterator[ItemRows]:
     bar = _bar(err, "reading the table")
-    return table_items(args.table, args.columns, item=args.item, weights=weights, progress=bar)
+    return table_items(args.table, args.columns, item=args.item, weights=weights, on_progress=bar)
 
 
 def _add(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
@@ -222,7 +222,7 @@ def _merge(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
 def _changed(args: argparse.Namespace, tree: Catalogue, changed: dict[str, int], out: Terminal, err: Terminal) -> int:
     """Tells what changed. A merge writes the new index beside the old one and renames it: readers are not disturbed."""
     if args.merge:
-        tree.merge(args.index, memory=args.memory, progress=_bar(err, "writing the index"))
+        tree.merge(args.index, memory=args.memory, on_progress=_bar(err, "writing the index"))
     size = args.index.stat().st_size
     facts = {"path": str(args.index), **changed, "items": len(tree), "bytes": size}
     counts = "".join(f"{count:,} {word}, " for word, count in changed.items())

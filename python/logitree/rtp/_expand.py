@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .. import _core
 from .._errors import error
+from .._progress import OnProgress
 from ..catalogue import Catalogue, CatalogueBuilder
 from ._document import LARGEST, Document
 from ._report import BEYOND, Findings, FirstKey, Report
@@ -57,7 +58,7 @@ class Growth:
         self._weights_used = 0
         self._error_tokens = 0
 
-    def grow(self) -> tuple[Catalogue, Report]:
+    def grow(self, tell: OnProgress) -> tuple[Catalogue, Report]:
         """Builds the tree.
 
         Raises:
@@ -78,7 +79,7 @@ class Growth:
             level = self._next(level, seen)
         self._report_rest(seen)
         report = Report(first, keys, self.items + self.empty, self.errors, self.findings.all())
-        return self._builder.finish(), report
+        return self._builder.finish(tell), report
 
     def _first_key(self) -> FirstKey:
         """What the first step's key looks like. Without the start's own, it is made from the keys after it."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._errors import error
+from .._progress import OnProgress, telling
 from ..catalogue import Catalogue
 from ._document import Document, read_document
 from ._expand import NO_KEY, Growth
@@ -90,7 +91,11 @@ class RtpTree:
 
 
 def load_tree(
-    source: Source, *, vocabulary_size: int | None = None, index: str | os.PathLike[str] | None = None
+    source: Source,
+    *,
+    vocabulary_size: int | None = None,
+    index: str | os.PathLike[str] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> RtpTree:
     """Reads RTP-LLM's tree-decode JSON, as a stream.
 
@@ -102,6 +107,7 @@ def load_tree(
         source: a path; the text itself (a str that begins with a brace or bracket, or bytes of UTF-8); or an open file.
         vocabulary_size: number of token ids; candidates beyond it are left out and reported. None: just enough.
         index: where to write the catalogue's index file; None: it is kept in memory.
+        on_progress: as of `Catalogue.from_codes`; the first half is reading (of a file whose size is known).
 
     Raises:
         PayloadError: it is no JSON, or no tree-decode file. `place` is a JSON pointer, with line and column.
@@ -109,10 +115,18 @@ def load_tree(
         LimitError: a path of more than 4,096 tokens; candidates without keys that make too long paths together.
         FileError: the file cannot be read, or the index not be written.
     """
+    with telling("reading the tree", on_progress) as tell:
+        return _load(source, vocabulary_size, index, tell)
+
+
+def _load(
+    source: Source, vocabulary_size: int | None, index: str | os.PathLike[str] | None, tell: OnProgress
+) -> RtpTree:
+    """As `load_tree`."""
     findings = Findings()
     opened, close = _open(source)
     try:
-        document = read_document(Reader(_characters(opened)), findings)
+        document = read_document(Reader(_characters(opened, lambda read: tell(read / 2))), findings)
     except OSError as reason:
         if isinstance(reason, _core.LogitreeError):
             raise
@@ -121,7 +135,7 @@ def load_tree(
         if close:
             opened.close()
     growth = Growth(document, findings, vocabulary_size, index)
-    prefix, report = growth.grow()
+    prefix, report = growth.grow(lambda written: tell(0.5 + written / 2))
     beyond = report.count(BEYOND)
     if beyond and not report.items and not report.errors:
         raise error(
@@ -148,8 +162,9 @@ def _open(source: Source) -> tuple[IO[Any], bool]:
     return source, False
 
 
-def _characters(opened: IO[Any]) -> Callable[[int], str]:
-    """Reads characters; bytes must be UTF-8."""
+def _characters(opened: IO[Any], tell: OnProgress) -> Callable[[int], str]:
+    """Reads characters; bytes must be UTF-8. Tells how much of a file was read."""
+    whole = _size(opened)
     decoder = codecs.getincrementaldecoder("utf-8")()
     read_bytes = 0
 
@@ -165,7 +180,17 @@ def _characters(opened: IO[Any]) -> Callable[[int], str]:
                 place = f"byte {read_bytes + reason.start - len(decoder.getstate()[0])}"
                 raise error(_core.PayloadError, "the text is no UTF-8", place=place) from reason
             read_bytes += len(part)
+            if whole:
+                tell(min(1.0, read_bytes / whole))
             if text or not part:
                 return text
 
     return read
+
+
+def _size(opened: IO[Any]) -> int:
+    """The bytes of an open file; 0 where it does not say."""
+    try:
+        return os.fstat(opened.fileno()).st_size
+    except (AttributeError, OSError, ValueError):
+        return 0
