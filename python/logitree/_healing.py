@@ -67,7 +67,7 @@ def is_healed(heal: bool | None, engine: Engine, prompt: Any, chat: bool | None,
     and with None only that of a text that ends in white space."""
     if not isinstance(prompt, str):
         return bool(heal) and not any(isinstance(one, Mapping) for one in prompt)
-    if heal is False or chat or heal is None and not prompt[-1:].isspace():
+    if heal is False or chat or (heal is None and not prompt[-1:].isspace()):
         return False
     return list(tokens) == list(engine.encode(prompt, chat=False))
 
