@@ -185,6 +185,31 @@ def test_a_forgotten_region_warns(vocabulary: lt.Vocabulary) -> None:
     assert decoder.matcher is None
 
 
+def test_clear_returns_to_the_decoders_own_constraint(vocabulary: lt.Vocabulary) -> None:
+    words = [word.decode() for word in WORDS]
+    grammar = lt.Grammar.regex("IGNORE(" + "|".join(f"{word}!" for word in words[:3]) + ")")
+    decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), grammar)
+    start = decoder.mask().tolist()
+    decoder.clear()  # nothing is activated
+    assert decoder.mask().tolist() == start
+    decoder.activate(actions(vocabulary))
+    decoder.activate(actions(vocabulary))
+    decoder.accept(WORDS.index(b"IGNORE"))
+    decoder.clear()
+    assert decoder.finish_reason is None
+    # The grammar has seen the tree's token.
+    own = grammar.matcher(vocabulary)
+    own.accept(WORDS.index(b"IGNORE"))
+    assert decoder.mask().tolist() == own.mask().tolist()
+    # What the grammar does not allow is an error, and the tree stays.
+    other = lt.Decoder(vocabulary, lt.Chain.greedy(), lt.Grammar.regex("IGNORED"))
+    other.activate(actions(vocabulary))
+    other.accept(next(at for at, word in enumerate(WORDS) if word == b"REPLY"))
+    with pytest.raises(lt.TokenError, match="own constraint") as caught:
+        other.clear()
+    assert caught.value.place == "token 0 of the output"
+
+
 def test_regions_follow_each_other(vocabulary: lt.Vocabulary) -> None:
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy())
     decoder.activate(actions(vocabulary))

@@ -218,8 +218,8 @@ pub extern "C" fn logitree_decoder_reset(decoder: *mut LogitreeDecoder) -> Logit
     })
 }
 
-/// Constrains what comes next by a copy of `matcher`. `stops`: whether decoding is over when the constraint is; else what
-/// follows is free.
+/// Constrains what comes next by a copy of `matcher`, until logitree_decoder_clear. `stops`: whether decoding is over when the
+/// constraint is; else what follows is free.
 #[no_mangle]
 pub extern "C" fn logitree_decoder_activate(
     decoder: *mut LogitreeDecoder,
@@ -233,13 +233,11 @@ pub extern "C" fn logitree_decoder_activate(
     })
 }
 
-/// Ends the running constraint: what comes next is free.
+/// Ends whatever was activated: what comes next is under the constraint that the decoder was made with, or free without one.
+/// LOGITREE_ERROR_TOKEN if that constraint does not allow what was written; the activated one stays then.
 #[no_mangle]
 pub extern "C" fn logitree_decoder_clear(decoder: *mut LogitreeDecoder) -> LogitreeStatus {
-    run(|| {
-        exclusive(decoder)?.clear();
-        Ok(())
-    })
+    run(|| Ok(exclusive(decoder)?.clear()?))
 }
 
 /// The allowed tokens, ascending.

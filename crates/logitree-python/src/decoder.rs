@@ -296,7 +296,7 @@ impl PyDecoder {
         self.inner.reset();
     }
 
-    /// Constrains the next tokens by a copy of `matcher`, which replaces the running constraint.
+    /// Constrains the next tokens by a copy of `matcher`, in place of the constraint that runs now, until `clear`.
     ///
     /// When it ends, the output continues without a constraint (`then="continue"`) or ends too (`then="stop"`). A
     /// constraint that has ended and is not cleared within 500 tokens of its activation is dropped with a UserWarning;
@@ -316,9 +316,12 @@ impl PyDecoder {
         self.inner.activate(matcher, then).map_err(to_py)
     }
 
-    /// Removes the running constraint: the output continues without one.
-    fn clear(&mut self) {
-        self.inner.clear();
+    /// Ends whatever was activated: the output goes on under the constraint that the decoder was made with, or without
+    /// one. That constraint has seen all tokens. Does nothing if nothing was activated.
+    ///
+    /// Raises TokenError if the decoder's own constraint does not allow what was written; the activated one stays then.
+    fn clear(&mut self) -> PyResult<()> {
+        self.inner.clear().map_err(to_py)
     }
 
     /// Steers the chain from the next step on, as `Chain.steer`.

@@ -459,7 +459,7 @@ impl Decoder {
         self.finish = self.finish_now();
     }
 
-    /// Constrains what comes next by `matcher`, in place of the constraint that runs now.
+    /// Constrains what comes next by `matcher`, in place of the constraint that runs now, until [`Decoder::clear`].
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if the matcher was made for a larger vocabulary, [`ErrorKind::State`] when
@@ -474,10 +474,16 @@ impl Decoder {
         Ok(())
     }
 
-    /// Ends the running constraint: what comes next is free. Without one, nothing happens.
-    pub fn clear(&mut self) {
-        self.regions.clear(self.tokens.len());
+    /// Ends whatever was activated: what comes next is under the constraint that the decoder was made with, which has seen
+    /// all tokens, or free without one. If nothing was activated, nothing happens.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Token`] if the decoder's own constraint does not allow what the activated one wrote, and what else its
+    /// matcher may fail with. The activated constraint stays then.
+    pub fn clear(&mut self) -> Result<()> {
+        self.regions.clear(&self.tokens)?;
         self.finish = self.finish_now();
+        Ok(())
     }
 
     /// Takes a token that the chain or the caller chose: matcher first, because it alone may refuse.
@@ -486,7 +492,7 @@ impl Decoder {
         self.chain.accept(token);
         self.span_chains.accept(token);
         self.tokens.push(token);
-        if let Some(warning) = self.regions.expire(self.tokens.len()) {
+        if let Some(warning) = self.regions.expire(&self.tokens) {
             self.warnings.push((self.tokens.len(), warning));
         }
         self.finish = self.finish_now();

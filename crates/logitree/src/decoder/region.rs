@@ -1,9 +1,11 @@
-//! Regions: which constraint runs from which token on. A rollback past an activation brings the earlier one back.
+//! Regions: which constraint runs from which token on. The decoder's own constraint runs before the first activation, and
+//! again once the activated ones are cleared: it has seen all tokens then, theirs too. A rollback past an activation brings
+//! the earlier constraint back.
 
 use crate::constraint::skeleton::ActiveSpan;
 use crate::constraint::{Matcher, SpanProgress};
 use crate::mask::AllowedTokens;
-use crate::{Result, TokenId};
+use crate::{Error, Result, TokenId};
 
 /// A constraint that is over but was not cleared is dropped this many tokens after its activation, with a warning: the
 /// caller forgot it. One that is not over is never dropped, so that no token it forbids is accepted.
@@ -14,7 +16,7 @@ pub const MAX_REGION_TOKENS: usize = 500;
 pub enum Then {
     /// Decoding is over too.
     Stop,
-    /// What follows is free.
+    /// What follows is free, until the constraint is cleared.
     Continue,
 }
 
@@ -25,12 +27,18 @@ struct Region {
     taken_before: usize,
     matcher: Option<Box<dyn Matcher>>,
     then: Then,
+    /// Whether the matcher is the decoder's own, or the decoder has none.
+    is_own: bool,
 }
 
 impl Region {
-    fn new(start: usize, matcher: Option<Box<dyn Matcher>>, then: Then) -> Self {
+    fn new(start: usize, matcher: Option<Box<dyn Matcher>>, then: Then, is_own: bool) -> Self {
         let taken_before = matcher.as_ref().map_or(0, |m| m.accepted());
-        Region { start, taken_before, matcher, then }
+        Region { start, taken_before, matcher, then, is_own }
+    }
+
+    fn is_finished(&self) -> bool {
+        self.matcher.as_ref().is_some_and(|matcher| matcher.is_finished())
     }
 
     /// Takes back all but the first `keep` tokens that its matcher took here.
@@ -49,7 +57,7 @@ pub(super) struct Regions(Vec<Region>);
 
 impl Regions {
     pub(super) fn new(matcher: Option<Box<dyn Matcher>>) -> Self {
-        Regions(vec![Region::new(0, matcher, Then::Stop)])
+        Regions(vec![Region::new(0, matcher, Then::Stop, true)])
     }
 
     fn current(&self) -> &Region {
@@ -124,9 +132,35 @@ impl Regions {
         }
     }
 
+    /// The decoder's own constraint after `tokens`.
+    ///
+    /// # Errors
+    /// Those of its matcher, if it does not allow what was written since it ran last.
+    fn own_after(&self, tokens: &[TokenId]) -> Result<Region> {
+        let last = self.0.iter().rposition(|region| region.is_own).unwrap_or(0);
+        let mut own = self.0[last].matcher.as_ref().map(|matcher| matcher.fork());
+        let left = self.0.get(last + 1).map_or(tokens.len(), |region| region.start);
+        if let Some(matcher) = &mut own {
+            for (at, &token) in tokens.iter().enumerate().skip(left) {
+                if matcher.is_finished() {
+                    break;
+                }
+                matcher.accept(token).map_err(|error| {
+                    let what = "the decoder's own constraint does not allow what the activated one wrote";
+                    Error::new(error.kind, format!("{what}: {}", error.message))
+                        .at(format!("token {at} of the output"))
+                        .help(
+                            "activate what the own constraint allows there, or make the decoder without one",
+                        )
+                })?;
+            }
+        }
+        Ok(Region::new(tokens.len(), own, Then::Stop, true))
+    }
+
     /// Whether the running constraint is over and decoding with it.
     pub(super) fn is_over(&self) -> bool {
-        self.current().then == Then::Stop && self.matcher().is_some_and(Matcher::is_finished)
+        self.current().then == Then::Stop && self.current().is_finished()
     }
 
     /// Whether the last of `length` tokens belongs to a constraint, the running one or the one that accepted it, and
@@ -139,26 +173,32 @@ impl Regions {
     }
 
     pub(super) fn activate(&mut self, start: usize, matcher: Box<dyn Matcher>, then: Then) {
-        self.0.push(Region::new(start, Some(matcher), then));
+        self.0.push(Region::new(start, Some(matcher), then, false));
     }
 
-    pub(super) fn clear(&mut self, start: usize) {
-        if self.current().matcher.is_some() {
-            self.0.push(Region::new(start, None, Then::Continue));
+    /// Back to the decoder's own constraint after `tokens`, whatever was activated since.
+    ///
+    /// # Errors
+    /// As [`Regions::own_after`]; the running constraint stays then.
+    pub(super) fn clear(&mut self, tokens: &[TokenId]) -> Result<()> {
+        if !self.current().is_own {
+            let own = self.own_after(tokens)?;
+            self.0.push(own);
         }
+        Ok(())
     }
 
     /// Drops a forgotten constraint (see [`MAX_REGION_TOKENS`]) and says so.
-    pub(super) fn expire(&mut self, length: usize) -> Option<String> {
+    pub(super) fn expire(&mut self, tokens: &[TokenId]) -> Option<String> {
         let region = self.current();
-        let age = length - region.start;
-        if age < MAX_REGION_TOKENS
-            || region.then == Then::Stop
-            || !self.matcher().is_some_and(Matcher::is_finished)
-        {
+        let age = tokens.len() - region.start;
+        if age < MAX_REGION_TOKENS || region.then == Then::Stop || !region.is_finished() {
             return None;
         }
-        self.clear(length);
+        // What the own constraint does not allow was free text; it stays that, and `clear` says so.
+        let free = || Region::new(tokens.len(), None, Then::Continue, false);
+        let next = self.own_after(tokens).unwrap_or_else(|_| free());
+        self.0.push(next);
         Some(format!(
             "a constraint activated {age} tokens ago is over but was never cleared; it is dropped now \
              (call clear() when the region ends)"
@@ -191,6 +231,7 @@ impl Regions {
             taken_before: region.taken_before,
             matcher: region.matcher.as_ref().map(|m| m.fork()),
             then: region.then,
+            is_own: region.is_own,
         };
         Regions(self.0.iter().map(copy).collect())
     }

@@ -73,10 +73,7 @@ impl Birth {
                 let matcher = matcher(decoder.vocabulary(), which);
                 decoder.activate(matcher, then).is_ok()
             }
-            Act::Clear => {
-                decoder.clear();
-                true
-            }
+            Act::Clear => decoder.clear().is_ok(),
         }
     }
 

@@ -198,7 +198,7 @@ proptest! {
             let at = decoder.tokens().len();
             match op {
                 0 => if decoder.activate(Sequences::boxed(&TREE), Then::Continue).is_ok() { script.push((at, 0)) },
-                1 => { decoder.clear(); script.push((at, 1)); }
+                1 => { decoder.clear().expect("free"); script.push((at, 1)); }
                 2 | 3 => {
                     let to = at.saturating_sub(op as usize * 2);
                     decoder.rollback(at - to).expect("not past the start");
@@ -215,7 +215,7 @@ proptest! {
         for (_, kind) in script {
             match kind {
                 0 => replay.activate(Sequences::boxed(&TREE), Then::Continue).expect("fits"),
-                1 => replay.clear(),
+                1 => replay.clear().expect("free"),
                 _ => { replay.step(&model(replay.tokens(), salt)).expect("a step"); }
             }
         }
@@ -368,8 +368,50 @@ fn tokens_between_regions_are_unconstrained() {
     let mut out = Vec::new();
     decoder.take_forced(&mut out).expect("allowed");
     assert_eq!((out, decoder.finish()), (vec![1, 2], Some(Finish::Constraint)));
-    decoder.clear();
+    decoder.clear().expect("free");
     assert_eq!(decoder.finish(), None);
+}
+
+/// A decoder whose own constraint is one of these sequences.
+fn own(sequences: &[&[TokenId]]) -> Decoder {
+    Decoder::new(vocabulary(), chain(0), Some(Sequences::boxed(sequences)), Stop::default()).expect("fits")
+}
+
+#[test]
+fn clear_returns_to_the_decoders_own_constraint_with_all_tokens_seen() {
+    let mut decoder = own(&[&[7, 1, 2, 8], &[7, 1, 3, 9]]);
+    decoder.clear().expect("nothing is activated");
+    assert_eq!(decoder.allowed(), Ok(AllowedTokens::Ids(&[7])));
+    decoder.accept(7).expect("allowed");
+    decoder.activate(Sequences::boxed(&[&[4, 4]]), Then::Continue).expect("fits");
+    decoder.activate(Sequences::boxed(&[&[1, 3, 5], &[1, 2, 5]]), Then::Continue).expect("fits");
+    [1, 3].into_iter().for_each(|token| decoder.accept(token).expect("allowed"));
+    decoder.clear().expect("both trees end");
+    assert_eq!(decoder.allowed(), Ok(AllowedTokens::Ids(&[9])));
+    decoder.accept(9).expect("allowed");
+    assert_eq!(decoder.finish(), Some(Finish::Constraint));
+    // Back before the tree, and out of it at once.
+    decoder.rollback(3).expect("not past the start");
+    decoder.clear().expect("no token was written");
+    assert_eq!(decoder.allowed(), Ok(AllowedTokens::Ids(&[1])));
+}
+
+#[test]
+fn what_the_own_constraint_does_not_allow_is_an_error_that_changes_nothing() {
+    let mut decoder = own(&[&[7, 1, 2, 8]]);
+    decoder.accept(7).expect("allowed");
+    decoder.activate(Sequences::boxed(&[&[4, 5]]), Then::Continue).expect("fits");
+    decoder.accept(4).expect("allowed by the tree");
+    let error = decoder.clear().expect_err("4 is not in the own constraint");
+    assert_eq!((error.kind, error.place.as_str()), (ErrorKind::Token, "token 1 of the output"));
+    assert_eq!(decoder.tokens(), [7, 4]);
+    assert_eq!(decoder.allowed(), Ok(AllowedTokens::Ids(&[5])));
+    // Forgotten, it stays free text, with a warning.
+    decoder.accept(5).expect("allowed by the tree");
+    (0..MAX_REGION_TOKENS).for_each(|_| decoder.accept(9).expect("free"));
+    assert_eq!(decoder.take_warnings().len(), 1);
+    assert_eq!(decoder.allowed(), Ok(AllowedTokens::All));
+    decoder.clear().expect_err("as before");
 }
 
 #[test]
@@ -379,7 +421,7 @@ fn stop_conditions_ignore_tokens_of_a_cleared_constraint() {
         let mut decoder = free(0, stop.clone());
         decoder.activate(Sequences::boxed(&[&[inside, 2]]), Then::Continue).expect("fits");
         decoder.accept(inside).expect("allowed");
-        decoder.clear();
+        decoder.clear().expect("free");
         assert_eq!(decoder.finish(), None);
         decoder.rollback(0).expect("nothing is taken back");
         assert_eq!(decoder.finish(), None, "token {inside}");
@@ -395,7 +437,7 @@ fn stop_conditions_ignore_tokens_of_a_cleared_constraint() {
             decoder.activate(Sequences::boxed(&TREE), Then::Stop).expect("fits");
             assert_eq!(decoder.finish(), None);
         }
-        decoder.clear();
+        decoder.clear().expect("free");
         decoder.finish()
     };
     assert_eq!((ended(false), ended(true)), (Some(Finish::StopString(0)), Some(Finish::StopString(0))));
