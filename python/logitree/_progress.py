@@ -1,4 +1,4 @@
-"""What is told while long work goes on: to a callback, or else on a terminal that has waited for a second."""
+"""How far long work is: for a callback, or else as a line on a terminal that has waited for a second."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OnProgress = Callable[[float], object]
 """Called with a number from 0 to 1. Its exceptions end the work."""
 
 PATIENCE = 1.0
-"""Seconds before a terminal is told."""
+"""Seconds before a line is shown on a terminal."""
 _PAUSE = 0.1
 """Seconds between two lines on a terminal."""
 

@@ -206,6 +206,7 @@ class ModelDrafter:
         if most < 1:
             raise _core.SamplingError(f"most is {most}, expected 1 or more")
         self.engine: Engine = open_engine(model)
+        """What runs the smaller model."""
         self.most = most
 
     def begin(self, tokens: Sequence[int], vocabulary: _core.Vocabulary) -> Draft:

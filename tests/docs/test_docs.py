@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import importlib
 import importlib.util
 import inspect
 import io
@@ -183,8 +185,33 @@ def test_the_surface_is_what_docs_list() -> None:
     spec.loader.exec_module(api_docs)
     text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
     assert text == api_docs.markdown(), "run: python scripts/api_docs.py > docs/api.md"
-    listed = re.findall(r"^\| `(\w+)`", text, re.MULTILINE)
+    package, *modules = re.split(r"^## logitree\.", text, flags=re.MULTILINE)
+    listed = re.findall(r"^\| `(\w+)`", package, re.MULTILINE)
     assert sorted(listed) == sorted(n for n in logitree.__all__ if not n.startswith("__"))
+    sections = {module.split("\n", 1)[0]: module for module in modules}
+    assert set(MODULES) <= set(sections) and {"engines.llama_cpp", "engines.transformers"} <= set(sections)
+    for module, section in sections.items():
+        names = set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE))
+        thing = importlib.import_module(f"logitree.{module}")
+        own = {n for n, v in vars(thing).items() if getattr(v, "__module__", "") == thing.__name__ and n[0] != "_"}
+        assert names == set(thing.__all__) if hasattr(thing, "__all__") else names >= own, module
+        members_are_listed(section, {n: getattr(thing, n) for n in names}, f"{module}.")
+    members_are_listed(package, {n: getattr(logitree, n) for n in listed}, "")
+    assert not re.findall(r"^\| .*\|\s*\|$", text, re.MULTILINE), "a name without a text"
+
+
+def members_are_listed(section: str, things: dict[str, object], prefix: str) -> None:
+    """Every method, property and field of the classes has its row."""
+    for named, thing in things.items():
+        if not inspect.isclass(thing) or (prefix and getattr(logitree, named, None) is thing):
+            continue
+        own = {n for n in vars(thing) if not n.startswith("_")}
+        own |= {n for n in vars(thing).get("__annotations__", {}) if not n.startswith("_")}
+        own |= {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
+        own = {n for n in own if not n.startswith("_")}
+        _, _, table = section.partition(f"\n### {prefix}{named}\n")
+        rows = set(re.findall(r"^\| \.(\w+) ", table.partition("\n### ")[0], re.MULTILINE))
+        assert own <= rows, f"{prefix}{named}: {sorted(own - rows)}"
 
 
 TSAMPLER = [

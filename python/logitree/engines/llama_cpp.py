@@ -106,6 +106,7 @@ class LlamaCpp:
         self._contexts: list[weakref.finalize[..., Any]] = []
         """What frees the contexts of beam sessions: they go before the model."""
         self.counters = Counters()
+        """What it did so far."""
         self.pass_costs: PassCosts | None = PassCosts()
         """What passes cost here: whether proposals pay. None: all are made."""
         self.name: str
@@ -127,6 +128,7 @@ class LlamaCpp:
             is_flash, is_split = True, cache_type_k == "f16" and not n_gpu_layers
             self._path = path
             self.vocabulary = _core.Vocabulary.from_gguf(str(path))
+            """The model's vocabulary."""
             with _quiet(verbose):
                 self._model, self._context = _load(
                     lib, path, n_ctx, n_batch, n_threads or _threads(), n_gpu_layers, self._type_k, on_load

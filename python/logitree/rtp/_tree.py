@@ -31,6 +31,7 @@ class RtpTree:
         self.end = document.end
         """The token that ends every item."""
         self.sep = document.sep
+        """What joins the ids of a key."""
         self.report = report
         self.prefix = prefix
         """The tree with all that can be generated: what leads to the error state has the item number 2**64 - 1, a key

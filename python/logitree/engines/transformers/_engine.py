@@ -50,6 +50,7 @@ class Transformers:
         self, model: Any, tokenizer: Any = None, *, n_ctx: int | None = None, n_batch: int | None = None
     ) -> None:
         self.runner = Runner(model)
+        """What evaluates the model."""
         self.model, self.tokenizer = model, tokenizer
         self.name = model_name(str(getattr(model.config, "name_or_path", "") or "")) or type(model).__name__
         """What to call the model."""
