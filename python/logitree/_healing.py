@@ -16,12 +16,13 @@ Equal to trying every number of tokens against every token of the vocabulary.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _core
-from ._constraint import Constraint, Context
-from .compose import Composed
+from ._constraint import Constraint, Context, Typed
+from .compose import Composed, is_fixed
 from .engines import Engine
 
 _TEXT = ("normal", "byte")
@@ -84,4 +85,20 @@ def bind_after(text: bytes, constraint: Constraint | _core.Matcher | None, conte
         ConstraintError, LimitError: as the constraint's own matcher.
     """
     after = _core.Grammar.text() if constraint is None else constraint
-    return Composed("then", [_core.Grammar.literal(text.decode()), after]).bind(context)
+    after = after.inner if isinstance(after, Typed) else after
+    if is_fixed(after):
+        return matcher_after(text, after, context.vocabulary).fork()
+    return _after(text, after).bind(context)
+
+
+@functools.lru_cache(maxsize=4)
+def matcher_after(text: bytes, constraint: Any, vocabulary: _core.Vocabulary) -> _core.Matcher:
+    """The matcher of a text and then of a constraint that means the same with every prompt.
+
+    Its copies share the masks that they find, as those of `canonical_matcher` do.
+    """
+    return _after(text, constraint).matcher(vocabulary)
+
+
+def _after(text: bytes, constraint: Any) -> Composed:
+    return Composed("then", [_core.Grammar.literal(text.decode()), constraint])

@@ -57,7 +57,7 @@ class Composed(Composable):
 
     def bind(self, context: Context) -> _core.Matcher:
         """As `matcher`, with the engine's tokenisation and the prompt."""
-        if not _is_fixed(self):
+        if not is_fixed(self):
             return self._plan(context).matcher(context.vocabulary)
         with self._lock:
             for vocabulary, known in self._bound:
@@ -324,6 +324,6 @@ def _part(part: Part, context: Context) -> _core.Composition:
     return _core.Composition.of(bind_in(cast(Constraint, part), context))
 
 
-def _is_fixed(part: Part) -> bool:
+def is_fixed(part: Part) -> bool:
     """Whether it means the same wherever it is bound to a vocabulary."""
-    return all(map(_is_fixed, part.parts)) if isinstance(part, Composed) else _grammar(part) is not None
+    return all(map(is_fixed, part.parts)) if isinstance(part, Composed) else _grammar(part) is not None

@@ -36,7 +36,7 @@ class Tokenizing(DraftingEngine):
 
 
 def run(engine: TableEngine, constraint: Any, **options: Any) -> lt.Generation[Any]:
-    return lt.generate(engine, "ab: ", constraint, tokenizations="fast_forward", **options)
+    return lt.generate(engine, "ab:", constraint, tokenizations="fast_forward", **options)
 
 
 @pytest.mark.parametrize("kind", [DraftingEngine, Tokenizing])

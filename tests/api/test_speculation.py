@@ -15,7 +15,7 @@ from logitree.engines import PassCosts, Session
 from logitree.speculation import Draft, Drafter, ModelDrafter, NGramDrafter
 from table_engine import DraftingEngine, TableEngine
 
-PROMPT = 'red, red: {"name": "abc"} '
+PROMPT = 'red, red: {"name": "abc"} :'
 OBJECT = {
     "type": "object",
     "properties": {"name": {"enum": ["ab", "abc", "red"]}, "red": {"type": "boolean"}, "n": {"type": "integer"}},
