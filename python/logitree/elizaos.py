@@ -13,7 +13,17 @@ from threading import Lock
 from typing import Any
 
 from . import _progress
-from ._core import Span, TokenTree, TokenTreeCache, prefill_plan, span_sampler_plan, token_tree, token_tree_cache
+from ._core import (
+    PayloadError,
+    Span,
+    TokenTree,
+    TokenTreeCache,
+    prefill_plan,
+    span_sampler_plan,
+    token_tree,
+    token_tree_cache,
+)
+from ._errors import error
 
 __all__ = [
     "Span",
@@ -100,15 +110,18 @@ def descriptor(
     same names in any order give the same descriptor, byte for byte. ``tokenize`` gives a name's ids without
     special tokens; with a ``model_id`` its answers are kept in ``tokenizer_cache``. ``on_progress`` is called with a
     number from 0 to 1; None: where standard error is a terminal, what takes more than a second is shown there.
+
+    Raises PayloadError for a name of which it gives no ids: it could not be generated.
     """
     distinct = sorted({name for name in names if name})
     if not distinct:
         return None
 
     def ids(name: str) -> list[int]:
-        if model_id is None:
-            return list(tokenize(name))
-        return list(tokenizer_cache.tokens(model_id, name, tokenize))
+        made = tokenize(name) if model_id is None else tokenizer_cache.tokens(model_id, name, tokenize)
+        if not made:
+            raise error(PayloadError, f"the name {name!r} of {path!r} has no tokens", help="tokenize() gave an empty list")
+        return list(made)
 
     leaves = []
     with _progress.telling("tokenising names", on_progress) as tell:

@@ -32,6 +32,16 @@ def payload_of(leaves: list[Any], path: str = "p") -> dict[str, Any]:
     return {"descriptors": [{"path": path, "leaves": [{"name": n, "tokens": t} for n, t in leaves]}]}
 
 
+def read(payload: Any, leaves: list[Any]) -> lt.elizaos.TokenTree:
+    """The tree; where a leaf has no tokens, or there is no leaf, it is an error or a warning."""
+    if leaves and all(tokens for _, tokens in leaves):
+        return lt.elizaos.token_tree(payload)
+    with pytest.raises(lt.PayloadError, match="has no (leaves|tokens)"):
+        lt.elizaos.token_tree(payload)
+    with pytest.warns(UserWarning, match="has no (leaves|tokens)"):
+        return lt.elizaos.token_tree(payload, on_mismatch="warn")
+
+
 @pytest.mark.parametrize("case", cases("build"))
 @pytest.mark.parametrize("form", ["text", "bytes", "bytearray", "dict"])
 def test_build(case: dict[str, Any], form: str) -> None:
@@ -40,7 +50,7 @@ def test_build(case: dict[str, Any], form: str) -> None:
         payload = json.dumps(payload)
     if form in ("bytes", "bytearray"):
         payload = {"bytes": bytes, "bytearray": bytearray}[form](payload.encode())
-    tree = lt.elizaos.token_tree(payload)
+    tree = read(payload, case["leaves"])
     info = tree.info("p")
     assert (info["leaves"], info["nodes"]) == (case["terminals"], case["nodes"])
     if "names" in case:
@@ -81,6 +91,16 @@ def test_descriptor_from_names(case: dict[str, Any]) -> None:
     assert len(seen) <= 1
 
 
+def test_what_has_no_tokens_is_an_error_that_names_it() -> None:
+    with pytest.raises(lt.PayloadError, match="the leaf \"B\" of the descriptor \"p\" has no tokens") as caught:
+        lt.elizaos.token_tree(payload_of([["A", [1]], ["B", []]]))
+    assert caught.value.place == "/descriptors/0/leaves/1/tokens"
+    with pytest.raises(lt.PayloadError, match="the descriptor \"p\" has no leaves"):
+        lt.elizaos.token_tree(payload_of([]))
+    with pytest.raises(lt.PayloadError, match="the name 'A' of 'action' has no tokens"):
+        lt.elizaos.descriptor("action", ["A"], lambda name: [])
+
+
 def test_tokenizer_cache() -> None:
     cache = lt.elizaos.TokenizerCache(capacity=3)
     asked: list[str] = []
@@ -108,7 +128,7 @@ def unhex(text: str) -> bytes:
 
 @pytest.mark.parametrize("case", cases("codec", "written"))
 def test_binary_round_trip(case: dict[str, Any]) -> None:
-    tree = lt.elizaos.token_tree(payload_of(case["leaves"], case["path"]))
+    tree = read(payload_of(case["leaves"], case["path"]), case["leaves"])
     binary = tree.to_binary()
     if "hex" in case:
         assert binary == unhex(case["hex"])
@@ -130,7 +150,7 @@ def test_binary_refused(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", cases("match"))
 def test_matchers(case: dict[str, Any]) -> None:
-    tree = lt.elizaos.token_tree(payload_of(case["leaves"]))
+    tree = read(payload_of(case["leaves"]), case["leaves"])
     if "error" in case:
         with pytest.raises(lt.ConstraintError) as caught:
             tree.at("p", end_tokens=case.get("end_tokens")).matcher()

@@ -1,5 +1,6 @@
 /** Payloads from names: the same names in any order give the same payload, byte for byte. */
 
+import { LogitreeError } from "./errors.js";
 import type { TokenTreeDescriptor, TokenTreePayload, Tokenize } from "./types.js";
 
 /** Names whose tokens are kept per model; the next one drops them all. */
@@ -37,7 +38,8 @@ export class TokenizerCache {
 
 /**
  * The descriptor of the span at `path` whose values are `names`; null if no name is left. Missing and empty names are
- * dropped, of equal names the first counts, and the rest is sorted by code point.
+ * dropped, of equal names the first counts, and the rest is sorted by code point. Raises a "payload" error for a name of
+ * which `tokenize` gives no tokens: it could not be generated.
  */
 export function descriptor(
   path: string,
@@ -46,7 +48,12 @@ export function descriptor(
 ): TokenTreeDescriptor | null {
   const kept = distinct(names);
   if (kept.length === 0) return null;
-  return { path, leaves: kept.map((name) => ({ name, tokens: [...tokenize(name)] })) };
+  const leaves = kept.map((name) => ({ name, tokens: [...tokenize(name)] }));
+  const lacking = leaves.find((leaf) => leaf.tokens.length === 0);
+  if (lacking !== undefined) {
+    throw new LogitreeError("payload", `the name ${JSON.stringify(lacking.name)} has no tokens`, path, "tokenize gave an empty list");
+  }
+  return { path, leaves };
 }
 
 /** The payload of the descriptors that are there; null without any: nothing is constrained then. */

@@ -11,10 +11,16 @@ export function grammarOf(payload: TokenTreePayload, path: string | undefined, t
   if (chosen === undefined) {
     throw new LogitreeError("payload", `no descriptor is chosen of ${JSON.stringify(paths)}`, "/descriptors", "give the path of one");
   }
-  const names = chosen.leaves.filter((leaf) => leaf.tokens.length > 0).map((leaf) => leaf.name);
-  if (names.length === 0 || names.includes("")) {
-    throw new LogitreeError("payload", "a leaf without a name, or no leaf", `/descriptors/${descriptors.indexOf(chosen)}/leaves`);
+  const place = `/descriptors/${descriptors.indexOf(chosen)}/leaves`;
+  const known = JSON.stringify(chosen.path);
+  if (chosen.leaves.length === 0) throw new LogitreeError("payload", `the descriptor ${known} has no leaves`, place);
+  for (const [at, { name, tokens }] of chosen.leaves.entries()) {
+    const lacks = name === "" ? "name" : tokens.length === 0 ? "tokens" : null;
+    if (lacks !== null) {
+      throw new LogitreeError("payload", `the leaf ${JSON.stringify(name)} of ${known} has no ${lacks}`, `${place}/${at}/${lacks}`);
+    }
   }
+  const names = chosen.leaves.map((leaf) => leaf.name);
   return `root ::= (${names.map(quoted).join(" | ")})${then === "continue" ? " [^\\x00]*" : ""}`;
 }
 

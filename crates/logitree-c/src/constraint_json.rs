@@ -227,9 +227,16 @@ fn token_tree(fields: &mut Fields) -> Result<TreeSpan> {
 /// The tree of a descriptor's binary form.
 ///
 /// # Errors
-/// [`ErrorKind::Payload`] with the offset for malformed bytes.
+/// [`ErrorKind::Payload`] with the offset for malformed bytes, or if no leaf is there.
 pub fn tree_of_binary(bytes: &[u8]) -> Result<TokenTree> {
-    Ok(TokenTree::from_descriptor(Arc::new(DescriptorTree::from_binary(bytes)?)))
+    let descriptor = DescriptorTree::from_binary(bytes)?;
+    if descriptor.leaf_count() == 0 {
+        let message = format!("the descriptor {:?} has no leaves", descriptor.path());
+        return Err(
+            Error::new(ErrorKind::Payload, message).help("give a descriptor with leaves, or no token tree")
+        );
+    }
+    Ok(TokenTree::from_descriptor(Arc::new(descriptor)))
 }
 
 /// The span of a tree at a path, which may be left out where there is one.

@@ -74,7 +74,8 @@ impl PyTokenTree {
 ///
 /// With a `vocabulary`, ids must be in range and each leaf's tokens must spell its name (with or without
 /// one leading space, bare or as a JSON string). With a `model_id`, the payload's model id must equal it, if there is one.
-/// `on_mismatch="warn"` turns mismatches into warnings; a leaf with ids out of range is then left out.
+/// A descriptor without leaves and a leaf without tokens are mismatches in any case: nothing of them could be generated.
+/// `on_mismatch="warn"` turns mismatches into warnings; leaves without tokens or with ids out of range are then left out.
 /// Compiled trees are cached in `token_tree_cache`.
 ///
 /// Raises PayloadError with JSON pointer, line and column; LimitError above 2^28 tokens.

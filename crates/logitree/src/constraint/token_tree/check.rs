@@ -1,4 +1,4 @@
-//! A payload against the vocabulary and model it is to be used with: the model's name, the range of the ids, and each
+//! A payload against what it is to be used for: leaves that have tokens, the model's name, the range of the ids, and each
 //! leaf's name against the bytes of its tokens.
 
 use super::payload::{Leaf, Payload};
@@ -11,12 +11,13 @@ pub enum OnMismatch {
     /// The first mismatch is the error.
     #[default]
     Error,
-    /// All mismatches are handed back as warnings. Leaves with ids outside the vocabulary can never be
-    /// generated: they are left out.
+    /// All mismatches are handed back as warnings. Leaves without tokens and those with ids outside the vocabulary can
+    /// never be generated: they are left out.
     Warn,
 }
 
-/// What a payload is held against; each part only if it is there.
+/// What a payload is held against, the vocabulary and the model only if they are there. A descriptor without leaves and a
+/// leaf without tokens never fit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PayloadCheck<'a> {
     /// The vocabulary the model's logits are over.
@@ -28,7 +29,8 @@ pub struct PayloadCheck<'a> {
 }
 
 impl PayloadCheck<'_> {
-    /// Holds `payload` against the vocabulary and the model id; returns the warnings.
+    /// Holds `payload` against the vocabulary and the model id; returns the warnings. What is without tokens is a mismatch
+    /// too: it is nothing that could be generated.
     ///
     /// A leaf's tokens spell its name if their bytes are the name, or the name as a JSON string with or without
     /// its quotes, each with or without one space before it.
@@ -36,7 +38,7 @@ impl PayloadCheck<'_> {
     /// # Errors
     /// [`ErrorKind::Payload`] with the first mismatch, unless told to warn.
     pub fn run(&self, payload: &mut Payload) -> Result<Vec<Error>> {
-        let mut found = Vec::new();
+        let mut found = without_tokens(payload);
         if let (Some(expected), Some(given)) = (self.model_id, payload.model_id.as_deref()) {
             if expected != given {
                 let message = format!("the payload was made for model {given:?}, not {expected:?}");
@@ -73,6 +75,31 @@ impl PayloadCheck<'_> {
             _ => Ok(found),
         }
     }
+}
+
+/// The descriptors without leaves and the leaves without tokens.
+fn without_tokens(payload: &Payload) -> Vec<Error> {
+    let mut found = Vec::new();
+    for (d, descriptor) in payload.descriptors.iter().enumerate() {
+        let path = &descriptor.path;
+        if descriptor.leaves.is_empty() {
+            let message = format!("the descriptor {path:?} has no leaves");
+            found.push(
+                Error::new(ErrorKind::Payload, message)
+                    .at(format!("/descriptors/{d}/leaves"))
+                    .help("leave a descriptor without values out of the payload"),
+            );
+        }
+        for (l, leaf) in descriptor.leaves.iter().enumerate().filter(|(_, leaf)| leaf.tokens.is_empty()) {
+            let message = format!("the leaf {:?} of the descriptor {path:?} has no tokens", leaf.name);
+            found.push(
+                Error::new(ErrorKind::Payload, message)
+                    .at(format!("/descriptors/{d}/leaves/{l}/tokens"))
+                    .help("give the tokens of its name, or leave it out"),
+            );
+        }
+    }
+    found
 }
 
 /// What is wrong with `leaf`, and whether it can be generated at all.

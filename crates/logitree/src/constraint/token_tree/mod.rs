@@ -2,7 +2,7 @@
 //!
 //! Built by the rules of the payload's format: empty token lists are skipped, equal token lists are one leaf with the
 //! smallest name, a list that is a prefix of another ends at a node that keeps its children, no leaves give a bare
-//! root.
+//! root. A payload that is read must have neither empty lists nor descriptors without leaves: see [`PayloadCheck`].
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -45,7 +45,7 @@ pub struct Descriptor {
 pub struct Leaf {
     /// The value's name.
     pub name: String,
-    /// Its tokens; an empty list is allowed here and skipped when the tree is built.
+    /// Its tokens; an empty list is well-formed, and a mismatch for [`super::PayloadCheck`].
     #[serde(deserialize_with = "tokens")]
     pub tokens: Vec<TokenId>,
 }

@@ -303,6 +303,31 @@ fn a_payload_that_does_not_fit_is_an_error_or_a_warning() {
 }
 
 #[test]
+fn what_has_no_tokens_is_an_error_with_its_path_or_a_warning() {
+    let leaf = |name: &str, tokens: &[TokenId]| Leaf { name: name.into(), tokens: tokens.to_vec() };
+    let payload = |leaves: Vec<Leaf>| Payload {
+        model_id: None,
+        descriptors: vec![Descriptor { path: "action".into(), leaves }],
+    };
+    for (leaves, message, place) in [
+        (vec![], "the descriptor \"action\" has no leaves", "/descriptors/0/leaves"),
+        (
+            vec![leaf("A", &[1]), leaf("EMPTY", &[])],
+            "the leaf \"EMPTY\" of the descriptor \"action\" has no tokens",
+            "/descriptors/0/leaves/1/tokens",
+        ),
+    ] {
+        let kept = leaves.iter().filter(|leaf| !leaf.tokens.is_empty()).count();
+        let error = TokenTree::new(payload(leaves.clone()), &PayloadCheck::default()).unwrap_err();
+        assert_eq!((error.kind, error.place.as_str()), (ErrorKind::Payload, place));
+        assert_eq!(error.message, message);
+        let warn = PayloadCheck { on_mismatch: OnMismatch::Warn, ..PayloadCheck::default() };
+        let tree = TokenTree::new(payload(leaves), &warn).unwrap();
+        assert_eq!((tree.warnings().len(), tree.descriptors()[0].leaf_count()), (1, kept));
+    }
+}
+
+#[test]
 fn an_id_outside_the_vocabulary_is_never_allowed() {
     let leaf = Leaf { name: "A".into(), tokens: vec![0, 9] };
     let descriptor = Descriptor { path: "p".into(), leaves: vec![leaf] };
@@ -338,7 +363,8 @@ fn hostile(folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
 fn hostile_payloads() {
     for (path, data) in hostile("payload") {
         let Ok(payload) = Payload::from_json(&data) else { continue };
-        let tree = Arc::new(TokenTree::new(payload, &PayloadCheck::default()).unwrap());
+        let check = PayloadCheck { on_mismatch: OnMismatch::Warn, ..PayloadCheck::default() };
+        let tree = Arc::new(TokenTree::new(payload, &check).unwrap());
         for descriptor in tree.descriptors() {
             assert!(descriptor.dump(20, &|id| id.to_string()).lines().count() <= 22, "{}", path.display());
             assert_eq!(
