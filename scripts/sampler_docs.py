@@ -29,7 +29,7 @@ CHAIN = [
         "int | None",
         "Seed of all that draws; every value from 0 is a literal seed. None or -1: a fresh one, see ``Chain.seed``.",
     ),
-    ("rng", "str", '"mt19937" (llama.cpp\'s, the default), "xoroshiro128plus" or "philox".'),
+    ("rng", "str", '"mt19937" (llama.cpp\'s, the default), "xoroshiro128plus" (tsampler\'s default) or "philox".'),
     ("sequence", "int", "Which of many sequences of one seed, from 0; only philox tells them apart."),
     ("mirostat", "int", "1 or 2: biases, temperature and that mirostat are the whole chain; 0, the default: neither."),
 ]

@@ -18,7 +18,7 @@ class SamplingParams(TypedDict, total=False):
     """
 
     rng: str
-    """ "mt19937" (llama.cpp's, the default), "xoroshiro128plus" or "philox"."""
+    """ "mt19937" (llama.cpp's, the default), "xoroshiro128plus" (tsampler's default) or "philox"."""
     sequence: int
     """Which of many sequences of one seed, from 0; only philox tells them apart."""
     mirostat: int

@@ -210,6 +210,12 @@ def hf_typ_p(p: float, min_keep: int | None = 0) -> Sampler:
     TypicalLogitsWarper: the candidates keep their order.
     """
 
+def ts_top_k(k: int = 40) -> Sampler:
+    """tsampler's top-k: the k best candidates, sorted; all in their order where k are all."""
+
+def ts_top_n_sigma(n: float = -1.0) -> Sampler:
+    """tsampler's top_n_sigma: of equal logits it leaves the first alone."""
+
 def greedy() -> Sampler:
     """Selects the first best candidate."""
 

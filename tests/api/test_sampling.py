@@ -203,6 +203,28 @@ def test_chains_say_what_they_are() -> None:
     assert lt.Chain.greedy().seed is None
 
 
+def test_tsamplers_preset_does_what_its_readme_says() -> None:
+    milliseconds = 1_790_000_000_000
+    assert lt.Chain.tsampler(seed=milliseconds).seed == milliseconds
+    with pytest.raises(lt.SamplingError, match="32 bits"):
+        lt.Chain.tsampler(seed=milliseconds, rng="mt19937")
+    # A top_k of the whole vocabulary keeps the order of ids, a smaller one sorts.
+    off: dict[str, Any] = {"top_p": 1.0, "min_p": 0.0, "temp": 1.0, "penalty_repeat": 1.0, "seed": 1}
+    values = np.array([1, 3, 2, 5, 4], np.float32)
+    for mode in ("fast", "parity"):
+        for k, order in ((5, [0, 1, 2, 3, 4]), (9, [0, 1, 2, 3, 4]), (4, [3, 4, 1, 2])):
+            chain = lt.Chain.tsampler(top_k=k, **off)
+            assert (chain.parity() if mode == "parity" else chain).apply(values)[0].tolist() == order
+        # Of equal logits top_n_sigma leaves one, with whatever rounding of their mean.
+        for value in (0.0, 0.1, -7.3):
+            equal = np.full(301, value, np.float32)
+            equal[:3] = -np.inf
+            chain = lt.Chain.tsampler(top_k=301, top_n_sigma=1.0, **off)
+            p = (chain.parity() if mode == "parity" else chain).apply(equal)
+            assert p[0][p[2] > 0].tolist() == [3]
+    assert len(lt.Chain([lt.samplers.top_n_sigma(1.0)]).apply(np.zeros(5, np.float32))[0]) == 5
+
+
 def test_seeds_repeat_the_draws() -> None:
     flat = np.zeros(1000, np.float32)
 

@@ -134,8 +134,9 @@ impl PyChain {
         preset(Params::default(), params, presets::llama_cpp)
     }
 
-    /// tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; repeat penalty 1.1.
+    /// tsampler's order: penalties, ts_top_k, typ_p, top_p, min_p, ts_top_n_sigma, temp, dist; repeat penalty 1.1.
     ///
+    /// The generator is tsampler's, xoroshiro128plus, which takes seeds of 64 bits: milliseconds will do.
     /// SamplingError for keywords that switch on a sampler that tsampler lacks.
     #[staticmethod]
     #[pyo3(signature = (**params))]

@@ -32,9 +32,10 @@ pub struct Params {
 }
 
 impl Params {
-    /// tsampler's defaults: llama.cpp's with a repeat penalty of 1.1.
+    /// tsampler's defaults: llama.cpp's with a repeat penalty of 1.1, and its generator, which takes seeds of 64 bits such as
+    /// milliseconds.
     pub fn tsampler() -> Self {
-        Params { base: &[("penalty_repeat", 1.1)], ..Params::default() }
+        Params { base: &[("penalty_repeat", 1.1)], rng: Generator::Xoroshiro128Plus, ..Params::default() }
     }
 
     /// transformers' defaults: top_k 50, temperature 1, penalties over all accepted tokens, everything else off.

@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(names("tempp"), ["temp", "penalties", "min_p", "top_p", "top_p", "dist"]);
         assert_eq!(names("top_k;greedy"), ["top_k", "greedy"]);
         assert_eq!(names("topnsigma;dist"), ["top_n_sigma", "dist"]);
-        let beyond = "no-repeat-ngram;epsilon;eta;toph;mink;pless;edt;hf-top-h;hf-top-k;hf-top-p;hf-typ-p";
+        let beyond = "no-repeat-ngram;epsilon;eta;toph;mink;pless;edt;hf-top-h;hf-top-k;hf-top-p;hf-typ-p;ts-top-k;ts-top-n-sigma";
         let expected = [
             "no_repeat_ngram",
             "epsilon_cutoff",
@@ -131,6 +131,8 @@ mod tests {
             "hf_top_k",
             "hf_top_p",
             "hf_typ_p",
+            "ts_top_k",
+            "ts_top_n_sigma",
             "dist",
         ];
         assert_eq!(names(beyond), expected);

@@ -2,11 +2,11 @@
 
 use super::parameter::Value;
 use super::registry::{self, SamplerRow};
-use super::{Chain, Greedy, Params, Sampler, TopK};
+use super::{Chain, Greedy, Params, Sampler, TsTopK};
 use crate::{Error, ErrorKind, Result};
 
 const LLAMA_CPP: &[&str] = &["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc"];
-const TSAMPLER: &[&str] = &["typ_p", "top_p", "min_p", "top_n_sigma", "temp"];
+const TSAMPLER: &[&str] = &["typ_p", "top_p", "min_p", "ts_top_n_sigma", "temp"];
 const TRANSFORMERS: &[&str] = &[
     "penalties",
     "no_repeat_ngram",
@@ -97,10 +97,11 @@ fn unused_keyword(preset: &str, keyword: &str) -> Error {
         .help("use another preset (llama_cpp, transformers), or name the samplers one by one")
 }
 
-/// tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; use [`Params::tsampler`].
+/// tsampler's order: penalties, ts_top_k, typ_p, top_p, min_p, ts_top_n_sigma, temp, dist; use [`Params::tsampler`].
 ///
-/// As there, a temperature below 0.001 or a top_k of 1 is greedy after the penalties, and a top_k of 0 keeps the
-/// best 256 (512 before typ_p). The draws are llama.cpp's, because tsampler's are not published.
+/// As there, a temperature below 0.001 or a top_k of 1 is greedy after the penalties, a top_k of 0 keeps the best 256 (512
+/// before typ_p), a top_k of all candidates leaves them in the order of their ids, and ts_top_n_sigma leaves one of equal
+/// logits. The generator is xoroshiro128plus; how tsampler makes it from a seed is not published.
 ///
 /// # Errors
 /// [`crate::ErrorKind::Sampling`] for invalid parameters, and for those that switch on a sampler that tsampler lacks:
@@ -122,7 +123,7 @@ pub fn tsampler(params: &Params) -> Result<Chain> {
         _ if params.number("typ_p") < 1.0 => 512,
         _ => 256,
     };
-    samplers.push(Box::new(TopK::new(k)));
+    samplers.push(Box::new(TsTopK::new(k)));
     samplers.extend(rest);
     assemble(samplers, params)
 }
@@ -172,6 +173,7 @@ pub(super) fn assemble(mut samplers: Vec<Box<dyn Sampler>>, params: &Params) -> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::Generator;
     use super::*;
 
     #[test]
@@ -185,7 +187,7 @@ mod tests {
              top_p(0.95) -> min_p(0.05) -> xtc(0, 0.1, seed=0) -> temp(0.8) -> dist(seed=0)"
         );
         let t = tsampler(&Params::tsampler().seed(7)).unwrap();
-        let order = ["penalties", "top_k", "typ_p", "top_p", "min_p", "top_n_sigma", "temp", "dist"];
+        let order = ["penalties", "ts_top_k", "typ_p", "top_p", "min_p", "ts_top_n_sigma", "temp", "dist"];
         assert_eq!(t.names(), order);
         assert!(
             t.describe().contains("repeat=1.1") && t.seed().map(|s| s.seed) == Some(7),
@@ -195,7 +197,10 @@ mod tests {
         let cold = tsampler(&Params::tsampler().with("temp", 0.0)).unwrap();
         assert_eq!(cold.names(), ["penalties", "greedy"]);
         let wide = tsampler(&Params::tsampler().with("top_k", 0)).unwrap();
-        assert!(wide.describe().contains("top_k(256)"));
+        assert!(wide.describe().contains("ts_top_k(256)"));
+        let milliseconds = tsampler(&Params::tsampler().seed(1_790_000_000_000)).unwrap();
+        assert_eq!(milliseconds.seed().map(|s| s.seed), Some(1_790_000_000_000));
+        assert!(tsampler(&Params::tsampler().rng(Generator::Mt19937).seed(1 << 32)).is_err());
         for strange in [
             Params::tsampler().with("dry_multiplier", 1.0),
             Params::tsampler().with("xtc_probability", 0.1),

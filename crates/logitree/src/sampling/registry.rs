@@ -7,7 +7,7 @@ use super::parameter::{Arguments, Kind, ParameterRow, Value};
 use super::{
     AdaptiveP, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK, HfTopP, HfTypP, Infill,
     LogitBias, MinK, MinP, Mirostat, MirostatV2, NoRepeatNgram, PLess, Penalties, Sampler, Temp, TempExt,
-    TopH, TopK, TopNSigma, TopP, TypP, Xtc,
+    TopH, TopK, TopNSigma, TopP, TsTopK, TsTopNSigma, TypP, Xtc,
 };
 use crate::{Error, ErrorKind, Result};
 use std::any::Any;
@@ -497,6 +497,21 @@ pub static SAMPLERS: &[SamplerRow] = &[
             .range(Unbounded, Included(1.0)),
         ParameterRow::min_keep(0),
     ]),
+    row::<TsTopK>(
+        "ts_top_k",
+        "tsampler's top-k: the k best candidates, sorted; all in their order where k are all.",
+    )
+    .parameters(&[ParameterRow::int("k", "top_k", 40, "Best candidates kept; 0 or less: all.")]),
+    row::<TsTopNSigma>(
+        "ts_top_n_sigma",
+        "tsampler's top_n_sigma: of equal logits it leaves the first alone.",
+    )
+    .parameters(&[ParameterRow::float(
+        "n",
+        "top_n_sigma",
+        -1.0,
+        "Standard deviations below the best logit; 0 or less: off.",
+    )]),
     row::<Greedy>("greedy", "Selects the first best candidate."),
     row::<Dist>("dist", "Draws by probability, with llama.cpp's draws for the same seed; selects.")
         .details(
