@@ -14,6 +14,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 HEADER = ROOT / "include" / "logitree.h"
+DESIGN = ROOT / "include" / "eliza_token_trie_sampler.h"
 LISTED = HERE / "abi.txt"
 
 Build = Callable[..., Path]
@@ -21,9 +22,10 @@ Run = Callable[..., str]
 
 
 def declared() -> set[str]:
-    """The functions that the header declares."""
-    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(encoding="utf-8"), flags=re.DOTALL)
-    return set(re.findall(r"\b(logitree_\w+)\(", text))
+    """The functions that the headers declare."""
+    text = "".join(header.read_text(encoding="utf-8") for header in (HEADER, DESIGN))
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return set(re.findall(r"\b((?:logitree|llama|eliza)_\w+)\(", text))
 
 
 def listed() -> tuple[set[str], dict[str, int]]:
@@ -49,7 +51,7 @@ def test_every_symbol_is_declared_and_listed(installed: Path) -> None:
         ["nm", "-D", "--defined-only", installed / "lib" / "liblogitree.so"], capture_output=True, text=True, check=True
     )
     exported = {line.split()[-1] for line in done.stdout.splitlines()}
-    mine = {name for name in exported if name.startswith("logitree_")}
+    mine = {name for name in exported if name.startswith(("logitree_", "llama_", "eliza_"))}
     assert mine == declared() == listed()[0]
     assert exported - mine <= {"rust_eh_personality"}
 

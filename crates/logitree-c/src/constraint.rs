@@ -299,7 +299,7 @@ pub(crate) unsafe fn name<'a>(name: *const c_char, called: &str) -> Outcome<Opti
 }
 
 /// The tree of a payload, from the cache where it is there.
-fn cached_tree(payload: &[u8], vocabulary: Option<&Vocabulary>) -> Result<Arc<TokenTree>> {
+pub(crate) fn cached_tree(payload: &[u8], vocabulary: Option<&Vocabulary>) -> Result<Arc<TokenTree>> {
     let check = PayloadCheck { vocabulary, ..PayloadCheck::default() };
     let mut context = b"c".to_vec();
     context.extend(vocabulary.map_or([0; 16], |known| known.fingerprint().to_le_bytes()));
@@ -307,6 +307,6 @@ fn cached_tree(payload: &[u8], vocabulary: Option<&Vocabulary>) -> Result<Arc<To
         .get_or_build(Key { content: payload, context: &context }, || TokenTree::from_json(payload, &check))
 }
 
-fn span_of(tree: Arc<TokenTree>, path: Option<&str>) -> Result<TreeSpan> {
+pub(crate) fn span_of(tree: Arc<TokenTree>, path: Option<&str>) -> Result<TreeSpan> {
     constraint_json::span(tree, path)
 }

@@ -17,12 +17,14 @@ mod chain_params;
 pub mod constraint;
 mod constraint_json;
 pub mod decoder;
+pub mod eliza;
 pub mod handles;
 mod json;
 pub mod library;
 pub mod llama;
 pub mod matcher;
 pub mod memory;
+pub mod metrics;
 pub mod status;
 pub mod vocabulary;
 

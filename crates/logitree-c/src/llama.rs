@@ -175,6 +175,7 @@ fn state_of(
     let options = given.map_or_else(SamplerOptions::default, |given| SamplerOptions {
         then: if given.continues == 0 { Then::Stop } else { Then::Continue },
         counts_first: given.counts_first != 0,
+        ..SamplerOptions::default()
     });
     Ok(SamplerState::new(&vocabulary, matcher, selection, options)?)
 }

@@ -53,6 +53,33 @@ impl<'a> Candidates<'a> {
         }
     }
 
+    /// Writes -inf over the logit of every candidate that [`Candidates::keep`] would remove, and leaves the rest of the array
+    /// as it is; gives the number of the others.
+    pub fn mask(&mut self, allowed: AllowedTokens<'_>, vocabulary_size: usize) -> usize {
+        let (is_gathered, mut kept, mut next) = match allowed {
+            AllowedTokens::Ids(ids) => (self.is_at_its_id(ids, vocabulary_size), 0, ids.iter().peekable()),
+            _ => (false, 0, [].iter().peekable()),
+        };
+        for (at, candidate) in self.data[..self.size].iter_mut().enumerate() {
+            let is_allowed = if is_gathered {
+                next.next_if(|&&id| id as usize == at).is_some()
+            } else {
+                let known = |id: &TokenId| (*id as usize) < vocabulary_size && allowed.contains(*id);
+                u32::try_from(candidate.id).ok().as_ref().is_some_and(known)
+            };
+            if is_allowed {
+                kept += 1;
+                continue;
+            }
+            candidate.logit = f32::NEG_INFINITY;
+            if self.selected == at as i64 {
+                self.selected = -1;
+            }
+        }
+        self.is_sorted &= kept == self.size;
+        kept
+    }
+
     /// Whether each id is below the size and is the candidate at that position.
     fn is_at_its_id(&self, ids: &[TokenId], vocabulary_size: usize) -> bool {
         let here = |id: &TokenId| self.list().get(*id as usize).is_some_and(|found| found.id as u32 == *id);
@@ -178,6 +205,26 @@ mod tests {
         (left, at.map(|at| candidates.list()[at].id))
     }
 
+    /// The same of `mask`: what still has its logit.
+    fn masked(
+        ids: &[i32],
+        selected: i64,
+        allowed: AllowedTokens<'_>,
+        size: usize,
+    ) -> (Vec<i32>, Option<i32>) {
+        let mut data = with_ids(ids);
+        let mut candidates = Candidates::new(&mut data);
+        candidates.selected = selected;
+        let kept = candidates.mask(allowed, size);
+        assert_eq!(candidates.size, ids.len());
+        let at = usize::try_from(candidates.selected).ok();
+        let chosen = at.map(|at| candidates.list()[at].id);
+        let has_logit = |found: &&TokenData| found.logit == logit_of(found.id);
+        let left: Vec<i32> = candidates.list().iter().filter(has_logit).map(|found| found.id).collect();
+        assert_eq!(left.len(), kept);
+        (left, chosen)
+    }
+
     #[test]
     fn every_path_keeps_what_the_naive_version_keeps() {
         let orders: [&[i32]; 4] =
@@ -197,6 +244,8 @@ mod tests {
                         AllowedTokens::Ids(list).write(64, &mut words);
                         for allowed in [AllowedTokens::Ids(list), AllowedTokens::Mask(&words)] {
                             let got = kept(ids, selected, allowed, size);
+                            assert_eq!(got, (expected.clone(), chosen), "{ids:?} {list:?} {size} {selected}");
+                            let got = masked(ids, selected, allowed, size);
                             assert_eq!(got, (expected.clone(), chosen), "{ids:?} {list:?} {size} {selected}");
                         }
                     }

@@ -32,11 +32,14 @@ pub struct SamplerOptions {
     /// Whether tokens that are accepted before the first apply are output. Else they are a prompt: they count for the
     /// penalties of a chain, and the constraint does not see them.
     pub counts_first: bool,
+    /// Whether candidates that are not allowed stay in the array, with a logit of -inf. Else they are removed, which costs
+    /// less. Not looked at with a chain.
+    pub in_place: bool,
 }
 
 impl Default for SamplerOptions {
     fn default() -> Self {
-        SamplerOptions { then: Then::Stop, counts_first: false }
+        SamplerOptions { then: Then::Stop, counts_first: false, in_place: false }
     }
 }
 
@@ -56,7 +59,7 @@ pub struct SamplerState {
 
 enum Work {
     /// The constraint alone.
-    Matcher { matcher: Box<dyn Matcher>, is_greedy: bool },
+    Matcher { matcher: Box<dyn Matcher>, is_greedy: bool, in_place: bool },
     /// A chain, with a constraint or without.
     Decoder {
         decoder: Box<Decoder>,
@@ -100,7 +103,8 @@ impl SamplerState {
         let work = match (selection, matcher) {
             (Selection::Chain(chain), matcher) => Work::chain(vocabulary, *chain, matcher, options.then)?,
             (selection, Some(matcher)) => {
-                Work::Matcher { matcher, is_greedy: matches!(selection, Selection::Greedy) }
+                let is_greedy = matches!(selection, Selection::Greedy);
+                Work::Matcher { matcher, is_greedy, in_place: options.in_place }
             }
             (_, None) => {
                 let error = Error::new(ErrorKind::Constraint, "a sampler without constraint and chain");
@@ -240,8 +244,8 @@ impl Work {
 
     fn fork(&self) -> Work {
         match self {
-            Work::Matcher { matcher, is_greedy } => {
-                Work::Matcher { matcher: matcher.fork(), is_greedy: *is_greedy }
+            Work::Matcher { matcher, is_greedy, in_place } => {
+                Work::Matcher { matcher: matcher.fork(), is_greedy: *is_greedy, in_place: *in_place }
             }
             Work::Decoder { decoder, picked } => {
                 Work::Decoder { decoder: Box::new(decoder.fork()), picked: *picked }
@@ -257,12 +261,17 @@ impl Work {
     ) -> Result<Applied> {
         match self {
             Work::Matcher { matcher, .. } if matcher.is_finished() => Ok(Applied::Over),
-            Work::Matcher { matcher, is_greedy } => {
+            Work::Matcher { matcher, is_greedy, in_place } => {
                 if let Some((id, by)) = matcher.bias()? {
                     candidates.add(id, by);
                 }
-                candidates.keep(matcher.allowed()?, vocabulary.len());
-                let kept = candidates.size;
+                let allowed = matcher.allowed()?;
+                let kept = if *in_place {
+                    candidates.mask(allowed, vocabulary.len())
+                } else {
+                    candidates.keep(allowed, vocabulary.len());
+                    candidates.size
+                };
                 if kept == 0 {
                     let message = "the samplers before this one removed every allowed token";
                     return Err(Error::new(ErrorKind::Logits, message)

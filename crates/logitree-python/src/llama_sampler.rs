@@ -53,7 +53,8 @@ impl PyLlamaSamplerMaker {
             None if greedy => Selection::Greedy,
             None => Selection::Leave,
         };
-        let options = SamplerOptions { then: if stop { Then::Stop } else { Then::Continue }, counts_first };
+        let then = if stop { Then::Stop } else { Then::Continue };
+        let options = SamplerOptions { then, counts_first, ..SamplerOptions::default() };
         let state = SamplerState::new(&vocabulary.0, matcher, selection, options).map_err(to_py)?;
         let record = Arc::clone(state.record());
         Ok(PyLlamaSamplerMaker { library, state: Mutex::new(state), record })
