@@ -435,8 +435,9 @@ logitree_status logitree_matcher_accepted(const logitree_matcher *matcher, size_
    likeliest. NULL: llama.cpp's default chain.
 
    parameters: NULL, or a JSON object {"temp": 0.8, "top_k": 40, "seed": 42}; docs/samplers.md lists the names.
-   Without a "seed" the chain takes a fresh one. "preset" instead of a notation: "llama_cpp", "tsampler",
-   "transformers".
+   Without a "seed" the chain takes a fresh one. Instead of a notation: "preset", which is "llama_cpp", "tsampler" or
+   "transformers"; or "samplers" alone, a list of samplers in order with their own parameters: [{"name": "top_k",
+   "k": 40}, {"name": "dist", "seed": 42, "rng": "xoroshiro128plus"}]. A chain that does not select can be applied.
 
    Pointers: notation is NULL or ends in a byte of 0; length bytes may be read at parameters, if it is not NULL; a
    handle may be written at out. */
@@ -473,6 +474,29 @@ logitree_status logitree_chain_draw(
     logitree_matcher *matcher,
     uint32_t *token);
 
+/* Applies the chain, which need not select, and writes the candidates that are left, in the chain's order: written
+   ids, logits and probabilities. Nothing is accepted; a sampler that draws has drawn. matcher: NULL, or what allows
+   tokens. LOGITREE_ERROR_BUFFER if they do not fit: count elements always do.
+
+   Pointers: count floats may be read at logits; capacity values may be written at each of ids, left and
+   probabilities, and a number at written. */
+logitree_status logitree_chain_apply(
+    logitree_chain *chain,
+    const float *logits,
+    size_t count,
+    logitree_matcher *matcher,
+    uint32_t *ids,
+    float *left,
+    float *probabilities,
+    size_t capacity,
+    size_t *written);
+
+/* Adds to the logits of count tokens at every step from the next one on, before the first sampler; -inf vetoes a
+   token. In place of former additions; with a count of 0 none is left.
+
+   Pointers: count ids may be read at ids, and as many floats at additions. */
+logitree_status logitree_chain_steer(logitree_chain *chain, const uint32_t *ids, const float *additions, size_t count);
+
 /* Records an accepted token, of the output or of the prompt. */
 logitree_status logitree_chain_accept(logitree_chain *chain, uint32_t token);
 
@@ -501,6 +525,38 @@ logitree_status logitree_chain_describe(const logitree_chain *chain, uint8_t *ou
 
    Pointers: parameter is NULL or ends in a byte of 0. */
 logitree_status logitree_chain_set(logitree_chain *chain, const char *parameter, double value);
+
+/* The entropy of the distribution of count logits, in nats or bits; infinite without a finite logit.
+
+   Pointers: count floats may be read at logits; a number may be written at out. */
+logitree_status logitree_metrics_entropy(const float *logits, size_t count, bool bits, double *out);
+
+/* The surprisal of a token: minus the logarithm of its probability, in nats or bits. ids: NULL, or the token of each
+   logit, for the candidates that a chain left. Infinite for a token that is not there, and where its logit is not
+   finite.
+
+   Pointers: count floats may be read at logits and, if it is not NULL, count ids at ids; a number may be written at
+   out. */
+logitree_status logitree_metrics_surprisal(
+    const float *logits,
+    const uint32_t *ids,
+    size_t count,
+    uint32_t token,
+    bool bits,
+    double *out);
+
+/* The capacity best finite logits, descending, equal ones by id: their tokens and their probabilities under all
+   logits.
+
+   Pointers: count floats may be read at logits; capacity ids may be written at ids and as many numbers at
+   probabilities, and their number at written. */
+logitree_status logitree_metrics_top(
+    const float *logits,
+    size_t count,
+    uint32_t *ids,
+    double *probabilities,
+    size_t capacity,
+    size_t *written);
 
 /* Why decoding is over: LOGITREE_RUNNING while it is not. */
 #define LOGITREE_RUNNING 0u
@@ -587,11 +643,13 @@ logitree_status logitree_decoder_rollback(logitree_decoder *decoder, size_t coun
 /* Back to the state it was made with. */
 logitree_status logitree_decoder_reset(logitree_decoder *decoder);
 
-/* Constrains what comes next by a copy of matcher. stops: whether decoding is over when the constraint is; else what
-   follows is free. */
+/* Constrains what comes next by a copy of matcher, until logitree_decoder_clear. stops: whether decoding is over
+   when the constraint is; else what follows is free. */
 logitree_status logitree_decoder_activate(logitree_decoder *decoder, const logitree_matcher *matcher, bool stops);
 
-/* Ends the running constraint: what comes next is free. */
+/* Ends whatever was activated: what comes next is under the constraint that the decoder was made with, or free
+   without one. LOGITREE_ERROR_TOKEN if that constraint does not allow what was written; the activated one stays
+   then. */
 logitree_status logitree_decoder_clear(logitree_decoder *decoder);
 
 /* The allowed tokens, ascending.

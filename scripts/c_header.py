@@ -21,6 +21,7 @@ ORDER = [
     "constraint",
     "matcher",
     "chain",
+    "metrics",
     "decoder",
     "batch",
     "catalogue",

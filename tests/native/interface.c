@@ -1,5 +1,6 @@
 /* The C interface from C: what it gives, and that misuse is an error code with a message and never more. */
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,14 +317,63 @@ static void chains(void) {
     OK(logitree_chain_free(chain));
     OK(logitree_chain_free(other));
     static const char *WRONG[] = {"[]", "{\"tempo\": 1}", "{\"temp\": \"hot\"}", "{\"seed\": -1}", "{\"top_k\": 1.5}",
-                                  "{\"logit_bias\": {\"x\": 1}}", "{\"dry_breakers\": [[]]}", "{\"preset\": \"best\"}"};
+                                  "{\"logit_bias\": {\"x\": 1}}", "{\"dry_breakers\": [[]]}", "{\"preset\": \"best\"}",
+                                  "{\"samplers\": 5}", "{\"samplers\": [{\"name\": \"top_q\"}]}", "{\"samplers\": [], \"temp\": 1}",
+                                  "{\"samplers\": [{\"name\": \"top_k\", \"n\": 1}]}",
+                                  "{\"samplers\": [{\"name\": \"dist\", \"seed\": 4294967296}]}"};
     for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
         FAILS(LOGITREE_ERROR_SAMPLING, logitree_chain_new(NULL, WRONG[i], LOGITREE_NUL_TERMINATED, &chain));
         CHECK(chain == NULL);
     }
     FAILS(LOGITREE_ERROR_SAMPLING, logitree_chain_new("top_q", NULL, 0, &chain));
+    FAILS(LOGITREE_ERROR_SAMPLING, logitree_chain_new("top_k", "{\"samplers\": []}", LOGITREE_NUL_TERMINATED, &chain));
     OK(logitree_matcher_free(bound));
     OK(logitree_vocabulary_free(known));
+}
+
+static void candidates(void) {
+    const char *two = "{\"samplers\": [{\"name\": \"top_k\", \"k\": 2}, {\"name\": \"temp\", \"t\": 0.5}]}";
+    logitree_chain *chain = NULL;
+    OK(logitree_chain_new(NULL, two, LOGITREE_NUL_TERMINATED, &chain));
+    float logits[SIZE] = {1, 2, 0, 9, 5}, left[SIZE], shares[SIZE];
+    uint32_t ids[SIZE], token = 0;
+    size_t n = 0;
+    FAILS(LOGITREE_ERROR_BUFFER, logitree_chain_apply(chain, logits, SIZE, NULL, ids, left, shares, 1, &n));
+    CHECK(n == 2);
+    OK(logitree_chain_apply(chain, logits, SIZE, NULL, ids, left, shares, SIZE, &n));
+    CHECK(n == 2 && ids[0] == C && ids[1] == END && left[0] == 18 && left[1] == 10 && shares[0] > 0.99f);
+    FAILS(LOGITREE_ERROR_SAMPLING, logitree_chain_draw(chain, logits, SIZE, NULL, &token));
+    FAILS(LOGITREE_ERROR_LOGITS, logitree_chain_apply(chain, logits, 0, NULL, ids, left, shares, SIZE, &n));
+    uint32_t banned[] = {C, A};
+    float additions[] = {-HUGE_VALF, 8};
+    OK(logitree_chain_steer(chain, banned, additions, 2));
+    OK(logitree_chain_apply(chain, logits, SIZE, NULL, ids, left, shares, SIZE, &n));
+    CHECK(n == 2 && ids[0] == A && ids[1] == END);
+    additions[1] = HUGE_VALF;
+    FAILS(LOGITREE_ERROR_SAMPLING, logitree_chain_steer(chain, banned, additions, 2));
+    OK(logitree_chain_steer(chain, NULL, NULL, 0));
+    logitree_vocabulary *known = vocabulary();
+    logitree_matcher *bound = matcher(choices("A", "B"), known);
+    OK(logitree_chain_apply(chain, logits, SIZE, bound, ids, left, shares, SIZE, &n));
+    CHECK(n == 2 && ids[0] == B && ids[1] == A);
+    OK(logitree_matcher_free(bound));
+    OK(logitree_vocabulary_free(known));
+    OK(logitree_chain_free(chain));
+
+    const float even[4] = {2, 2, 2, 2};
+    double value = 0, tops[4];
+    OK(logitree_metrics_entropy(even, 4, true, &value));
+    CHECK(fabs(value - 2) < 1e-9);
+    OK(logitree_metrics_surprisal(even, NULL, 4, 3, false, &value));
+    CHECK(fabs(value - log(4)) < 1e-9);
+    OK(logitree_metrics_surprisal(even, (const uint32_t[]){7, 9, 11, 13}, 4, 3, false, &value));
+    CHECK(isinf(value));
+    OK(logitree_metrics_entropy(NULL, 0, false, &value));
+    CHECK(isinf(value));
+    OK(logitree_metrics_top(logits, SIZE, ids, tops, 2, &n));
+    CHECK(n == 2 && ids[0] == C && ids[1] == END && tops[0] > tops[1]);
+    FAILS(LOGITREE_ERROR_ARGUMENT, logitree_metrics_top(logits, SIZE, NULL, tops, 2, &n));
+    FAILS(LOGITREE_ERROR_ARGUMENT, logitree_metrics_entropy(NULL, 4, false, &value));
 }
 
 static logitree_decoder *decoder(logitree_vocabulary *known, const logitree_decoder_options *options) {
@@ -364,7 +414,19 @@ static void decoders(void) {
     OK(logitree_decoder_rollback(two, 2));
     OK(logitree_decoder_allowed(two, ids, 8, &n));
     CHECK(n == 3);
+    /* Nothing is activated: the constraint that it was made with stays. What is activated is cleared down to it. */
     OK(logitree_decoder_clear(two));
+    OK(logitree_decoder_allowed(two, ids, 8, &n));
+    CHECK(n == 3);
+    logitree_matcher *other = matcher(choices("C", "CC"), known);
+    OK(logitree_decoder_activate(two, other, false));
+    OK(logitree_decoder_activate(two, other, false));
+    OK(logitree_matcher_free(other));
+    OK(logitree_decoder_allowed(two, ids, 8, &n));
+    CHECK(n == 1 && ids[0] == C);
+    OK(logitree_decoder_clear(two));
+    OK(logitree_decoder_allowed(two, ids, 8, &n));
+    CHECK(n == 3);
     OK(logitree_decoder_step_half(two, (const uint16_t[]){0, 0, 0, 0x3f80, 0}, SIZE, true, &token));
     CHECK(token == C);
     logitree_matcher *bound = matcher(choices("A", "B"), known), *running = NULL;
@@ -503,6 +565,7 @@ int main(int argc, char **argv) {
     token_trees();
     matchers();
     chains();
+    candidates();
     decoders();
     batches();
     catalogues(argc > 1 ? argv[1] : NULL);

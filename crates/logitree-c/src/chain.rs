@@ -4,6 +4,7 @@
 use std::ffi::c_char;
 
 use logitree::mask::AllowedTokens;
+use logitree::sampling::Steering;
 use logitree::{Chain, Mode, TokenId};
 
 use crate::chain_params;
@@ -24,7 +25,9 @@ handle! {
 /// likeliest. NULL: llama.cpp's default chain.
 ///
 /// `parameters`: NULL, or a JSON object {"temp": 0.8, "top_k": 40, "seed": 42}; docs/samplers.md lists the names. Without a
-/// "seed" the chain takes a fresh one. "preset" instead of a notation: "llama_cpp", "tsampler", "transformers".
+/// "seed" the chain takes a fresh one. Instead of a notation: "preset", which is "llama_cpp", "tsampler" or "transformers"; or
+/// "samplers" alone, a list of samplers in order with their own parameters: [{"name": "top_k", "k": 40}, {"name": "dist",
+/// "seed": 42, "rng": "xoroshiro128plus"}]. A chain that does not select can be applied.
 ///
 /// # Safety
 /// `notation` is NULL or ends in a byte of 0; `length` bytes may be read at `parameters`, if it is not NULL; a handle may
@@ -134,6 +137,66 @@ pub unsafe extern "C" fn logitree_chain_draw(
     // SAFETY: the caller's promise.
     run(|| unsafe {
         pick(chain, logits, count, matcher, token, |chain, logits, set| chain.draw(logits, set))
+    })
+}
+
+/// Applies the chain, which need not select, and writes the candidates that are left, in the chain's order: `written` ids,
+/// logits and probabilities. Nothing is accepted; a sampler that draws has drawn. `matcher`: NULL, or what allows tokens.
+/// LOGITREE_ERROR_BUFFER if they do not fit: `count` elements always do.
+///
+/// # Safety
+/// `count` floats may be read at `logits`; `capacity` values may be written at each of `ids`, `left` and `probabilities`, and a
+/// number at `written`.
+#[no_mangle]
+pub unsafe extern "C" fn logitree_chain_apply(
+    chain: *mut LogitreeChain,
+    logits: *const f32,
+    count: usize,
+    matcher: *mut LogitreeMatcher,
+    ids: *mut u32,
+    left: *mut f32,
+    probabilities: *mut f32,
+    capacity: usize,
+    written: *mut usize,
+) -> LogitreeStatus {
+    run(|| {
+        // SAFETY: the caller's promise.
+        let logits = unsafe { slice(logits, count, "logits") }?;
+        let mut chain = exclusive(chain)?;
+        if matcher.is_null() {
+            chain.apply(logits, AllowedTokens::All, None)?;
+        } else {
+            chain.apply(logits, exclusive(matcher)?.allowed()?, None)?;
+        }
+        let found = chain.candidates();
+        // SAFETY: the caller's promise.
+        unsafe {
+            put_all(found.ids(), ids, capacity, written)?;
+            put_all(found.logits(), left, capacity, written)?;
+            put_all(found.probabilities(), probabilities, capacity, written)
+        }
+    })
+}
+
+/// Adds to the logits of `count` tokens at every step from the next one on, before the first sampler; -inf vetoes a token. In
+/// place of former additions; with a count of 0 none is left.
+///
+/// # Safety
+/// `count` ids may be read at `ids`, and as many floats at `additions`.
+#[no_mangle]
+pub unsafe extern "C" fn logitree_chain_steer(
+    chain: *mut LogitreeChain,
+    ids: *const u32,
+    additions: *const f32,
+    count: usize,
+) -> LogitreeStatus {
+    run(|| {
+        // SAFETY: the caller's promise.
+        let (ids, additions) = unsafe { (slice(ids, count, "ids")?, slice(additions, count, "additions")?) };
+        let mut steering = Steering::new();
+        ids.iter().zip(additions).try_for_each(|(&id, &by)| steering.add(id, by))?;
+        exclusive(chain)?.steer(&steering);
+        Ok(())
     })
 }
 

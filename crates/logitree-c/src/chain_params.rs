@@ -1,8 +1,9 @@
-//! A chain's parameters as a JSON object: keywords of `Params`, such as {"temp": 0.8, "top_k": 40, "seed": 42}.
+//! A chain's parameters as a JSON object: keywords of `Params`, such as {"temp": 0.8, "top_k": 40, "seed": 42}, or a list of
+//! samplers with their own.
 
 use logitree::sampling::parameter::Kind;
 use logitree::sampling::params::{unknown, MIROSTAT};
-use logitree::sampling::{presets, registry, Breakers, Generator, Params, Value};
+use logitree::sampling::{presets, registry, Breakers, Generator, Params, Seed, Value};
 use logitree::{Chain, Error, ErrorKind, Result, TokenId};
 use serde_json::Value as Json;
 
@@ -17,6 +18,14 @@ pub fn chain(notation: Option<&str>, parameters: Option<&[u8]>) -> Result<Chain>
     let json =
         parameters.map_or(Ok(Json::Object(Default::default())), |text| parse(text, ErrorKind::Sampling))?;
     let mut fields = Fields::new(json, "", ErrorKind::Sampling)?;
+    if fields.has("samplers") {
+        if notation.is_some() {
+            return Err(fields.wrong("samplers", "left out where there is a notation"));
+        }
+        let samplers = fields.list("samplers")?;
+        fields.end()?;
+        return listed(samplers);
+    }
     let preset = fields.optional_text("preset")?;
     let (start, build): (_, fn(&Params) -> Result<Chain>) = match (notation, preset.as_deref()) {
         (Some(_), Some(_)) => return Err(fields.wrong("preset", "left out where there is a notation")),
@@ -29,6 +38,51 @@ pub fn chain(notation: Option<&str>, parameters: Option<&[u8]>) -> Result<Chain>
     };
     let params = read(start, &mut fields)?;
     notation.map_or_else(|| build(&params), |notation| Chain::parse(notation, &params))
+}
+
+/// The chain of these samplers, each an object with its name and its parameters.
+fn listed(samplers: Vec<Json>) -> Result<Chain> {
+    let sampler = |(at, json): (usize, Json)| {
+        let place = format!("/samplers/{at}");
+        let mut fields = Fields::new(json, &place, ErrorKind::Sampling)?;
+        let name = fields.text("name")?;
+        let Some(row) = registry::find(&name) else {
+            return Err(fields.wrong("name", "the name of a sampler").help("docs/samplers.md lists them"));
+        };
+        let mut given = Vec::new();
+        for parameter in row.parameters {
+            let made = match parameter.kind {
+                Kind::Seed => Value::Seed(seed(&mut fields)?),
+                kind => match fields.take(parameter.name) {
+                    Some(json) => value(kind, &json).map_err(|what| fields.wrong(parameter.name, &what))?,
+                    None => continue,
+                },
+            };
+            given.push((parameter.name, made));
+        }
+        fields.end()?;
+        row.build_with(&given).map_err(|error| error.at(place))
+    };
+    let samplers = samplers.into_iter().enumerate().map(sampler).collect::<Result<Vec<_>>>()?;
+    Chain::new(samplers)
+}
+
+/// What a sampler draws from: "seed", "rng" and "sequence"; a fresh seed where there is none.
+fn seed(fields: &mut Fields) -> Result<Seed> {
+    let generator = match fields.optional_text("rng")? {
+        Some(name) => Generator::parse(&name).map_err(|error| error.at(fields.at("rng")))?,
+        None => Generator::default(),
+    };
+    let sequence = fields.count("sequence")?.unwrap_or(0);
+    let sequence =
+        u32::try_from(sequence).map_err(|_| fields.wrong("sequence", "a whole number of at most 32 bits"))?;
+    let seed = match fields.take("seed") {
+        Some(json) => {
+            json.as_u64().ok_or_else(|| fields.wrong("seed", "a whole number of at most 64 bits"))?
+        }
+        None => Seed::fresh()?.seed,
+    };
+    Seed { generator, seed, sequence }.checked().map_err(|error| error.at(fields.at("seed")))
 }
 
 fn read(start: Params, fields: &mut Fields) -> Result<Params> {
