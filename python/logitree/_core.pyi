@@ -401,8 +401,10 @@ class Chain:
 
     @staticmethod
     def tsampler(**params: Unpack[ChainParams]) -> Chain:
-        """tsampler's order: penalties, top_k, typ_p, top_p, min_p, top_n_sigma, temp, dist; repeat penalty 1.1.
+        """tsampler's order: penalties, ts_top_k, typ_p, top_p, min_p, ts_top_n_sigma, temp, dist; repeat penalty
+        1.1.
 
+        The generator is tsampler's, xoroshiro128plus, which takes seeds of 64 bits: milliseconds will do.
         SamplingError for keywords that switch on a sampler that tsampler lacks.
         """
 
@@ -1290,8 +1292,9 @@ def token_tree(
 
     With a `vocabulary`, ids must be in range and each leaf's tokens must spell its name (with or without one
     leading space, bare or as a JSON string). With a `model_id`, the payload's model id must equal it, if there
-    is one. `on_mismatch="warn"` turns mismatches into warnings; a leaf with ids out of range is then left out.
-    Compiled trees are cached in `token_tree_cache`.
+    is one. A descriptor without leaves and a leaf without tokens are mismatches in any case: nothing of them
+    could be generated. `on_mismatch="warn"` turns mismatches into warnings; leaves without tokens or with ids
+    out of range are then left out. Compiled trees are cached in `token_tree_cache`.
 
     Raises PayloadError with JSON pointer, line and column; LimitError above 2^28 tokens.
     """
@@ -1837,7 +1840,8 @@ class Decoder:
         """Changes parameters of the chain from the next step on, as `Chain.set`."""
 
     def activate(self, matcher: Any, *, then: Literal["continue", "stop"] = "continue") -> None:
-        """Constrains the next tokens by a copy of `matcher`, which replaces the running constraint.
+        """Constrains the next tokens by a copy of `matcher`, in place of the constraint that runs now, until
+        `clear`.
 
         When it ends, the output continues without a constraint (`then="continue"`) or ends too (`then="stop"`).
         A constraint that has ended and is not cleared within 500 tokens of its activation is dropped with a
@@ -1845,7 +1849,12 @@ class Decoder:
         """
 
     def clear(self) -> None:
-        """Removes the running constraint: the output continues without one."""
+        """Ends whatever was activated: the output goes on under the constraint that the decoder was made with, or
+        without one. That constraint has seen all tokens. Does nothing if nothing was activated.
+
+        Raises TokenError if the decoder's own constraint does not allow what was written; the activated one
+        stays then.
+        """
 
     def mask(self) -> npt.NDArray[np.int32]:
         """The allowed tokens: int32 words, shape [ceil(len(vocabulary) / 32)], least significant bit first."""

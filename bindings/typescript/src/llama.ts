@@ -10,7 +10,8 @@
 
 import koffi from "koffi";
 import { LogitreeError } from "./errors.js";
-import type { TokenTrie, TrieCounts, TrieSampler } from "./trie.js";
+import type { SpanOptions, TokenTrie, TrieCounts, TrieSampler } from "./trie.js";
+import type { TokenTreePayload, TokenTrieMode } from "./types.js";
 
 /** An address in another library. */
 export type Pointer = unknown;
@@ -136,6 +137,14 @@ export interface GenerateOptions {
   seed?: number;
   /** Whether special tokens are recognised in the prompt. */
   special?: boolean;
+  /** The token tree of this call alone. It is cleared when the call ends, in any way; with it a tree that was set before. */
+  tokenTreePayload?: TokenTreePayload;
+  /** Its mode; 0 if left out. */
+  tokenTreeMode?: TokenTrieMode;
+  /** Its descriptor, and what follows the leaf. */
+  tokenTreeSpan?: SpanOptions;
+  /** Ends the call between two tokens: it throws the signal's reason. */
+  signal?: AbortSignal;
 }
 
 /** A piece of the output. */
@@ -234,11 +243,11 @@ export class LlamaModel {
   }
 
   /**
-   * Generates after a prompt, under the tree that `trie` has now. Its sampler comes after the penalties and before everything
+   * Generates after a prompt, under the tree that `trie` has now, or that `options` set in it for this call. Its sampler comes after the penalties and before everything
    * that cuts candidates: what it leaves is what they choose from.
    *
-   * Gives the reason of the end. Raises an "engine" error if the prompt does not fit or a pass fails, and what the tree's
-   * sampler could not do.
+   * Gives the reason of the end. Raises an "engine" error if the prompt does not fit or a pass fails, what `setTokenTrie`
+   * raises for a payload of this call, and what the tree's sampler could not do.
    */
   async *generate(
     prompt: string | readonly number[],
@@ -247,6 +256,10 @@ export class LlamaModel {
   ): AsyncGenerator<Piece, Finish, void> {
     this.#check();
     if (this.#running) throw new LogitreeError("state", "a generation is running", "", "end it, or load a second model");
+    const { tokenTreePayload: payload, tokenTreeMode: mode = 0, tokenTreeSpan: span = {}, signal } = options;
+    if (payload !== undefined && trie === null) {
+      throw new LogitreeError("argument", "a tokenTreePayload without a TokenTrie", "tokenTreePayload", "give one to generate");
+    }
     this.#running = true;
     const call = this.library.call;
     let chain: Pointer = null;
@@ -261,6 +274,7 @@ export class LlamaModel {
       if (tokens.length === 0 || tokens.length >= size) {
         throw new LogitreeError("engine", `a prompt of ${tokens.length} tokens, and a context of ${size}`);
       }
+      if (payload !== undefined) trie?.setTokenTrie(payload, mode, span);
       sampler = trie?.sampler(this.library, this.#vocabulary) ?? null;
       chain = this.#chain(options, sampler?.pointer ?? null);
       call.llama_memory_clear(call.llama_get_memory(this.#context), true);
@@ -271,6 +285,7 @@ export class LlamaModel {
           reason = "context";
           break;
         }
+        signal?.throwIfAborted();
         koffi.encode(this.#batch, "int32_t", pending, pending.length);
         const batch = call.llama_batch_get_one(this.#batch, pending.length);
         const failed: number = await later(call.llama_decode, this.#context, batch);
@@ -287,6 +302,7 @@ export class LlamaModel {
       sampler = null;
       if (finish !== undefined) counts = finish();
     } finally {
+      if (payload !== undefined) trie?.clearTokenTrie();
       if (chain) call.llama_sampler_free(chain);
       this.#running = false;
       abandon(sampler);

@@ -9,7 +9,7 @@ import { LogitreeError } from "./errors.js";
 /** The version of the interface that this package was written for. */
 export const ABI_VERSION = 1;
 
-type Kind = "i32" | "u32" | "handle" | "size" | "memory" | "text" | "void";
+type Kind = "i32" | "u32" | "f64" | "bool" | "handle" | "size" | "memory" | "text" | "void";
 
 const FUNCTIONS = {
   logitree_abi_version: ["u32", []],
@@ -27,6 +27,24 @@ const FUNCTIONS = {
   logitree_constraint_free: ["i32", ["handle"]],
   logitree_matcher_new: ["i32", ["handle", "handle", "memory"]],
   logitree_matcher_free: ["i32", ["handle"]],
+  logitree_chain_new: ["i32", ["memory", "memory", "size", "memory"]],
+  logitree_chain_clone: ["i32", ["handle", "memory"]],
+  logitree_chain_free: ["i32", ["handle"]],
+  logitree_chain_set_parity: ["i32", ["handle", "bool"]],
+  logitree_chain_apply: ["i32", ["handle", "memory", "size", "handle", "memory", "memory", "memory", "size", "memory"]],
+  logitree_chain_draw: ["i32", ["handle", "memory", "size", "handle", "memory"]],
+  logitree_chain_sample: ["i32", ["handle", "memory", "size", "handle", "memory"]],
+  logitree_chain_accept: ["i32", ["handle", "u32"]],
+  logitree_chain_rollback: ["i32", ["handle", "size"]],
+  logitree_chain_reset: ["i32", ["handle"]],
+  logitree_chain_snapshot: ["i32", ["handle", "memory", "size", "memory"]],
+  logitree_chain_restore: ["i32", ["handle", "memory", "size"]],
+  logitree_chain_describe: ["i32", ["handle", "memory", "size", "memory"]],
+  logitree_chain_set: ["i32", ["handle", "memory", "f64"]],
+  logitree_chain_steer: ["i32", ["handle", "memory", "memory", "size"]],
+  logitree_metrics_entropy: ["i32", ["memory", "size", "bool", "memory"]],
+  logitree_metrics_surprisal: ["i32", ["memory", "memory", "size", "u32", "bool", "memory"]],
+  logitree_metrics_top: ["i32", ["memory", "size", "memory", "memory", "size", "memory"]],
   logitree_llama_sampler: ["i32", ["memory", "handle", "handle", "handle", "memory", "memory", "memory"]],
   logitree_llama_record_check: ["i32", ["handle"]],
   logitree_llama_record_counts: ["i32", ["handle", "memory"]],
@@ -50,6 +68,8 @@ function openWithKoffi(path: string): Find {
   const types: Record<Kind, string> = {
     i32: "int32_t",
     u32: "uint32_t",
+    f64: "double",
+    bool: "bool",
     handle: "uint64_t",
     size: "size_t",
     memory: "void *",
@@ -72,6 +92,8 @@ function openWithBun(path: string): Find {
   const types: Record<Kind, string> = {
     i32: "i32",
     u32: "u32",
+    f64: "f64",
+    bool: "bool",
     handle: "u64",
     size: "usize",
     memory: "ptr",
@@ -167,6 +189,24 @@ export class NativeLibrary {
     this.call(name, ...args, out);
     return out[0] ?? 0n;
   }
+}
+
+let chosen: NativeLibrary | null = null;
+
+/** Makes a library the one that chains, filters and metrics call where none is given. Raises what it lacks. */
+export function useLibrary(given: string | NativeLibrary): NativeLibrary {
+  const opened = typeof given === "string" ? new NativeLibrary(given) : given;
+  if (opened.absence !== null) throw opened.absence;
+  return (chosen = opened);
+}
+
+/** The library of `useLibrary`, or the file that the variable LOGITREE_LIBRARY names. */
+export function library(): NativeLibrary {
+  const named = process.env["LOGITREE_LIBRARY"];
+  if (chosen === null && !named) {
+    throw new LogitreeError("library", "no library is chosen", "", "call useLibrary(path), or set LOGITREE_LIBRARY");
+  }
+  return chosen ?? useLibrary(named ?? "");
 }
 
 /** A text with a byte of 0 after it. */

@@ -75,7 +75,9 @@ export class TokenTrie {
   readonly #cache = new Map<string, Handle>();
   #vocabulary: Handle = 0n;
   #vocabularySize = 0;
-  #active: Active | null = null;
+  #tree: Active | null = null;
+  /** What the generations follow without a tree. */
+  #constraint: Active | null = null;
   #warned = false;
 
   /** Raises a "library" error if the library or a symbol is absent and `absent` is "throw"; "vocabulary" errors. */
@@ -93,11 +95,11 @@ export class TokenTrie {
   }
 
   /**
-   * Sets what the next generations may write: a leaf of one descriptor of the payload. After an error the former tree is
-   * cleared, so that nothing runs under a tree that was not meant.
+   * Sets what the next generations may write: a leaf of one descriptor of the payload, instead of what `setConstraint` set.
+   * After an error the former tree is cleared, so that nothing runs under a tree that was not meant.
    *
    * Raises a "payload" error with a JSON pointer for a payload that is malformed, does not fit the vocabulary, or has no
-   * descriptors.
+   * descriptors, a descriptor without leaves or a leaf without tokens.
    */
   setTokenTrie(payload: TokenTreePayload, mode: TokenTrieMode, span: SpanOptions = {}): TokenTrieState {
     this.clearTokenTrie();
@@ -106,32 +108,40 @@ export class TokenTrie {
     if (this.native.absence !== null) return this.#fall(payload, mode, span, this.native.absence);
     const text = written(payload);
     const key = span.path === undefined ? `tree\0${text}` : `tree at ${span.path}\0${text}`;
-    const cached = this.#activate(key, mode, then, () => this.#tree(text, span.path));
+    const [tree, cached] = this.#bound(key, mode, then, () => this.#built(text, span.path));
+    this.#tree = tree;
     return { native: true, fallback: false, warning: null, cached };
   }
 
   /**
-   * Sets any constraint instead of a tree, in the form that docs/c.md describes: `{type: "json_schema", schema: {...}}`.
-   * There is no fallback: raises the "library" error where the library is absent, and "constraint" errors with a JSON pointer.
+   * Sets any constraint, in the form that docs/c.md describes: `{type: "json_schema", schema: {...}}`. It ends a tree, and
+   * comes back when a later tree is cleared. After an error the former constraint is cleared. There is no fallback: raises the "library" error where the library is absent, and "constraint" errors with a JSON pointer.
    */
   setConstraint(form: ConstraintForm, mode: TokenTrieMode, then: "stop" | "continue" = "stop"): void {
     this.clearTokenTrie();
+    this.clearConstraint();
     if (this.native.absence !== null) throw this.native.absence;
     const text = written(form);
-    this.#activate(`form\0${text}`, checked(mode), then, () => {
+    const [constraint] = this.#bound(`form\0${text}`, checked(mode), then, () => {
       const bytes = Buffer.from(text);
       return this.native.make("logitree_constraint_from_json", bytes, bytes.length);
     });
+    this.#constraint = constraint;
   }
 
-  /** From now on generations are free. */
+  /** From now on generations are under the constraint of `setConstraint`, or free without one; no former tree comes back. */
   clearTokenTrie(): void {
-    this.#active = null;
+    this.#tree = null;
   }
 
-  /** Whether a tree, or the grammar in its place, is set. */
+  /** From now on generations without a tree are free. */
+  clearConstraint(): void {
+    this.#constraint = null;
+  }
+
+  /** Whether a tree, the grammar in its place or a constraint is set. */
   get isSet(): boolean {
-    return this.#active !== null;
+    return (this.#tree ?? this.#constraint) !== null;
   }
 
   /** Number of trees in the cache. */
@@ -140,12 +150,12 @@ export class TokenTrie {
   }
 
   /**
-   * A new sampler for one generation, or null if no tree is set. The chain that it is added to owns it.
+   * A new sampler for one generation, or null if neither a tree nor a constraint is set. The chain that it is added to owns it.
    *
    * Raises a "constraint" error if this libllama does not fit, and a "vocabulary" error if the model is another.
    */
   sampler(llama: LlamaLibrary, vocabulary: Pointer): TrieSampler | null {
-    const active = this.#active;
+    const active = this.#tree ?? this.#constraint;
     if (active === null) return null;
     if (active.grammar !== null) {
       const pointer = llama.grammar(vocabulary, active.grammar);
@@ -180,25 +190,25 @@ export class TokenTrie {
   /** Frees the trees and the vocabulary. Samplers that chains own live on. */
   close(): void {
     this.clearTokenTrie();
+    this.clearConstraint();
     for (const matcher of this.#cache.values()) this.native.call("logitree_matcher_free", matcher);
     this.#cache.clear();
     if (this.#vocabulary !== 0n) this.native.call("logitree_vocabulary_free", this.#vocabulary);
     this.#vocabulary = 0n;
   }
 
-  /** Takes a matcher from the cache, or makes it. Says whether it was there. */
-  #activate(key: string, mode: TokenTrieMode, then: "stop" | "continue", make: () => Handle): boolean {
+  /** With a matcher from the cache, or a new one. Says whether it was there. */
+  #bound(key: string, mode: TokenTrieMode, then: "stop" | "continue", make: () => Handle): [Active, boolean] {
     let matcher = this.#cache.get(key);
     const cached = matcher !== undefined;
     if (matcher === undefined) matcher = this.#matcher(make());
     else this.#cache.delete(key);
     this.#cache.set(key, matcher);
     if (this.#cache.size > CACHED_TREES) this.#drop();
-    this.#active = { matcher, mode, then, grammar: null };
-    return cached;
+    return [{ matcher, mode, then, grammar: null }, cached];
   }
 
-  #tree(text: string, path: string | undefined): Handle {
+  #built(text: string, path: string | undefined): Handle {
     const bytes = Buffer.from(text);
     const where = path === undefined ? null : terminated(path);
     return this.native.make("logitree_constraint_token_tree", bytes, bytes.length, where, this.#vocabulary, null);
@@ -214,7 +224,7 @@ export class TokenTrie {
   }
 
   #drop(): void {
-    const [oldest] = this.#cache;
+    const oldest = [...this.#cache].find(([, matcher]) => matcher !== this.#constraint?.matcher);
     if (oldest === undefined) return;
     this.#cache.delete(oldest[0]);
     this.native.call("logitree_matcher_free", oldest[1]);
@@ -222,7 +232,7 @@ export class TokenTrie {
 
   #fall(payload: TokenTreePayload, mode: TokenTrieMode, span: SpanOptions, why: LogitreeError): TokenTrieState {
     const then = span.then ?? "stop";
-    this.#active = { matcher: 0n, mode, then, grammar: grammarOf(payload, span.path, then) };
+    this.#tree = { matcher: 0n, mode, then, grammar: grammarOf(payload, span.path, then) };
     const warning = `${why.message}: a grammar takes the place of the token tree`;
     if (!this.#warned) (this.#options.onWarning ?? ((message) => process.emitWarning(message, "LogitreeWarning")))(warning);
     this.#warned = true;
