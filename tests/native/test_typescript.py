@@ -12,8 +12,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import logitree as lt
 from logitree import elizaos
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -71,7 +73,7 @@ def test_the_package_passes_its_own_tests(compiled: Path, places: dict[str, str]
     assert ran.returncode == 0, ran.stdout
     counts = {name: int(n) for name, n in re.findall(r"^# (pass|fail|skipped) (\d+)$", ran.stdout, re.MULTILINE)}
     assert counts["fail"] == 0
-    assert counts["pass"] >= 11
+    assert counts["pass"] >= 14
     if len(places) < 3:
         pytest.skip("the C library or llama-cpp-python is not there: only what needs neither was tested")
     assert counts["skipped"] == 0
@@ -131,6 +133,85 @@ def test_payloads_and_binary_forms_are_the_same_as_in_python(compiled: Path) -> 
             assert binary is None
         else:
             assert bytes.fromhex(binary) == elizaos.token_tree(ours).to_binary()
+
+
+DRAW = """
+import * as l from "./dist/src/index.js";
+let text = "";
+for await (const part of process.stdin) text += part;
+const { rows, chains, strategies, seed, draws } = JSON.parse(text);
+const logits = rows.map((row) => Float32Array.from(row));
+const made = (one) => Array.isArray(one) ? new l.Chain(one) : l.Chain[one.preset](one.params);
+const out = { drawn: [], left: [], metrics: [], strategies: [], random: [] };
+for (const one of chains) {
+  const chain = made(one);
+  out.drawn.push(Array.from({ length: draws }, (_, i) => chain.sample(logits[i % logits.length])));
+  const { indices, probs } = made(one).apply(logits[0]);
+  out.left.push([[...indices], [...probs]]);
+}
+for (const row of logits) {
+  const best = l.getTopCandidates(row, 5);
+  out.metrics.push([l.computeModelEntropy(row), l.computeModelSurprisal(row, 3, "bits"), best.map((b) => b.tokenId)]);
+}
+for (const params of strategies) {
+  const [tokenHistory, prng] = [new l.TokenHistoryTracker(64), new l.Xoroshiro128Plus(seed)];
+  out.strategies.push(Array.from({ length: draws }, (_, i) => {
+    const token = l.sampleWithStrategy(logits[i % logits.length], { tokenHistory, prng, params });
+    tokenHistory.accept(token);
+    return token;
+  }));
+}
+const prng = new l.Xoroshiro128Plus(seed);
+out.random = Array.from({ length: 100 }, () => prng.next());
+console.log(JSON.stringify(out));
+"""
+
+
+def test_draws_candidates_and_metrics_are_those_of_python(compiled: Path, places: dict[str, str]) -> None:
+    if "LOGITREE_LIBRARY" not in places:
+        pytest.skip("the C library is not there")
+    rng = np.random.default_rng(3)
+    rows = [rng.normal(0, 4, 600).astype(np.float32) for _ in range(7)]
+    seed, draws = 1_790_000_000_123, 400
+    own: dict[str, Any] = {"seed": seed, "rng": "xoroshiro128plus"}
+    listed: list[list[dict[str, Any]]] = [
+        [{"name": "top_k", "k": 50}, {"name": "temp", "t": 1.5}, {"name": "dist", **own}],
+        [{"name": "xtc", "p": 0.5, "t": 0.05, "seed": 7}, {"name": "dist", "seed": 7}],
+        [{"name": "penalties", "repeat": 1.3, "present": 0.5}, {"name": "top_p", "p": 0.8}, {"name": "dist", "seed": 9}],
+    ]
+    presets: list[tuple[str, Any, dict[str, Any]]] = [
+        ("tsampler", lt.Chain.tsampler, {"seed": seed, "temp": 1.4}),
+        ("llamaCpp", lt.Chain.llama_cpp, {"seed": 5, "temp": 1.2, "dry_multiplier": 0.8}),
+        ("transformers", lt.Chain.transformers, {"seed": 5}),
+    ]
+    strategies: list[dict[str, float]] = [{}, {"topK": 0, "typicalP": 0.9, "temperature": 1.5}, {"topK": 600, "topP": 1, "minP": 0}]
+    chains = [*listed, *({"preset": name, "params": params} for name, _, params in presets)]
+    given = {"rows": [row.tolist() for row in rows], "chains": chains, "strategies": strategies, "seed": seed, "draws": draws}
+    ran = run("node", "--input-type=module", "-e", DRAW, text=json.dumps(given), **places)
+    assert ran.returncode == 0, ran.stderr
+    theirs = json.loads(ran.stdout)
+
+    def made(samplers: list[dict[str, Any]]) -> lt.Chain:
+        return lt.Chain([getattr(lt.samplers, one["name"])(**{k: v for k, v in one.items() if k != "name"}) for one in samplers])
+
+    def sampled(chain: lt.Chain) -> list[int]:
+        return [chain.sample(rows[i % len(rows)]) for i in range(draws)]
+
+    makers = [lambda samplers=samplers: made(samplers) for samplers in listed]
+    makers += [lambda make=make, params=params: make(**params) for _, make, params in presets]
+    for make, drawn, (ids, shares) in zip(makers, theirs["drawn"], theirs["left"], strict=True):
+        assert sampled(make()) == drawn
+        assert len(set(drawn)) > 10
+        left = make().apply(rows[0])
+        assert (left[0].tolist(), left[2].tolist()) == (ids, shares)
+    for row, (entropy, surprisal, best) in zip(rows, theirs["metrics"], strict=True):
+        assert (entropy, surprisal) == (lt.metrics.entropy(row), lt.metrics.surprisal(row, 3, "bits"))
+        assert best == [id for id, *_ in lt.samplers.top_candidates(row, 5)]
+    names = {"topK": "top_k", "typicalP": "typ_p", "temperature": "temp", "topP": "top_p", "minP": "min_p"}
+    for params, tokens in zip(strategies, theirs["strategies"], strict=True):
+        assert sampled(lt.Chain.tsampler(seed=seed, **{names[key]: value for key, value in params.items()})) == tokens
+    numbers = lt.samplers.Random(seed, "xoroshiro128plus")
+    assert theirs["random"] == [numbers.uniform() for _ in range(100)]
 
 
 def test_the_lock_file_names_no_registry() -> None:

@@ -19,7 +19,7 @@ export interface SeedOptions {
   sequence?: Whole;
 }
 
-/** Any sampler of the table, such as `sampler("xtc", {probability: 0.5})`. */
+/** Any sampler of the table, such as `sampler("xtc", {p: 0.5, t: 0.1})`. */
 export function sampler(name: string, parameters: Record<string, unknown> = {}): SamplerForm {
   return { ...parameters, name };
 }

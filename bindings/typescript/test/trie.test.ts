@@ -13,6 +13,7 @@ import {
   NativeLibrary,
   TokenTrie,
   TrieFactory,
+  descriptor,
   grammarOf,
   type Finish,
   type GenerateOptions,
@@ -128,7 +129,8 @@ describe("with a model", { skip: absent("LOGITREE", "LLAMA", "MODEL") }, () => {
       [broken((p) => ((p.descriptors[0].leaves[1].tokens[0] = 49152), p)), "payload"],
       [broken((p) => ((p.descriptors[0].leaves[1].tokens[0] = 1.5), p)), "payload"],
       [broken((p) => ((p.descriptors[0].leaves[1].tokens[0] = NaN), p)), "payload"],
-      [broken((p) => ((p.descriptors[0].leaves[0].tokens = []), (p.descriptors[0].leaves.length = 1), p)), "payload"],
+      [broken((p) => ((p.descriptors[0].leaves[0].tokens = []), p)), "payload"],
+      [broken((p) => ((p.descriptors[0].leaves.length = 0), p)), "payload"],
     ];
     for (const [given, kind] of cases) {
       trie.setTokenTrie(payload(), 0);
@@ -162,6 +164,55 @@ describe("with a model", { skip: absent("LOGITREE", "LLAMA", "MODEL") }, () => {
     assert.throws(() => trie.setConstraint({ type: "regex", pattern: "(a" }, 0), place);
     assert.throws(() => trie.setConstraint({ type: "regex", pattern: "a", more: 1 }, 0), place);
     assert.equal(trie.isSet, false);
+  });
+
+  test("clearing a tree goes back to the constraint, and never to a former tree", async () => {
+    trie.setConstraint({ type: "choices", texts: ["yes", "no"] }, 0);
+    trie.setTokenTrie(payload(["REPLY"]), 0);
+    trie.setTokenTrie(payload(["IGNORE"]), 0);
+    assert.equal((await run(model, trie)).text, "IGNORE");
+    // More trees than the cache holds: the constraint stays.
+    for (let i = 0; i <= CACHED_TREES; i++) trie.setTokenTrie(payload([`M${i}`]), 0);
+    trie.clearTokenTrie();
+    assert.ok(["yes", "no"].includes((await run(model, trie)).text));
+    assert.equal(trie.isSet, true);
+    trie.clearConstraint();
+    assert.equal(trie.isSet, false);
+    assert.equal((await run(model, trie, { maxTokens: 3 })).finish.counts, null);
+  });
+
+  test("a tree of one call ends with it, however it ends", async () => {
+    trie.setConstraint({ type: "choices", texts: ["yes", "no"] }, 0);
+    const tree = { tokenTreePayload: payload(), tokenTreeMode: 0 } as const;
+    assert.ok(ACTIONS.includes((await run(model, trie, tree)).text));
+    assert.ok(["yes", "no"].includes((await run(model, trie)).text));
+    const two = factory.prepare({ action: ["A"], "parameters.x": ["IGNORE"] });
+    assert.ok(two);
+    const span = { tokenTreePayload: two.payload, tokenTreeSpan: { path: "parameters.x" } };
+    assert.equal((await run(model, trie, span)).text, "IGNORE");
+    trie.clearConstraint();
+    // Left early, aborted, an error of the payload, an error of an option: nothing stays set, and the model goes on.
+    for await (const piece of model.generate(PROMPT, tree, trie)) {
+      assert.ok(piece.token >= 0);
+      assert.equal(trie.isSet, true);
+      break;
+    }
+    assert.equal(trie.isSet, false);
+    const controller = new AbortController();
+    const pieces = model.generate(PROMPT, { ...tree, signal: controller.signal }, trie);
+    await pieces.next();
+    controller.abort(new Error("enough"));
+    await assert.rejects(async () => {
+      while (!(await pieces.next()).done);
+    }, /enough/);
+    assert.equal(trie.isSet, false);
+    const broken = { tokenTreePayload: { modelId: "m", descriptors: [] } };
+    await assert.rejects(run(model, trie, broken), LogitreeError);
+    trie.setTokenTrie(payload(), 0);
+    await assert.rejects(run(model, trie, { ...tree, topK: "x", temperature: 1 } as unknown as GenerateOptions));
+    assert.equal(trie.isSet, false);
+    await assert.rejects(run(model, null, tree), /without a TokenTrie/);
+    assert.equal((await run(model, trie, { maxTokens: 2 })).finish.reason, "length");
   });
 
   test("without the library a grammar takes the tree's place, with one warning", async () => {
@@ -238,6 +289,14 @@ test("a library that is absent, or is another, is named with what it lacks", () 
     assert.throws(() => new TokenTrie({ library: path, model: "m" }), LogitreeError);
     assert.throws(() => new LlamaLibrary(path), /cannot be loaded/);
   }
+});
+
+test("what has no tokens is an error that names it", () => {
+  const of = (leaves: { name: string; tokens: number[] }[]): TokenTreePayload => ({ modelId: "m", descriptors: [{ path: "p", leaves }] });
+  assert.throws(() => grammarOf(of([]), undefined, "stop"), /the descriptor "p" has no leaves \(at \/descriptors\/0\/leaves\)/);
+  const empty = of([{ name: "A", tokens: [1] }, { name: "B", tokens: [] }]);
+  assert.throws(() => grammarOf(empty, undefined, "stop"), /the leaf "B" of "p" has no tokens \(at \/descriptors\/0\/leaves\/1/);
+  assert.throws(() => descriptor("action", ["A"], () => []), /the name "A" has no tokens/);
 });
 
 test("the grammar of a payload quotes every character", () => {
