@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from logitree_bench import maskbench, suites
+from logitree_bench import maskbench, suites, token_tree
 from logitree_bench._facts import machine, versions
 from logitree_bench._harness import Bench, Record
 
@@ -18,6 +18,9 @@ HEADER = f"{'case':<46} {'ours':>10} {'unit':<5} {'target':>8} {'meets':<6} {'pe
 
 MASKBENCH = "maskbench"
 """The one name that is no suite: see :mod:`logitree_bench.maskbench`."""
+
+TOKEN_TREE = "token-tree"
+"""Another one: see :mod:`logitree_bench.token_tree`."""
 
 _told: set[tuple[str, str, str]] = set()
 """Reasons for skipping that were printed: once a suite is enough."""
@@ -31,12 +34,16 @@ def suite_names() -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``parser`` the arguments of the bench command."""
     parser.add_argument(
-        "suite", nargs="+", metavar="SUITE", help=f"all, or any of: {', '.join([*suite_names(), MASKBENCH])}"
+        "suite",
+        nargs="+",
+        metavar="SUITE",
+        help=f"all, or any of: {', '.join([*suite_names(), MASKBENCH, TOKEN_TREE])}",
     )
     parser.add_argument("--json", action="store_true", help="one JSON record a line, nothing else on stdout")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time, less certain figures")
     parser.add_argument("--save", type=Path, metavar="DIR", help="also write the records to DIR/SUITE.json")
     maskbench.add_arguments(parser)
+    token_tree.add_arguments(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -45,6 +52,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     A missed target is a record, not an error. MaskBench takes minutes: it runs when it is named, not with ``all``.
     """
     known = suite_names()
+    if arguments.suite == [TOKEN_TREE]:
+        return token_tree.run_command(arguments)
     if MASKBENCH in arguments.suite:
         if arguments.suite != [MASKBENCH]:
             print(f"logitree_bench: error: {MASKBENCH} runs alone: nothing may run beside it", file=sys.stderr)

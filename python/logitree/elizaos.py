@@ -120,7 +120,9 @@ def descriptor(
     def ids(name: str) -> list[int]:
         made = tokenize(name) if model_id is None else tokenizer_cache.tokens(model_id, name, tokenize)
         if not made:
-            raise error(PayloadError, f"the name {name!r} of {path!r} has no tokens", help="tokenize() gave an empty list")
+            raise error(
+                PayloadError, f"the name {name!r} of {path!r} has no tokens", help="tokenize() gave an empty list"
+            )
         return list(made)
 
     leaves = []

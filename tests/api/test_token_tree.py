@@ -92,10 +92,10 @@ def test_descriptor_from_names(case: dict[str, Any]) -> None:
 
 
 def test_what_has_no_tokens_is_an_error_that_names_it() -> None:
-    with pytest.raises(lt.PayloadError, match="the leaf \"B\" of the descriptor \"p\" has no tokens") as caught:
+    with pytest.raises(lt.PayloadError, match='the leaf "B" of the descriptor "p" has no tokens') as caught:
         lt.elizaos.token_tree(payload_of([["A", [1]], ["B", []]]))
     assert caught.value.place == "/descriptors/0/leaves/1/tokens"
-    with pytest.raises(lt.PayloadError, match="the descriptor \"p\" has no leaves"):
+    with pytest.raises(lt.PayloadError, match='the descriptor "p" has no leaves'):
         lt.elizaos.token_tree(payload_of([]))
     with pytest.raises(lt.PayloadError, match="the name 'A' of 'action' has no tokens"):
         lt.elizaos.descriptor("action", ["A"], lambda name: [])

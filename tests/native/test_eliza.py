@@ -12,7 +12,9 @@ import pytest
 HERE = Path(__file__).resolve().parent
 
 
-def test_callers_of_the_design_link_and_run(build: Callable[..., Path], run: Callable[..., str], smollm2_gguf: Path) -> None:
+def test_callers_of_the_design_link_and_run(
+    build: Callable[..., Path], run: Callable[..., str], smollm2_gguf: Path
+) -> None:
     spec = importlib.util.find_spec("llama_cpp")
     if spec is None or spec.origin is None or sys.platform != "linux":
         pytest.skip("llama-cpp-python is not installed, or this is not Linux")

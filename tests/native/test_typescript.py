@@ -177,22 +177,38 @@ def test_draws_candidates_and_metrics_are_those_of_python(compiled: Path, places
     listed: list[list[dict[str, Any]]] = [
         [{"name": "top_k", "k": 50}, {"name": "temp", "t": 1.5}, {"name": "dist", **own}],
         [{"name": "xtc", "p": 0.5, "t": 0.05, "seed": 7}, {"name": "dist", "seed": 7}],
-        [{"name": "penalties", "repeat": 1.3, "present": 0.5}, {"name": "top_p", "p": 0.8}, {"name": "dist", "seed": 9}],
+        [
+            {"name": "penalties", "repeat": 1.3, "present": 0.5},
+            {"name": "top_p", "p": 0.8},
+            {"name": "dist", "seed": 9},
+        ],
     ]
     presets: list[tuple[str, Any, dict[str, Any]]] = [
         ("tsampler", lt.Chain.tsampler, {"seed": seed, "temp": 1.4}),
         ("llamaCpp", lt.Chain.llama_cpp, {"seed": 5, "temp": 1.2, "dry_multiplier": 0.8}),
         ("transformers", lt.Chain.transformers, {"seed": 5}),
     ]
-    strategies: list[dict[str, float]] = [{}, {"topK": 0, "typicalP": 0.9, "temperature": 1.5}, {"topK": 600, "topP": 1, "minP": 0}]
+    strategies: list[dict[str, float]] = [
+        {},
+        {"topK": 0, "typicalP": 0.9, "temperature": 1.5},
+        {"topK": 600, "topP": 1, "minP": 0},
+    ]
     chains = [*listed, *({"preset": name, "params": params} for name, _, params in presets)]
-    given = {"rows": [row.tolist() for row in rows], "chains": chains, "strategies": strategies, "seed": seed, "draws": draws}
+    given = {
+        "rows": [row.tolist() for row in rows],
+        "chains": chains,
+        "strategies": strategies,
+        "seed": seed,
+        "draws": draws,
+    }
     ran = run("node", "--input-type=module", "-e", DRAW, text=json.dumps(given), **places)
     assert ran.returncode == 0, ran.stderr
     theirs = json.loads(ran.stdout)
 
     def made(samplers: list[dict[str, Any]]) -> lt.Chain:
-        return lt.Chain([getattr(lt.samplers, one["name"])(**{k: v for k, v in one.items() if k != "name"}) for one in samplers])
+        return lt.Chain(
+            [getattr(lt.samplers, one["name"])(**{k: v for k, v in one.items() if k != "name"}) for one in samplers]
+        )
 
     def sampled(chain: lt.Chain) -> list[int]:
         return [chain.sample(rows[i % len(rows)]) for i in range(draws)]

@@ -16,6 +16,7 @@ through ``logitree.generate``, events and all; and, as a link of such a native c
 from __future__ import annotations
 
 import ctypes
+import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -84,7 +85,7 @@ def run(bench: Bench) -> None:
 class Stage:
     """The model, its context, and everything that runs on them."""
 
-    def __init__(self, llama: Any, path: str) -> None:
+    def __init__(self, llama: Any, path: str, names: Sequence[str] = ACTIONS, max_tokens: int = MAX_TOKENS) -> None:
         from logitree.engines.llama_cpp import LlamaCpp
 
         self.llama = llama
@@ -95,27 +96,39 @@ class Stage:
         )
         self.engine = LlamaCpp(self.model)
         self.vocabulary = self.engine.vocabulary
-        self.max_tokens = MAX_TOKENS
+        self.names, self.max_tokens = names, max_tokens
         self._native = llama.llama_model_get_vocab(self.model.model)
 
     def modes(self) -> list[Mode]:
         """The modes, in the order of the report."""
-        free = lt.OneOf(ACTIONS)
-        canonical = lt.OneOf(ACTIONS, tokenizations="canonical", tokenize=self.engine.tokenize)
+        free = lt.OneOf(self.names)
+        canonical = lt.OneOf(self.names, tokenizations="canonical", tokenize=self.engine.tokenize)
         return [
             Mode(UNCONSTRAINED, self._by_llama(None)),
-            Mode(BASELINE, self._by_llama(self._grammar()), free),
+            self.baseline(),
             Mode(CHECKED, self._by_llama(self._grammar(), sample_first=True), free),
-            Mode(IN_CHAIN, self._by_llama(self._link(canonical)), canonical),
+            self.linked(canonical),
             Mode(UNFORCED, self._by_logitree(canonical, force=False), canonical),
-            Mode(FORCED, self._by_logitree(canonical, force=True), canonical),
+            self.forced(canonical),
             Mode(ANY_SPELLING, self._by_logitree(free, force=True), free),
         ]
+
+    def baseline(self) -> Mode:
+        """llama.cpp's grammar of the names."""
+        return Mode(BASELINE, self._by_llama(self._grammar()), lt.OneOf(self.names))
+
+    def linked(self, constraint: Any) -> Mode:
+        """A constraint as a link of llama.cpp's own chain."""
+        return Mode(IN_CHAIN, self._by_llama(self._link(constraint)), constraint)
+
+    def forced(self, constraint: Any) -> Mode:
+        """A constraint in logitree's own loop."""
+        return Mode(FORCED, self._by_logitree(constraint, force=True), constraint)
 
     def sampling(self, seed: int) -> list[Mode]:
         """The grammar and the same choices, in any tokenisation, at temperature 0.8 with one seed."""
         llama = self.llama
-        free = lt.OneOf(ACTIONS)
+        free = lt.OneOf(self.names)
         picks = (llama.llama_sampler_init_temp(0.8), llama.llama_sampler_init_dist(seed))
         chain = lt.Chain([lt.samplers.temp(0.8), lt.samplers.dist(seed)])
         return [
@@ -152,7 +165,7 @@ class Stage:
 
     def _grammar(self) -> Any:
         """A new grammar sampler: one of the actions."""
-        names = " | ".join(f'"{name}"' for name in ACTIONS)
+        names = " | ".join(json.dumps(name) for name in self.names)
         return self.llama.llama_sampler_init_grammar(self._native, f"root ::= {names}".encode(), b"root")
 
     def _link(self, choices: Any) -> Any:
@@ -208,7 +221,7 @@ class Stage:
 
     def _complete(self) -> Callable[[list[int]], bool]:
         """Whether the tokens spell an action that is no prefix of another."""
-        ends = {a.encode() for a in ACTIONS if not any(b != a and b.startswith(a) for b in ACTIONS)}
+        ends = {a.encode() for a in self.names if not any(b != a and b.startswith(a) for b in self.names)}
         pieces = [self.vocabulary[token] for token in range(len(self.vocabulary))]
 
         def complete(tokens: list[int]) -> bool:
@@ -222,15 +235,16 @@ class Stage:
         chain = chain or lt.Chain.greedy()
 
         def answer(text: str, prompt: list[int]) -> Run:
-            made = lt.generate(self.engine, text, choices, chain=chain, max_tokens=MAX_TOKENS, chat=False, force=force)
+            limit = self.max_tokens
+            made = lt.generate(self.engine, text, choices, chain=chain, max_tokens=limit, chat=False, force=force)
             return Run(list(made.tokens), made.stats.forward_passes, made.stats.seconds)
 
         return answer
 
 
-def measure(stage: Stage, modes: list[Mode], rounds: int) -> None:
+def measure(stage: Stage, modes: list[Mode], rounds: int, texts: Sequence[str] | None = None) -> None:
     """Let every mode answer every prompt, in an order that rotates, so that noise hits all of them alike."""
-    texts = [prompt(request) for request in REQUESTS]
+    texts = [prompt(request) for request in REQUESTS] if texts is None else texts
     for mode in modes:
         mode.runs = [[] for _ in texts]
     for at, text in enumerate(texts):

@@ -21,7 +21,7 @@ pub enum Generator {
     /// llama.cpp's: the tokens of a seed are llama.cpp's.
     #[default]
     Mt19937,
-    /// tsampler's: small and quick to copy.
+    /// tsampler's, and its preset's: small and quick to copy.
     Xoroshiro128Plus,
     /// Counter-based: a draw depends on seed, sequence and position alone.
     Philox,
