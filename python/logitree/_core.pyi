@@ -1849,7 +1849,7 @@ class Decoder:
         """
 
     def clear(self) -> None:
-        """Ends whatever was activated: the output goes on under the constraint that the decoder was made with, or
+        """Ends whatever was activated: the output continues under the constraint that the decoder was made with, or
         without one. That constraint has seen all tokens. Does nothing if nothing was activated.
 
         Raises TokenError if the decoder's own constraint does not allow what was written; the activated one

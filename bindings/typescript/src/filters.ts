@@ -1,4 +1,4 @@
-/** tsampler's filters by hand: each gives the candidates that it leaves of a set. A set is filtered anew from its logits. */
+/** tsampler's filters by hand: each gives the candidates that it leaves of a set. A set is filtered again from its logits. */
 
 import { CandidateSet, type SamplerWorkspace } from "./candidates.js";
 import { Chain } from "./chain.js";

@@ -316,7 +316,7 @@ impl PyDecoder {
         self.inner.activate(matcher, then).map_err(to_py)
     }
 
-    /// Ends whatever was activated: the output goes on under the constraint that the decoder was made with, or without
+    /// Ends whatever was activated: the output continues under the constraint that the decoder was made with, or without
     /// one. That constraint has seen all tokens. Does nothing if nothing was activated.
     ///
     /// Raises TokenError if the decoder's own constraint does not allow what was written; the activated one stays then.
