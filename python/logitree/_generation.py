@@ -72,7 +72,7 @@ class Generation(Generic[T]):
 
     Where a task that awaits it is cancelled (`task.cancel()`, `asyncio.wait_for`, `asyncio.timeout`), the generation is
     cancelled too, unless another task or thread awaits it or has an iterator of it open; `asyncio.shield(generation)`
-    keeps it going. Leaving an `async for` cancels nothing: iterating again gives the same events and goes on.
+    keeps it going. Leaving an `async for` cancels nothing: iterating again gives the same events and continues.
     """
 
     def __init__(self, shared: _Shared, row: Row, trace: bool) -> None:

@@ -19,7 +19,7 @@ from table_engine import TableEngine, TableSession
 STEP = 0.02
 """Seconds of a forward pass."""
 MANY = 400
-"""Tokens of an output that nobody waits for: eight seconds."""
+"""Tokens of an output that no task waits for: eight seconds."""
 SOON = 1.5
 """Seconds within which everything ends on a busy machine; far below MANY steps."""
 
