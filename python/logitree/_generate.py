@@ -326,13 +326,14 @@ def _row(
     context = Context(engine.vocabulary, getattr(engine, "tokenize", None), tokens)
     kept, text = healed(tokens, engine.vocabulary) if heal else (tokens, b"")
     spans = stream_of(constraint)
-    # Spans are counted from the beginning of a constraint's own matcher.
-    joined = bool(text) and spans is None
+    # Nothing constrains the output after the text, or spans, which are counted from the beginning of their matcher.
+    apart = bool(text) and (constraint is None or spans is not None)
+    joined = bool(text) and not apart
     matcher: _core.Matcher | None
-    if joined:
-        matcher = bind_after(text, constraint, context)
+    if constraint is None:
+        matcher = None
     else:
-        matcher = None if constraint is None else bind_in(constraint, context)
+        matcher = bind_after(text, constraint, context) if joined else bind_in(constraint, context)
     if matcher is not None and matcher.vocabulary_size > len(engine.vocabulary):
         raise EngineError(
             f"the matcher has {matcher.vocabulary_size} tokens, the model {len(engine.vocabulary)}",
@@ -343,20 +344,19 @@ def _row(
         if own is None:
             raise EngineError("the engine does not give its tokenizer", help='use tokenizations="all"')
         inner = constraint.inner if isinstance(constraint, Typed) else constraint
-        if joined:
-            matcher = own.canonical(matcher)
-        elif isinstance(inner, _core.Grammar) or (isinstance(inner, Skeleton) and not inner.is_prefilled):
+        if not joined and (
+            isinstance(inner, _core.Grammar) or (isinstance(inner, Skeleton) and not inner.is_prefilled)
+        ):
             matcher = canonical_matcher(own, engine.vocabulary, inner).fork()
         else:
             matcher = own.canonical(matcher)
     chains = getattr(constraint, "span_chains", None)
     span_chains = None if chains is None else chains(chain)
-    apart = bool(text) and not joined
     decoder = _core.Decoder(
         engine.vocabulary, chain, None if apart else matcher, trace=options.trace, span_chains=span_chains
     )
     if apart:
-        decoder.activate(bind_text(text, engine.vocabulary))
+        decoder.activate(bind_text(text, engine.vocabulary, straddling=constraint is None))
     decoder.prime(kept)
     row = Row(decoder, context, TextStream(stop), constraint, seed, options, list(kept), list(kept), text)
     row.spans, row.after = spans, matcher if apart else None

@@ -17,8 +17,8 @@ Equal to trying every number of tokens against every token of the vocabulary.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, cast
 
 from . import _core
 from ._constraint import Constraint, Context, Typed
@@ -73,21 +73,22 @@ def is_healed(heal: bool | None, engine: Engine, prompt: Any, chat: bool | None,
     return list(tokens) == list(engine.encode(prompt, chat=False))
 
 
-def bind_text(text: bytes, vocabulary: _core.Vocabulary) -> _core.Matcher:
-    """The matcher of a text in any spelling."""
+def bind_text(text: bytes, vocabulary: _core.Vocabulary, *, straddling: bool) -> _core.Matcher:
+    """The matcher of a text in any spelling. `straddling`: its last token may hold more text."""
+    if straddling:
+        return matcher_after(text, _core.Grammar.text(), vocabulary).fork()
     return _core.Grammar.literal(text.decode()).matcher(vocabulary)
 
 
-def bind_after(text: bytes, constraint: Constraint | _core.Matcher | None, context: Context) -> _core.Matcher:
-    """The matcher of a text, in any spelling, and then of a constraint; of any text where there is none.
+def bind_after(text: bytes, constraint: Constraint | _core.Matcher, context: Context) -> _core.Matcher:
+    """The matcher of a text, in any spelling, and then of a constraint.
 
     Raises:
         ConstraintError, LimitError: as the constraint's own matcher.
     """
-    after = _core.Grammar.text() if constraint is None else constraint
-    after = after.inner if isinstance(after, Typed) else after
+    after = constraint.inner if isinstance(constraint, Typed) else constraint
     if is_fixed(after):
-        return matcher_after(text, after, context.vocabulary).fork()
+        return matcher_after(text, cast(Hashable, after), context.vocabulary).fork()
     return _after(text, after).bind(context)
 
 

@@ -230,6 +230,26 @@ def test_on_step_sees_the_tokens_that_spell_the_prompt() -> None:
         lt.generate(ENGINE, "x re", int, on_step=accepting, **options).text  # noqa: B018
 
 
+def test_by_default_texts_that_end_in_white_space_are_healed() -> None:
+    engine = Spelling()
+    for prompt in ("x ", "x a ", "x\n"):
+        options: dict[str, Any] = {"max_tokens": 4, "seed": 1}
+        for constraint in (None, ["red", " tr"], SCHEMA):
+            default = lt.generate(engine, prompt, constraint, **options)
+            healing = lt.generate(engine, prompt, constraint, heal=True, **options)
+            assert (default.prompt, default.tokens) == (healing.prompt, healing.tokens)
+        tokens = engine.encode(prompt)
+        for given, heal in ((tokens, None), (prompt, False)):
+            assert lt.generate(engine, given, heal=heal, **options).prompt == tuple(tokens)
+    for prompt in ("x re", "x a", "x{"):
+        assert lt.generate(engine, prompt, max_tokens=1).prompt == tuple(engine.encode(prompt))
+        assert healed(engine.encode(prompt), engine.vocabulary)[1]
+    # Free text needs no tokenizer of the engine, whatever its end.
+    lt.generate(engine, "x ", tokenizations="canonical", max_tokens=3).text  # noqa: B018
+    with pytest.raises(TypeError, match="heal is 1"):
+        lt.generate(engine, "x", heal=1)  # type: ignore[call-overload]
+
+
 def test_templates_control_tokens_and_the_first_token_stay() -> None:
     engine = Spelling()
     for prompt, chat in [("x re", True), ("x re", False), ("x re", None)]:
