@@ -358,7 +358,7 @@ def test_it_can_be_cancelled_and_limited() -> None:
         ({"diversity": -1.0}, "diversity is -1.0"),
         ({"width": 5, "groups": 2, "diversity": 1.0}, "5 beams cannot be 2 equal groups"),
         ({"seed": 3}, "a seed without sampling"),
-        ({"sample": True, "seed": -1}, "seed is -1"),
+        ({"sample": True, "seed": -2}, "seed is -2"),
         ({"sample": True, "width": 2, "returned": 3}, "2 beams cannot draw 3 items"),
         ({"sample": True, "width": 4, "groups": 2, "diversity": 1.0}, "sampling in groups"),
     ],

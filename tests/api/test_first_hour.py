@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,13 @@ def test_an_unknown_keyword_says_what_it_resembles(keyword: str, message: str) -
     with pytest.raises(TypeError, match=rf"generate\(\) has no {keyword}=.*{message}") as raised:
         lt.generate(ENGINE, "x", **{keyword: 1})
     assert len(str(raised.value)) < 240
+
+
+def test_type_checkers_see_every_option() -> None:
+    parameters = inspect.signature(lt.generate).parameters
+    named = {name for name, one in parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert named - {"n"} == set(lt.GenerateOptions.__annotations__) - set(lt.SamplingParams.__annotations__)
+    assert set(lt.ChainParams.__annotations__) - set(lt.SamplingParams.__annotations__) == {"seed"}
 
 
 def test_chains_and_json_forms_say_the_same() -> None:
@@ -222,3 +230,37 @@ def test_info_is_called_everywhere() -> None:
     tree = lt.elizaos.token_tree({"descriptors": [{"path": "p", "leaves": [{"name": "a", "tokens": [1]}]}]})
     told = [catalogue.info(), tree.info(), lt.elizaos.token_tree_cache.info(), lt.elizaos.tokenizer_cache.info()]
     assert all(isinstance(one, dict) for one in told) and told[0]["items"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_ctx": "512"}, "n_ctx is '512': give a whole number"),
+        ({"n_ctx": 3.5}, "n_ctx is 3.5"),
+        ({"n_ctx": True}, "n_ctx is True"),
+        ({"n_threads": "4"}, "n_threads is '4'"),
+        ({"n_gpu_layers": None}, "n_gpu_layers is None"),
+    ],
+    ids=str,
+)
+def test_numbers_of_an_engine(smollm2_gguf: Path, options: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        LlamaCpp(smollm2_gguf, **options)
+
+
+def test_arguments_of_beam_search(smollm2_gguf: Path) -> None:
+    (found,) = lt.beam_search(smollm2_gguf, "Yes or no?", ["yes", "no"], width=2)
+    assert {one.value for one in found} == {"yes", "no"}
+    engine = LlamaCpp(smollm2_gguf, n_ctx=64, n_threads=1)
+    assert lt.beam_search(engine, "x", ["a", "b"], sample=True, seed=-1, width=2)
+    for prompt in (None, object(), {"role": "user", "content": "x"}):
+        with pytest.raises(TypeError, match="a prompt is a text, messages or token ids, not"):
+            lt.beam_search(engine, prompt, ["a"])  # type: ignore[arg-type]
+    for what in (None, object(), 3):
+        with pytest.raises(TypeError, match="is no list of items: give a list of texts"):
+            lt.beam_search(engine, "x", what)  # type: ignore[arg-type]
+    for model in (None, object()):
+        with pytest.raises(TypeError, match="searches no beams: give an engine"):
+            lt.beam_search(model, "x", ["a"])  # type: ignore[arg-type]
+    with pytest.raises(lt.EngineError, match="nothing is downloaded"):
+        lt.beam_search("owner/model", "x", ["a"])

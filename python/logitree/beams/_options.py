@@ -124,7 +124,7 @@ def checked(
     if seed is not None:
         if not sample:
             raise error(_core.SamplingError, "a seed without sampling", help="add sample=True, or leave out the seed")
-        _whole("seed", seed, 0)
+        _whole("seed", seed, -1)
     options = Options(
         width,
         returned,
@@ -134,7 +134,7 @@ def checked(
         groups,
         float(diversity),
         float(temperature),
-        (secrets.randbelow(2**32) if seed is None else seed) if sample else None,
+        (secrets.randbelow(2**32) if seed in (None, -1) else seed) if sample else None,
     )
     if not callable(width):
         _ = options.most_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from .._errors import EngineError, error
 from .._healing import healed, is_healed
 from ..catalogue import Catalogue, CatalogueConstraint
 from ..engines import BeamEngine, Messages
+from ..engines import open as open_engine
 from ._loop import OnBeamStep, Search
 from ._options import Normalize, Width, checked
 from ._survivors import Hypothesis
@@ -31,7 +33,7 @@ Prompt = str | Messages | Sequence[int]
 
 
 def beam_search(
-    engine: BeamEngine,
+    engine: BeamEngine | str | os.PathLike[str],
     prompts: Prompt | Sequence[Prompt],
     what: Catalogue | CatalogueConstraint | TokenWalk | OneOf | Iterable[str] | Any,
     *,
@@ -59,7 +61,7 @@ def beam_search(
     (`normalize="none"`, or weights with "vocabulary"), when no beam is left.
 
     Args:
-        engine: runs the model.
+        engine: runs the model; or the path of a GGUF file or of a transformers folder, which is loaded by every call.
         prompts: one prompt (text, messages, or token ids) or several, which are searched together.
         what: a catalogue, with options if `Catalogue.constraint` or `Catalogue.walk` made it; a list of texts, a
             `OneOf`, a `Literal` or an enum class, whose texts the engine's tokenizer writes; or any `TokenWalk`. Items
@@ -81,7 +83,7 @@ def beam_search(
         sample: draws items without replacement instead of taking the best (Kool et al. 2019, arXiv 1903.06059): each
             token by its probability among the allowed ones, which is what scores are then, whatever `normalize` is.
             `width` must be at least `returned`.
-        seed: of the samples, 0 or more; None draws one.
+        seed: of the samples, 0 or more; None or -1 draws one.
         chat: as of `generate`, for prompts that are not token ids.
         heal: as of `generate`, for texts: each is written as the tokenizer writes it together with the end of the
             prompt, whose tokens are then part of `Hypothesis.tokens`, of its scores and of `max_tokens`.
@@ -112,6 +114,10 @@ def beam_search(
         sample,
         seed,
     )
+    if isinstance(engine, str | os.PathLike):
+        engine = cast(BeamEngine, open_engine(engine))
+    if not hasattr(engine, "beam_session"):
+        raise TypeError(f"{engine!r:.60} searches no beams: give an engine, or the path of a GGUF file or a folder")
     texts = _texts_of(what)
     known = getattr(engine, "vocabulary", None)
     vocabulary = known if isinstance(known, _core.Vocabulary) else None
@@ -200,6 +206,8 @@ def _texts_of(what: Any) -> _Texts | None:
         end = what.following or ""
         pairs = [(decoded(text) + decoded(end), value) for text, value in zip(what.texts, what.values, strict=True)]
         return _Texts(dict(pairs))
+    if not isinstance(what, Iterable):
+        raise TypeError(f"{what!r:.60} is no list of items: give a list of texts, a catalogue or a walk")
     texts = list(what)
     for text in texts:
         if not isinstance(text, str):
@@ -230,6 +238,9 @@ def _several(prompts: Any) -> list[Prompt]:
     """The prompts as a list, also where it is one."""
     if isinstance(prompts, str):
         return [prompts]
+    if not isinstance(prompts, Iterable) or isinstance(prompts, bytes | Mapping):
+        help = ": give [message]" if isinstance(prompts, Mapping) else ""
+        raise TypeError(f"a prompt is a text, messages or token ids, not {type(prompts).__name__}{help}")
     several = list(prompts)
     if several and all(isinstance(p, int | np.integer | Mapping) for p in several):
         return [several]

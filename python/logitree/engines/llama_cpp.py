@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._arguments import whole
 from .._errors import EngineError
 from . import ContextFull, Logits, Messages, OnLoad
 from ._costs import PassCosts
@@ -86,6 +87,7 @@ class LlamaCpp:
 
     Raises:
         EngineError: llama-cpp-python is missing, the file is missing or no GGUF, or llama.cpp refuses it.
+        TypeError: a number is something else.
         VocabularyError: the file's vocabulary is malformed.
     """
 
@@ -112,6 +114,10 @@ class LlamaCpp:
         self.name: str
         """What to call the model: the file's name without its ending."""
         if isinstance(model, str | os.PathLike):
+            given = {"n_ctx": n_ctx, "n_batch": n_batch, "n_threads": n_threads, "n_gpu_layers": n_gpu_layers}
+            for name, number in given.items():
+                if number is not None or name == "n_gpu_layers":
+                    whole(number, name, "give a whole number")
             if n_batch is None:
                 n_batch = 512 if n_gpu_layers else 128
             if n_batch < 1:

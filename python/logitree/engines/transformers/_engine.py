@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ... import _core
+from ..._arguments import whole
 from ..._errors import EngineError
 from ..._vocabulary import model_name
 from .. import Messages
@@ -55,7 +56,7 @@ class Transformers:
         self.name = model_name(str(getattr(model.config, "name_or_path", "") or "")) or type(model).__name__
         """What to call the model."""
         for name, given in (("n_ctx", n_ctx), ("n_batch", n_batch)):
-            if given is not None and given < 1:
+            if given is not None and whole(given, name, "give a whole number") < 1:
                 raise EngineError(f"{name} is {given}", help="use 1 or more")
         trained = _context(self.runner.config, tokenizer)
         if n_ctx is not None and trained is not None and n_ctx > trained:
