@@ -1772,6 +1772,7 @@ class Decoder:
         stop: Sequence[str | bytes] = ...,
         stop_at_eog: bool = True,
         span_chains: dict[int, Chain] | None = None,
+        logprobs: int | None = None,
     ) -> Self: ...
     def step(self, logits: object) -> int:
         """One step in one native call: allowed tokens, chain, pick, acceptance. Returns the token.
@@ -1909,6 +1910,10 @@ class Decoder:
     @property
     def last(self) -> Step | None:
         """The last step recorded (with `trace=True`), or None."""
+
+    @property
+    def last_logprobs(self) -> tuple[float, list[tuple[int, float]], float, list[tuple[int, float]]] | None:
+        """"""
 
 def step_batch(
     decoders: Sequence[Decoder], logits: object, end: int, *, each: bool = False, threads: int | None = None

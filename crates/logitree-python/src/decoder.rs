@@ -138,7 +138,8 @@ impl PyStep {
 ///
 /// `matcher` constrains the whole output and is copied: the caller's own does not move. `max_tokens` counts the output
 /// only. `stop`: texts that end the output where they appear. `stop_at_eog`: the vocabulary's end-of-generation ids end
-/// it. `trace` records every step. `span_chains`: chains that pick the tokens of single spans of a skeleton, by the spans'
+/// it. `trace` records every step. `logprobs`: each step tells how likely its token was and so many of the likeliest
+/// tokens (`last_logprobs`); None: it does not. `span_chains`: chains that pick the tokens of single spans of a skeleton, by the spans'
 /// numbers; None: those that the skeleton says. Raises ConstraintError for a matcher of a larger vocabulary.
 ///
 /// Logits are read in place from any C-contiguous buffer of float32, float16 or bfloat16 with at least
@@ -179,7 +180,7 @@ impl PyDecoder {
 #[pymethods]
 impl PyDecoder {
     #[new]
-    #[pyo3(signature = (vocabulary, chain, matcher=None, *, trace=false, max_tokens=None, stop=Vec::new(), stop_at_eog=true, span_chains=None))]
+    #[pyo3(signature = (vocabulary, chain, matcher=None, *, trace=false, max_tokens=None, stop=Vec::new(), stop_at_eog=true, span_chains=None, logprobs=None))]
     #[allow(clippy::too_many_arguments)] // one each of Python's keywords
     fn new(
         vocabulary: &PyVocabulary,
@@ -190,6 +191,7 @@ impl PyDecoder {
         stop: Vec<Text>,
         stop_at_eog: bool,
         span_chains: Option<&Bound<'_, PyDict>>,
+        logprobs: Option<usize>,
     ) -> PyResult<Self> {
         let stop = stop.into_iter().map(|s| s.0).collect();
         let stop = Stop::new(max_tokens, stop, stop_at_eog).map_err(to_py)?;
@@ -209,6 +211,7 @@ impl PyDecoder {
             inner.set_span_chain(&[span.extract()?], chain).map_err(to_py)?;
         }
         inner.set_trace(trace);
+        inner.list_likeliest(logprobs);
         Ok(PyDecoder::of(inner))
     }
 
@@ -431,6 +434,17 @@ impl PyDecoder {
     #[getter]
     fn last(&self) -> Option<PyStep> {
         self.inner.trace().last().cloned().map(PyStep)
+    }
+
+    /// How likely the last token was (with `logprobs`); None where it came by no step.
+    ///
+    /// Its log-probability by the model's own distribution over all tokens, the likeliest tokens of that with theirs,
+    /// its log-probability in what constraint and chain left, and the likeliest of that. In nats; -inf where it could
+    /// not come.
+    #[getter]
+    fn last_logprobs(&self) -> Option<(f64, Vec<(TokenId, f64)>, f64, Vec<(TokenId, f64)>)> {
+        let both = self.inner.likelihoods()?.clone();
+        Some((both.model.token, both.model.top, both.left.token, both.left.top))
     }
 
     fn __repr__(&self) -> String {

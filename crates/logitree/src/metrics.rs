@@ -6,7 +6,7 @@
 
 mod perplexity;
 
-use crate::simd::{self, Floats, BLOCK};
+use crate::simd::{self, Best, Floats, BLOCK};
 use crate::TokenId;
 pub use perplexity::{PerplexityGate, RollingPerplexity};
 
@@ -91,39 +91,49 @@ pub struct Top {
 /// of `n`.
 pub fn top_candidates<'l>(logits: impl Into<Floats<'l>>, n: usize) -> Vec<Top> {
     let logits = logits.into();
-    let n = n.min(logits.len());
     let log_sum = log_sum_exp(logits);
-    if n == 0 || log_sum == f64::NEG_INFINITY {
-        return Vec::new();
+    let top = |(logit, id)| Top { id, logit, probability: (f64::from(logit) - log_sum).exp() };
+    best(logits, n).map(top).collect()
+}
+
+/// What a distribution says of one token, and its likeliest tokens. In nats.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogProbabilities {
+    /// log p of the token, at most 0; -inf if it cannot come.
+    pub token: f64,
+    /// The likeliest tokens with their log p, descending, equal ones by id.
+    pub top: Vec<(TokenId, f64)>,
+}
+
+/// log p of `id` and of the `n` likeliest tokens under `logits`: [`log_softmax_of`] and [`top_candidates`] with one sum.
+pub fn log_probabilities<'l>(logits: impl Into<Floats<'l>>, id: TokenId, n: usize) -> LogProbabilities {
+    let logits = logits.into();
+    let log_sum = log_sum_exp(logits);
+    let log = |x: f32| (f64::from(x) - log_sum).min(0.0);
+    let own = logits.get(id as usize).filter(|x| x.is_finite());
+    LogProbabilities {
+        token: own.map_or(f64::NEG_INFINITY, log),
+        top: best(logits, n).map(|(x, id)| (id, log(x))).collect(),
     }
-    // The heap's greatest key is the worst candidate kept.
-    let mut heap = std::collections::BinaryHeap::with_capacity(n + 1);
-    let mut bar = f32::NEG_INFINITY;
-    let mut maxima = vec![0.0; logits.len().div_ceil(BLOCK)];
-    simd::block_maxima(logits, &mut maxima);
-    let mut buffer = [0.0; BLOCK];
-    for (block, &max) in maxima.iter().enumerate() {
-        if max <= bar {
-            continue;
-        }
-        for (&x, id) in logits.block(block, &mut buffer).iter().zip((block * BLOCK) as TokenId..) {
-            if x > bar && x.is_finite() {
-                heap.push(simd::descending_key(x, id));
-                if heap.len() > n {
-                    heap.pop();
-                }
-                if heap.len() == n {
-                    bar = heap.peek().map_or(bar, |&worst| simd::from_key(worst).0);
+}
+
+/// The `n` best finite logits with their ids, descending, equal ones by id.
+fn best(logits: Floats<'_>, n: usize) -> impl Iterator<Item = (f32, TokenId)> {
+    let mut best = Best::new(n.min(logits.len()));
+    if n > 0 {
+        let mut maxima = vec![0.0; logits.len().div_ceil(BLOCK)];
+        simd::block_maxima(logits, &mut maxima);
+        let mut buffer = [0.0; BLOCK];
+        for (block, &max) in maxima.iter().enumerate() {
+            if max > best.bar() {
+                let ids = (block * BLOCK) as TokenId..;
+                for (&x, id) in logits.block(block, &mut buffer).iter().zip(ids) {
+                    best.add(x, id);
                 }
             }
         }
     }
-    let keys = heap.into_sorted_vec();
-    let top = |&key: &u64| {
-        let (logit, id) = simd::from_key(key);
-        Top { id, logit, probability: (f64::from(logit) - log_sum).exp() }
-    };
-    keys.iter().map(top).collect()
+    best.sorted()
 }
 
 #[cfg(test)]
@@ -169,6 +179,10 @@ mod tests {
             order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
             let top: Vec<usize> = top_candidates(&logits, n).iter().map(|t| t.id as usize).collect();
             order.truncate(n);
+            let LogProbabilities { token, top: logs } = log_probabilities(&logits, pick as u32, n);
+            prop_assert!(near(token, -s));
+            prop_assert!(logs.iter().all(|&(id, log)| near(log, f64::from(logits[id as usize]) - log_sum)));
+            prop_assert_eq!(&logs.iter().map(|&(id, _)| id as usize).collect::<Vec<_>>(), &top);
             prop_assert_eq!(top, order);
         }
     }

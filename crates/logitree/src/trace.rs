@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::metrics::LogProbabilities;
 use crate::sampling::Effect;
 use crate::TokenId;
 
@@ -92,6 +93,15 @@ pub struct Model {
     pub surprisal: f64,
     /// Entropy of the distribution, in nats.
     pub entropy: f64,
+}
+
+/// How likely the token of a step was, and which were the likeliest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Likelihoods {
+    /// By the model's own distribution.
+    pub model: LogProbabilities,
+    /// By what the constraint and the chain left, at the chain's temperature.
+    pub left: LogProbabilities,
 }
 
 impl fmt::Display for Step {

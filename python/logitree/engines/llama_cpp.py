@@ -30,8 +30,10 @@ from . import ContextFull, Logits, Messages, OnLoad
 from ._costs import PassCosts
 from ._llama_cpp_beams import Cells, LlamaBeams, Sizes
 from ._llama_cpp_rows import LlamaRows
+from ._llama_cpp_tree import SEQUENCES, LlamaTree
 from ._messages import read_messages
 from ._paths import missing_model
+from ._trees import Evaluated, Read, by_beams, by_sessions
 
 DEFAULT_CONTEXT = 4096
 """Tokens of context when none is asked for and the model was trained for at least as many."""
@@ -170,6 +172,8 @@ class LlamaCpp:
         self._current: LlamaSession | None = None
         self._formatter: Any = None
         self._lock = threading.Lock()
+        sequences = int(lib.llama_n_seq_max(self._context))
+        self._tree = LlamaTree(self, sequences) if sequences > 1 else None
         self._spare: Cells | None = None
         self.beam_rows = int(lib.llama_max_parallel_sequences()) - 1
         """The most beams of one session."""
@@ -268,6 +272,28 @@ class LlamaCpp:
             EngineError: more rows than llama.cpp holds.
         """
         return LlamaBeams(self, rows, tokens)
+
+    def tree_logits(
+        self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
+    ) -> Evaluated:
+        """The logits after a prompt and after each node of a tree of continuations, all in one batch as far as it holds
+        them; where the context has one sequence only (an adopted `Llama`), in a beam session.
+
+        Args:
+            prompt: at least one token.
+            parents: for each node the node before it, smaller than its own number, or -1: the prompt.
+            tokens: each node's token.
+            read: called with each node, -1 first, and the logits after it, which are valid during the call.
+
+        Raises:
+            ContextFull: a path does not fit.
+            EngineError: llama.cpp failed.
+            TokenError: a token is not in the vocabulary.
+        """
+        if self._tree is not None:
+            return self._tree.logits(prompt, parents, tokens, read)
+        by = by_beams if parents and self._can_truncate else by_sessions
+        return by(self, prompt, parents, tokens, read)
 
     def close(self) -> None:
         """Frees the model now rather than when it is collected; what is asked of it afterwards is an EngineError.
@@ -699,6 +725,10 @@ def _load(
     # output.
     params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
     params.type_k = type_k
+    # A tree of continuations needs a sequence for each leaf. States of recurrent models and windows take memory for each.
+    if not (lib.llama_model_is_recurrent(model) or lib.llama_model_is_hybrid(model) or lib.llama_model_n_swa(model)):
+        params.n_seq_max = min(SEQUENCES, params.n_batch)
+        params.kv_unified = True
     params.n_threads = params.n_threads_batch = n_threads
     context = lib.llama_init_from_model(model, params)
     if not context:

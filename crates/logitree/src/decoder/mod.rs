@@ -19,7 +19,8 @@ use std::time::Instant;
 use crate::constraint::{Matcher, SpanProgress};
 use crate::mask::AllowedTokens;
 use crate::sampling::{Adapt, Candidates, Chain, Effect, Floats, Setting, Steering};
-use crate::trace::{Alternative, Model, Origin, Step};
+use crate::metrics::LogProbabilities;
+use crate::trace::{Alternative, Likelihoods, Model, Origin, Step};
 use crate::trace::{ALLOWED_KEPT, ALTERNATIVES_KEPT, CANDIDATES_KEPT, CONSTRAINT};
 use crate::vocabulary::Vocabulary;
 use crate::{metrics, Error, ErrorKind, Result, TokenId};
@@ -44,6 +45,9 @@ pub struct Decoder {
     tokens: Vec<TokenId>,
     finish: Option<Finish>,
     trace: Option<Vec<Step>>,
+    /// How many of the likeliest tokens each step lists.
+    listing: Option<usize>,
+    likelihoods: Option<Likelihoods>,
     /// Warnings, each with the number of tokens after which it came.
     warnings: Vec<(usize, String)>,
 }
@@ -74,6 +78,8 @@ impl Decoder {
             tokens: Vec::new(),
             finish: None,
             trace: None,
+            listing: None,
+            likelihoods: None,
             warnings: Vec::new(),
         };
         decoder.finish = decoder.finish_now();
@@ -89,6 +95,17 @@ impl Decoder {
     /// The steps recorded since birth, reset or the start of tracing, less those rolled back.
     pub fn trace(&self) -> &[Step] {
         self.trace.as_deref().unwrap_or(&[])
+    }
+
+    /// Whether each step tells how likely its token was, and the `n` likeliest tokens. `None` (the default) costs nothing.
+    pub fn list_likeliest(&mut self, n: Option<usize>) {
+        self.listing = n;
+        self.likelihoods = None;
+    }
+
+    /// How likely the last token was, where steps tell it and it came by a step.
+    pub fn likelihoods(&self) -> Option<&Likelihoods> {
+        self.likelihoods.as_ref()
     }
 
     /// The vocabulary.
@@ -235,9 +252,10 @@ impl Decoder {
         let bias = self.regions.bias()?;
         let active = self.regions.active_span();
         let chain = self.span_chains.pick(active, &mut self.chain);
+        chain.list_likeliest(self.listing);
         let decided = match bias {
-            None => greatest(chain, &mut self.regions, logits)?,
-            Some(_) => None,
+            None if self.listing.is_none() => greatest(chain, &mut self.regions, logits)?,
+            _ => None,
         };
         let token = match decided {
             Some(token) => token,
@@ -252,8 +270,10 @@ impl Decoder {
                 }
             },
         };
+        let likelihoods = self.listing.map(|n| likelihoods(logits, chain, token, n));
         self.span_chains.pass(active, &mut self.chain);
         self.take(token)?;
+        self.likelihoods = likelihoods;
         Ok(token)
     }
 
@@ -262,6 +282,7 @@ impl Decoder {
         let bias = self.regions.bias()?;
         let active = self.regions.active_span();
         let chain = self.span_chains.pick(active, &mut self.chain);
+        chain.list_likeliest(self.listing);
         let allowed = self.regions.allowed()?;
         let mask_micros = micros(started);
         let count = allowed.count(self.vocabulary.len());
@@ -282,8 +303,10 @@ impl Decoder {
                 (chain.pick()?, Origin::Sampled)
             }
         };
+        let likelihoods = self.listing.map(|n| likelihoods(logits, chain, token, n));
         self.span_chains.pass(active, &mut self.chain);
         self.take(token)?;
+        self.likelihoods = likelihoods;
         let micros = mask_micros + micros(sampling);
         let chain = self.span_chains.pick(active, &mut self.chain);
         let left = (origin == Origin::Sampled).then(|| chain.candidates());
@@ -399,6 +422,7 @@ impl Decoder {
         if let Some(trace) = &mut self.trace {
             trace.truncate(trace.len().saturating_sub(n));
         }
+        self.likelihoods = None;
         self.finish = self.finish_now();
         Ok(())
     }
@@ -415,6 +439,8 @@ impl Decoder {
             tokens: self.tokens.clone(),
             finish: self.finish,
             trace: self.trace.clone(),
+            listing: self.listing,
+            likelihoods: self.likelihoods.clone(),
             warnings: Vec::new(),
         }
     }
@@ -453,6 +479,7 @@ impl Decoder {
         self.span_chains.reset();
         self.tokens.clear();
         self.warnings.clear();
+        self.likelihoods = None;
         if let Some(trace) = &mut self.trace {
             trace.clear();
         }
@@ -492,6 +519,7 @@ impl Decoder {
         self.chain.accept(token);
         self.span_chains.accept(token);
         self.tokens.push(token);
+        self.likelihoods = None;
         if let Some(warning) = self.regions.expire(&self.tokens) {
             self.warnings.push((self.tokens.len(), warning));
         }
@@ -554,6 +582,15 @@ fn greatest(chain: &mut Chain, regions: &mut Regions, logits: Floats<'_>) -> Res
     }
     chain.rewind();
     Ok(None)
+}
+
+/// How likely the token was that a chain has picked, or that was the only one allowed.
+fn likelihoods(logits: Floats<'_>, chain: &Chain, token: TokenId, n: usize) -> Likelihoods {
+    let left = match chain.likeliest() {
+        Some((own, top)) => LogProbabilities { token: own, top: top.to_vec() },
+        None => LogProbabilities { token: 0.0, top: [(token, 0.0)].into_iter().take(n).collect() },
+    };
+    Likelihoods { model: metrics::log_probabilities(logits, token, n), left }
 }
 
 impl Step {

@@ -6,7 +6,7 @@ mod align;
 mod effects;
 mod snapshot;
 
-use super::measures::Model;
+use super::measures::{likeliest, Model};
 use super::registry::{self, SamplerRow};
 use super::{Candidates, Floats, Generator, Measures, OnGreatest, OnRejected, Sampler, Seed, TokenArray};
 use crate::mask::AllowedTokens;
@@ -43,6 +43,9 @@ pub struct Chain {
     recorder: EffectRecorder,
     measuring: bool,
     measures: Option<Measures>,
+    /// How many of the likeliest candidates each step lists.
+    listing: Option<usize>,
+    likeliest: Option<(f64, Vec<(TokenId, f64)>)>,
     align: Align,
 }
 
@@ -80,6 +83,8 @@ impl Chain {
             recorder,
             measuring,
             measures,
+            listing: None,
+            likeliest: None,
             align,
         }
     }
@@ -112,6 +117,19 @@ impl Chain {
     /// What the last step's distributions were, if steps are measured and it picked a token.
     pub fn measures(&self) -> Option<Measures> {
         self.measures
+    }
+
+    /// Whether each step from now on lists what is likeliest of what the chain left, and how many of it
+    /// ([`Chain::likeliest`]). It changes nothing that is drawn.
+    pub fn list_likeliest(&mut self, n: Option<usize>) {
+        self.listing = n;
+        self.likeliest = None;
+    }
+
+    /// Of the last step, log p of the picked token and of the likeliest tokens in what the chain left, in nats; `None`
+    /// where steps do not list them, or it picked nothing.
+    pub fn likeliest(&self) -> Option<(f64, &[(TokenId, f64)])> {
+        self.likeliest.as_ref().map(|(own, top)| (*own, &top[..]))
     }
 
     /// How it computes.
@@ -191,6 +209,7 @@ impl Chain {
             false => Candidates::begin(buffers, logits, allowed)?,
         };
         self.measures = None;
+        self.likeliest = None;
         let model = self.measuring.then(|| Model::measure(logits, allowed, &c));
         if let Some(effects) = effects.as_deref_mut() {
             effects.clear();
@@ -220,6 +239,9 @@ impl Chain {
         }
         if let (Some(model), Some(token)) = (model, self.picked) {
             self.measures = Some(model.with(logits, token, &c));
+        }
+        if self.picked.is_some() {
+            self.likeliest = self.listing.map(|n| likeliest(&c, n));
         }
         if list {
             c.list();

@@ -6,7 +6,7 @@
 use super::distribution::Weight;
 use super::{Candidates, Floats};
 use crate::mask::AllowedTokens;
-use crate::simd;
+use crate::simd::{self, Best};
 use crate::TokenId;
 
 /// Both levels of one step, in nats.
@@ -61,4 +61,22 @@ impl Model {
         let log_probability = (f64::from(picked) - weight.log_sum()).min(0.0);
         Measures { model, sampling: Level { entropy: weight.entropy(), log_probability } }
     }
+}
+
+/// log p, in nats, of the selected candidate, and of the `n` likeliest with their ids, descending, equal ones in the order
+/// of the candidates.
+pub(super) fn likeliest(candidates: &Candidates<'_>, n: usize) -> (f64, Vec<(TokenId, f64)>) {
+    let log_sum = Weight::of(candidates).log_sum();
+    let log = |x: f32| (f64::from(x) - log_sum).min(0.0);
+    let picked = candidates.selected().and_then(|at| candidates.logit_at(at)).unwrap_or(f32::NEG_INFINITY);
+    let mut best = Best::new(n.min(candidates.len()));
+    candidates.for_each_block(|first, block| {
+        if simd::max(block) > best.bar() {
+            for (&x, at) in block.iter().zip((first * simd::BLOCK) as u32..) {
+                best.add(x, at);
+            }
+        }
+    });
+    let top = best.sorted().filter_map(|(x, at)| Some((candidates.id_at(at as usize)?, log(x))));
+    (log(picked), top.collect())
 }

@@ -4,6 +4,7 @@
 //! AVX-512, AVX2 with FMA, baseline. All three give the same bits: products and sums are fused by name (`mul_add`),
 //! and additions have one fixed order of lanes. Where intrinsics are faster, a test compares them with the plain loop.
 
+mod best;
 mod dispatch;
 mod exp;
 mod floats;
@@ -17,6 +18,7 @@ mod sort;
 mod spread;
 mod sums;
 
+pub use best::Best;
 pub use exp::{exp, exps, normalise};
 pub use floats::Floats;
 pub use gather::{reaching_among, PackedIds};

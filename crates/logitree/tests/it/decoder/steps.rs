@@ -498,3 +498,46 @@ fn the_trace_records_how_each_token_was_decided() {
     decoder.rollback(1 + out.len()).expect("so many");
     assert_eq!(decoder.trace().len(), 1);
 }
+
+#[test]
+fn a_step_tells_how_likely_its_token_was_and_draws_the_same() {
+    let plain = |logits: &[f32]| {
+        let z: f64 = logits.iter().map(|&x| f64::from(x).exp()).sum();
+        let mut logs: Vec<(TokenId, f64)> = (0..).zip(logits.iter().map(|&x| f64::from(x) - z.ln())).collect();
+        logs.sort_by(|a, b| b.1.total_cmp(&a.1));
+        logs
+    };
+    let near = |got: &[(TokenId, f64)], expected: &[(TokenId, f64)]| {
+        got.len() == expected.len()
+            && got.iter().zip(expected).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-5)
+    };
+    for (trace, seed) in [(false, 0), (true, 0), (false, 3), (true, 3)] {
+        let (mut silent, mut telling) = (constrained(seed), constrained(seed));
+        telling.list_likeliest(Some(3));
+        telling.set_trace(trace);
+        assert!(telling.likelihoods().is_none());
+        for decoder in [&mut silent, &mut telling] {
+            decoder.accept(10).expect("allowed");
+        }
+        assert!(telling.likelihoods().is_none(), "it came from outside");
+        let logits = model(&[10], seed.into());
+        let token = telling.step(&logits).expect("a step");
+        assert_eq!(silent.step(&logits).expect("a step"), token);
+        assert!(silent.likelihoods().is_none());
+        let told = telling.likelihoods().expect("a step").clone();
+        let all = plain(&logits);
+        assert!(near(&told.model.top, &all[..3]), "{told:?}");
+        let own = all.iter().find(|&&(id, _)| id == token).expect("there").1;
+        assert!((told.model.token - own).abs() < 1e-5);
+        let sum: f64 = told.left.top.iter().map(|&(_, log)| log.exp()).sum();
+        assert!(told.left.top.len() <= 2 && sum < 1.0 + 1e-6, "two tokens are allowed: {told:?}");
+        assert!(told.left.top.contains(&(token, told.left.token)));
+        let mut out = Vec::new();
+        telling.take_forced(&mut out).expect("allowed");
+        assert_eq!(telling.likelihoods().is_none(), !out.is_empty(), "forced tokens have no logits");
+        telling.rollback(1 + out.len()).expect("so many");
+        assert!(telling.likelihoods().is_none());
+        let forked = telling.fork().step(&logits).expect("a step");
+        assert_eq!(forked, token);
+    }
+}
