@@ -14,6 +14,7 @@ from logitree import speculation as speculation
 from logitree import steering as steering
 from logitree._arguments import GenerateOptions
 from logitree._batch import Batch
+from logitree._choose import choose
 from logitree._constraint import Constraint, OneOf
 from logitree._core import (
     AllowedTokens,
@@ -44,7 +45,7 @@ from logitree._core import (
 )
 from logitree._errors import EngineError, IncompleteError, SchemaWarning
 from logitree._events import Choice, Event, Finish, Progress, SpanEnd, SpanStart, SpanText, Stats, Token
-from logitree._generate import choose, generate
+from logitree._generate import generate
 from logitree._generation import Generation, Generations
 from logitree._params import ChainParams, SamplingParams
 from logitree._reasoning import ReasoningBudget

@@ -140,9 +140,12 @@ class Choice:
     index: int
     """Its place in the list of choices."""
     probability: float | None
-    """How sure the model was of the tokens that it chose, among the allowed ones, at temperature 1: the product over
-    the sampled tokens. A choice that several token sequences spell counts the one that was taken."""
+    """Its probability among the values. Chosen token by token: the product over the sampled tokens of their
+    probabilities among the allowed ones after the chain, for the one spelling that was taken."""
     stats: Stats
+    probabilities: tuple[float, ...] | None = None
+    """The probability of each value, in their order; they sum to 1. A value that is given twice has it at its first
+    place, and 0 at the others. None where tokens were decoded (`method="greedy"`)."""
 
     @property
     def text(self) -> str:

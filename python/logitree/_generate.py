@@ -1,10 +1,10 @@
-"""`generate` and `choose`: what callers give is checked and becomes rows of a decoding loop."""
+"""`generate`: what callers give is checked and becomes rows of a decoding loop."""
 
 from __future__ import annotations
 
 import functools
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from . import _core
@@ -20,15 +20,13 @@ from ._arguments import (
     whole,
 )
 from ._certain import Speller
-from ._constraint import Constraint, Context, OneOf, Typed, bind_in, constraint_of
+from ._constraint import Constraint, Context, Typed, bind_in, constraint_of
 from ._drafts import Drafts
 from ._errors import EngineError, error
-from ._events import Choice, Event
 from ._generation import Generation, Generations, _Shared
 from ._healing import bind_after, bind_text, healed, is_healed
 from ._loop import Loop, checked_prompt
 from ._params import SamplingParams
-from ._reasoning import ReasoningBudget
 from ._row import OnStep, Options, Row, Tokenizations
 from ._spans import stream_of
 from ._text import TextStream
@@ -171,7 +169,7 @@ def generate(
     check_choices(on_limit=on_limit, tokenizations=tokenizations)
     check_kinds(chain=chain, chat=chat, force=force, trace=trace, on_step=on_step, drafter=drafter, heal=heal)
     stop = read_stop(stop)
-    several = _is_several(prompt)
+    several = is_several(prompt)
     answers = read_answers(n, several)
     prompts = list(prompt) if several else [prompt] * (answers or 1)
     constraints = _each_constraint(constraint, len(prompts)) if several else [constraint] * len(prompts)
@@ -180,11 +178,11 @@ def generate(
     chains = [_chain(chain, one, sampling) for one in seeds]
     options = Options(read_max_tokens(max_tokens), on_limit, force, trace, on_step, tokenizations)
     engine = open_engine(model)
-    encoded = [checked_prompt(_encode(engine, one, chat), engine) for one in prompts]
-    heals = [is_healed(heal, engine, one, chat, tokens) for one, tokens in zip(prompts, encoded, strict=True)]
+    tokens = [checked_prompt(encoded(engine, one, chat), engine) for one in prompts]
+    heals = [is_healed(heal, engine, one, chat, held) for one, held in zip(prompts, tokens, strict=True)]
     rows = [
-        _row(engine, tokens, limit, *made, options, stop, drafter, healing)
-        for tokens, limit, made, healing in zip(encoded, read, chains, heals, strict=True)
+        _row(engine, held, limit, *made, options, stop, drafter, healing)
+        for held, limit, made, healing in zip(tokens, read, chains, heals, strict=True)
     ]
     together = getattr(engine, "batch_rows", None) or len(rows)
     generations: list[Generation[Any]] = []
@@ -194,61 +192,7 @@ def generate(
     return Generations(generations) if several or answers is not None else generations[0]
 
 
-def choose(
-    model: Any,
-    prompt: str | Sequence[int] | Messages,
-    values: Iterable[Any] | OneOf | ReasoningBudget,
-    *,
-    on_event: Callable[[Event], None] | None = None,
-    **options: Unpack[GenerateOptions],
-) -> Choice:
-    """Lets the model choose one of several values.
-
-    Args:
-        model, prompt, options: as of `generate`; without a chain, a seed or sampling parameters the likeliest token is
-            taken at each step.
-        values: a `OneOf`, or what it takes: texts, numbers, members of an enum; `ReasoningBudget(...) + values` lets
-            the model reason first.
-        on_event: called with every event of the generation.
-
-    Raises:
-        IncompleteError: the context was full or the generation cancelled before the choice was made.
-        What `generate` raises.
-    """
-    constraint = values if isinstance(values, OneOf | ReasoningBudget) else OneOf(values)
-    one_of = constraint_of(constraint.then) if isinstance(constraint, ReasoningBudget) else constraint
-    if not isinstance(one_of, OneOf):
-        raise error(_core.ConstraintError, "no values follow the reasoning", help="give ReasoningBudget(...) + [...]")
-    if not options.keys() - _NOT_SAMPLING:
-        options["chain"] = _core.Chain.greedy()
-    longest = max(len(text if isinstance(text, bytes) else text.encode()) for text in one_of.texts)
-    room = 1024 + (constraint.budget or 0) if isinstance(constraint, ReasoningBudget) else 0
-    options.setdefault("max_tokens", longest + len(one_of.following or "") + 16 + room)
-    options["trace"] = True
-    generation = generate(model, prompt, constraint, **options)
-    for event in generation:
-        if on_event is not None:
-            on_event(event)
-    value = generation.value
-    return Choice(value, one_of.values.index(value), generation.probability, generation.stats)
-
-
-_NOT_SAMPLING = {
-    "max_tokens",
-    "stop",
-    "chat",
-    "on_limit",
-    "force",
-    "trace",
-    "on_step",
-    "tokenizations",
-    "drafter",
-    "heal",
-}
-"""Options of `generate` that are no sampling."""
-
-
-def _is_several(prompt: Any) -> bool:
+def is_several(prompt: Any) -> bool:
     """Whether this is a list of prompts: not text, not messages, not token ids."""
     if isinstance(prompt, str | bytes | Mapping) or not isinstance(prompt, Sequence):
         return False
@@ -279,7 +223,7 @@ def _chain(chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, A
     return _core.Chain.llama_cpp(seed=seed, **sampling), seed
 
 
-def _encode(engine: Engine, prompt: Any, chat: bool | None) -> list[int]:
+def encoded(engine: Engine, prompt: Any, chat: bool | None) -> list[int]:
     """The tokens of a prompt.
 
     Raises:

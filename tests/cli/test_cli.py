@@ -61,10 +61,11 @@ def test_choose_prints_the_choice_and_nothing_else(capsys: pytest.CaptureFixture
 def test_choose_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "choices.json"
     file.write_text(json.dumps(["REPLY", "REPLY_THREAD", "IGNORE"]))
-    code, out, err = run(capsys, "choose", "Hello!", "--choices-file", str(file), "--json", "--canonical", *FAST)
+    code, out, err = run(capsys, "choose", "Hello!", "--choices-file", str(file), "--json", "--method", "greedy", *FAST)
     told = json.loads(out)
     assert (code, err, out.count("\n")) == (0, "", 1)
-    assert set(told) == {"choice", "index", "probability", "tokens", "stats"}
+    assert set(told) == {"choice", "index", "probability", "probabilities", "tokens", "stats"}
+    assert told["probabilities"] is None
     assert told["choice"] == ["REPLY", "REPLY_THREAD", "IGNORE"][told["index"]]
     assert 0 < told["probability"] <= 1
     assert set(told["stats"]) == STATS_KEYS
@@ -72,12 +73,21 @@ def test_choose_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert all(set(token) == TOKEN_KEYS for token in told["tokens"])
     text = b"".join(bytes.fromhex(token["bytes"]) for token in told["tokens"]).decode()
     assert text == told["choice"]
+    code, out, err = run(capsys, "choose", "Hello!", "--choices-file", str(file), "--json", *FAST)
+    told = json.loads(out)
+    assert (code, err, told["tokens"]) == (0, "", [])
+    assert list(told["probabilities"]) == ["REPLY", "REPLY_THREAD", "IGNORE"]
+    assert sum(told["probabilities"].values()) == pytest.approx(1.0)
+    assert told["probability"] == max(told["probabilities"].values()) == told["probabilities"][told["choice"]]
+    for option in ("--calibrate", "--all-spellings"):
+        other = json.loads(run(capsys, "choose", "Hello!", "--choices", "YES,NO", "--json", option, *FAST)[1])
+        assert sum(other["probabilities"].values()) == pytest.approx(1.0)
 
 
 def test_the_trace_goes_to_standard_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "choices.txt"
     file.write_text("TRANSLATE\nIGNORE\n\nIGNORE\n")
-    argv = ("choose", "Translate!", "--choices-file", str(file), "--canonical", "--trace", *FAST)
+    argv = ("choose", "Translate!", "--choices-file", str(file), "--canonical", "--method", "greedy", "--trace", *FAST)
     code, out, err = run(capsys, *argv)
     assert code == 0
     lines = err.splitlines()
@@ -87,6 +97,14 @@ def test_the_trace_goes_to_standard_error(capsys: pytest.CaptureFixture[str], tm
     assert "sure" in lines[-1]
     assert max(map(cells, lines)) <= 80
     assert out.strip() in ("TRANSLATE", "IGNORE")
+
+
+def test_the_probabilities_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ",".join(f"W{n}" for n in range(12))
+    code, out, err = run(capsys, "choose", "Pick one", "--choices", words, "--trace", *FAST)
+    lines = [line.split() for line in err.splitlines()]
+    assert (code, lines[0][1], lines[10][1:]) == (0, out.strip(), ["2", "others"])
+    assert sum(float(line[0].rstrip("%")) for line in lines[:11]) == pytest.approx(100.0, abs=0.2)
 
 
 def test_colour_is_asked_for(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,6 +200,8 @@ BAD: list[tuple[list[str], int, str]] = [
     (["choose", "", "--choices", "A"], 2, "the prompt is empty"),
     (["choose", "x", "--choices", "A", "--raw", "--system", "s"], 2, "--system needs the chat template"),
     (["choose", "x", "--choices", "A,B", "--seed", "-2", *FAST], 2, "seed is -2"),
+    (["choose", "x", "--choices", "A,B", "--method", "exact", "--temp", "1", *FAST], 2, "--method exact computes"),
+    (["choose", "x", "--choices", "A,B", "--method", "greedy", "--calibrate", *FAST], 2, "need --method exact"),
     (["choose", "x", "--choices", "A,B", "--temp", "nan", *FAST], 2, "temp is NaN"),
     (["choose", "x", "--choices", "\udcff,B"], 2, "--choices: not UTF-8"),
     (["choose", "x", "--choices", "A", "--threads", "100000"], 1, "n_threads is 100000"),

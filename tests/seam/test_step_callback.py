@@ -86,7 +86,7 @@ def test_its_exceptions_end_the_generation_and_tokens_are_not_its_to_take(engine
 
 def test_choose_stays_greedy_with_it(engine: Any) -> None:
     chosen = [
-        lt.choose(engine, "The river was", [" cold", " old"], on_step=on_step).text
+        lt.choose(engine, "The river was", [" cold", " old"], method="greedy", on_step=on_step).text
         for on_step in (None, lambda decoder, logits: decoder.steer(lt.steering.Steering().boost(range(60, 200), 0.0)))
     ]
     assert chosen == [" cold", " cold"]

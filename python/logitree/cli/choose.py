@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,30 @@ ABOUT = """Let the model choose one of several texts, and nothing else.
 examples:
   logitree choose "Is the sky green?" --choices YES,NO
   logitree choose "Book me a flight" --choices-file actions.txt --json
+  logitree choose "Write to Anna" --choices CALL,MAIL,CHAT --calibrate --trace
 """
+
+
+_SHOWN = 10
+"""Texts whose probabilities a terminal shows."""
+
+_WIDTH = 60
+"""Characters of each."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     _common.add_prompting(parser)
     add_choices(parser, required=True)
+    group = parser.add_argument_group("probabilities")
+    group.add_argument(
+        "--method",
+        choices=("exact", "greedy"),
+        help="exact: the likeliest text, by the probability of each (default); greedy: token by token (default with "
+        "sampling options)",
+    )
+    group.add_argument("--calibrate", action="store_true", help="divide by the probabilities without the prompt")
+    group.add_argument("--all-spellings", action="store_true", help="add up all tokenisations of each text")
     _common.add_sampling(parser)
     _common.add_model(parser)
     _common.add_output(parser)
@@ -38,7 +56,7 @@ def add_choices(parser: argparse.ArgumentParser, *, required: bool) -> None:
     parser.add_argument(
         "--canonical",
         action="store_true",
-        help="only the model's own tokenisation of each text: fewer passes",
+        help="only the model's own tokenisation of each text: fewer passes when tokens are decoded",
     )
 
 
@@ -76,6 +94,18 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     """Runs the command."""
     texts, prompt = choices(args) or [], _common.prompt(args)
     model = _common.load(args, err)
+    options: dict[str, Any] = _common.sampling(args)
+    if args.seed is not None:
+        options["seed"] = args.seed
+    method = args.method or ("greedy" if options or args.no_force else "exact")
+    if method == "greedy":
+        options["force"] = not args.no_force
+    elif options or args.no_force:
+        raise UsageError("--method exact computes probabilities: leave out sampling options and --no-force")
+    if args.calibrate or args.all_spellings:
+        if method == "greedy":
+            raise UsageError("--calibrate and --all-spellings need --method exact")
+        options |= {"calibrate": args.calibrate, "tokenizations": "all" if args.all_spellings else None}
     table = TraceTable(err)
     steps: list[dict[str, Any]] = []
     shown = err.is_tty and not args.json if args.trace is None else args.trace
@@ -88,33 +118,46 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
             if shown:
                 table.token(event)
 
-    options: dict[str, Any] = _common.sampling(args)
-    if args.seed is not None:
-        options["seed"] = args.seed
     chosen = choose(
         model,
         prompt,
         OneOf(texts, tokenizations="canonical" if args.canonical else "all"),
+        method=method,
         chat=False if args.raw else None,
-        force=not args.no_force,
         on_event=watch,
         **options,
     )
     if args.json:
-        out.line(json.dumps(_json(chosen, steps), ensure_ascii=False))
+        out.line(json.dumps(_json(chosen, texts, steps), ensure_ascii=False))
         return 0
     if shown:
+        if chosen.probabilities is not None:
+            _show_probabilities(err, texts, chosen.probabilities)
         sure = "" if chosen.probability is None else f", {chosen.probability:.1%} sure"
         err.line(f"  {passes(err, chosen.stats)}, {chosen.stats.seconds:.2f} s{sure}")
     out.line(out.paint(chosen.text, "bold"))
     return 0
 
 
-def _json(chosen: Choice, steps: list[dict[str, Any]]) -> dict[str, Any]:
+def _show_probabilities(err: Terminal, texts: Sequence[str], probabilities: Sequence[float]) -> None:
+    """The likeliest texts, one a line."""
+    order = sorted(range(len(texts)), key=lambda at: -probabilities[at])
+    for at in order[:_SHOWN]:
+        text = texts[at] if len(texts[at]) <= _WIDTH else texts[at][: _WIDTH - 1] + "…"
+        err.line(f"  {probabilities[at]:7.2%}  {text}")
+    if len(order) > _SHOWN:
+        rest = sum(probabilities[at] for at in order[_SHOWN:])
+        err.line(f"  {rest:7.2%}  {len(order) - _SHOWN} others")
+
+
+def _json(chosen: Choice, texts: Sequence[str], steps: list[dict[str, Any]]) -> dict[str, Any]:
+    """The choice for programs; "probabilities" by text, or null where tokens were decoded."""
+    told = chosen.probabilities
     return {
         "choice": chosen.text,
         "index": chosen.index,
         "probability": chosen.probability,
+        "probabilities": None if told is None else dict(zip(texts, told, strict=True)),
         "tokens": steps,
         "stats": _common.stats_json(chosen.stats),
     }
