@@ -386,3 +386,40 @@ def test_cuda_gives_the_same_logits() -> None:
             if more:
                 np.testing.assert_allclose(logits, alone(model, [row])[0], rtol=1e-3, atol=1e-3)
         np.testing.assert_allclose(session.evaluate(new[0]), alone(model, [held[0]])[0], rtol=1e-3, atol=1e-3)
+
+
+# -- trees of continuations
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("most", [1 << 26, 5 * V])
+def test_a_tree_equals_the_model_without_a_cache(kind: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from logitree.engines.transformers import _continuations
+
+    monkeypatch.setattr(_continuations, "_MOST_LOGITS", most)
+    model, generator = tiny(kind), np.random.default_rng(3)
+    engine = Transformers(model)
+    prompt = generator.integers(3, V, 6).tolist()
+    parents = [int(generator.integers(-1, node)) for node in range(20)]
+    tokens = generator.integers(3, V, 20).tolist()
+    rows: dict[int, Any] = {}
+    with counted(model) as shapes:
+        took = engine.tree_logits(prompt, parents, tokens, lambda node, row: rows.update({node: row.copy()}))
+    assert sorted(rows) == list(range(-1, 20))
+    assert took.passes == len(shapes) or kind in ("sliding", "mamba")
+    if kind == "gpt2" and most > 5 * V:
+        assert took.passes == 2, "the prompt, and all nodes together"
+    for node, row in rows.items():
+        path, at = [], node
+        while at >= 0:
+            path.append(tokens[at])
+            at = parents[at]
+        near(row, alone(model, [[*prompt, *path[::-1]]])[0])
+    again = engine.tree_logits(prompt, parents, tokens, lambda node, row: None)
+    assert again.reused == len(prompt) - 1 or kind in ("sliding", "mamba")
+    if kind == "gpt2":
+        line = list(range(-1, 48 - len(prompt)))
+        with pytest.raises(ContextFull):
+            engine.tree_logits(prompt, line, [5] * len(line), lambda node, row: None)
+        with pytest.raises(lt.TokenError):
+            engine.tree_logits(prompt, [-1], [V], lambda node, row: None)

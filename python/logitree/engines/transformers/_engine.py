@@ -19,8 +19,10 @@ from ..._vocabulary import model_name
 from .. import Messages
 from .._messages import read_messages
 from .._paths import folder_without_model, missing_model
+from .._trees import Evaluated, Read
 from ._batch import TransformersBatch
 from ._beams import TransformersBeams
+from ._continuations import tree_logits
 from ._forward import PASS_TOKENS_CPU, PASS_TOKENS_DEVICE, CachedSequence, Runner, import_torch
 from ._session import TransformersSession
 
@@ -188,6 +190,23 @@ class Transformers:
     def beam_session(self, rows: int | None = None, tokens: int | None = None) -> TransformersBeams:
         """A new session of beams. It holds as many as memory does, whatever is asked for."""
         return TransformersBeams(self)
+
+    def tree_logits(
+        self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
+    ) -> Evaluated:
+        """The logits after a prompt and after each node of a tree of continuations, a row of one pass for each leaf.
+
+        Args:
+            prompt: at least one token.
+            parents: for each node the node before it, smaller than its own number, or -1: the prompt.
+            tokens: each node's token.
+            read: called with each node, -1 first, and the logits after it.
+
+        Raises:
+            ContextFull: a path does not fit.
+            TokenError: a token is not in the model's vocabulary.
+        """
+        return tree_logits(self, prompt, parents, tokens, read)
 
     def __repr__(self) -> str:
         return f"Transformers({self.name!r})"

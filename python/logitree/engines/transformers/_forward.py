@@ -89,6 +89,11 @@ class Runner:
         Returns:
             The logits after the last column, [R, V] on the model's device, and the new cache or None.
         """
+        logits, cache = self.run_all(ids, cache, mask, keep=1)
+        return logits[:, -1], cache
+
+    def run_all(self, ids: Any, cache: Any, mask: Any = None, *, keep: int = 0) -> tuple[Any, Any]:
+        """As `run`, with the logits after each column, [R, L, V], or after the last `keep` of them at least."""
         given: dict[str, Any] = {"input_ids": ids}
         if self._cache_name is not None:
             given |= {self._cache_name: cache, "use_cache": True}
@@ -97,12 +102,12 @@ class Runner:
             if self.takes_positions:
                 given["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         if self._takes_keep:
-            given["logits_to_keep"] = 1
+            given["logits_to_keep"] = keep
         with import_torch().inference_mode():
             out = self.model(**given)
         if getattr(out, "logits", None) is None:
             raise EngineError(f"a {type(self.model).__name__} has no logits", help="load it with AutoModelForCausalLM")
-        return out.logits[:, -1], None if self._cache_name is None else getattr(out, self._cache_name, None)
+        return out.logits, None if self._cache_name is None else getattr(out, self._cache_name, None)
 
 
 def to_host(logits: Any) -> npt.NDArray[np.float32]:
@@ -145,6 +150,11 @@ class CachedSequence:
         self._runner, self._pass_tokens = runner, pass_tokens
         self._cache: Any = None
         self.tokens: list[int] = []
+
+    @property
+    def cache(self) -> Any:
+        """The cache, which is not to be changed; None where it holds nothing."""
+        return self._cache
 
     def truncate(self, keep: int) -> None:
         """Forgets all but the first `keep` tokens; all of them where the cache cannot be cut."""
