@@ -44,7 +44,7 @@ from logitree._core import (
     __version__,
 )
 from logitree._errors import EngineError, IncompleteError, SchemaWarning
-from logitree._events import Choice, Event, Finish, Progress, SpanEnd, SpanStart, SpanText, Stats, Token
+from logitree._events import Choice, Event, Finish, LogProbs, Progress, SpanEnd, SpanStart, SpanText, Stats, Token
 from logitree._generate import generate
 from logitree._generation import Generation, Generations
 from logitree._params import ChainParams, SamplingParams
@@ -76,6 +76,7 @@ __all__ = [
     "Grammar",
     "IncompleteError",
     "LimitError",
+    "LogProbs",
     "LogitreeError",
     "LogitsError",
     "MaskError",

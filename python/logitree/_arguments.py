@@ -19,6 +19,8 @@ UNLIMITED = 1 << 62
 """What `max_tokens=None` means: no limit but the context."""
 MAX_ANSWERS = 1024
 """Answers to one prompt (`n=`)."""
+MAX_LOGPROBS = 1000
+"""The most of the likeliest tokens that each token comes with."""
 
 _LIMITS = ("keep", "raise", "close")
 _TOKENIZATIONS = ("all", "canonical", "fast_forward")
@@ -37,6 +39,7 @@ class GenerateOptions(SamplingParams, total=False):
     on_limit: Literal["keep", "raise", "close"]
     force: bool
     trace: bool
+    logprobs: int | bool | None
     on_step: OnStep | None
     tokenizations: Tokenizations
     drafter: Drafter | None
@@ -44,6 +47,7 @@ class GenerateOptions(SamplingParams, total=False):
 
 
 ELSEWHERE = {
+    "top_logprobs": "logprobs=n, the number of the likeliest tokens",
     "choices": "constraint=[...], a list of texts",
     "choice": "constraint=[...], a list of texts",
     "options": "constraint=[...], a list of texts",
@@ -130,6 +134,16 @@ def read_max_tokens(value: Any) -> int:
     number = whole(value, "max_tokens", "give a whole number, or None for no limit but the context")
     if number < 0:
         raise error(_core.LimitError, f"max_tokens is {number}", help="give 0 or more, or None for no limit")
+    return number
+
+
+def read_logprobs(value: Any) -> int | None:
+    """How many of the likeliest tokens to tell; None: nothing."""
+    if value is None or value is False:
+        return None
+    number = 0 if value is True else whole(value, "logprobs", "give the number of the likeliest tokens, or True")
+    if not 0 <= number <= MAX_LOGPROBS:
+        raise error(_core.LimitError, f"logprobs is {number}", help=f"give 0 to {MAX_LOGPROBS}, or True")
     return number
 
 

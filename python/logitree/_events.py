@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -25,6 +26,25 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class LogProbs:
+    """How likely a token was, in nats, and which tokens were the likeliest.
+
+    "Model": the softmax of the model's logits over the whole vocabulary, before the constraint and all filters. "Final":
+    what the constraint and the chain left, at the chain's temperature; with a chain that ends with greedy, before it
+    takes the likeliest.
+    """
+
+    model: float
+    """log p of the token by the model."""
+    top: tuple[tuple[int, float], ...]
+    """The model's likeliest tokens, as many as were asked for: (id, log p), descending."""
+    final: float
+    """log p of the token in the final distribution; 0.0 where it was the only allowed one."""
+    final_top: tuple[tuple[int, float], ...]
+    """The likeliest tokens of the final distribution; there may be fewer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Token:
     """One token was decided."""
 
@@ -40,6 +60,8 @@ class Token:
     """How it was decided; None without `trace=True`."""
     source: Source = "sampled"
     """How it came: "sampled", "forced", "canonical", "fast_forward" or "drafted"."""
+    logprobs: LogProbs | None = None
+    """How likely it was; None without `logprobs=`, and for tokens without logits (`forced`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +120,21 @@ class Stats:
     passes_saved: Mapping[Source, int] = field(default_factory=dict)
     """Forward passes that one-token-a-pass decoding would have needed besides, by the source of the tokens that saved
     them: "forced", "canonical", "fast_forward", "drafted". Sources that saved none are left out."""
+    logprob: float | None = None
+    """With `logprobs=`: the sum of `LogProbs.model` over the tokens that have them."""
+    logprob_tokens: int = 0
+    """How many tokens that are: those that are not forced."""
+
+    @property
+    def mean_logprob(self) -> float | None:
+        """`logprob` for each of these tokens; None where there are none."""
+        return self.logprob / self.logprob_tokens if self.logprob is not None and self.logprob_tokens else None
+
+    @property
+    def perplexity(self) -> float | None:
+        """exp of `-mean_logprob`; inf where the model could not have written a token."""
+        mean = self.mean_logprob
+        return None if mean is None else math.inf if mean < -700.0 else math.exp(-mean)
 
     def __str__(self) -> str:
         came = f"{self.forced_tokens} forced"

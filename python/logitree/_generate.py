@@ -14,6 +14,7 @@ from ._arguments import (
     check_keywords,
     check_kinds,
     read_answers,
+    read_logprobs,
     read_max_tokens,
     read_seeds,
     read_stop,
@@ -106,6 +107,7 @@ def generate(
     on_limit: Literal["keep", "raise", "close"] = "keep",
     force: bool = True,
     trace: bool = False,
+    logprobs: int | bool | None = None,
     on_step: OnStep | None = None,
     tokenizations: Tokenizations = "all",
     drafter: Drafter | None = None,
@@ -140,6 +142,9 @@ def generate(
         force: take forced tokens without asking the model. Changes the cost, not the output.
         trace: record how each token was decided (`Token.step`, `Generation.trace`); costs one look at all logits for
             each token.
+        logprobs: tell for each token how likely it was, before and after the constraint and the filters, and so many of
+            the likeliest tokens (`Token.logprobs`, `Stats.logprob`); True: the token alone. Costs less than a trace.
+            Forced tokens have none, as no logits are asked for: `force=False` gives theirs too.
         on_step: called with the decoder and the model's logits before each token that is sampled, to steer it or to
             change parameters (`Decoder.steer`, `set`, `adapt`); not for forced tokens. It accepts no tokens itself, and
             its exceptions end the generation.
@@ -176,7 +181,7 @@ def generate(
     seeds = read_seeds(seed, len(prompts), answers)
     read = [None if one is None else constraint_of(one) for one in constraints]
     chains = [_chain(chain, one, sampling) for one in seeds]
-    options = Options(read_max_tokens(max_tokens), on_limit, force, trace, on_step, tokenizations)
+    options = Options(read_max_tokens(max_tokens), on_limit, force, trace, on_step, tokenizations, read_logprobs(logprobs))
     engine = open_engine(model)
     tokens = [checked_prompt(encoded(engine, one, chat), engine) for one in prompts]
     heals = [is_healed(heal, engine, one, chat, held) for one, held in zip(prompts, tokens, strict=True)]
@@ -297,7 +302,12 @@ def _row(
     chains = getattr(constraint, "span_chains", None)
     span_chains = None if chains is None else chains(chain)
     decoder = _core.Decoder(
-        engine.vocabulary, chain, None if apart else matcher, trace=options.trace, span_chains=span_chains
+        engine.vocabulary,
+        chain,
+        None if apart else matcher,
+        trace=options.trace,
+        span_chains=span_chains,
+        logprobs=options.logprobs,
     )
     if apart:
         decoder.activate(bind_text(text, engine.vocabulary, straddling=constraint is None))

@@ -13,7 +13,7 @@ from ._certain import Speller
 from ._constraint import Constraint, Context
 from ._drafts import Drafts
 from ._errors import IncompleteError
-from ._events import Event, Finish, Source, Stats, Token
+from ._events import Event, Finish, LogProbs, Source, Stats, Token
 from ._spans import SpanStream
 from ._text import TextStream
 from .engines import Logits
@@ -40,6 +40,8 @@ class Options:
     trace: bool
     on_step: OnStep | None
     tokenizations: Tokenizations = "all"
+    logprobs: int | None = None
+    """How many of the likeliest tokens each sampled token comes with; None: no log-probabilities."""
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ class Taken:
     token: int
     source: Source
     step: _core.Step | None
+    logprobs: LogProbs | None = None
 
 
 @dataclass
@@ -83,6 +86,8 @@ class Row:
     respelled: Counter[Source] = field(default_factory=Counter)
     """The same of tokens that spelled text of the prompt, and are no part of the output."""
     forced: int = 0
+    logprob: float = 0.0
+    logprob_tokens: int = 0
     passes: int = 0
     reused: int = 0
     began: float = 0.0
@@ -121,7 +126,7 @@ class Row:
 
     def picked(self, token: int) -> list[Taken]:
         """A token that the chain has picked, and all that need no logits after it."""
-        return self.settled([Taken(token, "sampled", self._last_step())])
+        return self.settled([Taken(token, "sampled", self._last_step(), self._last_logprobs())])
 
     def settled(self, taken: list[Taken]) -> list[Taken]:
         """These tokens, which the decoder has taken last, and all that need no logits after them.
@@ -170,6 +175,15 @@ class Row:
     def _last_step(self) -> _core.Step | None:
         return self.decoder.last if self.options.trace else None
 
+    def _last_logprobs(self) -> LogProbs | None:
+        if self.options.logprobs is None:
+            return None
+        told = self.decoder.last_logprobs
+        if told is None:
+            return None
+        model, top, final, final_top = told
+        return LogProbs(model, tuple(top), final, tuple(final_top))
+
     def put(self, taken: Sequence[Taken]) -> None:
         """Makes the events of tokens, as many as `max_tokens` and stop strings allow."""
         for one in taken:
@@ -193,7 +207,10 @@ class Row:
         is_forced = one.source not in ("sampled", "drafted")
         self.forced += is_forced
         self.sources[one.source] += 1
-        self.events.append(Token(one.token, data, self.text.push(data), is_forced, one.step, one.source))
+        self.events.append(Token(one.token, data, self.text.push(data), is_forced, one.step, one.source, one.logprobs))
+        if one.logprobs is not None:
+            self.logprob += one.logprobs.model
+            self.logprob_tokens += 1
         if self.spans is not None:
             self.events += self.spans.token(self.decoder, data)
 
@@ -268,6 +285,8 @@ class Row:
             seed=self.seed,
             reasoning_tokens=self.answer_start(),
             passes_saved=self._saved(),
+            logprob=None if self.options.logprobs is None else self.logprob,
+            logprob_tokens=self.logprob_tokens,
         )
         ended = ("constraint", "end_of_generation", "closed")
         complete = complete or reason in ended or (reason == "stop" and self.constraint is None)
