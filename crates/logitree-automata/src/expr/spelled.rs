@@ -7,11 +7,8 @@
 use std::sync::Arc;
 
 use super::{ByteSet, Encoding, ExprId, Exprs, NOTHING};
-use crate::dfa::{explore, Explored, Walk};
-use crate::{CharSet, Dfa, Error, ErrorKind, Result};
-
-/// Maximum number of states of an automaton whose characters are escaped.
-const MAX_STATES: usize = 1 << 16;
+use crate::dfa::{ComputedDfa, ComputedState, Steps};
+use crate::{CharSet, Dfa, Result};
 
 /// How the texts of a set are written.
 #[derive(Clone, Copy)]
@@ -87,49 +84,72 @@ impl Exprs {
     /// The language of an automaton over ASCII, in any spelling.
     ///
     /// # Errors
-    /// [`ErrorKind::Limit`] if it has too many states.
+    /// As [`Exprs::bytes`].
     pub(super) fn spelled_automaton(&mut self, dfa: &Arc<Dfa>) -> Result<ExprId> {
-        let bytes: Vec<u8> = (0x20..0x80).collect();
-        let alphabet: Vec<&[u8]> = bytes.chunks(1).collect();
-        let (explored, states) = explore(&mut Escaped(dfa), &alphabet, MAX_STATES);
-        self.spend(26 * states as u64)?;
-        match explored {
-            Explored::Dfa(dfa) => self.automaton(&Arc::new(dfa)),
-            Explored::Nothing => Ok(NOTHING),
-            Explored::TooMany => {
-                let message = format!("an automaton with escapes has more than {MAX_STATES} states");
-                Err(Error::new(ErrorKind::Limit, message))
-            }
-        }
+        let description = format!("escaped {:032x}", dfa.digest());
+        let start = packed(Dfa::START, Escape::None);
+        let steps = Arc::new(Escaped(Arc::clone(dfa)));
+        self.computed(&Arc::new(ComputedDfa::new(steps, description, &PRINTABLE, start)))
     }
 }
 
-/// An automaton over ASCII of which each character may be written by an escape.
-struct Escaped<'d>(&'d Dfa);
+/// The ASCII characters that a JSON string may have.
+static PRINTABLE: [u8; 94] = printable();
+
+const fn printable() -> [u8; 94] {
+    let mut all = [b' '; 94];
+    let (mut byte, mut at) = (b'!', 1);
+    while at < all.len() {
+        if byte != b'"' {
+            all[at] = byte;
+            at += 1;
+        }
+        byte += 1;
+    }
+    all
+}
+
+/// An automaton over ASCII of which each character may be written by an escape. It may have thousands of states, of which a
+/// text reaches few.
+struct Escaped(Arc<Dfa>);
 
 /// Where in an escape a text is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Escape {
     None,
     Backslash,
-    /// So many hexadecimal digits of this value.
+    /// So many hexadecimal digits, and the value of the last one.
     Digits(u8, u8),
 }
 
-impl Walk for Escaped<'_> {
-    type State = (u32, Escape);
-
-    fn start(&self) -> Self::State {
-        (Dfa::START, Escape::None)
+fn packed(state: u32, escape: Escape) -> ComputedState {
+    match escape {
+        Escape::None => [state.into(), 0, 0],
+        Escape::Backslash => [state.into(), 1, 0],
+        Escape::Digits(count, value) => [state.into(), 2 + u64::from(count), value.into()],
     }
+}
 
-    fn step(&mut self, &(state, escape): &Self::State, byte: u8) -> Option<Self::State> {
-        let read = |char: u8| Some((self.0.next(state, char)?, Escape::None));
+fn unpacked([state, kind, value]: ComputedState) -> (u32, Escape) {
+    let escape = match kind {
+        0 => Escape::None,
+        1 => Escape::Backslash,
+        count => Escape::Digits(count as u8 - 2, value as u8),
+    };
+    (state as u32, escape)
+}
+
+impl Steps for Escaped {
+    fn next(&self, state: ComputedState, byte: u8) -> Option<ComputedState> {
+        let (state, escape) = unpacked(state);
+        let goes_on =
+            |mut chars: std::ops::RangeInclusive<u8>| chars.any(|c| self.0.next(state, c).is_some());
+        let read = |char: u8| Some(packed(self.0.next(state, char)?, Escape::None));
+        let to = |escape: Escape| Some(packed(state, escape));
         match (escape, byte) {
-            (Escape::None, b'\\') => Some((state, Escape::Backslash)),
-            (Escape::None, b'"') => None,
+            (Escape::None, b'\\') => to(Escape::Backslash).filter(|_| goes_on(0..=0x7f)),
             (Escape::None, _) => read(byte),
-            (Escape::Backslash, b'u') => Some((state, Escape::Digits(0, 0))),
+            (Escape::Backslash, b'u') => to(Escape::Digits(0, 0)),
             (Escape::Backslash, b'"' | b'\\' | b'/') => read(byte),
             (Escape::Backslash, b'b') => read(8),
             (Escape::Backslash, b'f') => read(12),
@@ -139,19 +159,19 @@ impl Walk for Escaped<'_> {
             (Escape::Backslash, _) => None,
             (Escape::Digits(count, value), _) => {
                 let digit = char::from(byte).to_digit(16)? as u8;
-                // No character past U+007F is in the automaton.
-                if count < 2 && digit != 0 || count == 2 && digit > 7 {
-                    return None;
-                }
                 match count {
-                    3 => read(16 * value + digit),
-                    _ => Some((state, Escape::Digits(count + 1, digit))),
+                    // No character past U+007F is in the automaton.
+                    0 | 1 => to(Escape::Digits(count + 1, 0)).filter(|_| digit == 0),
+                    2 => to(Escape::Digits(3, digit))
+                        .filter(|_| digit < 8 && goes_on(16 * digit..=16 * digit + 15)),
+                    _ => read(16 * value + digit),
                 }
             }
         }
     }
 
-    fn accepts(&self, &(state, escape): &Self::State) -> bool {
+    fn is_accepting(&self, state: ComputedState) -> bool {
+        let (state, escape) = unpacked(state);
         escape == Escape::None && self.0.is_accepting(state)
     }
 }

@@ -311,21 +311,22 @@ impl<'a> Lowering<'a> {
         let size = regular.shape.size;
         if self.copied + size <= MAX_COPIES {
             self.copied += size;
-            let (said, closed) = (Some(self.name(rule)), regular.shape.wide);
+            let (said, closed) = (self.said(rule, regular), regular.shape.wide);
             return Ok(Lowered::Regular(Regular { copied: size, said, closed, ..regular.clone() }));
         }
         self.root(rule)?;
         Ok(Lowered::Node(self.push(LoweredKind::Ref(rule), None)))
     }
 
-    fn name(&self, rule: RuleId) -> Arc<str> {
-        self.out.names[rule.index()].as_str().into()
+    /// A rule in words: its name, if its author gave it one.
+    fn said(&self, rule: RuleId, of: &Regular) -> Option<Arc<str>> {
+        written_name(&self.out.names[rule.index()]).map(Arc::from).or_else(|| of.said.clone())
     }
 
     /// Gives an inlined rule a node of its own, for references that are nodes.
     fn root(&mut self, rule: RuleId) -> Result<()> {
         if let (Some(regular), None) = (&self.inlined[rule.index()], self.out.roots[rule.index()]) {
-            let whole = Regular { said: Some(self.name(rule)), ..regular.clone() };
+            let whole = Regular { said: self.said(rule, regular), ..regular.clone() };
             self.out.roots[rule.index()] = Some(self.lexeme(whole)?);
         }
         Ok(())

@@ -102,9 +102,11 @@ impl RulesSource {
             }
             RuleBody::Both(_) => Error::new(ErrorKind::Constraint, "the intersection is empty")
                 .help("no text is allowed by both sides"),
-            _ => Error::new(ErrorKind::Constraint, format!("no finite text matches rule {name:?}"))
-                .at(format!("rule {name:?}"))
-                .help("give it a way to end that does not lead back to itself"),
+            RuleBody::Lexeme(_) => nothing_matches(written_name(name), "the pattern")
+                .help("some part of it excludes every character, or contradicts another part"),
+            _ => nothing_matches(written_name(name), "the grammar").help(
+                "every way through it leads back to itself, or has a part that matches nothing, such as a choice of none",
+            ),
         })
     }
 
@@ -499,6 +501,15 @@ impl StateSource for RulesSource {
                 }
             }
         }
+    }
+}
+
+/// The error for a rule that matches no text; without a name it is `unnamed`.
+fn nothing_matches(name: Option<&str>, unnamed: &str) -> Error {
+    let error = |what: &str| Error::new(ErrorKind::Constraint, format!("no finite text matches {what}"));
+    match name {
+        Some(name) => error(&format!("rule {name:?}")).at(format!("rule {name:?}")),
+        None => error(unnamed),
     }
 }
 

@@ -227,7 +227,7 @@ impl Choices {
             [RuleBody::Ref(id)] => id,
             _ => {
                 parts.reverse();
-                self.new_rule("behind-choice".into(), RuleBody::Seq(parts), first)
+                self.new_rule("~behind-choice".into(), RuleBody::Seq(parts), first)
             }
         }
     }
@@ -302,11 +302,7 @@ impl Choices {
         if let Some(&copy) = self.copies.get(&(id, set.clone())) {
             return copy;
         }
-        let copy = self.new_rule(
-            format!("rule-{}-cut", id.0),
-            RuleBody::Seq(Vec::new()),
-            self.firsts[id.index()].clone(),
-        );
+        let copy = self.new_rule("~cut".into(), RuleBody::Seq(Vec::new()), self.firsts[id.index()].clone());
         if let Some(&own) = self.of.get(&id) {
             self.of.insert(copy, own);
         }

@@ -60,7 +60,7 @@ impl Compiler<'_> {
             rules.push(Rule { name: format!("{prefix}{name}"), body: RuleBody::Seq(Vec::new()) });
             RuleId::new(rules.len() - 1)
         });
-        self.ignored(&mut scope, prefix);
+        self.ignored(&mut scope);
         let mut names: Vec<(usize, &str)> =
             scope.terminals.iter().map(|(name, terminal)| (terminal.at, *name)).collect();
         names.sort_unstable();
@@ -78,7 +78,7 @@ impl Compiler<'_> {
         };
         match scope.ignore {
             Some(ignore) if scope.options.allow_initial_skip => {
-                let id = self.new_rule(format!("{prefix}start-after-ignored"));
+                let id = self.new_rule(format!("~after-ignored:{prefix}start"));
                 self.rules[id.index()].body =
                     RuleBody::Seq(vec![RuleBody::Ref(ignore), RuleBody::Ref(start)]);
                 id
@@ -88,7 +88,7 @@ impl Compiler<'_> {
     }
 
     /// The rule of ignored text.
-    fn ignored(&mut self, scope: &mut Scope, prefix: &str) {
+    fn ignored(&mut self, scope: &mut Scope) {
         let ignored = std::mem::take(&mut scope.ignored);
         let mut languages = Vec::new();
         for choice in &ignored {
@@ -98,7 +98,7 @@ impl Compiler<'_> {
             return;
         }
         let max = if scope.options.ignore_once { Some(1) } else { None };
-        let id = self.new_rule(format!("{prefix}ignored"));
+        let id = self.new_rule("~ignored");
         self.rules[id.index()].body = RuleBody::Lexeme(Regex::or(languages).repeat(0, max));
         scope.ignore = Some(id);
     }
@@ -193,7 +193,7 @@ impl Compiler<'_> {
                 }
             },
             Value::Nested(items) => {
-                let prefix = format!("lark-{}-", self.rules.len());
+                let prefix = format!("~lark-{}:", self.rules.len());
                 let node = RuleBody::Ref(self.grammar(items, at, &prefix));
                 Self::then_ignored(node, scope)
             }

@@ -190,7 +190,7 @@ fn tokens() {
     assert_eq!(show("start: <[1-3,5]>"), "root ::= (<[1]> | <[2]> | <[3]> | <[5]>)");
     assert_eq!(show("start: <[^7,8]> !<[9]>"), "root ::= !(<[7]> | <[8]>) !<[9]>");
     assert_eq!(show("start: <[*]>"), "root ::= !()");
-    assert_eq!(show("start: <a> \"b\"\n%ignore \" \""), "root ::= (<a> ignored) (\"b\" ignored)");
+    assert_eq!(show("start: <a> \"b\"\n%ignore \" \""), "root ::= (<a> -ignored) (\"b\" -ignored)");
 }
 
 #[test]

@@ -97,10 +97,9 @@ impl Compiler {
     /// Tags, each with a rule for what follows its begin mark.
     fn bodies(&mut self, tags: &[Tag]) -> Result<Vec<RuleBody>> {
         tags.iter()
-            .enumerate()
-            .map(|(place, tag)| {
+            .map(|tag| {
                 let body = self.body(tag)?;
-                Ok(self.rule(format!("tag-{place}"), body))
+                Ok(self.rule("~tag".into(), body))
             })
             .collect()
     }

@@ -14,10 +14,14 @@ impl RuleTable {
     pub(super) fn describe(&self, state: &JsonState) -> String {
         match state {
             JsonState::End => "the end of the value".into(),
-            JsonState::Value(schema) => format!("a value{}", self.kind(*schema)),
+            JsonState::Document(schema) | JsonState::Value(schema) => {
+                format!("a value{}", self.kind(*schema))
+            }
+            JsonState::Margin => "white space or the end of the value".into(),
             JsonState::Composite(_) => "an array or object".into(),
             JsonState::Member { schema, label, .. } => {
                 let of = match label {
+                    MemberLabel::Whole => "a value".into(),
                     MemberLabel::Key(id) => format!("the value of {:?}", self.forms.texts.text(*id)),
                     MemberLabel::OtherKey => "the value of the key".into(),
                     MemberLabel::Item => "an item".into(),

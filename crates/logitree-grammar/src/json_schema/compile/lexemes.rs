@@ -29,6 +29,8 @@ pub(super) struct Lexemes {
     pub open: ExprId,
     /// What may precede a closing bracket.
     pub close: ExprId,
+    /// White space before and after the whole value, where there may be any.
+    pub margin: Option<ExprId>,
     /// A comma and the white space around it.
     pub comma: ExprId,
     /// A colon and the white space around it.
@@ -88,11 +90,14 @@ impl Lexemes {
 
     fn made(options: &SchemaOptions, exprs: &mut Exprs) -> Result<Lexemes> {
         let [open, close, comma, colon] = punctuation(options, exprs)?;
+        let is_free = options.whitespace == Whitespace::Free && options.separators.is_none();
+        let margin = is_free.then(|| exprs.compile(&blank().repeat(1, None), Encoding::Utf8)).transpose()?;
         let ascii = options.ascii;
         let loose = exprs.chars(&CharSet::all(), Encoding::AnyJson { ascii })?;
         Ok(Lexemes {
             open,
             close,
+            margin,
             comma,
             colon,
             ascii,
@@ -539,8 +544,7 @@ fn punctuation(options: &SchemaOptions, exprs: &mut Exprs) -> Result<[ExprId; 4]
             [blank.clone(), Regex::concat([comma, blank]), Regex::concat([colon, space().optional()])]
         }
         Whitespace::Free => {
-            let blanks = [(9, 10), (13, 13), (32, 32)];
-            let blank = Regex::Set(CharSet::from_ranges(blanks)).repeat(0, None);
+            let blank = blank().repeat(0, None);
             let about = |sign| Regex::concat([blank.clone(), sign, blank.clone()]);
             [blank.clone(), about(comma), about(colon)]
         }
@@ -548,6 +552,11 @@ fn punctuation(options: &SchemaOptions, exprs: &mut Exprs) -> Result<[ExprId; 4]
     let [open, comma, colon] = [open, comma, colon].map(|regex| exprs.compile(&regex, Encoding::Utf8));
     let open = open?;
     Ok([open, open, comma?, colon?])
+}
+
+/// One character of white space.
+fn blank() -> Regex {
+    Regex::Set(CharSet::from_ranges([(9, 10), (13, 13), (32, 32)]))
 }
 
 /// The language of a set of numbers. What was explored for it is charged: a state takes 2.6 microseconds.

@@ -52,6 +52,8 @@ const MAX_STATES: usize = 1 << 24;
 /// The role of a value, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum MemberLabel {
+    /// The whole value.
+    Whole,
     /// The value of this key.
     Key(ScalarId),
     /// The value of a key that the schema does not name.
@@ -65,6 +67,10 @@ enum MemberLabel {
 enum JsonState {
     /// The end of a value.
     End,
+    /// A value that fulfils a schema, with white space before and after it.
+    Document(SchemaId),
+    /// White space after the whole value.
+    Margin,
     /// A value that fulfils a schema, then the end.
     Value(SchemaId),
     /// An array or object that fulfils a schema, then the end.
@@ -166,8 +172,12 @@ impl ValueSource for JsonRules {
         let schema = table.forms.schema_of(schema.root)?;
         let alive = table.alive(schema, exprs)?;
         table.check(schema, exprs)?;
+        let root = match table.lexemes.margin {
+            Some(_) => JsonState::Document(schema),
+            None => JsonState::Value(schema),
+        };
         self.tables.push(table);
-        let root = alive.then(|| self.states.id(number, JsonState::Value(schema))).transpose()?;
+        let root = alive.then(|| self.states.id(number, root)).transpose()?;
         self.roots.insert(key, root);
         Ok(root)
     }

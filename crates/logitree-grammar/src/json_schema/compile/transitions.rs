@@ -69,6 +69,16 @@ impl RuleTable {
         let mut edges = Vec::new();
         match *state {
             JsonState::End => return Ok(StateEdges { accepting: true, edges }),
+            JsonState::Document(schema) => {
+                let next = states.id(self.number, JsonState::Margin)?;
+                let whole = JsonState::Member { schema, next, label: MemberLabel::Whole };
+                let to = states.id(self.number, whole)?;
+                edges.push(Edge::Jump { to });
+                edges.extend(self.margin(to));
+            }
+            JsonState::Margin => {
+                return Ok(StateEdges { accepting: true, edges: self.margin(END).into_iter().collect() });
+            }
             JsonState::Value(schema) => {
                 let expr = self.scalars(schema, exprs)?;
                 if expr != NOTHING {
@@ -107,6 +117,11 @@ impl RuleTable {
         Ok(StateEdges { accepting: false, edges })
     }
 
+    /// White space before or after the whole value.
+    fn margin(&self, to: StateId) -> Option<Edge> {
+        self.lexemes.margin.map(|expr| Edge::Lexeme { expr, to: LexemeTarget::State(to) })
+    }
+
     /// Where the lexeme `edge` of `state` leads when it is complete with `tag`.
     pub(super) fn target(
         &mut self,
@@ -137,9 +152,12 @@ impl RuleTable {
                 self.remembered_target((slot, schema), edge, tag, states, exprs)
             }
             JsonState::RememberedPart(frame) => self.part_target(frame, tag, states, exprs),
-            JsonState::End | JsonState::Member { .. } | JsonState::Either(_) | JsonState::Reading(..) => {
-                Ok(END)
-            }
+            JsonState::End
+            | JsonState::Document(_)
+            | JsonState::Margin
+            | JsonState::Member { .. }
+            | JsonState::Either(_)
+            | JsonState::Reading(..) => Ok(END),
         }
     }
 

@@ -268,7 +268,20 @@ fn white_space_as_asked() {
         assert!(!text(&bounded, bad), "{bad}");
     }
     let free = SchemaOptions { whitespace: Whitespace::Free, ..SchemaOptions::default() };
-    assert!(text(&free, "{ \n\"a\"\t: \r\n[ 1 , 2 ] }") && !text(&free, "{} "));
+    assert!(text(&free, "{ \n\"a\"\t: \r\n[ 1 , 2 ] }"));
+    for good in ["{} ", " {}", "\n\t {\"a\" :[1 ]}\r\n ", "\n[\n] "] {
+        let any = Runner::new(&json!(true), &free).accepts(good);
+        assert!(any && (text(&free, good) || good.contains("[\n]")), "{good:?}");
+    }
+    for (schema, good) in [(json!({"type": "integer"}), " 1\n"), (json!({"const": "a"}), "\t\"a\" ")] {
+        assert!(Runner::new(&schema, &free).accepts(good), "{good:?}");
+    }
+    for bad in ["", " ", "{} {}", "{}\u{a0}", " {}{"] {
+        assert!(!text(&free, bad), "{bad:?}");
+    }
+    let spaced =
+        SchemaOptions { separators: Some((", ".into(), ": ".into())), whitespace: Whitespace::Free, ..free };
+    assert!(text(&spaced, "{}") && !text(&spaced, "{} ") && !text(&spaced, " {}"));
     let exact = SchemaOptions { separators: Some((", ".into(), ": ".into())), ..SchemaOptions::default() };
     assert!(text(&exact, r#"{"a": [1, 2]}"#) && !text(&exact, r#"{"a":[1, 2]}"#) && !text(&exact, "{ }"));
     let wrong = SchemaOptions { separators: Some((";".into(), ":".into())), ..SchemaOptions::default() };
@@ -298,9 +311,70 @@ fn strings_in_every_spelling_but_named_keys_in_one() {
         json!({"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": true});
     let mut runner = Runner::new(&keyed, &compact(KeyOrder::Any));
     assert!(runner.accepts(r#"{"a":null,"b":1}"#) && !runner.accepts(r#"{"\u0061":1}"#));
+    assert!(!runner.accepts(r#"{"\u0061":null}"#) && runner.accepts(r#"{"\u0061b":1,"\/\u0062":2}"#));
     let ascii = SchemaOptions { ascii: true, ..SchemaOptions::default() };
     let mut runner = Runner::new(&any, &ascii);
     assert!(runner.accepts(r#""\u00e9""#) && !runner.accepts("\"é\""));
+}
+
+/// What `json.dumps` writes, with and without `ensure_ascii`, and escapes that it never writes.
+#[test]
+fn keys_and_named_texts_may_have_escapes() {
+    let check = |schema: &Value, options: &SchemaOptions, good: &[&str], bad: &[&str]| {
+        let mut runner = Runner::new(schema, options);
+        good.iter().for_each(|text| assert!(runner.accepts(text), "{schema} accepts {text}"));
+        bad.iter().for_each(|text| assert!(!runner.accepts(text), "{schema} refuses {text}"));
+    };
+    let any = compact(KeyOrder::Any);
+    let ascii = SchemaOptions { ascii: true, ..compact(KeyOrder::Any) };
+    let free = [r#"{"é":1}"#, r#"{"\u00e9":1}"#, r#"{"\u00E9":1,"a\/b":2}"#, r#"{"\ud83d\ude00":1}"#];
+    for schema in
+        [json!(true), json!({"type": "object"}), json!({"additionalProperties": {"type": "integer"}})]
+    {
+        check(&schema, &any, &free, &[r#"{"\ud83d":1}"#, r#"{"\x":1}"#, r#"{"\u00e":1}"#]);
+        check(&schema, &ascii, &free[1..], &free[..1]);
+    }
+    let named =
+        json!({"properties": {"é": {"const": 1}}, "required": ["é"], "additionalProperties": {"const": 2}});
+    let good = [r#"{"é":1}"#, r#"{"\u00e9":1,"\u00e8":2}"#, r#"{"\u00e9\u00e9":2,"é":1}"#];
+    let bad = [r#"{"\u00e9":2}"#, r#"{"\u00E9":2,"é":1}"#, r#"{"é":1,"\u00E9":2}"#, r#"{"\u00e8":2}"#];
+    check(&named, &any, &good, &bad);
+    let closed = json!({"properties": {"a": {}}, "additionalProperties": false});
+    check(&closed, &any, &[r#"{"a":1}"#], &[r#"{"\u0062":1}"#, r#"{"\u0061":1}"#]);
+    let patterns = json!({"patternProperties": {"^é": {"const": 1}, "/": {"const": 2}}, "additionalProperties": {"const": 3}});
+    let good = [r#"{"\u00e9x":1,"a\u002f":2,"\u0061":3}"#, r#"{"éx":1,"a\/":2}"#];
+    check(
+        &patterns,
+        &any,
+        &good,
+        &[r#"{"\u00E9":3}"#, r#"{"\/":3}"#, r#"{"\u002F":1}"#, r#"{"\u00e9\/":1}"#],
+    );
+    let names = json!({"propertyNames": {"pattern": "^[a-z]{2}$", "not": {"const": "ab"}}});
+    check(
+        &names,
+        &any,
+        &[r#"{"\u0061\u0061":1}"#],
+        &[r#"{"\u0061b":1}"#, r#"{"\u0041a":1}"#, r#"{"\u0061":1}"#],
+    );
+    let long = json!({"propertyNames": {"minLength": 2, "maxLength": 2}});
+    check(&long, &any, &[r#"{"\ud83d\ude00\n":1}"#], &[r#"{"\u0061":1}"#]);
+    let dates = json!({"propertyNames": {"format": "date-time"}});
+    let noon = |hour: &str| format!("{{\"2020-01-01T{hour}:00:00Z\":1}}");
+    check(&dates, &any, &[&noon("12"), &noon("\\u00312")], &[&noon("25"), &noon("\\u00325")]);
+    for schema in [json!({"const": "é"}), json!({"enum": ["a", "é", "b"]})] {
+        check(&schema, &any, &[r#""é""#, r#""\u00e9""#], &[r#""\u00e8""#, r#""e""#]);
+        check(&schema, &ascii, &[r#""\u00e9""#], &[r#""é""#]);
+    }
+    let unique = json!({"items": {"enum": ["é", "a"]}, "uniqueItems": true});
+    check(&unique, &any, &[r#"["é","a"]"#, r#"["\u00e9"]"#], &[r#"["é","\u00e9"]"#]);
+    let objects =
+        json!({"items": {"properties": {"é": {"type": "integer"}}, "required": ["é"]}, "uniqueItems": true});
+    check(
+        &objects,
+        &any,
+        &[r#"[{"é":1},{"\u00e9":2}]"#, r#"[{"\u00e9":1,"b":2}]"#],
+        &[r#"[{"é":1},{"\u00e9":1}]"#, r#"[{"é":1,"\u00e9":2}]"#],
+    );
 }
 
 #[test]
