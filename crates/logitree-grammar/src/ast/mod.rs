@@ -180,10 +180,8 @@ impl GrammarNode {
             }
             match part.kind() {
                 NodeKind::Leaf(source, rules) => {
-                    if let (Syntax::JsonSchema { .. }, RuleBody::Json(schema)) =
-                        (source, &rules.rules[0].body)
-                    {
-                        found.extend(schema.warnings.iter().map(String::as_str));
+                    if matches!(source, Syntax::JsonSchema { .. } | Syntax::Lark { .. }) {
+                        rules.rules.iter().for_each(|rule| warned(&rule.body, &mut found));
                     }
                     todo.extend(source.parts());
                 }
@@ -210,6 +208,22 @@ impl GrammarNode {
 impl RuleRef {
     fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
+    }
+}
+
+/// Adds the warnings of the schemas in a rule that are not known yet.
+fn warned<'r>(body: &'r RuleBody, found: &mut Vec<&'r str>) {
+    match body {
+        RuleBody::Json(schema) => {
+            for warning in &schema.warnings {
+                if !found.contains(&warning.as_str()) {
+                    found.push(warning);
+                }
+            }
+        }
+        RuleBody::Seq(parts) | RuleBody::Alt(parts) => parts.iter().for_each(|part| warned(part, found)),
+        RuleBody::Repeat { of, .. } => warned(of, found),
+        RuleBody::Lexeme(_) | RuleBody::Ref(_) | RuleBody::Tokens(_) | RuleBody::Both(_) => {}
     }
 }
 

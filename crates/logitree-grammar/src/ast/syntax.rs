@@ -177,12 +177,11 @@ fn alone(body: RuleBody) -> Rules {
     Rules { rules: vec![Rule { name: "~root".into(), body }], start: RuleId(0) }
 }
 
-/// The rules of a Lark text. Its schemas use the default options.
+/// The rules of a Lark text. Its schemas use the default options, but for what they say in `"x-guidance"`.
 fn lark_rules(text: &str, grammars: &[(String, GrammarNode)]) -> Result<Rules> {
     let own = |(name, part): &(String, GrammarNode)| Ok((name.clone(), Rules::clone(&*part.rules()?)));
     let grammars = grammars.iter().map(own).collect::<Result<BTreeMap<_, _>>>()?;
-    let options = json::SchemaOptions::default();
-    let read = |text: &str| schema(json::load(text, &options, &[])?);
+    let read = |text: &str| schema(json::load(text, &lark::schema_options(text)?, &[])?);
     lark::parse(text, &lark::Resources { grammars: &grammars, schema: &read })
 }
 

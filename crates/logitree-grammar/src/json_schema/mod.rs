@@ -22,4 +22,5 @@ pub use options::{Draft, KeyOrder, SchemaOptions, Whitespace};
 pub use schema::Schema;
 
 pub(crate) use load::SchemaPlaces;
+pub(crate) use options::is_separator;
 pub(crate) use schema::{ItemsKeyword, Keywords, NumberBound, SchemaNode, SubschemaId, TypeSet};

@@ -75,6 +75,11 @@ impl Default for SchemaOptions {
     }
 }
 
+/// Whether a separator is its sign with white space about it.
+pub(crate) fn is_separator(text: &str, sign: char) -> bool {
+    text.trim_matches([' ', '\t', '\r', '\n']).chars().eq([sign])
+}
+
 /// Serialises values by their names.
 macro_rules! by_name {
     ($($type:ty),*) => {

@@ -8,12 +8,13 @@
 //! is set.
 //!
 //! Rejected with an error that names them: templates, parametric rules, priorities of terminals, `%override`,
-//! `%extend`, `%declare`, imports other than `common`, `max_tokens` and `temperature`, and a `stop` that is not
-//! plain text.
+//! `%extend`, `%declare`, imports other than `common`, `max_tokens` and `temperature`, a `stop` that is empty or not
+//! plain text, and options in `"x-guidance"` that do not say how values are written.
 
 mod ast;
 mod choices;
 mod common;
+mod guidance;
 mod lexer;
 mod options;
 mod parser;
@@ -33,6 +34,8 @@ use super::json_schema::Schema;
 use super::problems::Problems;
 use super::rules::Rules;
 use crate::{Error, ErrorKind, Result};
+
+pub(super) use guidance::schema_options;
 
 /// Maximum size of a text in bytes: its rules take up to eighty times as many.
 const MAX_BYTES: usize = 3 << 20;

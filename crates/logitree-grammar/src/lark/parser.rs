@@ -205,10 +205,12 @@ impl<'t> Parser<'t, '_> {
     /// Attributes up to their `]`.
     fn attributes(&mut self) -> Read<Option<Ending<'t>>> {
         let mut ending = None;
+        let mut seen: Vec<&str> = Vec::new();
         while !self.eat(b']') {
             let token = self.advance();
             let (key, at) = (self.said(token), token.at as usize);
-            let value = match self.eat(b'=') {
+            let has_value = self.eat(b'=');
+            let value = match has_value {
                 true if self.kind() == Kind::Number => {
                     self.next += 1;
                     None
@@ -216,12 +218,30 @@ impl<'t> Parser<'t, '_> {
                 true => Some(self.value()?),
                 false => None,
             };
+            if seen.contains(&key) {
+                self.problems.add(at, format!("`{key}` stands twice"), "keep one of them");
+            }
+            seen.push(key);
             let is_empty = matches!(&value, Some(Value::Text { text, .. }) if text.is_empty());
+            let is_name = matches!(&value, Some(Value::Text { text, .. }) if !text.is_empty());
             let expr = value.map(|value| Expr { at, value, negated: false, times: None });
             let new = match (key, expr) {
-                ("capture" | "stop_capture", _) => None,
+                ("capture", None) if !has_value => None,
+                ("capture" | "stop_capture", _) if is_name => None,
+                ("capture" | "stop_capture", _) => {
+                    self.problems.add(at, format!("`{key}` has no name"), format!("write {key}=\"name\""));
+                    None
+                }
                 ("lazy", None) => ending.is_none().then_some(Ending::Lazy),
-                ("stop" | "suffix", Some(_)) if is_empty => None,
+                ("stop", Some(_)) if is_empty => {
+                    let help = "leave it out: where nothing follows a rule, it may end at the end token";
+                    self.problems.add(at, "an empty stop is not read", help);
+                    None
+                }
+                ("suffix", Some(_)) if is_empty => {
+                    self.problems.add(at, "an empty suffix", "leave it out, or write lazy");
+                    None
+                }
                 ("suffix", Some(expr)) => Some(Ending::Suffix(expr)),
                 ("stop", Some(expr)) => Some(Ending::Stop(expr)),
                 ("max_tokens" | "temperature", _) => {
@@ -243,6 +263,9 @@ impl<'t> Parser<'t, '_> {
                 self.expect(b']', "the attributes")?;
                 break;
             }
+        }
+        if seen.contains(&"stop_capture") && !seen.contains(&"stop") {
+            self.problems.add(self.at(), "`stop_capture` without a stop", "add stop=\"...\"");
         }
         Some(ending)
     }
@@ -333,7 +356,10 @@ impl<'t> Parser<'t, '_> {
         while self.eat(b'&') {
             all.push(self.sequence()?);
         }
-        if self.eat(b'>') && self.kind() == Kind::Rule {
+        if self.eat(b'>') {
+            if self.kind() != Kind::Rule {
+                return self.unexpected("a name must follow `->`", "it is written in lower case");
+            }
             self.next += 1; // a name for a tree's node
         }
         if self.kind() == Kind::Directive && self.said(self.peek()) == "%if" {
@@ -445,7 +471,7 @@ impl<'t> Parser<'t, '_> {
             Kind::Text => {
                 let (text, fold) = strings::text(said, at, self.problems);
                 if self.eat(b'D') {
-                    return self.range(&text, at);
+                    return self.range((&text, fold), at);
                 }
                 Value::Text { text: text.into(), fold }
             }
@@ -496,12 +522,16 @@ impl<'t> Parser<'t, '_> {
     }
 
     /// `"a".."z"` after its `..`.
-    fn range(&mut self, from: &str, at: usize) -> Read<Value<'t>> {
+    fn range(&mut self, (from, fold): (&str, bool), at: usize) -> Read<Value<'t>> {
         if self.kind() != Kind::Text {
             return self.unexpected("a character must follow `..`", "a range is \"a\"..\"z\"");
         }
         let token = self.advance();
-        let (to, _) = strings::text(self.said(token), token.at as usize, self.problems);
+        let (to, also) = strings::text(self.said(token), token.at as usize, self.problems);
+        if fold || also {
+            self.problems.add(at, "a range has no flags", "write both ranges, or a pattern: /[a-z]/i");
+            return None;
+        }
         let (mut first, mut last) = (from.chars(), to.chars());
         match (first.next(), first.next(), last.next(), last.next()) {
             (Some(from), None, Some(to), None) if from <= to => Some(Value::Range(from, to)),

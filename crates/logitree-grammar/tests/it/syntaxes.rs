@@ -1,18 +1,16 @@
 //! The corpora in `testdata/gbnf` and `testdata/lark`, run through the readers and the recogniser: accepted
 //! texts, rejected texts, rejected grammars.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::gbnf_writer;
+use logitree_grammar::ast::{GrammarNode, Syntax};
 use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
 use logitree_grammar::expr::Exprs;
-use logitree_grammar::json_schema::{load, JsonRules, SchemaOptions};
+use logitree_grammar::json_schema::JsonRules;
 use logitree_grammar::rules::{Rules, TokenName, TokenSet};
-use logitree_grammar::Result;
-use logitree_grammar::{gbnf, lark};
+use logitree_grammar::{gbnf, Result};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -63,8 +61,8 @@ fn read_gbnf(text: &str, start: Option<&str>) -> Result<Rules> {
 }
 
 fn read_lark(text: &str, _: Option<&str>) -> Result<Rules> {
-    let schema = |text: &str| load(text, &SchemaOptions::default(), &[]).map(Arc::new);
-    lark::parse(text, &lark::Resources { grammars: &BTreeMap::new(), schema: &schema })
+    let node = GrammarNode::read(Syntax::Lark { text: text.into(), grammars: Vec::new() })?;
+    node.rules().map(|rules| Rules::clone(&rules))
 }
 
 /// A grammar that runs.

@@ -9,7 +9,7 @@ use super::super::normalize::{
     spell, Facts, LanguageId, NormalForms, NumberFacts, Scalar, ScalarId, StringFacts,
 };
 use super::super::number::{self, NumberSet};
-use super::super::options::{SchemaOptions, Whitespace};
+use super::super::options::{is_separator, SchemaOptions, Whitespace};
 use super::super::schema::{NumberBound, TypeSet};
 use super::divisibility::{self, Literal};
 use super::unique::SingleValue;
@@ -525,8 +525,7 @@ fn counts(facts: &StringFacts) -> Result<(u32, Option<u32>)> {
 fn punctuation(options: &SchemaOptions, exprs: &mut Exprs) -> Result<[ExprId; 4]> {
     if let Some((item, key)) = &options.separators {
         for (text, sign) in [(item, ','), (key, ':')] {
-            let blank = text.replacen(sign, "", 1);
-            if blank.len() == text.len() || blank.contains(|c| !" \t\r\n".contains(c)) {
+            if !is_separator(text, sign) {
                 let message = format!("the separator {text:?} is not \"{sign}\" with white space about it");
                 return Err(Error::new(ErrorKind::Constraint, message).at("separators"));
             }
