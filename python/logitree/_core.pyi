@@ -1850,8 +1850,8 @@ class Decoder:
         """
 
     def clear(self) -> None:
-        """Ends whatever was activated: the output continues under the constraint that the decoder was made with, or
-        without one. That constraint has seen all tokens. Does nothing if nothing was activated.
+        """Ends whatever was activated: the output continues under the constraint that the decoder was made with,
+        or without one. That constraint has seen all tokens. Does nothing if nothing was activated.
 
         Raises TokenError if the decoder's own constraint does not allow what was written; the activated one
         stays then.

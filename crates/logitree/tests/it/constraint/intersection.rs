@@ -74,8 +74,7 @@ impl Other {
                 let descriptors = vec![Descriptor { path: "p".into(), leaves }];
                 let payload = Payload { model_id: None, descriptors };
                 let end = End { tokens: Some(ends.clone()), ..End::default() };
-                let tree =
-                    Arc::new(TokenTree::new(payload, &PayloadCheck::default()).expect("a valid payload"));
+                let tree = Arc::new(TokenTree::new(payload, &PayloadCheck::default()).ok()?);
                 tree.matcher("p", &end).ok()?
             }
             Other::Choices(texts) => Choices::new(texts, vocabulary, &End::default()).ok()?.matcher(),
