@@ -261,7 +261,8 @@ impl Chain {
             match sampler.on_rejected() {
                 OnRejected::Counts => return false,
                 // What comes after it meets those that are left only.
-                OnRejected::Removes if many => return true,
+                OnRejected::Removes | OnRejected::RemovesFromMany if many => return true,
+                OnRejected::RemovesFromMany => return false,
                 OnRejected::Ignores | OnRejected::Removes => {}
                 OnRejected::Adds => many = false,
             }

@@ -218,6 +218,8 @@ pub enum OnRejected {
     Adds,
     /// As [`OnRejected::Ignores`], and none is left where [`MANY`] are above -inf.
     Removes,
+    /// None is left where [`MANY`] are above -inf; elsewhere as [`OnRejected::Counts`].
+    RemovesFromMany,
 }
 
 /// Candidates above -inf, of which a sampler that removes those at -inf keeps this many or fewer for their number alone.

@@ -3,7 +3,7 @@
 //! Source: "topK >= vocab_size means NO truncation (preserves token ID order)" of tsampler 0.2. llama.cpp's `top_k` sorts.
 
 use super::reference::{Reference, TokenArray};
-use super::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
+use super::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
 use crate::Result;
 
 /// Keeps the `k` best, sorted; all in their order where there are no more than `k`, and for `k <= 0`.
@@ -46,7 +46,10 @@ impl Sampler for TsTopK {
 
     fn on_rejected(&self) -> OnRejected {
         // The number of candidates decides whether they are sorted, and those at -inf are counted.
-        OnRejected::Counts
+        match self.k <= MANY as i32 {
+            true => OnRejected::RemovesFromMany,
+            false => OnRejected::Counts,
+        }
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

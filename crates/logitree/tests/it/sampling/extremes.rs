@@ -6,7 +6,7 @@ use logitree::mask::AllowedTokens;
 use logitree::sampling::{
     presets, AdaptiveP, Breakers, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Generator, HfTopH, HfTopK,
     HfTopP, HfTypP, LogitBias, MinK, MinP, Mirostat, MirostatV2, Mode, Params, Penalties, Sampler, Seed,
-    Steering, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TypP, Xtc,
+    Steering, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TsTopK, TsTopNSigma, TypP, Xtc,
 };
 use logitree::{ErrorKind, Result};
 use std::time::{Duration, Instant};
@@ -86,6 +86,7 @@ fn extremes() -> Vec<Box<dyn Sampler>> {
     }
     for k in [i32::MIN, -1, 0, 1, 2, 1 << 20, i32::MAX] {
         all.push(Box::new(TopK::new(k)));
+        all.push(Box::new(TsTopK::new(k)));
         all.push(Box::new(HfTopK::new(k, 0)));
         all.push(Box::new(HfTopK::new(k, usize::MAX)));
     }
@@ -104,6 +105,7 @@ fn beyond(numbers: &[f32]) -> Vec<Box<dyn Sampler>> {
             add(&mut all, HfTypP::new(x, keep));
         }
         add(&mut all, TopH::new(x));
+        add(&mut all, TsTopNSigma::new(x));
         add(&mut all, HfTopH::new(x));
         add(&mut all, MinK::new(x));
         for theta in [0.0, 1e-45, 1.0, 1e30, f32::MAX] {

@@ -6,7 +6,8 @@
 use logitree::sampling::{
     presets, AdaptiveP, Breakers, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK,
     HfTopP, HfTypP, Infill, LogitBias, MinK, MinP, Mirostat, MirostatV2, NoRepeatNgram, PLess, Params,
-    Penalties, Pieces, Sampler, Seed, SharedPieces, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TypP, Xtc,
+    Penalties, Pieces, Sampler, Seed, SharedPieces, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TsTopK,
+    TsTopNSigma, TypP, Xtc,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -190,6 +191,8 @@ pub const ROWS: &[Row] = &[
     }),
     row("hf_top_p", true, Order::Rounds, |k, _, _| boxed(HfTopP::new(k[0], few(k[1] * k[2], 9)).unwrap())),
     row("hf_typ_p", true, Order::Rounds, |k, _, _| boxed(HfTypP::new(k[0], few(k[1] * k[2], 9)).unwrap())),
+    row("ts_top_k", true, Order::Free, |k, _, _| boxed(TsTopK::new(few(k[0] * k[1], 300) as i32))),
+    row("ts_top_n_sigma", true, Order::Rounds, |k, _, _| boxed(TsTopNSigma::new(k[0] * 3.0 - 0.2).unwrap())),
     row("greedy", true, Order::Free, |_, _, _| boxed(Greedy)),
     row("dist", true, Order::Free, |_, seed, _| boxed(Dist::new(seed).unwrap())),
 ];
