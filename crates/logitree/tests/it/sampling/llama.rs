@@ -8,7 +8,17 @@ use proptest::prelude::*;
 
 /// Samplers with a fast path that is not held to a formula elsewhere.
 fn rows() -> impl Iterator<Item = &'static Row> {
-    let names = ["temp_ext", "xtc", "mirostat", "mirostat_v2", "adaptive_p", "dry", "infill"];
+    let names = [
+        "temp_ext",
+        "xtc",
+        "mirostat",
+        "mirostat_v2",
+        "adaptive_p",
+        "dry",
+        "infill",
+        "ts_top_k",
+        "ts_top_n_sigma",
+    ];
     ROWS.iter().filter(move |row| names.contains(&row.name))
 }
 
