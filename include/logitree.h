@@ -416,10 +416,16 @@ logitree_status logitree_matcher_reset(logitree_matcher *matcher);
    Pointers: capacity ids may be written at out, and a number at count. */
 logitree_status logitree_matcher_forced(logitree_matcher *matcher, uint32_t *out, size_t capacity, size_t *count);
 
-/* Whether the constraint is over: complete, with no continuation. It masks nothing then.
+/* Whether the constraint is over: complete, with no continuation. Then the end tokens alone are allowed, unless it
+   is open-ended; without end tokens, asking for the allowed tokens is an error.
 
    Pointers: A truth value may be written at finished. */
 logitree_status logitree_matcher_is_finished(const logitree_matcher *matcher, bool *finished);
+
+/* Whether anything may follow the end of the constraint: nothing is masked there. So it is with token trees.
+
+   Pointers: A truth value may be written at open_ended. */
+logitree_status logitree_matcher_is_open_ended(const logitree_matcher *matcher, bool *open_ended);
 
 /* Whether what was accepted is complete; more may still be allowed.
 

@@ -189,6 +189,11 @@ public:
         check(logitree_matcher_is_finished(raw_, &finished));
         return finished;
     }
+    bool isOpenEnded() const {
+        bool openEnded = false;
+        check(logitree_matcher_is_open_ended(raw_, &openEnded));
+        return openEnded;
+    }
 };
 
 // Samplers in order. For one thread at a time.

@@ -460,6 +460,9 @@ class Chain:
     def fork(self) -> Chain:
         """An independent copy in the same state."""
 
+    def clone(self) -> Chain:
+        """The same as `fork`, by llama.cpp's name."""
+
     def __copy__(self) -> Chain: ...
     def __deepcopy__(self, memo: object, /) -> Chain: ...
     def __reduce__(self) -> tuple[Callable[..., Chain], tuple[object, ...]]: ...
@@ -1101,6 +1104,9 @@ class Matcher:
     def fork(self) -> Matcher:
         """An independent copy in the same state."""
 
+    def clone(self) -> Matcher:
+        """The same as `fork`, by llama.cpp's name."""
+
     def __copy__(self) -> Matcher: ...
     def __deepcopy__(self, memo: object, /) -> Matcher: ...
     def reset(self) -> None:
@@ -1122,6 +1128,10 @@ class Matcher:
     @property
     def is_finished(self) -> bool:
         """Whether the constraint has ended: complete, with no continuation. It then masks nothing."""
+
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether anything may follow the end of the constraint."""
 
     @property
     def accepted(self) -> int:
@@ -1813,6 +1823,9 @@ class Decoder:
     def fork(self) -> Self:
         """An independent copy in the same state."""
 
+    def clone(self) -> Self:
+        """The same as `fork`, by llama.cpp's name."""
+
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, memo: object, /) -> Self: ...
     def sequences(self, n: int) -> list[Self]:
@@ -2231,6 +2244,7 @@ class CatalogueIndex:
         allowed: Any = None,
         intersect: Matcher | Iterable[Matcher] | None = None,
         vocabulary_size: int | None = None,
+        vocabulary: Vocabulary | None = None,
     ) -> ItemWalk:
         """The tree as it is now, to be walked."""
     def add_rows(

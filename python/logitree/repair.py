@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from . import _core
 from ._constraint import Constraint, Context, Typed, bind_in, constraint_of, value_of
@@ -41,9 +41,10 @@ _SPACE = b" \t\n\r"
 class Place:
     """Where something was done, or is not as expected. Offsets are those of the text that was given."""
 
-    kind: Literal["added", "removed", "ambiguous", "invalid", "candidate"]
-    """What is here: text that was added, text that was removed, the end of what is determined, the first byte that the
-    constraint refuses, or one of several texts that the constraint accepts."""
+    kind: Literal["added", "closed", "removed", "ambiguous", "invalid", "candidate"]
+    """What is here: text that was added because it is determined, text that was added because it is the shortest ending,
+    text that was removed, the end of what is determined, the first byte that the constraint refuses, or one of several
+    texts that the constraint accepts."""
     start: int
     """Offset in characters."""
     end: int
@@ -64,7 +65,8 @@ class Repaired:
     The statuses:
 
     - "unchanged": the text is complete under the constraint as it is;
-    - "repaired": it is complete after additions and removals that were determined;
+    - "repaired": it is complete after additions and removals that were determined, or after the shortest ending where
+      that was asked for;
     - "ambiguous": it can be completed in several ways. What is determined was added, the rest is left; or it contains
       several texts that the constraint accepts, and is left as it is;
     - "invalid": the constraint refuses it, and it is left as it is.
@@ -106,7 +108,11 @@ class Repaired:
         return _value(self.constraint, self.data)
 
 
-def repair(text: str | bytes, constraint: Any) -> Repaired:
+Close = Literal["determined", "shortest"]
+"""How far a text that the constraint accepts as a beginning is completed."""
+
+
+def repair(text: str | bytes, constraint: Any, *, close: Close = "determined") -> Repaired:
     """Holds a text against a constraint.
 
     ```python
@@ -121,6 +127,9 @@ def repair(text: str | bytes, constraint: Any) -> Repaired:
     follow, until the text is complete. For a JSON Schema, whitespace between the parts of a value is not a choice: none
     is added where it may be left out.
 
+    With `close="shortest"` a beginning that may be completed in several ways gets the shortest legal ending, in bytes, as
+    `generate(on_limit="close")` gives it. What is determined comes first; the place of the rest has the kind "closed".
+
     Any other text is searched for one that the constraint accepts: between the lines of Markdown fences, and for JSON
     from a brace or bracket on, for other constraints at the borders of words. If there is exactly one, it is the
     result; what is around it was removed. For a JSON Schema, whitespace that the constraint refuses is left out, and so
@@ -130,13 +139,15 @@ def repair(text: str | bytes, constraint: Any) -> Repaired:
         text: what a model wrote, or the part of it that arrived. Bytes may end within a character.
         constraint: what `generate` takes, if it can be held against bytes: not a matcher, and nothing that is made of
             the tokens of one vocabulary.
+        close: "determined" adds what is determined; "shortest" completes the text.
 
     Raises:
         TypeError: the value means no constraint.
+        ValueError: `close` is none of these.
         ConstraintError: the constraint names tokens, or cannot be honoured.
         LimitError: the text is longer than 4 MiB, more than 1 MiB would be added, or the search takes too long.
     """
-    return _Bound.of(constraint).repaired(_bytes(text))
+    return _Bound.of(constraint, close).repaired(_bytes(text))
 
 
 class Repairer:
@@ -151,11 +162,12 @@ class Repairer:
         print(repairer.state.text)  # yes
     ```
 
-    While the constraint accepts the whole text, a piece costs its own length. Raises what `repair` raises.
+    While the constraint accepts the whole text, a piece costs its own length. `close` is as of `repair`. Raises what
+    `repair` raises.
     """
 
-    def __init__(self, constraint: Any) -> None:
-        self._bound = _Bound.of(constraint)
+    def __init__(self, constraint: Any, *, close: Close = "determined") -> None:
+        self._bound = _Bound.of(constraint, close)
         self._data = bytearray()
         self._reading: _Reading | None = _Reading(self._bound.start.fork(), 0)
         self._state: Repaired | None = None
@@ -352,7 +364,7 @@ class _Reading:
         taken = self.matcher.validate(tokens)
         self.matcher.accept_many(tokens[:taken])
         if self.matcher.is_finished:
-            # A matcher that has ended allows everything: find its end.
+            # Where anything may follow the end, more was taken than belongs to the constraint.
             self.matcher.rollback(taken)
             taken = next(n for n, token in enumerate(tokens, start=1) if self._ends(token))
         self.body += bytes(tokens[:taken])
@@ -423,19 +435,21 @@ class _Found:
 class _Bound:
     """A constraint over bytes."""
 
-    def __init__(self, constraint: Constraint, start: _core.Matcher) -> None:
-        self.constraint, self.start = constraint, start
+    def __init__(self, constraint: Constraint, start: _core.Matcher, close: Close) -> None:
+        self.constraint, self.start, self.close = constraint, start, close
         self.json = _is_json(constraint) or (isinstance(constraint, Skeleton) and _ends_as_json(start))
         self._left = 0
 
     @staticmethod
-    def of(value: Any) -> _Bound:
+    def of(value: Any, close: Close = "determined") -> _Bound:
         """A value that means a constraint, over bytes."""
+        if close not in get_args(Close):
+            raise ValueError(f"close is {close!r}, expected one of {', '.join(map(repr, get_args(Close)))}")
         constraint = constraint_of(value)
         if isinstance(constraint, _core.Matcher):
             message = "a matcher is bound to the tokens of a vocabulary, a repair works on bytes"
             raise error(_core.ConstraintError, message, help="give the constraint that the matcher was made of")
-        return _Bound(constraint, bind_in(constraint, _context()))
+        return _Bound(constraint, bind_in(constraint, _context()), close)
 
     # -- reading
 
@@ -506,11 +520,17 @@ class _Bound:
             if len(body) - given > MAX_ADDED:
                 message = f"more than {MAX_ADDED:,} bytes are determined"
                 raise error(_core.LimitError, message, help="give a constraint with shorter repetitions")
+        determined = len(body)
+        if self.close == "shortest" and not matcher.is_accepting:
+            ending = matcher.shortest_ending(_vocabulary())
+            matcher.accept_many(ending)
+            body += bytes(token for token in ending if token < _END)
         place = _Places(data)
         places = [place("removed", 0, start)] if start else []
         places += [place("removed", first, last) for first, last in reading.dropped]
-        if len(body) > given:
-            places.append(place("added", end, end, bytes(body[given:]).decode("utf-8", "replace")))
+        for kind, first, last in (("added", given, determined), ("closed", determined, len(body))):
+            if last > first:
+                places.append(place(kind, end, end, bytes(body[first:last]).decode("utf-8", "replace")))
         if not matcher.is_accepting:
             places.append(place("ambiguous", end, end, "", _expected(matcher)))
         if end < len(data):

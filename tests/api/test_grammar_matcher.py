@@ -78,7 +78,7 @@ def test_a_mask_is_written_where_it_shall_be(vocabulary: lt.Vocabulary) -> None:
     matcher.accept(97)
     wide = np.zeros(block.shape[1] + 2, np.int32)
     matcher.fill_mask(wide)
-    assert (wide == -1).all()  # over: nothing is masked
+    assert lt.masks.to_ids(wide).tolist() == list(vocabulary.eog_ids)  # over: what ends the text, and nothing past it
     frozen = np.zeros(block.shape[1], np.int32)
     frozen.flags.writeable = False
     for wrong in (block, block[0][:-1], block[0].astype(np.int64), block[0][::2], frozen, b"mask"):
@@ -226,8 +226,8 @@ def test_many_tokens_are_taken_or_none(vocabulary: lt.Vocabulary) -> None:
     assert matcher.accepted == 0
     matcher.accept_many(iter(good))
     assert matcher.is_finished
-    # What is over masks nothing: the rest is the caller's.
-    assert matcher.validate([1, 2, 3]) == 3
+    end = vocabulary.eog_ids[0]
+    assert matcher.validate([1, 2, 3]) == 0 and matcher.validate([end, end, 1]) == 2
     assert matcher.accepted == len(good)
 
 

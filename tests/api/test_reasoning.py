@@ -139,7 +139,7 @@ def test_an_answer_comes_after_the_thought_or_without_one() -> None:
     assert list(matcher.allowed()) == [THINK, YES, NO]
     alone = matcher.fork()
     alone.accept(YES)
-    assert alone.is_finished and alone.allowed().is_all
+    assert alone.is_finished and list(alone.allowed()) == [END]
     matcher.accept_many([THINK, 0])
     assert END not in matcher.allowed()
     assert matcher.validate([1, UNTHINK, NO]) == 3
@@ -156,8 +156,16 @@ def test_an_answer_comes_after_the_thought_or_without_one() -> None:
     assert list(thought.matcher(prompt=[0, THINK]).allowed()) == [i for i in range(len(WORDS)) if i not in (THINK, END)]
     assert thought.matcher(at="closing").forced_tokens() == [UNTHINK]
     assert list(made(budget=0, then=answer).matcher().allowed()) == [YES, NO]
-    with pytest.raises(lt.ConstraintError, match="switches reasoning off"):
-        made(budget=0, then=answer).matcher(at="inside")
+    for at in ("inside", "closing"):
+        closed = made(budget=0, then=answer).matcher(at=at)
+        assert closed.forced_tokens() == [UNTHINK]
+        closed.accept(UNTHINK)
+        assert list(closed.allowed()) == [YES, NO]
+        free = made(budget=0).matcher(at=at)
+        assert list(free.allowed()) == [UNTHINK]
+        free.accept(UNTHINK)
+        assert free.allowed().is_all and not free.is_finished
+    assert list(made(budget=0).matcher(prompt=[0, THINK]).allowed()) == [UNTHINK]
     with pytest.raises(lt.ConstraintError, match="already"):
         thought.budget + answer
     grammar = (lt.ReasoningBudget(inside=True) + lt.Grammar.choice(["yes", "a"])).matcher(vocabulary())
@@ -316,7 +324,12 @@ def test_free_text_after_a_thought(engine: LlamaCpp) -> None:
     assert finish.reason in ("max_tokens", "end_of_generation")
     off = lt.ReasoningBudget(budget=0)
     free, plain = (
-        lt.generate(engine, PROMPT, constraint, chat=False, temperature=0.0, max_tokens=24)
+        lt.generate(engine, PROMPT.removesuffix("<think>"), constraint, chat=False, temperature=0.0, max_tokens=24)
         for constraint in (off, None)
     )
     assert free.tokens == plain.tokens
+    # A block that the prompt began is closed at once.
+    closed = lt.generate(engine, PROMPT, off, chat=False, temperature=0.0, max_tokens=24)
+    assert closed.text.startswith("</think>") and len(closed.tokens) == 24
+    answer = lt.generate(engine, PROMPT, off + ["yes", "no"], chat=False, temperature=0.0, max_tokens=24)
+    assert answer.text.startswith("</think>") and answer.value in ("yes", "no")

@@ -255,6 +255,16 @@ static void matchers(void) {
     OK(logitree_matcher_accept_all(two, ids, 1));
     OK(logitree_matcher_is_finished(two, &yes));
     CHECK(yes);
+    OK(logitree_matcher_is_open_ended(two, &yes));
+    CHECK(!yes);
+    /* At the end the end token alone, and after it too. */
+    for (int padded = 0; padded < 2; padded++) {
+        OK(logitree_matcher_mask(two, words, 1));
+        CHECK(words[0] == 1u << END);
+        FAILS(LOGITREE_ERROR_TOKEN, logitree_matcher_accept(two, A));
+        OK(logitree_matcher_accept(two, END));
+    }
+    OK(logitree_matcher_rollback(two, 2));
     OK(logitree_matcher_is_accepting(one, &yes));
     CHECK(!yes);
     OK(logitree_matcher_rollback(two, 2));

@@ -206,7 +206,8 @@ pub unsafe extern "C" fn logitree_matcher_forced(
     })
 }
 
-/// Whether the constraint is over: complete, with no continuation. It masks nothing then.
+/// Whether the constraint is over: complete, with no continuation. Then the end tokens alone are allowed, unless it is
+/// open-ended; without end tokens, asking for the allowed tokens is an error.
 ///
 /// # Safety
 /// A truth value may be written at `finished`.
@@ -217,6 +218,19 @@ pub unsafe extern "C" fn logitree_matcher_is_finished(
 ) -> LogitreeStatus {
     // SAFETY: the caller's promise.
     run(|| unsafe { put(finished, shared(matcher)?.is_finished(), "finished") })
+}
+
+/// Whether anything may follow the end of the constraint: nothing is masked there. So it is with token trees.
+///
+/// # Safety
+/// A truth value may be written at `open_ended`.
+#[no_mangle]
+pub unsafe extern "C" fn logitree_matcher_is_open_ended(
+    matcher: *const LogitreeMatcher,
+    open_ended: *mut bool,
+) -> LogitreeStatus {
+    // SAFETY: the caller's promise.
+    run(|| unsafe { put(open_ended, shared(matcher)?.after_end().is_free(), "open_ended") })
 }
 
 /// Whether what was accepted is complete; more may still be allowed.

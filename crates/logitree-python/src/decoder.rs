@@ -276,6 +276,12 @@ impl PyDecoder {
         PyDecoder::of(self.inner.fork())
     }
 
+    /// The same as `fork`, by llama.cpp's name.
+    #[pyo3(name = "clone")]
+    fn copied(&self) -> Self {
+        self.fork()
+    }
+
     fn __copy__(&self) -> Self {
         self.fork()
     }

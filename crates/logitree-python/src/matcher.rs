@@ -102,7 +102,7 @@ pub fn forks_of(object: &Bound<'_, PyAny>) -> PyResult<Forks> {
 impl PyMatcher {
     /// The allowed tokens as a new int32 array of `ceil(vocabulary_size / 32)` words.
     ///
-    /// Bit `id % 32` of word `id // 32`, least significant first.
+    /// Bit `id % 32` of word `id // 32`, least significant first. Raises StateError as `allowed`.
     fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let words = PyArray1::<i32>::zeros(py, words_for(self.inner.vocabulary_size()), false);
         self.fill_mask(py, words.as_any())?;
@@ -120,7 +120,7 @@ impl PyMatcher {
         self.work(py, |matcher| fill(matcher, words)).map_err(to_py)
     }
 
-    /// The tokens that may come next.
+    /// The tokens that may come next. Raises StateError at the end of a constraint that no token ends.
     fn allowed(&mut self, py: Python<'_>) -> PyResult<PyAllowedTokens> {
         let size = self.inner.vocabulary_size();
         let copy = |matcher: &mut dyn Matcher| Ok(PyAllowedTokens::new(matcher.allowed()?, size));
@@ -252,6 +252,21 @@ impl PyMatcher {
         PyMatcher::of(self.inner.fork(), self.vocabulary.as_ref().map(|v| v.clone_ref(py)))
     }
 
+    /// The same as `fork`, by llama.cpp's name.
+    #[pyo3(name = "clone")]
+    fn copied(&self, py: Python<'_>) -> PyMatcher {
+        self.fork(py)
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let message = format!(
+            "a {} cannot be pickled: it belongs to a vocabulary in this process; pickle the constraint and the tokens \
+             accepted so far, and give them to constraint.matcher(vocabulary) and accept_many(tokens)",
+            slf.get_type().name()?
+        );
+        Err(PyTypeError::new_err(message))
+    }
+
     fn __copy__(&self, py: Python<'_>) -> PyMatcher {
         self.fork(py)
     }
@@ -278,10 +293,20 @@ impl PyMatcher {
         self.inner.is_accepting()
     }
 
-    /// Whether the constraint has ended: complete, with no continuation. It then masks nothing.
+    /// Whether the constraint has ended: complete, with no continuation. Then the end tokens alone are allowed (its own, or
+    /// the vocabulary's), and after them too, unless `is_open_ended`.
+    ///
+    /// Without end tokens nothing may follow: `allowed` and the masks raise StateError.
     #[getter]
     fn is_finished(&self) -> bool {
         self.inner.is_finished()
+    }
+
+    /// Whether anything may follow the end of the constraint: nothing is masked there. So it is with token trees, which pin
+    /// one span of a text; the caller says what comes after it.
+    #[getter]
+    fn is_open_ended(&self) -> bool {
+        self.inner.after_end().is_free()
     }
 
     /// Number of tokens accepted.

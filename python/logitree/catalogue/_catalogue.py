@@ -324,7 +324,10 @@ class Catalogue(Composable):
             LimitError: as the matchers of `intersect`.
         """
         others = _matchers(intersect, vocabulary)
-        return self._core.walk(end=end, allowed=allowed, intersect=others, vocabulary_size=_size(vocabulary))
+        options: dict[str, Any] = {"end": end, "allowed": allowed, "intersect": others}
+        if isinstance(vocabulary, _core.Vocabulary):
+            return self._core.walk(vocabulary=vocabulary, **options)
+        return self._core.walk(vocabulary_size=vocabulary, **options)
 
     def value(self, text: str, tokens: Sequence[int]) -> Any:
         """The item that a complete output is: its number or key, or a tuple where several items have these tokens."""
@@ -471,10 +474,6 @@ class CatalogueConstraint(Composable):
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._options.items())
         return f"CatalogueConstraint({self.catalogue!r}{shown})"
-
-
-def _size(vocabulary: _core.Vocabulary | int | None) -> int | None:
-    return len(vocabulary) if isinstance(vocabulary, _core.Vocabulary) else vocabulary
 
 
 def _several(others: Any) -> list[Any]:

@@ -37,24 +37,16 @@ class GrammarProcessor(Processor):
 
     @property
     def finished(self) -> npt.NDArray[np.bool_]:
-        """Which rows are at their end: they read nothing more, and nothing is masked there."""
+        """Which rows are at their end: they read nothing more."""
         return np.array([self._is_over(matcher) for matcher in self._matchers], np.bool_)
 
     def _is_over(self, matcher: _core.Matcher) -> bool:
         return matcher.is_finished or (self._ends_early and matcher.is_accepting)
 
     def _process(self, logits: Logits) -> None:
-        going = [row for row, matcher in enumerate(self._matchers) if not self._is_over(matcher)]
-        if not going:
-            return
-        size = self._first.vocabulary_size
-        made = masks.new(size, len(going))
-        _core.fill_masks([self._matchers[row] for row in going], made)
-        if len(going) == self.rows:
-            apply_masks(logits, made)
-            return
-        for row, own in zip(going, made, strict=True):
-            apply_masks(logits[row : row + 1], own[None])
+        made = masks.new(self._first.vocabulary_size, self.rows)
+        _core.fill_masks(self._matchers, made)
+        apply_masks(logits, made)
 
     def checked_tokens(self, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """As `Processor.checked_tokens`; a token that is not allowed is a TokenError. Finished rows read nothing."""

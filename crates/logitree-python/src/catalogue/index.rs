@@ -14,6 +14,7 @@ use super::walk::PyItemWalk;
 use super::{longs, tokens, Items};
 use crate::errors::to_py;
 use crate::matcher::forks_of;
+use crate::vocabulary::PyVocabulary;
 
 /// A large set of items, each a sequence of tokens.
 #[pyclass(frozen, name = "CatalogueIndex", module = "logitree._core")]
@@ -145,7 +146,7 @@ impl PyCatalogueIndex {
     }
 
     /// The tree as it is now, to be walked.
-    #[pyo3(signature = (*, end=None, allowed=None, intersect=None, vocabulary_size=None))]
+    #[pyo3(signature = (*, end=None, allowed=None, intersect=None, vocabulary_size=None, vocabulary=None))]
     fn walk(
         &self,
         py: Python<'_>,
@@ -153,6 +154,7 @@ impl PyCatalogueIndex {
         allowed: Option<&Bound<'_, PyAny>>,
         intersect: Option<&Bound<'_, PyAny>>,
         vocabulary_size: Option<usize>,
+        vocabulary: Option<Py<PyVocabulary>>,
     ) -> PyResult<PyItemWalk> {
         let mut snapshot = self.tree.snapshot();
         if let Some(allowed) = allowed {
@@ -165,7 +167,7 @@ impl PyCatalogueIndex {
             let kept = py.detach(|| self::intersect(&snapshot, others, end, &mut || tell(0.0)));
             snapshot = kept.map_err(to_py)?;
         }
-        PyItemWalk::new(ItemWalk { snapshot, end }, vocabulary_size)
+        PyItemWalk::new(ItemWalk { snapshot, end }, vocabulary_size, vocabulary)
     }
 
     /// Adds items, with a number each, or to be numbered.

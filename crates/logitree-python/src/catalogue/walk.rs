@@ -17,6 +17,7 @@ use crate::buffer::Rows as Buffer;
 use crate::errors::to_py;
 use crate::matcher::{forks_of, PyMatcher};
 use crate::sampling::whole;
+use crate::vocabulary::PyVocabulary;
 
 /// A catalogue at one moment, walked by arrays of states: a native `logitree.beams.TokenWalk`.
 ///
@@ -27,6 +28,8 @@ use crate::sampling::whole;
 pub struct PyItemWalk {
     walk: ItemWalk,
     vocabulary_size: usize,
+    /// What the tokens are, where it is known.
+    vocabulary: Option<Py<PyVocabulary>>,
 }
 
 fn states(object: &Bound<'_, PyAny>) -> PyResult<Vec<WalkState>> {
@@ -46,7 +49,12 @@ fn column<T: Copy>(given: Option<Vec<T>>, default: T, rows: usize) -> Vec<T> {
 }
 
 impl PyItemWalk {
-    pub fn new(walk: ItemWalk, vocabulary_size: Option<usize>) -> PyResult<PyItemWalk> {
+    pub fn new(
+        walk: ItemWalk,
+        vocabulary_size: Option<usize>,
+        vocabulary: Option<Py<PyVocabulary>>,
+    ) -> PyResult<PyItemWalk> {
+        let vocabulary_size = vocabulary.as_ref().map(|known| known.get().0.len()).or(vocabulary_size);
         if let Some(end) = walk.end.filter(|&end| end > MAX_TOKEN) {
             let message = format!("the end token {end}");
             return Err(to_py(Error::new(ErrorKind::Constraint, message).help("tokens are below 2**31")));
@@ -63,7 +71,7 @@ impl PyItemWalk {
                 Error::new(ErrorKind::Constraint, message).help("the items are of another vocabulary"),
             ));
         }
-        Ok(PyItemWalk { walk, vocabulary_size: vocabulary_size.unwrap_or(least) })
+        Ok(PyItemWalk { walk, vocabulary_size: vocabulary_size.unwrap_or(least), vocabulary })
     }
 
     /// What `call` makes of the rows.
@@ -263,14 +271,23 @@ impl PyItemWalk {
             return Err(to_py(error.help("fuel is for intersections: leave it out")));
         }
         let (snapshot, end, size) = (self.walk.snapshot.clone(), self.walk.end, self.vocabulary_size);
+        let own = self.vocabulary.as_ref().map(|known| known.clone_ref(py));
         let Some(others) = intersect else {
-            let matcher = CatalogueMatcher::new(snapshot, end, size);
-            return Ok(PyMatcher::new(Box::new(matcher.map_err(to_py)?)));
+            let mut matcher = CatalogueMatcher::new(snapshot, end, size).map_err(to_py)?;
+            if let Some(known) = &own {
+                matcher = matcher.followed_by(&known.get().0);
+            }
+            return Ok(PyMatcher::of(Box::new(matcher), own));
         };
-        let (others, vocabulary) = forks_of(others)?;
+        let (others, theirs) = forks_of(others)?;
+        let vocabulary = own.or(theirs);
         let fuel = fuel.unwrap_or(IntersectionMatcher::FUEL);
         let matcher = py.detach(|| IntersectionMatcher::new(snapshot, others, end, size, fuel));
-        Ok(PyMatcher::of(Box::new(matcher.map_err(to_py)?), vocabulary))
+        let mut matcher = matcher.map_err(to_py)?;
+        if let Some(known) = &vocabulary {
+            matcher = matcher.followed_by(&known.get().0);
+        }
+        Ok(PyMatcher::of(Box::new(matcher), vocabulary))
     }
 
     fn __repr__(&self) -> String {

@@ -295,6 +295,12 @@ impl PyChain {
         self.clone()
     }
 
+    /// The same as `fork`, by llama.cpp's name.
+    #[pyo3(name = "clone")]
+    fn copied(&self) -> Self {
+        self.fork()
+    }
+
     fn __copy__(&self) -> Self {
         self.clone()
     }

@@ -386,7 +386,7 @@ impl ItemIndex {
 
     /// The largest item number; `None` if there is no row. The first call reads all rows of an index of an old version.
     pub(super) fn largest_item(&self) -> Result<Option<u64>> {
-        if self.header.version == header::VERSION {
+        if self.header.version >= header::MARKED_VERSION {
             return Ok(self.header.largest_item);
         }
         if let Some(&known) = self.largest_item.get() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{damaged, CatalogueSnapshot, Continuations, ItemWalk, WalkState};
-use crate::constraint::{not_allowed, Constraint, History, Matcher};
+use crate::constraint::{not_allowed, AfterEnd, Constraint, History, Matcher};
 use crate::mask::AllowedTokens;
 use crate::vocabulary::{Vocabulary, MAX_TOKENS};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -16,6 +16,7 @@ const FORCED: usize = 1000;
 pub struct CatalogueMatcher {
     snapshot: CatalogueSnapshot,
     end: Option<TokenId>,
+    after: AfterEnd,
     vocabulary_size: usize,
     history: History<(WalkState, Arc<Continuations>)>,
     state: WalkState,
@@ -25,7 +26,7 @@ pub struct CatalogueMatcher {
 
 impl CatalogueMatcher {
     /// At the beginning of an item. With an end token every item ends with it; without, an item is over with its last
-    /// token.
+    /// token. After an item comes the end token; without one, nothing: see [`CatalogueMatcher::followed_by`].
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if there is no item, if a token is outside the vocabulary, or if one item is the
@@ -37,9 +38,17 @@ impl CatalogueMatcher {
     ) -> Result<CatalogueMatcher> {
         check_snapshot(&snapshot, end, vocabulary_size)?;
         let (state, history, here) = (snapshot.root(), History::default(), Arc::default());
-        let mut matcher = CatalogueMatcher { snapshot, end, vocabulary_size, history, state, here };
+        let after = AfterEnd::tokens(end.as_slice(), &[]);
+        let mut matcher = CatalogueMatcher { snapshot, end, after, vocabulary_size, history, state, here };
         matcher.here = matcher.look(state)?;
         Ok(matcher)
+    }
+
+    /// The same, where the end tokens of `vocabulary` follow an item if no other does.
+    #[must_use]
+    pub fn followed_by(self, vocabulary: &Vocabulary) -> CatalogueMatcher {
+        let after = AfterEnd::tokens(self.end.as_slice(), vocabulary.end_of_generation());
+        CatalogueMatcher { after, ..self }
     }
 
     /// What may follow `state`. Nothing does where an item is over.
@@ -50,7 +59,7 @@ impl CatalogueMatcher {
         }
         self.snapshot.children(state, &mut children)?;
         if children.tokens.is_empty() && !children.is_item {
-            // A sound index has no such state; without this error everything would be allowed there.
+            // A sound index has no such state; without this error an end would be allowed there.
             return Err(damaged("a state without continuations"));
         }
         if children.is_item {
@@ -65,7 +74,7 @@ impl Constraint for ItemWalk {
     /// As [`CatalogueMatcher::new`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         let matcher = CatalogueMatcher::new(self.snapshot.clone(), self.end, vocabulary.len())?;
-        Ok(Box::new(matcher))
+        Ok(Box::new(matcher.followed_by(vocabulary)))
     }
 }
 
@@ -109,23 +118,26 @@ impl Matcher for CatalogueMatcher {
     }
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        Ok(match &self.here.tokens[..] {
-            [] => AllowedTokens::All,
-            tokens => AllowedTokens::Ids(tokens),
-        })
+        match &self.here.tokens[..] {
+            [] => self.after.allowed(),
+            tokens => Ok(AllowedTokens::Ids(tokens)),
+        }
     }
 
     fn accept(&mut self, token: TokenId) -> Result<()> {
         if self.take(token)? {
             return Ok(());
         }
-        Err(not_allowed(token, &self.here.tokens, self.accepted(), "item"))
+        let row = match &self.here.tokens[..] {
+            [] => self.after.ids(),
+            tokens => tokens,
+        };
+        Err(not_allowed(token, row, self.accepted(), "item"))
     }
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         if self.here.tokens.is_empty() {
-            self.history.push_past_end();
-            return Ok(true);
+            return Ok(self.history.take_past_end(&self.after, token));
         }
         let Ok(at) = self.here.tokens.binary_search(&token) else { return Ok(false) };
         let next = self.here.states[at];
@@ -171,6 +183,10 @@ impl Matcher for CatalogueMatcher {
 
     fn is_finished(&self) -> bool {
         self.here.tokens.is_empty()
+    }
+
+    fn after_end(&self) -> &AfterEnd {
+        &self.after
     }
 
     fn accepted(&self) -> usize {

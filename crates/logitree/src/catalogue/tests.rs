@@ -257,6 +257,36 @@ pub(super) fn of_old_version(bytes: &[u8]) -> Vec<u8> {
     made
 }
 
+/// A later layout does not change what an index of this one means: read as the newest and as an old version, it is the same.
+#[test]
+fn a_later_version_reads_this_one_as_it_is() {
+    let rows: Vec<(Vec<TokenId>, String)> =
+        (0..900u32).map(|item| (vec![item / 30, item % 30, 7], format!("item {item}"))).collect();
+    for keyed in [false, true] {
+        let mut builder = CatalogueBuilder::new(BuildOptions { keyed, ..BuildOptions::default() }).unwrap();
+        for ((tokens, key), number) in rows.iter().zip(0..) {
+            match keyed {
+                true => builder.push_keyed(tokens, &[], key).unwrap(),
+                false => builder.push(tokens, &[], number).unwrap(),
+            }
+        }
+        let bytes = builder.finish(None, &mut |_| Ok(())).unwrap().index.bytes().to_vec();
+        let now = IndexHeader::read(&bytes).unwrap();
+        assert!(now.marks > 0 && now.keyed == keyed && now.largest_item == Some(899));
+        let old = of_old_version(&bytes);
+        let mut next = bytes.clone();
+        next[8..12].copy_from_slice(&(header::VERSION + 1).to_le_bytes());
+        sign(&mut next, now.at[header::SECTIONS] as usize);
+        assert_eq!(IndexHeader::read(&next).unwrap_err().kind, ErrorKind::Payload);
+        for newest in header::VERSION..header::VERSION + 3 {
+            assert_eq!(IndexHeader::read_up_to(newest, &bytes).unwrap(), now);
+            assert_eq!(IndexHeader::read_up_to(newest, &old), IndexHeader::read(&old));
+        }
+        let later = IndexHeader::read_up_to(header::VERSION + 1, &next).unwrap();
+        assert_eq!(later, IndexHeader { version: header::VERSION + 1, sums: later.sums, ..now });
+    }
+}
+
 /// Puts the right checksums on forged bytes, whose own begin at `sums`.
 fn sign(bytes: &mut [u8], sums: usize) {
     let pages: Vec<u64> = bytes[4096..sums].chunks(4096).map(xxhash_rust::xxh3::xxh3_64).collect();

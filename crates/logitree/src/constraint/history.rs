@@ -4,7 +4,8 @@
 //! token, and snapshots store it. A decoder rolls its regions, chain and trace back by a number of tokens and has no state
 //! of its own to restore. The peers of an intersection are matchers, each with a history of its own.
 
-use crate::{Error, ErrorKind, Result};
+use super::AfterEnd;
+use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The state of a matcher before each token that it accepted. Tokens accepted after the end change no state: they are
 /// counted only.
@@ -48,6 +49,14 @@ impl<S> History<S> {
     #[inline]
     pub fn push_past_end(&mut self) {
         self.past_end += 1;
+    }
+
+    /// Records a token that comes after the end, if it may; whether it may.
+    #[inline]
+    pub fn take_past_end(&mut self, after: &AfterEnd, token: TokenId) -> bool {
+        let takes = after.takes(token);
+        self.past_end += usize::from(takes);
+        takes
     }
 
     /// How many tokens up to the end remain after a rollback of `n`.

@@ -4,7 +4,8 @@
 //! 1. `allowed` is a pure function of the accepted tokens: asking twice gives the same set, and nothing else changes.
 //! 2. `accept(t)` succeeds exactly when `allowed` contains `t`, and `take(t)` says so; on an error or a refusal the
 //!    matcher is unchanged.
-//! 3. `allowed` is empty in no reachable state: a dead end is refused before it is entered.
+//! 3. `allowed` is empty in no reachable state: a dead end is refused before it is entered. At the end of a constraint
+//!    that no token follows, it is an error ([`ErrorKind::State`]).
 //! 4. After `accept` of n tokens, `rollback(n)` is as if they had never been; `rollback` past the start is an
 //!    error that changes nothing.
 //! 5. A fork and its parent give equal answers and then live apart.
@@ -12,14 +13,16 @@
 //! 7. `forced` is the longest run t1..tn such that each is the only allowed token after those before it and the
 //!    matcher is neither finished nor accepting before it; asking changes nothing. Runs past 1,000 tokens may be given
 //!    in pieces.
-//! 8. Once `is_finished`, `is_accepting` holds too and `allowed` is [`AllowedTokens::All`]: a constraint that is over
-//!    masks nothing. What may follow is its owner's decision, not the matcher's.
+//! 8. Once `is_finished`, `is_accepting` holds too and `allowed` is what [`Matcher::after_end`] says, whatever comes: the
+//!    end tokens alone, so that a loop which only masks stays within the constraint; everything only where the
+//!    constraint is of a kind that free text follows (a token tree).
 //! 9. `bias` is a pure function of the accepted tokens; it names an allowed token and a finite number.
 //! 10. `certain` is a pure function of the accepted tokens; where it gives bytes, every sequence of allowed tokens spells
 //!     them first, or a beginning of them.
 
 use std::sync::Arc;
 
+use super::after_end::AfterEnd;
 use super::language::Bytewise;
 use super::query::Certain;
 use super::skeleton::SpanProgress;
@@ -78,8 +81,9 @@ pub trait Matcher: Send + Sync {
     /// The allowed next tokens. `&mut` so that an implementation may fill its own buffers.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Limit`] if finding the set takes more work than the matcher's fuel allows; the matcher is
-    /// unchanged. Never an open mask.
+    /// [`crate::ErrorKind::Limit`] if finding the set takes more work than the matcher's fuel allows;
+    /// [`crate::ErrorKind::State`] if the constraint is over and no token ends it. The matcher is unchanged. Never an
+    /// open mask.
     fn allowed(&mut self) -> Result<AllowedTokens<'_>>;
 
     /// More tokens than the allowed ones, where those take longer to find: which of them is allowed,
@@ -108,6 +112,9 @@ pub trait Matcher: Send + Sync {
     /// # Errors
     /// As [`Matcher::allowed`].
     fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
+        if self.is_finished() {
+            return Ok(self.after_end().takes(token));
+        }
         Ok(self.allowed()?.contains(token))
     }
 
@@ -153,6 +160,9 @@ pub trait Matcher: Send + Sync {
 
     /// Whether the constraint is over: complete, and with nothing more to say.
     fn is_finished(&self) -> bool;
+
+    /// What may follow once the constraint is over: the end tokens, or anything.
+    fn after_end(&self) -> &AfterEnd;
 
     /// A number that is equal for two matchers of one constraint exactly where they are in the same state, so that the
     /// same continuations lead to the same answers; `None` where states are not numbered.
@@ -211,7 +221,8 @@ pub trait Matcher: Send + Sync {
     /// # Errors
     /// As [`Matcher::allowed`].
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
-        Ok(bytes.len())
+        let is_closed = self.is_finished() && !self.after_end().is_free();
+        Ok(if is_closed { 0 } else { bytes.len() })
     }
 
     /// The bytes, at most `most`, that are certain here, where the constraint knows them without a look at the tokens;

@@ -6,6 +6,7 @@
 //! [`Composition`] is made of others. What many sequences share is bound to a vocabulary once: [`Choices`], [`Grammar`],
 //! [`TokenTree`], [`ReasoningBudget`].
 
+mod after_end;
 mod canonical;
 mod choices;
 pub mod compose;
@@ -23,6 +24,7 @@ pub mod token_tree;
 
 use std::sync::Arc;
 
+pub use after_end::AfterEnd;
 pub use canonical::Canonical;
 pub use choices::{Choices, OneOf, MAX_CHOICE_BYTES};
 pub use compose::{ComposedMatcher, Composition};

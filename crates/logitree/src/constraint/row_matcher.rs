@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::history::History;
-use super::Matcher;
+use super::{AfterEnd, Matcher};
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -28,14 +28,15 @@ pub(crate) trait Rows: Send + Sync + 'static {
 /// A matcher over [`Rows`].
 pub(crate) struct RowMatcher<R> {
     rows: Arc<R>,
+    after: AfterEnd,
     history: History<u32>,
     node: u32,
 }
 
 impl<R: Rows> RowMatcher<R> {
-    pub fn new(rows: Arc<R>) -> Self {
+    pub fn new(rows: Arc<R>, after: AfterEnd) -> Self {
         let node = rows.start();
-        RowMatcher { rows, history: History::default(), node }
+        RowMatcher { rows, after, history: History::default(), node }
     }
 }
 
@@ -45,24 +46,27 @@ impl<R: Rows> Matcher for RowMatcher<R> {
     }
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        Ok(match self.rows.row(self.node) {
-            [] => AllowedTokens::All,
-            row => AllowedTokens::Ids(row),
-        })
+        match self.rows.row(self.node) {
+            [] => self.after.allowed(),
+            row => Ok(AllowedTokens::Ids(row)),
+        }
     }
 
     fn accept(&mut self, token: TokenId) -> Result<()> {
         if self.take(token)? {
             return Ok(());
         }
-        Err(not_allowed(token, self.rows.row(self.node), self.accepted(), "region"))
+        let row = match self.rows.row(self.node) {
+            [] => self.after.ids(),
+            row => row,
+        };
+        Err(not_allowed(token, row, self.accepted(), "region"))
     }
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         let row = self.rows.row(self.node);
         if row.is_empty() {
-            self.history.push_past_end();
-            return Ok(true);
+            return Ok(self.history.take_past_end(&self.after, token));
         }
         let Ok(at) = row.binary_search(&token) else { return Ok(false) };
         self.history.push(self.node);
@@ -76,7 +80,12 @@ impl<R: Rows> Matcher for RowMatcher<R> {
     }
 
     fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(RowMatcher { rows: Arc::clone(&self.rows), history: self.history.clone(), node: self.node })
+        Box::new(RowMatcher {
+            rows: Arc::clone(&self.rows),
+            after: self.after.clone(),
+            history: self.history.clone(),
+            node: self.node,
+        })
     }
 
     fn reset(&mut self) {
@@ -103,6 +112,10 @@ impl<R: Rows> Matcher for RowMatcher<R> {
         self.rows.row(self.node).is_empty()
     }
 
+    fn after_end(&self) -> &AfterEnd {
+        &self.after
+    }
+
     fn state(&self) -> Option<u64> {
         Some(u64::from(self.node))
     }
@@ -116,9 +129,12 @@ impl<R: Rows> Matcher for RowMatcher<R> {
 pub(crate) fn not_allowed(token: TokenId, row: &[TokenId], accepted: usize, of: &str) -> Error {
     let shown: Vec<String> = row.iter().take(8).map(TokenId::to_string).collect();
     let more = if row.len() > 8 { format!(" and {} more", row.len() - 8) } else { String::new() };
-    Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
-        .at(format!("token {accepted} of the {of}"))
-        .help(format!("allowed: {}{more}", shown.join(", ")))
+    let error = Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
+        .at(format!("token {accepted} of the {of}"));
+    match row {
+        [] => error.help("it is complete, and no token ends it"),
+        _ => error.help(format!("allowed: {}{more}", shown.join(", "))),
+    }
 }
 
 /// Two ascending rows as one, without repeats.

@@ -73,8 +73,15 @@ impl Regions {
         self.current().matcher.as_deref()
     }
 
+    /// The matcher that has a say about the next token: none where free text follows a constraint that is over.
+    fn speaker(&mut self) -> Option<&mut Box<dyn Matcher>> {
+        let region = self.current_mut();
+        let is_free = |matcher: &&mut Box<dyn Matcher>| region.then == Then::Continue && matcher.is_finished();
+        region.matcher.as_mut().filter(|matcher| !is_free(matcher))
+    }
+
     pub(super) fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        match &mut self.current_mut().matcher {
+        match self.speaker() {
             Some(matcher) => matcher.allowed(),
             None => Ok(AllowedTokens::All),
         }
@@ -82,14 +89,14 @@ impl Regions {
 
     /// More tokens than the allowed ones, where those take longer to find.
     pub(super) fn wider(&mut self) -> Result<Option<AllowedTokens<'_>>> {
-        match &mut self.current_mut().matcher {
+        match self.speaker() {
             Some(matcher) => matcher.wider(),
             None => Ok(None),
         }
     }
 
     pub(super) fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
-        match &mut self.current_mut().matcher {
+        match self.speaker() {
             Some(matcher) => matcher.is_allowed(token),
             None => Ok(true),
         }
@@ -124,7 +131,7 @@ impl Regions {
         Some((taken.saturating_sub(progress.tokens()), progress))
     }
 
-    /// A finished matcher constrains nothing and accepts nothing.
+    /// A finished matcher accepts nothing: what follows it is not its own.
     pub(super) fn accept(&mut self, token: TokenId) -> Result<()> {
         match &mut self.current_mut().matcher {
             Some(matcher) if !matcher.is_finished() => matcher.accept(token),

@@ -61,6 +61,8 @@ pub(in crate::catalogue) const VERSION: u32 = 3;
 const PLAIN_VERSION: u32 = 1;
 /// The old layout of an index whose items have keys.
 const KEYED_VERSION: u32 = 2;
+/// The first layout with marks, wider records, the largest item's number and a flag for keys.
+pub(in crate::catalogue) const MARKED_VERSION: u32 = 3;
 /// Bytes of a wide node's record.
 const RECORD: usize = 64;
 /// Bytes of a wide node's record in the old layouts.
@@ -165,7 +167,7 @@ impl IndexHeader {
     /// Bytes of a wide node's record.
     #[inline]
     pub(in crate::catalogue) fn record_bytes(&self) -> usize {
-        if self.version < VERSION {
+        if self.version < MARKED_VERSION {
             OLD_RECORD
         } else {
             RECORD
@@ -176,7 +178,7 @@ impl IndexHeader {
     #[inline]
     pub(in crate::catalogue) fn is_marked(&self, children: usize, (first, last): (u32, u32)) -> bool {
         let span = (u64::from(last) + 1).saturating_sub(first.into());
-        self.version >= VERSION && !self.weighted && (1..=children as u64 * MARKED as u64).contains(&span)
+        self.version >= MARKED_VERSION && !self.weighted && (1..=children as u64 * MARKED as u64).contains(&span)
     }
 
     /// Lays the sections out one after the other, and computes the length of the file.
@@ -194,7 +196,7 @@ impl IndexHeader {
     /// Where each section of this version begins, the checksums last.
     fn sections_at(&self) -> impl Iterator<Item = u64> + '_ {
         let has = |section: &usize| match *section {
-            CHILD_MARKS => self.version >= VERSION,
+            CHILD_MARKS => self.version >= MARKED_VERSION,
             KEY_ENDS | KEY_BYTES => self.version >= KEYED_VERSION,
             _ => true,
         };
@@ -242,6 +244,14 @@ impl IndexHeader {
     /// # Errors
     /// [`ErrorKind::Payload`] if it is no index, of another version, cut short or damaged.
     pub fn read(bytes: &[u8]) -> Result<IndexHeader> {
+        IndexHeader::read_up_to(VERSION, bytes)
+    }
+
+    /// The same for a logitree whose newest layout is `newest`.
+    ///
+    /// # Errors
+    /// As [`IndexHeader::read`].
+    pub(in crate::catalogue) fn read_up_to(newest: u32, bytes: &[u8]) -> Result<IndexHeader> {
         if bytes.get(..8) != Some(MAGIC) {
             let begins = String::from_utf8_lossy(&bytes[..bytes.len().min(8)]).into_owned();
             let message = format!("not an index of a catalogue: it begins with {begins:?}");
@@ -251,17 +261,18 @@ impl IndexHeader {
         let long = |at: usize| page[at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
         let int = |at: usize| page[at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
         let version = int(8);
-        if !(PLAIN_VERSION..=VERSION).contains(&version) {
+        if !(PLAIN_VERSION..=newest).contains(&version) {
             let message =
-                format!("an index of version {version}; versions {PLAIN_VERSION} to {VERSION} are read");
+                format!("an index of version {version}; versions {PLAIN_VERSION} to {newest} are read");
             return Err(Error::new(ErrorKind::Payload, message).help("build it again with this logitree"));
         }
         if xxh3_64(&page[..SUM_AT]) != long(SUM_AT) {
             return Err(damaged("its first page is not as its checksum says"));
         }
         let flag = |bit: u8| page[15] & bit != 0;
-        let (keyed, rows) = (if version == VERSION { flag(8) } else { version == KEYED_VERSION }, long(16));
-        let keys_at = if version == VERSION { KEYS_AT } else { OLD_KEYS_AT };
+        let marked = version >= MARKED_VERSION;
+        let (keyed, rows) = (if marked { flag(8) } else { version == KEYED_VERSION }, long(16));
+        let keys_at = if marked { KEYS_AT } else { OLD_KEYS_AT };
         let mut header = IndexHeader {
             version,
             token_bytes: page[12].into(),
@@ -277,8 +288,8 @@ impl IndexHeader {
             children: long(40),
             keys: if keyed { long(keys_at) } else { 0 },
             key_bytes: if keyed { long(keys_at + 8) } else { 0 },
-            marks: if version == VERSION { long(KEYS_AT + 16) } else { 0 },
-            largest_item: (version == VERSION && rows > 0).then(|| long(KEYS_AT + 24)),
+            marks: if marked { long(KEYS_AT + 16) } else { 0 },
+            largest_item: (marked && rows > 0).then(|| long(KEYS_AT + 24)),
             longest: int(48),
             largest: int(52),
             root: WalkState(long(56) as i64),

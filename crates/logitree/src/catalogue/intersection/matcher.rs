@@ -7,7 +7,8 @@ use super::peers::Peers;
 use super::position::WalkPosition;
 use super::search::{Fuel, SearchBase};
 use crate::catalogue::{add_end, check_snapshot, damaged, CatalogueSnapshot, Continuations, WalkState};
-use crate::constraint::{not_allowed, History, Matcher};
+use crate::constraint::{not_allowed, AfterEnd, History, Matcher};
+use crate::vocabulary::Vocabulary;
 use crate::mask::AllowedTokens;
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -32,6 +33,7 @@ struct At {
 pub struct IntersectionMatcher {
     snapshot: CatalogueSnapshot,
     end: Option<TokenId>,
+    after: AfterEnd,
     vocabulary_size: usize,
     peers: Peers,
     fuel: u64,
@@ -71,7 +73,26 @@ impl IntersectionMatcher {
         peers.back_to(0)?;
         let at = At { state, is_item: false, is_over: false, allowed: None };
         let history = History::default();
-        Ok(IntersectionMatcher { snapshot, end, vocabulary_size, peers, fuel, memo, history, at, position })
+        let after = AfterEnd::tokens(end.as_slice(), &[]);
+        Ok(IntersectionMatcher {
+            snapshot,
+            end,
+            after,
+            vocabulary_size,
+            peers,
+            fuel,
+            memo,
+            history,
+            at,
+            position,
+        })
+    }
+
+    /// As [`crate::catalogue::CatalogueMatcher::followed_by`].
+    #[must_use]
+    pub fn followed_by(self, vocabulary: &Vocabulary) -> IntersectionMatcher {
+        let after = AfterEnd::tokens(self.end.as_slice(), vocabulary.end_of_generation());
+        IntersectionMatcher { after, ..self }
     }
 
     /// Whether an allowed item continues with `token` to `state`.
@@ -167,7 +188,7 @@ impl Matcher for IntersectionMatcher {
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         if self.at.is_over {
-            return Ok(AllowedTokens::All);
+            return self.after.allowed();
         }
         self.look()?;
         // An empty set is no token, never every token.
@@ -175,7 +196,10 @@ impl Matcher for IntersectionMatcher {
     }
 
     fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
-        Ok(self.at.is_over || self.next(token)?.is_some())
+        if self.at.is_over {
+            return Ok(self.after.takes(token));
+        }
+        Ok(self.next(token)?.is_some())
     }
 
     fn accept(&mut self, token: TokenId) -> Result<()> {
@@ -183,6 +207,9 @@ impl Matcher for IntersectionMatcher {
             return Ok(());
         }
         let accepted = self.accepted();
+        if self.at.is_over {
+            return Err(not_allowed(token, self.after.ids(), accepted, "item"));
+        }
         Err(match &self.at.allowed {
             Some(allowed) => not_allowed(token, &allowed.tokens, accepted, "item"),
             None => Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
@@ -192,8 +219,7 @@ impl Matcher for IntersectionMatcher {
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         if self.at.is_over {
-            self.history.push_past_end();
-            return Ok(true);
+            return Ok(self.history.take_past_end(&self.after, token));
         }
         let Some(state) = self.next(token)? else { return Ok(false) };
         let at = self.enter(token, state)?;
@@ -217,6 +243,7 @@ impl Matcher for IntersectionMatcher {
         Box::new(IntersectionMatcher {
             snapshot: self.snapshot.clone(),
             end: self.end,
+            after: self.after.clone(),
             vocabulary_size: self.vocabulary_size,
             peers: self.peers.fork(),
             fuel: self.fuel,
@@ -255,6 +282,10 @@ impl Matcher for IntersectionMatcher {
 
     fn is_finished(&self) -> bool {
         self.at.is_over
+    }
+
+    fn after_end(&self) -> &AfterEnd {
+        &self.after
     }
 
     fn is_ready(&self) -> bool {

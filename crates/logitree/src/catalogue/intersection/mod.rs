@@ -43,6 +43,7 @@ impl Constraint for Intersection {
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         let peers = self.peers.iter().map(|peer| peer.matcher(vocabulary)).collect::<Result<_>>()?;
         let (snapshot, end) = (self.walk.snapshot.clone(), self.walk.end);
-        Ok(Box::new(IntersectionMatcher::new(snapshot, peers, end, vocabulary.len(), self.fuel)?))
+        let matcher = IntersectionMatcher::new(snapshot, peers, end, vocabulary.len(), self.fuel)?;
+        Ok(Box::new(matcher.followed_by(vocabulary)))
     }
 }

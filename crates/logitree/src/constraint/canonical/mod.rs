@@ -20,7 +20,7 @@ use super::history::History;
 use super::query::Certain;
 use super::row_matcher::not_allowed;
 use super::skeleton::SpanProgress;
-use super::Matcher;
+use super::{AfterEnd, Matcher};
 use crate::interrupt::{self, Allowance};
 use crate::mask::{count, ids, words_for, AllowedTokens};
 use crate::tokenizer::{DeadEnds, Judge, Place, Row, Speller, Tokenizer};
@@ -592,7 +592,7 @@ impl Matcher for Canonical {
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         if self.inner.is_finished() {
-            return Ok(AllowedTokens::All);
+            return self.inner.allowed();
         }
         if self.allowed.is_none() {
             self.within(Canonical::find)?;
@@ -608,7 +608,10 @@ impl Matcher for Canonical {
     }
 
     fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
-        if self.inner.is_finished() || self.is_known() {
+        if self.inner.is_finished() {
+            return self.inner.is_allowed(token);
+        }
+        if self.is_known() {
             return Ok(self.allowed()?.contains(token));
         }
         if token as usize >= self.vocabulary_size() {
@@ -620,6 +623,9 @@ impl Matcher for Canonical {
     fn accept(&mut self, token: TokenId) -> Result<()> {
         if self.take(token)? {
             return Ok(());
+        }
+        if self.inner.is_finished() {
+            return self.inner.accept(token);
         }
         if self.inner.is_allowed(token)? {
             return Err(Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
@@ -635,9 +641,11 @@ impl Matcher for Canonical {
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         if self.inner.is_finished() {
-            self.inner.accept(token)?;
-            self.history.push_past_end();
-            return Ok(true);
+            let taken = self.inner.take(token)?;
+            if taken {
+                self.history.push_past_end();
+            }
+            return Ok(taken);
         }
         if token as usize >= self.vocabulary_size() {
             return Ok(false);
@@ -725,6 +733,10 @@ impl Matcher for Canonical {
 
     fn is_finished(&self) -> bool {
         self.inner.is_finished()
+    }
+
+    fn after_end(&self) -> &AfterEnd {
+        self.inner.after_end()
     }
 
     fn state(&self) -> Option<u64> {

@@ -13,7 +13,7 @@ use crate::constraint::row_matcher::RowMatcher;
 use crate::constraint::token_tree::TreeRows;
 use crate::constraint::token_tree::{Descriptor, Leaf, MAX_TOKENS};
 use crate::constraint::token_tree::{DescriptorTree, TokenTree};
-use crate::constraint::{Constraint, End, Matcher};
+use crate::constraint::{AfterEnd, Constraint, End, Matcher};
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
 use byte_rows::ByteRows;
@@ -57,6 +57,7 @@ pub struct Choices {
     count: usize,
     vocabulary: Arc<Vocabulary>,
     rows: Kind,
+    after: AfterEnd,
 }
 
 #[derive(Clone)]
@@ -95,6 +96,7 @@ impl Choices {
             count: texts.len(),
             vocabulary: Arc::clone(vocabulary),
             rows: Kind::Bytes(Arc::new(rows)),
+            after: AfterEnd::tokens(ends, vocabulary.end_of_generation()),
         })
     }
 
@@ -142,14 +144,21 @@ impl Choices {
         let ends =
             End { vocabulary: Some(Arc::clone(vocabulary)), following: None, tokens: end.tokens.clone() };
         let rows = Kind::Tokens(Arc::new(TreeRows::new(tree, descriptor, &ends)?));
-        Ok(Choices { count, vocabulary: Arc::clone(vocabulary), rows })
+        let after = AfterEnd::tokens(ends.tokens(), vocabulary.end_of_generation());
+        Ok(Choices { count, vocabulary: Arc::clone(vocabulary), rows, after })
+    }
+
+    /// The same, with something else after a choice.
+    pub(super) fn followed_by(self, after: AfterEnd) -> Choices {
+        Choices { after, ..self }
     }
 
     /// A matcher at the beginning of a choice.
     pub fn matcher(&self) -> Box<dyn Matcher> {
+        let after = self.after.clone();
         match &self.rows {
-            Kind::Bytes(rows) => Box::new(RowMatcher::new(Arc::clone(rows))),
-            Kind::Tokens(rows) => Box::new(RowMatcher::new(Arc::clone(rows))),
+            Kind::Bytes(rows) => Box::new(RowMatcher::new(Arc::clone(rows), after)),
+            Kind::Tokens(rows) => Box::new(RowMatcher::new(Arc::clone(rows), after)),
         }
     }
 

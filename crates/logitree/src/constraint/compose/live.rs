@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::forced::forced_run;
 use super::search::Known;
 use crate::constraint::history::check_rollback;
-use crate::constraint::{Matcher, SpanProgress};
+use crate::constraint::{AfterEnd, Matcher, SpanProgress};
 use crate::mask::{ids, words_for, AllowedTokens};
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -87,6 +87,7 @@ struct Shared {
     masks: Mutex<FxHashMap<Key, Words>>,
     numbers: Mutex<FxHashMap<Key, u64>>,
     ends: Box<[TokenId]>,
+    after: AfterEnd,
     size: usize,
 }
 
@@ -128,6 +129,7 @@ impl<S: Live> LiveMatcher<S> {
             masks: Mutex::default(),
             numbers: Mutex::default(),
             ends: vocabulary.end_of_generation().into(),
+            after: AfterEnd::tokens(&[], vocabulary.end_of_generation()),
             size: vocabulary.len(),
         };
         let alive = state.is_alive(&shared.known)?;
@@ -207,7 +209,7 @@ impl<S: Live> Matcher for LiveMatcher<S> {
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         if self.at.finished {
-            return Ok(AllowedTokens::All);
+            return self.shared.after.allowed();
         }
         let mut words = self.continuations()?;
         if self.at.complete && !self.shared.ends.is_empty() {
@@ -225,7 +227,7 @@ impl<S: Live> Matcher for LiveMatcher<S> {
 
     fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
         if self.at.finished {
-            return Ok(true);
+            return Ok(self.shared.after.takes(token));
         }
         if self.mask.is_some() {
             return Ok(self.allowed()?.contains(token));
@@ -251,8 +253,9 @@ impl<S: Live> Matcher for LiveMatcher<S> {
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         if self.at.finished {
-            self.past_end += 1;
-            return Ok(true);
+            let takes = self.shared.after.takes(token);
+            self.past_end += usize::from(takes);
+            return Ok(takes);
         }
         if self.shared.ends.contains(&token) {
             if self.at.complete {
@@ -335,6 +338,10 @@ impl<S: Live> Matcher for LiveMatcher<S> {
         self.at.finished
     }
 
+    fn after_end(&self) -> &AfterEnd {
+        &self.shared.after
+    }
+
     fn state(&self) -> Option<u64> {
         if self.at.ended {
             return Some(u64::MAX);
@@ -377,7 +384,7 @@ impl<S: Live> Matcher for LiveMatcher<S> {
     }
 
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
-        let mut least = bytes.len();
+        let mut least = if self.at.finished { 0 } else { bytes.len() };
         for matcher in self.state.matchers_mut() {
             least = least.min(matcher.taken(bytes)?);
         }

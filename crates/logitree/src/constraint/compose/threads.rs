@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::plan::{Beginning, Place, Plan, Shape};
 use crate::constraint::history::check_rollback;
-use crate::constraint::{Matcher, SpanProgress};
+use crate::constraint::{AfterEnd, Matcher, SpanProgress};
 use crate::mask::{words_for, AllowedTokens};
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -35,6 +35,7 @@ struct Shared {
     plan: Plan,
     parts: Vec<Part>,
     ends: Box<[TokenId]>,
+    after: AfterEnd,
     size: usize,
     states: Mutex<FxHashMap<StateKey, u64>>,
 }
@@ -111,7 +112,8 @@ impl ComposedMatcher {
             )
             .help("leave the constraint out: there is nothing to generate"));
         }
-        let shared = Arc::new(Shared { plan, parts, ends, size, states: Mutex::default() });
+        let after = AfterEnd::tokens(&[], &ends);
+        let shared = Arc::new(Shared { plan, parts, ends, after, size, states: Mutex::default() });
         let threads = next.places.iter().map(|&place| shared.begun(place)).collect();
         let mut made = ComposedMatcher {
             shared,
@@ -300,7 +302,7 @@ impl Matcher for ComposedMatcher {
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         if self.is_finished() {
-            return Ok(AllowedTokens::All);
+            return self.shared.after.allowed();
         }
         if self.lends()? {
             return self.threads[0].matcher.allowed();
@@ -351,7 +353,7 @@ impl Matcher for ComposedMatcher {
 
     fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
         if self.is_finished() {
-            return Ok(true);
+            return Ok(self.shared.after.takes(token));
         }
         if self.is_end(token) {
             return Ok(self.complete);
@@ -379,8 +381,9 @@ impl Matcher for ComposedMatcher {
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         if self.is_finished() {
-            self.past_end += 1;
-            return Ok(true);
+            let takes = self.shared.after.takes(token);
+            self.past_end += usize::from(takes);
+            return Ok(takes);
         }
         if self.is_end(token) || token as usize >= self.shared.size {
             if self.complete && self.is_end(token) {
@@ -473,6 +476,10 @@ impl Matcher for ComposedMatcher {
         self.ended || self.complete && self.threads.is_empty()
     }
 
+    fn after_end(&self) -> &AfterEnd {
+        &self.shared.after
+    }
+
     fn state(&self) -> Option<u64> {
         if self.ended {
             return Some(u64::MAX);
@@ -522,7 +529,8 @@ impl Matcher for ComposedMatcher {
 
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut most = 0;
-        for thread in &mut self.threads {
+        let running = if self.ended { &mut [][..] } else { &mut self.threads[..] };
+        for thread in running {
             most = most.max(thread.matcher.taken(bytes)?);
         }
         Ok(most)

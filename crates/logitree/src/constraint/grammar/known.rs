@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::engine::Engine;
 use super::entry::Entry;
 use super::memory::{MemoryBudget, MemoryShare};
+use crate::constraint::AfterEnd;
 use crate::grammar::earley::{ConfigId, DEAD};
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
 
@@ -36,6 +37,8 @@ const ENTRY_BYTES: usize = 40;
 pub(super) struct SharedEngine {
     /// The tokens that end a complete text, ascending.
     pub ends: Arc<[TokenId]>,
+    /// What may follow the end of the grammar.
+    pub after: AfterEnd,
     /// The start of a text.
     pub start: ConfigId,
     /// The number of tokens of the vocabulary.
@@ -65,6 +68,7 @@ impl SharedEngine {
         share.set(engine.memory());
         SharedEngine {
             ends: Arc::clone(&engine.ends),
+            after: AfterEnd::tokens(&engine.ends, engine.vocabulary.end_of_generation()),
             start: engine.machine.start(),
             size: engine.vocabulary.len(),
             is_bytewise: engine.is_bytewise(),

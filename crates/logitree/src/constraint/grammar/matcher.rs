@@ -6,7 +6,7 @@ use super::entry::Entry;
 use super::known::{Ending, Session, SharedEngine};
 use super::language::GrammarLanguage;
 use crate::constraint::history::History;
-use crate::constraint::{ByteWalk, Bytewise, Certain, Matcher};
+use crate::constraint::{AfterEnd, ByteWalk, Bytewise, Certain, Matcher};
 use crate::grammar::earley::{ConfigId, DEAD};
 use crate::grammar::expr::ByteSet;
 use crate::mask::{count, ids, words_for, AllowedTokens};
@@ -150,7 +150,7 @@ impl Matcher for GrammarMatcher {
     }
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        let Some(entry) = self.entry()? else { return Ok(AllowedTokens::All) };
+        let Some(entry) = self.entry()? else { return self.engine.after.allowed() };
         let is_plain = matches!(*entry, Entry::Few(_)) || entry.plain_words().is_some();
         if !is_plain && !self.written.as_ref().is_some_and(|written| Arc::ptr_eq(written, &entry)) {
             self.words.resize(words_for(self.size), 0);
@@ -160,20 +160,24 @@ impl Matcher for GrammarMatcher {
         Ok(match self.entry.as_deref() {
             Some(Entry::Few(few)) => AllowedTokens::Ids(few),
             Some(entry) => AllowedTokens::Mask(entry.plain_words().unwrap_or(&self.words)),
-            None => AllowedTokens::All,
+            None => return self.engine.after.allowed(),
         })
     }
 
     fn write(&mut self, words: &mut [u32]) -> Result<()> {
         match self.entry()? {
             Some(entry) => entry.write(words),
-            None => AllowedTokens::All.write(self.size, &mut words[..words_for(self.size)]),
+            None => {
+                let (words, past) = words.split_at_mut(words_for(self.size));
+                past.fill(0);
+                self.engine.after.allowed()?.write(self.size, words);
+            }
         }
         Ok(())
     }
 
     fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
-        Ok(self.entry()?.is_none_or(|entry| entry.contains(token)))
+        Ok(self.entry()?.map_or_else(|| self.engine.after.takes(token), |entry| entry.contains(token)))
     }
 
     fn accept(&mut self, token: TokenId) -> Result<()> {
@@ -184,14 +188,10 @@ impl Matcher for GrammarMatcher {
     }
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
-        let At::Config(config) = self.at else {
-            self.history.push_past_end();
-            return Ok(true);
+        let config = match self.at {
+            At::Config(config) if !self.finished => config,
+            _ => return Ok(self.history.take_past_end(&self.engine.after, token)),
         };
-        if self.finished {
-            self.history.push_past_end();
-            return Ok(true);
-        }
         let next = if self.accepting && self.engine.ends.binary_search(&token).is_ok() {
             At::Ended
         } else {
@@ -259,6 +259,10 @@ impl Matcher for GrammarMatcher {
         self.finished
     }
 
+    fn after_end(&self) -> &AfterEnd {
+        &self.engine.after
+    }
+
     fn state(&self) -> Option<u64> {
         Some(match self.at {
             At::Config(config) => u64::from(config.0),
@@ -299,7 +303,7 @@ impl Matcher for GrammarMatcher {
     }
 
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
-        let At::Config(config) = self.at else { return Ok(bytes.len()) };
+        let At::Config(config) = self.at else { return Ok(0) };
         self.engine.session().engine().taken(config, bytes)
     }
 }

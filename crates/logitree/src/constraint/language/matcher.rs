@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::{ByteLanguage, ByteState, Bytewise};
 use crate::constraint::compose::forced::forced_run;
 use crate::constraint::history::History;
-use crate::constraint::{ByteWalk, Matcher};
+use crate::constraint::{AfterEnd, ByteWalk, Matcher};
 use crate::grammar::expr::ByteSet;
 use crate::mask::{count, ids, words_for, AllowedTokens};
 use crate::trie::Recognizer;
@@ -113,6 +113,7 @@ impl Tables {
 struct Shared {
     language: Arc<dyn ByteLanguage>,
     vocabulary: Arc<Vocabulary>,
+    after: AfterEnd,
     tables: Mutex<Tables>,
 }
 
@@ -367,8 +368,9 @@ impl LanguageMatcher {
     /// Those of the language and of the vocabulary's trie; [`ErrorKind::Constraint`] if no token may come first.
     pub fn new(language: Arc<dyn ByteLanguage>, vocabulary: &Arc<Vocabulary>) -> Result<LanguageMatcher> {
         let state = language.start()?;
-        let shared =
-            Shared { language, vocabulary: Arc::clone(vocabulary), tables: Mutex::new(Tables::default()) };
+        let after = AfterEnd::tokens(&[], vocabulary.end_of_generation());
+        let (vocabulary, tables) = (Arc::clone(vocabulary), Mutex::new(Tables::default()));
+        let shared = Shared { language, vocabulary, after, tables };
         let at = At { state, accepting: false, finished: false, ended: false };
         let mut made =
             LanguageMatcher { shared: Arc::new(shared), history: History::default(), at, mask: None };
@@ -441,7 +443,7 @@ impl Matcher for LanguageMatcher {
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         if self.at.finished {
-            return Ok(AllowedTokens::All);
+            return self.shared.after.allowed();
         }
         self.mask().map(Kept::allowed)
     }
@@ -461,8 +463,7 @@ impl Matcher for LanguageMatcher {
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         if self.at.finished {
-            self.history.push_past_end();
-            return Ok(true);
+            return Ok(self.history.take_past_end(&self.shared.after, token));
         }
         if self.at.accepting && self.shared.vocabulary.end_of_generation().contains(&token) {
             self.go(At { finished: true, ended: true, ..self.at.clone() });
@@ -513,6 +514,10 @@ impl Matcher for LanguageMatcher {
         self.at.finished
     }
 
+    fn after_end(&self) -> &AfterEnd {
+        &self.shared.after
+    }
+
     fn state(&self) -> Option<u64> {
         match (&self.at.state, self.at.ended) {
             (_, true) => Some(u64::MAX),
@@ -549,6 +554,9 @@ impl Matcher for LanguageMatcher {
     }
 
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
+        if self.at.finished {
+            return Ok(0);
+        }
         let mut state = self.at.state.clone();
         for (n, &byte) in bytes.iter().enumerate() {
             match self.shared.language.step(&state, byte)? {

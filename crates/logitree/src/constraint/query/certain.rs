@@ -104,6 +104,7 @@ impl<'v> Search<'v> {
     fn look(&mut self, state: &mut dyn Matcher, at: usize) -> Result<Vec<TokenId>> {
         let mut agreeing = Vec::new();
         let settled = self.states > 0
+            && !state.is_finished()
             && match state.allowed() {
                 Ok(AllowedTokens::All) => false,
                 Ok(AllowedTokens::Ids(ids)) => ids.iter().all(|&id| self.read(id, at, &mut agreeing)),

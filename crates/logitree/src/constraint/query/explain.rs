@@ -9,6 +9,8 @@ use crate::{Error, ErrorKind, Result, TokenId};
 
 /// How many allowed tokens are named.
 const NAMED: usize = 12;
+/// Why nothing but an end token may come.
+const OVER: &str = "the text is over: only a token that ends it may follow";
 
 /// What is asked about.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +75,9 @@ pub fn explain(
         ExplainQuery::Text(bytes) => Some(of_text(matcher, bytes)?),
     };
     let named = |id: TokenId| (id, vocabulary.token_bytes(id).to_vec());
-    let (allowed, first) = match matcher.allowed()? {
+    let is_over = matcher.is_finished() && !matcher.after_end().is_free();
+    let here = if is_over { AllowedTokens::Ids(matcher.after_end().ids()) } else { matcher.allowed()? };
+    let (allowed, first) = match here {
         AllowedTokens::All => (None, Vec::new()),
         AllowedTokens::Ids(ids) => (Some(ids.len()), ids.iter().take(NAMED).map(|&id| named(id)).collect()),
         AllowedTokens::Mask(words) => {
@@ -107,6 +111,7 @@ fn of_token(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, token: TokenId) 
     let ends = vocabulary.end_of_generation().contains(&token);
     let text = vocabulary.kind(token).is_text();
     let why = match (ends, text) {
+        _ if matcher.is_finished() => Some(OVER),
         (true, _) if !matcher.is_accepting() => Some("it ends the text, which is not complete"),
         (_, false) => Some("it is a special token, which is not text"),
         _ => None,
@@ -127,7 +132,7 @@ fn of_text(matcher: &mut dyn Matcher, bytes: &[u8]) -> Result<Verdict> {
         allowed: taken == bytes.len(),
         taken,
         expected,
-        why: None,
+        why: (taken < bytes.len() && matcher.is_finished()).then_some(OVER),
     })
 }
 
@@ -234,7 +239,10 @@ mod tests {
         );
         matcher.accept(5).unwrap();
         let over = explain(&mut *matcher, &vocabulary, ExplainQuery::Text(b"\xff\n")).unwrap();
-        assert_eq!(over.allowed, None);
-        assert!(over.to_string().starts_with("the text \"\\xff\\n\" may come"), "{over}");
+        assert_eq!((over.allowed, over.first.clone()), (Some(1), vec![(5, b"<end>".to_vec())]));
+        let refusal = "the text \"\\xff\\n\" is refused: the text is over: only a token that ends it may follow";
+        assert!(over.to_string().starts_with(refusal), "{over}");
+        let again = explain(&mut *matcher, &vocabulary, ExplainQuery::Token(0)).unwrap();
+        assert!(again.to_string().contains("is refused: the text is over"), "{again}");
     }
 }

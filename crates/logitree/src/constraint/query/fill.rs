@@ -25,7 +25,7 @@ pub fn fill(matcher: &mut dyn Matcher, words: &mut [u32]) -> Result<()> {
             Error::new(ErrorKind::Mask, message).help("give one word for each 32 token ids, rounded up")
         );
     }
-    if matcher.is_finished() && words.len() > least {
+    if words.len() > least && matcher.is_finished() && matcher.after_end().is_free() {
         words.fill(u32::MAX);
         return Ok(());
     }
@@ -58,14 +58,20 @@ mod tests {
 
     use super::*;
     use crate::constraint::{Choices, End};
+    use crate::TokenId;
     use crate::vocabulary::{About, Builder, TokenKind};
 
     fn matcher(text: &str) -> Box<dyn Matcher> {
+        bound(text, &[])
+    }
+
+    fn bound(text: &str, ends: &[TokenId]) -> Box<dyn Matcher> {
         let mut builder = Builder::new();
         for byte in b'a'..=b'z' {
             builder.push(TokenKind::Normal, &[byte]).unwrap();
         }
-        let vocabulary = Arc::new(builder.build(About::default()).unwrap());
+        let about = About { end_of_generation: ends.to_vec(), ..About::default() };
+        let vocabulary = Arc::new(builder.build(about).unwrap());
         Choices::new(&[text], &vocabulary, &End::default()).unwrap().matcher()
     }
 
@@ -84,12 +90,18 @@ mod tests {
     }
 
     #[test]
-    fn a_matcher_that_is_over_masks_nothing_and_short_rows_are_refused() {
-        let mut over = matcher("a");
+    fn a_matcher_that_is_over_leaves_its_end_tokens_and_short_rows_are_refused() {
+        let mut over = bound("a", &[5, 9]);
         over.accept(0).unwrap();
-        let mut words = [0; 2];
+        let mut words = [7; 2];
         fill(&mut *over, &mut words).unwrap();
-        assert_eq!(words, [u32::MAX; 2]);
+        assert_eq!(words, [1 << 5 | 1 << 9, 0]);
+        over.accept(9).unwrap();
+        fill(&mut *over, &mut words).unwrap();
+        assert_eq!(words, [1 << 5 | 1 << 9, 0]);
+        let mut endless = matcher("a");
+        endless.accept(0).unwrap();
+        assert_eq!(fill(&mut *endless, &mut words).unwrap_err().kind, ErrorKind::State);
         assert_eq!(fill(&mut *over, &mut []).unwrap_err().kind, ErrorKind::Mask);
         let mut good = matcher("b");
         let mut row = [0; 1];

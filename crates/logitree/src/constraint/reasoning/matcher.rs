@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::plan::{Phase, Plan, ReasoningStart, State};
 use crate::constraint::finder::START;
 use crate::constraint::history::History;
-use crate::constraint::{Matcher, SpanProgress};
+use crate::constraint::{AfterEnd, Matcher, SpanProgress};
 use crate::mask::{words_for, AllowedTokens};
 use crate::{Error, ErrorKind, Result, TokenId};
 
@@ -159,7 +159,10 @@ impl Matcher for ReasoningMatcher {
     }
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        if self.is_finished() || self.state.phase == Phase::Off {
+        if self.is_finished() {
+            return self.after_end().allowed();
+        }
+        if self.state.phase == Phase::Off {
             return Ok(AllowedTokens::All);
         }
         if self.speaker().is_none() {
@@ -211,7 +214,12 @@ impl Matcher for ReasoningMatcher {
                 if !self.allowed()?.contains(token) {
                     return Err(self.refused(token));
                 }
-                self.plan.step(self.state, token)
+                match self.plan.step(self.state, token) {
+                    State { phase: Phase::Off, had } if self.then.is_some() => {
+                        State { phase: Phase::Answer, had }
+                    }
+                    next => next,
+                }
             }
         };
         self.history.push(std::mem::replace(&mut self.state, next));
@@ -286,6 +294,11 @@ impl Matcher for ReasoningMatcher {
 
     fn is_finished(&self) -> bool {
         self.speaker().is_some_and(Matcher::is_finished)
+    }
+
+    /// Without an answer to come, the text is free and never over.
+    fn after_end(&self) -> &AfterEnd {
+        self.then.as_ref().map_or(&AfterEnd::Free, |then| then.matcher.after_end())
     }
 
     fn is_free(&self) -> bool {

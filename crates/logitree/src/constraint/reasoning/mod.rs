@@ -42,7 +42,7 @@ pub struct ReasoningOptions {
     /// Tokens that are forced before the end where the budget is spent.
     pub message: Vec<TokenId>,
     /// The most tokens between begin and end, the rest of a character not counted; `None` is no limit. 0 switches
-    /// thinking off: there is no constraint.
+    /// thinking off: there is no constraint, and a block that the prompt began is closed at once.
     pub budget: Option<usize>,
     /// From how many tokens on the end is made likelier.
     pub soft: Option<usize>,
@@ -137,16 +137,7 @@ impl ReasoningBudget {
             .help("set max_blocks to 1 or more: the one that the prompt began counts"));
         }
         match then {
-            Some(then) if self.plan.is_off() => match at {
-                ReasoningStart::Outside => Ok(then),
-                _ => Err(Error::new(
-                    ErrorKind::Constraint,
-                    "a budget of 0 switches reasoning off: nothing would end the block that the prompt began",
-                )
-                .help(
-                    "use a matcher that starts at the end of the reasoning block, with a budget of 1 or more",
-                )),
-            },
+            Some(then) if self.plan.is_off() && at == ReasoningStart::Outside => Ok(then),
             then => Ok(Box::new(ReasoningMatcher::new(Arc::clone(&self.plan), at, then))),
         }
     }

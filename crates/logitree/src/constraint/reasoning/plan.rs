@@ -23,7 +23,7 @@ pub enum ReasoningStart {
 /// The state of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// ReasoningOptions is off: all is allowed.
+    /// The budget is 0 and no block is open: all is allowed, or what comes after the reasoning blocks.
     Off,
     /// Outside: how far a begin and an end have come.
     Outside { begin: u32, end: u32 },
@@ -83,8 +83,9 @@ impl Plan {
 
     pub fn birth(&self, at: ReasoningStart) -> State {
         let phase = match at {
-            _ if self.is_off() => Phase::Off,
+            ReasoningStart::Outside if self.is_off() => Phase::Off,
             ReasoningStart::Outside => OUTSIDE,
+            ReasoningStart::Inside if self.is_off() => Phase::Forced { at: 0 },
             ReasoningStart::Inside => INSIDE,
             ReasoningStart::Closing => Phase::Forced { at: 0 },
         };
@@ -161,6 +162,7 @@ impl Plan {
             Phase::Forced { at } if at as usize + 1 < self.forced.len() => {
                 State { phase: Phase::Forced { at: at + 1 }, had }
             }
+            Phase::Forced { .. } if self.is_off() => State { phase: Phase::Off, had },
             Phase::Forced { .. } => State { phase: OUTSIDE, had },
         }
     }
@@ -248,7 +250,8 @@ impl Plan {
                 Phase::Off | Phase::Outside { .. } | Phase::Answer => None,
                 _ => {
                     state = self.step(state, token);
-                    answer = if state.phase == OUTSIDE { n + 1 } else { tokens.len() };
+                    let is_over = matches!(state.phase, Phase::Off | OUTSIDE);
+                    answer = if is_over { n + 1 } else { tokens.len() };
                     continue;
                 }
             };

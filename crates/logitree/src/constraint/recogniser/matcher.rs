@@ -7,7 +7,7 @@ use super::{ByteRecogniser, MakeRecogniser};
 use crate::constraint::history::History;
 use crate::constraint::language::text::RecognisedTexts;
 use crate::constraint::language::{ByteState, Text};
-use crate::constraint::{Bytewise, Matcher};
+use crate::constraint::{AfterEnd, Bytewise, Matcher};
 use crate::mask::{ids, words_for, AllowedTokens};
 use crate::trie::Recognizer;
 use crate::vocabulary::Vocabulary;
@@ -30,6 +30,7 @@ struct Position {
 pub(super) struct RecogniserMatcher {
     make: Arc<MakeRecogniser>,
     vocabulary: Arc<Vocabulary>,
+    after: AfterEnd,
     /// `None` in a new fork and after an error, until it is needed.
     recogniser: Option<Box<dyn ByteRecogniser>>,
     /// The bytes accepted; those that `recogniser` has taken.
@@ -44,9 +45,10 @@ impl RecogniserMatcher {
     pub fn new(make: Arc<MakeRecogniser>, vocabulary: Arc<Vocabulary>) -> Result<RecogniserMatcher> {
         vocabulary.trie()?;
         let at = Position { bytes: 0, accepting: false, finished: false };
+        let after = AfterEnd::tokens(&[], vocabulary.end_of_generation());
         let (bytes, history) = (Vec::new(), History::default());
         let mut made =
-            RecogniserMatcher { make, vocabulary, recogniser: None, bytes, at, history, mask: None };
+            RecogniserMatcher { make, vocabulary, after, recogniser: None, bytes, at, history, mask: None };
         made.at = made.with(|recogniser| position(recogniser, 0))?;
         if !made.at.finished {
             made.mask()?;
@@ -169,13 +171,16 @@ impl Matcher for RecogniserMatcher {
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         if self.at.finished {
-            return Ok(AllowedTokens::All);
+            return self.after.allowed();
         }
         self.mask().map(AllowedTokens::Mask)
     }
 
     fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
-        if self.at.finished || self.ends(token) {
+        if self.at.finished {
+            return Ok(self.after.takes(token));
+        }
+        if self.ends(token) {
             return Ok(true);
         }
         if let Some(words) = &self.mask {
@@ -197,8 +202,7 @@ impl Matcher for RecogniserMatcher {
 
     fn take(&mut self, token: TokenId) -> Result<bool> {
         if self.at.finished {
-            self.history.push_past_end();
-            return Ok(true);
+            return Ok(self.history.take_past_end(&self.after, token));
         }
         if self.ends(token) {
             self.go(Position { finished: true, ..self.at });
@@ -249,6 +253,7 @@ impl Matcher for RecogniserMatcher {
         Box::new(RecogniserMatcher {
             make: Arc::clone(&self.make),
             vocabulary: Arc::clone(&self.vocabulary),
+            after: self.after.clone(),
             recogniser: None,
             bytes: self.bytes.clone(),
             at: self.at,
@@ -287,6 +292,10 @@ impl Matcher for RecogniserMatcher {
 
     fn is_finished(&self) -> bool {
         self.at.finished
+    }
+
+    fn after_end(&self) -> &AfterEnd {
+        &self.after
     }
 
     fn taken(&mut self, bytes: &[u8]) -> Result<usize> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::tracker::{ActiveSpan, Tracker};
 use crate::constraint::history::History;
 use crate::constraint::query::Certain;
-use crate::constraint::{ByteWalk, Matcher};
+use crate::constraint::{AfterEnd, ByteWalk, Matcher};
 use crate::mask::AllowedTokens;
 use crate::vocabulary::Vocabulary;
 use crate::{ErrorKind, Result, TokenId};
@@ -163,6 +163,10 @@ impl Matcher for SkeletonMatcher {
 
     fn is_finished(&self) -> bool {
         self.inner.is_finished()
+    }
+
+    fn after_end(&self) -> &AfterEnd {
+        self.inner.after_end()
     }
 
     fn state(&self) -> Option<u64> {

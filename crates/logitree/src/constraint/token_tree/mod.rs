@@ -16,7 +16,7 @@ mod tree_rows;
 
 use crate::constraint::choices::{spell, Choices};
 use crate::constraint::row_matcher::RowMatcher;
-use crate::constraint::{Constraint, End, Matcher};
+use crate::constraint::{AfterEnd, Constraint, End, Matcher};
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
 pub use check::{OnMismatch, PayloadCheck};
@@ -116,7 +116,8 @@ impl TokenTree {
         })
     }
 
-    /// A matcher for the descriptor at `path`.
+    /// A matcher for the descriptor at `path`. After the leaf nothing is masked ([`AfterEnd::Free`]): a payload pins one
+    /// span of a text, and its owner says what comes next.
     ///
     /// Without `end.following`, the token lists are the only ways to write a value. With it, any tokens whose
     /// bytes are a value's bytes and then the following text will do (as [`super::Choices`] does), so that a token
@@ -134,10 +135,10 @@ impl TokenTree {
             ));
         }
         if end.following.is_some() {
-            return Ok(descriptor.followed(end)?.matcher());
+            return Ok(descriptor.followed(end)?.followed_by(AfterEnd::Free).matcher());
         }
         let rows = TreeRows::new(Arc::clone(self), Arc::clone(descriptor), end)?;
-        Ok(Box::new(RowMatcher::new(Arc::new(rows))))
+        Ok(Box::new(RowMatcher::new(Arc::new(rows), AfterEnd::Free)))
     }
 
     /// Heap bytes held.

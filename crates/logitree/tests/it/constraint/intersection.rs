@@ -124,7 +124,8 @@ fn forks(others: &[Box<dyn Matcher>]) -> Vec<Box<dyn Matcher>> {
 }
 
 fn of(items: &BTreeSet<(Vec<TokenId>, u64)>) -> Sequences {
-    Sequences { all: items.iter().map(|(tokens, _)| tokens.clone()).collect(), ..Sequences::default() }
+    let all = items.iter().map(|(tokens, _)| tokens.clone()).collect();
+    Sequences { all, after: Some(Vec::new()), ..Sequences::default() }
 }
 
 fn lazily(

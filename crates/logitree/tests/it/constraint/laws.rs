@@ -1,5 +1,6 @@
 //! Every matcher is put through the laws here, and held equal to its slow obvious model.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::support::{ending_vocabulary, laws, sequences::tokenisations, sequences::Sequences};
@@ -58,8 +59,9 @@ proptest! {
         let about = About { end_of_generation: vec![special], ..About::default() };
         let vocabulary = Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"));
         let end = End { tokens: ends.clone(), following: following.clone(), vocabulary: None };
-        let ends = ends.unwrap_or(vec![special]);
-        let mut model = Sequences { ends: ends.into_iter().collect(), ..Sequences::default() };
+        let ends: BTreeSet<TokenId> = ends.unwrap_or(vec![special]).into_iter().collect();
+        let after = if ends.is_empty() { vec![special] } else { ends.iter().copied().collect() };
+        let mut model = Sequences { ends, after: Some(after), ..Sequences::default() };
         let mut unspelled = false;
         for text in &texts {
             let whole = [text.as_slice(), following.as_deref().unwrap_or_default()].concat();
@@ -90,6 +92,7 @@ proptest! {
         let model = Sequences {
             all: lists.iter().filter(|l| !l.is_empty()).cloned().collect(),
             ends: ends.iter().copied().collect(),
+            after: None,
         };
         let tree = tree(&lists);
         let end = End { tokens: Some(ends.clone()), ..End::default() };
@@ -114,7 +117,8 @@ proptest! {
         ends in any::<bool>(),
         script in script(),
     ) {
-        let mut model = Sequences { all: lists.into_iter().collect(), ..Sequences::default() };
+        let all = lists.into_iter().collect();
+        let mut model = Sequences { all, after: Some(vec![]), ..Sequences::default() };
         if wide {
             model.all.extend((0..90).map(|token| vec![token / 30, 10 + token, 0]));
         }
@@ -164,7 +168,9 @@ proptest! {
             following: following.clone().map(String::into_bytes),
             vocabulary: None,
         };
-        let mut model = Sequences { ends: ends.iter().copied().collect(), ..Sequences::default() };
+        let after = if no_end { vec![special] } else { ends.clone() };
+        let ends: BTreeSet<TokenId> = ends.into_iter().collect();
+        let mut model = Sequences { ends: ends.clone(), after: Some(after), ..Sequences::default() };
         let mut unspelled = false;
         for text in &texts {
             let whole = text.clone() + following.as_deref().unwrap_or("");
@@ -196,7 +202,8 @@ proptest! {
         let spelled = [(0, b"a".to_vec()), (1, b"b".to_vec()), (2, b"c".to_vec()), (3, b"ab".to_vec())];
         let lists: Vec<_> =
             texts.iter().map(|t| tokenisations(t.as_bytes(), &spelled).pop().unwrap_or_default()).collect();
-        let model = Sequences { all: lists.iter().cloned().collect(), ends: [end_id].into() };
+        let (all, after) = (lists.iter().cloned().collect(), Some(vec![end_id]));
+        let model = Sequences { all, ends: [end_id].into(), after };
         let choices = Choices::canonical(&texts, lists, &vocabulary, &End::default()).unwrap();
         prop_assert!(choices.is_canonical());
         laws::hold(&|| choices.matcher(), &script, &mut |history, seen| model.expect(history, seen));

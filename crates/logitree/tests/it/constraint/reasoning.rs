@@ -76,8 +76,15 @@ impl Model {
     fn told(&self, history: &[TokenId]) -> Told {
         let t = &self.options;
         if t.budget == Some(0) {
+            let close = match self.at {
+                ReasoningStart::Outside => Vec::new(),
+                _ => [&t.message[..], &t.end[0][..]].concat(),
+            };
+            let Some(rest) = history.strip_prefix(&close[..]) else {
+                return (false, false, Some([close[history.len()]].into()), None);
+            };
             return match &self.answer {
-                Some(_) => self.outside(history, usize::MAX),
+                Some(_) => self.outside(rest, usize::MAX),
                 None => (true, false, None, None),
             };
         }
@@ -314,7 +321,7 @@ proptest! {
         };
         prop_assert!(!is_refused(&options), "{:?}", options);
         let fresh = || reasoning.matcher(at, answer.as_ref().and_then(answers));
-        if at != ReasoningStart::Outside && (options.max_blocks == Some(0) || answer.is_some() && options.budget == Some(0)) {
+        if at != ReasoningStart::Outside && options.max_blocks == Some(0) {
             prop_assert_eq!(fresh().err().unwrap().kind, ErrorKind::Constraint);
             return Ok(());
         }

@@ -62,12 +62,12 @@ fn naive(history: &[TokenId]) -> (bool, bool, Option<Vec<TokenId>>) {
     let mut recogniser = Brackets::default();
     for &token in history {
         if token == END || matches!(recogniser.open(), Some(99)) {
-            return (true, true, None);
+            return (true, true, Some(vec![END]));
         }
         recogniser.read.extend(TOKENS[token as usize].bytes());
     }
     if recogniser.open() == Some(99) {
-        return (true, true, None);
+        return (true, true, Some(vec![END]));
     }
     let fits = |text: &str| Brackets { read: [&recogniser.read, text.as_bytes()].concat() }.open().is_some();
     let mut allowed: Vec<TokenId> = (0..END).filter(|&id| fits(TOKENS[id as usize])).collect();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use logitree::constraint::Matcher;
+use logitree::constraint::{AfterEnd, Matcher};
 use logitree::decoder::{Decoder, Finish, Stop, Then, MAX_REGION_TOKENS};
 use logitree::mask::AllowedTokens;
 use logitree::sampling::{presets, Chain, Params};
@@ -23,6 +23,7 @@ struct Sequences {
     allowed: Vec<TokenId>,
     /// After so many tokens, finding the set is too much work.
     fuel: usize,
+    after: AfterEnd,
 }
 
 impl Sequences {
@@ -33,7 +34,8 @@ impl Sequences {
 
     fn fuelled(all: &[&[TokenId]], fuel: usize) -> Box<dyn Matcher> {
         let all = Arc::new(all.iter().map(|s| s.to_vec()).collect());
-        Box::new(Sequences { all, taken: Vec::new(), allowed: Vec::new(), fuel })
+        let after = AfterEnd::tokens(&[], &[END]);
+        Box::new(Sequences { all, taken: Vec::new(), allowed: Vec::new(), fuel, after })
     }
 
     fn burn(&self) -> Result<()> {
@@ -62,14 +64,18 @@ impl Matcher for Sequences {
     }
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
         if self.is_finished() {
-            return Ok(AllowedTokens::All);
+            return self.after.allowed();
         }
         self.burn()?;
         self.allowed = self.next(&self.taken);
         Ok(AllowedTokens::Ids(&self.allowed))
     }
     fn accept(&mut self, token: TokenId) -> Result<()> {
-        if !self.is_finished() && !self.next(&self.taken).contains(&token) {
+        let taken = match self.is_finished() {
+            true => self.after.takes(token),
+            false => self.next(&self.taken).contains(&token),
+        };
+        if !taken {
             return Err(Error::new(ErrorKind::Token, format!("token {token} is not allowed")));
         }
         self.taken.push(token);
@@ -99,6 +105,9 @@ impl Matcher for Sequences {
     }
     fn is_finished(&self) -> bool {
         self.next(&self.taken).is_empty()
+    }
+    fn after_end(&self) -> &AfterEnd {
+        &self.after
     }
     fn accepted(&self) -> usize {
         self.taken.len()

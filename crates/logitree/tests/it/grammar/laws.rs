@@ -234,5 +234,6 @@ fn special_tokens_are_not_text() {
     // Token 0 was itself or the text: now it may end, or the text comes.
     assert_eq!(allowed("root ::= <[0]>? \"<think>\"", &[0]).unwrap(), [0, 2, 5, 6]);
     assert_eq!(allowed("root ::= \"x\"*", &[4, 4]).unwrap(), [4, 5, 6]);
-    assert_eq!(allowed("root ::= \"x\"", &[4]), None);
+    assert_eq!(allowed("root ::= \"x\"", &[4]).unwrap(), [5, 6]);
+    assert_eq!(allowed("root ::= \"x\"", &[4, 6, 5]).unwrap(), [5, 6]);
 }

@@ -19,6 +19,19 @@ fn parameters() -> impl Iterator<Item = &'static str> {
     keywords.into_iter()
 }
 
+/// Each sampler of the table has its row here, in the table's name and none twice, so that the laws run on it.
+#[test]
+fn every_sampler_of_the_table_is_put_through_the_laws() {
+    let table: BTreeSet<&str> = SAMPLERS.iter().map(|row| row.name).collect();
+    let here: BTreeSet<&str> = ROWS.iter().map(|row| row.name).collect();
+    assert_eq!(here, table, "add the missing line to support/samplers.rs");
+    assert_eq!(ROWS.len(), table.len(), "a sampler has two rows");
+    for row in ROWS {
+        let built = (row.build)([0.5; 4], Seed::mt19937(1), &World::default());
+        assert_eq!(built.name(), row.name, "the row builds another sampler");
+    }
+}
+
 /// What happens to a chain between two looks at it.
 #[derive(Debug, Clone, Copy)]
 enum Step {

@@ -2,10 +2,11 @@
 //! through accept, not allowed accept, rollback, fork and reset, and after each the laws must hold.
 
 use logitree::constraint::Matcher;
-use logitree::mask::{words_for, AllowedTokens};
+use logitree::mask::{ids, words_for, AllowedTokens};
 use logitree::{ErrorKind, TokenId};
 
-/// What can be seen of a matcher without changing it. `allowed` is `None` where nothing is masked.
+/// What can be seen of a matcher without changing it. `allowed` is `None` where nothing is masked, and empty where asking
+/// is an error because no token may follow.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Seen {
     pub allowed: Option<Vec<TokenId>>,
@@ -20,9 +21,14 @@ pub struct Seen {
 /// Looks at everything.
 pub fn look(matcher: &mut dyn Matcher) -> Seen {
     let size = matcher.vocabulary_size();
-    let allowed = match matcher.allowed().expect("within the fuel") {
-        AllowedTokens::All => None,
-        allowed => {
+    let allowed = match matcher.allowed() {
+        Err(error) => {
+            assert_eq!(error.kind, ErrorKind::State, "{error}");
+            assert!(matcher.is_finished(), "law 3: a dead end was entered: {error}");
+            Some(Vec::new())
+        }
+        Ok(AllowedTokens::All) => None,
+        Ok(allowed) => {
             let mut words = vec![0; words_for(size)];
             allowed.write(size, &mut words);
             let ids: Vec<TokenId> =
@@ -65,10 +71,11 @@ fn state_laws(matcher: &mut dyn Matcher) -> Seen {
     let seen = look(matcher);
     assert_eq!(look(matcher), seen, "law 1: looking changes nothing");
     if let Some(allowed) = &seen.allowed {
-        assert!(!allowed.is_empty(), "law 3: a dead end was entered");
+        assert!(!allowed.is_empty() || seen.finished, "law 3: a dead end was entered");
         let size = matcher.vocabulary_size() as TokenId;
         let refused = (0..size).chain([size, u32::MAX]).find(|id| allowed.binary_search(id).is_err());
         if let Some(id) = refused {
+            assert!(!matcher.is_allowed(id).expect("within the fuel"), "law 2: {id} is said to be allowed");
             let error = matcher.accept(id).expect_err("law 2: a token that is not allowed was taken");
             assert_eq!(error.kind, ErrorKind::Token);
             assert!(
@@ -78,6 +85,7 @@ fn state_laws(matcher: &mut dyn Matcher) -> Seen {
             assert_eq!(look(matcher), seen, "law 2: a refused token changed something");
         }
         for &id in allowed.iter().take(8) {
+            assert!(matcher.is_allowed(id).expect("within the fuel"), "law 2: {id} is said to be refused");
             let mut tried = matcher.fork();
             tried.accept(id).expect("law 2: an allowed token was refused");
             assert_eq!(tried.accepted(), seen.accepted + 1);
@@ -96,7 +104,15 @@ fn state_laws(matcher: &mut dyn Matcher) -> Seen {
         assert!(is_allowed && f32::from_bits(by).is_finite(), "law 9: {token}, {by:x}");
     }
     if seen.finished {
-        assert!(seen.accepting && seen.allowed.is_none() && seen.forced.is_empty(), "law 8");
+        assert!(seen.accepting && seen.forced.is_empty(), "law 8");
+        let after = matcher.after_end().clone();
+        assert_eq!(seen.allowed, (!after.is_free()).then(|| after.ids().to_vec()), "law 8");
+        let mut words = vec![0; words_for(matcher.vocabulary_size()) + 1];
+        match matcher.write(&mut words) {
+            Ok(()) if after.is_free() => {}
+            Ok(()) => assert_eq!(ids(&words).collect::<Vec<_>>(), after.ids(), "law 8: the mask"),
+            Err(error) => assert!(after.ids().is_empty(), "law 8: {error}"),
+        }
     }
     seen
 }
@@ -129,12 +145,10 @@ pub fn hold(fresh: &dyn Fn() -> Box<dyn Matcher>, script: &[u16], watch: &mut dy
                 parents.push((std::mem::replace(&mut matcher, child), seen));
             }
             _ => {
-                let token = match matcher.allowed().expect("within the fuel") {
-                    AllowedTokens::All => pick as TokenId,
-                    _ => {
-                        let allowed = look(&mut *matcher).allowed.unwrap_or_default();
-                        allowed[pick % allowed.len()]
-                    }
+                let token = match look(&mut *matcher).allowed {
+                    None => pick as TokenId,
+                    Some(allowed) if allowed.is_empty() => continue,
+                    Some(allowed) => allowed[pick % allowed.len()],
                 };
                 matcher.accept(token).expect("law 2: an allowed token was refused");
                 history.push(token);

@@ -1,6 +1,6 @@
 //! A matcher without what makes others fast: an oracle for those that ask for it.
 
-use logitree::constraint::Matcher;
+use logitree::constraint::{AfterEnd, Matcher};
 use logitree::mask::AllowedTokens;
 use logitree::{Result, TokenId};
 
@@ -38,6 +38,9 @@ impl Matcher for Plain {
     }
     fn is_finished(&self) -> bool {
         self.0.is_finished()
+    }
+    fn after_end(&self) -> &AfterEnd {
+        self.0.after_end()
     }
     fn accepted(&self) -> usize {
         self.0.accepted()

@@ -12,6 +12,8 @@ use super::laws::Seen;
 pub struct Sequences {
     pub all: BTreeSet<Vec<TokenId>>,
     pub ends: BTreeSet<TokenId>,
+    /// What may follow once nothing continues: these, ascending, or anything.
+    pub after: Option<Vec<TokenId>>,
 }
 
 impl Sequences {
@@ -42,6 +44,7 @@ impl Sequences {
         });
         assert_eq!(seen.finished, over.is_some(), "finished after {history:?}");
         if over.is_some() {
+            assert_eq!(seen.allowed, self.after, "allowed after {history:?}");
             return;
         }
         let complete = self.all.contains(history);
@@ -62,6 +65,8 @@ impl Sequences {
             let mut allowed = self.ways_on(history);
             allowed.extend(self.all.contains(history).then_some(end));
             assert_eq!(seen.allowed, Some(allowed.into_iter().collect()), "allowed after {history:?}");
+        } else {
+            assert_eq!(seen.allowed, Some(vec![end]), "allowed after {history:?}");
         }
     }
 }
