@@ -37,6 +37,15 @@ def test_generate_json_by_a_schema(capsys: pytest.CaptureFixture[str], tmp_path:
         assert value["legs"] in ("two", "four")
 
 
+def test_numbers_may_be_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ("explain", "--json-schema", '{"type": "integer"}', "--numbers")
+    assert run(capsys, *argv, "any", "1.0")[0] == 0
+    code, out, err = run(capsys, *argv, "plain", "1.0")
+    assert code == 1 and "'.'" in out + err, out + err
+    code, _, err = run(capsys, "mask", "--regex", "a", "--numbers", "plain", "a")
+    assert code == 2 and "--numbers" in err
+
+
 def test_generate_tells_what_was_forced(capsys: pytest.CaptureFixture[str]) -> None:
     argv = (
         "generate",

@@ -132,6 +132,8 @@ static void constraints(void) {
         {LOGITREE_OK, "{\"type\": \"lark\", \"text\": \"start: \\\"A\\\"\"}"},
         {LOGITREE_OK, "{\"type\": \"json_schema\", \"schema\": {\"type\": \"string\"}, \"whitespace\": \"compact\"}"},
         {LOGITREE_OK, "{\"type\": \"json\"}"},
+        {LOGITREE_OK, "{\"type\": \"json\", \"numbers\": \"plain\"}"},
+        {LOGITREE_ERROR_CONSTRAINT, "{\"type\": \"json\", \"numbers\": \"few\"}"},
         {LOGITREE_OK, "{\"type\": \"text\"}"},
         {LOGITREE_OK, "{\"type\": \"sequence\", \"of\": [{\"type\": \"literal\", \"text\": \"A\"}, {\"type\": \"either\", "
                       "\"of\": [{\"type\": \"literal\", \"text\": \"B\"}, {\"type\": \"regex\", \"pattern\": \"C\"}]}]}"},

@@ -11,7 +11,7 @@ use logitree::constraint::reasoning::{tag, ReasoningStart};
 use logitree::constraint::{
     DescriptorTree, PayloadCheck, ReasoningBudget, ReasoningOptions, Skeleton, TokenTree, TreeSpan,
 };
-use logitree::grammar::json_schema::{Draft, KeyOrder, SchemaOptions, Whitespace};
+use logitree::grammar::json_schema::{Draft, KeyOrder, NumberSpelling, SchemaOptions, Whitespace};
 use logitree::grammar::lazy::{TokenTrigger, Triggers};
 use logitree::grammar::rules::TokenName;
 use logitree::{
@@ -121,6 +121,8 @@ fn options(fields: &mut Fields, order: KeyOrder) -> Result<SchemaOptions> {
     let order = fields.optional_text("order")?.map_or(Ok(order), |name| KeyOrder::from_name(&name))?;
     let whitespace = fields.optional_text("whitespace")?;
     let whitespace = whitespace.map_or(Ok(Whitespace::Bounded), |name| Whitespace::from_name(&name))?;
+    let numbers = fields.optional_text("numbers")?;
+    let numbers = numbers.map_or(Ok(NumberSpelling::Any), |name| NumberSpelling::from_name(&name))?;
     let draft = fields.optional_text("draft")?;
     let draft = draft.map_or(Ok(Draft::Draft2020), |name| Draft::from_name(&name))?;
     let separators = match fields.texts("separators")?.as_slice() {
@@ -129,7 +131,7 @@ fn options(fields: &mut Fields, order: KeyOrder) -> Result<SchemaOptions> {
         _ => return Err(fields.wrong("separators", "two strings")),
     };
     let (ascii, lenient) = (fields.switch("ascii")?, fields.switch("lenient")?);
-    Ok(SchemaOptions { order, whitespace, separators, ascii, lenient, draft })
+    Ok(SchemaOptions { order, whitespace, separators, numbers, ascii, lenient, draft })
 }
 
 fn json_schema(fields: &mut Fields) -> Result<Syntax> {

@@ -35,12 +35,18 @@ def add_grammar(parser: argparse.ArgumentParser, *, required: bool) -> None:
         default=None,
         help="with --json-schema: what json.dumps writes (bounded), the least, or what JSON allows",
     )
+    group.add_argument(
+        "--numbers",
+        choices=["any", "plain"],
+        default=None,
+        help="with --json-schema: as JSON allows (any), or as Python writes integers and floats",
+    )
 
 
 def grammar(args: argparse.Namespace) -> Grammar | None:
     """The grammar that was asked for, or None. An error in a file has the file's name in front."""
-    if args.json_schema is None and (args.any_order or args.whitespace):
-        raise UsageError("--any-order and --whitespace are for --json-schema")
+    if args.json_schema is None and (args.any_order or args.whitespace or args.numbers):
+        raise UsageError("--any-order, --whitespace and --numbers are for --json-schema")
     for form in _FORMS:
         given: str | None = getattr(args, form)
         if given is not None:
@@ -53,7 +59,10 @@ def _maker(form: str, args: argparse.Namespace) -> Callable[[str], Grammar]:
         made: Callable[[str], Grammar] = getattr(Grammar, form)
         return made
     return lambda text: Grammar.json_schema(
-        text, order="any" if args.any_order else "schema", whitespace=args.whitespace or "bounded"
+        text,
+        order="any" if args.any_order else "schema",
+        whitespace=args.whitespace or "bounded",
+        numbers=args.numbers or "any",
     )
 
 

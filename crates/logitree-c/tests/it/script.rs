@@ -19,12 +19,13 @@ const MAX_CALLS: usize = 200;
 /// Tokens of the vocabulary; the last one ends the generation.
 const SIZE: usize = 8;
 
-const FORMS: [&str; 8] = [
+const FORMS: [&str; 9] = [
     r#"{"type": "choices", "texts": ["ab", "abc", "c"]}"#,
     r#"{"type": "regex", "pattern": "[a-c]{1,9}"}"#,
     r#"{"type": "gbnf", "text": "root ::= \"a\" root | \"b\""}"#,
     r#"{"type": "lark", "text": "start: \"a\" start | \"c\""}"#,
     r#"{"type": "json_schema", "schema": {"enum": [1, "a"]}}"#,
+    r#"{"type": "json_schema", "schema": {"type": "number"}, "numbers": "plain"}"#,
     r#"{"type": "token_tree", "payload": {"descriptors": [{"path": "p", "leaves": [{"name": "x", "tokens": [0, 900]}]}]}}"#,
     r#"{"type": "reasoning_budget", "begin": [[0]], "end": [[1]], "budget": 2}"#,
     r#"{"type": "sequence", "of": [{"type": "text"}, {"type": "literal", "text": "c"}]}"#,

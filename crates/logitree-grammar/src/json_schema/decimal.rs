@@ -121,6 +121,19 @@ impl Decimal {
         }
     }
 
+    /// The number without an exponent, with as many zeros as that takes.
+    pub fn in_digits(&self) -> String {
+        let digits: String = self.digits.iter().map(|digit| char::from(digit + b'0')).collect();
+        let sign = if self.negative { "-" } else { "" };
+        let zeros = |count: i64| "0".repeat(usize::try_from(count).unwrap_or(0));
+        match usize::try_from(self.point) {
+            _ if digits.is_empty() => "0".into(),
+            Ok(point) if point >= digits.len() => format!("{sign}{digits}{}", zeros(self.exponent())),
+            Ok(point) if point > 0 => format!("{sign}{}.{}", &digits[..point], &digits[point..]),
+            _ => format!("{sign}0.{}{digits}", zeros(-self.point)),
+        }
+    }
+
     /// Whether this is an integer multiple of `of`.
     pub fn is_multiple(&self, of: &Decimal) -> bool {
         if self.digits.is_empty() || of.digits.is_empty() {

@@ -18,7 +18,7 @@ mod tests;
 
 pub use compile::JsonRules;
 pub use load::load;
-pub use options::{Draft, KeyOrder, SchemaOptions, Whitespace};
+pub use options::{Draft, KeyOrder, NumberSpelling, SchemaOptions, Whitespace};
 pub use schema::Schema;
 
 pub(crate) use load::SchemaPlaces;

@@ -1,4 +1,4 @@
-//! Options of a schema: draft, key order, white space, separators; and the names that users give them.
+//! Options of a schema: draft, key order, white space, separators, numbers; and the names that users give them.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,18 @@ pub enum Whitespace {
     Free,
 }
 
+/// In which spellings numbers may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(into = "&str", try_from = "String")]
+pub enum NumberSpelling {
+    /// Those that [`super::number`] lists, of any length.
+    #[default]
+    Any,
+    /// Integers in digits, fractions in at most 17 significant digits, none that a double cannot hold: what a program
+    /// writes that prints integers and doubles. Every number has finitely many.
+    Plain,
+}
+
 /// How values are written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,6 +66,9 @@ pub struct SchemaOptions {
     pub whitespace: Whitespace,
     /// The exact text between items and between key and value, where the caller wants one: `(", ", ": ")`.
     pub separators: Option<(String, String)>,
+    /// The spellings of numbers.
+    #[serde(default)]
+    pub numbers: NumberSpelling,
     /// Whether strings are written in ASCII only.
     pub ascii: bool,
     /// Whether what cannot be honoured is dropped with a warning instead of being an error.
@@ -68,6 +83,7 @@ impl Default for SchemaOptions {
             order: KeyOrder::Schema,
             whitespace: Whitespace::Bounded,
             separators: None,
+            numbers: NumberSpelling::Any,
             ascii: false,
             lenient: false,
             draft: Draft::Draft2020,
@@ -99,7 +115,7 @@ macro_rules! by_name {
     };
 }
 
-by_name!(Draft, KeyOrder, Whitespace);
+by_name!(Draft, KeyOrder, NumberSpelling, Whitespace);
 
 /// The value of this name among all.
 fn find<T: Copy>(what: &str, name: &str, all: &[(&'static str, T)]) -> Result<T> {
@@ -152,6 +168,25 @@ impl Whitespace {
     }
 }
 
+impl NumberSpelling {
+    /// Every choice by its name.
+    pub const NAMES: [(&'static str, NumberSpelling); 2] =
+        [("any", NumberSpelling::Any), ("plain", NumberSpelling::Plain)];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        name(&self, &NumberSpelling::NAMES)
+    }
+
+    /// The choice of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] for any other.
+    pub fn from_name(name: &str) -> Result<NumberSpelling> {
+        find("numbers", name, &NumberSpelling::NAMES)
+    }
+}
+
 impl Draft {
     /// Every draft by its name.
     pub const NAMES: [(&'static str, Draft); 5] = [
@@ -187,6 +222,9 @@ mod tests {
         }
         for (name, whitespace) in Whitespace::NAMES {
             assert_eq!((whitespace.name(), Whitespace::from_name(name).unwrap()), (name, whitespace));
+        }
+        for (name, numbers) in NumberSpelling::NAMES {
+            assert_eq!((numbers.name(), NumberSpelling::from_name(name).unwrap()), (name, numbers));
         }
         for (name, draft) in Draft::NAMES {
             assert_eq!((draft.name(), Draft::from_name(name).unwrap()), (name, draft));

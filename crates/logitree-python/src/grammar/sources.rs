@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use logitree::grammar::json_schema::{Draft, KeyOrder, SchemaOptions, Whitespace};
+use logitree::grammar::json_schema::{Draft, KeyOrder, NumberSpelling, SchemaOptions, Whitespace};
 use logitree::grammar::lazy::{TokenTrigger, Triggers};
 use logitree::grammar::rules::TokenName;
 use logitree::{Error, ErrorKind};
@@ -91,6 +91,7 @@ pub fn options(
     order: &str,
     whitespace: &str,
     separators: Option<(String, String)>,
+    numbers: &str,
     ascii: bool,
     lenient: bool,
     draft: Option<&str>,
@@ -98,7 +99,8 @@ pub fn options(
     let read = || {
         let draft = draft.map_or(Ok(Draft::Draft2020), Draft::from_name)?;
         let (order, whitespace) = (KeyOrder::from_name(order)?, Whitespace::from_name(whitespace)?);
-        Ok(SchemaOptions { order, whitespace, separators, ascii, lenient, draft })
+        let numbers = NumberSpelling::from_name(numbers)?;
+        Ok(SchemaOptions { order, whitespace, separators, numbers, ascii, lenient, draft })
     };
     read().map_err(to_py)
 }

@@ -9,7 +9,7 @@ use super::super::normalize::{
     spell, Facts, LanguageId, NormalForms, NumberFacts, Scalar, ScalarId, StringFacts,
 };
 use super::super::number::{self, NumberSet};
-use super::super::options::{is_separator, SchemaOptions, Whitespace};
+use super::super::options::{is_separator, NumberSpelling, SchemaOptions, Whitespace};
 use super::super::schema::{NumberBound, TypeSet};
 use super::divisibility::{self, Literal};
 use super::unique::SingleValue;
@@ -37,6 +37,7 @@ pub(super) struct Lexemes {
     pub colon: ExprId,
     /// Whether strings are written in ASCII only.
     pub ascii: bool,
+    spelling: NumberSpelling,
     /// The characters of any string in its one canonical spelling, without quotes.
     pub canonical: ExprId,
     /// The characters of any string in any spelling, without quotes.
@@ -81,7 +82,7 @@ impl Lexemes {
             let place = &PREPARED[2 * whitespace + usize::from(options.ascii)];
             if let Some((prepared, lexemes)) = place.get_or_init(|| prepared(options).ok()) {
                 if exprs.take_over(prepared)? {
-                    return Ok(lexemes.clone());
+                    return Ok(Lexemes { spelling: options.numbers, ..lexemes.clone() });
                 }
             }
         }
@@ -101,6 +102,7 @@ impl Lexemes {
             comma,
             colon,
             ascii,
+            spelling: options.numbers,
             canonical: exprs.any_text(Encoding::Json { ascii })?,
             any: exprs.repeat(loose, 0, None)?,
             quote: exprs.bytes(b"\"")?,
@@ -301,8 +303,8 @@ impl Lexemes {
         if let Some(&known) = self.numbers.get(&key) {
             return Ok(known);
         }
-        let regex = number_regex(forms, TypeSet(key.0), facts.map(|facts| &**facts), exprs)?;
-        let mut all = vec![exprs.compile(&regex, Encoding::Utf8)?];
+        let set = self.number_set(forms, TypeSet(key.0), facts.map(|facts| &**facts), exprs)?;
+        let mut all = vec![set];
         let choosing = facts.filter(|facts| !facts.choices.is_empty());
         match choosing.and_then(|facts| divisibility::simplified(facts, types)) {
             Some(ways) => all.push(one_of(&ways, facts.is_some_and(|facts| facts.digits_only), exprs)?),
@@ -315,6 +317,39 @@ impl Lexemes {
         let made = exprs.and(&all)?;
         self.numbers.insert(key, made);
         Ok(made)
+    }
+
+    /// The numbers of `types` that fulfil `facts` but for its choices, in the spellings of the options.
+    fn number_set(
+        &self,
+        forms: &NormalForms,
+        types: TypeSet,
+        facts: Option<&NumberFacts>,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
+        let only_digits = self.spelling == NumberSpelling::Plain && types == TypeSet::INTEGER;
+        let regex = number_regex(forms, types, facts, only_digits, exprs)?;
+        let set = exprs.compile(&regex, Encoding::Utf8)?;
+        if self.spelling == NumberSpelling::Any {
+            return Ok(set);
+        }
+        let plain = if only_digits { number::plain_integer() } else { number::plain()? };
+        let plain = exprs.compile(&plain, Encoding::Utf8)?;
+        let Some(only) = facts.and_then(|facts| facts.only.as_deref()) else {
+            let any = facts.is_none() && types != TypeSet::FRACTION;
+            return if any { Ok(plain) } else { exprs.and(&[set, plain]) };
+        };
+        // A value that is asked for may be written with all of its digits, however many these are.
+        let texts: Vec<String> = only
+            .iter()
+            .filter_map(|&id| match forms.texts.get(id) {
+                Scalar::Number(number) => Some(number.in_digits()),
+                Scalar::Text(_) => None,
+            })
+            .collect();
+        let texts: Vec<_> = texts.iter().map(|text| (text.as_bytes(), EMPTY)).collect();
+        let parts = [exprs.and(&[set, plain])?, exprs.literals(&texts)?];
+        exprs.or(&parts)
     }
 
     /// The numbers of `types` that fulfil one of `ways`.
@@ -354,10 +389,14 @@ impl Lexemes {
                     let texts: Vec<_> = spelled.iter().map(|text| (text.as_slice(), EMPTY)).collect();
                     exprs.literals(&texts)
                 }
-                Scalar::Number(_) => {
+                Scalar::Number(number) => {
                     let facts = NumberFacts { only: Some(Arc::new([id])), ..NumberFacts::default() };
-                    let regex = number_regex(forms, TypeSet::NUMBER, Some(&facts), exprs)?;
-                    exprs.compile(&regex, Encoding::Utf8)
+                    let types = if number.is_integer() && self.spelling == NumberSpelling::Plain {
+                        TypeSet::INTEGER
+                    } else {
+                        TypeSet::NUMBER
+                    };
+                    self.number_set(forms, types, Some(&facts), exprs)
                 }
             },
         }
@@ -585,11 +624,12 @@ fn one_of(ways: &[Vec<Literal>], digits_only: bool, exprs: &mut Exprs) -> Result
     exprs.and(&all)
 }
 
-/// The numbers of `types` that fulfil `facts`.
+/// The numbers of `types` that fulfil `facts`, in digits only where that is asked for.
 fn number_regex(
     forms: &NormalForms,
     types: TypeSet,
     facts: Option<&NumberFacts>,
+    only_digits: bool,
     exprs: &mut Exprs,
 ) -> Result<Regex> {
     let integer = match types {
@@ -600,12 +640,13 @@ fn number_regex(
     let Some(facts) = facts else {
         return numbers_of(&NumberSet { integer, ..NumberSet::default() }, exprs);
     };
+    let digits_only = only_digits || facts.digits_only;
     if let Some(only) = &facts.only {
-        return listed(forms, only, facts.digits_only, exprs);
+        return listed(forms, only, digits_only, exprs);
     }
     let set = NumberSet {
         integer,
-        digits_only: facts.digits_only,
+        digits_only,
         minimum: facts.min.clone(),
         maximum: facts.max.clone(),
         multiples: facts.multiples.clone(),

@@ -1,7 +1,7 @@
 //! Proves cheaply that a schema has a valid value, without building an automaton. A negative answer proves nothing.
 
 use super::super::decimal::Decimal;
-use super::super::schema::{Keywords, NumberBound, TypeSet};
+use super::super::schema::{keywords, Keywords, NumberBound, TypeSet};
 use super::{Facts, NormalForms, NumberFacts, StringFacts};
 use crate::Regex;
 
@@ -12,17 +12,24 @@ const MAX_RANGES: usize = 8;
 
 /// Whether some value fulfils the keywords.
 pub(crate) fn has_value(k: &Keywords) -> bool {
-    let types = k.types.unwrap_or(TypeSet::ALL);
-    let applies = !(k.all_of.is_empty() && k.any_of.is_empty() && k.one_of.is_empty())
-        || k.not.is_some()
-        || k.conditional.is_some()
-        || k.values.is_some();
-    let languages = [&k.pattern, &k.format];
+    keywords! { k;
+        read types, values, minimum, maximum, multiple_of, min_length, max_length, pattern, format,
+             min_items, contains, required, min_properties, all_of, any_of, one_of, not, conditional;
+        leave digits_only, items, max_items, unique_items, contains_evaluates, unevaluated_items,
+              properties, pattern_properties, additional_properties, unevaluated_properties, property_names,
+              max_properties, dependent_required, dependent_schemas, reading
+    }
+    let types = types.unwrap_or(TypeSet::ALL);
+    let applies = !(all_of.is_empty() && any_of.is_empty() && one_of.is_empty())
+        || not.is_some()
+        || conditional.is_some()
+        || values.is_some();
+    let languages = [pattern, format];
     let string =
-        || has_string(languages.into_iter().flatten().map(|regex| &**regex), k.min_length, k.max_length);
-    let number = || k.multiple_of.is_none() && has_whole(k.minimum.as_ref(), k.maximum.as_ref());
-    let array = k.min_items == 0 && k.contains.is_none();
-    let object = k.required.is_empty() && k.min_properties == 0;
+        || has_string(languages.into_iter().flatten().map(|regex| &**regex), *min_length, *max_length);
+    let number = || multiple_of.is_none() && has_whole(minimum.as_ref(), maximum.as_ref());
+    let array = *min_items == 0 && contains.is_none();
+    let object = required.is_empty() && *min_properties == 0;
     !applies
         && (types.has(TypeSet::NULL)
             || types.has(TypeSet::BOOLEAN)
@@ -83,11 +90,18 @@ fn has_string<'a>(mut languages: impl Iterator<Item = &'a Regex>, min: u64, max:
     }
 }
 
-/// Whether an integer evidently lies between the bounds: one of them is missing, or is itself an integer in range.
+/// Whether an integer of usual size evidently lies between the bounds: one of them is missing, or is itself an integer in
+/// range.
 fn has_whole(min: Option<&NumberBound>, max: Option<&NumberBound>) -> bool {
-    let (Some(min), Some(max)) = (min, max) else { return true };
-    let (Some(low), Some(high)) = (Decimal::read(&min.value), Decimal::read(&max.value)) else {
+    /// Integers of so many digits are written in every spelling that the options have.
+    const USUAL: i64 = 300;
+    let usual = |bound: &NumberBound| Decimal::read(&bound.value).filter(|value| value.point < USUAL);
+    let (low, high) = (min.map(usual), max.map(usual));
+    if low == Some(None) || high == Some(None) {
         return false;
+    }
+    let (Some((min, low)), Some((max, high))) = (min.zip(low.flatten()), max.zip(high.flatten())) else {
+        return true;
     };
     (low.is_integer() && !min.exclusive && (low < high || (low == high && !max.exclusive)))
         || (high.is_integer() && !max.exclusive && low < high)

@@ -23,6 +23,7 @@ mod few;
 mod plain;
 mod product;
 mod scientific;
+mod spelling;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -32,11 +33,12 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::super::dfa::{explore, Explored};
-use super::super::{Dfa, Regex};
+use super::super::{CharSet, Dfa, Regex};
 use super::NumberBound;
 use crate::{Error, ErrorKind, Result};
 
 use divisor::Divisor;
+use spelling::PlainNumber;
 use walk::{AnyNumber, NumberWalk};
 
 pub(super) use arithmetic::lcm;
@@ -111,6 +113,31 @@ pub(super) fn comparable() -> Result<Regex> {
             Ok(ALL.get_or_init(|| made).clone())
         }
     }
+}
+
+/// All numbers as [`super::NumberSpelling::Plain`] writes those that may have a fraction: integers of up to 308 digits, up
+/// to 17 significant digits with a point or an exponent, and nothing beyond the doubles. All are spelled as constrained ones.
+///
+/// # Errors
+/// As [`regex`].
+pub(super) fn plain() -> Result<Regex> {
+    static PLAIN: OnceLock<Regex> = OnceLock::new();
+    match PLAIN.get() {
+        Some(known) => Ok(known.clone()),
+        None => {
+            let (made, _) = made(explore(&mut PlainNumber, &ALPHABET, MAX_STATES))?;
+            Ok(PLAIN.get_or_init(|| made).clone())
+        }
+    }
+}
+
+/// All integers as [`super::NumberSpelling::Plain`] writes them: a sign and up to 4,300 digits, which is as many as Python
+/// reads. The 0 has no sign.
+pub(super) fn plain_integer() -> Regex {
+    const MOST: u32 = 4_300;
+    let digits = |from: char| Regex::Set(CharSet::from_ranges([(u32::from(from), u32::from('9'))]));
+    let rest = digits('0').repeat(0, Some(MOST - 1));
+    Regex::or([Regex::text("0"), Regex::concat([Regex::text("-").optional(), digits('1'), rest])])
 }
 
 /// Whether multiples of this are spelled with exponents too.

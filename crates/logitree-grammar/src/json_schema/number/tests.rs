@@ -589,3 +589,86 @@ fn round_multiples_and_common_ranges_are_small() {
         NumberSet { integer: Some(true), minimum: bound(0, false), maximum: bound(100, false), ..of("1") };
     assert!(states(&percent) < 40, "{}", states(&percent));
 }
+
+/// A double as Python prints it.
+fn python(value: f64) -> String {
+    let text = format!("{value:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap();
+    let exponent: i32 = exponent.parse().unwrap();
+    if (-4..16).contains(&exponent) {
+        let plain = format!("{value}");
+        return if plain.contains('.') { plain } else { format!("{plain}.0") };
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+fn has(regex: &Regex, text: &str) -> bool {
+    let Regex::Automaton(dfa) = regex else { panic!("{regex:?} is no automaton") };
+    let end = text.bytes().try_fold(Dfa::START, |state, byte| dfa.next(state, byte));
+    end.is_some_and(|state| dfa.is_accepting(state))
+}
+
+#[test]
+fn plain_numbers_are_what_doubles_are_written_as() {
+    let plain = plain().unwrap();
+    let mut draws = Draws(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..20_000 {
+        let value = f64::from_bits(draws.draw());
+        if value.is_finite() {
+            assert!(has(&plain, &python(value)), "{value:e}");
+        }
+        let usual = (draws.below(2_000_001) as f64 - 1e6) / [1.0, 10.0, 1e3, 1e6][draws.below(4)];
+        assert!(has(&plain, &python(usual)), "{usual}");
+    }
+    let held = [f64::MAX, f64::MIN, f64::MIN_POSITIVE, 5e-324, 0.0, -0.0, 1e16, 1e15, 0.0001, 0.1 + 0.2];
+    assert!(held.iter().all(|&value| has(&plain, &python(value))));
+    let whole = ["0", "-7", "9007199254740993", "18446744073709551615", "12.50", "1e5", "1.5E+007"];
+    assert!(whole.iter().all(|text| has(&plain, text)));
+}
+
+#[test]
+fn plain_numbers_are_finite_short_and_spelled_as_constrained_ones() {
+    let plain = plain().unwrap();
+    let all = comparable().unwrap();
+    let Regex::Automaton(dfa) = &plain else { panic!("{plain:?} is no automaton") };
+    let mut draws = Draws(0x2545_f491_4f6c_dd1d);
+    let (mut found, mut longest) = (0, 0);
+    for _ in 0..20_000 {
+        let (mut state, mut text) = (Dfa::START, String::new());
+        // Without an end of its own: until nothing more may come, mostly.
+        while draws.below(40) > 0 {
+            let next: Vec<(u8, u32)> =
+                b"0123456789-+.eE".iter().filter_map(|&byte| Some((byte, dfa.next(state, byte)?))).collect();
+            let Some(&(byte, to)) = next.get(draws.below(next.len().max(1))) else { break };
+            (state, text) = (to, text + char::from(byte).encode_utf8(&mut [0; 4]));
+        }
+        if !dfa.is_accepting(state) {
+            continue;
+        }
+        found += 1;
+        longest = longest.max(text.len());
+        let value: f64 = text.parse().unwrap();
+        let is_zero = text.split(['e', 'E']).next().unwrap().bytes().all(|byte| b"-.0".contains(&byte));
+        assert!(value.is_finite() && (value == 0.0) == is_zero, "{text}");
+        assert!(has(&all, &text), "{text}");
+        if text.contains(['.', 'e', 'E']) {
+            let mantissa = text.split(['e', 'E']).next().unwrap().replace(['-', '.'], "");
+            assert!(mantissa.trim_start_matches('0').len() <= 17, "{text}");
+        }
+    }
+    assert!(found > 5_000 && longest < 320, "{found} found, the longest of {longest} bytes");
+    let refused = [
+        "1e400",
+        "1.8e308",
+        "1.7976931348623158e308",
+        "4e-324",
+        "0.123456789012345678",
+        "-0",
+        "1.",
+        "-",
+        "1e",
+    ];
+    assert!(refused.iter().all(|text| !has(&plain, text)));
+    assert!(has(&plain, &"9".repeat(308)) && !has(&plain, &"9".repeat(309)));
+}

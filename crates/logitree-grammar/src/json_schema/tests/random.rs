@@ -9,7 +9,7 @@ use super::validate::is_valid;
 use super::{accepts, compact, from_value, machine, Dice};
 use crate::earley::{ConfigId, Machine, DEAD};
 use crate::json_schema::normalize::spell;
-use crate::json_schema::{KeyOrder, Schema};
+use crate::json_schema::{KeyOrder, NumberSpelling, Schema, SchemaOptions};
 use serde_json::{json, Map, Value};
 
 const KEYS: [&str; 6] = ["a", "b", "c", "aa", "ab", "é"];
@@ -351,13 +351,15 @@ fn walk(dice: &mut Dice, machine: &mut Machine, schema: &Schema, shown: &Value) 
     Some(value)
 }
 
-/// A schema in both orders.
+/// A schema in both orders, and with plain numbers.
 struct Case {
     seed: u64,
     shown: Value,
     schema: Arc<Schema>,
     in_any: Option<Machine>,
     in_order: Option<Machine>,
+    /// With plain numbers, for some of the seeds.
+    plain: Option<Option<Machine>>,
 }
 
 impl Case {
@@ -367,7 +369,16 @@ impl Case {
         let ordered = read(&shown, KeyOrder::Schema).unwrap();
         let (in_any, in_order) = (machine(&schema).ok()?, machine(&ordered).ok()?);
         assert_eq!(in_any.is_some(), in_order.is_some(), "seed {seed}: {shown}");
-        Some(Case { seed, shown, schema, in_any, in_order })
+        let options = SchemaOptions { numbers: NumberSpelling::Plain, ..compact(KeyOrder::Any) };
+        let plain = match seed % 3 {
+            0 => Some(machine(&Arc::new(from_value(&shown, &options, &[]).unwrap())).ok()?),
+            _ => None,
+        };
+        assert!(
+            plain.as_ref().is_none_or(|plain| plain.is_some() == in_any.is_some()),
+            "seed {seed}: {shown}"
+        );
+        Some(Case { seed, shown, schema, in_any, in_order, plain })
     }
 
     fn compare(&mut self, value: &Value) -> bool {
@@ -376,6 +387,11 @@ impl Case {
         let (seed, shown) = (self.seed, &self.shown);
         assert_eq!(accepts(&mut self.in_any, &text), valid, "seed {seed}: {shown} on {text}");
         assert!(valid || !accepts(&mut self.in_order, &text), "seed {seed}, in order: {shown} on {text}");
+        if let Some(plain) = &mut self.plain {
+            let accepted = accepts(plain, &text);
+            assert!(valid || !accepted, "seed {seed}, plain: {shown} on {text}");
+            assert!(accepted || !valid || !is_plain(value), "seed {seed}, plain: {shown} on {text}");
+        }
         valid
     }
 
@@ -385,6 +401,8 @@ impl Case {
         let valid = is_valid(&self.schema, value).unwrap();
         let (seed, shown) = (self.seed, &self.shown);
         let accepted = accepts(&mut self.in_any, &text);
+        let in_plain = self.plain.as_mut().is_some_and(|plain| accepts(plain, &text));
+        assert!(accepted || !in_plain, "seed {seed}, plain: {shown} on {text}");
         assert!(valid || !accepted, "seed {seed}: {shown} on {text}");
         let listed = text.contains(['e', 'E']);
         assert!(!valid || accepted || listed, "seed {seed}: {shown} on {text}");
@@ -413,8 +431,8 @@ impl Case {
     /// Texts that the machines allow, and values that differ from them in a place or two.
     fn walk(&mut self, dice: &mut Dice) -> usize {
         let mut valid = 0;
-        let machines = [&mut self.in_any, &mut self.in_order];
-        let walked = machines.into_iter().flatten().map(|m| walk(dice, m, &self.schema, &self.shown));
+        let machines = [&mut self.in_any, &mut self.in_order].into_iter().chain(&mut self.plain);
+        let walked = machines.flatten().map(|m| walk(dice, m, &self.schema, &self.shown));
         let walked: Vec<Value> = walked.flatten().collect();
         for mut value in walked {
             for _ in 0..4 {
@@ -438,6 +456,23 @@ fn spelled(dice: &mut Dice, text: &str) -> String {
         }
     }
     made + "\""
+}
+
+/// Whether integers are written in digits only, and fractions in few.
+fn is_plain(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => match number.to_string().split_once('.') {
+            Some((whole, fraction)) => {
+                whole.len() + fraction.len() < 16
+                    && fraction.bytes().all(|byte| byte.is_ascii_digit())
+                    && fraction.bytes().any(|byte| byte != b'0')
+            }
+            None => number.to_string() != "-0" && !number.to_string().contains(['e', 'E']),
+        },
+        Value::Array(items) => items.iter().all(is_plain),
+        Value::Object(object) => object.values().all(is_plain),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+    }
 }
 
 /// A text of a value: keys in any order and written by `key`, numbers in any way, strings in their canonical one.
