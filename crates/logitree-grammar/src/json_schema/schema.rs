@@ -148,32 +148,57 @@ pub(crate) struct Keywords {
     pub reading: Vec<Option<SubschemaId>>,
 }
 
+/// Takes keywords apart, all of them: what is `read` becomes a variable, what is to be `leave`d is not looked at, there or by
+/// this name. A new keyword does not compile before every place that depends on what the keywords say has it in one list.
+macro_rules! keywords {
+    ($of:expr; read $($read:ident),*; leave $($left:ident),*) => {
+        let $crate::json_schema::Keywords { $($read,)* $($left: _,)* } = $of;
+    };
+}
+pub(super) use keywords;
+
 /// Calls `$visit` for every subschema that the keywords `$of` apply to parts of the value; `$iter` is `iter` or `iter_mut`.
 macro_rules! visit_parts {
     ($of:expr, $visit:expr, $iter:ident) => {{
-        let (of, visit) = ($of, $visit);
-        for items in of.items.$iter() {
+        let visit = $visit;
+        keywords! { $of;
+            read items, contains, unevaluated_items, properties, pattern_properties, additional_properties,
+                 unevaluated_properties, property_names;
+            leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length,
+                  pattern, format, min_items, max_items, unique_items, contains_evaluates, required,
+                  min_properties, max_properties, dependent_required, dependent_schemas, all_of, any_of,
+                  one_of, not, conditional, reading
+        }
+        for items in items.$iter() {
             items.prefix.$iter().chain(items.rest.$iter()).for_each(&mut *visit);
         }
-        of.contains.$iter().for_each(|(id, ..)| visit(id));
-        of.properties.$iter().for_each(|(_, id)| visit(id));
-        of.pattern_properties.$iter().for_each(|(_, id)| visit(id));
-        of.additional_properties.$iter().chain(of.unevaluated_properties.$iter()).for_each(&mut *visit);
-        of.unevaluated_items.$iter().chain(of.property_names.$iter()).for_each(visit);
+        contains.$iter().for_each(|(id, ..)| visit(id));
+        properties.$iter().for_each(|(_, id)| visit(id));
+        pattern_properties.$iter().for_each(|(_, id)| visit(id));
+        additional_properties.$iter().chain(unevaluated_properties.$iter()).for_each(&mut *visit);
+        unevaluated_items.$iter().chain(property_names.$iter()).for_each(visit);
     }};
 }
 
 /// The same for those that they apply to the value itself.
 macro_rules! visit_in_place {
     ($of:expr, $visit:expr, $iter:ident) => {{
-        let (of, visit) = ($of, $visit);
-        of.all_of.$iter().chain(of.any_of.$iter()).chain(of.one_of.$iter()).for_each(&mut *visit);
-        of.not.$iter().for_each(&mut *visit);
-        if let Some((test, then, otherwise)) = of.conditional.$iter().next() {
+        let visit = $visit;
+        keywords! { $of;
+            read all_of, any_of, one_of, not, conditional, dependent_schemas;
+            leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length,
+                  pattern, format, items, min_items, max_items, unique_items, contains, contains_evaluates,
+                  unevaluated_items, properties, pattern_properties, additional_properties,
+                  unevaluated_properties, property_names, required, min_properties, max_properties,
+                  dependent_required, reading
+        }
+        all_of.$iter().chain(any_of.$iter()).chain(one_of.$iter()).for_each(&mut *visit);
+        not.$iter().for_each(&mut *visit);
+        if let Some((test, then, otherwise)) = conditional.$iter().next() {
             visit(test);
             then.$iter().chain(otherwise.$iter()).for_each(&mut *visit);
         }
-        of.dependent_schemas.$iter().for_each(|(_, id)| visit(id));
+        dependent_schemas.$iter().for_each(|(_, id)| visit(id));
     }};
 }
 
@@ -224,7 +249,7 @@ pub(super) fn reading_order(schema: &Schema, follow: impl Fn(SubschemaId) -> Sub
             for met in keywords.in_reading_order() {
                 match met {
                     Some(child) => children.push(child),
-                    None => visit_parts!(keywords, &mut |id: &SubschemaId| children.push(*id), iter),
+                    None => visit_parts!(&**keywords, &mut |id: &SubschemaId| children.push(*id), iter),
                 }
             }
             todo.extend(children.drain(..).rev());
@@ -249,7 +274,7 @@ pub(super) fn of_values(schema: &Schema) -> Vec<bool> {
     found[schema.root.index()] = true;
     for node in &schema.nodes {
         if let SchemaNode::Keywords(keywords) = node {
-            visit_parts!(keywords, &mut |id: &SubschemaId| found[id.index()] = true, iter);
+            visit_parts!(&**keywords, &mut |id: &SubschemaId| found[id.index()] = true, iter);
         }
     }
     found

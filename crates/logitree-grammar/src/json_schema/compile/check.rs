@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::super::normalize::{combines, Contains, SchemaId, FALSE};
-use super::super::schema::{self, Keywords, Schema, SchemaNode, SubschemaId, TypeSet};
+use super::super::schema::{self, keywords, Keywords, Schema, SchemaNode, SubschemaId, TypeSet};
 use super::rule_table::RuleTable;
 use crate::expr::Exprs;
 use crate::Result;
@@ -123,5 +123,13 @@ fn is_dear(k: &Keywords) -> bool {
 
 /// Whether support for the keywords depends on what they are combined with.
 fn may_be_refused(k: &Keywords) -> bool {
-    k.unique_items || k.unevaluated_items.is_some() || k.unevaluated_properties.is_some()
+    keywords! { k;
+        read unique_items, unevaluated_items, unevaluated_properties;
+        leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length, pattern,
+              format, items, min_items, max_items, contains, contains_evaluates, properties,
+              pattern_properties, additional_properties, property_names, required, min_properties,
+              max_properties, dependent_required, dependent_schemas, all_of, any_of, one_of, not,
+              conditional, reading
+    }
+    *unique_items || unevaluated_items.is_some() || unevaluated_properties.is_some()
 }

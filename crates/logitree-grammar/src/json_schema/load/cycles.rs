@@ -3,6 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::super::schema::keywords;
 use super::super::{Keywords, SchemaNode, SubschemaId};
 use crate::{Error, ErrorKind, Result};
 
@@ -83,29 +84,33 @@ fn here(nodes: &[SchemaNode], node: SubschemaId) -> Vec<SubschemaId> {
 
 /// Takes those subschemas out of the keywords that apply to the same value; which keywords those were.
 fn forget(keywords: &mut Keywords, closes: impl Fn(SubschemaId) -> bool) -> Vec<&'static str> {
+    keywords! { keywords;
+        read dependent_schemas, all_of, any_of, one_of, not, conditional;
+        leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length, pattern,
+              format, items, min_items, max_items, unique_items, contains, contains_evaluates,
+              unevaluated_items, properties, pattern_properties, additional_properties,
+              unevaluated_properties, property_names, required, min_properties, max_properties,
+              dependent_required, reading
+    }
     let mut from = Vec::new();
-    let lists = [
-        ("allOf` or `$ref", &mut keywords.all_of),
-        ("anyOf", &mut keywords.any_of),
-        ("oneOf", &mut keywords.one_of),
-    ];
+    let lists = [("allOf` or `$ref", all_of), ("anyOf", any_of), ("oneOf", one_of)];
     for (name, list) in lists {
         let before = list.len();
         list.retain(|&id| !closes(id));
         from.extend((list.len() < before).then_some(name));
     }
-    if keywords.not.is_some_and(&closes) {
-        keywords.not = None;
+    if not.is_some_and(&closes) {
+        *not = None;
         from.push("not");
     }
-    if let Some((test, then, otherwise)) = keywords.conditional {
+    if let Some((test, then, otherwise)) = *conditional {
         if closes(test) || then.is_some_and(&closes) || otherwise.is_some_and(&closes) {
-            keywords.conditional = None;
+            *conditional = None;
             from.push("if");
         }
     }
-    let before = keywords.dependent_schemas.len();
-    keywords.dependent_schemas.retain(|(_, id)| !closes(*id));
-    from.extend((keywords.dependent_schemas.len() < before).then_some("dependentSchemas"));
+    let before = dependent_schemas.len();
+    dependent_schemas.retain(|(_, id)| !closes(*id));
+    from.extend((dependent_schemas.len() < before).then_some("dependentSchemas"));
     from
 }

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
+use super::super::schema::keywords;
 use super::super::{Keywords, NumberBound, Schema, SchemaNode, SubschemaId, TypeSet};
 
 /// The types' names, a type and its parts after each other.
@@ -75,7 +76,14 @@ fn list(values: &[impl ToString]) -> String {
 }
 
 fn scalars(k: &Keywords, line: &mut SchemaLine<'_, '_>) -> fmt::Result {
-    if let Some(types) = k.types {
+    keywords! { k;
+        read types, values, minimum, maximum, multiple_of, min_length, max_length, pattern, format;
+        leave digits_only, items, min_items, max_items, unique_items, contains, contains_evaluates,
+              unevaluated_items, properties, pattern_properties, additional_properties,
+              unevaluated_properties, property_names, required, min_properties, max_properties,
+              dependent_required, dependent_schemas, all_of, any_of, one_of, not, conditional, reading
+    }
+    if let Some(types) = *types {
         let mut left = types;
         let mut names = Vec::new();
         for (part, name) in TYPES {
@@ -86,60 +94,82 @@ fn scalars(k: &Keywords, line: &mut SchemaLine<'_, '_>) -> fmt::Result {
         }
         line.put("type", list(&names))?;
     }
-    if let Some(values) = &k.values {
+    if let Some(values) = values {
         line.put("values", list(values))?;
     }
     let bound =
         |bound: &NumberBound| format!("{}{}", if bound.exclusive { "beyond " } else { "" }, bound.value);
-    line.some("minimum", k.minimum.as_ref().map(bound))?;
-    line.some("maximum", k.maximum.as_ref().map(bound))?;
-    line.some("multipleOf", k.multiple_of.as_ref())?;
-    line.least("minLength", k.min_length)?;
-    line.some("maxLength", k.max_length)?;
-    line.some("pattern", k.pattern.as_ref().map(|_| "..."))?;
-    line.some("format", k.format.as_ref().map(|_| "..."))
+    line.some("minimum", minimum.as_ref().map(bound))?;
+    line.some("maximum", maximum.as_ref().map(bound))?;
+    line.some("multipleOf", multiple_of.as_ref())?;
+    line.least("minLength", *min_length)?;
+    line.some("maxLength", *max_length)?;
+    line.some("pattern", pattern.as_ref().map(|_| "..."))?;
+    line.some("format", format.as_ref().map(|_| "..."))
 }
 
 fn arrays(k: &Keywords, line: &mut SchemaLine<'_, '_>) -> fmt::Result {
-    if let Some(items) = &k.items {
+    keywords! { k;
+        read items, min_items, max_items, unique_items, contains, unevaluated_items;
+        leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length, pattern,
+              format, contains_evaluates, properties, pattern_properties, additional_properties,
+              unevaluated_properties, property_names, required, min_properties, max_properties,
+              dependent_required, dependent_schemas, all_of, any_of, one_of, not, conditional, reading
+    }
+    if let Some(items) = items {
         line.list("prefixItems", &items.prefix)?;
         line.some("items", items.rest)?;
     }
-    line.least("minItems", k.min_items)?;
-    line.some("maxItems", k.max_items)?;
-    line.some("uniqueItems", k.unique_items.then_some("true"))?;
-    if let Some((id, least, most)) = k.contains {
+    line.least("minItems", *min_items)?;
+    line.some("maxItems", *max_items)?;
+    line.some("uniqueItems", unique_items.then_some("true"))?;
+    if let Some((id, least, most)) = *contains {
         line.put(
             "contains",
             format!("{id} {least}..{}", most.map_or(String::new(), |most| most.to_string())),
         )?;
     }
-    line.some("unevaluatedItems", k.unevaluated_items)
+    line.some("unevaluatedItems", *unevaluated_items)
 }
 
 fn objects(k: &Keywords, line: &mut SchemaLine<'_, '_>) -> fmt::Result {
-    line.named("properties", &k.properties)?;
-    let patterned: Vec<String> = k.pattern_properties.iter().map(|(_, id)| format!("...={id}")).collect();
+    keywords! { k;
+        read unevaluated_properties, properties, pattern_properties, additional_properties, property_names,
+             required, min_properties, max_properties, dependent_required, dependent_schemas;
+        leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length, pattern,
+              format, items, min_items, max_items, unique_items, contains, contains_evaluates,
+              unevaluated_items, all_of, any_of, one_of, not, conditional, reading
+    }
+    line.named("properties", properties)?;
+    let patterned: Vec<String> = pattern_properties.iter().map(|(_, id)| format!("...={id}")).collect();
     line.list("patternProperties", &patterned)?;
-    line.some("additionalProperties", k.additional_properties)?;
-    line.some("unevaluatedProperties", k.unevaluated_properties)?;
-    line.some("propertyNames", k.property_names)?;
+    line.some("additionalProperties", *additional_properties)?;
+    line.some("unevaluatedProperties", *unevaluated_properties)?;
+    line.some("propertyNames", *property_names)?;
     let quoted = |names: &[Arc<str>]| names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>();
-    line.list("required", &quoted(&k.required))?;
-    line.least("minProperties", k.min_properties)?;
-    line.some("maxProperties", k.max_properties)?;
-    for (name, needed) in &k.dependent_required {
+    line.list("required", &quoted(required))?;
+    line.least("minProperties", *min_properties)?;
+    line.some("maxProperties", *max_properties)?;
+    for (name, needed) in dependent_required {
         line.put("dependentRequired", format!("{name:?}=({})", list(&quoted(needed))))?;
     }
-    line.named("dependentSchemas", &k.dependent_schemas)
+    line.named("dependentSchemas", dependent_schemas)
 }
 
 fn logic(k: &Keywords, line: &mut SchemaLine<'_, '_>) -> fmt::Result {
-    line.list("allOf", &k.all_of)?;
-    line.list("anyOf", &k.any_of)?;
-    line.list("oneOf", &k.one_of)?;
-    line.some("not", k.not)?;
-    if let Some((test, then, otherwise)) = k.conditional {
+    keywords! { k;
+        read all_of, any_of, one_of, not, conditional;
+        leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length, pattern,
+              format, items, min_items, max_items, unique_items, contains, contains_evaluates,
+              unevaluated_items, properties, pattern_properties, additional_properties,
+              unevaluated_properties, property_names, required, min_properties, max_properties,
+              dependent_required, dependent_schemas, reading
+    }
+    line.list("allOf", all_of)?;
+    line.list("anyOf", any_of)?;
+    line.list("oneOf", one_of)?;
+    line.some("not", *not)?;
+    if let Some((test, then, otherwise)) = *conditional {
         line.put("if", test)?;
         line.some("then", then)?;
         line.some("else", otherwise)?;

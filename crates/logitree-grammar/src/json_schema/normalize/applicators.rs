@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::schema::{Keywords, SchemaNode, SubschemaId, TypeSet};
+use super::super::schema::{keywords, Keywords, SchemaNode, SubschemaId, TypeSet};
 use super::{
     ArrayFacts, Evaluated, Facts, LiteralId, NormalForms, ObjectFacts, PropertyRules, PropertyRulesId,
     ScalarId, SchemaId, Track, FALSE, MAX_ALTERNATIVES, TRUE,
@@ -27,27 +27,35 @@ impl NormalForms {
         track: Track,
         exprs: &mut Exprs,
     ) -> Result<Vec<Facts>> {
+        keywords! { k;
+            read all_of, any_of, one_of, not, conditional, dependent_schemas, reading;
+            leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length,
+                  pattern, format, items, min_items, max_items, unique_items, contains, contains_evaluates,
+                  unevaluated_items, properties, pattern_properties, additional_properties,
+                  unevaluated_properties, property_names, required, min_properties, max_properties,
+                  dependent_required
+        }
         let lit = LiteralId::new(node, false);
-        for &other in &k.all_of {
+        for &other in all_of {
             let more = self.expand(self.lit(other, false), track, exprs)?;
             found = self.product(&found, &more, lit, exprs)?;
         }
-        if !k.any_of.is_empty() {
-            let more = self.any_of(node, &k.any_of, track, exprs)?;
+        if !any_of.is_empty() {
+            let more = self.any_of(node, any_of, track, exprs)?;
             found = self.product(&found, &more, lit, exprs)?;
         }
-        if !k.one_of.is_empty() {
-            found = self.one_of(node, &k.one_of, &found, track, exprs)?;
+        if !one_of.is_empty() {
+            found = self.one_of(node, one_of, &found, track, exprs)?;
         }
-        if let Some(other) = k.not {
+        if let Some(other) = *not {
             let more = self.expand(self.lit(other, true), Track::Nothing, exprs)?;
             found = self.product(&found, &more, lit, exprs)?;
         }
-        if let Some(parts) = k.conditional {
+        if let Some(parts) = *conditional {
             let more = self.conditional(node, parts, track, exprs)?;
             found = self.product(&found, &more, lit, exprs)?;
         }
-        for (key, other) in &k.dependent_schemas {
+        for (key, other) in dependent_schemas {
             let key = self.texts.shared(key);
             let mut more = vec![without(key)];
             let with = self.expand(self.lit(*other, false), track, exprs)?;
@@ -55,7 +63,7 @@ impl NormalForms {
             self.union(&mut more, &with, lit)?;
             found = self.product(&found, &more, lit, exprs)?;
         }
-        if !k.reading.is_empty() && found.iter().any(has_several_parts) {
+        if !reading.is_empty() && found.iter().any(has_several_parts) {
             let order = self.parts_in_reading_order(node, exprs)?;
             for facts in found.iter_mut().filter(|facts| has_several_parts(facts)) {
                 if let Some(object) = &mut facts.object {

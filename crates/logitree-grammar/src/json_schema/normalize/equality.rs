@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::super::schema::{Keywords, SchemaNode, SubschemaId};
+use super::super::schema::{keywords, Keywords, SchemaNode, SubschemaId};
 
 /// For each subschema the representative of those that are equal to it.
 pub(super) fn twins(nodes: &[SchemaNode]) -> Vec<SubschemaId> {
@@ -37,11 +37,18 @@ pub(super) fn twins(nodes: &[SchemaNode]) -> Vec<SubschemaId> {
 
 /// A hash that equal keywords share.
 fn digest(k: &Keywords, twin: &[SubschemaId]) -> u64 {
+    keywords! { k;
+        read types, values, minimum, maximum, multiple_of, min_length, max_length, min_items, max_items,
+             unique_items, properties, required, min_properties, max_properties;
+        leave digits_only, pattern, format, items, contains, contains_evaluates, unevaluated_items,
+              pattern_properties, additional_properties, unevaluated_properties, property_names,
+              dependent_required, dependent_schemas, all_of, any_of, one_of, not, conditional, reading
+    }
     let mut hasher = FxHasher::default();
-    (k.types, k.min_length, k.max_length, k.min_items, k.max_items).hash(&mut hasher);
-    (&k.minimum, &k.maximum, &k.multiple_of, k.unique_items, &k.required).hash(&mut hasher);
-    (k.min_properties, k.max_properties, k.values.as_ref().map(|values| values.len())).hash(&mut hasher);
-    k.properties.iter().for_each(|(key, _)| key.hash(&mut hasher));
+    (types, min_length, max_length, min_items, max_items).hash(&mut hasher);
+    (minimum, maximum, multiple_of, unique_items, required).hash(&mut hasher);
+    (min_properties, max_properties, values.as_ref().map(|values| values.len())).hash(&mut hasher);
+    properties.iter().for_each(|(key, _)| key.hash(&mut hasher));
     k.for_each_subschema(|child| twin[child.index()].hash(&mut hasher));
     hasher.finish()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::schema::{Keywords, SchemaNode, SubschemaId, TypeSet};
+use super::super::schema::{keywords, Keywords, SchemaNode, SubschemaId, TypeSet};
 use super::strings::texts_of;
 use super::{
     ArrayFacts, Contains, Evaluated, Facts, LiteralId, NormalForms, NumberFacts, ObjectFacts, PropertyRules,
@@ -47,14 +47,22 @@ impl NormalForms {
         track: Track,
         exprs: &mut Exprs,
     ) -> Result<Vec<Facts>> {
-        let mut facts = Facts::of(k.types.unwrap_or(TypeSet::ALL));
+        keywords! { k;
+            read types, values;
+            leave digits_only, minimum, maximum, multiple_of, min_length, max_length, pattern, format,
+                  items, min_items, max_items, unique_items, contains, contains_evaluates,
+                  unevaluated_items, properties, pattern_properties, additional_properties,
+                  unevaluated_properties, property_names, required, min_properties, max_properties,
+                  dependent_required, dependent_schemas, all_of, any_of, one_of, not, conditional, reading
+        }
+        let mut facts = Facts::of(types.unwrap_or(TypeSet::ALL));
         facts.number = local_number(k).map(Arc::new);
         facts.string = self.listed_string(k).map(Arc::new);
         facts.array = self.local_array(k)?.map(Arc::new);
         facts.object = self.local_object(node, k)?.map(Arc::new);
         facts.drop_types(TypeSet(0));
         let mut found = vec![facts];
-        if let Some(values) = &k.values {
+        if let Some(values) = values {
             let constants = self.constants(values)?;
             found = self.product(&found, &constants, LiteralId::new(node, false), exprs)?;
         }

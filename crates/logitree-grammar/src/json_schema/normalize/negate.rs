@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::super::schema::{Keywords, NumberBound, SchemaNode, SubschemaId, TypeSet};
+use super::super::schema::{keywords, Keywords, NumberBound, SchemaNode, SubschemaId, TypeSet};
 use super::applicators::having;
 use super::local::local_number;
 use super::{
@@ -22,9 +22,17 @@ impl NormalForms {
             SchemaNode::False => return Ok(vec![Facts::of(TypeSet::ALL)]),
             SchemaNode::Keywords(keywords) => keywords,
         };
-        let types = k.types.unwrap_or(TypeSet::ALL);
+        keywords! { &**k;
+            read types, values;
+            leave digits_only, minimum, maximum, multiple_of, min_length, max_length, pattern, format,
+                  items, min_items, max_items, unique_items, contains, contains_evaluates,
+                  unevaluated_items, properties, pattern_properties, additional_properties,
+                  unevaluated_properties, property_names, required, min_properties, max_properties,
+                  dependent_required, dependent_schemas, all_of, any_of, one_of, not, conditional, reading
+        }
+        let types = types.unwrap_or(TypeSet::ALL);
         let mut fails = vec![Facts::of(TypeSet(TypeSet::ALL.0 & !types.0))];
-        if let Some(values) = &k.values {
+        if let Some(values) = values {
             fails.extend(self.not_constants(values, LiteralId::new(node, false), exprs)?);
         }
         self.number_fails(k, types, &mut fails);
@@ -78,8 +86,16 @@ impl NormalForms {
     }
 
     fn array_fails(&mut self, node: SubschemaId, k: &Keywords, fails: &mut Vec<Facts>) -> Result<()> {
+        keywords! { k;
+            read items, min_items, max_items, unique_items, contains;
+            leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length,
+                  pattern, format, contains_evaluates, unevaluated_items, properties, pattern_properties,
+                  additional_properties, unevaluated_properties, property_names, required, min_properties,
+                  max_properties, dependent_required, dependent_schemas, all_of, any_of, one_of, not,
+                  conditional, reading
+        }
         let any = ArrayFacts::any;
-        let items = k.items.clone().unwrap_or_default();
+        let items = items.clone().unwrap_or_default();
         for (place, &item) in items.prefix.iter().enumerate() {
             let mut prefix = vec![TRUE; place];
             prefix.push(self.negation_of(item)?);
@@ -90,7 +106,7 @@ impl NormalForms {
             let schema = self.negation_of(rest)?;
             count(Contains { from: items.prefix.len() as u64, schema, min: 1, max: None });
         }
-        if let Some((item, min, max)) = k.contains {
+        if let Some((item, min, max)) = *contains {
             let schema = self.schema_of(item)?;
             if min > 0 {
                 count(Contains { from: 0, schema, min: 0, max: Some(min - 1) });
@@ -99,13 +115,13 @@ impl NormalForms {
                 count(Contains { from: 0, schema, min: max.saturating_add(1), max: None });
             }
         }
-        if k.min_items > 0 {
-            fails.push(Facts::array(ArrayFacts { max: Some(k.min_items - 1), ..any() }));
+        if *min_items > 0 {
+            fails.push(Facts::array(ArrayFacts { max: Some(min_items - 1), ..any() }));
         }
-        if let Some(max) = k.max_items {
+        if let Some(max) = *max_items {
             fails.push(Facts::array(ArrayFacts { min: max.saturating_add(1), ..any() }));
         }
-        if k.unique_items {
+        if *unique_items {
             let message = "uniqueItems cannot be negated: that two items are equal is not tracked";
             self.refuse(node, message.into(), "leave uniqueItems out under not, oneOf and if")?;
         }
@@ -113,39 +129,47 @@ impl NormalForms {
     }
 
     fn object_fails(&mut self, node: SubschemaId, k: &Keywords, fails: &mut Vec<Facts>) -> Result<()> {
+        keywords! { k;
+            read properties, pattern_properties, additional_properties, property_names, required,
+                 min_properties, max_properties, dependent_required;
+            leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length,
+                  pattern, format, items, min_items, max_items, unique_items, contains, contains_evaluates,
+                  unevaluated_items, unevaluated_properties, dependent_schemas, all_of, any_of, one_of, not,
+                  conditional, reading
+        }
         let any = ObjectFacts::any;
         let mut add = |object| fails.push(Facts::object(object));
-        for key in k.required.iter().filter(|key| !k.properties.iter().any(|(name, _)| name == *key)) {
+        for key in required.iter().filter(|key| !properties.iter().any(|(name, _)| name == *key)) {
             let key = self.texts.shared(key);
             add(ObjectFacts { keys: vec![(key, super::FALSE)], ..any() });
         }
-        for (name, value) in &k.properties {
+        for (name, value) in properties {
             let key = self.texts.shared(name);
             let keys = vec![(key, self.negation_of(*value)?)];
             // That a required key is missing or has a wrong value is one alternative: without a value that is right.
-            let required = if k.required.contains(name) { Vec::new() } else { vec![key] };
-            add(ObjectFacts { keys, required, ..any() });
+            let present = if required.contains(name) { Vec::new() } else { vec![key] };
+            add(ObjectFacts { keys, required: present, ..any() });
         }
-        for (regex, value) in &k.pattern_properties {
+        for (regex, value) in pattern_properties {
             let keys = KeyClass::Matching(self.regex_id(regex));
             let schema = self.negation_of(*value)?;
             add(ObjectFacts { exists: vec![Exists { keys, schema }], ..any() });
         }
-        if let (Some(value), Some(part)) = (k.additional_properties, self.node_part(node, k)?) {
+        if let (Some(value), Some(part)) = (*additional_properties, self.node_part(node, k)?) {
             let schema = self.negation_of(value)?;
             add(ObjectFacts { exists: vec![Exists { keys: KeyClass::Uncovered(part), schema }], ..any() });
         }
-        if let Some(names) = k.property_names {
+        if let Some(names) = *property_names {
             let keys = KeyClass::Unlike(self.schema_of(names)?);
             add(ObjectFacts { exists: vec![Exists { keys, schema: TRUE }], ..any() });
         }
-        if k.min_properties > 0 {
-            add(ObjectFacts { max: Some(k.min_properties - 1), ..any() });
+        if *min_properties > 0 {
+            add(ObjectFacts { max: Some(min_properties - 1), ..any() });
         }
-        if let Some(max) = k.max_properties {
+        if let Some(max) = *max_properties {
             add(ObjectFacts { min: max.saturating_add(1), ..any() });
         }
-        for (key, needed) in &k.dependent_required {
+        for (key, needed) in dependent_required {
             let key = self.texts.shared(key);
             for needed in needed {
                 let needed = self.texts.shared(needed);
@@ -200,25 +224,33 @@ impl NormalForms {
         found: &mut Vec<Facts>,
         exprs: &mut Exprs,
     ) -> Result<()> {
+        keywords! { k;
+            read dependent_schemas, all_of, any_of, one_of, not, conditional;
+            leave types, digits_only, values, minimum, maximum, multiple_of, min_length, max_length,
+                  pattern, format, items, min_items, max_items, unique_items, contains, contains_evaluates,
+                  unevaluated_items, properties, pattern_properties, additional_properties,
+                  unevaluated_properties, property_names, required, min_properties, max_properties,
+                  dependent_required, reading
+        }
         let lit = LiteralId::new(node, false);
-        for &other in &k.all_of {
+        for &other in all_of {
             let fails = self.expand(self.lit(other, true), Track::Nothing, exprs)?;
             self.union(found, &fails, lit)?;
         }
-        if !k.any_of.is_empty() {
-            let fails = self.none_of(node, &k.any_of, exprs)?;
+        if !any_of.is_empty() {
+            let fails = self.none_of(node, any_of, exprs)?;
             self.union(found, &fails, lit)?;
         }
-        if !k.one_of.is_empty() {
-            let fails = self.none_of(node, &k.one_of, exprs)?;
+        if !one_of.is_empty() {
+            let fails = self.none_of(node, one_of, exprs)?;
             self.union(found, &fails, lit)?;
-            self.two_of(node, &k.one_of, found, exprs)?;
+            self.two_of(node, one_of, found, exprs)?;
         }
-        if let Some(other) = k.not {
+        if let Some(other) = *not {
             let holds = self.expand(self.lit(other, false), Track::Nothing, exprs)?;
             self.union(found, &holds, lit)?;
         }
-        if let Some((test, then, otherwise)) = k.conditional {
+        if let Some((test, then, otherwise)) = *conditional {
             for (negated, branch) in [(false, then), (true, otherwise)] {
                 let Some(branch) = branch else { continue };
                 let test = self.expand(self.lit(test, negated), Track::Nothing, exprs)?;
@@ -227,7 +259,7 @@ impl NormalForms {
                 self.union(found, &fails, lit)?;
             }
         }
-        for (key, other) in &k.dependent_schemas {
+        for (key, other) in dependent_schemas {
             let key = self.texts.shared(key);
             let fails = self.expand(self.lit(*other, true), Track::Nothing, exprs)?;
             let fails = self.product(&[having(key)], &fails, lit, exprs)?;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Number, Value};
 
 use super::super::decimal::Decimal;
-use super::super::schema::{Keywords, NumberBound, Schema, SchemaNode, SubschemaId, TypeSet};
+use super::super::schema::{keywords, Keywords, NumberBound, Schema, SchemaNode, SubschemaId, TypeSet};
 use crate::{Dfa, Regex};
 use crate::{Error, ErrorKind, Result};
 
@@ -52,8 +52,16 @@ impl Check<'_> {
             SchemaNode::Keywords(keywords) => keywords,
         };
         let mut spoken = Spoken::default();
-        let listed = k.values.as_ref().is_none_or(|values| values.iter().any(|one| equal(one, value)));
-        let typed = k.types.is_none_or(|types| types.0 & type_of(value).0 != 0);
+        keywords! { &**k;
+            read values, types;
+            leave digits_only, minimum, maximum, multiple_of, min_length, max_length, pattern, format,
+                  items, min_items, max_items, unique_items, contains, contains_evaluates,
+                  unevaluated_items, properties, pattern_properties, additional_properties,
+                  unevaluated_properties, property_names, required, min_properties, max_properties,
+                  dependent_required, dependent_schemas, all_of, any_of, one_of, not, conditional, reading
+        }
+        let listed = values.as_ref().is_none_or(|values| values.iter().any(|one| equal(one, value)));
+        let typed = types.is_none_or(|types| types.0 & type_of(value).0 != 0);
         let fulfilled = listed
             && typed
             && match value {
