@@ -36,6 +36,9 @@ pub trait ValueSource: StateSource {
 
     /// A source of the same kind without a schema.
     fn fresh(&self) -> Box<dyn ValueSource>;
+
+    /// What is wrong with a schema under which no value is valid.
+    fn contradiction(&self, schema: &Arc<Schema>) -> Error;
 }
 
 /// The end of a rule.
@@ -90,18 +93,30 @@ impl RulesSource {
     /// [`ErrorKind::Constraint`] if the start matches no finite string, for a rule that does not exist, or for
     /// a schema that cannot be satisfied; [`ErrorKind::Limit`] for what is too large.
     pub fn new(rules: &Rules, exprs: &mut Exprs, json: Option<Box<dyn ValueSource>>) -> Result<RulesSource> {
+        let values = json.as_ref().map(|json| json.fresh());
         if let Some(source) = RulesSource::productive(rules, exprs, json)? {
             return Ok(source);
         }
         let Rule { name, body } = &rules.rules[rules.start.index()];
-        Err(match body {
-            RuleBody::Json(_) => {
-                let message = "no value is valid under the schema: what it asks for contradicts itself";
-                Error::new(ErrorKind::Constraint, message)
-                    .help("a value may be impossible, and be required all the same")
+        if let RuleBody::Both(_) = body {
+            return Err(Error::new(ErrorKind::Constraint, "the intersection is empty")
+                .help("no text is allowed by both sides"));
+        }
+        // The text needs a value, and there is none.
+        if let Some(mut values) = values {
+            let mut open: Vec<&RuleBody> = rules.rules.iter().rev().map(|rule| &rule.body).collect();
+            while let Some(body) = open.pop() {
+                match body {
+                    RuleBody::Json(schema) if values.root(schema, exprs)?.is_none() => {
+                        return Err(values.contradiction(schema));
+                    }
+                    RuleBody::Seq(parts) | RuleBody::Alt(parts) => open.extend(parts.iter().rev()),
+                    RuleBody::Repeat { of, .. } => open.push(of),
+                    _ => {}
+                }
             }
-            RuleBody::Both(_) => Error::new(ErrorKind::Constraint, "the intersection is empty")
-                .help("no text is allowed by both sides"),
+        }
+        Err(match body {
             RuleBody::Lexeme(_) => nothing_matches(written_name(name), "the pattern")
                 .help("some part of it excludes every character, or contradicts another part"),
             _ => nothing_matches(written_name(name), "the grammar").help(

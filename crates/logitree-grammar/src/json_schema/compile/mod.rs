@@ -13,6 +13,7 @@
 
 mod array;
 mod check;
+mod contradiction;
 mod describe;
 mod divisibility;
 mod lexemes;
@@ -184,6 +185,10 @@ impl ValueSource for JsonRules {
 
     fn fresh(&self) -> Box<dyn ValueSource> {
         Box::new(JsonRules::new())
+    }
+
+    fn contradiction(&self, schema: &Arc<Schema>) -> Error {
+        contradiction::error(schema)
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::validate::is_valid;
 use super::{accepts, compact, from_value, machine};
-use crate::earley::{ConfigId, Machine, DEAD};
+use crate::earley::{ConfigId, Machine, ValueSource, DEAD};
 use crate::expr::Exprs;
 use crate::json_schema::normalize::NormalForms;
-use crate::json_schema::{KeyOrder, Schema, SchemaOptions, Whitespace};
+use crate::json_schema::{JsonRules, KeyOrder, NumberSpelling, Schema, SchemaOptions, Whitespace};
 use serde_json::{json, Value};
 
 /// A schema that runs.
@@ -477,4 +477,84 @@ fn branches_that_an_optional_key_tells_apart_stay_few() {
     let root = forms.schema_of(schema.root).unwrap();
     let alternatives = forms.normal(root, &mut Exprs::new(1 << 20)).unwrap().len();
     assert_eq!(alternatives, 10, "one for each kind");
+}
+
+/// Schemas under which no value is valid, the place, and why.
+const CONTRADICTIONS: &[(&str, &str, &str)] = &[
+    (
+        r#"{"type": "integer", "minimum": 5, "maximum": 3}"#,
+        "#",
+        "`minimum` and `maximum` contradict each other",
+    ),
+    (
+        r#"{"allOf": [{"type": "string"}, {"type": "integer"}]}"#,
+        "#",
+        "`type` (of #/allOf/0) and `type` (of #/allOf/1) contradict each other",
+    ),
+    (
+        r#"{"type": "object", "properties": {"a": false}, "required": ["a"]}"#,
+        "#/properties/a",
+        "`false` allows no value, and the key is required",
+    ),
+    (
+        r#"{"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "object", "required": ["b"],
+                "properties": {"b": {"type": "integer", "exclusiveMinimum": 5, "maximum": 5}}}}}"#,
+        "#/properties/a/properties/b",
+        "`exclusiveMinimum` and `maximum` contradict each other",
+    ),
+    (
+        r##"{"$ref": "#/$defs/a", "$defs": {"a": {"type": "string", "minLength": 4, "maxLength": 3}}}"##,
+        "#/$defs/a",
+        "`minLength` and `maxLength` contradict each other",
+    ),
+    (
+        r#"{"anyOf": [{"type": "string", "minLength": 4, "maxLength": 3}, false]}"#,
+        "#",
+        "no branch of `anyOf` is possible",
+    ),
+    (
+        r#"{"type": "array", "items": false, "minItems": 1}"#,
+        "#",
+        "`items` and `minItems` contradict each other",
+    ),
+    (r#"{"type": "array", "items": {"enum": []}, "minItems": 1}"#, "#/items", "`enum` allows no value"),
+    ("false", "#", "`false` allows no value"),
+    (r#"{"type": "string", "enum": [1, 2]}"#, "#", "`type` and `enum` contradict each other"),
+    (r#"{"not": {}}"#, "#", "`not` leaves no value"),
+    (
+        r#"{"type": "object", "required": ["a"], "additionalProperties": false}"#,
+        "#",
+        "`additionalProperties` and `required` contradict each other",
+    ),
+    (
+        r##"{"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}"##,
+        "#",
+        "it requires a value of its own kind inside of itself, without end",
+    ),
+];
+
+#[test]
+fn contradictions_have_a_place_and_keywords() {
+    for (text, place, why) in CONTRADICTIONS {
+        let schema = Arc::new(super::super::load(text, &SchemaOptions::default(), &[]).unwrap());
+        assert!(machine(&schema).unwrap().is_none(), "{text}");
+        let error = JsonRules::new().contradiction(&schema);
+        let message = format!("no value is valid under the schema: {why}");
+        assert_eq!((&*error.place, &*error.message), (*place, &*message), "{text}");
+    }
+    // What is impossible and need not be there says nothing.
+    let optional =
+        r#"{"type": "object", "properties": {"a": false}, "anyOf": [false, {"minProperties": 1}]}"#;
+    let schema = Arc::new(super::super::load(optional, &SchemaOptions::default(), &[]).unwrap());
+    assert!(machine(&schema).unwrap().is_some());
+}
+
+#[test]
+fn contradictions_with_plain_numbers_say_so() {
+    let options = SchemaOptions { numbers: NumberSpelling::Plain, ..SchemaOptions::default() };
+    let text = format!(r#"{{"type": "number", "minimum": 1{}}}"#, "0".repeat(400));
+    let schema = Arc::new(super::super::load(&text, &options, &[]).unwrap());
+    assert!(machine(&schema).unwrap().is_none());
+    let error = JsonRules::new().contradiction(&schema);
+    assert!(error.help.contains("plain numbers"), "{error}");
 }
