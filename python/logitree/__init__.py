@@ -43,7 +43,7 @@ from logitree._core import (
     VocabularyError,
     __version__,
 )
-from logitree._errors import EngineError, IncompleteError, SchemaWarning
+from logitree._errors import EngineError, IncompleteError, SchemaWarning, ValueMismatchError
 from logitree._events import Choice, Event, Finish, LogProbs, Progress, SpanEnd, SpanStart, SpanText, Stats, Token
 from logitree._generate import generate
 from logitree._generation import Generation, Generations
@@ -103,6 +103,7 @@ __all__ = [
     "Tokenizer",
     "Trace",
     "TraceSpan",
+    "ValueMismatchError",
     "Vocabulary",
     "VocabularyError",
     "__version__",

@@ -18,9 +18,6 @@ from ._errors import error
 Tokenize = Callable[[str], Sequence[int]]
 """A model's own tokenisation of a text, without special tokens."""
 
-INTEGER = r"-?(0|[1-9][0-9]*)"
-NUMBER = INTEGER + r"(\.[0-9]+)?([eE][+-]?[0-9]+)?"
-
 _MAX_BOUND = 4
 """Vocabularies for which a `OneOf` keeps what it compiled."""
 
@@ -113,7 +110,8 @@ def constraint_of(value: Any) -> Constraint | _core.Matcher:
     if isinstance(value, re.Pattern):
         return _pattern(value)
     if isinstance(value, Mapping | bool):
-        return Typed(_core.Grammar.json_schema(value if isinstance(value, bool) else dict(value)), json.loads, "JSON")
+        schema = value if isinstance(value, bool) else dict(value)
+        return Typed(_core.Grammar.json_schema(schema, numbers="plain"), json.loads, "JSON")
     if isinstance(value, Collection) and not hasattr(value, "__array_interface__"):
         return OneOf(sorted(value, key=repr) if isinstance(value, set | frozenset) else value)
     return _typed(value)
@@ -431,8 +429,8 @@ def _typed(source: Any) -> Constraint:
         return OneOf([True, False])
     plain: dict[Any, tuple[_core.Grammar, Callable[[str], Any]]] = {
         str: (_core.Grammar.text(), str),
-        int: (_core.Grammar.regex(INTEGER), int),
-        float: (_core.Grammar.regex(NUMBER), float),
+        int: (_core.Grammar.json_schema({"type": "integer"}, numbers="plain"), int),
+        float: (_core.Grammar.json_schema({"type": "number"}, numbers="plain"), float),
     }
     name = getattr(source, "__name__", None) or repr(source)
     try:

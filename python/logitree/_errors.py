@@ -4,7 +4,8 @@
 LogitreeError(Exception)
 ├── ...                           the core's, one class per kind
 ├── ConstraintError
-│   └── IncompleteError           the output ended before its constraint was complete
+│   ├── IncompleteError           the output ended before its constraint was complete
+│   └── ValueMismatchError        a complete output is no value of the type that was asked for
 └── EngineError(RuntimeError)     the thing that runs the model is missing, refused, or cannot hold the prompt
 
 UserWarning
@@ -49,6 +50,28 @@ class IncompleteError(ConstraintError):
 
     def __init__(self, message: str, *, place: str = "", help: str = "") -> None:
         super().__init__(_text(message, place, help))
+        self.place = place
+        self.help = help
+
+
+class ValueMismatchError(ConstraintError):
+    """A complete output is no value of the type that was asked for: the type refuses more than its schema says.
+
+    Attributes:
+        text: the output.
+        type: the type's name.
+        reason: what the type says about the text.
+        place: the JSON pointer of the value that is refused; empty for the whole text.
+        help: the way out.
+    """
+
+    def __init__(
+        self, message: str, *, text: str = "", type: str = "", reason: str = "", place: str = "", help: str = ""
+    ) -> None:
+        super().__init__(_text(message, place, help))
+        self.text = text
+        self.type = type
+        self.reason = reason
         self.place = place
         self.help = help
 

@@ -10,13 +10,17 @@ import enum
 import inspect
 import json
 import math
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
 from typing import Any, Union, cast
 
 from logitree._core import ConstraintError, Grammar
-from logitree._errors import error
+from logitree._errors import ValueMismatchError, error
+from logitree._patterns import exact_schema
 
 _PLAIN: dict[Any, dict[str, Any]] = {
     bool: {"type": "boolean"},
@@ -53,7 +57,7 @@ def grammar_of(source: Any, *, closed: bool = True, **options: Any) -> Grammar:
         raise TypeError(f"a text describes no type: {help}")
     if isinstance(source, Mapping):
         return Grammar.json_schema(dict(source), **options)
-    return Grammar.json_schema(schema_of(source, closed=closed), **options)
+    return Grammar.json_schema(schema_of(source, closed=closed), **{"numbers": "plain", **options})
 
 
 def schema_of(source: Any, *, closed: bool = True) -> dict[str, Any]:
@@ -101,16 +105,64 @@ def literals(source: Any) -> tuple[Any, ...] | None:
 def reader_of(source: Any) -> Callable[[str], Any]:
     """What turns JSON of a type, or of a function's parameters, into a value of that type.
 
-    Values of plain types need no pydantic. Without pydantic everything else stays what ``json.loads`` gives.
+    Without pydantic, values stay what ``json.loads`` gives. What it makes raises ``ValueMismatchError`` for a text that
+    the type refuses.
     """
     try:
         import pydantic
     except ImportError:
         return json.loads
-    read: Callable[[str], Any] = pydantic.TypeAdapter(
-        _parameters(source) if _is_function(source) else source
-    ).validate_json
+    adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(
+        _parameters(source) if _is_function(source) else _supported(source)
+    )
+    name = _name(source)
+
+    def read(text: str) -> Any:
+        try:
+            return adapter.validate_json(text)
+        except pydantic.ValidationError as refused:
+            found = refused.errors(include_url=False, include_context=False, include_input=False)
+        raise _mismatch(text, name, [("".join(f"/{step}" for step in one["loc"]), one["msg"]) for one in found])
+
     return read
+
+
+def arguments_reader(source: Any) -> Callable[[Mapping[str, Any]], Mapping[str, Any]] | None:
+    """What turns the arguments of a call, as JSON has them, into what the tool's own types say.
+
+    ``source`` is what describes the tool: a function, a model or another type. For a mapping, which is a schema, and
+    without pydantic, None: the arguments are what JSON has. The keys stay those of the JSON. What it makes raises
+    ``ValueMismatchError`` for arguments that the types refuse.
+    """
+    if isinstance(source, Mapping | Grammar):
+        return None
+    read = reader_of(source)
+
+    def convert(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        value = read(json.dumps(arguments))
+        if isinstance(value, Mapping):
+            return value
+        fields = getattr(type(value), "model_fields", {})
+        names = {getattr(field, "alias", None) or name: name for name, field in fields.items()}
+        return {key: getattr(value, names.get(key, key), given) for key, given in arguments.items()}
+
+    return convert
+
+
+def _mismatch(text: str, name: str, found: list[tuple[str, str]]) -> ValueMismatchError:
+    """The error of a text that a type refuses, for the places and reasons that the type gives."""
+    several = len(found) > 1
+    reason = "; ".join(f"{message} (at {place})" if several and place else message for place, message in found[:3])
+    shown = text if len(text) <= 200 else f"{text[:200]}..."
+    return ValueMismatchError(
+        f"the output {shown!r} is no {name}: {reason}",
+        text=text,
+        type=name,
+        reason=reason,
+        place=found[0][0] if found and not several else "",
+        help="the type checks more than its JSON Schema says: say it in the schema, for example with "
+        "Annotated and pydantic.Field(...), or read the text from Generation.answer",
+    )
 
 
 def _value(value: Any, of: Any) -> Any:
@@ -132,8 +184,7 @@ def _pydantic(source: Any) -> dict[str, Any]:
         help = 'pip install "logitree[schemas]" (or pydantic), or give the JSON Schema to Grammar.json_schema'
         raise error(ConstraintError, message, place=_name(source), help=help) from missing
     try:
-        schema: dict[str, Any] = pydantic.TypeAdapter(source).json_schema(mode="validation")
-        return schema
+        return exact_schema(pydantic.TypeAdapter(_supported(source)))
     except PydanticUserError as refused:
         help = "give a type that pydantic has a schema of, or the JSON Schema itself"
         message = f"there is no schema of this: {refused.message.splitlines()[0]}"
@@ -163,12 +214,56 @@ def _parameters(function: Callable[..., Any]) -> Any:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             help = "write out its parameters"
             raise error(ConstraintError, f"{parameter} stands for any parameters", place=_name(function), help=help)
-        hint = hints.get(parameter.name, Any)
+        hint = _supported(hints.get(parameter.name, Any))
         fields[parameter.name] = hint if parameter.default is parameter.empty else NotRequired[hint]
     return TypedDict(_name(function), fields)  # type: ignore[operator]
 
 
+def _supported(source: Any, within: tuple[Any, ...] = ()) -> Any:
+    """The type, with each ``TypedDict`` of ``typing`` as one of ``typing_extensions``, which pydantic asks for before
+    Python 3.12."""
+    if sys.version_info >= (3, 12):
+        return source
+    if typing.is_typeddict(source) and type(source).__module__ == "typing":
+        if source in within:
+            help = "import TypedDict from typing_extensions"
+            raise error(ConstraintError, "a TypedDict of typing contains itself", place=_name(source), help=help)
+        return _typed_dict(source, (*within, source))
+    origin, arguments = typing.get_origin(source), typing.get_args(source)
+    if origin is None or origin is typing.Literal:
+        return source
+    if origin is typing.Annotated:
+        inner = _supported(source.__origin__, within)
+        return source if inner is source.__origin__ else typing.Annotated[(inner, *source.__metadata__)]
+    made = tuple(_supported(argument, within) for argument in arguments)
+    if all(new is old for new, old in zip(made, arguments, strict=True)):
+        return source
+    if origin is types.UnionType:
+        return reduce(or_, made)
+    return source.copy_with(made) if hasattr(source, "copy_with") else origin[made]
+
+
+def _typed_dict(source: Any, within: tuple[Any, ...]) -> Any:
+    """The same keys as a ``TypedDict`` of ``typing_extensions``."""
+    import typing_extensions
+
+    fields: dict[str, Any] = {}
+    for key, hint in typing.get_type_hints(source, include_extras=True).items():
+        origin, required = typing.get_origin(hint), key in source.__required_keys__
+        if origin in (typing_extensions.Required, typing_extensions.NotRequired):
+            hint, required = typing.get_args(hint)[0], origin is typing_extensions.Required
+        inner = _supported(hint, within)
+        fields[key] = inner if required else typing_extensions.NotRequired[inner]
+    made: Any = typing_extensions.TypedDict(source.__name__, fields)  # type: ignore[misc]
+    made.__doc__ = source.__doc__
+    if hasattr(source, "__pydantic_config__"):
+        setattr(made, "__pydantic_config__", source.__pydantic_config__)  # noqa: B010  # no type has it
+    return made
+
+
 def _name(source: Any) -> str:
+    if typing.get_origin(source) is typing.Annotated:
+        source = source.__origin__
     return str(getattr(source, "__name__", None) or source)
 
 

@@ -101,7 +101,9 @@ def test_schemas_grammars_and_what_is_neither() -> None:
     assert of(schema) == lt.Grammar.json_schema(schema)
     grammar = lt.Grammar.regex("a")
     assert of(grammar) == grammar
-    assert of(int, whitespace="compact") == lt.Grammar.json_schema({"type": "integer"}, whitespace="compact")
+    integer = {"type": "integer"}
+    assert of(int, whitespace="compact") == lt.Grammar.json_schema(integer, whitespace="compact", numbers="plain")
+    assert of(int, numbers="any") == lt.Grammar.json_schema(integer)
     with pytest.raises(lt.ConstraintError, match="for a grammar"):
         of(grammar, order="any")
     with pytest.raises(TypeError, match=r"Grammar\.literal"):

@@ -354,6 +354,8 @@ def errors() -> str:
         assert_type(error.help, str)
     except lt.LogitreeError as error:
         return error.help
+    except lt.ValueMismatchError as error:
+        return error.text + error.type + error.reason
     except lt.IncompleteError as error:
         return error.place
     return lt.__version__
