@@ -1445,6 +1445,7 @@ class Grammar:
         order: Literal["schema", "any"] = "schema",
         whitespace: Literal["bounded", "compact", "free"] = "bounded",
         separators: tuple[str, str] | None = None,
+        numbers: Literal["any", "plain"] = "any",
         ascii: bool = False,
         lenient: bool = False,
         draft: Literal["2020-12", "2019-09", "7", "6", "4"] | None = None,
@@ -1454,10 +1455,11 @@ class Grammar:
 
         `order`: keys in the schema's order, then all others ("schema"), or in any order ("any"). `whitespace`:
         as `json.dumps` writes with and without indent ("bounded"), only that of the separators ("compact"), or
-        any that JSON allows ("free"). `separators`: the text between items, and between key and value. `ascii`:
-        strings of ASCII only. `lenient`: keywords that cannot be honoured are dropped with a SchemaWarning and
-        listed by `warnings`. `draft`: the dialect of a schema without `$schema`. `documents`: documents that
-        `$ref` may name, by URI; nothing is fetched.
+        any that JSON allows ("free"). `separators`: the text between items, and between key and value.
+        `numbers`: as JSON allows ("any"), or as Python writes integers and floats ("plain"). `ascii`: strings
+        of ASCII only. `lenient`: keywords that cannot be honoured are dropped with a SchemaWarning and listed
+        by `warnings`. `draft`: the dialect of a schema without `$schema`. `documents`: documents that `$ref`
+        may name, by URI; nothing is fetched.
         """
 
     @staticmethod
@@ -1465,6 +1467,7 @@ class Grammar:
         *,
         whitespace: Literal["bounded", "compact", "free"] = "bounded",
         separators: tuple[str, str] | None = None,
+        numbers: Literal["any", "plain"] = "any",
         ascii: bool = False,
     ) -> Grammar:
         """Any JSON value."""
@@ -1540,7 +1543,8 @@ class Grammar:
         `style`: "hermes" (`<tool_call>` around a JSON object with name and arguments), "llama"
         (`<function=name>` around the arguments), or four texts: the beginning of a call, the text before and
         the text after the arguments, and the end; `{name}` is the tool's name. `tokens`: whether beginning and
-        end are control tokens of the model. Other options are those of `tags` and of `of`.
+        end are control tokens of the model. Other options are those of `tags` and of `of`. `Generation.value`
+        is the list of calls: see `value`.
         """
 
     @staticmethod
@@ -1561,7 +1565,16 @@ class Grammar:
         """
 
     @staticmethod
-    def _read(written: str) -> Grammar: ...
+    def _read(written: str, value: Any = None) -> Grammar: ...
+    def _with_value(self, value: Any) -> Grammar: ...
+    def value(self, text: str, _tokens: Sequence[int], /) -> Any:
+        """What a complete output means: of `tools` the calls in it, dicts with "name" and "arguments", of every
+        other grammar the text itself.
+
+        Arguments of a function or a type are values of its types: members of an enum, a date, a model. Raises
+        ValueMismatchError for arguments that the types refuse.
+        """
+
     @overload
     def __add__(self, other: Grammar | str, /) -> Grammar: ...
     @overload

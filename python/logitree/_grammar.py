@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from logitree._core import ConstraintError, Grammar
-from logitree._errors import error
-from logitree._schemas import grammar_of
+from logitree._errors import ValueMismatchError, error
+from logitree._schemas import arguments_reader, grammar_of, reader_of
 
 STYLES: dict[str, tuple[str, str, str, str]] = {
     "hermes": ("<tool_call>", '\n{"name": "{name}", "arguments": ', "}\n", "</tool_call>"),
@@ -34,7 +36,7 @@ def tools_grammar(
     begin, before, behind, end = _style(style)
     marked = "{name}" in begin
     calls = {
-        name: before.replace("{name}", json.dumps(name)[1:-1]) + grammar_of(source, **options) + behind
+        name: before.replace("{name}", json.dumps(name)[1:-1]) + _arguments_grammar(source, options) + behind
         for name, source in named.items()
     }
     if marked:
@@ -45,9 +47,80 @@ def tools_grammar(
         any_call = _any(calls.values())
         tags = [(_mark(begin, tokens), any_call, _mark(end, tokens))]
     triggers = [begin.partition("{name}")[0]] if marked and not tokens else []
-    return Grammar.tags(
+    made = Grammar.tags(
         tags, triggers=triggers, text=text, at_least_one=at_least_one, stop_after_first=stop_after_first
     )
+    return made._with_value(Calls(named, (begin, before, behind, end), tokens))
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Reads the calls in a text of `tools_grammar`: a list of dicts with "name" and "arguments".
+
+    Arguments of a tool that is a function or a type are what its types say; otherwise what JSON has, and for a grammar
+    its text.
+    """
+
+    named: Mapping[str, Any]
+    style: tuple[str, str, str, str]
+    tokens: bool
+
+    def __call__(self, text: str) -> list[dict[str, Any]]:
+        calls: list[dict[str, Any]] = []
+        at = 0
+        while True:
+            found = [(text.find(head, at), -len(head), name) for name, head in self._heads.items()]
+            found = [one for one in found if one[0] >= 0]
+            if not found:
+                return calls
+            start, length, name = min(found)
+            arguments, at = self._arguments(text, start - length, name)
+            calls.append({"name": name, "arguments": arguments})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"named": self.named, "style": self.style, "tokens": self.tokens}
+
+    @cached_property
+    def _heads(self) -> dict[str, str]:
+        """What a call of each tool begins with. Control tokens are no part of the text."""
+        begin, before, _, _ = self.style
+        begin = "" if self.tokens else begin
+        return {
+            name: begin.replace("{name}", name) + before.replace("{name}", json.dumps(name)[1:-1])
+            for name in self.named
+        }
+
+    @cached_property
+    def _readers(self) -> dict[str, Callable[[Any], Any]]:
+        return {name: _reader(source) for name, source in self.named.items()}
+
+    def _arguments(self, text: str, at: int, name: str) -> tuple[Any, int]:
+        """The arguments that begin at a place, and the place after the call."""
+        tail = self.style[2] + ("" if self.tokens else self.style[3])
+        if isinstance(self.named[name], Grammar):
+            end = text.find(tail, at) if tail else len(text)
+            return text[at:end], end + len(tail)
+        at += len(text[at:]) - len(text[at:].lstrip())
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, at)
+        except ValueError as wrong:
+            message = f"the arguments of {name} are no JSON: {wrong}"
+            raise ValueMismatchError(message, text=text, type=name, reason=str(wrong)) from wrong
+        return self._readers[name](value), end
+
+
+def _reader(source: Any) -> Callable[[Any], Any]:
+    """What turns the arguments of a call, as JSON has them, into what the tool's types say."""
+    by_types = arguments_reader(source)
+    if by_types is None:
+        return lambda value: value
+    whole = reader_of(source)
+    return lambda value: by_types(value) if isinstance(value, Mapping) else whole(json.dumps(value))
+
+
+def _arguments_grammar(source: Any, options: Mapping[str, Any]) -> Grammar:
+    """The grammar of a tool's arguments; numbers are plain, unless the options say otherwise."""
+    return grammar_of(source, **(options if isinstance(source, Grammar) else {"numbers": "plain", **options}))
 
 
 def _style(style: str | tuple[str, str, str, str]) -> tuple[str, str, str, str]:

@@ -48,7 +48,7 @@ class ResponseConstraint:
         """Whether there is at least one call."""
         self.parallel = parallel and tool_choice in ("auto", "required")
         self.reasoning = reasoning
-        self.options = dict(options or {})
+        self.options = {"numbers": "plain", **(options or {})}
         if self.tools and protocol.calls is None:
             raise error(ConstraintError, f"{protocol} has no tool calls", help="leave tools out")
         if not isinstance(reasoning, bool | int | None) or (reasoning or 0) < 0:

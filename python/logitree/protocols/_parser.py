@@ -73,6 +73,7 @@ class Parser:
         self.protocol = protocol
         self._marks = marks = Marks(protocol, vocabulary)
         self._tools = {tool.name: tool.parsed for tool in tools}
+        self._described = {tool.name: tool for tool in tools}
         self._answer_only = answer_only and not protocol.content
         """Whether content, once it has begun, is all that follows."""
         self._without = frozenset(without)
@@ -450,6 +451,9 @@ class Parser:
                     return False
                 note = ""  # the token that ends the turn was not given
         name, arguments = read
+        if name in self._described:
+            arguments, wrong = self._described[name].converted(arguments)
+            note = note or wrong
         number = self._calls_read
         self._calls_read += 1
         self._end(lambda _, raw: ToolCall(name, arguments, raw, number, note))

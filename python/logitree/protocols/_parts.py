@@ -37,12 +37,14 @@ class ToolCall:
 
     name: str
     arguments: Mapping[str, Any]
+    """By name. Of a tool that is a function or a type, the values that its types say: members of enums, dates, models.
+    Otherwise, and without the tools, what JSON has."""
     raw: str
     """As of `Reasoning`."""
     index: int
     """Its place among the calls of the response, from 0."""
     note: str = ""
-    """What is wrong with its markers; the arguments are complete."""
+    """What is wrong with its markers, or which argument the tool's types refuse; the arguments are complete."""
 
 
 Part = Reasoning | Content | ToolCall

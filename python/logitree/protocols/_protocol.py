@@ -159,7 +159,7 @@ class Protocol:
             reasoning: None: a block of any length may come; True: it must come; a number: it may come, with at most so
                 many tokens; 0 or False: no block, and one that the prompt has begun ends at once.
             begun: whether the prompt has begun a block of reasoning; None: as its last token says.
-            **options: those of `Grammar.json_schema`, for the arguments of JSON.
+            **options: those of `Grammar.json_schema`, for the arguments of JSON; `numbers` is "plain" unless given.
 
         Raises:
             ConstraintError: a tool or an option that cannot be honoured. Here, or at `matcher` for what depends on the

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from .._core import ConstraintError, Grammar
-from .._errors import error
+from .._errors import ValueMismatchError, error
 from .._grammar import _named
-from .._schemas import _closed, schema_of
+from .._schemas import _closed, arguments_reader, schema_of
 
 NAME = re.compile(r"[\w.\-/]{1,256}")
 """What a tool may be called: no protocol has a marker that begins so."""
@@ -23,6 +24,24 @@ class Tool:
 
     name: str
     schema: str
+    source: Any = field(default=None, compare=False, repr=False)
+    """What the caller described it by, where that is a type or a function: what its arguments are converted by."""
+
+    def converted(self, arguments: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+        """The arguments as the tool's types have them, and what is wrong: then they stay what JSON has."""
+        if self._convert is None:
+            return arguments, ""
+        try:
+            return self._convert(arguments), ""
+        except ValueMismatchError as wrong:
+            return arguments, f"the arguments are not what {self.name} takes: {wrong.reason}"
+
+    @cached_property
+    def _convert(self) -> Callable[[Mapping[str, Any]], Mapping[str, Any]] | None:
+        return None if self.source is None else arguments_reader(self.source)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @property
     def parsed(self) -> dict[str, Any]:
@@ -38,7 +57,10 @@ def tools_of(given: Mapping[str, Any] | Iterable[Any]) -> tuple[Tool, ...]:
         ConstraintError: a tool without a name, two with one name, a name of other characters, or arguments that are no
             object.
     """
-    return tuple(Tool(_checked(name), _schema(name, source)) for name, source in _named(given).items())
+    return tuple(
+        Tool(_checked(name), _schema(name, source), None if isinstance(source, Mapping) else source)
+        for name, source in _named(given).items()
+    )
 
 
 def _checked(name: str) -> str:

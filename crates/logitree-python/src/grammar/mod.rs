@@ -39,12 +39,14 @@ pub use explanation::PyExplanation;
 pub struct PyGrammar {
     part: GrammarNode,
     bounds: Bounds,
+    /// What reads a value in a text of it, in Python.
+    value: Option<Py<PyAny>>,
 }
 
 impl PyGrammar {
     /// The grammar of a node.
     pub fn new(part: GrammarNode) -> PyGrammar {
-        PyGrammar { part, bounds: Bounds::default() }
+        PyGrammar { part, bounds: Bounds::default(), value: None }
     }
 
     /// Reads a source, without the interpreter.
@@ -140,12 +142,12 @@ impl PyGrammar {
     ///
     /// `order`: keys in the schema's order, then all others ("schema"), or in any order ("any"). `whitespace`: as
     /// `json.dumps` writes with and without indent ("bounded"), only that of the separators ("compact"), or any that JSON
-    /// allows ("free"). `separators`: the text between items, and between key and value. `ascii`: strings of ASCII
-    /// only. `lenient`: keywords that cannot be honoured are dropped with a SchemaWarning and listed by `warnings`.
+    /// allows ("free"). `separators`: the text between items, and between key and value. `numbers`: as JSON allows
+    /// ("any"), or as Python writes integers and floats ("plain"). `ascii`: strings of ASCII only. `lenient`: keywords that cannot be honoured are dropped with a SchemaWarning and listed by `warnings`.
     /// `draft`: the dialect of a schema without `$schema`. `documents`: documents that `$ref` may name, by URI; nothing
     /// is fetched.
     #[staticmethod]
-    #[pyo3(signature = (schema, *, order="schema", whitespace="bounded", separators=None, ascii=false, lenient=false, draft=None, documents=None))]
+    #[pyo3(signature = (schema, *, order="schema", whitespace="bounded", separators=None, numbers="any", ascii=false, lenient=false, draft=None, documents=None))]
     #[allow(clippy::too_many_arguments)] // one each of Python's keywords
     fn json_schema(
         py: Python<'_>,
@@ -153,12 +155,13 @@ impl PyGrammar {
         order: &str,
         whitespace: &str,
         separators: Option<(String, String)>,
+        numbers: &str,
         ascii: bool,
         lenient: bool,
         draft: Option<&str>,
         documents: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyGrammar> {
-        let options = sources::options(order, whitespace, separators, ascii, lenient, draft)?;
+        let options = sources::options(order, whitespace, separators, numbers, ascii, lenient, draft)?;
         let text = sources::json(schema, "schema")?;
         let documents = documents.map_or(Ok(Vec::new()), sources::documents)?;
         let grammar = PyGrammar::read(py, Syntax::JsonSchema { text, options, documents })?;
@@ -168,14 +171,15 @@ impl PyGrammar {
 
     /// Any JSON value.
     #[staticmethod]
-    #[pyo3(signature = (*, whitespace="bounded", separators=None, ascii=false))]
+    #[pyo3(signature = (*, whitespace="bounded", separators=None, numbers="any", ascii=false))]
     fn json(
         py: Python<'_>,
         whitespace: &str,
         separators: Option<(String, String)>,
+        numbers: &str,
         ascii: bool,
     ) -> PyResult<PyGrammar> {
-        let options = sources::options("any", whitespace, separators, ascii, false, None)?;
+        let options = sources::options("any", whitespace, separators, numbers, ascii, false, None)?;
         PyGrammar::read(py, Syntax::JsonSchema { text: "true".into(), options, documents: Vec::new() })
     }
 
@@ -261,7 +265,7 @@ impl PyGrammar {
     /// `style`: "hermes" (`<tool_call>` around a JSON object with name and arguments), "llama"
     /// (`<function=name>` around the arguments), or four texts: the beginning of a call, the text before and the text
     /// after the arguments, and the end; `{name}` is the tool's name. `tokens`: whether beginning and end are control tokens of
-    /// the model. Other options are those of `tags` and of `of`.
+    /// the model. Other options are those of `tags` and of `of`. `Generation.value` is the list of calls: see `value`.
     #[staticmethod]
     #[pyo3(signature = (tools, **options))]
     fn tools<'py>(
@@ -307,8 +311,32 @@ impl PyGrammar {
 
     /// Reads what `__reduce__` wrote.
     #[staticmethod]
-    fn _read(py: Python<'_>, written: &str) -> PyResult<PyGrammar> {
-        py.detach(|| GrammarNode::from_written(written)).map(PyGrammar::new).map_err(to_py)
+    #[pyo3(signature = (written, value=None))]
+    fn _read(py: Python<'_>, written: &str, value: Option<Py<PyAny>>) -> PyResult<PyGrammar> {
+        let part = py.detach(|| GrammarNode::from_written(written)).map_err(to_py)?;
+        Ok(PyGrammar { value, ..PyGrammar::new(part) })
+    }
+
+    /// The same grammar, of whose texts `value` reads the value.
+    fn _with_value(&self, value: Py<PyAny>) -> PyGrammar {
+        PyGrammar { value: Some(value), ..PyGrammar::new(self.part.clone()) }
+    }
+
+    /// What a complete output means: of `tools` the calls in it, dicts with "name" and "arguments", of every other grammar the
+    /// text itself.
+    ///
+    /// Arguments of a function or a type are values of its types: members of an enum, a date, a model. Raises
+    /// ValueMismatchError for arguments that the types refuse.
+    #[pyo3(signature = (text, _tokens, /))]
+    fn value<'py>(
+        &self,
+        text: Bound<'py, PyAny>,
+        _tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match &self.value {
+            Some(value) => value.bind(text.py()).call1((text,)),
+            None => Ok(text),
+        }
     }
 
     fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -406,8 +434,9 @@ impl PyGrammar {
         py.detach(|| Ok(self.bounds.get(&self.part, known, None, limits)?.memory())).map_err(to_py)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((slf.get_type().getattr("_read")?, (slf.get().part.written(),)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Option<Py<PyAny>>))> {
+        let value = slf.get().value.as_ref().map(|value| value.clone_ref(slf.py()));
+        Ok((slf.get_type().getattr("_read")?, (slf.get().part.written(), value)))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
