@@ -29,9 +29,7 @@ _NOT_SAMPLING = {"max_tokens", "stop", "chat", "on_limit", "force", "trace", "on
 
 
 @overload
-def choose(
-    model: Any, prompt: str | Sequence[int] | Messages, values: Any, **options: Any
-) -> Choice: ...
+def choose(model: Any, prompt: str | Sequence[int] | Messages, values: Any, **options: Any) -> Choice: ...
 @overload
 def choose(model: Any, prompt: Sequence[Prompt], values: Any, **options: Any) -> list[Choice]: ...
 def choose(
@@ -64,9 +62,9 @@ def choose(
         values: a `OneOf`, or what it takes: texts, numbers, members of an enum; `ReasoningBudget(...) + values` lets
             the model reason first, as `generate` does, and chooses after what it wrote.
         method: "exact": computes the probability of each value, all values as one tree of tokens, in as few passes as
-            the engine can; "greedy": takes token by token what `generate` takes, by default the likeliest of the allowed
-            ones, which costs fewer tokens and may miss the likeliest value. None: "exact", and "greedy" where a chain,
-            a seed or sampling parameters are given.
+            the engine can; "greedy": takes token by token what `generate` takes, by default the likeliest of the
+            allowed ones, which costs fewer tokens and may miss the likeliest value. None: "exact", and "greedy" where
+            a chain, a seed or sampling parameters are given.
         tokenizations: which tokens spell a value. "canonical": those of the model's own tokenizer. "all": all; exact
             probabilities are sums over all spellings then, of which at most a millionth is left out. None: canonical
             where the tokenizer spells the values, else all; with "greedy" as of `generate`.
@@ -122,7 +120,9 @@ def _values(values: Any) -> OneOf | ReasoningBudget:
     return OneOf(values)
 
 
-def _check_exact(thinks: bool, tokenizations: Any, calibrate: Any, sampling: list[str], options: dict[str, Any]) -> None:
+def _check_exact(
+    thinks: bool, tokenizations: Any, calibrate: Any, sampling: list[str], options: dict[str, Any]
+) -> None:
     """Errors of options that mean nothing with exact probabilities."""
     if tokenizations not in _SPELLINGS:
         message = f"tokenizations is {tokenizations!r}, and probabilities are exact"
@@ -159,9 +159,7 @@ def _greedy(
     for _, event in made.events():
         if on_event is not None:
             on_event(event)
-    return [
-        Choice(one.value, one_of.values.index(one.value), one.probability, one.stats) for one in made
-    ]
+    return [Choice(one.value, one_of.values.index(one.value), one.probability, one.stats) for one in made]
 
 
 def _decoding(constraint: Any, one_of: OneOf, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,13 +208,10 @@ class _Exact:
             logs = [log - base for log, base in zip(logs, self._without(prompt), strict=True)]
         shares = normalised(logs)
         best = max(range(len(shares)), key=shares.__getitem__)
-        texts, place = whole(self.one_of), {text: at for at, text in enumerate(self.texts)}
-        index = texts.index(self.texts[best])
-        probabilities = [
-            shares[place[text]] if texts.index(text) == at else 0.0 for at, text in enumerate(texts)
-        ]
+        texts, left = whole(self.one_of), dict(zip(self.texts, shares, strict=True))
+        probabilities, index = tuple(left.pop(text, 0.0) for text in texts), texts.index(self.texts[best])
         stats = _stats(tokens, found.spelled[best], len(logs) == 1, found.evaluated, thought, began)
-        return Choice(self.one_of.values[index], index, shares[best], stats, tuple(probabilities))
+        return Choice(self.one_of.values[index], index, shares[best], stats, probabilities)
 
     def _without(self, prompt: Any) -> list[float]:
         """The log-probabilities without the prompt, each prompt that is there instead evaluated once."""
@@ -228,7 +223,9 @@ class _Exact:
                 neutral = [*prompt[:-1], {**prompt[-1], "content": ""}]
             else:
                 message = "calibrate=True and a prompt of token ids"
-                raise error(_core.ConstraintError, message, help="give calibrate the tokens of a prompt without content")
+                raise error(
+                    _core.ConstraintError, message, help="give calibrate the tokens of a prompt without content"
+                )
         tokens = tuple(encoded(engine, neutral, chat))
         if not tokens:
             bos = engine.vocabulary.bos_id

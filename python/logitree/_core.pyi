@@ -1776,9 +1776,10 @@ class Decoder:
 
     `matcher` constrains the whole output and is copied: the caller's own does not move. `max_tokens` counts the
     output only. `stop`: texts that end the output where they appear. `stop_at_eog`: the vocabulary's
-    end-of-generation ids end it. `trace` records every step. `span_chains`: chains that pick the tokens of
-    single spans of a skeleton, by the spans' numbers; None: those that the skeleton says. Raises
-    ConstraintError for a matcher of a larger vocabulary.
+    end-of-generation ids end it. `trace` records every step. `logprobs`: each step tells how likely its token
+    was and so many of the likeliest tokens (`last_logprobs`); None: it does not. `span_chains`: chains that
+    pick the tokens of single spans of a skeleton, by the spans' numbers; None: those that the skeleton says.
+    Raises ConstraintError for a matcher of a larger vocabulary.
 
     Logits are read in place from any C-contiguous buffer of float32, float16 or bfloat16 with at least
     `len(vocabulary)` values, and never written.
@@ -1939,7 +1940,12 @@ class Decoder:
 
     @property
     def last_logprobs(self) -> tuple[float, list[tuple[int, float]], float, list[tuple[int, float]]] | None:
-        """"""
+        """How likely the last token was (with `logprobs`); None where it came by no step.
+
+        Its log-probability by the model's own distribution over all tokens, the likeliest tokens of that with
+        theirs, its log-probability in what constraint and chain left, and the likeliest of that. In nats; -inf
+        where it could not come.
+        """
 
 def step_batch(
     decoders: Sequence[Decoder], logits: object, end: int, *, each: bool = False, threads: int | None = None

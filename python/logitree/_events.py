@@ -29,9 +29,9 @@ class Progress:
 class LogProbs:
     """How likely a token was, in nats, and which tokens were the likeliest.
 
-    "Model": the softmax of the model's logits over the whole vocabulary, before the constraint and all filters. "Final":
-    what the constraint and the chain left, at the chain's temperature; with a chain that ends with greedy, before it
-    takes the likeliest.
+    "Model": the softmax of the model's logits over the whole vocabulary, before the constraint and all filters.
+    "Final": what the constraint and the chain left, at the chain's temperature; with a chain that ends with greedy,
+    before it takes the likeliest.
     """
 
     model: float

@@ -1,4 +1,4 @@
-"""Exact probabilities of texts after a prompt: a tree of their tokens, evaluated whole, and the search of all spellings.
+"""Exact probabilities of texts after a prompt: a tree of their tokens, evaluated whole, and all spellings together.
 
 The slow version that it must equal scores each spelling of each text alone, in a session of its own.
 """
@@ -20,7 +20,7 @@ from .engines._trees import PROMPT, Evaluated, tree_logits
 TOLERANCE = 1e-6
 """How much the search of all spellings may leave out: the share of the probability of all texts together."""
 
-MOST_PATHS = 20_000
+MAX_PATHS = 20_000
 """Most beginnings of spellings that are evaluated for one prompt."""
 
 
@@ -54,7 +54,7 @@ class TextTree:
                 at = children[at][token]
             self._places.append(at)
         self._children = children
-        # Logits are needed where something goes on; node 0 is the prompt.
+        # Logits are needed where something continues; node 0 is the prompt.
         numbers = {0: PROMPT}
         self.parents: list[int] = []
         self.tokens: list[int] = []
@@ -208,7 +208,8 @@ def _check_lengths(spelled: Iterable[Sequence[int]], most: int | None) -> None:
     longest = max(map(len, spelled))
     if most is not None and longest > most:
         raise IncompleteError(
-            f"a value is not complete: max_tokens is {most}, and it has {longest} tokens", help="give a larger max_tokens"
+            f"a value is not complete: max_tokens is {most}, and it has {longest} tokens",
+            help="give a larger max_tokens",
         )
 
 
@@ -247,8 +248,8 @@ def _of_all(
     while level:
         level, dropped = _likely(level, known, dropped)
         evaluated += len(level)
-        if evaluated > MOST_PATHS:
-            message = f"more than {MOST_PATHS} beginnings of spellings"
+        if evaluated > MAX_PATHS:
+            message = f"more than {MAX_PATHS} beginnings of spellings"
             raise error(_core.LimitError, message, help='use tokenizations="canonical", or fewer and shorter values')
         if most is not None and len(level[0].tokens) >= most:
             _check_lengths([(*level[0].tokens, 0)], most)

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from table_engine import DraftingEngine, TableEngine
 
 import logitree as lt
 from logitree.engines import ContextFull
-from logitree.engines._trees import by_beams, by_sessions, groups
+from logitree.engines._trees import groups
+from table_engine import DraftingEngine, TableEngine
 
 
 class Tabled(TableEngine):
@@ -227,7 +227,7 @@ def test_many_prompts_give_many_choices() -> None:
 
 def test_reasoning_comes_first() -> None:
     engine = DraftingEngine(4, scale=1.0)
-    budget = lt.ReasoningBudget([[1]], [[2]], budget=5) + ["abc", "red"]
+    budget = lt.ReasoningBudget([[1]], [[2]], budget=5) + lt.OneOf(["abc", "red"])
     prompt = [120, 1]
     events: list[lt.Event] = []
     chosen = lt.choose(engine, prompt, budget, on_event=events.append)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from table_engine import DraftingEngine, TableEngine
 
 import logitree as lt
 from logitree.speculation import NGramDrafter
+from table_engine import DraftingEngine, TableEngine
 
 
 def log_softmax(row: np.ndarray) -> np.ndarray:
@@ -70,7 +70,9 @@ def test_before_and_after_the_filters(trace: bool, seed: int) -> None:
 
 def test_the_constraint_counts_after_and_not_before() -> None:
     engine = TableEngine(4)
-    (first, *rest) = tokens_of(lt.generate(engine, "x", ["abc", "acd"], chain=lt.Chain.greedy(), logprobs=2, force=False))
+    (first, *rest) = tokens_of(
+        lt.generate(engine, "x", ["abc", "acd"], chain=lt.Chain.greedy(), logprobs=2, force=False)
+    )
     told = first.logprobs
     assert told is not None
     assert told.model == pytest.approx(log_softmax(engine.table[ord("x")])[97], abs=1e-5)
@@ -110,9 +112,7 @@ def test_batches_and_drafts_tell_the_same() -> None:
     together = lt.generate(engine, [[120], [121]], schema, seed=3, **options)
     for prompt, row in zip([[120], [121]], together, strict=True):
         alone = lt.generate(engine, prompt, schema, seed=3, **options)
-        drafted = lt.generate(
-            engine, prompt, schema, seed=3, drafter=NGramDrafter(), **options
-        )
+        drafted = lt.generate(engine, prompt, schema, seed=3, drafter=NGramDrafter(), **options)
         told = [(token.id, token.logprobs) for token in tokens_of(alone)]
         assert [(token.id, token.logprobs) for token in tokens_of(row)] == told
         assert [(token.id, token.logprobs) for token in tokens_of(drafted)] == told

@@ -16,6 +16,7 @@ through ``logitree.generate``, events and all; and, as a link of such a native c
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import statistics
 import time
@@ -80,6 +81,7 @@ def run(bench: Bench) -> None:
     measure(stage, modes, rounds=2 if bench.quick else 7)
     report(bench, stage, modes)
     report_sampled(bench, stage)
+    report_exact(bench, str(path), rounds=1 if bench.quick else 3)
 
 
 class Stage:
@@ -327,6 +329,39 @@ def report_sampled(bench: Bench, stage: Stage) -> None:
             target=1.0,
             better="higher",
             differing=left,
+        )
+
+
+def report_exact(bench: Bench, path: str, rounds: int) -> None:
+    """What exact probabilities of all actions cost beside the greedy choice: after a prompt that is evaluated in the same
+    call, and after one that memory holds already."""
+    from logitree.engines.llama_cpp import LlamaCpp
+
+    engine = LlamaCpp(path, n_ctx=1024)
+    texts = [prompt(request) for request in REQUESTS[:3]]
+    nothing = engine.tokenize("Something else.")
+    times: dict[tuple[bool, str], list[float]] = {}
+    answers: dict[str, list[str]] = {}
+    for at in range(rounds + 1):
+        for is_held, method in itertools.product((False, True), ("greedy", "exact")):
+            total, chosen = 0.0, []
+            for text in texts:
+                engine.session().evaluate(engine.encode(text, chat=False) if is_held else nothing)
+                began = time.perf_counter()
+                chosen.append(lt.choose(engine, text, ACTIONS, chat=False, method=method).text)
+                total += time.perf_counter() - began
+            answers[method] = chosen
+            if at:  # the first round warms up
+                times.setdefault((is_held, method), []).append(total)
+    for is_held, prompted in ((False, "prompt included"), (True, "prompt evaluated already")):
+        greedy, exact = (min(times[is_held, method]) for method in ("greedy", "exact"))
+        bench.record(
+            f"exact probabilities of 30 actions beside the greedy choice, {prompted}",
+            exact / greedy,
+            unit="times",
+            target=None if is_held else 1.5,
+            seconds=exact / len(texts),
+            answers=answers,
         )
 
 

@@ -100,8 +100,9 @@ class Engine(Protocol):
     - ``batch_session(rows, tokens) -> BatchSession``: several sequences in one pass; `tokens` is the most that all of
       them may hold together. ``batch_rows: int | None``: the most rows of one such session.
     - ``beam_session(rows, tokens) -> BeamSession``: for `logitree.beam_search`.
-    - ``tree_logits(prompt, parents, tokens, read) -> Evaluated``: the logits after a prompt and after each node of a tree
-      of continuations (`engines._trees`), for `logitree.choose`; without it beams or sessions are used.
+    - ``tree_logits(prompt, parents, tokens, read) -> Evaluated``: calls `read(node, logits)` after a prompt (node -1)
+      and after each node of a tree of continuations (`engines._trees`), for `logitree.choose`; without it beams or
+      sessions are used.
     - ``own_tokenizer: Tokenizer``: for `tokenizations="canonical"`.
     - ``pass_costs: PassCosts``: what passes cost, as far as it is known; without it proposed tokens count as free.
     """

@@ -90,7 +90,9 @@ class LlamaTree:
         asking = [PROMPT] if is_first else []
         for node in group.nodes:
             below = group.leaves[node]
-            entries.append((tokens[node], at + 1 + depths[node], range(below.start + 1, below.stop + 1), node in group.new))
+            entries.append(
+                (tokens[node], at + 1 + depths[node], range(below.start + 1, below.stop + 1), node in group.new)
+            )
             asking.append(node)
         with engine._lock, engine._consistent():
             if list(prompt[: at + (not is_first)]) != engine._held or engine._used_by_llama():

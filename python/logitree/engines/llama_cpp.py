@@ -725,7 +725,7 @@ def _load(
     # output.
     params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
     params.type_k = type_k
-    # A tree of continuations needs a sequence for each leaf. States of recurrent models and windows take memory for each.
+    # A tree of continuations needs a sequence for each leaf. Recurrent states and windows take memory for each.
     if not (lib.llama_model_is_recurrent(model) or lib.llama_model_is_hybrid(model) or lib.llama_model_n_swa(model)):
         params.n_seq_max = min(SEQUENCES, params.n_batch)
         params.kv_unified = True

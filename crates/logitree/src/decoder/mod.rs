@@ -18,8 +18,8 @@ use std::time::Instant;
 
 use crate::constraint::{Matcher, SpanProgress};
 use crate::mask::AllowedTokens;
-use crate::sampling::{Adapt, Candidates, Chain, Effect, Floats, Setting, Steering};
 use crate::metrics::LogProbabilities;
+use crate::sampling::{Adapt, Candidates, Chain, Effect, Floats, Setting, Steering};
 use crate::trace::{Alternative, Likelihoods, Model, Origin, Step};
 use crate::trace::{ALLOWED_KEPT, ALTERNATIVES_KEPT, CANDIDATES_KEPT, CONSTRAINT};
 use crate::vocabulary::Vocabulary;

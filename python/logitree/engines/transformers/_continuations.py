@@ -1,4 +1,4 @@
-"""A tree of continuations of one prompt in a transformers model: a row for each leaf, over copies of the prompt's cache."""
+"""A tree of continuations in a transformers model: a row for each leaf, over copies of the prompt's cache."""
 
 from __future__ import annotations
 

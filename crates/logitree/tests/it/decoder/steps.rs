@@ -512,7 +512,8 @@ fn the_trace_records_how_each_token_was_decided() {
 fn a_step_tells_how_likely_its_token_was_and_draws_the_same() {
     let plain = |logits: &[f32]| {
         let z: f64 = logits.iter().map(|&x| f64::from(x).exp()).sum();
-        let mut logs: Vec<(TokenId, f64)> = (0..).zip(logits.iter().map(|&x| f64::from(x) - z.ln())).collect();
+        let mut logs: Vec<(TokenId, f64)> =
+            (0..).zip(logits.iter().map(|&x| f64::from(x) - z.ln())).collect();
         logs.sort_by(|a, b| b.1.total_cmp(&a.1));
         logs
     };
