@@ -5,43 +5,67 @@ from __future__ import annotations
 import time
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _core
+from ._arguments import GenerateOptions, read_max_tokens
 from ._constraint import OneOf, constraint_of
 from ._errors import IncompleteError, error
 from ._events import Choice, Event, Stats
 from ._exact import normalised, scores, whole
 from ._generate import Prompt, encoded, generate, is_several
 from ._generation import Generation
+from ._healing import healed, is_healed
 from ._loop import checked_prompt
 from ._reasoning import ReasoningBudget
 from .engines import Engine, Messages
 from .engines import open as open_engine
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Method = Literal["exact", "greedy"]
 """How a value is chosen."""
 
 _METHODS = (None, "exact", "greedy")
 _SPELLINGS = (None, "all", "canonical")
-_NOT_SAMPLING = {"max_tokens", "stop", "chat", "on_limit", "force", "trace", "on_step", "drafter", "logprobs"}
+_NOT_SAMPLING = {"max_tokens", "stop", "chat", "on_limit", "force", "trace", "on_step", "drafter", "logprobs", "heal"}
 """Options of `generate` that are no sampling."""
+_OF_EXACT = ("chat", "heal", "max_tokens")
+"""Options of `generate` that mean something for exact probabilities."""
 
 
 @overload
-def choose(model: Any, prompt: str | Sequence[int] | Messages, values: Any, **options: Any) -> Choice: ...
+def choose(
+    model: Any,
+    prompt: str | Sequence[int] | Messages,
+    values: Iterable[Any] | OneOf | ReasoningBudget,
+    *,
+    method: Method | None = None,
+    calibrate: bool | Prompt = False,
+    on_event: Callable[[Event], None] | None = None,
+    **options: Unpack[GenerateOptions],
+) -> Choice: ...
 @overload
-def choose(model: Any, prompt: Sequence[Prompt], values: Any, **options: Any) -> list[Choice]: ...
+def choose(
+    model: Any,
+    prompt: Sequence[Prompt],
+    values: Iterable[Any] | OneOf | ReasoningBudget,
+    *,
+    method: Method | None = None,
+    calibrate: bool | Prompt = False,
+    on_event: Callable[[Event], None] | None = None,
+    **options: Unpack[GenerateOptions],
+) -> list[Choice]: ...
 def choose(
     model: Any,
     prompt: Any,
     values: Iterable[Any] | OneOf | ReasoningBudget,
     *,
     method: Method | None = None,
-    tokenizations: Literal["all", "canonical", "fast_forward"] | None = None,
     calibrate: bool | Prompt = False,
     on_event: Callable[[Event], None] | None = None,
-    **options: Any,
+    **options: Unpack[GenerateOptions],
 ) -> Choice | list[Choice]:
     """Lets the model choose one of several values: the likeliest, unless sampling parameters are given.
 
@@ -65,15 +89,14 @@ def choose(
             the engine can; "greedy": takes token by token what `generate` takes, by default the likeliest of the
             allowed ones, which costs fewer tokens and may miss the likeliest value. None: "exact", and "greedy" where
             a chain, a seed or sampling parameters are given.
-        tokenizations: which tokens spell a value. "canonical": those of the model's own tokenizer. "all": all; exact
-            probabilities are sums over all spellings then, of which at most a millionth is left out. None: canonical
-            where the tokenizer spells the values, else all; with "greedy" as of `generate`.
         calibrate: divides each probability by the one that the value has without the prompt, before they are made to
             sum to 1, so that values that are likely anywhere gain nothing from that. True: without means an empty text
             in the prompt's place, or in that of the last message; a prompt: after this one instead.
         on_event: called with every event where tokens are decoded.
-        options: `chat` and `max_tokens` (the most tokens of a value) as of `generate`. With "greedy", and for the
-            reasoning, all options of `generate`.
+        options: `chat`, `heal` and `max_tokens` (the most tokens of a value) as of `generate`; and `tokenizations`,
+            which tokens spell a value: "canonical", those of the model's own tokenizer, or "all", which sums all
+            spellings but for a millionth at most. By default canonical where the tokenizer spells the values, else
+            all. With "greedy", and for the reasoning, all options of `generate`.
 
     Raises:
         IncompleteError: a value has more tokens than `max_tokens`, or does not fit into the context; or the generation
@@ -89,7 +112,9 @@ def choose(
         raise error(_core.ConstraintError, "no values follow the reasoning", help="give ReasoningBudget(...) + [...]")
     if method not in _METHODS:
         raise error(_core.ConstraintError, f"method is {method!r}", help='give "exact" or "greedy"')
-    sampling = sorted(options.keys() - _NOT_SAMPLING)
+    decoding: dict[str, Any] = {**options}
+    tokenizations: Any = decoding.pop("tokenizations", None)
+    sampling = sorted(decoding.keys() - _NOT_SAMPLING)
     method = method or ("greedy" if sampling else "exact")
     several = is_several(prompt)
     prompts = list(prompt) if several else [prompt]
@@ -97,12 +122,12 @@ def choose(
     if method == "greedy":
         if calibrate is not False:
             raise error(_core.ConstraintError, "calibrate needs exact probabilities", help='give method="exact"')
-        chosen = _greedy(engine, prompts, constraint, then, tokenizations, on_event, options)
+        chosen = _greedy(engine, prompts, constraint, then, tokenizations, on_event, decoding)
     else:
         thinks = constraint if isinstance(constraint, ReasoningBudget) else None
-        _check_exact(thinks is not None, tokenizations, calibrate, sampling, options)
+        _check_exact(thinks is not None, tokenizations, calibrate, sampling, decoding)
         spelling = tokenizations or ("canonical" if then.tokenizations == "canonical" else None)
-        exact = _Exact(engine, then, spelling, options)
+        exact = _Exact(engine, then, spelling, decoding)
         exact.calibrate(calibrate)
         chosen = [exact.after(one, thinks, on_event) for one in prompts]
     return chosen if several else chosen[0]
@@ -133,13 +158,11 @@ def _check_exact(
     if sampling and not thinks:
         message = f"exact probabilities and {', '.join(sampling)}"
         raise error(_core.SamplingError, message, help='leave it out, or give method="greedy"')
-    given = [name for name, value in options.items() if value is not None and name not in ("chat", "max_tokens")]
+    given = [name for name, value in options.items() if value is not None and name not in _OF_EXACT]
     if given and not thinks:
         message = f"{', '.join(given)}: exact probabilities decode no tokens"
         raise error(_core.ConstraintError, message, help='leave it out, or give method="greedy"')
-    most = options.get("max_tokens")
-    if most is not None and most < 0:
-        raise error(_core.LimitError, f"max_tokens is {most}", help="give 0 or more")
+    read_max_tokens(options.get("max_tokens"))
 
 
 def _greedy(
@@ -155,7 +178,8 @@ def _greedy(
     options = _decoding(constraint, one_of, options)
     if tokenizations is not None:
         options["tokenizations"] = tokenizations
-    made = generate(engine, prompts, [constraint] * len(prompts), **{**options, "trace": True})
+    options["trace"] = True
+    made = generate(engine, prompts, [constraint] * len(prompts), **options)
     for _, event in made.events():
         if on_event is not None:
             on_event(event)
@@ -180,7 +204,7 @@ class _Exact:
         self.engine, self.one_of, self.spelling, self.options = engine, one_of, spelling, options
         self.texts = list(dict.fromkeys(whole(one_of)))
         self._neutral: bool | Prompt = False
-        self._known: dict[tuple[int, ...], list[float]] = {}
+        self._known: dict[tuple[tuple[int, ...], bytes], list[float]] = {}
 
     def calibrate(self, neutral: bool | Prompt) -> None:
         """Divides by the probabilities after this prompt from now on."""
@@ -189,20 +213,20 @@ class _Exact:
     def after(self, prompt: Any, thinks: ReasoningBudget | None, on_event: Callable[[Event], None] | None) -> Choice:
         """The choice after a prompt, and after the reasoning that the model writes first."""
         began = time.perf_counter()
-        tokens = checked_prompt(encoded(self.engine, prompt, self.options.get("chat")), self.engine)
+        tokens, lead = self._read(prompt)
         thought: Generation[Any] | None = None
         if thinks is not None:
             options = _decoding(thinks, self.one_of, self.options)
-            thought = generate(self.engine, tokens, thinks, **options)
+            thought = generate(self.engine, prompt, thinks, **options)
             for event in thought:
                 if on_event is not None:
                     on_event(event)
             if not thought.complete:
                 message = f"the reasoning is not complete: {thought.finish_reason}"
                 raise IncompleteError(message, help="give a larger max_tokens, or the reasoning a budget")
-            tokens = [*tokens, *thought.tokens[: thought.stats.reasoning_tokens]]
+            tokens, lead = [*thought._row.prompt, *thought.tokens[: thought.stats.reasoning_tokens]], b""
         most = None if thinks is not None else self.options.get("max_tokens")
-        found = scores(self.engine, tokens, self.one_of, self.spelling, most)
+        found = scores(self.engine, tokens, self.one_of, self.spelling, most, lead)
         logs = found.logs
         if self._neutral is not False and len(logs) > 1:
             logs = [log - base for log, base in zip(logs, self._without(prompt), strict=True)]
@@ -213,9 +237,17 @@ class _Exact:
         stats = _stats(tokens, found.spelled[best], len(logs) == 1, found.evaluated, thought, began)
         return Choice(self.one_of.values[index], index, shares[best], stats, probabilities)
 
+    def _read(self, prompt: Any) -> tuple[list[int], bytes]:
+        """The tokens of a prompt that are kept, and the text of those that are taken back to heal its end."""
+        chat = self.options.get("chat")
+        tokens = checked_prompt(encoded(self.engine, prompt, chat), self.engine)
+        if is_healed(self.options.get("heal"), self.engine, prompt, chat, tokens):
+            return healed(tokens, self.engine.vocabulary)
+        return tokens, b""
+
     def _without(self, prompt: Any) -> list[float]:
         """The log-probabilities without the prompt, each prompt that is there instead evaluated once."""
-        engine, chat, neutral = self.engine, self.options.get("chat"), self._neutral
+        engine, neutral = self.engine, self._neutral
         if neutral is True:
             if isinstance(prompt, str):
                 neutral = ""
@@ -226,14 +258,14 @@ class _Exact:
                 raise error(
                     _core.ConstraintError, message, help="give calibrate the tokens of a prompt without content"
                 )
-        tokens = tuple(encoded(engine, neutral, chat))
-        if not tokens:
+        if not encoded(engine, neutral, self.options.get("chat")):
             bos = engine.vocabulary.bos_id
-            tokens = tuple(engine.vocabulary.eog_ids[:1] if bos is None else [bos])
-        if tokens not in self._known:
-            given = checked_prompt(list(tokens), engine)
-            self._known[tokens] = scores(engine, given, self.one_of, self.spelling, None).logs
-        return self._known[tokens]
+            neutral = engine.vocabulary.eog_ids[:1] if bos is None else [bos]
+        tokens, lead = self._read(neutral)
+        key = (tuple(tokens), lead)
+        if key not in self._known:
+            self._known[key] = scores(engine, tokens, self.one_of, self.spelling, None, lead).logs
+        return self._known[key]
 
 
 def _stats(

@@ -95,12 +95,15 @@ class TextTree:
         return [totals[place] + ends.get(place, 0.0) for place in self._places], evaluated
 
 
-def scores(engine: Engine, prompt: Sequence[int], one_of: OneOf, spelling: str | None, most: int | None) -> Scores:
+def scores(
+    engine: Engine, prompt: Sequence[int], one_of: OneOf, spelling: str | None, most: int | None, lead: bytes = b""
+) -> Scores:
     """The log-probability of each different text of a `OneOf`.
 
     Args:
         spelling: "canonical", "all", or None: canonical where the engine has a tokenizer that spells the texts.
         most: most tokens of a text.
+        lead: text that was taken back from the prompt and precedes each text.
 
     Raises:
         IncompleteError: a text has more tokens, or does not fit into the context.
@@ -108,9 +111,9 @@ def scores(engine: Engine, prompt: Sequence[int], one_of: OneOf, spelling: str |
         LimitError: there are too many spellings.
         LogitsError: NaN among the logits, or no text has a probability.
     """
-    texts = list(dict.fromkeys(whole(one_of)))
+    texts = [lead + text for text in dict.fromkeys(whole(one_of))]
     spelled = None if spelling == "all" else canonical(engine, one_of, texts, is_asked=spelling == "canonical")
-    any_spelling = OneOf(one_of.values, following=one_of.following)
+    any_spelling = OneOf(texts)
     if len(texts) == 1:
         spelled = (texts[0] and spelled) or [tuple(_matcher(any_spelling, engine).shortest_ending(engine.vocabulary))]
     if spelled is not None:
@@ -134,10 +137,19 @@ def _matcher(one_of: OneOf, engine: Engine) -> _core.Matcher:
 
 
 def whole(one_of: OneOf) -> list[bytes]:
-    """The texts of a `OneOf` with what follows them, as bytes."""
-    following = one_of.following or b""
-    end = following.encode() if isinstance(following, str) else following
-    return [(text.encode() if isinstance(text, str) else text) + end for text in one_of.texts]
+    """The texts of a `OneOf` with what follows them, as bytes.
+
+    Raises:
+        ConstraintError: a text is no text of Unicode.
+    """
+    end, made = one_of.following or b"", list[bytes]()
+    for text in one_of.texts:
+        try:
+            parts = [part.encode() if isinstance(part, str) else part for part in (text, end)]
+        except UnicodeEncodeError:
+            raise error(_core.ConstraintError, f"{text!r} holds a surrogate", help="give valid Unicode") from None
+        made.append(b"".join(parts))
+    return made
 
 
 def canonical(engine: Any, one_of: OneOf, texts: Sequence[bytes], *, is_asked: bool) -> list[tuple[int, ...]] | None:

@@ -181,7 +181,9 @@ def generate(
     seeds = read_seeds(seed, len(prompts), answers)
     read = [None if one is None else constraint_of(one) for one in constraints]
     chains = [_chain(chain, one, sampling) for one in seeds]
-    options = Options(read_max_tokens(max_tokens), on_limit, force, trace, on_step, tokenizations, read_logprobs(logprobs))
+    options = Options(
+        read_max_tokens(max_tokens), on_limit, force, trace, on_step, tokenizations, read_logprobs(logprobs)
+    )
     engine = open_engine(model)
     tokens = [checked_prompt(encoded(engine, one, chat), engine) for one in prompts]
     heals = [is_healed(heal, engine, one, chat, held) for one, held in zip(prompts, tokens, strict=True)]

@@ -342,3 +342,22 @@ def test_values_that_cannot_be_chosen() -> None:
     bytes_only.vocabulary = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)])
     with pytest.raises(lt.ConstraintError, match="beginning of"):
         lt.choose(bytes_only, [120], ["a", "ab"])
+    with pytest.raises(lt.ConstraintError, match="surrogate"):
+        lt.choose(engine, "x", ["\ud800", "b"])
+
+
+@pytest.mark.parametrize("spelling", ["canonical", "all"])
+def test_the_end_of_a_prompt_is_healed(spelling: Any) -> None:
+    engine, values = DraftingEngine(2, scale=1.0), ["true", '"', "b"]
+    chosen = lt.choose(engine, "x ", values, tokenizations=spelling)
+    whole = [" " + value for value in values]
+    spellings = [[engine.tokenize(text)] for text in whole]
+    if spelling == "all":
+        matchers = [lt.OneOf([text]).matcher(engine.vocabulary) for text in whole]
+        spellings = [every_spelling(matcher) for matcher in matchers]
+    logs = [float(np.logaddexp.reduce(slowly(engine, [120], ways))) for ways in spellings]
+    assert chosen.probabilities == pytest.approx(shares(logs), abs=3e-6)
+    assert chosen.stats.prompt_tokens == 1
+    as_it_is = [slowly(engine, [120, 32], [engine.tokenize(value)])[0] for value in values]
+    plain = lt.choose(engine, "x ", values, heal=False)
+    assert plain.probabilities == pytest.approx(shares(as_it_is), rel=1e-4)

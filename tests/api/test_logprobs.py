@@ -118,7 +118,9 @@ def test_batches_and_drafts_tell_the_same() -> None:
         assert [(token.id, token.logprobs) for token in tokens_of(drafted)] == told
 
 
-@pytest.mark.parametrize(("wrong", "kind"), [(-1, lt.LimitError), (1001, lt.LimitError), (2.5, TypeError), ("3", TypeError)])
+@pytest.mark.parametrize(
+    ("wrong", "kind"), [(-1, lt.LimitError), (1001, lt.LimitError), (2.5, TypeError), ("3", TypeError)]
+)
 def test_numbers_that_mean_nothing(wrong: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind, match="logprobs is"):
         lt.generate(TableEngine(), "x", logprobs=wrong)

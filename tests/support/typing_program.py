@@ -240,7 +240,7 @@ def generations(engine: LlamaCpp) -> str | None:
     lt.generate(engine, "Hello", **sampling)
     lt.generate(engine, "Hello", temprature=0.2)  # type: ignore[call-overload]
     lt.generate(engine, "Hello", ["a"], max_tokens=3.5)  # type: ignore[call-overload]
-    lt.choose(engine, "Hello", ["a"], temprature=0.2)  # type: ignore[call-arg]
+    lt.choose(engine, "Hello", ["a"], temprature=0.2)  # type: ignore[call-overload]
     several: lt.Generations[Any] = lt.generate(engine, ["Hello", "Hi"], [int, lt.Grammar.regex("a")], seed=[0, 1])
     assert_type(several.texts, list[str])
     trace: lt.Trace = generation.trace
@@ -257,6 +257,11 @@ def generations(engine: LlamaCpp) -> str | None:
             assert_type(stats.seed, int | None)
             return event.text
     chosen: lt.Choice = lt.choose(engine, [{"role": "user", "content": "Hello"}], ["a", "b"], seed=0)
+    many: list[lt.Choice] = lt.choose(engine, ["Hello", "Bye"], ["a", "b"], method="exact", calibrate=True)
+    assert_type(many[0].probabilities, tuple[float, ...] | None)
+    for event in lt.generate(engine, "Hello", logprobs=2):
+        if isinstance(event, lt.Token):
+            assert_type(event.logprobs, lt.LogProbs | None)
     return chosen.text
 
 

@@ -22,7 +22,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import logitree as lt
 from logitree_bench import Bench, Skip, lower_quartile, machine, model_file, optional
@@ -333,17 +333,18 @@ def report_sampled(bench: Bench, stage: Stage) -> None:
 
 
 def report_exact(bench: Bench, path: str, rounds: int) -> None:
-    """What exact probabilities of all actions cost beside the greedy choice: after a prompt that is evaluated in the same
-    call, and after one that memory holds already."""
+    """What exact probabilities of all actions cost beside the greedy choice: after a prompt that the same call
+    evaluates, and after one that memory holds already."""
     from logitree.engines.llama_cpp import LlamaCpp
 
     engine = LlamaCpp(path, n_ctx=1024)
     texts = [prompt(request) for request in REQUESTS[:3]]
     nothing = engine.tokenize("Something else.")
+    methods: tuple[Literal["greedy", "exact"], ...] = ("greedy", "exact")
     times: dict[tuple[bool, str], list[float]] = {}
     answers: dict[str, list[str]] = {}
     for at in range(rounds + 1):
-        for is_held, method in itertools.product((False, True), ("greedy", "exact")):
+        for is_held, method in itertools.product((False, True), methods):
             total, chosen = 0.0, []
             for text in texts:
                 engine.session().evaluate(engine.encode(text, chat=False) if is_held else nothing)
@@ -354,7 +355,7 @@ def report_exact(bench: Bench, path: str, rounds: int) -> None:
             if at:  # the first round warms up
                 times.setdefault((is_held, method), []).append(total)
     for is_held, prompted in ((False, "prompt included"), (True, "prompt evaluated already")):
-        greedy, exact = (min(times[is_held, method]) for method in ("greedy", "exact"))
+        greedy, exact = (min(times[is_held, method]) for method in methods)
         bench.record(
             f"exact probabilities of 30 actions beside the greedy choice, {prompted}",
             exact / greedy,

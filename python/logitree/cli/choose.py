@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .. import Choice, Event, OneOf, Progress, Token, choose
 from . import _common
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     options: dict[str, Any] = _common.sampling(args)
     if args.seed is not None:
         options["seed"] = args.seed
-    method = args.method or ("greedy" if options or args.no_force else "exact")
+    method: Literal["exact", "greedy"] = args.method or ("greedy" if options or args.no_force else "exact")
     if method == "greedy":
         options["force"] = not args.no_force
     elif options or args.no_force:
