@@ -63,14 +63,17 @@ def _is_whole(text: bytes) -> bool:
     return True
 
 
-def is_healed(heal: bool | None, engine: Engine, prompt: Any, chat: bool | None, tokens: Sequence[int]) -> bool:
-    """Whether the end of a prompt is healed: not the end of a chat template, which the model was trained on as it is,
-    and with None only that of a text that ends in white space."""
+def is_healed(
+    heal: bool | None, engine: Engine, prompt: Any, chat: bool | None, tokens: Sequence[int], constraint: Any = None
+) -> bool:
+    """Whether the end of a prompt is healed: not the end of a chat template, which the model was trained on as it is.
+    With None only that of a text that ends in white space, where no constraint or one of texts follows: others begin at
+    the boundary of a token, so that nothing is gained."""
     if not isinstance(prompt, str):
         return bool(heal) and not any(isinstance(one, Mapping) for one in prompt)
-    if heal is False or chat or (heal is None and not prompt[-1:].isspace()):
-        return False
-    return list(tokens) == list(engine.encode(prompt, chat=False))
+    if heal is None:
+        heal = prompt[-1:].isspace() and (constraint is None or is_fixed(constraint))
+    return heal and not chat and list(tokens) == list(engine.encode(prompt, chat=False))
 
 
 def bind_text(text: bytes, vocabulary: _core.Vocabulary, *, straddling: bool) -> _core.Matcher:

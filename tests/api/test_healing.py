@@ -239,6 +239,8 @@ def test_by_default_texts_that_end_in_white_space_are_healed() -> None:
             healing = lt.generate(engine, prompt, constraint, heal=True, **options)
             assert (default.prompt, default.tokens) == (healing.prompt, healing.tokens)
         tokens = engine.encode(prompt)
+        over_tokens = lt.OneOf(["red"], tokenizations="canonical")
+        assert lt.generate(engine, prompt, over_tokens, **options).prompt == tuple(tokens)
         for given, heal in ((tokens, None), (prompt, False)):
             assert lt.generate(engine, given, heal=heal, **options).prompt == tuple(tokens)
     for prompt in ("x re", "x a", "x{"):
