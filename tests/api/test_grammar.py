@@ -6,6 +6,7 @@ import copy
 import gc
 import json
 import pickle
+import random
 import threading
 import warnings
 
@@ -34,6 +35,20 @@ SAYS = [
     (G.json(), ['"x"', "[true]"], ["tru", "'x'"]),
     (G.json(whitespace="compact"), ["[1,2]"], ["[1, 2]"]),
     (G.json(ascii=True), ['"\\u00e9"'], ['"é"']),
+    (G.json(whitespace="free"), [' {"a" :[ 1]}\n', "\t1 "], [" ", "1 1"]),
+    (G.json(), ['{"\\u00e9": 1}', '{"a\\/b": 1}'], ['{"\\x": 1}']),
+    (G.of(dict[str, int]), ['{"\\u00e9": 1, "é": 2}'], ['{"\\u00e9": "1"}']),
+    (G.json_schema({"enum": ["é", "a"]}), ['"é"', '"\\u00e9"', '"a"'], ['"\\u0061"', '"e"']),
+    (
+        G.json_schema({"properties": {"é": {"const": 1}}, "required": ["é"], "additionalProperties": {"const": 2}}),
+        ['{"é": 1}', '{"\\u00e9": 1, "\\u0065": 2}'],
+        ['{"\\u00E9": 2}', '{"\\u00e9": 1, "\\u00E9": 2}', '{"\\u0065": 2}'],
+    ),
+    (
+        G.lark('start: %json {"x-guidance": {"whitespace_flexible": false}, "type": "object"}'),
+        ['{"a":1}'],
+        ['{"a": 1}', '{ "a":1}'],
+    ),
     (G.literal("é\n"), ["é\n"], ["é", ""]),
     (G.literal(""), [""], ["x"]),
     (G.choice(["cat", "cattle"]), ["cat", "cattle"], ["catt", ""]),
@@ -187,6 +202,67 @@ def test_a_grammar_without_a_text_is_refused_when_it_is_bound() -> None:
     for grammar in (G.choice([]), G.recursive(lambda me: "(" + me), G.regex("[]")):
         with pytest.raises(lt.ConstraintError, match="no finite text"):
             grammar.matcher(vocabulary)
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        G.regex(r"[^\s\S]"),
+        G.regex(r"a(?!.*)."),
+        G.choice([]),
+        G.literal("a") + G.regex(r"[^\s\S]"),
+        G.regex(r"[^\s\S]").repeat(2, 3),
+        G.recursive(lambda me: "(" + me),
+        G.gbnf('root ::= "x" root'),
+        G.lark('start: "a" B\nB: "x" & "y"'),
+        G.lark('%ignore " "\nstart: %lark { start: "a" start }'),
+        G.lark("%llguidance {\"allow_initial_skip\": true}\n%ignore \" \"\nstart: a\na[lazy]: /[^\\s\\S]/"),
+        G.tags([("<a>", G.regex(r"[^\s\S]"), "</a>")], at_least_one=True),
+        G.structural_tag({"type": "regex", "pattern": r"[^\s\S]"}),
+    ],
+    ids=repr,
+)
+def test_what_matches_nothing_is_told_without_inner_names(grammar: lt.Grammar) -> None:
+    with pytest.raises(lt.ConstraintError, match="no finite text matches") as caught:
+        grammar.matcher(small())
+    said = str(caught.value)
+    assert "~" not in said, said
+    if repr(grammar).startswith("Grammar.regex") and "repeat" not in repr(grammar):
+        assert "rule" not in said, said
+        assert "the pattern" in said, said
+
+
+def test_json_of_dumps_is_json() -> None:
+    generator = random.Random(7)
+    letters = ["a", "b", "é", "/", '"', "\\", "\n", "\x7f", "\u2028", "😀", " "]
+    named = {"properties": {"é": {"type": "integer"}, "a/": {"type": "null"}, "😀": {}}, "required": ["é"]}
+    either = {"additionalProperties": {"type": "integer"}, "patternProperties": {"^a": {"type": "null"}}}
+
+    def text() -> str:
+        return "".join(generator.choices(letters, k=generator.randrange(4)))
+
+    free, schema, patterns = (G.json_schema(of, order="any") for of in (True, named, either))
+    for _ in range(200):
+        value: dict[str, object] = {text(): generator.choice([None, 1, text(), {text(): [text()]}]) for _ in range(3)}
+        value |= generator.choice([{}, {"é": 1}, {"é": 2, "a/": None}])
+        for ensure_ascii in (False, True):
+            written = json.dumps(value, ensure_ascii=ensure_ascii)
+            assert free.matches(written), written
+            valid = isinstance(value.get("é"), int) and value.get("a/") is None
+            assert schema.matches(written) == valid, written
+            wanted = all(each is None if key.startswith("a") else each == 1 or each == 2 for key, each in value.items())
+            assert patterns.matches(written) == wanted, written
+            # Not only the escapes that json.dumps writes.
+            spelled = "".join(f"\\u{ord(c):04X}" if "a" <= c <= "z" else c for c in json.dumps(text()))
+            assert free.matches(f"{{{spelled}: 1}}") == _is_json(f"{{{spelled}: 1}}"), spelled
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def test_a_name_outside_of_its_grammar_is_refused() -> None:

@@ -122,6 +122,13 @@ def test_structural_tags() -> None:
         G.structural_tag({"type": "structural_tag", "structures": [{"begin": "<f>", "end": ""}], "triggers": ["<f"]})
     with pytest.raises(lt.ConstraintError, match="JSON"):
         G.structural_tag("{")
+    for nothing in ({"type": "structural_tag"}, {"type": "structural_tag", "format": None}):
+        with pytest.raises(lt.ConstraintError, match='no "format"'):
+            G.structural_tag(nothing)
+    text = {"type": "any_text", "excludes": ["<b", "<|open|>"]}
+    inside = G.structural_tag({"type": "tag", "begin": "", "content": text, "end": "<bc>"})
+    assert inside.matches("a<bc>")
+    assert not inside.matches("a<b<bc>")
 
 
 def weather(city: str, days: int = 1) -> None:

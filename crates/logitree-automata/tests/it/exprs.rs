@@ -107,14 +107,15 @@ fn spelled(text: &str, ascii: bool, mut seed: u64) -> Vec<u8> {
     for c in text.chars() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let way = seed >> 60;
-        let short = "\"\\/\u{8}\u{c}\n\r\t".chars().position(|other| other == c).filter(|_| way % 2 == 0);
+        let short =
+            "\"\\/\u{8}\u{c}\n\r\t".chars().position(|other| other == c).filter(|_| way.is_multiple_of(2));
         if let Some(short) = short {
             bytes.extend([b'\\', b"\"\\/bfnrt"[short]]);
         } else if way < 9 && c >= ' ' && !"\"\\".contains(c) && (c.is_ascii() || !ascii) {
             bytes.extend(c.to_string().as_bytes());
         } else {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                let digits = if way % 4 == 1 { format!("{unit:04X}") } else { format!("{unit:04x}") };
+                let digits = if way & 3 == 1 { format!("{unit:04X}") } else { format!("{unit:04x}") };
                 bytes.extend(format!("\\u{digits}").as_bytes());
             }
         }
@@ -272,7 +273,7 @@ proptest! {
         let any = exprs.any_text(Encoding::AnyJson { ascii }).expect("within limits");
         let others = exprs.and(&[any, not]).expect("within limits");
         // Mostly one of the texts; sometimes with another character somewhere.
-        let probe = if seed % 3 == 0 || texts.is_empty() { probe } else { texts[which.index(texts.len())].0.clone() };
+        let probe = if seed.is_multiple_of(3) || texts.is_empty() { probe } else { texts[which.index(texts.len())].0.clone() };
         let mut written = String::from_utf8(spelled(&probe, ascii, seed)).expect("UTF-8");
         if let Some((text, at)) = damage {
             let places: Vec<usize> = written.char_indices().map(|(at, _)| at).chain([written.len()]).collect();

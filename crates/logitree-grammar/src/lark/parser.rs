@@ -222,28 +222,17 @@ impl<'t> Parser<'t, '_> {
                 self.problems.add(at, format!("`{key}` stands twice"), "keep one of them");
             }
             seen.push(key);
-            let is_empty = matches!(&value, Some(Value::Text { text, .. }) if text.is_empty());
-            let is_name = matches!(&value, Some(Value::Text { text, .. }) if !text.is_empty());
-            let expr = value.map(|value| Expr { at, value, negated: false, times: None });
-            let new = match (key, expr) {
+            let new = match (key, value) {
                 ("capture", None) if !has_value => None,
-                ("capture" | "stop_capture", _) if is_name => None,
-                ("capture" | "stop_capture", _) => {
-                    self.problems.add(at, format!("`{key}` has no name"), format!("write {key}=\"name\""));
+                ("capture" | "stop_capture", value) => {
+                    if !matches!(value, Some(Value::Text { text, .. }) if !text.is_empty()) {
+                        let help = format!("write {key}=\"name\"");
+                        self.problems.add(at, format!("`{key}` has no name"), help);
+                    }
                     None
                 }
-                ("lazy", None) => ending.is_none().then_some(Ending::Lazy),
-                ("stop", Some(_)) if is_empty => {
-                    let help = "leave it out: where nothing follows a rule, it may end at the end token";
-                    self.problems.add(at, "an empty stop is not read", help);
-                    None
-                }
-                ("suffix", Some(_)) if is_empty => {
-                    self.problems.add(at, "an empty suffix", "leave it out, or write lazy");
-                    None
-                }
-                ("suffix", Some(expr)) => Some(Ending::Suffix(expr)),
-                ("stop", Some(expr)) => Some(Ending::Stop(expr)),
+                ("lazy", None) if !has_value => ending.is_none().then_some(Ending::Lazy),
+                ("stop" | "suffix", Some(value)) => self.ending(key, value, at),
                 ("max_tokens" | "temperature", _) => {
                     let help = "bound the text instead ({0,100}), or set it where tokens are sampled";
                     self.problems.add(at, format!("`{key}` does not describe text"), help);
@@ -268,6 +257,21 @@ impl<'t> Parser<'t, '_> {
             self.problems.add(self.at(), "`stop_capture` without a stop", "add stop=\"...\"");
         }
         Some(ending)
+    }
+
+    /// `stop=` or `suffix=` with this value.
+    fn ending(&mut self, key: &str, value: Value<'t>, at: usize) -> Option<Ending<'t>> {
+        let is_stop = key == "stop";
+        if matches!(&value, Value::Text { text, .. } if text.is_empty()) {
+            let help = match is_stop {
+                true => "leave it out: where nothing follows a rule, it may end at the end token",
+                false => "leave it out, or write lazy",
+            };
+            self.problems.add(at, format!("an empty {key} is not read"), help);
+            return None;
+        }
+        let expr = Expr { at, value, negated: false, times: None };
+        Some(if is_stop { Ending::Stop(expr) } else { Ending::Suffix(expr) })
     }
 
     fn directive(&mut self, word: &str, at: usize, items: &mut Vec<Item<'t>>) -> Read<()> {

@@ -258,6 +258,7 @@ fn every_mistake_has_its_place_and_a_way_out() {
         ("start[suffix=\"\"]: \"a\"", "an empty suffix"),
         ("start[capture=\"\"]: \"a\"", "`capture` has no name"),
         ("start[capture=3]: \"a\"", "`capture` has no name"),
+        ("start[lazy=3]: \"a\"", "unknown attribute `lazy=3"),
         ("start[capture=/a/]: \"a\"", "`capture` has no name"),
         ("start[capture, capture]: \"a\"", "`capture` stands twice"),
         ("start[lazy, capture, lazy]: \"a\"", "`lazy` stands twice"),

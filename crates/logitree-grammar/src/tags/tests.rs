@@ -255,6 +255,7 @@ fn many_tools() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // one table
 fn every_mistake_has_its_place_and_a_way_out() {
     let tag = json!({"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": "</a>"});
     for (value, said) in [

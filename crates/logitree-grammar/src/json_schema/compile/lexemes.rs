@@ -181,8 +181,17 @@ impl Lexemes {
     /// A text that is named, in the one or two ways in which Python's `json.dumps` writes it: with and without its
     /// `ensure_ascii`.
     pub(super) fn written(&self, text: &str) -> impl Iterator<Item = Vec<u8>> {
-        let escaped = (!self.ascii && !text.is_ascii()).then(|| spell(text, true));
-        [spell(text, self.ascii)].into_iter().chain(escaped)
+        let usual = spell(text, self.ascii);
+        let escaped = text.bytes().any(|byte| byte >= 0x7f).then(|| {
+            let spelled = spell(text, true);
+            spelled.into_iter().fold(Vec::new(), |mut all, byte| {
+                // The one character of ASCII that only `ensure_ascii` escapes.
+                all.extend_from_slice(if byte == 0x7f { b"\\u007f" } else { std::slice::from_ref(&byte) });
+                all
+            })
+        });
+        let escaped = escaped.filter(|escaped| *escaped != usual);
+        [usual].into_iter().chain(escaped)
     }
 
     /// A character class of strings between quotes.

@@ -365,6 +365,7 @@ fn keys_and_named_texts_may_have_escapes() {
         check(&schema, &any, &[r#""é""#, r#""\u00e9""#], &[r#""\u00e8""#, r#""e""#]);
         check(&schema, &ascii, &[r#""\u00e9""#], &[r#""é""#]);
     }
+    check(&json!({"const": "\u{7f}"}), &any, &["\"\u{7f}\"", r#""\u007f""#], &[r#""\u007F""#]);
     let unique = json!({"items": {"enum": ["é", "a"]}, "uniqueItems": true});
     check(&unique, &any, &[r#"["é","a"]"#, r#"["\u00e9"]"#], &[r#"["é","\u00e9"]"#]);
     let objects =
