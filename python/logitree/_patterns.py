@@ -31,7 +31,7 @@ _DURATION = rf"P(?:(?:0|[1-9]\d{{0,7}})D(?:{_CLOCK_PARTS})?|(?:0|[1-9]\d{{0,6}})
 _PART = r"(?:0|[1-9]\d{0,16})(?:\.\d{1,16})?"
 _COMPLEX = rf"-?{_PART}(?:[+-]{_PART}j|j)?"
 
-_MOST_PLACES = 17
+_MAX_PLACES = 17
 """Decimal places of a decimal of which only the number of digits is given."""
 
 
@@ -87,7 +87,7 @@ def _with_digits(schema: Schema, digits: int | None, places: int | None) -> Sche
         fixed = _fixed(digits, min(places, digits))
         # pydantic counts the 0 before the point.
         return {"allOf": [schema, fixed if places < digits else {**fixed, "not": {"const": 0}}]}
-    ways = [_fixed(digits, places) for places in range(min(digits, _MOST_PLACES) + 1)]
+    ways = [_fixed(digits, places) for places in range(min(digits, _MAX_PLACES) + 1)]
     return {"allOf": [schema, {"anyOf": ways}]}
 
 

@@ -134,9 +134,9 @@ pub(super) fn plain() -> Result<Regex> {
 /// All integers as [`super::NumberSpelling::Plain`] writes them: a sign and up to 4,300 digits, which is as many as Python
 /// reads. The 0 has no sign.
 pub(super) fn plain_integer() -> Regex {
-    const MOST: u32 = 4_300;
+    const MAX_DIGITS: u32 = 4_300;
     let digits = |from: char| Regex::Set(CharSet::from_ranges([(u32::from(from), u32::from('9'))]));
-    let rest = digits('0').repeat(0, Some(MOST - 1));
+    let rest = digits('0').repeat(0, Some(MAX_DIGITS - 1));
     Regex::or([Regex::text("0"), Regex::concat([Regex::text("-").optional(), digits('1'), rest])])
 }
 
