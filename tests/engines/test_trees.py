@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +93,20 @@ def test_what_does_not_fit_is_evaluated_in_parts_or_refused(engine: LlamaCpp) ->
         engine.tree_logits(prompt, line, [1000] * len(line), lambda node, row: None)
     with pytest.raises(lt.TokenError, match="outside the model's vocabulary"):
         engine.tree_logits(prompt, [-1], [10**6], lambda node, row: None)
+
+
+def test_threads_choose_in_turns(engine: LlamaCpp) -> None:
+    prompts = [f"Question: Is {what} wet? Answer:" for what in ("water", "sand", "fire", "snow")]
+    alone = [lt.choose(engine, prompt, LABELS, chat=False).probabilities for prompt in prompts]
+    with ThreadPoolExecutor(4) as pool:
+        both = pool.map(lambda prompt: lt.choose(engine, prompt, LABELS, chat=False).probabilities, prompts * 2)
+        for expected, got in zip(alone * 2, both, strict=True):
+            assert got == pytest.approx(expected, abs=1e-3)
+
+
+def test_an_engine_is_freed_with_its_last_name(smollm2_gguf: Path) -> None:
+    freed = weakref.ref(LlamaCpp(smollm2_gguf, n_ctx=64, n_batch=32, n_threads=1))
+    assert freed() is None
 
 
 def slowly(engine: LlamaCpp, prompt: list[int], sequence: list[int]) -> float:

@@ -15,7 +15,7 @@ from ._llama_cpp_beams import CPU_ROWS
 from ._trees import PROMPT, Evaluated, Group, Read, groups
 
 if TYPE_CHECKING:
-    from .llama_cpp import LlamaCpp
+    from .llama_cpp import LlamaCpp, LlamaSession
 
 SEQUENCES = 64
 """Sequences of a context: the main one, and those of leaves."""
@@ -42,17 +42,17 @@ class TreeBatch:
 
 
 class LlamaTree:
-    """The evaluation of trees after the prompt that the engine's own context holds."""
+    """The evaluation of trees after the prompt that an engine's own context holds."""
 
-    def __init__(self, engine: LlamaCpp, sequences: int) -> None:
-        lib = engine._lib
-        self._engine, self._leaves = engine, sequences - 1
-        at_once = engine.n_batch if lib.llama_supports_gpu_offload() else min(engine.n_batch, CPU_ROWS)
+    def __init__(self, lib: Any, n_batch: int, sequences: int) -> None:
+        self._leaves = sequences - 1
+        at_once = n_batch if lib.llama_supports_gpu_offload() else min(n_batch, CPU_ROWS)
         self._batch = TreeBatch(lib, at_once, sequences)
 
-    def logits(self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read) -> Evaluated:
+    def logits(
+        self, engine: LlamaCpp, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
+    ) -> Evaluated:
         """The logits after the prompt and each node; docs of `tree_logits`."""
-        engine = self._engine
         if any(not 0 <= token < engine._n_vocab for token in tokens):
             raise _core.TokenError(f"a token is outside the model's vocabulary of {engine._n_vocab}")
         session = engine.session()
@@ -67,7 +67,7 @@ class LlamaTree:
             depths.append(0 if parent == PROMPT else depths[parent] + 1)
         room = engine.n_ctx - len(prompt)
         for group in groups(parents, self._leaves, room):
-            passes += self._group(prompt, group, depths, tokens, read, not passes)
+            passes += self._group(session, prompt, group, depths, tokens, read, not passes)
         if not passes:
             read(PROMPT, session.evaluate(prompt[-1:]))
             passes = 1
@@ -75,6 +75,7 @@ class LlamaTree:
 
     def _group(
         self,
+        session: LlamaSession,
         prompt: Sequence[int],
         group: Group,
         depths: Sequence[int],
@@ -83,7 +84,7 @@ class LlamaTree:
         is_first: bool,
     ) -> int:
         """The passes over one group. Afterwards memory holds the prompt alone."""
-        engine = self._engine
+        engine = session._engine
         lib, memory, own = engine._lib, engine._memory, range(1, group.width + 1)
         at = len(prompt) - 1
         entries = [(prompt[-1], at, range(group.width + 1), True)] if is_first else []
@@ -95,8 +96,11 @@ class LlamaTree:
             )
             asking.append(node)
         with engine._lock, engine._consistent():
-            if list(prompt[: at + (not is_first)]) != engine._held or engine._used_by_llama():
-                raise EngineError("the engine was used by another thread", help="make one engine for each thread")
+            # Another thread may have used the engine since.
+            session._tokens = list(prompt[: at + (not is_first)])
+            rest = engine._attach(session)
+            for start in range(0, len(rest), engine.n_batch):
+                engine._decode(rest[start : start + engine.n_batch], 0)
             begun, passes = time.perf_counter(), 0
             try:
                 for sequence in own:

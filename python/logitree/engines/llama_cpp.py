@@ -173,7 +173,7 @@ class LlamaCpp:
         self._formatter: Any = None
         self._lock = threading.Lock()
         sequences = int(lib.llama_n_seq_max(self._context))
-        self._tree = LlamaTree(self, sequences) if sequences > 1 else None
+        self._tree = LlamaTree(lib, self.n_batch, sequences) if sequences > 1 else None
         self._spare: Cells | None = None
         self.beam_rows = int(lib.llama_max_parallel_sequences()) - 1
         """The most beams of one session."""
@@ -291,7 +291,7 @@ class LlamaCpp:
             TokenError: a token is not in the vocabulary.
         """
         if self._tree is not None:
-            return self._tree.logits(prompt, parents, tokens, read)
+            return self._tree.logits(self, prompt, parents, tokens, read)
         by = by_beams if parents and self._can_truncate else by_sessions
         return by(self, prompt, parents, tokens, read)
 
