@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::super::normalize::{combines, Contains, SchemaId, FALSE};
+use super::super::normalize::{combines, composites, Contains, SchemaId, FALSE, MAX_ALTERNATIVES};
 use super::super::schema::{self, keywords, Keywords, Schema, SchemaNode, SubschemaId, TypeSet};
+use super::array::FEW_CONTAINS;
 use super::rule_table::RuleTable;
 use crate::expr::Exprs;
 use crate::Result;
@@ -27,6 +28,8 @@ impl RuleTable {
         if !dear.is_empty() {
             self.check_dear(&source, &dear, exprs)?;
         }
+        let many_contains = all.clone().filter(|(_, k)| k.contains.is_some()).count() > FEW_CONTAINS;
+        let may_be_refused = |k: &Keywords| may_be_refused(k) || many_contains && k.contains.is_some();
         let refusable: Vec<SubschemaId> =
             all.filter(|(_, keywords)| may_be_refused(keywords)).map(|(n, _)| n).collect();
         if refusable.is_empty() {
@@ -74,7 +77,7 @@ impl RuleTable {
                 self.array_id(Some(array), exprs)?;
                 let places: Vec<SchemaId> = array.prefix.iter().copied().chain([array.rest]).collect();
                 for place in places {
-                    self.demanded(place, &array.contains, &mut found)?;
+                    self.demanded(place, &array.contains, &mut found, exprs)?;
                 }
             }
             if facts.any_of(TypeSet::OBJECT) && facts.object.is_some() {
@@ -97,28 +100,28 @@ impl RuleTable {
         Ok(found)
     }
 
-    /// The schemas an item may have beside `place`: any of the `contains`, or their negations where they have a maximum.
-    fn demanded(&mut self, place: SchemaId, demands: &[Contains], found: &mut Vec<SchemaId>) -> Result<()> {
-        let mut schemas = vec![place];
-        for demand in demands {
-            let mut sides = vec![demand.schema];
-            if demand.max.is_some() {
-                sides.push(self.forms.opposite(demand.schema)?);
-            }
-            for schema in schemas.clone() {
-                for &side in &sides {
-                    schemas.push(self.forms.all(&[schema, side])?);
-                }
-            }
+    /// The schemas an item may have beside `place`: some of the `contains`, or the negation of one that has a maximum or is one of many.
+    fn demanded(
+        &mut self,
+        place: SchemaId,
+        demands: &[Contains],
+        found: &mut Vec<SchemaId>,
+        exprs: &mut Exprs,
+    ) -> Result<()> {
+        found.extend(self.kinds(place, demands, exprs)?.into_iter().map(|kind| kind.schema));
+        let many = demands.len() > FEW_CONTAINS;
+        for demand in demands.iter().filter(|demand| many || demand.max.is_some()) {
+            let opposite = self.forms.opposite(demand.schema)?;
+            found.push(self.forms.all(&[place, opposite])?);
         }
-        found.extend(schemas);
         Ok(())
     }
 }
 
 /// Whether the keywords may need too many combinations, or too large an automaton of numbers.
 fn is_dear(k: &Keywords) -> bool {
-    combines(k) || k.multiple_of.is_some()
+    let listed = k.values.as_ref().is_some_and(|values| composites(values) > MAX_ALTERNATIVES);
+    combines(k) || k.multiple_of.is_some() || listed
 }
 
 /// Whether support for the keywords depends on what they are combined with.

@@ -14,9 +14,9 @@ use crate::expr::{Exprs, NOTHING};
 use crate::{Error, ErrorKind, Result};
 use logitree_automata::stack::with_call_room;
 
-/// Maximum depth of open queries.
-const MAX_DEPTH: u32 = 300;
-/// Maximum number of queries of one schema.
+/// Maximum depth of open queries: two for each required part inside another.
+const MAX_DEPTH: u32 = 10_000;
+/// Maximum number of queries that one question leads to.
 const MAX_ASKED: u64 = 1_000_000;
 
 /// A liveness query.
@@ -59,7 +59,7 @@ impl RuleTable {
             }
             None => {}
         }
-        self.asked += 1;
+        self.asked = if self.depth == 0 { 1 } else { self.asked + 1 };
         exprs.spend(8)?;
         if self.depth >= MAX_DEPTH || self.asked > MAX_ASKED {
             let message =
@@ -71,10 +71,7 @@ impl RuleTable {
         let waiting = std::mem::replace(&mut self.lowest, u32::MAX);
         self.verdicts.insert(query, Liveness::Open(depth));
         self.depth += 1;
-        let answer = match depth {
-            0 => with_call_room(|| self.find_liveness(query, exprs)),
-            _ => self.find_liveness(query, exprs),
-        };
+        let answer = with_call_room(|| self.find_liveness(query, exprs));
         self.depth -= 1;
         let leans = self.lowest < depth;
         match answer {

@@ -58,8 +58,8 @@ pub(super) struct ObjectRule {
     pub foreign: Arc<[ScalarId]>,
     /// The characters of keys that are neither named nor foreign, once asked for.
     pub beside_foreign: Option<ExprId>,
-    /// Pairs of places in `keys`: where the first is, the second must be.
-    dependent: Vec<(u32, u32)>,
+    /// Pairs of places in `keys`, sorted: where the first is, the second must be.
+    pub dependent: Vec<(u32, u32)>,
     /// For each place in `keys` how many of those from there on are required.
     required_from: Vec<u32>,
     /// Keys are counted up to here.
@@ -112,7 +112,8 @@ impl RuleTable {
         let finite = self.finite_names(facts.names, exprs)?;
         finite.iter().flatten().for_each(|&id| name(id));
         let place = |id: &ScalarId| known[id];
-        let dependent: Vec<_> = facts.dependent.iter().map(|(a, b)| (place(a), place(b))).collect();
+        let mut dependent: Vec<_> = facts.dependent.iter().map(|(a, b)| (place(a), place(b))).collect();
+        dependent.sort_unstable();
         let mut keys: Vec<NamedKey> = ids
             .into_iter()
             .map(|id| NamedKey { id, required: false, bound: false, schema: None, meets: None })
@@ -345,11 +346,15 @@ impl RuleTable {
         let object = &self.objects[s.object as usize];
         let (min, max) = (object.facts.min, object.facts.max);
         if !object.is_plain() || s.first {
-            return if self.object_may_end(&s) {
-                Ok(true)
-            } else {
-                self.ask(LivenessQuery::Object(s), exprs)
-            };
+            if self.object_may_end(&s) {
+                return Ok(true);
+            }
+            if !s.first {
+                if let Some(known) = self.keys_complete(&s, exprs)? {
+                    return Ok(known);
+                }
+            }
+            return self.ask(LivenessQuery::Object(s), exprs);
         }
         // The required keys were proven live when the object was entered.
         let (count, left) = (u64::from(s.count), u64::from(self.required_left(&s)));
@@ -364,8 +369,8 @@ impl RuleTable {
 
     /// The uncached form of [`RuleTable::object_can_complete`].
     pub(super) fn object_completes(&mut self, s: ObjectState, exprs: &mut Exprs) -> Result<bool> {
-        if self.objects[s.object as usize].is_plain() {
-            return self.plain_completes(s, exprs);
+        if let Some(known) = self.keys_complete(&s, exprs)? {
+            return Ok(known);
         }
         if self.object_may_end(&s) {
             return Ok(true);
@@ -399,42 +404,103 @@ impl RuleTable {
         Ok(false)
     }
 
-    /// Whether all required keys, and enough keys in total, can be written.
-    fn plain_completes(&mut self, s: ObjectState, exprs: &mut Exprs) -> Result<bool> {
+    /// Whether the object can be completed from here, where that follows from its keys one by one: those that must come,
+    /// and how many others may. `None` if it takes a search: some key of a class must be there, or keys that need others
+    /// are too many for the maximum.
+    fn keys_complete(&mut self, s: &ObjectState, exprs: &mut Exprs) -> Result<Option<bool>> {
         let facts = Arc::clone(&self.objects[s.object as usize].facts);
-        let keys = self.objects[s.object as usize].keys.len() as u32;
-        let seen = self.sets.get(s.seen).to_vec();
-        let mut count = u64::from(s.count);
-        let needed = facts.min.max(count + u64::from(self.required_left(&s)));
-        if facts.max.is_some_and(|max| needed > max) {
-            return Ok(false);
+        if !facts.exists.is_empty() {
+            return Ok(None);
         }
-        let still = |key: &u32| seen.binary_search(key).is_err();
-        let left: Vec<u32> = (s.next..keys).filter(still).collect();
-        let object = &self.objects[s.object as usize];
-        let (required, optional): (Vec<u32>, Vec<u32>) =
-            left.into_iter().partition(|&key| object.keys[key as usize].required);
-        for key in required {
+        let Some(missing) = self.missing_keys(s, exprs)? else { return Ok(Some(false)) };
+        let mut count = u64::from(s.count) + missing.len() as u64;
+        if facts.max.is_some_and(|max| max < count.max(facts.min)) {
+            return Ok(Some(false));
+        }
+        for &key in &missing {
             let schema = self.named_schema(s.object, key, exprs)?;
             if !self.alive(schema, exprs)? {
-                return Ok(false);
+                return Ok(Some(false));
             }
-            count += 1;
         }
         if count < facts.min && !self.objects[s.object as usize].closed {
             for other in self.others(s.object, exprs)?.iter() {
                 if self.alive(other.schema, exprs)? {
-                    return Ok(true);
+                    return Ok(Some(true));
                 }
             }
         }
-        for key in optional {
+        // The others one by one; at last those that need further keys, or that others need.
+        let seen = self.sets.get(s.seen).to_vec();
+        let keys = self.objects[s.object as usize].keys.len() as u32;
+        let mut bound = FxHashSet::default();
+        for key in s.next..keys {
             if count >= facts.min {
-                break;
+                return Ok(Some(true));
+            }
+            exprs.charge(1)?;
+            if seen.binary_search(&key).is_ok() || missing.contains(&key) {
+                continue;
             }
             let schema = self.named_schema(s.object, key, exprs)?;
-            count += u64::from(self.alive(schema, exprs)?);
+            if !self.alive(schema, exprs)? {
+                continue;
+            }
+            if self.objects[s.object as usize].keys[key as usize].bound {
+                bound.insert(key);
+            } else {
+                count += 1;
+            }
         }
-        Ok(count >= facts.min)
+        let dependent = &self.objects[s.object as usize].dependent;
+        let has = |bound: &FxHashSet<u32>, key: &u32| {
+            bound.contains(key) || seen.binary_search(key).is_ok() || missing.contains(key)
+        };
+        loop {
+            exprs.charge(dependent.len() as u64)?;
+            let lacks = dependent.iter().filter(|(key, needed)| bound.contains(key) && !has(&bound, needed));
+            let lacks: Vec<u32> = lacks.map(|pair| pair.0).collect();
+            if lacks.is_empty() {
+                break;
+            }
+            bound.retain(|key| !lacks.contains(key));
+        }
+        let most = count + bound.len() as u64;
+        Ok(match (most >= facts.min, facts.max) {
+            (true, Some(_)) if count < facts.min => None,
+            (enough, _) => Some(enough),
+        })
+    }
+
+    /// The keys that must still come: those that are required, and those that they and the written ones need. `None` if one
+    /// of them cannot come any more.
+    fn missing_keys(&self, s: &ObjectState, exprs: &mut Exprs) -> Result<Option<FxHashSet<u32>>> {
+        let object = &self.objects[s.object as usize];
+        let seen = self.sets.get(s.seen);
+        let mut found = FxHashSet::default();
+        if self.required_left(s) > 0 {
+            let required =
+                (s.next..object.keys.len() as u32).filter(|&key| object.keys[key as usize].required);
+            found.extend(required.filter(|key| seen.binary_search(key).is_err()));
+        }
+        if object.dependent.is_empty() {
+            return Ok(Some(found));
+        }
+        let mut open: Vec<u32> = seen.iter().chain(&found).copied().collect();
+        while let Some(key) = open.pop() {
+            exprs.charge(1)?;
+            let from = object.dependent.partition_point(|pair| pair.0 < key);
+            for &(_, needed) in object.dependent[from..].iter().take_while(|pair| pair.0 == key) {
+                exprs.charge(1)?;
+                if seen.binary_search(&needed).is_ok() || !found.insert(needed) {
+                    continue;
+                }
+                if needed < s.next {
+                    return Ok(None);
+                }
+                open.push(needed);
+            }
+        }
+        Ok(Some(found))
     }
 }

@@ -204,7 +204,7 @@ impl RuleTable {
     /// The items that must not come before `next`: those that came, and those that another item needs.
     fn repeated(&mut self, next: ArrayState, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
         let mut found = self.used_values(&next);
-        if !self.array_may_end(&next) {
+        if !self.array_may_end(&next) && self.enough_left(&next, 1) != Some(true) {
             for value in self.scarce_values(next.array) {
                 if !found.contains(&value) {
                     let with = self.with_item(next, value)?;

@@ -37,6 +37,7 @@ pub(super) struct RuleTable {
     pub lowest: u32,
     /// The arrays with unique items that are being built, each with its depth as an open query.
     pub building: Vec<(ArrayFacts, u32)>,
+    /// Queries since the outermost one that is open.
     pub asked: u64,
 }
 
@@ -68,7 +69,8 @@ impl RuleTable {
 
     /// About how many bytes the states hold that are made while a text is read.
     pub(super) fn byte_size(&self) -> usize {
-        self.memory.byte_size() + self.sets.bytes
+        let verdicts = 2 * self.verdicts.len() * std::mem::size_of::<(LivenessQuery, Liveness)>();
+        self.memory.byte_size() + self.sets.bytes + verdicts
     }
 
     /// The number of the objects that fulfil `facts`.

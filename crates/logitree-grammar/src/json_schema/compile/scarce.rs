@@ -14,6 +14,8 @@ use crate::{CharSet, Regex, Result};
 /// Maximum number of values that are listed. No value is kept from more: an array remembers a quarter of it, and no more
 /// than that are forbidden to a part of its items.
 const MAX_LISTED: usize = 4_096;
+/// Maximum number of arrays or objects that are listed.
+const MAX_COMBINED: usize = 512;
 /// Maximum number of states that are looked at to list the texts of a lexeme.
 const MAX_VISITED: usize = 20_000;
 /// Maximum depth of parts that are looked into.
@@ -66,15 +68,25 @@ impl RuleTable {
                 Count::Few(values) => found.extend(values),
                 Count::Unknown => unknown = true,
             }
-            let arrays = self.array_alive(facts, exprs)?;
-            if arrays && self.are_many_arrays(facts, enough, depth, exprs)? {
-                return Ok(Count::Many);
+            if self.array_alive(facts, exprs)? {
+                if self.are_many_arrays(facts, enough, depth, exprs)? {
+                    return Ok(Count::Many);
+                }
+                match self.list_arrays(facts, depth, exprs)? {
+                    Some(values) => found.extend(values),
+                    None => unknown = true,
+                }
             }
-            let objects = self.object_alive(facts, exprs)?;
-            if objects && self.are_many_objects(facts, enough, depth, exprs)? {
-                return Ok(Count::Many);
+            if self.object_alive(facts, exprs)? {
+                if self.are_many_objects(facts, enough, depth, exprs)? {
+                    return Ok(Count::Many);
+                }
+                match self.list_objects(facts, enough, depth, exprs)? {
+                    Count::Many => return Ok(Count::Many),
+                    Count::Few(values) => found.extend(values),
+                    Count::Unknown => unknown = true,
+                }
             }
-            unknown |= arrays || objects;
         }
         found.sort_unstable();
         found.dedup();
@@ -206,6 +218,109 @@ impl RuleTable {
             }
         }
         Ok(false)
+    }
+}
+
+impl RuleTable {
+    /// The values of `schema`, if that are few and all are known.
+    fn list_values(
+        &mut self,
+        schema: SchemaId,
+        depth: u32,
+        exprs: &mut Exprs,
+    ) -> Result<Option<Vec<ValueId>>> {
+        exprs.spend(8)?;
+        if !self.alive(schema, exprs)? {
+            return Ok(Some(Vec::new()));
+        }
+        match self.count_values(schema, MAX_COMBINED, depth, exprs)? {
+            Count::Few(values) => Ok(Some(values)),
+            Count::Many | Count::Unknown => Ok(None),
+        }
+    }
+
+    /// The arrays of `facts`, if they are few combinations of few items.
+    fn list_arrays(&mut self, facts: &Facts, depth: u32, exprs: &mut Exprs) -> Result<Option<Vec<ValueId>>> {
+        let array = facts.array.clone().filter(|array| depth < MAX_DEPTH && array.contains.is_empty());
+        let Some(array) = array else { return Ok(None) };
+        let mut found = Vec::new();
+        let mut all: Vec<Vec<ValueId>> = vec![Vec::new()];
+        for place in 0..=MAX_COMBINED as u64 {
+            if place >= array.min {
+                for items in &all {
+                    found.push(self.memory.values.id(JsonValue::Array(items[..].into()))?);
+                }
+            }
+            if all.is_empty() || array.max.is_some_and(|max| place >= max) {
+                return Ok(Some(found));
+            }
+            let Some(items) = self.list_values(array.item(place), depth + 1, exprs)? else { return Ok(None) };
+            let mut more = Vec::new();
+            for before in &all {
+                for item in items.iter().filter(|item| !array.unique || !before.contains(item)) {
+                    exprs.charge(2 * place + 16)?;
+                    more.push(before.iter().chain([item]).copied().collect());
+                }
+                if found.len() + more.len() > MAX_COMBINED {
+                    return Ok(None);
+                }
+            }
+            all = more;
+        }
+        Ok(None)
+    }
+
+    /// The objects of `facts`, where they are combinations of few values of named keys.
+    fn list_objects(&mut self, facts: &Facts, enough: usize, depth: u32, exprs: &mut Exprs) -> Result<Count> {
+        let object = facts.object.clone().filter(|object| depth < MAX_DEPTH && object.exists.is_empty());
+        let Some(object) = object else { return Ok(Count::Unknown) };
+        let id = self.object_id(Some(&object), exprs)?;
+        if !self.objects[id as usize].closed {
+            for other in self.others(id, exprs)?.iter() {
+                if self.alive(other.schema, exprs)? {
+                    return Ok(Count::Unknown);
+                }
+            }
+        }
+        let keys: Vec<(ScalarId, bool)> =
+            self.objects[id as usize].keys.iter().map(|key| (key.id, key.required)).collect();
+        let dependent = self.objects[id as usize].dependent.clone();
+        // Whether each combination is an object.
+        let free = dependent.is_empty() && object.max.is_none() && object.min <= object.required.len() as u64;
+        let mut all: Vec<Vec<(u32, ValueId)>> = vec![Vec::new()];
+        for (key, &(_, required)) in (0..).zip(&keys) {
+            let schema = self.named_schema(id, key, exprs)?;
+            let Some(values) = self.list_values(schema, depth + 1, exprs)? else { return Ok(Count::Unknown) };
+            let mut more = if required { Vec::new() } else { all.clone() };
+            for before in &all {
+                for &value in &values {
+                    exprs.charge(u64::from(2 * key) + 16)?;
+                    more.push(before.iter().copied().chain([(key, value)]).collect());
+                }
+                if more.len() > MAX_COMBINED {
+                    return Ok(if free && more.len() >= enough { Count::Many } else { Count::Unknown });
+                }
+            }
+            all = more;
+        }
+        let mut names = Vec::with_capacity(keys.len());
+        for (name, _) in keys {
+            names.push(self.memory.values.text(self.forms.texts.text(name))?);
+        }
+        let mut found = Vec::with_capacity(all.len());
+        for members in all {
+            let count = members.len() as u64;
+            let has = |key: u32| members.iter().any(|member| member.0 == key);
+            exprs.charge(dependent.len() as u64 * count)?;
+            let lacks = dependent.iter().any(|&(key, needed)| has(key) && !has(needed));
+            if count >= object.min && object.max.is_none_or(|max| count <= max) && !lacks {
+                let mut members: Vec<_> =
+                    members.into_iter().map(|(key, value)| (names[key as usize], value)).collect();
+                members.sort_unstable();
+                found.push(self.memory.values.id(JsonValue::Object(members.into()))?);
+            }
+        }
+        Ok(Count::Few(found))
     }
 }
 

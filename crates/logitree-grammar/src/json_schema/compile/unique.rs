@@ -141,13 +141,8 @@ impl RuleTable {
             if place as u64 >= enough {
                 continue;
             }
-            let mut kinds = vec![schema];
-            for contains in &facts.contains {
-                for kind in kinds.clone() {
-                    kinds.push(self.forms.all(&[kind, contains.schema])?);
-                }
-            }
-            for kind in kinds {
+            for kind in self.kinds(schema, &facts.contains, exprs)? {
+                let kind = kind.schema;
                 let waiting = std::mem::replace(&mut self.lowest, u32::MAX);
                 let count =
                     self.count_values(kind, usize::try_from(enough).unwrap_or(usize::MAX), 0, exprs)?;
@@ -240,14 +235,39 @@ impl RuleTable {
         let mut left: Vec<_> = places.filter(|(_, place)| used.binary_search(place).is_err()).collect();
         left.sort_unstable();
         left.dedup();
+        exprs.charge_list(left.len())?;
         Ok(left)
+    }
+
+    /// Whether an array of unique items can be completed after `more` items that are not used yet, where only their number
+    /// matters: all items are of one schema, and all of its values are known.
+    pub(super) fn enough_left(&self, s: &ArrayState, more: usize) -> Option<bool> {
+        let array = &self.arrays[s.array as usize];
+        let unique = array.unique.as_ref().filter(|unique| !unique.is_plentiful())?;
+        let facts = &array.facts;
+        if !facts.contains.is_empty() || !facts.prefix.is_empty() {
+            return None;
+        }
+        let used =
+            if unique.remembers() { self.memory.sets.len(s.used) } else { self.sets.get(s.used).len() };
+        let places = facts.max.map_or(u64::MAX, |max| max.saturating_sub(u64::from(s.index)));
+        let values = unique.scarce.len().saturating_sub(used + more) as u64;
+        Some(facts.min.saturating_sub(u64::from(s.index)) <= places.min(values))
+    }
+
+    /// Whether the array can be completed after the tracked value at `place`.
+    fn completes_after(&mut self, next: ArrayState, place: u32, exprs: &mut Exprs) -> Result<bool> {
+        if let Some(known) = self.enough_left(&next, 1) {
+            return Ok(known);
+        }
+        let next = self.with_used(next, place);
+        self.array_can_complete(next, exprs)
     }
 
     /// Whether `item` has an unused value after which the array can be completed.
     pub(super) fn differing_alive(&mut self, item: &NextItem, exprs: &mut Exprs) -> Result<bool> {
         for (_, place) in self.differing(item, exprs)? {
-            let next = self.with_used(item.next, place);
-            if self.array_can_complete(next, exprs)? {
+            if self.completes_after(item.next, place, exprs)? {
                 return Ok(true);
             }
         }
@@ -263,8 +283,7 @@ impl RuleTable {
     pub(super) fn differing_lexeme(&mut self, item: &NextItem, exprs: &mut Exprs) -> Result<ExprId> {
         let mut all = Vec::new();
         for (single, place) in self.differing(item, exprs)? {
-            let next = self.with_used(item.next, place);
-            if !self.array_can_complete(next, exprs)? {
+            if !self.completes_after(item.next, place, exprs)? {
                 continue;
             }
             let text = self.lexemes.single(&self.forms, single, exprs)?;

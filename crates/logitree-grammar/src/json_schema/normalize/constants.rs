@@ -8,10 +8,10 @@ use super::super::schema::TypeSet;
 use super::strings::Scalar;
 use super::{
     ArrayFacts, Exists, Facts, KeyClass, LiteralId, NormalForms, NumberFacts, ObjectFacts, PropertyRules,
-    PropertyRulesId, ScalarId, StringFacts, FALSE, TRUE,
+    PropertyRulesId, ScalarId, StringFacts, FALSE, MAX_ALTERNATIVES, TRUE,
 };
 use crate::expr::Exprs;
-use crate::Result;
+use crate::{Error, ErrorKind, Result};
 
 /// The single values of a list, by type.
 #[derive(Default)]
@@ -22,9 +22,22 @@ struct SingleValues {
     strings: Vec<ScalarId>,
 }
 
+/// How many arrays and objects are listed.
+pub(crate) fn composites(values: &[Value]) -> usize {
+    values.iter().filter(|value| value.is_array() || value.is_object()).count()
+}
+
 impl NormalForms {
-    /// A value equal to one of `values`.
-    pub(super) fn constants(&mut self, values: &[Value]) -> Result<Vec<Facts>> {
+    /// A value equal to one of `values`, which `lit` lists.
+    pub(super) fn constants(&mut self, values: &[Value], lit: LiteralId) -> Result<Vec<Facts>> {
+        let composites = composites(values);
+        if composites > MAX_ALTERNATIVES {
+            let message =
+                format!("an enum has {composites} arrays and objects, {MAX_ALTERNATIVES} is the most");
+            let help = "list fewer, or describe their items and properties each by an enum of its own";
+            let place = format!("{}/enum", self.place(lit));
+            return Err(Error::new(ErrorKind::Limit, message).at(place).help(help));
+        }
         let singles = self.singles(values);
         let mut facts = Facts::of(TypeSet(singles.types));
         facts.bools = singles.bools;
@@ -43,7 +56,7 @@ impl NormalForms {
                 Value::Object(_) => Facts::object(self.constant_object(value)?),
                 _ => continue,
             };
-            self.union(&mut found, &[more], LiteralId::NEVER)?;
+            self.union(&mut found, &[more], lit)?;
         }
         Ok(found)
     }

@@ -63,8 +63,9 @@ impl NormalForms {
         facts.drop_types(TypeSet(0));
         let mut found = vec![facts];
         if let Some(values) = values {
-            let constants = self.constants(values)?;
-            found = self.product(&found, &constants, LiteralId::new(node, false), exprs)?;
+            let lit = LiteralId::new(node, false);
+            let constants = self.constants(values, lit)?;
+            found = self.product(&found, &constants, lit, exprs)?;
         }
         if track != Track::Nothing {
             let evaluated = self.local_evaluated(node, k)?;

@@ -28,6 +28,7 @@ use super::super::Regex;
 use super::schema::{Keywords, Schema, SchemaNode, SubschemaId};
 use crate::{id, Error, ErrorKind, Result};
 
+pub(crate) use constants::composites;
 pub(crate) use facts::{
     ArrayFacts, Contains, Evaluated, Exists, Facts, KeyClass, NumberFacts, ObjectFacts, PropertyRules,
     StringFacts, Track,
@@ -78,7 +79,7 @@ impl LiteralId {
 }
 
 /// Maximum number of alternatives of one schema.
-const MAX_ALTERNATIVES: usize = 4_096;
+pub(crate) const MAX_ALTERNATIVES: usize = 4_096;
 /// Maximum number of schemas, in addition to eight for each subschema.
 const MAX_SCHEMAS: usize = 20_000;
 /// Maximum number of products of two alternatives.
@@ -250,7 +251,7 @@ impl NormalForms {
             return if negated { self.negative(node, exprs) } else { self.positive(node, track, exprs) };
         }
         match (self.atoms[(atom - nodes) as usize].clone(), negated) {
-            (LiteralAtom::Value(value), false) => self.constants(std::slice::from_ref(&*value)),
+            (LiteralAtom::Value(value), false) => self.constants(std::slice::from_ref(&*value), lit),
             (LiteralAtom::Value(value), true) => {
                 self.not_constants(std::slice::from_ref(&*value), lit, exprs)
             }
@@ -338,7 +339,7 @@ impl NormalForms {
     }
 
     /// Whether the normal form of `schema` is empty. Looks only a few levels deep; a negative answer proves nothing.
-    fn plainly_dead(&mut self, schema: SchemaId, exprs: &mut Exprs) -> bool {
+    pub(crate) fn plainly_dead(&mut self, schema: SchemaId, exprs: &mut Exprs) -> bool {
         if let Some(known) = self.normals.get(&schema) {
             return known.is_empty();
         }
@@ -373,6 +374,20 @@ impl NormalForms {
             }
         }
         Ok(SubschemaId::new(first.unwrap_or(0)))
+    }
+
+    /// The place of the first `contains` that asks for items of `schema`; the root's if none asks for these alone.
+    pub(crate) fn place_of_contains(&mut self, schema: SchemaId) -> Result<String> {
+        let source = Arc::clone(&self.schema);
+        for what in &source.nodes {
+            let SchemaNode::Keywords(keywords) = what else { continue };
+            if let Some((node, ..)) = keywords.contains {
+                if self.schema_of(node)? == schema {
+                    return Ok(source.places.get(node.0));
+                }
+            }
+        }
+        Ok(source.places.get(source.root.0))
     }
 
     /// Refuses what is not supported; a lenient schema drops it with a warning.

@@ -2,6 +2,7 @@
 
 mod data;
 mod format;
+mod large;
 mod load;
 mod order;
 mod random;

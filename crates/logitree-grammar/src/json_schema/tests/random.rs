@@ -12,7 +12,7 @@ use crate::json_schema::normalize::spell;
 use crate::json_schema::{KeyOrder, NumberSpelling, Schema, SchemaOptions};
 use serde_json::{json, Map, Value};
 
-const KEYS: [&str; 6] = ["a", "b", "c", "aa", "ab", "é"];
+pub(super) const KEYS: [&str; 6] = ["a", "b", "c", "aa", "ab", "é"];
 /// Keys that no schema names.
 const OTHER_KEYS: [&str; 3] = ["ü", "b/", "aé"];
 const PATTERNS: [&str; 5] = ["^a", "b", "^.$", "^(c|ab)$", "a{2}"];
@@ -352,7 +352,7 @@ fn walk(dice: &mut Dice, machine: &mut Machine, schema: &Schema, shown: &Value) 
 }
 
 /// A schema in both orders, and with plain numbers.
-struct Case {
+pub(super) struct Case {
     seed: u64,
     shown: Value,
     schema: Arc<Schema>,
@@ -364,7 +364,7 @@ struct Case {
 
 impl Case {
     /// The case of a seed; `None` if its schema cannot be honoured.
-    fn new(seed: u64, shown: Value) -> Option<Case> {
+    pub(super) fn new(seed: u64, shown: Value) -> Option<Case> {
         let schema = read(&shown, KeyOrder::Any).ok()?;
         let ordered = read(&shown, KeyOrder::Schema).unwrap();
         let (in_any, in_order) = (machine(&schema).ok()?, machine(&ordered).ok()?);
@@ -381,7 +381,7 @@ impl Case {
         Some(Case { seed, shown, schema, in_any, in_order, plain })
     }
 
-    fn compare(&mut self, value: &Value) -> bool {
+    pub(super) fn compare(&mut self, value: &Value) -> bool {
         let text = value.to_string();
         let valid = is_valid(&self.schema, value).unwrap();
         let (seed, shown) = (self.seed, &self.shown);
@@ -429,7 +429,7 @@ impl Case {
     }
 
     /// Texts that the machines allow, and values that differ from them in a place or two.
-    fn walk(&mut self, dice: &mut Dice) -> usize {
+    pub(super) fn walk(&mut self, dice: &mut Dice) -> usize {
         let mut valid = 0;
         let machines = [&mut self.in_any, &mut self.in_order].into_iter().chain(&mut self.plain);
         let walked = machines.flatten().map(|m| walk(dice, m, &self.schema, &self.shown));
