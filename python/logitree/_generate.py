@@ -25,7 +25,7 @@ from ._constraint import Constraint, Context, Typed, bind_in, constraint_of
 from ._drafts import Drafts
 from ._errors import EngineError, error
 from ._generation import Generation, Generations, _Shared
-from ._healing import bind_after, bind_text, healed, is_healed
+from ._healing import bind_after, bind_text, healed, holds_more, is_healed
 from ._loop import Loop, checked_prompt
 from ._params import SamplingParams
 from ._row import OnStep, Options, Row, Tokenizations
@@ -288,6 +288,8 @@ def _row(
         matcher = None
     else:
         matcher = bind_after(text, constraint, context) if joined else bind_in(constraint, context)
+    if joined and matcher is not None and not holds_more(matcher, text, engine.vocabulary):
+        return _row(engine, tokens, constraint, chain, seed, options, stop, drafter, heal=False)
     if matcher is not None and matcher.vocabulary_size > len(engine.vocabulary):
         raise EngineError(
             f"the matcher has {matcher.vocabulary_size} tokens, the model {len(engine.vocabulary)}",

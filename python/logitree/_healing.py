@@ -95,6 +95,11 @@ def bind_after(text: bytes, constraint: Constraint | _core.Matcher, context: Con
     return _after(text, after).bind(context)
 
 
+def holds_more(matcher: _core.Matcher, text: bytes, vocabulary: _core.Vocabulary) -> bool:
+    """Whether one token may hold the text and the beginning of what follows it; if not, healing gains nothing."""
+    return any(len(vocabulary[token]) > len(text) for token in matcher.allowed())
+
+
 @functools.lru_cache(maxsize=4)
 def matcher_after(text: bytes, constraint: Any, vocabulary: _core.Vocabulary) -> _core.Matcher:
     """The matcher of a text and then of a constraint that means the same with every prompt.
