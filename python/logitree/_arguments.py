@@ -220,7 +220,7 @@ def check_kinds(
         ("chat", chat, "True, False, or None for the model's template where there is one"),
         ("force", force, "True or False"),
         ("trace", trace, "True or False"),
-        ("heal", heal, "True, False, or None for texts that end in white space"),
+        ("heal", heal, "True, False, or None for texts that end in a space"),
     ):
         if not isinstance(value, bool) and not (name in ("chat", "heal") and value is None):
             raise TypeError(f"{name} is {_shown(value)}: give {help}")

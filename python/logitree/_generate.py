@@ -156,8 +156,8 @@ def generate(
             the cost, not the output. Used for one prompt, by engines whose sessions can roll back.
         heal: take the last tokens of a prompt back where a longer token may begin in them, and let the model spell
             their text again, with what follows it; their text is no part of the output. None: of a text that ends in
-            white space, where no constraint or one of texts follows. True: of every text and of token ids, for a prompt
-            that ends inside a word or at "http:". False: of none. The end of a chat template is left as it is.
+            a space or tab, where no constraint or one of texts follows. True: of every text and of token ids, for a
+            prompt that ends inside a word or at "http:". False: of none. The end of a chat template is left as it is.
             docs/tokenizer.md has the rule, and what it gains.
         **sampling: parameters of `Chain.llama_cpp`: `temperature=0.7` (0 takes the likeliest token), `top_k=40`,
             `top_p`, `min_p`, `repeat_penalty`, ...

@@ -67,12 +67,12 @@ def is_healed(
     heal: bool | None, engine: Engine, prompt: Any, chat: bool | None, tokens: Sequence[int], constraint: Any = None
 ) -> bool:
     """Whether the end of a prompt is healed: not the end of a chat template, which the model was trained on as it is.
-    With None only that of a text that ends in white space, where no constraint or one of texts follows: others begin at
-    the boundary of a token, so that nothing is gained."""
+    With None only that of a text that ends in a space, where no constraint or one of texts follows: others begin at the
+    boundary of a token, so that nothing is gained."""
     if not isinstance(prompt, str):
         return bool(heal) and not any(isinstance(one, Mapping) for one in prompt)
     if heal is None:
-        heal = prompt[-1:].isspace() and (constraint is None or is_fixed(constraint))
+        heal = prompt.endswith((" ", "\t")) and (constraint is None or is_fixed(constraint))
     return heal and not chat and list(tokens) == list(engine.encode(prompt, chat=False))
 
 

@@ -230,9 +230,9 @@ def test_on_step_sees_the_tokens_that_spell_the_prompt() -> None:
         lt.generate(ENGINE, "x re", int, on_step=accepting, **options).text  # noqa: B018
 
 
-def test_by_default_texts_that_end_in_white_space_are_healed() -> None:
+def test_by_default_texts_that_end_in_a_space_are_healed() -> None:
     engine = Spelling()
-    for prompt in ("x ", "x a ", "x\n"):
+    for prompt in ("x ", "x a ", "x\n "):
         options: dict[str, Any] = {"max_tokens": 4, "seed": 1}
         for constraint in (None, ["red", " tr"], SCHEMA):
             default = lt.generate(engine, prompt, constraint, **options)
@@ -243,9 +243,9 @@ def test_by_default_texts_that_end_in_white_space_are_healed() -> None:
         assert lt.generate(engine, prompt, over_tokens, **options).prompt == tuple(tokens)
         for given, heal in ((tokens, None), (prompt, False)):
             assert lt.generate(engine, given, heal=heal, **options).prompt == tuple(tokens)
-    for prompt in ("x re", "x a", "x{"):
+    for prompt in ("x re", "x a", "x{", "x\n"):
         assert lt.generate(engine, prompt, max_tokens=1).prompt == tuple(engine.encode(prompt))
-        assert healed(engine.encode(prompt), engine.vocabulary)[1]
+        assert prompt == "x\n" or healed(engine.encode(prompt), engine.vocabulary)[1]
     # Free text needs no tokenizer of the engine, whatever its end.
     lt.generate(engine, "x ", tokenizations="canonical", max_tokens=3).text  # noqa: B018
     with pytest.raises(TypeError, match="heal is 1"):
