@@ -232,6 +232,21 @@ def test_what_matches_nothing_is_told_without_inner_names(grammar: lt.Grammar) -
         assert "the pattern" in said, said
 
 
+def test_quotations_of_long_texts_stay_within_the_fuel() -> None:
+    generator = random.Random(3)
+    words = ["".join(generator.choices("etaoinshrdlu", k=generator.randrange(2, 9))) for _ in range(2_500)]
+    text = " ".join(words)
+    for of, inside, outside in (
+        ({"substring_chars": text[:6_000]}, text[2_001:2_020], text[2_001:2_020] + "#"),
+        ({"substring_words": text}, " ".join(words[70:75]), text[1:40]),
+        ({"substring_chars": "ab" * 500}, "baba", "aa"),
+    ):
+        grammar = G.lark(f"start: %regex {json.dumps(of)}")
+        grammar.matcher(small())
+        assert grammar.matches(inside)
+        assert not grammar.matches(outside)
+
+
 def test_json_of_dumps_is_json() -> None:
     generator = random.Random(7)
     letters = ["a", "b", "é", "/", '"', "\\", "\n", "\x7f", "\u2028", "😀", " "]

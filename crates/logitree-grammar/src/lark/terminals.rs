@@ -1,7 +1,10 @@
 //! Compiles terminals to regular languages.
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 
+use super::super::dfa::{explore, Explored, Walk};
 use super::super::pattern::{self, LineEnds, MatchScope, PatternFlags};
 use super::super::problems::Problems;
 use super::super::Regex;
@@ -214,7 +217,8 @@ impl Terminals<'_> {
             );
             return None;
         }
-        self.weighed(sized(runs(&pieces)), at)
+        let runs = runs_as_automaton(&pieces).unwrap_or_else(|| runs(&pieces));
+        self.weighed(sized(runs), at)
     }
 }
 
@@ -272,9 +276,68 @@ fn words(text: &str) -> Vec<&str> {
     pieces
 }
 
+/// Any run of consecutive chunks, the empty one included: the automaton that remembers where in the text a run may have got
+/// to. In a text that says different things these are few places, and the automaton is hardly longer than the text; `None`
+/// if it is not.
+pub(super) fn runs_as_automaton(pieces: &[&str]) -> Option<Regex> {
+    let text = pieces.concat();
+    let mut bounds = vec![false; text.len() + 1];
+    bounds[0] = true;
+    pieces.iter().fold(0, |at, piece| {
+        bounds[at + piece.len()] = true;
+        at + piece.len()
+    });
+    let mut alphabet = text.as_bytes().to_vec();
+    alphabet.sort_unstable();
+    alphabet.dedup();
+    let alphabet: Vec<&[u8]> = alphabet.chunks(1).collect();
+    if text.is_empty() || text.len() * alphabet.len() > MAX_TABLE {
+        return None;
+    }
+    let mut walk = Places { text: text.as_bytes(), bounds, left: MANY_PLACES * (text.len() + 1) };
+    let (explored, _) = explore(&mut walk, &alphabet, usize::MAX);
+    match explored {
+        Explored::Dfa(dfa) if walk.left > 0 => Some(Regex::Automaton(Arc::new(dfa))),
+        _ => None,
+    }
+}
+
+/// Maximum size of the table of such an automaton.
+const MAX_TABLE: usize = 1 << 22;
+/// So many times a text's length is the most that all states of its automaton remember together.
+const MANY_PLACES: usize = 64;
+
+/// The places in a text that a run of its chunks may have got to, ascending.
+struct Places<'t> {
+    text: &'t [u8],
+    /// Whether a chunk begins or ends here.
+    bounds: Vec<bool>,
+    /// How many places may still be remembered.
+    left: usize,
+}
+
+impl Walk for Places<'_> {
+    type State = Vec<u32>;
+
+    fn start(&self) -> Vec<u32> {
+        (0..self.bounds.len()).filter(|&at| self.bounds[at]).map(|at| at as u32).collect()
+    }
+
+    fn step(&mut self, places: &Vec<u32>, byte: u8) -> Option<Vec<u32>> {
+        let goes_on = |&&at: &&u32| self.text.get(at as usize) == Some(&byte);
+        let next: Vec<u32> = places.iter().filter(goes_on).map(|&at| at + 1).collect();
+        self.left = self.left.saturating_sub(next.len());
+        (!next.is_empty() && self.left > 0).then_some(next)
+    }
+
+    fn accepts(&self, places: &Vec<u32>) -> bool {
+        places.iter().any(|&at| self.bounds[at as usize])
+    }
+}
+
 /// Any run of consecutive chunks, the empty one included. Split in halves to keep depth and size small: a run
 /// is inside one half, or a suffix of the first and a prefix of the second.
-fn runs(pieces: &[&str]) -> Regex {
+pub(super) fn runs(pieces: &[&str]) -> Regex {
     match pieces {
         [] => Regex::Empty,
         [only] => Regex::text(*only).optional(),
