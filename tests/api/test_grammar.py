@@ -216,7 +216,7 @@ def test_a_grammar_without_a_text_is_refused_when_it_is_bound() -> None:
         G.gbnf('root ::= "x" root'),
         G.lark('start: "a" B\nB: "x" & "y"'),
         G.lark('%ignore " "\nstart: %lark { start: "a" start }'),
-        G.lark("%llguidance {\"allow_initial_skip\": true}\n%ignore \" \"\nstart: a\na[lazy]: /[^\\s\\S]/"),
+        G.lark('%llguidance {"allow_initial_skip": true}\n%ignore " "\nstart: a\na[lazy]: /[^\\s\\S]/'),
         G.tags([("<a>", G.regex(r"[^\s\S]"), "</a>")], at_least_one=True),
         G.structural_tag({"type": "regex", "pattern": r"[^\s\S]"}),
     ],

@@ -16,6 +16,9 @@ const MAX_DEEP: usize = 300;
 /// Maximum number of nodes of all terminals of a text, inlined copies included.
 const MAX_WEIGHT: usize = 1 << 21;
 
+/// Texts of more pieces are quoted by an automaton.
+const FEW_PIECES: usize = 2_048;
+
 /// A regular language with its weight and its depth.
 pub(super) type Sized = (Regex, usize, usize);
 
@@ -217,7 +220,9 @@ impl Terminals<'_> {
             );
             return None;
         }
-        let runs = runs_as_automaton(&pieces).unwrap_or_else(|| runs(&pieces));
+        // Of few pieces the masks of halves are found faster.
+        let many = Some(&pieces).filter(|pieces| pieces.len() > FEW_PIECES);
+        let runs = many.and_then(|pieces| runs_as_automaton(pieces)).unwrap_or_else(|| runs(&pieces));
         self.weighed(sized(runs), at)
     }
 }
