@@ -88,8 +88,12 @@ def bind_in(constraint: Constraint | _core.Matcher, context: Context) -> _core.M
     return matcher
 
 
-def constraint_of(value: Any) -> Constraint | _core.Matcher:
+def constraint_of(value: Any, *, numbers: Literal["any", "plain"] = "plain") -> Constraint | _core.Matcher:
     """The constraint that a value means: docs/interface.md has the table.
+
+    Args:
+        value: what means a constraint.
+        numbers: the spellings of numbers where it is a schema or a type.
 
     Raises:
         TypeError: the value means no constraint; the message says how to spell what it may have meant.
@@ -104,17 +108,17 @@ def constraint_of(value: Any) -> Constraint | _core.Matcher:
             "Grammar.gbnf(text), Grammar.lark(text), Grammar.json_schema(text) or Grammar.literal(text)"
         )
     if isinstance(value, type):
-        return _typed(value)
+        return _typed(value, numbers)
     if callable(getattr(value, "matcher", None)):
         return cast(Constraint, value)
     if isinstance(value, re.Pattern):
         return _pattern(value)
     if isinstance(value, Mapping | bool):
         schema = value if isinstance(value, bool) else dict(value)
-        return Typed(_core.Grammar.json_schema(schema, numbers="plain"), json.loads, "JSON")
+        return Typed(_core.Grammar.json_schema(schema, numbers=numbers), json.loads, "JSON")
     if isinstance(value, Collection) and not hasattr(value, "__array_interface__"):
         return OneOf(sorted(value, key=repr) if isinstance(value, set | frozenset) else value)
-    return _typed(value)
+    return _typed(value, numbers)
 
 
 def value_of(constraint: Constraint | _core.Matcher | None, text: str, tokens: Sequence[int]) -> Any:
@@ -411,7 +415,7 @@ def _pattern(pattern: re.Pattern[Any]) -> _core.Grammar:
     return _core.Grammar.regex(text)
 
 
-def _typed(source: Any) -> Constraint:
+def _typed(source: Any, numbers: Literal["any", "plain"]) -> Constraint:
     """The constraint of a Python type or function."""
     from . import _schemas
 
@@ -430,7 +434,7 @@ def _typed(source: Any) -> Constraint:
     plain: dict[Any, tuple[_core.Grammar, Callable[[str], Any]]] = {
         str: (_core.Grammar.text(), str),
         int: (_core.Grammar.json_schema({"type": "integer"}, numbers="plain"), int),
-        float: (_core.Grammar.json_schema({"type": "number"}, numbers="plain"), float),
+        float: (_core.Grammar.json_schema({"type": "number"}, numbers=numbers), float),
     }
     name = getattr(source, "__name__", None) or repr(source)
     try:
@@ -438,4 +442,4 @@ def _typed(source: Any) -> Constraint:
             return Typed(*plain[source], name)
     except TypeError:  # unhashable
         pass
-    return Typed(_core.Grammar.of(source), _schemas.reader_of(source), name)
+    return Typed(_core.Grammar.of(source, numbers=numbers), _schemas.reader_of(source), name)

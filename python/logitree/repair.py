@@ -445,7 +445,7 @@ class _Bound:
         """A value that means a constraint, over bytes."""
         if close not in get_args(Close):
             raise ValueError(f"close is {close!r}, expected one of {', '.join(map(repr, get_args(Close)))}")
-        constraint = constraint_of(value)
+        constraint = constraint_of(value, numbers="any")
         if isinstance(constraint, _core.Matcher):
             message = "a matcher is bound to the tokens of a vocabulary, a repair works on bytes"
             raise error(_core.ConstraintError, message, help="give the constraint that the matcher was made of")

@@ -14,10 +14,11 @@ use crate::{Error, ErrorKind};
 /// Most keywords of one value, and most subschemas of a schema, that are looked into.
 const MAX_KEYWORDS: usize = 120;
 const MAX_NODES: usize = 4_000;
-/// Most schemas that are tried.
-const MAX_TRIED: usize = 600;
-/// Steps that one of them may take.
-const FUEL: u64 = 200_000;
+/// Steps that all schemas that are tried may take, and one of them.
+const FUEL: u64 = 1_500_000;
+const FUEL_OF_ONE: u64 = 200_000;
+/// Steps that a subschema costs that is copied.
+const PER_NODE: u64 = 5;
 /// Deepest part that is looked into.
 const MAX_DEPTH: usize = 64;
 
@@ -99,7 +100,7 @@ type Part = (SubschemaId, Option<&'static Field>);
 
 /// The error of a schema under which no value is valid.
 pub(super) fn error(schema: &Arc<Schema>) -> Error {
-    let mut search = Search { schema, left: MAX_TRIED };
+    let mut search = Search { schema, fuel: FUEL };
     let (place, why) = match schema.nodes.len() {
         0..MAX_NODES => search.explain(schema.root, &mut Vec::new()),
         _ => None,
@@ -116,7 +117,7 @@ pub(super) fn error(schema: &Arc<Schema>) -> Error {
 
 struct Search<'s> {
     schema: &'s Schema,
-    left: usize,
+    fuel: u64,
 }
 
 impl Search<'_> {
@@ -211,9 +212,9 @@ impl Search<'_> {
 
     /// Whether no value is valid under `root`; `None` if that is not decided.
     fn is_dead(&mut self, nodes: &[SchemaNode], root: SubschemaId) -> Option<bool> {
-        self.left = self.left.checked_sub(1)?;
+        self.fuel = self.fuel.checked_sub(PER_NODE * (1 + nodes.len() as u64))?;
         let schema = Schema { nodes: nodes.to_vec(), root, ..self.schema.clone() };
-        is_dead(schema)
+        is_dead(schema, &mut self.fuel)
     }
 
     /// The same with any value for `part`.
@@ -224,11 +225,11 @@ impl Search<'_> {
     }
 
     /// Whether values are valid whose numbers are not plain.
-    fn is_numbers(&self) -> bool {
+    fn is_numbers(&mut self) -> bool {
         let mut schema = self.schema.clone();
         let is_plain = schema.options.numbers == NumberSpelling::Plain;
         schema.options.numbers = NumberSpelling::Any;
-        is_plain && is_dead(schema) == Some(false)
+        is_plain && is_dead(schema, &mut self.fuel) == Some(false)
     }
 
     /// The keywords of `core` that the reader shall see, and their common place.
@@ -303,11 +304,15 @@ impl Search<'_> {
     }
 }
 
-fn is_dead(schema: Schema) -> Option<bool> {
+fn is_dead(schema: Schema, fuel: &mut u64) -> Option<bool> {
     let root = schema.root;
+    let given = FUEL_OF_ONE.min(*fuel);
     let mut exprs = Exprs::new(1 << 18);
-    exprs.set_fuel(FUEL);
-    let mut table = RuleTable::new(Arc::new(schema), 0, &mut exprs).ok()?;
-    let schema = table.forms.schema_of(root).ok()?;
-    table.alive(schema, &mut exprs).ok().map(|alive| !alive)
+    exprs.set_fuel(given);
+    let alive = RuleTable::new(Arc::new(schema), 0, &mut exprs).and_then(|mut table| {
+        let schema = table.forms.schema_of(root)?;
+        table.alive(schema, &mut exprs)
+    });
+    *fuel -= given.saturating_sub(exprs.fuel());
+    alive.ok().map(|alive| !alive)
 }
