@@ -211,7 +211,15 @@ def check_choices(*, on_limit: Any, tokenizations: Any) -> None:
 
 
 def check_kinds(
-    *, chain: Any, chat: Any, force: Any, trace: Any, on_step: Callable[..., Any] | None, drafter: Any, heal: Any
+    *,
+    chain: Any = None,
+    chat: Any = None,
+    force: Any = True,
+    trace: Any = False,
+    on_step: Callable[..., Any] | None = None,
+    drafter: Any = None,
+    heal: Any = None,
+    **_: Any,
 ) -> None:
     """A TypeError where something else is given for a chain, a switch or a function."""
     if chain is not None and not isinstance(chain, _core.Chain):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _core
-from ._arguments import GenerateOptions, read_max_tokens
+from ._arguments import GenerateOptions, check_kinds, read_max_tokens
 from ._constraint import OneOf, constraint_of
 from ._errors import IncompleteError, error
 from ._events import Choice, Event, Stats
@@ -113,6 +113,9 @@ def choose(
     if method not in _METHODS:
         raise error(_core.ConstraintError, f"method is {method!r}", help='give "exact" or "greedy"')
     decoding: dict[str, Any] = {**options}
+    if "n" in decoding:
+        raise TypeError("choose() has no n=: write generate(model, prompt, values, n=...) for several draws")
+    check_kinds(**decoding)
     tokenizations: Any = decoding.pop("tokenizations", None)
     sampling = sorted(decoding.keys() - _NOT_SAMPLING)
     method = method or ("greedy" if sampling else "exact")

@@ -264,3 +264,18 @@ def test_arguments_of_beam_search(smollm2_gguf: Path) -> None:
             lt.beam_search(model, "x", ["a"])  # type: ignore[arg-type]
     with pytest.raises(lt.EngineError, match="nothing is downloaded"):
         lt.beam_search("owner/model", "x", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 2}, r"choose\(\) has no n=: write generate"),
+        ({"chat": "x"}, "chat is 'x': give True, False, or None"),
+        ({"max_tokens": 3.5}, "max_tokens is 3.5"),
+        ({"temprature": 1}, "did you mean temperature="),
+    ],
+    ids=str,
+)
+def test_arguments_of_choose(options: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        lt.choose(ENGINE, "x", ["a", "b"], **options)
