@@ -119,8 +119,7 @@ def beam_search(
     if not hasattr(engine, "beam_session"):
         raise TypeError(f"{engine!r:.60} searches no beams: give an engine, or the path of a GGUF file or a folder")
     texts = _texts_of(what)
-    known = getattr(engine, "vocabulary", None)
-    vocabulary = known if isinstance(known, _core.Vocabulary) else None
+    vocabulary = _vocabulary_of(engine)
     if heal and (texts is None or vocabulary is None):
         message = "the items to search are tokens" if texts is None else "the engine has no vocabulary"
         raise error(_core.ConstraintError, message, help="healing spells texts: give texts, or leave out heal=")
@@ -213,6 +212,15 @@ def _texts_of(what: Any) -> _Texts | None:
         if not isinstance(text, str):
             raise TypeError(f"{text!r} is not a text: give a list of texts, a catalogue or a walk")
     return _Texts({text: text for text in texts})
+
+
+def _vocabulary_of(engine: Any) -> _core.Vocabulary | None:
+    """The engine's vocabulary; None where it has none: items that are tokens need no texts."""
+    try:
+        known = getattr(engine, "vocabulary", None)
+    except EngineError:
+        return None
+    return known if isinstance(known, _core.Vocabulary) else None
 
 
 def _walk_of(what: Any, vocabulary: _core.Vocabulary | None) -> TokenWalk:
