@@ -126,8 +126,14 @@ impl Search<'_> {
         if above.contains(&node) || above.len() > MAX_DEPTH {
             return Some((node, "it requires a value of its own kind inside of itself, without end".into()));
         }
-        let core = self.core(node)?;
         above.push(node);
+        if let Some(part) = self.required_part(node) {
+            if matches!(self.schema.nodes[part.index()], SchemaNode::False) {
+                return Some((part, "`false` allows no value, and the key is required".into()));
+            }
+            return self.explain(part, above);
+        }
+        let core = self.core(node)?;
         for &(owner, field) in &core {
             let Some(field) = field.filter(|field| matches!(field.kind, FieldKind::Named | FieldKind::Parts))
             else {
@@ -139,12 +145,6 @@ impl Search<'_> {
             only.for_each_subschema(|part| parts.push(part));
             for part in parts {
                 let is_false = matches!(self.schema.nodes[part.index()], SchemaNode::False);
-                if is_false
-                    && field.kind == FieldKind::Named
-                    && self.is_dead_without(node, part) == Some(false)
-                {
-                    return Some((part, "`false` allows no value, and the key is required".into()));
-                }
                 if !is_false
                     && self.is_dead(&self.schema.nodes, part)?
                     && self.is_dead_without(node, part) == Some(false)
@@ -154,6 +154,23 @@ impl Search<'_> {
             }
         }
         Some(self.shown(node, &core))
+    }
+
+    /// The value of a required key that is impossible, if that alone makes `node` so, as far as that is decided.
+    fn required_part(&mut self, node: SubschemaId) -> Option<SubschemaId> {
+        let all: Vec<&Keywords> = self.applied(node).into_iter().filter_map(|at| self.keywords(at)).collect();
+        let is_required = |name: &Arc<str>| all.iter().any(|keywords| keywords.required.contains(name));
+        let named = all.iter().flat_map(|keywords| &keywords.properties);
+        let parts: Vec<SubschemaId> =
+            named.filter(|(name, _)| is_required(name)).map(|&(_, part)| part).collect();
+        let mut exprs = Exprs::new(1 << 18);
+        exprs.set_fuel(FUEL_OF_ONE.min(self.fuel));
+        let mut table = RuleTable::new(Arc::new(self.schema.clone()), 0, &mut exprs).ok()?;
+        parts.into_iter().find(|&part| {
+            let is_dead =
+                table.forms.schema_of(part).and_then(|part| table.alive(part, &mut exprs)) == Ok(false);
+            is_dead && self.is_dead_without(node, part) != Some(true)
+        })
     }
 
     /// The fewest keywords that make `node` impossible.
