@@ -1031,7 +1031,7 @@ class Matcher:
     def mask(self) -> npt.NDArray[np.int32]:
         """The allowed tokens as a new int32 array of `ceil(vocabulary_size / 32)` words.
 
-        Bit `id % 32` of word `id // 32`, least significant first.
+        Bit `id % 32` of word `id // 32`, least significant first. Raises StateError as `allowed`.
         """
 
     def fill_mask(self, out: _Mask) -> None:
@@ -1043,7 +1043,7 @@ class Matcher:
         """
 
     def allowed(self) -> AllowedTokens:
-        """The tokens that may come next."""
+        """The tokens that may come next. Raises StateError at the end of a constraint that no token ends."""
 
     def shortest_ending(self, vocabulary: Vocabulary | None = None, *, max_states: int = 20000) -> list[int]:
         """The tokens of the shortest ending, in bytes: after them `is_accepting` holds. Changes nothing."""
@@ -1127,11 +1127,17 @@ class Matcher:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the constraint has ended: complete, with no continuation. It then masks nothing."""
+        """Whether the constraint has ended: complete, with no continuation. Then the end tokens alone are allowed
+        (its own, or the vocabulary's), and after them too, unless `is_open_ended`.
+
+        Without end tokens nothing may follow: `allowed` and the masks raise StateError.
+        """
 
     @property
     def is_open_ended(self) -> bool:
-        """Whether anything may follow the end of the constraint."""
+        """Whether anything may follow the end of the constraint: nothing is masked there. So it is with token
+        trees, which pin one span of a text; the caller says what comes after it.
+        """
 
     @property
     def accepted(self) -> int:

@@ -37,8 +37,8 @@ class ReasoningBudget(Composable):
     end: Tag | Sequence[Tag] = "</think>"
     """What ends it: one tag or several, of which the first is forced."""
     budget: int | None = None
-    """Most tokens of a block, tags excluded; None: no limit; 0: no reasoning, and a block that the prompt began is closed at
-    once."""
+    """Most tokens of a block, tags excluded; None: no limit; 0: no reasoning, and a block that the prompt began is
+    closed at once."""
     soft_budget: int | None = None
     """From so many tokens on the end becomes likelier with each token; None: never."""
     end_bias: float = 10.0

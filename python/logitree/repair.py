@@ -42,9 +42,9 @@ class Place:
     """Where something was done, or is not as expected. Offsets are those of the text that was given."""
 
     kind: Literal["added", "closed", "removed", "ambiguous", "invalid", "candidate"]
-    """What is here: text that was added because it is determined, text that was added because it is the shortest ending,
-    text that was removed, the end of what is determined, the first byte that the constraint refuses, or one of several
-    texts that the constraint accepts."""
+    """What is here: text that was added because it is determined, text that was added because it is the shortest
+    ending, text that was removed, the end of what is determined, the first byte that the constraint refuses, or one of
+    several texts that the constraint accepts."""
     start: int
     """Offset in characters."""
     end: int
@@ -127,8 +127,9 @@ def repair(text: str | bytes, constraint: Any, *, close: Close = "determined") -
     follow, until the text is complete. For a JSON Schema, whitespace between the parts of a value is not a choice: none
     is added where it may be left out.
 
-    With `close="shortest"` a beginning that may be completed in several ways gets the shortest legal ending, in bytes, as
-    `generate(on_limit="close")` gives it. What is determined comes first; the place of the rest has the kind "closed".
+    With `close="shortest"` a beginning that may be completed in several ways gets the shortest legal ending, in bytes,
+    as `generate(on_limit="close")` gives it. What is determined comes first; the place of the rest has the kind
+    "closed".
 
     Any other text is searched for one that the constraint accepts: between the lines of Markdown fences, and for JSON
     from a brace or bracket on, for other constraints at the borders of words. If there is exactly one, it is the

@@ -1,4 +1,4 @@
-"""The end of an output: end tokens alone, in every interface and mask, so that a loop which only masks stays in bounds."""
+"""The end of an output: end tokens alone, in every mask, so that a loop which only masks stays in bounds."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_own_end_tokens_come_before_those_of_the_vocabulary() -> None:
 
 
 def loop(matcher: lt.Matcher, seed: int, ends: list[int] = ENDS, most: int = 400) -> bytes:
-    """What a loop makes of random logits that masks, samples and stops at an end token, and never asks `is_finished`."""
+    """What a loop makes of random logits that masks, samples, stops at an end token, and never asks `is_finished`."""
     random, out = np.random.default_rng(seed), bytearray()
     for _ in range(most):
         logits = random.normal(0, 1, (1, 259)).astype(np.float32)

@@ -331,5 +331,5 @@ def test_free_text_after_a_thought(engine: LlamaCpp) -> None:
     # A block that the prompt began is closed at once.
     closed = lt.generate(engine, PROMPT, off, chat=False, temperature=0.0, max_tokens=24)
     assert closed.text.startswith("</think>") and len(closed.tokens) == 24
-    answer = lt.generate(engine, PROMPT, off + ["yes", "no"], chat=False, temperature=0.0, max_tokens=24)
+    answer = lt.generate(engine, PROMPT, off + lt.OneOf(["yes", "no"]), chat=False, temperature=0.0, max_tokens=24)
     assert answer.text.startswith("</think>") and answer.value in ("yes", "no")

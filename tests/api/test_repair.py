@@ -409,3 +409,49 @@ def test_what_cannot_be_continued_is_an_error() -> None:
         resume(TableEngine(), "x", "blue", ["red", "green"])
     with pytest.raises(lt.ConstraintError, match="several candidates"):
         resume(TableEngine(), "x", "red or green", ["red", "green"])
+
+
+ANIMAL = {
+    "type": "object",
+    "properties": {"kind": {"enum": ["cat", "dog"]}, "name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["kind", "name", "age"],
+    "additionalProperties": False,
+}
+
+
+def test_a_text_is_closed_the_shortest_way() -> None:
+    whole = '{"kind": "cat", "name": "Tom \\u00e9", "age": 4}'
+    for cut in range(len(whole) + 1):
+        made = lt.repair.repair(whole[:cut], ANIMAL, close="shortest")
+        assert made.complete and set(made.value) == {"kind", "name", "age"}, whole[:cut]
+        determined = lt.repair.repair(whole[:cut], ANIMAL)
+        assert made.data.startswith(determined.data)
+        closed = [place for place in made.places if place.kind == "closed"]
+        assert len(closed) == (determined.status == "ambiguous")
+        assert made.data == determined.data + b"".join(place.text.encode() for place in closed)
+        assert made.places[: len(determined.places) - len(closed)] == determined.places[: -1 if closed else None]
+
+
+def test_the_shortest_ending_is_the_shortest() -> None:
+    for text, constraint, closed in (
+        ("", ["abc", "ab", "b"], "b"),
+        ("a", ["abc", "ab", "b"], "ab"),
+        ("[1", list[int], "[1]"),
+        ("x", lt.Grammar.regex("x(aaa|bb|cccc)"), "xbb"),
+        ("tr", bool, "true"),
+    ):
+        assert lt.repair.repair(text, constraint, close="shortest").text == closed
+
+
+def test_what_the_shortest_ending_leaves() -> None:
+    refused = lt.repair.repair('{"kind": "cow"', ANIMAL, close="shortest")
+    assert refused == lt.repair.repair('{"kind": "cow"', ANIMAL)
+    several = lt.repair.repair("Either 42 or 17.", int, close="shortest")
+    assert [place.kind for place in several.places] == ["candidate", "candidate"]
+    repairer = lt.repair.Repairer(ANIMAL, close="shortest")
+    for piece in ('{"kind": "d', 'og", "na', 'me": "R'):
+        repairer.feed(piece)
+        assert repairer.state == lt.repair.repair(repairer.text, ANIMAL, close="shortest")
+        assert repairer.state.complete
+    with pytest.raises(ValueError, match="close is 'longest', expected one of 'determined', 'shortest'"):
+        lt.repair.repair("", ANIMAL, close="longest")  # type: ignore[arg-type]

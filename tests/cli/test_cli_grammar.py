@@ -157,6 +157,7 @@ def test_mask_at_the_end_and_past_it(capsys: pytest.CaptureFixture[str]) -> None
     assert (code, "the text is complete" in out, "ends a generation" in out) == (0, True, True)
     code, out, _ = run(capsys, "mask", "--regex", "ab", "ab")
     assert (code, "the grammar is over" in out) == (0, True)
+    assert all("ends a generation" in row for row in out.splitlines()[1:])
     code, out, err = run(capsys, "mask", "--regex", "ab", "ax")
     assert (code, out) == (1, "")
     assert "refused at byte 2 of 2" in err

@@ -42,18 +42,16 @@ def run(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
     shown = list(allowed)[: args.limit]
     if args.json:
         tokens = [{"id": i, "text": vocabulary[i].decode("utf-8", "replace")} for i in shown]
-        count = None if allowed.is_all else len(allowed)
-        facts = {"allowed": count, "accepting": matcher.is_accepting, "finished": matcher.is_finished, "tokens": tokens}
+        ends = {"accepting": matcher.is_accepting, "finished": matcher.is_finished}
+        facts = {"allowed": len(allowed), **ends, "tokens": tokens}
         out.line(json.dumps(facts, ensure_ascii=False))
         return 0
     complete = "; the text is complete" if matcher.is_accepting else ""
-    if allowed.is_all:
-        out.line(out.paint(f"all of {len(vocabulary):,} tokens: the grammar is over{complete}", "bold"))
-        return 0
+    complete += ", and the grammar is over" if matcher.is_finished else ""
     out.line(out.paint(f"{len(allowed):,} of {len(vocabulary):,} tokens{complete}", "bold"))
     for i in shown:
-        ends = "  ends a generation" if i in vocabulary.eog_ids else ""
-        out.line(f"  {i:>8}  {out.paint(fit(visible(vocabulary[i]), 28), 'cyan')}{ends}")
+        said = "  ends a generation" if i in vocabulary.eog_ids else ""
+        out.line(f"  {i:>8}  {out.paint(fit(visible(vocabulary[i]), 28), 'cyan')}{said}")
     if len(allowed) > len(shown):
         out.line(out.paint(f"  and {len(allowed) - len(shown):,} more", "dim"))
     return 0

@@ -76,7 +76,8 @@ impl Regions {
     /// The matcher that has a say about the next token: none where free text follows a constraint that is over.
     fn speaker(&mut self) -> Option<&mut Box<dyn Matcher>> {
         let region = self.current_mut();
-        let is_free = |matcher: &&mut Box<dyn Matcher>| region.then == Then::Continue && matcher.is_finished();
+        let is_free =
+            |matcher: &&mut Box<dyn Matcher>| region.then == Then::Continue && matcher.is_finished();
         region.matcher.as_mut().filter(|matcher| !is_free(matcher))
     }
 

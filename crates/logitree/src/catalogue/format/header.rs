@@ -178,7 +178,9 @@ impl IndexHeader {
     #[inline]
     pub(in crate::catalogue) fn is_marked(&self, children: usize, (first, last): (u32, u32)) -> bool {
         let span = (u64::from(last) + 1).saturating_sub(first.into());
-        self.version >= MARKED_VERSION && !self.weighted && (1..=children as u64 * MARKED as u64).contains(&span)
+        self.version >= MARKED_VERSION
+            && !self.weighted
+            && (1..=children as u64 * MARKED as u64).contains(&span)
     }
 
     /// Lays the sections out one after the other, and computes the length of the file.

@@ -8,8 +8,8 @@ use super::position::WalkPosition;
 use super::search::{Fuel, SearchBase};
 use crate::catalogue::{add_end, check_snapshot, damaged, CatalogueSnapshot, Continuations, WalkState};
 use crate::constraint::{not_allowed, AfterEnd, History, Matcher};
-use crate::vocabulary::Vocabulary;
 use crate::mask::AllowedTokens;
+use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Forced tokens that are given at once.

@@ -240,7 +240,8 @@ mod tests {
         matcher.accept(5).unwrap();
         let over = explain(&mut *matcher, &vocabulary, ExplainQuery::Text(b"\xff\n")).unwrap();
         assert_eq!((over.allowed, over.first.clone()), (Some(1), vec![(5, b"<end>".to_vec())]));
-        let refusal = "the text \"\\xff\\n\" is refused: the text is over: only a token that ends it may follow";
+        let refusal =
+            "the text \"\\xff\\n\" is refused: the text is over: only a token that ends it may follow";
         assert!(over.to_string().starts_with(refusal), "{over}");
         let again = explain(&mut *matcher, &vocabulary, ExplainQuery::Token(0)).unwrap();
         assert!(again.to_string().contains("is refused: the text is over"), "{again}");

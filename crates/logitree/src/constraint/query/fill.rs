@@ -58,8 +58,8 @@ mod tests {
 
     use super::*;
     use crate::constraint::{Choices, End};
-    use crate::TokenId;
     use crate::vocabulary::{About, Builder, TokenKind};
+    use crate::TokenId;
 
     fn matcher(text: &str) -> Box<dyn Matcher> {
         bound(text, &[])
