@@ -241,7 +241,7 @@ class Row:
         """`max_tokens` is reached: keeps the output, raises, or closes it."""
         decoder, options = self.decoder, self.options
         decoder.rollback(len(decoder.tokens) - self.taken)
-        matcher = decoder.matcher
+        matcher = None if self.healing and self.constraint is None else decoder.matcher
         if matcher is None or options.on_limit == "keep" or matcher.is_accepting:
             self.end("max_tokens", complete=matcher is not None and matcher.is_accepting)
             return

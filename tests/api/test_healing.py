@@ -200,6 +200,11 @@ def test_after_the_text_nothing_constrains_the_model() -> None:
 def test_limits_and_stop_strings_count_the_output_alone() -> None:
     none = lt.generate(ENGINE, "x re", heal=True, max_tokens=0)
     assert (none.text, none.tokens, none.finish_reason) == ("", (), "max_tokens")
+    for on_limit in ("keep", "raise", "close"):
+        assert lt.generate(ENGINE, "x re", heal=True, max_tokens=0, on_limit=on_limit).tokens == ()
+    plan = lt.Skeleton("re", sk.enum(["d", "ab"]).named("one"), ".")
+    at_once = lt.generate(ENGINE, "x re", plan, heal=True, max_tokens=0, on_limit="close")
+    assert (at_once.finish_reason, plan.value(at_once.text)) == ("closed", at_once.value)
     for n in (1, 2, 5):
         some = lt.generate(ENGINE, "x re", heal=True, max_tokens=n, seed=1, logit_bias={271: -1e9})
         assert (len(some.tokens), some.finish_reason) == (n, "max_tokens")
