@@ -187,8 +187,7 @@ def generate(
     engine = open_engine(model)
     tokens = [checked_prompt(encoded(engine, one, chat), engine) for one in prompts]
     heals = [
-        is_healed(heal, engine, one, chat, held, limit)
-        for one, held, limit in zip(prompts, tokens, read, strict=True)
+        is_healed(heal, engine, one, chat, held, limit) for one, held, limit in zip(prompts, tokens, read, strict=True)
     ]
     rows = [
         _row(engine, held, limit, *made, options, stop, drafter, healing)
