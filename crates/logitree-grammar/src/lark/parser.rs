@@ -219,7 +219,7 @@ impl<'t> Parser<'t, '_> {
                 false => None,
             };
             if seen.contains(&key) {
-                self.problems.add(at, format!("`{key}` stands twice"), "keep one of them");
+                self.problems.add(at, format!("`{key}` is given twice"), "keep one of them");
             }
             seen.push(key);
             let new = match (key, value) {

@@ -224,7 +224,7 @@ fn tokens_of_structural_tags() {
         {"type": "tag", "begin": {"type": "token", "token": "<c>"}, "content": {"type": "const_string", "value": "x"},
             "end": {"type": "token", "token": "</c>"}}]});
     check_json(&triggered, &["", "⟦1⟧⟦<c>⟧x⟦</c>⟧⟦2⟧⟦<c>⟧x⟦</c>⟧"], &["⟦9⟧", "⟦<c>⟧⟦</c>⟧", "⟦<c>⟧x"]);
-    // The token that ends a tag is no content of it, wherever it stands in the content.
+    // The token that ends a tag is no content of it, wherever in the content.
     let end = json!({"type": "token", "token": "<e>"});
     let one = json!({"type": "exclude_token", "exclude_tokens": [7]});
     for content in [
