@@ -452,24 +452,36 @@ impl RuleTable {
                 count += 1;
             }
         }
-        let dependent = &self.objects[s.object as usize].dependent;
-        let has = |bound: &FxHashSet<u32>, key: &u32| {
-            bound.contains(key) || seen.binary_search(key).is_ok() || missing.contains(key)
-        };
-        loop {
-            exprs.charge(dependent.len() as u64)?;
-            let lacks = dependent.iter().filter(|(key, needed)| bound.contains(key) && !has(&bound, needed));
-            let lacks: Vec<u32> = lacks.map(|pair| pair.0).collect();
-            if lacks.is_empty() {
-                break;
-            }
-            bound.retain(|key| !lacks.contains(key));
-        }
+        self.drop_lacking(s, &mut bound, &missing, exprs)?;
         let most = count + bound.len() as u64;
         Ok(match (most >= facts.min, facts.max) {
             (true, Some(_)) if count < facts.min => None,
             (enough, _) => Some(enough),
         })
+    }
+
+    /// Leaves those of the keys `bound` that may all be there, beside the written ones and the `missing` ones.
+    fn drop_lacking(
+        &self,
+        s: &ObjectState,
+        bound: &mut FxHashSet<u32>,
+        missing: &FxHashSet<u32>,
+        exprs: &mut Exprs,
+    ) -> Result<()> {
+        let dependent = &self.objects[s.object as usize].dependent;
+        let seen = self.sets.get(s.seen);
+        let has = |bound: &FxHashSet<u32>, key: &u32| {
+            bound.contains(key) || seen.binary_search(key).is_ok() || missing.contains(key)
+        };
+        loop {
+            exprs.charge(dependent.len() as u64)?;
+            let lacks = dependent.iter().filter(|(key, needed)| bound.contains(key) && !has(bound, needed));
+            let lacks: FxHashSet<u32> = lacks.map(|pair| pair.0).collect();
+            if lacks.is_empty() {
+                return Ok(());
+            }
+            bound.retain(|key| !lacks.contains(key));
+        }
     }
 
     /// The keys that must still come: those that are required, and those that they and the written ones need. `None` if one

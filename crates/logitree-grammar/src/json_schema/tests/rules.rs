@@ -8,7 +8,7 @@ use crate::earley::{ConfigId, Machine, ValueSource, DEAD};
 use crate::expr::Exprs;
 use crate::json_schema::normalize::NormalForms;
 use crate::json_schema::{JsonRules, KeyOrder, NumberSpelling, Schema, SchemaOptions, Whitespace};
-use serde_json::{json, Value};
+use serde_json::{json, Map, Value};
 
 /// A schema that runs.
 struct Runner {
@@ -394,9 +394,9 @@ fn dead_keys_are_never_offered() {
 
 #[test]
 fn what_cannot_be_honoured_is_named() {
-    let items =
-        json!({"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": false});
-    let array = json!({"type": "array", "items": items, "uniqueItems": true, "minItems": 4});
+    let flags: Map<String, Value> = (0..12).map(|n| (format!("f{n}"), json!({"type": "boolean"}))).collect();
+    let items = json!({"type": "object", "properties": flags, "additionalProperties": false});
+    let array = json!({"type": "array", "items": items, "uniqueItems": true, "minItems": 600});
     let unique = json!({"properties": {"x": array}});
     let error = Runner::try_new(&unique, &SchemaOptions::default()).err().unwrap();
     assert!(error.message.contains("uniqueItems") && error.place == "#/properties/x", "{error}");
