@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,11 @@ from logitree.engines.llama_cpp import LlamaCpp
 from table_engine import DraftingEngine, TableEngine
 
 ENGINE = TableEngine()
+
+
+def _id(value: Any) -> str:
+    """The name of a case, the same in every process."""
+    return re.sub(r" at 0x\w+", "", str(value))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,7 @@ ENGINE = TableEngine()
         ({"n": 2, "seed": [1]}, lt.SamplingError, "1 seeds for 2 answers"),
         ({"constraint": object()}, TypeError, "type object means no constraint: give a constraint, a list of texts"),
     ],
-    ids=str,
+    ids=_id,
 )
 def test_a_wrong_argument_says_what_to_write(options: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
@@ -141,7 +147,7 @@ def test_an_id_of_hugging_face_is_told_from_a_path(tmp_path: Path, monkeypatch: 
         open_engine("models")
 
 
-@pytest.mark.parametrize("model", [None, object(), 3, [], LlamaCpp], ids=repr)
+@pytest.mark.parametrize("model", [None, object(), 3, [], LlamaCpp], ids=_id)
 def test_what_is_no_model_says_what_is(model: Any) -> None:
     with pytest.raises(TypeError, match="is no model: give an engine, the path of a GGUF file"):
         lt.generate(model, "x")
@@ -157,7 +163,7 @@ def test_what_is_no_model_says_what_is(model: Any) -> None:
         ([1, 2.5], "token 1 of the prompt is 2.5"),
         ({"role": "user", "content": "x"}, r"give \[message\]"),
     ],
-    ids=repr,
+    ids=_id,
 )
 def test_what_is_no_prompt_says_what_is(prompt: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
@@ -241,7 +247,7 @@ def test_info_is_called_everywhere() -> None:
         ({"n_threads": "4"}, "n_threads is '4'"),
         ({"n_gpu_layers": None}, "n_gpu_layers is None"),
     ],
-    ids=str,
+    ids=_id,
 )
 def test_numbers_of_an_engine(smollm2_gguf: Path, options: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
@@ -274,7 +280,7 @@ def test_arguments_of_beam_search(smollm2_gguf: Path) -> None:
         ({"max_tokens": 3.5}, "max_tokens is 3.5"),
         ({"temprature": 1}, "did you mean temperature="),
     ],
-    ids=str,
+    ids=_id,
 )
 def test_arguments_of_choose(options: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):

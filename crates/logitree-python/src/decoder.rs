@@ -448,7 +448,7 @@ impl PyDecoder {
     /// its log-probability in what constraint and chain left, and the likeliest of that. In nats; -inf where it could
     /// not come.
     #[getter]
-    fn last_logprobs(&self) -> Option<(f64, Vec<(TokenId, f64)>, f64, Vec<(TokenId, f64)>)> {
+    fn last_logprobs(&self) -> Option<(f64, Likeliest, f64, Likeliest)> {
         let both = self.inner.likelihoods()?.clone();
         Some((both.model.token, both.model.top, both.left.token, both.left.top))
     }
@@ -458,6 +458,9 @@ impl PyDecoder {
         format!("<Decoder: {} tokens, {state}>", self.inner.tokens().len())
     }
 }
+
+/// Tokens with their log-probabilities, descending.
+type Likeliest = Vec<(TokenId, f64)>;
 
 /// Text or bytes, as bytes.
 struct Text(Vec<u8>);

@@ -434,7 +434,7 @@ impl PyGrammar {
         py.detach(|| Ok(self.bounds.get(&self.part, known, None, limits)?.memory())).map_err(to_py)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Option<Py<PyAny>>))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let value = slf.get().value.as_ref().map(|value| value.clone_ref(slf.py()));
         Ok((slf.get_type().getattr("_read")?, (slf.get().part.written(), value)))
     }
@@ -451,6 +451,9 @@ impl PyGrammar {
         show::show(&self.part)
     }
 }
+
+/// What pickles call, and with what: the written form, and what reads the value of an output.
+type Reduced<'py> = (Bound<'py, PyAny>, (String, Option<Py<PyAny>>));
 
 /// A constraint that a caller gave: a matcher, a grammar, or anything that `logitree._constraint.bind` takes.
 pub enum Constraint<'py> {
