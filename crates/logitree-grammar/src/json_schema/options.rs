@@ -66,8 +66,8 @@ pub struct SchemaOptions {
     pub whitespace: Whitespace,
     /// The exact text between items and between key and value, where the caller wants one: `(", ", ": ")`.
     pub separators: Option<(String, String)>,
-    /// The spellings of numbers.
-    #[serde(default)]
+    /// The spellings of numbers. What was stored before there was a choice has none.
+    #[serde(default, skip_serializing_if = "NumberSpelling::is_any")]
     pub numbers: NumberSpelling,
     /// Whether strings are written in ASCII only.
     pub ascii: bool,
@@ -169,6 +169,10 @@ impl Whitespace {
 }
 
 impl NumberSpelling {
+    fn is_any(&self) -> bool {
+        *self == NumberSpelling::Any
+    }
+
     /// Every choice by its name.
     pub const NAMES: [(&'static str, NumberSpelling); 2] =
         [("any", NumberSpelling::Any), ("plain", NumberSpelling::Plain)];
