@@ -115,7 +115,7 @@ pub(super) fn comparable() -> Result<Regex> {
     }
 }
 
-/// All numbers as [`super::NumberSpelling::Plain`] writes those that may have a fraction: integers of up to 308 digits, up
+/// All numbers as [`super::NumberSpelling::Plain`] writes those that may have a fraction: integers of up to 100 digits, up
 /// to 17 significant digits with a point or an exponent, and nothing beyond the doubles. All are spelled as constrained ones.
 ///
 /// # Errors
@@ -131,12 +131,10 @@ pub(super) fn plain() -> Result<Regex> {
     }
 }
 
-/// All integers as [`super::NumberSpelling::Plain`] writes them: a sign and up to 4,300 digits, which is as many as Python
-/// reads. The 0 has no sign.
+/// All integers as [`super::NumberSpelling::Plain`] writes them: a sign and up to 100 digits. The 0 has no sign.
 pub(super) fn plain_integer() -> Regex {
-    const MAX_DIGITS: u32 = 4_300;
     let digits = |from: char| Regex::Set(CharSet::from_ranges([(u32::from(from), u32::from('9'))]));
-    let rest = digits('0').repeat(0, Some(MAX_DIGITS - 1));
+    let rest = digits('0').repeat(0, Some(u32::from(spelling::MAX_WHOLE) - 1));
     Regex::or([Regex::text("0"), Regex::concat([Regex::text("-").optional(), digits('1'), rest])])
 }
 

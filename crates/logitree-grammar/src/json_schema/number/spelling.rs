@@ -2,8 +2,9 @@
 
 use super::super::super::dfa::Walk;
 
-/// Most digits of a number without point and exponent: with one more it may be beyond the doubles.
-const MAX_WHOLE: u16 = 308;
+/// Most digits of a number without point and exponent. Numbers in use have fewer, and a model that repeats a digit ends
+/// before the tokens of a generation do.
+pub(super) const MAX_WHOLE: u16 = 100;
 /// Most significant digits of any other.
 const MAX_DIGITS: u16 = 17;
 /// Most zeros between the point and the first other digit.
