@@ -275,7 +275,10 @@ def test_numbers_of_types_and_schemas() -> None:
         lt.Grammar.json_schema(schema, numbers="few")  # type: ignore[arg-type]
     for value in [0.1, 1e22, 5e-324, sys.float_info.max, -0.0, 2**63, 1e16]:
         assert lt.Grammar.of(float).matches(json.dumps(value)), value
-    assert lt.Grammar.of(int).matches(str(2**10_000))
+    assert lt.Grammar.of(int).matches(str(2**330))
+    assert not lt.Grammar.of(int).matches(str(2**340)), "more than 100 digits"
+    with pytest.raises(lt.ConstraintError, match="minimum"):
+        lt.Grammar.json_schema({"type": "integer", "minimum": 10**150}, numbers="plain").matcher(VOCABULARY)
     plain = lt.Grammar.json_schema(schema, numbers="plain")
     assert pickle.loads(pickle.dumps(plain)) == plain != lt.Grammar.json_schema(schema)
 

@@ -107,7 +107,7 @@ pub(super) fn error(schema: &Arc<Schema>) -> Error {
     }
     .unwrap_or((schema.root, "what it asks for contradicts itself".into()));
     let help = match search.is_numbers() {
-        true => "plain numbers are those that a double can hold: numbers=\"any\" allows all others, too",
+        true => "plain numbers are those that a double can hold, of at most 100 digits: numbers=\"any\" allows all others",
         false => "change one of these; a value may be impossible as long as it is not required",
     };
     Error::new(ErrorKind::Constraint, format!("no value is valid under the schema: {why}"))

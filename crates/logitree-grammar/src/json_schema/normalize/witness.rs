@@ -1,6 +1,7 @@
 //! Proves cheaply that a schema has a valid value, without building an automaton. A negative answer proves nothing.
 
 use super::super::decimal::Decimal;
+use super::super::number::MAX_WHOLE;
 use super::super::schema::{keywords, Keywords, NumberBound, TypeSet};
 use super::{Facts, NormalForms, NumberFacts, StringFacts};
 use crate::Regex;
@@ -93,8 +94,8 @@ fn has_string<'a>(mut languages: impl Iterator<Item = &'a Regex>, min: u64, max:
 /// Whether an integer of usual size evidently lies between the bounds: one of them is missing, or is itself an integer in
 /// range.
 fn has_whole(min: Option<&NumberBound>, max: Option<&NumberBound>) -> bool {
-    /// Integers of so many digits are written in every spelling that the options have.
-    const USUAL: i64 = 300;
+    /// Integers of fewer digits are written in every spelling that the options have.
+    const USUAL: i64 = MAX_WHOLE as i64;
     let usual = |bound: &NumberBound| Decimal::read(&bound.value).filter(|value| value.point < USUAL);
     let (low, high) = (min.map(usual), max.map(usual));
     if low == Some(None) || high == Some(None) {

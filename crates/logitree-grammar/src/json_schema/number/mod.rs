@@ -39,6 +39,7 @@ use crate::{Error, ErrorKind, Result};
 
 use divisor::Divisor;
 use spelling::PlainNumber;
+pub(super) use spelling::MAX_WHOLE;
 use walk::{AnyNumber, NumberWalk};
 
 pub(super) use arithmetic::lcm;
@@ -134,7 +135,7 @@ pub(super) fn plain() -> Result<Regex> {
 /// All integers as [`super::NumberSpelling::Plain`] writes them: a sign and up to 100 digits. The 0 has no sign.
 pub(super) fn plain_integer() -> Regex {
     let digits = |from: char| Regex::Set(CharSet::from_ranges([(u32::from(from), u32::from('9'))]));
-    let rest = digits('0').repeat(0, Some(u32::from(spelling::MAX_WHOLE) - 1));
+    let rest = digits('0').repeat(0, Some(u32::from(MAX_WHOLE) - 1));
     Regex::or([Regex::text("0"), Regex::concat([Regex::text("-").optional(), digits('1'), rest])])
 }
 

@@ -4,7 +4,7 @@ use super::super::super::dfa::Walk;
 
 /// Most digits of a number without point and exponent. Numbers in use have fewer, and a model that repeats a digit ends
 /// before the tokens of a generation do.
-pub(super) const MAX_WHOLE: u16 = 100;
+pub(in super::super) const MAX_WHOLE: u16 = 100;
 /// Most significant digits of any other.
 const MAX_DIGITS: u16 = 17;
 /// Most zeros between the point and the first other digit.
