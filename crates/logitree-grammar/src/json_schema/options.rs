@@ -48,7 +48,7 @@ pub enum Whitespace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(into = "&str", try_from = "String")]
 pub enum NumberSpelling {
-    /// Those that [`super::number`] lists, of any length.
+    /// All of JSON's; of constrained numbers plain decimals of any length, and scientific ones with up to three digits of exponent.
     #[default]
     Any,
     /// Integers in digits, fractions in at most 17 significant digits, none that a double cannot hold: what a program
