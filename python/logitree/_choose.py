@@ -130,8 +130,7 @@ def choose(
         thinks = constraint if isinstance(constraint, ReasoningBudget) else None
         _check_exact(thinks is not None, tokenizations, calibrate, sampling, decoding)
         spelling = tokenizations or ("canonical" if then.tokenizations == "canonical" else None)
-        exact = _Exact(engine, then, spelling, decoding)
-        exact.calibrate(calibrate)
+        exact = _Exact(engine, then, spelling, decoding, calibrate)
         chosen = [exact.after(one, thinks, on_event) for one in prompts]
     return chosen if several else chosen[0]
 
@@ -201,17 +200,15 @@ def _decoding(constraint: Any, one_of: OneOf, options: Mapping[str, Any]) -> dic
 
 
 class _Exact:
-    """Exact choices of one set of values by one model."""
+    """Exact choices of one set of values by one model; `neutral` is the `calibrate` of `choose`."""
 
-    def __init__(self, engine: Engine, one_of: OneOf, spelling: str | None, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, engine: Engine, one_of: OneOf, spelling: str | None, options: Mapping[str, Any], neutral: bool | Prompt
+    ) -> None:
         self.engine, self.one_of, self.spelling, self.options = engine, one_of, spelling, options
         self.texts = list(dict.fromkeys(whole(one_of)))
-        self._neutral: bool | Prompt = False
-        self._known: dict[tuple[tuple[int, ...], bytes], list[float]] = {}
-
-    def calibrate(self, neutral: bool | Prompt) -> None:
-        """Divides by the probabilities after this prompt from now on."""
         self._neutral = neutral
+        self._known: dict[tuple[tuple[int, ...], bytes], list[float]] = {}
 
     def after(self, prompt: Any, thinks: ReasoningBudget | None, on_event: Callable[[Event], None] | None) -> Choice:
         """The choice after a prompt, and after the reasoning that the model writes first."""
