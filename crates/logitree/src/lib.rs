@@ -37,34 +37,27 @@
 //! prints nothing. Only the vocabulary loaders and `catalogue` touch files.
 
 pub mod catalogue;
-pub mod constraint;
 pub mod decoder;
-mod file;
-pub mod mask;
-pub mod metrics;
-pub mod sampling;
-mod simd;
-mod threads;
-pub mod tokenizer;
 pub mod trace;
-pub mod trie;
-pub mod vocabulary;
 
 pub use catalogue::{
     BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, Intersection, ItemIndex, ItemWalk,
 };
-pub use constraint::{
-    ByteRecogniser, Canonical, Choices, Composition, Constraint, Grammar, GrammarLimits, Matcher, OneOf,
-    Payload, PayloadCheck, Reasoning, ReasoningBudget, ReasoningOptions, Recogniser, TokenTree, TreeSpan,
-};
 pub use decoder::{Decoder, Finish, Stop};
 pub use logitree_automata::error::{self, Error, ErrorKind, Result};
 pub use logitree_automata::interrupt;
+pub use logitree_constraint::{
+    self as constraint, ByteRecogniser, Canonical, Choices, Composition, Constraint, Grammar, GrammarLimits,
+    Matcher, OneOf, Payload, PayloadCheck, Reasoning, ReasoningBudget, ReasoningOptions, Recogniser,
+    TokenTree, TreeSpan,
+};
 pub use logitree_grammar as grammar;
 pub use logitree_grammar::ast::{GrammarNode, Syntax};
 pub use logitree_grammar::TokenId;
+pub use logitree_sampling::metrics;
+pub use logitree_sampling::{self as sampling, Chain, Floats, Mode, Params, Sampler, Seed, Steering};
+pub use logitree_tokens::{mask, tokenizer, trie, vocabulary};
 pub use mask::{AllowedTokens, Mask};
-pub use sampling::{Chain, Floats, Mode, Params, Sampler, Seed, Steering};
 pub use tokenizer::Tokenizer;
 pub use trace::Step;
 pub use trie::TokenTrie;

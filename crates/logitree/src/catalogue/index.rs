@@ -11,8 +11,9 @@ use super::format::header::{self, IndexHeader};
 use super::row_set::RowSet;
 use super::state::StateKind;
 use super::{Continuations, WalkState};
-use crate::simd::{self, PackedIds};
-use crate::{file, Error, ErrorKind, Result, TokenId};
+use crate::{Error, ErrorKind, Result, TokenId};
+use logitree_tokens::file;
+use logitree_tokens::simd::{self, PackedIds};
 
 /// An index, in memory or in a mapped file.
 pub struct ItemIndex {

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::build::{BuildOptions, BuiltIndex, CatalogueBuilder};
 use super::format::header::{self, IndexHeader};
 use super::{BeamRows, Catalogue, CatalogueSnapshot, Continuations, ItemIndex, ItemWalk, WalkState};
-use crate::simd::Floats;
 use crate::{ErrorKind, TokenId};
+use logitree_tokens::simd::Floats;
 
 type Item = (Vec<TokenId>, u64);
 

@@ -7,7 +7,8 @@
 use super::Decoder;
 use crate::mask::words_for;
 use crate::sampling::Floats;
-use crate::{threads, Error, ErrorKind, Result, TokenId};
+use crate::{Error, ErrorKind, Result, TokenId};
+use logitree_tokens::threads;
 
 /// A row's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 use super::best::{score, BestCandidates};
 use super::{BeamCandidate, BeamRows, ItemWalk};
 use crate::catalogue::{damaged, WalkState, WideNode};
-use crate::simd::{self, Floats, BLOCK};
 use crate::{Result, TokenId};
+use logitree_tokens::simd::{self, Floats, BLOCK};
 
 /// The state after a candidate's token, or the run of which it is a child, where it is not looked up yet.
 #[derive(Clone, Copy, PartialEq)]

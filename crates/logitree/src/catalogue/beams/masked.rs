@@ -8,8 +8,8 @@ use super::BeamCandidate;
 use crate::mask::{words_for, AllowedTokens};
 use crate::sampling::candidates::{bad_logit, no_logit};
 use crate::sampling::Row;
-use crate::simd::{self, Floats, BLOCK};
 use crate::{Error, ErrorKind, Result, TokenId};
+use logitree_tokens::simd::{self, Floats, BLOCK};
 
 /// A continuation of one beam: `score` is the beam's and the token's log-probability under all of the row's logits,
 /// in nats, and finite.

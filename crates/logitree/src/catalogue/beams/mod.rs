@@ -17,8 +17,8 @@ pub use masked::{beam_top, Beam};
 use crate::catalogue::{CatalogueSnapshot, Continuations, WalkState};
 use crate::mask::words_for;
 use crate::sampling::candidates::bad_logit;
-use crate::simd::Floats;
 use crate::{Error, ErrorKind, Result, TokenId};
+use logitree_tokens::simd::Floats;
 
 /// A catalogue at one moment, and the token that ends an item: asked about many states at once.
 #[derive(Clone)]

@@ -10,8 +10,8 @@ use crate::catalogue::tests::of_old_version;
 use crate::catalogue::{
     BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, Continuations, ItemIndex, WalkState,
 };
-use crate::simd::Floats;
 use crate::{ErrorKind, TokenId};
+use logitree_tokens::simd::Floats;
 
 fn tree(items: &[Vec<TokenId>], weighted: bool) -> Catalogue {
     Catalogue::new(index(items, weighted))

@@ -4,8 +4,8 @@ use super::best::{score, BestCandidates};
 use super::dense::{resolve, Best, DenseNode, Place};
 use super::{BeamCandidate, BeamRows, ItemWalk};
 use crate::catalogue::{Continuations, WalkState, WideNode};
-use crate::simd::{self, Floats, BLOCK};
 use crate::{Result, TokenId};
+use logitree_tokens::simd::{self, Floats, BLOCK};
 
 /// What is used again and again.
 #[derive(Default)]

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::file::Mapped;
-use crate::{simd, Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
+use logitree_tokens::file::Mapped;
+use logitree_tokens::simd;
 
 /// Bytes that have one checksum.
 pub const PAGE: usize = 4096;

@@ -42,7 +42,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use super::editor::Editor;
 use super::format::checksum::{IndexBytes, PAGE};
 use super::{damaged, CatalogueSnapshot, ItemIndex, MAX_KEY_BYTES, MAX_LENGTH};
-use crate::{file, Error, ErrorKind, Result, TokenId};
+use crate::{Error, ErrorKind, Result, TokenId};
+use logitree_tokens::file;
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,755 @@
+//! Which tokens may lead to a dead end: of those that may come in a state, the ones whose next characters do not show that
+//! the text leads on.
+//!
+//! Most tokens of a state lead to one state, as those that stay in a string: its home, to which many characters lead back.
+//! Such tokens are ruled out by masks. The others, which hold an other character or do not reach the home, are walked byte by
+//! byte, in the order of the trie, to what may come after them. Those of one kind that lead to one state are decided together;
+//! where the next characters decide nothing, a few tokens after them are looked at.
+//!
+//! Nothing here depends on the last token, so that what is found serves all places with the same guesses.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::kept::Kept;
+use crate::matcher::ByteWalk;
+use crate::{interrupt, Result, TokenId};
+use logitree_grammar::expr::ByteSet;
+use logitree_tokens::mask::{count, ids};
+use logitree_tokens::tokenizer::{DeadEnds, Judge, Kinds, Place, Row};
+use logitree_tokens::trie::{Node, TokenTrie};
+use logitree_tokens::vocabulary::Vocabulary;
+
+/// From so many characters on, a state is a home.
+const RICH: u32 = 6;
+/// Two of these lead from every home to one state.
+const WITNESSES: [u8; 4] = *b"a 01";
+/// The longest row of characters that is looked at where they are counted.
+const LONGEST: usize = 48;
+/// Fewer tokens with the same beginning are looked at one by one.
+const WORTH: usize = 12;
+/// The most tokens that may come where all of them are looked at.
+const MAX_OPTIONS: usize = 2_048;
+/// Where more tokens than this are allowed, only those are looked at that do not lead home.
+const MAX_LOOKED: usize = 512;
+/// The most nodes of tokens that do not lead home.
+const MAX_AWAY: usize = 4_000;
+/// The most nodes that are visited to find the tokens that may come.
+const MAX_VISITED: usize = 3_000;
+/// How many tokens after one that may come are looked at, where each time no more than a few may come.
+const AHEAD: usize = 2;
+const MAX_AHEAD: usize = 96;
+/// The most bytes of each kind of answer that are kept.
+const MAX_BYTES: usize = 8 << 20;
+/// Bytes that are stepped over, or nodes that are visited, for one step of fuel.
+const BYTES_A_STEP: usize = 4;
+/// Steps for a token that is looked at by itself.
+const TOKEN: u64 = 4;
+
+/// What the next characters say of a state's tokens.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
+    /// Those that lead nowhere.
+    pub dead: DeadEnds,
+    /// Those of which more must be found out.
+    pub open: Vec<TokenId>,
+}
+
+impl Doubts {
+    /// The bytes that they hold.
+    pub fn bytes(&self) -> usize {
+        4 * (self.dead.begun.len() + self.dead.inside.len() + self.open.len())
+    }
+}
+
+/// Whether a text leads on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    On,
+    Nowhere,
+    Open,
+}
+
+/// What may come in a state after a set of guesses, where the next characters do not say whether the text leads on.
+struct Options {
+    /// Whether something may, whatever the last token is.
+    any: bool,
+    /// The tokens that may where the piece continues, and the number of their list.
+    inside: (u32, Box<[TokenId]>),
+    /// Whether others may of which that is not known.
+    more: bool,
+    /// How many tokens after them were looked at.
+    ahead: usize,
+}
+
+/// What is known of the other matcher's states, by number.
+pub(super) struct Walked {
+    bytes: Kept<u64, ByteSet>,
+    ways: Kept<u64, Ways>,
+    rounds: Kept<u64, (u128, Option<u64>)>,
+    runs: Kept<u64, Run>,
+    shapes: Kept<u64, Option<Arc<Shape>>>,
+    options: Kept<(u64, u32), Option<Arc<Options>>>,
+}
+
+impl Default for Walked {
+    fn default() -> Walked {
+        Walked {
+            bytes: Kept::new(MAX_BYTES),
+            ways: Kept::new(MAX_BYTES),
+            rounds: Kept::new(MAX_BYTES),
+            runs: Kept::new(MAX_BYTES),
+            shapes: Kept::new(MAX_BYTES),
+            options: Kept::new(MAX_BYTES),
+        }
+    }
+}
+
+/// The states after a state, by byte.
+type Ways = Arc<[(ByteSet, u64)]>;
+
+/// Characters of which so many may come in a row, in any order: states differ in what is left of the row. Where there is no
+/// end, the state stays the same.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    chars: u128,
+    /// The ASCII characters that may come anywhere in the row.
+    next: u128,
+    length: u32,
+}
+
+impl Run {
+    /// Whether most tokens that come here stay in the row.
+    fn is_home(self) -> bool {
+        self.chars.count_ones() >= RICH && self.length > 0
+    }
+
+    fn row(self) -> Row {
+        Row { chars: self.chars, next: self.next, most: self.most() }
+    }
+
+    /// The longest tokens, in characters, after which two more characters and what completes the last one fit.
+    fn most(self) -> u32 {
+        if self.length == u32::MAX {
+            u32::MAX
+        } else {
+            self.length.saturating_sub(3)
+        }
+    }
+}
+
+/// Where the tokens of a state lead.
+pub(super) struct Shape {
+    /// The row of characters in the home of most tokens, if there is such a home.
+    main: Option<Run>,
+    /// The tokens that end elsewhere.
+    away: Box<[TokenId]>,
+    /// The tokens below a node lead to another home, with the row of characters there.
+    others: Box<[(Node, Run)]>,
+}
+
+/// The states on the way of a token from a state, for tokens one after the other that begin alike.
+struct Way<'a> {
+    token: &'a [u8],
+    /// The state after each byte, up to the first one that may not come.
+    states: Vec<u64>,
+}
+
+impl<'a> Way<'a> {
+    fn new(state: u64) -> Self {
+        Way { token: &[], states: vec![state] }
+    }
+
+    /// The state after the bytes of a token.
+    fn to(&mut self, look: &mut Look<'_>, token: &'a [u8]) -> Result<Option<u64>> {
+        let same = token.iter().zip(self.token).take_while(|(a, b)| a == b).count();
+        self.token = token;
+        // The byte at which the last one ended is in this one too.
+        if same >= self.states.len() {
+            return Ok(None);
+        }
+        spend(token.len() - same)?;
+        self.states.truncate(same + 1);
+        let mut at = self.states[same];
+        for &byte in &token[same..] {
+            match look.walk.step(at, byte)? {
+                Some(next) => at = next,
+                None => return Ok(None),
+            }
+            self.states.push(at);
+        }
+        Ok(Some(at))
+    }
+}
+
+/// The states that tokens in a row lead to, by their number of characters.
+struct Chain {
+    run: Run,
+    states: Vec<u64>,
+}
+
+/// Where tokens of a kind lead.
+enum Verdict {
+    Lead(Lead),
+    /// On where one of the options may follow the token within a piece.
+    Followed(Arc<Options>),
+}
+
+/// What is decided of tokens alike, for the length of a call, by kind and the state that they lead to: where they lead if they
+/// begin a piece, and if they continue one.
+struct Settling<'a> {
+    kinds: &'a mut Kinds,
+    known: FxHashMap<(u32, u64), [Verdict; 2]>,
+}
+
+/// A walk over the other matcher's states, with what is known of them.
+pub(super) struct Look<'a> {
+    pub walk: Box<dyn ByteWalk + 'a>,
+    pub walked: &'a mut Walked,
+}
+
+impl Shape {
+    fn bytes(&self) -> usize {
+        size_of::<Shape>() + size_of_val(&*self.away) + size_of_val(&*self.others)
+    }
+}
+
+/// Consumes the fuel for so many bytes or nodes.
+fn spend(bytes: usize) -> Result<()> {
+    interrupt::spend(1 + (bytes / BYTES_A_STEP) as u64)
+}
+
+fn way(ways: &[(ByteSet, u64)], byte: u8) -> Option<u64> {
+    ways.iter().find(|way| way.0.contains(byte)).map(|way| way.1)
+}
+
+impl Look<'_> {
+    /// The bytes that may come in a state.
+    pub fn bytes(&mut self, state: u64) -> Result<ByteSet> {
+        if let Some(&known) = self.walked.bytes.get(&state) {
+            return Ok(known);
+        }
+        interrupt::spend(TOKEN)?;
+        let found = self.walk.bytes(state)?;
+        self.walked.bytes.keep(state, found, 0);
+        Ok(found)
+    }
+
+    /// Whether what may come in `state` ends the piece at `place`.
+    pub fn is_settled(&mut self, judge: &mut Judge<'_>, state: u64, place: Place) -> Result<bool> {
+        let bytes = self.bytes(state)?;
+        let ascii = judge.ascii();
+        judge.is_settled(place, classes(ascii, &bytes), &mut |chars| {
+            self.classes_after(ascii, (state, bytes), chars)
+        })
+    }
+
+    /// The classes that may come after one of some characters in a state, in which these bytes may come.
+    fn classes_after(&mut self, ascii: &[u128], (state, bytes): (u64, ByteSet), chars: u128) -> Result<u64> {
+        let mut left = low(&bytes) & chars;
+        let (mut found, mut seen) = (0, Vec::new());
+        while left != 0 {
+            let byte = left.trailing_zeros() as u8;
+            left &= left - 1;
+            if let Some(next) = self.walk.step(state, byte)?.filter(|next| !seen.contains(next)) {
+                seen.push(next);
+                found |= classes(ascii, &self.bytes(next)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn ways(&mut self, state: u64) -> Result<Ways> {
+        if let Some(known) = self.walked.ways.get(&state) {
+            return Ok(Arc::clone(known));
+        }
+        interrupt::spend(TOKEN)?;
+        let found: Ways = self.walk.ways(state)?.into();
+        self.walked.ways.keep(state, Arc::clone(&found), size_of_val(&*found));
+        Ok(found)
+    }
+
+    /// The characters of which many may come in a row.
+    fn run(&mut self, state: u64) -> Result<Run> {
+        let (mut path, mut at) = (Vec::new(), state);
+        let mut run = loop {
+            if let Some(&known) = self.walked.runs.get(&at) {
+                break known;
+            }
+            let (chars, next) = self.round(at)?;
+            if next == Some(at) || chars.count_ones() < RICH {
+                let run = match next == Some(at) {
+                    true => Run { chars, next: low(&self.bytes(at)?), length: u32::MAX },
+                    false => Run::default(),
+                };
+                self.walked.runs.keep(at, run, 0);
+                break run;
+            }
+            path.push((at, chars));
+            let Some(next) = next.filter(|_| path.len() < LONGEST) else { break Run::default() };
+            at = next;
+        };
+        // Of a path that was cut off, the lengths are known of the first states only.
+        let is_cut = path.len() == LONGEST;
+        for &(at, chars) in path.iter().rev() {
+            let next = low(&self.bytes(at)?);
+            run = match run {
+                Run { length: 0, .. } => Run { chars, next, length: 1 },
+                run if run.chars & !chars == 0 => {
+                    Run { next: run.next & next, length: run.length.saturating_add(1), ..run }
+                }
+                _ => Run::default(),
+            };
+            if !is_cut || run.length as usize >= LONGEST {
+                self.walked.runs.keep(at, run, 0);
+            }
+        }
+        Ok(run)
+    }
+
+    /// The ASCII characters that lead from `state` to one other, as bits, and that state: the one that a witness leads to.
+    /// The highest bit answers for all other characters, of which one of each length is asked.
+    fn round(&mut self, state: u64) -> Result<(u128, Option<u64>)> {
+        if let Some(&known) = self.walked.rounds.get(&state) {
+            return Ok(known);
+        }
+        let mut reached = [None; WITNESSES.len()];
+        for (next, byte) in reached.iter_mut().zip(WITNESSES) {
+            *next = self.walk.step(state, byte)?;
+        }
+        let same =
+            (0..reached.len()).find(|&n| reached[n].is_some() && reached[n + 1..].contains(&reached[n]));
+        let mut found = (0, None);
+        if let Some(next) = same.and_then(|n| reached[n]) {
+            let ways = self.ways(state)?;
+            let bytes = ways.iter().find(|way| way.1 == next).map_or(ByteSet::NONE, |way| way.0);
+            let mut all = true;
+            for text in ["\u{e9}", "\u{4e2d}", "\u{1f600}"] {
+                all = all && self.reached(state, text.as_bytes())? == Some(next);
+            }
+            found = (low(&bytes) & !(1 << 127) | u128::from(all) << 127, Some(next));
+        }
+        self.walked.rounds.keep(state, found, 0);
+        Ok(found)
+    }
+
+    fn shape(&mut self, state: u64, trie: &TokenTrie) -> Result<Option<Arc<Shape>>> {
+        if let Some(known) = self.walked.shapes.get(&state) {
+            return Ok(known.clone());
+        }
+        let found = self.find_shape(state, trie)?.map(Arc::new);
+        let bytes = found.as_deref().map_or(0, Shape::bytes);
+        self.walked.shapes.keep(state, found.clone(), bytes);
+        Ok(found)
+    }
+
+    /// Where the tokens of a state lead; `None` if it takes too long to tell.
+    fn find_shape(&mut self, state: u64, trie: &TokenTrie) -> Result<Option<Shape>> {
+        let run = self.run(state)?;
+        if run.is_home() {
+            return Ok(Some(Shape { main: Some(run), away: Box::default(), others: Box::default() }));
+        }
+        let ways = self.ways(state)?;
+        let mut main: Option<(u32, u64, Run)> = None;
+        for &(bytes, next) in &*ways {
+            let ascii = low(&bytes).count_ones();
+            if ascii >= RICH && main.is_none_or(|(most, ..)| ascii > most) {
+                let run = self.run(next)?;
+                if run.is_home() {
+                    main = Some((ascii, next, run));
+                }
+            }
+        }
+        let home = main.map(|(_, home, run)| (home, run));
+        let (mut away, mut others, mut visited) = (Vec::new(), Vec::new(), 0usize);
+        let mut open = vec![(trie.root(), state)];
+        while let Some((node, at)) = open.pop() {
+            let ways = self.ways(at)?;
+            let before = visited;
+            for (byte, child) in trie.children(node) {
+                visited += 1;
+                let Some(next) = way(&ways, byte) else { continue };
+                let leads_home = match home {
+                    Some((home, _)) if next == home => true,
+                    Some((home, run)) if byte >= 0x80 && run.chars >> 127 == 1 => {
+                        self.walk.step(home, byte)? == Some(next)
+                    }
+                    _ => false,
+                };
+                if leads_home {
+                    continue;
+                }
+                away.extend_from_slice(trie.tokens(child));
+                if trie.size(child) == 1 {
+                    continue;
+                }
+                // What a character leads home from is on its way there.
+                let is_near = match home {
+                    Some((home, _)) => self.walk.step(next, WITNESSES[0])? == Some(home),
+                    None => false,
+                };
+                let run = if is_near { Run::default() } else { self.run(next)? };
+                if run.is_home() {
+                    others.push((child, run));
+                } else if trie.tokens_below(child).len() < WORTH {
+                    away.extend_from_slice(trie.tokens_below(child));
+                } else {
+                    open.push((child, next));
+                }
+            }
+            spend(visited - before)?;
+            if visited > MAX_AWAY {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Shape { main: home.map(|home| home.1), away: away.into(), others: others.into() }))
+    }
+
+    /// The tokens among `words` that may lead to a dead end from `state`, after a set of guesses.
+    pub fn doubts(
+        &mut self,
+        judge: &mut Judge<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+        words: &[u32],
+    ) -> Result<Doubts> {
+        let mut risky: Vec<TokenId> = Vec::new();
+        let trie = vocabulary.trie()?;
+        let shape = if count(words) > MAX_LOOKED { self.shape(state, trie)? } else { None };
+        match shape {
+            None => risky.extend(ids(words)),
+            Some(shape) => {
+                let listed = |id: &TokenId| words[*id as usize / 32] >> (id % 32) & 1 == 1;
+                if let Some(run) = shape.main {
+                    let mut left = words.to_vec();
+                    judge.keep_risky(set, &run.row(), &mut left);
+                    risky.extend(ids(&left));
+                } else {
+                    risky.extend(judge.others(words));
+                }
+                risky.extend(shape.away.iter().copied().filter(listed));
+                spend(4 * (shape.away.len() + shape.others.len()))?;
+                for &(node, run) in &*shape.others {
+                    let tokens: Vec<TokenId> =
+                        trie.tokens_below(node).iter().copied().filter(listed).collect();
+                    spend(4 * trie.tokens_below(node).len())?;
+                    judge.returns(set, &run.row(), trie.depth(node), &tokens, &mut risky);
+                }
+                risky.sort_unstable();
+                risky.dedup();
+            }
+        }
+        self.looked(judge, vocabulary, (state, set), risky)
+    }
+
+    /// Where the tokens in `risky` lead from `state` after a set of guesses, found one after the other.
+    pub fn looked(
+        &mut self,
+        judge: &mut Judge<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+        risky: Vec<TokenId>,
+    ) -> Result<Doubts> {
+        let mut kinds = judge.take_kinds(set);
+        let settling = &mut Settling { kinds: &mut kinds, known: FxHashMap::default() };
+        let found = self.settled(judge, settling, vocabulary, (state, set), risky);
+        judge.give_kinds(kinds);
+        found
+    }
+
+    /// As [`Look::looked`], with the kinds of the set.
+    fn settled(
+        &mut self,
+        judge: &mut Judge<'_>,
+        settling: &mut Settling<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+        mut risky: Vec<TokenId>,
+    ) -> Result<Doubts> {
+        let mut doubts = Doubts::default();
+        let mut add = |token: TokenId, leads: [Lead; 2]| {
+            if leads.contains(&Lead::Open) {
+                doubts.open.push(token);
+            }
+            if leads[0] == Lead::Nowhere {
+                doubts.dead.begun.push(token);
+            }
+            if leads[1] == Lead::Nowhere {
+                doubts.dead.inside.push(token);
+            }
+        };
+        let run = self.run(state)?;
+        if run.is_home() {
+            let mut chain = Chain { run, states: vec![state] };
+            // The others were not all asked where they lead.
+            let outside = judge.outside(run.chars & !(1 << 127));
+            let mut others = Vec::new();
+            for token in risky {
+                let is_outside = outside[token as usize / 32] >> (token % 32) & 1 == 1;
+                let length = judge.characters(token).filter(|_| !is_outside);
+                match length.map_or(Ok(None), |length| self.at(&mut chain, length))? {
+                    Some(at) => add(token, self.leads(judge, settling, vocabulary, (at, set), token, AHEAD)?),
+                    None => others.push(token),
+                }
+            }
+            risky = others;
+        }
+        judge.sort(&mut risky, vocabulary.trie()?);
+        let mut way = Way::new(state);
+        for token in risky {
+            let at = match judge.is_other(token) {
+                true => None,
+                false => way.to(self, vocabulary.token_bytes(token))?,
+            };
+            add(
+                token,
+                match at {
+                    Some(at) => self.leads(judge, settling, vocabulary, (at, set), token, AHEAD)?,
+                    None => [Lead::Open; 2],
+                },
+            );
+        }
+        for list in [&mut doubts.dead.begun, &mut doubts.dead.inside, &mut doubts.open] {
+            list.sort_unstable();
+        }
+        Ok(doubts)
+    }
+
+    /// The state after so many characters in a row; `None` where the row is shorter.
+    fn at(&mut self, chain: &mut Chain, length: usize) -> Result<Option<u64>> {
+        if length > chain.run.length as usize {
+            return Ok(None);
+        }
+        while chain.states.len() <= length {
+            let last = chain.states[chain.states.len() - 1];
+            match self.round(last)?.1 {
+                Some(next) if next == last => return Ok(Some(last)),
+                Some(next) => chain.states.push(next),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(chain.states[length]))
+    }
+
+    /// Where `token`, which leads to the state `at`, leads if it begins a piece after a set of guesses, and if it continues one.
+    fn leads(
+        &mut self,
+        judge: &mut Judge<'_>,
+        settling: &mut Settling<'_>,
+        vocabulary: &Vocabulary,
+        (at, set): (u64, u32),
+        token: TokenId,
+        ahead: usize,
+    ) -> Result<[Lead; 2]> {
+        interrupt::spend(1)?;
+        let kind = judge.kind(settling.kinds, token);
+        let own;
+        let verdicts = match kind {
+            Some(kind) => {
+                if !settling.known.contains_key(&(kind, at)) {
+                    let found = self.verdicts(judge, settling.kinds, vocabulary, (at, set), token, ahead)?;
+                    settling.known.insert((kind, at), found);
+                }
+                &settling.known[&(kind, at)]
+            }
+            None => {
+                own = self.verdicts(judge, settling.kinds, vocabulary, (at, set), token, ahead)?;
+                &own
+            }
+        };
+        let mut leads = [Lead::On; 2];
+        for (lead, verdict) in leads.iter_mut().zip(verdicts) {
+            *lead = match verdict {
+                Verdict::Lead(lead) => *lead,
+                Verdict::Followed(options) => {
+                    let (number, tokens) = &options.inside;
+                    if judge.is_followed(token, (*number, tokens)) {
+                        Lead::On
+                    } else if options.more {
+                        Lead::Open
+                    } else {
+                        Lead::Nowhere
+                    }
+                }
+            };
+        }
+        Ok(leads)
+    }
+
+    /// Where a token, and all of its kind, lead from `at`.
+    fn verdicts(
+        &mut self,
+        judge: &mut Judge<'_>,
+        kinds: &mut Kinds,
+        vocabulary: &Vocabulary,
+        (at, set): (u64, u32),
+        token: TokenId,
+        ahead: usize,
+    ) -> Result<[Verdict; 2]> {
+        interrupt::spend(TOKEN)?;
+        let settled = self.settles(judge, kinds, (at, set), token)?;
+        let mut verdicts = [Verdict::Lead(Lead::On), Verdict::Lead(Lead::On)];
+        // What may begin a piece here is not asked whether it may continue one.
+        if settled[0] {
+            return Ok(verdicts);
+        }
+        for (n, verdict) in verdicts.iter_mut().enumerate().filter(|(n, _)| !settled[*n]) {
+            if !judge.is_plain(token) {
+                *verdict = Verdict::Lead(Lead::Open);
+                continue;
+            }
+            let Some(next) = judge.set_after(set, token, n == 0) else {
+                *verdict = Verdict::Lead(Lead::Nowhere);
+                continue;
+            };
+            *verdict = match self.options(judge, vocabulary, (at, next), ahead)? {
+                None => Verdict::Lead(Lead::Open),
+                Some(options) if options.any => Verdict::Lead(Lead::On),
+                Some(options) => Verdict::Followed(options),
+            };
+        }
+        Ok(verdicts)
+    }
+
+    /// What may come in a state after a set of guesses, and after that in so many more tokens; `None` if that is too much to
+    /// look at. Recurses at most [`AHEAD`] deep.
+    fn options(
+        &mut self,
+        judge: &mut Judge<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+        ahead: usize,
+    ) -> Result<Option<Arc<Options>>> {
+        if let Some(known) = self.walked.options.get(&(state, set)) {
+            if known.as_ref().is_none_or(|known| !known.more || known.ahead >= ahead) {
+                return Ok(known.clone());
+            }
+        }
+        let found = match self.few(state, vocabulary.trie()?)? {
+            None => None,
+            Some(few) => {
+                let mut kinds = judge.take_kinds(set);
+                let ahead = if few.len() <= MAX_AHEAD { ahead } else { 0 };
+                let settling = &mut Settling { kinds: &mut kinds, known: FxHashMap::default() };
+                let found = self.options_of(judge, settling, vocabulary, (state, set), (few, ahead));
+                judge.give_kinds(kinds);
+                Some(Arc::new(found?))
+            }
+        };
+        let bytes = found.as_deref().map_or(0, |options| size_of::<Options>() + 4 * options.inside.1.len());
+        self.walked.options.keep((state, set), found.clone(), bytes);
+        Ok(found)
+    }
+
+    /// The tokens that may come, if they are not too many. What can be walked in a few steps needs no mask.
+    fn few(&mut self, state: u64, trie: &TokenTrie) -> Result<Option<Vec<TokenId>>> {
+        let (mut found, mut visited) = (Vec::new(), 0usize);
+        let mut open = vec![(trie.root(), state)];
+        while let Some((node, at)) = open.pop() {
+            let (bytes, before) = (self.bytes(at)?, visited);
+            for (byte, child) in trie.children(node) {
+                visited += 1;
+                let next = if bytes.contains(byte) { self.walk.step(at, byte)? } else { None };
+                let Some(next) = next else { continue };
+                visited += 4;
+                found.extend_from_slice(trie.tokens(child));
+                if trie.size(child) > 1 {
+                    open.push((child, next));
+                }
+            }
+            spend(visited - before)?;
+            if visited > MAX_VISITED || found.len() > MAX_OPTIONS {
+                return self.walk.few(state, MAX_OPTIONS);
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// As [`Look::options`], of the tokens that may come.
+    fn options_of(
+        &mut self,
+        judge: &mut Judge<'_>,
+        settling: &mut Settling<'_>,
+        vocabulary: &Vocabulary,
+        (state, set): (u64, u32),
+        (few, ahead): (Vec<TokenId>, usize),
+    ) -> Result<Options> {
+        let any = self.walk.is_end(state)? && judge.may_end_after(set);
+        let mut found = Options { any, inside: (0, Box::default()), more: false, ahead };
+        let (mut inside, mut way) = (Vec::new(), Way::new(state));
+        for token in few {
+            if found.any {
+                break;
+            }
+            if judge.is_other(token) {
+                continue;
+            }
+            interrupt::spend(1)?;
+            let leads = match way.to(self, vocabulary.token_bytes(token))? {
+                Some(at) if ahead > 0 => {
+                    self.leads(judge, settling, vocabulary, (at, set), token, ahead - 1)?
+                }
+                Some(at) => {
+                    let settled = self.settles(judge, settling.kinds, (at, set), token)?;
+                    settled.map(|settled| if settled { Lead::On } else { Lead::Open })
+                }
+                None => [Lead::Open; 2],
+            };
+            found.any = leads[0] == Lead::On;
+            if leads[1] == Lead::On {
+                inside.push(token);
+            }
+            for (lead, begins) in leads.into_iter().zip([true, false]) {
+                found.more |= lead == Lead::Open && judge.set_after(set, token, begins).is_some();
+            }
+        }
+        spend(size_of_val(&inside[..]))?;
+        found.inside = (judge.next_list(&inside), inside.into());
+        Ok(found)
+    }
+
+    /// The state after some bytes.
+    fn reached(&mut self, state: u64, bytes: &[u8]) -> Result<Option<u64>> {
+        spend(bytes.len())?;
+        let mut at = state;
+        for &byte in bytes {
+            match self.walk.step(at, byte)? {
+                Some(next) => at = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(at))
+    }
+
+    /// Whether what may come in a state, to which `token` leads, ends its piece: where it begins it after a set of guesses,
+    /// and where it continues one.
+    fn settles(
+        &mut self,
+        judge: &mut Judge<'_>,
+        kinds: &mut Kinds,
+        (at, set): (u64, u32),
+        token: TokenId,
+    ) -> Result<[bool; 2]> {
+        let bytes = self.bytes(at)?;
+        let ascii = judge.ascii();
+        let classes = classes(ascii, &bytes);
+        let kind = judge.kind(kinds, token);
+        let after = &mut |chars| self.classes_after(ascii, (at, bytes), chars);
+        match kind {
+            Some(kind) => judge.kind_settles(kinds, kind, classes, after),
+            None => judge.settles_after(set, token, classes, after),
+        }
+    }
+}
+
+/// The ASCII characters among `bytes`, as bits.
+fn low(bytes: &ByteSet) -> u128 {
+    u128::from(bytes.0[0]) | u128::from(bytes.0[1]) << 64
+}
+
+/// The classes of the ASCII characters among `bytes`, given those of each class.
+fn classes(ascii: &[u128], bytes: &ByteSet) -> u64 {
+    let low = low(bytes);
+    ascii.iter().enumerate().map(|(n, set)| u64::from(set & low != 0) << n).sum()
+}

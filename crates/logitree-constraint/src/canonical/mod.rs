@@ -1,0 +1,784 @@
+//! A constraint in the tokenizer's own spelling: of the tokens that another matcher allows, those after which the tokenizer
+//! itself would give the tokens so far, for the text so far and some text that the other matcher allows after it.
+//!
+//! The text begins where the matcher was made, or after the tokens before it, which are given: a first token that continues
+//! their last piece must be what the tokenizer gives there.
+//!
+//! The other matcher may allow a token that is canonical by itself although no text that it allows next keeps it so: `"`
+//! where only `:` may follow, and `":` is a token. Such a token leads to a dead end and is refused: after it, a few tokens
+//! are looked ahead. Where tens of tokens may follow, one of them is taken to continue.
+//!
+//! Where many tokens are allowed, most of them leave the other matcher where it is, as in a string. That is seen from single
+//! characters: a token of characters that lead back to the same state leads back to it. Only the others are looked at.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+mod doubts;
+mod kept;
+
+use super::history::History;
+use super::query::Certain;
+use super::row_matcher::not_allowed;
+use super::skeleton::SpanProgress;
+use super::{AfterEnd, Matcher};
+use crate::{Error, ErrorKind, Result, TokenId};
+use doubts::{Doubts, Look, Walked};
+use kept::Kept;
+use logitree_automata::interrupt::{self, Allowance};
+use logitree_tokens::mask::{count, ids, words_for, AllowedTokens};
+use logitree_tokens::tokenizer::{DeadEnds, Judge, Place, Row, Speller, Tokenizer};
+
+/// The most forced tokens given at once.
+const MAX_FORCED: usize = 1_000;
+/// How many tokens are looked ahead.
+const MAX_AHEAD: usize = 6;
+/// Where more tokens than this may follow, one of them is taken to continue.
+const MANY: usize = 24;
+/// The most tokens that are tried after one another to see whether one token leads anywhere.
+const MAX_TRIED: usize = 400;
+/// Where more tokens than this are allowed, only those are looked at that may change the other matcher's state.
+const CROWD: usize = 96;
+/// From so many characters on, a state is one in which tokens stay.
+const RICH: u32 = 8;
+/// Fewer tokens with the same beginning are looked at one by one.
+const WORTH: usize = 12;
+/// The most bytes of a token that are taken one by one.
+const MAX_SIFTED: usize = 3;
+/// How many tokens are asked one by one whether they are the only one.
+const MAX_ASKED: usize = 64;
+/// The most bytes of masks, and of each of the other answers, that are kept.
+const MAX_MASK_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 8 << 20;
+/// Words of a mask that one step of fuel covers.
+const WORDS_A_STEP: usize = 16;
+/// Steps for a token that the other matcher takes.
+const TAKE: u64 = 8;
+
+/// The allowed tokens of a state.
+#[derive(Debug, PartialEq)]
+enum Allowed {
+    Ids(Vec<TokenId>),
+    Words(Vec<u32>),
+}
+
+impl Allowed {
+    fn bytes(&self) -> usize {
+        match self {
+            Allowed::Ids(ids) => size_of_val(&ids[..]),
+            Allowed::Words(words) => size_of_val(&words[..]),
+        }
+    }
+
+    fn borrow(&self) -> AllowedTokens<'_> {
+        match self {
+            Allowed::Ids(ids) => AllowedTokens::Ids(ids),
+            Allowed::Words(words) => AllowedTokens::Mask(words),
+        }
+    }
+}
+
+/// Whether a state leads anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prospect {
+    Alive,
+    Dead,
+    /// Not dead within so many tokens.
+    Open(usize),
+}
+
+/// What the copies of a matcher share: what was found of states that have numbers.
+struct Known {
+    allowed: Kept<(u64, Place), Arc<Allowed>>,
+    /// Whether a state leads anywhere.
+    prospects: Kept<(u64, Place), Prospect>,
+    /// States and sets of guesses from which many tokens may begin a piece, whatever the last token is.
+    free: Kept<(u64, u32), ()>,
+    /// The characters that lead from a state back to it.
+    returning: Kept<u64, u128>,
+    /// The tokens that may lead to a dead end, by state and set of guesses.
+    doubts: Kept<(u64, u32), Arc<Doubts>>,
+    walked: Walked,
+    /// The numbers of states, and the next one. No number is given twice.
+    states: Kept<(u64, Place), u64>,
+    next_state: u64,
+    /// The steps that all calls consumed.
+    steps: u64,
+}
+
+impl Default for Known {
+    fn default() -> Known {
+        Known {
+            allowed: Kept::new(MAX_MASK_BYTES),
+            prospects: Kept::new(MAX_BYTES),
+            free: Kept::new(MAX_BYTES),
+            returning: Kept::new(MAX_BYTES),
+            doubts: Kept::new(MAX_BYTES),
+            walked: Walked::default(),
+            states: Kept::new(MAX_BYTES),
+            next_state: 0,
+            steps: 0,
+        }
+    }
+}
+
+/// A matcher in the tokenizer's own spelling.
+pub struct Canonical {
+    inner: Box<dyn Matcher>,
+    tokenizer: Speller,
+    known: Arc<Mutex<Known>>,
+    at: Place,
+    /// The steps that one call may take.
+    fuel: u64,
+    history: History<Place>,
+    /// The mask here, once it was asked for.
+    allowed: Option<Arc<Allowed>>,
+    state: Option<u64>,
+}
+
+impl Canonical {
+    /// Steps that one call may take, where nothing else is said.
+    pub const FUEL: u64 = 10_000_000;
+
+    /// `inner` from its present state on, after the tokens `before`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if the two have different vocabularies, or no text that `inner` allows has a canonical
+    /// spelling; [`ErrorKind::Limit`] if finding out takes more than [`Canonical::FUEL`]; those of `inner`.
+    pub fn new(inner: &dyn Matcher, tokenizer: &Arc<Tokenizer>, before: &[TokenId]) -> Result<Canonical> {
+        Canonical::with_fuel(inner, tokenizer, before, Canonical::FUEL)
+    }
+
+    /// As [`Canonical::new`], with `fuel` for each call, in steps as those of [`GrammarLimits`](super::GrammarLimits): one sum
+    /// for its own work and for what it asks `inner`, which keeps its own limits.
+    ///
+    /// # Errors
+    /// As [`Canonical::new`].
+    pub fn with_fuel(
+        inner: &dyn Matcher,
+        tokenizer: &Arc<Tokenizer>,
+        before: &[TokenId],
+        fuel: u64,
+    ) -> Result<Canonical> {
+        let (own, other) = (tokenizer.vocabulary().len(), inner.vocabulary_size());
+        if own != other {
+            let message = format!("the tokenizer has {own} tokens and the matcher {other}");
+            return Err(
+                Error::new(ErrorKind::Constraint, message).help("give both the vocabulary of the same file")
+            );
+        }
+        let tokenizer = Speller::new(tokenizer);
+        let mut at = Judge::start();
+        {
+            let mut judge = tokenizer.judge();
+            for &token in before {
+                tokenizer.vocabulary().check(token)?;
+                at = judge
+                    .step(at, token)
+                    .or_else(|| judge.step(Judge::start(), token))
+                    .unwrap_or_else(Judge::start);
+            }
+        }
+        let (history, known) = (History::default(), Arc::default());
+        let mut made = Canonical {
+            inner: inner.fork(),
+            tokenizer,
+            known,
+            at,
+            fuel,
+            history,
+            allowed: None,
+            state: None,
+        };
+        // A matcher's history before this one began is not its own.
+        if !made.inner.is_finished() {
+            made.within(Canonical::find)?;
+        }
+        made.number();
+        Ok(made)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        // Entries are written when they are whole.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn number(&mut self) {
+        self.state = self.inner.state().map(|state| {
+            let mut known = self.known();
+            let key = (state, self.at);
+            if let Some(&number) = known.states.get(&key) {
+                return number;
+            }
+            let number = known.next_state;
+            known.next_state += 1;
+            known.states.keep(key, number, 0);
+            number
+        });
+    }
+
+    /// Does the work of one call, within its fuel.
+    fn within<R>(&mut self, work: impl FnOnce(&mut Canonical) -> Result<R>) -> Result<R> {
+        let allowance = Allowance::new(self.fuel);
+        let done = work(self);
+        let steps = allowance.consumed();
+        self.known().steps += steps;
+        done.map_err(|error| {
+            if error.kind != ErrorKind::Limit || interrupt::left() != Some(0) || interrupt::has_come() {
+                return error;
+            }
+            let message = format!("finding the tokens in canonical spelling takes more than {steps} steps");
+            Error::new(ErrorKind::Limit, message)
+                .at(format!("token {}", self.history.before_end()))
+                .help("give canonical more fuel, or allow every spelling: leave it out")
+        })
+    }
+
+    /// The steps of fuel that all calls on it and its copies have consumed. Counted, not timed.
+    pub fn steps(&self) -> u64 {
+        self.known().steps
+    }
+
+    /// Consumes the fuel for a few operations on whole masks.
+    fn spend_mask(&self) -> Result<()> {
+        interrupt::spend((words_for(self.inner.vocabulary_size()) / WORDS_A_STEP) as u64 + 1)
+    }
+
+    /// The mask here; never empty.
+    fn find(&mut self) -> Result<Arc<Allowed>> {
+        if let Some(found) = &self.allowed {
+            return Ok(Arc::clone(found));
+        }
+        let key = self.inner.state().map(|state| (state, self.at));
+        let kept = key.and_then(|key| self.known().allowed.get(&key).map(Arc::clone));
+        let found = match kept {
+            Some(found) => found,
+            None => {
+                let found = Arc::new(self.compute()?);
+                if let Some(key) = key {
+                    self.known().allowed.keep(key, Arc::clone(&found), found.bytes());
+                }
+                found
+            }
+        };
+        self.allowed = Some(Arc::clone(&found));
+        Ok(found)
+    }
+
+    fn compute(&mut self) -> Result<Allowed> {
+        self.spend_mask()?;
+        let mut words = vec![0; words_for(self.inner.vocabulary_size())];
+        let place = self.at;
+        let doubts = self.doubts()?;
+        let tokenizer = self.tokenizer.clone();
+        let allowed = self.inner.allowed()?;
+        let risky: Vec<TokenId> = match doubts {
+            Some(doubts) => {
+                tokenizer.judge().fill(place, &allowed, &doubts.dead, &mut words);
+                let listed = |id: &&TokenId| words[**id as usize / 32] >> (**id % 32) & 1 == 1;
+                doubts.open.iter().filter(listed).copied().collect()
+            }
+            None => {
+                tokenizer.judge().fill(place, &allowed, &DeadEnds::default(), &mut words);
+                self.risky(&words)?
+            }
+        };
+        for token in risky {
+            let mut tried = 0;
+            if self.prospect(place, token, MAX_AHEAD, &mut tried)? == Prospect::Dead {
+                words[token as usize / 32] &= !(1 << (token % 32));
+            }
+        }
+        let found = count(&words);
+        if found == 0 {
+            return Err(Error::new(
+                ErrorKind::Constraint,
+                "no text that the constraint allows here has a spelling that the tokenizer would give",
+            )
+            .at(format!("token {}", self.history.before_end()))
+            .help("allow every spelling: leave out canonical"));
+        }
+        Ok(if found <= MANY { Allowed::Ids(ids(&words).collect()) } else { Allowed::Words(words) })
+    }
+
+    /// The tokens that may lead to a dead end here, whatever the last token is; `None` where the other matcher's bytes cannot
+    /// be walked.
+    fn doubts(&mut self) -> Result<Option<Arc<Doubts>>> {
+        let key = self.inner.state().zip(self.at.set_alone());
+        let Some(key) = key.filter(|_| self.inner.byte_walk().is_some()) else { return Ok(None) };
+        let kept = self.known().doubts.get(&key).map(Arc::clone);
+        if kept.is_some() {
+            return Ok(kept);
+        }
+        self.spend_mask()?;
+        // The other matcher's locks come before the tokenizer's: a walk takes both.
+        let allowed = self.inner.allowed()?;
+        let candidates = self.tokenizer.judge().candidates(key.1, &allowed);
+        let Some(walk) = self.inner.byte_walk() else { return Ok(None) };
+        let mut known = self.known();
+        let known = &mut *known;
+        let mut judge = self.tokenizer.judge();
+        let vocabulary = self.tokenizer.vocabulary();
+        let mut look = Look { walk, walked: &mut known.walked };
+        let found = Arc::new(look.doubts(&mut judge, vocabulary, key, &candidates)?);
+        known.doubts.keep(key, Arc::clone(&found), found.bytes());
+        Ok(Some(found))
+    }
+
+    /// The place after `token`, which the other matcher allows, if it may come here: as the mask says, decided for one token.
+    fn decide(&mut self, token: TokenId) -> Result<Option<Place>> {
+        let place = self.at;
+        let Some(next) = self.tokenizer.judge().step(place, token) else { return Ok(None) };
+        let is_open = match self.doubt(token)? {
+            Some(doubts) if self.tokenizer.judge().is_dead(place, token, &doubts.dead) => return Ok(None),
+            Some(doubts) => doubts.open.binary_search(&token).is_ok(),
+            None => true,
+        };
+        let is_dead = is_open && self.prospect(place, token, MAX_AHEAD, &mut 0)? == Prospect::Dead;
+        Ok((!is_dead).then_some(next))
+    }
+
+    /// As [`Canonical::doubts`], of one token, where they are not known of all.
+    fn doubt(&mut self, token: TokenId) -> Result<Option<Arc<Doubts>>> {
+        let Some(key) = self.inner.state().zip(self.at.set_alone()) else { return Ok(None) };
+        let Some(walk) = self.inner.byte_walk() else { return Ok(None) };
+        let mut known = self.known();
+        if let Some(doubts) = known.doubts.get(&key) {
+            return Ok(Some(Arc::clone(doubts)));
+        }
+        let mut judge = self.tokenizer.judge();
+        let mut look = Look { walk, walked: &mut known.walked };
+        let found = look.looked(&mut judge, self.tokenizer.vocabulary(), key, vec![token])?;
+        Ok(Some(Arc::new(found)))
+    }
+
+    /// The token here, if only one is allowed. That two are is mostly seen from the first of the other matcher's.
+    fn sole(&mut self) -> Result<Option<TokenId>> {
+        if !self.is_known() {
+            let (mut found, mut asked) = (None, 0);
+            for token in self.first(MAX_ASKED)? {
+                asked += 1;
+                if self.decide(token)?.is_some() && found.replace(token).is_some() {
+                    return Ok(None);
+                }
+            }
+            if asked < MAX_ASKED && found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(match self.find()?.as_ref() {
+            Allowed::Ids(few) if few.len() == 1 => Some(few[0]),
+            _ => None,
+        })
+    }
+
+    /// The first of the tokens that the other matcher allows, at most `most`.
+    fn first(&mut self, most: usize) -> Result<Vec<TokenId>> {
+        let size = self.inner.vocabulary_size() as TokenId;
+        Ok(match self.inner.allowed()? {
+            AllowedTokens::All => (0..size).take(most).collect(),
+            AllowedTokens::Ids(few) => few.iter().copied().take(most).collect(),
+            AllowedTokens::Mask(words) => ids(words).take(most).collect(),
+        })
+    }
+
+    /// Whether the mask here is known.
+    fn is_known(&self) -> bool {
+        let key = || self.inner.state().map(|state| (state, self.at));
+        self.allowed.is_some() || key().is_some_and(|key| self.known().allowed.get(&key).is_some())
+    }
+
+    /// Whether what may come in the other matcher's state shows that the text at `place` leads on.
+    fn is_settled(&self, place: Place) -> Result<bool> {
+        let (Some(walk), Some(state)) = (self.inner.byte_walk(), self.inner.state()) else {
+            return Ok(false);
+        };
+        let mut known = self.known();
+        let mut look = Look { walk, walked: &mut known.walked };
+        look.is_settled(&mut self.tokenizer.judge(), state, place)
+    }
+
+    /// Of the tokens in `words`, those that may lead to a dead end.
+    fn risky(&mut self, words: &[u32]) -> Result<Vec<TokenId>> {
+        if count(words) <= CROWD {
+            return Ok(ids(words).collect());
+        }
+        let Some(state) = self.inner.state() else { return Ok(ids(words).collect()) };
+        self.spend_mask()?;
+        let returning = self.known_returning(state)?;
+        if returning.count_ones() >= RICH {
+            let mut risky = words.to_vec();
+            self.tokenizer.judge().keep_risky(self.at.set(), &Row::endless(returning), &mut risky);
+            return Ok(ids(&risky).collect());
+        }
+        let mut risky = Vec::new();
+        self.sift(ids(words).collect(), 0, &mut risky)?;
+        Ok(risky)
+    }
+
+    /// Adds the tokens that may lead to a dead end, of some whose first `depth` bytes were taken: not those whose next bytes
+    /// lead to a state to which the others lead back.
+    fn sift(&mut self, mut tokens: Vec<TokenId>, depth: usize, risky: &mut Vec<TokenId>) -> Result<()> {
+        let tokenizer = self.tokenizer.clone();
+        let vocabulary = tokenizer.vocabulary();
+        interrupt::spend(tokens.len() as u64)?;
+        let byte_of = |id: TokenId| vocabulary.token_bytes(id).get(depth).copied();
+        tokens.sort_by_key(|&id| byte_of(id));
+        for chunk in tokens.chunk_by(|&a, &b| byte_of(a) == byte_of(b)) {
+            let token = byte_of(chunk[0]).and_then(|byte| tokenizer.byte_token(byte));
+            let Some(token) = token.filter(|_| chunk.len() >= WORTH && depth < MAX_SIFTED) else {
+                risky.extend_from_slice(chunk);
+                continue;
+            };
+            if self.inner.is_finished() || !self.inner.take(token)? {
+                risky.extend_from_slice(chunk);
+                continue;
+            }
+            let sifted = self.sift_after(chunk, depth + 1, risky);
+            self.inner.rollback(1)?;
+            sifted?;
+        }
+        Ok(())
+    }
+
+    /// As [`Canonical::sift`], once the other matcher has taken the byte.
+    fn sift_after(&mut self, tokens: &[TokenId], depth: usize, risky: &mut Vec<TokenId>) -> Result<()> {
+        let Some(state) = self.inner.state().filter(|_| !self.inner.is_finished()) else {
+            risky.extend_from_slice(tokens);
+            return Ok(());
+        };
+        let returning = self.known_returning(state)?;
+        if returning.count_ones() >= RICH {
+            self.tokenizer.judge().returns(self.at.set(), &Row::endless(returning), depth, tokens, risky);
+            return Ok(());
+        }
+        self.sift(tokens.to_vec(), depth, risky)
+    }
+
+    fn known_returning(&mut self, state: u64) -> Result<u128> {
+        let known = self.known().returning.get(&state).copied();
+        Ok(match known {
+            Some(known) => known,
+            None => {
+                let found = self.returning(state)?;
+                self.known().returning.keep(state, found, 0);
+                found
+            }
+        })
+    }
+
+    /// The ASCII characters that lead from here back to here, as bits; the highest bit answers for all others, of which one
+    /// of each length is asked.
+    fn returning(&mut self, state: u64) -> Result<u128> {
+        interrupt::spend(TAKE << 7)?;
+        let mut found = 0u128;
+        let tokenizer = self.tokenizer.clone();
+        let mut returns = |text: &[u8]| -> Result<bool> {
+            let mut taken = 0;
+            let mut run = || -> Result<bool> {
+                for &byte in text {
+                    let Some(token) = tokenizer.byte_token(byte) else { return Ok(false) };
+                    if self.inner.is_finished() || !self.inner.take(token)? {
+                        return Ok(false);
+                    }
+                    taken += 1;
+                }
+                Ok(self.inner.state() == Some(state))
+            };
+            let result = run();
+            self.inner.rollback(taken)?;
+            result
+        };
+        for byte in 0u8..127 {
+            found |= u128::from(returns(&[byte])?) << byte;
+        }
+        let others = ["\u{e9}", "\u{4e2d}", "\u{1f600}"];
+        let mut all = true;
+        for text in others {
+            all = all && returns(text.as_bytes())?;
+        }
+        Ok(found | u128::from(all) << 127)
+    }
+
+    /// Whether some text that the other matcher allows keeps `token`, which is allowed and canonical at `place`.
+    fn prospect(
+        &mut self,
+        place: Place,
+        token: TokenId,
+        ahead: usize,
+        tried: &mut usize,
+    ) -> Result<Prospect> {
+        *tried += 1;
+        interrupt::spend(TAKE)?;
+        if self.inner.is_finished() || !self.inner.take(token)? {
+            return Ok(Prospect::Dead);
+        }
+        let found = self.prospect_after(place, token, ahead, tried);
+        self.inner.rollback(1)?;
+        found
+    }
+
+    /// As [`Canonical::prospect`], once the other matcher has taken the token.
+    fn prospect_after(
+        &mut self,
+        place: Place,
+        token: TokenId,
+        ahead: usize,
+        tried: &mut usize,
+    ) -> Result<Prospect> {
+        let tokenizer = self.tokenizer.clone();
+        let Some(place) = tokenizer.judge().step(place, token) else { return Ok(Prospect::Dead) };
+        if self.inner.is_finished() {
+            let ends = tokenizer.judge().can_end(place);
+            return Ok(if ends { Prospect::Alive } else { Prospect::Dead });
+        }
+        if ahead == 0 || *tried > MAX_TRIED {
+            return Ok(Prospect::Open(0));
+        }
+        if self.is_settled(place)? {
+            return Ok(Prospect::Alive);
+        }
+        let state = self.inner.state();
+        let free = state.zip(place.set_alone());
+        if free.is_some_and(|free| self.known().free.get(&free).is_some()) {
+            return Ok(Prospect::Alive);
+        }
+        let allowed = self.inner.allowed()?;
+        if tokenizer.judge().begins_many(place, &allowed, MANY) {
+            if let Some(free) = free {
+                self.known().free.keep(free, (), 0);
+            }
+            return Ok(Prospect::Alive);
+        }
+        let key = state.map(|state| (state, place));
+        match key.and_then(|key| self.known().prospects.get(&key).copied()) {
+            Some(Prospect::Open(seen)) if seen < ahead => {}
+            Some(known) => return Ok(known),
+            None => {}
+        }
+        let found = self.search(place, ahead, tried)?;
+        if let Some(key) = key.filter(|_| *tried <= MAX_TRIED) {
+            self.known().prospects.keep(key, found, 0);
+        }
+        Ok(found)
+    }
+
+    /// Whether some token that may follow leads anywhere.
+    fn search(&mut self, place: Place, ahead: usize, tried: &mut usize) -> Result<Prospect> {
+        self.spend_mask()?;
+        let mut words = vec![0; words_for(self.inner.vocabulary_size())];
+        let allowed = self.inner.allowed()?;
+        self.tokenizer.judge().fill(place, &allowed, &DeadEnds::default(), &mut words);
+        // The end of a text comes with its end tokens.
+        let ends = self.inner.is_accepting() && self.tokenizer.ends_any(&words);
+        if ends || count(&words) > MANY {
+            return Ok(Prospect::Alive);
+        }
+        let mut found = Prospect::Dead;
+        for next in ids(&words) {
+            match self.prospect(place, next, ahead - 1, tried)? {
+                Prospect::Alive => return Ok(Prospect::Alive),
+                Prospect::Open(_) => found = Prospect::Open(ahead),
+                Prospect::Dead => {}
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Matcher for Canonical {
+    fn vocabulary_size(&self) -> usize {
+        self.inner.vocabulary_size()
+    }
+
+    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
+        if self.inner.is_finished() {
+            return self.inner.allowed();
+        }
+        if self.allowed.is_none() {
+            self.within(Canonical::find)?;
+        }
+        Ok(self.allowed.as_deref().map_or(AllowedTokens::Ids(&[]), Allowed::borrow))
+    }
+
+    fn wider(&mut self) -> Result<Option<AllowedTokens<'_>>> {
+        if self.inner.is_finished() || self.is_known() {
+            return Ok(None);
+        }
+        self.inner.allowed().map(Some)
+    }
+
+    fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
+        if self.inner.is_finished() {
+            return self.inner.is_allowed(token);
+        }
+        if self.is_known() {
+            return Ok(self.allowed()?.contains(token));
+        }
+        if token as usize >= self.vocabulary_size() {
+            return Ok(false);
+        }
+        self.within(|here| Ok(here.inner.is_allowed(token)? && here.decide(token)?.is_some()))
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<()> {
+        if self.take(token)? {
+            return Ok(());
+        }
+        if self.inner.is_finished() {
+            return self.inner.accept(token);
+        }
+        if self.inner.is_allowed(token)? {
+            return Err(Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
+                .at(format!("token {} of the text", self.history.accepted()))
+                .help("the tokenizer would spell the text otherwise"));
+        }
+        let few = match self.within(Canonical::find)?.as_ref() {
+            Allowed::Ids(ids) => ids.clone(),
+            Allowed::Words(words) => ids(words).take(9).collect(),
+        };
+        Err(not_allowed(token, &few, self.history.accepted(), "text"))
+    }
+
+    fn take(&mut self, token: TokenId) -> Result<bool> {
+        if self.inner.is_finished() {
+            let taken = self.inner.take(token)?;
+            if taken {
+                self.history.push_past_end();
+            }
+            return Ok(taken);
+        }
+        if token as usize >= self.vocabulary_size() {
+            return Ok(false);
+        }
+        let next = self.within(|here| {
+            let next = match here.is_known() {
+                true if !here.find()?.borrow().contains(token) => None,
+                true => here.tokenizer.judge().step(here.at, token),
+                false => here.decide(token)?,
+            };
+            let Some(next) = next else { return Ok(None) };
+            Ok(here.inner.take(token)?.then_some(next))
+        })?;
+        let Some(next) = next else { return Ok(false) };
+        self.history.push(std::mem::replace(&mut self.at, next));
+        self.allowed = None;
+        self.number();
+        Ok(true)
+    }
+
+    fn rollback(&mut self, n: usize) -> Result<()> {
+        let before = self.history.rollback(n)?;
+        self.inner.rollback(n)?;
+        if let Some(before) = before {
+            self.at = before;
+            self.allowed = None;
+            self.number();
+        }
+        Ok(())
+    }
+
+    fn fork(&self) -> Box<dyn Matcher> {
+        Box::new(Canonical {
+            inner: self.inner.fork(),
+            tokenizer: self.tokenizer.clone(),
+            known: Arc::clone(&self.known),
+            at: self.at,
+            fuel: self.fuel,
+            history: self.history.clone(),
+            allowed: self.allowed.clone(),
+            state: self.state,
+        })
+    }
+
+    fn reset(&mut self) {
+        let accepted = self.history.accepted();
+        if let Some(start) = self.history.reset() {
+            self.at = start;
+            self.allowed = None;
+        }
+        // The other matcher may have been born earlier.
+        if self.inner.rollback(accepted).is_err() {
+            self.inner.reset();
+        }
+        self.number();
+    }
+
+    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
+        self.within(|here| {
+            let mut run = Vec::new();
+            let walked = (|| {
+                while run.len() < MAX_FORCED && !here.is_accepting() && !here.inner.is_finished() {
+                    let Some(only) = here.sole()? else { break };
+                    if !here.take(only)? {
+                        break;
+                    }
+                    run.push(only);
+                }
+                Ok(())
+            })();
+            here.rollback(run.len())?;
+            // What is left of a run is found when it is asked for there, with fuel of its own.
+            let is_piece = !run.is_empty() && interrupt::left() == Some(0) && !interrupt::has_come();
+            if !is_piece {
+                walked?;
+            }
+            out.append(&mut run);
+            Ok(())
+        })
+    }
+
+    fn is_accepting(&self) -> bool {
+        self.inner.is_accepting() && (self.inner.is_finished() || self.tokenizer.judge().can_end(self.at))
+    }
+
+    fn is_finished(&self) -> bool {
+        self.inner.is_finished()
+    }
+
+    fn after_end(&self) -> &AfterEnd {
+        self.inner.after_end()
+    }
+
+    fn state(&self) -> Option<u64> {
+        self.state
+    }
+
+    fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
+        match self.inner.bias()? {
+            Some((token, by)) if self.allowed()?.contains(token) => Ok(Some((token, by))),
+            _ => Ok(None),
+        }
+    }
+
+    fn spans(&self) -> Option<&SpanProgress> {
+        self.inner.spans()
+    }
+
+    fn is_free(&self) -> bool {
+        self.inner.is_free()
+    }
+
+    fn expected(&self) -> Vec<String> {
+        self.inner.expected()
+    }
+
+    fn expected_after(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
+        self.inner.expected_after(bytes)
+    }
+
+    fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.inner.taken(bytes)
+    }
+
+    fn certain(&mut self, most: usize) -> Result<Option<Certain>> {
+        self.inner.certain(most)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.allowed.is_some()
+    }
+
+    fn accepted(&self) -> usize {
+        self.history.accepted()
+    }
+}

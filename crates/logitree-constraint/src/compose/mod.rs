@@ -1,0 +1,533 @@
+//! Constraints composed of others: one after the other, any of them, both of them, repeated, until a text, without words or
+//! tokens, with so many tokens.
+//!
+//! ```text
+//! grammars only               rules are joined, and the result is a grammar          join, regular
+//! grammar and regular         rules that are intersected, and the result is a grammar
+//! bytes only                  languages are joined or met, byte by byte              language
+//! anything else               matchers take the same tokens                          threads, live
+//! ```
+//!
+//! A composition is *bytewise* where all of its parts are: grammars and recognisers. Neighbours that are both bytewise may
+//! share a token, which holds the end of one and the beginning of the other. Every other border is a token boundary.
+//!
+//! The tokens that end the generation are no part of a part: they are allowed where the whole may end.
+
+mod ban;
+mod both;
+mod counts;
+pub(super) mod forced;
+mod live;
+pub(super) mod plan;
+mod search;
+mod threads;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use logitree_automata::stack::with_call_room;
+
+use super::language::joined::Joined;
+use super::language::product::Product;
+use super::language::{ByteLanguage, LanguageMatcher};
+use super::{Constraint, Grammar, GrammarLimits, Matcher};
+use crate::{interrupt, Error, ErrorKind, Result, TokenId};
+use counts::Bound;
+use logitree_grammar::ast::GrammarNode;
+use logitree_grammar::rules::Rules;
+use logitree_grammar::Regex;
+use logitree_tokens::vocabulary::Vocabulary;
+use plan::{check_counts, Shape};
+use threads::Part;
+
+pub use threads::{ComposedMatcher, MAX_THREADS};
+
+/// Maximum nesting of compositions. A sequence of sequences counts once, and so does a choice of choices.
+pub const MAX_NESTED: usize = 100;
+/// Parts that a composition may have together.
+pub const MAX_PARTS: usize = 1 << 16;
+
+/// A constraint composed of others. Cheap to clone.
+#[derive(Clone)]
+pub struct Composition(Arc<Composed>);
+
+struct Composed {
+    kind: Kind,
+    /// The depth of the tree, this one included.
+    depth: usize,
+    /// How many parts it is made of.
+    parts: usize,
+}
+
+enum Kind {
+    Grammar(GrammarNode, Option<Arc<dyn Constraint>>),
+    Other(Arc<dyn Constraint>),
+    Then(Vec<Composition>),
+    Either(Vec<Composition>),
+    Repeat { of: Composition, min: u32, max: Option<u32> },
+    Both(Composition, Composition),
+    Until { text: Composition, stop: Composition },
+    Ban { of: Composition, words: Vec<String>, tokens: Vec<Vec<TokenId>> },
+    Count(Composition, Bound),
+}
+
+/// A composition met with a vocabulary, as far as its kind allows.
+enum Met {
+    /// Rules, and the constraint of the same rules where it is known.
+    Rules(Arc<Rules>, Option<Arc<dyn Constraint>>),
+    Language(Arc<dyn ByteLanguage>),
+    /// Parts over tokens and their order.
+    Tokens(Shape, Vec<Box<dyn Matcher>>),
+}
+
+impl Composition {
+    fn new(kind: Kind) -> Result<Composition> {
+        let inside: Vec<&Composition> = match &kind {
+            Kind::Grammar(..) | Kind::Other(_) => Vec::new(),
+            Kind::Then(parts) | Kind::Either(parts) => parts.iter().collect(),
+            Kind::Repeat { of, .. } | Kind::Ban { of, .. } | Kind::Count(of, _) => vec![of],
+            Kind::Both(a, b) | Kind::Until { text: a, stop: b } => vec![a, b],
+        };
+        let depth = inside.iter().map(|part| part.0.depth).max().unwrap_or(0) + 1;
+        let parts = inside.iter().fold(1usize, |sum, part| sum.saturating_add(part.0.parts));
+        if depth > MAX_NESTED {
+            let message = format!("compositions are nested more than {MAX_NESTED} deep");
+            return Err(
+                Error::new(ErrorKind::Limit, message).help("write long chains as one sequence or choice")
+            );
+        }
+        if parts > MAX_PARTS {
+            let message = format!("a composition has more than {MAX_PARTS} parts");
+            return Err(Error::new(ErrorKind::Limit, message).help("write large choices as one grammar"));
+        }
+        Ok(Composition(Arc::new(Composed { kind, depth, parts })))
+    }
+
+    /// A constraint of any kind, as a part.
+    pub fn of(constraint: Arc<dyn Constraint>) -> Composition {
+        Composition(Arc::new(Composed { kind: Kind::Other(constraint), depth: 1, parts: 1 }))
+    }
+
+    /// A grammar as a part. `bound` is a constraint that makes its matchers, for callers who keep one; `None` makes them
+    /// from the grammar.
+    pub fn grammar(node: GrammarNode, bound: Option<Arc<dyn Constraint>>) -> Composition {
+        Composition(Arc::new(Composed { kind: Kind::Grammar(node, bound), depth: 1, parts: 1 }))
+    }
+
+    /// One after the other. Sequences in it are flattened.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] without parts; [`ErrorKind::Limit`] past [`MAX_NESTED`] or [`MAX_PARTS`]: the same of
+    /// all other compositions.
+    pub fn then(parts: impl IntoIterator<Item = Composition>) -> Result<Composition> {
+        let parts = flat(parts, |kind| match kind {
+            Kind::Then(parts) => Some(parts),
+            _ => None,
+        })?;
+        Composition::new(Kind::Then(parts))
+    }
+
+    /// Any of them. Choices in it are flattened.
+    ///
+    /// # Errors
+    /// As [`Composition::then`].
+    pub fn either(parts: impl IntoIterator<Item = Composition>) -> Result<Composition> {
+        let parts = flat(parts, |kind| match kind {
+            Kind::Either(parts) => Some(parts),
+            _ => None,
+        })?;
+        Composition::new(Kind::Either(parts))
+    }
+
+    /// At least `min` and at most `max` times.
+    ///
+    /// # Errors
+    /// As [`Composition::then`]; [`ErrorKind::Constraint`] if the maximum is less than the minimum.
+    pub fn repeat(&self, min: u32, max: Option<u32>) -> Result<Composition> {
+        check_counts(min, max)?;
+        Composition::new(Kind::Repeat { of: self.clone(), min, max })
+    }
+
+    /// What both allow.
+    ///
+    /// # Errors
+    /// As [`Composition::then`].
+    pub fn both(&self, other: &Composition) -> Result<Composition> {
+        Composition::new(Kind::Both(self.clone(), other.clone()))
+    }
+
+    /// A text, then `stop`, which occurs at the end and nowhere before. A grammar `stop` must be regular.
+    ///
+    /// # Errors
+    /// As [`Composition::then`].
+    pub fn until(text: &Composition, stop: &Composition) -> Result<Composition> {
+        Composition::new(Kind::Until { text: text.clone(), stop: stop.clone() })
+    }
+
+    /// The same without outputs whose text has one of `words` in it, or whose tokens have one of `tokens` in them.
+    ///
+    /// # Errors
+    /// As [`Composition::then`]; [`ErrorKind::Constraint`] for an empty word or sequence.
+    pub fn without(&self, words: Vec<String>, tokens: Vec<Vec<TokenId>>) -> Result<Composition> {
+        if words.iter().any(String::is_empty) || tokens.iter().any(Vec::is_empty) {
+            return Err(Error::new(ErrorKind::Constraint, "an empty word is banned")
+                .help("it is in every output: leave it out"));
+        }
+        Composition::new(Kind::Ban { of: self.clone(), words, tokens })
+    }
+
+    /// The outputs of at least `n` tokens, those that end the generation not counted.
+    ///
+    /// # Errors
+    /// As [`Composition::then`].
+    pub fn at_least(&self, n: usize) -> Result<Composition> {
+        Composition::new(Kind::Count(self.clone(), Bound::AtLeast(n)))
+    }
+
+    /// The outputs of at most `n` tokens, those that end the generation not counted.
+    ///
+    /// # Errors
+    /// As [`Composition::then`].
+    pub fn at_most(&self, n: usize) -> Result<Composition> {
+        Composition::new(Kind::Count(self.clone(), Bound::AtMost(n)))
+    }
+
+    /// A matcher that says which parts of the outermost sequence may be running: [`ComposedMatcher::active`].
+    ///
+    /// # Errors
+    /// As [`Constraint::matcher`].
+    pub fn composed(&self, vocabulary: &Arc<Vocabulary>) -> Result<ComposedMatcher> {
+        with_call_room(|| self.composed_here(vocabulary))
+    }
+
+    fn composed_here(&self, vocabulary: &Arc<Vocabulary>) -> Result<ComposedMatcher> {
+        let Kind::Then(parts) = &self.0.kind else {
+            let matcher = self.matcher(vocabulary)?;
+            let parts = vec![Part { matcher, covers: 0..1 }];
+            return ComposedMatcher::new(&Shape::Part(0), parts, vocabulary);
+        };
+        let (mut shapes, mut all) = (Vec::new(), Vec::new());
+        for (met, covers) in sequence(parts, vocabulary)? {
+            shapes.push(met.add_to(&mut all, covers, vocabulary)?);
+        }
+        ComposedMatcher::new(&Shape::Then(shapes), all, vocabulary)
+    }
+
+    fn meet(&self, vocabulary: &Arc<Vocabulary>) -> Result<Met> {
+        match &self.0.kind {
+            Kind::Grammar(node, bound) => Ok(Met::Rules(node.rules()?, bound.clone())),
+            Kind::Other(constraint) => Ok(Met::of(constraint.matcher(vocabulary)?)),
+            Kind::Then(parts) => {
+                let mut runs = sequence(parts, vocabulary)?;
+                match runs.len() {
+                    1 => Ok(runs.swap_remove(0).0),
+                    _ => arranged(runs.into_iter().map(|(met, _)| met), vocabulary, Shape::Then),
+                }
+            }
+            Kind::Either(parts) => {
+                let all = parts.iter().map(|part| part.meet(vocabulary)).collect::<Result<Vec<_>>>()?;
+                match bytewise(all, vocabulary, Shape::Either, Rules::alt)? {
+                    Ok(joined) => Ok(joined),
+                    Err(all) => arranged(all.into_iter(), vocabulary, Shape::Either),
+                }
+            }
+            Kind::Repeat { of, min, max } => {
+                let shape = |mut parts: Vec<Shape>| Shape::Repeat {
+                    of: Box::new(parts.swap_remove(0)),
+                    min: *min,
+                    max: *max,
+                };
+                let repeated = |rules: &[Arc<Rules>]| Rules::repeat(&rules[0], *min, *max);
+                match bytewise(vec![of.meet(vocabulary)?], vocabulary, shape, repeated)? {
+                    Ok(joined) => Ok(joined),
+                    Err(all) => arranged(all.into_iter(), vocabulary, shape),
+                }
+            }
+            Kind::Both(a, b) => both(a.meet(vocabulary)?, b.meet(vocabulary)?, vocabulary),
+            Kind::Until { text, stop } => until(text, stop, vocabulary),
+            Kind::Ban { of, words, tokens } => {
+                let met = without_words(of.meet(vocabulary)?, words, vocabulary)?;
+                if tokens.is_empty() {
+                    return Ok(met);
+                }
+                ban::without(met.matcher(vocabulary)?, tokens, vocabulary).map(Met::alone)
+            }
+            Kind::Count(of, bound) => {
+                let inner = of.meet(vocabulary)?.matcher(vocabulary)?;
+                counts::counted(inner, *bound, vocabulary).map(Met::alone)
+            }
+        }
+    }
+}
+
+/// A text, then the first text of `stop`.
+fn until(text: &Composition, stop: &Composition, vocabulary: &Arc<Vocabulary>) -> Result<Met> {
+    let regular = stop.meet(vocabulary)?.rules().and_then(|rules| rules.regular());
+    let Some(regular) = regular else {
+        return Err(Error::new(ErrorKind::Constraint, "what text ends with is not a regular language")
+            .help("give texts, or a grammar without recursion, tokens and schemas"));
+    };
+    let whole = Composition::then([text.clone(), stop.clone()])?.meet(vocabulary)?;
+    both(whole, Met::regular(first(regular)), vocabulary)
+}
+
+/// The texts in which no word occurs.
+fn without_words(met: Met, words: &[String], vocabulary: &Arc<Vocabulary>) -> Result<Met> {
+    if words.is_empty() {
+        return Ok(met);
+    }
+    let words = Regex::or(words.iter().map(|word| Regex::text(word.as_str())));
+    let anywhere = Regex::concat([Regex::anything(), words, Regex::anything()]);
+    both(met, Met::regular(anywhere.not()), vocabulary)
+}
+
+/// The texts that end with a text of `stop` and have none before.
+fn first(stop: Regex) -> Regex {
+    let ends = Regex::concat([Regex::anything(), stop]);
+    let more = Regex::Set(logitree_grammar::CharSet::all()).repeat(1, None);
+    let earlier = Regex::concat([ends.clone(), more]);
+    Regex::and([ends, earlier.not()])
+}
+
+/// The parts, flattened where `inner` gives a list.
+fn flat(
+    parts: impl IntoIterator<Item = Composition>,
+    inner: impl Fn(&Kind) -> Option<&Vec<Composition>>,
+) -> Result<Vec<Composition>> {
+    let mut flat = Vec::new();
+    for part in parts {
+        match inner(&part.0.kind) {
+            Some(inner) => flat.extend(inner.iter().cloned()),
+            None => flat.push(part),
+        }
+    }
+    if flat.is_empty() {
+        return Err(
+            Error::new(ErrorKind::Constraint, "a composition of nothing").help("give at least one part")
+        );
+    }
+    Ok(flat)
+}
+
+/// The parts of a sequence, neighbours that are grammars or bytewise joined, each with the parts that it covers.
+fn sequence(parts: &[Composition], vocabulary: &Arc<Vocabulary>) -> Result<Vec<(Met, Range<usize>)>> {
+    let mut mets: Vec<(Vec<Met>, Range<usize>)> = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let met = part.meet(vocabulary)?;
+        match mets.last_mut() {
+            Some((run, covers)) if met.rules().is_some() && run[0].rules().is_some() => {
+                run.push(met);
+                covers.end = at + 1;
+            }
+            _ => mets.push((vec![met], at..at + 1)),
+        }
+    }
+    let mut runs: Vec<(Vec<Met>, Range<usize>)> = Vec::new();
+    for (mut run, covers) in mets {
+        let met = match run.len() {
+            1 => run.swap_remove(0),
+            _ => {
+                Met::Rules(Arc::new(Rules::seq(&run.iter().filter_map(Met::rules).collect::<Vec<_>>())), None)
+            }
+        };
+        let met = met.narrowed(vocabulary)?;
+        match runs.last_mut() {
+            Some((run, before)) if met.is_bytewise() && run[0].is_bytewise() => {
+                run.push(met);
+                before.end = covers.end;
+            }
+            _ => runs.push((vec![met], covers)),
+        }
+    }
+    let mut joined = Vec::with_capacity(runs.len());
+    for (mut run, covers) in runs {
+        let met = match run.len() {
+            1 => run.swap_remove(0),
+            _ => match bytewise(run, vocabulary, Shape::Then, Rules::seq)? {
+                Ok(met) => met,
+                Err(all) => arranged(all.into_iter(), vocabulary, Shape::Then)?,
+            },
+        };
+        joined.push((met, covers));
+    }
+    Ok(joined)
+}
+
+/// Bytewise parts as one: rules where all are rules, else a language. The parts themselves where one is not bytewise.
+fn bytewise(
+    parts: Vec<Met>,
+    vocabulary: &Arc<Vocabulary>,
+    shape: impl FnOnce(Vec<Shape>) -> Shape,
+    join: impl FnOnce(&[Arc<Rules>]) -> Rules,
+) -> Result<Result<Met, Vec<Met>>> {
+    let rules: Option<Vec<Arc<Rules>>> = parts.iter().map(Met::rules).collect();
+    if let Some(rules) = rules {
+        return Ok(Ok(Met::Rules(Arc::new(join(&rules)), None)));
+    }
+    let parts = parts.into_iter().map(|part| part.narrowed(vocabulary)).collect::<Result<Vec<_>>>()?;
+    if !parts.iter().all(Met::is_bytewise) {
+        return Ok(Err(parts));
+    }
+    let mut languages = Vec::with_capacity(parts.len());
+    for part in parts {
+        languages.push(part.language(vocabulary)?);
+    }
+    let shape = shape((0..languages.len()).map(Shape::Part).collect());
+    Ok(Ok(Met::Language(Arc::new(Joined::new(&shape, languages)?))))
+}
+
+/// Parts over tokens, arranged.
+fn arranged(
+    parts: impl Iterator<Item = Met>,
+    vocabulary: &Arc<Vocabulary>,
+    shape: impl FnOnce(Vec<Shape>) -> Shape,
+) -> Result<Met> {
+    let (mut shapes, mut matchers) = (Vec::new(), Vec::new());
+    for part in parts {
+        let (inner, mut inside) = part.tokens(vocabulary)?;
+        shapes.push(shifted(inner, matchers.len()));
+        matchers.append(&mut inside);
+    }
+    Ok(Met::Tokens(shape(shapes), matchers))
+}
+
+/// The same shape of parts that are `by` further along. Recurses as deep as compositions may nest.
+fn shifted(shape: Shape, by: usize) -> Shape {
+    let all = |parts: Vec<Shape>| parts.into_iter().map(|part| shifted(part, by)).collect();
+    match shape {
+        Shape::Part(part) => Shape::Part(part + by),
+        Shape::Then(parts) => Shape::Then(all(parts)),
+        Shape::Either(parts) => Shape::Either(all(parts)),
+        Shape::Repeat { of, min, max } => Shape::Repeat { of: Box::new(shifted(*of, by)), min, max },
+    }
+}
+
+/// What both allow.
+fn both(a: Met, b: Met, vocabulary: &Arc<Vocabulary>) -> Result<Met> {
+    let regular = |met: &Met| met.rules().and_then(|rules| rules.regular());
+    if let (Some(a), Some(b)) = (regular(&a), regular(&b)) {
+        return Ok(Met::regular(Regex::and([a, b])));
+    }
+    let (a, b) = (a.narrowed(vocabulary)?, b.narrowed(vocabulary)?);
+    for (rules, other) in [(&a, &b), (&b, &a)] {
+        if let (Some(rules), Some(regex)) = (rules.rules(), regular(other)) {
+            if let Some(met) = intersected(&rules, regex, vocabulary)? {
+                return Ok(met);
+            }
+        }
+    }
+    if a.is_bytewise() && b.is_bytewise() {
+        let product = Product::new(a.language(vocabulary)?, b.language(vocabulary)?)?;
+        return Ok(Met::Language(Arc::new(product)));
+    }
+    both::both(a.matcher(vocabulary)?, b.matcher(vocabulary)?, vocabulary).map(Met::alone)
+}
+
+/// Rules and a regular language as rules; `None` where that takes more than the limits.
+fn intersected(rules: &Arc<Rules>, regex: Regex, vocabulary: &Arc<Vocabulary>) -> Result<Option<Met>> {
+    let both = Arc::new(Rules::both(rules, regex));
+    match Grammar::new(Arc::clone(&both), vocabulary, None, GrammarLimits::default()) {
+        Ok(grammar) => Ok(Some(Met::Rules(both, Some(Arc::new(grammar))))),
+        Err(error) if error.kind == ErrorKind::Limit && !interrupt::must_end() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Met {
+    /// A part over tokens, or the language of one that only looks at bytes.
+    fn of(matcher: Box<dyn Matcher>) -> Met {
+        match matcher.bytewise() {
+            Some(bytewise) => Met::Language(bytewise.rest()),
+            None => Met::alone(matcher),
+        }
+    }
+
+    fn alone(matcher: Box<dyn Matcher>) -> Met {
+        Met::Tokens(Shape::Part(0), vec![matcher])
+    }
+
+    fn regular(regex: Regex) -> Met {
+        Met::Rules(Arc::new(Rules::lexeme(regex)), None)
+    }
+
+    fn rules(&self) -> Option<Arc<Rules>> {
+        match self {
+            Met::Rules(rules, _) => Some(Arc::clone(rules)),
+            _ => None,
+        }
+    }
+
+    /// Rules that name tokens as the part over tokens that they are; anything else as it is.
+    fn narrowed(self, vocabulary: &Arc<Vocabulary>) -> Result<Met> {
+        match &self {
+            Met::Rules(rules, _) if rules.names_tokens() => Ok(Met::alone(self.matcher(vocabulary)?)),
+            _ => Ok(self),
+        }
+    }
+
+    fn is_bytewise(&self) -> bool {
+        !matches!(self, Met::Tokens(..))
+    }
+
+    fn matcher(self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        match self {
+            Met::Rules(_, Some(bound)) => bound.matcher(vocabulary),
+            Met::Rules(rules, None) => {
+                Grammar::new(rules, vocabulary, None, GrammarLimits::default())?.matcher()
+            }
+            Met::Language(language) => Ok(Box::new(LanguageMatcher::new(language, vocabulary)?)),
+            Met::Tokens(Shape::Part(0), mut matchers) if matchers.len() == 1 => Ok(matchers.swap_remove(0)),
+            Met::Tokens(shape, matchers) => {
+                let parts = matchers.into_iter().map(|matcher| Part { matcher, covers: 0..1 }).collect();
+                Ok(Box::new(ComposedMatcher::new(&shape, parts, vocabulary)?))
+            }
+        }
+    }
+
+    fn language(self, vocabulary: &Arc<Vocabulary>) -> Result<Arc<dyn ByteLanguage>> {
+        if let Met::Language(language) = self {
+            return Ok(language);
+        }
+        self.matcher(vocabulary)?.bytewise().map(super::Bytewise::rest).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Constraint,
+                "a grammar with end tokens of its own cannot be joined inside tokens",
+            )
+        })
+    }
+
+    fn tokens(self, vocabulary: &Arc<Vocabulary>) -> Result<(Shape, Vec<Box<dyn Matcher>>)> {
+        match self {
+            Met::Tokens(shape, matchers) => Ok((shape, matchers)),
+            other => Ok((Shape::Part(0), vec![other.matcher(vocabulary)?])),
+        }
+    }
+
+    /// Adds the matchers to those of a composition's parts; their shape there.
+    fn add_to(
+        self,
+        parts: &mut Vec<Part>,
+        covers: Range<usize>,
+        vocabulary: &Arc<Vocabulary>,
+    ) -> Result<Shape> {
+        let (shape, matchers) = self.tokens(vocabulary)?;
+        let shape = shifted(shape, parts.len());
+        parts.extend(matchers.into_iter().map(|matcher| Part { matcher, covers: covers.clone() }));
+        Ok(shape)
+    }
+}
+
+impl From<GrammarNode> for Composition {
+    fn from(node: GrammarNode) -> Composition {
+        Composition::grammar(node, None)
+    }
+}
+
+impl Constraint for Composition {
+    /// # Errors
+    /// Those of the parts; [`ErrorKind::Constraint`] if nothing can be written, or if what a text ends with is not
+    /// regular; [`ErrorKind::Limit`] if that is not decided within the limits.
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        with_call_room(|| self.meet(vocabulary)?.matcher(vocabulary))
+    }
+}

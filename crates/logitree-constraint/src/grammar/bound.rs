@@ -1,0 +1,258 @@
+//! A grammar bound to a vocabulary: where matchers come from.
+
+use std::sync::{Arc, PoisonError};
+
+use logitree_automata::stack::with_call_room;
+
+use super::engine::Engine;
+use super::entry::IdSet;
+use super::known::SharedEngine;
+use super::matcher::GrammarMatcher;
+use super::memory::{MemoryBudget, Slot};
+use super::table::TerminalTables;
+use crate::{Constraint, Matcher};
+use crate::{Error, ErrorKind, Result, TokenId};
+use logitree_grammar::ast::GrammarNode;
+use logitree_grammar::earley::{self, Machine, RulesSource};
+use logitree_grammar::expr::Exprs;
+use logitree_grammar::json_schema::{self, JsonRules};
+use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
+use logitree_tokens::mask::words_for;
+use logitree_tokens::vocabulary::Vocabulary;
+
+/// What a grammar may cost while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrammarLimits {
+    /// Work of one call, in steps of at most about a tenth of a microsecond. Counted, not timed: the same on every machine.
+    pub fuel: u64,
+    /// Bytes of cached masks; evicted masks are computed again.
+    pub mask_bytes: usize,
+    /// Bytes of automata after which new matchers get new ones. About twice that is the end of a matcher.
+    pub automata_bytes: usize,
+}
+
+impl Default for GrammarLimits {
+    fn default() -> Self {
+        GrammarLimits { fuel: 2_500_000, mask_bytes: 64 << 20, automata_bytes: 128 << 20 }
+    }
+}
+
+/// A schema whose values have all that JSON has, beside keys that it names.
+const ANY_OBJECT: &str = r#"{"type": "object", "properties": {
+    "name": {"type": "string", "maxLength": 80},
+    "count": {"type": "integer"},
+    "created": {"type": "string", "format": "date-time"}
+}}"#;
+/// A schema of the usual formats: reading it finds their languages, which all schemas share. Those of other scripts than Latin
+/// take longer than all of these.
+const ANY_FORMAT: &str = r#"{"anyOf": [
+    {"format": "date-time"}, {"format": "date"}, {"format": "time"}, {"format": "duration"}, {"format": "email"},
+    {"format": "hostname"}, {"format": "ipv4"}, {"format": "ipv6"}, {"format": "uri"}, {"format": "uri-reference"},
+    {"format": "uuid"}, {"format": "json-pointer"}, {"format": "regex"}
+]}"#;
+/// Texts after which the lexemes of JSON begin, or are being read.
+const BEGINNINGS: [&str; 12] = [
+    "",
+    "{",
+    "{\"name",
+    "{\"name\": ",
+    "{\"name\": \"A",
+    "{\"name\": \"A\"",
+    "{\"other\": ",
+    "{\"other\": \"A",
+    "{\"other\": [1",
+    "{\"count\": ",
+    "{\"count\": 1",
+    "{\"created\": \"",
+];
+
+/// A grammar bound to a vocabulary.
+pub struct Grammar {
+    rules: Arc<Rules>,
+    vocabulary: Arc<Vocabulary>,
+    limits: GrammarLimits,
+    ends: Arc<[TokenId]>,
+    engine: Arc<Slot>,
+    budget: Arc<MemoryBudget>,
+}
+
+impl Grammar {
+    /// Binds `rules` to `vocabulary`. `ends` are the tokens that may follow a complete text that could also continue;
+    /// `None` means the vocabulary's end-of-generation ids.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if no text matches, if a token that the grammar names is not in the vocabulary, or if
+    /// an end token is not; [`ErrorKind::Limit`] if compiling, or finding the first mask, takes more than the limits.
+    pub fn new(
+        rules: Arc<Rules>,
+        vocabulary: &Arc<Vocabulary>,
+        ends: Option<&[TokenId]>,
+        limits: GrammarLimits,
+    ) -> Result<Grammar> {
+        let mut ends = ends.unwrap_or(vocabulary.end_of_generation()).to_vec();
+        ends.sort_unstable();
+        ends.dedup();
+        for &id in &ends {
+            vocabulary.check(id).map_err(|e| Error { kind: ErrorKind::Constraint, ..e })?;
+        }
+        let ends: Arc<[TokenId]> = ends.into();
+        let budget = Arc::clone(&shared(vocabulary).budget);
+        let vocabulary = Arc::clone(vocabulary);
+        let grammar = Grammar { rules, vocabulary, limits, ends, engine: Arc::default(), budget };
+        grammar.engine()?.session().probe()?;
+        Ok(grammar)
+    }
+
+    /// Finds ahead what grammars need of a vocabulary: its trie, and the tables of JSON's strings, keys, numbers and
+    /// whitespace, the automata of integers and of `date-time`, and the languages of usual formats. Without it, the first masks of the first grammar that needs
+    /// them find them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] if the vocabulary exceeds the trie's limits.
+    pub fn prepare(vocabulary: &Arc<Vocabulary>) -> Result<()> {
+        let options = json_schema::SchemaOptions::default();
+        json_schema::load(ANY_FORMAT, &options, &[])?;
+        let schema = json_schema::load(ANY_OBJECT, &options, &[])?;
+        let body = RuleBody::Json(Arc::new(schema));
+        let rules = Rules { rules: vec![Rule { name: "~json".into(), body }], start: RuleId(0) };
+        let grammar = Grammar::new(Arc::new(rules), vocabulary, Some(&[]), GrammarLimits::default())?;
+        let engine = grammar.engine()?;
+        for text in BEGINNINGS {
+            let mut session = engine.session();
+            let mut config = engine.start;
+            for byte in text.bytes() {
+                config = session.engine().machine.step(config, byte)?;
+            }
+            session.mask(config)?;
+        }
+        Ok(())
+    }
+
+    /// A matcher at the beginning of a text.
+    ///
+    /// # Errors
+    /// As [`Grammar::new`], where the automata have grown so large that they are rebuilt.
+    pub fn matcher(&self) -> Result<Box<dyn Matcher>> {
+        Ok(Box::new(GrammarMatcher::new(self.engine()?)))
+    }
+
+    /// The engine, a new one where there is none or where it has grown too large.
+    fn engine(&self) -> Result<Arc<SharedEngine>> {
+        self.budget.touch(&self.engine);
+        let mut slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = self.limits.automata_bytes + self.limits.mask_bytes;
+        if let Some(engine) = slot.as_ref().filter(|engine| engine.memory() <= most && !engine.is_crowded()) {
+            return Ok(Arc::clone(engine));
+        }
+        let fresh = with_call_room(|| start(&self.rules, &self.vocabulary, &self.ends, self.limits))?;
+        Ok(Arc::clone(slot.insert(Arc::new(SharedEngine::new(fresh, &self.budget)))))
+    }
+
+    /// The vocabulary it is bound to.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// About how many bytes of memory its automata and masks hold; tables of terminals that the vocabulary keeps for
+    /// all its grammars are not counted.
+    pub fn memory(&self) -> usize {
+        let slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().map_or(0, |engine| engine.memory())
+    }
+
+    /// The steps of fuel that all calls on it and its matchers have consumed, those for its automata included. Counted,
+    /// not timed: the same calls cost the same on every machine.
+    pub fn steps(&self) -> u64 {
+        let slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().map_or(0, |engine| engine.steps())
+    }
+}
+
+impl Constraint for Grammar {
+    /// A matcher over the vocabulary that it is bound to.
+    ///
+    /// # Errors
+    /// As [`Grammar::matcher`]; [`ErrorKind::Constraint`] for another vocabulary.
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        if !Arc::ptr_eq(vocabulary, &self.vocabulary) {
+            return Err(Error::new(ErrorKind::Constraint, "the grammar is bound to another vocabulary"));
+        }
+        Grammar::matcher(self)
+    }
+}
+
+impl Constraint for GrammarNode {
+    /// With the default limits, and the vocabulary's end-of-generation ids as end tokens. To share caches between
+    /// sequences, bind the grammar once with [`Grammar::new`], or fork one matcher.
+    ///
+    /// # Errors
+    /// As [`GrammarNode::rules`] and [`Grammar::new`].
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        Grammar::new(self.rules()?, vocabulary, None, GrammarLimits::default())?.matcher()
+    }
+}
+
+/// What all grammars of a vocabulary share.
+#[derive(Default)]
+struct Shared {
+    tables: Arc<TerminalTables>,
+    budget: Arc<MemoryBudget>,
+}
+
+fn shared(vocabulary: &Vocabulary) -> Arc<Shared> {
+    vocabulary.attached(Shared::default).unwrap_or_default()
+}
+
+impl Drop for Grammar {
+    fn drop(&mut self) {
+        self.budget.remove(&self.engine);
+    }
+}
+
+fn start(
+    rules: &Arc<Rules>,
+    vocabulary: &Arc<Vocabulary>,
+    ends: &Arc<[TokenId]>,
+    limits: GrammarLimits,
+) -> Result<Engine> {
+    vocabulary.trie()?;
+    let mut exprs = Exprs::new(limits.automata_bytes / 64);
+    exprs.set_fuel(limits.fuel);
+    let source = RulesSource::new(rules, &mut exprs, Some(Box::new(JsonRules::new())))?;
+    let token_sets =
+        source.token_sets().iter().map(|set| resolve(set, vocabulary)).collect::<Result<Vec<_>>>()?;
+    let begin = source.start();
+    let most = earley::MachineLimits { bytes: limits.automata_bytes, ..earley::MachineLimits::default() };
+    let machine = Machine::new(Box::new(source), begin, exprs, most)?;
+    let tables = Arc::clone(&shared(vocabulary).tables);
+    Ok(Engine::new(machine, Arc::clone(vocabulary), limits, Arc::clone(ends), token_sets, tables))
+}
+
+/// The ids of a token set.
+fn resolve(set: &TokenSet, vocabulary: &Vocabulary) -> Result<IdSet> {
+    let mut ids = Vec::new();
+    for name in &set.tokens {
+        match name {
+            TokenName::Id(id) => {
+                ids.push(vocabulary.check(*id).map_err(|e| Error { kind: ErrorKind::Constraint, ..e })?);
+            }
+            TokenName::Text(text) => ids.push(named(text, vocabulary)?),
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    if set.negated {
+        ids = (0..vocabulary.len() as TokenId).filter(|id| ids.binary_search(id).is_err()).collect();
+    }
+    Ok(IdSet::new(ids, words_for(vocabulary.len())))
+}
+
+/// The control token of this text, or the one token that spells it.
+fn named(text: &str, vocabulary: &Vocabulary) -> Result<TokenId> {
+    let all = vocabulary.find(text.as_bytes());
+    let special = all.iter().copied().find(|&id| !vocabulary.kind(id).is_text());
+    special.or(all.first().copied()).ok_or_else(|| {
+        Error::new(ErrorKind::Constraint, format!("the vocabulary has no token {text:?}"))
+            .help("name a token of the model's vocabulary, or write the text in quotes")
+    })
+}

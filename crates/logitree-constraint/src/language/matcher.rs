@@ -1,0 +1,578 @@
+//! The matcher of a language over bytes: the vocabulary's trie walked with it. The naive version feeds each token's bytes
+//! to the language.
+//!
+//! Where states are numbered, their transitions and masks are kept for all matchers of the language; else a walk asks the
+//! language at every node.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::{ByteLanguage, ByteState, Bytewise};
+use crate::compose::forced::forced_run;
+use crate::history::History;
+use crate::{AfterEnd, ByteWalk, Matcher};
+use crate::{Error, ErrorKind, Result, TokenId};
+use logitree_grammar::expr::ByteSet;
+use logitree_tokens::mask::{count, ids, words_for, AllowedTokens};
+use logitree_tokens::trie::Recognizer;
+use logitree_tokens::vocabulary::Vocabulary;
+
+/// Bytes of transitions and masks that are kept; then all are forgotten.
+const MAX_KEPT: usize = 64 << 20;
+/// Past this length a list is slower to search than a row is to index.
+const FEW: usize = 12;
+/// No text continues so.
+const DEAD: u32 = u32::MAX;
+/// Not computed yet.
+const UNKNOWN: u32 = u32::MAX - 1;
+
+/// The allowed tokens of a state.
+#[derive(Debug)]
+enum Kept {
+    Few(Box<[TokenId]>),
+    Words(Box<[u32]>),
+}
+
+impl Kept {
+    fn allowed(&self) -> AllowedTokens<'_> {
+        match self {
+            Kept::Few(ids) => AllowedTokens::Ids(ids),
+            Kept::Words(words) => AllowedTokens::Mask(words),
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Kept::Few(ids) => size_of_val(&**ids),
+            Kept::Words(words) => size_of_val(&**words),
+        }
+    }
+}
+
+/// A numbered state and what is known of its transitions.
+struct Row {
+    number: u64,
+    few: Vec<(u8, u32)>,
+    all: Option<Box<[u32; 256]>>,
+}
+
+#[derive(Default)]
+struct Tables {
+    index: FxHashMap<u64, u32>,
+    rows: Vec<Row>,
+    masks: FxHashMap<u64, Arc<Kept>>,
+    overs: FxHashMap<u64, bool>,
+    bytes: usize,
+}
+
+impl Tables {
+    fn make_room(&mut self) {
+        if self.bytes > MAX_KEPT {
+            *self = Tables::default();
+        }
+    }
+
+    fn row(&mut self, number: u64) -> u32 {
+        *self.index.entry(number).or_insert_with(|| {
+            self.rows.push(Row { number, few: Vec::new(), all: None });
+            self.bytes += size_of::<Row>() + 32;
+            self.rows.len() as u32 - 1
+        })
+    }
+
+    #[inline]
+    fn get(&self, row: u32, byte: u8) -> u32 {
+        let row = &self.rows[row as usize];
+        match &row.all {
+            Some(all) => all[usize::from(byte)],
+            None => row.few.iter().find(|step| step.0 == byte).map_or(UNKNOWN, |step| step.1),
+        }
+    }
+
+    fn put(&mut self, row: u32, byte: u8, to: u32) {
+        let row = &mut self.rows[row as usize];
+        match &mut row.all {
+            Some(all) => all[usize::from(byte)] = to,
+            None if row.few.len() < FEW => {
+                row.few.push((byte, to));
+                self.bytes += 8;
+            }
+            None => {
+                let mut all = Box::new([UNKNOWN; 256]);
+                row.few.drain(..).for_each(|(byte, to)| all[usize::from(byte)] = to);
+                all[usize::from(byte)] = to;
+                row.all = Some(all);
+                self.bytes += 1 << 10;
+            }
+        }
+    }
+}
+
+/// What all matchers of a language and a vocabulary share.
+struct Shared {
+    language: Arc<dyn ByteLanguage>,
+    vocabulary: Arc<Vocabulary>,
+    after: AfterEnd,
+    tables: Mutex<Tables>,
+}
+
+impl Shared {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The allowed tokens of a state at which the text is not over.
+    fn allowed(&self, state: &ByteState, accepting: bool) -> Result<Kept> {
+        let mut words = vec![0; words_for(self.vocabulary.len())];
+        let trie = self.vocabulary.trie()?;
+        let mut numbered = false;
+        if let ByteState::Number(number) = state {
+            let mut tables = self.tables();
+            tables.make_room();
+            let stack = vec![tables.row(*number)];
+            let language = &*self.language;
+            let mut walk = Numbered { language, tables, stack, failed: None, unnumbered: false };
+            trie.allowed(&mut walk, &mut words)?;
+            numbered = !walk.unnumbered;
+            walk.failed.map_or(Ok(()), Err)?;
+        }
+        if !numbered {
+            let mut walk = Plain { language: &*self.language, stack: vec![state.clone()], failed: None };
+            trie.allowed(&mut walk, &mut words)?;
+            walk.failed.map_or(Ok(()), Err)?;
+        }
+        // What ends the generation is never text.
+        for &end in self.vocabulary.end_of_generation() {
+            let (word, bit) = (end as usize / 32, 1 << (end % 32));
+            words[word] = if accepting { words[word] | bit } else { words[word] & !bit };
+        }
+        let count = AllowedTokens::Mask(&words).count(self.vocabulary.len());
+        if count == 0 {
+            return Err(Error::new(
+                ErrorKind::Constraint,
+                "no token of the vocabulary continues the text here, although the composition does",
+            )
+            .help("use a vocabulary that has a token for each byte that the composition needs"));
+        }
+        Ok(match count <= words.len() {
+            true => Kept::Few(ids(&words).collect()),
+            false => Kept::Words(words.into()),
+        })
+    }
+
+    /// Keeps the mask of a numbered state.
+    fn keep(&self, number: u64, made: Kept) -> Arc<Kept> {
+        let made = Arc::new(made);
+        let mut tables = self.tables();
+        tables.bytes += made.size() + 32;
+        tables.masks.insert(number, Arc::clone(&made));
+        made
+    }
+
+    /// Whether no byte may follow.
+    fn is_over(&self, state: &ByteState) -> Result<bool> {
+        if let Some(known) = state.number().and_then(|number| self.tables().overs.get(&number).copied()) {
+            return Ok(known);
+        }
+        let mut over = true;
+        for byte in self.language.bytes(state)?.iter() {
+            if self.language.step(state, byte)?.is_some() {
+                over = false;
+                break;
+            }
+        }
+        if let Some(number) = state.number() {
+            let mut tables = self.tables();
+            tables.bytes += 24;
+            tables.overs.insert(number, over);
+        }
+        Ok(over)
+    }
+}
+
+/// A walk over numbered states.
+struct Numbered<'a> {
+    language: &'a dyn ByteLanguage,
+    tables: MutexGuard<'a, Tables>,
+    stack: Vec<u32>,
+    failed: Option<Error>,
+    /// Whether a state without a number was met, so that the walk says nothing.
+    unnumbered: bool,
+}
+
+impl Numbered<'_> {
+    #[cold]
+    fn derive(&mut self, from: u32, byte: u8) -> u32 {
+        if self.failed.is_some() || self.unnumbered {
+            return DEAD;
+        }
+        let state = ByteState::Number(self.tables.rows[from as usize].number);
+        let to = match self.language.step(&state, byte) {
+            Ok(None) => DEAD,
+            Ok(Some(next)) => match next.number() {
+                Some(number) => self.tables.row(number),
+                None => {
+                    self.unnumbered = true;
+                    return DEAD;
+                }
+            },
+            Err(error) => {
+                self.failed = Some(error);
+                return DEAD;
+            }
+        };
+        self.tables.put(from, byte, to);
+        to
+    }
+}
+
+impl Recognizer for Numbered<'_> {
+    fn push(&mut self, byte: u8) -> bool {
+        let Some(&from) = self.stack.last() else { return false };
+        let to = match self.tables.get(from, byte) {
+            UNKNOWN => self.derive(from, byte),
+            known => known,
+        };
+        if to == DEAD {
+            return false;
+        }
+        self.stack.push(to);
+        true
+    }
+
+    fn pop(&mut self, n: usize) {
+        self.stack.truncate(self.stack.len() - n);
+    }
+}
+
+/// A walk over states without numbers.
+struct Plain<'a> {
+    language: &'a dyn ByteLanguage,
+    stack: Vec<ByteState>,
+    failed: Option<Error>,
+}
+
+impl Recognizer for Plain<'_> {
+    fn push(&mut self, byte: u8) -> bool {
+        let Some(from) = self.stack.last().filter(|_| self.failed.is_none()) else { return false };
+        match self.language.step(from, byte) {
+            Ok(Some(next)) => {
+                self.stack.push(next);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                self.failed = Some(error);
+                false
+            }
+        }
+    }
+
+    fn pop(&mut self, n: usize) {
+        self.stack.truncate(self.stack.len() - n);
+    }
+}
+
+/// Where a sequence is.
+#[derive(Clone)]
+struct At {
+    state: ByteState,
+    accepting: bool,
+    finished: bool,
+    /// Whether a token ended the generation.
+    ended: bool,
+}
+
+/// A walk over the states of a language whose states are all numbers.
+struct LanguageWalk<'a>(&'a Shared);
+
+impl ByteWalk for LanguageWalk<'_> {
+    fn step(&mut self, state: u64, byte: u8) -> Result<Option<u64>> {
+        let mut tables = self.0.tables();
+        tables.make_room();
+        let row = tables.row(state);
+        let mut to = tables.get(row, byte);
+        if to == UNKNOWN {
+            let language = &*self.0.language;
+            let mut walk = Numbered { language, tables, stack: Vec::new(), failed: None, unnumbered: false };
+            to = walk.derive(row, byte);
+            if let Some(error) = walk.failed {
+                return Err(error);
+            }
+            if walk.unnumbered {
+                return Err(Error::new(ErrorKind::State, "a state without a number"));
+            }
+            tables = walk.tables;
+        }
+        Ok((to != DEAD).then(|| tables.rows[to as usize].number))
+    }
+
+    fn bytes(&mut self, state: u64) -> Result<ByteSet> {
+        let mut found = ByteSet::NONE;
+        for byte in self.0.language.bytes(&ByteState::Number(state))?.iter() {
+            if self.step(state, byte)?.is_some() {
+                found = found.or(&ByteSet::one(byte));
+            }
+        }
+        Ok(found)
+    }
+
+    fn ways(&mut self, state: u64) -> Result<Vec<(ByteSet, u64)>> {
+        let mut ways: Vec<(ByteSet, u64)> = Vec::new();
+        for byte in self.0.language.bytes(&ByteState::Number(state))?.iter() {
+            let Some(next) = self.step(state, byte)? else { continue };
+            match ways.iter_mut().find(|way| way.1 == next) {
+                Some(way) => way.0 = way.0.or(&ByteSet::one(byte)),
+                None => ways.push((ByteSet::one(byte), next)),
+            }
+        }
+        Ok(ways)
+    }
+
+    fn is_end(&mut self, state: u64) -> Result<bool> {
+        self.0.language.is_end(&ByteState::Number(state))
+    }
+
+    fn few(&mut self, state: u64, most: usize) -> Result<Option<Vec<TokenId>>> {
+        let known = self.0.tables().masks.get(&state).map(Arc::clone);
+        let kept = match known {
+            Some(kept) => kept,
+            None => {
+                let at = ByteState::Number(state);
+                let accepting = self.0.language.is_end(&at)?;
+                if accepting && self.0.is_over(&at)? {
+                    return Ok(Some(self.0.vocabulary.end_of_generation().to_vec()));
+                }
+                self.0.keep(state, self.0.allowed(&at, accepting)?)
+            }
+        };
+        Ok(match &*kept {
+            Kept::Few(few) => Some(few.to_vec()),
+            Kept::Words(words) => (count(words) <= most).then(|| ids(words).collect()),
+        }
+        .filter(|few| few.len() <= most))
+    }
+}
+
+/// A matcher over a language.
+pub(crate) struct LanguageMatcher {
+    shared: Arc<Shared>,
+    history: History<At>,
+    at: At,
+    mask: Option<Arc<Kept>>,
+}
+
+impl LanguageMatcher {
+    /// # Errors
+    /// Those of the language and of the vocabulary's trie; [`ErrorKind::Constraint`] if no token may come first.
+    pub fn new(language: Arc<dyn ByteLanguage>, vocabulary: &Arc<Vocabulary>) -> Result<LanguageMatcher> {
+        let state = language.start()?;
+        let after = AfterEnd::tokens(&[], vocabulary.end_of_generation());
+        let (vocabulary, tables) = (Arc::clone(vocabulary), Mutex::new(Tables::default()));
+        let shared = Shared { language, vocabulary, after, tables };
+        let at = At { state, accepting: false, finished: false, ended: false };
+        let mut made =
+            LanguageMatcher { shared: Arc::new(shared), history: History::default(), at, mask: None };
+        made.at = made.placed(made.at.state.clone())?;
+        if !made.at.finished {
+            made.mask()?;
+        }
+        Ok(made)
+    }
+
+    fn placed(&self, state: ByteState) -> Result<At> {
+        let accepting = self.shared.language.is_end(&state)?;
+        let finished = accepting && self.shared.is_over(&state)?;
+        Ok(At { state, accepting, finished, ended: false })
+    }
+
+    fn mask(&mut self) -> Result<&Kept> {
+        if self.mask.is_none() {
+            let number = self.at.state.number();
+            let known = number.and_then(|number| self.shared.tables().masks.get(&number).map(Arc::clone));
+            let made = match known {
+                Some(known) => known,
+                None => {
+                    let made = self.shared.allowed(&self.at.state, self.at.accepting);
+                    let place = |error: Error| match error.place.is_empty() {
+                        true => error.at(format!("token {} of the text", self.history.accepted())),
+                        false => error,
+                    };
+                    let made = made.map_err(place)?;
+                    match number {
+                        Some(number) => self.shared.keep(number, made),
+                        None => Arc::new(made),
+                    }
+                }
+            };
+            self.mask = Some(made);
+        }
+        self.mask.as_deref().ok_or_else(|| Error::new(ErrorKind::State, "no mask"))
+    }
+
+    /// The state after a token's bytes.
+    fn after(&self, token: TokenId) -> Result<Option<ByteState>> {
+        let vocabulary = &self.shared.vocabulary;
+        if token as usize >= vocabulary.len()
+            || !vocabulary.kind(token).is_text()
+            || vocabulary.end_of_generation().contains(&token)
+        {
+            return Ok(None);
+        }
+        let bytes = vocabulary.token_bytes(token);
+        let Some((&first, rest)) = bytes.split_first() else { return Ok(None) };
+        let mut state = self.shared.language.step(&self.at.state, first)?;
+        for &byte in rest {
+            let Some(at) = &state else { return Ok(None) };
+            state = self.shared.language.step(at, byte)?;
+        }
+        Ok(state)
+    }
+
+    fn go(&mut self, to: At) {
+        self.history.push(std::mem::replace(&mut self.at, to));
+        self.mask = None;
+    }
+}
+
+impl Matcher for LanguageMatcher {
+    fn vocabulary_size(&self) -> usize {
+        self.shared.vocabulary.len()
+    }
+
+    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
+        if self.at.finished {
+            return self.shared.after.allowed();
+        }
+        self.mask().map(Kept::allowed)
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<()> {
+        if self.take(token)? {
+            return Ok(());
+        }
+        let mut error = Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
+            .at(format!("token {} of the text", self.history.accepted()));
+        let expected = self.expected();
+        if !expected.is_empty() {
+            error = error.help(format!("expected: {}", expected.join("; or ")));
+        }
+        Err(error)
+    }
+
+    fn take(&mut self, token: TokenId) -> Result<bool> {
+        if self.at.finished {
+            return Ok(self.history.take_past_end(&self.shared.after, token));
+        }
+        if self.at.accepting && self.shared.vocabulary.end_of_generation().contains(&token) {
+            self.go(At { finished: true, ended: true, ..self.at.clone() });
+            return Ok(true);
+        }
+        let Some(state) = self.after(token)? else { return Ok(false) };
+        let at = self.placed(state)?;
+        self.go(at);
+        Ok(true)
+    }
+
+    fn rollback(&mut self, n: usize) -> Result<()> {
+        if let Some(at) = self.history.rollback(n)? {
+            self.at = at;
+            self.mask = None;
+        }
+        Ok(())
+    }
+
+    fn fork(&self) -> Box<dyn Matcher> {
+        Box::new(LanguageMatcher {
+            shared: Arc::clone(&self.shared),
+            history: self.history.clone(),
+            at: self.at.clone(),
+            mask: self.mask.clone(),
+        })
+    }
+
+    fn reset(&mut self) {
+        if let Some(start) = self.history.reset() {
+            self.at = start;
+            self.mask = None;
+        }
+    }
+
+    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
+        let mut run = Vec::new();
+        let walked = forced_run(self, &mut run);
+        self.rollback(run.len())?;
+        walked.map(|()| out.append(&mut run))
+    }
+
+    fn is_accepting(&self) -> bool {
+        self.at.accepting
+    }
+
+    fn is_finished(&self) -> bool {
+        self.at.finished
+    }
+
+    fn after_end(&self) -> &AfterEnd {
+        &self.shared.after
+    }
+
+    fn state(&self) -> Option<u64> {
+        match (&self.at.state, self.at.ended) {
+            (_, true) => Some(u64::MAX),
+            (state, false) => state.number(),
+        }
+    }
+
+    fn bytewise(&self) -> Option<Bytewise> {
+        let state = self.at.state.clone();
+        (!self.at.ended).then(|| Bytewise { language: Arc::clone(&self.shared.language), state })
+    }
+
+    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
+        let is_numbered = self.shared.language.is_numbered();
+        is_numbered.then(|| Box::new(LanguageWalk(&self.shared)) as Box<dyn ByteWalk>)
+    }
+
+    fn expected(&self) -> Vec<String> {
+        match self.at.finished {
+            true => Vec::new(),
+            false => self.shared.language.expected(&self.at.state),
+        }
+    }
+
+    fn expected_after(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
+        let mut state = self.at.state.clone();
+        for &byte in bytes {
+            match self.shared.language.step(&state, byte)? {
+                Some(next) => state = next,
+                None => return Ok(Vec::new()),
+            }
+        }
+        Ok(self.shared.language.expected(&state))
+    }
+
+    fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
+        if self.at.finished {
+            return Ok(0);
+        }
+        let mut state = self.at.state.clone();
+        for (n, &byte) in bytes.iter().enumerate() {
+            match self.shared.language.step(&state, byte)? {
+                Some(next) => state = next,
+                None => return Ok(n),
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn is_ready(&self) -> bool {
+        let known = |number| self.shared.tables().masks.contains_key(&number);
+        self.at.finished || self.mask.is_some() || self.at.state.number().is_some_and(known)
+    }
+
+    fn accepted(&self) -> usize {
+        self.history.accepted()
+    }
+}

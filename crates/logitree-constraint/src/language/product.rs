@@ -1,0 +1,156 @@
+//! The texts that two languages both have, without dead ends: a byte is taken only if a text of both continues so.
+//!
+//! Whether one does is found by a search over pairs of states, the shortest first, and remembered of every pair that the
+//! search decides. It ends where the pairs that can be reached are finite or some text of both is near enough; else it is
+//! an error that names the limit. In general the question has no answer for two context-free languages. A context-free and a
+//! regular language are one grammar instead, where that is not too large (`logitree_grammar::earley`).
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{ByteLanguage, ByteState, Compound, Compounds};
+use crate::{Error, ErrorKind, Result};
+use logitree_grammar::expr::ByteSet;
+
+/// Pairs of states that one search may visit.
+pub const MAX_PAIRS: usize = 1 << 16;
+
+/// Pairs that are remembered; then all are forgotten.
+const MAX_KNOWN: usize = 1 << 22;
+
+/// Two languages met.
+pub(crate) struct Product {
+    sides: [Arc<dyn ByteLanguage>; 2],
+    states: Compounds,
+    /// Whether a text of both continues from a pair.
+    alive: Mutex<FxHashMap<ByteState, bool>>,
+}
+
+impl Product {
+    /// # Errors
+    /// [`ErrorKind::Constraint`] if no text is in both; [`ErrorKind::Limit`] if the search does not decide it.
+    pub fn new(a: Arc<dyn ByteLanguage>, b: Arc<dyn ByteLanguage>) -> Result<Product> {
+        let made = Product { sides: [a, b], states: Compounds::default(), alive: Mutex::default() };
+        if !made.is_alive(&made.start()?)? {
+            return Err(Error::new(ErrorKind::Constraint, "the intersection is empty")
+                .help("no text is allowed by both sides"));
+        }
+        Ok(made)
+    }
+
+    fn pair(&self, a: ByteState, b: ByteState) -> Result<ByteState> {
+        let end = self.sides[0].is_end(&a)? && self.sides[1].is_end(&b)?;
+        self.states.state(Compound { parts: [(0, a), (1, b)].into(), end })
+    }
+
+    /// The pair after `byte`, which may lead nowhere.
+    fn next(&self, compound: &Compound, byte: u8) -> Result<Option<ByteState>> {
+        let [(_, a), (_, b)] = &compound.parts[..] else { return Ok(None) };
+        let Some(a) = self.sides[0].step(a, byte)? else { return Ok(None) };
+        let Some(b) = self.sides[1].step(b, byte)? else { return Ok(None) };
+        self.pair(a, b).map(Some)
+    }
+
+    fn both(&self, compound: &Compound) -> Result<ByteSet> {
+        let [(_, a), (_, b)] = &compound.parts[..] else { return Ok(ByteSet::NONE) };
+        Ok(self.sides[0].bytes(a)?.and(&self.sides[1].bytes(b)?))
+    }
+
+    fn known(&self, state: &ByteState) -> Option<bool> {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).get(state).copied()
+    }
+
+    fn remember(&self, states: impl Iterator<Item = ByteState>, alive: bool) {
+        let mut known = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        for state in states.filter(|state| state.number().is_some()) {
+            if known.len() >= MAX_KNOWN {
+                known.clear();
+            }
+            known.insert(state, alive);
+        }
+    }
+
+    /// Whether a text of both continues from here, or ends.
+    fn is_alive(&self, state: &ByteState) -> Result<bool> {
+        if let Some(known) = self.known(state) {
+            return Ok(known);
+        }
+        // Each visited pair, and the one before it.
+        let mut visited: Vec<(ByteState, usize)> = vec![(state.clone(), 0)];
+        let mut seen: FxHashSet<ByteState> = FxHashSet::from_iter([state.clone()]);
+        let mut open = VecDeque::from([0]);
+        while let Some(at) = open.pop_front() {
+            let Some(compound) = self.states.get(&visited[at].0) else { continue };
+            if compound.end || self.known(&visited[at].0) == Some(true) {
+                let mut path = Vec::new();
+                let mut on = at;
+                loop {
+                    path.push(visited[on].0.clone());
+                    if on == 0 {
+                        break;
+                    }
+                    on = visited[on].1;
+                }
+                self.remember(path.into_iter(), true);
+                return Ok(true);
+            }
+            for byte in self.both(&compound)?.iter() {
+                let Some(next) = self.next(&compound, byte)? else { continue };
+                if self.known(&next) == Some(false) || !seen.insert(next.clone()) {
+                    continue;
+                }
+                if visited.len() >= MAX_PAIRS {
+                    let message =
+                        format!("no text that both sides allow was found among {MAX_PAIRS} pairs of states");
+                    return Err(Error::new(ErrorKind::Limit, message).help(
+                        "intersect less: where one side is a regular expression, so that more is decided",
+                    ));
+                }
+                open.push_back(visited.len());
+                visited.push((next, at));
+            }
+        }
+        // Everything that can be reached was visited, and nothing ends.
+        self.remember(visited.into_iter().map(|(state, _)| state), false);
+        Ok(false)
+    }
+}
+
+impl ByteLanguage for Product {
+    fn start(&self) -> Result<ByteState> {
+        self.pair(self.sides[0].start()?, self.sides[1].start()?)
+    }
+
+    fn step(&self, state: &ByteState, byte: u8) -> Result<Option<ByteState>> {
+        let Some(compound) = self.states.get(state) else { return Ok(None) };
+        let Some(next) = self.next(&compound, byte)? else { return Ok(None) };
+        Ok(self.is_alive(&next)?.then_some(next))
+    }
+
+    fn is_end(&self, state: &ByteState) -> Result<bool> {
+        Ok(self.states.get(state).is_some_and(|compound| compound.end))
+    }
+
+    fn bytes(&self, state: &ByteState) -> Result<ByteSet> {
+        self.states.get(state).map_or(Ok(ByteSet::NONE), |compound| self.both(&compound))
+    }
+
+    fn is_numbered(&self) -> bool {
+        self.sides.iter().all(|language| language.is_numbered())
+    }
+
+    fn expected(&self, state: &ByteState) -> Vec<String> {
+        let compound = self.states.get(state);
+        let parts = compound.iter().flat_map(|compound| compound.parts.iter());
+        let each: Vec<String> = parts
+            .map(|(side, state)| self.sides[*side as usize].expected(state).join("; or "))
+            .filter(|text| !text.is_empty())
+            .collect();
+        if each.is_empty() {
+            return each;
+        }
+        vec![each.join("; and ")]
+    }
+}

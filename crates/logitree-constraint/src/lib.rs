@@ -1,0 +1,75 @@
+//! Constraints: what may be generated. A constraint, bound to a vocabulary and running for one sequence, is a
+//! [`Matcher`].
+//!
+//! A [`Constraint`] is a value without a vocabulary: [`OneOf`], a [`GrammarNode`](logitree_grammar::ast::GrammarNode),
+//! [`TreeSpan`], [`Skeleton`], [`Reasoning`], [`Recogniser`], and in `catalogue` an `ItemWalk` or an `Intersection`; a
+//! [`Composition`] is made of others. What many sequences share is bound to a vocabulary once: [`Choices`], [`Grammar`],
+//! [`TokenTree`], [`ReasoningBudget`].
+
+mod after_end;
+mod canonical;
+mod choices;
+pub mod compose;
+mod finder;
+mod grammar;
+mod history;
+mod language;
+mod matcher;
+pub mod query;
+pub mod reasoning;
+mod recogniser;
+mod row_matcher;
+pub mod skeleton;
+pub mod token_tree;
+
+use std::sync::Arc;
+
+pub use after_end::AfterEnd;
+pub use canonical::Canonical;
+pub use choices::{Choices, OneOf, MAX_CHOICE_BYTES};
+pub use compose::{ComposedMatcher, Composition};
+pub use grammar::{Grammar, GrammarLimits};
+pub use history::History;
+pub use language::Bytewise;
+pub use matcher::{ByteWalk, Constraint, Matcher};
+pub use query::{
+    accept_all, certain, count_allowed, count_closed, draft_masks, explain, fill, fill_batch,
+    shortest_ending, Certain, ExplainQuery, Explanation, Verdict,
+};
+pub use reasoning::{Reasoning, ReasoningBudget, ReasoningOptions};
+pub use recogniser::{ByteRecogniser, Recogniser};
+pub use row_matcher::not_allowed;
+pub use skeleton::{Skeleton, SkeletonOptions, SpanProgress};
+pub use token_tree::{
+    Descriptor, DescriptorTree, Leaf, Node, OnMismatch, Payload, PayloadCheck, TokenTree, TreeSpan,
+    MAX_TOKENS, MAX_TOKEN_ID, ROOT,
+};
+
+pub use logitree_tokens::error::{Error, ErrorKind, Result};
+use logitree_tokens::interrupt;
+use logitree_tokens::vocabulary::Vocabulary;
+pub use logitree_tokens::TokenId;
+
+/// What ends a constrained region.
+///
+/// A value that is a prefix of another ("REPLY" of "REPLY_THREAD") needs something to say that it is complete.
+/// End tokens compete with the continuations there; following text is matched after every value. Where no value is a
+/// prefix of another, neither is needed: the region is over with the value's last token.
+#[derive(Debug, Clone, Default)]
+pub struct End {
+    /// Tokens that may follow a complete value that could also continue; `None` means the vocabulary's
+    /// end-of-generation ids, where there is a vocabulary.
+    pub tokens: Option<Vec<TokenId>>,
+    /// Text that comes after every value and is part of the region (a closing quote, say).
+    pub following: Option<Vec<u8>>,
+    /// Needed for following text; where it is given, ids are checked against it.
+    pub vocabulary: Option<Arc<Vocabulary>>,
+}
+
+impl End {
+    /// The end tokens that are in force.
+    pub fn tokens(&self) -> &[TokenId] {
+        let default = || self.vocabulary.as_ref().map_or(&[][..], |v| v.end_of_generation());
+        self.tokens.as_deref().unwrap_or_else(default)
+    }
+}

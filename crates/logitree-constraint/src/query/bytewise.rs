@@ -1,0 +1,41 @@
+//! Grammars without a model: a vocabulary of the 256 bytes, and whole texts held against a grammar.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::Grammar;
+use crate::{ErrorKind, Result, TokenId};
+use logitree_tokens::vocabulary::{About, Builder, TokenKind, Vocabulary};
+
+/// The vocabulary in which every byte is a token, by its value.
+///
+/// # Panics
+/// Never: 256 tokens of one byte are a vocabulary.
+pub fn vocabulary() -> &'static Arc<Vocabulary> {
+    static BYTES: OnceLock<Arc<Vocabulary>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let mut builder = Builder::with_capacity(256, 256);
+        for byte in 0..=u8::MAX {
+            builder.push(TokenKind::Byte, &[byte]).expect("a byte is a token");
+        }
+        Arc::new(builder.build(About::default()).expect("256 tokens are a vocabulary"))
+    })
+}
+
+/// Whether the whole of `text` matches a grammar that is bound to [`vocabulary`].
+///
+/// # Errors
+/// [`ErrorKind::Limit`] if reading it takes more than the grammar's limits.
+pub fn matches(grammar: &Grammar, text: &[u8]) -> Result<bool> {
+    let mut matcher = grammar.matcher()?;
+    for &byte in text {
+        if matcher.is_finished() {
+            return Ok(false);
+        }
+        match matcher.accept(TokenId::from(byte)) {
+            Ok(()) => {}
+            Err(error) if error.kind == ErrorKind::Token => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(matcher.is_accepting())
+}

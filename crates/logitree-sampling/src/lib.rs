@@ -1,0 +1,326 @@
+//! Sampling: the chain of samplers, with llama.cpp's names, formulas and order.
+//!
+//! ```
+//! use logitree_tokens::mask::AllowedTokens;
+//! use logitree_sampling::{presets, Params};
+//!
+//! let mut chain = presets::llama_cpp(&Params::default().seed(42))?;
+//! let logits = [0.5, 2.0, -1.0, 1.5];
+//! let token = chain.draw(&logits, AllowedTokens::Ids(&[1, 2, 3]))?;
+//! assert!(token != 0);
+//! chain.accept(token);
+//! # Ok::<(), logitree_sampling::Error>(())
+//! ```
+//!
+//! One sampler, one file, named after it. The naive version of every sampler copies the allowed logits, sorts them and
+//! follows the formula; `tests/it/sampling/oracle.rs` compares each sampler with it. The optimisations: with a mask
+//! only the allowed logits are gathered; without one the logits stay borrowed and are read in blocks, edits kept apart,
+//! until a sampler has cut them down to a list (`candidates.rs`).
+//!
+//! An application can change single logits before the first sampler (`steering.rs`) and choose parameters for one step
+//! by a rule (`adapt.rs`).
+//!
+//! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep their order (by id, at
+//! the start of a step).
+
+pub mod adapt;
+pub mod adaptive_p;
+pub mod batch;
+pub mod candidates;
+pub mod chain;
+pub mod dist;
+mod distribution;
+pub mod dry;
+pub mod edt;
+pub mod epsilon_cutoff;
+pub mod eta_cutoff;
+pub mod greedy;
+pub mod hf_top_h;
+pub mod hf_top_k;
+pub mod hf_top_p;
+pub mod hf_typ_p;
+pub mod history;
+pub mod infill;
+pub mod logit_bias;
+pub mod measures;
+pub mod metrics;
+pub mod min_k;
+pub mod min_p;
+pub mod mirostat;
+pub mod mirostat_v2;
+pub mod no_repeat_ngram;
+pub mod p_less;
+pub mod parameter;
+pub mod params;
+mod parse;
+pub mod penalties;
+pub mod presets;
+pub mod reference;
+pub mod registry;
+pub mod rng;
+pub mod state;
+pub mod steering;
+pub mod temp;
+pub mod temp_ext;
+pub mod top_h;
+pub mod top_k;
+pub mod top_n_sigma;
+pub mod top_p;
+pub mod ts_top_k;
+pub mod ts_top_n_sigma;
+pub mod typ_p;
+pub mod undo;
+mod vocabulary;
+pub mod xtc;
+
+pub use adapt::{Adapt, Burst, Distribution, EntropyRule, Setting};
+pub use adaptive_p::AdaptiveP;
+pub use batch::{BatchOptions, Picked, Row};
+pub use candidates::Candidates;
+pub use chain::{Chain, Effect, Mode};
+pub use dist::Dist;
+pub use dry::{Breakers, Dry};
+pub use edt::Edt;
+pub use epsilon_cutoff::EpsilonCutoff;
+pub use eta_cutoff::EtaCutoff;
+pub use greedy::Greedy;
+pub use hf_top_h::HfTopH;
+pub use hf_top_k::HfTopK;
+pub use hf_top_p::HfTopP;
+pub use hf_typ_p::HfTypP;
+pub use history::TokenHistory;
+pub use infill::{Infill, Pieces, SharedPieces};
+pub use logit_bias::LogitBias;
+pub use logitree_tokens::simd::Floats;
+pub use measures::{Level, Measures};
+pub use min_k::MinK;
+pub use min_p::MinP;
+pub use mirostat::Mirostat;
+pub use mirostat_v2::MirostatV2;
+pub use no_repeat_ngram::NoRepeatNgram;
+pub use p_less::PLess;
+pub use parameter::{Arguments, Value};
+pub use params::Params;
+pub use penalties::Penalties;
+pub use reference::{Reference, TokenArray};
+pub use registry::FromArguments;
+pub use rng::{Generator, Seed};
+pub use state::{StateReader, StateWriter};
+pub use steering::Steering;
+pub use temp::Temp;
+pub use temp_ext::TempExt;
+pub use top_h::TopH;
+pub use top_k::TopK;
+pub use top_n_sigma::TopNSigma;
+pub use top_p::TopP;
+pub use ts_top_k::TsTopK;
+pub use ts_top_n_sigma::TsTopNSigma;
+pub use typ_p::TypP;
+pub use vocabulary::{dry_breakers, VocabularyPieces, DRY_BREAKERS};
+pub use xtc::Xtc;
+
+pub use logitree_tokens::error::{Error, ErrorKind, Result};
+pub use logitree_tokens::TokenId;
+
+/// One step of a chain: removes candidates, changes their logits, or selects one.
+///
+/// Laws. `is_noop` is true only if `apply` would leave candidates and sampler as they are: the chain then skips it.
+/// `rollback` undoes `accept` and every draw of the steps it takes back; otherwise a decoder that is rolled back picks
+/// other tokens. `forced` leaves the state that `apply` on a single candidate leaves; otherwise skipping a forced token
+/// changes the tokens after it.
+pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
+    /// Its name, llama.cpp's where llama.cpp has it.
+    fn name(&self) -> &'static str;
+
+    /// The name with its parameters, as in `top_k(40)`: from its row, if it has one.
+    fn describe(&self) -> String {
+        registry::describe(self.as_dyn())
+    }
+
+    /// Does its work on the candidates, of which there is at least one.
+    fn apply(&mut self, candidates: &mut Candidates<'_>);
+
+    /// The sampler as llama.cpp computes it, for parity mode; `None` if llama.cpp lacks it.
+    fn reference(&mut self) -> Option<&mut dyn Reference> {
+        None
+    }
+
+    /// Records an accepted token.
+    fn accept(&mut self, _token: TokenId) {}
+
+    /// Forgets the last `n` accepted tokens, and what was drawn for them and since; with 0 the latter alone. The chain
+    /// never asks for more than were accepted.
+    fn rollback(&mut self, _n: usize) {}
+
+    /// Advances as `apply` would on one sole candidate, without looking at any.
+    fn forced(&mut self) {}
+
+    /// Returns to the initial state.
+    fn reset(&mut self) {}
+
+    /// Whether `apply` selects a candidate.
+    fn selects(&self) -> bool {
+        false
+    }
+
+    /// Whether `apply` may add a candidate. The chain then checks that it is allowed.
+    fn adds(&self) -> bool {
+        false
+    }
+
+    /// Whether `apply` changes nothing, whatever the candidates.
+    fn is_noop(&self) -> bool {
+        false
+    }
+
+    /// What it makes of candidates at -inf, as tokens that are not allowed may be.
+    fn on_rejected(&self) -> OnRejected {
+        OnRejected::Counts
+    }
+
+    /// What it does to the greatest logit, the first of equal ones, whatever the other candidates are.
+    fn on_greatest(&self) -> OnGreatest {
+        OnGreatest::Unknown
+    }
+
+    /// Whether it calls code of the host program, which must stay on the caller's thread.
+    fn is_foreign(&self) -> bool {
+        false
+    }
+
+    /// The seed of its generator, if it draws.
+    fn seed(&self) -> Option<Seed> {
+        None
+    }
+
+    /// From here on draws as sequence `sequence` of its seed, so that rows of a batch draw independently
+    /// ([`rng::Draws`]).
+    fn resequence(&mut self, _sequence: u32) {}
+
+    /// Writes its state: all that [`Sampler::load`] needs beside the parameters.
+    fn save(&self, _state: &mut StateWriter) {}
+
+    /// Takes the state that a sampler of the same parameters saved.
+    ///
+    /// # Errors
+    /// [`ErrorKind::State`] if the words were not saved by such a sampler; its state is then any valid one.
+    fn load(&mut self, _state: &mut StateReader<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What a sampler makes of candidates at -inf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnRejected {
+    /// They may make a difference to the others, or be selected.
+    Counts,
+    /// They make no difference to the others and are never selected.
+    Ignores,
+    /// As [`OnRejected::Ignores`], and others may get there.
+    Adds,
+    /// As [`OnRejected::Ignores`], and none is left where [`MANY`] are above -inf.
+    Removes,
+    /// None is left where [`MANY`] are above -inf; elsewhere as [`OnRejected::Counts`].
+    RemovesFromMany,
+}
+
+/// Candidates above -inf, of which a sampler that removes those at -inf keeps this many or fewer for their number alone.
+pub const MANY: usize = 4096;
+
+/// What a sampler does to the greatest logit, the first of equal ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnGreatest {
+    /// It may remove it, or raise another above it.
+    Unknown,
+    /// It stays the greatest.
+    Keeps,
+    /// It is picked, or alone above -inf.
+    Leaves,
+}
+
+/// Copies and references of a sampler without its type; every sampler that can be cloned has it.
+pub trait SamplerObject {
+    /// An independent copy in the same state.
+    fn clone_box(&self) -> Box<dyn Sampler>;
+
+    /// The sampler without its type.
+    fn as_dyn(&self) -> &dyn Sampler;
+}
+
+impl<S: Sampler + Clone> SamplerObject for S {
+    fn clone_box(&self) -> Box<dyn Sampler> {
+        Box::new(self.clone())
+    }
+
+    fn as_dyn(&self) -> &dyn Sampler {
+        self
+    }
+}
+
+impl dyn Sampler {
+    /// The value of a numeric parameter, by its keyword in [`Params`]; `None` if it has no such parameter.
+    pub fn parameter(&self, keyword: &str) -> Option<f64> {
+        registry::find(self.name())?.parameter(self, registry::keyword(keyword))
+    }
+
+    /// Changes a numeric parameter between two tokens, by its keyword in [`Params`]; `false` if it has no such
+    /// parameter.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`] for a value that the sampler could not be built with; nothing is changed.
+    pub fn set_parameter(&mut self, keyword: &str, value: f64) -> Result<bool> {
+        registry::find(self.name()).map_or(Ok(false), |row| row.set(self, registry::keyword(keyword), value))
+    }
+}
+
+impl Clone for Box<dyn Sampler> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
+
+impl std::fmt::Debug for dyn Sampler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
+/// Entries by which a list with one entry for each accepted token grows, so that hardly any step allocates.
+const GROWTH: usize = 1024;
+
+/// Appends to a list with one entry for each accepted token.
+fn follow<T>(list: &mut Vec<T>, value: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(GROWTH.max(list.len() / 2));
+    }
+    list.push(value);
+}
+
+/// The error for candidates of which none is above -inf.
+fn none_left(message: &str) -> Error {
+    Error::new(ErrorKind::Logits, message).help("at least one candidate needs a finite logit")
+}
+
+/// A whole-number parameter from the double that [`Sampler::set_parameter`] is given.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`], naming the parameter, if it is not whole or out of range.
+fn whole(sampler: &str, parameter: &str, value: f64) -> Result<i32> {
+    if value.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value) {
+        return Ok(value as i32);
+    }
+    Err(Error::new(ErrorKind::Sampling, format!("{parameter} of {sampler} is {value}"))
+        .help(format!("{parameter} must be a whole number of at most 31 bits")))
+}
+
+/// `value`, unless it is NaN or infinite.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`], naming the parameter.
+fn finite(sampler: &str, parameter: &str, value: f32) -> Result<f32> {
+    if value.is_finite() {
+        return Ok(value);
+    }
+    Err(Error::new(ErrorKind::Sampling, format!("{parameter} of {sampler} is {value}"))
+        .help(format!("{parameter} must be a finite number")))
+}

@@ -1,0 +1,162 @@
+//! What was found of a tokenizer's places so far: every entry is a pure function of its key, but for the numbers of guesses and
+//! of sets of them, which places hold.
+//!
+//! So what was found grows as long as someone has places of it. A matcher keeps what it began with, and where that has grown
+//! too large the next matcher begins again with nothing.
+
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxHashMap;
+
+use super::boundaries::{Boundaries, Guess, Settled, AT_START};
+use super::canon::{Ended, Hypothesis, Judge, Masks, NO_WORD};
+use super::kinds::Kinds;
+use super::spines::Rows;
+use super::walks::Walks;
+use super::Tokenizer;
+use crate::TokenId;
+
+/// The most bytes that matchers which are made now find already there, without the tables that have limits of their own.
+pub(super) const MAX_BYTES: usize = 64 << 20;
+/// About how many bytes an entry of a table takes beside what it points to.
+const ENTRY_BYTES: usize = 64;
+
+/// What was found so far. Every entry is a pure function of its key.
+#[derive(Default)]
+pub(crate) struct Memo {
+    pub(super) boundaries: Boundaries,
+    pub(super) sets: Vec<Arc<[Hypothesis]>>,
+    /// The bytes of `sets` and of `ended`.
+    pub(super) bytes: usize,
+    pub(super) numbers: FxHashMap<Arc<[Hypothesis]>, u32>,
+    pub(super) walks: Walks,
+    pub(super) set_masks: FxHashMap<u32, Arc<Masks>>,
+    pub(super) masks: FxHashMap<Guess, Arc<Masks>>,
+    pub(super) rows: Rows,
+    pub(super) completed: FxHashMap<(TokenId, [u8; 4]), u64>,
+    /// As `completed`, by tokens that end with the character.
+    pub(super) exact: FxHashMap<(TokenId, [u8; 4]), u64>,
+    pub(super) ended: FxHashMap<[u8; 4], Arc<[(u32, Ended)]>>,
+    pub(super) unspelled: FxHashMap<[u8; 4], Option<u64>>,
+    pub(super) refused: FxHashMap<u32, Arc<[TokenId]>>,
+    pub(super) stuck: FxHashMap<(u32, u128, u128), Arc<[u32]>>,
+    /// The tokens that hold other characters than these.
+    pub(super) outside: FxHashMap<u128, Arc<[u32]>>,
+    /// The tokens of more than so many bytes.
+    pub(super) longer: FxHashMap<u32, Arc<[u32]>>,
+    pub(super) settled: FxHashMap<u32, Arc<Settled>>,
+    pub(super) kinds: FxHashMap<u32, Kinds>,
+    /// The set after a token that begins a piece, or continues one.
+    pub(super) sets_after: FxHashMap<(u32, TokenId, bool), Option<u32>>,
+    /// Lists of tokens that were asked for, by number, and which tokens one of them may follow.
+    pub(super) next_lists: FxHashMap<Box<[TokenId]>, u32>,
+    /// The next number of a list. No number is given twice.
+    pub(super) next_list: u32,
+    pub(super) followed: FxHashMap<(TokenId, u32), bool>,
+    pub(super) before: FxHashMap<u8, Arc<[u32]>>,
+}
+
+impl Memo {
+    pub(super) fn new() -> Memo {
+        let mut made = Memo { boundaries: Boundaries::new(), ..Memo::default() };
+        made.set(vec![Hypothesis { guess: AT_START, begins: false, word: NO_WORD }]);
+        made
+    }
+
+    pub(super) fn set(&mut self, mut all: Vec<Hypothesis>) -> u32 {
+        all.sort_unstable();
+        all.dedup();
+        let all: Arc<[Hypothesis]> = all.into();
+        if let Some(&known) = self.numbers.get(&all) {
+            return known;
+        }
+        let number = self.sets.len() as u32;
+        self.numbers.insert(Arc::clone(&all), number);
+        self.bytes += size_of_val(&*all);
+        self.sets.push(all);
+        number
+    }
+
+    /// About how many bytes it holds, without the tables that have limits of their own.
+    pub fn bytes(&self) -> usize {
+        let entries = self.sets.len()
+            + self.completed.len()
+            + self.exact.len()
+            + self.ended.len()
+            + self.unspelled.len()
+            + self.settled.len();
+        entries * ENTRY_BYTES + self.bytes + self.boundaries.bytes() + self.walks.bytes()
+    }
+}
+
+/// A tokenizer, and what was found of the places of one matcher and its copies.
+#[derive(Clone)]
+pub struct Speller {
+    tokenizer: Arc<Tokenizer>,
+    found: Arc<Mutex<Memo>>,
+}
+
+impl Speller {
+    /// A tokenizer with the memo that all its matchers share.
+    pub fn new(tokenizer: &Arc<Tokenizer>) -> Speller {
+        Speller { tokenizer: Arc::clone(tokenizer), found: tokenizer.canon().found(MAX_BYTES) }
+    }
+
+    /// What decides about the next token, for the length of one call.
+    pub fn judge(&self) -> Judge<'_> {
+        Judge::new(&self.tokenizer, &self.found)
+    }
+}
+
+impl std::ops::Deref for Speller {
+    type Target = Tokenizer;
+
+    fn deref(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKENIZER: &str = r#"{"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+        "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "\u0120": 2, "1": 3, "ab": 4,
+        "\u0120a": 5, "!": 6, "\u00c3": 7, "\u00a9": 8}, "merges": ["a b", "\u0120 a"]}}"#;
+
+    fn steps(judge: &mut Judge<'_>, tokens: &[TokenId]) -> Vec<bool> {
+        let mut place = Judge::start();
+        let mut step = |&token: &TokenId| match judge.step(place, token) {
+            Some(next) => {
+                place = next;
+                true
+            }
+            None => false,
+        };
+        tokens.iter().map(&mut step).collect()
+    }
+
+    #[test]
+    fn what_has_grown_too_large_is_begun_again_by_the_next_only() {
+        let tokenizer = Arc::new(Tokenizer::from_tokenizer_json_bytes(TOKENIZER.as_bytes()).unwrap());
+        let tokens: Vec<TokenId> = (0..400).map(|n| n * n * 7 % 31 % 9).collect();
+        let speller = Speller::new(&tokenizer);
+        let empty = speller.judge().memo.bytes();
+        let want = steps(&mut speller.judge(), &tokens);
+        assert!(want.contains(&true) && want.contains(&false));
+        let full = speller.judge().memo.bytes();
+        assert!(full > empty + 1_000, "{empty} {full}");
+        assert_eq!(steps(&mut speller.judge(), &tokens), want);
+        assert_eq!(speller.judge().memo.bytes(), full, "what is known is not counted again");
+
+        let canon = tokenizer.canon();
+        assert!(Arc::ptr_eq(&canon.found(full), &speller.found));
+        let next = Speller { tokenizer: Arc::clone(&tokenizer), found: canon.found(full - 1) };
+        assert!(!Arc::ptr_eq(&next.found, &speller.found));
+        assert_eq!(next.judge().memo.bytes(), empty);
+        assert_eq!(steps(&mut next.judge(), &tokens), want);
+        // Places of the old one are still its own.
+        assert_eq!(steps(&mut speller.judge(), &tokens), want);
+        assert!(Arc::ptr_eq(&Speller::new(&tokenizer).found, &next.found));
+    }
+}
