@@ -1,94 +1,25 @@
 //! Serialises a grammar as a JSON list in which every node occurs once, after its children. Equal texts are
 //! equal grammars.
 
-use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-use super::super::json_schema::SchemaOptions;
+use logitree_automata::stack::with_room;
+use rustc_hash::FxHashMap;
+use serde::de::DeserializeOwned;
+use serde_json::{json, Map, Value};
+
 use super::super::lazy::{TokenTrigger, Triggers};
 use super::super::rules::TokenName;
-use super::super::tags::Mark;
 use super::{GrammarNode, NodeKind, RuleRef, Syntax, TagNode};
 use crate::{Error, ErrorKind, Result};
-
-/// A node; numbers in `of` are indices of the list.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
-enum Entry {
-    Regex {
-        pattern: String,
-    },
-    Gbnf {
-        text: String,
-        root: String,
-    },
-    Lark {
-        text: String,
-        grammars: Vec<(String, usize)>,
-    },
-    JsonSchema {
-        text: String,
-        written: SchemaOptions,
-        documents: Vec<(String, String)>,
-    },
-    Tags {
-        tags: Vec<TagNode<usize>>,
-        triggers: Vec<Mark>,
-        free_before: bool,
-        at_least_one: bool,
-        stop_after_first: bool,
-        excludes: Vec<Mark>,
-    },
-    StructuralTag {
-        text: String,
-    },
-    Lazy {
-        grammar: usize,
-        words: Vec<String>,
-        tokens: Vec<(TokenName, Option<String>)>,
-        patterns: Vec<String>,
-    },
-    Literal {
-        text: String,
-    },
-    Choice {
-        texts: Vec<String>,
-    },
-    Anything,
-    TokenId {
-        id: u32,
-    },
-    TokenText {
-        text: String,
-    },
-    Seq {
-        of: Vec<usize>,
-    },
-    Alt {
-        of: Vec<usize>,
-    },
-    Repeat {
-        of: usize,
-        min: u32,
-        max: Option<u32>,
-    },
-    Recursive {
-        of: usize,
-        me: usize,
-    },
-    #[serde(rename = "me")]
-    Reference {
-        me: usize,
-    },
-}
 
 impl GrammarNode {
     /// The grammar's construction as text, which [`GrammarNode::from_written`] reads. Grammars built in the
     /// same way have equal texts.
     pub fn written(&self) -> String {
         let mut writer = Writer::default();
-        writer.place(self);
-        serde_json::to_string(&writer.entries).expect("entries are strings and numbers")
+        with_room(|| writer.place(self));
+        format!("[{}]", writer.entries.join(","))
     }
 
     /// Reads what [`GrammarNode::written`] wrote.
@@ -96,23 +27,26 @@ impl GrammarNode {
     /// # Errors
     /// [`ErrorKind::Constraint`] for any other text, and for texts that their reader no longer accepts.
     pub fn from_written(text: &str) -> Result<GrammarNode> {
-        let wrong = |why: String| Error::new(ErrorKind::Constraint, format!("no written grammar: {why}"));
-        let entries: Vec<Entry> = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let entries: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(wrong)?;
         let mut made: Vec<GrammarNode> = Vec::with_capacity(entries.len());
         let mut names = FxHashMap::default();
         for entry in entries {
-            let part =
-                read(entry, &made, &mut names).map_err(|e| e.within(&format!("part {}", made.len())))?;
+            let part = read(&mut Fields(entry), &made, &mut names)
+                .map_err(|e| e.within(&format!("part {}", made.len())))?;
             made.push(part);
         }
-        made.pop().ok_or_else(|| wrong("it is empty".into()))
+        made.pop().ok_or_else(|| wrong("it is empty"))
     }
+}
+
+fn wrong(why: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Constraint, format!("no written grammar: {why}"))
 }
 
 #[derive(Default)]
 struct Writer {
-    entries: Vec<Entry>,
-    places: FxHashMap<Entry, usize>,
+    entries: Vec<String>,
+    places: FxHashMap<String, usize>,
     known: FxHashMap<usize, usize>,
     names: FxHashMap<usize, usize>,
 }
@@ -123,17 +57,7 @@ impl Writer {
         if let Some(&place) = self.known.get(&part.address()) {
             return place;
         }
-        let entry = match part.kind() {
-            NodeKind::Leaf(source, _) => self.leaf(source),
-            NodeKind::Seq(parts) => Entry::Seq { of: self.all(parts) },
-            NodeKind::Alt(parts) => Entry::Alt { of: self.all(parts) },
-            NodeKind::Repeat { of, min, max } => Entry::Repeat { of: self.place(of), min: *min, max: *max },
-            NodeKind::Recursive(body, me) => {
-                let me = self.name(me);
-                Entry::Recursive { of: self.place(body), me }
-            }
-            NodeKind::RuleRef(me) => Entry::Reference { me: self.name(me) },
-        };
+        let entry = self.entry(part).to_string();
         let place = *self.places.entry(entry.clone()).or_insert(self.entries.len());
         if place == self.entries.len() {
             self.entries.push(entry);
@@ -142,34 +66,57 @@ impl Writer {
         place
     }
 
-    fn leaf(&mut self, source: &Syntax) -> Entry {
-        match source.clone() {
-            Syntax::Regex(pattern) => Entry::Regex { pattern },
-            Syntax::Gbnf { text, root } => Entry::Gbnf { text, root },
+    /// The entry of `part`; numbers in `of`, `grammar`, `grammars` and `content` are indices of the list.
+    fn entry(&mut self, part: &GrammarNode) -> Value {
+        let source = match part.kind() {
+            NodeKind::Leaf(source, _) => source,
+            NodeKind::Seq(parts) => return json!({"is": "seq", "of": self.all(parts)}),
+            NodeKind::Alt(parts) => return json!({"is": "alt", "of": self.all(parts)}),
+            NodeKind::Repeat { of, min, max } => {
+                return json!({"is": "repeat", "of": self.place(of), "min": min, "max": max});
+            }
+            NodeKind::Recursive(body, me) => {
+                let me = self.name(me);
+                return json!({"is": "recursive", "of": self.place(body), "me": me});
+            }
+            NodeKind::RuleRef(me) => return json!({"is": "me", "me": self.name(me)}),
+        };
+        match source {
+            Syntax::Regex(pattern) => json!({"is": "regex", "pattern": pattern}),
+            Syntax::Gbnf { text, root } => json!({"is": "gbnf", "text": text, "root": root}),
             Syntax::Lark { text, grammars } => {
-                let grammars = grammars.iter().map(|(name, part)| (name.clone(), self.place(part))).collect();
-                Entry::Lark { text, grammars }
+                let grammars: Vec<_> = grammars.iter().map(|(name, part)| (name, self.place(part))).collect();
+                json!({"is": "lark", "text": text, "grammars": grammars})
             }
             Syntax::JsonSchema { text, options, documents } => {
-                Entry::JsonSchema { text, written: options, documents }
+                json!({"is": "json_schema", "text": text, "written": options, "documents": documents})
             }
             Syntax::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
-                let one =
-                    |TagNode { begin, content, end }| TagNode { begin, content: self.place(&content), end };
-                let tags = tags.into_iter().map(one).collect();
-                Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes }
+                let one = |TagNode { begin, content, end }: TagNode| TagNode {
+                    begin,
+                    content: self.place(&content),
+                    end,
+                };
+                json!({
+                    "is": "tags",
+                    "tags": tags.iter().cloned().map(one).collect::<Vec<_>>(),
+                    "triggers": triggers,
+                    "free_before": free_before,
+                    "at_least_one": at_least_one,
+                    "stop_after_first": stop_after_first,
+                    "excludes": excludes,
+                })
             }
-            Syntax::StructuralTag(text) => Entry::StructuralTag { text },
-            Syntax::Lazy { grammar, triggers } => {
-                let Triggers { words, tokens, patterns } = triggers;
-                let tokens = tokens.into_iter().map(|TokenTrigger { name, text }| (name, text)).collect();
-                Entry::Lazy { grammar: self.place(&grammar), words, tokens, patterns }
+            Syntax::StructuralTag(text) => json!({"is": "structural_tag", "text": text}),
+            Syntax::Lazy { grammar, triggers: Triggers { words, tokens, patterns } } => {
+                let tokens: Vec<_> = tokens.iter().map(|TokenTrigger { name, text }| (name, text)).collect();
+                json!({"is": "lazy", "grammar": self.place(grammar), "words": words, "tokens": tokens, "patterns": patterns})
             }
-            Syntax::Literal(text) => Entry::Literal { text },
-            Syntax::Choice(texts) => Entry::Choice { texts },
-            Syntax::Anything => Entry::Anything,
-            Syntax::Token(TokenName::Id(id)) => Entry::TokenId { id },
-            Syntax::Token(TokenName::Text(text)) => Entry::TokenText { text },
+            Syntax::Literal(text) => json!({"is": "literal", "text": text}),
+            Syntax::Choice(texts) => json!({"is": "choice", "texts": texts}),
+            Syntax::Anything => json!({"is": "anything"}),
+            Syntax::Token(TokenName::Id(id)) => json!({"is": "token_id", "id": id}),
+            Syntax::Token(TokenName::Text(text)) => json!({"is": "token_text", "text": text}),
         }
     }
 
@@ -184,56 +131,84 @@ impl Writer {
     }
 }
 
+/// The fields of an entry that were not read yet.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
+        let value = self.0.remove(name).unwrap_or_default();
+        serde_json::from_value(value).map_err(|error| wrong(format!("`{name}`: {error}")))
+    }
+}
+
 /// The node of an entry, made from the nodes before it.
-fn read(entry: Entry, made: &[GrammarNode], names: &mut FxHashMap<usize, RuleRef>) -> Result<GrammarNode> {
+fn read(
+    fields: &mut Fields,
+    made: &[GrammarNode],
+    names: &mut FxHashMap<usize, RuleRef>,
+) -> Result<GrammarNode> {
     let at = |place: usize| {
-        made.get(place).cloned().ok_or_else(|| {
-            Error::new(
-                ErrorKind::Constraint,
-                format!("no written grammar: there is no part {place} before it"),
-            )
-        })
+        made.get(place).cloned().ok_or_else(|| wrong(format!("there is no part {place} before it")))
     };
     let all = |places: Vec<usize>| places.into_iter().map(at).collect::<Result<Vec<_>>>();
-    let mut named = |me: usize| names.entry(me).or_insert_with(|| RuleRef(std::sync::Arc::new(0))).clone();
-    match entry {
-        Entry::Regex { pattern } => GrammarNode::read(Syntax::Regex(pattern)),
-        Entry::Gbnf { text, root } => GrammarNode::read(Syntax::Gbnf { text, root }),
-        Entry::Lark { text, grammars } => {
-            let one = |(name, place): (String, usize)| Ok((name, at(place)?));
-            let grammars = grammars.into_iter().map(one).collect::<Result<Vec<_>>>()?;
-            GrammarNode::read(Syntax::Lark { text, grammars })
+    let mut named = |me: usize| names.entry(me).or_insert_with(|| RuleRef(Arc::new(0))).clone();
+    let kind: String = fields.take("is")?;
+    let node = match &*kind {
+        "seq" => GrammarNode::seq(all(fields.take("of")?)?),
+        "alt" => GrammarNode::alt(all(fields.take("of")?)?),
+        "repeat" => at(fields.take("of")?)?.repeat(fields.take("min")?, fields.take("max")?),
+        "recursive" => {
+            let body = at(fields.take("of")?)?;
+            GrammarNode::new(NodeKind::Recursive(body, named(fields.take("me")?)))
         }
-        Entry::JsonSchema { text, written, documents } => {
-            GrammarNode::read(Syntax::JsonSchema { text, options: written, documents })
-        }
-        Entry::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
-            let one = |TagNode { begin, content, end }| Ok(TagNode { begin, content: at(content)?, end });
-            let tags = tags.into_iter().map(one).collect::<Result<Vec<_>>>()?;
-            GrammarNode::read(Syntax::Tags {
-                tags,
-                triggers,
-                free_before,
-                at_least_one,
-                stop_after_first,
-                excludes,
-            })
-        }
-        Entry::StructuralTag { text } => GrammarNode::read(Syntax::StructuralTag(text)),
-        Entry::Lazy { grammar, words, tokens, patterns } => {
-            let tokens = tokens.into_iter().map(|(name, text)| TokenTrigger { name, text }).collect();
-            let triggers = Triggers { words, tokens, patterns };
-            GrammarNode::read(Syntax::Lazy { grammar: at(grammar)?, triggers })
-        }
-        Entry::Literal { text } => GrammarNode::read(Syntax::Literal(text)),
-        Entry::Choice { texts } => GrammarNode::read(Syntax::Choice(texts)),
-        Entry::Anything => GrammarNode::read(Syntax::Anything),
-        Entry::TokenId { id } => GrammarNode::read(Syntax::Token(TokenName::Id(id))),
-        Entry::TokenText { text } => GrammarNode::read(Syntax::Token(TokenName::Text(text))),
-        Entry::Seq { of } => GrammarNode::seq(all(of)?),
-        Entry::Alt { of } => GrammarNode::alt(all(of)?),
-        Entry::Repeat { of, min, max } => at(of)?.repeat(min, max),
-        Entry::Recursive { of, me } => GrammarNode::new(NodeKind::Recursive(at(of)?, named(me))),
-        Entry::Reference { me } => GrammarNode::new(NodeKind::RuleRef(named(me))),
+        "me" => GrammarNode::new(NodeKind::RuleRef(named(fields.take("me")?))),
+        _ => GrammarNode::read(syntax(&kind, fields, &at)?),
+    }?;
+    match fields.0.keys().next() {
+        Some(more) => Err(wrong(format!("{kind} has no `{more}`"))),
+        None => Ok(node),
     }
+}
+
+/// The text of an entry; `at` gives the grammars it refers to.
+fn syntax(kind: &str, fields: &mut Fields, at: &impl Fn(usize) -> Result<GrammarNode>) -> Result<Syntax> {
+    Ok(match kind {
+        "regex" => Syntax::Regex(fields.take("pattern")?),
+        "gbnf" => Syntax::Gbnf { text: fields.take("text")?, root: fields.take("root")? },
+        "lark" => {
+            let one = |(name, place): (String, usize)| Ok((name, at(place)?));
+            let grammars = fields.take::<Vec<_>>("grammars")?.into_iter().map(one).collect::<Result<_>>()?;
+            Syntax::Lark { text: fields.take("text")?, grammars }
+        }
+        "json_schema" => Syntax::JsonSchema {
+            text: fields.take("text")?,
+            options: fields.take("written")?,
+            documents: fields.take("documents")?,
+        },
+        "tags" => {
+            let one = |TagNode { begin, content, end }| Ok(TagNode { begin, content: at(content)?, end });
+            Syntax::Tags {
+                tags: fields.take::<Vec<_>>("tags")?.into_iter().map(one).collect::<Result<_>>()?,
+                triggers: fields.take("triggers")?,
+                free_before: fields.take("free_before")?,
+                at_least_one: fields.take("at_least_one")?,
+                stop_after_first: fields.take("stop_after_first")?,
+                excludes: fields.take("excludes")?,
+            }
+        }
+        "structural_tag" => Syntax::StructuralTag(fields.take("text")?),
+        "lazy" => {
+            let tokens: Vec<(TokenName, Option<String>)> = fields.take("tokens")?;
+            let tokens = tokens.into_iter().map(|(name, text)| TokenTrigger { name, text }).collect();
+            let triggers =
+                Triggers { words: fields.take("words")?, tokens, patterns: fields.take("patterns")? };
+            Syntax::Lazy { grammar: at(fields.take("grammar")?)?, triggers }
+        }
+        "literal" => Syntax::Literal(fields.take("text")?),
+        "choice" => Syntax::Choice(fields.take("texts")?),
+        "anything" => Syntax::Anything,
+        "token_id" => Syntax::Token(TokenName::Id(fields.take("id")?)),
+        "token_text" => Syntax::Token(TokenName::Text(fields.take("text")?)),
+        _ => return Err(wrong(format!("there is no kind {kind:?}"))),
+    })
 }
